@@ -1,0 +1,65 @@
+//! What is the same thing across samples. A number that the kernel uses again (pid, device name, interface name)
+//! is never an identity by itself.
+
+use serde::{Deserialize, Serialize};
+
+/// A thread: (pid, tid, start time), so that a reused number is a new task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TaskId {
+    /// Thread group id: what users call the PID.
+    pub pid: u32,
+    pub tid: u32,
+    /// Clock ticks after boot; /proc/PID/task/TID/stat field 22.
+    pub start_ticks: u64,
+}
+
+/// A process: (pid, start time of its leader).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ProcessId {
+    pub pid: u32,
+    /// Clock ticks after boot; /proc/PID/stat field 22.
+    pub start_ticks: u64,
+}
+
+/// The N of cpuN in /proc/stat. Sparse where CPUs are offline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct CpuId(pub u32);
+
+/// A block device: major:minor. Its name may move to another device; see also `DiskFacts`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct DiskId {
+    pub major: u32,
+    pub minor: u32,
+}
+
+/// A network interface: its index and its name, since each alone is given away again.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct NicId {
+    /// /sys/class/net/IF/ifindex; 0 where it cannot be read.
+    pub ifindex: u32,
+    pub name: crate::sample::Name,
+}
+
+/// A control group: its hierarchy and its path below the mount point.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct CgroupId {
+    pub version: CgroupVersion,
+    /// As in /proc/PID/cgroup, with its leading `/`.
+    pub path: crate::sample::Name,
+}
+
+/// Which cgroup interface a group was read through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CgroupVersion {
+    V1,
+    V2,
+}
+
+/// A group of threads that work together: those of one process, or of sibling processes that run the
+/// same executable under one parent (a server that forks per connection).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum GroupId {
+    Process(ProcessId),
+    Siblings { parent: u32, executable: crate::sample::Name },
+}

@@ -1,0 +1,34 @@
+//! stalltop: how much of the idle time is really free, who is stuck, on what, behind whom.
+//!
+//! ```text
+//!     kernel ──┐                  ┌── recorder ── file, pipe
+//!              ├──► sample ───────┤
+//!     replayer ┘                  └──► interval ─► findings ─► state ─► view ── terminal
+//!                                         └─► baseline ─┘         └──► report ─ lines, JSON
+//! ```
+//!
+//! A sample is a point, raw and cumulative; an interval is the span between two samples; a finding is a judgement on
+//! intervals; a frame is a function of state. Imports point down this list (tests/architecture.rs holds them to it).
+
+pub mod units;
+
+pub mod ids;
+
+pub mod sample;
+
+pub mod kernel;
+pub mod recording;
+
+pub mod interval;
+
+pub mod baseline;
+
+pub mod findings;
+
+pub mod state;
+
+pub mod report;
+pub mod view;
+
+pub mod app;
+pub mod cli;

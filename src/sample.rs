@@ -1,0 +1,204 @@
+//! A sample: raw and cumulative counters at one instant, as the kernel gave them. The facts.
+//!
+//! Nothing here is a rate, a difference or a judgement, and no type of an outside crate appears in a field:
+//! these names are what a recording keeps. Everything that does not change from one sample to the next is behind
+//! an `Arc` which both samples share, so that an unchanged process costs neither a copy nor a comparison.
+
+pub mod cgroup;
+pub mod cpu;
+pub mod disk;
+pub mod host;
+pub mod memory;
+pub mod network;
+pub mod pressure;
+pub mod task;
+pub mod waits;
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use host::Host;
+
+/// All that was read at one instant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    pub at: Instant,
+    pub cpu: Reading<cpu::Cpu>,
+    pub load: Reading<cpu::Load>,
+    pub memory: Reading<memory::Memory>,
+    pub pressure: pressure::Pressure,
+    /// Whole block devices that did I/O since boot, sorted by id.
+    pub disks: Reading<Vec<disk::Disk>>,
+    /// In the order of /proc/net/dev.
+    pub nics: Reading<Vec<network::Nic>>,
+    pub protocols: network::Protocols,
+    /// Cgroups with a CPU quota or a memory limit, sorted by id.
+    pub cgroups: Reading<Vec<cgroup::Cgroup>>,
+    pub tasks: Reading<task::Tasks>,
+    pub waits: waits::Waits,
+    pub cost: Cost,
+}
+
+impl Sample {
+    /// A sample in which nothing could be read yet: what a reader fills, and what tests start from.
+    pub fn empty(at: Instant) -> Sample {
+        Sample {
+            at,
+            cpu: Err(Absent::NotRead),
+            load: Err(Absent::NotRead),
+            memory: Err(Absent::NotRead),
+            pressure: pressure::Pressure::absent(Absent::NotRead),
+            disks: Err(Absent::NotRead),
+            nics: Err(Absent::NotRead),
+            protocols: network::Protocols::absent(Absent::NotRead),
+            cgroups: Err(Absent::NotRead),
+            tasks: Err(Absent::NotRead),
+            waits: waits::Waits::default(),
+            cost: Cost::default(),
+        }
+    }
+
+    /// Every reading that is missing, under the name users know it by, with its reason.
+    pub fn absent(&self) -> Vec<(&'static str, Absent)> {
+        let mut list = Vec::new();
+        let mut note = |what, why: Option<&Absent>| {
+            if let Some(why) = why {
+                list.push((what, *why));
+            }
+        };
+        note("/proc/stat", self.cpu.as_ref().err());
+        note("/proc/loadavg", self.load.as_ref().err());
+        note("/proc/meminfo", self.memory.as_ref().err());
+        note("/proc/pressure/cpu", self.pressure.cpu.as_ref().err());
+        note("/proc/pressure/io", self.pressure.io.as_ref().err());
+        note("/proc/pressure/memory", self.pressure.memory.as_ref().err());
+        note("/proc/diskstats", self.disks.as_ref().err());
+        note("/proc/net/dev", self.nics.as_ref().err());
+        note("/proc/net/snmp Tcp", self.protocols.tcp.as_ref().err());
+        note("/proc/net/snmp Udp", self.protocols.udp.as_ref().err());
+        note("/proc/net/netstat TcpExt", self.protocols.tcp_ext.as_ref().err());
+        note("cgroup cpu.stat", self.cgroups.as_ref().err());
+        note("tasks", self.tasks.as_ref().err());
+        if let Ok(tasks) = &self.tasks {
+            note("wait channels of other users' tasks", (tasks.hidden.wait_channels > 0).then_some(&Absent::Hidden));
+            note("run-queue wait (schedstat)", (tasks.hidden.schedstats > 0).then_some(&Absent::Unsupported));
+            note("processes behind hidepid or a container", tasks.hidden.processes.then_some(&Absent::Hidden));
+        }
+        list
+    }
+}
+
+/// What a reader brings back: the reading, or why there is none.
+pub type Reading<T> = Result<T, Absent>;
+
+/// Why a reading is missing. Shown as `-` with a legend, never as 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Absent {
+    /// Not asked for yet, or in a recording from a version that did not keep it.
+    NotRead,
+    /// No such file or field on this kernel.
+    NoSuchFile,
+    /// EACCES or EPERM.
+    NoPermission,
+    /// The kernel answers, but with nothing: another user's task, hidepid, a container.
+    Hidden,
+    /// Gone between finding and reading it (ENOENT, ESRCH).
+    Vanished,
+    /// The kernel knows it but has it switched off (EOPNOTSUPP).
+    Unsupported,
+    /// Read, and not understood.
+    Malformed,
+    /// Any other error of the operating system, by its errno.
+    Os(i32),
+}
+
+impl fmt::Display for Absent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Absent::NotRead => f.write_str("not read"),
+            Absent::NoSuchFile => f.write_str("not on this kernel"),
+            Absent::NoPermission => f.write_str("no permission"),
+            Absent::Hidden => f.write_str("hidden from this user"),
+            Absent::Vanished => f.write_str("vanished while it was read"),
+            Absent::Unsupported => f.write_str("switched off in this kernel"),
+            Absent::Malformed => f.write_str("not understood"),
+            Absent::Os(errno) => write!(f, "error {errno}"),
+        }
+    }
+}
+
+/// One instant on three clocks. Rates use BOOTTIME, which goes on during suspend; people read REALTIME, which may jump.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Instant {
+    /// CLOCK_BOOTTIME, nanoseconds.
+    pub boottime_ns: u64,
+    /// CLOCK_MONOTONIC, nanoseconds: BOOTTIME without the time asleep.
+    pub monotonic_ns: u64,
+    /// CLOCK_REALTIME, nanoseconds after 1970 in UTC.
+    pub realtime_ns: i64,
+}
+
+impl Instant {
+    /// Seconds of CLOCK_BOOTTIME after `older`; 0 when it is not later.
+    pub fn seconds_since(self, older: Instant) -> f64 {
+        self.boottime_ns.saturating_sub(older.boottime_ns) as f64 / 1e9
+    }
+}
+
+/// A name that came from outside: bytes as the kernel gave them, escaped only when shown.
+/// Shared, so that the same name in the next sample is not another copy.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Name(Arc<[u8]>);
+
+impl Name {
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether both are the very same allocation (then they are equal without a look at the bytes).
+    pub fn is_same(&self, other: &Name) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl From<&[u8]> for Name {
+    fn from(bytes: &[u8]) -> Name {
+        Name(Arc::from(bytes))
+    }
+}
+
+impl From<&str> for Name {
+    fn from(text: &str) -> Name {
+        Name(Arc::from(text.as_bytes()))
+    }
+}
+
+impl Default for Name {
+    fn default() -> Name {
+        Name::from("")
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.0.escape_ascii())
+    }
+}
+
+/// What taking this sample cost the machine: the monitor measures itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cost {
+    /// CPU time of this whole process since its start, nanoseconds (CLOCK_PROCESS_CPUTIME_ID).
+    pub process_cpu_ns: crate::units::Counter,
+    /// CPU time of the full sweep over all tasks, nanoseconds.
+    pub sweep_ns: u64,
+    /// CPU time of the sub-samples since the last sample, nanoseconds.
+    pub sub_samples_ns: u64,
+    /// How long after its due time this sample was begun, nanoseconds.
+    pub late_ns: u64,
+    /// Tasks whose files were read in the full sweep.
+    pub tasks_read: u32,
+}

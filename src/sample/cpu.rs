@@ -1,0 +1,50 @@
+//! CPU times of the box and of each CPU, and the load average.
+
+use crate::ids::CpuId;
+use crate::units::Counter;
+
+/// /proc/stat.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cpu {
+    /// The line `cpu`: sums over all CPUs, offline ones included.
+    pub total: CpuTimes,
+    /// The lines `cpuN`, online CPUs only, sorted.
+    pub cpus: Vec<(CpuId, CpuTimes)>,
+    /// `ctxt`
+    pub context_switches: Option<Counter>,
+    /// `intr`, its first number
+    pub interrupts: Option<Counter>,
+    /// `processes`: forks and clones since boot
+    pub forks: Option<Counter>,
+    /// `procs_running`: tasks that run or wait for a CPU
+    pub running: Option<u32>,
+    /// `procs_blocked`: tasks that wait for I/O with iowait accounting
+    pub blocked: Option<u32>,
+}
+
+/// One line of /proc/stat, in clock ticks. `user` and `nice` contain `guest` and `guest_nice`.
+/// A field that the kernel is too old for is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTimes {
+    pub user_ticks: Counter,
+    pub nice_ticks: Counter,
+    pub system_ticks: Counter,
+    pub idle_ticks: Counter,
+    pub iowait_ticks: Counter,
+    pub irq_ticks: Counter,
+    pub softirq_ticks: Counter,
+    pub steal_ticks: Option<Counter>,
+    pub guest_ticks: Option<Counter>,
+    pub guest_nice_ticks: Option<Counter>,
+}
+
+/// /proc/loadavg.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Load {
+    pub one: f64,
+    pub five: f64,
+    pub fifteen: f64,
+    /// The 4th field: runnable scheduling entities now, and how many exist.
+    pub runnable: u32,
+    pub entities: u32,
+}

@@ -1,0 +1,45 @@
+//! Memory: /proc/meminfo and the counters of /proc/vmstat.
+
+use crate::units::Counter;
+
+/// Amounts in kB (1024 bytes) as /proc/meminfo gives them; counters of /proc/vmstat in events.
+/// A field that the kernel lacks is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    pub total_kb: Option<u64>,
+    pub free_kb: Option<u64>,
+    pub available_kb: Option<u64>,
+    pub buffers_kb: Option<u64>,
+    pub cached_kb: Option<u64>,
+    pub shmem_kb: Option<u64>,
+    pub slab_reclaimable_kb: Option<u64>,
+    pub slab_unreclaimable_kb: Option<u64>,
+    pub swap_total_kb: Option<u64>,
+    pub swap_free_kb: Option<u64>,
+    pub dirty_kb: Option<u64>,
+    pub writeback_kb: Option<u64>,
+    /// `pswpin`, pages
+    pub swapped_in_pages: Option<Counter>,
+    /// `pswpout`, pages
+    pub swapped_out_pages: Option<Counter>,
+    /// `pgpgin`, kB
+    pub paged_in_kb: Option<Counter>,
+    /// `pgpgout`, kB
+    pub paged_out_kb: Option<Counter>,
+    /// `pgfault`
+    pub faults: Option<Counter>,
+    /// `pgmajfault`
+    pub major_faults: Option<Counter>,
+    /// `pgscan_kswapd`, pages
+    pub scanned_kswapd_pages: Option<Counter>,
+    /// `pgscan_direct`, pages: tasks that had to look for memory themselves
+    pub scanned_direct_pages: Option<Counter>,
+    /// `pgsteal_kswapd` + `pgsteal_direct`, pages; sar's "steal", here reclaimed
+    pub reclaimed_pages: Option<Counter>,
+    /// `workingset_refault_anon` + `workingset_refault_file` (before 5.9 `workingset_refault`), pages
+    pub refaulted_pages: Option<Counter>,
+    /// Sum of `allocstall_*`
+    pub allocation_stalls: Option<Counter>,
+    /// `oom_kill`
+    pub oom_kills: Option<Counter>,
+}

@@ -1,0 +1,145 @@
+//! Network interfaces, protocols, listening sockets.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Absent, Name, Reading};
+use crate::ids::{NicId, ProcessId};
+use crate::units::Counter;
+
+/// One line of /proc/net/dev, with what the interface is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nic {
+    pub id: NicId,
+    pub facts: Arc<NicFacts>,
+    pub rx: Direction,
+    pub tx: Direction,
+    /// `multicast`, packets
+    pub multicast: Counter,
+    /// `colls`
+    pub collisions: Counter,
+    /// `carrier`
+    pub carrier_losses: Counter,
+    /// rx_missed_errors, /sys/class/net/IF/statistics (part of rx `drop` in /proc/net/dev on many drivers)
+    pub rx_missed: Option<Counter>,
+    /// rx_nohandler: packets that nobody wanted
+    pub rx_nohandler: Option<Counter>,
+    /// The root queueing discipline (rtnetlink RTM_GETQDISC)
+    pub qdisc: Option<Qdisc>,
+}
+
+/// The columns of one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Direction {
+    pub bytes: Counter,
+    pub packets: Counter,
+    pub errors: Counter,
+    pub dropped: Counter,
+    pub fifo_errors: Counter,
+}
+
+/// What the interface is; read again only now and then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NicFacts {
+    /// Megabits a second; ETHTOOL_GLINKSETTINGS, then /sys/class/net/IF/speed. −1, 0 and 65535 are unknown.
+    pub speed_mbps: Reading<u32>,
+    pub duplex: Reading<Duplex>,
+    /// operstate
+    pub up: Option<bool>,
+    pub loopback: bool,
+    /// Neither a physical nor a paravirtual device: veth, bridge, tun, bond …: its claimed speed is no limit
+    pub virtual_device: bool,
+}
+
+/// How a link takes turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Duplex {
+    Half,
+    Full,
+}
+
+/// Statistics of a queueing discipline, summed over the discipline and its children where it is a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Qdisc {
+    /// tbf, fq_codel, mq …
+    pub kind: Name,
+    /// Waiting now; gauges
+    pub backlog_bytes: u64,
+    pub backlog_packets: u64,
+    pub dropped: Counter,
+    pub overlimits: Counter,
+    pub requeues: Counter,
+}
+
+/// Counters of the whole network namespace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Protocols {
+    pub tcp: Reading<Tcp>,
+    pub tcp_ext: Reading<TcpExt>,
+    pub udp: Reading<Udp>,
+    /// IpExt InOctets, OutOctets
+    pub ip_octets: Reading<(Counter, Counter)>,
+    /// Listening TCP sockets whose accept queue is not empty, or (after an overflow) full
+    pub listeners: Reading<Vec<Listener>>,
+}
+
+impl Protocols {
+    /// Nothing could be read, all for one reason.
+    pub fn absent(why: Absent) -> Protocols {
+        Protocols { tcp: Err(why), tcp_ext: Err(why), udp: Err(why), ip_octets: Err(why), listeners: Err(why) }
+    }
+}
+
+/// /proc/net/snmp, `Tcp:`, by field name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tcp {
+    pub active_opens: Counter,
+    pub passive_opens: Counter,
+    pub attempt_fails: Counter,
+    pub established_resets: Counter,
+    /// CurrEstab; a gauge
+    pub established: u64,
+    pub segments_in: Counter,
+    pub segments_out: Counter,
+    pub segments_retransmitted: Counter,
+    pub errors_in: Counter,
+    pub resets_out: Counter,
+}
+
+/// /proc/net/netstat, `TcpExt:`, by field name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpExt {
+    pub listen_overflows: Option<Counter>,
+    /// Already contains ListenOverflows
+    pub listen_drops: Option<Counter>,
+    pub syn_retransmits: Option<Counter>,
+    pub timeouts: Option<Counter>,
+    pub lost_retransmits: Option<Counter>,
+    pub backlog_drops: Option<Counter>,
+}
+
+/// /proc/net/snmp, `Udp:`, by field name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Udp {
+    pub datagrams_in: Counter,
+    pub no_ports: Counter,
+    pub errors_in: Counter,
+    pub datagrams_out: Counter,
+    pub receive_buffer_errors: Option<Counter>,
+    pub send_buffer_errors: Option<Counter>,
+}
+
+/// A listening socket (sock_diag INET_DIAG).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    pub local: SocketAddr,
+    /// Connections established and not accepted yet; idiag_rqueue
+    pub queue: u32,
+    /// The accept queue holds limit + 1; idiag_wqueue
+    pub limit: u32,
+    /// Whose it is, where /proc/PID/fd may be read
+    pub owner: Option<(ProcessId, Name)>,
+}

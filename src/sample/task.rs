@@ -1,0 +1,242 @@
+//! Tasks: every thread of every process.
+//!
+//! A process that did not run since the last sample is the same `Arc` in both, so whoever pairs, encodes or draws
+//! samples sees at once (`Arc::ptr_eq`) that nothing in it moved.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Absent, Name, Reading};
+use crate::ids::{CgroupId, GroupId, ProcessId, TaskId};
+use crate::units::Counter;
+
+/// All tasks that this user can see.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tasks {
+    /// Sorted by pid.
+    pub processes: Vec<Arc<Process>>,
+    /// Names of the users that own them; shared as long as no new uid appears.
+    pub users: Arc<BTreeMap<u32, Name>>,
+    /// What could not be seen.
+    pub hidden: Hidden,
+}
+
+impl Tasks {
+    /// The process with this pid.
+    pub fn process(&self, pid: u32) -> Option<&Arc<Process>> {
+        let at = self.processes.binary_search_by_key(&pid, |process| process.pid).ok()?;
+        self.processes.get(at)
+    }
+
+    /// The thread with this identity, and its process.
+    pub fn thread(&self, task: TaskId) -> Option<(&Arc<Process>, &Thread)> {
+        let process = self.process(task.pid)?;
+        let thread = process.thread(task.tid)?;
+        (thread.start_ticks == task.start_ticks).then_some((process, thread))
+    }
+}
+
+/// How much of the truth about tasks is out of this user's sight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hidden {
+    /// Tasks asleep or blocked whose wait channel the kernel keeps from us.
+    pub wait_channels: u32,
+    /// Tasks without schedstat.
+    pub schedstats: u32,
+    /// Whole processes are missing (hidepid, or a pid namespace that is not the host's).
+    pub processes: bool,
+}
+
+/// One process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Process {
+    pub pid: u32,
+    /// stat field 22
+    pub start_ticks: u64,
+    /// stat field 4
+    pub ppid: u32,
+    /// Owner of /proc/PID (effective uid)
+    pub uid: u32,
+    /// stat field 2
+    pub comm: Name,
+    /// cmdline, arguments separated by NUL, cut at 4 KiB; read when the process is new or has run exec
+    pub cmdline: Reading<Name>,
+    /// Target of /proc/PID/exe
+    pub executable: Reading<Name>,
+    /// PF_KTHREAD in stat field 9
+    pub kernel_thread: bool,
+    /// The cgroup that limits its CPU (v2, else the v1 cpu hierarchy); /proc/PID/cgroup
+    pub cgroup: Reading<CgroupId>,
+    /// stat fields 14, 15: threads that ended are in it
+    pub user_ticks: Counter,
+    pub system_ticks: Counter,
+    /// The process CPU clock, ns, ended threads included; clock_gettime on clock id (~pid)<<3|2
+    pub cpu_ns: Option<Counter>,
+    /// stat fields 10, 12
+    pub minor_faults: Counter,
+    pub major_faults: Counter,
+    /// stat field 24, pages
+    pub resident_pages: u64,
+    pub io: Reading<TaskIo>,
+    /// Sorted by tid; the leader's is the pid.
+    pub threads: Vec<Thread>,
+}
+
+impl Process {
+    pub fn id(&self) -> ProcessId {
+        ProcessId { pid: self.pid, start_ticks: self.start_ticks }
+    }
+
+    pub fn task_id(&self, thread: &Thread) -> TaskId {
+        TaskId { pid: self.pid, tid: thread.tid, start_ticks: thread.start_ticks }
+    }
+
+    /// The thread with this tid.
+    pub fn thread(&self, tid: u32) -> Option<&Thread> {
+        let at = self.threads.binary_search_by_key(&tid, |thread| thread.tid).ok()?;
+        self.threads.get(at)
+    }
+
+    /// Which threads it works together with. Children of init are strangers to each other, whatever they execute.
+    pub fn group(&self) -> GroupId {
+        let siblings = self.ppid > 2 && !self.kernel_thread;
+        match (&self.executable, siblings) {
+            (Ok(executable), true) => GroupId::Siblings { parent: self.ppid, executable: executable.clone() },
+            (Err(_), true) => GroupId::Siblings { parent: self.ppid, executable: self.comm.clone() },
+            (_, false) => GroupId::Process(self.id()),
+        }
+    }
+}
+
+/// One thread; /proc/PID/task/TID.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Thread {
+    pub tid: u32,
+    /// stat field 22
+    pub start_ticks: u64,
+    /// stat field 2
+    pub comm: Name,
+    /// stat field 3
+    pub state: TaskState,
+    /// stat field 39: the CPU it ran on last
+    pub processor: u32,
+    /// stat fields 14, 15
+    pub user_ticks: Counter,
+    pub system_ticks: Counter,
+    /// stat fields 10, 12
+    pub minor_faults: Counter,
+    pub major_faults: Counter,
+    /// stat field 42, ticks; 0 without kernel.task_delayacct
+    pub block_io_delay_ticks: Counter,
+    /// schedstat
+    pub sched: Option<Sched>,
+    /// CLOCK_BOOTTIME at which its timeslices were last seen to have moved: what it has done since is one wait.
+    /// For a task that was already there when sampling began: that beginning.
+    pub switched_ns: u64,
+    /// Where it sleeps
+    pub wait: Wait,
+}
+
+/// /proc/PID/task/TID/schedstat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sched {
+    /// Time on a CPU
+    pub run_ns: Counter,
+    /// Time runnable, but without a CPU
+    pub run_delay_ns: Counter,
+    /// Times it was given a CPU
+    pub timeslices: Counter,
+}
+
+/// /proc/PID/io of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskIo {
+    pub read_bytes: Counter,
+    pub write_bytes: Counter,
+    pub cancelled_write_bytes: Counter,
+    pub read_calls: Counter,
+    pub write_calls: Counter,
+}
+
+/// The state letter of stat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum TaskState {
+    /// R: on a CPU or waiting for one
+    Running,
+    /// S
+    #[default]
+    Sleeping,
+    /// D: uninterruptible
+    Blocked,
+    /// I: a kernel thread with nothing to do
+    Idle,
+    /// T
+    Stopped,
+    /// t
+    Traced,
+    /// Z
+    Zombie,
+    /// X, x
+    Dead,
+    /// P and whatever else a kernel may say
+    Other,
+}
+
+impl TaskState {
+    /// From stat's letter.
+    pub fn from_letter(letter: u8) -> TaskState {
+        match letter {
+            b'R' => TaskState::Running,
+            b'S' => TaskState::Sleeping,
+            b'D' => TaskState::Blocked,
+            b'I' => TaskState::Idle,
+            b'T' => TaskState::Stopped,
+            b't' => TaskState::Traced,
+            b'Z' => TaskState::Zombie,
+            b'X' | b'x' => TaskState::Dead,
+            _ => TaskState::Other,
+        }
+    }
+
+    /// As stat writes it.
+    pub fn letter(self) -> char {
+        match self {
+            TaskState::Running => 'R',
+            TaskState::Sleeping => 'S',
+            TaskState::Blocked => 'D',
+            TaskState::Idle => 'I',
+            TaskState::Stopped => 'T',
+            TaskState::Traced => 't',
+            TaskState::Zombie => 'Z',
+            TaskState::Dead => 'X',
+            TaskState::Other => '?',
+        }
+    }
+}
+
+/// Where a thread sleeps, as far as it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wait {
+    /// wchan: the kernel function it sleeps in, compiler suffixes cut. `Absent::Hidden` where the kernel answers 0 for a
+    /// task that is not ours; `Absent::Vanished` where it had moved on; `Absent::NotRead` where nobody looked.
+    pub channel: Reading<Name>,
+    /// syscall
+    pub call: Reading<SystemCall>,
+}
+
+impl Default for Wait {
+    fn default() -> Wait {
+        Wait { channel: Err(Absent::NotRead), call: Err(Absent::NotRead) }
+    }
+}
+
+/// /proc/PID/task/TID/syscall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SystemCall {
+    /// The number on this machine; −1 where it is blocked outside a system call (a page fault)
+    pub number: i64,
+    /// Its first three arguments
+    pub arguments: [u64; 3],
+}

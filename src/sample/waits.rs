@@ -1,0 +1,112 @@
+//! The sub-samples: what the hot threads were seen doing, several times between two samples.
+//!
+//! Kept as counts per group and wait class, not as raw sweeps. `WaitClass` and its table from kernel symbols live in
+//! `waits/class.rs`.
+
+pub mod call;
+pub mod class;
+
+use serde::{Deserialize, Serialize};
+
+pub use call::{Call, Futex};
+pub use class::WaitClass;
+
+use super::cpu::CpuTimes;
+use super::{Name, task::SystemCall};
+use crate::ids::{DiskId, GroupId, TaskId};
+
+/// All sub-samples since the sample before.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Waits {
+    /// In time order. The last one belongs to the sample itself.
+    pub sub_samples: Vec<SubSample>,
+    /// The groups that `GroupWaits::group` points into.
+    pub groups: Vec<GroupId>,
+    /// Each hot thread with what it was seen doing; sorted by task.
+    pub threads: Vec<ThreadWaits>,
+    /// Threads seen blocked (on storage, in reclaim, in an unknown D state), with as much as could be found out.
+    /// Sorted by task, at most `BLOCKED_KEPT`, the longest blocked first kept.
+    pub blocked: Vec<BlockedThread>,
+    /// Sub-samples that were left out because sampling had passed its budget.
+    pub skipped: u32,
+}
+
+/// How many blocked threads are described one by one; the rest are only counted.
+pub const BLOCKED_KEPT: usize = 32;
+
+/// One look at the hot threads.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SubSample {
+    /// CLOCK_BOOTTIME
+    pub boottime_ns: u64,
+    /// The line `cpu` of /proc/stat at that moment, cumulative; `None` where it could not be read.
+    pub cpu: Option<CpuTimes>,
+    /// Requests outstanding on all whole devices that stand on no other; `None` where diskstats could not be read.
+    pub in_flight: Option<u32>,
+    /// Groups with at least one thread in a class that counts, sorted by `group`.
+    pub groups: Vec<GroupWaits>,
+}
+
+/// How many threads of one group were in which kind of wait at one sub-sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupWaits {
+    /// Index into `Waits::groups`
+    pub group: u16,
+    /// R
+    pub running: u16,
+    /// D in the block or file system layer
+    pub storage: u16,
+    /// Asleep for asynchronous completions (libaio, io_uring)
+    pub aio: u16,
+    /// In memory reclaim or throttled by it
+    pub memory: u16,
+    /// In D with a wait channel that says neither storage nor memory (or hides it)
+    pub other_blocked: u16,
+    /// D with a hidden wait channel (part of `other_blocked`)
+    pub hidden_blocked: u16,
+    /// In a lock wait that the futex call itself shows to be contention; active or not
+    pub lock_contended: u16,
+    /// In a lock wait that nothing but the wait channel shows, by a worker whose timeslices moved in the last 5 s
+    pub lock_inferred: u16,
+    /// Asleep in a pipe or socket read, by a worker whose timeslices moved in the last 5 s
+    pub peer: u16,
+}
+
+/// One hot thread: how often it was seen in each class since the last sample.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThreadWaits {
+    pub task: TaskId,
+    /// Index into `Waits::groups`
+    pub group: u16,
+    /// Times seen, indexed by `WaitClass as usize`; their sum is how often it was looked at.
+    pub seen: [u16; WaitClass::COUNT],
+}
+
+impl ThreadWaits {
+    /// Times it was looked at.
+    pub fn looks(&self) -> u32 {
+        self.seen.iter().map(|&times| u32::from(times)).sum()
+    }
+}
+
+/// A thread that was seen blocked at the last sub-sample that found it so.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockedThread {
+    pub task: TaskId,
+    /// Index into `Waits::groups`
+    pub group: u16,
+    /// Its own name (a thread may be called otherwise than its process)
+    pub comm: Name,
+    pub class: WaitClass,
+    /// The kernel function it sleeps in
+    pub channel: Option<Name>,
+    pub call: Option<SystemCall>,
+    /// How often it was seen blocked since the last sample
+    pub times: u16,
+    /// CLOCK_BOOTTIME since when it has been in this one wait (its timeslices have not moved since)
+    pub since_ns: u64,
+    /// The file that the call's descriptor names; /proc/PID/fd
+    pub file: Option<Name>,
+    /// The whole device that file is on, by fdinfo's mnt_id and mountinfo
+    pub disk: Option<DiskId>,
+}

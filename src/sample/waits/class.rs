@@ -1,0 +1,322 @@
+//! From the kernel function a thread sleeps in to what it waits for. The table is data: names as 6.18 shows them
+//! (what the lab saw), older names beside them.
+
+use serde::{Deserialize, Serialize};
+
+use super::call::Call;
+use crate::sample::task::TaskState;
+
+/// What a thread is doing or waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u8)]
+pub enum WaitClass {
+    /// R: on a CPU or waiting for one
+    Running,
+    /// D in the block or file system layer
+    Disk,
+    /// Asleep for asynchronous completions (libaio, io_uring)
+    Aio,
+    /// A lock: futex, file lock, kernel rwsem or mutex, System V semaphore
+    Lock,
+    /// A socket
+    Net,
+    Pipe,
+    /// nanosleep and friends
+    Timer,
+    /// epoll, poll, select
+    Poll,
+    /// wait() for a child
+    Child,
+    /// A vfork parent: D, counted in the load average, harmless
+    Vfork,
+    /// Memory reclaim, or throttled by it
+    Memory,
+    /// Frozen by a cgroup, stopped or traced
+    Frozen,
+    /// The kernel keeps the wait channel from us
+    Hidden,
+    Other,
+}
+
+impl WaitClass {
+    /// How many there are: the length of an array indexed by `WaitClass as usize`.
+    pub const COUNT: usize = 14;
+
+    pub const ALL: [WaitClass; WaitClass::COUNT] = [
+        WaitClass::Running,
+        WaitClass::Disk,
+        WaitClass::Aio,
+        WaitClass::Lock,
+        WaitClass::Net,
+        WaitClass::Pipe,
+        WaitClass::Timer,
+        WaitClass::Poll,
+        WaitClass::Child,
+        WaitClass::Vfork,
+        WaitClass::Memory,
+        WaitClass::Frozen,
+        WaitClass::Hidden,
+        WaitClass::Other,
+    ];
+
+    /// The word on the screen and in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            WaitClass::Running => "running",
+            WaitClass::Disk => "disk",
+            WaitClass::Aio => "aio",
+            WaitClass::Lock => "lock",
+            WaitClass::Net => "net",
+            WaitClass::Pipe => "pipe",
+            WaitClass::Timer => "timer",
+            WaitClass::Poll => "poll",
+            WaitClass::Child => "child",
+            WaitClass::Vfork => "vfork",
+            WaitClass::Memory => "memory",
+            WaitClass::Frozen => "frozen",
+            WaitClass::Hidden => "hidden",
+            WaitClass::Other => "other",
+        }
+    }
+
+    /// The class of a thread from its state, its wait channel and its system call, as far as they are known.
+    /// State and channel are read at different moments: a pair that cannot be (D in epoll) is `None`: look again.
+    pub fn of(state: TaskState, channel: Option<&[u8]>, call: Option<Call>) -> Option<WaitClass> {
+        match state {
+            TaskState::Running => return Some(WaitClass::Running),
+            TaskState::Stopped | TaskState::Traced => return Some(WaitClass::Frozen),
+            TaskState::Zombie | TaskState::Dead | TaskState::Idle | TaskState::Other => return Some(WaitClass::Other),
+            TaskState::Sleeping | TaskState::Blocked => {}
+        }
+        let Some(channel) = channel else { return Some(WaitClass::Hidden) };
+        let class = WaitClass::of_channel(without_compiler_suffix(channel));
+        let class = match (class, call) {
+            (Some(class), _) => class,
+            // wait_woken and the like serve sockets, terminals and inotify alike: the call tells.
+            (None, Some(call)) => call.wait_class(state),
+            (None, None) => WaitClass::Other,
+        };
+        match (state, class) {
+            (TaskState::Blocked, WaitClass::Poll | WaitClass::Timer | WaitClass::Pipe | WaitClass::Aio | WaitClass::Net) => {
+                None
+            }
+            (TaskState::Sleeping, WaitClass::Disk) => Some(WaitClass::Other),
+            _ => Some(class),
+        }
+    }
+
+    fn of_channel(symbol: &[u8]) -> Option<WaitClass> {
+        if let Some(&(_, class)) = EXACT.iter().find(|(name, _)| name.as_bytes() == symbol) {
+            return Some(class);
+        }
+        PREFIX.iter().find(|(name, _)| symbol.starts_with(name.as_bytes())).map(|&(_, class)| class)
+    }
+}
+
+/// `.isra.0`, `.constprop.0`, `.part.0`, `.cold`: the compiler's, and different in every build.
+pub fn without_compiler_suffix(symbol: &[u8]) -> &[u8] {
+    match symbol.iter().position(|&byte| byte == b'.') {
+        Some(dot) if dot > 0 => &symbol[..dot],
+        _ => symbol,
+    }
+}
+
+/// Whole names, where a prefix would catch something else.
+const EXACT: &[(&str, WaitClass)] = &[
+    ("kernel_clone", WaitClass::Vfork), // since 5.10; wait_for_vfork_done inlined into it
+    ("_do_fork", WaitClass::Vfork),     // 4.2 to 5.9
+    ("do_fork", WaitClass::Vfork),
+    ("wait_for_vfork_done", WaitClass::Vfork),
+    ("io_schedule", WaitClass::Disk),
+    ("io_schedule_timeout", WaitClass::Disk),
+    ("read_events", WaitClass::Aio),
+    ("io_cqring_wait", WaitClass::Aio),
+    ("wait_for_space", WaitClass::Pipe),
+    ("do_wait", WaitClass::Child),
+    ("do_wait_intr", WaitClass::Child),
+    ("sigsuspend", WaitClass::Other),
+    ("schedule_hrtimeout_range", WaitClass::Poll),
+    ("schedule_hrtimeout_range_clock", WaitClass::Poll),
+    ("get_signal", WaitClass::Frozen),
+    ("do_signal_stop", WaitClass::Frozen),
+    ("ptrace_stop", WaitClass::Frozen),
+    ("throttle_direct_reclaim", WaitClass::Memory),
+    ("balance_dirty_pages", WaitClass::Disk), // a writer held back until the disk has caught up
+    ("sync_inodes_sb", WaitClass::Disk),
+    ("writeback_inodes_sb", WaitClass::Disk),
+    ("percpu_down_write", WaitClass::Lock),
+];
+
+/// First match wins.
+const PREFIX: &[(&str, WaitClass)] = &[
+    // The block layer
+    ("submit_bio_wait", WaitClass::Disk),
+    ("blk_", WaitClass::Disk),
+    ("blkdev_", WaitClass::Disk),
+    ("__blkdev_", WaitClass::Disk),
+    ("rq_qos_wait", WaitClass::Disk),
+    ("wbt_wait", WaitClass::Disk),
+    ("bio_", WaitClass::Disk),
+    ("bt_get", WaitClass::Disk), // before 5.0: no free request tag
+    ("get_request", WaitClass::Disk),
+    ("dio_await", WaitClass::Disk),
+    ("do_blockdev_direct_IO", WaitClass::Disk),
+    ("__blockdev_direct_IO", WaitClass::Disk),
+    ("iomap_", WaitClass::Disk),
+    ("__iomap_dio_rw", WaitClass::Disk),
+    ("md_", WaitClass::Disk),
+    ("raid", WaitClass::Disk),
+    ("dm_", WaitClass::Disk),
+    // Pages and buffers
+    ("folio_wait", WaitClass::Disk),
+    ("__folio_lock", WaitClass::Disk),
+    ("folio_lock", WaitClass::Disk),
+    ("wait_on_page", WaitClass::Disk),
+    ("__lock_page", WaitClass::Disk),
+    ("sleep_on_page", WaitClass::Disk),
+    ("wait_on_buffer", WaitClass::Disk),
+    ("__wait_on_buffer", WaitClass::Disk),
+    ("__lock_buffer", WaitClass::Disk),
+    ("bit_wait_io", WaitClass::Disk),
+    ("__filemap_fdatawait", WaitClass::Disk),
+    ("filemap_", WaitClass::Disk),
+    ("swap_read", WaitClass::Disk),
+    // File systems
+    ("jbd2_", WaitClass::Disk),
+    ("do_get_write_access", WaitClass::Disk),
+    ("add_transaction_credits", WaitClass::Disk),
+    ("wait_transaction_locked", WaitClass::Disk),
+    ("start_this_handle", WaitClass::Disk),
+    ("ext4_", WaitClass::Disk),
+    ("xfs_", WaitClass::Disk),
+    ("xlog_", WaitClass::Disk),
+    ("btrfs_", WaitClass::Disk),
+    ("wait_current_trans", WaitClass::Disk),
+    ("f2fs_", WaitClass::Disk),
+    ("zil_", WaitClass::Disk),
+    ("zio_", WaitClass::Disk),
+    ("cv_wait_common", WaitClass::Disk), // ZFS on Linux, state D
+    ("nfs", WaitClass::Disk),
+    ("rpc_wait", WaitClass::Disk),
+    ("cifs_", WaitClass::Disk),
+    ("smb2_", WaitClass::Disk),
+    ("ceph_", WaitClass::Disk),
+    ("fuse_", WaitClass::Disk),
+    ("request_wait_answer", WaitClass::Disk), // FUSE
+    ("wb_wait_for_completion", WaitClass::Disk),
+    ("wait_sb_inodes", WaitClass::Disk),
+    // Locks
+    ("futex_", WaitClass::Lock), // futex_do_wait; futex_wait_queue (5.16 to 6.12), futex_wait_queue_me before
+    ("__futex", WaitClass::Lock),
+    ("do_futex", WaitClass::Lock),
+    ("rt_mutex", WaitClass::Lock),
+    ("__rt_mutex", WaitClass::Lock),
+    ("locks_lock_inode_wait", WaitClass::Lock),
+    ("flock_lock", WaitClass::Lock),
+    ("posix_lock", WaitClass::Lock),
+    ("fcntl_setlk", WaitClass::Lock),
+    ("do_lock_file_wait", WaitClass::Lock),
+    ("rwsem_", WaitClass::Lock),
+    ("__down_", WaitClass::Lock), // __down_read, __down_write …: before 5.x the rwsem slow paths
+    ("down_", WaitClass::Lock),
+    ("call_rwsem", WaitClass::Lock),
+    ("__mutex_lock", WaitClass::Lock),
+    ("mutex_lock", WaitClass::Lock),
+    ("percpu_rwsem", WaitClass::Lock), // a frozen file system holds it
+    ("__percpu_down", WaitClass::Lock),
+    ("do_semtimedop", WaitClass::Lock),
+    ("__do_semtimedop", WaitClass::Lock),
+    ("SyS_semtimedop", WaitClass::Lock),
+    // Memory
+    ("shrink_", WaitClass::Memory),
+    ("try_to_free", WaitClass::Memory),
+    ("reclaim_throttle", WaitClass::Memory),
+    ("congestion_wait", WaitClass::Memory),
+    ("wait_iff_congested", WaitClass::Memory),
+    ("mem_cgroup_", WaitClass::Memory),
+    ("__mem_cgroup", WaitClass::Memory),
+    ("__alloc_pages", WaitClass::Memory),
+    ("compact", WaitClass::Memory),
+    // Sockets
+    ("inet_csk_accept", WaitClass::Net),
+    ("inet_", WaitClass::Net),
+    ("tcp_", WaitClass::Net),
+    ("sk_", WaitClass::Net),
+    ("sock_", WaitClass::Net),
+    ("unix_", WaitClass::Net),
+    ("__skb_", WaitClass::Net),
+    ("skb_", WaitClass::Net),
+    ("udp_", WaitClass::Net),
+    ("netlink_", WaitClass::Net),
+    ("packet_", WaitClass::Net),
+    ("vsock_", WaitClass::Net),
+    // The rest
+    ("anon_pipe_", WaitClass::Pipe),
+    ("pipe_", WaitClass::Pipe),
+    ("fifo_", WaitClass::Pipe),
+    ("wait_for_partner", WaitClass::Pipe),
+    ("hrtimer_nanosleep", WaitClass::Timer),
+    ("do_nanosleep", WaitClass::Timer),
+    ("common_nsleep", WaitClass::Timer),
+    ("alarm_timer_nsleep", WaitClass::Timer),
+    ("timerfd_", WaitClass::Timer),
+    ("do_epoll_wait", WaitClass::Poll),
+    ("ep_poll", WaitClass::Poll),
+    ("poll_schedule_timeout", WaitClass::Poll),
+    ("do_sys_poll", WaitClass::Poll),
+    ("do_select", WaitClass::Poll),
+    ("do_pselect", WaitClass::Poll),
+    ("__refrigerator", WaitClass::Frozen),
+    ("refrigerator", WaitClass::Frozen),
+    ("freezer", WaitClass::Frozen),
+    ("do_freezer_trap", WaitClass::Frozen),
+    ("ptrace_", WaitClass::Frozen),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(state: TaskState, channel: &str) -> Option<WaitClass> {
+        WaitClass::of(state, Some(channel.as_bytes()), None)
+    }
+
+    #[test]
+    fn every_class_stands_at_its_own_index() {
+        for (index, class) in WaitClass::ALL.iter().enumerate() {
+            assert_eq!(*class as usize, index);
+        }
+    }
+
+    #[test]
+    fn what_the_lab_saw_on_6_18() {
+        let seen = [
+            (TaskState::Sleeping, "futex_do_wait", WaitClass::Lock),
+            (TaskState::Sleeping, "do_epoll_wait", WaitClass::Poll),
+            (TaskState::Sleeping, "poll_schedule_timeout.constprop.0", WaitClass::Poll),
+            (TaskState::Sleeping, "hrtimer_nanosleep", WaitClass::Timer),
+            (TaskState::Sleeping, "anon_pipe_read", WaitClass::Pipe),
+            (TaskState::Sleeping, "inet_csk_accept", WaitClass::Net),
+            (TaskState::Sleeping, "locks_lock_inode_wait", WaitClass::Lock),
+            (TaskState::Sleeping, "do_wait", WaitClass::Child),
+            (TaskState::Blocked, "kernel_clone", WaitClass::Vfork),
+            (TaskState::Blocked, "__iomap_dio_rw", WaitClass::Disk),
+            (TaskState::Blocked, "submit_bio_wait", WaitClass::Disk),
+            (TaskState::Blocked, "folio_wait_bit_common", WaitClass::Disk),
+            (TaskState::Blocked, "jbd2_log_wait_commit", WaitClass::Disk),
+            (TaskState::Sleeping, "read_events", WaitClass::Aio),
+            (TaskState::Sleeping, "io_cqring_wait", WaitClass::Aio),
+            (TaskState::Blocked, "percpu_rwsem_wait", WaitClass::Lock),
+        ];
+        for (state, channel, class) in seen {
+            assert_eq!(of(state, channel), Some(class), "{channel}");
+        }
+    }
+
+    #[test]
+    fn a_pair_that_cannot_be_is_read_again() {
+        assert_eq!(of(TaskState::Blocked, "do_epoll_wait"), None);
+        assert_eq!(WaitClass::of(TaskState::Sleeping, None, None), Some(WaitClass::Hidden));
+    }
+}
