@@ -1,0 +1,121 @@
+//! Lines, words and numbers of kernel files. Works on any bytes and never panics.
+//!
+//! A line counts only with its newline: what a file that was cut short ends with is not a smaller figure.
+
+use crate::sample::Name;
+use crate::units::Counter;
+
+/// The complete lines, without their newlines.
+pub fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.split_inclusive(|byte| *byte == b'\n').filter_map(|line| line.strip_suffix(b"\n"))
+}
+
+/// The words between blanks and tabs.
+pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty())
+}
+
+/// A decimal number without a sign that fits; anything else is none.
+pub fn number(word: &[u8]) -> Option<u64> {
+    if word.is_empty() {
+        return None;
+    }
+    let mut value: u64 = 0;
+    for byte in word {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
+    }
+    Some(value)
+}
+
+/// The same, for figures that are 32 bits wide.
+pub fn small_number(word: &[u8]) -> Option<u32> {
+    u32::try_from(number(word)?).ok()
+}
+
+/// A decimal fraction such as `0.25`; finite, never negative.
+pub fn fraction(word: &[u8]) -> Option<f64> {
+    let value: f64 = std::str::from_utf8(word).ok()?.parse().ok()?;
+    (value.is_finite() && value >= 0.0).then_some(value)
+}
+
+/// The next word as a counter.
+pub fn next_counter<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Option<Counter> {
+    words.next().and_then(number).map(Counter)
+}
+
+/// `NAME value` lines: the value of one name, if there is just one number after it.
+pub fn named_number(line: &[u8]) -> Option<(&[u8], u64)> {
+    let mut words = words(line);
+    let name = words.next()?;
+    Some((name, number(words.next()?)?))
+}
+
+/// The only number of a file that holds one.
+pub fn sole_number(bytes: &[u8]) -> Option<u64> {
+    number(lines(bytes).next()?.trim_ascii())
+}
+
+/// The text of a file that holds one line: trimmed, `None` when nothing is left.
+pub fn sole_text(bytes: &[u8]) -> Option<Name> {
+    let text = lines(bytes).next()?.trim_ascii();
+    (!text.is_empty()).then(|| Name::from(text))
+}
+
+/// `0-3,8,10-11` as the numbers it stands for; what cannot be understood is left out, as is a range that is absurdly long.
+pub fn number_list(bytes: &[u8]) -> Vec<u32> {
+    const LONGEST: u32 = 1 << 16;
+    let mut numbers = Vec::new();
+    for part in bytes.trim_ascii().split(|byte| *byte == b',') {
+        let mut ends = part.splitn(2, |byte| *byte == b'-');
+        let Some(first) = ends.next().and_then(small_number) else { continue };
+        let last = match ends.next() {
+            None => first,
+            Some(word) => match small_number(word) {
+                Some(last) if last >= first && last - first < LONGEST => last,
+                _ => continue,
+            },
+        };
+        numbers.extend(first..=last);
+    }
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_exact_or_none() {
+        assert_eq!(number(b"0"), Some(0));
+        assert_eq!(number(b"18446744073709551615"), Some(u64::MAX));
+        for bad in ["", "-1", "+1", "18446744073709551616", "1.5", "1 ", "0x1", "१"] {
+            assert_eq!(number(bad.as_bytes()), None, "{bad:?}");
+        }
+        assert_eq!(small_number(b"4294967296"), None);
+    }
+
+    #[test]
+    fn a_line_without_its_end_is_no_line() {
+        let all: Vec<_> = lines(b"one\n\ntwo 12\nthree 34").collect();
+        assert_eq!(all, [&b"one"[..], b"", b"two 12"]);
+    }
+
+    #[test]
+    fn cpu_lists() {
+        assert_eq!(number_list(b"0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
+        assert_eq!(number_list(b"\n"), []);
+        assert_eq!(number_list(b"5-3,x,2-,7,0-4294967295"), [7]);
+    }
+
+    #[test]
+    fn fractions_are_finite() {
+        assert_eq!(fraction(b"0.25"), Some(0.25));
+        for bad in ["", "nan", "inf", "-1.0", "1e999"] {
+            assert_eq!(fraction(bad.as_bytes()), None, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Where /proc and /sys are: the running machine, or a tree of captured files in tests.
+//!
+//! The only place that opens kernel files by name. A failure becomes an `Absent`, never an error that ends anything.
+//! Nothing is parsed here.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::sample::{Absent, Reading};
+
+/// No file that is read here comes near it; one that does is not what it seems.
+pub const MOST_BYTES: usize = 64 << 20;
+
+/// How much is asked for at once. Files of seq_file give less and must be asked again until they give nothing.
+const CHUNK: usize = 64 << 10;
+
+/// The directory that stands for `/`. Paths are given relative to it: `proc/stat`, `sys/block`.
+#[derive(Clone, Debug)]
+pub struct Root {
+    base: PathBuf,
+    host: bool,
+}
+
+impl Root {
+    /// The running machine.
+    pub fn host() -> Root {
+        Root { base: PathBuf::from("/"), host: true }
+    }
+
+    /// A tree that has `proc` and `sys` in it. System calls that do not go through files (netlink, ioctl) are not made.
+    pub fn at(base: PathBuf) -> Root {
+        Root { base, host: false }
+    }
+
+    /// Whether this is the running machine, so that its system calls speak of the same thing as its files.
+    pub fn is_host(&self) -> bool {
+        self.host
+    }
+
+    /// The full path. A leading `/` of `relative` is taken as this root, not as the machine's.
+    pub fn path(&self, relative: impl AsRef<Path>) -> PathBuf {
+        let relative = relative.as_ref();
+        self.base.join(relative.strip_prefix("/").unwrap_or(relative))
+    }
+
+    /// Opens a file for reading.
+    pub fn open(&self, relative: impl AsRef<Path>) -> Reading<File> {
+        File::open(self.path(relative)).map_err(|error| absent(&error))
+    }
+
+    /// Reads the whole file into `buffer`, which is emptied first, also when nothing can be read.
+    pub fn read(&self, relative: impl AsRef<Path>, buffer: &mut Vec<u8>) -> Reading<()> {
+        buffer.clear();
+        let file = self.open(relative)?;
+        read_whole(&file, buffer)
+    }
+
+    /// The whole file in a buffer of its own: for facts that are read once.
+    pub fn read_once(&self, relative: impl AsRef<Path>) -> Reading<Vec<u8>> {
+        let mut buffer = Vec::new();
+        self.read(relative, &mut buffer)?;
+        Ok(buffer)
+    }
+
+    /// Where a symbolic link points, as it is written in the link.
+    pub fn read_link(&self, relative: impl AsRef<Path>) -> Reading<PathBuf> {
+        std::fs::read_link(self.path(relative)).map_err(|error| absent(&error))
+    }
+
+    /// The names in a directory, in the order in which the kernel gives them.
+    pub fn list(&self, relative: impl AsRef<Path>) -> Reading<Vec<OsString>> {
+        let entries = std::fs::read_dir(self.path(relative)).map_err(|error| absent(&error))?;
+        Ok(entries.filter_map(Result::ok).map(|entry| entry.file_name()).collect())
+    }
+
+    /// Whether there is such a file, a link counting as what it points to.
+    pub fn exists(&self, relative: impl AsRef<Path>) -> bool {
+        self.path(relative).exists()
+    }
+}
+
+/// A file that is read again and again from its start: opened once, then one or two system calls a reading.
+#[derive(Debug)]
+pub struct KeptFile {
+    relative: PathBuf,
+    file: Option<File>,
+}
+
+impl KeptFile {
+    /// Opens nothing yet.
+    pub fn new(relative: impl Into<PathBuf>) -> KeptFile {
+        KeptFile { relative: relative.into(), file: None }
+    }
+
+    /// Reads the whole file into `buffer`, which is emptied first. A descriptor that went bad is opened again once.
+    pub fn read(&mut self, root: &Root, buffer: &mut Vec<u8>) -> Reading<()> {
+        if let Some(file) = &self.file {
+            if read_whole(file, buffer).is_ok() {
+                return Ok(());
+            }
+            self.file = None;
+        }
+        buffer.clear();
+        let file = root.open(&self.relative)?;
+        read_whole(&file, buffer)?;
+        self.file = Some(file);
+        Ok(())
+    }
+}
+
+/// Reads an open file from offset 0 to its end. `buffer` is emptied first, and left empty on failure.
+pub fn read_whole(file: &File, buffer: &mut Vec<u8>) -> Reading<()> {
+    buffer.clear();
+    loop {
+        let filled = buffer.len();
+        buffer.resize(filled + CHUNK, 0);
+        let room = buffer.get_mut(filled..).unwrap_or_default();
+        let read = file.read_at(room, filled as u64);
+        buffer.truncate(filled + read.as_ref().copied().unwrap_or(0));
+        let why = match read {
+            Ok(0) => return Ok(()),
+            Ok(_) if buffer.len() <= MOST_BYTES => continue,
+            Ok(_) => Absent::Malformed,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => absent(&error),
+        };
+        buffer.clear();
+        return Err(why);
+    }
+}
+
+/// The reason in the vocabulary of samples.
+pub fn absent(error: &io::Error) -> Absent {
+    match error.raw_os_error() {
+        Some(libc::ENOENT) => Absent::NoSuchFile,
+        // ENODEV: the device behind an attribute of sysfs has gone.
+        Some(libc::ESRCH | libc::ENODEV) => Absent::Vanished,
+        Some(libc::EACCES | libc::EPERM) => Absent::NoPermission,
+        Some(libc::EOPNOTSUPP) => Absent::Unsupported,
+        Some(errno) => Absent::Os(errno),
+        None => Absent::Malformed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_file_says_so_and_leaves_nothing_of_the_last_one() {
+        let mut buffer = b"of the last file".to_vec();
+        assert_eq!(Root::host().read("proc/no-such-file", &mut buffer), Err(Absent::NoSuchFile));
+        assert!(buffer.is_empty());
+        let mut buffer = b"of the last file".to_vec();
+        assert_eq!(KeptFile::new("proc/no-such-file").read(&Root::host(), &mut buffer), Err(Absent::NoSuchFile));
+        assert!(buffer.is_empty());
+    }
+
+    #[test]
+    fn a_kept_file_is_read_from_its_start_each_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = Root::at(directory.path().to_owned());
+        let long = vec![b'x'; 3 * CHUNK + 5];
+        std::fs::write(directory.path().join("stat"), &long).unwrap();
+        let (mut kept, mut buffer) = (KeptFile::new("stat"), Vec::new());
+        for _ in 0..2 {
+            kept.read(&root, &mut buffer).unwrap();
+            assert_eq!(buffer, long);
+        }
+        std::fs::write(directory.path().join("stat"), b"short").unwrap();
+        kept.read(&root, &mut buffer).unwrap();
+        assert_eq!(buffer, b"short");
+    }
+
+    #[test]
+    fn a_leading_slash_stays_inside_the_tree() {
+        let root = Root::at(PathBuf::from("/fixture"));
+        assert_eq!(root.path("/proc/stat"), PathBuf::from("/fixture/proc/stat"));
+        assert_eq!(root.path("proc/stat"), PathBuf::from("/fixture/proc/stat"));
+    }
+
+    #[test]
+    fn errors_become_reasons() {
+        let reason = |errno| absent(&io::Error::from_raw_os_error(errno));
+        assert_eq!(reason(libc::ENOENT), Absent::NoSuchFile);
+        assert_eq!(reason(libc::ESRCH), Absent::Vanished);
+        assert_eq!(reason(libc::EACCES), Absent::NoPermission);
+        assert_eq!(reason(libc::EPERM), Absent::NoPermission);
+        assert_eq!(reason(libc::EOPNOTSUPP), Absent::Unsupported);
+        assert_eq!(reason(libc::EIO), Absent::Os(libc::EIO));
+    }
+}
