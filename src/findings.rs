@@ -1,1 +1,119 @@
-//! (to be written)
+//! A finding is a judgement on intervals: what is wrong, with whom, since when, against what.
+//!
+//! Each rule is a small item (id, title, meaning, when it is wrong, what to look at next) with one pure function from an
+//! interval to suspicions; help, docs/findings.md and the findings screen are generated from the list `RULES`.
+//! `Judge` keeps what must be remembered between intervals: a suspicion becomes a finding after 2 of the last 3
+//! intervals and ends after 5 clean ones.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{CgroupId, CpuId, DiskId, GroupId, NicId, TaskId};
+use crate::sample::{Instant, Name};
+
+/// What kind of thing is wrong. The words are never renamed once released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    IdleButBlocked,
+    SaturatedCore,
+    SaturatedThread,
+    CpuSaturated,
+    CpuThrottled,
+    CpuStolen,
+    DiskLatency,
+    DiskBusyNotSaturated,
+    DiskStalled,
+    IoThrottled,
+    HungTask,
+    NicSaturated,
+    TcpRetransmits,
+    ListenOverflow,
+    LoadNotCpu,
+    MemoryPressure,
+    Swapping,
+    OomKill,
+}
+
+/// How bad it is. Ordered: note < warning < critical.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Worth knowing, nothing to do
+    Note,
+    Warning,
+    Critical,
+}
+
+/// What a finding is about. Two findings of one kind and one subject are the same finding.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Subject {
+    /// The whole machine
+    Box,
+    Cpu(CpuId),
+    Disk {
+        id: DiskId,
+        name: Name,
+    },
+    Nic(NicId),
+    Task {
+        id: TaskId,
+        name: Name,
+    },
+    Group {
+        id: GroupId,
+        name: Name,
+    },
+    Cgroup(CgroupId),
+    /// A listening address, written `address:port`
+    Socket(Name),
+}
+
+/// A figure that a judgement rests on, under its name in metrics.md.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Evidence {
+    /// With the unit as suffix, as in JSON: `iowait_ratio`, `await_seconds`, `queue`
+    pub name: &'static str,
+    pub value: Value,
+}
+
+/// A value of evidence.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    Number(f64),
+    Text(Name),
+    /// Not known: null in JSON, `-` on a screen
+    Unknown,
+}
+
+/// Something that is wrong (or worth knowing), now or before.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    pub kind: Kind,
+    pub severity: Severity,
+    pub subject: Subject,
+    /// Since when it has been so: the beginning of the first interval that showed it
+    pub since: Instant,
+    /// When it ended; `None` while it lasts
+    pub until: Option<Instant>,
+    /// The figure that is judged, in `unit`
+    pub value: f64,
+    /// What it was judged against
+    pub threshold: f64,
+    /// ratio, seconds, per_second, threads, count
+    pub unit: &'static str,
+    /// One plain sentence: who, how much, where, against what. Names in it are raw bytes of the kernel shown lossily;
+    /// whoever draws or prints it escapes it.
+    pub sentence: String,
+    pub evidence: Vec<Evidence>,
+    /// What to look at next, one line each
+    pub next: Vec<String>,
+    /// How much of the box it explains, 0 … 1: the order among equals
+    pub explains: f64,
+}
+
+/// The findings that hold at one moment, worst first. Shared: a frame, a report and a history keep the same list.
+pub type Verdict = Arc<[Finding]>;

@@ -1,1 +1,86 @@
-//! (to be written)
+//! An interval: the span between two samples. All arithmetic on counters happens here, none before, none after.
+//!
+//! A figure that cannot be had is `None` (a counter fell, a file was missing, nothing completed), never 0.
+
+pub mod blocked;
+pub mod cgroup;
+pub mod cpu;
+pub mod disk;
+pub mod memory;
+pub mod network;
+pub mod pressure;
+pub mod task;
+
+use std::sync::Arc;
+
+use crate::sample::{Host, Instant, Sample};
+
+/// Everything that can be said about the time between two samples of one boot of one machine.
+#[derive(Clone, Debug)]
+pub struct Interval {
+    pub host: Arc<Host>,
+    /// The samples it stands between; the newer one gives names, states and gauges.
+    pub older: Arc<Sample>,
+    pub newer: Arc<Sample>,
+    /// Seconds of CLOCK_BOOTTIME, never the nominal interval. Above 0.
+    pub seconds: f64,
+    /// Seconds of it in which the machine was suspended (BOOTTIME without MONOTONIC).
+    pub suspended_seconds: f64,
+    pub cpu: Option<cpu::CpuSpan>,
+    pub memory: Option<memory::MemorySpan>,
+    pub pressure: pressure::PressureSpan,
+    /// Same order as the newer sample's disks; devices present in both.
+    pub disks: Vec<disk::DiskSpan>,
+    /// Same order as the newer sample's interfaces; interfaces present in both.
+    pub nics: Vec<network::NicSpan>,
+    pub protocols: network::ProtocolSpan,
+    pub cgroups: Vec<cgroup::CgroupSpan>,
+    pub tasks: Option<task::TaskSpan>,
+    /// Idle-but-blocked: how much of the available time is really free.
+    pub blocked: Option<blocked::IdleBlocked>,
+    /// CPU time of the monitor itself, in CPUs (1.0 is one whole CPU).
+    pub own_cpus: Option<f64>,
+}
+
+impl Interval {
+    /// The span from `older` to `newer`; `None` when no time passed between them (or it ran backwards).
+    pub fn between(host: &Arc<Host>, older: &Arc<Sample>, newer: &Arc<Sample>) -> Option<Interval> {
+        let seconds = newer.at.seconds_since(older.at);
+        if seconds < 0.001 {
+            return None;
+        }
+        let monotonic = newer.at.monotonic_ns.saturating_sub(older.at.monotonic_ns) as f64 / 1e9;
+        let tasks = task::TaskSpan::between(host, older, newer, seconds);
+        let cpu = cpu::CpuSpan::between(host, older, newer, seconds, tasks.as_ref());
+        let pressure = pressure::PressureSpan::between(&older.pressure, &newer.pressure, seconds);
+        let disks = disk::between(older, newer, seconds);
+        let blocked = blocked::IdleBlocked::between(host, older, newer, cpu.as_ref(), tasks.as_ref(), &pressure);
+        Some(Interval {
+            host: Arc::clone(host),
+            older: Arc::clone(older),
+            newer: Arc::clone(newer),
+            seconds,
+            suspended_seconds: (seconds - monotonic).max(0.0),
+            memory: memory::MemorySpan::between(host, older, newer, seconds),
+            nics: network::between(older, newer, seconds),
+            protocols: network::ProtocolSpan::between(&older.protocols, &newer.protocols, seconds),
+            cgroups: cgroup::between(older, newer, seconds),
+            own_cpus: newer.cost.process_cpu_ns.since(older.cost.process_cpu_ns).map(|ns| ns as f64 / 1e9 / seconds),
+            pressure,
+            disks,
+            cpu,
+            tasks,
+            blocked,
+        })
+    }
+
+    /// When it ended.
+    pub fn at(&self) -> Instant {
+        self.newer.at
+    }
+
+    /// Online CPUs; 0 where /proc/stat could not be read.
+    pub fn cpus(&self) -> usize {
+        self.cpu.as_ref().map_or(0, |cpu| cpu.cpus.len())
+    }
+}

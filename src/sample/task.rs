@@ -132,9 +132,9 @@ pub struct Thread {
     pub block_io_delay_ticks: Counter,
     /// schedstat
     pub sched: Option<Sched>,
-    /// CLOCK_BOOTTIME at which its timeslices were last seen to have moved: what it has done since is one wait.
-    /// For a task that was already there when sampling began: that beginning.
-    pub switched_ns: u64,
+    /// CLOCK_BOOTTIME at which its timeslices were last seen to have moved since the look before; `None` when they never
+    /// were: a parked thread proves nothing by being seen for the first time.
+    pub switched_ns: Option<u64>,
     /// Where it sleeps
     pub wait: Wait,
 }

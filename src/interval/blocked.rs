@@ -1,0 +1,310 @@
+//! Idle-but-blocked, the headline: how much of the time that no task used would have been used, had the tasks of this
+//! box not been stuck. metrics.md section 3.
+//!
+//! Blocked are threads on storage (D, or asleep for asynchronous completions while a device has requests in flight), in
+//! memory reclaim, and behind storage: in a lock wait, in a group that has a thread on storage. It is an upper bound of
+//! what is to be gained.
+
+use crate::ids::{DiskId, GroupId};
+use crate::interval::cpu::CpuSpan;
+use crate::interval::pressure::PressureSpan;
+use crate::interval::task::TaskSpan;
+use crate::sample::cpu::CpuTimes;
+use crate::sample::waits::{BlockedThread, GroupWaits, SubSample, WaitClass};
+use crate::sample::{Host, Name, Sample};
+use crate::units::growth;
+
+/// The figures behind the verdict; shares of the box.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct IdleBlocked {
+    /// Share of the box that was available while a blocked thread could have used it.
+    pub ratio: f64,
+    /// The same as a number of CPUs
+    pub cpus: f64,
+    /// available − idle-but-blocked: the real headroom
+    pub free: f64,
+    /// idle + iowait, over the same sub-samples
+    pub available: f64,
+    /// Wait channels of some tasks were hidden: the figure is written `≥`.
+    pub lower_bound: bool,
+    /// Mean number of blocked threads
+    pub blocked_threads: f64,
+    /// Groups with blocked threads, most blocked first.
+    pub groups: Vec<GroupBlocked>,
+    pub witnesses: Witnesses,
+    /// Sub-samples that this rests on
+    pub sub_samples: u32,
+}
+
+/// One group of threads that work together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupBlocked {
+    pub group: GroupId,
+    /// What it is called: the command of its process, or of its siblings
+    pub name: Name,
+    pub processes: u32,
+    /// Mean numbers of its threads over the sub-samples
+    pub storage: f64,
+    pub aio: f64,
+    pub memory: f64,
+    /// In D with a hidden wait channel while some device had requests in flight
+    pub hidden: f64,
+    /// Behind storage, as the futex call itself (or a kernel lock) shows
+    pub lock_by_call: f64,
+    /// Behind storage, by inference from wake-ups and a holder on storage
+    pub lock_by_inference: f64,
+    /// Share of the box that it explains
+    pub ratio: f64,
+    /// The thread that was seen on storage most: the end of the chain
+    pub holder: Option<BlockedThread>,
+    /// The device that the holder waits for
+    pub device: Option<(DiskId, DeviceBy)>,
+}
+
+impl GroupBlocked {
+    /// Mean number of threads behind a lock.
+    pub fn behind(&self) -> f64 {
+        self.lock_by_call + self.lock_by_inference
+    }
+
+    /// Mean number of blocked threads.
+    pub fn blocked(&self) -> f64 {
+        self.storage + self.aio + self.memory + self.hidden + self.behind()
+    }
+}
+
+/// How it is known which device a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviceBy {
+    /// The descriptor of its system call leads to a file on that device.
+    File,
+    /// It is the only device with requests in flight.
+    OnlyBusy,
+}
+
+/// What the classic tools say of the same time, side by side.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Witnesses {
+    pub iowait: Option<f64>,
+    pub psi_io_some: Option<f64>,
+    /// Mean number of threads in D (storage or other), kernel threads left out
+    pub d_threads: f64,
+    /// Mean number of requests outstanding; `None` where diskstats could not be read
+    pub in_flight: Option<f64>,
+    /// Mean number of threads waiting for a CPU
+    pub run_queue_wait: Option<f64>,
+}
+
+/// A group that was seen with a thread on storage in at least this share of the interval counts as having one.
+const HOLDING_SHARE: f64 = 0.2;
+
+impl IdleBlocked {
+    pub(super) fn between(
+        host: &Host,
+        older: &Sample,
+        newer: &Sample,
+        cpu: Option<&CpuSpan>,
+        tasks: Option<&TaskSpan>,
+        pressure: &PressureSpan,
+    ) -> Option<IdleBlocked> {
+        let cpus = newer.cpu.as_ref().ok()?.cpus.len().max(1) as f64;
+        let looks = looks(host, older, newer, cpus);
+        let whole: f64 = looks.iter().map(|look| look.seconds).sum();
+        if whole <= 0.0 {
+            return None;
+        }
+        let holding = holding_groups(newer, &looks, whole);
+        let mut result = IdleBlocked { sub_samples: u32::try_from(looks.len()).unwrap_or(u32::MAX), ..IdleBlocked::default() };
+        let mut groups: Vec<Option<GroupBlocked>> = vec![None; newer.waits.groups.len()];
+        let (mut in_flight, mut d_threads) = (Some(0.0), 0.0);
+        for look in &looks {
+            let part = look.seconds / whole;
+            let outstanding = look.sub.in_flight;
+            in_flight = in_flight.zip(outstanding).map(|(sum, now)| sum + f64::from(now) * part);
+            let blocked: f64 = look.sub.groups.iter().map(|row| Counted::of(row, &holding, outstanding).sum()).sum();
+            let stuck = look.available.min(blocked);
+            result.cpus += stuck * part;
+            result.available += look.available * part / cpus;
+            result.blocked_threads += blocked * part;
+            for row in &look.sub.groups {
+                d_threads += f64::from(row.storage + row.other_blocked) * part;
+                let counted = Counted::of(row, &holding, outstanding);
+                let index = usize::from(row.group);
+                let (Some(slot), Some(id)) = (groups.get_mut(index), newer.waits.groups.get(index)) else { continue };
+                if counted.sum() > 0.0 {
+                    let group = slot.get_or_insert_with(|| GroupBlocked::new(id, newer));
+                    group.add(&counted, part, stuck * part / cpus * counted.sum() / blocked);
+                }
+            }
+        }
+        result.ratio = result.cpus / cpus;
+        result.free = (result.available - result.ratio).max(0.0);
+        result.lower_bound = newer.tasks.as_ref().is_ok_and(|tasks| tasks.hidden.wait_channels > 0 || tasks.hidden.processes);
+        let mut found = Vec::new();
+        for (index, group) in groups.into_iter().enumerate() {
+            let Some(mut group) = group else { continue };
+            group.holder = holder(newer, index);
+            group.device = device(newer, group.holder.as_ref());
+            found.push(group);
+        }
+        found.sort_by(|a, b| b.blocked().total_cmp(&a.blocked()));
+        result.groups = found;
+        result.witnesses = Witnesses {
+            iowait: cpu.map(|cpu| cpu.total.iowait),
+            psi_io_some: pressure.io_some.map(|share| share.0),
+            d_threads,
+            in_flight,
+            run_queue_wait: tasks.and_then(|tasks| tasks.run_queue_wait),
+        };
+        Some(result)
+    }
+}
+
+/// A sub-sample with the time it stands for and the CPUs that were available in that time.
+struct Look<'a> {
+    sub: &'a SubSample,
+    seconds: f64,
+    available: f64,
+}
+
+fn looks<'a>(host: &Host, older: &Sample, newer: &'a Sample, cpus: f64) -> Vec<Look<'a>> {
+    let start = older.waits.sub_samples.last().and_then(|sub| Some((sub.boottime_ns, sub.cpu?)));
+    let start = start.or_else(|| Some((older.at.boottime_ns, older.cpu.as_ref().ok()?.total)));
+    let Some((mut at_ns, mut times)) = start else { return Vec::new() };
+    let mut looks = Vec::with_capacity(newer.waits.sub_samples.len());
+    for sub in &newer.waits.sub_samples {
+        let Some(now) = sub.cpu else { continue };
+        let seconds = sub.boottime_ns.saturating_sub(at_ns) as f64 / 1e9;
+        let ticks = seconds * host.ticks_per_second as f64;
+        if ticks < 1.0 {
+            continue;
+        }
+        if let Some(available) = available(&times, &now, ticks, cpus) {
+            looks.push(Look { sub, seconds, available });
+        }
+        (at_ns, times) = (sub.boottime_ns, now);
+    }
+    looks
+}
+
+/// CPUs that no task used and no hypervisor took, on average.
+fn available(older: &CpuTimes, newer: &CpuTimes, ticks: f64, cpus: f64) -> Option<f64> {
+    let steal = growth(newer.steal_ticks, older.steal_ticks).unwrap_or(0);
+    let busy = [
+        newer.user_ticks.since(older.user_ticks)?,
+        newer.nice_ticks.since(older.nice_ticks)?,
+        newer.system_ticks.since(older.system_ticks)?,
+        newer.irq_ticks.since(older.irq_ticks)?,
+        newer.softirq_ticks.since(older.softirq_ticks)?,
+        steal,
+    ];
+    // Idle may step back by a tick when the kernel corrects its estimate.
+    let idle =
+        newer.idle_ticks.since(older.idle_ticks).unwrap_or(0) + newer.iowait_ticks.since(older.iowait_ticks).unwrap_or(0);
+    let busy = busy.iter().sum::<u64>() as f64;
+    let whole = (busy + idle as f64).max(ticks * cpus);
+    Some((idle as f64 / whole * cpus).clamp(0.0, cpus))
+}
+
+/// For each group whether it spent enough of the interval with a thread on storage.
+fn holding_groups(newer: &Sample, looks: &[Look], whole: f64) -> Vec<bool> {
+    let mut held = vec![0.0; newer.waits.groups.len()];
+    for look in looks {
+        for row in look.sub.groups.iter().filter(|row| row.storage > 0) {
+            if let Some(time) = held.get_mut(usize::from(row.group)) {
+                *time += look.seconds;
+            }
+        }
+    }
+    held.into_iter().map(|time| time >= whole * HOLDING_SHARE).collect()
+}
+
+/// The threads of one group that count as blocked at one sub-sample.
+struct Counted {
+    storage: f64,
+    aio: f64,
+    memory: f64,
+    hidden: f64,
+    lock_by_call: f64,
+    lock_by_inference: f64,
+}
+
+impl Counted {
+    fn of(row: &GroupWaits, holding: &[bool], in_flight: Option<u32>) -> Counted {
+        let outstanding = in_flight.is_some_and(|requests| requests > 0);
+        let behind = row.storage > 0 || holding.get(usize::from(row.group)).copied().unwrap_or(false);
+        let when = |condition: bool, threads: u16| if condition { f64::from(threads) } else { 0.0 };
+        Counted {
+            storage: f64::from(row.storage),
+            aio: when(outstanding, row.aio),
+            memory: f64::from(row.memory),
+            hidden: when(outstanding, row.hidden_blocked),
+            lock_by_call: when(behind, row.lock_contended),
+            lock_by_inference: when(behind, row.lock_inferred),
+        }
+    }
+
+    fn sum(&self) -> f64 {
+        self.storage + self.aio + self.memory + self.hidden + self.lock_by_call + self.lock_by_inference
+    }
+}
+
+impl GroupBlocked {
+    fn new(id: &GroupId, newer: &Sample) -> GroupBlocked {
+        let (name, processes) = name_of(id, newer);
+        GroupBlocked {
+            group: id.clone(),
+            name,
+            processes,
+            storage: 0.0,
+            aio: 0.0,
+            memory: 0.0,
+            hidden: 0.0,
+            lock_by_call: 0.0,
+            lock_by_inference: 0.0,
+            ratio: 0.0,
+            holder: None,
+            device: None,
+        }
+    }
+
+    fn add(&mut self, counted: &Counted, part: f64, ratio: f64) {
+        self.storage += counted.storage * part;
+        self.aio += counted.aio * part;
+        self.memory += counted.memory * part;
+        self.hidden += counted.hidden * part;
+        self.lock_by_call += counted.lock_by_call * part;
+        self.lock_by_inference += counted.lock_by_inference * part;
+        self.ratio += ratio;
+    }
+}
+
+fn name_of(id: &GroupId, newer: &Sample) -> (Name, u32) {
+    let Ok(tasks) = &newer.tasks else { return (Name::default(), 0) };
+    match id {
+        GroupId::Process(process) => (tasks.process(process.pid).map(|p| p.comm.clone()).unwrap_or_default(), 1),
+        GroupId::Siblings { parent, .. } => {
+            let mut members = tasks.processes.iter().filter(|process| process.ppid == *parent && process.group() == *id);
+            let name = members.next().map(|process| process.comm.clone());
+            let others = u32::try_from(members.count()).unwrap_or(u32::MAX);
+            (name.clone().unwrap_or_default(), others.saturating_add(u32::from(name.is_some())))
+        }
+    }
+}
+
+fn holder(newer: &Sample, group: usize) -> Option<BlockedThread> {
+    let on_storage = |thread: &&BlockedThread| usize::from(thread.group) == group && thread.class == WaitClass::Disk;
+    newer.waits.blocked.iter().filter(on_storage).max_by_key(|thread| (thread.disk.is_some(), thread.times)).cloned()
+}
+
+fn device(newer: &Sample, holder: Option<&BlockedThread>) -> Option<(DiskId, DeviceBy)> {
+    if let Some(disk) = holder.and_then(|holder| holder.disk) {
+        return Some((disk, DeviceBy::File));
+    }
+    let mut busy = newer.disks.as_ref().ok()?.iter().filter(|disk| disk.in_flight > 0);
+    match (busy.next(), busy.next()) {
+        (Some(only), None) => Some((only.id, DeviceBy::OnlyBusy)),
+        _ => None,
+    }
+}

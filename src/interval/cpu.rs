@@ -1,0 +1,173 @@
+//! CPU time of the box and of each CPU: metrics.md section 1.
+
+use crate::ids::{CpuId, TaskId};
+use crate::interval::task::TaskSpan;
+use crate::sample::cpu::CpuTimes;
+use crate::sample::{Host, Sample};
+use crate::units::{Counter, PerSecond, Ratio, growth};
+
+/// What the CPUs did.
+#[derive(Clone, Debug)]
+pub struct CpuSpan {
+    /// The whole box; shares of n CPUs.
+    pub total: CpuShares,
+    /// CPUs that were online at both samples and whose counters did not fall.
+    pub cpus: Vec<CpuUse>,
+    pub context_switches: Option<PerSecond>,
+    pub interrupts: Option<PerSecond>,
+    pub forks: Option<PerSecond>,
+    /// ΣΔ CPU clock of all processes seen at both samples, in CPUs: event-driven, exact.
+    pub busy_by_scheduler: Option<f64>,
+    /// The same by clock tick, from /proc/stat, in CPUs.
+    pub busy_by_ticks: f64,
+}
+
+/// One CPU.
+#[derive(Clone, Debug)]
+pub struct CpuUse {
+    pub id: CpuId,
+    pub shares: CpuShares,
+    /// The thread that used most of it, by the CPU it was last seen on, and its share of that CPU.
+    pub top: Option<(TaskId, Ratio)>,
+}
+
+/// Shares of the time of one CPU or of the whole box. They add up to 1 with `unaccounted`, unless the kernel counted
+/// more than passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CpuShares {
+    pub user: f64,
+    pub nice: f64,
+    pub system: f64,
+    pub irq: f64,
+    pub softirq: f64,
+    pub steal: f64,
+    pub idle: f64,
+    pub iowait: f64,
+    /// Inside user and nice
+    pub guest: f64,
+    pub guest_nice: f64,
+    /// Time in no field: on a tickless kernel the first evidence of hidden-cpu. Never normalised away.
+    pub unaccounted: f64,
+}
+
+impl CpuShares {
+    /// user + nice + system + irq + softirq. Steal is not busy: the hypervisor gave that time to somebody else.
+    pub fn busy(&self) -> f64 {
+        self.user + self.nice + self.system + self.irq + self.softirq
+    }
+
+    /// idle + iowait: what no task used. iowait is a kind of idle.
+    pub fn available(&self) -> f64 {
+        self.idle + self.iowait
+    }
+}
+
+impl CpuSpan {
+    pub(super) fn between(
+        host: &Host,
+        older: &Sample,
+        newer: &Sample,
+        seconds: f64,
+        tasks: Option<&TaskSpan>,
+    ) -> Option<CpuSpan> {
+        let (was, now) = (older.cpu.as_ref().ok()?, newer.cpu.as_ref().ok()?);
+        let ticks = seconds * host.ticks_per_second as f64;
+        let mut cpus = Vec::with_capacity(now.cpus.len());
+        for (id, times) in &now.cpus {
+            let Ok(at) = was.cpus.binary_search_by_key(id, |(id, _)| *id) else { continue };
+            let before = was.cpus.get(at).map(|(_, times)| times)?;
+            if let Some(shares) = shares(before, times, ticks) {
+                cpus.push(CpuUse { id: *id, shares, top: None });
+            }
+        }
+        if let Some(tasks) = tasks {
+            name_top_threads(&mut cpus, tasks);
+        }
+        // The line `cpu` counts CPUs that went offline too: the box is the sum of those we can pair, unless none can.
+        let total = if cpus.is_empty() || cpus.len() == now.cpus.len() && was.cpus.len() == now.cpus.len() {
+            shares(&was.total, &now.total, ticks * now.cpus.len().max(1) as f64)?
+        } else {
+            mean(&cpus)
+        };
+        Some(CpuSpan {
+            busy_by_ticks: total.busy() * cpus.len().max(1) as f64,
+            busy_by_scheduler: tasks.and_then(|tasks| tasks.busy_cpus),
+            total,
+            cpus,
+            context_switches: PerSecond::between(now.context_switches, was.context_switches, seconds),
+            interrupts: PerSecond::between(now.interrupts, was.interrupts, seconds),
+            forks: PerSecond::between(now.forks, was.forks, seconds),
+        })
+    }
+}
+
+/// Shares of max(ΣΔ, Δt in ticks). `idle` and `iowait` may step back by a tick or two (the kernel corrects its
+/// estimate): that is no growth; any other counter that fell costs the whole line.
+pub(super) fn shares(older: &CpuTimes, newer: &CpuTimes, ticks: f64) -> Option<CpuShares> {
+    const CORRECTION_TICKS: u64 = 200;
+    let grown = |new: Counter, old: Counter| new.since(old);
+    let estimate = |new: Counter, old: Counter| match new.since(old) {
+        Some(growth) => Some(growth),
+        None => (old.0 - new.0 <= CORRECTION_TICKS).then_some(0),
+    };
+    let user = grown(newer.user_ticks, older.user_ticks)?;
+    let nice = grown(newer.nice_ticks, older.nice_ticks)?;
+    let system = grown(newer.system_ticks, older.system_ticks)?;
+    let irq = grown(newer.irq_ticks, older.irq_ticks)?;
+    let softirq = grown(newer.softirq_ticks, older.softirq_ticks)?;
+    let idle = estimate(newer.idle_ticks, older.idle_ticks)?;
+    let iowait = estimate(newer.iowait_ticks, older.iowait_ticks)?;
+    let steal = growth(newer.steal_ticks, older.steal_ticks).unwrap_or(0);
+    // Guest time is accounted a moment after the user time that contains it.
+    let guest = growth(newer.guest_ticks, older.guest_ticks).unwrap_or(0).min(user);
+    let guest_nice = growth(newer.guest_nice_ticks, older.guest_nice_ticks).unwrap_or(0).min(nice);
+    let sum = (user + nice + system + irq + softirq + idle + iowait + steal) as f64;
+    let whole = sum.max(ticks);
+    if whole <= 0.0 {
+        return None;
+    }
+    // One tick of each CPU is the rounding of the clock, not missing time.
+    let missing = ticks - sum;
+    let share = |part: u64| part as f64 / whole;
+    Some(CpuShares {
+        user: share(user),
+        nice: share(nice),
+        system: share(system),
+        irq: share(irq),
+        softirq: share(softirq),
+        steal: share(steal),
+        idle: share(idle),
+        iowait: share(iowait),
+        guest: share(guest),
+        guest_nice: share(guest_nice),
+        unaccounted: (missing / whole).max(0.0),
+    })
+}
+
+fn mean(cpus: &[CpuUse]) -> CpuShares {
+    let n = cpus.len().max(1) as f64;
+    let of = |field: fn(&CpuShares) -> f64| cpus.iter().map(|cpu| field(&cpu.shares)).sum::<f64>() / n;
+    CpuShares {
+        user: of(|s| s.user),
+        nice: of(|s| s.nice),
+        system: of(|s| s.system),
+        irq: of(|s| s.irq),
+        softirq: of(|s| s.softirq),
+        steal: of(|s| s.steal),
+        idle: of(|s| s.idle),
+        iowait: of(|s| s.iowait),
+        guest: of(|s| s.guest),
+        guest_nice: of(|s| s.guest_nice),
+        unaccounted: of(|s| s.unaccounted),
+    }
+}
+
+fn name_top_threads(cpus: &mut [CpuUse], tasks: &TaskSpan) {
+    for thread in &tasks.threads {
+        let (Some(used), Ok(at)) = (thread.cpu, cpus.binary_search_by_key(&thread.processor, |cpu| cpu.id)) else { continue };
+        let Some(cpu) = cpus.get_mut(at) else { continue };
+        if used.0 > cpu.top.map_or(0.0, |(_, most)| most.0) {
+            cpu.top = Some((thread.id, used));
+        }
+    }
+}

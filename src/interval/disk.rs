@@ -1,0 +1,157 @@
+//! Disks as `iostat -x` shows them: reads, writes, discards and flushes are never mixed into one await. No svctm.
+
+use crate::ids::DiskId;
+use crate::sample::Sample;
+use crate::sample::disk::{Disk, OpCounters};
+use crate::units::{Millis, PerSecond, Ratio, growth};
+
+/// One device, present at both samples.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiskSpan {
+    pub id: DiskId,
+    /// Its index in the newer sample's disks: name and facts are there.
+    pub index: usize,
+    pub reads: OpSpan,
+    pub writes: OpSpan,
+    pub discards: Option<OpSpan>,
+    pub flushes: Option<OpSpan>,
+    /// aqu-sz: requests outstanding on average. `None` where the device completed nothing while some were outstanding:
+    /// the kernel adds up when a request completes.
+    pub queue: Option<f64>,
+    /// Outstanding now
+    pub in_flight: u32,
+    /// Share of time with at least one request outstanding (`%util` elsewhere): says nothing about saturation
+    pub busy: Option<Ratio>,
+    /// Whether nothing at all completed although requests were outstanding at both ends
+    pub silent: bool,
+}
+
+/// One kind of operation on one device.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OpSpan {
+    /// Completions in this interval
+    pub completed: u64,
+    pub rate: PerSecond,
+    pub kilobytes: PerSecond,
+    pub merged: PerSecond,
+    /// Mean time from queueing to completion; `None` where none completed
+    pub r#await: Option<Millis>,
+    /// KiB a request
+    pub request_kib: Option<f64>,
+    /// Mean number of this kind outstanding: Δms ÷ (1000·Δt)
+    pub concurrency: f64,
+}
+
+impl OpSpan {
+    /// Share of requests that were merged before they reached the device.
+    pub fn merged_share(&self) -> Option<Ratio> {
+        Ratio::of(self.merged.0, self.merged.0 + self.rate.0)
+    }
+
+    fn between(older: &OpCounters, newer: &OpCounters, seconds: f64) -> Option<OpSpan> {
+        let completed = newer.completed.since(older.completed)?;
+        let sectors = newer.sectors.since(older.sectors)?;
+        let merged = newer.merged.since(older.merged)?;
+        let time_ms = newer.time_ms.since(older.time_ms)?;
+        Some(OpSpan {
+            completed,
+            rate: PerSecond(completed as f64 / seconds),
+            kilobytes: PerSecond(sectors as f64 / 2.0 / seconds),
+            merged: PerSecond(merged as f64 / seconds),
+            r#await: Millis::each(time_ms, completed),
+            request_kib: (completed > 0).then(|| sectors as f64 / 2.0 / completed as f64),
+            concurrency: time_ms as f64 / 1000.0 / seconds,
+        })
+    }
+}
+
+impl DiskSpan {
+    fn between(index: usize, older: &Disk, newer: &Disk, seconds: f64) -> Option<DiskSpan> {
+        let reads = OpSpan::between(&older.reads, &newer.reads, seconds)?;
+        let writes = OpSpan::between(&older.writes, &newer.writes, seconds)?;
+        let pair = |newer: &Option<OpCounters>, older: &Option<OpCounters>| match (newer, older) {
+            (Some(newer), Some(older)) => OpSpan::between(older, newer, seconds),
+            _ => None,
+        };
+        let discards = pair(&newer.discards, &older.discards);
+        let flushes = growth(newer.flushes, older.flushes).zip(growth(newer.flush_time_ms, older.flush_time_ms)).map(
+            |(completed, time_ms)| OpSpan {
+                completed,
+                rate: PerSecond(completed as f64 / seconds),
+                r#await: Millis::each(time_ms, completed),
+                concurrency: time_ms as f64 / 1000.0 / seconds,
+                ..OpSpan::default()
+            },
+        );
+        let completed =
+            reads.completed + writes.completed + discards.map_or(0, |op| op.completed) + flushes.map_or(0, |op| op.completed);
+        let silent = completed == 0 && newer.in_flight > 0 && older.in_flight > 0;
+        let queue_ms = newer.queue_time_ms.since(older.queue_time_ms);
+        Some(DiskSpan {
+            id: newer.id,
+            index,
+            reads,
+            writes,
+            discards,
+            flushes,
+            queue: queue_ms.filter(|_| !silent).map(|ms| ms as f64 / 1000.0 / seconds),
+            in_flight: newer.in_flight,
+            busy: newer
+                .busy_time_ms
+                .since(older.busy_time_ms)
+                .and_then(|ms| Ratio::of((ms as f64 / 1000.0).min(seconds), seconds)),
+            silent,
+        })
+    }
+
+    /// All kinds of operation that this kernel counts, with the word for each.
+    pub fn operations(&self) -> impl Iterator<Item = (Operation, &OpSpan)> {
+        [
+            (Operation::Read, Some(&self.reads)),
+            (Operation::Write, Some(&self.writes)),
+            (Operation::Flush, self.flushes.as_ref()),
+            (Operation::Discard, self.discards.as_ref()),
+        ]
+        .into_iter()
+        .filter_map(|(kind, span)| Some((kind, span?)))
+    }
+
+    /// Completions of all kinds.
+    pub fn completed(&self) -> u64 {
+        self.operations().map(|(_, op)| op.completed).sum()
+    }
+}
+
+/// What was asked of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operation {
+    Read,
+    Write,
+    Flush,
+    Discard,
+}
+
+impl Operation {
+    /// As a sentence says it: "sdb: writes 108 ms".
+    pub fn plural(self) -> &'static str {
+        match self {
+            Operation::Read => "reads",
+            Operation::Write => "writes",
+            Operation::Flush => "flushes",
+            Operation::Discard => "discards",
+        }
+    }
+}
+
+/// Devices present at both samples under the same identity and name, and whose counters did not fall.
+pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<DiskSpan> {
+    let (Ok(was), Ok(now)) = (&older.disks, &newer.disks) else { return Vec::new() };
+    now.iter()
+        .enumerate()
+        .filter_map(|(index, disk)| {
+            let before = was.iter().find(|before| before.id == disk.id && before.name == disk.name)?;
+            DiskSpan::between(index, before, disk, seconds)
+        })
+        .collect()
+}

@@ -1,0 +1,61 @@
+//! Memory: amounts now, and what moved.
+
+use crate::sample::memory::Memory;
+use crate::sample::{Host, Sample};
+use crate::units::{Bytes, Counter, PerSecond};
+
+/// Gauges at the end of the interval, rates over it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MemorySpan {
+    pub total: Option<Bytes>,
+    /// MemAvailable: what can be had without swapping, as the kernel estimates it; `None` before 3.14
+    pub available: Option<Bytes>,
+    pub free: Option<Bytes>,
+    pub cached: Option<Bytes>,
+    pub buffers: Option<Bytes>,
+    pub dirty: Option<Bytes>,
+    pub writeback: Option<Bytes>,
+    pub swap_total: Option<Bytes>,
+    pub swap_free: Option<Bytes>,
+    /// Bytes a second from and to swap
+    pub swapped_in: Option<PerSecond>,
+    pub swapped_out: Option<PerSecond>,
+    pub major_faults: Option<PerSecond>,
+    pub faults: Option<PerSecond>,
+    /// Pages a second that came back from storage soon after they had been dropped
+    pub refaults: Option<PerSecond>,
+    pub scanned_direct: Option<PerSecond>,
+    pub reclaimed: Option<PerSecond>,
+    pub allocation_stalls: Option<PerSecond>,
+    /// Kills in this interval: a count, not a rate
+    pub oom_kills: Option<u64>,
+}
+
+impl MemorySpan {
+    pub(super) fn between(host: &Host, older: &Sample, newer: &Sample, seconds: f64) -> Option<MemorySpan> {
+        let (was, now) = (older.memory.as_ref().ok()?, newer.memory.as_ref().ok()?);
+        let rate = |field: fn(&Memory) -> Option<Counter>| PerSecond::between(field(now), field(was), seconds);
+        let amount = |kb: Option<u64>| kb.map(|kb| Bytes(kb.saturating_mul(1024)));
+        let page = host.page_size as f64;
+        Some(MemorySpan {
+            total: amount(now.total_kb),
+            available: amount(now.available_kb),
+            free: amount(now.free_kb),
+            cached: amount(now.cached_kb),
+            buffers: amount(now.buffers_kb),
+            dirty: amount(now.dirty_kb),
+            writeback: amount(now.writeback_kb),
+            swap_total: amount(now.swap_total_kb),
+            swap_free: amount(now.swap_free_kb),
+            swapped_in: rate(|m| m.swapped_in_pages).map(|pages| PerSecond(pages.0 * page)),
+            swapped_out: rate(|m| m.swapped_out_pages).map(|pages| PerSecond(pages.0 * page)),
+            major_faults: rate(|m| m.major_faults),
+            faults: rate(|m| m.faults),
+            refaults: rate(|m| m.refaulted_pages),
+            scanned_direct: rate(|m| m.scanned_direct_pages),
+            reclaimed: rate(|m| m.reclaimed_pages),
+            allocation_stalls: rate(|m| m.allocation_stalls),
+            oom_kills: crate::units::growth(now.oom_kills, was.oom_kills),
+        })
+    }
+}

@@ -1,0 +1,195 @@
+//! Network interfaces as nicstat defines them, and the protocols' counters.
+
+use crate::ids::NicId;
+use crate::sample::Sample;
+use crate::sample::network::{Direction, Duplex, Nic, Protocols, Qdisc, Tcp, TcpExt, Udp};
+use crate::units::{Counter, PerSecond, Ratio, growth};
+
+/// One interface, present at both samples.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NicSpan {
+    pub id: NicId,
+    /// Its index in the newer sample's interfaces: name and facts are there.
+    pub index: usize,
+    pub rx: DirectionSpan,
+    pub tx: DirectionSpan,
+    /// nicstat's %Util: full duplex the larger direction, half duplex both added. `None` where the speed is unknown.
+    pub utilization: Option<Ratio>,
+    /// nicstat's Sat: rx drop + rx fifo + rx missed + tx drop + tx fifo + collisions + carrier, a second
+    pub saturation: Option<PerSecond>,
+    pub collisions: Option<PerSecond>,
+    pub qdisc: Option<QdiscSpan>,
+}
+
+/// One direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DirectionSpan {
+    /// KB of 1024 bytes
+    pub kilobytes: PerSecond,
+    pub packets: PerSecond,
+    /// Bytes a packet; 0 without packets, as nicstat has it
+    pub average_bytes: f64,
+    /// Of the link's speed; `None` where that is unknown
+    pub utilization: Option<Ratio>,
+    pub errors: Option<PerSecond>,
+    pub dropped: Option<PerSecond>,
+}
+
+/// The root queueing discipline.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QdiscSpan {
+    pub backlog_bytes: u64,
+    pub backlog_packets: u64,
+    pub dropped: Option<PerSecond>,
+    pub overlimits: Option<PerSecond>,
+}
+
+impl DirectionSpan {
+    fn between(older: &Direction, newer: &Direction, bits_per_second: Option<f64>, seconds: f64) -> Option<DirectionSpan> {
+        let bytes = newer.bytes.since(older.bytes)? as f64 / seconds;
+        let packets = newer.packets.since(older.packets)? as f64 / seconds;
+        Some(DirectionSpan {
+            kilobytes: PerSecond(bytes / 1024.0),
+            packets: PerSecond(packets),
+            average_bytes: if packets > 0.0 { bytes / packets } else { 0.0 },
+            utilization: bits_per_second.and_then(|speed| Ratio::of((bytes * 8.0).min(speed), speed)),
+            errors: PerSecond::between(Some(newer.errors), Some(older.errors), seconds),
+            dropped: PerSecond::between(Some(newer.dropped), Some(older.dropped), seconds),
+        })
+    }
+}
+
+impl NicSpan {
+    fn between(index: usize, older: &Nic, newer: &Nic, seconds: f64) -> Option<NicSpan> {
+        let speed = newer.facts.speed_mbps.ok().map(|mbps| f64::from(mbps) * 1e6);
+        let rx = DirectionSpan::between(&older.rx, &newer.rx, speed, seconds)?;
+        let tx = DirectionSpan::between(&older.tx, &newer.tx, speed, seconds)?;
+        let utilization = rx.utilization.zip(tx.utilization).map(|(rx, tx)| match newer.facts.duplex {
+            Ok(Duplex::Full) => Ratio(rx.0.max(tx.0)),
+            _ => Ratio((rx.0 + tx.0).min(1.0)),
+        });
+        let pieces = [
+            newer.rx.dropped.since(older.rx.dropped),
+            newer.rx.fifo_errors.since(older.rx.fifo_errors),
+            newer.tx.dropped.since(older.tx.dropped),
+            newer.tx.fifo_errors.since(older.tx.fifo_errors),
+            newer.collisions.since(older.collisions),
+            newer.carrier_losses.since(older.carrier_losses),
+            // A driver that keeps no such counter adds nothing; one whose counter fell spoils the sum.
+            match (newer.rx_missed, older.rx_missed) {
+                (Some(newer), Some(older)) => newer.since(older),
+                _ => Some(0),
+            },
+        ];
+        let saturation = pieces.into_iter().sum::<Option<u64>>().and_then(|sum| PerSecond::over(sum, seconds));
+        Some(NicSpan {
+            id: newer.id.clone(),
+            index,
+            rx,
+            tx,
+            utilization,
+            saturation,
+            collisions: PerSecond::between(Some(newer.collisions), Some(older.collisions), seconds),
+            qdisc: newer.qdisc.as_ref().map(|qdisc| QdiscSpan::between(older.qdisc.as_ref(), qdisc, seconds)),
+        })
+    }
+}
+
+impl QdiscSpan {
+    fn between(older: Option<&Qdisc>, newer: &Qdisc, seconds: f64) -> QdiscSpan {
+        let same = older.filter(|older| older.kind == newer.kind);
+        let rate = |field: fn(&Qdisc) -> Counter| PerSecond::between(Some(field(newer)), same.map(field), seconds);
+        QdiscSpan {
+            backlog_bytes: newer.backlog_bytes,
+            backlog_packets: newer.backlog_packets,
+            dropped: rate(|qdisc| qdisc.dropped),
+            overlimits: rate(|qdisc| qdisc.overlimits),
+        }
+    }
+}
+
+/// Interfaces present at both samples whose counters did not fall.
+pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<NicSpan> {
+    let (Ok(was), Ok(now)) = (&older.nics, &newer.nics) else { return Vec::new() };
+    now.iter()
+        .enumerate()
+        .filter_map(|(index, nic)| {
+            let before = was.iter().find(|before| before.id == nic.id)?;
+            NicSpan::between(index, before, nic, seconds)
+        })
+        .collect()
+}
+
+/// TCP and UDP of the network namespace; everything a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ProtocolSpan {
+    pub segments_in: Option<PerSecond>,
+    pub segments_out: Option<PerSecond>,
+    pub segments_retransmitted: Option<PerSecond>,
+    /// RetransSegs ÷ OutSegs; `None` where none were sent
+    pub retransmitted_share: Option<Ratio>,
+    /// EstabResets + OutRsts
+    pub resets: Option<PerSecond>,
+    pub attempt_fails: Option<PerSecond>,
+    /// PassiveOpens
+    pub connections_in: Option<PerSecond>,
+    /// ActiveOpens
+    pub connections_out: Option<PerSecond>,
+    /// CurrEstab; a gauge
+    pub established: Option<u64>,
+    /// ListenDrops, which already contains ListenOverflows
+    pub listen_drops: Option<PerSecond>,
+    pub listen_overflows: Option<PerSecond>,
+    pub syn_retransmits: Option<PerSecond>,
+    pub udp_in: Option<PerSecond>,
+    pub udp_out: Option<PerSecond>,
+    pub udp_errors_in: Option<PerSecond>,
+    /// SndbufErrors
+    pub udp_errors_out: Option<PerSecond>,
+    /// IpExt InOctets and OutOctets, KB of 1024 bytes
+    pub ip_kilobytes_in: Option<PerSecond>,
+    pub ip_kilobytes_out: Option<PerSecond>,
+}
+
+impl ProtocolSpan {
+    pub(super) fn between(older: &Protocols, newer: &Protocols, seconds: f64) -> ProtocolSpan {
+        let tcp = |field: fn(&Tcp) -> u64| growth_of(&newer.tcp, &older.tcp, |tcp| Some(Counter(field(tcp))));
+        let ext = |field: fn(&TcpExt) -> Option<Counter>| growth_of(&newer.tcp_ext, &older.tcp_ext, field);
+        let udp = |field: fn(&Udp) -> Option<Counter>| growth_of(&newer.udp, &older.udp, field);
+        let octets = |field: fn(&(Counter, Counter)) -> Counter| {
+            growth_of(&newer.ip_octets, &older.ip_octets, |octets| Some(field(octets)))
+        };
+        let rate = |growth: Option<u64>| PerSecond::over(growth?, seconds);
+        let kilobytes = |growth: Option<u64>| rate(growth).map(|bytes| PerSecond(bytes.0 / 1024.0));
+        let sent = tcp(|tcp| tcp.segments_out.0);
+        let retransmitted = tcp(|tcp| tcp.segments_retransmitted.0);
+        ProtocolSpan {
+            segments_in: rate(tcp(|tcp| tcp.segments_in.0)),
+            segments_out: rate(sent),
+            segments_retransmitted: rate(retransmitted),
+            retransmitted_share: retransmitted.zip(sent).and_then(|(part, whole)| Ratio::of(part as f64, whole as f64)),
+            resets: rate(tcp(|tcp| tcp.established_resets.0.saturating_add(tcp.resets_out.0))),
+            attempt_fails: rate(tcp(|tcp| tcp.attempt_fails.0)),
+            connections_in: rate(tcp(|tcp| tcp.passive_opens.0)),
+            connections_out: rate(tcp(|tcp| tcp.active_opens.0)),
+            established: newer.tcp.as_ref().ok().map(|tcp| tcp.established),
+            listen_drops: rate(ext(|ext| ext.listen_drops)),
+            listen_overflows: rate(ext(|ext| ext.listen_overflows)),
+            syn_retransmits: rate(ext(|ext| ext.syn_retransmits)),
+            udp_in: rate(udp(|udp| Some(udp.datagrams_in))),
+            udp_out: rate(udp(|udp| Some(udp.datagrams_out))),
+            udp_errors_in: rate(udp(|udp| Some(udp.errors_in))),
+            udp_errors_out: rate(udp(|udp| udp.send_buffer_errors)),
+            ip_kilobytes_in: kilobytes(octets(|octets| octets.0)),
+            ip_kilobytes_out: kilobytes(octets(|octets| octets.1)),
+        }
+    }
+}
+
+fn growth_of<T>(
+    newer: &crate::sample::Reading<T>,
+    older: &crate::sample::Reading<T>,
+    field: impl Fn(&T) -> Option<Counter>,
+) -> Option<u64> {
+    growth(newer.as_ref().ok().and_then(&field), older.as_ref().ok().and_then(&field))
+}

@@ -1,0 +1,35 @@
+//! Pressure stall shares: witnesses beside the verdict.
+
+use crate::sample::Reading;
+use crate::sample::pressure::{Pressure, Stall, StallLine};
+use crate::units::{Ratio, growth};
+
+/// Shares of the interval in which tasks were stalled; 0 … 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PressureSpan {
+    pub cpu_some: Option<Ratio>,
+    pub io_some: Option<Ratio>,
+    pub io_full: Option<Ratio>,
+    pub memory_some: Option<Ratio>,
+    pub memory_full: Option<Ratio>,
+    pub irq_full: Option<Ratio>,
+}
+
+impl PressureSpan {
+    pub(super) fn between(older: &Pressure, newer: &Pressure, seconds: f64) -> PressureSpan {
+        type Line = fn(&Stall) -> Option<StallLine>;
+        let (some, full): (Line, Line) = (|stall| stall.some, |stall| stall.full);
+        let share = |newer: &Reading<Stall>, older: &Reading<Stall>, line: Line| {
+            let total = |reading: &Reading<Stall>| reading.as_ref().ok().and_then(line).map(|line| line.total_us);
+            Ratio::of(growth(total(newer), total(older))? as f64 / 1e6, seconds)
+        };
+        PressureSpan {
+            cpu_some: share(&newer.cpu, &older.cpu, some),
+            io_some: share(&newer.io, &older.io, some),
+            io_full: share(&newer.io, &older.io, full),
+            memory_some: share(&newer.memory, &older.memory, some),
+            memory_full: share(&newer.memory, &older.memory, full),
+            irq_full: share(&newer.irq, &older.irq, full),
+        }
+    }
+}

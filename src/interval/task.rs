@@ -1,0 +1,386 @@
+//! Tasks over an interval: who used the CPUs, who waited for what.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::ids::{CpuId, ProcessId, TaskId};
+use crate::sample::task::{Process, Sched, TaskState, Tasks, Thread};
+use crate::sample::waits::{Call, ThreadWaits, WaitClass};
+use crate::sample::{Absent, Host, Sample};
+use crate::units::{Counter, PerSecond, Ratio, growth};
+
+/// All tasks.
+#[derive(Clone, Debug, Default)]
+pub struct TaskSpan {
+    /// One for each process of the newer sample, in its order (sorted by pid).
+    pub processes: Vec<ProcessSpan>,
+    /// Threads that ran, waited for a CPU, or are not just asleep; sorted by identity. A thread that is missing here slept
+    /// the whole time.
+    pub threads: Vec<ThreadSpan>,
+    pub counts: Counts,
+    /// CPU time of all processes seen at both samples, in CPUs; `None` where CPU clocks cannot be read
+    pub busy_cpus: Option<f64>,
+    /// Σ run-queue wait of threads ÷ Δt: how many threads waited for a CPU on average, throttled ones included
+    pub run_queue_wait: Option<f64>,
+    /// Processes that were not there at the older sample
+    pub born: u32,
+}
+
+/// How many threads are in which state, from the newer sample alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub processes: u32,
+    pub threads: u32,
+    /// R
+    pub running: u32,
+    /// D, all of them
+    pub blocked: u32,
+    /// D, by class
+    pub blocked_disk: u32,
+    pub blocked_vfork: u32,
+    pub blocked_memory: u32,
+    pub blocked_frozen: u32,
+    /// D in anything else, or hidden
+    pub blocked_other: u32,
+    /// S in a lock wait, active workers only
+    pub lock: u32,
+}
+
+/// One process over the interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProcessSpan {
+    pub id: ProcessId,
+    pub threads: u32,
+    /// In CPUs: 1.0 is one whole CPU. Threads that ended are in it. `None` for a new process.
+    pub cpu: Option<Ratio>,
+    /// The user part of `cpu`, as the tick figures divide it
+    pub user: Option<Ratio>,
+    /// Σ over its threads of run-queue wait ÷ Δt
+    pub run_queue: Option<Ratio>,
+    /// Σ over its threads of their microstates: a process of 64 threads has 64 in all
+    pub states: Microstates,
+    pub minor_faults: Option<PerSecond>,
+    pub major_faults: Option<PerSecond>,
+    /// From and to storage, bytes a second
+    pub read_bytes: Option<PerSecond>,
+    pub write_bytes: Option<PerSecond>,
+    pub resident_pages: u64,
+    /// Its thread that is not merely asleep, and used or waited most
+    pub foremost: Option<TaskId>,
+}
+
+/// One thread over the interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ThreadSpan {
+    pub id: TaskId,
+    /// 1.0 is one whole CPU. `None` for a new thread, or where neither schedstat nor its ticks can be paired.
+    pub cpu: Option<Ratio>,
+    /// Runnable without a CPU ÷ Δt
+    pub run_queue: Option<Ratio>,
+    /// Run-queue wait ÷ timeslices, ms
+    pub run_queue_latency_ms: Option<f64>,
+    pub timeslices: Option<PerSecond>,
+    pub major_faults: Option<PerSecond>,
+    pub states: Microstates,
+    pub state: TaskState,
+    /// The class of its wait at the newer sample
+    pub class: WaitClass,
+    pub processor: CpuId,
+    /// Whether it was last seen on another CPU at the older sample
+    pub moved: bool,
+    /// Whether its timeslices moved in the last 5 s
+    pub active: bool,
+}
+
+/// Where the time went: shares of Δt that add up to 1 for one thread (what `prstat -mL` shows).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Microstates {
+    pub user: f64,
+    pub system: f64,
+    pub run_queue: f64,
+    pub disk: f64,
+    pub lock: f64,
+    pub other_blocked: f64,
+    pub sleep: f64,
+}
+
+impl Microstates {
+    fn add(&mut self, other: &Microstates) {
+        self.user += other.user;
+        self.system += other.system;
+        self.run_queue += other.run_queue;
+        self.disk += other.disk;
+        self.lock += other.lock;
+        self.other_blocked += other.other_blocked;
+        self.sleep += other.sleep;
+    }
+
+    /// Everything but sleep.
+    pub fn awake(&self) -> f64 {
+        self.user + self.system + self.run_queue + self.disk + self.lock + self.other_blocked
+    }
+}
+
+/// A worker that had a timeslice this recently is cycling; one that did not is parked (metrics.md section 3).
+pub const ACTIVE_SECONDS: f64 = 5.0;
+
+impl TaskSpan {
+    /// The span of the process with this identity.
+    pub fn process(&self, id: ProcessId) -> Option<&ProcessSpan> {
+        let at = self.processes.binary_search_by_key(&id.pid, |span| span.id.pid).ok()?;
+        self.processes.get(at).filter(|span| span.id == id)
+    }
+
+    /// The span of a thread that did more than sleep.
+    pub fn thread(&self, id: TaskId) -> Option<&ThreadSpan> {
+        let at = self.threads.binary_search_by_key(&id, |span| span.id).ok()?;
+        self.threads.get(at)
+    }
+
+    pub(super) fn between(host: &Host, older: &Sample, newer: &Sample, seconds: f64) -> Option<TaskSpan> {
+        let now = newer.tasks.as_ref().ok()?;
+        let nothing = Tasks::default();
+        let was = older.tasks.as_ref().unwrap_or(&nothing);
+        let seen: FxHashMap<TaskId, &ThreadWaits> = newer.waits.threads.iter().map(|waits| (waits.task, waits)).collect();
+        let context = Context { host, seen, seconds, now_ns: newer.at.boottime_ns };
+        let mut span = TaskSpan { processes: Vec::with_capacity(now.processes.len()), ..TaskSpan::default() };
+        let mut sums = Sums::default();
+        let mut before = was.processes.iter().peekable();
+        for process in &now.processes {
+            while before.next_if(|old| old.pid < process.pid).is_some() {}
+            let old = before.next_if(|old| old.pid == process.pid).filter(|old| old.start_ticks == process.start_ticks);
+            if old.is_none() {
+                span.born += 1;
+            }
+            context.process(old, process, &mut span, &mut sums);
+        }
+        span.threads.sort_unstable_by_key(|thread| thread.id);
+        span.counts.processes = u32::try_from(now.processes.len()).unwrap_or(u32::MAX);
+        span.busy_cpus = sums.has_cpu.then_some(sums.cpu);
+        span.run_queue_wait = sums.has_run_queue.then_some(sums.run_queue);
+        Some(span)
+    }
+}
+
+#[derive(Default)]
+struct Sums {
+    cpu: f64,
+    has_cpu: bool,
+    run_queue: f64,
+    has_run_queue: bool,
+}
+
+struct Context<'a> {
+    host: &'a Host,
+    seen: FxHashMap<TaskId, &'a ThreadWaits>,
+    seconds: f64,
+    now_ns: u64,
+}
+
+impl Context<'_> {
+    fn process(&self, old: Option<&Arc<Process>>, new: &Arc<Process>, span: &mut TaskSpan, sums: &mut Sums) {
+        let thread_count = u32::try_from(new.threads.len()).unwrap_or(u32::MAX);
+        span.counts.threads += thread_count;
+        let unchanged = old.is_some_and(|old| Arc::ptr_eq(old, new));
+        let mut states = Microstates::default();
+        let (mut run_queue, mut foremost) = (None, None);
+        let mut most = 0.0;
+        if unchanged && !new.threads.iter().any(not_just_asleep) {
+            states.sleep = new.threads.len() as f64;
+        } else {
+            let mut peers = old.map_or(&[][..], |old| &old.threads).iter().peekable();
+            for thread in &new.threads {
+                while peers.next_if(|old| old.tid < thread.tid).is_some() {}
+                let before = peers.next_if(|old| old.tid == thread.tid).filter(|old| old.start_ticks == thread.start_ticks);
+                let Some(row) = self.thread(before, new, thread, &mut span.counts) else {
+                    states.sleep += 1.0;
+                    continue;
+                };
+                states.add(&row.states);
+                if let Some(wait) = row.run_queue {
+                    *run_queue.get_or_insert(0.0) += wait.0;
+                }
+                let weight = row.states.awake();
+                if weight > most {
+                    most = weight;
+                    foremost = Some(row.id);
+                }
+                span.threads.push(row);
+            }
+        }
+        let cpu = old.and_then(|old| self.process_cpu(old, new));
+        if let (Some(cpu), false) = (cpu, new.kernel_thread && new.cpu_ns.is_none()) {
+            sums.cpu += cpu.0;
+            sums.has_cpu = true;
+        }
+        if let Some(wait) = run_queue {
+            sums.run_queue += wait;
+        }
+        sums.has_run_queue |= run_queue.is_some() || unchanged;
+        let rate = |field: fn(&Process) -> Option<Counter>| PerSecond::between(field(new), field(old?), self.seconds);
+        span.processes.push(ProcessSpan {
+            id: new.id(),
+            threads: thread_count,
+            cpu,
+            user: cpu.zip(old).and_then(|(cpu, old)| Some(Ratio(cpu.0 * user_share(old, new)?))),
+            run_queue: run_queue.map(Ratio).or(unchanged.then_some(Ratio(0.0))),
+            states,
+            minor_faults: rate(|process| Some(process.minor_faults)),
+            major_faults: rate(|process| Some(process.major_faults)),
+            read_bytes: rate(|process| process.io.ok().map(|io| io.read_bytes)),
+            write_bytes: rate(|process| process.io.ok().map(|io| io.write_bytes)),
+            resident_pages: new.resident_pages,
+            foremost,
+        });
+    }
+
+    fn process_cpu(&self, old: &Process, new: &Process) -> Option<Ratio> {
+        if let (Some(newer), Some(older)) = (new.cpu_ns, old.cpu_ns) {
+            return Ratio::of(newer.since(older)? as f64 / 1e9, self.seconds);
+        }
+        let ticks = new.user_ticks.since(old.user_ticks)? + new.system_ticks.since(old.system_ticks)?;
+        Ratio::of(ticks as f64 / self.host.ticks_per_second.max(1) as f64, self.seconds)
+    }
+
+    fn thread(&self, old: Option<&Thread>, process: &Process, new: &Thread, counts: &mut Counts) -> Option<ThreadSpan> {
+        let id = process.task_id(new);
+        let seen = self.seen.get(&id).copied();
+        let class = class_of(self.host, new);
+        count(new, class, self.active(new), counts);
+        let ran = old.is_none_or(|old| {
+            old.sched != new.sched || old.user_ticks != new.user_ticks || old.system_ticks != new.system_ticks
+        });
+        if !ran && seen.is_none() && !not_just_asleep(new) {
+            return None;
+        }
+        let cpu = old.and_then(|old| self.thread_cpu(old, new));
+        let delay = |sched: Option<Sched>| sched.map(|sched| sched.run_delay_ns);
+        let slices = |sched: Option<Sched>| sched.map(|sched| sched.timeslices);
+        let old_sched = old.and_then(|old| old.sched);
+        let delayed_ns = growth(delay(new.sched), delay(old_sched));
+        let sliced = growth(slices(new.sched), slices(old_sched));
+        let run_queue = delayed_ns.and_then(|ns| Ratio::of(ns as f64 / 1e9, self.seconds));
+        let user = old.and_then(|old| tick_share(new.user_ticks, old.user_ticks, new.system_ticks, old.system_ticks));
+        Some(ThreadSpan {
+            id,
+            cpu,
+            run_queue,
+            run_queue_latency_ms: delayed_ns.zip(sliced).filter(|&(_, n)| n > 0).map(|(ns, n)| ns as f64 / 1e6 / n as f64),
+            timeslices: sliced.and_then(|n| PerSecond::over(n, self.seconds)),
+            major_faults: old.and_then(|old| PerSecond::between(Some(new.major_faults), Some(old.major_faults), self.seconds)),
+            states: microstates(cpu, user, run_queue, seen, new.state, class),
+            state: new.state,
+            class,
+            processor: CpuId(new.processor),
+            moved: old.is_some_and(|old| old.processor != new.processor),
+            active: self.active(new),
+        })
+    }
+
+    fn thread_cpu(&self, old: &Thread, new: &Thread) -> Option<Ratio> {
+        if let (Some(newer), Some(older)) = (new.sched, old.sched) {
+            // run_ns is brought up to date at the tick and at each switch; what is past the interval belongs to the next.
+            return Ratio::of(newer.run_ns.since(older.run_ns)? as f64 / 1e9, self.seconds);
+        }
+        let ticks = new.user_ticks.since(old.user_ticks)? + new.system_ticks.since(old.system_ticks)?;
+        Ratio::of(ticks as f64 / self.host.ticks_per_second.max(1) as f64, self.seconds)
+    }
+
+    /// Cycling, however slowly.
+    fn active(&self, thread: &Thread) -> bool {
+        thread.switched_ns.is_some_and(|at| self.now_ns.saturating_sub(at) as f64 / 1e9 <= ACTIVE_SECONDS)
+    }
+}
+
+fn not_just_asleep(thread: &Thread) -> bool {
+    !matches!(thread.state, TaskState::Sleeping | TaskState::Idle)
+}
+
+/// The class of a thread's wait as its sample says it.
+pub fn class_of(host: &Host, thread: &Thread) -> WaitClass {
+    let call = thread.wait.call.as_ref().ok().and_then(|&call| Call::from_number(host.machine.as_bytes(), call));
+    let unlikely = WaitClass::Other;
+    match &thread.wait.channel {
+        Ok(symbol) => WaitClass::of(thread.state, Some(symbol.as_bytes()), call).unwrap_or(unlikely),
+        Err(Absent::Hidden | Absent::NoPermission) => WaitClass::of(thread.state, None, call).unwrap_or(unlikely),
+        Err(_) if thread.state == TaskState::Running => WaitClass::Running,
+        Err(_) => WaitClass::Other,
+    }
+}
+
+fn count(thread: &Thread, class: WaitClass, active: bool, counts: &mut Counts) {
+    match thread.state {
+        TaskState::Running => counts.running += 1,
+        TaskState::Blocked => {
+            counts.blocked += 1;
+            match class {
+                WaitClass::Disk => counts.blocked_disk += 1,
+                WaitClass::Vfork => counts.blocked_vfork += 1,
+                WaitClass::Memory => counts.blocked_memory += 1,
+                WaitClass::Frozen => counts.blocked_frozen += 1,
+                _ => counts.blocked_other += 1,
+            }
+        }
+        TaskState::Sleeping if class == WaitClass::Lock && active => counts.lock += 1,
+        _ => {}
+    }
+}
+
+/// User's part of the ticks; `None` where none were counted.
+fn tick_share(user_now: Counter, user_was: Counter, system_now: Counter, system_was: Counter) -> Option<f64> {
+    let (user, system) = (user_now.since(user_was)? as f64, system_now.since(system_was)? as f64);
+    Ratio::of(user, user + system).map(|ratio| ratio.0)
+}
+
+fn user_share(old: &Process, new: &Process) -> Option<f64> {
+    tick_share(new.user_ticks, old.user_ticks, new.system_ticks, old.system_ticks)
+}
+
+/// CPU and run-queue time are exact; what is left is divided as the sub-samples saw the thread when it was not running.
+fn microstates(
+    cpu: Option<Ratio>,
+    user: Option<f64>,
+    run_queue: Option<Ratio>,
+    seen: Option<&ThreadWaits>,
+    state: TaskState,
+    class: WaitClass,
+) -> Microstates {
+    let cpu = cpu.map_or(0.0, |cpu| cpu.0.min(1.0));
+    let run_queue = run_queue.map_or(0.0, |wait| wait.0.min(1.0 - cpu));
+    let left = (1.0 - cpu - run_queue).max(0.0);
+    let user = user.unwrap_or(1.0);
+    let mut states = Microstates { user: cpu * user, system: cpu * (1.0 - user), run_queue, ..Microstates::default() };
+    let waits = seen.map(off_cpu_shares).filter(|shares| shares.iter().any(|&share| share > 0.0));
+    match waits {
+        Some([disk, lock, other, sleep]) => {
+            states.disk = left * disk;
+            states.lock = left * lock;
+            states.other_blocked = left * other;
+            states.sleep = left * sleep;
+        }
+        None => match (state, class) {
+            (TaskState::Blocked, WaitClass::Disk) | (_, WaitClass::Aio) => states.disk = left,
+            (TaskState::Blocked, WaitClass::Lock) => states.lock = left,
+            (TaskState::Blocked, _) => states.other_blocked = left,
+            // Runnable at both ends with time that the kernel has not added to its run delay yet.
+            (TaskState::Running, _) => states.run_queue += left,
+            _ => states.sleep = left,
+        },
+    }
+    states
+}
+
+/// Disk, lock, other blocked, sleep: shares of the looks at which the thread was not running.
+fn off_cpu_shares(seen: &ThreadWaits) -> [f64; 4] {
+    let times = |class: WaitClass| f64::from(seen.seen.get(class as usize).copied().unwrap_or(0));
+    let disk = times(WaitClass::Disk) + times(WaitClass::Aio);
+    let lock = times(WaitClass::Lock);
+    let other = times(WaitClass::Memory) + times(WaitClass::Vfork);
+    let sleep = f64::from(seen.looks()) - disk - lock - other - times(WaitClass::Running);
+    let whole = disk + lock + other + sleep;
+    if whole <= 0.0 {
+        return [0.0; 4];
+    }
+    [disk, lock, other, sleep].map(|part| part / whole)
+}
