@@ -117,3 +117,15 @@ pub struct Finding {
 
 /// The findings that hold at one moment, worst first. Shared: a frame, a report and a history keep the same list.
 pub type Verdict = Arc<[Finding]>;
+
+/// An interval with what was concluded from it: all that a frame, a report or a check needs of one moment.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    pub interval: Arc<crate::interval::Interval>,
+    /// What holds now, worst first
+    pub verdict: Verdict,
+    /// What ended with this interval
+    pub ended: Vec<Finding>,
+    /// Each device's latency beside its baseline
+    pub standings: Arc<[crate::baseline::Standing]>,
+}
