@@ -14,6 +14,7 @@ pub mod pressure;
 pub mod task;
 pub mod waits;
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -161,6 +162,13 @@ impl Name {
     /// Whether both are the very same allocation (then they are equal without a look at the bytes).
     pub fn is_same(&self, other: &Name) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// So that a set of names can be asked for bytes that are no `Name` yet.
+impl Borrow<[u8]> for Name {
+    fn borrow(&self) -> &[u8] {
+        &self.0
     }
 }
 
