@@ -6,6 +6,7 @@ pub mod disk;
 pub mod fields;
 pub mod host;
 pub mod memory;
+pub mod mounts;
 pub mod network;
 pub mod pressure;
 pub mod root;

@@ -1,1 +1,109 @@
-//! (to be written)
+//! /proc/stat and /proc/loadavg. Gives times as the kernel counted them; computes no share.
+
+use super::fields::{fraction, lines, named_number, next_counter, small_number, words};
+use super::root::{KeptFile, Root};
+use crate::ids::CpuId;
+use crate::sample::cpu::{Cpu, CpuTimes, Load};
+use crate::sample::{Absent, Reading};
+use crate::units::Counter;
+
+/// Reads CPU times again and again.
+#[derive(Debug)]
+pub struct CpuReader {
+    stat: KeptFile,
+    loadavg: KeptFile,
+    buffer: Vec<u8>,
+}
+
+impl Default for CpuReader {
+    fn default() -> CpuReader {
+        CpuReader { stat: KeptFile::new("proc/stat"), loadavg: KeptFile::new("proc/loadavg"), buffer: Vec::new() }
+    }
+}
+
+impl CpuReader {
+    /// All of /proc/stat.
+    pub fn sample(&mut self, root: &Root) -> Reading<Cpu> {
+        self.stat.read(root, &mut self.buffer)?;
+        parse_stat(&self.buffer).ok_or(Absent::Malformed)
+    }
+
+    /// Only the first line, for looks between samples.
+    pub fn total_only(&mut self, root: &Root) -> Reading<CpuTimes> {
+        // The kernel writes the whole file whatever is asked for, but the long rest need not be copied and parsed.
+        let mut start = [0; 512];
+        let length = self.stat.read_start(root, &mut start)?;
+        let first = lines(start.get(..length).unwrap_or_default()).next().ok_or(Absent::Malformed)?;
+        total_line(first).ok_or(Absent::Malformed)
+    }
+
+    /// /proc/loadavg.
+    pub fn load(&mut self, root: &Root) -> Reading<Load> {
+        self.loadavg.read(root, &mut self.buffer)?;
+        parse_loadavg(&self.buffer).ok_or(Absent::Malformed)
+    }
+}
+
+/// The file /proc/stat. `None` when its first line, the total, cannot be read; other odd lines are left out.
+pub fn parse_stat(bytes: &[u8]) -> Option<Cpu> {
+    let mut lines = lines(bytes);
+    let mut cpu = Cpu { total: total_line(lines.next()?)?, ..Cpu::default() };
+    for line in lines {
+        if let Some(rest) = line.strip_prefix(b"cpu") {
+            let mut words = words(rest);
+            if let (Some(id), Some(times)) = (words.next().and_then(small_number), times(&mut words)) {
+                cpu.cpus.push((CpuId(id), times));
+            }
+            continue;
+        }
+        // `intr` is followed by a number for each interrupt line, thousands on some machines: only the first is looked at.
+        match named_number(line) {
+            Some((b"ctxt", value)) => cpu.context_switches = Some(Counter(value)),
+            Some((b"intr", value)) => cpu.interrupts = Some(Counter(value)),
+            Some((b"processes", value)) => cpu.forks = Some(Counter(value)),
+            Some((b"procs_running", value)) => cpu.running = u32::try_from(value).ok(),
+            Some((b"procs_blocked", value)) => cpu.blocked = u32::try_from(value).ok(),
+            _ => {}
+        }
+    }
+    cpu.cpus.sort_by_key(|(id, _)| *id);
+    cpu.cpus.dedup_by_key(|(id, _)| *id);
+    Some(cpu)
+}
+
+/// The file /proc/loadavg: `0.20 0.18 0.12 1/80 11206`.
+pub fn parse_loadavg(bytes: &[u8]) -> Option<Load> {
+    let mut words = words(lines(bytes).next()?);
+    let mut average = || words.next().and_then(fraction);
+    let (one, five, fifteen) = (average()?, average()?, average()?);
+    let mut entities = words.next()?.split(|byte| *byte == b'/');
+    let mut count = || entities.next().and_then(small_number);
+    Some(Load { one, five, fifteen, runnable: count()?, entities: count()? })
+}
+
+/// The second of boot in the file /proc/stat; containers may lack it.
+pub fn boot_time(bytes: &[u8]) -> Option<u64> {
+    lines(bytes).filter_map(named_number).find(|(name, _)| *name == b"btime").map(|(_, value)| value)
+}
+
+fn total_line(line: &[u8]) -> Option<CpuTimes> {
+    let mut words = words(line);
+    (words.next()? == b"cpu").then_some(())?;
+    times(&mut words)
+}
+
+/// The columns of one line. Every kernel since 2.6.0 has the first seven; without them there is no line.
+fn times<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Option<CpuTimes> {
+    Some(CpuTimes {
+        user_ticks: next_counter(words)?,
+        nice_ticks: next_counter(words)?,
+        system_ticks: next_counter(words)?,
+        idle_ticks: next_counter(words)?,
+        iowait_ticks: next_counter(words)?,
+        irq_ticks: next_counter(words)?,
+        softirq_ticks: next_counter(words)?,
+        steal_ticks: next_counter(words),
+        guest_ticks: next_counter(words),
+        guest_nice_ticks: next_counter(words),
+    })
+}

@@ -1,1 +1,138 @@
-//! (to be written)
+//! Block devices: the counters of every whole device, with the facts about it that are read only now and then.
+
+mod diskstats;
+mod facts;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
+
+pub use diskstats::{Line, parse};
+
+use super::mounts::MountTable;
+use super::root::{KeptFile, Root};
+use crate::ids::DiskId;
+use crate::sample::disk::{Disk, DiskFacts};
+use crate::sample::{Absent, Name, Reading};
+
+/// Facts are read again after this long even if nothing seems to have changed (a scheduler may be switched).
+const FACTS_FOR: Duration = Duration::from_secs(30);
+
+/// Reads /proc/diskstats again and again.
+#[derive(Debug)]
+pub struct DiskReader {
+    file: KeptFile,
+    buffer: Vec<u8>,
+    mounts: MountTable,
+    known: FxHashMap<DiskId, Known>,
+    facts_read: Option<Instant>,
+}
+
+/// What is remembered of a line of /proc/diskstats that did I/O.
+#[derive(Debug)]
+struct Known {
+    name: Name,
+    /// `None` for a partition.
+    facts: Option<Arc<DiskFacts>>,
+}
+
+impl Known {
+    fn is_stacked(&self) -> bool {
+        self.facts.as_ref().is_some_and(|facts| !facts.slaves.is_empty())
+    }
+}
+
+impl Default for DiskReader {
+    fn default() -> DiskReader {
+        DiskReader {
+            file: KeptFile::new("proc/diskstats"),
+            buffer: Vec::new(),
+            mounts: MountTable::default(),
+            known: FxHashMap::default(),
+            facts_read: None,
+        }
+    }
+}
+
+impl DiskReader {
+    /// The whole devices that did I/O since boot or have some outstanding, sorted by id.
+    pub fn sample(&mut self, root: &Root) -> Reading<Vec<Disk>> {
+        self.forget_old_facts(root);
+        self.file.read(root, &mut self.buffer)?;
+        let mut disks = Vec::with_capacity(self.known.len());
+        let mut seen_any = false;
+        let mut last_whole = None;
+        for line in parse(&self.buffer) {
+            seen_any = true;
+            if !line.has_worked() {
+                continue;
+            }
+            let known = match self.known.get(&line.id) {
+                Some(known) if known.name.as_bytes() == line.name => known,
+                _ => {
+                    let known = look_at(root, &line, last_whole, self.mounts.mounts());
+                    self.known.entry(line.id).insert_entry(known).into_mut()
+                }
+            };
+            let Some(facts) = &known.facts else { continue };
+            last_whole = Some(line.name);
+            disks.push(line.with_facts(known.name.clone(), facts.clone()));
+        }
+        // An empty file is a container that hides its devices; one that holds only what cannot be read is another matter.
+        if !seen_any && !self.buffer.is_empty() {
+            return Err(Absent::Malformed);
+        }
+        disks.sort_by_key(|disk| disk.id);
+        disks.dedup_by_key(|disk| disk.id);
+        Ok(disks)
+    }
+
+    /// How many requests are outstanding now, for looks between samples; relies on the last sample for what is a partition.
+    ///
+    /// A request to a stacked device (dm, md) waits there and in the device below, or, where a mapper holds it
+    /// back, only above: the larger of the two sums is taken. A loop device stands on a file, not on a device that is
+    /// named, so that its requests may count twice.
+    pub fn in_flight(&mut self, root: &Root) -> Reading<u32> {
+        self.file.read(root, &mut self.buffer)?;
+        let (mut below, mut above) = (0_u32, 0_u32);
+        for line in parse(&self.buffer).filter(|line| line.in_flight > 0) {
+            match self.known.get(&line.id) {
+                Some(known) if known.facts.is_none() => {}
+                Some(known) if known.is_stacked() => above = above.saturating_add(line.in_flight),
+                _ => below = below.saturating_add(line.in_flight),
+            }
+        }
+        Ok(below.max(above))
+    }
+
+    fn forget_old_facts(&mut self, root: &Root) {
+        // Without a mount table the mounts stay unknown, and the rest is read all the same.
+        let mounts_changed = self.mounts.refresh(root).unwrap_or(false);
+        let old = self.facts_read.is_none_or(|read| read.elapsed() >= FACTS_FOR);
+        if mounts_changed || old {
+            self.facts_read = Some(Instant::now());
+            self.read_facts_again(root);
+        }
+    }
+
+    /// Keeps the allocation where nothing is new, so that samples go on sharing it.
+    fn read_facts_again(&mut self, root: &Root) {
+        for (id, known) in &mut self.known {
+            let Some(facts) = &mut known.facts else { continue };
+            let now = facts::read(root, *id, known.name.as_bytes(), self.mounts.mounts());
+            if **facts != now {
+                *facts = Arc::new(now);
+            }
+        }
+    }
+}
+
+fn look_at(root: &Root, line: &Line<'_>, last_whole: Option<&[u8]>, mounts: &[super::mounts::Mount]) -> Known {
+    let whole = match facts::is_partition(root, line.name) {
+        Some(partition) => !partition,
+        // No sysfs: a partition's line follows its disk's, with a number behind the name.
+        None => !last_whole.is_some_and(|disk| facts::is_named_as_partition_of(line.name, disk)),
+    };
+    Known { name: Name::from(line.name), facts: whole.then(|| Arc::new(facts::read(root, line.id, line.name, mounts))) }
+}

@@ -1,1 +1,126 @@
-//! (to be written)
+//! /proc/meminfo and /proc/vmstat, field by field under their names, since every kernel has others.
+
+use super::fields::{lines, named_number, number, words};
+use super::root::{KeptFile, Root};
+use crate::sample::memory::Memory;
+use crate::sample::{Absent, Reading};
+use crate::units::Counter;
+
+/// Reads memory figures again and again.
+#[derive(Debug)]
+pub struct MemoryReader {
+    meminfo: KeptFile,
+    vmstat: KeptFile,
+    buffer: Vec<u8>,
+}
+
+impl Default for MemoryReader {
+    fn default() -> MemoryReader {
+        MemoryReader { meminfo: KeptFile::new("proc/meminfo"), vmstat: KeptFile::new("proc/vmstat"), buffer: Vec::new() }
+    }
+}
+
+impl MemoryReader {
+    /// Both files. Without /proc/vmstat its fields are `None`; without /proc/meminfo there is no reading.
+    pub fn sample(&mut self, root: &Root) -> Reading<Memory> {
+        let mut memory = Memory::default();
+        self.meminfo.read(root, &mut self.buffer)?;
+        parse_meminfo(&self.buffer, &mut memory);
+        if memory == Memory::default() {
+            return Err(Absent::Malformed);
+        }
+        if self.vmstat.read(root, &mut self.buffer).is_ok() {
+            parse_vmstat(&self.buffer, &mut memory);
+        }
+        Ok(memory)
+    }
+}
+
+/// Fills in what /proc/meminfo says. `MemTotal:       12345 kB`; a line in another unit is left out.
+pub fn parse_meminfo(bytes: &[u8], memory: &mut Memory) {
+    for line in lines(bytes) {
+        let mut words = words(line);
+        let (Some(name), Some(amount), Some(b"kB")) = (words.next(), words.next(), words.next()) else { continue };
+        let field = match name {
+            b"MemTotal:" => &mut memory.total_kb,
+            b"MemFree:" => &mut memory.free_kb,
+            b"MemAvailable:" => &mut memory.available_kb,
+            b"Buffers:" => &mut memory.buffers_kb,
+            b"Cached:" => &mut memory.cached_kb,
+            b"Shmem:" => &mut memory.shmem_kb,
+            b"SReclaimable:" => &mut memory.slab_reclaimable_kb,
+            b"SUnreclaim:" => &mut memory.slab_unreclaimable_kb,
+            b"SwapTotal:" => &mut memory.swap_total_kb,
+            b"SwapFree:" => &mut memory.swap_free_kb,
+            b"Dirty:" => &mut memory.dirty_kb,
+            b"Writeback:" => &mut memory.writeback_kb,
+            _ => continue,
+        };
+        *field = number(amount);
+    }
+}
+
+/// Fills in what /proc/vmstat says.
+pub fn parse_vmstat(bytes: &[u8], memory: &mut Memory) {
+    let mut scanned_kswapd = ZoneSum::default();
+    let mut scanned_direct = ZoneSum::default();
+    let mut reclaimed_kswapd = ZoneSum::default();
+    let mut reclaimed_direct = ZoneSum::default();
+    let mut stalls = ZoneSum::default();
+    let (mut refaults, mut refaults_anon, mut refaults_file) = (None, None, None);
+    for (name, value) in lines(bytes).filter_map(named_number) {
+        scanned_kswapd.see(name, b"pgscan_kswapd", value);
+        scanned_direct.see(name, b"pgscan_direct", value);
+        reclaimed_kswapd.see(name, b"pgsteal_kswapd", value);
+        reclaimed_direct.see(name, b"pgsteal_direct", value);
+        stalls.see(name, b"allocstall", value);
+        let field = match name {
+            b"pswpin" => &mut memory.swapped_in_pages,
+            b"pswpout" => &mut memory.swapped_out_pages,
+            b"pgpgin" => &mut memory.paged_in_kb,
+            b"pgpgout" => &mut memory.paged_out_kb,
+            b"pgfault" => &mut memory.faults,
+            b"pgmajfault" => &mut memory.major_faults,
+            b"oom_kill" => &mut memory.oom_kills,
+            b"workingset_refault" => &mut refaults,
+            b"workingset_refault_anon" => &mut refaults_anon,
+            b"workingset_refault_file" => &mut refaults_file,
+            _ => continue,
+        };
+        *field = Some(Counter(value));
+    }
+    memory.scanned_kswapd_pages = scanned_kswapd.total();
+    memory.scanned_direct_pages = scanned_direct.total();
+    memory.reclaimed_pages = both(reclaimed_kswapd.total(), reclaimed_direct.total());
+    memory.refaulted_pages = refaults.or_else(|| both(refaults_anon, refaults_file));
+    memory.allocation_stalls = stalls.total();
+}
+
+/// The sum of two counters; half of it would be a wrong figure.
+pub(super) fn both(one: Option<Counter>, other: Option<Counter>) -> Option<Counter> {
+    Some(Counter(one?.0.checked_add(other?.0)?))
+}
+
+/// A counter that some kernels give once and others once a memory zone (`pgscan_kswapd_dma32` before 4.8).
+/// The lines stand together, so that the sum is whole only when another line follows them.
+#[derive(Default)]
+struct ZoneSum {
+    sum: Option<u64>,
+    whole: bool,
+}
+
+impl ZoneSum {
+    fn see(&mut self, name: &[u8], of: &[u8], value: u64) {
+        // Not any suffix: `pgscan_direct_throttle` counts something else.
+        let zone = name.strip_prefix(of);
+        if let Some(b"" | b"_dma" | b"_dma32" | b"_normal" | b"_high" | b"_movable" | b"_device") = zone {
+            self.sum = Some(self.sum.unwrap_or(0).saturating_add(value));
+        } else if self.sum.is_some() {
+            self.whole = true;
+        }
+    }
+
+    fn total(&self) -> Option<Counter> {
+        self.sum.filter(|_| self.whole).map(Counter)
+    }
+}

@@ -15,7 +15,7 @@ use crate::sample::{Absent, Reading};
 pub const MOST_BYTES: usize = 64 << 20;
 
 /// How much is asked for at once. Files of seq_file give less and must be asked again until they give nothing.
-const CHUNK: usize = 64 << 10;
+const CHUNK: usize = 16 << 10;
 
 /// The directory that stands for `/`. Paths are given relative to it: `proc/stat`, `sys/block`.
 #[derive(Clone, Debug)]
@@ -108,6 +108,27 @@ impl KeptFile {
         read_whole(&file, buffer)?;
         self.file = Some(file);
         Ok(())
+    }
+
+    /// Reads what one system call gives of the start of the file, and says how much that is.
+    pub fn read_start(&mut self, root: &Root, start: &mut [u8]) -> Reading<usize> {
+        if let Some(length) = self.file.as_ref().and_then(|file| file.read_at(start, 0).ok()) {
+            return Ok(length);
+        }
+        let file = root.open(&self.relative)?;
+        let length = file.read_at(start, 0).map_err(|error| absent(&error))?;
+        self.file = Some(file);
+        Ok(length)
+    }
+
+    /// Closes the descriptor until the next reading: where there are too many of them.
+    pub fn release(&mut self) {
+        self.file = None;
+    }
+
+    /// Whether a descriptor is open.
+    pub fn is_open(&self) -> bool {
+        self.file.is_some()
     }
 }
 

@@ -1,0 +1,127 @@
+//! What a block device is, from sysfs and the mount table. Read when it appears and again after a while.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::ids::DiskId;
+use crate::kernel::fields::{lines, number, small_number, sole_number, sole_text};
+use crate::kernel::mounts::Mount;
+use crate::kernel::root::Root;
+use crate::sample::Name;
+use crate::sample::disk::DiskFacts;
+
+/// Bind mounts of containers can be hundreds: more than these are not named.
+const MOST_MOUNTS: usize = 32;
+
+/// Everything that can be found out about a whole device.
+pub fn read(root: &Root, id: DiskId, name: &[u8], mounts: &[Mount]) -> DiskFacts {
+    let device = directory(name);
+    let bytes = |file: &str| root.read_once(device.join(file)).ok();
+    let text = |file: &str| bytes(file).as_deref().and_then(sole_text);
+    let partitions = partitions(root, &device, name);
+    let mut whose = vec![id];
+    whose.extend(&partitions);
+    DiskFacts {
+        rotational: bytes("queue/rotational").as_deref().and_then(sole_number).map(|value| value != 0),
+        scheduler: bytes("queue/scheduler").as_deref().and_then(chosen),
+        model: text("device/model"),
+        serial: ["device/serial", "serial", "wwid", "device/wwid", "dm/uuid"].into_iter().find_map(text),
+        size_bytes: bytes("size").as_deref().and_then(sole_number).and_then(|sectors| sectors.checked_mul(512)),
+        backing_file: text("loop/backing_file"),
+        slaves: slaves(root, &device),
+        mounts: mount_points(root, &whose, mounts),
+        partitions,
+    }
+}
+
+/// Whether the device is a partition; `None` when sysfs does not know it.
+pub fn is_partition(root: &Root, name: &[u8]) -> Option<bool> {
+    let device = directory(name);
+    if root.exists(device.join("partition")) {
+        return Some(true);
+    }
+    root.exists(&device).then_some(false)
+}
+
+/// `sda1` of `sda`, `nvme0n1p1` of `nvme0n1`.
+pub fn is_named_as_partition_of(name: &[u8], disk: &[u8]) -> bool {
+    let Some(rest) = name.strip_prefix(disk) else { return false };
+    let ends_in_digit = disk.last().is_some_and(u8::is_ascii_digit);
+    let number = if ends_in_digit { rest.strip_prefix(b"p") } else { Some(rest) };
+    number.and_then(self::number).is_some()
+}
+
+/// Where sysfs describes it. A `/` in the name (cciss/c0d0) is a `!` there.
+fn directory(name: &[u8]) -> PathBuf {
+    let name = name.iter().map(|byte| if *byte == b'/' { b'!' } else { *byte }).collect();
+    Path::new("sys/class/block").join(OsString::from_vec(name))
+}
+
+/// `none [mq-deadline] kyber` is mq-deadline. A single word without brackets is the only choice there is.
+fn chosen(bytes: &[u8]) -> Option<Name> {
+    let line = lines(bytes).next()?.trim_ascii();
+    let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
+    let marked = words.clone().find_map(|word| word.strip_prefix(b"[")?.strip_suffix(b"]"));
+    let only = words.next().filter(|_| words.next().is_none());
+    marked.or(only).map(Name::from)
+}
+
+/// Its subdirectories that are partitions have its name in front.
+fn partitions(root: &Root, device: &Path, name: &[u8]) -> Vec<DiskId> {
+    let mut found: Vec<DiskId> = root
+        .list(device)
+        .unwrap_or_default()
+        .iter()
+        .filter(|entry| is_named_as_partition_of(entry.as_bytes(), directory(name).file_name().unwrap_or_default().as_bytes()))
+        .filter(|entry| root.exists(device.join(entry).join("partition")))
+        .filter_map(|entry| device_number(root, &device.join(entry)))
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+fn slaves(root: &Root, device: &Path) -> Vec<DiskId> {
+    let slaves = device.join("slaves");
+    let entries = root.list(&slaves).unwrap_or_default();
+    let mut found: Vec<DiskId> = entries.iter().filter_map(|entry| device_number(root, &slaves.join(entry))).collect();
+    found.sort_unstable();
+    found
+}
+
+/// The file `dev`: `254:0`.
+fn device_number(root: &Root, device: &Path) -> Option<DiskId> {
+    let bytes = root.read_once(device.join("dev")).ok()?;
+    let mut numbers = lines(&bytes).next()?.splitn(2, |byte| *byte == b':').map(small_number);
+    Some(DiskId { major: numbers.next()??, minor: numbers.next()?? })
+}
+
+/// Where the devices are mounted, whole file systems before single directories of them.
+fn mount_points(root: &Root, whose: &[DiskId], mounts: &[Mount]) -> Vec<Name> {
+    let mut found: Vec<(bool, Name)> = mounts
+        .iter()
+        .filter(|mount| device_of(root, mount).is_some_and(|device| whose.contains(&device)))
+        .map(|mount| (mount.root != b"/", Name::from(mount.mount_point.as_os_str().as_bytes())))
+        .collect();
+    found.sort();
+    found.dedup_by(|one, other| one.1 == other.1);
+    found.truncate(MOST_MOUNTS);
+    found.into_iter().map(|(_, point)| point).collect()
+}
+
+/// File systems over several devices (btrfs) have a device number of their own, and only the source says where they are.
+fn device_of(root: &Root, mount: &Mount) -> Option<DiskId> {
+    if mount.device.major != 0 {
+        return Some(mount.device);
+    }
+    let name = mount.source.strip_prefix(b"/dev/")?;
+    let by_name = || device_number(root, &directory(name));
+    // /dev/mapper/… is a link, which only the running machine can follow.
+    let by_node = || {
+        let node = root.is_host().then(|| std::fs::metadata(root.path(OsStr::from_bytes(&mount.source))).ok())??;
+        let device = node.rdev();
+        (device != 0).then(|| DiskId { major: libc::major(device), minor: libc::minor(device) })
+    };
+    by_name().or_else(by_node)
+}

@@ -1,0 +1,149 @@
+//! /proc/self/mountinfo: what is mounted where, and whether that has changed.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::fields::{lines, small_number, words};
+use super::root::{Root, read_whole};
+use crate::ids::DiskId;
+use crate::sample::Reading;
+
+/// One mount, unescaped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// st_dev of its files; 0:N where the file system has no device of its own (btrfs, overlay, proc).
+    pub device: DiskId,
+    /// The directory of the file system that is mounted; `/` is all of it.
+    pub root: Vec<u8>,
+    pub mount_point: PathBuf,
+    pub kind: Vec<u8>,
+    pub source: Vec<u8>,
+    /// Options of the file system (not of this mount), separated by commas.
+    pub options: Vec<u8>,
+}
+
+impl Mount {
+    /// Whether an option is given, as `name` or as `name=value`; then its value, else nothing.
+    pub fn option(&self, name: &[u8]) -> Option<&[u8]> {
+        self.options.split(|byte| *byte == b',').find_map(|option| match option.strip_prefix(name) {
+            Some(b"") => Some(&b""[..]),
+            Some(rest) => rest.strip_prefix(b"="),
+            None => None,
+        })
+    }
+}
+
+/// The mount table of this process, read again only when the kernel says that it changed.
+#[derive(Debug, Default)]
+pub struct MountTable {
+    file: Option<File>,
+    buffer: Vec<u8>,
+    mounts: Vec<Mount>,
+}
+
+impl MountTable {
+    /// Reads the table when it has changed since the last look, or was never read; says whether it did.
+    pub fn refresh(&mut self, root: &Root) -> Reading<bool> {
+        if self.file.as_ref().is_some_and(|file| !changed(file)) {
+            return Ok(false);
+        }
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => root.open("proc/self/mountinfo")?,
+        };
+        read_whole(&file, &mut self.buffer)?;
+        self.file = Some(file);
+        self.mounts = parse(&self.buffer);
+        Ok(true)
+    }
+
+    /// As last read.
+    pub fn mounts(&self) -> &[Mount] {
+        &self.mounts
+    }
+}
+
+/// The lines that can be understood:
+/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
+pub fn parse(bytes: &[u8]) -> Vec<Mount> {
+    lines(bytes).filter_map(mount).collect()
+}
+
+fn mount(line: &[u8]) -> Option<Mount> {
+    let mut words = words(line);
+    let mut device = words.nth(2)?.splitn(2, |byte| *byte == b':').map(small_number);
+    let device = DiskId { major: device.next()??, minor: device.next()?? };
+    let root = unescaped(words.next()?);
+    let mount_point = PathBuf::from(OsString::from_vec(unescaped(words.next()?)));
+    // Between the mount's options and a `-` stand any number of fields such as `shared:1`.
+    words.by_ref().find(|word| *word == b"-")?;
+    let kind = unescaped(words.next()?);
+    let rest: Vec<&[u8]> = words.collect();
+    // The source may be empty, and then leaves one word less.
+    let (source, options) = match rest.as_slice() {
+        [options] => (Vec::new(), unescaped(options)),
+        [source, options, ..] => (unescaped(source), unescaped(options)),
+        [] => return None,
+    };
+    Some(Mount { device, root, mount_point, kind, source, options })
+}
+
+/// Blank, tab, newline and backslash stand in the file as `\040` and so on.
+fn unescaped(word: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(word.len());
+    let mut rest = word;
+    while let Some((first, tail)) = rest.split_first() {
+        match rest {
+            [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..] => {
+                text.push((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0'));
+                rest = after;
+            }
+            _ => {
+                text.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    text
+}
+
+/// The kernel raises POLLERR and POLLPRI on the open file once after each change.
+fn changed(file: &File) -> bool {
+    let mut look = [PollFd::new(file.as_fd(), PollFlags::POLLPRI)];
+    let raised = poll(&mut look, PollTimeout::ZERO).is_ok_and(|ready| ready > 0);
+    let events = look[0].revents().unwrap_or(PollFlags::empty());
+    raised && events.intersects(PollFlags::POLLPRI | PollFlags::POLLERR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_with_escapes_and_optional_fields() {
+        let mounts = parse(
+            b"36 35 98:0 / /mnt/a\\040b rw,noatime master:1 shared:7 - ext3 /dev/sd\\134a rw,errors=continue,hidepid=2\n\
+              37 35 0:22 / /proc rw -  proc rw,hidepid=invisible\nnonsense\n38 35 0:5 / /cut rw - tmp",
+        );
+        assert_eq!(mounts.len(), 2);
+        assert_eq!(mounts[0].device, DiskId { major: 98, minor: 0 });
+        assert_eq!(mounts[0].mount_point, PathBuf::from("/mnt/a b"));
+        assert_eq!(mounts[0].source, b"/dev/sd\\a");
+        assert_eq!(mounts[0].option(b"hidepid"), Some(&b"2"[..]));
+        assert_eq!(mounts[0].option(b"rw"), Some(&b""[..]));
+        assert_eq!(mounts[0].option(b"hide"), None);
+    }
+
+    #[test]
+    fn the_own_table_is_read_once() {
+        let mut table = MountTable::default();
+        assert_eq!(table.refresh(&Root::host()), Ok(true));
+        assert!(table.mounts().iter().any(|mount| mount.kind == b"proc"));
+        assert_eq!(table.refresh(&Root::host()), Ok(false));
+    }
+}
