@@ -1,0 +1,1 @@
+//! One table from key to action. The help overlay is printed from it.

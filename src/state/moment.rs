@@ -1,0 +1,1 @@
+//! A time as people write it.

@@ -1,0 +1,56 @@
+//! The screens, and the columns that their tables can be sorted by.
+
+/// The six screens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Screen {
+    #[default]
+    Overview,
+    Cpu,
+    Disk,
+    Network,
+    Tasks,
+    Findings,
+}
+
+impl Screen {
+    pub const ALL: [Screen; 6] =
+        [Screen::Overview, Screen::Cpu, Screen::Disk, Screen::Network, Screen::Tasks, Screen::Findings];
+
+    /// As the key line says it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Screen::Overview => "overview",
+            Screen::Cpu => "cpu",
+            Screen::Disk => "disk",
+            Screen::Network => "net",
+            Screen::Tasks => "tasks",
+            Screen::Findings => "findings",
+        }
+    }
+
+    pub fn next(self) -> Screen {
+        Screen::ALL.get(self as usize + 1).copied().unwrap_or_default()
+    }
+
+    pub fn previous(self) -> Screen {
+        Screen::ALL.get((self as usize).wrapping_sub(1)).copied().unwrap_or(Screen::Findings)
+    }
+}
+
+/// What the rows of a table can be ordered by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Column {
+    /// Blocked + running: what matters first
+    Matters,
+    Pid,
+    Threads,
+    User,
+    Cpu,
+    RunQueue,
+    Disk,
+    Lock,
+    Resident,
+    Read,
+    Write,
+    Command,
+}
