@@ -1,0 +1,98 @@
+//! /proc/net/dev: one line an interface, its columns found by the names in the header.
+
+use crate::kernel::fields::{lines, number, words};
+use crate::sample::network::Direction;
+use crate::units::Counter;
+
+/// One interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line<'a> {
+    pub name: &'a [u8],
+    pub rx: Direction,
+    pub tx: Direction,
+    pub multicast: Counter,
+    pub collisions: Counter,
+    pub carrier_losses: Counter,
+}
+
+/// The lines that can be understood; `None` without a header that names all that is needed.
+pub fn parse(bytes: &[u8]) -> Option<Vec<Line<'_>>> {
+    let mut lines = lines(bytes);
+    let columns = Columns::named(lines.by_ref().nth(1)?)?;
+    Some(lines.filter_map(|text| line(text, &columns)).collect())
+}
+
+/// Where in the numbers of a line each figure stands.
+struct Columns {
+    rx: Places,
+    tx: Places,
+    multicast: usize,
+    collisions: usize,
+    carrier: usize,
+    count: usize,
+}
+
+struct Places {
+    bytes: usize,
+    packets: usize,
+    errors: usize,
+    dropped: usize,
+    fifo: usize,
+}
+
+impl Columns {
+    /// ` face |bytes packets errs drop fifo …|bytes packets errs drop fifo …`
+    fn named(header: &[u8]) -> Option<Columns> {
+        let mut parts = header.split(|byte| *byte == b'|').skip(1);
+        let rx: Vec<&[u8]> = words(parts.next()?).collect();
+        let tx: Vec<&[u8]> = words(parts.next()?).collect();
+        let place = |names: &[&[u8]], before: usize, name: &str| {
+            names.iter().position(|other| *other == name.as_bytes()).map(|place| place + before)
+        };
+        let places = |names: &[&[u8]], before| {
+            Some(Places {
+                bytes: place(names, before, "bytes")?,
+                packets: place(names, before, "packets")?,
+                errors: place(names, before, "errs")?,
+                dropped: place(names, before, "drop")?,
+                fifo: place(names, before, "fifo")?,
+            })
+        };
+        Some(Columns {
+            multicast: place(&rx, 0, "multicast")?,
+            collisions: place(&tx, rx.len(), "colls")?,
+            carrier: place(&tx, rx.len(), "carrier")?,
+            count: rx.len() + tx.len(),
+            rx: places(&rx, 0)?,
+            tx: places(&tx, rx.len())?,
+        })
+    }
+}
+
+/// A name may have colons in it (eth0:1), and old kernels put no blank behind the one that ends it: the last colon
+/// after which only numbers come, and enough of them.
+fn line<'a>(text: &'a [u8], columns: &Columns) -> Option<Line<'a>> {
+    let colon = text.iter().rposition(|byte| *byte == b':')?;
+    let (name, rest) = text.split_at_checked(colon)?;
+    let name = name.trim_ascii();
+    let numbers: Option<Vec<u64>> = words(rest.strip_prefix(b":")?).map(number).collect();
+    let numbers = numbers.filter(|numbers| numbers.len() >= columns.count && !name.is_empty())?;
+    let counter = |place: usize| numbers.get(place).copied().map(Counter);
+    let direction = |places: &Places| {
+        Some(Direction {
+            bytes: counter(places.bytes)?,
+            packets: counter(places.packets)?,
+            errors: counter(places.errors)?,
+            dropped: counter(places.dropped)?,
+            fifo_errors: counter(places.fifo)?,
+        })
+    };
+    Some(Line {
+        name,
+        rx: direction(&columns.rx)?,
+        tx: direction(&columns.tx)?,
+        multicast: counter(columns.multicast)?,
+        collisions: counter(columns.collisions)?,
+        carrier_losses: counter(columns.carrier)?,
+    })
+}

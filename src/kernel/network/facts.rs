@@ -1,0 +1,148 @@
+//! What a network interface is: index, speed, duplex, state, and whether there is hardware behind it.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use super::ethtool::Ethtool;
+use crate::kernel::fields::{lines, number, small_number, sole_text};
+use crate::kernel::root::Root;
+use crate::sample::network::{Duplex, NicFacts};
+use crate::sample::{Absent, Reading};
+
+/// Interfaces may stand on others (a VLAN on a bond on two cards), but not so deep, nor in a circle.
+const DEEPEST: usize = 8;
+
+/// ARPHRD_LOOPBACK in /sys/class/net/IF/type.
+const LOOPBACK: u32 = 772;
+
+/// The interface's index (0 where it cannot be told), and everything that can be found out about it.
+pub fn read(root: &Root, name: &[u8], ethtool: Option<&Ethtool>) -> (u32, NicFacts) {
+    let directory = directory(name);
+    let in_sysfs = attribute(root, &directory, "ifindex").and_then(|bytes| small_number(&bytes));
+    let index = if root.is_host() { nix::net::if_::if_nametoindex(OsStr::from_bytes(name)).ok() } else { in_sysfs };
+    // In a container /sys may show the interfaces of another network namespace under the same names.
+    let sysfs = (in_sysfs.is_some() && in_sysfs == index).then_some(directory.as_path());
+    let loopback = match sysfs.and_then(|directory| attribute(root, directory, "type")) {
+        Some(kind) => small_number(&kind) == Some(LOOPBACK),
+        None => name == b"lo",
+    };
+    let own = link(root, name, sysfs, ethtool);
+    let (speed_mbps, duplex) = match (own, sysfs) {
+        ((Err(why), duplex), Some(_)) if !loopback => match sole_physical_below(root, name) {
+            Some(below) => {
+                let below_sysfs = self::directory(&below);
+                let (speed, below_duplex) = link(root, &below, Some(&below_sysfs), ethtool);
+                (speed.map_err(|_| why), duplex.or(below_duplex))
+            }
+            None => (Err(why), duplex),
+        },
+        (own, _) => own,
+    };
+    let facts = NicFacts {
+        speed_mbps,
+        duplex,
+        up: sysfs.and_then(|directory| attribute(root, directory, "operstate")).and_then(|state| is_up(&state)),
+        loopback,
+        virtual_device: sysfs.is_some_and(|directory| !is_physical(root, directory)),
+    };
+    (index.unwrap_or(0), facts)
+}
+
+/// Where sysfs describes the interface.
+pub fn directory(name: &[u8]) -> PathBuf {
+    Path::new("sys/class/net").join(OsStr::from_bytes(name))
+}
+
+/// Speed and duplex of the interface itself.
+fn link(root: &Root, name: &[u8], sysfs: Option<&Path>, ethtool: Option<&Ethtool>) -> (Reading<u32>, Reading<Duplex>) {
+    let asked = ethtool.map(|ethtool| ethtool.link(name));
+    let (mut speed, mut duplex) = match asked {
+        Some(Ok((speed, duplex))) => (known_speed(u64::from(speed)), duplex.ok_or(Absent::Unsupported)),
+        Some(Err(why)) => (Err(why), Err(why)),
+        None => (Err(Absent::NoSuchFile), Err(Absent::NoSuchFile)),
+    };
+    let Some(directory) = sysfs else { return (speed, duplex) };
+    if speed.is_err() {
+        // The driver has nothing to say of the speed, or the interface is down: then the file cannot be read.
+        speed = match root.read_once(directory.join("speed")) {
+            Ok(bytes) => lines(&bytes).next().and_then(number).map_or(Err(Absent::Unsupported), known_speed),
+            Err(Absent::Os(_)) => Err(Absent::Unsupported),
+            Err(why) => Err(why),
+        };
+    }
+    if duplex.is_err() {
+        duplex = match attribute(root, directory, "duplex").as_deref() {
+            Some(b"full") => Ok(Duplex::Full),
+            Some(b"half") => Ok(Duplex::Half),
+            Some(_) => Err(Absent::Unsupported),
+            None => Err(Absent::NoSuchFile),
+        };
+    }
+    (speed, duplex)
+}
+
+/// 0, 65535 and −1 (in 16 and 32 bits) are how drivers say that they do not know.
+fn known_speed(megabits: u64) -> Reading<u32> {
+    match u32::try_from(megabits) {
+        Ok(0 | 65535 | u32::MAX) | Err(_) => Err(Absent::Unsupported),
+        Ok(speed) => Ok(speed),
+    }
+}
+
+/// `unknown` is what drivers without carrier detection (tun, loopback) say: neither up nor down.
+fn is_up(operstate: &[u8]) -> Option<bool> {
+    match operstate {
+        b"up" => Some(true),
+        b"unknown" => None,
+        _ => Some(false),
+    }
+}
+
+/// Hardware and paravirtual devices have a device behind the interface.
+fn is_physical(root: &Root, directory: &Path) -> bool {
+    root.exists(directory.join("device"))
+}
+
+/// The one piece of hardware under a bond, bridge, VLAN or macvlan; none when there are two or none.
+fn sole_physical_below(root: &Root, name: &[u8]) -> Option<Vec<u8>> {
+    let mut physical = BTreeSet::new();
+    collect_below(root, name, DEEPEST, &mut physical);
+    let only = physical.pop_first()?;
+    physical.is_empty().then_some(only)
+}
+
+fn collect_below(root: &Root, name: &[u8], depth: usize, physical: &mut BTreeSet<Vec<u8>>) {
+    let Some(deeper) = depth.checked_sub(1) else { return };
+    for below in directly_below(root, name) {
+        if is_physical(root, &directory(&below)) {
+            physical.insert(below);
+        } else {
+            collect_below(root, &below, deeper, physical);
+        }
+    }
+}
+
+/// Links `lower_IF` since 3.19; before, only bridges and bonds say what they stand on.
+fn directly_below(root: &Root, name: &[u8]) -> Vec<Vec<u8>> {
+    let directory = directory(name);
+    let entries = root.list(&directory).unwrap_or_default();
+    let mut below: Vec<Vec<u8>> =
+        entries.iter().filter_map(|entry| entry.as_bytes().strip_prefix(b"lower_").map(<[u8]>::to_vec)).collect();
+    if below.is_empty() {
+        below.extend(root.list(directory.join("brif")).unwrap_or_default().into_iter().map(OsStringExt::into_vec));
+    }
+    if below.is_empty() {
+        let slaves = root.read_once(directory.join("bonding/slaves")).unwrap_or_default();
+        below.extend(slaves.split(u8::is_ascii_whitespace).filter(|slave| !slave.is_empty()).map(<[u8]>::to_vec));
+    }
+    // A name is one path component, or it is no name.
+    below.retain(|name| !name.contains(&b'/') && name != b"." && name != b"..");
+    below
+}
+
+fn attribute(root: &Root, directory: &Path, name: &str) -> Option<Vec<u8>> {
+    let bytes = root.read_once(directory.join(name)).ok()?;
+    Some(sole_text(&bytes)?.as_bytes().to_vec())
+}

@@ -1,0 +1,102 @@
+//! Listening TCP sockets with connections that wait to be accepted, by sock_diag, and whose they are.
+
+mod owner;
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, Parseable};
+use netlink_packet_sock_diag::SockDiagMessage;
+use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, IPPROTO_TCP, SOCK_DIAG_BY_FAMILY};
+use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, InetResponseHeader, SocketId, StateFlags};
+use nix::sys::socket::SockProtocol;
+
+use super::netlink::Netlink;
+use crate::kernel::root::Root;
+use crate::sample::network::Listener;
+use crate::sample::{Absent, Reading};
+use owner::Owners;
+
+/// Of one CPU: the kernel walks its whole table of listeners for one dump, which has up to 65536 buckets.
+const LARGEST_SHARE: u32 = 2000;
+
+/// Asks again and again over one socket, less often where it is dear.
+#[derive(Debug, Default)]
+pub struct ListenerReader {
+    netlink: Option<Netlink>,
+    requests: Vec<Vec<u8>>,
+    /// A kernel without tcp_diag is asked once only: each question would look for the module.
+    refused: Option<Absent>,
+    last: Option<(Instant, Duration)>,
+    owners: Owners,
+}
+
+impl ListenerReader {
+    /// The sockets whose accept queue is not empty. `now` asks even when it is dear: connections were just refused.
+    pub fn sample(&mut self, root: &Root, now: bool) -> Reading<Vec<Listener>> {
+        if let Some(why) = self.refused {
+            return Err(why);
+        }
+        let too_soon = self.last.is_some_and(|(end, cost)| end.elapsed() < cost.saturating_mul(LARGEST_SHARE));
+        if too_soon && !now {
+            return Err(Absent::NotRead);
+        }
+        let begin = Instant::now();
+        let waiting = self.dump();
+        self.last = Some((Instant::now(), begin.elapsed()));
+        let waiting = match waiting {
+            Ok(waiting) => waiting,
+            Err(why) => {
+                self.refused = matches!(why, Absent::NoSuchFile | Absent::NoPermission | Absent::Unsupported).then_some(why);
+                return Err(why);
+            }
+        };
+        self.owners
+            .search(root, waiting.iter().filter(|(_, listener)| listener.queue >= listener.limit).map(|(inode, _)| *inode));
+        let with_owner = |(inode, listener): (u32, Listener)| Listener { owner: self.owners.of(inode), ..listener };
+        Ok(waiting.into_iter().map(with_owner).collect())
+    }
+
+    fn dump(&mut self) -> Reading<Vec<(u32, Listener)>> {
+        let mut netlink = match self.netlink.take() {
+            Some(netlink) => netlink,
+            None => Netlink::open(SockProtocol::NetlinkSockDiag)?,
+        };
+        if self.requests.is_empty() {
+            self.requests = vec![request(AF_INET, SocketId::new_v4()), request(AF_INET6, SocketId::new_v6())];
+        }
+        let mut waiting = Vec::new();
+        for request in &mut self.requests {
+            netlink.dump(request, |kind, payload| waiting.extend(listener(kind, payload)))?;
+        }
+        // Only a socket whose answer was read to its end is used again.
+        self.netlink = Some(netlink);
+        Ok(waiting)
+    }
+}
+
+/// One message as a listener and its inode, if anything waits there.
+pub fn listener(kind: u16, payload: &[u8]) -> Option<(u32, Listener)> {
+    (kind == SOCK_DIAG_BY_FAMILY).then_some(())?;
+    let socket = InetResponseHeader::parse(payload).ok()?;
+    let local = SocketAddr::new(socket.socket_id.source_address, socket.socket_id.source_port);
+    let listener = Listener { local, queue: socket.recv_queue, limit: socket.send_queue, owner: None };
+    (listener.queue > 0).then_some((socket.inode, listener))
+}
+
+fn request(family: u8, socket_id: SocketId) -> Vec<u8> {
+    let mut header = NetlinkHeader::default();
+    header.flags = NLM_F_REQUEST | NLM_F_DUMP;
+    let body = SockDiagMessage::InetRequest(InetRequest {
+        family,
+        protocol: IPPROTO_TCP,
+        extensions: ExtensionFlags::empty(),
+        states: StateFlags::LISTEN,
+        socket_id,
+    });
+    let mut message = NetlinkMessage::new(header, body.into());
+    message.finalize();
+    let mut bytes = vec![0; message.buffer_len()];
+    message.serialize(&mut bytes);
+    bytes
+}

@@ -1,0 +1,87 @@
+//! A netlink socket and its dumps: one request, many messages. Knows nothing of what the messages say.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use netlink_packet_core::{NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, recv, sendto, setsockopt, socket, sockopt,
+};
+use nix::sys::time::{TimeVal, TimeValLike};
+
+use crate::kernel::root::absent;
+use crate::sample::{Absent, Reading};
+
+/// What the kernel fills at most at once when it is given this much room.
+const ROOM: usize = 32 << 10;
+
+/// No dump is longer than this many receipts; a kernel that goes on for ever is left.
+const MOST_RECEIPTS: usize = 4096;
+
+/// An open socket of one netlink family.
+#[derive(Debug)]
+pub struct Netlink {
+    socket: OwnedFd,
+    buffer: Vec<u8>,
+    sequence: u32,
+}
+
+impl Netlink {
+    /// Opens one; a netlink request is answered at once, and should it not be, a second is waited at most.
+    pub fn open(protocol: SockProtocol) -> Reading<Netlink> {
+        let socket = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, protocol).map_err(reason)?;
+        setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::seconds(1)).map_err(reason)?;
+        Ok(Netlink { socket, buffer: vec![0; ROOM], sequence: 0 })
+    }
+
+    /// Sends a finished request and gives every message of the answer (type, payload) to `each`.
+    pub fn dump(&mut self, request: &mut [u8], mut each: impl FnMut(u16, &[u8])) -> Reading<()> {
+        self.sequence = self.sequence.wrapping_add(1);
+        NetlinkBuffer::new(&mut *request).set_sequence_number(self.sequence);
+        let kernel = NetlinkAddr::new(0, 0);
+        sendto(self.socket.as_raw_fd(), request, &kernel, MsgFlags::empty()).map_err(reason)?;
+        for _ in 0..MOST_RECEIPTS {
+            let length = recv(self.socket.as_raw_fd(), &mut self.buffer, MsgFlags::empty()).map_err(reason)?;
+            let received = self.buffer.get(..length).unwrap_or_default();
+            if messages(received, self.sequence, &mut each)? == Progress::Done {
+                return Ok(());
+            }
+        }
+        Err(Absent::Malformed)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    Done,
+    More,
+}
+
+/// Takes one receipt apart. Answers to an older request, given up on, are passed over.
+pub fn messages(received: &[u8], sequence: u32, each: &mut impl FnMut(u16, &[u8])) -> Reading<Progress> {
+    let mut rest = received;
+    while !rest.is_empty() {
+        let Ok(message) = NetlinkBuffer::new_checked(rest) else { return Err(Absent::Malformed) };
+        let aligned = (message.length() as usize).next_multiple_of(4);
+        if message.sequence_number() == sequence {
+            match message.message_type() {
+                NLMSG_DONE => return Ok(Progress::Done),
+                NLMSG_ERROR => return Err(error(message.payload())),
+                kind => each(kind, message.payload()),
+            }
+        }
+        rest = rest.get(aligned..).unwrap_or_default();
+    }
+    Ok(Progress::More)
+}
+
+/// An error message begins with a negative errno.
+fn error(payload: &[u8]) -> Absent {
+    match payload.first_chunk::<4>().map(|errno| i32::from_ne_bytes(*errno)) {
+        Some(errno) if errno < 0 => absent(&std::io::Error::from_raw_os_error(errno.saturating_neg())),
+        _ => Absent::Malformed,
+    }
+}
+
+fn reason(errno: nix::errno::Errno) -> Absent {
+    absent(&errno.into())
+}

@@ -1,0 +1,92 @@
+//! /proc/net/snmp and /proc/net/netstat: a line of names and a line of values under one prefix, read by name.
+
+use crate::kernel::fields::{lines, number, words};
+use crate::sample::network::{Tcp, TcpExt, Udp};
+use crate::sample::{Absent, Reading};
+use crate::units::Counter;
+
+/// The lines `Tcp:` of /proc/net/snmp.
+pub fn tcp(snmp: &[u8]) -> Reading<Tcp> {
+    let table = Table::find(snmp, b"Tcp:")?;
+    table
+        .all(|counter| {
+            Some(Tcp {
+                active_opens: counter("ActiveOpens")?,
+                passive_opens: counter("PassiveOpens")?,
+                attempt_fails: counter("AttemptFails")?,
+                established_resets: counter("EstabResets")?,
+                established: counter("CurrEstab")?.0,
+                segments_in: counter("InSegs")?,
+                segments_out: counter("OutSegs")?,
+                segments_retransmitted: counter("RetransSegs")?,
+                errors_in: counter("InErrs")?,
+                resets_out: counter("OutRsts")?,
+            })
+        })
+        .ok_or(Absent::Malformed)
+}
+
+/// The lines `Udp:` of /proc/net/snmp.
+pub fn udp(snmp: &[u8]) -> Reading<Udp> {
+    let table = Table::find(snmp, b"Udp:")?;
+    table
+        .all(|counter| {
+            Some(Udp {
+                datagrams_in: counter("InDatagrams")?,
+                no_ports: counter("NoPorts")?,
+                errors_in: counter("InErrors")?,
+                datagrams_out: counter("OutDatagrams")?,
+                receive_buffer_errors: counter("RcvbufErrors"),
+                send_buffer_errors: counter("SndbufErrors"),
+            })
+        })
+        .ok_or(Absent::Malformed)
+}
+
+/// The lines `TcpExt:` of /proc/net/netstat.
+pub fn tcp_ext(netstat: &[u8]) -> Reading<TcpExt> {
+    let table = Table::find(netstat, b"TcpExt:")?;
+    table
+        .all(|counter| {
+            Some(TcpExt {
+                listen_overflows: counter("ListenOverflows"),
+                listen_drops: counter("ListenDrops"),
+                syn_retransmits: counter("TCPSynRetrans"),
+                timeouts: counter("TCPTimeouts"),
+                lost_retransmits: counter("TCPLostRetransmit"),
+                backlog_drops: counter("TCPBacklogDrop"),
+            })
+        })
+        .ok_or(Absent::Malformed)
+}
+
+/// InOctets and OutOctets of the lines `IpExt:` of /proc/net/netstat.
+pub fn ip_octets(netstat: &[u8]) -> Reading<(Counter, Counter)> {
+    let table = Table::find(netstat, b"IpExt:")?;
+    table.all(|counter| Some((counter("InOctets")?, counter("OutOctets")?))).ok_or(Absent::Malformed)
+}
+
+/// The names of one prefix and the values under them.
+struct Table<'a> {
+    cells: Vec<(&'a [u8], &'a [u8])>,
+}
+
+impl<'a> Table<'a> {
+    /// The two lines must have equally many words, else nobody knows which value belongs to which name.
+    fn find(bytes: &'a [u8], prefix: &[u8]) -> Reading<Table<'a>> {
+        let mut lines = lines(bytes).filter_map(|line| line.strip_prefix(prefix));
+        let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return Err(Absent::NoSuchFile) };
+        let (names, values): (Vec<_>, Vec<_>) = (words(names).collect(), words(values).collect());
+        if names.len() != values.len() {
+            return Err(Absent::Malformed);
+        }
+        Ok(Table { cells: names.into_iter().zip(values).collect() })
+    }
+
+    fn all<T>(&self, fill: impl FnOnce(&dyn Fn(&str) -> Option<Counter>) -> Option<T>) -> Option<T> {
+        fill(&|name| {
+            let (_, value) = self.cells.iter().find(|(other, _)| *other == name.as_bytes())?;
+            number(value).map(Counter)
+        })
+    }
+}

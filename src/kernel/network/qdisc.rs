@@ -1,0 +1,136 @@
+//! Statistics of the queueing disciplines of every interface, by one RTM_GETQDISC dump. Any user may ask.
+
+use netlink_packet_core::{NLA_HEADER_SIZE, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NlasIterator};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::tc::{TcHandle, TcHeader, TcMessage, TcStatsQueue};
+use nix::sys::socket::SockProtocol;
+use rustc_hash::FxHashMap;
+
+use super::netlink::Netlink;
+use crate::sample::network::Qdisc;
+use crate::sample::{Name, Reading};
+use crate::units::Counter;
+
+const RTM_NEWQDISC: u16 = 36;
+/// Bytes of struct tcmsg, before the attributes.
+const HEADER: usize = 20;
+const TCA_KIND: u16 = 1;
+const TCA_STATS2: u16 = 7;
+const TCA_STATS_QUEUE: u16 = 3;
+
+/// Asks again and again over one socket.
+#[derive(Debug, Default)]
+pub struct QdiscReader {
+    netlink: Option<Netlink>,
+    request: Vec<u8>,
+    /// So that a kind has one name in all samples.
+    kinds: Vec<Name>,
+}
+
+impl QdiscReader {
+    /// The root discipline of each interface, by interface index.
+    pub fn sample(&mut self) -> Reading<FxHashMap<u32, Qdisc>> {
+        let mut netlink = match self.netlink.take() {
+            Some(netlink) => netlink,
+            None => Netlink::open(SockProtocol::NetlinkRoute)?,
+        };
+        if self.request.is_empty() {
+            self.request = request();
+        }
+        let mut trees = Trees::default();
+        netlink.dump(&mut self.request, |kind, payload| trees.add(kind, payload, &mut self.kinds))?;
+        // Only a socket whose answer was read to its end is used again.
+        self.netlink = Some(netlink);
+        Ok(trees.whole())
+    }
+}
+
+/// What has been read of each interface's tree.
+#[derive(Debug, Default)]
+pub struct Trees {
+    roots: FxHashMap<u32, Qdisc>,
+    overlimits_below: FxHashMap<u32, u64>,
+}
+
+impl Trees {
+    /// Takes in one message; one that cannot be understood is left out.
+    pub fn add(&mut self, kind: u16, payload: &[u8], kinds: &mut Vec<Name>) {
+        if kind != RTM_NEWQDISC {
+            return;
+        }
+        let Ok(header) = TcHeader::parse(payload) else { return };
+        let Ok(interface) = u32::try_from(header.index) else { return };
+        // Ingress disciplines have no queue.
+        if header.parent == TcHandle::INGRESS {
+            return;
+        }
+        let Some((name, queue)) = attributes(payload.get(HEADER..).unwrap_or_default()) else { return };
+        if header.parent != TcHandle::ROOT {
+            let below = self.overlimits_below.entry(interface).or_default();
+            *below = below.saturating_add(u64::from(queue.overlimits));
+            return;
+        }
+        let discipline = Qdisc {
+            kind: shared(name, kinds),
+            backlog_bytes: u64::from(queue.backlog),
+            backlog_packets: u64::from(queue.qlen),
+            dropped: Counter(u64::from(queue.drops)),
+            overlimits: Counter(u64::from(queue.overlimits)),
+            requeues: Counter(u64::from(queue.requeues)),
+        };
+        self.roots.insert(interface, discipline);
+    }
+
+    /// One discipline an interface. Backlog and drops reach the root from below by themselves
+    /// (qdisc_tree_reduce_backlog, mq_dump); overlimits do so under mq only, so that the larger count is the tree's.
+    pub fn whole(mut self) -> FxHashMap<u32, Qdisc> {
+        for (interface, below) in self.overlimits_below {
+            if let Some(root) = self.roots.get_mut(&interface) {
+                root.overlimits = root.overlimits.max(Counter(below));
+            }
+        }
+        self.roots
+    }
+}
+
+/// Kind and queue statistics. The options of the discipline, costly and of no use here, are not looked into.
+fn attributes(bytes: &[u8]) -> Option<(&[u8], TcStatsQueue)> {
+    let (mut kind, mut queue) = (None, None);
+    for attribute in NlasIterator::new(bytes).map_while(Result::ok) {
+        match attribute.kind() {
+            TCA_KIND => {
+                let end = usize::from(attribute.length());
+                kind = attribute.into_inner().get(NLA_HEADER_SIZE..end).map(|name| name.strip_suffix(b"\0").unwrap_or(name));
+            }
+            TCA_STATS2 => queue = queue_statistics(attribute.value()),
+            _ => {}
+        }
+    }
+    kind.zip(queue)
+}
+
+fn queue_statistics(bytes: &[u8]) -> Option<TcStatsQueue> {
+    NlasIterator::new(bytes)
+        .filter_map(Result::ok)
+        .find(|attribute| attribute.kind() == TCA_STATS_QUEUE)
+        .and_then(|attribute| TcStatsQueue::parse(attribute.value()).ok())
+}
+
+fn shared(kind: &[u8], kinds: &mut Vec<Name>) -> Name {
+    if let Some(known) = kinds.iter().find(|known| known.as_bytes() == kind) {
+        return known.clone();
+    }
+    let name = Name::from(kind);
+    kinds.push(name.clone());
+    name
+}
+
+fn request() -> Vec<u8> {
+    let mut header = NetlinkHeader::default();
+    header.flags = NLM_F_REQUEST | NLM_F_DUMP;
+    let mut message = NetlinkMessage::new(header, RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default()).into());
+    message.finalize();
+    let mut bytes = vec![0; message.buffer_len()];
+    message.serialize(&mut bytes);
+    bytes
+}
