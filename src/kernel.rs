@@ -1,4 +1,6 @@
-//! Readers of the running kernel, one file a subject. (Sampler: to be written)
+//! Readers of the running kernel, one file a subject, and the `Sampler` that asks each of them once.
+//!
+//! Facts only: nothing is subtracted, judged or drawn here. What cannot be read is `Absent`, with its reason.
 
 pub mod cgroup;
 pub mod cpu;
@@ -10,4 +12,171 @@ pub mod mounts;
 pub mod network;
 pub mod pressure;
 pub mod root;
+pub mod sweep;
+pub mod task;
 pub mod users;
+pub mod waits;
+
+use nix::time::ClockId;
+use thiserror::Error;
+
+pub use root::Root;
+
+use crate::sample::{Cost, Host, Instant, Sample};
+use crate::units::Counter;
+use sweep::{Sweep, nanoseconds};
+use waits::budget::{Budget, DEFAULT_SHARE};
+use waits::{Watch, Witnesses};
+
+/// Why there can be no sampling at all.
+#[derive(Debug, Error)]
+pub enum KernelError {
+    #[error("/proc is not mounted")]
+    NoProc,
+}
+
+/// Takes samples of one machine. It remembers only what spares reading something again.
+///
+/// Reading /proc blocks, for seconds on a sick box: it lives on a plain thread.
+#[derive(Debug)]
+pub struct Sampler {
+    root: Root,
+    host: Host,
+    cpu: cpu::CpuReader,
+    memory: memory::MemoryReader,
+    pressure: pressure::PressureReader,
+    disk: disk::DiskReader,
+    sweep: Sweep,
+    watch: Watch,
+    budget: Budget,
+    sub_samples_ns: u64,
+    own_pid: u32,
+}
+
+impl Sampler {
+    /// Opens what is read again and again. The only failure is that there is no /proc.
+    pub fn new(root: Root) -> Result<Sampler, KernelError> {
+        let host = provisional_host();
+        let sweep = Sweep::new(&root, &host).map_err(|_| KernelError::NoProc)?;
+        if !root.exists("proc/stat") {
+            return Err(KernelError::NoProc);
+        }
+        Ok(Sampler {
+            host,
+            cpu: cpu::CpuReader::default(),
+            memory: memory::MemoryReader::default(),
+            pressure: pressure::PressureReader::default(),
+            disk: disk::DiskReader::default(),
+            sweep,
+            watch: Watch::default(),
+            budget: Budget::new(DEFAULT_SHARE),
+            sub_samples_ns: 0,
+            own_pid: if root.is_host() { std::process::id() } else { 0 },
+            root,
+        })
+    }
+
+    /// The machine.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Another share of one CPU for sub-samples than 1 %.
+    pub fn set_sub_sample_share(&mut self, share: f64) {
+        self.budget = Budget::new(share);
+    }
+
+    /// Whether the budget allows a sub-sample now. `sub_sample` asks by itself.
+    pub fn allows_sub_sample(&self) -> bool {
+        self.budget.allows(clock(ClockId::CLOCK_MONOTONIC))
+    }
+
+    /// One look at the hot threads, about ten times a second; false when the budget did not allow it, which is counted.
+    pub fn sub_sample(&mut self) -> bool {
+        if !self.allows_sub_sample() {
+            self.watch.skip();
+            return false;
+        }
+        let begin = clock(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        self.sweep.glance(clock(ClockId::CLOCK_BOOTTIME));
+        let cpu = self.cpu.total_only(&self.root).ok();
+        let in_flight = self.disk.in_flight(&self.root).ok();
+        let witnesses = Witnesses { boottime_ns: clock(ClockId::CLOCK_BOOTTIME), cpu, in_flight };
+        self.watch.count(self.sweep.known(), self.own_pid, witnesses);
+        let cost_ns = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
+        self.sub_samples_ns = self.sub_samples_ns.saturating_add(cost_ns);
+        self.budget.spend(clock(ClockId::CLOCK_MONOTONIC), cost_ns);
+        true
+    }
+
+    /// Everything, once; with the sub-samples since the last sample, the one that closes them included.
+    /// How late it is only the caller knows: `cost.late_ns` is left 0.
+    pub fn sample(&mut self) -> Sample {
+        let mut sample = Sample::empty(now());
+        sample.cpu = self.cpu.sample(&self.root);
+        sample.load = self.cpu.load(&self.root);
+        sample.pressure = self.pressure.sample(&self.root);
+        sample.memory = self.memory.sample(&self.root);
+        sample.disks = self.disk.sample(&self.root);
+
+        let begin = clock(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        let forks = sample.cpu.as_ref().ok().and_then(|cpu| cpu.forks);
+        let mut tasks = self.sweep.sweep(clock(ClockId::CLOCK_BOOTTIME), forks);
+        let _ = &mut tasks;
+        sample.tasks = Ok(tasks);
+        let sweep_ns = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
+
+        let cpu = self.cpu.total_only(&self.root).ok();
+        let in_flight = self.disk.in_flight(&self.root).ok();
+        let witnesses = Witnesses { boottime_ns: clock(ClockId::CLOCK_BOOTTIME), cpu, in_flight };
+        self.watch.count(self.sweep.known(), self.own_pid, witnesses);
+        sample.waits = self.watch.drain();
+        let disks = sample.disks.as_deref().unwrap_or_default();
+        let machine = self.host.machine.as_bytes();
+        waits::blocked::describe(&mut sample.waits.blocked, &self.root, self.sweep.files(), machine, disks);
+
+        sample.cost = Cost {
+            process_cpu_ns: Counter(clock(ClockId::CLOCK_PROCESS_CPUTIME_ID)),
+            sweep_ns,
+            sub_samples_ns: std::mem::take(&mut self.sub_samples_ns),
+            late_ns: 0,
+            tasks_read: self.sweep.tasks_read(),
+        };
+        sample
+    }
+}
+
+/// Now, on the three clocks of a sample.
+pub fn now() -> Instant {
+    Instant {
+        boottime_ns: clock(ClockId::CLOCK_BOOTTIME),
+        monotonic_ns: clock(ClockId::CLOCK_MONOTONIC),
+        realtime_ns: i64::try_from(clock(ClockId::CLOCK_REALTIME)).unwrap_or(i64::MAX),
+    }
+}
+
+/// These clocks exist on every kernel since 2.6.39; 0 where a sandbox forbids even that.
+fn clock(clock: ClockId) -> u64 {
+    nanoseconds(clock).unwrap_or(0)
+}
+
+/// Until the reader of the host has landed.
+fn provisional_host() -> Host {
+    use crate::sample::{Absent, Name, host::Privilege};
+    Host {
+        hostname: Name::default(),
+        kernel: Name::default(),
+        machine: Name::from(std::env::consts::ARCH),
+        boot_id: Name::default(),
+        boot_time_s: None,
+        page_size: 4096,
+        ticks_per_second: 100,
+        topology: Vec::new(),
+        privilege: Privilege {
+            effective_uid: nix::unistd::geteuid().as_raw(),
+            sees_other_users: nix::unistd::geteuid().is_root(),
+            delay_accounting: Err(Absent::NotRead),
+            hidepid: false,
+        },
+    }
+}

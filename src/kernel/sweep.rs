@@ -1,0 +1,214 @@
+//! One look at all tasks. It remembers what it saw so as not to read it again: a cache of facts, never a difference.
+//!
+//! The interface is small on purpose (`sweep`, `glance`, `known`): a task iterator in the kernel may take its place.
+
+mod clock;
+mod facts;
+mod names;
+mod process;
+pub mod thread;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use nix::time::ClockId;
+
+pub use clock::{ProcessClocks, nanoseconds};
+pub use process::KnownProcess;
+use process::Seen;
+pub use thread::KnownThread;
+
+use super::root::Root;
+use super::task::files::TaskFiles;
+use crate::sample::host::Host;
+use crate::sample::task::{Hidden, Tasks};
+use crate::sample::{Name, Reading};
+use crate::units::Counter;
+use names::Names;
+
+/// CPU time that the slow facts of newly found processes may take in the first sweep, for a fast first screen, and later.
+const FACTS_FIRST_NS: u64 = 8_000_000;
+const FACTS_LATER_NS: u64 = 20_000_000;
+/// So few processes that all their clocks are asked at every sub-sample, not only those of processes that ran lately.
+const FEW_PROCESSES: usize = 300;
+/// Until so long after the first sweep nothing is known about who runs: all clocks are asked.
+const WARM_UP_NS: u64 = 1_500_000_000;
+/// The inode of the initial pid namespace: PROC_PID_INIT_INO of include/linux/proc_ns.h.
+const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";
+
+/// All that is known about all tasks.
+#[derive(Debug)]
+pub struct Sweep {
+    eye: Eye,
+    /// Sorted by pid.
+    processes: Vec<KnownProcess>,
+    pids: Vec<u32>,
+    /// Forks since boot before the last walk through /proc: no more, no new process.
+    walked_at_forks: Option<Counter>,
+    first_sweep_ns: Option<u64>,
+    namespaced: bool,
+    hidepid: bool,
+}
+
+/// What every look needs.
+#[derive(Debug)]
+pub struct Eye {
+    pub files: TaskFiles,
+    pub names: Names,
+    pub clocks: ProcessClocks,
+    pub machine: Name,
+    /// CLOCK_BOOTTIME of the look.
+    pub now_ns: u64,
+    pub tasks_read: u32,
+    pub tids: Vec<u32>,
+    /// CLOCK_BOOTTIME of the sweep before, in ticks: what started later is new.
+    previous_sweep_ticks: Option<u64>,
+    ticks_per_second: u64,
+    user: u32,
+    sees_other_users: bool,
+}
+
+impl Eye {
+    /// Whether what started then cannot have been there at the sweep before, and has run since.
+    fn is_born(&self, start_ticks: u64) -> bool {
+        self.previous_sweep_ticks.is_some_and(|previous| start_ticks >= previous)
+    }
+
+    /// Whether wait channels and system calls of that user's tasks may be read.
+    fn sees(&self, uid: u32) -> bool {
+        self.sees_other_users || uid == self.user
+    }
+
+    fn ticks(&self, ns: u64) -> u64 {
+        u64::try_from(u128::from(ns) * u128::from(self.ticks_per_second) / 1_000_000_000).unwrap_or(u64::MAX)
+    }
+}
+
+impl Sweep {
+    /// Knows nothing yet. Fails only when there is no /proc.
+    pub fn new(root: &Root, host: &Host) -> Reading<Sweep> {
+        let namespace = root.read_link("proc/self/ns/pid");
+        let eye = Eye {
+            files: TaskFiles::open(root)?,
+            names: Names::default(),
+            clocks: ProcessClocks::of(root),
+            machine: host.machine.clone(),
+            now_ns: 0,
+            tasks_read: 0,
+            tids: Vec::new(),
+            previous_sweep_ticks: None,
+            ticks_per_second: host.ticks_per_second.max(1),
+            user: host.privilege.effective_uid,
+            sees_other_users: host.privilege.sees_other_users,
+        };
+        Ok(Sweep {
+            eye,
+            processes: Vec::new(),
+            pids: Vec::new(),
+            walked_at_forks: None,
+            first_sweep_ns: None,
+            namespaced: namespace.is_ok_and(|link| link.as_os_str() != INITIAL_PID_NAMESPACE),
+            hidepid: host.privilege.hidepid && !host.privilege.sees_other_users,
+        })
+    }
+
+    /// Reads whatever may have changed since the last sweep. `forks` is /proc/stat's count, read before.
+    /// The names of users are not looked up here.
+    pub fn sweep(&mut self, now_ns: u64, forks: Option<Counter>) -> Tasks {
+        self.eye.now_ns = now_ns;
+        self.eye.tasks_read = 0;
+        let complete = self.eye.clocks.can_tell() && forks.is_some() && forks == self.walked_at_forks;
+        if complete {
+            let eye = &mut self.eye;
+            self.processes.retain_mut(|known| known.look(eye) != Seen::Gone);
+        } else {
+            self.walk();
+            self.walked_at_forks = forks;
+        }
+        self.read_facts();
+        // One tick earlier: start times are cut down to whole ticks.
+        self.eye.previous_sweep_ticks = Some(self.eye.ticks(now_ns));
+        self.first_sweep_ns.get_or_insert(now_ns);
+        Tasks {
+            processes: self.processes.iter().map(|known| Arc::clone(&known.shared)).collect(),
+            users: Arc::default(),
+            hidden: self.hidden(),
+        }
+    }
+
+    /// Looks between two sweeps at the threads that work, run or are blocked.
+    pub fn glance(&mut self, now_ns: u64) {
+        self.eye.now_ns = now_ns;
+        let warming_up = self.first_sweep_ns.is_none_or(|first| now_ns.saturating_sub(first) < WARM_UP_NS);
+        let all = self.eye.clocks.can_tell() && (self.processes.len() <= FEW_PROCESSES || warming_up);
+        for known in &mut self.processes {
+            let wanted = all || !known.hot.is_empty() || known.ran_lately(now_ns);
+            if wanted && !known.shared.kernel_thread {
+                known.glance(&mut self.eye);
+            }
+        }
+    }
+
+    /// All processes as they were last seen; to be annotated, not to be reordered.
+    pub fn known(&mut self) -> &mut [KnownProcess] {
+        &mut self.processes
+    }
+
+    /// Tasks whose files the last sweep, and the sub-samples since, have read.
+    pub fn tasks_read(&self) -> u32 {
+        self.eye.tasks_read
+    }
+
+    pub fn files(&mut self) -> &mut TaskFiles {
+        &mut self.eye.files
+    }
+
+    /// Everyone who owns a process.
+    pub fn users(&self) -> BTreeSet<u32> {
+        self.processes.iter().map(|known| known.shared.uid).collect()
+    }
+
+    /// Goes through /proc: some process may be new.
+    fn walk(&mut self) {
+        self.eye.files.list_processes(&mut self.pids);
+        let mut old = std::mem::take(&mut self.processes).into_iter().peekable();
+        self.processes.reserve(self.pids.len());
+        for &pid in &self.pids {
+            while old.next_if(|known| known.pid() < pid).is_some() {}
+            let still = old.next_if(|known| known.pid() == pid).and_then(|mut known| {
+                let seen = known.look(&mut self.eye);
+                (seen != Seen::Gone).then_some(known)
+            });
+            // A process that ended between listing and reading was never there.
+            if let Some(known) = still.or_else(|| KnownProcess::first(&mut self.eye, pid).ok()) {
+                self.processes.push(known);
+            }
+        }
+    }
+
+    /// First those that ran, all of them; the rest as far as the time allows.
+    fn read_facts(&mut self) {
+        let clock = || nanoseconds(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0);
+        let allowed = if self.first_sweep_ns.is_none() { FACTS_FIRST_NS } else { FACTS_LATER_NS };
+        let begin = clock();
+        let eye = &mut self.eye;
+        for known in self.processes.iter_mut().filter(|known| known.facts.is_urgent(!known.hot.is_empty())) {
+            facts::read(known, eye);
+        }
+        for (number, known) in self.processes.iter_mut().filter(|known| known.facts.is_due()).enumerate() {
+            if number % 16 == 0 && clock().saturating_sub(begin) >= allowed {
+                break;
+            }
+            facts::read(known, eye);
+        }
+    }
+
+    fn hidden(&self) -> Hidden {
+        let mut hidden = Hidden { processes: self.namespaced || self.hidepid, ..Hidden::default() };
+        for known in &self.processes {
+            hidden.wait_channels = hidden.wait_channels.saturating_add(known.hidden.0);
+            hidden.schedstats = hidden.schedstats.saturating_add(known.hidden.1);
+        }
+        hidden
+    }
+}

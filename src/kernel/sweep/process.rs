@@ -1,0 +1,383 @@
+//! One process as it was last looked at. Its CPU clock tells whether any of its threads ran; as long as none did, nothing
+//! of it is read and the samples share one `Process`.
+
+use std::sync::Arc;
+
+use super::thread::{Figures, Glance, KnownThread, Look};
+use super::{Eye, facts};
+use crate::kernel::task::files::{Kept, ProcessFile, ThreadFile, is_gone};
+use crate::kernel::task::{self, Stat};
+use crate::sample::task::{Process, TaskState, Thread};
+use crate::sample::{Absent, Reading};
+use crate::units::Counter;
+
+/// A process that ran within so long is looked at between samples, and its descriptors are kept.
+const LATELY_NS: u64 = super::thread::ACTIVE_NS;
+/// Descriptors of one that did not run for so long are given back.
+const COLD_NS: u64 = 30_000_000_000;
+/// With so few threads all of them are looked at between samples, else only those known to be hot.
+const FEW_THREADS: usize = 64;
+/// Threads that look parked, but belong to a process with a blocked one: so many are examined a sweep.
+const EXAMINED_AT_ONCE: usize = 64;
+
+/// What is remembered of a process between two looks.
+#[derive(Debug)]
+pub struct KnownProcess {
+    /// As it is in the last sample.
+    pub shared: Arc<Process>,
+    /// Beside `shared.threads`, in the same order.
+    pub threads: Vec<KnownThread>,
+    /// Indices of the threads that sub-samples look at.
+    pub hot: Vec<usize>,
+    /// This interval's number of its group; see `kernel/waits.rs`.
+    pub group: Option<(u32, u16)>,
+    /// Threads whose wait channel the kernel keeps from us, and those without schedstat.
+    pub hidden: (u32, u32),
+    pub facts: facts::Due,
+    clock_ns: Option<u64>,
+    /// When it was last seen to have run; `None` for one that did not since it was first seen.
+    ran_ns: Option<u64>,
+    unsettled: bool,
+    argument_start: u64,
+    kept: Kept,
+}
+
+/// What a look at a whole process found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    Same,
+    Moved,
+    /// It ended, and maybe another one has its number.
+    Gone,
+}
+
+impl KnownProcess {
+    /// A process seen for the first time. What is slow to read (command line, executable, cgroup, io) comes later.
+    pub fn first(eye: &mut Eye, pid: u32) -> Reading<KnownProcess> {
+        let clock_ns = eye.clocks.cpu_ns(pid);
+        let uid = eye.files.owner(pid)?;
+        let mut kept = Kept::default();
+        let text = eye.files.process(pid, ProcessFile::Stat, &mut kept, false)?;
+        let stat = task::stat(text).ok_or(Absent::Malformed)?;
+        let process = Process {
+            pid,
+            start_ticks: stat.start_ticks,
+            ppid: stat.ppid,
+            uid,
+            comm: eye.names.shared(stat.comm),
+            cmdline: Err(Absent::NotRead),
+            executable: Err(Absent::NotRead),
+            kernel_thread: stat.kernel_thread,
+            cgroup: Err(Absent::NotRead),
+            user_ticks: stat.user_ticks,
+            system_ticks: stat.system_ticks,
+            cpu_ns: clock_ns.map(Counter),
+            minor_faults: stat.minor_faults,
+            major_faults: stat.major_faults,
+            resident_pages: stat.resident_pages,
+            io: Err(Absent::NotRead),
+            threads: Vec::new(),
+        };
+        let alone = (stat.thread_count <= 1).then(|| (stat.state, Figures::of(&stat)));
+        let argument_start = stat.argument_start;
+        let mut known = KnownProcess {
+            shared: Arc::new(process),
+            threads: Vec::new(),
+            hot: Vec::new(),
+            group: None,
+            hidden: (0, 0),
+            facts: facts::Due::default(),
+            clock_ns,
+            ran_ns: None,
+            unsettled: false,
+            argument_start,
+            kept,
+        };
+        if eye.is_born(known.shared.start_ticks) {
+            known.ran_ns = Some(eye.now_ns);
+        }
+        match alone {
+            Some((state, figures)) => known.first_and_only_thread(eye, state, figures)?,
+            None => known.list_threads(eye)?,
+        }
+        known.settle(eye);
+        Ok(known)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.shared.pid
+    }
+
+    /// Whether it ran in the last seconds.
+    pub fn ran_lately(&self, now_ns: u64) -> bool {
+        self.ran_ns.is_some_and(|ran| now_ns.saturating_sub(ran) <= LATELY_NS)
+    }
+
+    /// Looks again, for a sample.
+    pub fn look(&mut self, eye: &mut Eye) -> Seen {
+        let clock_ns = eye.clocks.cpu_ns(self.pid());
+        let ran = clock_ns.is_none() || clock_ns != self.clock_ns;
+        if ran || clock_ns.map(Counter) != self.shared.cpu_ns {
+            return self
+                .look_at_all(eye, clock_ns, ran)
+                .unwrap_or_else(|why| if is_gone(why) { Seen::Gone } else { Seen::Same });
+        }
+        if self.unsettled {
+            return self.look_at_unsettled(eye);
+        }
+        if !self.kept.is_empty() && self.ran_ns.is_none_or(|ran| eye.now_ns.saturating_sub(ran) > COLD_NS) {
+            self.kept.release();
+            self.threads.iter_mut().for_each(KnownThread::release);
+        }
+        if !self.hot.is_empty() {
+            let Self { hot, threads, .. } = self;
+            hot.retain(|&index| threads.get(index).is_some_and(|thread| thread.is_hot(eye.now_ns)));
+        }
+        Seen::Same
+    }
+
+    /// Looks at its hot threads between two samples.
+    pub fn glance(&mut self, eye: &mut Eye) {
+        let clock_ns = eye.clocks.cpu_ns(self.pid());
+        let ran = clock_ns.is_none() || clock_ns != self.clock_ns;
+        let runs = |thread: &KnownThread| thread.state == TaskState::Running;
+        if !ran && !self.hot.iter().any(|&index| self.threads.get(index).is_some_and(runs)) {
+            return;
+        }
+        self.clock_ns = clock_ns;
+        if ran {
+            self.ran_ns = Some(eye.now_ns);
+        }
+        let glance = self.permit(eye, false);
+        let few = self.threads.len() <= FEW_THREADS;
+        let count = if few { self.threads.len() } else { self.hot.len() };
+        for place in 0..count {
+            let index = if few { Some(place) } else { self.hot.get(place).copied() };
+            let Some(thread) = index.and_then(|index| self.threads.get_mut(index)) else { continue };
+            match thread.look(eye, glance) {
+                Look::Same => {}
+                Look::Moved(_) => eye.tasks_read += 1,
+                Look::Gone => thread.state = TaskState::Dead,
+            }
+            self.unsettled |= thread.is_unsettled();
+        }
+        if few {
+            self.find_hot(eye.now_ns);
+        }
+    }
+
+    /// A thread in D that may hold the lock of its address space: who reads its memory (cmdline) could hang behind it.
+    pub fn memory_is_in_doubt(&self) -> bool {
+        use crate::sample::waits::WaitClass;
+        self.threads.iter().any(|thread| {
+            let fault = thread.wait.call.is_ok_and(|call| call.number == -1);
+            let unclear = !matches!(thread.class, Some(WaitClass::Disk | WaitClass::Memory | WaitClass::Vfork));
+            thread.state == TaskState::Blocked && (fault || unclear)
+        })
+    }
+
+    /// Something of it ran, or a sub-sample saw more than the last sample has.
+    fn look_at_all(&mut self, eye: &mut Eye, clock_ns: Option<u64>, ran: bool) -> Reading<Seen> {
+        let pid = self.pid();
+        let keep = self.ran_lately(eye.now_ns);
+        if ran && eye.clocks.can_tell() {
+            self.ran_ns = Some(eye.now_ns);
+        }
+        let text = eye.files.process(pid, ProcessFile::Stat, &mut self.kept, keep)?;
+        let stat = task::stat(text).ok_or(Absent::Malformed)?;
+        if stat.start_ticks != self.shared.start_ticks {
+            return Ok(Seen::Gone);
+        }
+        eye.tasks_read += 1;
+        self.clock_ns = clock_ns;
+        let executed = stat.comm != self.shared.comm.as_bytes() || stat.argument_start != self.argument_start;
+        self.argument_start = stat.argument_start;
+        let thread_count = usize::try_from(stat.thread_count).unwrap_or(0);
+        let process = Arc::make_mut(&mut self.shared);
+        process.comm = eye.names.unless_same(&process.comm, stat.comm);
+        update(process, &stat, clock_ns);
+        if process.io.is_ok() {
+            let text = eye.files.process(pid, ProcessFile::Io, &mut self.kept, keep);
+            process.io = text.and_then(|text| task::io(text).ok_or(Absent::Malformed));
+        }
+        self.facts.note_run(executed, eye.now_ns);
+        let glance = self.permit(eye, true);
+        let Self { threads, shared, .. } = self;
+        let process = Arc::make_mut(shared);
+        let mut lost = thread_count != threads.len();
+        for (known, thread) in threads.iter_mut().zip(&mut process.threads) {
+            match known.look(eye, glance) {
+                Look::Same => {}
+                Look::Moved(figures) if figures.start_ticks == thread.start_ticks => {
+                    eye.tasks_read += 1;
+                    *thread = known.thread(&figures);
+                }
+                Look::Moved(_) | Look::Gone => lost = true,
+            }
+        }
+        if lost {
+            self.list_threads(eye)?;
+        }
+        self.examine_parked(eye);
+        self.settle(eye);
+        Ok(Seen::Moved)
+    }
+
+    /// Nothing ran, but some threads were running, blocked, or seen by a sub-sample only.
+    fn look_at_unsettled(&mut self, eye: &mut Eye) -> Seen {
+        let glance = self.permit(eye, true);
+        let mut seen = Seen::Same;
+        let Self { threads, shared, .. } = self;
+        for (index, known) in threads.iter_mut().enumerate().filter(|(_, known)| known.is_unsettled()) {
+            let Look::Moved(figures) = known.look(eye, glance) else { continue };
+            eye.tasks_read += 1;
+            let new = known.thread(&figures);
+            if shared.threads.get(index).is_some_and(|old| *old != new) {
+                seen = Seen::Moved;
+                if let Some(old) = Arc::make_mut(shared).threads.get_mut(index) {
+                    *old = new;
+                }
+            }
+        }
+        if self.examine_parked(eye) {
+            seen = Seen::Moved;
+        }
+        self.settle(eye);
+        seen
+    }
+
+    /// Threads that wait for a lock whose holder is stuck do not work, so nobody would ever look at them.
+    fn examine_parked(&mut self, eye: &mut Eye) -> bool {
+        let glance = self.permit(eye, true);
+        let stuck = |thread: &KnownThread| thread.state == TaskState::Blocked && !thread.is_harmless();
+        if glance.kernel_thread || !glance.permitted || self.threads.len() < 2 || !self.threads.iter().any(stuck) {
+            return false;
+        }
+        let mut left = EXAMINED_AT_ONCE;
+        for (index, known) in self.threads.iter_mut().enumerate() {
+            if left > 0 && known.examine_parked(eye, glance) {
+                left -= 1;
+                if let Some(thread) = Arc::make_mut(&mut self.shared).threads.get_mut(index) {
+                    thread.wait = known.wait.clone();
+                }
+            }
+        }
+        left < EXAMINED_AT_ONCE
+    }
+
+    /// Brings `threads` and `shared.threads` in line with the directory: some thread began or ended.
+    fn list_threads(&mut self, eye: &mut Eye) -> Reading<()> {
+        let glance = self.permit(eye, true);
+        let mut tids = std::mem::take(&mut eye.tids);
+        let listed = eye.files.list_threads(glance.pid, &mut tids);
+        if listed.is_ok() {
+            let process = Arc::make_mut(&mut self.shared);
+            let (old_known, old_threads) = (std::mem::take(&mut self.threads), std::mem::take(&mut process.threads));
+            let mut old = old_known.into_iter().zip(old_threads).peekable();
+            self.threads.reserve(tids.len());
+            process.threads.reserve(tids.len());
+            for &tid in &tids {
+                while old.next_if(|(known, _)| known.tid < tid).is_some() {}
+                let same = old.next_if(|(known, _)| known.tid == tid);
+                let still = same.filter(|(known, thread)| is_still_there(eye, glance, known, thread));
+                let Some((known, thread)) = still.or_else(|| first_thread(eye, glance, tid).ok()) else { continue };
+                self.threads.push(known);
+                process.threads.push(thread);
+            }
+        }
+        eye.tids = tids;
+        listed
+    }
+
+    /// The only thread's stat is the process's, unless threads that ended have left their time in it: then the clock of the
+    /// process is ahead of the thread's run time.
+    fn first_and_only_thread(&mut self, eye: &mut Eye, state: TaskState, figures: Figures) -> Reading<()> {
+        let glance = self.permit(eye, true);
+        let tid = self.pid();
+        let text = eye.files.thread(tid, tid, ThreadFile::Schedstat, &mut Kept::default(), false);
+        let sched = text.ok().and_then(task::schedstat).filter(|sched| sched.timeslices.0 > 0);
+        let exact = sched.is_some_and(|sched| Some(sched.run_ns.0) == self.clock_ns);
+        let born = eye.is_born(figures.start_ticks);
+        let (mut known, figures) = if exact {
+            eye.tasks_read += 1;
+            (KnownThread::new(tid, self.shared.comm.clone(), state, figures, sched, eye.now_ns, born), figures)
+        } else {
+            let (known, thread) = first_thread(eye, glance, tid)?;
+            self.threads.push(known);
+            Arc::make_mut(&mut self.shared).threads.push(thread);
+            return Ok(());
+        };
+        known.read_wait_if_due(eye, glance, false);
+        Arc::make_mut(&mut self.shared).threads.push(known.thread(&figures));
+        self.threads.push(known);
+        Ok(())
+    }
+
+    fn permit(&self, eye: &Eye, full: bool) -> Glance {
+        Glance {
+            pid: self.pid(),
+            keep: eye.clocks.can_tell() && self.ran_lately(eye.now_ns),
+            full,
+            kernel_thread: self.shared.kernel_thread,
+            permitted: eye.sees(self.shared.uid),
+        }
+    }
+
+    fn find_hot(&mut self, now_ns: u64) {
+        self.hot.clear();
+        if !self.shared.kernel_thread {
+            let hot = self.threads.iter().enumerate().filter(|(_, thread)| thread.is_hot(now_ns));
+            self.hot.extend(hot.map(|(index, _)| index));
+        }
+    }
+
+    /// After a full look: what the next one need not find out again.
+    fn settle(&mut self, eye: &Eye) {
+        self.find_hot(eye.now_ns);
+        self.unsettled = self.threads.iter().any(KnownThread::is_unsettled);
+        let sees = eye.sees(self.shared.uid);
+        let sleeps = |thread: &&KnownThread| matches!(thread.state, TaskState::Sleeping | TaskState::Blocked);
+        let kept_from_us = |thread: &&KnownThread| !sees || thread.wait.channel == Err(Absent::Hidden);
+        let hidden = match self.shared.kernel_thread {
+            true => 0,
+            false => self.threads.iter().filter(sleeps).filter(kept_from_us).count(),
+        };
+        let no_schedstat = self.threads.iter().filter(|thread| !thread.has_schedstat()).count();
+        self.hidden = (u32::try_from(hidden).unwrap_or(u32::MAX), u32::try_from(no_schedstat).unwrap_or(u32::MAX));
+    }
+}
+
+/// The figures of the whole process.
+fn update(process: &mut Process, stat: &Stat<'_>, clock_ns: Option<u64>) {
+    process.ppid = stat.ppid;
+    process.user_ticks = stat.user_ticks;
+    process.system_ticks = stat.system_ticks;
+    process.cpu_ns = clock_ns.map(Counter);
+    process.minor_faults = stat.minor_faults;
+    process.major_faults = stat.major_faults;
+    process.resident_pages = stat.resident_pages;
+}
+
+/// A listed number that we know may by now be another thread's.
+fn is_still_there(eye: &mut Eye, glance: Glance, known: &KnownThread, thread: &Thread) -> bool {
+    if known.state == TaskState::Dead {
+        return false;
+    }
+    let text = eye.files.thread(glance.pid, known.tid, ThreadFile::Stat, &mut Kept::default(), false);
+    text.ok().and_then(task::stat).is_some_and(|stat| stat.start_ticks == thread.start_ticks)
+}
+
+fn first_thread(eye: &mut Eye, glance: Glance, tid: u32) -> Reading<(KnownThread, Thread)> {
+    let kept = &mut Kept::default();
+    let sched = eye.files.thread(glance.pid, tid, ThreadFile::Schedstat, kept, false);
+    let sched = sched.ok().and_then(task::schedstat).filter(|sched| sched.timeslices.0 > 0);
+    let text = eye.files.thread(glance.pid, tid, ThreadFile::Stat, kept, false)?;
+    let stat = task::stat(text).ok_or(Absent::Malformed)?;
+    eye.tasks_read += 1;
+    let (figures, state, comm) = (Figures::of(&stat), stat.state, eye.names.shared(stat.comm));
+    let born = eye.is_born(figures.start_ticks);
+    let mut known = KnownThread::new(tid, comm, state, figures, sched, eye.now_ns, born);
+    known.read_wait_if_due(eye, glance, false);
+    let thread = known.thread(&figures);
+    Ok((known, thread))
+}

@@ -1,0 +1,324 @@
+//! One thread as it was last looked at, and how to look again with as few reads as the truth allows: schedstat first,
+//! the rest only when it ran or was not at rest.
+
+use super::Eye;
+use crate::kernel::task::files::{Kept, ThreadFile, is_gone};
+use crate::kernel::task::{self, Stat};
+use crate::sample::task::{Sched, TaskState, Thread, Wait};
+use crate::sample::waits::class::without_compiler_suffix;
+use crate::sample::waits::{Call, Futex, WaitClass};
+use crate::sample::{Absent, Name, Reading};
+use crate::units::Counter;
+
+/// A worker is active when its timeslices moved within so long: in a convoy of 64 each has its turn every second or so,
+/// a parked one never.
+pub const ACTIVE_NS: u64 = 5_000_000_000;
+
+/// What is remembered of a thread between two looks.
+#[derive(Debug)]
+pub struct KnownThread {
+    pub tid: u32,
+    pub comm: Name,
+    pub state: TaskState,
+    pub wait: Wait,
+    /// Of the wait; `None` when it is not known, or when state and channel did not fit together.
+    pub class: Option<WaitClass>,
+    /// The futex call itself shows that somebody else holds the lock.
+    pub contended: bool,
+    first_seen_ns: u64,
+    /// When its timeslices were seen to move; `None` for one that did not since it was first seen.
+    pub moved_ns: Option<u64>,
+    /// Where this interval's record of it is; see `kernel/waits.rs`.
+    pub record: Option<(u32, usize)>,
+    /// What of it is in the last sample is older than the last look.
+    pub stale: bool,
+    sched: Option<Sched>,
+    ticks: (Counter, Counter),
+    kept: Kept,
+}
+
+/// What a look found.
+pub enum Look {
+    /// Nothing moved.
+    Same,
+    /// Its figures, to be put into the next sample. `sched` and waits are in the `KnownThread`.
+    Moved(Figures),
+    Gone,
+}
+
+/// The counters of a thread's stat.
+#[derive(Clone, Copy, Debug)]
+pub struct Figures {
+    pub start_ticks: u64,
+    pub processor: u32,
+    pub user_ticks: Counter,
+    pub system_ticks: Counter,
+    pub minor_faults: Counter,
+    pub major_faults: Counter,
+    pub block_io_delay_ticks: Counter,
+}
+
+/// Why a thread is looked at, and how much may be spent on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Glance {
+    pub pid: u32,
+    /// Another look will follow soon: keep descriptors.
+    pub keep: bool,
+    /// For a sample: what is stale must be read also when nothing moved since.
+    pub full: bool,
+    /// A kernel thread's waits are nobody's work.
+    pub kernel_thread: bool,
+    /// Its wait channels and system calls may be read.
+    pub permitted: bool,
+}
+
+impl Figures {
+    pub fn of(stat: &Stat<'_>) -> Figures {
+        Figures {
+            start_ticks: stat.start_ticks,
+            processor: stat.processor,
+            user_ticks: stat.user_ticks,
+            system_ticks: stat.system_ticks,
+            minor_faults: stat.minor_faults,
+            major_faults: stat.major_faults,
+            block_io_delay_ticks: stat.block_io_delay_ticks,
+        }
+    }
+}
+
+impl KnownThread {
+    /// A thread seen for the first time. `born` is whether it cannot have been there at the sweep before.
+    pub fn new(
+        tid: u32,
+        comm: Name,
+        state: TaskState,
+        figures: Figures,
+        sched: Option<Sched>,
+        now_ns: u64,
+        born: bool,
+    ) -> Self {
+        KnownThread {
+            tid,
+            comm,
+            state,
+            wait: Wait::default(),
+            class: WaitClass::of(state, None, None).filter(|&class| class != WaitClass::Hidden),
+            contended: false,
+            first_seen_ns: now_ns,
+            moved_ns: born.then_some(now_ns),
+            record: None,
+            stale: false,
+            sched,
+            ticks: (figures.user_ticks, figures.system_ticks),
+            kept: Kept::default(),
+        }
+    }
+
+    /// Whether it works, however slowly.
+    pub fn is_active(&self, now_ns: u64) -> bool {
+        self.moved_ns.is_some_and(|moved| now_ns.saturating_sub(moved) <= ACTIVE_NS)
+    }
+
+    /// Since when it has been in this one wait, as far as we have seen it.
+    pub fn waits_since_ns(&self) -> u64 {
+        self.moved_ns.unwrap_or(self.first_seen_ns)
+    }
+
+    /// Whether sub-samples look at it: it works, runs, is blocked, or was seen to wait for a lock that is held.
+    pub fn is_hot(&self, now_ns: u64) -> bool {
+        match self.state {
+            TaskState::Running => true,
+            TaskState::Blocked => !self.is_harmless(),
+            TaskState::Sleeping => self.contended || self.is_active(now_ns),
+            _ => false,
+        }
+    }
+
+    /// In D for nothing: a vfork parent, a frozen task.
+    pub fn is_harmless(&self) -> bool {
+        matches!(self.class, Some(WaitClass::Vfork | WaitClass::Frozen))
+    }
+
+    /// Whether it may have left its state without having run: only a runnable task, or one that is woken from D.
+    pub fn is_unsettled(&self) -> bool {
+        self.stale || self.state == TaskState::Running || (self.state == TaskState::Blocked && !self.is_harmless())
+    }
+
+    pub fn has_schedstat(&self) -> bool {
+        self.sched.is_some()
+    }
+
+    pub fn release(&mut self) {
+        self.kept.release();
+    }
+
+    /// For the next sample.
+    pub fn thread(&self, figures: &Figures) -> Thread {
+        Thread {
+            tid: self.tid,
+            start_ticks: figures.start_ticks,
+            comm: self.comm.clone(),
+            state: self.state,
+            processor: figures.processor,
+            user_ticks: figures.user_ticks,
+            system_ticks: figures.system_ticks,
+            minor_faults: figures.minor_faults,
+            major_faults: figures.major_faults,
+            block_io_delay_ticks: figures.block_io_delay_ticks,
+            sched: self.sched,
+            switched_ns: self.moved_ns,
+            wait: self.wait.clone(),
+        }
+    }
+
+    /// Looks again.
+    pub fn look(&mut self, eye: &mut Eye, glance: Glance) -> Look {
+        let now_ns = eye.now_ns;
+        let keep_rest = glance.keep && self.is_active(now_ns);
+        if !keep_rest {
+            self.kept.release_all_but_schedstat();
+        }
+        let sched = match self.read_schedstat(eye, glance) {
+            Ok(sched) => sched,
+            Err(why) if is_gone(why) && self.sched.is_some() => return Look::Gone,
+            Err(_) => None,
+        };
+        let ran = match (sched, self.sched) {
+            (Some(new), Some(old)) => new.timeslices != old.timeslices,
+            _ => false,
+        };
+        let at_rest = matches!(self.state, TaskState::Sleeping | TaskState::Blocked | TaskState::Idle);
+        if sched.is_some() && !ran && at_rest && !(glance.full && self.stale) {
+            return self.look_at_wait_again(eye, glance, keep_rest);
+        }
+        let figures = match self.read_stat(eye, glance, keep_rest) {
+            Ok(figures) => figures,
+            Err(why) if is_gone(why) => return Look::Gone,
+            Err(_) => return Look::Same,
+        };
+        // Without schedstat its CPU time must do, which moves only by ticks.
+        let ticks = (figures.user_ticks, figures.system_ticks);
+        let ran = ran || (sched.is_none() && ticks != self.ticks);
+        self.ticks = ticks;
+        self.sched = sched;
+        if ran {
+            self.moved_ns = Some(now_ns);
+        }
+        if ran || !matches!(self.state, TaskState::Sleeping | TaskState::Blocked) {
+            self.forget_wait();
+        }
+        self.read_wait_if_due(eye, glance, keep_rest);
+        self.stale = !glance.full;
+        Look::Moved(figures)
+    }
+
+    /// Reads where it sleeps although it was not seen to work: it may stand behind a blocked thread of its process.
+    /// True when something new was learned.
+    pub fn examine_parked(&mut self, eye: &mut Eye, glance: Glance) -> bool {
+        let unknown = self.state == TaskState::Sleeping && self.wait.channel == Err(Absent::NotRead);
+        if unknown {
+            self.read_wait(eye, glance, false);
+        }
+        unknown
+    }
+
+    /// Reads its wait when the state asks for it and it is not known.
+    pub fn read_wait_if_due(&mut self, eye: &mut Eye, glance: Glance, keep: bool) {
+        let wanted = match self.state {
+            TaskState::Blocked => true,
+            TaskState::Sleeping => !glance.kernel_thread && self.is_active(eye.now_ns),
+            _ => false,
+        };
+        let settled = matches!(self.wait.channel, Ok(_) | Err(Absent::Hidden | Absent::NoPermission | Absent::NoSuchFile));
+        if wanted && !settled {
+            self.read_wait(eye, glance, keep);
+        }
+    }
+
+    /// It did not run, so its wait is the same one. It may be one that was missed, or not wanted before.
+    fn look_at_wait_again(&mut self, eye: &mut Eye, glance: Glance, keep: bool) -> Look {
+        let before = self.wait.channel.is_ok();
+        self.read_wait_if_due(eye, glance, keep);
+        if self.wait.channel.is_ok() == before {
+            return Look::Same;
+        }
+        if !glance.full {
+            self.stale = true;
+            return Look::Same;
+        }
+        match self.read_stat(eye, glance, keep) {
+            Ok(figures) => Look::Moved(figures),
+            Err(_) => Look::Same,
+        }
+    }
+
+    fn forget_wait(&mut self) {
+        self.wait = Wait::default();
+        self.contended = false;
+        self.class = WaitClass::of(self.state, None, None).filter(|&class| class != WaitClass::Hidden);
+    }
+
+    fn read_schedstat(&mut self, eye: &mut Eye, glance: Glance) -> Reading<Option<Sched>> {
+        let text = eye.files.thread(glance.pid, self.tid, ThreadFile::Schedstat, &mut self.kept, glance.keep)?;
+        Ok(task::schedstat(text).filter(|sched| sched.timeslices.0 > 0))
+    }
+
+    fn read_stat(&mut self, eye: &mut Eye, glance: Glance, keep: bool) -> Reading<Figures> {
+        let text = eye.files.thread(glance.pid, self.tid, ThreadFile::Stat, &mut self.kept, keep)?;
+        let stat = task::stat(text).ok_or(Absent::Malformed)?;
+        self.comm = eye.names.unless_same(&self.comm, stat.comm);
+        self.state = stat.state;
+        Ok(Figures::of(&stat))
+    }
+
+    /// Channel and, where the channel alone does not tell, the call. State and channel are read at different moments: a pair
+    /// that cannot be is read once again, then dropped.
+    fn read_wait(&mut self, eye: &mut Eye, glance: Glance, keep: bool) {
+        for _ in 0..2 {
+            let channel = self.read_channel(eye, glance, keep);
+            let alone = channel.as_ref().ok().and_then(|name| WaitClass::of(self.state, Some(name.as_bytes()), None));
+            let call_tells = self.state == TaskState::Blocked || matches!(alone, Some(WaitClass::Lock | WaitClass::Other));
+            let doubtful = channel == Err(Absent::Vanished);
+            let call = if glance.kernel_thread || !(call_tells || doubtful) {
+                Err(Absent::NotRead)
+            } else {
+                self.read_call(eye, glance, keep)
+            };
+            // For those who may see, `0` means "moved on"; but a guarded process answers them, too, like that.
+            let guarded = doubtful && call == Err(Absent::NoPermission);
+            let channel = if guarded { Err(Absent::Hidden) } else { channel };
+            let known = call.as_ref().ok().and_then(|&call| Call::from_number(eye.machine.as_bytes(), call));
+            self.class = match &channel {
+                Ok(name) => WaitClass::of(self.state, Some(name.as_bytes()), known),
+                Err(Absent::Vanished) => None,
+                Err(_) => WaitClass::of(self.state, None, known),
+            };
+            self.contended = self.class == Some(WaitClass::Lock)
+                && known.and_then(Call::futex).is_some_and(|futex| matches!(futex, Futex::Contended { .. }));
+            self.wait = Wait { channel, call };
+            if self.class.is_some() || self.read_stat(eye, glance, keep).is_err() {
+                return;
+            }
+            if !matches!(self.state, TaskState::Sleeping | TaskState::Blocked) {
+                return self.forget_wait();
+            }
+        }
+        self.wait = Wait { channel: Err(Absent::Vanished), call: Err(Absent::Vanished) };
+    }
+
+    fn read_channel(&mut self, eye: &mut Eye, glance: Glance, keep: bool) -> Reading<Name> {
+        let text = eye.files.thread(glance.pid, self.tid, ThreadFile::Wchan, &mut self.kept, keep)?;
+        let symbol = without_compiler_suffix(text.trim_ascii());
+        match symbol {
+            b"" => Err(Absent::Hidden),
+            b"0" if glance.permitted => Err(Absent::Vanished),
+            b"0" => Err(Absent::Hidden),
+            symbol => Ok(eye.names.shared(symbol)),
+        }
+    }
+
+    fn read_call(&mut self, eye: &mut Eye, glance: Glance, keep: bool) -> Reading<crate::sample::task::SystemCall> {
+        let text = eye.files.thread(glance.pid, self.tid, ThreadFile::Syscall, &mut self.kept, keep)?;
+        task::system_call(text)
+    }
+}

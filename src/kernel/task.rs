@@ -1,0 +1,226 @@
+//! The text of a task's files in /proc, parsed by hand: these are read hundreds of times a second, and a parser that
+//! allocates costs more than the kernel's own formatting. The crate `procfs` is the oracle in tests/sweep.rs.
+//!
+//! Nothing is opened here: bytes in, facts out. What cannot be understood is `None`.
+
+pub mod files;
+
+use crate::ids::CgroupVersion;
+use crate::sample::task::{Sched, SystemCall, TaskIo, TaskState};
+use crate::sample::{Absent, Reading};
+use crate::units::Counter;
+
+/// PF_KTHREAD of include/linux/sched.h in stat field 9.
+const PF_KTHREAD: u64 = 0x0020_0000;
+
+/// What is used of /proc/PID/stat and /proc/PID/task/TID/stat. Counters of the first are sums over the threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat<'a> {
+    pub comm: &'a [u8],
+    pub state: TaskState,
+    pub ppid: u32,
+    pub kernel_thread: bool,
+    pub minor_faults: Counter,
+    pub major_faults: Counter,
+    pub user_ticks: Counter,
+    pub system_ticks: Counter,
+    pub thread_count: u32,
+    pub start_ticks: u64,
+    pub resident_pages: u64,
+    pub processor: u32,
+    pub block_io_delay_ticks: Counter,
+    /// Where the command line lies in its memory: another place after exec; 0 where we may not know.
+    pub argument_start: u64,
+}
+
+/// One line of stat. The name in parentheses may hold anything, `)` and newlines too: the last `)` ends it.
+pub fn stat(text: &[u8]) -> Option<Stat<'_>> {
+    let open = text.iter().position(|&byte| byte == b'(')?;
+    let close = text.iter().rposition(|&byte| byte == b')')?;
+    let comm = text.get(open + 1..close)?;
+    let mut words = text.get(close + 1..)?.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let state = TaskState::from_letter(*words.next()?.first()?);
+    // Fields 4 to 48 of proc(5); older kernels end earlier, at 41 or more.
+    let mut fields = [0_u64; 49];
+    let mut last = 3;
+    for (field, word) in fields.iter_mut().skip(4).zip(words) {
+        *field = number(word)?;
+        last += 1;
+    }
+    if last < 24 {
+        return None;
+    }
+    Some(Stat {
+        comm,
+        state,
+        ppid: u32::try_from(fields[4]).ok()?,
+        kernel_thread: fields[9] & PF_KTHREAD != 0,
+        minor_faults: Counter(fields[10]),
+        major_faults: Counter(fields[12]),
+        user_ticks: Counter(fields[14]),
+        system_ticks: Counter(fields[15]),
+        thread_count: u32::try_from(fields[20]).ok()?,
+        start_ticks: fields[22],
+        resident_pages: fields[24],
+        processor: u32::try_from(fields[39]).ok()?,
+        block_io_delay_ticks: Counter(fields[42]),
+        argument_start: fields[48],
+    })
+}
+
+/// The three numbers of schedstat.
+pub fn schedstat(text: &[u8]) -> Option<Sched> {
+    let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(number);
+    let mut next = || words.next().flatten().map(Counter);
+    Some(Sched { run_ns: next()?, run_delay_ns: next()?, timeslices: next()? })
+}
+
+/// The line of /proc/PID/task/TID/syscall: `running`, or number and arguments, or `-1` and no arguments.
+pub fn system_call(text: &[u8]) -> Reading<SystemCall> {
+    let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let first = words.next().ok_or(Absent::Malformed)?;
+    if first == b"running" {
+        return Err(Absent::Vanished);
+    }
+    let number = std::str::from_utf8(first).ok().and_then(|word| word.parse().ok()).ok_or(Absent::Malformed)?;
+    let mut arguments = [0; 3];
+    if number != -1 {
+        for argument in &mut arguments {
+            *argument = words.next().and_then(hexadecimal).ok_or(Absent::Malformed)?;
+        }
+    }
+    Ok(SystemCall { number, arguments })
+}
+
+/// /proc/PID/io, by field name.
+pub fn io(text: &[u8]) -> Option<TaskIo> {
+    let mut io = TaskIo::default();
+    let mut found = 0;
+    for line in text.split(|&byte| byte == b'\n') {
+        let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
+        let (name, value) = line.split_at(colon);
+        let field = match name {
+            b"read_bytes" => &mut io.read_bytes,
+            b"write_bytes" => &mut io.write_bytes,
+            b"cancelled_write_bytes" => &mut io.cancelled_write_bytes,
+            b"syscr" => &mut io.read_calls,
+            b"syscw" => &mut io.write_calls,
+            _ => continue,
+        };
+        *field = Counter(number(value.get(1..)?.trim_ascii())?);
+        found += 1;
+    }
+    (found == 5).then_some(io)
+}
+
+/// The group of /proc/PID/cgroup that limits its CPU: of the v1 hierarchy that has the controller `cpu`, where there is
+/// one (then v2 cannot have it), else of v2.
+pub fn cpu_cgroup(text: &[u8]) -> Option<(CgroupVersion, &[u8])> {
+    let mut unified = None;
+    for line in text.split(|&byte| byte == b'\n') {
+        let mut parts = line.splitn(3, |&byte| byte == b':');
+        let (Some(hierarchy), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else { continue };
+        if controllers.split(|&byte| byte == b',').any(|controller| controller == b"cpu") {
+            return Some((CgroupVersion::V1, path));
+        }
+        if hierarchy == b"0" && controllers.is_empty() {
+            unified = Some((CgroupVersion::V2, path));
+        }
+    }
+    unified
+}
+
+/// A decimal number. A negative one (priority, tty) reads as 0: none of those is used.
+fn number(word: &[u8]) -> Option<u64> {
+    if word.first() == Some(&b'-') {
+        return Some(0);
+    }
+    if word.is_empty() {
+        return None;
+    }
+    word.iter().try_fold(0_u64, |sum, &digit| match digit {
+        b'0'..=b'9' => sum.checked_mul(10)?.checked_add(u64::from(digit - b'0')),
+        _ => None,
+    })
+}
+
+fn hexadecimal(word: &[u8]) -> Option<u64> {
+    u64::from_str_radix(std::str::from_utf8(word.strip_prefix(b"0x")?).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TAIL: &[u8] = b" D 7 9 9 0 -1 4194560 11 0 3 0 41 17 0 0 20 0 2 0 886 12902400 512 18446744073709551615 \
+        1 1 0 0 0 0 0 16781312 134217730 0 0 0 17 1 0 0 5 0 0 0 0 0 140736 0 0 0 0\n";
+
+    fn line(comm: &[u8]) -> Vec<u8> {
+        [b"42 (", comm, b")", TAIL].concat()
+    }
+
+    #[test]
+    fn a_name_may_hold_anything() {
+        for comm in [&b"plain"[..], b"a) R 1 (b", b"two\nlines", b"\x1b[2J", b")", b"", b"((("] {
+            let line = line(comm);
+            let stat = stat(&line).unwrap();
+            assert_eq!((stat.comm, stat.state, stat.ppid), (comm, TaskState::Blocked, 7));
+        }
+    }
+
+    #[test]
+    fn fields_stand_where_proc_5_says() {
+        let line = line(b"x");
+        let stat = stat(&line).unwrap();
+        assert_eq!((stat.minor_faults, stat.major_faults), (Counter(11), Counter(3)));
+        assert_eq!((stat.user_ticks, stat.system_ticks), (Counter(41), Counter(17)));
+        assert_eq!((stat.thread_count, stat.start_ticks, stat.resident_pages), (2, 886, 512));
+        assert_eq!((stat.processor, stat.block_io_delay_ticks, stat.argument_start), (1, Counter(5), 140_736));
+        assert!(!stat.kernel_thread);
+    }
+
+    #[test]
+    fn a_cut_line_is_none_and_an_old_kernel_is_not() {
+        let line = line(b"x");
+        assert_eq!(stat(&line[..40]), None);
+        assert_eq!(stat(b""), None);
+        assert_eq!(stat(b"42 (x) S 1 2 three"), None);
+        let old: Vec<&[u8]> = line.split(|&byte| byte == b' ').take(41).collect();
+        let old = old.join(&b' ');
+        assert_eq!(stat(&old).map(|stat| (stat.processor, stat.block_io_delay_ticks)), Some((1, Counter(0))));
+    }
+
+    #[test]
+    fn a_system_call_is_running_a_fault_or_a_call() {
+        assert_eq!(system_call(b"running\n"), Err(Absent::Vanished));
+        assert_eq!(system_call(b"-1 0x7ffe 0x7f1c\n"), Ok(SystemCall { number: -1, arguments: [0; 3] }));
+        let fsync = b"74 0x3 0x10 0x0 0x0 0x0 0x0 0x7ffc 0x7f1c\n";
+        assert_eq!(system_call(fsync), Ok(SystemCall { number: 74, arguments: [3, 16, 0] }));
+        assert_eq!(system_call(b"74 0x3\n"), Err(Absent::Malformed));
+        assert_eq!(system_call(b""), Err(Absent::Malformed));
+    }
+
+    #[test]
+    fn io_wants_every_field() {
+        let text = b"rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 7\n";
+        let io_read = io(text).unwrap();
+        assert_eq!((io_read.read_calls, io_read.write_calls), (Counter(3), Counter(4)));
+        assert_eq!((io_read.read_bytes, io_read.write_bytes), (Counter(5), Counter(6)));
+        assert_eq!(io(&text[..30]), None);
+    }
+
+    #[test]
+    fn the_cgroup_is_the_one_that_limits_cpu() {
+        assert_eq!(cpu_cgroup(b"0::/user.slice\n"), Some((CgroupVersion::V2, &b"/user.slice"[..])));
+        let hybrid = b"5:memory:/m\n4:cpu,cpuacct:/c:d\n0::/u\n";
+        assert_eq!(cpu_cgroup(hybrid), Some((CgroupVersion::V1, &b"/c:d"[..])));
+        assert_eq!(cpu_cgroup(b"2:cpuset:/\n"), None);
+    }
+
+    #[test]
+    fn schedstat_has_three_numbers() {
+        let sched = Sched { run_ns: Counter(5), run_delay_ns: Counter(6), timeslices: Counter(7) };
+        assert_eq!(schedstat(b"5 6 7\n"), Some(sched));
+        assert_eq!(schedstat(b"5 6\n"), None);
+    }
+}
