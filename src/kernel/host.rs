@@ -1,1 +1,116 @@
-//! (to be written)
+//! What stays the same while the machine is up: read once, at the start.
+
+use nix::unistd::{SysconfVar, sysconf};
+
+use super::cpu::boot_time;
+use super::fields::{lines, number, number_list, small_number, sole_number, sole_text, words};
+use super::mounts::{self, Mount};
+use super::root::Root;
+use crate::ids::CpuId;
+use crate::sample::host::{CpuPlace, Host, Privilege};
+use crate::sample::{Absent, Name, Reading};
+
+/// CAP_SYS_PTRACE in the mask of /proc/self/status.
+const CAP_SYS_PTRACE: u32 = 19;
+
+/// Who samples a tree that does not say it: nobody in particular, and never root.
+const NOBODY: u32 = 65534;
+
+/// Everything about the machine and this user. What cannot be read stays empty.
+pub fn read(root: &Root) -> Host {
+    let text = |file: &str| root.read_once(file).ok().as_deref().and_then(sole_text);
+    Host {
+        hostname: text("proc/sys/kernel/hostname").unwrap_or_default(),
+        kernel: text("proc/sys/kernel/osrelease").unwrap_or_default(),
+        machine: machine(root).unwrap_or_default(),
+        boot_id: text("proc/sys/kernel/random/boot_id").unwrap_or_default(),
+        boot_time_s: root.read_once("proc/stat").ok().as_deref().and_then(boot_time),
+        page_size: configured(SysconfVar::PAGE_SIZE).unwrap_or(4096),
+        // Every architecture that Linux runs on today gives 100 to user space.
+        ticks_per_second: configured(SysconfVar::CLK_TCK).unwrap_or(100),
+        topology: topology(root),
+        privilege: privilege(root),
+    }
+}
+
+/// What this user may see; it may change while the program runs (a remount of /proc, a sysctl).
+pub fn privilege(root: &Root) -> Privilege {
+    let status = root.read_once("proc/self/status").unwrap_or_default();
+    let mounts = root.read_once("proc/self/mountinfo").map(|bytes| mounts::parse(&bytes)).unwrap_or_default();
+    Privilege {
+        effective_uid: if root.is_host() { nix::unistd::geteuid().as_raw() } else { effective_uid(&status).unwrap_or(NOBODY) },
+        sees_other_users: has_capability(&status, CAP_SYS_PTRACE),
+        delay_accounting: delay_accounting(root),
+        hidepid: mounts.iter().any(hides_processes),
+    }
+}
+
+/// The second number of the line `Uid:`.
+pub fn effective_uid(status: &[u8]) -> Option<u32> {
+    let line = lines(status).find_map(|line| line.strip_prefix(b"Uid:"))?;
+    small_number(words(line).nth(1)?)
+}
+
+/// A bit of the line `CapEff:`, a mask in hexadecimal.
+pub fn has_capability(status: &[u8], capability: u32) -> bool {
+    let mask = lines(status).find_map(|line| line.strip_prefix(b"CapEff:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(std::str::from_utf8(mask.trim_ascii()).ok()?, 16).ok());
+    mask.is_some_and(|mask| mask.checked_shr(capability).is_some_and(|shifted| shifted & 1 == 1))
+}
+
+/// Since 5.14 there is a switch, off unless the machine was booted with `delayacct`. Before, there is none to read.
+fn delay_accounting(root: &Root) -> Reading<bool> {
+    let bytes = root.read_once("proc/sys/kernel/task_delayacct")?;
+    sole_number(&bytes).map(|value| value != 0).ok_or(Absent::Malformed)
+}
+
+fn hides_processes(mount: &Mount) -> bool {
+    let is_proc = mount.kind == b"proc" && mount.mount_point.as_os_str() == "/proc";
+    is_proc && mount.option(b"hidepid").is_some_and(|value| !matches!(value, b"0" | b"off"))
+}
+
+fn machine(root: &Root) -> Option<Name> {
+    if root.is_host() {
+        return nix::sys::utsname::uname().ok().and_then(|names| names.machine().to_str().map(Name::from));
+    }
+    // Since 6.1.
+    root.read_once("proc/sys/kernel/arch").ok().as_deref().and_then(sole_text)
+}
+
+fn configured(variable: SysconfVar) -> Option<u64> {
+    sysconf(variable).ok().flatten().and_then(|value| u64::try_from(value).ok()).filter(|value| *value > 0)
+}
+
+/// Where each CPU sits that says so; offline ones do not.
+fn topology(root: &Root) -> Vec<CpuPlace> {
+    let possible = root.read_once("sys/devices/system/cpu/possible").unwrap_or_default();
+    let nodes = nodes(root);
+    number_list(&possible)
+        .into_iter()
+        .filter_map(|cpu| {
+            let value = |name: &str| {
+                let bytes = root.read_once(format!("sys/devices/system/cpu/cpu{cpu}/topology/{name}")).ok()?;
+                number(lines(&bytes).next()?)
+            };
+            let core = u32::try_from(value("core_id")?).ok()?;
+            // −1 on machines whose firmware does not tell: one package.
+            let package = value("physical_package_id").and_then(|id| u32::try_from(id).ok()).unwrap_or(0);
+            let node = nodes.iter().find(|(_, cpus)| cpus.contains(&cpu)).map_or(0, |(node, _)| *node);
+            Some(CpuPlace { cpu: CpuId(cpu), node, package, core })
+        })
+        .collect()
+}
+
+/// The NUMA nodes with their CPUs; none where the kernel has no NUMA.
+fn nodes(root: &Root) -> Vec<(u32, Vec<u32>)> {
+    let directory = "sys/devices/system/node";
+    let entries = root.list(directory).unwrap_or_default();
+    entries
+        .iter()
+        .filter_map(|entry| {
+            let node = small_number(entry.as_encoded_bytes().strip_prefix(b"node")?)?;
+            let cpus = root.read_once(format!("{directory}/node{node}/cpulist")).ok()?;
+            Some((node, number_list(&cpus)))
+        })
+        .collect()
+}

@@ -1,1 +1,102 @@
-//! (to be written)
+//! User names by uid, remembered.
+//!
+//! /etc/passwd is read here; a name that is not in it (LDAP, systemd-homed) is asked of the name service on a thread of
+//! its own, because a name service on a sick box may take minutes to say nothing.
+
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+
+use rustc_hash::FxHashMap;
+
+use super::fields::{lines, small_number};
+use super::root::Root;
+use crate::sample::Name;
+
+/// The names known so far.
+#[derive(Debug, Default)]
+pub struct Users {
+    /// `None`: asked, and without a name (so far).
+    names: FxHashMap<u32, Option<Name>>,
+    passwd_read: bool,
+    service: Option<Service>,
+}
+
+/// The thread that asks.
+#[derive(Debug)]
+struct Service {
+    questions: Sender<u32>,
+    answers: Receiver<(u32, Name)>,
+}
+
+impl Users {
+    /// The name, if it is known by now; the number must do until then.
+    pub fn name(&mut self, root: &Root, uid: u32) -> Option<Name> {
+        if !self.passwd_read {
+            self.passwd_read = true;
+            let passwd = root.read_once("etc/passwd").unwrap_or_default();
+            self.names.extend(parse_passwd(&passwd).map(|(uid, name)| (uid, Some(name))));
+        }
+        self.take_answers();
+        if let Some(known) = self.names.get(&uid) {
+            return known.clone();
+        }
+        self.names.insert(uid, None);
+        if root.is_host() {
+            self.ask(uid);
+        }
+        None
+    }
+
+    fn take_answers(&mut self) {
+        let Some(service) = &self.service else { return };
+        loop {
+            match service.answers.try_recv() {
+                Ok((uid, name)) => {
+                    self.names.insert(uid, Some(name));
+                }
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn ask(&mut self, uid: u32) {
+        if self.service.is_none() {
+            self.service = start();
+        }
+        if let Some(service) = &self.service {
+            // Nobody listens any more: the number stays a number.
+            let _ = service.questions.send(uid);
+        }
+    }
+}
+
+/// `name:password:uid:…`; of a uid that occurs twice the first name, as the name service does it.
+pub fn parse_passwd(bytes: &[u8]) -> impl Iterator<Item = (u32, Name)> {
+    let mut entries: Vec<(u32, Name)> = lines(bytes)
+        .filter_map(|line| {
+            let mut fields = line.split(|byte| *byte == b':');
+            let name = fields.next().filter(|name| !name.is_empty() && !name.starts_with(b"#"))?;
+            Some((small_number(fields.nth(1)?)?, Name::from(name)))
+        })
+        .collect();
+    // So that the first of one uid is what stays.
+    entries.reverse();
+    entries.into_iter()
+}
+
+/// Ends by itself when the questions end.
+fn start() -> Option<Service> {
+    let (questions, asked) = channel::<u32>();
+    let (answer, answers) = channel();
+    let ask = move || {
+        for uid in asked {
+            let found = nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(uid));
+            if let Ok(Some(user)) = found
+                && answer.send((uid, Name::from(user.name.as_str()))).is_err()
+            {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("user names".to_owned()).spawn(ask).ok()?;
+    Some(Service { questions, answers })
+}

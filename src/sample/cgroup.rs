@@ -19,12 +19,12 @@ pub struct Cgroup {
     pub throttled_ns: Option<Counter>,
     /// v1 cpuacct.usage, v2 cpu.stat usage_usec, in ns
     pub usage_ns: Option<Counter>,
-    /// v1 memory.limit_in_bytes, v2 memory.max; `None` is no limit.
+    /// v1 memory.limit_in_bytes, v2 the smaller of memory.max and memory.high; `None` is no limit.
     pub memory_limit_bytes: Option<u64>,
     /// v1 memory.usage_in_bytes, v2 memory.current
     pub memory_usage_bytes: Option<u64>,
-    /// memory.stat workingset_refault_anon + _file (v1: workingset_refault*), pages
+    /// memory.stat workingset_refault_anon + _file (v1: workingset_refault*), pages; read only near the limit
     pub refaulted_pages: Option<Counter>,
-    /// memory.stat pgmajfault
+    /// memory.stat pgmajfault; read only near the limit
     pub major_faults: Option<Counter>,
 }
