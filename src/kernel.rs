@@ -17,12 +17,16 @@ pub mod task;
 pub mod users;
 pub mod waits;
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
 use nix::time::ClockId;
 use thiserror::Error;
 
 pub use root::Root;
 
-use crate::sample::{Cost, Host, Instant, Sample};
+use crate::sample::task::Tasks;
+use crate::sample::{Cost, Host, Instant, Name, Sample};
 use crate::units::Counter;
 use sweep::{Sweep, nanoseconds};
 use waits::budget::{Budget, DEFAULT_SHARE};
@@ -46,6 +50,10 @@ pub struct Sampler {
     memory: memory::MemoryReader,
     pressure: pressure::PressureReader,
     disk: disk::DiskReader,
+    network: network::NetworkReader,
+    cgroup: cgroup::CgroupReader,
+    users: users::Users,
+    user_names: Arc<BTreeMap<u32, Name>>,
     sweep: Sweep,
     watch: Watch,
     budget: Budget,
@@ -56,7 +64,7 @@ pub struct Sampler {
 impl Sampler {
     /// Opens what is read again and again. The only failure is that there is no /proc.
     pub fn new(root: Root) -> Result<Sampler, KernelError> {
-        let host = provisional_host();
+        let host = host::read(&root);
         let sweep = Sweep::new(&root, &host).map_err(|_| KernelError::NoProc)?;
         if !root.exists("proc/stat") {
             return Err(KernelError::NoProc);
@@ -67,6 +75,10 @@ impl Sampler {
             memory: memory::MemoryReader::default(),
             pressure: pressure::PressureReader::default(),
             disk: disk::DiskReader::default(),
+            network: network::NetworkReader::default(),
+            cgroup: cgroup::CgroupReader::default(),
+            users: users::Users::default(),
+            user_names: Arc::default(),
             sweep,
             watch: Watch::default(),
             budget: Budget::new(DEFAULT_SHARE),
@@ -118,11 +130,14 @@ impl Sampler {
         sample.pressure = self.pressure.sample(&self.root);
         sample.memory = self.memory.sample(&self.root);
         sample.disks = self.disk.sample(&self.root);
+        sample.nics = self.network.sample(&self.root);
+        sample.protocols = self.network.protocols(&self.root);
+        sample.cgroups = self.cgroup.sample(&self.root);
 
         let begin = clock(ClockId::CLOCK_THREAD_CPUTIME_ID);
         let forks = sample.cpu.as_ref().ok().and_then(|cpu| cpu.forks);
         let mut tasks = self.sweep.sweep(clock(ClockId::CLOCK_BOOTTIME), forks);
-        let _ = &mut tasks;
+        tasks.users = self.user_names(&tasks);
         sample.tasks = Ok(tasks);
         let sweep_ns = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
 
@@ -144,6 +159,22 @@ impl Sampler {
         };
         sample
     }
+
+    /// The names of all who own a process: the same map as long as nothing new is known.
+    fn user_names(&mut self, tasks: &Tasks) -> Arc<BTreeMap<u32, Name>> {
+        let owners: BTreeSet<u32> = tasks.processes.iter().map(|process| process.uid).collect();
+        let known = &self.user_names;
+        let mut new = Vec::new();
+        for uid in owners {
+            if let Some(name) = self.users.name(&self.root, uid).filter(|name| known.get(&uid) != Some(name)) {
+                new.push((uid, name));
+            }
+        }
+        if !new.is_empty() {
+            Arc::make_mut(&mut self.user_names).extend(new);
+        }
+        Arc::clone(&self.user_names)
+    }
 }
 
 /// Now, on the three clocks of a sample.
@@ -158,25 +189,4 @@ pub fn now() -> Instant {
 /// These clocks exist on every kernel since 2.6.39; 0 where a sandbox forbids even that.
 fn clock(clock: ClockId) -> u64 {
     nanoseconds(clock).unwrap_or(0)
-}
-
-/// Until the reader of the host has landed.
-fn provisional_host() -> Host {
-    use crate::sample::{Absent, Name, host::Privilege};
-    Host {
-        hostname: Name::default(),
-        kernel: Name::default(),
-        machine: Name::from(std::env::consts::ARCH),
-        boot_id: Name::default(),
-        boot_time_s: None,
-        page_size: 4096,
-        ticks_per_second: 100,
-        topology: Vec::new(),
-        privilege: Privilege {
-            effective_uid: nix::unistd::geteuid().as_raw(),
-            sees_other_users: nix::unistd::geteuid().is_root(),
-            delay_accounting: Err(Absent::NotRead),
-            hidepid: false,
-        },
-    }
 }

@@ -8,7 +8,6 @@ mod names;
 mod process;
 pub mod thread;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use nix::time::ClockId;
@@ -161,11 +160,6 @@ impl Sweep {
 
     pub fn files(&mut self) -> &mut TaskFiles {
         &mut self.eye.files
-    }
-
-    /// Everyone who owns a process.
-    pub fn users(&self) -> BTreeSet<u32> {
-        self.processes.iter().map(|known| known.shared.uid).collect()
     }
 
     /// Goes through /proc: some process may be new.

@@ -138,6 +138,10 @@ impl KnownProcess {
 
     /// Looks at its hot threads between two samples.
     pub fn glance(&mut self, eye: &mut Eye) {
+        // The clock of a process adds up its threads' each time.
+        if self.hot.is_empty() && self.threads.len() > FEW_THREADS && !self.ran_lately(eye.now_ns) {
+            return;
+        }
         let clock_ns = eye.clocks.cpu_ns(self.pid());
         let ran = clock_ns.is_none() || clock_ns != self.clock_ns;
         let runs = |thread: &KnownThread| thread.state == TaskState::Running;

@@ -128,6 +128,10 @@ impl TaskFiles {
             ThreadFile::Syscall => "syscall",
         };
         let slot = kept.0.get_mut(file as usize).ok_or(Absent::NotRead)?;
+        // Of the leader, but for stat, the short path says the same, and the kernel has fewer names to look up and keep.
+        if pid == tid && file != ThreadFile::Stat {
+            return self.read(slot, keep, format_args!("{pid}/{name}"));
+        }
         self.read(slot, keep, format_args!("{pid}/task/{tid}/{name}"))
     }
 
