@@ -5,12 +5,24 @@
 //! `Judge` keeps what must be remembered between intervals: a suspicion becomes a finding after 2 of the last 3
 //! intervals and ends after 5 clean ones.
 
+mod judge;
+mod memory;
+mod network;
+mod rule;
+mod scene;
+mod thresholds;
+mod words;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{CgroupId, CpuId, DiskId, GroupId, NicId, TaskId};
 use crate::sample::{Instant, Name};
+
+pub use judge::Judge;
+pub use rule::{Patience, RULES, Rule};
+pub use thresholds::Thresholds;
 
 /// What kind of thing is wrong. The words are never renamed once released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -36,6 +48,37 @@ pub enum Kind {
     OomKill,
 }
 
+impl Kind {
+    /// The word on screens, in JSON and in metric names.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::IdleButBlocked => "idle-but-blocked",
+            Kind::SaturatedCore => "saturated-core",
+            Kind::SaturatedThread => "saturated-thread",
+            Kind::CpuSaturated => "cpu-saturated",
+            Kind::CpuThrottled => "cpu-throttled",
+            Kind::CpuStolen => "cpu-stolen",
+            Kind::DiskLatency => "disk-latency",
+            Kind::DiskBusyNotSaturated => "disk-busy-not-saturated",
+            Kind::DiskStalled => "disk-stalled",
+            Kind::IoThrottled => "io-throttled",
+            Kind::HungTask => "hung-task",
+            Kind::NicSaturated => "nic-saturated",
+            Kind::TcpRetransmits => "tcp-retransmits",
+            Kind::ListenOverflow => "listen-overflow",
+            Kind::LoadNotCpu => "load-not-cpu",
+            Kind::MemoryPressure => "memory-pressure",
+            Kind::Swapping => "swapping",
+            Kind::OomKill => "oom-kill",
+        }
+    }
+
+    /// What it means, how it is found and what to look at next.
+    pub fn rule(self) -> Option<&'static Rule> {
+        RULES.iter().find(|rule| rule.kind == self)
+    }
+}
+
 /// How bad it is. Ordered: note < warning < critical.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -44,6 +87,17 @@ pub enum Severity {
     Note,
     Warning,
     Critical,
+}
+
+impl Severity {
+    /// The word on screens and in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Severity::Note => "note",
+            Severity::Warning => "warning",
+            Severity::Critical => "critical",
+        }
+    }
 }
 
 /// What a finding is about. Two findings of one kind and one subject are the same finding.

@@ -1,0 +1,208 @@
+//! The judge: remembers between intervals what must be remembered, so that a finding neither flickers nor forgets since
+//! when it has held. A suspicion becomes a finding after 2 of the last 3 intervals, and ends after 5 clean ones.
+
+use std::sync::Arc;
+
+use super::memory::Memory;
+use super::rule::{Patience, RULES, Rule};
+use super::scene::{Scene, Suspicion};
+use super::{Finding, Judged, Kind, Subject, Thresholds, Verdict};
+use crate::baseline::Baselines;
+use crate::interval::Interval;
+use crate::sample::Instant;
+
+/// Everything that the next judgement depends on. Small and cheap to clone: it keeps no interval and no sample.
+#[derive(Clone, Debug, Default)]
+pub struct Judge {
+    thresholds: Arc<Thresholds>,
+    baselines: Baselines,
+    memory: Memory,
+    cases: Vec<Case>,
+    /// The end and the length of the interval that was judged last
+    last: Option<(Instant, f64)>,
+}
+
+/// One suspicion or finding that is followed.
+#[derive(Clone, Debug)]
+struct Case {
+    finding: Arc<Finding>,
+    /// Which of the last intervals showed it: bit 0 is the latest
+    shown: u8,
+    /// When the earliest interval of `shown` that showed it began
+    began: [Instant; WINDOW],
+    /// When the latest interval that showed it ended
+    last_shown: Instant,
+    clean: u8,
+    raised: bool,
+}
+
+/// Intervals that patience looks back on.
+const WINDOW: usize = 3;
+
+/// So many clean intervals end a finding.
+const CLEAN: u8 = 5;
+
+/// After a hole of more than so many intervals nothing of before is taken to last still.
+const HOLE_INTERVALS: f64 = 5.0;
+
+/// A hole shorter than this is the jitter of clocks.
+const SEAM_SECONDS: f64 = 0.001;
+
+/// An interval of which this share was spent suspended says nothing about the rest of it.
+const SUSPENDED_SHARE: f64 = 0.1;
+
+impl Judge {
+    pub fn new(baselines: Baselines) -> Judge {
+        Judge { baselines, ..Judge::default() }
+    }
+
+    /// The same with other thresholds than the defaults.
+    pub fn with_thresholds(mut self, thresholds: Thresholds) -> Judge {
+        self.thresholds = Arc::new(thresholds);
+        self
+    }
+
+    /// What it has learned so far: what the store keeps.
+    pub fn baselines(&self) -> &Baselines {
+        &self.baselines
+    }
+
+    /// Judge the next interval.
+    pub fn judge(&mut self, interval: Interval) -> Judged {
+        let interval = Arc::new(interval);
+        let standings = self.baselines.standings(&interval);
+        let mut ended = self.mind_the_gap(&interval);
+        if interval.suspended_seconds <= interval.seconds * SUSPENDED_SHARE {
+            self.memory.observe(&interval, &self.thresholds);
+            let thresholds = Arc::clone(&self.thresholds);
+            let memory = self.memory.clone();
+            let scene = Scene { interval: &interval, standings: &standings, thresholds: &thresholds, memory: &memory };
+            for case in &mut self.cases {
+                case.pass();
+            }
+            for rule in RULES {
+                for suspicion in (rule.suspect)(&scene) {
+                    self.take(rule, suspicion, &interval);
+                }
+            }
+            self.cases.retain(|case| match case.raised {
+                true if case.clean >= CLEAN => {
+                    ended.push(case.ended());
+                    false
+                }
+                true => true,
+                false => case.shown != 0,
+            });
+            self.baselines.learn(&interval);
+        }
+        Judged { verdict: self.verdict(), interval, ended, standings }
+    }
+
+    /// An interval that does not begin where the last one ended is not the next one: what was only suspected is dropped,
+    /// and after a long hole what held is over.
+    fn mind_the_gap(&mut self, interval: &Interval) -> Vec<Finding> {
+        let last = self.last.replace((interval.at(), interval.seconds));
+        let Some((end, length)) = last else { return Vec::new() };
+        let begin = interval.older.at;
+        let hole = begin.boottime_ns.abs_diff(end.boottime_ns) as f64 / 1e9;
+        let slept = interval.suspended_seconds > interval.seconds * SUSPENDED_SHARE;
+        if hole <= SEAM_SECONDS && !slept {
+            return Vec::new();
+        }
+        self.memory = Memory::default();
+        let away = if slept { interval.suspended_seconds } else { hole };
+        let over = away > length.max(interval.seconds - interval.suspended_seconds) * HOLE_INTERVALS || begin < end;
+        let mut ended = Vec::new();
+        self.cases.retain_mut(|case| {
+            case.shown = 0;
+            if case.raised && over {
+                ended.push(case.ended());
+            }
+            case.raised && !over
+        });
+        ended
+    }
+
+    fn take(&mut self, rule: &Rule, suspicion: Suspicion, interval: &Interval) {
+        let began = interval.older.at;
+        let at = self.cases.iter().position(|case| case.is(rule.kind, &suspicion.subject));
+        let case = match at.and_then(|at| self.cases.get_mut(at)) {
+            Some(case) => case,
+            None => {
+                self.cases.push(Case::new(finding(rule, suspicion.clone(), began), interval.at()));
+                let Some(case) = self.cases.last_mut() else { return };
+                case
+            }
+        };
+        case.show(rule, suspicion, interval);
+    }
+
+    /// What holds now: worst first, then what explains most of the box.
+    fn verdict(&self) -> Verdict {
+        let mut holding: Vec<Finding> =
+            self.cases.iter().filter(|case| case.raised).map(|case| Finding::clone(&case.finding)).collect();
+        holding.sort_by(|a, b| {
+            let worst = b.severity.cmp(&a.severity).then(b.explains.total_cmp(&a.explains));
+            worst.then_with(|| a.kind.cmp(&b.kind)).then_with(|| a.subject.cmp(&b.subject))
+        });
+        holding.into()
+    }
+}
+
+impl Case {
+    fn new(finding: Finding, at: Instant) -> Case {
+        let began = finding.since;
+        Case { finding: Arc::new(finding), shown: 0, began: [began; WINDOW], last_shown: at, clean: 0, raised: false }
+    }
+
+    fn is(&self, kind: Kind, subject: &Subject) -> bool {
+        self.finding.kind == kind && self.finding.subject == *subject
+    }
+
+    /// One interval more: clean, unless `show` says otherwise.
+    fn pass(&mut self) {
+        self.shown = (self.shown << 1) & ((1 << WINDOW) - 1);
+        self.began.rotate_right(1);
+        self.clean = self.clean.saturating_add(1);
+    }
+
+    fn show(&mut self, rule: &Rule, suspicion: Suspicion, interval: &Interval) {
+        self.shown |= 1;
+        self.began[0] = interval.older.at;
+        self.clean = 0;
+        self.last_shown = interval.at();
+        let enough = match rule.patience {
+            Patience::AtOnce => 1,
+            Patience::TwoOfThree => 2,
+        };
+        let since = match self.raised {
+            true => self.finding.since,
+            false => {
+                (0..WINDOW).rev().find(|&ago| self.shown & (1 << ago) != 0).map_or(interval.older.at, |ago| self.began[ago])
+            }
+        };
+        self.raised |= self.shown.count_ones() >= enough;
+        self.finding = Arc::new(finding(rule, suspicion, since));
+    }
+
+    fn ended(&self) -> Finding {
+        Finding { until: Some(self.last_shown), ..Finding::clone(&self.finding) }
+    }
+}
+
+fn finding(rule: &Rule, suspicion: Suspicion, since: Instant) -> Finding {
+    Finding {
+        kind: rule.kind,
+        severity: suspicion.severity,
+        subject: suspicion.subject,
+        since,
+        until: None,
+        value: suspicion.value,
+        threshold: suspicion.threshold,
+        unit: suspicion.unit,
+        sentence: suspicion.sentence,
+        evidence: suspicion.evidence,
+        next: rule.next.iter().map(|&line| line.to_owned()).collect(),
+        explains: suspicion.explains,
+    }
+}

@@ -1,0 +1,34 @@
+//! What a rule is, and the list of all of them: help, docs/findings.md and the findings screen are made from it.
+
+use super::Kind;
+use super::scene::{Scene, Suspicion};
+
+/// One rule: a kind of finding, in words, and the pure function that suspects it.
+pub struct Rule {
+    pub kind: Kind,
+    /// A few words for a heading
+    pub title: &'static str,
+    /// What it means for who uses the machine
+    pub meaning: &'static str,
+    /// From which figures, against which thresholds
+    pub computed: &'static str,
+    /// When it is wrong, or right and harmless
+    pub wrong: &'static str,
+    /// What to look at next, one line each
+    pub next: &'static [&'static str],
+    pub patience: Patience,
+    /// What one interval shows
+    pub(super) suspect: fn(&Scene) -> Vec<Suspicion>,
+}
+
+/// How many intervals must show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// 2 of the last 3
+    TwoOfThree,
+    /// One is enough: it is an event, or the rule itself measures how long it has lasted.
+    AtOnce,
+}
+
+/// All rules, in the order of `Kind`.
+pub const RULES: &[Rule] = &[];
