@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn cpu_lists() {
         assert_eq!(number_list(b"0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
-        assert_eq!(number_list(b"\n"), []);
+        assert_eq!(number_list(b"\n"), Vec::<u32>::new());
         assert_eq!(number_list(b"5-3,x,2-,7,0-4294967295"), [7]);
     }
 
