@@ -1,6 +1,10 @@
 //! What is the same thing across samples. A number that the kernel uses again (pid, device name, interface name)
 //! is never an identity by itself.
 
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 /// A thread: (pid, tid, start time), so that a reused number is a new task.
@@ -37,7 +41,7 @@ pub struct DiskId {
 pub struct NicId {
     /// /sys/class/net/IF/ifindex; 0 where it cannot be read.
     pub ifindex: u32,
-    pub name: crate::sample::Name,
+    pub name: Name,
 }
 
 /// A control group: its hierarchy and its path below the mount point.
@@ -45,7 +49,7 @@ pub struct NicId {
 pub struct CgroupId {
     pub version: CgroupVersion,
     /// As in /proc/PID/cgroup, with its leading `/`.
-    pub path: crate::sample::Name,
+    pub path: Name,
 }
 
 /// Which cgroup interface a group was read through.
@@ -61,5 +65,52 @@ pub enum CgroupVersion {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum GroupId {
     Process(ProcessId),
-    Siblings { parent: u32, executable: crate::sample::Name },
+    Siblings { parent: u32, executable: Name },
+}
+
+/// A name that came from outside: bytes as the kernel gave them, escaped only when shown.
+/// Shared, so that the same name in the next sample is not another copy.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Name(Arc<[u8]>);
+
+impl Name {
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether both are the very same allocation (then they are equal without a look at the bytes).
+    pub fn is_same(&self, other: &Name) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// So that a set of names can be asked for bytes that are no `Name` yet.
+impl Borrow<[u8]> for Name {
+    fn borrow(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<&[u8]> for Name {
+    fn from(bytes: &[u8]) -> Name {
+        Name(Arc::from(bytes))
+    }
+}
+
+impl From<&str> for Name {
+    fn from(text: &str) -> Name {
+        Name(Arc::from(text.as_bytes()))
+    }
+}
+
+impl Default for Name {
+    fn default() -> Name {
+        Name::from("")
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.0.escape_ascii())
+    }
 }

@@ -14,12 +14,11 @@ pub mod pressure;
 pub mod task;
 pub mod waits;
 
-use std::borrow::Borrow;
 use std::fmt;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::ids::Name;
 pub use host::Host;
 
 /// All that was read at one instant.
@@ -146,53 +145,6 @@ impl Instant {
     /// Seconds of CLOCK_BOOTTIME after `older`; 0 when it is not later.
     pub fn seconds_since(self, older: Instant) -> f64 {
         self.boottime_ns.saturating_sub(older.boottime_ns) as f64 / 1e9
-    }
-}
-
-/// A name that came from outside: bytes as the kernel gave them, escaped only when shown.
-/// Shared, so that the same name in the next sample is not another copy.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Name(Arc<[u8]>);
-
-impl Name {
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// Whether both are the very same allocation (then they are equal without a look at the bytes).
-    pub fn is_same(&self, other: &Name) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-/// So that a set of names can be asked for bytes that are no `Name` yet.
-impl Borrow<[u8]> for Name {
-    fn borrow(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl From<&[u8]> for Name {
-    fn from(bytes: &[u8]) -> Name {
-        Name(Arc::from(bytes))
-    }
-}
-
-impl From<&str> for Name {
-    fn from(text: &str) -> Name {
-        Name(Arc::from(text.as_bytes()))
-    }
-}
-
-impl Default for Name {
-    fn default() -> Name {
-        Name::from("")
-    }
-}
-
-impl fmt::Debug for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\"", self.0.escape_ascii())
     }
 }
 
