@@ -82,7 +82,7 @@ impl Sample {
         note("cgroup cpu.stat", self.cgroups.as_ref().err());
         note("tasks", self.tasks.as_ref().err());
         if let Ok(tasks) = &self.tasks {
-            note("wait channels of other users' tasks", (tasks.hidden.wait_channels > 0).then_some(&Absent::Hidden));
+            note("wait channels of some tasks", (tasks.hidden.wait_channels > 0).then_some(&Absent::Hidden));
             note("run-queue wait (schedstat)", (tasks.hidden.schedstats > 0).then_some(&Absent::Unsupported));
             note("processes behind hidepid or a container", tasks.hidden.processes.then_some(&Absent::Hidden));
         }

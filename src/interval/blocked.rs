@@ -25,7 +25,7 @@ pub struct IdleBlocked {
     pub free: f64,
     /// idle + iowait, over the same sub-samples
     pub available: f64,
-    /// Wait channels of some tasks were hidden: the figure is written `≥`.
+    /// Something that would count could not be seen: the figure is written `≥`.
     pub lower_bound: bool,
     /// Mean number of blocked threads
     pub blocked_threads: f64,
@@ -140,7 +140,7 @@ impl IdleBlocked {
         }
         result.ratio = result.cpus / cpus;
         result.free = (result.available - result.ratio).max(0.0);
-        result.lower_bound = newer.tasks.as_ref().is_ok_and(|tasks| tasks.hidden.wait_channels > 0 || tasks.hidden.processes);
+        result.lower_bound = is_lower_bound(host, newer, in_flight);
         let mut found = Vec::new();
         for (index, group) in groups.into_iter().enumerate() {
             let Some(mut group) = group else { continue };
@@ -205,6 +205,21 @@ fn available(older: &CpuTimes, newer: &CpuTimes, ticks: f64, cpus: f64) -> Optio
     let busy = busy.iter().sum::<u64>() as f64;
     let whole = (busy + idle as f64).max(ticks * cpus);
     Some((idle as f64 / whole * cpus).clamp(0.0, cpus))
+}
+
+/// Whether threads may be stuck that we cannot see being so: processes are hidden, or a thread that is at work keeps its
+/// wait channel from us where others of its group are in D. Without privilege it may also wait for completions.
+fn is_lower_bound(host: &Host, newer: &Sample, in_flight: Option<f64>) -> bool {
+    if newer.tasks.as_ref().is_ok_and(|tasks| tasks.hidden.processes) {
+        return true;
+    }
+    let in_d = |group: u16| {
+        let mut rows = newer.waits.sub_samples.iter().flat_map(|sub| &sub.groups);
+        rows.any(|row| row.group == group && (row.storage > 0 || row.other_blocked > 0))
+    };
+    let completions = !host.privilege.sees_other_users && in_flight.is_some_and(|requests| requests >= 0.5);
+    let mut at_work = newer.waits.threads.iter().filter(|waits| waits.seen[WaitClass::Hidden as usize] > 0);
+    at_work.any(|waits| completions || in_d(waits.group))
 }
 
 /// For each group whether it spent enough of the interval with a thread on storage.
