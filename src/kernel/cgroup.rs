@@ -61,6 +61,11 @@ impl CgroupReader {
         Ok(cgroups)
     }
 
+    /// Whether the walk for limited groups goes on in the next sample: until the first has ended, groups may be missing.
+    pub fn is_walking(&self) -> bool {
+        self.walk.is_some()
+    }
+
     fn walk_on(&mut self, root: &Root) {
         let rested = self
             .walked

@@ -1,6 +1,6 @@
 //! /proc/meminfo and /proc/vmstat, field by field under their names, since every kernel has others.
 
-use super::fields::{lines, named_number, number, words};
+use super::fields::{lines, number, words};
 use super::root::{KeptFile, Root};
 use crate::sample::memory::Memory;
 use crate::sample::{Absent, Reading};
@@ -68,7 +68,9 @@ pub fn parse_vmstat(bytes: &[u8], memory: &mut Memory) {
     let mut reclaimed_direct = ZoneSum::default();
     let mut stalls = ZoneSum::default();
     let (mut refaults, mut refaults_anon, mut refaults_file) = (None, None, None);
-    for (name, value) in lines(bytes).filter_map(named_number) {
+    for line in lines(bytes) {
+        let mut words = words(line);
+        let (Some(name), Some(value)) = (words.next(), words.next().map(number)) else { continue };
         scanned_kswapd.see(name, b"pgscan_kswapd", value);
         scanned_direct.see(name, b"pgscan_direct", value);
         reclaimed_kswapd.see(name, b"pgsteal_kswapd", value);
@@ -87,7 +89,7 @@ pub fn parse_vmstat(bytes: &[u8], memory: &mut Memory) {
             b"workingset_refault_file" => &mut refaults_file,
             _ => continue,
         };
-        *field = Some(Counter(value));
+        *field = value.map(Counter);
     }
     memory.scanned_kswapd_pages = scanned_kswapd.total();
     memory.scanned_direct_pages = scanned_direct.total();
@@ -107,20 +109,24 @@ pub(super) fn both(one: Option<Counter>, other: Option<Counter>) -> Option<Count
 struct ZoneSum {
     sum: Option<u64>,
     whole: bool,
+    spoilt: bool,
 }
 
 impl ZoneSum {
-    fn see(&mut self, name: &[u8], of: &[u8], value: u64) {
+    fn see(&mut self, name: &[u8], of: &[u8], value: Option<u64>) {
         // Not any suffix: `pgscan_direct_throttle` counts something else.
         let zone = name.strip_prefix(of);
         if let Some(b"" | b"_dma" | b"_dma32" | b"_normal" | b"_high" | b"_movable" | b"_device") = zone {
-            self.sum = Some(self.sum.unwrap_or(0).saturating_add(value));
+            match value.and_then(|value| self.sum.unwrap_or(0).checked_add(value)) {
+                Some(sum) => self.sum = Some(sum),
+                None => self.spoilt = true,
+            }
         } else if self.sum.is_some() {
             self.whole = true;
         }
     }
 
     fn total(&self) -> Option<Counter> {
-        self.sum.filter(|_| self.whole).map(Counter)
+        self.sum.filter(|_| self.whole && !self.spoilt).map(Counter)
     }
 }

@@ -1,7 +1,8 @@
-//! The running machine, with the procfs crate and other tools as oracles.
+//! The running machine, with the procfs crate as the oracle.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use nix::time::{ClockId, clock_gettime};
 use procfs::prelude::*;
 use stalltop::kernel::cgroup::CgroupReader;
 use stalltop::kernel::cpu::CpuReader;
@@ -11,52 +12,165 @@ use stalltop::kernel::memory::MemoryReader;
 use stalltop::kernel::network::NetworkReader;
 use stalltop::kernel::pressure::PressureReader;
 use stalltop::kernel::root::Root;
+use stalltop::kernel::users::Users;
+use stalltop::sample::Absent;
+use stalltop::units::Counter;
+
+/// A counter that was read between two readings of the oracle.
+fn between(older: u64, ours: Option<Counter>, newer: u64) {
+    let ours = ours.unwrap().0;
+    assert!((older..=newer).contains(&ours), "{older} <= {ours} <= {newer}");
+}
 
 #[test]
-#[ignore]
-fn show() {
+fn cpu_as_procfs_reads_it() {
     let root = Root::host();
-    println!("{:#?}", host::read(&root));
-    let (mut cpu, mut memory, mut pressure, mut disk, mut network, mut cgroup) = (
-        CpuReader::default(),
-        MemoryReader::default(),
-        PressureReader::default(),
-        DiskReader::default(),
-        NetworkReader::default(),
-        CgroupReader::default(),
-    );
-    println!(
-        "{:?}\n{:?} {:?}\n{:?}\n{:?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}",
-        cpu.sample(&root),
-        cpu.total_only(&root),
-        cpu.load(&root),
-        memory.sample(&root),
-        pressure.sample(&root),
-        disk.sample(&root),
-        network.sample(&root),
-        network.protocols(&root),
-        cgroup.sample(&root)
-    );
-    const N: u32 = 500;
-    let cost = |what: &str, f: &mut dyn FnMut()| {
-        f();
-        let begin = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
-        for _ in 0..N {
-            f();
-        }
-        let end = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
-        println!("{what}: {:?}", (Duration::from(end) - Duration::from(begin)) / N);
+    let mut reader = CpuReader::default();
+    let older = procfs::KernelStats::current().unwrap();
+    let ours = reader.sample(&root).unwrap();
+    let again = reader.total_only(&root).unwrap();
+    let newer = procfs::KernelStats::current().unwrap();
+    between(older.ctxt, ours.context_switches, newer.ctxt);
+    between(older.processes, ours.forks, newer.processes);
+    between(older.total.user, Some(ours.total.user_ticks), newer.total.user);
+    between(older.total.system, Some(ours.total.system_ticks), newer.total.system);
+    between(older.total.softirq.unwrap(), Some(ours.total.softirq_ticks), newer.total.softirq.unwrap());
+    between(older.total.steal.unwrap(), ours.total.steal_ticks, newer.total.steal.unwrap());
+    assert_eq!(ours.cpus.len(), older.cpu_time.len());
+    assert!(again.user_ticks >= ours.total.user_ticks);
+    let load = (reader.load(&root).unwrap(), procfs::LoadAverage::current().unwrap());
+    assert!((load.0.fifteen - f64::from(load.1.fifteen)).abs() < 0.1, "{load:?}");
+    assert_eq!(host::read(&root).boot_time_s, Some(older.btime));
+}
+
+#[test]
+fn memory_as_procfs_reads_it() {
+    let ours = MemoryReader::default().sample(&Root::host()).unwrap();
+    let theirs = procfs::Meminfo::current().unwrap();
+    assert_eq!(ours.total_kb, Some(theirs.mem_total / 1024));
+    assert_eq!(ours.swap_total_kb, Some(theirs.swap_total / 1024));
+    let near = |one: Option<u64>, bytes: u64| one.unwrap().abs_diff(bytes / 1024) <= theirs.mem_total / 1024 / 20;
+    assert!(near(ours.free_kb, theirs.mem_free) && near(ours.cached_kb, theirs.cached));
+    let vmstat = procfs::vmstat().unwrap();
+    assert!(ours.faults.unwrap().0 <= u64::try_from(vmstat["pgfault"]).unwrap());
+    assert_eq!(ours.oom_kills.map(|kills| kills.0), vmstat.get("oom_kill").map(|kills| u64::try_from(*kills).unwrap()));
+}
+
+#[test]
+fn disks_as_procfs_reads_them() {
+    let root = Root::host();
+    let mut reader = DiskReader::default();
+    let older = procfs::diskstats().unwrap();
+    let ours = reader.sample(&root).unwrap();
+    let newer = procfs::diskstats().unwrap();
+    for disk in &ours {
+        let same = |other: &&procfs::DiskStat| other.name.as_bytes() == disk.name.as_bytes();
+        let (older, newer) = (older.iter().find(same).unwrap(), newer.iter().find(same).unwrap());
+        between(older.reads, Some(disk.reads.completed), newer.reads);
+        between(older.sectors_written, Some(disk.writes.sectors), newer.sectors_written);
+        between(older.weighted_time_in_progress, Some(disk.queue_time_ms), newer.weighted_time_in_progress);
+        assert!(!std::path::Path::new("/sys/class/block").join(&older.name).join("partition").exists());
+    }
+    assert!(reader.in_flight(&root).is_ok());
+    let again = reader.sample(&root).unwrap();
+    assert!(std::sync::Arc::ptr_eq(&ours[0].facts, &again[0].facts), "facts are read once");
+    assert!(ours[0].name.is_same(&again[0].name));
+}
+
+#[test]
+fn network_as_procfs_reads_it() {
+    let root = Root::host();
+    let mut reader = NetworkReader::default();
+    let older = procfs::net::dev_status().unwrap();
+    let ours = reader.sample(&root).unwrap();
+    let newer = procfs::net::dev_status().unwrap();
+    for nic in &ours {
+        let name = std::str::from_utf8(nic.id.name.as_bytes()).unwrap();
+        between(older[name].recv_bytes, Some(nic.rx.bytes), newer[name].recv_bytes);
+        between(older[name].sent_packets, Some(nic.tx.packets), newer[name].sent_packets);
+        assert_eq!(nic.id.ifindex, nix::net::if_::if_nametoindex(name).unwrap());
+    }
+    assert!(ours.iter().any(|nic| nic.facts.loopback && nic.id.name.as_bytes() == b"lo"));
+    let older = procfs::net::snmp().unwrap();
+    let protocols = reader.protocols(&root);
+    let newer = procfs::net::snmp().unwrap();
+    between(older.tcp_in_segs, Some(protocols.tcp.unwrap().segments_in), newer.tcp_in_segs);
+    between(older.udp_out_datagrams, Some(protocols.udp.unwrap().datagrams_out), newer.udp_out_datagrams);
+    assert!(protocols.tcp_ext.unwrap().listen_drops.is_some());
+}
+
+#[test]
+fn a_listener_that_does_not_accept_is_found_with_its_owner() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let local = listener.local_addr().unwrap();
+    // The standard library asks for room for 128 (or 4096): fill what was asked for.
+    nix::sys::socket::listen(&listener, nix::sys::socket::Backlog::new(1).unwrap()).unwrap();
+    let _waiting: Vec<_> = (0..2).map(|_| std::net::TcpStream::connect(local).unwrap()).collect();
+    let protocols = NetworkReader::default().protocols(&Root::host());
+    let listeners = match protocols.listeners {
+        Err(why @ (Absent::NoSuchFile | Absent::NoPermission)) => return println!("skipped: no sock_diag here: {why}"),
+        listeners => listeners.unwrap(),
     };
-    cost("stat", &mut || drop(cpu.sample(&root)));
-    cost("total", &mut || drop(cpu.total_only(&root)));
-    cost("load", &mut || drop(cpu.load(&root)));
-    cost("memory", &mut || drop(memory.sample(&root)));
-    cost("pressure", &mut || drop(pressure.sample(&root)));
-    cost("disk", &mut || drop(disk.sample(&root)));
-    cost("in_flight", &mut || drop(disk.in_flight(&root)));
-    cost("nics", &mut || drop(network.sample(&root)));
-    cost("protocols", &mut || drop(network.protocols(&root)));
-    cost("cgroup", &mut || drop(cgroup.sample(&root)));
-    let _ = Instant::now();
-    let _ = procfs::KernelStats::current();
+    let ours = listeners.iter().find(|other| other.local == local).unwrap();
+    assert_eq!((ours.queue, ours.limit), (2, 1));
+    let (process, name) = ours.owner.as_ref().unwrap();
+    assert_eq!(process.pid, std::process::id());
+    assert_eq!(process.start_ticks, procfs::process::Process::myself().unwrap().stat().unwrap().starttime);
+    assert_eq!(name.as_bytes(), std::fs::read("/proc/self/comm").unwrap().trim_ascii_end());
+}
+
+#[test]
+fn host_and_users_as_the_system_calls_say() {
+    let root = Root::host();
+    let host = host::read(&root);
+    let names = nix::sys::utsname::uname().unwrap();
+    assert_eq!(host.kernel.as_bytes(), names.release().as_encoded_bytes());
+    assert_eq!(host.machine.as_bytes(), names.machine().as_encoded_bytes());
+    assert_eq!(host.page_size, procfs::page_size());
+    assert_eq!(host.ticks_per_second, procfs::ticks_per_second());
+    assert!(host.topology.len() >= std::thread::available_parallelism().unwrap().get());
+    let mut users = Users::default();
+    assert_eq!(users.name(&root, 0), Some("root".into()));
+    assert_eq!(users.name(&root, 4_000_000_001), None);
+}
+
+#[test]
+fn psi_or_a_reason() {
+    let pressure = PressureReader::default().sample(&Root::host());
+    match (pressure.io, procfs::IoPressure::current()) {
+        (Ok(ours), Ok(theirs)) => assert!(ours.some.unwrap().total_us.0 <= theirs.some.total),
+        (ours, theirs) => assert_eq!(ours.is_err(), theirs.is_err()),
+    }
+}
+
+/// Not an assertion, a figure to look at: `cargo test --release --test kernel -- --ignored --nocapture cost`.
+#[test]
+#[ignore = "prints what a sample of each subject costs"]
+fn cost() {
+    let root = Root::host();
+    let mut cpu = CpuReader::default();
+    let mut memory = MemoryReader::default();
+    let mut pressure = PressureReader::default();
+    let mut disk = DiskReader::default();
+    let mut network = NetworkReader::default();
+    let mut cgroup = CgroupReader::default();
+    let cost = |what: &str, read: &mut dyn FnMut() -> bool| {
+        const TIMES: u32 = 500;
+        let clock = || Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap());
+        read();
+        let begin = clock();
+        let read = (0..TIMES).filter(|_| read()).count();
+        println!("{what:>10} {:?} ({read} read)", (clock() - begin) / TIMES);
+    };
+    cost("stat", &mut || cpu.sample(&root).is_ok());
+    cost("total", &mut || cpu.total_only(&root).is_ok());
+    cost("load", &mut || cpu.load(&root).is_ok());
+    cost("memory", &mut || memory.sample(&root).is_ok());
+    cost("pressure", &mut || pressure.sample(&root).io.is_ok());
+    cost("disk", &mut || disk.sample(&root).is_ok());
+    cost("in flight", &mut || disk.in_flight(&root).is_ok());
+    cost("nics", &mut || network.sample(&root).is_ok());
+    cost("protocols", &mut || network.protocols(&root).tcp.is_ok());
+    cost("listeners", &mut || network.protocols(&root).listeners.is_ok());
+    cost("cgroup", &mut || cgroup.sample(&root).is_ok());
 }
