@@ -1,1 +1,66 @@
-//! (to be written)
+//! Runs a command: waits, wires, owns the terminal. The only asynchronous code is in the event loop.
+
+pub mod check;
+pub mod doctor;
+pub mod event_loop;
+pub mod exit;
+pub mod feed;
+pub mod hangup;
+pub mod judging;
+pub mod keyboard;
+pub mod lines;
+pub mod panics;
+pub mod papers;
+pub mod sampling;
+pub mod signals;
+pub mod stdout;
+pub mod terminal;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use exit::{Exit, Failure};
+use stdout::{complain, print};
+
+use crate::cli::{self, Command, Invocation, Refusal};
+use crate::kernel::Root;
+
+/// The whole program. Whatever happens: the terminal is given back, and one line says what went wrong.
+pub fn start(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    signals::prepare();
+    panics::prepare();
+    let invocation = match cli::parse(arguments) {
+        Ok(invocation) => invocation,
+        Err(Refusal::Told(text)) => return code(print(&text).map(|_| Exit::Fine)),
+        Err(Refusal::Wrong(line)) => {
+            complain(&line);
+            return ExitCode::from(Exit::Usage.code());
+        }
+    };
+    code(panics::caught(|| run(invocation)))
+}
+
+fn run(invocation: Invocation) -> Result<Exit, Failure> {
+    let root = invocation.root.map_or_else(Root::host, Root::at);
+    match invocation.command {
+        Command::Live(live) if terminal::is_there() => event_loop::live(root, &live),
+        Command::Live(live) => lines::live(root, &live),
+        Command::Check(check) => check::check(root, &check),
+        Command::Doctor => doctor::doctor(root),
+        Command::Completions { shell } => papers::completions(shell),
+        Command::Man => papers::manual(),
+        Command::Record(_) | Command::Replay(_) | Command::Info(_) => {
+            Err(Failure::new(Exit::Failed, "recordings", "not built yet", ""))
+        }
+    }
+}
+
+fn code(result: Result<Exit, Failure>) -> ExitCode {
+    let exit = result.unwrap_or_else(|failure| {
+        if !failure.is_told() {
+            complain(&failure.to_string());
+        }
+        failure.exit
+    });
+    ExitCode::from(exit.code())
+}

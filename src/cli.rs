@@ -1,1 +1,265 @@
-//! (to be written)
+//! The command line, made into a `Command`. Touches nothing: neither files nor the terminal nor a clock.
+
+pub mod values;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::state::moment::Moment;
+
+/// All of what was asked for.
+#[derive(Debug, PartialEq)]
+pub struct Invocation {
+    /// Where /proc and /sys are: `/`, or a tree of captured files
+    pub root: Option<PathBuf>,
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, PartialEq, Subcommand)]
+pub enum Command {
+    #[command(skip)]
+    Live(Live),
+    /// Record without a screen, until stopped
+    #[command(after_help = "Example: stalltop record --for 10m /var/tmp/slow.stalltop\n\
+                            A live remote screen: ssh db1 stalltop record - | stalltop replay -")]
+    Record(Record),
+    /// The same screens on a recording, with time travel
+    #[command(after_help = "Example: stalltop replay db1-20261120T120000.stalltop --at 12:03\n\
+                            A live remote screen: ssh db1 stalltop record - | stalltop replay -")]
+    Replay(Replay),
+    /// Say what is wrong and exit: 0 nothing, 1 a warning, 2 something critical, 3 cannot tell
+    #[command(after_help = "Example: stalltop check --for 10s --json")]
+    Check(Check),
+    /// What a recording holds
+    #[command(after_help = "Example: stalltop info --verify db1-20261120T120000.stalltop")]
+    Info(Info),
+    /// What this user on this kernel can and cannot see, and what would change it
+    #[command(after_help = "Example: sudo stalltop doctor")]
+    Doctor,
+    /// Completions for a shell, to standard output
+    #[command(after_help = "Example: stalltop completions bash > /etc/bash_completion.d/stalltop")]
+    Completions { shell: Shell },
+    /// The manual page, to standard output
+    #[command(after_help = "Example: stalltop man > /usr/share/man/man1/stalltop.1")]
+    Man,
+}
+
+/// Options of the screen.
+#[derive(Args, Clone, Copy, Debug, Default, PartialEq)]
+pub struct Appearance {
+    /// Draw with ASCII characters only
+    #[arg(long)]
+    pub ascii: bool,
+    /// Draw without colours (as with NO_COLOR set)
+    #[arg(long, visible_alias = "mono")]
+    pub no_color: bool,
+}
+
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct Live {
+    /// Time between samples: 100ms to 1h
+    #[arg(short, long, default_value = "1s", value_parser = values::interval)]
+    pub interval: Duration,
+    #[command(flatten)]
+    pub appearance: Appearance,
+}
+
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct Record {
+    /// The new file, `-` for standard output [default: HOST-YYYYMMDDTHHMMSS.stalltop]
+    pub file: Option<PathBuf>,
+    /// Time between samples: 100ms to 1h
+    #[arg(short, long, default_value = "1s", value_parser = values::interval)]
+    pub interval: Duration,
+    /// Stop after this time, such as 10m
+    #[arg(long = "for", value_name = "TIME", value_parser = values::span)]
+    pub span: Option<Duration>,
+    /// Keep command names and leave their arguments out
+    #[arg(long)]
+    pub redact: bool,
+    /// Stop before the file grows larger, such as 1G
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    pub max_size: Option<u64>,
+}
+
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct Replay {
+    /// The recording, `-` for a stream on standard input
+    pub file: PathBuf,
+    /// Begin here: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start
+    #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true)]
+    pub at: Option<Moment>,
+    /// Play so many times as fast
+    #[arg(long, default_value = "1", value_parser = values::speed)]
+    pub speed: f64,
+    #[command(flatten)]
+    pub appearance: Appearance,
+}
+
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct Check {
+    /// Judge this recording instead of the running machine
+    #[arg(conflicts_with_all = ["interval", "save"])]
+    pub file: Option<PathBuf>,
+    /// Watch the machine for this time [default: 5s]; of a recording, judge so much of its end [default: all]
+    #[arg(long = "for", value_name = "TIME", value_parser = values::span)]
+    pub span: Option<Duration>,
+    /// Time between samples [default: 1s, less for a short look]
+    #[arg(short, long, value_parser = values::interval)]
+    pub interval: Option<Duration>,
+    /// One JSON object instead of sentences
+    #[arg(long)]
+    pub json: bool,
+    /// Keep the samples that were judged in this new file
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+}
+
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct Info {
+    pub file: PathBuf,
+    /// Check every frame
+    #[arg(long)]
+    pub verify: bool,
+}
+
+/// How the command line was not one to act upon.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// `--help`, `--version`: text for standard output
+    Told(String),
+    /// Wrong usage, in one line
+    Wrong(String),
+}
+
+/// Reads the command line; `arguments` begin with the program's name.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation, Refusal> {
+    let line = Line::try_parse_from(arguments).map_err(|error| refusal(&error))?;
+    let unused = line.live != Live { interval: values::SECOND, appearance: Appearance::default() };
+    match line.command {
+        Some(_) if unused => {
+            let what = "options of a command stand behind its name: 'stalltop record -i 5s', not 'stalltop -i 5s record'";
+            Err(Refusal::Wrong(format!("{what}: try 'stalltop --help'")))
+        }
+        Some(command) => Ok(Invocation { root: line.root, command }),
+        None => Ok(Invocation { root: line.root, command: Command::Live(line.live) }),
+    }
+}
+
+/// The definition that completions and the manual page are made from.
+pub fn definition() -> clap::Command {
+    Line::command()
+}
+
+/// How much of the idle time is really free, who is stuck, on what, behind whom.
+///
+/// Without a command: the live screen. Where standard output is no terminal, one summary a second.
+#[derive(Debug, Parser)]
+#[command(name = "stalltop", version, disable_help_subcommand = true)]
+#[command(after_help = "Example: stalltop -i 500ms      (? shows the keys, q quits)\n\
+                        Exit codes: 0 fine; 1 failed; 2 wrong usage; 3 damaged recording; 4 not a recording; 5 cannot write it; 6 refused")]
+struct Line {
+    /// Read /proc and /sys below this directory
+    #[arg(long, global = true, hide = true, value_name = "DIR")]
+    root: Option<PathBuf>,
+    #[command(flatten)]
+    live: Live,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+fn moment(text: &str) -> Result<Moment, String> {
+    Moment::parse(text)
+        .ok_or_else(|| "a time is 12:03, 12:03:15, RFC 3339, -5m before the end or +90s after the start".to_owned())
+}
+
+/// clap explains on several lines; ours is one: what, why, what to do.
+fn refusal(error: &clap::Error) -> Refusal {
+    use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
+    if matches!(error.kind(), DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand) {
+        return Refusal::Told(error.render().to_string());
+    }
+    let text = error.render().to_string();
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut what = lines.next().unwrap_or_default().trim_start_matches("error:").trim().trim_end_matches(':').to_owned();
+    for line in lines {
+        if line.starts_with("Usage:") || line.starts_with("For more") {
+            break;
+        }
+        what.push_str(if line.starts_with('[') || line.starts_with("tip:") { " " } else { ": " });
+        what.push_str(line);
+    }
+    Refusal::Wrong(format!("{what}: try 'stalltop --help'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(words: &str) -> Result<Invocation, Refusal> {
+        parse(std::iter::once("stalltop").chain(words.split_whitespace()).map(OsString::from))
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        definition().debug_assert();
+    }
+
+    #[test]
+    fn without_a_command_it_is_live() {
+        let Ok(Invocation { command: Command::Live(live), root: None }) = line("-i 500ms --ascii") else { panic!() };
+        assert_eq!(live.interval, Duration::from_millis(500));
+        assert!(live.appearance.ascii);
+    }
+
+    #[test]
+    fn commands_take_their_options() {
+        let Ok(Invocation { command: Command::Replay(replay), .. }) = line("replay x.stalltop --at -5m --speed 10") else {
+            panic!()
+        };
+        assert_eq!((replay.at, replay.speed), (Some(Moment::BeforeEnd(300.0)), 10.0));
+        let Ok(Invocation { command: Command::Record(record), .. }) = line("record - --for 10m --max-size 1G --redact") else {
+            panic!()
+        };
+        assert_eq!((record.span, record.max_size, record.redact), (Some(Duration::from_secs(600)), Some(1 << 30), true));
+        let Ok(Invocation { command: Command::Check(check), root }) = line("check --json --root /tmp/x") else { panic!() };
+        assert!(check.json && root == Some(PathBuf::from("/tmp/x")));
+        assert_eq!(line("--root /tmp/x check").map(|line| line.root), Ok(Some(PathBuf::from("/tmp/x"))));
+    }
+
+    #[test]
+    fn wrong_usage_is_one_line_that_says_what_to_do() {
+        for words in [
+            "--nonsense",
+            "-i 5ms",
+            "-i 2h",
+            "-i x",
+            "record --for 0s",
+            "replay",
+            "replay x --at noon",
+            "nonsense",
+            "check x -i 1s",
+            "-i 5s record",
+        ] {
+            let Err(Refusal::Wrong(text)) = line(words) else { panic!("{words}") };
+            assert!(!text.contains('\n') && text.ends_with("try 'stalltop --help'"), "{text}");
+        }
+        let Err(Refusal::Wrong(text)) = line("-i 5ms") else { panic!() };
+        assert!(text.contains("100ms to 1h"), "{text}");
+    }
+
+    #[test]
+    fn every_help_ends_with_an_example() {
+        let mut commands: Vec<clap::Command> = definition().get_subcommands().cloned().collect();
+        commands.push(definition());
+        for mut command in commands {
+            let name = command.get_name().to_owned();
+            assert!(command.render_help().to_string().contains("Example: "), "{name}");
+        }
+    }
+}

@@ -1,1 +1,7 @@
-fn main() {}
+//! Reads the command line, runs it, says once what went wrong, and chooses the exit code.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    stalltop::app::start(std::env::args_os())
+}

@@ -1,1 +1,5 @@
-//! (to be written)
+//! What is known of a stretch of time, for people and programs that read lines. Pure: text out, nothing printed.
+
+pub mod json;
+pub mod text;
+pub mod window;

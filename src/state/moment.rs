@@ -1,1 +1,101 @@
-//! A time as people write it.
+//! A time as people write it: `12:03`, `12:03:15`, RFC 3339, `-5m` (before the end), `+90s` (after the start).
+
+use jiff::tz::TimeZone;
+
+/// A moment, not yet fixed to a calendar.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Moment {
+    /// Seconds after midnight, in the time zone of whoever wrote it
+    TimeOfDay(u32),
+    /// Nanoseconds after 1970 in UTC
+    At(i64),
+    BeforeEnd(f64),
+    AfterStart(f64),
+}
+
+impl Moment {
+    /// `None` where it cannot be understood.
+    pub fn parse(text: &str) -> Option<Moment> {
+        let text = text.trim();
+        if let Some(rest) = text.strip_prefix('-') {
+            return seconds(rest).map(Moment::BeforeEnd);
+        }
+        if let Some(rest) = text.strip_prefix('+') {
+            return seconds(rest).map(Moment::AfterStart);
+        }
+        if let Ok(at) = text.parse::<jiff::Timestamp>() {
+            return i64::try_from(at.as_nanosecond()).ok().map(Moment::At);
+        }
+        let mut parts = text.split(':');
+        let number = |part: &str, below: u32| -> Option<u32> {
+            let digits = !part.is_empty() && part.len() <= 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+            part.parse().ok().filter(|&number| digits && number < below)
+        };
+        let hour = number(parts.next()?, 24)?;
+        let minute = number(parts.next()?, 60)?;
+        let second = parts.next().map_or(Some(0), |part| number(part, 60))?;
+        parts.next().is_none().then_some(Moment::TimeOfDay(hour * 3600 + minute * 60 + second))
+    }
+
+    /// Nanoseconds after 1970 in UTC, given what can be gone to. A time of day is the last such time that is not after the
+    /// end, or the first one where that would be before the start.
+    pub fn resolve(self, first_ns: i64, last_ns: i64, zone: &TimeZone) -> Option<i64> {
+        match self {
+            Moment::At(at) => Some(at),
+            Moment::BeforeEnd(seconds) => Some(last_ns.saturating_sub((seconds * 1e9) as i64)),
+            Moment::AfterStart(seconds) => Some(first_ns.saturating_add((seconds * 1e9) as i64)),
+            Moment::TimeOfDay(second) => {
+                let last = jiff::Timestamp::from_nanosecond(i128::from(last_ns)).ok()?.to_zoned(zone.clone());
+                let time = jiff::civil::Time::midnight() + jiff::Span::new().seconds(i64::from(second));
+                let on = |date: jiff::civil::Date| {
+                    let at = date.to_datetime(time).to_zoned(zone.clone()).ok()?;
+                    i64::try_from(at.timestamp().as_nanosecond()).ok()
+                };
+                let today = on(last.date())?;
+                let yesterday = on(last.date().yesterday().ok()?)?;
+                Some(if today > last_ns && yesterday >= first_ns { yesterday } else { today })
+            }
+        }
+    }
+}
+
+/// `90`, `90s`, `5m`, `2h`, `1d`.
+fn seconds(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let (digits, unit) = match text.char_indices().next_back()? {
+        (at, 's') => (text.get(..at)?, 1.0),
+        (at, 'm') => (text.get(..at)?, 60.0),
+        (at, 'h') => (text.get(..at)?, 3600.0),
+        (at, 'd') => (text.get(..at)?, 86_400.0),
+        _ => (text, 1.0),
+    };
+    let number: f64 = digits.parse().ok()?;
+    (number.is_finite() && (0.0..1e9).contains(&number)).then_some(number * unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_write_times_in_many_ways() {
+        assert_eq!(Moment::parse("12:03"), Some(Moment::TimeOfDay(12 * 3600 + 180)));
+        assert_eq!(Moment::parse("12:03:15"), Some(Moment::TimeOfDay(12 * 3600 + 195)));
+        assert_eq!(Moment::parse("-5m"), Some(Moment::BeforeEnd(300.0)));
+        assert_eq!(Moment::parse("+90s"), Some(Moment::AfterStart(90.0)));
+        assert_eq!(Moment::parse("1970-01-01T00:00:01Z"), Some(Moment::At(1_000_000_000)));
+        for wrong in ["", "12", "25:00", "12:60", "12:03:15:1", "-", "+x", "noon", "12:+3"] {
+            assert_eq!(Moment::parse(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_time_of_day_lies_within_what_was_recorded() {
+        let day = 86_400_000_000_000;
+        let (first, last) = (day - 3_600_000_000_000, day + 3_600_000_000_000);
+        let at = |text: &str| Moment::parse(text)?.resolve(first, last, &TimeZone::UTC);
+        assert_eq!(at("23:30"), Some(day - 1_800_000_000_000));
+        assert_eq!(at("00:30"), Some(day + 1_800_000_000_000));
+        assert_eq!(at("-10s"), Some(last - 10_000_000_000));
+    }
+}

@@ -1,0 +1,238 @@
+//! The screen: select (everything into events), update (the state changes), act. The only place that waits for several
+//! things at once; no logic in an arm.
+
+use std::future::pending;
+use std::io;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use super::exit::{Exit, Failure};
+use super::feed::{Feed, live::Live};
+use super::judging::Lessons;
+use super::keyboard::{self, Input};
+use super::sampling::Sampling;
+use super::signals::{self, Call, Calls};
+use super::terminal::{self, Terminal};
+use crate::cli;
+use crate::kernel::{self, Root};
+use crate::state::{Effect, Event, Look, Setup, Source, State, update};
+use crate::view;
+
+/// Frames follow each other no faster, whatever happens.
+const BETWEEN_FRAMES: Duration = Duration::from_millis(60);
+
+/// How soon a terminal that did not take all of a frame is tried again.
+const BEHIND: Duration = Duration::from_millis(20);
+
+/// The live screen.
+pub fn live(root: Root, options: &cli::Live) -> Result<Exit, Failure> {
+    let (lessons, told) = if root.is_host() { Lessons::load() } else { (Lessons::none(), None) };
+    let sampling = Sampling::start(root, options.interval, None)?;
+    let setup = setup(&options.appearance, Source::Live, options.interval);
+    show(setup, Feed::Live(Live::new(sampling, lessons, told)))
+}
+
+fn setup(appearance: &cli::Appearance, source: Source, interval: Duration) -> Setup {
+    let variable = |name: &str| match name {
+        "NO_COLOR" if appearance.no_color => Some("1".to_owned()),
+        _ => std::env::var(name).ok(),
+    };
+    Setup {
+        look: Look::from_variables(variable, appearance.ascii),
+        source,
+        zone: jiff::tz::TimeZone::system(),
+        size: terminal::size(),
+        interval_ms: u64::try_from(interval.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+/// Shows a feed until somebody ends it.
+fn show(setup: Setup, feed: Feed) -> Result<Exit, Failure> {
+    let failed = |what: &str| {
+        let what = what.to_owned();
+        move |error: io::Error| Failure::new(Exit::Failed, what, error, "")
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed("cannot start"))?;
+    runtime.block_on(async {
+        let calls = Calls::listen().map_err(failed("cannot wait for signals"))?;
+        let terminal = Terminal::take().map_err(failed("cannot use the terminal"))?;
+        let keys = keyboard::listen().map_err(failed("cannot read keys"))?;
+        let state = State::new(setup);
+        let mut show =
+            Show { state, feed, terminal, calls, keys, due: Some(Instant::now()), drawn: None, retaken: false, over: false };
+        let ended = show.run().await;
+        let Show { feed, terminal, .. } = show;
+        drop(terminal);
+        feed.close();
+        ended
+    })
+}
+
+struct Show {
+    state: State,
+    feed: Feed,
+    terminal: Terminal,
+    calls: Calls,
+    keys: mpsc::Receiver<Input>,
+    /// When the next frame is to be drawn; `None` while nothing has changed
+    due: Option<Instant>,
+    drawn: Option<Instant>,
+    /// The terminal was taken again, and no frame drawn since
+    retaken: bool,
+    /// No more will come of the feed
+    over: bool,
+}
+
+/// What was waited for.
+enum Happening {
+    Call(Call),
+    Input(Input),
+    Fed(Vec<Event>),
+    /// A frame is due, or bytes of the last one wait
+    Draw,
+    /// Time has passed
+    Tick,
+}
+
+/// Whether to go on.
+enum Next {
+    Go,
+    End,
+}
+
+impl Show {
+    async fn run(&mut self) -> Result<Exit, Failure> {
+        let mut tick = Instant::now() + self.tick();
+        loop {
+            let happening = {
+                let (draw, over) = (self.draw_at(), self.over);
+                let Show { calls, keys, feed, .. } = self;
+                tokio::select! {
+                    call = calls.next() => Happening::Call(call),
+                    input = keys.recv() => Happening::Input(input.unwrap_or(Input::HungUp)),
+                    () = at(draw) => Happening::Draw,
+                    events = feed.next(), if !over => Happening::Fed(events),
+                    () = sleep_until(tick) => Happening::Tick,
+                }
+            };
+            if matches!(happening, Happening::Fed(_) | Happening::Tick) {
+                tick = Instant::now() + self.tick();
+            }
+            match self.respond(happening) {
+                Ok(Next::Go) if super::panics::happened() => return Err(Failure::told(Exit::Failed)),
+                Ok(Next::Go) => {}
+                Ok(Next::End) => return Ok(Exit::Fine),
+                // A terminal that cannot be written to is one that is gone.
+                Err(_) => return Ok(Exit::Fine),
+            }
+        }
+    }
+
+    fn respond(&mut self, happening: Happening) -> io::Result<Next> {
+        match happening {
+            Happening::Call(Call::End) | Happening::Input(Input::HungUp) => return Ok(Next::End),
+            Happening::Call(Call::Stop) => self.stop()?,
+            // Our own stop has taken the terminal again already.
+            Happening::Call(Call::GoOn) if self.retaken => {}
+            Happening::Call(Call::GoOn) => self.retake()?,
+            Happening::Call(Call::Resize) => {
+                self.terminal.resize()?;
+                let (width, height) = terminal::size();
+                return self.take(Event::Resize { width, height });
+            }
+            Happening::Input(Input::Key(key)) => return self.take(Event::Key(key)),
+            Happening::Input(Input::Wheel(rows)) => return self.take(Event::Wheel(rows)),
+            Happening::Input(Input::Press { column, row }) => {
+                let click = view::hit(&self.state, column, row);
+                return self.take(Event::Click(click));
+            }
+            Happening::Fed(events) => {
+                for event in events {
+                    self.over |= matches!(event, Event::Ended(_));
+                    if let Next::End = self.take(event)? {
+                        return Ok(Next::End);
+                    }
+                }
+            }
+            Happening::Draw => self.draw()?,
+            Happening::Tick => return self.take(Event::Now(kernel::now())),
+        }
+        Ok(Next::Go)
+    }
+
+    /// One event into the state, and what it asks for; what comes of that is an event again.
+    fn take(&mut self, event: Event) -> io::Result<Next> {
+        let effect = update(&mut self.state, event);
+        if effect == Effect::Nothing {
+            return Ok(Next::Go);
+        }
+        self.due.get_or_insert_with(Instant::now);
+        match effect {
+            Effect::Nothing | Effect::Redraw => {}
+            Effect::Quit => return Ok(Next::End),
+            Effect::Suspend => self.stop()?,
+            effect => {
+                for event in self.feed.act(effect) {
+                    if let Next::End = self.take(event)? {
+                        return Ok(Next::End);
+                    }
+                }
+            }
+        }
+        Ok(Next::Go)
+    }
+
+    fn draw(&mut self) -> io::Result<()> {
+        if self.terminal.is_behind() {
+            self.terminal.send()?;
+            self.drawn = Some(Instant::now());
+            return Ok(());
+        }
+        let state = &self.state;
+        if self.terminal.draw(|frame| view::render(state, frame))? {
+            self.due = None;
+            self.retaken = false;
+        }
+        self.drawn = Some(Instant::now());
+        Ok(())
+    }
+
+    /// When to draw, or to go on sending; `None` while there is nothing to do.
+    fn draw_at(&self) -> Option<Instant> {
+        let wait = if self.terminal.is_behind() { BEHIND } else { BETWEEN_FRAMES };
+        let earliest = self.drawn.map(|drawn| drawn + wait);
+        let due = if self.terminal.is_behind() { Some(self.due.unwrap_or_else(Instant::now)) } else { self.due };
+        due.map(|due| earliest.map_or(due, |earliest| earliest.max(due)))
+    }
+
+    fn stop(&mut self) -> io::Result<()> {
+        terminal::give_back();
+        signals::stop_here()?;
+        self.retake()
+    }
+
+    fn retake(&mut self) -> io::Result<()> {
+        self.terminal.retake()?;
+        self.retaken = true;
+        let (width, height) = terminal::size();
+        self.take(Event::Resize { width, height })?;
+        self.take(Event::Redraw)?;
+        self.due.get_or_insert_with(Instant::now);
+        Ok(())
+    }
+
+    /// After so long without a sample it is said how late it is.
+    fn tick(&self) -> Duration {
+        let nominal = Duration::from_millis(self.state.setup.interval_ms);
+        (nominal + nominal / 2).clamp(Duration::from_millis(1200), Duration::from_secs(2))
+    }
+}
+
+async fn at(when: Option<Instant>) {
+    match when {
+        Some(when) => sleep_until(when).await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,91 @@
+//! From samples to judged intervals, one after the other; and the baselines that they are judged by.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::baseline::Baselines;
+use crate::baseline::store::Store;
+use crate::findings::{Judge, Judged};
+use crate::interval::Interval;
+use crate::sample::{Host, Sample};
+
+/// A judge with the sample that the next interval begins with.
+#[derive(Clone, Debug)]
+pub struct Judging {
+    host: Arc<Host>,
+    judge: Judge,
+    last: Option<Arc<Sample>>,
+}
+
+impl Judging {
+    pub fn new(host: Arc<Host>, judge: Judge) -> Judging {
+        Judging { host, judge, last: None }
+    }
+
+    /// The interval that this sample ends; `None` for the first one.
+    pub fn take(&mut self, sample: Arc<Sample>) -> Option<Judged> {
+        let older = self.last.replace(Arc::clone(&sample))?;
+        let interval = Interval::between(&self.host, &older, &sample)?;
+        Some(self.judge.judge(interval))
+    }
+
+    /// The judge as it is now: what the next interval will be judged by.
+    pub fn judge(&self) -> &Judge {
+        &self.judge
+    }
+}
+
+/// The baselines of this machine. What a run learns is kept when it ends, and now and then before.
+#[derive(Debug)]
+pub struct Lessons {
+    store: Option<Store>,
+    kept: Baselines,
+    since: Instant,
+}
+
+/// How much of what was learned may be lost with a kill -9.
+const KEEP_EVERY: Duration = Duration::from_secs(300);
+
+impl Lessons {
+    /// From the state directory; with a line for the user where the file there was no good.
+    pub fn load() -> (Lessons, Option<String>) {
+        let store = Store::usual(nix::unistd::geteuid().as_raw());
+        let Some(loaded) = store.as_ref().map(Store::load) else {
+            return (Lessons { store, kept: Baselines::default(), since: Instant::now() }, None);
+        };
+        (Lessons { store, kept: loaded.baselines, since: Instant::now() }, loaded.notice)
+    }
+
+    /// For a machine that is not this one: nothing known, nothing kept.
+    pub fn none() -> Lessons {
+        Lessons { store: None, kept: Baselines::default(), since: Instant::now() }
+    }
+
+    pub fn baselines(&self) -> &Baselines {
+        &self.kept
+    }
+
+    pub fn judge(&self) -> Judge {
+        Judge::new(self.kept.clone())
+    }
+
+    /// Keeps what was learned if that has not been done for a while.
+    pub fn keep_now_and_then(&mut self, judge: &Judge) {
+        if self.since.elapsed() >= KEEP_EVERY {
+            self.since = Instant::now();
+            self.keep(judge);
+        }
+    }
+
+    /// Keeps what was learned. A directory that cannot be written costs the lesson, nothing else.
+    pub fn keep(&mut self, judge: &Judge) {
+        if *judge.baselines() == self.kept {
+            return;
+        }
+        if let Some(store) = &self.store
+            && store.save(judge.baselines()).is_ok()
+        {
+            self.kept = judge.baselines().clone();
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Without a terminal: a block of lines a second (or as often as asked for).
+
+use super::exit::{Exit, Failure};
+use super::judging::{Judging, Lessons};
+use super::sampling::Sampling;
+use super::stdout::{self, Reader};
+use crate::cli::Live;
+use crate::kernel::Root;
+use crate::report::{text, window::Window};
+
+/// Until somebody ends it, or nobody reads any more.
+pub fn live(root: Root, live: &Live) -> Result<Exit, Failure> {
+    let mut lessons = if root.is_host() { Lessons::load().0 } else { Lessons::none() };
+    let mut sampling = Sampling::start(root, live.interval, None)?;
+    let mut judging = Judging::new(sampling.host.clone(), lessons.judge());
+    while let Some(sample) = sampling.samples.blocking_recv() {
+        let Some(judged) = judging.take(sample) else { continue };
+        let mut window = Window::default();
+        window.add(&judged);
+        if stdout::print(&text::block(&window))? == Reader::Gone {
+            break;
+        }
+        lessons.keep_now_and_then(judging.judge());
+    }
+    lessons.keep(judging.judge());
+    if super::panics::happened() { Err(Failure::told(Exit::Failed)) } else { Ok(Exit::Fine) }
+}

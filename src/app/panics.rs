@@ -1,0 +1,33 @@
+//! A fault of our own: the terminal is given back before the one line that says so, and nobody sees a Rust panic.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::exit::{Exit, Failure};
+use super::{stdout, terminal};
+
+/// Whether a thread has panicked: what it should have done will not be done.
+static PANICKED: AtomicBool = AtomicBool::new(false);
+
+/// Puts the hook in place. It runs on the thread that panicked, before anything is unwound.
+pub fn prepare() {
+    panic::set_hook(Box::new(|fault| {
+        terminal::give_back();
+        let first = !PANICKED.swap(true, Ordering::SeqCst);
+        if first {
+            let place = fault.location().map_or_else(String::new, |place| format!(" at {}:{}", place.file(), place.line()));
+            let said = fault.payload_as_str().unwrap_or("no reason given");
+            stdout::complain(&format!("a fault of stalltop itself{place}: {said}: please report it with this line"));
+        }
+    }));
+}
+
+/// Whether some thread is lost, so that the program must end.
+pub fn happened() -> bool {
+    PANICKED.load(Ordering::SeqCst)
+}
+
+/// Runs something; a panic in it becomes a failure that has been told already.
+pub fn caught(body: impl FnOnce() -> Result<Exit, Failure>) -> Result<Exit, Failure> {
+    panic::catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| Err(Failure::told(Exit::Failed)))
+}

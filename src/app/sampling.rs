@@ -1,0 +1,168 @@
+//! The sampling thread: reading /proc blocks, for seconds on a sick box, so it happens where nobody waits for it.
+//!
+//! Samples stand on a grid of due times, so that they do not drift; one that comes late says by how much. What must
+//! miss nothing (the recorder) is served here, before the screen may leave samples out.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc as channel;
+
+use super::exit::{Exit, Failure};
+use crate::kernel::{Root, Sampler};
+use crate::sample::{Host, Sample};
+
+/// Time between sub-samples.
+const SUB_SAMPLE: Duration = Duration::from_millis(100);
+
+/// The second sample comes this soon, so that there is something to be seen.
+const FIRST: Duration = Duration::from_millis(250);
+
+/// Samples that may wait for whoever judges them. It never waits for the terminal, so they only pile up on a starved box.
+const WAITING: usize = 16;
+
+/// Gets every sample, in order, on the sampling thread; must not block.
+pub trait Witness: Send {
+    fn witness(&mut self, sample: &Arc<Sample>);
+}
+
+/// What the sampling thread can be asked for.
+pub enum Order {
+    Interval(Duration),
+    /// From now on; the one before is dropped
+    Witness(Option<Box<dyn Witness>>),
+}
+
+/// The running thread. Dropping it ends it after the sample it is taking.
+pub struct Sampling {
+    pub host: Arc<Host>,
+    pub samples: channel::Receiver<Arc<Sample>>,
+    orders: mpsc::Sender<Order>,
+}
+
+impl Sampling {
+    /// Starts sampling at once; the first sample follows without a wait.
+    pub fn start(root: Root, interval: Duration, witness: Option<Box<dyn Witness>>) -> Result<Sampling, Failure> {
+        let mut sampler = Sampler::new(root).map_err(|error| {
+            Failure::new(Exit::NoProc, "cannot sample this machine", error, "mount it: mount -t proc proc /proc")
+        })?;
+        let host = Arc::new(sampler.host().clone());
+        let (sender, samples) = channel::channel(WAITING);
+        let (orders, inbox) = mpsc::channel();
+        let mut due = Due::new(interval);
+        let mut witness = witness;
+        let body = move || {
+            loop {
+                let begun = Instant::now();
+                let late = due.late(begun);
+                let mut sample = sampler.sample();
+                sample.cost.late_ns = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
+                let sample = Arc::new(sample);
+                if let Some(witness) = &mut witness {
+                    witness.witness(&sample);
+                }
+                match sender.try_send(sample) {
+                    Ok(()) | Err(channel::error::TrySendError::Full(_)) => {}
+                    Err(channel::error::TrySendError::Closed(_)) => return,
+                }
+                due.advance(Instant::now());
+                let mut glance = Instant::now() + SUB_SAMPLE;
+                loop {
+                    let now = Instant::now();
+                    if now >= due.next {
+                        break;
+                    }
+                    if now >= glance {
+                        // One just before a sample would tell nothing new: the sample looks itself.
+                        sampler.sub_sample();
+                        glance += SUB_SAMPLE * (1 + u32::from(glance + SUB_SAMPLE <= Instant::now()));
+                        continue;
+                    }
+                    let glance_counts = glance + SUB_SAMPLE / 2 < due.next;
+                    let until = if glance_counts { glance } else { due.next };
+                    match inbox.recv_timeout(until.saturating_duration_since(now)) {
+                        Ok(Order::Interval(interval)) => due.change(interval, Instant::now()),
+                        Ok(Order::Witness(new)) => witness = new,
+                        Err(RecvTimeoutError::Timeout) => {}
+                        Err(RecvTimeoutError::Disconnected) => return,
+                    }
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("sampling".to_owned()).spawn(body);
+        thread.map_err(|error| Failure::new(Exit::Failed, "cannot start sampling", error, ""))?;
+        Ok(Sampling { host, samples, orders })
+    }
+
+    /// Asks the thread for something. It is gone only when the program ends.
+    pub fn order(&self, order: Order) {
+        let _ = self.orders.send(order);
+    }
+}
+
+/// When samples are due: start, start + a short while, then start + n · interval.
+#[derive(Debug)]
+struct Due {
+    interval: Duration,
+    next: Instant,
+    /// Where the grid stands
+    origin: Instant,
+}
+
+impl Due {
+    fn new(interval: Duration) -> Due {
+        let now = Instant::now();
+        Due { interval, next: now, origin: now }
+    }
+
+    fn late(&self, begun: Instant) -> Duration {
+        begun.saturating_duration_since(self.next)
+    }
+
+    /// To the next due time after `now`: those that were missed are not made up for.
+    fn advance(&mut self, now: Instant) {
+        if self.next == self.origin && self.interval > FIRST * 2 && now < self.origin + FIRST {
+            self.next = self.origin + FIRST;
+            return;
+        }
+        let passed = now.saturating_duration_since(self.origin).as_nanos() / self.interval.as_nanos().max(1);
+        let slots = u32::try_from(passed + 1).unwrap_or(u32::MAX);
+        self.next = self.origin + self.interval * slots;
+    }
+
+    fn change(&mut self, interval: Duration, now: Instant) {
+        *self = Due { interval, next: now + interval.min(FIRST), origin: now };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grid_does_not_drift() {
+        let mut due = Due::new(Duration::from_secs(1));
+        let start = due.origin;
+        due.advance(start + Duration::from_millis(5));
+        assert_eq!(due.next, start + FIRST, "the first figures come soon");
+        due.advance(start + Duration::from_millis(260));
+        assert_eq!(due.next, start + Duration::from_secs(1));
+        due.advance(start + Duration::from_millis(1040));
+        assert_eq!(due.next, start + Duration::from_secs(2));
+        assert_eq!(due.late(start + Duration::from_millis(2300)), Duration::from_millis(300));
+        due.advance(start + Duration::from_millis(5300));
+        assert_eq!(due.next, start + Duration::from_secs(6), "missed ones are not made up for");
+    }
+
+    #[test]
+    fn another_interval_begins_a_new_grid() {
+        let mut due = Due::new(Duration::from_secs(1));
+        let now = due.origin + Duration::from_secs(10);
+        due.change(Duration::from_secs(5), now);
+        assert_eq!(due.next, now + FIRST);
+        due.advance(due.next);
+        assert_eq!(due.next, now + Duration::from_secs(5));
+    }
+}

@@ -1,0 +1,27 @@
+//! Standard output for lines: a reader that went away ends us quietly, a full disk is said.
+
+use std::io::{self, Write};
+
+use super::exit::{Exit, Failure};
+
+/// Whether anybody still reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    Listening,
+    Gone,
+}
+
+/// Writes the text and flushes it.
+pub fn print(text: &str) -> Result<Reader, Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(Reader::Listening),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Err(error) => Err(Failure::new(Exit::Failed, "cannot write to standard output", error, "")),
+    }
+}
+
+/// A line on standard error. Nothing can be done about one that cannot be written.
+pub fn complain(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "stalltop: {}", crate::report::text::printable(text));
+}

@@ -1,0 +1,200 @@
+//! The terminal: taken once, given back on every way out. Frames leave through one buffer, which is written as far as the
+//! terminal takes it, so that one that stands still stops nobody.
+
+use std::cell::RefCell;
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
+use crossterm::style::ResetColor;
+use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use crossterm::{cursor, queue};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
+use ratatui::{Frame, TerminalOptions, Viewport};
+
+/// Whether the terminal is ours at this moment: the panic hook and the guard share the duty to give it back once.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// The terminal while it shows the screen.
+pub struct Terminal {
+    screen: ratatui::Terminal<CrosstermBackend<Outbox>>,
+    outbox: Outbox,
+    device: Device,
+}
+
+impl Terminal {
+    /// Raw mode, alternate screen, mouse.
+    pub fn take() -> io::Result<Terminal> {
+        let outbox = Outbox::default();
+        let (width, height) = size();
+        let options = TerminalOptions { viewport: Viewport::Fixed(Rect::new(0, 0, width, height)) };
+        let screen = ratatui::Terminal::with_options(CrosstermBackend::new(outbox.clone()), options)?;
+        let mut terminal = Terminal { screen, outbox, device: Device::open() };
+        terminal.enter()?;
+        Ok(terminal)
+    }
+
+    /// Once more, after the process was stopped or somebody else wrote here; the next frame is drawn whole.
+    pub fn retake(&mut self) -> io::Result<()> {
+        give_back();
+        self.outbox.0.borrow_mut().clear();
+        self.enter()?;
+        self.resize()
+    }
+
+    /// Follows the size of the terminal; the next frame is drawn whole.
+    pub fn resize(&mut self) -> io::Result<()> {
+        let (width, height) = size();
+        self.screen.resize(Rect::new(0, 0, width, height))
+    }
+
+    /// Draws a frame, of which only what differs from the last one is sent. Not while the last one still waits: frames
+    /// that nobody could see are left out. False where it was left out.
+    pub fn draw(&mut self, render: impl FnOnce(&mut Frame)) -> io::Result<bool> {
+        if self.is_behind() {
+            return Ok(false);
+        }
+        self.screen.draw(render)?;
+        self.send()?;
+        Ok(true)
+    }
+
+    /// Whether bytes wait because the terminal does not take them.
+    pub fn is_behind(&self) -> bool {
+        !self.outbox.0.borrow().is_empty()
+    }
+
+    /// Writes what the terminal takes now.
+    pub fn send(&mut self) -> io::Result<()> {
+        let mut waiting = self.outbox.0.borrow_mut();
+        // The panic hook may have given it back in the meantime.
+        if !TAKEN.load(Ordering::SeqCst) {
+            waiting.clear();
+            return Ok(());
+        }
+        while !waiting.is_empty() {
+            match self.device.write(&waiting) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    let written = written.min(waiting.len());
+                    waiting.drain(..written);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self) -> io::Result<()> {
+        TAKEN.store(true, Ordering::SeqCst);
+        enable_raw_mode()?;
+        queue!(self.outbox, EnterAlternateScreen, EnableMouseCapture, EnableBracketedPaste, cursor::Hide)
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// Cooked mode, main screen, cursor, no mouse: as it was found. Does nothing the second time.
+pub fn give_back() {
+    if !TAKEN.swap(false, Ordering::SeqCst) {
+        return;
+    }
+    let mut bytes = Vec::with_capacity(64);
+    // Into memory: cannot fail.
+    let _ = queue!(bytes, DisableBracketedPaste, DisableMouseCapture, ResetColor, LeaveAlternateScreen, cursor::Show);
+    let mut device = Device::open();
+    let mut rest = bytes.as_slice();
+    while !rest.is_empty() {
+        match device.write(rest) {
+            Ok(written @ 1..) => rest = rest.get(written..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && device.takes_soon() => {}
+            // Gone, or standing still for longer than anybody waits for the end of a program.
+            Ok(_) | Err(_) => break,
+        }
+    }
+    let _ = disable_raw_mode();
+    crate::app::hangup::quiet_lost_stderr();
+}
+
+/// Columns and rows; at least one of each.
+pub fn size() -> (u16, u16) {
+    let (width, height) = crossterm::terminal::size().unwrap_or((80, 24));
+    (width.clamp(1, 1000), height.clamp(1, 500))
+}
+
+/// Whether there is a terminal to draw on and one to read keys from.
+pub fn is_there() -> bool {
+    io::stdout().is_terminal() && (io::stdin().is_terminal() || File::open("/dev/tty").is_ok())
+}
+
+/// What has been drawn and not yet been written.
+#[derive(Clone, Default)]
+struct Outbox(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Outbox {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The terminal behind standard output. Opened again where that is allowed, so that O_NONBLOCK is ours alone and does not
+/// reach the shell that shares standard output with us.
+enum Device {
+    Own(File),
+    Shared(io::Stdout),
+}
+
+impl Device {
+    fn open() -> Device {
+        let own = nix::unistd::ttyname(io::stdout()).ok().and_then(|name| {
+            OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC).open(name).ok()
+        });
+        own.map_or_else(|| Device::controlling().unwrap_or_else(|| Device::Shared(io::stdout())), Device::Own)
+    }
+
+    /// Another user's terminal (`su`, `runuser`) cannot be opened by its name, but as /dev/tty when it is the one that
+    /// controls this session.
+    fn controlling() -> Option<Device> {
+        let session = nix::sys::termios::tcgetsid(io::stdout()).ok()?;
+        if Some(session) != nix::unistd::getsid(None).ok() {
+            return None;
+        }
+        let flags = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
+        OpenOptions::new().write(true).custom_flags(flags).open("/dev/tty").ok().map(Device::Own)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Device::Own(file) => file.write(bytes),
+            // Past std's buffer: what it holds back would be written by nobody.
+            Device::Shared(stdout) => Ok(nix::unistd::write(stdout.as_fd(), bytes)?),
+        }
+    }
+
+    fn takes_soon(&self) -> bool {
+        let fd = match self {
+            Device::Own(file) => file.as_fd(),
+            Device::Shared(_) => return true,
+        };
+        let mut fds = [PollFd::new(fd, PollFlags::POLLOUT)];
+        poll(&mut fds, PollTimeout::from(200_u8)).is_ok_and(|ready| ready > 0) && fd.as_raw_fd() >= 0
+    }
+}

@@ -1,0 +1,112 @@
+//! What stands behind an option: durations and sizes with their units, ports of entry for text that a person typed.
+
+use std::time::Duration;
+
+/// The shortest and the longest time between samples.
+pub const INTERVALS: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(3600);
+
+/// The time between samples where none is asked for.
+pub const SECOND: Duration = Duration::from_secs(1);
+
+/// `500ms`, `5s`, `10m`, `2h`, `1d`; a bare number is seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = split(text);
+    let seconds = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        "d" => 86400.0,
+        _ => return Err("a duration is a number and ms, s, m, h or d, such as 500ms or 10m".to_owned()),
+    };
+    let number = positive(number).ok_or("a duration is a number and ms, s, m, h or d, such as 500ms or 10m")?;
+    Duration::try_from_secs_f64(number * seconds).map_err(|_| "this is longer than can be waited for".to_owned())
+}
+
+/// A time between samples.
+pub fn interval(text: &str) -> Result<Duration, String> {
+    let duration = duration(text)?;
+    if INTERVALS.contains(&duration) { Ok(duration) } else { Err("an interval is 100ms to 1h".to_owned()) }
+}
+
+/// How long something shall go on: more than nothing.
+pub fn span(text: &str) -> Result<Duration, String> {
+    let duration = duration(text)?;
+    if duration.is_zero() { Err("this must be longer than nothing".to_owned()) } else { Ok(duration) }
+}
+
+/// `64M`, `1G`, `1.5GiB`: powers of 1024; a bare number is bytes.
+pub fn size(text: &str) -> Result<u64, String> {
+    let (number, unit) = split(text);
+    let shift = match unit.trim_end_matches(['B', 'b']).trim_end_matches('i').to_ascii_lowercase().as_str() {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return Err("a size is a number and K, M, G or T, such as 64M or 1G".to_owned()),
+    };
+    let number = positive(number).ok_or("a size is a number and K, M, G or T, such as 64M or 1G")?;
+    let bytes = number * (1_u64 << shift) as f64;
+    if (1.0..1e18).contains(&bytes) { Ok(bytes as u64) } else { Err("a size is 1 byte to 909494 T".to_owned()) }
+}
+
+/// How many times as fast.
+pub fn speed(text: &str) -> Result<f64, String> {
+    let number = positive(text.trim().trim_end_matches(['x', '×']));
+    number.filter(|speed| (0.01..=1000.0).contains(speed)).ok_or_else(|| "a speed is 0.01 to 1000".to_owned())
+}
+
+fn split(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    (number, unit.trim())
+}
+
+/// Digits with at most one point among them: neither a sign nor `inf` nor `1e400`.
+fn positive(text: &str) -> Option<f64> {
+    let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    text.parse().ok().filter(|number: &f64| plain && number.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("5s"), Ok(Duration::from_secs(5)));
+        assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("10m"), Ok(Duration::from_secs(600)));
+        for wrong in ["", "s", "-1s", "1y", "NaN", "inf", "1e9", "1..2", "1 000s", "99999999999999999999999d"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_interval_has_bounds() {
+        assert!(interval("100ms").is_ok() && interval("1h").is_ok());
+        for wrong in ["0", "99ms", "61m", "1ns", "1000000000"] {
+            assert!(interval(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_powers_of_1024() {
+        assert_eq!(size("1G"), Ok(1 << 30));
+        assert_eq!(size("64MiB"), Ok(64 << 20));
+        assert_eq!(size("512"), Ok(512));
+        for wrong in ["", "0", "G", "-1G", "1X", "1e3"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_speed_has_bounds() {
+        assert_eq!(speed("10"), Ok(10.0));
+        assert_eq!(speed("0.5x"), Ok(0.5));
+        assert!(speed("0").is_err() && speed("1e9").is_err() && speed("-1").is_err());
+    }
+}

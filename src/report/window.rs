@@ -1,0 +1,180 @@
+//! A stretch of time: its mean figures, and the findings that held at its end or ended within it.
+
+use std::sync::Arc;
+
+use crate::findings::{Finding, Judged, Severity, Verdict};
+use crate::interval::Interval;
+use crate::sample::{Absent, Host, Instant};
+
+/// Grows by intervals, in the order of time.
+#[derive(Clone, Debug, Default)]
+pub struct Window {
+    host: Option<Arc<Host>>,
+    from: Option<Instant>,
+    to: Option<Instant>,
+    means: Means,
+    cpus: usize,
+    open: Option<Verdict>,
+    ended: Vec<Finding>,
+    absent: Vec<(&'static str, Absent)>,
+}
+
+/// Mean figures over a window, under their names in metrics.md; shares of the box. `None` where it could not be told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Figures {
+    pub busy_ratio: Option<f64>,
+    pub user_ratio: Option<f64>,
+    pub system_ratio: Option<f64>,
+    pub steal_ratio: Option<f64>,
+    pub idle_but_blocked_ratio: Option<f64>,
+    /// Wait channels of some tasks were hidden: the ratio is at least so much
+    pub idle_but_blocked_is_lower_bound: bool,
+    pub free_ratio: Option<f64>,
+    pub iowait_ratio: Option<f64>,
+    pub cpus: usize,
+    pub load1: Option<f64>,
+    /// Tasks that ran or waited for a CPU
+    pub running: Option<f64>,
+    /// Tasks that waited for I/O with iowait accounting
+    pub blocked: Option<f64>,
+    /// Threads that idle-but-blocked counts
+    pub blocked_threads: Option<f64>,
+}
+
+impl Window {
+    pub fn add(&mut self, judged: &Judged) {
+        let interval = &judged.interval;
+        self.host = Some(Arc::clone(&interval.host));
+        self.from.get_or_insert(interval.older.at);
+        self.to = Some(interval.newer.at);
+        self.cpus = interval.cpus();
+        self.means.add(interval);
+        self.ended.extend(judged.ended.iter().cloned());
+        self.open = Some(Arc::clone(&judged.verdict));
+        for (what, why) in interval.newer.absent() {
+            if !self.absent.iter().any(|(known, _)| *known == what) {
+                self.absent.push((what, why));
+            }
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.to.is_none()
+    }
+
+    pub fn host(&self) -> Option<&Host> {
+        self.host.as_deref()
+    }
+
+    /// From when to when.
+    pub fn span(&self) -> Option<(Instant, Instant)> {
+        self.from.zip(self.to)
+    }
+
+    pub fn figures(&self) -> Figures {
+        let means = &self.means;
+        Figures {
+            busy_ratio: means.busy.mean(),
+            user_ratio: means.user.mean(),
+            system_ratio: means.system.mean(),
+            steal_ratio: means.steal.mean(),
+            idle_but_blocked_ratio: means.idle_but_blocked.mean(),
+            idle_but_blocked_is_lower_bound: means.lower_bound,
+            free_ratio: means.free.mean(),
+            iowait_ratio: means.iowait.mean(),
+            cpus: self.cpus,
+            load1: means.load1.mean(),
+            running: means.running.mean(),
+            blocked: means.blocked.mean(),
+            blocked_threads: means.blocked_threads.mean(),
+        }
+    }
+
+    /// Those that hold at the end first, as they are ordered; then those that ended, worst first.
+    pub fn findings(&self) -> Vec<&Finding> {
+        let mut ended: Vec<&Finding> = self.ended.iter().collect();
+        ended.sort_by(|a, b| b.severity.cmp(&a.severity).then(b.explains.total_cmp(&a.explains)));
+        self.open.iter().flat_map(|open| open.iter()).chain(ended).collect()
+    }
+
+    pub fn worst(&self) -> Option<Severity> {
+        self.findings().iter().map(|finding| finding.severity).max()
+    }
+
+    /// What could not be seen at some time, and why.
+    pub fn absent(&self) -> &[(&'static str, Absent)] {
+        &self.absent
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Means {
+    busy: Mean,
+    user: Mean,
+    system: Mean,
+    steal: Mean,
+    iowait: Mean,
+    idle_but_blocked: Mean,
+    free: Mean,
+    load1: Mean,
+    running: Mean,
+    blocked: Mean,
+    blocked_threads: Mean,
+    lower_bound: bool,
+}
+
+impl Means {
+    fn add(&mut self, interval: &Interval) {
+        let seconds = interval.seconds;
+        let total = interval.cpu.as_ref().map(|cpu| cpu.total);
+        self.busy.add(total.map(|total| total.busy()), seconds);
+        self.user.add(total.map(|total| total.user + total.nice), seconds);
+        self.system.add(total.map(|total| total.system + total.irq + total.softirq), seconds);
+        self.steal.add(total.map(|total| total.steal), seconds);
+        self.iowait.add(total.map(|total| total.iowait), seconds);
+        let stuck = interval.blocked.as_ref();
+        self.idle_but_blocked.add(stuck.map(|stuck| stuck.ratio), seconds);
+        self.free.add(stuck.map(|stuck| stuck.free), seconds);
+        self.blocked_threads.add(stuck.map(|stuck| stuck.blocked_threads), seconds);
+        self.lower_bound |= stuck.is_some_and(|stuck| stuck.lower_bound);
+        let (load, cpu) = (interval.newer.load.as_ref().ok(), interval.newer.cpu.as_ref().ok());
+        self.load1.add(load.map(|load| load.one), seconds);
+        self.running.add(cpu.and_then(|cpu| cpu.running).map(f64::from), seconds);
+        self.blocked.add(cpu.and_then(|cpu| cpu.blocked).map(f64::from), seconds);
+    }
+}
+
+/// A mean over time, of the intervals in which there was a value.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    sum: f64,
+    seconds: f64,
+}
+
+impl Mean {
+    fn add(&mut self, value: Option<f64>, seconds: f64) {
+        if let Some(value) = value {
+            self.sum += value * seconds;
+            self.seconds += seconds;
+        }
+    }
+
+    fn mean(&self) -> Option<f64> {
+        (self.seconds > 0.0).then(|| self.sum / self.seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mean_weighs_by_time_and_knows_nothing_of_what_is_missing() {
+        let mut mean = Mean::default();
+        assert_eq!(mean.mean(), None);
+        mean.add(Some(1.0), 1.0);
+        mean.add(None, 10.0);
+        mean.add(Some(0.0), 3.0);
+        assert_eq!(mean.mean(), Some(0.25));
+    }
+}
