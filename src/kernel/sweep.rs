@@ -6,6 +6,8 @@ mod clock;
 mod facts;
 mod names;
 mod process;
+#[cfg(test)]
+mod tests;
 pub mod thread;
 
 use std::sync::Arc;
@@ -71,6 +73,10 @@ impl Eye {
     /// Whether what started then cannot have been there at the sweep before, and has run since.
     fn is_born(&self, start_ticks: u64) -> bool {
         self.previous_sweep_ticks.is_some_and(|previous| start_ticks >= previous)
+    }
+
+    fn is_first_sweep(&self) -> bool {
+        self.previous_sweep_ticks.is_none()
     }
 
     /// Whether wait channels and system calls of that user's tasks may be read.

@@ -44,6 +44,7 @@ impl Due {
 
 /// Reads them into the process of the next sample.
 pub fn read(known: &mut KnownProcess, eye: &mut Eye) {
+    known.return_borrowed(eye);
     let pid = known.pid();
     let may_ask_memory = !known.memory_is_in_doubt();
     let old = &known.shared;

@@ -38,6 +38,8 @@ pub struct KnownProcess {
     /// When it was last seen to have run; `None` for one that did not since it was first seen.
     ran_ns: Option<u64>,
     unsettled: bool,
+    /// Its only thread's figures are the process's; see `first_and_only_thread`.
+    borrowed: bool,
     argument_start: u64,
     kept: Kept,
 }
@@ -90,6 +92,7 @@ impl KnownProcess {
             clock_ns,
             ran_ns: None,
             unsettled: false,
+            borrowed: false,
             argument_start,
             kept,
         };
@@ -100,6 +103,7 @@ impl KnownProcess {
             Some((state, figures)) => known.first_and_only_thread(eye, state, figures)?,
             None => known.list_threads(eye)?,
         }
+        known.examine_parked(eye);
         known.settle(eye);
         Ok(known)
     }
@@ -293,28 +297,44 @@ impl KnownProcess {
         listed
     }
 
-    /// The only thread's stat is the process's, unless threads that ended have left their time in it: then the clock of the
-    /// process is ahead of the thread's run time.
+    /// A process of one thread needs no listing. In the first sweep, which a screen waits for, its thread borrows the
+    /// process's stat: three inodes of /proc less to be made for each. It must not when threads that ended have left their
+    /// time in it: then the clock of the process is ahead of the thread's run time.
     fn first_and_only_thread(&mut self, eye: &mut Eye, state: TaskState, figures: Figures) -> Reading<()> {
         let glance = self.permit(eye, true);
-        let tid = self.pid();
-        let text = eye.files.thread(tid, tid, ThreadFile::Schedstat, &mut Kept::default(), false);
-        let sched = text.ok().and_then(task::schedstat).filter(|sched| sched.timeslices.0 > 0);
-        let exact = sched.is_some_and(|sched| Some(sched.run_ns.0) == self.clock_ns);
-        let born = eye.is_born(figures.start_ticks);
-        let (mut known, figures) = if exact {
-            eye.tasks_read += 1;
-            (KnownThread::new(tid, self.shared.comm.clone(), state, figures, sched, eye.now_ns, born), figures)
-        } else {
-            let (known, thread) = first_thread(eye, glance, tid)?;
-            self.threads.push(known);
-            Arc::make_mut(&mut self.shared).threads.push(thread);
-            return Ok(());
-        };
-        known.read_wait_if_due(eye, glance, false);
-        Arc::make_mut(&mut self.shared).threads.push(known.thread(&figures));
+        let tid = glance.pid;
+        if eye.is_first_sweep() && state != TaskState::Blocked {
+            let text = eye.files.thread(tid, tid, ThreadFile::Schedstat, &mut Kept::default(), false);
+            let sched = text.ok().and_then(task::schedstat);
+            if sched.is_some_and(|sched| sched.timeslices.0 > 0 && Some(sched.run_ns.0) == self.clock_ns) {
+                eye.tasks_read += 1;
+                let known = KnownThread::new(tid, self.shared.comm.clone(), state, figures, sched, eye.now_ns, false);
+                Arc::make_mut(&mut self.shared).threads.push(known.thread(&figures));
+                self.threads.push(known);
+                self.borrowed = true;
+                return Ok(());
+            }
+        }
+        let (known, thread) = first_thread(eye, glance, tid)?;
         self.threads.push(known);
+        Arc::make_mut(&mut self.shared).threads.push(thread);
         Ok(())
+    }
+
+    /// Reads the stat of a thread that has borrowed the process's: the kernel splits time into user and system for each by
+    /// itself, and they differ.
+    pub fn return_borrowed(&mut self, eye: &mut Eye) {
+        if !std::mem::take(&mut self.borrowed) {
+            return;
+        }
+        let glance = self.permit(eye, true);
+        let Some(known) = self.threads.first_mut() else { return };
+        known.stale = true;
+        if let Look::Moved(figures) = known.look(eye, glance)
+            && let Some(thread) = Arc::make_mut(&mut self.shared).threads.first_mut()
+        {
+            *thread = known.thread(&figures);
+        }
     }
 
     fn permit(&self, eye: &Eye, full: bool) -> Glance {

@@ -1,0 +1,372 @@
+//! Sweeps over made-up trees, with clocks that the test sets.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use super::*;
+use crate::sample::Absent;
+use crate::sample::host::Privilege;
+use crate::sample::task::{Process, TaskState, Thread};
+use crate::sample::waits::WaitClass;
+
+const SECOND: u64 = 1_000_000_000;
+
+struct Machine {
+    directory: tempfile::TempDir,
+    sweep: Sweep,
+    now_ns: u64,
+}
+
+/// What a test says about a thread.
+#[derive(Clone, Copy)]
+struct Given<'a> {
+    tid: u32,
+    state: char,
+    timeslices: u64,
+    channel: &'a str,
+    call: &'a str,
+}
+
+const ASLEEP: Given<'static> =
+    Given { tid: 0, state: 'S', timeslices: 5, channel: "hrtimer_nanosleep", call: "230 0x0 0x0 0x0" };
+
+impl Machine {
+    fn new(sees_other_users: bool) -> Machine {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir_all(directory.path().join("proc")).unwrap();
+        let privilege =
+            Privilege { effective_uid: 65_000, sees_other_users, delay_accounting: Err(Absent::NotRead), hidepid: false };
+        let host = Host {
+            hostname: Name::default(),
+            kernel: Name::default(),
+            machine: Name::from("x86_64"),
+            boot_id: Name::default(),
+            boot_time_s: None,
+            page_size: 4096,
+            ticks_per_second: 100,
+            topology: Vec::new(),
+            privilege,
+        };
+        let mut sweep = Sweep::new(&Root::at(directory.path().to_owned()), &host).unwrap();
+        sweep.eye.clocks = ProcessClocks::Given(BTreeMap::new());
+        Machine { directory, sweep, now_ns: 1000 * SECOND }
+    }
+
+    fn path(&self, relative: &str) -> PathBuf {
+        self.directory.path().join("proc").join(relative)
+    }
+
+    fn write(&self, relative: &str, text: impl AsRef<[u8]>) {
+        let path = self.path(relative);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Puts a process there, or changes it; its clock says `clock_ns`.
+    fn put(&mut self, pid: u32, comm: &str, start_ticks: u64, clock_ns: u64, threads: &[Given<'_>]) {
+        let count = threads.len();
+        let stat = |tid: u32, state: char| {
+            format!(
+                "{tid} ({comm}) {state} 700 {pid} {pid} 0 -1 4194304 10 0 0 0 {} 2 0 0 20 0 {count} 0 {start_ticks} 1000 50 \
+                 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0 77 0 0 0 0\n",
+                clock_ns / 10_000_000
+            )
+        };
+        let leader = threads.iter().find(|thread| thread.tid == pid).map_or('S', |thread| thread.state);
+        self.write(&format!("{pid}/stat"), stat(pid, leader));
+        self.write(&format!("{pid}/cmdline"), format!("/bin/{comm}\0--flag\0"));
+        self.write(&format!("{pid}/cgroup"), "0::/a.slice\n");
+        let _ = fs::remove_dir_all(self.path(&format!("{pid}/task")));
+        for thread in threads {
+            let directory = format!("{pid}/task/{}", thread.tid);
+            let run_ns = clock_ns / count as u64;
+            for place in [directory.clone(), if thread.tid == pid { pid.to_string() } else { directory.clone() }] {
+                self.write(&format!("{place}/schedstat"), format!("{run_ns} 7 {}\n", thread.timeslices));
+                self.write(&format!("{place}/wchan"), thread.channel);
+                self.write(&format!("{place}/syscall"), format!("{}\n", thread.call));
+            }
+            self.write(&format!("{directory}/stat"), stat(thread.tid, thread.state));
+        }
+        self.clock(pid, clock_ns);
+    }
+
+    fn clock(&mut self, pid: u32, clock_ns: u64) {
+        let ProcessClocks::Given(clocks) = &mut self.sweep.eye.clocks else { panic!("clocks are given") };
+        clocks.insert(pid, clock_ns);
+    }
+
+    fn end(&mut self, pid: u32) {
+        fs::remove_dir_all(self.path(&pid.to_string())).unwrap();
+        let ProcessClocks::Given(clocks) = &mut self.sweep.eye.clocks else { panic!("clocks are given") };
+        clocks.remove(&pid);
+    }
+
+    /// One second later.
+    fn sweep(&mut self) -> Tasks {
+        self.now_ns += SECOND;
+        self.sweep.sweep(self.now_ns, None)
+    }
+
+    fn hot(&mut self) -> Vec<u32> {
+        let hot = |known: &KnownProcess| known.hot.iter().map(|&index| known.threads[index].tid).collect::<Vec<_>>();
+        self.sweep.known().iter().flat_map(hot).collect()
+    }
+
+    fn known(&mut self, pid: u32, tid: u32) -> &KnownThread {
+        let known = self.sweep.known().iter().find(|known| known.pid() == pid).unwrap();
+        known.threads.iter().find(|thread| thread.tid == tid).unwrap()
+    }
+}
+
+fn one(tid: u32) -> Given<'static> {
+    Given { tid, ..ASLEEP }
+}
+
+fn only<'a>(tasks: &'a Tasks, pid: u32) -> (&'a Process, &'a Thread) {
+    let process = tasks.process(pid).unwrap();
+    (process, &process.threads[0])
+}
+
+#[test]
+fn a_process_that_did_not_run_is_shared_and_not_read() {
+    let mut machine = Machine::new(true);
+    machine.put(40, "idle", 5, 10_000_000, &[one(40)]);
+    let first = machine.sweep();
+    let clock = 10_000_000;
+    machine.put(40, "changed", 5, clock, &[Given { state: 'R', timeslices: 9, ..one(40) }]);
+    let second = machine.sweep();
+    assert!(Arc::ptr_eq(&first.processes[0], &second.processes[0]));
+    machine.clock(40, clock + 1);
+    let third = machine.sweep();
+    assert!(!Arc::ptr_eq(&second.processes[0], &third.processes[0]));
+    let (process, thread) = only(&third, 40);
+    assert_eq!(
+        (process.comm.as_bytes(), thread.state, thread.sched.unwrap().timeslices.0),
+        (&b"changed"[..], TaskState::Running, 9)
+    );
+    assert_eq!(process.cpu_ns, Some(Counter(clock + 1)));
+}
+
+#[test]
+fn without_clocks_everything_is_read() {
+    let mut machine = Machine::new(true);
+    machine.sweep.eye.clocks = ProcessClocks::Absent;
+    let put = |machine: &mut Machine, given| {
+        let mut clocks = ProcessClocks::Given(BTreeMap::new());
+        std::mem::swap(&mut machine.sweep.eye.clocks, &mut clocks);
+        machine.put(40, "idle", 5, 10_000_000, &[given]);
+        machine.sweep.eye.clocks = ProcessClocks::Absent;
+    };
+    put(&mut machine, one(40));
+    assert_eq!(only(&machine.sweep(), 40).1.sched.unwrap().timeslices.0, 5);
+    put(&mut machine, Given { timeslices: 6, ..one(40) });
+    assert_eq!(only(&machine.sweep(), 40).1.sched.unwrap().timeslices.0, 6);
+}
+
+#[test]
+fn a_number_given_to_another_process_is_another_process() {
+    let mut machine = Machine::new(true);
+    machine.put(40, "old", 5, 30_000_000, &[one(40), one(41)]);
+    let first = machine.sweep();
+    machine.put(40, "new", 100_050, 10_000_000, &[one(40)]);
+    let second = machine.sweep();
+    assert_ne!(first.processes[0].id(), second.processes[0].id());
+    let (process, thread) = only(&second, 40);
+    assert_eq!((process.comm.as_bytes(), process.threads.len(), thread.start_ticks), (&b"new"[..], 1, 100_050));
+    assert!(thread.switched_ns.is_none() || thread.switched_ns > Some(1001 * SECOND), "it knows nothing of the old one's past");
+}
+
+#[test]
+fn a_parked_thread_is_never_active_and_a_worker_is_for_five_seconds() {
+    let mut machine = Machine::new(true);
+    let threads = |timeslices| [one(40), Given { timeslices, ..one(41) }, one(42)];
+    machine.put(40, "pool", 5, 30_000_000, &threads(5));
+    let first = machine.sweep();
+    assert_eq!(machine.hot(), [] as [u32; 0], "being seen for the first time proves nothing");
+    assert_eq!(first.processes[0].threads[1].switched_ns, None);
+    machine.put(40, "pool", 5, 60_000_000, &threads(6));
+    let second = machine.sweep();
+    assert_eq!(machine.hot(), [41]);
+    let moved_ns = machine.now_ns;
+    assert_eq!(second.processes[0].threads[1].switched_ns, Some(moved_ns));
+    assert_eq!(second.processes[0].threads[2].switched_ns, None);
+    for _ in 0..5 {
+        assert_eq!(machine.hot(), [41]);
+        machine.sweep();
+    }
+    machine.sweep();
+    assert_eq!(machine.hot(), [] as [u32; 0]);
+}
+
+#[test]
+fn a_process_born_between_two_sweeps_has_run() {
+    let mut machine = Machine::new(true);
+    machine.sweep();
+    let ticks = machine.now_ns / 10_000_000 + 3;
+    machine.put(40, "young", ticks, 1_000, &[one(40)]);
+    machine.sweep();
+    assert_eq!(machine.hot(), [40]);
+}
+
+#[test]
+fn threads_that_begin_and_end_are_found() {
+    let mut machine = Machine::new(true);
+    machine.put(40, "server", 5, 30_000_000, &[one(40), one(41), one(42)]);
+    let tids = |tasks: &Tasks| tasks.processes[0].threads.iter().map(|thread| thread.tid).collect::<Vec<_>>();
+    assert_eq!(tids(&machine.sweep()), [40, 41, 42]);
+    machine.put(40, "server", 5, 40_000_000, &[one(40), one(42), one(43), one(44)]);
+    assert_eq!(tids(&machine.sweep()), [40, 42, 43, 44]);
+    // As many as before, but others: one that cannot be read any more gives it away.
+    machine.put(40, "server", 5, 50_000_000, &[one(40), one(42), one(44), one(45)]);
+    assert_eq!(tids(&machine.sweep()), [40, 42, 44, 45]);
+}
+
+#[test]
+fn a_process_that_ends_is_gone_and_its_neighbours_stay() {
+    let mut machine = Machine::new(true);
+    for pid in [40, 50, 60] {
+        machine.put(pid, "x", 5, 10_000_000, &[one(pid)]);
+    }
+    let first = machine.sweep();
+    machine.end(50);
+    // Ended between the listing and the reading.
+    fs::create_dir(machine.path("55")).unwrap();
+    let second = machine.sweep();
+    assert_eq!(second.processes.iter().map(|process| process.pid).collect::<Vec<_>>(), [40, 60]);
+    assert!(Arc::ptr_eq(&first.processes[2], &second.processes[1]));
+}
+
+#[test]
+fn nothing_is_listed_while_nothing_forks() {
+    let mut machine = Machine::new(true);
+    for pid in [40, 50] {
+        machine.put(pid, "x", 5, 10_000_000, &[one(pid)]);
+    }
+    let pids = |tasks: &Tasks| tasks.processes.iter().map(|process| process.pid).collect::<Vec<_>>();
+    let forks = |machine: &mut Machine, forks| machine.sweep.sweep(machine.now_ns, Some(Counter(forks)));
+    assert_eq!(pids(&forks(&mut machine, 7)), [40, 50]);
+    machine.put(60, "x", 5, 10_000_000, &[one(60)]);
+    machine.end(40);
+    assert_eq!(pids(&forks(&mut machine, 7)), [50], "an end is seen by the clock, a birth by the fork counter");
+    assert_eq!(pids(&forks(&mut machine, 8)), [50, 60]);
+}
+
+#[test]
+fn names_may_hold_anything() {
+    let mut machine = Machine::new(true);
+    let names = ["a) R 1 (b", "two\nlines", "\x1b[2Jx"];
+    for (pid, name) in (40..).zip(names) {
+        machine.put(pid, name, 5, 10_000_000, &[one(pid)]);
+    }
+    let tasks = machine.sweep();
+    for (process, name) in tasks.processes.iter().zip(names) {
+        assert_eq!((process.comm.as_bytes(), process.threads[0].state), (name.as_bytes(), TaskState::Sleeping));
+        assert_eq!(process.threads[0].comm.as_bytes(), name.as_bytes());
+    }
+}
+
+#[test]
+fn slow_facts_are_there_and_follow_an_exec() {
+    let mut machine = Machine::new(true);
+    machine.put(40, "sh", 5, 10_000_000, &[one(40)]);
+    let first = machine.sweep();
+    let (process, _) = only(&first, 40);
+    assert_eq!(process.cmdline.as_ref().unwrap().as_bytes(), b"/bin/sh\0--flag");
+    assert_eq!(process.cgroup.as_ref().unwrap().path.as_bytes(), b"/a.slice");
+    assert_eq!(process.executable, Err(Absent::NoSuchFile));
+    machine.put(40, "psql", 5, 20_000_000, &[one(40)]);
+    let second = machine.sweep();
+    assert_eq!(only(&second, 40).0.cmdline.as_ref().unwrap().as_bytes(), b"/bin/psql\0--flag");
+    assert_eq!(only(&first, 40).0.comm.as_bytes(), b"sh", "the older sample stays what it was");
+}
+
+#[test]
+fn a_blocked_thread_says_where_and_a_pair_that_cannot_be_is_dropped() {
+    let mut machine = Machine::new(true);
+    let disk = Given { state: 'D', channel: "jbd2_log_wait_commit.isra.0\n", call: "74 0x3 0x0 0x0 0x0", ..one(40) };
+    machine.put(40, "sync", 5, 10_000_000, &[disk]);
+    machine.put(50, "odd", 5, 10_000_000, &[Given { state: 'D', channel: "do_epoll_wait", ..one(50) }]);
+    machine.put(60, "gone", 5, 10_000_000, &[Given { state: 'D', channel: "0", call: "running", ..one(60) }]);
+    let tasks = machine.sweep();
+    let wait = &only(&tasks, 40).1.wait;
+    assert_eq!(wait.channel.as_ref().unwrap().as_bytes(), b"jbd2_log_wait_commit");
+    assert_eq!(wait.call.unwrap().arguments[0], 3);
+    assert_eq!(machine.known(40, 40).class, Some(WaitClass::Disk));
+    for pid in [50, 60] {
+        assert_eq!(machine.known(pid, pid).class, None);
+        assert_eq!(only(&tasks, pid).1.wait.channel, Err(Absent::Vanished));
+    }
+    assert_eq!(tasks.hidden.wait_channels, 0);
+    assert_eq!(machine.hot(), [40, 50, 60]);
+}
+
+#[test]
+fn what_the_kernel_keeps_from_us_is_hidden_and_counted() {
+    let mut machine = Machine::new(false);
+    let hidden = Given { state: 'D', channel: "0", call: "running", ..one(40) };
+    machine.put(40, "theirs", 5, 10_000_000, &[hidden, one(41)]);
+    let tasks = machine.sweep();
+    assert_eq!(only(&tasks, 40).1.wait.channel, Err(Absent::Hidden));
+    assert_eq!(machine.known(40, 40).class, Some(WaitClass::Hidden));
+    assert_eq!(tasks.hidden.wait_channels, 2);
+}
+
+#[test]
+fn waiters_for_a_held_lock_are_known_though_nobody_saw_them_move() {
+    let mut machine = Machine::new(true);
+    let waiter = |tid| Given { channel: "futex_do_wait", call: "202 0x7000 0x80 0x2 0x0", ..one(tid) };
+    let parked = |tid| Given { channel: "futex_do_wait", call: "202 0x7000 0x189 0x0 0x0", ..one(tid) };
+    let holder = Given { state: 'D', channel: "submit_bio_wait", call: "74 0x3 0x0 0x0 0x0", ..one(40) };
+    machine.put(40, "convoy", 5, 10_000_000, &[holder, waiter(41), waiter(42), parked(43)]);
+    machine.put(50, "pool", 5, 10_000_000, &[one(50), waiter(51)]);
+    machine.sweep();
+    assert_eq!(machine.hot(), [40, 41, 42], "nobody asks about a process in which nobody is stuck");
+}
+
+#[test]
+fn a_sub_sample_keeps_the_next_sample_true() {
+    let mut machine = Machine::new(true);
+    let worker = |state, timeslices, channel| Given { state, timeslices, channel, ..one(40) };
+    machine.put(40, "worker", 5, 10_000_000, &[worker('R', 5, "0")]);
+    machine.sweep();
+    machine.put(40, "worker", 5, 20_000_000, &[worker('D', 6, "submit_bio_wait")]);
+    machine.now_ns += SECOND / 10;
+    machine.sweep.glance(machine.now_ns);
+    assert_eq!(machine.known(40, 40).class, Some(WaitClass::Disk));
+    // Nothing ran since the sub-sample, but the last sample knows nothing of it.
+    let tasks = machine.sweep();
+    let (process, thread) = only(&tasks, 40);
+    assert_eq!((thread.state, thread.sched.unwrap().timeslices.0), (TaskState::Blocked, 6));
+    assert_eq!(thread.wait.channel.as_ref().unwrap().as_bytes(), b"submit_bio_wait");
+    assert_eq!((process.cpu_ns, process.user_ticks), (Some(Counter(20_000_000)), Counter(2)));
+    let again = machine.sweep();
+    assert!(Arc::ptr_eq(&tasks.processes[0], &again.processes[0]), "blocked in the same wait");
+}
+
+#[test]
+fn the_counts_of_a_look_are_by_group() {
+    let mut machine = Machine::new(true);
+    let disk = |tid| Given { state: 'D', channel: "submit_bio_wait", call: "74 0x3 0x0 0x0 0x0", ..one(tid) };
+    let vfork = |tid| Given { state: 'D', channel: "kernel_clone", call: "58 0x0 0x0 0x0", ..one(tid) };
+    machine.put(40, "db", 5, 10_000_000, &[disk(40)]);
+    machine.put(50, "db", 6, 10_000_000, &[disk(50)]);
+    machine.put(60, "make", 5, 10_000_000, &[vfork(60)]);
+    machine.put(70, "monitor", 5, 10_000_000, &[disk(70)]);
+    machine.sweep();
+    let mut watch = crate::kernel::waits::Watch::default();
+    let boottime_ns = machine.now_ns;
+    let witnesses = crate::kernel::waits::Witnesses { boottime_ns, ..Default::default() };
+    watch.count(machine.sweep.known(), 70, witnesses);
+    watch.count(machine.sweep.known(), 70, witnesses);
+    let waits = watch.drain();
+    // Both fork from 700 and are called the same: one group.
+    assert_eq!(waits.groups.len(), 1);
+    assert_eq!(
+        waits.sub_samples.iter().map(|look| look.groups.iter().map(|group| group.storage).sum()).collect::<Vec<u16>>(),
+        [2, 2]
+    );
+    assert_eq!(waits.blocked.iter().map(|thread| (thread.task.pid, thread.times)).collect::<Vec<_>>(), [(40, 2), (50, 2)]);
+    assert_eq!(waits.threads.iter().map(|thread| thread.looks()).collect::<Vec<_>>(), [2, 2]);
+    assert!(watch.drain().sub_samples.is_empty());
+}

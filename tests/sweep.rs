@@ -1,0 +1,302 @@
+//! Live sweeps over the machine that runs the tests, against the crate `procfs` as oracle, and against a sampler that
+//! knows nothing yet and so reads everything.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use stalltop::kernel::{Root, Sampler};
+use stalltop::sample::Sample;
+use stalltop::sample::task::{TaskState, Thread};
+use stalltop::sample::waits::WaitClass;
+
+/// This test binary again, as a load; ended when dropped.
+struct Load(Child);
+
+impl Load {
+    fn start(name: &str) -> Load {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--ignored", "--nocapture"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        assert!(output.lines().map_while(Result::ok).any(|line| line.contains("READY")), "{name} did not start");
+        Load(child)
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn ready_until_killed() {
+    println!("READY");
+    std::io::stdout().flush().unwrap();
+    let _ = std::io::stdin().read(&mut [0; 1]);
+}
+
+/// Six threads that wait for work that never comes, and one that sleeps and wakes.
+#[test]
+#[ignore = "a load, started by other tests"]
+fn load_pool() {
+    let pair = Arc::new((Mutex::new(false), Condvar::new()));
+    for number in 0..6 {
+        let pair = Arc::clone(&pair);
+        let parked = move || drop(pair.1.wait_while(pair.0.lock().unwrap(), |work| !*work));
+        thread::Builder::new().name(format!("parked-{number}")).spawn(parked).unwrap();
+    }
+    let cycle = || loop {
+        thread::sleep(Duration::from_millis(20));
+    };
+    thread::Builder::new().name("sleeper".to_owned()).spawn(cycle).unwrap();
+    // All of them are where they belong when the sleeper has had time for a few turns.
+    thread::sleep(Duration::from_millis(300));
+    ready_until_killed();
+}
+
+/// Eight threads that want one lock, which each holds for 20 ms.
+#[test]
+#[ignore = "a load, started by other tests"]
+fn load_convoy() {
+    let lock = Arc::new(Mutex::new(0_u64));
+    for number in 0..8 {
+        let lock = Arc::clone(&lock);
+        let work = move || loop {
+            let mut held = lock.lock().unwrap();
+            thread::sleep(Duration::from_millis(20));
+            *held += 1;
+            drop(held);
+            thread::yield_now();
+        };
+        thread::Builder::new().name(format!("convoy-{number}")).spawn(work).unwrap();
+    }
+    ready_until_killed();
+}
+
+/// Threads that begin and end, and children that do.
+#[test]
+#[ignore = "a load, started by other tests"]
+fn load_churn() {
+    thread::spawn(|| {
+        loop {
+            let short: Vec<_> = (0..4).map(|_| thread::spawn(|| thread::sleep(Duration::from_millis(3)))).collect();
+            let _ = Command::new("true").status();
+            short.into_iter().for_each(|thread| thread.join().unwrap());
+        }
+    });
+    ready_until_killed();
+}
+
+fn sampler() -> Sampler {
+    Sampler::new(Root::host()).unwrap()
+}
+
+fn sees_all(sampler: &Sampler, what: &str) -> bool {
+    let sees = sampler.host().privilege.sees_other_users;
+    if !sees {
+        println!("skipped: {what} needs CAP_SYS_PTRACE");
+    }
+    sees
+}
+
+fn thread_named<'a>(sample: &'a Sample, pid: u32, name: &str) -> &'a Thread {
+    let process = sample.tasks.as_ref().unwrap().process(pid).unwrap();
+    process.threads.iter().find(|thread| thread.comm.as_bytes() == name.as_bytes()).unwrap()
+}
+
+/// Samples and sub-samples until `done` is content with a sample, or ten seconds have passed.
+fn sample_until(sampler: &mut Sampler, mut done: impl FnMut(&Sample) -> bool) -> Sample {
+    let begin = Instant::now();
+    loop {
+        for _ in 0..4 {
+            thread::sleep(Duration::from_millis(50));
+            sampler.sub_sample();
+        }
+        let sample = sampler.sample();
+        if done(&sample) || begin.elapsed() > Duration::from_secs(10) {
+            return sample;
+        }
+    }
+}
+
+#[test]
+fn parked_threads_are_not_hot_and_a_sleeper_is() {
+    let load = Load::start("load_pool");
+    let mut sampler = sampler();
+    sampler.sample();
+    let sees = sees_all(&sampler, "the sleeper's wait channel");
+    let hot = |sample: &Sample| {
+        let hot = sample.waits.threads.iter().filter(|waits| waits.task.pid == load.pid());
+        hot.map(|waits| waits.task.tid).collect::<Vec<_>>()
+    };
+    let sample = sample_until(&mut sampler, |sample| !hot(sample).is_empty());
+    let sleeper = thread_named(&sample, load.pid(), "sleeper");
+    assert_eq!(hot(&sample), [sleeper.tid]);
+    assert!(sleeper.switched_ns.is_some());
+    assert_eq!(thread_named(&sample, load.pid(), "parked-3").switched_ns, None);
+    if sees {
+        let waits = sample.waits.threads.iter().find(|waits| waits.task.tid == sleeper.tid).unwrap();
+        assert!(waits.seen[WaitClass::Timer as usize] > 0, "{waits:?}");
+    }
+}
+
+#[test]
+fn a_lock_convoy_is_seen_waiting_for_a_lock() {
+    let load = Load::start("load_convoy");
+    let mut sampler = sampler();
+    sampler.sample();
+    if !sees_all(&sampler, "the convoy's wait channels") {
+        return;
+    }
+    let waiting = |sample: &Sample| {
+        let of_load = |group: u16| {
+            let process = sample.tasks.as_ref().unwrap().process(load.pid()).unwrap();
+            sample.waits.groups[usize::from(group)] == process.group()
+        };
+        let looks = sample.waits.sub_samples.iter();
+        let counts = looks.flat_map(|look| &look.groups).filter(|counts| of_load(counts.group));
+        counts.map(|counts| counts.lock_inferred + counts.lock_contended).max().unwrap_or(0)
+    };
+    let sample = sample_until(&mut sampler, |sample| waiting(sample) >= 6);
+    assert!((6..=7).contains(&waiting(&sample)), "seven of eight wait at a time: {}", waiting(&sample));
+}
+
+#[test]
+fn the_monitor_does_not_watch_itself() {
+    let mut sampler = sampler();
+    sampler.sample();
+    sampler.sub_sample();
+    let sample = sampler.sample();
+    assert!(sample.tasks.as_ref().unwrap().process(std::process::id()).is_some());
+    assert!(sample.waits.threads.iter().all(|waits| waits.task.pid != std::process::id()));
+    assert_eq!(sample.waits.sub_samples.len(), 2);
+    assert!(sample.cost.sweep_ns > 0 && sample.cost.sub_samples_ns > 0 && sample.cost.process_cpu_ns.0 > 0);
+}
+
+/// The parts of a thread that stay as they are while it does not run.
+fn standing(thread: &Thread) -> impl PartialEq + std::fmt::Debug + use<'_> {
+    let counters = (thread.user_ticks, thread.system_ticks, thread.minor_faults, thread.major_faults);
+    (thread.state, thread.sched, thread.comm.as_bytes(), thread.processor, counters, thread.start_ticks)
+}
+
+#[test]
+fn what_the_sweep_remembers_is_what_a_full_reading_says() {
+    let _loads = [Load::start("load_pool"), Load::start("load_convoy"), Load::start("load_churn")];
+    let mut remembering = sampler();
+    remembering.sample();
+    let mut compared = 0;
+    for round in 0..25 {
+        thread::sleep(Duration::from_millis(7 * (round % 5)));
+        remembering.sub_sample();
+        thread::sleep(Duration::from_millis(11));
+        let before = sampler().sample().tasks.unwrap();
+        let sample = remembering.sample().tasks.unwrap();
+        let after = sampler().sample().tasks.unwrap();
+        for (old, new) in before.processes.iter().filter_map(|old| Some((old, after.process(old.pid)?))) {
+            if old.id() != new.id() {
+                continue;
+            }
+            let process = sample.process(old.pid).unwrap_or_else(|| panic!("{} is not in the sample", old.pid));
+            for (first, last) in old.threads.iter().filter_map(|first| Some((first, new.thread(first.tid)?))) {
+                if standing(first) != standing(last) {
+                    continue;
+                }
+                let thread = process.thread(first.tid).unwrap_or_else(|| panic!("{} of {} is not there", first.tid, old.pid));
+                // A task that is runnable may run at any time, and its clock is only set on a tick or a switch.
+                if first.state != TaskState::Running {
+                    assert_eq!(standing(thread), standing(first), "{} of {:?}", first.tid, process.comm);
+                    compared += 1;
+                }
+            }
+            let ran = (old.user_ticks, old.system_ticks) != (new.user_ticks, new.system_ticks) || old.cpu_ns != new.cpu_ns;
+            if !ran {
+                assert_eq!((process.user_ticks, process.system_ticks), (old.user_ticks, old.system_ticks));
+                assert_eq!((process.cpu_ns, process.ppid, &process.comm), (old.cpu_ns, old.ppid, &old.comm));
+            }
+        }
+    }
+    assert!(compared > 25 * 20, "only {compared} threads stood still");
+}
+
+#[test]
+fn every_figure_is_what_procfs_reads() {
+    let _load = Load::start("load_pool");
+    let mut sampler = sampler();
+    sampler.sample();
+    let oracle = || {
+        let tasks = procfs::process::all_processes().unwrap().filter_map(Result::ok);
+        let tasks = tasks.filter_map(|process| process.tasks().ok()).flatten().filter_map(Result::ok);
+        let stats =
+            tasks.filter_map(|task| Some((task.pid as u32, task.tid as u32, task.stat().ok()?, task.schedstat().ok()?)));
+        stats.collect::<Vec<_>>()
+    };
+    let before = oracle();
+    let sample = sampler.sample().tasks.unwrap();
+    let after: std::collections::HashMap<_, _> =
+        oracle().into_iter().map(|(_, tid, stat, sched)| (tid, (stat, sched))).collect();
+    let mut compared = 0;
+    for (pid, tid, stat, sched) in &before {
+        let Some((later, later_sched)) = after.get(tid).filter(|(later, _)| later.starttime == stat.starttime) else {
+            continue;
+        };
+        let process = sample.process(*pid).unwrap_or_else(|| panic!("{pid} is not in the sample"));
+        let thread = process.thread(*tid).unwrap_or_else(|| panic!("{tid} of {pid} is not in the sample"));
+        assert_eq!(thread.start_ticks, stat.starttime);
+        let within = |what, low: u64, ours: u64, high: u64| {
+            assert!((low..=high).contains(&ours), "{what} of {tid}: {ours} is not in {low}..={high}")
+        };
+        // What the kernel scales may step back by a tick.
+        within("utime", stat.utime.saturating_sub(1), thread.user_ticks.0, later.utime + 1);
+        within("stime", stat.stime.saturating_sub(1), thread.system_ticks.0, later.stime + 1);
+        within("minflt", stat.minflt, thread.minor_faults.0, later.minflt);
+        within("majflt", stat.majflt, thread.major_faults.0, later.majflt);
+        if let Some(ours) = thread.sched {
+            within("timeslices", sched.pcount, ours.timeslices.0, later_sched.pcount);
+            within("run delay", sched.run_delay, ours.run_delay_ns.0, later_sched.run_delay);
+        }
+        if sched.pcount == later_sched.pcount && stat.state == later.state && stat.state != 'R' {
+            assert_eq!((thread.state.letter(), i32::try_from(thread.processor).ok()), (stat.state, stat.processor), "{tid}");
+            assert_eq!(String::from_utf8_lossy(thread.comm.as_bytes()), stat.comm);
+            assert_eq!(Some(thread.block_io_delay_ticks.0), stat.delayacct_blkio_ticks);
+            compared += 1;
+        }
+        if pid == tid {
+            assert_eq!((i64::from(process.ppid), process.kernel_thread), (i64::from(stat.ppid), stat.flags & 0x0020_0000 != 0));
+        }
+    }
+    assert!(compared > 20, "only {compared} threads stood still");
+}
+
+#[test]
+fn tasks_that_come_and_go_end_nothing() {
+    let _load = Load::start("load_churn");
+    let mut sampler = sampler();
+    let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let mut most = 0;
+    for round in 0..60 {
+        let sample = sampler.sample();
+        let tasks = sample.tasks.unwrap();
+        assert!(tasks.processes.is_sorted_by_key(|process| process.pid));
+        for process in &tasks.processes {
+            assert!(!process.threads.is_empty(), "{process:?}");
+            assert!(process.threads.is_sorted_by_key(|thread| thread.tid));
+        }
+        sampler.sub_sample();
+        if round == 30 {
+            most = open();
+        }
+    }
+    assert!(open() <= most + 64, "descriptors of ended tasks are given back: {} after {most}", open());
+}
