@@ -5,11 +5,17 @@
 //! `Judge` keeps what must be remembered between intervals: a suspicion becomes a finding after 2 of the last 3
 //! intervals and ends after 5 clean ones.
 
+mod blocked;
+mod cpu;
+mod disk;
 mod judge;
+mod load;
 mod memory;
 mod network;
 mod rule;
 mod scene;
+mod streaks;
+mod stuck;
 mod thresholds;
 mod words;
 
@@ -182,4 +188,10 @@ pub struct Judged {
     pub ended: Vec<Finding>,
     /// Each device's latency beside its baseline
     pub standings: Arc<[crate::baseline::Standing]>,
+}
+
+/// One sentence where iowait or PSI mislead: an io_uring artefact, or a convoy that iowait does not count. For the panel
+/// that shows the witnesses side by side.
+pub fn witness_sentence(interval: &crate::interval::Interval) -> Option<String> {
+    blocked::contradiction(interval)
 }

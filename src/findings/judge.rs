@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use super::memory::Memory;
 use super::rule::{Patience, RULES, Rule};
 use super::scene::{Scene, Suspicion};
+use super::streaks::Streaks;
 use super::{Finding, Judged, Kind, Subject, Thresholds, Verdict};
 use crate::baseline::Baselines;
 use crate::interval::Interval;
@@ -16,7 +16,7 @@ use crate::sample::Instant;
 pub struct Judge {
     thresholds: Arc<Thresholds>,
     baselines: Baselines,
-    memory: Memory,
+    streaks: Streaks,
     cases: Vec<Case>,
     /// The end and the length of the interval that was judged last
     last: Option<(Instant, f64)>,
@@ -73,10 +73,10 @@ impl Judge {
         let standings = self.baselines.standings(&interval);
         let mut ended = self.mind_the_gap(&interval);
         if interval.suspended_seconds <= interval.seconds * SUSPENDED_SHARE {
-            self.memory.observe(&interval, &self.thresholds);
+            self.streaks.observe(&interval, &self.thresholds);
             let thresholds = Arc::clone(&self.thresholds);
-            let memory = self.memory.clone();
-            let scene = Scene { interval: &interval, standings: &standings, thresholds: &thresholds, memory: &memory };
+            let streaks = self.streaks.clone();
+            let scene = Scene { interval: &interval, standings: &standings, thresholds: &thresholds, streaks: &streaks };
             for case in &mut self.cases {
                 case.pass();
             }
@@ -109,7 +109,7 @@ impl Judge {
         if hole <= SEAM_SECONDS && !slept {
             return Vec::new();
         }
-        self.memory = Memory::default();
+        self.streaks = Streaks::default();
         let away = if slept { interval.suspended_seconds } else { hole };
         let over = away > length.max(interval.seconds - interval.suspended_seconds) * HOLE_INTERVALS || begin < end;
         let mut ended = Vec::new();

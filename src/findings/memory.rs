@@ -1,44 +1,194 @@
-//! What must be remembered of earlier intervals for rules that measure how long something has lasted. Small: replay
-//! keeps copies of it.
+//! Findings about memory: tasks that wait for it, swapping, kills.
 
-use crate::ids::{DiskId, NicId};
-use crate::interval::Interval;
+use super::rule::{Patience, Rule};
+use super::scene::{Scene, Suspicion, maybe, number};
+use super::words::{bytes, figure, name, percent, plural};
+use super::{Kind, Severity, Subject, cpu};
+use crate::interval::cgroup::CgroupSpan;
 
-use super::Thresholds;
+pub(super) const MEMORY_PRESSURE: Rule = Rule {
+    kind: Kind::MemoryPressure,
+    title: "Tasks wait for memory",
+    meaning: "Tasks spend their time getting memory back: reclaiming it themselves, or reading again what was just dropped. \
+              In a cgroup at its limit the box may have plenty of free memory at the same time.",
+    computed: "PSI memory some at least 10 % of the time (critical from 50 %), or refaults and major faults together at least \
+               500 a second with threads waiting for them; for a cgroup at 95 % of its limit by its own counters. PSI reads ~0 \
+               for pages that were never activated.",
+    wrong: "A program that starts reads its pages by major faults for a moment. Reading more than the cache holds over and over \
+            refaults by design.",
+    next: &["who has grown: processes by RSS", "the cgroup's limit and use", "major faults a second of the processes"],
+    patience: Patience::TwoOfThree,
+    suspect: memory_pressure,
+};
 
-/// Streaks that have not broken yet.
-#[derive(Clone, Debug, Default)]
-pub struct Memory {
-    /// Devices with requests in flight that complete nothing, and since when (CLOCK_BOOTTIME)
-    silent: Vec<(DiskId, u64)>,
-    /// Interfaces that were saturated, and how many intervals in a row
-    dropping: Vec<(NicId, u32)>,
-    /// Interfaces whose queueing discipline had a backlog while it dropped or delayed, and how many samples in a row
-    backlogged: Vec<(NicId, u32)>,
+pub(super) const SWAPPING: Rule = Rule {
+    kind: Kind::Swapping,
+    title: "Swapping",
+    meaning: "Memory moves to and from swap. Coming back in is what tasks wait for; going out alone is only making room.",
+    computed: "At least 1 MiB a second: a warning for swap-in, a note for swap-out alone.",
+    wrong: "zram and zswap make it cheap. A burst after a large job has ended is its victims coming back.",
+    next: &["who is swapped: VmSwap of the processes", "memory available, and who has grown"],
+    patience: Patience::TwoOfThree,
+    suspect: swapping,
+};
+
+pub(super) const OOM_KILL: Rule = Rule {
+    kind: Kind::OomKill,
+    title: "The kernel killed a process for memory",
+    meaning: "Memory ran out, of the box or of a cgroup with a limit, and the kernel ended a process.",
+    computed: "Any growth of oom_kill in /proc/vmstat. Told for as long as the interval that showed it is among the last five.",
+    wrong: "A cgroup that is meant to be killed at its limit (a job with a memory request) is.",
+    next: &["dmesg: who was killed, in which cgroup", "the cgroup's limit, or who has grown"],
+    patience: Patience::AtOnce,
+    suspect: oom_kill,
+};
+
+fn memory_pressure(scene: &Scene) -> Vec<Suspicion> {
+    let mut found: Vec<Suspicion> =
+        scene.interval.cgroups.iter().filter_map(|group| group_at_its_limit(scene, group)).collect();
+    // What a cgroup's limit explains is not told of the box again.
+    let explained = !found.is_empty();
+    found.extend(box_pressure(scene, explained));
+    found
 }
 
-impl Memory {
-    /// Take in one interval before it is judged.
-    pub fn observe(&mut self, interval: &Interval, thresholds: &Thresholds) {
-        let start = interval.older.at.boottime_ns;
-        let silent = interval.disks.iter().filter(|disk| disk.silent);
-        self.silent = silent.map(|disk| (disk.id, self.silent_since(disk.id).unwrap_or(start))).collect();
-        let dropping = interval.nics.iter().filter(|nic| super::network::is_dropping(nic, thresholds));
-        self.dropping = dropping.map(|nic| (nic.id.clone(), self.dropping(&nic.id) + 1)).collect();
-        let backlogged = interval.nics.iter().filter(|nic| super::network::is_backlogged(nic));
-        self.backlogged = backlogged.map(|nic| (nic.id.clone(), self.backlogged(&nic.id) + 1)).collect();
+fn box_pressure(scene: &Scene, explained: bool) -> Option<Suspicion> {
+    let thresholds = scene.thresholds;
+    let some = scene.interval.pressure.memory_some.map(|share| share.0);
+    let memory = scene.interval.memory.as_ref();
+    let again = memory.map_or(0.0, |memory| memory.refaults.map_or(0.0, |r| r.0) + memory.major_faults.map_or(0.0, |f| f.0));
+    let by_pressure = some.is_some_and(|some| some >= thresholds.memory_pressure_ratio);
+    let by_faults = again >= thresholds.refaults_per_second && waiting(scene) >= 0.5;
+    if explained || !(by_pressure || by_faults) {
+        return None;
     }
+    let available = match memory.and_then(|memory| Some((memory.available?, memory.total?))) {
+        Some((available, total)) => format!("; {} of {} available", bytes(available.0 as f64), bytes(total.0 as f64)),
+        None => String::new(),
+    };
+    let waited = some.map_or_else(
+        || "tasks waited for memory".into(),
+        |some| format!("tasks waited for memory {} of the time", percent(some)),
+    );
+    let critical = some.is_some_and(|some| some >= thresholds.memory_pressure_critical_ratio);
+    let (value, threshold, unit) = match by_pressure {
+        true => (some.unwrap_or(0.0), thresholds.memory_pressure_ratio, "ratio"),
+        false => (again, thresholds.refaults_per_second, "per_second"),
+    };
+    Some(Suspicion {
+        severity: if critical { Severity::Critical } else { Severity::Warning },
+        subject: Subject::Box,
+        value,
+        threshold,
+        unit,
+        sentence: format!("{waited}; {} pages a second were read again or faulted in from storage{available}", figure(again)),
+        evidence: vec![
+            maybe("psi_memory_some_ratio", some),
+            maybe("psi_memory_full_ratio", scene.interval.pressure.memory_full.map(|share| share.0)),
+            maybe("refaults_per_second", memory.and_then(|m| m.refaults).map(|r| r.0)),
+            maybe("major_faults_per_second", memory.and_then(|m| m.major_faults).map(|r| r.0)),
+            maybe("direct_scans_per_second", memory.and_then(|m| m.scanned_direct).map(|r| r.0)),
+            maybe("available_bytes", memory.and_then(|m| m.available).map(|b| b.0 as f64)),
+        ],
+        explains: some.unwrap_or(0.0).min(1.0),
+    })
+}
 
-    /// Since when a device has completed nothing although it was asked to.
-    pub fn silent_since(&self, disk: DiskId) -> Option<u64> {
-        self.silent.iter().find(|(id, _)| *id == disk).map(|&(_, since)| since)
-    }
+/// Threads on storage or in reclaim: faults that nobody waits for hurt nobody.
+fn waiting(scene: &Scene) -> f64 {
+    let Some(blocked) = &scene.interval.blocked else { return f64::INFINITY };
+    blocked.groups.iter().map(|group| group.storage + group.memory + group.hidden).sum()
+}
 
-    pub fn dropping(&self, nic: &NicId) -> u32 {
-        self.dropping.iter().find(|(id, _)| id == nic).map_or(0, |&(_, times)| times)
+fn group_at_its_limit(scene: &Scene, group: &CgroupSpan) -> Option<Suspicion> {
+    let thresholds = scene.thresholds;
+    let (limit, used) = (group.memory_limit?.0 as f64, group.memory_used?.0 as f64);
+    let again = group.refaults.map_or(0.0, |rate| rate.0) + group.major_faults.map_or(0.0, |rate| rate.0);
+    if limit <= 0.0
+        || used < limit * thresholds.memory_limit_ratio
+        || again < thresholds.refaults_per_second
+        || waiting(scene) < 0.5
+    {
+        return None;
     }
+    let free = scene.interval.memory.as_ref().and_then(|memory| memory.available);
+    let free = free.map(|free| format!(", while the box has {} available", bytes(free.0 as f64))).unwrap_or_default();
+    Some(Suspicion {
+        severity: Severity::Warning,
+        subject: Subject::Cgroup(group.id.clone()),
+        value: again,
+        threshold: thresholds.refaults_per_second,
+        unit: "per_second",
+        sentence: format!(
+            "cgroup {} is at its limit of {}: {} pages a second read again or faulted in{free}; in it: {}",
+            name(&group.id.path),
+            bytes(limit),
+            figure(again),
+            cpu::members(scene, &group.id),
+        ),
+        evidence: vec![
+            number("memory_limit_bytes", limit),
+            number("memory_used_bytes", used),
+            maybe("refaults_per_second", group.refaults.map(|rate| rate.0)),
+            maybe("major_faults_per_second", group.major_faults.map(|rate| rate.0)),
+            maybe("psi_memory_some_ratio", scene.interval.pressure.memory_some.map(|share| share.0)),
+        ],
+        explains: 0.0,
+    })
+}
 
-    pub fn backlogged(&self, nic: &NicId) -> u32 {
-        self.backlogged.iter().find(|(id, _)| id == nic).map_or(0, |&(_, times)| times)
+fn swapping(scene: &Scene) -> Vec<Suspicion> {
+    let limit = scene.thresholds.swapping_bytes_per_second;
+    let Some(memory) = &scene.interval.memory else { return Vec::new() };
+    let (into, out) = (memory.swapped_in.map_or(0.0, |rate| rate.0), memory.swapped_out.map_or(0.0, |rate| rate.0));
+    if into < limit && out < limit {
+        return Vec::new();
     }
+    let left = match (memory.swap_free, memory.swap_total) {
+        (Some(free), Some(total)) => format!("; {} of {} swap free", bytes(free.0 as f64), bytes(total.0 as f64)),
+        _ => String::new(),
+    };
+    vec![Suspicion {
+        severity: if into >= limit { Severity::Warning } else { Severity::Note },
+        subject: Subject::Box,
+        value: into.max(out),
+        threshold: limit,
+        unit: "per_second",
+        sentence: format!("swapping: {}/s in, {}/s out{left}", bytes(into), bytes(out)),
+        evidence: vec![
+            number("swapped_in_bytes_per_second", into),
+            number("swapped_out_bytes_per_second", out),
+            maybe("major_faults_per_second", memory.major_faults.map(|rate| rate.0)),
+            maybe("swap_free_bytes", memory.swap_free.map(|free| free.0 as f64)),
+        ],
+        explains: 0.0,
+    }]
+}
+
+fn oom_kill(scene: &Scene) -> Vec<Suspicion> {
+    let Some(memory) = &scene.interval.memory else { return Vec::new() };
+    let Some(kills) = memory.oom_kills.filter(|&kills| kills > 0) else { return Vec::new() };
+    let kills = kills as f64;
+    let at_limit = scene.interval.cgroups.iter().find(|group| {
+        let limit = group.memory_limit.map_or(f64::INFINITY, |limit| limit.0 as f64);
+        group.memory_used.is_some_and(|used| used.0 as f64 >= limit * scene.thresholds.memory_limit_ratio)
+    });
+    let whose = match at_limit {
+        Some(group) => format!("; cgroup {} is at its memory limit", name(&group.id.path)),
+        None => String::new(),
+    };
+    vec![Suspicion {
+        severity: Severity::Critical,
+        subject: Subject::Box,
+        value: kills,
+        threshold: 0.0,
+        unit: "count",
+        sentence: format!("the kernel killed {} for want of memory{whose}", plural(kills, "process", "processes")),
+        evidence: vec![
+            number("oom_kills", kills),
+            maybe("available_bytes", memory.available.map(|available| available.0 as f64)),
+            maybe("cgroups_at_limit", at_limit.map(|_| 1.0)),
+        ],
+        explains: 0.0,
+    }]
 }

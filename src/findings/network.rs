@@ -1,7 +1,63 @@
-//! Findings about network interfaces and TCP.
+//! Findings about network interfaces and TCP. Directions are judged apart, never added up on full duplex.
 
-use super::Thresholds;
-use crate::interval::network::NicSpan;
+use super::rule::{Patience, Rule};
+use super::scene::{Scene, Suspicion, maybe, number, text};
+use super::words::{bytes, figure, name, percent};
+use super::{Evidence, Kind, Severity, Subject, Thresholds};
+use crate::interval::network::{NicSpan, QdiscSpan};
+use crate::sample::Name;
+use crate::sample::network::{Duplex, Listener, Nic};
+
+pub(super) const NIC_SATURATED: Rule = Rule {
+    kind: Kind::NicSaturated,
+    title: "Network interface full",
+    meaning: "An interface carries what it can, drops what it should carry, or its queueing discipline holds packets back: \
+              what passes through it waits.",
+    computed: "The larger direction at least 90 % of the link's speed (virtual interfaces claim a speed that is no limit: not \
+               judged by it); or packets lost in the interface at least 10 a second and 0.1 % of all, 3 intervals in a row; \
+               or a backlog in the queueing discipline at 3 samples in a row while its drops or overlimits grow.",
+    wrong: "A backup window is meant to fill its link. Receive drops of multicast that nobody wants are no loss: that is why \
+            they need a share of all packets.",
+    next: &[
+        "the direction that is full, and who sends: ss -ti",
+        "tc -s qdisc show dev IF: a shaper's rate is the limit, not the link's speed",
+        "ring sizes and drops: ethtool -S IF",
+    ],
+    patience: Patience::TwoOfThree,
+    suspect: nic_saturated,
+};
+
+pub(super) const TCP_RETRANSMITS: Rule = Rule {
+    kind: Kind::TcpRetransmits,
+    title: "TCP sends again",
+    meaning: "Segments are lost, or late enough to be taken for lost, and sent again: connections slow down.",
+    computed: "Retransmitted segments at least 1 % of those sent, and at least 10 a second. Says when the local queueing \
+               discipline dropped them.",
+    wrong: "Tail-loss probes and spurious retransmits count too. Only this network namespace is seen.",
+    next: &[
+        "ss -ti for the connections with retrans",
+        "drops of the local qdisc and of the interface",
+        "the path: mtr to the peer",
+    ],
+    patience: Patience::TwoOfThree,
+    suspect: tcp_retransmits,
+};
+
+pub(super) const LISTEN_OVERFLOW: Rule = Rule {
+    kind: Kind::ListenOverflow,
+    title: "Accept queue overflows",
+    meaning: "A server does not accept connections as fast as they come: the kernel drops them, and clients try again after a \
+              second or more. It looks like packet loss and is none.",
+    computed: "Any growth of ListenDrops or ListenOverflows; the socket named is the listening one with the fullest queue.",
+    wrong: "SYN floods and half-open scans count too. The socket is inference: the counters are the whole namespace's.",
+    next: &[
+        "ss -ltn: Recv-Q against Send-Q",
+        "why the server does not accept: its threads' states",
+        "its backlog, net.core.somaxconn",
+    ],
+    patience: Patience::AtOnce,
+    suspect: listen_overflow,
+};
 
 /// Whether packets were lost in the interface at a rate, and at a share, that matters.
 pub(super) fn is_dropping(nic: &NicSpan, thresholds: &Thresholds) -> bool {
@@ -13,8 +69,174 @@ pub(super) fn is_dropping(nic: &NicSpan, thresholds: &Thresholds) -> bool {
 
 /// Whether packets wait in the queueing discipline while it drops or delays.
 pub(super) fn is_backlogged(nic: &NicSpan) -> bool {
-    nic.qdisc.as_ref().is_some_and(|qdisc| {
-        let grew = |rate: Option<crate::units::PerSecond>| rate.is_some_and(|rate| rate.0 > 0.0);
-        qdisc.backlog_packets > 0 && (grew(qdisc.dropped) || grew(qdisc.overlimits))
+    let grew = |rate: Option<crate::units::PerSecond>| rate.is_some_and(|rate| rate.0 > 0.0);
+    nic.qdisc.as_ref().is_some_and(|qdisc| qdisc.backlog_packets > 0 && (grew(qdisc.dropped) || grew(qdisc.overlimits)))
+}
+
+fn nic_saturated(scene: &Scene) -> Vec<Suspicion> {
+    let nics = scene.interval.newer.nics.as_deref().unwrap_or_default();
+    let spans = scene.interval.nics.iter().filter_map(|span| Some((nics.get(span.index)?, span)));
+    spans.filter_map(|(nic, span)| full(scene, nic, span)).collect()
+}
+
+fn full(scene: &Scene, nic: &Nic, span: &NicSpan) -> Option<Suspicion> {
+    let thresholds = scene.thresholds;
+    let device = name(&span.id.name);
+    let enough = |times: u32| f64::from(times) >= thresholds.nic_intervals;
+    let (direction, used) = utilization(nic, span);
+    let carried = format!("rx {}, tx {}", rate(span.rx.kilobytes.0), rate(span.tx.kilobytes.0));
+    let shaped = scene.streaks.backlogged(&span.id);
+    let judged = if let Some(used) = used.filter(|used| *used >= thresholds.nic_busy_ratio) {
+        let speed = nic.facts.speed_mbps.map_or_else(|_| "-".into(), |mbps| mbps.to_string());
+        let sentence = format!("{device}: {direction} is at {} of its {speed} Mbit/s ({carried})", percent(used));
+        Some((used, thresholds.nic_busy_ratio, "ratio", sentence))
+    } else if let (true, Some(qdisc)) = (enough(shaped), &span.qdisc) {
+        let sentence =
+            format!("{device}: tx is held back by its queueing discipline{}: {} ({carried})", kind(nic), waits(qdisc));
+        Some((qdisc.backlog_packets as f64, 0.0, "count", sentence))
+    } else if let (true, Some(lost)) = (enough(scene.streaks.dropping(&span.id)), span.saturation) {
+        let all = span.rx.packets.0 + span.tx.packets.0;
+        let share = if all > 0.0 { format!(", {} of its packets", percent((lost.0 / all).min(1.0))) } else { String::new() };
+        let sentence = format!("{device}: loses {} packets a second in the interface{share} ({carried})", figure(lost.0));
+        Some((lost.0, thresholds.nic_saturation_per_second, "per_second", sentence))
+    } else {
+        None
+    };
+    let (value, threshold, unit, sentence) = judged?;
+    Some(Suspicion {
+        severity: Severity::Warning,
+        subject: Subject::Nic(span.id.clone()),
+        value,
+        threshold,
+        unit,
+        sentence,
+        evidence: evidence(span),
+        explains: 0.0,
     })
+}
+
+/// The direction that is fuller and its share of the speed. A virtual interface's claimed speed is no limit.
+fn utilization(nic: &Nic, span: &NicSpan) -> (&'static str, Option<f64>) {
+    if nic.facts.virtual_device || nic.facts.loopback {
+        return ("tx", None);
+    }
+    let (rx, tx) = (span.rx.utilization.map(|share| share.0), span.tx.utilization.map(|share| share.0));
+    if nic.facts.duplex == Ok(Duplex::Half) {
+        return ("the link (half duplex)", span.utilization.map(|share| share.0));
+    }
+    if rx > tx { ("rx", rx) } else { ("tx", tx) }
+}
+
+fn rate(kilobytes: f64) -> String {
+    format!("{}/s", bytes(kilobytes * 1024.0))
+}
+
+fn kind(nic: &Nic) -> String {
+    nic.qdisc.as_ref().map(|qdisc| format!(" ({})", name(&qdisc.kind))).unwrap_or_default()
+}
+
+fn waits(qdisc: &QdiscSpan) -> String {
+    let grew = |rate: Option<crate::units::PerSecond>| rate.map_or_else(|| "-".into(), |rate| figure(rate.0));
+    format!(
+        "{} packets ({}) wait, {} dropped/s, {} overlimits/s",
+        qdisc.backlog_packets,
+        bytes(qdisc.backlog_bytes as f64),
+        grew(qdisc.dropped),
+        grew(qdisc.overlimits)
+    )
+}
+
+fn evidence(span: &NicSpan) -> Vec<Evidence> {
+    let qdisc = span.qdisc.as_ref();
+    vec![
+        maybe("rx_utilization_ratio", span.rx.utilization.map(|share| share.0)),
+        maybe("tx_utilization_ratio", span.tx.utilization.map(|share| share.0)),
+        number("rx_bytes_per_second", span.rx.kilobytes.0 * 1024.0),
+        number("tx_bytes_per_second", span.tx.kilobytes.0 * 1024.0),
+        maybe("saturation_per_second", span.saturation.map(|lost| lost.0)),
+        maybe("qdisc_backlog_packets", qdisc.map(|qdisc| qdisc.backlog_packets as f64)),
+        maybe("qdisc_dropped_per_second", qdisc.and_then(|qdisc| qdisc.dropped).map(|rate| rate.0)),
+        maybe("qdisc_overlimits_per_second", qdisc.and_then(|qdisc| qdisc.overlimits).map(|rate| rate.0)),
+    ]
+}
+
+fn tcp_retransmits(scene: &Scene) -> Vec<Suspicion> {
+    let thresholds = scene.thresholds;
+    let protocols = &scene.interval.protocols;
+    let (Some(share), Some(again)) = (protocols.retransmitted_share, protocols.segments_retransmitted) else {
+        return Vec::new();
+    };
+    if share.0 < thresholds.retransmitted_ratio || again.0 < thresholds.retransmitted_per_second {
+        return Vec::new();
+    }
+    // Who drops at least half as much as is sent again is where they were lost.
+    let dropper = scene.interval.nics.iter().find_map(|nic| {
+        let dropped = nic.qdisc.as_ref()?.dropped?;
+        (dropped.0 >= again.0 / 2.0).then_some((name(&nic.id.name), dropped.0))
+    });
+    let cause = match &dropper {
+        Some((nic, dropped)) => {
+            format!("; the local queueing discipline of {nic} drops {} packets a second: not the network", figure(*dropped))
+        }
+        None => String::new(),
+    };
+    vec![Suspicion {
+        severity: Severity::Warning,
+        subject: Subject::Box,
+        value: share.0,
+        threshold: thresholds.retransmitted_ratio,
+        unit: "ratio",
+        sentence: format!("TCP sends {} segments a second again, {} of those sent{cause}", figure(again.0), percent(share.0)),
+        evidence: vec![
+            number("retransmitted_ratio", share.0),
+            number("retransmitted_per_second", again.0),
+            maybe("segments_out_per_second", protocols.segments_out.map(|rate| rate.0)),
+            maybe("local_qdisc_dropped_per_second", dropper.map(|(_, dropped)| dropped)),
+        ],
+        explains: 0.0,
+    }]
+}
+
+fn listen_overflow(scene: &Scene) -> Vec<Suspicion> {
+    let protocols = &scene.interval.protocols;
+    let drops = protocols.listen_drops.map(|rate| rate.0);
+    let overflows = protocols.listen_overflows.map(|rate| rate.0);
+    // ListenDrops contains the overflows, where the kernel keeps both.
+    let lost = drops.unwrap_or(0.0).max(overflows.unwrap_or(0.0));
+    if lost <= 0.0 {
+        return Vec::new();
+    }
+    let listeners = scene.interval.newer.protocols.listeners.as_deref().unwrap_or_default();
+    let fill = |listener: &Listener| f64::from(listener.queue) / (f64::from(listener.limit) + 1.0);
+    let fullest = listeners.iter().filter(|listener| listener.queue > 0).max_by(|a, b| fill(a).total_cmp(&fill(b)));
+    let (subject, whose) = match fullest {
+        Some(listener) => {
+            let owner = match &listener.owner {
+                Some((process, owner)) => format!(" ({} {})", name(owner), process.pid),
+                None => String::new(),
+            };
+            let whose = format!("accept queue of {}{owner}: {} of {} waiting", listener.local, listener.queue, listener.limit);
+            (Subject::Socket(Name::from(listener.local.to_string().as_str())), whose)
+        }
+        None => (Subject::Box, "accept queue of a listening socket (none is full right now)".into()),
+    };
+    vec![Suspicion {
+        severity: Severity::Warning,
+        subject,
+        value: lost,
+        threshold: 0.0,
+        unit: "per_second",
+        sentence: format!("{whose}, {} connections a second dropped: the server does not accept fast enough", figure(lost)),
+        evidence: vec![
+            maybe("listen_drops_per_second", drops),
+            maybe("listen_overflows_per_second", overflows),
+            maybe("syn_retransmits_per_second", protocols.syn_retransmits.map(|rate| rate.0)),
+            maybe("queue", fullest.map(|listener| f64::from(listener.queue))),
+            maybe("queue_limit", fullest.map(|listener| f64::from(listener.limit))),
+            fullest
+                .and_then(|listener| listener.owner.as_ref())
+                .map_or(maybe("owner", None), |(_, owner)| text("owner", owner.clone())),
+        ],
+        explains: 0.0,
+    }]
 }

@@ -1,7 +1,7 @@
 //! What a rule is, and the list of all of them: help, docs/findings.md and the findings screen are made from it.
 
-use super::Kind;
 use super::scene::{Scene, Suspicion};
+use super::{Kind, blocked, cpu, disk, load, memory, network, stuck};
 
 /// One rule: a kind of finding, in words, and the pure function that suspects it.
 pub struct Rule {
@@ -31,4 +31,23 @@ pub enum Patience {
 }
 
 /// All rules, in the order of `Kind`.
-pub const RULES: &[Rule] = &[];
+pub const RULES: &[Rule] = &[
+    blocked::IDLE_BUT_BLOCKED,
+    cpu::SATURATED_CORE,
+    cpu::SATURATED_THREAD,
+    cpu::CPU_SATURATED,
+    cpu::CPU_THROTTLED,
+    cpu::CPU_STOLEN,
+    disk::DISK_LATENCY,
+    disk::DISK_BUSY_NOT_SATURATED,
+    disk::DISK_STALLED,
+    stuck::IO_THROTTLED,
+    stuck::HUNG_TASK,
+    network::NIC_SATURATED,
+    network::TCP_RETRANSMITS,
+    network::LISTEN_OVERFLOW,
+    load::LOAD_NOT_CPU,
+    memory::MEMORY_PRESSURE,
+    memory::SWAPPING,
+    memory::OOM_KILL,
+];

@@ -1,13 +1,15 @@
 //! What a rule sees, and what it answers.
 
-use super::memory::Memory;
+use super::streaks::Streaks;
+use super::words;
 use super::{Evidence, Severity, Subject, Thresholds, Value};
 use crate::baseline::Standing;
-use crate::ids::DiskId;
+use crate::ids::{DiskId, TaskId};
 use crate::interval::Interval;
-use crate::interval::disk::Operation;
+use crate::interval::disk::{DiskSpan, Operation};
 use crate::sample::Name;
 use crate::sample::disk::Disk;
+use crate::sample::task::Process;
 
 /// One interval with all that a judgement on it may rest on.
 pub struct Scene<'a> {
@@ -15,7 +17,7 @@ pub struct Scene<'a> {
     pub standings: &'a [Standing],
     pub thresholds: &'a Thresholds,
     /// What earlier intervals left behind, this one included
-    pub memory: &'a Memory,
+    pub streaks: &'a Streaks,
 }
 
 /// What one interval shows. It becomes a finding when enough intervals do.
@@ -45,6 +47,38 @@ impl Scene<'_> {
 
     pub fn standing(&self, disk: DiskId, operation: Operation) -> Option<&Standing> {
         self.standings.iter().find(|standing| standing.disk == disk && standing.operation == operation)
+    }
+
+    /// How a sentence calls a device.
+    pub fn disk_name(&self, id: DiskId) -> String {
+        self.disk(id).map_or_else(|| format!("device {}:{}", id.major, id.minor), |disk| words::name(&disk.name))
+    }
+
+    pub fn disk_span(&self, id: DiskId) -> Option<&DiskSpan> {
+        self.interval.disks.iter().find(|span| span.id == id)
+    }
+
+    /// The process of a task, as it was last seen.
+    pub fn process(&self, pid: u32) -> Option<&Process> {
+        Some(self.interval.newer.tasks.as_ref().ok()?.process(pid)?.as_ref())
+    }
+
+    /// How a sentence calls a thread: `spin (4711)`, `worker (thread 4712 of app 4711)`.
+    pub fn who(&self, task: TaskId) -> (Name, String) {
+        let Some(process) = self.process(task.pid) else { return (Name::default(), format!("task {}", task.tid)) };
+        let name = process.thread(task.tid).map_or(&process.comm, |thread| &thread.comm);
+        let sentence = if task.tid == task.pid {
+            format!("{} ({})", words::name(name), task.pid)
+        } else {
+            format!("{} (thread {} of {} {})", words::name(name), task.tid, words::name(&process.comm), task.pid)
+        };
+        (name.clone(), sentence)
+    }
+
+    /// `1.00 of 256 CPUs`
+    pub fn of_cpus(&self, cpus: f64) -> String {
+        let all = self.interval.cpus().max(1);
+        format!("{} of {all} {}", words::figure(cpus), if all == 1 { "CPU" } else { "CPUs" })
     }
 
     /// Mean number of threads blocked on storage or behind it; `None` where nobody looked.

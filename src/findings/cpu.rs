@@ -1,0 +1,363 @@
+//! Findings about CPUs: one core, one thread, all of them, and CPU time that a quota or a hypervisor kept back.
+
+use super::rule::{Patience, Rule};
+use super::scene::{Scene, Suspicion, maybe, number, text};
+use super::words::{count, figure, name, percent};
+use super::{Kind, Severity, Subject};
+use crate::ids::CgroupId;
+use crate::interval::cgroup::CgroupSpan;
+use crate::interval::cpu::{CpuShares, CpuSpan};
+use crate::interval::task::ThreadSpan;
+
+pub(super) const SATURATED_CORE: Rule = Rule {
+    kind: Kind::SaturatedCore,
+    title: "One core at its limit",
+    meaning: "One CPU is busy all the time while the box as a whole is not: whatever runs there cannot go faster, however many \
+              CPUs stand idle beside it.",
+    computed: "A CPU at least 95 % busy (user, nice, system, irq, softirq) while the box is below 60 %.",
+    wrong: "A batch job that is meant to use its one CPU. A process that hides from the clock tick can make a CPU look idle, \
+            or busier than it is.",
+    next: &[
+        "the thread that runs there most: one thread cannot use two CPUs",
+        "softirq: interrupts of a NIC may all land on one CPU (irqbalance, RSS, RPS)",
+        "affinity: taskset -p, cpuset of the cgroup",
+    ],
+    patience: Patience::TwoOfThree,
+    suspect: saturated_core,
+};
+
+pub(super) const SATURATED_THREAD: Rule = Rule {
+    kind: Kind::SaturatedThread,
+    title: "One thread at its limit",
+    meaning: "A thread uses a whole CPU all the time, on one CPU or moving between them so that no CPU shows it. It is at its \
+              limit: more CPUs won't help, only a faster one or less work.",
+    computed: "The scheduler's own run time of the thread is at least 95 % of the time while the box is below 60 % busy.",
+    wrong: "A batch job that is meant to run like that. A busy-polling thread (DPDK, spinning locks) uses its CPU without being \
+            at a limit.",
+    next: &["what it computes: perf top -t TID", "whether its work can be divided among threads"],
+    patience: Patience::TwoOfThree,
+    suspect: saturated_thread,
+};
+
+pub(super) const CPU_SATURATED: Rule = Rule {
+    kind: Kind::CpuSaturated,
+    title: "More work than CPUs",
+    meaning: "Nearly all CPUs are used, and threads wait for their turn: everything takes longer than its CPU time.",
+    computed: "CPUs at least 90 % busy, stolen time included, and threads that are not throttled wait for a CPU for at least \
+               0.25 seconds a second for each CPU. PSI cpu and run delay alone do not raise it: a task held back by its quota \
+               shows both on an idle box.",
+    wrong: "A compile or another batch job that is meant to use the whole box.",
+    next: &[
+        "who uses it: the processes by %CPU",
+        "who waits: threads by runq %",
+        "whether batch work can be niced or given a quota",
+    ],
+    patience: Patience::TwoOfThree,
+    suspect: cpu_saturated,
+};
+
+pub(super) const CPU_THROTTLED: Rule = Rule {
+    kind: Kind::CpuThrottled,
+    title: "Held back by its CPU quota",
+    meaning: "The tasks of a cgroup want more CPU than its quota allows: they are slow although the box is idle.",
+    computed: "Throttled time of the cgroup (v1 or v2) at least 5 % of the time. On v2 with several CPUs each CPU's throttled \
+               time is added, so it may pass 100 %.",
+    wrong: "A quota that is meant to bind (a batch class) binds.",
+    next: &[
+        "the quota: cpu.max (v2) or cpu.cfs_quota_us (v1)",
+        "the tasks in it by %CPU",
+        "bursts: a higher period or cpu.max.burst",
+    ],
+    patience: Patience::TwoOfThree,
+    suspect: cpu_throttled,
+};
+
+pub(super) const CPU_STOLEN: Rule = Rule {
+    kind: Kind::CpuStolen,
+    title: "CPU time taken by the hypervisor",
+    meaning: "This machine is virtual, and the host gave its CPUs to somebody else while tasks here wanted to run.",
+    computed: "steal at least 5 % of the box; critical from 50 %.",
+    wrong: "Hypervisors that do not report steal hide it; some report it when the guest is capped by its own contract.",
+    next: &["the host's load, or the instance's CPU credits", "noisy neighbours: another host or a dedicated one"],
+    patience: Patience::TwoOfThree,
+    suspect: cpu_stolen,
+};
+
+fn saturated_core(scene: &Scene) -> Vec<Suspicion> {
+    let thresholds = scene.thresholds;
+    let Some(cpu) = box_is_not_busy(scene) else { return Vec::new() };
+    // Half a clock tick: a short interval has few of them.
+    let rounding = 0.5 / (scene.interval.seconds * scene.interval.host.ticks_per_second as f64).max(1.0);
+    let limit = thresholds.core_busy_ratio - rounding.min(0.1);
+    let mut found = Vec::new();
+    for core in cpu.cpus.iter().filter(|core| core.shares.busy() >= limit) {
+        let busy = core.shares.busy();
+        let top = core.top.map(|(task, share)| (scene.who(task), share.0));
+        let who = match &top {
+            Some(((_, who), share)) => format!("; {who} ran there most: {}", percent(*share)),
+            None => String::new(),
+        };
+        let sentence = format!(
+            "CPU {} is {} busy ({}) while the box is {} busy ({}){who}",
+            core.id.0,
+            percent(busy),
+            parts(&core.shares),
+            percent(cpu.total.busy()),
+            scene.of_cpus(cpu.busy_by_ticks),
+        );
+        found.push(Suspicion {
+            severity: Severity::Warning,
+            subject: Subject::Cpu(core.id),
+            value: busy,
+            threshold: thresholds.core_busy_ratio,
+            unit: "ratio",
+            sentence,
+            evidence: vec![
+                number("busy_ratio", busy),
+                number("user_ratio", core.shares.user + core.shares.nice),
+                number("system_ratio", core.shares.system),
+                number("irq_ratio", core.shares.irq),
+                number("softirq_ratio", core.shares.softirq),
+                number("box_busy_ratio", cpu.total.busy()),
+                top.map_or(maybe("top_thread", None), |((name, _), _)| text("top_thread", name)),
+            ],
+            explains: busy / scene.cpus(),
+        });
+    }
+    found
+}
+
+/// `user 99.1 %, system 0.70 %`, the parts that matter.
+fn parts(shares: &CpuShares) -> String {
+    let parts =
+        [("user", shares.user + shares.nice), ("system", shares.system), ("irq", shares.irq), ("softirq", shares.softirq)];
+    let shown = parts.iter().filter(|(_, share)| *share >= 0.005);
+    shown.map(|(word, share)| format!("{word} {}", percent(*share))).collect::<Vec<_>>().join(", ")
+}
+
+/// The CPUs where the box as a whole has room: only then is one core or one thread the limit.
+fn box_is_not_busy<'a>(scene: &Scene<'a>) -> Option<&'a CpuSpan> {
+    let interval: &'a crate::interval::Interval = scene.interval;
+    interval.cpu.as_ref().filter(|cpu| cpu.total.busy() < scene.thresholds.box_idle_below_ratio && cpu.cpus.len() > 1)
+}
+
+/// So many threads are told one by one.
+const THREADS_TOLD: usize = 8;
+
+fn saturated_thread(scene: &Scene) -> Vec<Suspicion> {
+    let thresholds = scene.thresholds;
+    let (Some(cpu), Some(tasks)) = (box_is_not_busy(scene), &scene.interval.tasks) else { return Vec::new() };
+    let hot = |thread: &&ThreadSpan| thread.cpu.is_some_and(|used| used.0 >= thresholds.thread_busy_ratio);
+    let mut found = Vec::new();
+    // Threads are sorted by identity: the same ones are told each time.
+    for thread in tasks.threads.iter().filter(hot).take(THREADS_TOLD) {
+        let used = thread.cpu.map_or(0.0, |used| used.0);
+        let (thread_name, who) = scene.who(thread.id);
+        let home = cpu.cpus.iter().find(|core| core.id == thread.processor);
+        let stays = home.is_some_and(|core| core.shares.busy() >= thresholds.core_busy_ratio);
+        let place = if stays {
+            format!("on CPU {}", thread.processor.0)
+        } else {
+            "moving between CPUs, so that none of them shows it".into()
+        };
+        let sentence = format!(
+            "{who} uses {} of one CPU, {place}: at its limit, more CPUs won't help; the box is {} busy ({})",
+            percent(used.min(1.0)),
+            percent(cpu.total.busy()),
+            scene.of_cpus(cpu.busy_by_ticks),
+        );
+        found.push(Suspicion {
+            severity: Severity::Warning,
+            subject: Subject::Task { id: thread.id, name: thread_name },
+            value: used,
+            threshold: thresholds.thread_busy_ratio,
+            unit: "ratio",
+            sentence,
+            evidence: vec![
+                number("cpu_ratio", used),
+                number("user_ratio", thread.states.user),
+                number("system_ratio", thread.states.system),
+                maybe("run_queue_wait_ratio", thread.run_queue.map(|wait| wait.0)),
+                number("box_busy_ratio", cpu.total.busy()),
+                number("last_cpu", f64::from(thread.processor.0)),
+            ],
+            explains: used / scene.cpus(),
+        });
+    }
+    found
+}
+
+fn cpu_saturated(scene: &Scene) -> Vec<Suspicion> {
+    let thresholds = scene.thresholds;
+    let Some(cpu) = &scene.interval.cpu else { return Vec::new() };
+    let taken = cpu.total.busy() + cpu.total.steal;
+    let Some(waiting) = waiting(scene) else { return Vec::new() };
+    if taken < thresholds.cpu_busy_ratio || waiting < thresholds.cpu_waiting_per_cpu * scene.cpus() {
+        return Vec::new();
+    }
+    let wanted = cpu.busy_by_ticks + waiting;
+    let critical = waiting >= thresholds.cpu_waiting_critical_per_cpu * scene.cpus();
+    let most = most(scene);
+    let stolen = match cpu.total.steal >= 0.01 {
+        true => format!(" ({} of it stolen by the hypervisor)", percent(cpu.total.steal)),
+        false => String::new(),
+    };
+    let sentence = format!(
+        "the CPUs are {} taken{stolen}: {} threads want to run on {} CPUs, {} of them wait{most}",
+        percent(taken),
+        figure(wanted),
+        scene.interval.cpus(),
+        figure(waiting),
+    );
+    vec![Suspicion {
+        severity: if critical { Severity::Critical } else { Severity::Warning },
+        subject: Subject::Box,
+        value: waiting / scene.cpus(),
+        threshold: thresholds.cpu_waiting_per_cpu,
+        unit: "ratio",
+        sentence,
+        evidence: vec![
+            number("busy_ratio", cpu.total.busy()),
+            number("steal_ratio", cpu.total.steal),
+            number("waiting_threads", waiting),
+            number("wanting_threads", wanted),
+            maybe("psi_cpu_some_ratio", scene.interval.pressure.cpu_some.map(|share| share.0)),
+        ],
+        explains: taken.min(1.0),
+    }]
+}
+
+/// Threads that wait for a CPU on average, those left out that their own quota holds back. Without schedstat, how many
+/// more are in R than there are CPUs.
+pub(super) fn waiting(scene: &Scene) -> Option<f64> {
+    let tasks = scene.interval.tasks.as_ref()?;
+    if tasks.run_queue_wait.is_none() {
+        return Some((f64::from(tasks.counts.running) - scene.cpus()).max(0.0));
+    }
+    let throttled = throttled_groups(scene);
+    let waits = tasks.processes.iter().filter(|span| {
+        let cgroup = scene.process(span.id.pid).and_then(|process| process.cgroup.as_ref().ok());
+        !cgroup.is_some_and(|cgroup| throttled.iter().any(|group| contains(&group.id, cgroup)))
+    });
+    Some(waits.filter_map(|span| span.run_queue).map(|wait| wait.0).sum())
+}
+
+fn throttled_groups<'a>(scene: &Scene<'a>) -> Vec<&'a CgroupSpan> {
+    let interval: &'a crate::interval::Interval = scene.interval;
+    interval.cgroups.iter().filter(|group| group.throttled.is_some_and(|share| share.0 > 0.0)).collect()
+}
+
+/// Whether a cgroup is this one or below it.
+pub(super) fn contains(group: &CgroupId, inner: &CgroupId) -> bool {
+    let (outer_path, path) = (group.path.as_bytes(), inner.path.as_bytes());
+    let below =
+        path.strip_prefix(outer_path).is_some_and(|rest| rest.first().is_none_or(|&next| next == b'/') || outer_path == b"/");
+    group.version == inner.version && below
+}
+
+/// `; most: cc1 (4711) 1.20 CPUs, …`
+fn most(scene: &Scene) -> String {
+    let Some(tasks) = &scene.interval.tasks else { return String::new() };
+    let mut users: Vec<_> = tasks.processes.iter().filter_map(|span| Some((span.cpu?.0, span.id.pid))).collect();
+    users.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let told = users.iter().take(3).filter(|(cpus, _)| *cpus >= 0.05).filter_map(|(cpus, pid)| {
+        let process = scene.process(*pid)?;
+        Some(format!("{} ({pid}) {} CPU", name(&process.comm), figure(*cpus)))
+    });
+    let told: Vec<_> = told.collect();
+    if told.is_empty() { String::new() } else { format!("; most: {}", told.join(", ")) }
+}
+
+fn cpu_throttled(scene: &Scene) -> Vec<Suspicion> {
+    let thresholds = scene.thresholds;
+    let mut found = Vec::new();
+    for group in throttled_groups(scene) {
+        let Some(throttled) = group.throttled.filter(|share| share.0 >= thresholds.throttled_ratio) else { continue };
+        let quota = group.quota_cpus.map_or_else(|| "its quota".into(), |cpus| format!("its quota of {} CPU", figure(cpus)));
+        let used = group.used_cpus.map(|cpus| format!(", used {} CPU", figure(cpus))).unwrap_or_default();
+        let periods = group.throttled_periods.map(|share| format!(", in {} of its periods", percent(share.0.min(1.0))));
+        let room = match &scene.interval.cpu {
+            Some(cpu) => format!(" while {} of the box is available", percent(cpu.total.available())),
+            None => String::new(),
+        };
+        let sentence = format!(
+            "cgroup {} is held to {quota}: throttled {} of the time{}{used}{room}; in it: {}",
+            name(&group.id.path),
+            percent(throttled.0),
+            periods.unwrap_or_default(),
+            members(scene, &group.id),
+        );
+        found.push(Suspicion {
+            severity: Severity::Warning,
+            subject: Subject::Cgroup(group.id.clone()),
+            value: throttled.0,
+            threshold: thresholds.throttled_ratio,
+            unit: "ratio",
+            sentence,
+            evidence: vec![
+                number("throttled_ratio", throttled.0),
+                maybe("throttled_periods_ratio", group.throttled_periods.map(|share| share.0)),
+                maybe("quota_cpus", group.quota_cpus),
+                maybe("used_cpus", group.used_cpus),
+                maybe("box_available_ratio", scene.interval.cpu.as_ref().map(|cpu| cpu.total.available())),
+            ],
+            explains: throttled.0.min(1.0) / scene.cpus(),
+        });
+    }
+    found
+}
+
+/// The processes of a cgroup, the busiest first: `spin (4711), 3 more`.
+pub(super) fn members(scene: &Scene, group: &CgroupId) -> String {
+    let Ok(tasks) = &scene.interval.newer.tasks else { return "tasks that cannot be read".into() };
+    let spans = scene.interval.tasks.as_ref();
+    let mut inside: Vec<_> = tasks
+        .processes
+        .iter()
+        .filter(|process| process.cgroup.as_ref().is_ok_and(|cgroup| contains(group, cgroup)))
+        .map(|process| {
+            let span = spans.and_then(|spans| spans.process(process.id()));
+            let weight = span.map_or(0.0, |span| span.cpu.map_or(0.0, |cpu| cpu.0) + span.run_queue.map_or(0.0, |wait| wait.0));
+            (weight, process)
+        })
+        .collect();
+    inside.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut told: Vec<String> =
+        inside.iter().take(3).map(|(_, process)| format!("{} ({})", name(&process.comm), process.pid)).collect();
+    match inside.len() {
+        0 => return "no task that this user sees".into(),
+        all if all > 3 => told.push(format!("{} more", count((all - 3) as f64))),
+        _ => {}
+    }
+    told.join(", ")
+}
+
+fn cpu_stolen(scene: &Scene) -> Vec<Suspicion> {
+    let thresholds = scene.thresholds;
+    let Some(cpu) = scene.interval.cpu.as_ref().filter(|cpu| cpu.total.steal >= thresholds.stolen_ratio) else {
+        return Vec::new();
+    };
+    let n = scene.cpus();
+    let (got, stolen) = (cpu.total.busy() * n, cpu.total.steal * n);
+    let sentence = format!(
+        "the hypervisor gave {} of the {} CPUs asked for: {} of the box was stolen",
+        figure(got),
+        figure(got + stolen),
+        percent(cpu.total.steal),
+    );
+    vec![Suspicion {
+        severity: if cpu.total.steal >= thresholds.stolen_critical_ratio { Severity::Critical } else { Severity::Warning },
+        subject: Subject::Box,
+        value: cpu.total.steal,
+        threshold: thresholds.stolen_ratio,
+        unit: "ratio",
+        sentence,
+        evidence: vec![
+            number("steal_ratio", cpu.total.steal),
+            number("busy_ratio", cpu.total.busy()),
+            number("got_cpus", got),
+            number("asked_cpus", got + stolen),
+        ],
+        explains: cpu.total.steal,
+    }]
+}

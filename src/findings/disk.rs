@@ -1,0 +1,294 @@
+//! Findings about a device's latency: against its own baseline, never against busy%.
+
+use super::rule::{Patience, Rule};
+use super::scene::{Scene, Suspicion, maybe, number, text};
+use super::words::{count, millis, multiple, name, percent, plural, seconds};
+use super::{Evidence, Kind, Severity, Subject, blocked};
+use crate::baseline::{ALONE, COMPLETIONS, Standing};
+use crate::ids::DiskId;
+use crate::interval::disk::{DiskSpan, OpSpan, Operation};
+
+pub(super) const DISK_LATENCY: Rule = Rule {
+    kind: Kind::DiskLatency,
+    title: "Disk slower than it can be",
+    meaning: "Requests take a multiple of what this device needs when it has one at a time. Either more is asked of it than \
+              it serves at once (a queue), or the device itself has become slow.",
+    computed: "Await of an interval with at least 5 completions against the baseline of this device, operation and size \
+               class: a warning from 3×, critical from 10×, where the excess is felt: (await − baseline) × completions a \
+               second ≥ 0.5. Against a provisional baseline (~) only from 10×, at concurrency above 1.2, and never more than \
+               a warning. A note where no thread waits for it.",
+    wrong: "A baseline learned from other work (cached reads, another size mix) may be too low: set it by hand. Latency is \
+            what the block layer sees: a limit above it or a file system's own lock is not in it.",
+    next: &[
+        "who asks for it: kB_rd/s and kB_wr/s of the processes, and who is blocked",
+        "queue against multiple: a queue of 1 with a high multiple is the device, not the load",
+        "whether the device's neighbours (same controller, same hypervisor, same network) are slow too",
+    ],
+    patience: Patience::TwoOfThree,
+    suspect: disk_latency,
+};
+
+pub(super) const DISK_BUSY_NOT_SATURATED: Rule = Rule {
+    kind: Kind::DiskBusyNotSaturated,
+    title: "Disk busy, not saturated",
+    meaning: "%util near 100 says only that a request was outstanding most of the time. This device still answers near its \
+              baseline: it serves requests in parallel and has headroom.",
+    computed: "busy% ≥ 90 while every operation with at least 5 completions answers below 2× its baseline. A device that has \
+               one request at a time is at its baseline by definition.",
+    wrong: "With a provisional baseline it may be further from its best than it seems.",
+    next: &["await against baseline, not %util, when the load grows"],
+    patience: Patience::TwoOfThree,
+    suspect: disk_busy_not_saturated,
+};
+
+pub(super) const DISK_STALLED: Rule = Rule {
+    kind: Kind::DiskStalled,
+    title: "Disk answers nothing",
+    meaning: "The device has requests and completes none: a dead disk, path or server. await and queue read 0.00 then, since \
+              the kernel counts at completion, and are shown as -.",
+    computed: "Requests in flight and no completion of any kind for at least 3 s. A device that stands on another stalled one \
+               is left out. Critical where threads are blocked.",
+    wrong: "A discard of a whole device or a tape-like operation may honestly take that long; some old drivers leave the \
+            in-flight gauge above 0 for ever.",
+    next: &["dmesg for resets and timeouts of the device", "the paths and servers behind it", "who is blocked on it"],
+    patience: Patience::AtOnce,
+    suspect: disk_stalled,
+};
+
+fn disk_latency(scene: &Scene) -> Vec<Suspicion> {
+    let mut found = Vec::new();
+    for span in &scene.interval.disks {
+        // The latency of a device that stands on a slow one is that one's.
+        let below = scene.disk(span.id).map(|disk| disk.facts.slaves.as_slice()).unwrap_or_default();
+        if scene.interval.disks.iter().any(|lower| below.contains(&lower.id) && is_slow(scene, lower)) {
+            continue;
+        }
+        let slow = span.operations().filter_map(|(operation, op)| Slow::of(scene, span, operation, op));
+        // One finding a device: its worst operation speaks, the others are evidence.
+        if let Some(worst) = slow.max_by(|a, b| a.weight().total_cmp(&b.weight())) {
+            found.push(worst.suspicion(scene, span));
+        }
+    }
+    found
+}
+
+/// Whether some operation of a device takes a multiple of its baseline that is felt.
+pub(super) fn is_slow(scene: &Scene, span: &DiskSpan) -> bool {
+    span.operations().any(|(operation, op)| Slow::of(scene, span, operation, op).is_some())
+}
+
+/// One operation that is too slow.
+struct Slow<'a> {
+    operation: Operation,
+    op: &'a OpSpan,
+    standing: &'a Standing,
+    await_ms: f64,
+    multiple: f64,
+    /// Seconds lost a second
+    felt: f64,
+}
+
+impl<'a> Slow<'a> {
+    fn of(scene: &'a Scene, span: &DiskSpan, operation: Operation, op: &'a OpSpan) -> Option<Slow<'a>> {
+        let thresholds = scene.thresholds;
+        let standing = scene.standing(span.id, operation)?;
+        let (r#await, multiple) = (op.r#await?, standing.multiple?);
+        let needed = match standing.provisional {
+            // What a device does with one request at a time is its baseline.
+            true if op.concurrency <= ALONE => return None,
+            true => thresholds.latency_provisional_multiple.max(thresholds.latency_multiple),
+            false => thresholds.latency_multiple,
+        };
+        let felt = (r#await.0 - standing.baseline.0) / 1000.0 * op.rate.0;
+        let slow = op.completed >= COMPLETIONS && multiple >= needed && felt >= thresholds.latency_felt;
+        slow.then_some(Slow { operation, op, standing, await_ms: r#await.0, multiple, felt })
+    }
+
+    /// What a learned baseline says comes before what a provisional one does.
+    fn weight(&self) -> f64 {
+        if self.standing.provisional { self.multiple.min(1e9) } else { 1e9 + self.multiple }
+    }
+
+    fn suspicion(&self, scene: &Scene, span: &DiskSpan) -> Suspicion {
+        let thresholds = scene.thresholds;
+        let unwaited = scene.blocked_threads().is_some_and(|threads| threads < thresholds.latency_waiting_threads)
+            && scene.interval.blocked.as_ref().is_some_and(|blocked| !blocked.lower_bound);
+        let severity = match self.multiple {
+            _ if unwaited => Severity::Note,
+            times if times >= thresholds.latency_critical_multiple && !self.standing.provisional => Severity::Critical,
+            _ => Severity::Warning,
+        };
+        let against = match self.standing.provisional {
+            true => format!("~{} (provisional: not learned yet)", millis(self.standing.baseline.0)),
+            false => format!("its {}", millis(self.standing.baseline.0)),
+        };
+        let load = if self.op.concurrency > ALONE {
+            format!("queue {}", count(self.op.concurrency))
+        } else {
+            format!("queue {}: slower at the same load", count(self.op.concurrency))
+        };
+        let device = scene.disk_name(span.id);
+        let waited = if unwaited { "; no thread waits for it" } else { "" };
+        let sentence = format!(
+            "{device}: {} {} = {} {against}, {load}{waited}",
+            self.operation.plural(),
+            millis(self.await_ms),
+            multiple(self.multiple)
+        );
+        let mut evidence = vec![
+            text("operation", self.operation.plural()),
+            number("await_seconds", self.await_ms / 1000.0),
+            number("baseline_seconds", self.standing.baseline.0 / 1000.0),
+            number("baseline_intervals", f64::from(self.standing.intervals)),
+            text("baseline", if self.standing.provisional { "provisional" } else { "learned" }),
+            number("concurrency", self.op.concurrency),
+            number("completions_per_second", self.op.rate.0),
+            number("lost_seconds_per_second", self.felt),
+        ];
+        evidence.extend(device_evidence(span));
+        Suspicion {
+            severity,
+            subject: subject(scene, span.id),
+            value: self.multiple,
+            threshold: match self.standing.provisional {
+                true => thresholds.latency_provisional_multiple,
+                false => thresholds.latency_multiple,
+            },
+            unit: "ratio",
+            sentence,
+            evidence,
+            explains: explained(scene, span.id),
+        }
+    }
+}
+
+fn disk_busy_not_saturated(scene: &Scene) -> Vec<Suspicion> {
+    let mut found = Vec::new();
+    for span in &scene.interval.disks {
+        let Some(busy) = span.busy.filter(|busy| busy.0 >= scene.thresholds.disk_busy_ratio && !span.silent) else { continue };
+        let ops: Vec<_> = span.operations().filter(|(_, op)| op.completed >= COMPLETIONS).collect();
+        let well: Option<Vec<(Operation, &OpSpan, f64)>> = ops
+            .into_iter()
+            .map(|(operation, op)| {
+                let times = times_baseline(scene.standing(span.id, operation)?, op)?;
+                (times < scene.thresholds.disk_well_multiple).then_some((operation, op, times))
+            })
+            .collect();
+        let Some(well) = well else { continue };
+        let Some((operation, op, times)) = well.into_iter().max_by(|a, b| a.1.concurrency.total_cmp(&b.1.concurrency)) else {
+            continue;
+        };
+        let device = scene.disk_name(span.id);
+        let at_once = if op.concurrency <= ALONE {
+            "it has one request at a time".to_owned()
+        } else {
+            format!("it serves {} requests in parallel", count(op.concurrency))
+        };
+        let r#await = op.r#await.map_or_else(|| "-".into(), |ms| millis(ms.0));
+        let sentence = format!(
+            "{device}: busy {}, not saturated: {at_once} and answers {} in {await}, {} baseline",
+            percent(busy.0),
+            operation.plural(),
+            multiple(times)
+        );
+        let mut evidence = vec![number("busy_ratio", busy.0), number("multiple", times), number("concurrency", op.concurrency)];
+        evidence.extend(device_evidence(span));
+        found.push(Suspicion {
+            severity: Severity::Note,
+            subject: subject(scene, span.id),
+            value: busy.0,
+            threshold: scene.thresholds.disk_busy_ratio,
+            unit: "ratio",
+            sentence,
+            evidence,
+            explains: 0.0,
+        });
+    }
+    found
+}
+
+/// How many times its baseline an operation takes. Not learned yet, a device with one request at a time is at its
+/// baseline, and with more of them is compared with what it did alone.
+fn times_baseline(standing: &Standing, op: &OpSpan) -> Option<f64> {
+    if !standing.provisional {
+        return standing.multiple;
+    }
+    if op.concurrency <= ALONE {
+        return Some(1.0);
+    }
+    match standing.alone {
+        Some(alone) if alone.0 > 0.0 => Some(op.r#await?.0 / alone.0),
+        _ => standing.multiple,
+    }
+}
+
+fn disk_stalled(scene: &Scene) -> Vec<Suspicion> {
+    let now = scene.interval.at().boottime_ns;
+    let for_seconds = |id: DiskId| Some(now.saturating_sub(scene.streaks.silent_since(id)?) as f64 / 1e9);
+    let mut found = Vec::new();
+    for span in &scene.interval.disks {
+        let below = scene.disk(span.id).map(|disk| disk.facts.slaves.as_slice()).unwrap_or_default();
+        if below.iter().any(|lower| scene.streaks.silent_since(*lower).is_some()) {
+            continue;
+        }
+        let Some(silent) = for_seconds(span.id).filter(|&silent| silent >= scene.thresholds.stalled_seconds) else { continue };
+        let waiting = scene.blocked_threads().is_none_or(|threads| threads >= scene.thresholds.latency_waiting_threads);
+        let requests = plural(f64::from(span.in_flight), "request", "requests");
+        found.push(Suspicion {
+            severity: if waiting { Severity::Critical } else { Severity::Warning },
+            subject: subject(scene, span.id),
+            value: silent,
+            threshold: scene.thresholds.stalled_seconds,
+            unit: "seconds",
+            sentence: format!(
+                "{} has {requests} in flight and has completed none for {}",
+                scene.disk_name(span.id),
+                seconds(silent)
+            ),
+            evidence: vec![
+                number("in_flight", f64::from(span.in_flight)),
+                number("silent_seconds", silent),
+                maybe("blocked_threads", scene.blocked_threads()),
+            ],
+            explains: explained(scene, span.id),
+        });
+    }
+    found
+}
+
+/// How a device answers, in a line: `writes 0.5 ms = 1.0× its baseline, flushes 40.3 ms = 1.0× its baseline`.
+pub(super) fn answers(scene: &Scene, id: DiskId) -> String {
+    let Some(span) = scene.disk_span(id) else { return String::new() };
+    let lines = span.operations().filter(|(_, op)| op.completed > 0).filter_map(|(operation, op)| {
+        let against = scene.standing(id, operation).and_then(|standing| Some((standing.multiple?, standing.provisional)));
+        Some(blocked::answer(operation.plural(), op.r#await?.0, against))
+    });
+    lines.collect::<Vec<_>>().join(", ")
+}
+
+fn subject(scene: &Scene, id: DiskId) -> Subject {
+    Subject::Disk { id, name: scene.disk(id).map(|disk| disk.name.clone()).unwrap_or_default() }
+}
+
+/// The share of the box that is blocked on this device.
+fn explained(scene: &Scene, id: DiskId) -> f64 {
+    let Some(blocked) = &scene.interval.blocked else { return 0.0 };
+    let on_it = blocked.groups.iter().filter(|group| group.device.is_some_and(|(device, _)| device == id));
+    on_it.map(|group| group.ratio).sum()
+}
+
+fn device_evidence(span: &DiskSpan) -> Vec<Evidence> {
+    vec![
+        maybe("queue", span.queue),
+        maybe("busy_ratio", span.busy.map(|busy| busy.0)),
+        number("in_flight", f64::from(span.in_flight)),
+        number("reads_per_second", span.reads.rate.0),
+        number("writes_per_second", span.writes.rate.0),
+        maybe("flushes_per_second", span.flushes.map(|op| op.rate.0)),
+    ]
+}
+
+/// The name of a device for evidence of other families.
+pub(super) fn names(scene: &Scene, ids: &[DiskId]) -> String {
+    ids.iter().filter_map(|id| scene.disk(*id)).map(|disk| name(&disk.name)).collect::<Vec<_>>().join(", ")
+}

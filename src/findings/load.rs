@@ -1,0 +1,76 @@
+//! The load average, explained: it counts tasks in D as well as tasks that run.
+
+use super::rule::{Patience, Rule};
+use super::scene::{Scene, Suspicion, maybe, number};
+use super::words::figure;
+use super::{Kind, Severity, Subject, cpu};
+use crate::interval::task::Counts;
+
+pub(super) const LOAD_NOT_CPU: Rule = Rule {
+    kind: Kind::LoadNotCpu,
+    title: "High load, but not of the CPUs",
+    meaning: "The load average is high because of tasks in uninterruptible sleep, not because the CPUs have too much to do. \
+              It says what they are in: in vfork or frozen they are harmless.",
+    computed: "Load of one minute at least 2 for each CPU, while busy CPUs and threads waiting for one are fewer than the CPUs, \
+               and the tasks in R or D now make up at least half of it (what is left over from before explains itself).",
+    wrong: "It is an explanation, never a fault by itself; what blocks the tasks has findings of its own.",
+    next: &["the blocked tasks and their wait channels (screen blocked)"],
+    patience: Patience::TwoOfThree,
+    suspect: load_not_cpu,
+};
+
+fn load_not_cpu(scene: &Scene) -> Vec<Suspicion> {
+    let (Ok(load), Some(tasks), Some(cpu)) = (&scene.interval.newer.load, &scene.interval.tasks, &scene.interval.cpu) else {
+        return Vec::new();
+    };
+    let n = scene.cpus();
+    let counts = &tasks.counts;
+    let wanted = cpu.total.busy() * n + cpu::waiting(scene).unwrap_or(0.0);
+    let now = f64::from(counts.running) + f64::from(counts.blocked);
+    let explained = f64::from(counts.blocked) >= n && now >= load.one / 2.0;
+    if load.one < scene.thresholds.load_per_cpu * n || wanted >= n || !explained {
+        return Vec::new();
+    }
+    let sentence = format!(
+        "load {} = {} running + {} in D ({}); the CPUs have room: {} busy",
+        figure(load.one),
+        counts.running,
+        counts.blocked,
+        made_of(counts),
+        scene.of_cpus(cpu.busy_by_ticks),
+    );
+    vec![Suspicion {
+        severity: Severity::Note,
+        subject: Subject::Box,
+        value: load.one,
+        threshold: scene.thresholds.load_per_cpu * n,
+        unit: "threads",
+        sentence,
+        evidence: vec![
+            number("load1", load.one),
+            number("running", f64::from(counts.running)),
+            number("blocked", f64::from(counts.blocked)),
+            number("blocked_disk", f64::from(counts.blocked_disk)),
+            number("blocked_vfork", f64::from(counts.blocked_vfork)),
+            number("blocked_memory", f64::from(counts.blocked_memory)),
+            number("blocked_frozen", f64::from(counts.blocked_frozen)),
+            number("blocked_other", f64::from(counts.blocked_other)),
+            maybe("run_queue_wait_threads", tasks.run_queue_wait),
+        ],
+        explains: 0.0,
+    }]
+}
+
+/// `1000 in vfork: harmless, 32 on disk`, the most first.
+fn made_of(counts: &Counts) -> String {
+    let mut parts = [
+        (counts.blocked_disk, "on disk"),
+        (counts.blocked_vfork, "in vfork: harmless"),
+        (counts.blocked_memory, "in memory reclaim"),
+        (counts.blocked_frozen, "frozen: harmless"),
+        (counts.blocked_other, "elsewhere or hidden"),
+    ];
+    parts.sort_by_key(|&(threads, _)| std::cmp::Reverse(threads));
+    let told = parts.iter().filter(|(threads, _)| *threads > 0).map(|(threads, what)| format!("{threads} {what}"));
+    told.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,44 @@
+//! What must be remembered of earlier intervals for rules that measure how long something has lasted. Small: replay
+//! keeps copies of it.
+
+use crate::ids::{DiskId, NicId};
+use crate::interval::Interval;
+
+use super::Thresholds;
+
+/// Streaks that have not broken yet.
+#[derive(Clone, Debug, Default)]
+pub struct Streaks {
+    /// Devices with requests in flight that complete nothing, and since when (CLOCK_BOOTTIME)
+    silent: Vec<(DiskId, u64)>,
+    /// Interfaces that were saturated, and how many intervals in a row
+    dropping: Vec<(NicId, u32)>,
+    /// Interfaces whose queueing discipline had a backlog while it dropped or delayed, and how many samples in a row
+    backlogged: Vec<(NicId, u32)>,
+}
+
+impl Streaks {
+    /// Take in one interval before it is judged.
+    pub fn observe(&mut self, interval: &Interval, thresholds: &Thresholds) {
+        let start = interval.older.at.boottime_ns;
+        let silent = interval.disks.iter().filter(|disk| disk.silent);
+        self.silent = silent.map(|disk| (disk.id, self.silent_since(disk.id).unwrap_or(start))).collect();
+        let dropping = interval.nics.iter().filter(|nic| super::network::is_dropping(nic, thresholds));
+        self.dropping = dropping.map(|nic| (nic.id.clone(), self.dropping(&nic.id) + 1)).collect();
+        let backlogged = interval.nics.iter().filter(|nic| super::network::is_backlogged(nic));
+        self.backlogged = backlogged.map(|nic| (nic.id.clone(), self.backlogged(&nic.id) + 1)).collect();
+    }
+
+    /// Since when a device has completed nothing although it was asked to.
+    pub fn silent_since(&self, disk: DiskId) -> Option<u64> {
+        self.silent.iter().find(|(id, _)| *id == disk).map(|&(_, since)| since)
+    }
+
+    pub fn dropping(&self, nic: &NicId) -> u32 {
+        self.dropping.iter().find(|(id, _)| id == nic).map_or(0, |&(_, times)| times)
+    }
+
+    pub fn backlogged(&self, nic: &NicId) -> u32 {
+        self.backlogged.iter().find(|(id, _)| id == nic).map_or(0, |&(_, times)| times)
+    }
+}

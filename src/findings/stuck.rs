@@ -1,0 +1,205 @@
+//! Findings about threads that are stuck where the devices below are not to blame, or stuck without an end.
+
+use super::rule::{Patience, Rule};
+use super::scene::{Scene, Suspicion, maybe, number, text};
+use super::words::{count, name, plural, seconds};
+use super::{Kind, Severity, Subject, disk};
+use crate::ids::DiskId;
+use crate::interval::blocked::GroupBlocked;
+use crate::interval::disk::DiskSpan;
+use crate::sample::Name;
+use crate::sample::task::TaskState;
+use crate::sample::waits::{BlockedThread, WaitClass};
+
+pub(super) const IO_THROTTLED: Rule = Rule {
+    kind: Kind::IoThrottled,
+    title: "Held back above the device",
+    meaning: "Threads wait for storage while the device below has next to nothing to do: something above it, usually an I/O \
+              limit of their cgroup, lets their requests through one by one.",
+    computed: "Threads of a group blocked on storage at least 50 % of the time, while the devices they use complete requests \
+               and hold on average less than a tenth of these threads' requests (Little's law: who waits in the device is \
+               counted there).",
+    wrong: "A network or FUSE file system has no block device: waits that show one in their wait channel are left out, those \
+            that do not cannot be told apart.",
+    next: &["io.max, io.latency (v2) or blkio.throttle.* (v1) of the cgroup", "the device's await: it answers at its baseline"],
+    patience: Patience::TwoOfThree,
+    suspect: io_throttled,
+};
+
+pub(super) const HUNG_TASK: Rule = Rule {
+    kind: Kind::HungTask,
+    title: "Stuck without a break",
+    meaning: "A thread has been in uninterruptible sleep (D) in one single wait for seconds: it cannot be killed, and who \
+              waits for it waits too.",
+    computed: "In D for at least 5 s in which it was given no CPU once. vfork parents, frozen tasks and kernel threads are left \
+               out. Critical from 120 s.",
+    wrong: "One very large request (a discard of a device, a sync of gigabytes to a slow disk) is honest work.",
+    next: &[
+        "its wait channel and file: a frozen file system, a server that does not answer, a stalled device",
+        "disk-stalled beside it",
+        "/proc/PID/stack as root",
+    ],
+    patience: Patience::AtOnce,
+    suspect: hung_task,
+};
+
+/// Wait channels of file systems whose storage is not a block device of this machine.
+const ELSEWHERE: &[&str] =
+    &["nfs", "rpc_", "cifs", "smb", "ceph", "fuse_", "request_wait_answer", "v9fs", "p9_", "afs_", "gfs2"];
+
+fn is_elsewhere(channel: Option<&Name>) -> bool {
+    channel.is_some_and(|channel| ELSEWHERE.iter().any(|prefix| channel.as_bytes().starts_with(prefix.as_bytes())))
+}
+
+fn io_throttled(scene: &Scene) -> Vec<Suspicion> {
+    let Some(blocked) = &scene.interval.blocked else { return Vec::new() };
+    blocked.groups.iter().filter_map(|group| held_back(scene, group)).collect()
+}
+
+fn held_back(scene: &Scene, group: &GroupBlocked) -> Option<Suspicion> {
+    let thresholds = scene.thresholds;
+    let waiting = group.storage;
+    let holder = group.holder.as_ref()?;
+    if waiting < thresholds.io_throttled_threads || is_elsewhere(holder.channel.as_ref()) {
+        return None;
+    }
+    let below: Vec<&DiskSpan> = match holder.disk {
+        Some(id) => scene.interval.disks.iter().filter(|span| span.id == id).collect(),
+        None => scene.interval.disks.iter().collect(),
+    };
+    // Something must get through, and nothing may hang: else it is a dead device or a lock of the file system.
+    let completed: u64 = below.iter().map(|span| span.completed()).fold(0, u64::saturating_add);
+    if completed == 0 || below.iter().any(|span| span.silent) {
+        return None;
+    }
+    let in_device: f64 = below.iter().flat_map(|span| span.operations()).map(|(_, op)| op.concurrency).sum();
+    let in_flight = scene.interval.blocked.as_ref().and_then(|blocked| blocked.witnesses.in_flight).unwrap_or(0.0);
+    let limit = (waiting * thresholds.io_throttled_device_share).min(0.5);
+    if in_device > limit || in_flight.min(below.iter().map(|span| f64::from(span.in_flight)).sum()) > limit {
+        return None;
+    }
+    let process = scene.process(holder.task.pid);
+    let cgroup = process.and_then(|process| process.cgroup.as_ref().ok());
+    let limited_by = match cgroup.map(|cgroup| name(&cgroup.path)) {
+        Some(path) if path != "/" => format!("an I/O limit of its cgroup ({path}) or of one above it"),
+        _ => "an I/O limit of a cgroup".into(),
+    };
+    let ids: Vec<DiskId> = below.iter().filter(|span| span.completed() > 0).map(|span| span.id).collect();
+    let answers = match ids.as_slice() {
+        [only] => disk::answers(scene, *only),
+        _ => String::new(),
+    };
+    let answers = if answers.is_empty() { "has next to nothing to do".into() } else { format!("answers {answers}") };
+    let sentence = format!(
+        "{}: {} blocked on storage, held back above the device, most likely by {limited_by}; {} {answers}",
+        name(&group.name),
+        plural(waiting, "thread is", "threads are"),
+        if ids.len() == 1 { disk::names(scene, &ids) } else { "every device below".into() },
+    );
+    Some(Suspicion {
+        severity: Severity::Warning,
+        subject: Subject::Group { id: group.group.clone(), name: group.name.clone() },
+        value: waiting,
+        threshold: thresholds.io_throttled_threads,
+        unit: "threads",
+        sentence,
+        evidence: vec![
+            number("blocked_threads", waiting),
+            number("requests_in_devices", in_device),
+            number("in_flight", in_flight),
+            number("completions_per_second", completed as f64 / scene.interval.seconds),
+            maybe("psi_io_some_ratio", scene.interval.pressure.io_some.map(|share| share.0)),
+        ],
+        explains: group.ratio,
+    })
+}
+
+fn hung_task(scene: &Scene) -> Vec<Suspicion> {
+    let newer = &scene.interval.newer;
+    let now = newer.at.boottime_ns;
+    let waited = |thread: &BlockedThread| now.saturating_sub(thread.since_ns) as f64 / 1e9;
+    let hung: Vec<&BlockedThread> = newer
+        .waits
+        .blocked
+        .iter()
+        .filter(|thread| !matches!(thread.class, WaitClass::Vfork | WaitClass::Frozen | WaitClass::Aio))
+        .filter(|thread| waited(thread) >= scene.thresholds.hung_seconds && is_in_d(scene, thread))
+        .collect();
+    let mut found: Vec<Suspicion> = Vec::new();
+    for (index, id) in newer.waits.groups.iter().enumerate() {
+        let of_group = hung.iter().filter(|thread| usize::from(thread.group) == index);
+        let Some(longest) = of_group.clone().max_by(|a, b| waited(a).total_cmp(&waited(b))) else { continue };
+        let threads = of_group.count();
+        let longest_s = waited(longest);
+        let (thread_name, who) = scene.who(longest.task);
+        let place = longest.channel.as_ref().map_or_else(|| "a place hidden from this user".into(), name);
+        let others = match threads {
+            1 => String::new(),
+            many => format!(" and {} more of its group", many - 1),
+        };
+        let sentence = format!(
+            "{who}{others} stuck in D for {} without a break, in {place}: {}",
+            seconds(longest_s),
+            cause(scene, longest)
+        );
+        let subject = match threads {
+            1 => Subject::Task { id: longest.task, name: thread_name },
+            _ => Subject::Group {
+                id: id.clone(),
+                name: scene.process(longest.task.pid).map(|p| p.comm.clone()).unwrap_or_default(),
+            },
+        };
+        found.push(Suspicion {
+            severity: if longest_s >= scene.thresholds.hung_critical_seconds { Severity::Critical } else { Severity::Warning },
+            subject,
+            value: longest_s,
+            threshold: scene.thresholds.hung_seconds,
+            unit: "seconds",
+            sentence,
+            evidence: vec![
+                number("stuck_seconds", longest_s),
+                number("stuck_threads", threads as f64),
+                text("wait_channel", place.as_str()),
+                text("wait_class", longest.class.word()),
+                longest.file.clone().map_or(maybe("file", None), |file| text("file", file)),
+                maybe("in_flight", in_flight(scene)),
+            ],
+            explains: 0.0,
+        });
+    }
+    found
+}
+
+/// Whether it still is in D now, and no kernel thread. Where tasks could not be read, what the sub-samples saw stands.
+fn is_in_d(scene: &Scene, blocked: &BlockedThread) -> bool {
+    let Ok(tasks) = &scene.interval.newer.tasks else { return true };
+    tasks.thread(blocked.task).is_some_and(|(process, thread)| !process.kernel_thread && thread.state == TaskState::Blocked)
+}
+
+fn in_flight(scene: &Scene) -> Option<f64> {
+    let disks = scene.interval.newer.disks.as_ref().ok()?;
+    Some(disks.iter().map(|disk| f64::from(disk.in_flight)).sum())
+}
+
+fn cause(scene: &Scene, thread: &BlockedThread) -> String {
+    let stalled = scene.interval.disks.iter().find(|span| span.silent && thread.disk.is_none_or(|disk| disk == span.id));
+    let idle = in_flight(scene).is_some_and(|requests| requests < 0.5);
+    match thread.class {
+        _ if is_elsewhere(thread.channel.as_ref()) => "a server (or a user-space file system) that does not answer".into(),
+        WaitClass::Disk if stalled.is_some() => {
+            let device = stalled.map(|span| scene.disk_name(span.id)).unwrap_or_default();
+            format!("{device} completes nothing")
+        }
+        WaitClass::Lock | WaitClass::Other | WaitClass::Hidden if idle => {
+            "no I/O is in flight: a frozen file system or a lock inside the kernel, not a slow device".into()
+        }
+        WaitClass::Disk if idle => "no I/O is in flight: held back above the device, or lost".into(),
+        WaitClass::Memory => "memory reclaim".into(),
+        WaitClass::Lock => "a lock inside the kernel".into(),
+        WaitClass::Disk => {
+            let requests = count(in_flight(scene).unwrap_or(0.0));
+            format!("one request that takes that long ({requests} in flight)")
+        }
+        _ => format!("in flight on all devices: {}", in_flight(scene).map_or_else(|| "-".into(), count)),
+    }
+}
