@@ -53,7 +53,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("jiff", &["cli", "state", "view", "report", "app"]),
     ("etcetera", &["baseline", "app"]),
     ("toml", &["baseline", "app"]),
-    ("serde_json", &["report"]),
+    ("serde_json", &["report", "baseline"]),
     ("thiserror", &["kernel", "recording", "baseline"]),
     ("anyhow", &["app", "main"]),
     ("serde", &["*"]),
