@@ -87,10 +87,9 @@ impl CgroupReader {
             return;
         }
         for group in &mut found {
-            if let Ok(place) = self.groups.binary_search_by(|known| known.id().cmp(group.id())) {
-                if let Some(known) = self.groups.get_mut(place) {
-                    group.take_over(known);
-                }
+            let place = self.groups.binary_search_by(|known| known.id().cmp(group.id()));
+            if let Some(known) = place.ok().and_then(|place| self.groups.get_mut(place)) {
+                group.take_over(known);
             }
         }
         self.groups = found;

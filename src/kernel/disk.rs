@@ -15,6 +15,7 @@ use super::root::{KeptFile, Root};
 use crate::ids::DiskId;
 use crate::sample::disk::{Disk, DiskFacts};
 use crate::sample::{Absent, Name, Reading};
+use crate::units::Counter;
 
 /// Facts are read again after this long even if nothing seems to have changed (a scheduler may be switched).
 const FACTS_FOR: Duration = Duration::from_secs(30);
@@ -35,6 +36,8 @@ struct Known {
     name: Name,
     /// `None` for a partition.
     facts: Option<Arc<DiskFacts>>,
+    /// Reads completed as last seen. When they fall, it is another device under the same name and number.
+    reads: Counter,
 }
 
 impl Known {
@@ -68,13 +71,14 @@ impl DiskReader {
             if !line.has_worked() {
                 continue;
             }
-            let known = match self.known.get(&line.id) {
-                Some(known) if known.name.as_bytes() == line.name => known,
+            let known = match self.known.get_mut(&line.id) {
+                Some(known) if known.name.as_bytes() == line.name && known.reads <= line.reads.completed => known,
                 _ => {
                     let known = look_at(root, &line, last_whole, self.mounts.mounts());
                     self.known.entry(line.id).insert_entry(known).into_mut()
                 }
             };
+            known.reads = line.reads.completed;
             let Some(facts) = &known.facts else { continue };
             last_whole = Some(line.name);
             disks.push(line.with_facts(known.name.clone(), facts.clone()));
@@ -134,5 +138,9 @@ fn look_at(root: &Root, line: &Line<'_>, last_whole: Option<&[u8]>, mounts: &[su
         // No sysfs: a partition's line follows its disk's, with a number behind the name.
         None => !last_whole.is_some_and(|disk| facts::is_named_as_partition_of(line.name, disk)),
     };
-    Known { name: Name::from(line.name), facts: whole.then(|| Arc::new(facts::read(root, line.id, line.name, mounts))) }
+    Known {
+        name: Name::from(line.name),
+        facts: whole.then(|| Arc::new(facts::read(root, line.id, line.name, mounts))),
+        reads: line.reads.completed,
+    }
 }

@@ -85,3 +85,48 @@ fn error(payload: &[u8]) -> Absent {
 fn reason(errno: nix::errno::Errno) -> Absent {
     absent(&errno.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn message(kind: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(16 + payload.len()).unwrap();
+        let mut bytes = length.to_ne_bytes().to_vec();
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(0_u16.to_ne_bytes());
+        bytes.extend(sequence.to_ne_bytes());
+        bytes.extend(0_u32.to_ne_bytes());
+        bytes.extend(payload);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+
+    #[test]
+    fn only_the_answers_to_this_request_are_taken() {
+        let received = [message(40, 1, b"old"), message(40, 2, b"new"), message(NLMSG_DONE, 2, &[0; 4])].concat();
+        let mut seen = Vec::new();
+        let progress = messages(&received, 2, &mut |kind, payload| seen.push((kind, payload.to_vec())));
+        assert_eq!((progress, seen), (Ok(Progress::Done), vec![(40, b"new".to_vec())]));
+        assert_eq!(messages(&received, 3, &mut |_, _| ()), Ok(Progress::More));
+    }
+
+    #[test]
+    fn an_error_is_a_reason() {
+        let refused = message(NLMSG_ERROR, 1, &(-libc::ENOENT).to_ne_bytes());
+        assert_eq!(messages(&refused, 1, &mut |_, _| ()), Err(Absent::NoSuchFile));
+    }
+
+    #[test]
+    fn any_receipt_is_survived() {
+        proptest!(|(bytes in proptest::collection::vec(any::<u8>(), 0..120), kind in 0_u16..60, cut in 0_usize..40)| {
+            let _ = messages(&bytes, 0, &mut |_, _| ());
+            let mut framed = message(kind, 1, &bytes);
+            framed.truncate(framed.len().saturating_sub(cut));
+            let _ = messages(&framed, 1, &mut |kind, payload| drop(super::super::listeners::listener(kind, payload)));
+            let _ = super::super::listeners::listener(20, &bytes);
+        });
+    }
+}

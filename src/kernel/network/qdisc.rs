@@ -134,3 +134,59 @@ fn request() -> Vec<u8> {
     message.serialize(&mut bytes);
     bytes
 }
+
+#[cfg(test)]
+mod tests {
+    use netlink_packet_core::Emitable;
+    use netlink_packet_route::tc::{TcAttribute, TcStats2};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn discipline(interface: i32, parent: u32, kind: &str, drops: u32, overlimits: u32) -> Vec<u8> {
+        let mut queue = TcStatsQueue::default();
+        (queue.qlen, queue.backlog, queue.drops, queue.overlimits) = (3, 4500, drops, overlimits);
+        let mut message = TcMessage::default();
+        (message.header.index, message.header.parent) = (interface, parent.into());
+        message.attributes = vec![TcAttribute::Kind(kind.to_owned()), TcAttribute::Stats2(vec![TcStats2::Queue(queue)])];
+        let mut bytes = vec![0; message.buffer_len()];
+        message.emit(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn a_tree_is_its_root_with_the_overlimits_below() {
+        let (mut trees, mut kinds) = (Trees::default(), Vec::new());
+        let root = u32::from(TcHandle::ROOT);
+        for (parent, kind, drops, overlimits) in
+            [(root, "prio", 5, 1), (0x1_0001, "tbf", 3, 40), (0x1_0002, "tbf", 2, 50), (0xffff_fff1, "ingress", 900, 900)]
+        {
+            trees.add(RTM_NEWQDISC, &discipline(7, parent, kind, drops, overlimits), &mut kinds);
+        }
+        trees.add(RTM_NEWQDISC, &discipline(8, root, "fq_codel", 1, 2), &mut kinds);
+        let whole = trees.whole();
+        let tree = &whole[&7];
+        assert_eq!((tree.kind.as_bytes(), tree.backlog_packets, tree.backlog_bytes), (&b"prio"[..], 3, 4500));
+        assert_eq!((tree.dropped, tree.overlimits), (Counter(5), Counter(90)));
+        assert_eq!((whole[&8].dropped, whole[&8].overlimits), (Counter(1), Counter(2)));
+    }
+
+    #[test]
+    fn any_message_is_survived() {
+        let message = discipline(7, u32::from(TcHandle::ROOT), "tbf", 1, 1);
+        let whole = message.len();
+        let cut_or_flipped = (0..whole, any::<prop::sample::Index>(), any::<u8>()).prop_map(move |(length, at, byte)| {
+            let mut damaged = message.clone();
+            let at = at.index(damaged.len());
+            damaged[at] = byte;
+            damaged.truncate(whole - length);
+            damaged
+        });
+        let bytes = prop_oneof![proptest::collection::vec(any::<u8>(), 0..200), cut_or_flipped];
+        proptest!(|(bytes in bytes)| {
+            let mut trees = Trees::default();
+            trees.add(RTM_NEWQDISC, &bytes, &mut Vec::new());
+            trees.whole();
+        });
+    }
+}

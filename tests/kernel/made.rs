@@ -1,0 +1,202 @@
+//! Things made for the test on the running machine: interfaces in a network namespace of their own, a control group.
+//! Needs root, and says so where it is not.
+
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use stalltop::kernel::cgroup::CgroupReader;
+use stalltop::kernel::disk::DiskReader;
+use stalltop::kernel::network::NetworkReader;
+use stalltop::kernel::root::Root;
+use stalltop::sample::cgroup::Cgroup;
+use stalltop::sample::network::{Duplex, Nic};
+
+const INSIDE: &str = "STALLTOP_TEST_INSIDE_NAMESPACE";
+
+fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+fn run(command: &str) -> bool {
+    let mut words = command.split(' ');
+    Command::new(words.next().unwrap()).args(words).output().is_ok_and(|output| output.status.success())
+}
+
+/// Deletes the namespace when the test is over, however it ends.
+struct Namespace(String);
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        run(&format!("ip netns del {}", self.0));
+    }
+}
+
+#[test]
+fn interfaces_as_they_come_and_go() {
+    let namespace = Namespace(format!("stalltop-{}", std::process::id()));
+    if !is_root() || !run(&format!("ip netns add {}", namespace.0)) {
+        return println!("skipped: needs root and `ip netns`");
+    }
+    if !run(&format!("ip -n {} link add v0 type veth peer name v1", namespace.0)) {
+        return println!("skipped: this kernel has no veth");
+    }
+    let inside = Command::new("ip")
+        .args(["netns", "exec", &namespace.0])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "made::inside_the_namespace", "--nocapture"])
+        .env(INSIDE, "1")
+        .output()
+        .unwrap();
+    let said = format!("{}{}", String::from_utf8_lossy(&inside.stdout), String::from_utf8_lossy(&inside.stderr));
+    assert!(inside.status.success() && said.contains("1 passed"), "{said}");
+    println!("{said}");
+}
+
+/// The other half of the test above.
+#[test]
+fn inside_the_namespace() {
+    if std::env::var_os(INSIDE).is_none() {
+        return;
+    }
+    let root = Root::host();
+    let mut reader = NetworkReader::default();
+    let mut nic = |name: &str| -> Option<Nic> {
+        reader.sample(&root).unwrap().into_iter().find(|nic| nic.id.name.as_bytes() == name.as_bytes())
+    };
+    assert_eq!(nic("v0").unwrap().facts.up, Some(false));
+    for command in ["ip link set v1 up", "ip addr add 10.9.8.7/24 dev v0", "ip link set v0 up"] {
+        assert!(run(command), "{command}");
+    }
+    assert!(run("ip neigh add 10.9.8.8 lladdr 02:00:00:00:00:01 dev v0"));
+    assert!(run("ip link add br9 type bridge") && run("ip link set v1 master br9"));
+    // The set has changed, and so the facts are new.
+    let bridge = nic("br9").unwrap();
+    assert!(bridge.facts.virtual_device && !bridge.facts.loopback);
+    let veth = nic("v0").unwrap();
+    assert_eq!((veth.facts.speed_mbps, veth.facts.duplex), (Ok(10000), Ok(Duplex::Full)), "by ethtool");
+    assert!(veth.facts.virtual_device && veth.rx_missed.is_none());
+    assert_eq!(veth.id.ifindex, nix::net::if_::if_nametoindex("v0").unwrap());
+
+    if run("tc qdisc add dev v0 root handle 1: tbf rate 100kbit burst 2kb latency 200ms") {
+        let socket = UdpSocket::bind("10.9.8.7:0").unwrap();
+        for _ in 0..100 {
+            // A full queue refuses, which is what is wanted.
+            let _ = socket.send_to(&[0; 1200], "10.9.8.8:9");
+        }
+        let shaped = nic("v0").unwrap().qdisc.unwrap();
+        assert_eq!(shaped.kind.as_bytes(), b"tbf");
+        assert!(shaped.backlog_bytes > 0 && shaped.backlog_packets > 0, "{shaped:?}");
+        assert!(shaped.dropped.0 > 0 && shaped.overlimits.0 > 0, "{shaped:?}");
+    } else {
+        println!("skipped: no tbf here");
+    }
+
+    assert!(nic("v0").unwrap().tx.packets.0 > 0);
+    assert!(run("ip link del v0") && run("ip link add v0 type veth peer name v1"));
+    let again = nic("v0").unwrap();
+    assert_ne!(again.id.ifindex, veth.id.ifindex, "another interface under the same name");
+    assert!(run("ip link del br9"));
+    assert!(nic("br9").is_none());
+}
+
+/// A group of our own, deleted when the test is over.
+struct Group {
+    directory: PathBuf,
+    busy: Option<Child>,
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Group {
+    /// A busy loop held to a tenth of a CPU, through whichever version has the cpu controller.
+    fn throttled() -> Option<Group> {
+        let name = format!("stalltop-test-{}", std::process::id());
+        for (mount, file, value) in [
+            ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "10000"),
+            ("/sys/fs/cgroup/cpu,cpuacct", "cpu.cfs_quota_us", "10000"),
+            ("/sys/fs/cgroup", "cpu.max", "10000 100000"),
+        ] {
+            let directory = Path::new(mount).join(&name);
+            if std::fs::create_dir(&directory).is_err() {
+                continue;
+            }
+            let mut group = Group { directory, busy: None };
+            if group.directory.join(file).exists() && std::fs::write(group.directory.join(file), value).is_ok() {
+                let busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+                let joined = std::fs::write(group.directory.join("cgroup.procs"), busy.id().to_string());
+                group.busy = Some(busy);
+                joined.unwrap();
+                return Some(group);
+            }
+        }
+        None
+    }
+
+    fn end(&mut self) {
+        if let Some(mut busy) = self.busy.take() {
+            let _ = busy.kill();
+            let _ = busy.wait();
+        }
+        let _ = std::fs::remove_dir(&self.directory);
+    }
+}
+
+#[test]
+fn a_throttled_group_is_found_and_forgotten() {
+    let root = Root::host();
+    let mut reader = CgroupReader::default();
+    let Some(mut group) = is_root().then(Group::throttled).flatten() else {
+        return println!("skipped: needs root and a cpu controller that can be written to");
+    };
+    let path = format!("/{}", group.directory.file_name().unwrap().to_str().unwrap());
+    let find = |reader: &mut CgroupReader| -> Option<Cgroup> {
+        reader.sample(&root).unwrap().into_iter().find(|other| other.id.path.as_bytes() == path.as_bytes())
+    };
+    let first = loop {
+        match find(&mut reader) {
+            Some(found) => break found,
+            None => assert!(reader.is_walking(), "the walk has ended without it"),
+        }
+    };
+    assert_eq!((first.quota_us, first.period_us), (Some(10000), Some(100000)));
+    let later = loop {
+        let later = find(&mut reader).unwrap();
+        if later.throttled_ns.unwrap().since(first.throttled_ns.unwrap()) > Some(50_000_000) {
+            break later;
+        }
+        std::thread::yield_now();
+    };
+    assert!(later.periods > first.periods && later.throttled_periods > first.throttled_periods, "{later:?}");
+    if group.directory.join("cpuacct.usage").exists() || group.directory.join("cpu.max").exists() {
+        assert!(later.usage_ns > Some(stalltop::units::Counter(0)), "{later:?}");
+    }
+    group.end();
+    assert!(find(&mut reader).is_none(), "a group that is gone");
+}
+
+#[test]
+fn a_loop_device_is_known_by_its_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = directory.path().join("image");
+    std::fs::write(&image, vec![7; 1 << 20]).unwrap();
+    let made = Command::new("losetup").args(["--find", "--show"]).arg(&image).output();
+    let Some(device) = made.ok().filter(|output| is_root() && output.status.success()) else {
+        return println!("skipped: needs root and losetup");
+    };
+    let device = String::from_utf8(device.stdout).unwrap().trim().to_owned();
+    let read = std::fs::read(&device);
+    let disks = DiskReader::default().sample(&Root::host());
+    run(&format!("losetup --detach {device}"));
+    assert_eq!(read.unwrap().len(), 1 << 20);
+    let name = device.strip_prefix("/dev/").unwrap();
+    let disks = disks.unwrap();
+    let disk = disks.iter().find(|disk| disk.name.as_bytes() == name.as_bytes()).unwrap();
+    assert_eq!(disk.facts.size_bytes, Some(1 << 20));
+    assert_eq!(disk.facts.backing_file.as_ref().unwrap().as_bytes(), image.as_os_str().as_encoded_bytes());
+    assert!(disk.reads.sectors.0 >= 2048);
+}
