@@ -1,6 +1,8 @@
 //! Live sweeps over the machine that runs the tests, against the crate `procfs` as oracle, and against a sampler that
 //! knows nothing yet and so reads everything.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "the helpers of tests are tests, too")]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};

@@ -1,0 +1,89 @@
+//! What looking costs: the sweep over the machine that runs this, and over a made-up tree of 10,000 threads (which has no
+//! process clocks, so that every file of it is read every time: the parser's and the file layer's cost).
+//!
+//! For loads of a given size: `../shared/perf/populate.py -n 2000 -- cargo bench --bench sampling`.
+
+use std::fs;
+use std::hint::black_box;
+use std::io::Write;
+use std::path::Path;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use stalltop::kernel::{Root, Sampler, task};
+
+const THREADS: u32 = 10_000;
+const STAT: &str = "S 700 40 40 0 -1 4194304 1093 0 12 0 417 233 0 0 20 0 10000 0 245727 168296448 2103 18446744073709551615 \
+    94006 94015 140722 0 0 0 0 4096 17663 0 0 0 17 1 0 0 3 0 0 94025 94026 94057 140722 140723 140723 140724 0\n";
+
+fn sampling(criterion: &mut Criterion) {
+    parsing(criterion);
+    let mut live = criterion.benchmark_group("live");
+    if let Ok(mut sampler) = Sampler::new(Root::host()) {
+        // Slow facts are read over the first samples.
+        let tasks = (0..10).filter_map(|_| sampler.sample().tasks.ok()).last();
+        let threads = tasks.map_or(0, |tasks| tasks.processes.iter().map(|process| process.threads.len()).sum());
+        sampler.set_sub_sample_share(f64::INFINITY);
+        live.throughput(Throughput::Elements(threads as u64));
+        live.bench_function("sample", |bencher| bencher.iter(|| black_box(sampler.sample())));
+        live.bench_function("sub-sample", |bencher| {
+            bencher.iter(|| black_box(sampler.sub_sample()));
+            // What was seen is handed over, as a sampler's owner does each second.
+            sampler.sample();
+        });
+    }
+    live.finish();
+    let Ok(directory) = tempfile::tempdir() else { return };
+    if let Err(error) = plant(directory.path()) {
+        let _ = writeln!(std::io::stderr(), "skipped: the tree cannot be written: {error}");
+        return;
+    }
+    let mut tree = criterion.benchmark_group("tree of 10,000 threads");
+    tree.sample_size(10).throughput(Throughput::Elements(u64::from(THREADS)));
+    tree.bench_function("first sample", |bencher| {
+        bencher.iter(|| Sampler::new(Root::at(directory.path().to_owned())).map(|mut sampler| black_box(sampler.sample())))
+    });
+    if let Ok(mut sampler) = Sampler::new(Root::at(directory.path().to_owned())) {
+        sampler.sample();
+        tree.bench_function("next sample", |bencher| bencher.iter(|| black_box(sampler.sample())));
+    }
+    tree.finish();
+}
+
+fn parsing(criterion: &mut Criterion) {
+    let stat = format!("40 (worker) {STAT}");
+    let mut group = criterion.benchmark_group("parse");
+    group.bench_function("stat", |bencher| bencher.iter(|| task::stat(black_box(stat.as_bytes())).map(|stat| stat.user_ticks)));
+    group.bench_function("schedstat", |bencher| bencher.iter(|| task::schedstat(black_box(b"144936823 902341 18273\n"))));
+    group.bench_function("syscall", |bencher| {
+        bencher.iter(|| task::system_call(black_box(b"202 0x7f2f 0x80 0x2 0x0 0x0 0x0 0x7ffd 0x7f2f\n")))
+    });
+    group.finish();
+}
+
+/// A tree with one process of 10,000 threads.
+fn plant(root: &Path) -> std::io::Result<()> {
+    let proc = root.join("proc");
+    fs::create_dir_all(&proc)?;
+    fs::write(proc.join("stat"), "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nprocesses 5000\n")?;
+    let thread = |pid: u32, tid: u32, count: u32| {
+        let directory = proc.join(format!("{pid}/task/{tid}"));
+        fs::create_dir_all(&directory)?;
+        let stat = format!("{tid} (worker-{}) {}", tid % 16, STAT.replace(" 10000 ", &format!(" {count} ")));
+        fs::write(directory.join("stat"), &stat)?;
+        fs::write(directory.join("schedstat"), "144936823 902341 18273\n")?;
+        if pid == tid {
+            fs::write(proc.join(format!("{pid}/stat")), &stat)?;
+            fs::write(proc.join(format!("{pid}/schedstat")), "144936823 902341 18273\n")?;
+            fs::write(proc.join(format!("{pid}/cmdline")), "worker\0--config=/etc/worker.yaml\0")?;
+            fs::write(proc.join(format!("{pid}/cgroup")), "0::/system.slice/worker.service\n")?;
+        }
+        Ok::<(), std::io::Error>(())
+    };
+    for tid in 0..THREADS {
+        thread(40, 40 + tid, THREADS)?;
+    }
+    Ok(())
+}
+
+criterion_group!(benches, sampling);
+criterion_main!(benches);
