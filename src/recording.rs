@@ -1,1 +1,56 @@
-//! (to be written)
+//! Recordings: samples in a file, in a pipe or in memory, all in the same bytes (docs/recording-format.md).
+//!
+//! A recording holds facts, never conclusions. Nothing here judges, draws or reads the kernel; nothing here trusts what
+//! it reads. `Recorder` writes, `Replayer` reads files, `StreamReader` reads pipes, `Tape` keeps the last minutes.
+
+mod cells;
+mod damage;
+mod decode;
+mod encode;
+mod error;
+mod facts;
+mod frame;
+mod framer;
+mod header;
+mod index;
+mod inspect;
+mod meta;
+mod recorder;
+mod replayer;
+mod samples;
+mod schema;
+mod storage;
+mod stream;
+mod strings;
+mod table;
+mod tape;
+mod walk;
+mod wire;
+
+pub use damage::{Damage, DamageKind, Tail};
+pub use error::{FrameFault, LooksLike, Place, RecordingError};
+pub use framer::Sections;
+pub use header::{FileHeader, FileId};
+pub use inspect::Inspection;
+pub use meta::{Gap, GapReason, Mark, Meta, Redaction};
+pub use recorder::{Kept, Recorder, RecorderOptions, RecorderStatus};
+pub use replayer::{Growth, Replayer};
+pub use storage::{Room, Storage};
+pub use stream::{StreamEvent, StreamReader};
+pub use tape::Tape;
+pub use wire::Malformed;
+
+/// An instant as every frame carries it. Order is by sequence: REALTIME may jump.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment {
+    /// CLOCK_BOOTTIME
+    pub boottime_ns: u64,
+    /// CLOCK_REALTIME
+    pub realtime_ns: i64,
+}
+
+impl From<crate::sample::Instant> for Moment {
+    fn from(at: crate::sample::Instant) -> Moment {
+        Moment { boottime_ns: at.boottime_ns, realtime_ns: at.realtime_ns }
+    }
+}

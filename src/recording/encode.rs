@@ -1,0 +1,334 @@
+//! From a sample to the payload of a frame: whole in a key frame, else as differences from the key frame's sample.
+
+use std::sync::Arc;
+
+use super::Redaction;
+use super::cells::{Cells, put_at};
+use super::schema::tasks::{ProcessRow, SUB_SAMPLE_CPU, SUMS, SWITCHED, SubSampleRow};
+use super::schema::{self, CPU_TOTAL, Singles};
+use super::strings::Interner;
+use super::table::{Differences, Rows, Table};
+use super::wire::put_varint;
+use crate::sample::Sample;
+use crate::sample::cpu::CpuTimes;
+use crate::sample::task::{Process, Thread};
+
+/// A key frame at least every so many samples.
+pub const SAMPLES_A_GROUP: u64 = 60;
+/// And after so many bytes of deltas.
+pub const BYTES_A_GROUP: usize = 1 << 20;
+
+/// Encodes one sample after the other. Holds the last key frame's sample.
+pub struct Encoder {
+    redaction: Redaction,
+    strings: Interner,
+    key: Option<Key>,
+    /// The table section being written.
+    scratch: Vec<u8>,
+    row: Vec<u64>,
+}
+
+struct Key {
+    sample: Arc<Sample>,
+    tables: Vec<Rows>,
+    samples_since: u64,
+    bytes_since: usize,
+}
+
+/// A sample's payload, not compressed yet.
+pub struct Encoded {
+    /// Samples after the key frame's; 0 is a key frame.
+    pub key_distance: u64,
+    pub raw: Vec<u8>,
+}
+
+/// A sample that has more rows than a frame may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge;
+
+impl Encoder {
+    pub fn new(redaction: Redaction) -> Encoder {
+        Encoder { redaction, strings: Interner::default(), key: None, scratch: Vec::new(), row: Vec::new() }
+    }
+
+    /// The next sample will be a key frame.
+    pub fn forget_key(&mut self) {
+        self.key = None;
+    }
+
+    /// Tells how many bytes the last frame took, so that a group does not grow without end.
+    pub fn stored(&mut self, bytes: usize) {
+        if let Some(key) = &mut self.key {
+            key.bytes_since += bytes;
+        }
+    }
+
+    pub fn encode(&mut self, sample: &Arc<Sample>) -> Result<Encoded, TooLarge> {
+        let due = |key: &Key| key.samples_since + 1 >= SAMPLES_A_GROUP || key.bytes_since >= BYTES_A_GROUP;
+        if let Some(key) = self.key.take_if(|key| !due(key)) {
+            return self.delta(key, sample);
+        }
+        self.key = None;
+        self.strings.begin_key();
+        let mut encoding = Encoding::new(self, None);
+        encoding.sample(sample)?;
+        let (raw, tables) = (encoding.raw, encoding.tables);
+        let raw = self.with_names(raw)?;
+        self.strings.end_key();
+        self.key = Some(Key { sample: sample.clone(), tables, samples_since: 0, bytes_since: 0 });
+        Ok(Encoded { key_distance: 0, raw })
+    }
+
+    fn delta(&mut self, mut key: Key, sample: &Arc<Sample>) -> Result<Encoded, TooLarge> {
+        self.strings.begin_delta();
+        let mut encoding = Encoding::new(self, Some(&key));
+        let result = encoding.sample(sample).map(|()| encoding.raw).and_then(|raw| self.with_names(raw));
+        key.samples_since += 1;
+        let key_distance = key.samples_since;
+        self.key = Some(key);
+        Ok(Encoded { key_distance, raw: result? })
+    }
+
+    /// The names come first: a reader needs them for everything else.
+    fn with_names(&mut self, sections: Vec<u8>) -> Result<Vec<u8>, TooLarge> {
+        if self.strings.is_too_large() {
+            return Err(TooLarge);
+        }
+        if !self.strings.has_own() {
+            return Ok(sections);
+        }
+        self.scratch.clear();
+        self.strings.write(&mut self.scratch);
+        let mut raw = Vec::with_capacity(sections.len() + self.scratch.len() + 16);
+        put_varint(&mut raw, schema::NAMES);
+        put_varint(&mut raw, self.scratch.len() as u64);
+        raw.extend_from_slice(&self.scratch);
+        raw.extend_from_slice(&sections);
+        Ok(raw)
+    }
+}
+
+/// One frame being encoded.
+struct Encoding<'e> {
+    strings: &'e mut Interner,
+    scratch: &'e mut Vec<u8>,
+    row: &'e mut Vec<u64>,
+    hide_arguments: bool,
+    key: Option<&'e Key>,
+    raw: Vec<u8>,
+    tables: Vec<Rows>,
+}
+
+impl<'e> Encoding<'e> {
+    fn new(encoder: &'e mut Encoder, key: Option<&'e Key>) -> Encoding<'e> {
+        Encoding {
+            strings: &mut encoder.strings,
+            scratch: &mut encoder.scratch,
+            row: &mut encoder.row,
+            hide_arguments: encoder.redaction == Redaction::Arguments,
+            key,
+            raw: Vec::new(),
+            tables: Vec::new(),
+        }
+    }
+
+    fn sample(&mut self, sample: &Sample) -> Result<(), TooLarge> {
+        let singles = self.rows(schema::SINGLES, &[Singles::of(sample)]);
+        let total: Vec<u64> =
+            singles.row(0).and_then(|row| row.get(CPU_TOTAL..CPU_TOTAL + CpuTimes::WIDTH)).unwrap_or_default().to_vec();
+        let list = |encoding: &mut Self, table: Table, rows: Option<Rows>| {
+            encoding.table(table, rows.unwrap_or_else(|| Rows::new(table.width)))
+        };
+        self.table(schema::SINGLES, singles)?;
+        let rows = sample.cpu.as_ref().ok().map(|cpu| self.rows(schema::CPUS, &cpu.cpus));
+        list(self, schema::CPUS, rows)?;
+        let rows = sample.disks.as_ref().ok().map(|disks| self.rows(schema::DISKS, disks));
+        list(self, schema::DISKS, rows)?;
+        let rows = sample.nics.as_ref().ok().map(|nics| self.rows(schema::NICS, nics));
+        list(self, schema::NICS, rows)?;
+        let rows = sample.protocols.listeners.as_ref().ok().map(|listeners| self.rows(schema::LISTENERS, listeners));
+        list(self, schema::LISTENERS, rows)?;
+        let rows = sample.cgroups.as_ref().ok().map(|cgroups| self.rows(schema::CGROUPS, cgroups));
+        list(self, schema::CGROUPS, rows)?;
+        let rows = self.rows(schema::GROUPS, &sample.waits.groups);
+        self.table(schema::GROUPS, rows)?;
+        let rows = self.rows(schema::THREAD_WAITS, &sample.waits.threads);
+        self.table(schema::THREAD_WAITS, rows)?;
+        let rows = self.rows(schema::BLOCKED, &sample.waits.blocked);
+        self.table(schema::BLOCKED, rows)?;
+        self.tasks(sample)?;
+        self.sub_samples(sample, &total)
+    }
+
+    fn rows<T: Cells>(&mut self, table: Table, list: &[T]) -> Rows {
+        let mut rows = Rows::new(table.width);
+        for item in list {
+            put_at(item, rows.append(), 0, self.strings);
+        }
+        rows
+    }
+
+    /// A table that needs nothing but its rows, against the same one of the key frame.
+    fn table(&mut self, table: Table, rows: Rows) -> Result<(), TooLarge> {
+        let empty = Rows::new(table.width);
+        let reference = self.key.and_then(|key| key.tables.get(self.tables.len())).unwrap_or(&empty);
+        let differences = Differences::between(table, reference, &rows);
+        self.tables.push(rows);
+        self.write(&differences)
+    }
+
+    fn write(&mut self, differences: &Differences) -> Result<(), TooLarge> {
+        if differences.is_too_large() {
+            return Err(TooLarge);
+        }
+        if !differences.is_all_same() {
+            differences.write(&mut self.raw, self.scratch);
+        }
+        Ok(())
+    }
+
+    fn tasks(&mut self, sample: &Sample) -> Result<(), TooLarge> {
+        let list = |sample: &'e Sample| sample.tasks.as_ref().map(|tasks| tasks.processes.as_slice()).unwrap_or_default();
+        let old = self.key.map(|key| list(&key.sample)).unwrap_or_default();
+        let new = sample.tasks.as_ref().map(|tasks| tasks.processes.as_slice()).unwrap_or_default();
+        let old_ns = self.key.map(|key| key.sample.at.boottime_ns).unwrap_or_default();
+        let new_ns = sample.at.boottime_ns;
+        let mut processes = Differences::new(schema::PROCESSES);
+        let mut threads = Differences::new(schema::THREADS);
+        let mut olds = old.iter().peekable();
+        let (mut old_row, mut new_row) = (Vec::new(), Vec::new());
+        for process in new {
+            let same_id = |other: &Process| other.pid == process.pid && other.start_ticks == process.start_ticks;
+            while olds.next_if(|other| other.pid < process.pid || (other.pid == process.pid && !same_id(other))).is_some() {
+                processes.gone();
+            }
+            let reference = olds.next_if(|other| same_id(other));
+            if let Some(reference) = reference
+                && (Arc::ptr_eq(reference, process) || reference == process)
+            {
+                processes.same();
+                continue;
+            }
+            self.process(process, &mut new_row);
+            match reference {
+                Some(reference) => {
+                    self.process(reference, &mut old_row);
+                    processes.changed(&old_row, &new_row);
+                }
+                None => processes.new_row(&new_row),
+            }
+            let old_threads = reference.map(|reference| reference.threads.as_slice()).unwrap_or_default();
+            self.threads(process, old_threads, old_ns, new_ns, &mut threads);
+            if processes.is_too_large() || threads.is_too_large() {
+                return Err(TooLarge);
+            }
+        }
+        for _ in olds {
+            processes.gone();
+        }
+        self.write(&processes)?;
+        self.write(&threads)
+    }
+
+    /// A process's row; what its threads count is taken away from what it counts.
+    fn process(&mut self, process: &Process, row: &mut Vec<u64>) {
+        row.clear();
+        row.resize(schema::PROCESSES.width, 0);
+        put_at(&ProcessRow::of(process, self.hide_arguments), row, 0, self.strings);
+        for thread in &process.threads {
+            let counted = [
+                thread.user_ticks.0,
+                thread.system_ticks.0,
+                thread.minor_faults.0,
+                thread.major_faults.0,
+                process.cpu_ns.and(thread.sched).map_or(0, |sched| sched.run_ns.0),
+            ];
+            for ((cell, _), counted) in SUMS.into_iter().zip(counted) {
+                if let Some(cell) = row.get_mut(cell) {
+                    *cell = cell.wrapping_sub(counted);
+                }
+            }
+        }
+    }
+
+    /// The threads of a process that changed, both lists in the order of their tids.
+    fn threads(&mut self, process: &Process, old: &[Thread], old_ns: u64, new_ns: u64, threads: &mut Differences) {
+        let mut olds = old.iter().peekable();
+        let mut new_row = std::mem::take(self.row);
+        let mut old_row = Vec::new();
+        for thread in &process.threads {
+            let same_id = |other: &Thread| other.tid == thread.tid && other.start_ticks == thread.start_ticks;
+            while olds.next_if(|other| other.tid < thread.tid || (other.tid == thread.tid && !same_id(other))).is_some() {
+                threads.gone();
+            }
+            match olds.next_if(|other| same_id(other)) {
+                Some(reference) if reference == thread => threads.same(),
+                Some(reference) => {
+                    self.thread(process.pid, thread, new_ns, &mut new_row);
+                    self.thread(process.pid, reference, old_ns, &mut old_row);
+                    threads.changed(&old_row, &new_row);
+                }
+                None => {
+                    self.thread(process.pid, thread, new_ns, &mut new_row);
+                    threads.new_row(&new_row);
+                }
+            }
+        }
+        for _ in olds {
+            threads.gone();
+        }
+        *self.row = new_row;
+    }
+
+    fn thread(&mut self, pid: u32, thread: &Thread, at_ns: u64, row: &mut Vec<u64>) {
+        row.clear();
+        row.resize(schema::THREADS.width, 0);
+        put_at(&pid, row, 0, self.strings);
+        put_at(thread, row, 1, self.strings);
+        if thread.switched_ns.is_some()
+            && let Some(cell) = row.get_mut(SWITCHED)
+        {
+            *cell = at_ns.wrapping_sub(*cell);
+        }
+    }
+
+    /// Each sub-sample against the one before, each group's counts against the same group's in an earlier one.
+    fn sub_samples(&mut self, sample: &Sample, total: &[u64]) -> Result<(), TooLarge> {
+        let mut rows = Differences::new(schema::SUB_SAMPLES);
+        let mut groups = Differences::new(schema::GROUP_WAITS);
+        let mut last: rustc_hash::FxHashMap<u16, Vec<u64>> = Default::default();
+        let mut last_group = 0u64;
+        for sub_sample in &sample.waits.sub_samples {
+            let mut row = vec![0; schema::SUB_SAMPLES.width];
+            let cells = SubSampleRow {
+                before_ns: sample.at.boottime_ns.wrapping_sub(sub_sample.boottime_ns),
+                groups: u32::try_from(sub_sample.groups.len()).map_err(|_| TooLarge)?,
+                in_flight: sub_sample.in_flight,
+                cpu: sub_sample.cpu,
+            };
+            put_at(&cells, &mut row, 0, self.strings);
+            if sub_sample.cpu.is_some() {
+                for (cell, total) in row.iter_mut().skip(SUB_SAMPLE_CPU).zip(total) {
+                    *cell = total.wrapping_sub(*cell);
+                }
+            }
+            rows.new_row(&row);
+            for group in &sub_sample.groups {
+                let mut row = vec![0; schema::GROUP_WAITS.width];
+                put_at(group, &mut row, 0, self.strings);
+                let mut change = row.clone();
+                if let Some(last) = last.get(&group.group) {
+                    change.iter_mut().zip(last).for_each(|(cell, last)| *cell = cell.wrapping_sub(*last));
+                }
+                if let Some(cell) = change.first_mut() {
+                    *cell = u64::from(group.group).wrapping_sub(last_group);
+                }
+                last_group = u64::from(group.group);
+                groups.new_row(&change);
+                last.insert(group.group, row);
+            }
+        }
+        self.write(&rows)?;
+        self.write(&groups)
+    }
+}

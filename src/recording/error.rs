@@ -1,0 +1,176 @@
+//! What may be wrong with a recording, or with the place it shall be written to.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::wire::Malformed;
+
+/// Each variant says where and why; `exit_code` says how the program ends for it.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    #[error("cannot read '{path}'{}: {source}", at_byte(.offset))]
+    Read { path: Place, offset: Option<u64>, source: io::Error },
+    #[error("'{path}' is not a stalltop recording: it looks like {looks_like}")]
+    NotARecording { path: Place, looks_like: LooksLike },
+    #[error("'{path}' is damaged in its file header (both copies, bytes 0 to {}): nothing in it can be trusted", super::header::LENGTH * 2 - 1)]
+    HeaderDamaged { path: Place },
+    #[error(
+        "'{path}' was written by a newer stalltop (format {major}.{minor}, this one reads {}.x): use that one",
+        super::header::MAJOR
+    )]
+    NewerFormat { path: Place, major: u16, minor: u16 },
+    #[error("'{path}' needs something that this stalltop does not know (flags {flags:#010x} at byte 16): use a newer one")]
+    UnknownFlags { path: Place, flags: u32 },
+    #[error("'{path}' holds no sound frame that says which machine it is about")]
+    NoMeta { path: Place },
+    #[error("'{path}' cannot be read from any place (it is {kind}); stream it instead: stalltop replay - < FILE")]
+    NotSeekable { path: Place, kind: &'static str },
+    #[error("there is no sample {index}; the recording has {len}")]
+    NoSuchSample { index: usize, len: usize },
+    #[error("the frame at byte {offset} is damaged: {why}")]
+    DamagedFrame { offset: u64, why: FrameFault },
+    #[error("'{path}' exists already, and a recording is never written over")]
+    Exists { path: Place },
+    #[error("'{path}' is being written by another recorder")]
+    BeingWritten { path: Place },
+    #[error("'{path}' is {kind}, and a recording is only written to a new file")]
+    NotARegularTarget { path: Place, kind: &'static str },
+    #[error("cannot write '{path}': no permission ({source})")]
+    NotPermitted { path: Place, source: io::Error },
+    #[error("cannot write '{path}': {source}")]
+    Write { path: Place, source: io::Error },
+}
+
+/// Why a frame with a sound header gives no sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FrameFault {
+    #[error("its bytes do not match their checksum")]
+    Checksum,
+    #[error("its key frame is missing or damaged")]
+    KeyMissing,
+    #[error("it unpacks to more, or less, than it says")]
+    Compression,
+    #[error("{0}")]
+    Malformed(#[from] Malformed),
+    #[error("the file ends in it")]
+    Cut,
+    #[error("it is not there any more")]
+    Moved,
+}
+
+impl RecordingError {
+    /// As in command-line.md: 3 damaged, 4 not a recording, 5 cannot write, 6 refused.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            RecordingError::Read { source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied => 6,
+                _ => 1,
+            },
+            RecordingError::NoSuchSample { .. } => 1,
+            RecordingError::DamagedFrame { .. } => 3,
+            RecordingError::NotARecording { .. }
+            | RecordingError::HeaderDamaged { .. }
+            | RecordingError::NewerFormat { .. }
+            | RecordingError::UnknownFlags { .. }
+            | RecordingError::NoMeta { .. }
+            | RecordingError::NotSeekable { .. } => 4,
+            RecordingError::BeingWritten { .. } | RecordingError::Write { .. } => 5,
+            RecordingError::Exists { .. } | RecordingError::NotARegularTarget { .. } | RecordingError::NotPermitted { .. } => 6,
+        }
+    }
+}
+
+/// Where a recording is: a path, shown with its control bytes escaped, or a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    File(PathBuf),
+    Stream,
+}
+
+impl From<&Path> for Place {
+    fn from(path: &Path) -> Place {
+        Place::File(path.to_path_buf())
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        use std::os::unix::ffi::OsStrExt;
+        let Place::File(path) = self else { return f.write_str("-") };
+        // Printable text stays as it is, whatever its alphabet; everything else is escaped.
+        for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+            for letter in chunk.valid().chars() {
+                if letter.is_control() || is_invisible(letter) {
+                    write!(f, "{}", letter.escape_unicode())?;
+                } else {
+                    write!(f, "{letter}")?;
+                }
+            }
+            write!(f, "{}", chunk.invalid().escape_ascii())?;
+        }
+        Ok(())
+    }
+}
+
+/// Letters that change how others are shown.
+fn is_invisible(letter: char) -> bool {
+    matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+fn at_byte(offset: &Option<u64>) -> String {
+    offset.map(|offset| format!(" at byte {offset}")).unwrap_or_default()
+}
+
+/// What a file that is no recording might be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LooksLike {
+    #[error("an empty file, with no header")]
+    Empty,
+    #[error("a recording that a text-mode transfer has changed (copy it again in binary)")]
+    Mangled,
+    #[error("the first bytes of a recording, cut inside the file header")]
+    CutHeader,
+    #[error("a program (ELF)")]
+    Elf,
+    #[error("gzip: unpack it first")]
+    Gzip,
+    #[error("zstd: unpack it first")]
+    Zstd,
+    #[error("xz: unpack it first")]
+    Xz,
+    #[error("a raw file of atop")]
+    Atop,
+    #[error("an asciicast")]
+    Asciicast,
+    #[error("text")]
+    Text,
+    #[error("something else")]
+    Unknown,
+}
+
+impl LooksLike {
+    /// From the first bytes.
+    pub fn of(start: &[u8]) -> LooksLike {
+        let magic = super::header::MAGIC;
+        let without = |dropped: u8| magic.iter().copied().filter(|&byte| byte != dropped).collect::<Vec<_>>();
+        let doubled = b"\x89STL\r\r\n\x1a";
+        match start {
+            [] => LooksLike::Empty,
+            _ if start.starts_with(&magic) || magic.starts_with(start) => LooksLike::CutHeader,
+            _ if start.starts_with(&without(b'\r')) || start.starts_with(&without(b'\n')) => LooksLike::Mangled,
+            _ if start.starts_with(doubled) || start.starts_with(b"\x09STL") || start.starts_with(b"\xc2\x89STL") => {
+                LooksLike::Mangled
+            }
+            _ if start.starts_with(b"\x7fELF") => LooksLike::Elf,
+            _ if start.starts_with(b"\x1f\x8b") => LooksLike::Gzip,
+            _ if start.starts_with(b"\x28\xb5\x2f\xfd") => LooksLike::Zstd,
+            _ if start.starts_with(b"\xfd7zXZ\0") => LooksLike::Xz,
+            _ if start.starts_with(&0xfeed_beefu32.to_le_bytes()) => LooksLike::Atop,
+            _ if start.starts_with(b"{\"version\"") => LooksLike::Asciicast,
+            _ if start.iter().all(|&byte| byte >= 0x20 && byte != 0x7f || matches!(byte, b'\t' | b'\n' | b'\r')) => {
+                LooksLike::Text
+            }
+            _ => LooksLike::Unknown,
+        }
+    }
+}

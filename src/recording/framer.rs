@@ -1,0 +1,231 @@
+//! Puts payloads one behind the other as the frames of one recording: the same bytes in a file, a pipe and a saved tape.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Moment;
+use super::encode::{Encoder, TooLarge};
+use super::frame::{FrameHeader, FrameKind, HEADER_LENGTH, Packed, Packer};
+use super::header::{FileHeader, FileId};
+use super::index::{self, Entry, EntryKind, IndexBuilder, IndexLength};
+use super::meta::{Gap, Meta, Redaction, section_bytes};
+use crate::sample::Sample;
+
+/// Blocks of bytes that upper layers put in at the start, by name.
+pub type Sections = BTreeMap<String, Vec<u8>>;
+
+/// A sample, encoded and packed, without its place in a file.
+#[derive(Clone, Debug)]
+pub struct SampleFrame {
+    pub at: Moment,
+    /// 0 is a key frame.
+    pub key_distance: u16,
+    pub packed: Packed,
+}
+
+impl SampleFrame {
+    pub fn is_key(&self) -> bool {
+        self.key_distance == 0
+    }
+
+    /// Bytes it will take in a file.
+    pub fn length(&self) -> usize {
+        HEADER_LENGTH + self.packed.stored.len()
+    }
+}
+
+/// From samples to frames.
+pub struct SampleEncoder {
+    encoder: Encoder,
+    packer: Packer,
+}
+
+impl SampleEncoder {
+    pub fn new(redaction: Redaction) -> SampleEncoder {
+        SampleEncoder { encoder: Encoder::new(redaction), packer: Packer::default() }
+    }
+
+    pub fn encode(&mut self, sample: &Arc<Sample>) -> Result<SampleFrame, TooLarge> {
+        let encoded = self.encoder.encode(sample)?;
+        let key_distance = u16::try_from(encoded.key_distance).map_err(|_| TooLarge)?;
+        let Some(packed) = self.packer.pack(encoded.raw) else {
+            self.encoder.forget_key();
+            return Err(TooLarge);
+        };
+        let frame = SampleFrame { at: sample.at.into(), key_distance, packed };
+        if !frame.is_key() {
+            self.encoder.stored(frame.length());
+        }
+        Ok(frame)
+    }
+
+    /// The next frame will be a key frame.
+    pub fn forget_key(&mut self) {
+        self.encoder.forget_key();
+    }
+}
+
+/// Knows where in the recording it is.
+pub struct Framer {
+    id: FileId,
+    header: FileHeader,
+    packer: Packer,
+    /// Repeated before each key frame, so that no single damage hides which machine it was.
+    meta: Option<Packed>,
+    position: Position,
+    index: IndexBuilder,
+}
+
+/// What a frame that could not be written must not have moved.
+#[derive(Clone, Copy, Debug, Default)]
+struct Position {
+    offset: u64,
+    sequence: u64,
+    last: Moment,
+    key: Option<u64>,
+}
+
+/// To take back frames that could not be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Checkpoint {
+    position: Position,
+    index: IndexLength,
+}
+
+impl Framer {
+    pub fn new(id: FileId, created_ns: i64) -> Framer {
+        Framer {
+            id,
+            header: FileHeader::new(id, created_ns),
+            packer: Packer::default(),
+            meta: None,
+            position: Position::default(),
+            index: IndexBuilder::default(),
+        }
+    }
+
+    /// Bytes so far.
+    pub fn offset(&self) -> u64 {
+        self.position.offset
+    }
+
+    /// Samples so far.
+    pub fn samples(&self) -> u64 {
+        self.position.sequence
+    }
+
+    pub fn checkpoint(&self) -> Checkpoint {
+        Checkpoint { position: self.position, index: self.index.length() }
+    }
+
+    pub fn take_back(&mut self, checkpoint: Checkpoint) {
+        self.position = checkpoint.position;
+        self.index.take_back(checkpoint.index);
+    }
+
+    /// The file header twice, the meta frame, the sections.
+    pub fn start(&mut self, meta: &Meta, sections: &Sections) -> Result<Vec<u8>, TooLarge> {
+        let mut out = Vec::new();
+        out.extend_from_slice(&self.header.bytes());
+        out.extend_from_slice(&self.header.bytes());
+        self.position.offset = out.len() as u64;
+        self.position.last.realtime_ns = self.header.created_ns;
+        let packed = self.packer.pack(meta.bytes()).ok_or(TooLarge)?;
+        self.frame(&mut out, FrameKind::Meta, 0, self.position.last, &packed);
+        self.meta = Some(packed);
+        for (name, bytes) in sections {
+            let packed = self.packer.pack(section_bytes(name, bytes)).ok_or(TooLarge)?;
+            self.frame(&mut out, FrameKind::Section, 0, self.position.last, &packed);
+        }
+        Ok(out)
+    }
+
+    pub fn sample(&mut self, out: &mut Vec<u8>, frame: &SampleFrame) {
+        if frame.is_key() {
+            if let Some(meta) = self.meta.take() {
+                self.frame(out, FrameKind::Meta, 0, frame.at, &meta);
+                self.meta = Some(meta);
+            }
+            self.position.key = Some(self.position.offset);
+        }
+        let kind = if frame.is_key() { FrameKind::Key } else { FrameKind::Delta };
+        self.frame(out, kind, frame.key_distance, frame.at, &frame.packed);
+        self.position.sequence += 1;
+    }
+
+    pub fn gap(&mut self, out: &mut Vec<u8>, gap: &Gap) {
+        if let Some(packed) = self.packer.pack(gap.bytes()) {
+            self.frame(out, FrameKind::Gap, 0, gap.to, &packed);
+        }
+    }
+
+    pub fn mark(&mut self, out: &mut Vec<u8>, at: Moment, text: &str) {
+        if let Some(packed) = self.packer.pack(text.as_bytes().to_vec()) {
+            self.frame(out, FrameKind::Mark, 0, at, &packed);
+        }
+    }
+
+    /// The index and the end frame.
+    pub fn end(&mut self, out: &mut Vec<u8>) {
+        let at = self.position.last;
+        let mut index_offset = 0;
+        if let Some(packed) = self.index.payload().and_then(|payload| self.packer.pack(payload)) {
+            index_offset = self.position.offset;
+            self.frame(out, FrameKind::Index, 0, at, &packed);
+        }
+        if let Some(packed) = self.packer.pack(index::end_payload(index_offset, self.position.sequence)) {
+            self.frame(out, FrameKind::End, 0, at, &packed);
+        }
+    }
+
+    fn frame(&mut self, out: &mut Vec<u8>, kind: FrameKind, key_distance: u16, at: Moment, packed: &Packed) {
+        let position = &mut self.position;
+        let back = match (kind, position.key) {
+            (FrameKind::Delta, Some(key)) => u32::try_from(position.offset - key).unwrap_or(0),
+            _ => 0,
+        };
+        let header = FrameHeader {
+            kind,
+            flags: packed.flags,
+            key_distance,
+            // `Packer::pack` keeps it below MAX_STORED.
+            stored: u32::try_from(packed.stored.len()).unwrap_or(u32::MAX),
+            raw: packed.raw,
+            sequence: position.sequence,
+            at,
+            back,
+            payload_crc: crc32c::crc32c(&packed.stored),
+        };
+        out.extend_from_slice(&header.bytes(&self.id));
+        out.extend_from_slice(&packed.stored);
+        // Of the many copies of the meta frame, the first is enough.
+        if let Some(kind) = EntryKind::of(kind)
+            && (kind != EntryKind::Meta || self.meta.is_none() && position.key.is_none())
+        {
+            self.index.push(Entry { offset: position.offset, sequence: position.sequence, at, kind, key_distance });
+        }
+        position.offset += header.length();
+        position.last = at;
+    }
+}
+
+/// An id that no other recording has, and the time.
+pub fn fresh_identity() -> (FileId, i64) {
+    use std::hash::{BuildHasher, Hasher};
+    use std::io::Read;
+    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let created_ns = i64::try_from(since_1970.as_nanos()).unwrap_or_default();
+    let mut id = [0; 16];
+    let random = std::fs::File::open("/dev/urandom").and_then(|mut urandom| urandom.read_exact(&mut id));
+    if random.is_err() {
+        // A chroot without devices: the keys of the standard library's hash maps are random too.
+        let word = |salt: u8| {
+            let mut hasher = std::hash::RandomState::new().build_hasher();
+            hasher.write_i64(created_ns);
+            hasher.write_u8(salt);
+            hasher.finish().to_le_bytes()
+        };
+        id.iter_mut().zip(word(1).into_iter().chain(word(2))).for_each(|(to, from)| *to = from);
+    }
+    (id, created_ns)
+}

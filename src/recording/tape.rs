@@ -1,0 +1,173 @@
+//! The last minutes in memory, in the recording's own encoding: what `[` walks back in and `w` saves.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Moment;
+use super::encode::TooLarge;
+use super::error::{Place, RecordingError};
+use super::framer::{Framer, SampleEncoder, SampleFrame, Sections, fresh_identity};
+use super::meta::{Meta, Redaction};
+use super::samples::Samples;
+use super::storage::{FileStorage, Storage, StreamStorage, write_all};
+use crate::sample::Sample;
+
+/// Keeps whole key groups, and forgets the oldest one once the rest is enough.
+pub struct Tape {
+    encoder: SampleEncoder,
+    groups: VecDeque<Vec<SampleFrame>>,
+    /// Samples and bytes in `groups`.
+    len: usize,
+    bytes: usize,
+    /// Samples forgotten so far: the sequence of the first one kept.
+    forgotten: u64,
+    keep_samples: usize,
+    keep_bytes: usize,
+    decoded: Samples,
+}
+
+impl Tape {
+    /// Keeps at least the last `samples` (and at most a key group more), as long as they fit into `bytes`.
+    pub fn new(samples: usize, bytes: usize, redaction: Redaction) -> Tape {
+        Tape {
+            encoder: SampleEncoder::new(redaction),
+            groups: VecDeque::new(),
+            len: 0,
+            bytes: 0,
+            forgotten: 0,
+            keep_samples: samples.max(1),
+            keep_bytes: bytes,
+            decoded: Samples::default(),
+        }
+    }
+
+    /// Adds the newest sample; `false` when it is too large to be kept.
+    pub fn push(&mut self, sample: &Arc<Sample>) -> bool {
+        let frame = match self.encoder.encode(sample) {
+            Ok(frame) => frame,
+            Err(TooLarge) => return false,
+        };
+        self.len += 1;
+        self.bytes += frame.length();
+        match self.groups.back_mut() {
+            Some(group) if !frame.is_key() => group.push(frame),
+            _ => self.groups.push_back(vec![frame]),
+        }
+        while self.groups.len() > 1 {
+            let oldest = self.groups.front().map(Vec::as_slice).unwrap_or_default();
+            if self.len - oldest.len() < self.keep_samples && self.bytes <= self.keep_bytes {
+                break;
+            }
+            let (count, bytes) = (oldest.len(), oldest.iter().map(SampleFrame::length).sum::<usize>());
+            self.len -= count;
+            self.bytes -= bytes;
+            self.forgotten += count as u64;
+            self.groups.pop_front();
+        }
+        true
+    }
+
+    /// How many samples are kept.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes that they take.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How many samples were forgotten: `sample(0)` is the one that was pushed as number `forgotten()`.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    pub fn instant(&self, index: usize) -> Option<Moment> {
+        self.frame(index).map(|(_, frame)| frame.at)
+    }
+
+    /// The sample at that place; 0 is the oldest one kept.
+    pub fn sample(&mut self, index: usize) -> Result<Arc<Sample>, RecordingError> {
+        let Tape { groups, decoded, .. } = self;
+        let missing = RecordingError::NoSuchSample { index, len: self.len };
+        let sequence = self.forgotten + index as u64;
+        if let Some(sample) = decoded.recent(sequence) {
+            return Ok(sample);
+        }
+        let Some((group, frame)) = frame_at(groups, index) else { return Err(missing) };
+        let key_sequence = sequence - u64::from(frame.key_distance);
+        let mut decode = |sequence, frame: &SampleFrame| {
+            let raw = frame.packed.unpack()?;
+            decoded.decode(sequence, frame.key_distance, frame.at, &raw)
+        };
+        let damaged = |why| RecordingError::DamagedFrame { offset: 0, why };
+        if !frame.is_key()
+            && let Some(key) = group.first()
+        {
+            decode(key_sequence, key).map_err(damaged)?;
+        }
+        decode(sequence, frame).map_err(damaged)
+    }
+
+    /// Saves what is kept as a recording, in a new file.
+    pub fn save(&self, path: &Path, meta: &Meta, sections: &Sections) -> Result<u64, RecordingError> {
+        let mut storage = FileStorage::create(path)?;
+        match self.put(&mut storage, meta, sections) {
+            Ok(bytes) => Ok(bytes),
+            Err(source) => {
+                storage.discard(path);
+                Err(RecordingError::Write { path: path.into(), source })
+            }
+        }
+    }
+
+    /// Writes what is kept as a recording.
+    pub fn write_to(&self, sink: impl Write + Send, meta: &Meta, sections: &Sections) -> Result<u64, RecordingError> {
+        let mut storage = StreamStorage(sink);
+        self.put(&mut storage, meta, sections).map_err(|source| RecordingError::Write { path: Place::Stream, source })
+    }
+
+    fn put(&self, storage: &mut dyn Storage, meta: &Meta, sections: &Sections) -> std::io::Result<u64> {
+        let (id, created_ns) = fresh_identity();
+        let mut framer = Framer::new(id, created_ns);
+        let too_large = |TooLarge| std::io::Error::other("what it begins with is larger than a frame may be");
+        let mut out = framer.start(meta, sections).map_err(too_large)?;
+        let mut write = |out: &mut Vec<u8>| {
+            let result = write_all(storage, out).map_err(|(_, error)| error);
+            out.clear();
+            result
+        };
+        for group in &self.groups {
+            for frame in group {
+                framer.sample(&mut out, frame);
+            }
+            write(&mut out)?;
+        }
+        framer.end(&mut out);
+        write(&mut out)?;
+        storage.sync()?;
+        Ok(framer.offset())
+    }
+
+    fn frame(&self, index: usize) -> Option<(&[SampleFrame], &SampleFrame)> {
+        frame_at(&self.groups, index)
+    }
+}
+
+/// The frame at that place, and its group.
+fn frame_at(groups: &VecDeque<Vec<SampleFrame>>, index: usize) -> Option<(&[SampleFrame], &SampleFrame)> {
+    let mut rest = index;
+    for group in groups {
+        match group.get(rest) {
+            Some(frame) => return Some((group, frame)),
+            None => rest -= group.len(),
+        }
+    }
+    None
+}

@@ -1,0 +1,110 @@
+//! Bytes in and out: varints and a cursor that cannot run past its end. Knows nothing of what the bytes mean.
+
+/// A payload that is not what its schema says. Its bytes passed their checksum, so this is a lie rather than an accident.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Malformed(pub &'static str);
+
+/// Little-endian base 128, as in protobuf.
+pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// A signed difference so that small ones of either sign are short.
+pub fn zigzag(difference: u64) -> u64 {
+    let signed = difference.cast_signed();
+    ((signed << 1) ^ (signed >> 63)).cast_unsigned()
+}
+
+/// The inverse of `zigzag`.
+pub fn unzigzag(value: u64) -> u64 {
+    (value >> 1) ^ (value & 1).wrapping_neg()
+}
+
+/// What is left to read.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Input<'a> {
+    pub fn new(bytes: &'a [u8]) -> Input<'a> {
+        Input { bytes }
+    }
+
+    pub fn left(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    pub fn varint(&mut self) -> Result<u64, Malformed> {
+        let mut value = 0u64;
+        for (at, &byte) in self.bytes.iter().enumerate().take(10) {
+            let part = u64::from(byte & 0x7f);
+            if at == 9 && part > 1 {
+                return Err(Malformed("a number has more than 64 bits"));
+            }
+            value |= part << (7 * at);
+            if byte < 0x80 {
+                self.bytes = self.bytes.get(at + 1..).unwrap_or_default();
+                return Ok(value);
+            }
+        }
+        Err(Malformed("a number has no end"))
+    }
+
+    /// A count of things of which each takes at least one byte of what is left.
+    pub fn count(&mut self) -> Result<usize, Malformed> {
+        match usize::try_from(self.varint()?) {
+            Ok(count) if count <= self.left() => Ok(count),
+            _ => Err(Malformed("a count is larger than what is left")),
+        }
+    }
+
+    pub fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
+        let (taken, rest) = self.bytes.split_at_checked(count).ok_or(Malformed("a length is larger than what is left"))?;
+        self.bytes = rest;
+        Ok(taken)
+    }
+
+    /// A length and that many bytes.
+    pub fn block(&mut self) -> Result<&'a [u8], Malformed> {
+        let count = self.count()?;
+        self.take(count)
+    }
+}
+
+/// `N` bytes at a place of a fixed-size header; `None` past its end.
+pub fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk::<N>().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn varints_and_zigzag_round_trip() {
+        for value in [0, 1, 127, 128, 16_383, 16_384, u64::MAX >> 1, u64::MAX - 1, u64::MAX] {
+            let mut out = Vec::new();
+            put_varint(&mut out, value);
+            assert_eq!(Input::new(&out).varint(), Ok(value));
+            assert_eq!(unzigzag(zigzag(value)), value);
+        }
+        assert_eq!(zigzag(0u64.wrapping_sub(1)), 1);
+    }
+
+    #[test]
+    fn a_number_that_never_ends_or_is_too_long_is_refused() {
+        assert!(Input::new(&[0x80; 20]).varint().is_err());
+        assert!(Input::new(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02]).varint().is_err());
+        assert!(Input::new(&[5, 1, 2]).count().is_err());
+    }
+}

@@ -1,0 +1,8 @@
+//! Recordings: what goes in comes out, whatever happens to the bytes in between.
+
+#[path = "recording/generator.rs"]
+mod generator;
+#[path = "recording/round_trip.rs"]
+mod round_trip;
+#[path = "recording/support.rs"]
+mod support;

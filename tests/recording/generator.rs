@@ -1,0 +1,864 @@
+//! Samples for tests and benchmarks, the same ones for the same seed: strange ones that hold any value a field can, and
+//! plausible ones that move as a machine's do.
+
+// Each user of this file takes what it needs.
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::sync::Arc;
+use std::time::Duration;
+
+use stalltop::ids::{CgroupId, CgroupVersion, CpuId, DiskId, GroupId, NicId, ProcessId, TaskId};
+use stalltop::recording::{Meta, Redaction};
+use stalltop::sample::cgroup::Cgroup;
+use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
+use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
+use stalltop::sample::host::{CpuPlace, Privilege};
+use stalltop::sample::memory::Memory;
+use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Protocols, Qdisc, Tcp, TcpExt, Udp};
+use stalltop::sample::pressure::{Pressure, Stall, StallLine};
+use stalltop::sample::task::{Hidden, Process, Sched, SystemCall, TaskIo, TaskState, Tasks, Thread, Wait};
+use stalltop::sample::waits::{BlockedThread, GroupWaits, SubSample, ThreadWaits, WaitClass, Waits};
+use stalltop::sample::{Absent, Cost, Host, Instant, Name, Reading, Sample};
+use stalltop::units::Counter;
+
+/// SplitMix64: small, and the same everywhere.
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Dice {
+        Dice(seed)
+    }
+
+    pub fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.roll() % end.max(1)
+    }
+
+    pub fn one_in(&mut self, count: u64) -> bool {
+        self.below(count) == 0
+    }
+
+    /// Any value, and the edges often.
+    fn u64(&mut self) -> u64 {
+        match self.below(8) {
+            0 => 0,
+            1 => u64::MAX,
+            2 => self.roll(),
+            3 => 1 << self.below(64),
+            _ => self.below(100_000),
+        }
+    }
+
+    fn u32(&mut self) -> u32 {
+        if self.one_in(8) { u32::MAX } else { (self.u64() & 0xffff_ffff) as u32 }
+    }
+
+    fn u16(&mut self) -> u16 {
+        if self.one_in(8) { u16::MAX } else { (self.u64() & 0xffff) as u16 }
+    }
+
+    fn counter(&mut self) -> Counter {
+        Counter(self.u64())
+    }
+
+    fn bool(&mut self) -> bool {
+        self.one_in(2)
+    }
+
+    fn float(&mut self) -> f64 {
+        match self.below(6) {
+            0 => 0.0,
+            1 => -0.0,
+            2 => f64::INFINITY,
+            3 => self.below(u64::MAX) as f64 / 7.0,
+            4 => -1.25,
+            _ => self.below(10_000) as f64 / 100.0,
+        }
+    }
+
+    fn small_float(&mut self) -> f32 {
+        match self.below(4) {
+            0 => self.float() as f32,
+            _ => format!("{}.{:02}", self.below(100), self.below(100)).parse().unwrap(),
+        }
+    }
+
+    fn name(&mut self) -> Name {
+        let words: [&[u8]; 6] = [b"", b"bash", b"mysqld", b"\x1b]0;evil\x07", b"\xff\xfe\0arg", "größe".as_bytes()];
+        let word = words[self.below(6) as usize];
+        if self.bool() { Name::from(word) } else { Name::from([word, &self.below(50).to_le_bytes()].concat().as_slice()) }
+    }
+
+    fn maybe<T>(&mut self, make: impl FnOnce(&mut Dice) -> T) -> Option<T> {
+        if self.one_in(3) { None } else { Some(make(self)) }
+    }
+
+    fn absent(&mut self) -> Absent {
+        match self.below(9) {
+            0 => Absent::NotRead,
+            1 => Absent::NoSuchFile,
+            2 => Absent::NoPermission,
+            3 => Absent::Hidden,
+            4 => Absent::Vanished,
+            5 => Absent::Unsupported,
+            6 => Absent::Malformed,
+            7 => Absent::Os(-5),
+            _ => Absent::Os(i32::MAX),
+        }
+    }
+
+    fn reading<T>(&mut self, make: impl FnOnce(&mut Dice) -> T) -> Reading<T> {
+        if self.one_in(4) { Err(self.absent()) } else { Ok(make(self)) }
+    }
+
+    fn list<T>(&mut self, most: u64, mut make: impl FnMut(&mut Dice) -> T) -> Vec<T> {
+        (0..self.below(most + 1)).map(|_| make(self)).collect()
+    }
+}
+
+/// Any sample: every field may hold anything, be missing, or be missing for any reason.
+pub fn strange_sample(dice: &mut Dice) -> Sample {
+    let d = dice;
+    Sample {
+        at: Instant { boottime_ns: d.u64(), monotonic_ns: d.u64(), realtime_ns: i64::from_ne_bytes(d.u64().to_ne_bytes()) },
+        cpu: d.reading(|d| Cpu {
+            total: cpu_times(d),
+            cpus: d.list(4, |d| (CpuId(d.u32()), cpu_times(d))),
+            context_switches: d.maybe(Dice::counter),
+            interrupts: d.maybe(Dice::counter),
+            forks: d.maybe(Dice::counter),
+            running: d.maybe(Dice::u32),
+            blocked: d.maybe(Dice::u32),
+        }),
+        load: d.reading(|d| Load { one: d.float(), five: d.float(), fifteen: d.float(), runnable: d.u32(), entities: d.u32() }),
+        memory: d.reading(memory),
+        pressure: Pressure { cpu: d.reading(stall), io: d.reading(stall), memory: d.reading(stall), irq: d.reading(stall) },
+        disks: d.reading(|d| d.list(3, disk)),
+        nics: d.reading(|d| d.list(3, nic)),
+        protocols: Protocols {
+            tcp: d.reading(tcp),
+            tcp_ext: d.reading(|d| TcpExt {
+                listen_overflows: d.maybe(Dice::counter),
+                listen_drops: d.maybe(Dice::counter),
+                syn_retransmits: d.maybe(Dice::counter),
+                timeouts: d.maybe(Dice::counter),
+                lost_retransmits: d.maybe(Dice::counter),
+                backlog_drops: d.maybe(Dice::counter),
+            }),
+            udp: d.reading(|d| Udp {
+                datagrams_in: d.counter(),
+                no_ports: d.counter(),
+                errors_in: d.counter(),
+                datagrams_out: d.counter(),
+                receive_buffer_errors: d.maybe(Dice::counter),
+                send_buffer_errors: d.maybe(Dice::counter),
+            }),
+            ip_octets: d.reading(|d| (d.counter(), d.counter())),
+            listeners: d.reading(|d| d.list(3, listener)),
+        },
+        cgroups: d.reading(|d| d.list(3, cgroup)),
+        tasks: d.reading(|d| {
+            let mut processes = d.list(6, strange_process);
+            processes.sort_by_key(|process| process.pid);
+            processes.dedup_by_key(|process| process.pid);
+            Tasks {
+                processes: processes.into_iter().map(Arc::new).collect(),
+                users: Arc::new(d.list(3, |d| (d.u32(), d.name())).into_iter().collect()),
+                hidden: Hidden { wait_channels: d.u32(), schedstats: d.u32(), processes: d.bool() },
+            }
+        }),
+        waits: Waits {
+            sub_samples: d.list(4, |d| SubSample {
+                boottime_ns: d.u64(),
+                cpu: d.maybe(cpu_times),
+                in_flight: d.maybe(Dice::u32),
+                groups: d.list(3, group_waits),
+            }),
+            groups: d.list(4, group),
+            threads: d.list(4, |d| ThreadWaits { task: task(d), group: d.u16(), seen: std::array::from_fn(|_| d.u16()) }),
+            blocked: d.list(4, |d| BlockedThread {
+                task: task(d),
+                group: d.u16(),
+                comm: d.name(),
+                class: WaitClass::ALL[d.below(WaitClass::COUNT as u64) as usize],
+                channel: d.maybe(Dice::name),
+                call: d.maybe(call),
+                times: d.u16(),
+                since_ns: d.u64(),
+                file: d.maybe(Dice::name),
+                disk: d.maybe(disk_id),
+            }),
+            skipped: d.u32(),
+        },
+        cost: Cost {
+            process_cpu_ns: d.counter(),
+            sweep_ns: d.u64(),
+            sub_samples_ns: d.u64(),
+            late_ns: d.u64(),
+            tasks_read: d.u32(),
+        },
+    }
+}
+
+fn cpu_times(d: &mut Dice) -> CpuTimes {
+    CpuTimes {
+        user_ticks: d.counter(),
+        nice_ticks: d.counter(),
+        system_ticks: d.counter(),
+        idle_ticks: d.counter(),
+        iowait_ticks: d.counter(),
+        irq_ticks: d.counter(),
+        softirq_ticks: d.counter(),
+        steal_ticks: d.maybe(Dice::counter),
+        guest_ticks: d.maybe(Dice::counter),
+        guest_nice_ticks: d.maybe(Dice::counter),
+    }
+}
+
+fn memory(d: &mut Dice) -> Memory {
+    Memory {
+        total_kb: d.maybe(Dice::u64),
+        free_kb: d.maybe(Dice::u64),
+        available_kb: d.maybe(Dice::u64),
+        buffers_kb: d.maybe(Dice::u64),
+        cached_kb: d.maybe(Dice::u64),
+        shmem_kb: d.maybe(Dice::u64),
+        slab_reclaimable_kb: d.maybe(Dice::u64),
+        slab_unreclaimable_kb: d.maybe(Dice::u64),
+        swap_total_kb: d.maybe(Dice::u64),
+        swap_free_kb: d.maybe(Dice::u64),
+        dirty_kb: d.maybe(Dice::u64),
+        writeback_kb: d.maybe(Dice::u64),
+        swapped_in_pages: d.maybe(Dice::counter),
+        swapped_out_pages: d.maybe(Dice::counter),
+        paged_in_kb: d.maybe(Dice::counter),
+        paged_out_kb: d.maybe(Dice::counter),
+        faults: d.maybe(Dice::counter),
+        major_faults: d.maybe(Dice::counter),
+        scanned_kswapd_pages: d.maybe(Dice::counter),
+        scanned_direct_pages: d.maybe(Dice::counter),
+        reclaimed_pages: d.maybe(Dice::counter),
+        refaulted_pages: d.maybe(Dice::counter),
+        allocation_stalls: d.maybe(Dice::counter),
+        oom_kills: d.maybe(Dice::counter),
+    }
+}
+
+fn stall(d: &mut Dice) -> Stall {
+    let line = |d: &mut Dice| StallLine {
+        avg10: d.small_float(),
+        avg60: d.small_float(),
+        avg300: d.small_float(),
+        total_us: d.counter(),
+    };
+    Stall { some: d.maybe(line), full: d.maybe(line) }
+}
+
+fn disk_id(d: &mut Dice) -> DiskId {
+    DiskId { major: d.u32(), minor: d.u32() }
+}
+
+fn operations(d: &mut Dice) -> OpCounters {
+    OpCounters { completed: d.counter(), merged: d.counter(), sectors: d.counter(), time_ms: d.counter() }
+}
+
+fn disk(d: &mut Dice) -> Disk {
+    Disk {
+        id: disk_id(d),
+        name: d.name(),
+        facts: Arc::new(DiskFacts {
+            rotational: d.maybe(Dice::bool),
+            scheduler: d.maybe(Dice::name),
+            model: d.maybe(Dice::name),
+            serial: d.maybe(Dice::name),
+            size_bytes: d.maybe(Dice::u64),
+            backing_file: d.maybe(Dice::name),
+            slaves: d.list(3, disk_id),
+            partitions: d.list(3, disk_id),
+            mounts: d.list(3, Dice::name),
+        }),
+        reads: operations(d),
+        writes: operations(d),
+        discards: d.maybe(operations),
+        flushes: d.maybe(Dice::counter),
+        flush_time_ms: d.maybe(Dice::counter),
+        in_flight: d.u32(),
+        busy_time_ms: d.counter(),
+        queue_time_ms: d.counter(),
+    }
+}
+
+fn nic(d: &mut Dice) -> Nic {
+    let direction = |d: &mut Dice| Direction {
+        bytes: d.counter(),
+        packets: d.counter(),
+        errors: d.counter(),
+        dropped: d.counter(),
+        fifo_errors: d.counter(),
+    };
+    Nic {
+        id: NicId { ifindex: d.u32(), name: d.name() },
+        facts: Arc::new(NicFacts {
+            speed_mbps: d.reading(Dice::u32),
+            duplex: d.reading(|d| if d.bool() { Duplex::Half } else { Duplex::Full }),
+            up: d.maybe(Dice::bool),
+            loopback: d.bool(),
+            virtual_device: d.bool(),
+        }),
+        rx: direction(d),
+        tx: direction(d),
+        multicast: d.counter(),
+        collisions: d.counter(),
+        carrier_losses: d.counter(),
+        rx_missed: d.maybe(Dice::counter),
+        rx_nohandler: d.maybe(Dice::counter),
+        qdisc: d.maybe(|d| Qdisc {
+            kind: d.name(),
+            backlog_bytes: d.u64(),
+            backlog_packets: d.u64(),
+            dropped: d.counter(),
+            overlimits: d.counter(),
+            requeues: d.counter(),
+        }),
+    }
+}
+
+fn tcp(d: &mut Dice) -> Tcp {
+    Tcp {
+        active_opens: d.counter(),
+        passive_opens: d.counter(),
+        attempt_fails: d.counter(),
+        established_resets: d.counter(),
+        established: d.u64(),
+        segments_in: d.counter(),
+        segments_out: d.counter(),
+        segments_retransmitted: d.counter(),
+        errors_in: d.counter(),
+        resets_out: d.counter(),
+    }
+}
+
+fn listener(d: &mut Dice) -> Listener {
+    let port = d.u16();
+    Listener {
+        local: match d.bool() {
+            true => SocketAddr::from((Ipv4Addr::from_bits(d.u32()), port)),
+            false => {
+                let bits = u128::from(d.u64()) << 64 | u128::from(d.u64());
+                SocketAddr::V6(SocketAddrV6::new(Ipv6Addr::from_bits(bits), port, d.u32(), d.u32()))
+            }
+        },
+        queue: d.u32(),
+        limit: d.u32(),
+        owner: d.maybe(|d| (process_id(d), d.name())),
+    }
+}
+
+fn process_id(d: &mut Dice) -> ProcessId {
+    ProcessId { pid: d.u32(), start_ticks: d.u64() }
+}
+
+fn task(d: &mut Dice) -> TaskId {
+    TaskId { pid: d.u32(), tid: d.u32(), start_ticks: d.u64() }
+}
+
+fn cgroup_id(d: &mut Dice) -> CgroupId {
+    CgroupId { version: if d.bool() { CgroupVersion::V1 } else { CgroupVersion::V2 }, path: d.name() }
+}
+
+fn cgroup(d: &mut Dice) -> Cgroup {
+    Cgroup {
+        id: cgroup_id(d),
+        quota_us: d.maybe(Dice::u64),
+        period_us: d.maybe(Dice::u64),
+        periods: d.maybe(Dice::counter),
+        throttled_periods: d.maybe(Dice::counter),
+        throttled_ns: d.maybe(Dice::counter),
+        usage_ns: d.maybe(Dice::counter),
+        memory_limit_bytes: d.maybe(Dice::u64),
+        memory_usage_bytes: d.maybe(Dice::u64),
+        refaulted_pages: d.maybe(Dice::counter),
+        major_faults: d.maybe(Dice::counter),
+    }
+}
+
+fn group(d: &mut Dice) -> GroupId {
+    match d.bool() {
+        true => GroupId::Process(process_id(d)),
+        false => GroupId::Siblings { parent: d.u32(), executable: d.name() },
+    }
+}
+
+fn group_waits(d: &mut Dice) -> GroupWaits {
+    GroupWaits {
+        group: d.u16(),
+        running: d.u16(),
+        storage: d.u16(),
+        aio: d.u16(),
+        memory: d.u16(),
+        other_blocked: d.u16(),
+        hidden_blocked: d.u16(),
+        lock_contended: d.u16(),
+        lock_inferred: d.u16(),
+        peer: d.u16(),
+    }
+}
+
+fn call(d: &mut Dice) -> SystemCall {
+    SystemCall { number: i64::from_ne_bytes(d.u64().to_ne_bytes()), arguments: [d.u64(), d.u64(), d.u64()] }
+}
+
+fn strange_process(d: &mut Dice) -> Process {
+    let mut threads = d.list(4, |d| Thread {
+        tid: d.u32(),
+        start_ticks: d.u64(),
+        comm: d.name(),
+        state: TaskState::from_letter(b"RSDITtZXP"[d.below(9) as usize]),
+        processor: d.u32(),
+        user_ticks: d.counter(),
+        system_ticks: d.counter(),
+        minor_faults: d.counter(),
+        major_faults: d.counter(),
+        block_io_delay_ticks: d.counter(),
+        sched: d.maybe(|d| Sched { run_ns: d.counter(), run_delay_ns: d.counter(), timeslices: d.counter() }),
+        switched_ns: d.maybe(Dice::u64),
+        wait: Wait { channel: d.reading(Dice::name), call: d.reading(call) },
+    });
+    // The kernel lists them in order, but nothing here may depend on that.
+    if d.bool() {
+        threads.sort_by_key(|thread| thread.tid);
+    }
+    Process {
+        pid: d.below(12) as u32,
+        start_ticks: d.u64(),
+        ppid: d.u32(),
+        uid: d.u32(),
+        comm: d.name(),
+        cmdline: d.reading(Dice::name),
+        executable: d.reading(Dice::name),
+        kernel_thread: d.bool(),
+        cgroup: d.reading(cgroup_id),
+        user_ticks: d.counter(),
+        system_ticks: d.counter(),
+        cpu_ns: d.maybe(Dice::counter),
+        minor_faults: d.counter(),
+        major_faults: d.counter(),
+        resident_pages: d.u64(),
+        io: d.reading(|d| TaskIo {
+            read_bytes: d.counter(),
+            write_bytes: d.counter(),
+            cancelled_write_bytes: d.counter(),
+            read_calls: d.counter(),
+            write_calls: d.counter(),
+        }),
+        threads,
+    }
+}
+
+/// Samples in which much stays, some changes, comes and goes, and now and then nothing is as it was.
+pub fn strange_samples(dice: &mut Dice, count: usize) -> Vec<Arc<Sample>> {
+    let mut samples: Vec<Arc<Sample>> = Vec::new();
+    for _ in 0..count {
+        let mut next = strange_sample(dice);
+        if let Some(last) = samples.last().filter(|_| !dice.one_in(5)) {
+            if let (Ok(new), Ok(old)) = (&mut next.tasks, &last.tasks) {
+                let mut processes: BTreeMap<u32, Arc<Process>> = BTreeMap::new();
+                for process in &old.processes {
+                    if dice.one_in(5) {
+                        continue;
+                    }
+                    let kept = match dice.below(4) {
+                        0 => {
+                            let mut process = Process::clone(process);
+                            process.user_ticks = dice.counter();
+                            if let Some(thread) = process.threads.first_mut() {
+                                thread.user_ticks = dice.counter();
+                                thread.wait = Wait { channel: dice.reading(Dice::name), call: dice.reading(call) };
+                            }
+                            Arc::new(process)
+                        }
+                        1 => Arc::new(Process::clone(process)),
+                        _ => process.clone(),
+                    };
+                    processes.insert(process.pid, kept);
+                }
+                for process in std::mem::take(&mut new.processes) {
+                    processes.entry(process.pid).or_insert(process);
+                }
+                new.processes = processes.into_values().collect();
+                if dice.bool() {
+                    new.users = old.users.clone();
+                }
+            }
+            if dice.bool() {
+                next.disks = last.disks.clone();
+                next.memory = last.memory;
+                next.waits = last.waits.clone();
+            }
+        }
+        samples.push(Arc::new(next));
+    }
+    samples
+}
+
+/// A machine that is simply running.
+pub struct Machine {
+    dice: Dice,
+    now: Sample,
+    busy: usize,
+    cpus: u32,
+}
+
+impl Machine {
+    /// `busy` of its `processes` do something each second; a few more wake up now and then.
+    pub fn new(seed: u64, processes: u32, threads: u32, busy: usize, cpus: u32) -> Machine {
+        let mut dice = Dice::new(seed);
+        let at = Instant {
+            boottime_ns: 987_654_321_000_000,
+            monotonic_ns: 987_654_000_000_000,
+            realtime_ns: 1_760_000_000_123_456_789,
+        };
+        let mut now = Sample::empty(at);
+        let ticks = |dice: &mut Dice| Counter(dice.below(10_000_000));
+        let times = |dice: &mut Dice| CpuTimes {
+            user_ticks: ticks(dice),
+            nice_ticks: ticks(dice),
+            system_ticks: ticks(dice),
+            idle_ticks: ticks(dice),
+            iowait_ticks: ticks(dice),
+            irq_ticks: Counter(0),
+            softirq_ticks: ticks(dice),
+            steal_ticks: Some(Counter(0)),
+            guest_ticks: Some(Counter(0)),
+            guest_nice_ticks: Some(Counter(0)),
+        };
+        now.cpu = Ok(Cpu {
+            total: times(&mut dice),
+            cpus: (0..cpus).map(|cpu| (CpuId(cpu), times(&mut dice))).collect(),
+            context_switches: Some(Counter(123_456_789_012)),
+            interrupts: Some(Counter(98_765_432_101)),
+            forks: Some(Counter(7_654_321)),
+            running: Some(2),
+            blocked: Some(0),
+        });
+        now.load = Ok(Load { one: 1.25, five: 1.01, fifteen: 0.5, runnable: 2, entities: processes });
+        now.memory = Ok(Memory {
+            swapped_in_pages: Some(Counter(0)),
+            swapped_out_pages: Some(Counter(0)),
+            total_kb: Some(64 << 20),
+            free_kb: Some(7_654_321),
+            available_kb: Some(30 << 20),
+            buffers_kb: Some(123_456),
+            cached_kb: Some(12_345_678),
+            swap_total_kb: Some(0),
+            swap_free_kb: Some(0),
+            dirty_kb: Some(1234),
+            writeback_kb: Some(0),
+            faults: Some(Counter(98_765_432_109)),
+            major_faults: Some(Counter(87_654)),
+            paged_in_kb: Some(Counter(876_543_210)),
+            paged_out_kb: Some(Counter(876_543_210)),
+            ..Memory::default()
+        });
+        let stall = Stall {
+            some: Some(StallLine { avg10: 0.0, avg60: 0.03, avg300: 0.11, total_us: Counter(123_456_789) }),
+            full: Some(StallLine { avg10: 0.0, avg60: 0.0, avg300: 0.02, total_us: Counter(12_345_678) }),
+        };
+        now.pressure = Pressure { cpu: Ok(stall), io: Ok(stall), memory: Ok(stall), irq: Err(Absent::NoSuchFile) };
+        now.disks = Ok((0..2)
+            .map(|minor| Disk {
+                id: DiskId { major: 259, minor },
+                name: Name::from(format!("nvme{minor}n1").as_str()),
+                facts: Arc::new(DiskFacts { rotational: Some(false), size_bytes: Some(1 << 40), ..DiskFacts::default() }),
+                reads: OpCounters::default(),
+                writes: OpCounters::default(),
+                discards: Some(OpCounters::default()),
+                flushes: Some(Counter(0)),
+                flush_time_ms: Some(Counter(0)),
+                in_flight: 0,
+                busy_time_ms: Counter(0),
+                queue_time_ms: Counter(0),
+            })
+            .collect());
+        now.nics = Ok(["lo", "eth0"].iter().map(|name| plain_nic(name)).collect());
+        now.protocols.tcp = Ok(Tcp { segments_in: Counter(98_765_432), segments_out: Counter(87_654_321), ..Tcp::default() });
+        now.protocols.tcp_ext = Ok(TcpExt { listen_overflows: Some(Counter(4)), ..TcpExt::default() });
+        now.protocols.udp = Ok(Udp { datagrams_in: Counter(9_876_543), ..Udp::default() });
+        now.protocols.ip_octets = Ok((Counter(9_876_543_210_987), Counter(8_765_432_109_876)));
+        now.protocols.listeners = Ok(Vec::new());
+        now.cgroups = Ok(Vec::new());
+        let each = (threads / processes.max(1)).max(1);
+        now.tasks = Ok(Tasks {
+            processes: (1..=processes).map(|pid| Arc::new(plain_process(&mut dice, pid * 7, each))).collect(),
+            users: Arc::new([(0, Name::from("root")), (1000, Name::from("ann"))].into_iter().collect()),
+            hidden: Hidden::default(),
+        });
+        Machine { dice, now, busy, cpus }
+    }
+
+    /// One second later.
+    pub fn next(&mut self) -> Arc<Sample> {
+        let d = &mut self.dice;
+        let jitter = d.below(200_000);
+        let now = &mut self.now;
+        now.at.boottime_ns += 1_000_000_000 + jitter;
+        now.at.monotonic_ns += 1_000_000_000 + jitter;
+        now.at.realtime_ns += 1_000_000_000 + i64::try_from(jitter + d.below(50)).unwrap();
+        let at_ns = now.at.boottime_ns;
+        let mut total_before = CpuTimes::default();
+        let grow = |counter: &mut Counter, d: &mut Dice, most: u64| counter.0 += d.below(most + 1);
+        if let Ok(cpu) = &mut now.cpu {
+            total_before = cpu.total;
+            let step = |times: &mut CpuTimes, d: &mut Dice, scale: u64| {
+                grow(&mut times.user_ticks, d, 40 * scale);
+                grow(&mut times.system_ticks, d, 20 * scale);
+                grow(&mut times.idle_ticks, d, 100 * scale);
+                grow(&mut times.iowait_ticks, d, 5 * scale);
+                grow(&mut times.softirq_ticks, d, scale);
+            };
+            for (_, times) in &mut cpu.cpus {
+                step(times, d, 1);
+            }
+            step(&mut cpu.total, d, u64::from(self.cpus));
+            for (counter, most) in [(&mut cpu.context_switches, 30_000), (&mut cpu.interrupts, 20_000), (&mut cpu.forks, 5)] {
+                grow(counter.as_mut().unwrap(), d, most);
+            }
+            cpu.running = Some(1 + d.below(4) as u32);
+        }
+        if let Ok(load) = &mut now.load {
+            if d.one_in(5) {
+                load.one = (load.one * 92.0 + d.below(300) as f64 * 0.08).round() / 100.0;
+            }
+            load.runnable = 1 + d.below(4) as u32;
+        }
+        if let Ok(memory) = &mut now.memory {
+            memory.free_kb = Some(7_000_000 + d.below(100_000));
+            memory.available_kb = Some(30_000_000 + d.below(100_000));
+            memory.cached_kb = Some(12_000_000 + d.below(3000));
+            memory.dirty_kb = Some(d.below(3000));
+            for (counter, most) in [(&mut memory.faults, 20_000), (&mut memory.paged_out_kb, 2000)] {
+                grow(counter.as_mut().unwrap(), d, most);
+            }
+        }
+        for resource in [&mut now.pressure.cpu, &mut now.pressure.io] {
+            if let Ok(Stall { some: Some(some), full: Some(full) }) = resource {
+                some.avg10 = d.below(300) as f32 / 100.0;
+                grow(&mut some.total_us, d, 20_000);
+                grow(&mut full.total_us, d, 5000);
+            }
+        }
+        if let Ok(disks) = &mut now.disks {
+            for disk in disks.iter_mut().take(1) {
+                for operations in [&mut disk.reads, &mut disk.writes] {
+                    grow(&mut operations.completed, d, 300);
+                    grow(&mut operations.merged, d, 20);
+                    grow(&mut operations.sectors, d, 20_000);
+                    grow(&mut operations.time_ms, d, 900);
+                }
+                disk.in_flight = d.below(5) as u32;
+                grow(&mut disk.busy_time_ms, d, 500);
+                grow(&mut disk.queue_time_ms, d, 900);
+            }
+        }
+        if let Ok(nics) = &mut now.nics {
+            for nic in nics {
+                for direction in [&mut nic.rx, &mut nic.tx] {
+                    grow(&mut direction.bytes, d, 1_000_000);
+                    grow(&mut direction.packets, d, 2000);
+                }
+            }
+        }
+        if let Ok(tcp) = &mut now.protocols.tcp {
+            tcp.segments_in.0 = tcp.segments_in.0.wrapping_add(d.below(3000));
+            tcp.segments_out.0 = tcp.segments_out.0.wrapping_add(d.below(3000));
+        }
+        if let Ok((octets_in, octets_out)) = &mut now.protocols.ip_octets {
+            grow(octets_in, d, 1_000_000);
+            grow(octets_out, d, 1_000_000);
+        }
+        if let Ok(tasks) = &mut now.tasks {
+            let count = tasks.processes.len();
+            let busy = (0..count).step_by((count / self.busy.max(1)).max(1)).take(self.busy).collect::<Vec<_>>();
+            let wakers = (0..count / 200).map(|_| d.below(count as u64) as usize).collect::<Vec<_>>();
+            for &at in busy.iter().chain(&wakers) {
+                let process = Arc::make_mut(&mut tasks.processes[at]);
+                let ran = 1_000_000 + d.below(80_000_000);
+                let ticks = ran / 10_000_000;
+                process.user_ticks.0 += ticks;
+                process.minor_faults.0 += d.below(100);
+                if let Some(clock) = &mut process.cpu_ns {
+                    clock.0 += ran;
+                }
+                if d.one_in(3) {
+                    process.resident_pages += d.below(50);
+                }
+                if let Ok(io) = &mut process.io {
+                    grow(&mut io.read_calls, d, 300);
+                    grow(&mut io.write_calls, d, 300);
+                    io.write_bytes.0 += 4096 * d.below(30);
+                }
+                let minor_faults = process.minor_faults;
+                let thread = &mut process.threads[0];
+                thread.user_ticks.0 += ticks;
+                thread.minor_faults = minor_faults;
+                thread.processor = d.below(u64::from(self.cpus)) as u32;
+                thread.switched_ns = Some(at_ns - d.below(3_000_000));
+                thread.state = if d.one_in(4) { TaskState::Running } else { TaskState::Sleeping };
+                thread.wait.channel = Ok(Name::from(["do_epoll_wait", "futex_do_wait", ""][d.below(3) as usize]));
+                if let Some(sched) = &mut thread.sched {
+                    sched.run_ns.0 += ran;
+                    grow(&mut sched.run_delay_ns, d, 3_000_000);
+                    grow(&mut sched.timeslices, d, 200);
+                }
+            }
+            let total = now.cpu.as_ref().map(|cpu| cpu.total).unwrap_or_default();
+            let span = |now: Counter, before: Counter, part: u64| Counter(before.0 + (now.0 - before.0) * part / 10);
+            now.waits.groups = busy.iter().take(8).map(|&at| GroupId::Process(tasks.processes[at].id())).collect();
+            now.waits.threads = busy
+                .iter()
+                .map(|&at| {
+                    let process = &tasks.processes[at];
+                    let running = d.below(11) as u16;
+                    let mut seen = [0; WaitClass::COUNT];
+                    seen[WaitClass::Running as usize] = running;
+                    seen[WaitClass::Poll as usize] = 10 - running;
+                    ThreadWaits { task: process.task_id(&process.threads[0]), group: (at % 8) as u16, seen }
+                })
+                .collect();
+            now.waits.sub_samples = (1..=10)
+                .map(|part| SubSample {
+                    boottime_ns: at_ns - (10 - part) * 100_000_000 + if part == 10 { 0 } else { d.below(300_000) },
+                    cpu: Some(CpuTimes {
+                        user_ticks: span(total.user_ticks, total_before.user_ticks, part),
+                        system_ticks: span(total.system_ticks, total_before.system_ticks, part),
+                        idle_ticks: span(total.idle_ticks, total_before.idle_ticks, part),
+                        iowait_ticks: span(total.iowait_ticks, total_before.iowait_ticks, part),
+                        softirq_ticks: span(total.softirq_ticks, total_before.softirq_ticks, part),
+                        ..total
+                    }),
+                    in_flight: Some(d.below(4) as u32),
+                    groups: (0..3)
+                        .map(|group| GroupWaits { group, running: d.below(2) as u16, ..GroupWaits::default() })
+                        .collect(),
+                })
+                .collect();
+        }
+        now.cost = Cost {
+            process_cpu_ns: Counter(now.cost.process_cpu_ns.0 + 10_000_000 + d.below(3_000_000)),
+            sweep_ns: 8_000_000 + d.below(1_000_000),
+            sub_samples_ns: 1_000_000 + d.below(100_000),
+            late_ns: d.below(100_000),
+            tasks_read: self.busy as u32,
+        };
+        Arc::new(now.clone())
+    }
+}
+
+fn plain_nic(name: &str) -> Nic {
+    let facts = NicFacts {
+        speed_mbps: Ok(10_000),
+        duplex: Ok(Duplex::Full),
+        up: Some(true),
+        loopback: name == "lo",
+        virtual_device: false,
+    };
+    let direction = Direction { bytes: Counter(987_654_321_987), packets: Counter(987_654_321), ..Direction::default() };
+    Nic {
+        id: NicId { ifindex: name.len() as u32, name: Name::from(name) },
+        facts: Arc::new(facts),
+        rx: direction,
+        tx: direction,
+        multicast: Counter(0),
+        collisions: Counter(0),
+        carrier_losses: Counter(0),
+        rx_missed: Some(Counter(0)),
+        rx_nohandler: Some(Counter(0)),
+        qdisc: None,
+    }
+}
+
+fn plain_process(d: &mut Dice, pid: u32, threads: u32) -> Process {
+    let comm = Name::from(format!("worker-{}", d.below(40)).as_str());
+    let started = 1000 + u64::from(pid) * 37;
+    let threads: Vec<Thread> = (0..threads)
+        .map(|at| Thread {
+            tid: pid + at,
+            start_ticks: started + u64::from(at),
+            comm: comm.clone(),
+            state: TaskState::Sleeping,
+            processor: d.below(16) as u32,
+            user_ticks: Counter(d.below(10_000)),
+            system_ticks: Counter(d.below(10_000)),
+            minor_faults: Counter(d.below(100_000)),
+            major_faults: Counter(d.below(10)),
+            block_io_delay_ticks: Counter(0),
+            sched: Some(Sched {
+                run_ns: Counter(d.below(100_000_000_000)),
+                run_delay_ns: Counter(d.below(1_000_000_000)),
+                timeslices: Counter(d.below(100_000)),
+            }),
+            switched_ns: Some(987_000_000_000_000),
+            wait: Wait { channel: Ok(Name::from("do_epoll_wait")), call: Err(Absent::NotRead) },
+        })
+        .collect();
+    let sum = |part: fn(&Thread) -> u64| Counter(threads.iter().map(part).sum());
+    Process {
+        pid,
+        start_ticks: started,
+        ppid: 1,
+        uid: if pid.is_multiple_of(3) { 1000 } else { 0 },
+        cmdline: Ok(Name::from(format!("/usr/sbin/worker\0--number\0{pid}").as_str())),
+        executable: Ok(Name::from("/usr/sbin/worker")),
+        kernel_thread: false,
+        cgroup: Ok(CgroupId { version: CgroupVersion::V2, path: Name::from(format!("/system.slice/{}", pid % 9).as_str()) }),
+        user_ticks: sum(|thread| thread.user_ticks.0),
+        system_ticks: sum(|thread| thread.system_ticks.0),
+        cpu_ns: Some(sum(|thread| thread.sched.map_or(0, |sched| sched.run_ns.0))),
+        minor_faults: sum(|thread| thread.minor_faults.0),
+        major_faults: sum(|thread| thread.major_faults.0),
+        resident_pages: d.below(100_000),
+        io: Ok(TaskIo {
+            read_bytes: Counter(d.below(10_000_000)),
+            write_bytes: Counter(d.below(10_000_000)),
+            cancelled_write_bytes: Counter(0),
+            read_calls: Counter(d.below(1_000_000)),
+            write_calls: Counter(d.below(1_000_000)),
+        }),
+        comm,
+        threads,
+    }
+}
+
+pub fn meta() -> Meta {
+    Meta {
+        version: "0.1.0".to_owned(),
+        host: Host {
+            hostname: Name::from("db1"),
+            kernel: Name::from("6.18.0"),
+            machine: Name::from("x86_64"),
+            boot_id: Name::from("5c2d5e8a-3f0b-4a55-9f60-1f6f2a0c7b11"),
+            boot_time_s: Some(1_759_000_000),
+            page_size: 4096,
+            ticks_per_second: 100,
+            topology: (0..2).map(|cpu| CpuPlace { cpu: CpuId(cpu), node: 0, package: 0, core: cpu }).collect(),
+            privilege: Privilege {
+                effective_uid: 0,
+                sees_other_users: true,
+                delay_accounting: Err(Absent::NoSuchFile),
+                hidepid: false,
+            },
+        },
+        interval: Duration::from_secs(1),
+        redaction: Redaction::Nothing,
+        absent: vec![("/proc/pressure/io".to_owned(), Absent::Unsupported)],
+    }
+}

@@ -1,0 +1,139 @@
+//! Every field of every sample comes back as it was, from any place, in any order, and what was shared is shared again.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use stalltop::recording::{Replayer, StreamEvent, StreamReader, Tape};
+use stalltop::sample::Sample;
+
+use crate::generator::{self, Dice, Machine, strange_samples};
+use crate::support::record;
+
+fn assert_same(left: &Sample, right: &Sample, what: &str) {
+    // Field by field, so that a failure can be read.
+    assert_eq!(left.at, right.at, "{what}: at");
+    assert_eq!(left.cpu, right.cpu, "{what}: cpu");
+    assert_eq!(left.load, right.load, "{what}: load");
+    assert_eq!(left.memory, right.memory, "{what}: memory");
+    assert_eq!(left.pressure, right.pressure, "{what}: pressure");
+    assert_eq!(left.disks, right.disks, "{what}: disks");
+    assert_eq!(left.nics, right.nics, "{what}: nics");
+    assert_eq!(left.protocols, right.protocols, "{what}: protocols");
+    assert_eq!(left.cgroups, right.cgroups, "{what}: cgroups");
+    assert_eq!(left.tasks, right.tasks, "{what}: tasks");
+    assert_eq!(left.waits, right.waits, "{what}: waits");
+    assert_eq!(left.cost, right.cost, "{what}: cost");
+    assert_eq!(left, right, "{what}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_sample_comes_back(seed in any::<u64>(), count in 1usize..70) {
+        let samples = strange_samples(&mut Dice::new(seed), count);
+        let bytes = record(&samples);
+        let mut replayer = Replayer::from_bytes(bytes.clone()).unwrap();
+        prop_assert_eq!(replayer.len(), samples.len());
+        prop_assert!(replayer.is_indexed());
+        for (index, sample) in samples.iter().enumerate() {
+            assert_same(&replayer.sample(index).unwrap(), sample, &format!("sample {index}"));
+            prop_assert_eq!(replayer.instant(index).unwrap().realtime_ns, sample.at.realtime_ns);
+        }
+        // In any order.
+        let mut fresh = Replayer::from_bytes(bytes).unwrap();
+        let mut dice = Dice::new(seed);
+        for _ in 0..40 {
+            let index = dice.below(count as u64) as usize;
+            assert_same(&fresh.sample(index).unwrap(), &samples[index], &format!("sample {index} out of order"));
+        }
+        prop_assert_eq!(replayer.verify().unwrap(), samples.len());
+        prop_assert_eq!(replayer.damage(), &[]);
+    }
+
+    #[test]
+    fn any_sample_comes_back_from_a_pipe(seed in any::<u64>()) {
+        let samples = strange_samples(&mut Dice::new(seed), 65);
+        let bytes = record(&samples);
+        let mut reader = StreamReader::open(bytes.as_slice()).unwrap();
+        let mut index = 0;
+        while let Some(event) = reader.event().unwrap() {
+            match event {
+                StreamEvent::Sample(sample) => {
+                    assert_same(&sample, &samples[index], &format!("sample {index}"));
+                    index += 1;
+                }
+                StreamEvent::Meta(meta) => prop_assert_eq!(*meta, generator::meta()),
+                StreamEvent::End => {}
+                other => prop_assert!(false, "{:?}", other),
+            }
+        }
+        prop_assert_eq!(index, samples.len());
+    }
+}
+
+fn processes_shared(older: &Sample, newer: &Sample) -> Vec<bool> {
+    let (older, newer) = (older.tasks.as_ref().unwrap(), newer.tasks.as_ref().unwrap());
+    newer.processes.iter().map(|process| older.process(process.pid).is_some_and(|other| Arc::ptr_eq(other, process))).collect()
+}
+
+#[test]
+fn what_was_shared_is_shared_again() {
+    let mut machine = Machine::new(3, 40, 80, 3, 2);
+    let samples: Vec<_> = (0..130).map(|_| machine.next()).collect();
+    let bytes = record(&samples);
+    // Forwards, backwards, and into the middle first: over two key frames each time.
+    let orders: [Vec<usize>; 3] = [(0..130).collect(), (0..130).rev().collect(), vec![70, 69, 71, 60, 59, 61, 120, 119]];
+    for order in orders {
+        let mut replayer = Replayer::from_bytes(bytes.clone()).unwrap();
+        let mut read: Vec<Option<Arc<Sample>>> = vec![None; samples.len()];
+        for index in order {
+            read[index] = Some(replayer.sample(index).unwrap());
+        }
+        for (index, pair) in read.windows(2).enumerate() {
+            if let [Some(older), Some(newer)] = pair {
+                let live = processes_shared(&samples[index], &samples[index + 1]);
+                assert_eq!(processes_shared(older, newer), live, "samples {index} and {}", index + 1);
+                let (older, newer) = (older.tasks.as_ref().unwrap(), newer.tasks.as_ref().unwrap());
+                assert!(Arc::ptr_eq(&older.users, &newer.users));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_tape_keeps_the_last_and_saves_them() {
+    let mut machine = Machine::new(3, 10, 20, 3, 2);
+    let samples: Vec<_> = (0..400).map(|_| machine.next()).collect();
+    let mut tape = Tape::new(100, 16 << 20, Default::default());
+    for sample in &samples {
+        assert!(tape.push(sample));
+    }
+    assert!((100..160).contains(&tape.len()), "{}", tape.len());
+    let first = usize::try_from(tape.forgotten()).unwrap();
+    assert_eq!(first + tape.len(), samples.len());
+    for index in (0..tape.len()).rev() {
+        assert_same(&tape.sample(index).unwrap(), &samples[first + index], &format!("tape {index}"));
+    }
+    assert!(tape.sample(tape.len()).is_err());
+    let mut saved = Vec::new();
+    let sections = [("baselines".to_owned(), vec![1, 2, 3])].into_iter().collect();
+    let bytes = tape.write_to(&mut saved, &generator::meta(), &sections).unwrap();
+    assert_eq!(bytes, saved.len() as u64);
+    let mut replayer = Replayer::from_bytes(saved).unwrap();
+    assert_eq!(replayer.meta(), &generator::meta());
+    assert_eq!(replayer.section("baselines"), Some([1, 2, 3].as_slice()));
+    assert_eq!(replayer.verify().unwrap(), tape.len());
+    assert_eq!(replayer.sample(0).unwrap(), samples[first]);
+}
+
+#[test]
+fn a_tape_is_bounded_in_bytes() {
+    let mut machine = Machine::new(3, 100, 100, 50, 2);
+    let mut tape = Tape::new(100_000, 300_000, Default::default());
+    for _ in 0..600 {
+        tape.push(&machine.next());
+        assert!(tape.bytes() < 500_000);
+    }
+    assert!(tape.len() < 600);
+}
