@@ -7,8 +7,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use nix::time::ClockId;
+
 use super::files::{Group, Limits, parse_cpu_max, parse_limit};
 use crate::ids::{CgroupId, CgroupVersion};
+use crate::kernel::clock;
 use crate::kernel::fields::sole_number;
 use crate::kernel::mounts::Mount;
 use crate::kernel::root::Root;
@@ -100,6 +103,7 @@ impl Walk {
     /// Goes on until it is complete (then true) or the time is over.
     pub fn go_on(&mut self, root: &Root, time: Duration, buffer: &mut Vec<u8>) -> bool {
         let begin = Instant::now();
+        let begin_cpu = clock(ClockId::CLOCK_THREAD_CPUTIME_ID);
         while let Some(step) = self.pending.pop() {
             self.visited += 1;
             if self.visited > MOST_GROUPS {
@@ -111,11 +115,11 @@ impl Walk {
                 break;
             }
         }
-        self.cost += begin.elapsed();
+        self.cost += Duration::from_nanos(clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin_cpu));
         self.pending.is_empty()
     }
 
-    /// What the walk has taken so far.
+    /// What CPU time the walk has taken so far.
     pub fn cost(&self) -> Duration {
         self.cost
     }
