@@ -3,12 +3,16 @@
 //! No clock, no file, no terminal and no colour here: whoever runs the program brings in events and acts on effects;
 //! whoever draws gets a shared reference. Live and replay share all of it.
 
+pub mod cursor;
 pub mod event;
 pub mod history;
 pub mod keys;
+pub mod layout;
 pub mod look;
 pub mod moment;
+pub mod rows;
 pub mod screen;
+pub mod timeline;
 pub mod update;
 
 use std::sync::Arc;
@@ -17,12 +21,15 @@ use jiff::tz::TimeZone;
 
 pub use event::{Click, Effect, Event, Key, Notice, Position, Recorder, Tick};
 pub use look::{Colours, Glyphs, Look};
-pub use screen::Screen;
+pub use rows::{Item, Row};
+pub use screen::{Column, Screen};
 pub use update::update;
 
 use crate::findings::Judged;
 use crate::sample::Instant;
-use history::{History, Timeline};
+use cursor::Cursor;
+use history::History;
+use timeline::Timeline;
 
 /// What is known before the first sample.
 #[derive(Clone, Debug)]
@@ -53,7 +60,7 @@ pub struct State {
     pub setup: Setup,
     /// What is shown; `None` before the first interval
     pub current: Option<Judged>,
-    /// The newest interval, where the one shown is an older one
+    /// Live: the newest interval, while an older one is shown
     pub newest: Option<Judged>,
     pub history: History,
     pub timeline: Timeline,
@@ -65,11 +72,67 @@ pub struct State {
     pub speed: f64,
     pub recorder: Recorder,
     pub notice: Option<Notice>,
+    /// Intervals until the notice goes away
+    notice_left: u8,
     /// The feed is at its end, and why
-    pub ended: Option<String>,
+    pub ended: Option<Option<String>>,
     /// The present, where the feed has told
     pub now: Option<Instant>,
     pub screen: Screen,
+    /// The rows of the list on the screen
+    pub rows: Vec<Row>,
+    cursors: [Cursor; 6],
+    sorts: [usize; 6],
+    reversed: [bool; 6],
+    searches: [Search; 6],
+    /// Tasks: a row a thread; below their parents; grouped by what they wait for
+    pub threads: bool,
+    pub tree: bool,
+    pub by_class: bool,
+    /// What stands open over the list
+    pub details: Option<Details>,
+    pub help: Option<usize>,
+    pub prompt: Option<Prompt>,
+}
+
+/// One item looked at closely.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Details {
+    pub item: Item,
+    /// The first visible line
+    pub top: usize,
+}
+
+/// A line that is being typed.
+#[derive(Clone, Debug)]
+pub struct Prompt {
+    pub asks: Asks,
+    pub input: tui_input::Input,
+}
+
+/// What a prompt asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asks {
+    Filter,
+    Time,
+    Mark,
+}
+
+/// The filter of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Search(String);
+
+impl Search {
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What the rows are ordered by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sort {
+    pub column: Column,
+    pub reversed: bool,
 }
 
 impl State {
@@ -86,13 +149,55 @@ impl State {
             speed: 1.0,
             recorder: Recorder::Off,
             notice: None,
+            notice_left: 0,
             ended: None,
             now: None,
             screen: Screen::Overview,
+            rows: Vec::new(),
+            cursors: Default::default(),
+            sorts: [0; 6],
+            reversed: [false; 6],
+            searches: Default::default(),
+            threads: false,
+            tree: false,
+            by_class: false,
+            details: None,
+            help: None,
+            prompt: None,
         }
     }
 
     pub fn is_live(&self) -> bool {
         self.setup.source == Source::Live
+    }
+
+    /// The cursor of the list on the screen.
+    pub fn cursor(&self) -> &Cursor {
+        &self.cursors[self.screen as usize]
+    }
+
+    /// The filter of the list on the screen.
+    pub fn search(&self) -> &Search {
+        &self.searches[self.screen as usize]
+    }
+
+    /// The order of the list on the screen.
+    pub fn sort(&self) -> Sort {
+        let at = self.screen as usize;
+        let column = self.screen.columns().get(self.sorts[at]).copied().unwrap_or(Column::Name);
+        Sort { column, reversed: self.reversed[at] }
+    }
+
+    /// The moment that is shown.
+    pub fn at(&self) -> Option<Instant> {
+        self.current.as_ref().map(|judged| judged.interval.at())
+    }
+
+    /// How late the next sample is, in seconds; `None` where it is not, or nobody told the time.
+    pub fn late_seconds(&self) -> Option<f64> {
+        let newest = self.newest.as_ref().or(self.current.as_ref())?;
+        let waited = self.now?.seconds_since(newest.interval.at());
+        let due = self.setup.interval_ms as f64 / 1000.0;
+        (self.is_live() && self.ended.is_none() && waited > due * 1.5 + 1.0).then_some(waited)
     }
 }

@@ -64,7 +64,7 @@ pub enum Key {
 }
 
 /// What a click met.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Click {
     Nothing,
     Screen(Screen),
@@ -72,8 +72,8 @@ pub enum Click {
     Column(Column),
     /// A row of the list on the screen, counted from its first row (not from the first visible one)
     Row(usize),
-    /// A place on the strip of time: 0 its beginning, 1 its end
-    Strip(f64),
+    /// A cell of the strip of time: the moment it stands for, nanoseconds after 1970 in UTC
+    Strip(i64),
 }
 
 /// What the program shall do beyond drawing. All but `Nothing` mean that a new frame is due.
@@ -146,7 +146,7 @@ pub enum Recorder {
     Failed(String),
 }
 
-/// A line for the user; it goes away with the next key or interval but one.
+/// A line for the user; it goes away with the next key, or after some intervals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     pub text: String,

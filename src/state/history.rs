@@ -1,9 +1,217 @@
-//! What is remembered of intervals that are not shown: small digests, and the findings.
+//! What is remembered of the intervals that are not shown: small digests for graphs and for the strip of time.
+//!
+//! A digest holds figures that were derived once; nothing here derives another.
 
-/// Digests of the last intervals.
-#[derive(Clone, Debug, Default)]
-pub struct History {}
+use std::collections::VecDeque;
 
-/// The findings that were met, ended ones too.
+use crate::findings::{Finding, Judged, Severity};
+use crate::ids::{CpuId, DiskId, NicId, ProcessId};
+use crate::interval::disk::Operation;
+use crate::sample::Instant;
+
+/// Digests of at most `KEPT` intervals, in the order of time.
 #[derive(Clone, Debug, Default)]
-pub struct Timeline {}
+pub struct History {
+    digests: VecDeque<Digest>,
+}
+
+/// Ten minutes at one a second.
+pub const KEPT: usize = 600;
+
+/// Processes of which one interval is remembered: those that used most.
+const PROCESSES_KEPT: usize = 48;
+
+/// One interval in a few hundred bytes.
+#[derive(Clone, Debug)]
+pub struct Digest {
+    pub at: Instant,
+    pub seconds: f32,
+    pub worst: Option<Severity>,
+    /// Shares of the box; `None` where /proc/stat could not be read
+    pub busy: Option<f32>,
+    pub blocked: Option<f32>,
+    pub steal: Option<f32>,
+    pub iowait: Option<f32>,
+    pub load: Option<f32>,
+    pub retransmitted: Option<f32>,
+    pub memory_stalled: Option<f32>,
+    /// Busy share in 1/200 of each CPU by its number; 255 is unknown
+    cpus: Box<[u8]>,
+    disks: Box<[DiskDigest]>,
+    nics: Box<[(NicId, f32, f32)]>,
+    /// Sorted
+    processes: Box<[(ProcessId, f32)]>,
+    /// What each finding of that moment judged
+    findings: Box<[(u64, f32)]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct DiskDigest {
+    id: DiskId,
+    /// Milliseconds by operation; NaN where none completed
+    awaits: [f32; 4],
+}
+
+impl History {
+    /// Puts an interval in its place; one that is known already is replaced.
+    pub fn insert(&mut self, digest: Digest) {
+        let at = digest.at.boottime_ns;
+        let place = self.digests.partition_point(|known| known.at.boottime_ns < at);
+        match self.digests.get_mut(place) {
+            Some(known) if known.at.boottime_ns == at => *known = digest,
+            _ => self.digests.insert(place, digest),
+        }
+        if self.digests.len() > KEPT {
+            // What lies farther from the newcomer goes.
+            if place * 2 >= self.digests.len() {
+                self.digests.pop_front()
+            } else {
+                self.digests.pop_back()
+            };
+        }
+    }
+
+    /// Another recording, or another boot: nothing of before may stand beside it.
+    pub fn clear(&mut self) {
+        self.digests.clear();
+    }
+
+    pub fn len(&self) -> usize {
+        self.digests.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.digests.is_empty()
+    }
+
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Digest> + ExactSizeIterator {
+        self.digests.iter()
+    }
+
+    /// The last `count` cells of a graph that ends at `at`, oldest first; `None` in a cell is a hole.
+    pub fn cells(&self, at: Instant, count: usize) -> Vec<Option<&Digest>> {
+        let mut cells = Vec::with_capacity(count);
+        let end = self.digests.partition_point(|digest| digest.at.boottime_ns <= at.boottime_ns);
+        let mut expected: Option<(u64, f32)> = None;
+        for digest in self.digests.range(..end).rev() {
+            if cells.len() >= count {
+                break;
+            }
+            if let Some((newer_ns, seconds)) = expected {
+                let apart = newer_ns.saturating_sub(digest.at.boottime_ns) as f32 / 1e9;
+                if apart > seconds * 1.5 + 0.05 {
+                    cells.push(None);
+                }
+            }
+            expected = Some((digest.at.boottime_ns, digest.seconds));
+            cells.push(Some(digest));
+        }
+        cells.truncate(count);
+        cells.reverse();
+        cells
+    }
+}
+
+impl Digest {
+    pub fn of(judged: &Judged) -> Digest {
+        let interval = &judged.interval;
+        let total = interval.cpu.as_ref().map(|cpu| cpu.total);
+        let share = |value: f64| value as f32;
+        Digest {
+            at: interval.at(),
+            seconds: interval.seconds as f32,
+            worst: judged.verdict.iter().map(|finding| finding.severity).max(),
+            busy: total.map(|total| share(total.busy())),
+            blocked: interval.blocked.as_ref().map(|blocked| share(blocked.ratio)),
+            steal: total.map(|total| share(total.steal)),
+            iowait: total.map(|total| share(total.iowait)),
+            load: interval.newer.load.as_ref().ok().map(|load| share(load.one)),
+            retransmitted: interval.protocols.retransmitted_share.map(|ratio| share(ratio.0)),
+            memory_stalled: interval.pressure.memory_some.map(|ratio| share(ratio.0)),
+            cpus: cpus(interval),
+            disks: interval.disks.iter().filter(|disk| disk.completed() > 0).map(DiskDigest::of).collect(),
+            nics: (interval.nics.iter())
+                .map(|nic| (nic.id.clone(), share(nic.rx.kilobytes.0), share(nic.tx.kilobytes.0)))
+                .collect(),
+            processes: processes(interval),
+            findings: judged.verdict.iter().map(|finding| (key(finding), share(finding.value))).collect(),
+        }
+    }
+
+    /// Share of that CPU that was busy.
+    pub fn cpu(&self, id: CpuId) -> Option<f32> {
+        let level = *self.cpus.get(usize::try_from(id.0).ok()?)?;
+        (level != UNKNOWN).then_some(f32::from(level) / 200.0)
+    }
+
+    /// Await in milliseconds.
+    pub fn disk_await(&self, id: DiskId, operation: Operation) -> Option<f32> {
+        let disk = self.disks.iter().find(|disk| disk.id == id)?;
+        disk.awaits.get(operation as usize).copied().filter(|value| value.is_finite())
+    }
+
+    /// KB a second in and out.
+    pub fn nic(&self, id: &NicId) -> Option<(f32, f32)> {
+        self.nics.iter().find(|nic| nic.0 == *id).map(|nic| (nic.1, nic.2))
+    }
+
+    /// CPUs that the process used; `None` where it was not among those that used most.
+    pub fn process(&self, id: ProcessId) -> Option<f32> {
+        let at = self.processes.binary_search_by_key(&id, |process| process.0).ok()?;
+        self.processes.get(at).map(|process| process.1)
+    }
+
+    /// What that finding judged, where it held then.
+    pub fn finding(&self, finding: &Finding) -> Option<f32> {
+        let wanted = key(finding);
+        self.findings.iter().find(|value| value.0 == wanted).map(|value| value.1)
+    }
+}
+
+const UNKNOWN: u8 = 255;
+/// No machine has more; a recording may say anything.
+const MOST_CPUS: u32 = 8192;
+
+fn cpus(interval: &crate::interval::Interval) -> Box<[u8]> {
+    let Some(span) = &interval.cpu else { return Box::default() };
+    let highest = span.cpus.iter().map(|cpu| cpu.id.0).filter(|&id| id < MOST_CPUS).max();
+    let mut levels = vec![UNKNOWN; highest.map_or(0, |id| id as usize + 1)];
+    for cpu in &span.cpus {
+        if let Some(level) = levels.get_mut(cpu.id.0 as usize) {
+            *level = (cpu.shares.busy() * 200.0).round().clamp(0.0, 200.0) as u8;
+        }
+    }
+    levels.into_boxed_slice()
+}
+
+fn processes(interval: &crate::interval::Interval) -> Box<[(ProcessId, f32)]> {
+    let Some(tasks) = &interval.tasks else { return Box::default() };
+    let used = |span: &crate::interval::task::ProcessSpan| Some((span.id, span.cpu.filter(|cpu| cpu.0 > 0.0005)?.0 as f32));
+    let mut list: Vec<_> = tasks.processes.iter().filter_map(used).collect();
+    if list.len() > PROCESSES_KEPT {
+        list.select_nth_unstable_by(PROCESSES_KEPT, |a, b| b.1.total_cmp(&a.1));
+        list.truncate(PROCESSES_KEPT);
+    }
+    list.sort_unstable_by_key(|process| process.0);
+    list.into_boxed_slice()
+}
+
+impl DiskDigest {
+    fn of(disk: &crate::interval::disk::DiskSpan) -> DiskDigest {
+        let mut awaits = [f32::NAN; 4];
+        for (operation, span) in disk.operations() {
+            if let (Some(slot), Some(time)) = (awaits.get_mut(operation as usize), span.r#await) {
+                *slot = time.0 as f32;
+            }
+        }
+        DiskDigest { id: disk.id, awaits }
+    }
+}
+
+/// What a finding stays known by, in eight bytes.
+fn key(finding: &Finding) -> u64 {
+    use std::hash::{Hash, Hasher};
+    let mut hasher = rustc_hash::FxHasher::default();
+    (finding.kind, &finding.subject).hash(&mut hasher);
+    hasher.finish()
+}

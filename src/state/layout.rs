@@ -1,0 +1,124 @@
+//! How the height of the terminal is shared out: what must be known both to draw a list and to move in it by a page.
+
+use super::State;
+use super::rows::Row;
+use super::screen::Screen;
+use crate::interval::disk::{DiskSpan, OpSpan, Operation};
+use crate::interval::network::NicSpan;
+use crate::units::PerSecond;
+
+/// Below this a frame only asks for room.
+pub const SMALLEST: (u16, u16) = (40, 10);
+
+/// Rows from top to bottom: head, verdict, body, strip, keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    pub width: u16,
+    pub height: u16,
+    /// Rows of the verdict; it begins at row 1
+    pub verdict: u16,
+    /// First row of the body, and how many it has
+    pub top: u16,
+    pub body: u16,
+    /// Rows of the body before the first row of the list, its heading included
+    pub before: u16,
+    /// Rows for the list
+    pub list: u16,
+    /// Whether there is a strip of time above the key line
+    pub strip: bool,
+    /// CPU screen: rows of the map of all CPUs, and CPUs a row
+    pub map: (u16, u16),
+    /// CPU screen: rows for the hottest threads below the list, without their heading
+    pub hot: u16,
+}
+
+impl Plan {
+    pub fn of(state: &State) -> Plan {
+        let (width, height) = state.setup.size;
+        let strip = height >= 12;
+        let verdict = match state.screen {
+            Screen::Overview if height >= 20 => 3,
+            Screen::Overview => 2 + u16::from(width < 60 && height < 12),
+            Screen::Findings => 0,
+            _ => 1,
+        };
+        // On the overview a rule closes the verdict, where there is room for it.
+        let rule = u16::from(state.screen == Screen::Overview && height >= 24);
+        let top = 1 + verdict + rule;
+        let body = height.saturating_sub(top + 1 + u16::from(strip));
+        let mut plan = Plan { width, height, verdict, top, body, before: 0, list: body, strip, map: (0, 0), hot: 0 };
+        match state.screen {
+            Screen::Overview => {}
+            Screen::Cpu => plan.cpu(state),
+            Screen::Disk => plan.list(1, 0),
+            Screen::Network => {
+                let below = network_foot(state).min(body / 2);
+                plan.list(1, below);
+            }
+            Screen::Tasks => plan.list(2, 0),
+            Screen::Findings => plan.list(1, 0),
+        }
+        plan
+    }
+
+    fn list(&mut self, before: u16, after: u16) {
+        self.before = before.min(self.body);
+        self.list = self.body.saturating_sub(self.before + after);
+    }
+
+    /// The bar, the map, the table, the hottest threads, the foot.
+    fn cpu(&mut self, state: &State) {
+        let cpus = state.current.as_ref().map_or(0, |judged| judged.interval.cpus());
+        let cells = if self.width >= 150 {
+            128
+        } else if self.width >= 78 {
+            64
+        } else {
+            16
+        };
+        let wanted = u16::try_from(cpus.div_ceil(usize::from(cells))).unwrap_or(u16::MAX);
+        // A map of eight CPUs says nothing that the table below does not say.
+        let wanted = if cpus > 8 { wanted } else { 0 };
+        self.map = (wanted.min(self.body / 3), cells);
+        self.hot = if self.body >= 14 { (self.body / 5).clamp(2, 8) } else { 0 };
+        let foot = 2.min(self.body / 6);
+        let heading = u16::from(self.hot > 0);
+        self.list(1 + self.map.0 + 1, self.hot + heading + foot);
+        let table = u16::try_from(cpus).unwrap_or(u16::MAX);
+        if table < self.list {
+            // Few CPUs: the room goes to the threads.
+            self.hot = if self.hot > 0 { self.hot + (self.list - table.max(1)) } else { 0 };
+            self.list = table.max(1);
+        }
+    }
+}
+
+/// TCP and UDP, the listening sockets, the discipline lines: at least the first two.
+pub fn network_foot(state: &State) -> u16 {
+    let listeners =
+        state.current.as_ref().map_or(0, |judged| judged.interval.newer.protocols.listeners.as_ref().map_or(0, Vec::len));
+    let listeners = u16::try_from(listeners).unwrap_or(u16::MAX).min(8);
+    5 + listeners
+}
+
+/// How many lines that row of the list takes.
+pub fn lines(state: &State, row: Row) -> usize {
+    let Some(judged) = &state.current else { return 1 };
+    match row {
+        Row::Disk(at) => judged.interval.disks.get(at).map_or(1, |disk| operations(disk).count().max(1)),
+        Row::Nic(at) => 1 + usize::from(judged.interval.nics.get(at).is_some_and(is_shaped)),
+        Row::Now(_) => 2,
+        _ => 1,
+    }
+}
+
+/// The operations of a device that are worth a line.
+pub fn operations(disk: &DiskSpan) -> impl Iterator<Item = (Operation, &OpSpan)> {
+    disk.operations().filter(|(_, span)| span.completed > 0)
+}
+
+/// Whether its queueing discipline has something to say.
+pub fn is_shaped(nic: &NicSpan) -> bool {
+    let some = |rate: Option<PerSecond>| rate.is_some_and(|rate| rate.0 > 0.0);
+    nic.qdisc.as_ref().is_some_and(|qdisc| qdisc.backlog_packets > 0 || some(qdisc.dropped) || some(qdisc.overlimits))
+}

@@ -1,0 +1,343 @@
+//! Which rows the list of the screen has, and in which order: places in the interval that is shown, nothing formatted.
+//!
+//! Computed when something changed, not when a frame is drawn; a frame formats only the rows that can be seen.
+
+use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
+use nucleo_matcher::{Config, Matcher, Utf32Str};
+use rustc_hash::FxHashMap;
+
+use super::history::Digest;
+use super::screen::{Column, Screen};
+use super::{Search, Sort, State};
+use crate::findings::{Finding, Judged, Kind, Subject};
+use crate::ids::{CpuId, DiskId, NicId, ProcessId, TaskId};
+use crate::interval::Interval;
+use crate::interval::disk::{DiskSpan, Operation};
+use crate::interval::task::{ProcessSpan, ThreadSpan, class_of};
+use crate::sample::Instant;
+use crate::sample::task::{Process, Tasks};
+use crate::sample::waits::WaitClass;
+
+/// One row, by its place in the interval shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Row {
+    /// In `interval.cpu.cpus`
+    Cpu(usize),
+    /// In `interval.disks`
+    Disk(usize),
+    /// In `interval.nics`
+    Nic(usize),
+    /// In `interval.tasks.processes` and in the newer sample's processes alike
+    Process { index: usize, depth: u8 },
+    /// A thread of that process, in the newer sample
+    Thread { process: usize, thread: usize },
+    /// All threads in one kind of wait
+    Class { class: WaitClass, threads: u32 },
+    /// In the verdict
+    Now(usize),
+    /// Among the findings that had ended, the latest first
+    Before(usize),
+}
+
+/// What a row is about, whatever its place: what the cursor stays on, and what Enter opens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    Cpu(CpuId),
+    Disk(DiskId),
+    Nic(NicId),
+    Process(ProcessId),
+    Thread(TaskId),
+    Class(WaitClass),
+    Finding { kind: Kind, subject: Subject, since: Instant },
+}
+
+impl Item {
+    pub fn of_finding(finding: &Finding) -> Item {
+        Item::Finding { kind: finding.kind, subject: finding.subject.clone(), since: finding.since }
+    }
+}
+
+/// The rows of the screen that is shown.
+pub fn rows(state: &State) -> Vec<Row> {
+    let Some(judged) = &state.current else { return Vec::new() };
+    let interval = &*judged.interval;
+    let sort = state.sort();
+    match state.screen {
+        Screen::Overview => (0..judged.verdict.len()).map(Row::Now).collect(),
+        Screen::Findings => findings(state, judged),
+        Screen::Cpu => cpus(state, interval, sort),
+        Screen::Disk => disks(state, interval, sort),
+        Screen::Network => nics(state, interval, sort),
+        Screen::Tasks => tasks(state, interval, sort),
+    }
+}
+
+/// What that row is about.
+pub fn item(state: &State, row: Row) -> Option<Item> {
+    let judged = state.current.as_ref()?;
+    let interval = &*judged.interval;
+    match row {
+        Row::Cpu(at) => Some(Item::Cpu(interval.cpu.as_ref()?.cpus.get(at)?.id)),
+        Row::Disk(at) => Some(Item::Disk(interval.disks.get(at)?.id)),
+        Row::Nic(at) => Some(Item::Nic(interval.nics.get(at)?.id.clone())),
+        Row::Process { index, .. } => Some(Item::Process(interval.tasks.as_ref()?.processes.get(index)?.id)),
+        Row::Thread { process, thread } => {
+            let process = interval.newer.tasks.as_ref().ok()?.processes.get(process)?;
+            Some(Item::Thread(process.task_id(process.threads.get(thread)?)))
+        }
+        Row::Class { class, .. } => Some(Item::Class(class)),
+        Row::Now(at) => judged.verdict.get(at).map(Item::of_finding),
+        Row::Before(at) => state.timeline.ended_before(interval.at()).nth(at).map(Item::of_finding),
+    }
+}
+
+fn findings(state: &State, judged: &Judged) -> Vec<Row> {
+    let mut matching = Matching::new(state.search());
+    let mut rows = Vec::new();
+    for (at, finding) in judged.verdict.iter().enumerate() {
+        if matching.text(&finding.sentence) {
+            rows.push(Row::Now(at));
+        }
+    }
+    for (at, finding) in state.timeline.ended_before(judged.interval.at()).enumerate() {
+        if matching.text(&finding.sentence) {
+            rows.push(Row::Before(at));
+        }
+    }
+    rows
+}
+
+fn cpus(state: &State, interval: &Interval, sort: Sort) -> Vec<Row> {
+    let Some(span) = &interval.cpu else { return Vec::new() };
+    let mut matching = Matching::new(state.search());
+    let mut keyed: Vec<(f64, usize)> = Vec::with_capacity(span.cpus.len());
+    for (at, cpu) in span.cpus.iter().enumerate() {
+        if !matching.text(&cpu.id.0.to_string()) {
+            continue;
+        }
+        let shares = &cpu.shares;
+        let value = match sort.column {
+            Column::User => shares.user + shares.nice,
+            Column::System => shares.system,
+            Column::Softirq => shares.softirq,
+            Column::Steal => shares.steal,
+            Column::Name => f64::from(cpu.id.0),
+            // Whole per cents: CPUs that do next to nothing do not change places.
+            _ => (shares.busy() * 100.0).round(),
+        };
+        keyed.push((value, at));
+    }
+    ordered(keyed, sort).into_iter().map(Row::Cpu).collect()
+}
+
+fn disks(state: &State, interval: &Interval, sort: Sort) -> Vec<Row> {
+    let mut matching = Matching::new(state.search());
+    let mut keyed = Vec::with_capacity(interval.disks.len());
+    for (at, disk) in interval.disks.iter().enumerate() {
+        let name = name_of_disk(interval, disk.index);
+        if !matching.text(&name) || !matching.on() && is_idle(state, disk) {
+            continue;
+        }
+        let value = match sort.column {
+            Column::Rate => disk.operations().map(|(_, op)| op.rate.0).sum(),
+            Column::Await => disk.operations().filter_map(|(_, op)| op.r#await).map(|time| time.0).fold(0.0, f64::max),
+            Column::Queue => disk.queue.unwrap_or(f64::from(disk.in_flight)),
+            Column::Busy => disk.busy.map_or(0.0, |busy| busy.0),
+            _ => at as f64,
+        };
+        keyed.push((value, at));
+    }
+    ordered(keyed, sort).into_iter().map(Row::Disk).collect()
+}
+
+const OPERATIONS: [Operation; 4] = [Operation::Read, Operation::Write, Operation::Flush, Operation::Discard];
+
+/// Nothing for the last ten intervals: a device that does something now and then keeps its row.
+pub fn is_idle(state: &State, disk: &DiskSpan) -> bool {
+    const CALM: usize = 10;
+    let Some(judged) = &state.current else { return false };
+    let moved = |digest: &&Digest| OPERATIONS.iter().any(|&operation| digest.disk_await(disk.id, operation).is_some());
+    disk.completed() == 0 && disk.in_flight == 0 && !state.history.cells(judged.interval.at(), CALM).iter().flatten().any(moved)
+}
+
+fn name_of_disk(interval: &Interval, index: usize) -> String {
+    let disk = interval.newer.disks.as_ref().ok().and_then(|disks| disks.get(index));
+    disk.map_or_else(String::new, |disk| String::from_utf8_lossy(disk.name.as_bytes()).into_owned())
+}
+
+fn nics(state: &State, interval: &Interval, sort: Sort) -> Vec<Row> {
+    let mut matching = Matching::new(state.search());
+    let mut keyed = Vec::with_capacity(interval.nics.len());
+    for (at, nic) in interval.nics.iter().enumerate() {
+        if !matching.text(&String::from_utf8_lossy(nic.id.name.as_bytes())) {
+            continue;
+        }
+        let value = match sort.column {
+            Column::Read => nic.rx.kilobytes.0,
+            Column::Write => nic.tx.kilobytes.0,
+            Column::Busy => nic.utilization.map_or(0.0, |share| share.0),
+            Column::Saturation => nic.saturation.map_or(0.0, |rate| rate.0),
+            _ => at as f64 + if nic.rx.packets.0 + nic.tx.packets.0 > 0.0 { 0.0 } else { 1e6 },
+        };
+        keyed.push((value, at));
+    }
+    ordered(keyed, sort).into_iter().map(Row::Nic).collect()
+}
+
+fn tasks(state: &State, interval: &Interval, sort: Sort) -> Vec<Row> {
+    let (Some(span), Ok(sample)) = (&interval.tasks, &interval.newer.tasks) else { return Vec::new() };
+    if state.by_class {
+        return classes(interval, sample);
+    }
+    let mut matching = Matching::new(state.search());
+    if state.tree && !matching.on() {
+        return tree(sample, state.threads);
+    }
+    let mut keyed: Vec<(f64, Row)> = Vec::with_capacity(sample.processes.len());
+    for (index, (process, row)) in sample.processes.iter().zip(&span.processes).enumerate() {
+        if matching.on() && !matching.process(process, sample) {
+            continue;
+        }
+        if state.threads {
+            for (thread, facts) in process.threads.iter().enumerate() {
+                let value = thread_key(sort.column, process, span.thread(process.task_id(facts)));
+                keyed.push((value, Row::Thread { process: index, thread }));
+            }
+        } else {
+            keyed.push((process_key(sort.column, process, row), Row::Process { index, depth: 0 }));
+        }
+    }
+    if sort.column == Column::Name || sort.column == Column::Owner {
+        let text = |row: &Row| match *row {
+            Row::Process { index, .. } | Row::Thread { process: index, .. } => sample.processes.get(index).map(|process| {
+                let owner = sample.users.get(&process.uid);
+                (if sort.column == Column::Name { Some(&process.comm) } else { owner }, process.uid)
+            }),
+            _ => None,
+        };
+        keyed.sort_by(|a, b| text(&a.1).cmp(&text(&b.1)));
+        let rows = keyed.into_iter().map(|(_, row)| row);
+        return if sort.reversed { rows.rev().collect() } else { rows.collect() };
+    }
+    ordered(keyed, sort)
+}
+
+fn process_key(column: Column, process: &Process, span: &ProcessSpan) -> f64 {
+    match column {
+        Column::Pid => f64::from(process.pid),
+        Column::Threads => f64::from(span.threads),
+        Column::Cpu => span.cpu.map_or(0.0, |cpu| cpu.0),
+        Column::RunQueue => span.run_queue.map_or(0.0, |wait| wait.0),
+        Column::Disk => span.states.disk,
+        Column::Lock => span.states.lock,
+        Column::Resident => span.resident_pages as f64,
+        Column::Read => span.read_bytes.map_or(0.0, |rate| rate.0),
+        Column::Write => span.write_bytes.map_or(0.0, |rate| rate.0),
+        _ => span.states.awake().max(span.cpu.map_or(0.0, |cpu| cpu.0)),
+    }
+}
+
+fn thread_key(column: Column, process: &Process, span: Option<&ThreadSpan>) -> f64 {
+    match (column, span) {
+        (Column::Pid, _) => f64::from(process.pid),
+        (Column::Threads, _) => process.threads.len() as f64,
+        (Column::Resident, _) => process.resident_pages as f64,
+        (_, None) => 0.0,
+        (Column::Cpu, Some(span)) => span.cpu.map_or(0.0, |cpu| cpu.0),
+        (Column::RunQueue, Some(span)) => span.run_queue.map_or(0.0, |wait| wait.0),
+        (Column::Disk, Some(span)) => span.states.disk,
+        (Column::Lock, Some(span)) => span.states.lock,
+        (Column::Read | Column::Write, Some(_)) => 0.0,
+        (_, Some(span)) => span.states.awake(),
+    }
+}
+
+fn classes(interval: &Interval, sample: &Tasks) -> Vec<Row> {
+    let mut counts = [0_u32; WaitClass::COUNT];
+    for thread in sample.processes.iter().flat_map(|process| &process.threads) {
+        if let Some(count) = counts.get_mut(class_of(&interval.host, thread) as usize) {
+            *count += 1;
+        }
+    }
+    let rows = WaitClass::ALL.iter().zip(counts).filter(|(_, threads)| *threads > 0);
+    rows.map(|(&class, threads)| Row::Class { class, threads }).collect()
+}
+
+/// Each process below its parent, in the order of pids.
+fn tree(sample: &Tasks, threads: bool) -> Vec<Row> {
+    let mut children: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
+    let mut waiting: Vec<(usize, u8)> = Vec::new();
+    for (index, process) in sample.processes.iter().enumerate() {
+        if process.ppid != process.pid && sample.process(process.ppid).is_some() {
+            children.entry(process.ppid).or_default().push(index);
+        } else {
+            waiting.push((index, 0));
+        }
+    }
+    waiting.reverse();
+    let mut rows = Vec::with_capacity(sample.processes.len());
+    while let Some((index, depth)) = waiting.pop() {
+        rows.push(Row::Process { index, depth });
+        let Some(process) = sample.processes.get(index) else { continue };
+        if threads && process.threads.len() > 1 {
+            rows.extend((0..process.threads.len()).map(|thread| Row::Thread { process: index, thread }));
+        }
+        // Taken out, so that a recording with a circle of parents ends too.
+        if let Some(below) = children.remove(&process.pid) {
+            waiting.extend(below.into_iter().rev().map(|child| (child, depth.saturating_add(1))));
+        }
+    }
+    rows
+}
+
+/// By value, the largest first unless the column goes the other way; equals stay in their order.
+fn ordered<T>(mut keyed: Vec<(f64, T)>, sort: Sort) -> Vec<T> {
+    if sort.column.ascending() != sort.reversed {
+        keyed.sort_by(|a, b| a.0.total_cmp(&b.0));
+    } else {
+        keyed.sort_by(|a, b| b.0.total_cmp(&a.0));
+    }
+    keyed.into_iter().map(|(_, row)| row).collect()
+}
+
+/// The fuzzy filter.
+struct Matching {
+    pattern: Option<(Pattern, Matcher)>,
+    buffer: Vec<char>,
+}
+
+impl Matching {
+    fn new(search: &Search) -> Matching {
+        let text = search.text();
+        let pattern = (!text.is_empty()).then(|| {
+            let pattern = Pattern::parse(text, CaseMatching::Smart, Normalization::Smart);
+            (pattern, Matcher::new(Config::DEFAULT))
+        });
+        Matching { pattern, buffer: Vec::new() }
+    }
+
+    fn on(&self) -> bool {
+        self.pattern.is_some()
+    }
+
+    fn text(&mut self, text: &str) -> bool {
+        let Some((pattern, matcher)) = &mut self.pattern else { return true };
+        pattern.score(Utf32Str::new(text, &mut self.buffer), matcher).is_some()
+    }
+
+    fn process(&mut self, process: &Process, sample: &Tasks) -> bool {
+        const ENOUGH: usize = 200;
+        let mut text = format!("{} {}", process.pid, String::from_utf8_lossy(process.comm.as_bytes()));
+        let mut add = |bytes: &[u8]| {
+            text.push(' ');
+            text.push_str(&String::from_utf8_lossy(bytes.get(..ENOUGH).unwrap_or(bytes)));
+        };
+        if let Some(user) = sample.users.get(&process.uid) {
+            add(user.as_bytes());
+        }
+        if let Ok(line) = &process.cmdline {
+            add(line.as_bytes());
+        }
+        self.text(&text)
+    }
+}
