@@ -1,0 +1,146 @@
+//! Cells, and how text gets into them: the only place that writes to the terminal's buffer.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use unicode_width::UnicodeWidthStr;
+
+use super::text::{SafeText, fit};
+use super::theme::{Ink, Theme, ascii};
+
+/// Text that may be drawn: compiled in, made of figures, or sanitised.
+pub trait Shown {
+    fn shown(&self) -> &str;
+}
+
+impl Shown for &'static str {
+    fn shown(&self) -> &str {
+        self
+    }
+}
+
+impl Shown for SafeText {
+    fn shown(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl Shown for &SafeText {
+    fn shown(&self) -> &str {
+        self.as_str()
+    }
+}
+
+/// A rectangle of the frame. Columns and rows count from its upper left corner; what is outside of it is not drawn.
+pub struct Canvas<'a> {
+    buffer: &'a mut Buffer,
+    area: Rect,
+    pub theme: Theme,
+}
+
+impl<'a> Canvas<'a> {
+    pub fn new(buffer: &'a mut Buffer, theme: Theme) -> Canvas<'a> {
+        let area = buffer.area;
+        Canvas { buffer, area, theme }
+    }
+
+    /// A part of it.
+    pub fn part(&mut self, x: u16, y: u16, width: u16, height: u16) -> Canvas<'_> {
+        let wanted = Rect {
+            x: self.area.x.saturating_add(x),
+            y: self.area.y.saturating_add(y),
+            width,
+            height,
+        };
+        Canvas { area: self.area.intersection(wanted), buffer: &mut *self.buffer, theme: self.theme }
+    }
+
+    pub fn width(&self) -> u16 {
+        self.area.width
+    }
+
+    pub fn height(&self) -> u16 {
+        self.area.height
+    }
+
+    /// Left-aligned from column `x`, at most `width` cells; returns the column after it.
+    pub fn text(&mut self, x: u16, y: u16, width: u16, text: impl Shown, ink: Ink) -> u16 {
+        let style = self.theme.style(ink);
+        self.styled(x, y, width, text.shown(), style)
+    }
+
+    /// The same to the end of the row.
+    pub fn rest(&mut self, x: u16, y: u16, text: impl Shown, ink: Ink) -> u16 {
+        let width = self.area.width.saturating_sub(x);
+        self.text(x, y, width, text, ink)
+    }
+
+    /// Right-aligned in `width` cells from column `x`.
+    pub fn right(&mut self, x: u16, y: u16, width: u16, text: impl Shown, ink: Ink) {
+        let text = text.shown();
+        let cells = u16::try_from(text.width()).unwrap_or(u16::MAX);
+        let style = self.theme.style(ink);
+        self.styled(x + width.saturating_sub(cells), y, width, text, style);
+    }
+
+    fn styled(&mut self, x: u16, y: u16, width: u16, text: &str, style: Style) -> u16 {
+        let width = width.min(self.area.width.saturating_sub(x));
+        if y >= self.area.height || width == 0 {
+            return x;
+        }
+        let fitting = fit(text, usize::from(width));
+        let (left, top) = (self.area.x + x, self.area.y + y);
+        let end = if self.theme.is_ascii() && !fitting.is_ascii() {
+            let plain: String = fitting.chars().map(as_ascii).collect();
+            self.buffer.set_stringn(left, top, fit(&plain, usize::from(width)), usize::from(width), style).0
+        } else {
+            self.buffer.set_stringn(left, top, fitting, usize::from(width), style).0
+        };
+        end - self.area.x
+    }
+
+    /// One glyph of ours.
+    pub fn glyph(&mut self, x: u16, y: u16, glyph: char, ink: Ink) {
+        if x >= self.area.width || y >= self.area.height {
+            return;
+        }
+        let style = self.theme.style(ink);
+        let plain = self.theme.is_ascii() && !glyph.is_ascii();
+        if let Some(cell) = self.buffer.cell_mut((self.area.x + x, self.area.y + y)) {
+            if plain {
+                cell.set_symbol(ascii(glyph));
+            } else {
+                cell.set_char(glyph);
+            }
+            cell.set_style(style);
+        }
+    }
+
+    /// The same glyph over and over.
+    pub fn fill(&mut self, x: u16, y: u16, width: u16, glyph: char, ink: Ink) {
+        for column in x..x.saturating_add(width).min(self.area.width) {
+            self.glyph(column, y, glyph, ink);
+        }
+    }
+
+    /// A horizontal rule.
+    pub fn rule(&mut self, y: u16) {
+        self.fill(0, y, self.area.width, '─', Ink::Dim);
+    }
+
+    /// Shows that the cursor is on these rows.
+    pub fn under_cursor(&mut self, y: u16, height: u16) {
+        let style = self.theme.cursor();
+        let rows = Rect { y: self.area.y + y, height, ..self.area };
+        self.buffer.set_style(rows.intersection(self.area), style);
+    }
+}
+
+/// A letter that is not ASCII takes as many cells as before.
+fn as_ascii(character: char) -> String {
+    if character.is_ascii() {
+        return character.to_string();
+    }
+    let cells = unicode_width::UnicodeWidthChar::width(character).unwrap_or(0);
+    if cells == 1 { ascii(character).to_owned() } else { "?".repeat(cells) }
+}

@@ -1,0 +1,268 @@
+//! What surrounds every screen: the head line, the verdict, the key line.
+
+use super::canvas::Canvas;
+use super::text::{self, SafeText};
+use super::theme::{self, Ink};
+use crate::safe;
+use crate::state::layout::Plan;
+use crate::state::{Asks, Recorder, Screen, Source, State};
+
+/// Who, how big, since when; and at the right the time, and whether it is now.
+pub fn head(state: &State, canvas: &mut Canvas) {
+    let width = canvas.width();
+    let right = right_of_head(state);
+    let right_width: usize = right.iter().map(|(text, _)| text.width() + 1).sum();
+    let mut x = width.saturating_sub(u16::try_from(right_width.saturating_sub(1)).unwrap_or(width));
+    let end = x.saturating_sub(1);
+    for (part, ink) in &right {
+        x = canvas.rest(x, 0, part, *ink) + 1;
+    }
+    let mut x = 0;
+    for (part, ink) in left_of_head(state, width) {
+        // What does not fit whole is left out: half a kernel version helps nobody.
+        if usize::from(x) + part.width() > usize::from(end) {
+            continue;
+        }
+        x = canvas.text(x, 0, end - x, &part, ink) + 2;
+    }
+}
+
+fn left_of_head(state: &State, width: u16) -> Vec<(SafeText, Ink)> {
+    let Some(judged) = &state.current else { return vec![("stalltop".into(), Ink::Bold)] };
+    let interval = &judged.interval;
+    let mut parts: Vec<(SafeText, Ink)> = Vec::new();
+    if width >= 60 {
+        parts.push(("stalltop".into(), Ink::Dim));
+    }
+    parts.push((SafeText::name(&interval.host.hostname), Ink::Bold));
+    let cpus = interval.cpus();
+    parts.push((if cpus == 1 { "1 CPU".into() } else { safe!("{cpus} CPUs") }, Ink::Plain));
+    parts.push((SafeText::name(&interval.host.kernel), Ink::Dim));
+    parts.push((safe!("up {}", text::span(interval.at().boottime_ns as f64 / 1e9)), Ink::Dim));
+    if let (Source::Replay { name }, true) = (&state.setup.source, width >= 100) {
+        parts.push((safe!("{name}"), Ink::Dim));
+    }
+    if width >= 120 {
+        parts.push((super::cpu::own_cost(interval), Ink::Dim));
+    }
+    parts
+}
+
+fn right_of_head(state: &State) -> Vec<(SafeText, Ink)> {
+    let mut parts: Vec<(SafeText, Ink)> = Vec::new();
+    let Some(at) = state.at() else { return parts };
+    if let Some(late) = state.late_seconds() {
+        parts.push((safe!("no sample for {}", text::span(late)), Ink::Warning));
+    }
+    parts.push((safe!("{}", text::clock(at.realtime_ns, &state.setup.zone)), Ink::Bold));
+    match state.setup.source {
+        Source::Live => {
+            parts.push((safe!(" {} ", text::span(state.setup.interval_ms as f64 / 1000.0)), Ink::Dim));
+            match (&state.newest, state.paused) {
+                (_, false) if state.ended.is_some() => parts.push(("ENDED".into(), Ink::Playback)),
+                (_, false) => parts.push(("LIVE".into(), Ink::Bold)),
+                (Some(newest), true) => {
+                    let behind = newest.interval.at().seconds_since(at);
+                    parts.push((safe!("PAUSED −{}", text::span(behind)), Ink::Playback));
+                }
+                (None, true) => parts.push(("PAUSED".into(), Ink::Playback)),
+            }
+        }
+        Source::Replay { .. } => {
+            if let Some(position) = &state.position {
+                let digits = position.length.to_string().len();
+                parts.push((safe!("{:>digits$}/{}", position.index + 1, position.length), Ink::Dim));
+            }
+            parts.push(("REPLAY".into(), Ink::Playback));
+            parts.push(match (&state.ended, state.paused) {
+                (Some(_), _) => ("end".into(), Ink::Playback),
+                (None, true) => ("‖".into(), Ink::Playback),
+                (None, false) => (safe!("×{}", state.speed), Ink::Playback),
+            });
+        }
+    }
+    match &state.recorder {
+        Recorder::Off => {}
+        Recorder::On { .. } => parts.push(("●rec".into(), Ink::Recording)),
+        Recorder::Failed(_) => parts.push(("✖rec".into(), Ink::Critical)),
+    }
+    parts
+}
+
+/// What is wrong, worst first; or that nothing is.
+pub fn verdict(state: &State, canvas: &mut Canvas) {
+    let Some(judged) = &state.current else { return };
+    let (width, lines) = (canvas.width(), usize::from(canvas.height()));
+    let findings = &judged.verdict;
+    if findings.is_empty() {
+        all_well(state, canvas);
+        return;
+    }
+    let on_overview = state.screen == Screen::Overview;
+    let cursor = state.cursor();
+    let first = if on_overview { cursor.top.min(findings.len() - 1) } else { 0 };
+    let mut y = 0;
+    let mut shown = first;
+    for (at, finding) in findings.iter().enumerate().skip(first) {
+        let left = lines.saturating_sub(usize::from(y));
+        if left == 0 {
+            break;
+        }
+        let others = findings.len() - at - 1;
+        // The first may take more than a line; the others get one each, as far as there are any.
+        let most = if at == first { lines - others.min(lines.saturating_sub(2)).min(lines - 1) } else { 1 };
+        let most = most.min(left);
+        let last = usize::from(y) + most >= lines && others > 0;
+        let more = if last { safe!(" +{others} more: 6") } else { SafeText::default() };
+        let room = usize::from(width).saturating_sub(2);
+        let cells = if most == 1 { room.saturating_sub(more.width()) } else { room };
+        let sentence = SafeText::of(finding.sentence.clone());
+        let wrapped = text::wrap(sentence.as_str(), cells, most);
+        let ink = Ink::from(finding.severity);
+        canvas.text(0, y, 1, theme::sign(finding.severity), ink);
+        let words = if at == first { Ink::Bold } else { Ink::Plain };
+        let count = u16::try_from(wrapped.len()).unwrap_or(1);
+        for line in wrapped {
+            canvas.rest(2, y, &SafeText::of(line), words);
+            y += 1;
+        }
+        if last && most == 1 {
+            let column = width.saturating_sub(u16::try_from(more.width()).unwrap_or(0));
+            canvas.rest(column, y - 1, &more, Ink::Dim);
+        }
+        if on_overview && cursor.item.is_some() && at == cursor.selected {
+            canvas.under_cursor(y - count, count);
+        }
+        shown = at;
+    }
+    let hidden = findings.len() - 1 - shown;
+    if hidden > 0 && usize::from(y) < lines {
+        canvas.rest(2, y, &safe!("+{hidden} more: 6"), Ink::Dim);
+    }
+}
+
+fn all_well(state: &State, canvas: &mut Canvas) {
+    let Some(judged) = &state.current else { return };
+    canvas.text(0, 0, 1, "✔", Ink::Good);
+    let free = match (&judged.interval.blocked, &judged.interval.cpu) {
+        (Some(blocked), _) => Some(blocked.free),
+        (None, Some(cpu)) => Some(cpu.total.available()),
+        (None, None) => None,
+    };
+    let words = match free {
+        Some(free) => safe!("nothing found wrong: {} % of the box is free", text::figure(free * 100.0, 5)),
+        None => "nothing found wrong in what could be seen".into(),
+    };
+    canvas.rest(2, 0, &words, Ink::Bold);
+    if canvas.height() >= 2 && let Some(limits) = unseen(state) {
+        canvas.rest(2, 1, &limits, Ink::Dim);
+    }
+}
+
+/// What this user cannot see, and who could.
+pub fn unseen(state: &State) -> Option<SafeText> {
+    let sample = &state.current.as_ref()?.interval.newer;
+    let hidden = sample.tasks.as_ref().ok()?.hidden;
+    if hidden.processes {
+        return Some("some processes are hidden (hidepid or a container): root on the host sees them".into());
+    }
+    (hidden.wait_channels > 0)
+        .then(|| safe!("- what {} tasks of other users wait for is hidden: root sees it", hidden.wait_channels))
+}
+
+/// The prompt, the notice, or the keys.
+pub fn keys(state: &State, canvas: &mut Canvas) {
+    if let Some(prompt) = &state.prompt {
+        let question = match prompt.asks {
+            Asks::Filter => "filter: ",
+            Asks::Time => "go to (12:03, 12:03:15, -5m, +90s): ",
+            Asks::Mark => "mark: ",
+        };
+        let x = canvas.rest(0, 0, question, Ink::Bold);
+        let room = usize::from(canvas.width().saturating_sub(x + 2));
+        let scroll = prompt.input.visual_scroll(room);
+        let typed: String = prompt.input.value().chars().skip(scroll).collect();
+        canvas.rest(x, 0, &SafeText::of(typed), Ink::Plain);
+        let at = u16::try_from(prompt.input.visual_cursor().saturating_sub(scroll)).unwrap_or(0);
+        canvas.part(x + at, 0, 1, 1).under_cursor(0, 1);
+        return;
+    }
+    if let Some(notice) = &state.notice {
+        let ink = if notice.failure { Ink::Critical } else { Ink::Bold };
+        canvas.rest(0, 0, &SafeText::of(notice.text.clone()), ink);
+        return;
+    }
+    if let Some(Some(why)) = &state.ended {
+        canvas.rest(0, 0, &safe!("no more samples: {why}"), Ink::Warning);
+        return;
+    }
+    for piece in key_line(canvas.width()) {
+        let here = piece.screen == Some(state.screen);
+        let key = if here { Ink::Key } else { Ink::Plain };
+        let x = canvas.rest(piece.x, 0, piece.key, if piece.screen.is_none() { Ink::Plain } else { key });
+        let words = if piece.key.is_empty() { x } else { x + 1 };
+        canvas.rest(words, 0, piece.words, if here { Ink::Key } else { Ink::Dim });
+        if here {
+            canvas.part(piece.x, 0, piece.width, 1).under_cursor(0, 1);
+        }
+    }
+}
+
+struct Piece {
+    x: u16,
+    width: u16,
+    key: &'static str,
+    words: &'static str,
+    screen: Option<Screen>,
+}
+
+fn key_line(width: u16) -> Vec<Piece> {
+    const DIGITS: [&str; 6] = ["1", "2", "3", "4", "5", "6"];
+    const SPACIOUS: [(&str, &str); 4] = [("[ ]", "time"), ("w", "save"), ("?", "help"), ("q", "quit")];
+    const CLOSE: [(&str, &str); 2] = [("?", "help"), ("q", "quit")];
+    let mut pieces = Vec::with_capacity(12);
+    let mut x = 0;
+    let mut push = |x: &mut u16, key: &'static str, words: &'static str, screen, gap: u16| {
+        let cells = key.chars().count() + words.len() + usize::from(!key.is_empty() && !words.is_empty());
+        let piece = Piece { x: *x, width: u16::try_from(cells).unwrap_or(0), key, words, screen };
+        *x += piece.width + gap;
+        pieces.push(piece);
+    };
+    let roomy = width >= 78;
+    for (screen, digit) in Screen::ALL.into_iter().zip(DIGITS) {
+        push(&mut x, digit, if roomy { screen.word() } else { "" }, Some(screen), 1);
+    }
+    x += 1;
+    for &(key, words) in if roomy { &SPACIOUS[..] } else { &CLOSE[..] } {
+        let left = usize::from(width.saturating_sub(x));
+        let whole = key.len() + 1 + words.len();
+        if whole <= left {
+            push(&mut x, key, words, None, 2);
+        } else if key.len() <= left {
+            push(&mut x, key, "", None, 2);
+        }
+    }
+    pieces
+}
+
+/// The screen whose key stands at that column of the key line.
+pub fn screen_at(width: u16, column: u16) -> Option<Screen> {
+    key_line(width).into_iter().find(|piece| (piece.x..piece.x + piece.width).contains(&column))?.screen
+}
+
+/// The list's summary at the right end of a heading: what it is filtered and sorted by.
+pub fn arrangement(state: &State, plan: &Plan) -> SafeText {
+    let mut words = String::new();
+    let sort = state.sort();
+    if !state.search().text().is_empty() {
+        words = format!("/{} ", state.search().text());
+    }
+    if sort.column != state.screen.columns().first().copied().unwrap_or(sort.column) || sort.reversed {
+        words += &format!("by {}{} ", sort.column.word(), if sort.reversed { " reversed" } else { "" });
+    }
+    let last = state.cursor().top + usize::from(plan.list);
+    if state.rows.len() > usize::from(plan.list) {
+        words += &format!("{}–{} of {}", state.cursor().top + 1, last.min(state.rows.len()), state.rows.len());
+    }
+    SafeText::of(words)
+}

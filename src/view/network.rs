@@ -1,0 +1,205 @@
+//! The network screen: nicstat's table, then what nicstat could not see.
+
+use super::canvas::Canvas;
+use super::frame::arrangement;
+use super::text::{self, SafeText, figure, maybe};
+use super::theme::Ink;
+use super::widgets::spark;
+use super::widgets::table::{Spec, Table};
+use crate::findings::Judged;
+use crate::interval::Interval;
+use crate::interval::network::NicSpan;
+use crate::safe;
+use crate::sample::network::{Duplex, Listener, NicFacts};
+use crate::state::layout::{Plan, is_shaped, network_foot};
+use crate::state::{Column, Row, State};
+use crate::units::PerSecond;
+
+const NICS: [Spec; 10] = [
+    Spec::words("NET", 9).by(Column::Name),
+    Spec::number("rKB/s", 7).by(Column::Read),
+    Spec::number("wKB/s", 7).by(Column::Write),
+    Spec::number("rPk/s", 6).from(60),
+    Spec::number("wPk/s", 6).from(60),
+    Spec::number("rAvs", 5).from(72),
+    Spec::number("wAvs", 5).from(72),
+    Spec::number("%Util", 5).by(Column::Busy),
+    Spec::number("Sat", 5).by(Column::Saturation),
+    Spec::words("speed", 0).from(60),
+];
+
+const IN: &str = "in";
+const OUT: &str = "out";
+
+pub fn table(width: u16) -> Table {
+    if width < 130 {
+        return Table::new(&NICS, width);
+    }
+    let mut specs = NICS.to_vec();
+    if let Some(last) = specs.last_mut() {
+        last.width = 22;
+    }
+    let each = (width - 90) / 2 - 1;
+    specs.push(Spec::words(IN, each));
+    specs.push(Spec::words(OUT, each));
+    Table::new(&specs, width)
+}
+
+pub fn draw(state: &State, judged: &Judged, plan: &Plan, canvas: &mut Canvas) {
+    let interval = &*judged.interval;
+    let table = table(canvas.width());
+    table.heading(canvas, 0, Some(state.sort()));
+    let end = super::list(state, plan, canvas, |canvas, y, row| {
+        if let Row::Nic(at) = row
+            && let Some(nic) = interval.nics.get(at)
+        {
+            nic_row(interval, nic, &table, canvas, y);
+            histories(state, interval, nic, &table, canvas, y);
+            if is_shaped(nic) {
+                discipline(interval, nic, canvas, y + 1);
+            }
+        }
+    });
+    if interval.nics.is_empty() {
+        canvas.rest(0, 1, "- no interface, or /proc/net/dev cannot be read", Ink::Dim);
+    }
+    let words = arrangement(state, plan);
+    if !words.is_empty() {
+        canvas.right(0, end.min(plan.before + plan.list), canvas.width(), &words, Ink::Dim);
+    }
+    // The rest follows the table where the table is short.
+    let foot = network_foot(state).min(canvas.height());
+    let top = (end + 1).min(canvas.height().saturating_sub(foot).max(end));
+    protocols(interval, &mut canvas.part(0, top, u16::MAX, u16::MAX));
+}
+
+/// nicstat's line.
+pub fn nic_row(interval: &Interval, nic: &NicSpan, table: &Table, canvas: &mut Canvas, y: u16) {
+    table.put(canvas, y, "NET", &SafeText::name(&nic.id.name), Ink::Plain);
+    let silent = nic.rx.packets.0 + nic.tx.packets.0 <= 0.0;
+    let ink = if silent { Ink::Dim } else { Ink::Plain };
+    let mut put = |heading, value: f64, cells| table.put(canvas, y, heading, &safe!("{}", figure(value, cells)), ink);
+    put("rKB/s", nic.rx.kilobytes.0, 7);
+    put("wKB/s", nic.tx.kilobytes.0, 7);
+    put("rPk/s", nic.rx.packets.0, 6);
+    put("wPk/s", nic.tx.packets.0, 6);
+    put("rAvs", nic.rx.average_bytes, 5);
+    put("wAvs", nic.tx.average_bytes, 5);
+    let (words, ink) = match nic.utilization {
+        Some(share) if share.0 >= 0.9 => (safe!("{}", figure(share.percent(), 5)), Ink::Warning),
+        Some(share) => (safe!("{}", figure(share.percent(), 5)), Ink::Plain),
+        None => ("?".into(), Ink::Dim),
+    };
+    table.put(canvas, y, "%Util", &words, ink);
+    let saturated = nic.saturation.is_some_and(|rate| rate.0 >= 10.0);
+    let sat = safe!("{}", maybe(nic.saturation.map(|rate| rate.0), 5));
+    table.put(canvas, y, "Sat", &sat, if saturated { Ink::Warning } else { Ink::Plain });
+    let facts = interval.newer.nics.as_ref().ok().and_then(|nics| nics.get(nic.index)).map(|nic| &*nic.facts);
+    if let Some(facts) = facts {
+        table.put(canvas, y, "speed", &speed(facts), Ink::Dim);
+    }
+}
+
+fn speed(facts: &NicFacts) -> SafeText {
+    if facts.loopback {
+        return "lo".into();
+    }
+    if facts.up == Some(false) {
+        return "down".into();
+    }
+    let duplex = match facts.duplex {
+        Ok(Duplex::Full) => "fd",
+        Ok(Duplex::Half) => "hd",
+        Err(_) => "",
+    };
+    match facts.speed_mbps {
+        Ok(mbps) if facts.virtual_device => safe!("{mbps}{duplex} virtual"),
+        Ok(mbps) => safe!("{mbps}{duplex}"),
+        Err(_) if facts.virtual_device => "? virtual".into(),
+        Err(_) => "?".into(),
+    }
+}
+
+fn histories(state: &State, interval: &Interval, nic: &NicSpan, table: &Table, canvas: &mut Canvas, y: u16) {
+    for (heading, ink) in [(IN, Ink::User), (OUT, Ink::System)] {
+        let Some((x, width)) = table.place(heading) else { continue };
+        let cells = state.history.cells(interval.at(), usize::from(width));
+        let rates: Vec<Option<f32>> = cells
+            .iter()
+            .map(|cell| cell.as_ref()?.nic(&nic.id).map(|(rx, tx)| if heading == IN { rx } else { tx }))
+            .collect();
+        let most = rates.iter().flatten().copied().fold(1.0_f32, f32::max);
+        spark::sparkline(canvas, x, y, width, rates.iter().map(|rate| rate.map(|rate| (rate / most, ink))));
+    }
+}
+
+/// A queue in the kernel that is full says more than a speed that the driver made up.
+fn discipline(interval: &Interval, nic: &NicSpan, canvas: &mut Canvas, y: u16) {
+    let Some(span) = &nic.qdisc else { return };
+    let now = interval.newer.nics.as_ref().ok().and_then(|nics| nics.get(nic.index));
+    let kind = now.and_then(|nic| nic.qdisc.as_ref()).map(|qdisc| SafeText::name(&qdisc.kind)).unwrap_or_default();
+    let rate = |rate: Option<PerSecond>| maybe(rate.map(|rate| rate.0), 6);
+    let words = safe!(
+        "  qdisc {kind}: backlog {} in {} packets, {} drops/s, {} over its limit/s",
+        text::bytes(span.backlog_bytes as f64),
+        span.backlog_packets,
+        rate(span.dropped),
+        rate(span.overlimits)
+    );
+    let full = span.backlog_packets > 0 && span.dropped.is_some_and(|rate| rate.0 > 0.0);
+    canvas.rest(0, y, &words, if full { Ink::Bold } else { Ink::Dim });
+}
+
+fn protocols(interval: &Interval, canvas: &mut Canvas) {
+    let span = &interval.protocols;
+    let rate = |rate: Option<PerSecond>| maybe(rate.map(|rate| rate.0), 6);
+    canvas.text(0, 0, 5, "TCP", Ink::Heading);
+    let share = text::percent(span.retransmitted_share.map(|share| share.0), 5);
+    let tcp = safe!(
+        "InSeg {} OutSeg {} Reset {} AttF {} InCon {} OutCon {} Estab {} Drops {}",
+        rate(span.segments_in),
+        rate(span.segments_out),
+        rate(span.resets),
+        rate(span.attempt_fails),
+        rate(span.connections_in),
+        rate(span.connections_out),
+        span.established.map_or("-".to_owned(), |count| count.to_string()),
+        rate(span.listen_drops)
+    );
+    let many = span.retransmitted_share.is_some_and(|share| share.0 >= 0.01)
+        && span.segments_retransmitted.is_some_and(|rate| rate.0 >= 10.0);
+    let x = canvas.text(5, 0, 12, &safe!("%ReTX {share} "), if many { Ink::Warning } else { Ink::Plain });
+    canvas.rest(x.max(17), 0, &tcp, Ink::Plain);
+    canvas.text(0, 1, 5, "UDP", Ink::Heading);
+    let udp = safe!(
+        "InDG {} OutDG {} InErr {} OutErr {}",
+        rate(span.udp_in),
+        rate(span.udp_out),
+        rate(span.udp_errors_in),
+        rate(span.udp_errors_out)
+    );
+    canvas.rest(5, 1, &udp, Ink::Plain);
+    let Ok(listeners) = &interval.newer.protocols.listeners else { return };
+    for (y, listener) in (2..).zip(listeners.iter().take(8)) {
+        listening(listener, span.listen_drops, canvas, y);
+    }
+}
+
+fn listening(listener: &Listener, drops: Option<PerSecond>, canvas: &mut Canvas, y: u16) {
+    canvas.text(0, y, 7, "LISTEN", Ink::Heading);
+    let owner = listener.owner.as_ref().map(|(id, name)| format!("  {}/{}", SafeText::name(name), id.pid));
+    let full = listener.queue > listener.limit;
+    let dropped = drops.filter(|rate| full && rate.0 > 0.0).map(|rate| format!("  {} drops/s", figure(rate.0, 5)));
+    let words = safe!(
+        "{}  queue {} of {}{}{}",
+        listener.local,
+        listener.queue,
+        listener.limit,
+        dropped.unwrap_or_default(),
+        owner.unwrap_or_default()
+    );
+    let x = canvas.rest(7, y, &words, if full { Ink::Bold } else { Ink::Plain });
+    if full {
+        canvas.rest(x + 1, y, "▲", Ink::Warning);
+    }
+}

@@ -1,0 +1,87 @@
+//! Who makes the box busy or stuck: tasks that belong together, as one row each.
+
+use rustc_hash::FxHashMap;
+
+use super::text::SafeText;
+use super::whereabouts;
+use crate::ids::{GroupId, TaskId};
+use crate::interval::Interval;
+use crate::interval::blocked::GroupBlocked;
+use crate::sample::Name;
+
+/// A process, or the sibling processes of one executable, over the interval.
+pub struct Team<'a> {
+    pub name: &'a Name,
+    /// Of the member that did most
+    pub pid: u32,
+    pub processes: u32,
+    pub threads: u32,
+    /// In CPUs
+    pub cpu: f64,
+    /// Threads, on average
+    pub run_queue: f64,
+    pub disk: f64,
+    pub lock: f64,
+    weight: f64,
+    foremost: Option<TaskId>,
+    most: f64,
+    blocked: Option<&'a GroupBlocked>,
+}
+
+/// Those that did anything, the most blocked and running first.
+pub fn teams(interval: &Interval) -> Vec<Team<'_>> {
+    let (Some(span), Ok(sample)) = (&interval.tasks, &interval.newer.tasks) else { return Vec::new() };
+    let blocked: FxHashMap<&GroupId, &GroupBlocked> =
+        interval.blocked.iter().flat_map(|idle| &idle.groups).map(|group| (&group.group, group)).collect();
+    let mut teams: FxHashMap<GroupId, Team> = FxHashMap::default();
+    for (process, row) in sample.processes.iter().zip(&span.processes) {
+        let used = row.cpu.map_or(0.0, |cpu| cpu.0);
+        let weight = row.states.awake().max(used);
+        // Those asleep are most of a box; they belong to nothing here.
+        if weight < 0.0005 {
+            continue;
+        }
+        let id = process.group();
+        let blocked = blocked.get(&id).copied();
+        let team = teams.entry(id).or_insert_with(|| Team {
+            name: &process.comm,
+            pid: process.pid,
+            processes: 0,
+            threads: 0,
+            cpu: 0.0,
+            run_queue: 0.0,
+            disk: 0.0,
+            lock: 0.0,
+            weight: 0.0,
+            foremost: None,
+            most: 0.0,
+            blocked,
+        });
+        team.processes += 1;
+        team.threads += row.threads;
+        team.cpu += used;
+        team.run_queue += row.states.run_queue;
+        team.disk += row.states.disk;
+        team.lock += row.states.lock;
+        team.weight += weight;
+        if weight > team.most {
+            team.most = weight;
+            team.pid = process.pid;
+            team.foremost = row.foremost;
+        }
+    }
+    let mut list: Vec<Team> = teams.into_values().collect();
+    list.sort_unstable_by(|a, b| b.weight.total_cmp(&a.weight).then(a.pid.cmp(&b.pid)));
+    list
+}
+
+impl Team<'_> {
+    /// What most of it waits for.
+    pub fn place(&self, interval: &Interval) -> SafeText {
+        let group = self.blocked.filter(|group| group.blocked() >= self.cpu);
+        group
+            .and_then(|group| whereabouts::of_group(interval, group))
+            .or_else(|| self.foremost.map(|task| whereabouts::of_thread(interval, task)))
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,288 @@
+//! Text that may stand on the screen, and figures of a fixed width.
+//!
+//! `SafeText` is the only text of which the canvas takes more than what was compiled in: names of processes, files,
+//! hosts and interfaces may hold anything, an escape sequence for the terminal too. Only the sanitiser makes one.
+
+use std::borrow::Cow;
+
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+use crate::sample::Name;
+
+/// Text without anything that a terminal or a reader's eye could be misled by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SafeText(Cow<'static, str>);
+
+impl SafeText {
+    /// A name as the kernel gave it.
+    pub fn name(name: &Name) -> SafeText {
+        SafeText::bytes(name.as_bytes())
+    }
+
+    /// Bytes from outside; what is no UTF-8 becomes U+FFFD.
+    pub fn bytes(bytes: &[u8]) -> SafeText {
+        SafeText::of(String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    /// Text that holds something from outside, or may.
+    pub fn of(text: impl Into<String>) -> SafeText {
+        let text = text.into();
+        if !text.chars().any(is_unsafe) {
+            return SafeText(Cow::Owned(text));
+        }
+        let mut safe = String::with_capacity(text.len() + 16);
+        for character in text.chars() {
+            if is_unsafe(character) {
+                safe.extend(character.escape_default());
+            } else {
+                safe.push(character);
+            }
+        }
+        SafeText(Cow::Owned(safe))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Cells that it takes.
+    pub fn width(&self) -> usize {
+        self.0.width()
+    }
+}
+
+/// What was compiled in is ours.
+impl From<&'static str> for SafeText {
+    fn from(text: &'static str) -> SafeText {
+        SafeText(Cow::Borrowed(text))
+    }
+}
+
+/// Formats, and sanitises whatever came of it.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! safe {
+    ($($argument:tt)*) => { $crate::view::text::SafeText::of(format!($($argument)*)) };
+}
+
+impl std::fmt::Display for SafeText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// Control characters (C0, DEL, C1), separators of lines, everything that changes the direction of writing, and
+/// characters without a width that could hide in a name.
+fn is_unsafe(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// The beginning of `text` that fits into so many cells, with a mark of what was cut.
+pub fn fit(text: &str, cells: usize) -> Cow<'_, str> {
+    if text.len() <= cells && text.is_ascii() || text.width() <= cells {
+        return Cow::Borrowed(text);
+    }
+    let mut kept = String::new();
+    let mut taken = 1;
+    for grapheme in text.graphemes(true) {
+        taken += grapheme.width();
+        if taken > cells {
+            break;
+        }
+        kept.push_str(grapheme);
+    }
+    if cells > 0 {
+        kept.push('…');
+    }
+    Cow::Owned(kept)
+}
+
+/// Lines of at most so many cells, broken between words; the last one is cut where there is more.
+pub fn wrap(text: &str, cells: usize, lines: usize) -> Vec<String> {
+    let mut wrapped: Vec<String> = Vec::new();
+    let mut line = String::new();
+    let mut rest = text.split(' ').peekable();
+    while let Some(word) = rest.next() {
+        let joined = line.width() + usize::from(!line.is_empty()) + word.width();
+        if !line.is_empty() && joined > cells {
+            if wrapped.len() + 1 >= lines {
+                let left = std::iter::once(word).chain(rest);
+                let all = left.fold(line, |line, word| line + " " + word);
+                wrapped.push(fit(&all, cells).into_owned());
+                return wrapped;
+            }
+            wrapped.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        while line.width() > cells && wrapped.len() + 1 < lines && cells > 0 {
+            let head = cut(&line, cells);
+            let tail = line.get(head..).unwrap_or_default().to_owned();
+            line.truncate(head);
+            if line.is_empty() {
+                break;
+            }
+            wrapped.push(std::mem::replace(&mut line, tail));
+        }
+    }
+    if lines > 0 {
+        wrapped.push(fit(&line, cells).into_owned());
+    }
+    wrapped
+}
+
+/// How many bytes of `text` fit into so many cells.
+fn cut(text: &str, cells: usize) -> usize {
+    let mut taken = 0;
+    for (at, grapheme) in text.grapheme_indices(true) {
+        taken += grapheme.width();
+        if taken > cells {
+            return at;
+        }
+    }
+    text.len()
+}
+
+/// Three significant digits; more where they stand before the point, as long as they fit into so many cells.
+/// What is there never reads as nothing: the smallest figures are written `<.01`.
+pub fn figure(value: f64, cells: usize) -> String {
+    if !value.is_finite() {
+        return "-".to_owned();
+    }
+    let size = value.abs();
+    let text = if size == 0.0 {
+        "0".to_owned()
+    } else if size < 0.005 {
+        if value > 0.0 { "<.01".to_owned() } else { "0".to_owned() }
+    } else if size < 9.995 {
+        format!("{value:.2}")
+    } else if size < 99.95 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.0}")
+    };
+    if text.len() <= cells { text } else { scaled(value, 1000.0, &["", "k", "M", "G", "T", "P"]) }
+}
+
+/// `-` where there is no value.
+pub fn maybe(value: Option<f64>, cells: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| figure(value, cells))
+}
+
+/// A share in per cent.
+pub fn percent(share: Option<f64>, cells: usize) -> String {
+    maybe(share.map(|share| share * 100.0), cells)
+}
+
+/// Bytes with a binary unit, three significant digits: `1.50G`.
+pub fn bytes(value: f64) -> String {
+    scaled(value, 1024.0, &["B", "K", "M", "G", "T", "P", "E"])
+}
+
+fn scaled(value: f64, step: f64, units: &[&'static str]) -> String {
+    let mut value = value;
+    let mut units = units.iter();
+    let mut unit = units.next().copied().unwrap_or_default();
+    while value.abs() >= 999.5 {
+        let Some(next) = units.next() else { break };
+        unit = next;
+        value /= step;
+    }
+    let digits = if unit == "B" || value.abs() >= 99.95 {
+        0
+    } else if value.abs() >= 9.995 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.digits$}{unit}")
+}
+
+/// A span of time in its two largest units: `1m31s`, `12d04h`.
+pub fn span(seconds: f64) -> String {
+    let whole = seconds.max(0.0) as u64;
+    match whole {
+        0 if seconds > 0.0 => format!("{:.0}ms", seconds * 1000.0),
+        0..60 => format!("{whole}s"),
+        60..3600 => format!("{}m{:02}s", whole / 60, whole % 60),
+        3600..86_400 => format!("{}h{:02}m", whole / 3600, whole % 3600 / 60),
+        _ => format!("{}d{:02}h", whole / 86_400, whole % 86_400 / 3600),
+    }
+}
+
+/// The time of day, of nanoseconds after 1970 in UTC.
+pub fn clock(realtime_ns: i64, zone: &jiff::tz::TimeZone) -> String {
+    match jiff::Timestamp::from_nanosecond(i128::from(realtime_ns)) {
+        Ok(at) => {
+            let time = at.to_zoned(zone.clone()).time();
+            format!("{:02}:{:02}:{:02}", time.hour(), time.minute(), time.second())
+        }
+        Err(_) => "--:--:--".to_owned(),
+    }
+}
+
+/// The same without seconds.
+pub fn clock_short(realtime_ns: i64, zone: &jiff::tz::TimeZone) -> String {
+    clock(realtime_ns, zone).chars().take(5).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_a_hostile_name_reaches_the_terminal() {
+        let name = SafeText::bytes(b"a\x1b[2J\x07\xff\xc2\x9b31m\n\xe2\x80\xaeb\xe2\x80\x8b\x7f");
+        assert_eq!(name.as_str(), "a\\u{1b}[2J\\u{7}\u{fffd}\\u{9b}31m\\n\\u{202e}b\\u{200b}\\u{7f}");
+        assert_eq!(SafeText::bytes("größe 日本".as_bytes()).as_str(), "größe 日本");
+    }
+
+    #[test]
+    fn figures_have_three_digits_and_never_round_something_to_nothing() {
+        let shown = |value: f64| figure(value, 6);
+        assert_eq!(
+            [0.0, 0.0001, 0.39, 1.0, 9.996, 41.04, 99.96, 601.2, 9633.0, 123_456.0].map(shown),
+            ["0", "<.01", "0.39", "1.00", "10.0", "41.0", "100", "601", "9633", "123456"]
+        );
+        assert_eq!(figure(12_345_678.0, 6), "12.3M");
+        assert_eq!(figure(1234.0, 3), "1.23k");
+        assert_eq!(figure(f64::NAN, 6), "-");
+        assert_eq!(bytes(1.5 * 1024.0 * 1024.0 * 1024.0), "1.50G");
+        assert_eq!(bytes(17.0), "17B");
+    }
+
+    #[test]
+    fn text_is_cut_by_cells_and_not_within_a_character() {
+        assert_eq!(fit("日本語です", 5), "日本…");
+        assert_eq!(fit("abc", 3), "abc");
+        assert_eq!(fit("abcd", 3), "ab…");
+        assert_eq!(fit("abcd", 0), "");
+    }
+
+    #[test]
+    fn sentences_are_broken_between_words() {
+        assert_eq!(wrap("one two three four", 9, 9), ["one two", "three", "four"]);
+        assert_eq!(wrap("one two three four", 9, 2), ["one two", "three fo…"]);
+        assert_eq!(wrap("abcdefghij", 4, 3), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrap("", 4, 3), [""]);
+    }
+
+    #[test]
+    fn spans_of_time() {
+        assert_eq!(span(91.0), "1m31s");
+        assert_eq!(span(0.25), "250ms");
+        assert_eq!(span(12.0 * 86_400.0 + 4.0 * 3600.0), "12d04h");
+    }
+}

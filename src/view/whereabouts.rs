@@ -1,0 +1,109 @@
+//! Where a thread is, in a few words: at which call, on which device and file, or in which kernel function.
+
+use super::text::SafeText;
+use crate::ids::{DiskId, TaskId};
+use crate::interval::Interval;
+use crate::interval::blocked::GroupBlocked;
+use crate::interval::task::class_of;
+use crate::safe;
+use crate::sample::task::{SystemCall, TaskState};
+use crate::sample::waits::{BlockedThread, Call, WaitClass};
+use crate::sample::{Absent, Name, Sample};
+
+/// What that thread does or waits for.
+pub fn of_thread(interval: &Interval, task: TaskId) -> SafeText {
+    let sample = &interval.newer;
+    if let Ok(at) = sample.waits.blocked.binary_search_by_key(&task, |thread| thread.task)
+        && let Some(thread) = sample.waits.blocked.get(at)
+    {
+        return of_blocked(interval, thread);
+    }
+    let Some((_, thread)) = sample.tasks.as_ref().ok().and_then(|tasks| tasks.thread(task)) else {
+        return SafeText::default();
+    };
+    match thread.state {
+        TaskState::Running => return "on CPU".into(),
+        TaskState::Zombie => return "zombie: its parent has not asked for it".into(),
+        _ => {}
+    }
+    let class = class_of(&interval.host, thread);
+    let call = thread.wait.call.as_ref().ok().and_then(|&call| call_name(interval, call));
+    match (&thread.wait.channel, call) {
+        (Ok(channel), Some(call)) => safe!("{} in {call} ({})", class.word(), SafeText::name(channel)),
+        (Ok(channel), None) => safe!("{} ({})", class.word(), SafeText::name(channel)),
+        (Err(Absent::Hidden | Absent::NoPermission), _) if thread.state == TaskState::Blocked => "blocked, hidden".into(),
+        (Err(Absent::Hidden | Absent::NoPermission), _) => "asleep, hidden".into(),
+        (Err(_), Some(call)) => safe!("in {call}"),
+        (Err(_), None) if thread.state == TaskState::Sleeping => "asleep".into(),
+        (Err(_), None) => safe!("state {}", thread.state.letter()),
+    }
+}
+
+/// The same of a thread that was seen blocked: `fsync sdb /var/lib/pg/wal (jbd2_log_wait_commit)`.
+pub fn of_blocked(interval: &Interval, thread: &BlockedThread) -> SafeText {
+    let mut words = Vec::with_capacity(4);
+    words.push(thread.call.and_then(|call| call_name(interval, call)).unwrap_or(thread.class.word()).to_owned());
+    words.extend(thread.disk.map(|disk| disk_name(&interval.newer, disk).as_str().to_owned()));
+    words.extend(thread.file.as_ref().map(|file| SafeText::name(&base_name(file)).as_str().to_owned()));
+    words.extend(thread.channel.as_ref().map(|channel| format!("({})", SafeText::name(channel))));
+    SafeText::of(words.join(" "))
+}
+
+/// Who a group waits for: `lock ← 1 in fsync sdb (jbd2_log_wait_commit)`.
+pub fn of_group(interval: &Interval, group: &GroupBlocked) -> Option<SafeText> {
+    let end = group.holder.as_ref().map(|holder| of_blocked(interval, holder));
+    match (group.behind() >= 0.5, end) {
+        (true, Some(end)) => Some(safe!("lock ← {end}")),
+        (true, None) => Some("lock, behind storage".into()),
+        (false, Some(end)) => Some(end),
+        (false, None) if group.aio >= 0.5 => Some("asynchronous I/O".into()),
+        (false, None) if group.memory >= 0.5 => Some("memory reclaim".into()),
+        (false, None) => None,
+    }
+}
+
+/// The kernel's name of a device; its number where the device is not in the sample.
+pub fn disk_name(sample: &Sample, id: DiskId) -> SafeText {
+    let disk = sample.disks.as_ref().ok().and_then(|disks| disks.iter().find(|disk| disk.id == id));
+    disk.map_or_else(|| safe!("{}:{}", id.major, id.minor), |disk| SafeText::name(&disk.name))
+}
+
+/// `name/tid` of a thread; the pid alone where it is gone.
+pub fn thread_name(sample: &Sample, task: TaskId) -> SafeText {
+    match sample.tasks.as_ref().ok().and_then(|tasks| tasks.thread(task)) {
+        Some((_, thread)) => safe!("{}/{}", SafeText::name(&thread.comm), task.tid),
+        None => safe!("{}", task.tid),
+    }
+}
+
+fn call_name(interval: &Interval, call: SystemCall) -> Option<&'static str> {
+    if call.number == -1 {
+        return Some("a page fault");
+    }
+    Call::from_number(interval.host.machine.as_bytes(), call).map(|call| call.name)
+}
+
+fn base_name(path: &Name) -> Name {
+    let base = path.as_bytes().rsplit(|&byte| byte == b'/').next();
+    base.filter(|base| !base.is_empty()).map_or_else(|| path.clone(), Name::from)
+}
+
+/// What it means to wait so, for people who do not read kernels.
+pub fn meaning(class: WaitClass) -> &'static str {
+    match class {
+        WaitClass::Running => "runs, or is ready to run and waits for a CPU",
+        WaitClass::Disk => "waits for a storage device or a file system; counted in the load",
+        WaitClass::Aio => "waits for asynchronous I/O to complete",
+        WaitClass::Lock => "waits for a lock that another thread holds; not counted in the load",
+        WaitClass::Net => "waits for a peer over a socket",
+        WaitClass::Pipe => "waits for the other end of a pipe",
+        WaitClass::Timer => "sleeps until a time",
+        WaitClass::Poll => "waits for any of several events: usually idle",
+        WaitClass::Child => "waits for a child process",
+        WaitClass::Vfork => "waits for its vfork child to exec; counted in the load, harmless",
+        WaitClass::Memory => "waits for memory to be reclaimed",
+        WaitClass::Frozen => "is stopped, traced or frozen",
+        WaitClass::Hidden => "the kernel does not tell this user",
+        WaitClass::Other => "waits for something else",
+    }
+}

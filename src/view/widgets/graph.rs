@@ -1,0 +1,51 @@
+//! Values over time as columns of several rows, with a line at the threshold.
+
+use crate::view::canvas::Canvas;
+use crate::view::theme::Ink;
+
+use super::spark::LEVELS;
+
+/// What a graph shows.
+pub struct Graph<'a> {
+    /// Oldest first; a hole is `None`
+    pub values: &'a [Option<f32>],
+    pub threshold: Option<f32>,
+    /// What the top edge stands for
+    pub top: f32,
+    pub ink: Ink,
+    /// Of the values at the threshold and above
+    pub over: Ink,
+}
+
+impl Graph<'_> {
+    /// Fills the canvas; the newest value at the right edge.
+    pub fn draw(&self, canvas: &mut Canvas) {
+        let (width, height) = (canvas.width(), canvas.height());
+        if width == 0 || height == 0 || self.top <= 0.0 {
+            return;
+        }
+        if let Some(row) = self.threshold.and_then(|threshold| self.row_of(threshold, height)) {
+            canvas.fill(0, row, width, '╌', Ink::Dim);
+        }
+        let shown = self.values.len().min(usize::from(width));
+        let values = self.values.get(self.values.len() - shown..).unwrap_or_default();
+        let first = width - u16::try_from(shown).unwrap_or(width);
+        for (column, value) in (first..).zip(values) {
+            let Some(value) = *value else { continue };
+            let ink = if self.threshold.is_some_and(|threshold| value >= threshold) { self.over } else { self.ink };
+            let eighths = (value / self.top * f32::from(height) * 8.0).round().clamp(1.0, f32::from(height) * 8.0) as u16;
+            for row in 0..height {
+                let below = (height - 1 - row) * 8;
+                if eighths > below {
+                    let level = usize::from((eighths - below).min(8)) - 1;
+                    canvas.glyph(column, row, LEVELS.get(level).copied().unwrap_or('█'), ink);
+                }
+            }
+        }
+    }
+
+    fn row_of(&self, value: f32, height: u16) -> Option<u16> {
+        let share = value / self.top;
+        (0.0..=1.0).contains(&share).then(|| (height - 1).saturating_sub((share * f32::from(height)) as u16))
+    }
+}

@@ -1,0 +1,50 @@
+//! One cell a value: eight levels, a hole where there is none.
+
+use crate::view::canvas::Canvas;
+use crate::view::theme::Ink;
+
+/// The levels, the lowest first.
+pub const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The glyph of a share of the height, 0 … 1.
+pub fn level(share: f32) -> char {
+    let at = (share.clamp(0.0, 1.0) * 7.0).round() as usize;
+    LEVELS.get(at).copied().unwrap_or('█')
+}
+
+/// Where a latency stands against its baseline, logarithmic: the baseline itself is low, 3 times in the middle, 10 times
+/// and more at the top.
+pub fn against(value: f32, baseline: f32) -> f32 {
+    if baseline <= 0.0 || value <= 0.0 {
+        return 0.0;
+    }
+    ((value / baseline).log10() * 6.0 + 1.0) / 7.0
+}
+
+/// A cell each, right-aligned in `width`: the newest at the right edge.
+pub fn sparkline(canvas: &mut Canvas, x: u16, y: u16, width: u16, cells: impl ExactSizeIterator<Item = Option<(f32, Ink)>>) {
+    let count = u16::try_from(cells.len()).unwrap_or(u16::MAX);
+    let skip = count.saturating_sub(width);
+    let mut column = x + width.saturating_sub(count);
+    for cell in cells.skip(usize::from(skip)) {
+        if let Some((share, ink)) = cell {
+            canvas.glyph(column, y, level(share), ink);
+        }
+        column += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_times_the_baseline_is_in_the_middle() {
+        assert_eq!(level(0.0), '▁');
+        assert_eq!(level(against(1.0, 1.0)), '▂');
+        assert_eq!(level(against(3.0, 1.0)), '▅');
+        assert_eq!(level(against(10.0, 1.0)), '█');
+        assert_eq!(level(against(1000.0, 1.0)), '█');
+        assert_eq!(level(against(1.0, 0.0)), '▁');
+    }
+}
