@@ -133,12 +133,7 @@ fn table(screen: Screen, state: &State, width: u16) -> Option<Table> {
 }
 
 /// Draws the visible rows of the list: `draw(canvas, first line, place in the list, row)`.
-fn list(
-    state: &State,
-    plan: &Plan,
-    canvas: &mut Canvas,
-    mut draw: impl FnMut(&mut Canvas, u16, crate::state::Row),
-) -> u16 {
+fn list(state: &State, plan: &Plan, canvas: &mut Canvas, mut draw: impl FnMut(&mut Canvas, u16, crate::state::Row)) -> u16 {
     let mut y = plan.before;
     let end = plan.before + plan.list;
     let cursor = state.cursor();

@@ -46,12 +46,7 @@ impl<'a> Canvas<'a> {
 
     /// A part of it.
     pub fn part(&mut self, x: u16, y: u16, width: u16, height: u16) -> Canvas<'_> {
-        let wanted = Rect {
-            x: self.area.x.saturating_add(x),
-            y: self.area.y.saturating_add(y),
-            width,
-            height,
-        };
+        let wanted = Rect { x: self.area.x.saturating_add(x), y: self.area.y.saturating_add(y), width, height };
         Canvas { area: self.area.intersection(wanted), buffer: &mut *self.buffer, theme: self.theme }
     }
 

@@ -5,10 +5,10 @@ use super::frame::arrangement;
 use super::overview::parts;
 use super::text::{self, SafeText, figure, maybe};
 use super::theme::Ink;
+use super::whereabouts;
 use super::widgets::bar::bar;
 use super::widgets::spark;
 use super::widgets::table::{Spec, Table};
-use super::whereabouts;
 use crate::findings::Judged;
 use crate::interval::Interval;
 use crate::interval::cpu::{CpuSpan, CpuUse};
@@ -206,7 +206,8 @@ fn hot_threads(interval: &Interval, canvas: &mut Canvas) {
 
 /// What two clocks say of the same time, who was throttled, and what looking costs.
 fn feet(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
-    let mut words = format!("BOX busy by scheduler {} CPUs, by tick {}", maybe(span.busy_by_scheduler, 5), figure(span.busy_by_ticks, 5));
+    let mut words =
+        format!("BOX busy by scheduler {} CPUs, by tick {}", maybe(span.busy_by_scheduler, 5), figure(span.busy_by_ticks, 5));
     let rate = |rate: Option<crate::units::PerSecond>| maybe(rate.map(|rate| rate.0), 6);
     words += &format!("   switches {}/s forks {}/s", rate(span.context_switches), rate(span.forks));
     if span.total.unaccounted >= 0.02 {

@@ -154,7 +154,9 @@ fn all_well(state: &State, canvas: &mut Canvas) {
         None => "nothing found wrong in what could be seen".into(),
     };
     canvas.rest(2, 0, &words, Ink::Bold);
-    if canvas.height() >= 2 && let Some(limits) = unseen(state) {
+    if canvas.height() >= 2
+        && let Some(limits) = unseen(state)
+    {
         canvas.rest(2, 1, &limits, Ink::Dim);
     }
 }

@@ -124,10 +124,8 @@ fn histories(state: &State, interval: &Interval, nic: &NicSpan, table: &Table, c
     for (heading, ink) in [(IN, Ink::User), (OUT, Ink::System)] {
         let Some((x, width)) = table.place(heading) else { continue };
         let cells = state.history.cells(interval.at(), usize::from(width));
-        let rates: Vec<Option<f32>> = cells
-            .iter()
-            .map(|cell| cell.as_ref()?.nic(&nic.id).map(|(rx, tx)| if heading == IN { rx } else { tx }))
-            .collect();
+        let rates: Vec<Option<f32>> =
+            cells.iter().map(|cell| cell.as_ref()?.nic(&nic.id).map(|(rx, tx)| if heading == IN { rx } else { tx })).collect();
         let most = rates.iter().flatten().copied().fold(1.0_f32, f32::max);
         spark::sparkline(canvas, x, y, width, rates.iter().map(|rate| rate.map(|rate| (rate / most, ink))));
     }

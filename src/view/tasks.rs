@@ -51,12 +51,8 @@ pub fn table(state: &State, width: u16) -> Table {
     Table::new(&specs, width)
 }
 
-const CLASSES: [Spec; 4] = [
-    Spec::words("WAIT", 8),
-    Spec::number("threads", 7),
-    Spec::words("who", 34).from(60),
-    Spec::words("meaning", 0),
-];
+const CLASSES: [Spec; 4] =
+    [Spec::words("WAIT", 8), Spec::number("threads", 7), Spec::words("who", 34).from(60), Spec::words("meaning", 0)];
 
 pub fn draw(state: &State, judged: &Judged, plan: &Plan, canvas: &mut Canvas) {
     let interval = &*judged.interval;
@@ -238,15 +234,7 @@ fn thread_row(
     table.put(canvas, y, "where", &whereabouts::of_thread(interval, id), Ink::Plain);
 }
 
-fn class_row(
-    interval: &Interval,
-    sample: &Tasks,
-    class: WaitClass,
-    threads: u32,
-    table: &Table,
-    canvas: &mut Canvas,
-    y: u16,
-) {
+fn class_row(interval: &Interval, sample: &Tasks, class: WaitClass, threads: u32, table: &Table, canvas: &mut Canvas, y: u16) {
     table.put(canvas, y, "WAIT", class.word(), Ink::Bold);
     table.put(canvas, y, "threads", &safe!("{threads}"), Ink::Plain);
     let mut who: Vec<(String, u32)> = members(interval, sample, class);

@@ -1,0 +1,224 @@
+//! A disk, a network interface, a CPU.
+
+use super::{AXIS, Page, Plot};
+use crate::findings::{Judged, Subject};
+use crate::ids::{CpuId, DiskId, NicId};
+use crate::interval::disk::{DiskSpan, OpSpan, Operation};
+use crate::safe;
+use crate::sample::Name;
+use crate::state::State;
+use crate::state::history::Digest;
+use crate::state::layout::operations;
+use crate::units::PerSecond;
+use crate::view::disk::{multiple, standing};
+use crate::view::text::{self, SafeText, figure, maybe};
+use crate::view::theme::{Ink, sign};
+use crate::view::whereabouts;
+
+pub fn disk(state: &State, judged: &Judged, id: DiskId, page: &mut Page) {
+    let interval = &*judged.interval;
+    let Some(span) = interval.disks.iter().find(|span| span.id == id) else { return };
+    let name = whereabouts::disk_name(&interval.newer, id);
+    page.line(0, safe!("{name}   {}:{}", id.major, id.minor), Ink::Bold);
+    findings_of(judged, page, |subject| matches!(subject, Subject::Disk { id: other, .. } if *other == id));
+    for (operation, op) in operations(span) {
+        latency(state, judged, span, operation, op, page);
+    }
+    page.heading("NOW");
+    page.pair("queue", safe!("{} on average, {} in flight now", maybe(span.queue, 5), span.in_flight));
+    page.pair(
+        "busy",
+        safe!("{}% of the time: at least one request, says nothing of saturation", text::percent(span.busy.map(|b| b.0), 5)),
+    );
+    facts(judged, span, page);
+    waiting(judged, id, page);
+}
+
+/// One operation: its figures, its baseline with its age in intervals, its history with a line at three times.
+fn latency(state: &State, judged: &Judged, span: &DiskSpan, operation: Operation, op: &OpSpan, page: &mut Page) {
+    page.heading(match operation {
+        Operation::Read => "READS",
+        Operation::Write => "WRITES",
+        Operation::Flush => "FLUSHES",
+        Operation::Discard => "DISCARDS",
+    });
+    let size = op.request_kib.map_or_else(String::new, |kib| format!(", {} KB each", figure(kib, 5)));
+    page.pair("rate", safe!("{}/s{size}, {}% merged", figure(op.rate.0, 6), text::percent(op.merged_share().map(|s| s.0), 4)));
+    let standing = standing(judged, span.id, operation);
+    let time = maybe(op.r#await.map(|time| time.0), 6);
+    match standing {
+        Some(standing) => {
+            let (times, _) = multiple(Some(standing));
+            let base = figure(standing.baseline.0, 6);
+            page.pair("await", safe!("{time} ms = {times}× its baseline of {base} ms"));
+            page.pair(
+                "baseline",
+                match (standing.provisional, standing.intervals) {
+                    (true, 0) => "provisional: the usual for this kind of device".into(),
+                    (true, n) => safe!("provisional: {n} intervals so far, 10 are needed"),
+                    (false, n) => safe!("learned from {n} intervals with one request at a time"),
+                },
+            );
+        }
+        None => page.pair("await", safe!("{time} ms")),
+    }
+    let baseline = standing.map(|standing| standing.baseline.0 as f32);
+    graph(state, judged, page, baseline.map(|base| base * 3.0), " ms", |digest| digest.disk_await(span.id, operation));
+}
+
+fn graph(
+    state: &State,
+    judged: &Judged,
+    page: &mut Page,
+    threshold: Option<f32>,
+    unit: &'static str,
+    value: impl Fn(&Digest) -> Option<f32>,
+) {
+    let cells = state.history.cells(judged.interval.at(), usize::from(page.width.saturating_sub(AXIS + 1)));
+    let values: Vec<Option<f32>> = cells.iter().map(|cell| value(cell.as_ref()?)).collect();
+    if values.iter().flatten().count() < 2 {
+        return;
+    }
+    let most = values.iter().flatten().copied().fold(f32::MIN_POSITIVE, f32::max);
+    let top = threshold.map_or(most, |threshold| most.max(threshold * 1.2));
+    let label = |value: f32| safe!("{}{unit}", figure(f64::from(value), 5));
+    page.plot(Plot {
+        values,
+        threshold,
+        top,
+        top_label: label(top),
+        threshold_label: threshold.map_or_else(SafeText::default, label),
+        height: 4,
+        over: Ink::Warning,
+    });
+}
+
+fn facts(judged: &Judged, span: &DiskSpan, page: &mut Page) {
+    let sample = &judged.interval.newer;
+    let Some(disk) = sample.disks.as_ref().ok().and_then(|disks| disks.get(span.index)) else { return };
+    let facts = &disk.facts;
+    page.heading("DEVICE");
+    let mut pair = |label: &'static str, text: Option<SafeText>| {
+        if let Some(text) = text {
+            page.pair(label, text);
+        }
+    };
+    let named = |name: &Option<Name>| name.as_ref().map(SafeText::name);
+    let kind = crate::view::disk::kind(disk);
+    pair("kind", (!kind.is_empty()).then_some(kind));
+    pair("model", named(&facts.model));
+    pair("size", facts.size_bytes.map(|size| safe!("{}", text::bytes(size as f64))));
+    pair("scheduler", named(&facts.scheduler));
+    pair("backing file", named(&facts.backing_file));
+    let joined = |words: Vec<String>| (!words.is_empty()).then(|| SafeText::of(words.join(" ")));
+    pair("mounted on", joined(facts.mounts.iter().map(|mount| SafeText::name(mount).to_string()).collect()));
+    pair("stands on", joined(facts.slaves.iter().map(|&id| whereabouts::disk_name(sample, id).to_string()).collect()));
+    let above = sample.disks.iter().flatten().filter(|other| other.facts.slaves.contains(&span.id));
+    pair("carries", joined(above.map(|other| SafeText::name(&other.name).to_string()).collect()));
+}
+
+/// Who was seen waiting for it, and who does most I/O anywhere.
+fn waiting(judged: &Judged, id: DiskId, page: &mut Page) {
+    let interval = &*judged.interval;
+    let blocked: Vec<_> = interval.newer.waits.blocked.iter().filter(|thread| thread.disk == Some(id)).take(12).collect();
+    if !blocked.is_empty() {
+        page.heading("WAIT FOR IT");
+        for thread in blocked {
+            let name = safe!("{}/{}", SafeText::name(&thread.comm), thread.task.tid);
+            page.pair(name, whereabouts::of_blocked(interval, thread));
+        }
+    }
+    let (Some(tasks), Ok(sample)) = (&interval.tasks, &interval.newer.tasks) else { return };
+    let moved = |rate: Option<PerSecond>| rate.map_or(0.0, |rate| rate.0);
+    let mut busiest: Vec<_> = (tasks.processes.iter())
+        .map(|span| (moved(span.read_bytes) + moved(span.write_bytes), span))
+        .filter(|(rate, _)| *rate > 0.0)
+        .collect();
+    busiest.sort_by(|a, b| b.0.total_cmp(&a.0));
+    if busiest.is_empty() {
+        return;
+    }
+    page.heading("WHO READS AND WRITES (all devices)");
+    for (_, span) in busiest.into_iter().take(8) {
+        let name = sample.process(span.id.pid).map(|process| SafeText::name(&process.comm)).unwrap_or_default();
+        let rate = |rate| text::bytes(moved(rate));
+        let words = safe!("reads {}/s, writes {}/s", rate(span.read_bytes), rate(span.write_bytes));
+        page.pair(safe!("{name}/{}", span.id.pid), words);
+    }
+}
+
+fn findings_of(judged: &Judged, page: &mut Page, about: impl Fn(&Subject) -> bool) {
+    for finding in judged.verdict.iter().filter(|finding| about(&finding.subject)) {
+        page.prose(0, &safe!("{} {}", sign(finding.severity), finding.sentence), Ink::from(finding.severity));
+    }
+}
+
+pub fn nic(state: &State, judged: &Judged, id: &NicId, page: &mut Page) {
+    let interval = &*judged.interval;
+    let Some(span) = interval.nics.iter().find(|span| span.id == *id) else { return };
+    page.line(0, safe!("{}   index {}", SafeText::name(&id.name), id.ifindex), Ink::Bold);
+    findings_of(judged, page, |subject| matches!(subject, Subject::Nic(other) if other == id));
+    let rate = |rate: Option<PerSecond>| maybe(rate.map(|rate| rate.0), 6);
+    for (words, side) in [("IN", &span.rx), ("OUT", &span.tx)] {
+        page.heading(words);
+        let packets = figure(side.packets.0, 6);
+        let average = figure(side.average_bytes, 5);
+        page.pair("rate", safe!("{} KB/s, {packets} packets/s of {average} bytes", figure(side.kilobytes.0, 6)));
+        page.pair("of its speed", safe!("{}%", text::percent(side.utilization.map(|share| share.0), 5)));
+        page.pair("lost", safe!("{} errors/s, {} dropped/s", rate(side.errors), rate(side.dropped)));
+        let inward = words == "IN";
+        let value = |digest: &Digest| digest.nic(id).map(|(rx, tx)| if inward { rx } else { tx });
+        graph(state, judged, page, None, " KB/s", value);
+    }
+    page.heading("INTERFACE");
+    let nic = interval.newer.nics.as_ref().ok().and_then(|nics| nics.get(span.index));
+    if let Some(nic) = nic {
+        match nic.facts.speed_mbps {
+            Ok(mbps) => page.pair(
+                "speed",
+                safe!("{mbps} Mbit/s{}", if nic.facts.virtual_device { " (claimed by a virtual device)" } else { "" }),
+            ),
+            Err(why) => page.pair("speed", safe!("? {why}: give it with --speed {}=1000fd", SafeText::name(&id.name))),
+        }
+        if let (Some(qdisc), Some(now)) = (&nic.qdisc, &span.qdisc) {
+            page.pair("discipline", SafeText::name(&qdisc.kind));
+            page.pair("backlog", safe!("{} in {} packets", text::bytes(now.backlog_bytes as f64), now.backlog_packets));
+            page.pair("drops", safe!("{}/s, over its limit {}/s", rate(now.dropped), rate(now.overlimits)));
+        }
+    }
+}
+
+pub fn cpu(state: &State, judged: &Judged, id: CpuId, page: &mut Page) {
+    let interval = &*judged.interval;
+    let Some(span) = interval.cpu.as_ref().and_then(|span| span.cpus.iter().find(|cpu| cpu.id == id)) else { return };
+    let place = interval.host.topology.iter().find(|place| place.cpu == id);
+    let place =
+        place.map_or_else(String::new, |place| format!("   node {} package {} core {}", place.node, place.package, place.core));
+    page.line(0, safe!("cpu{}{place}", id.0), Ink::Bold);
+    findings_of(judged, page, |subject| *subject == Subject::Cpu(id));
+    let shares = &span.shares;
+    page.heading("NOW");
+    for (word, share) in [
+        ("user", shares.user),
+        ("nice", shares.nice),
+        ("system", shares.system),
+        ("irq", shares.irq),
+        ("softirq", shares.softirq),
+        ("steal", shares.steal),
+        ("idle", shares.idle),
+        ("iowait", shares.iowait),
+        ("unaccounted", shares.unaccounted),
+    ] {
+        page.pair(word, safe!("{:>5}%", figure(share * 100.0, 5)));
+    }
+    page.heading("BUSY OVER TIME");
+    graph(state, judged, page, None, "", |digest| digest.cpu(id).map(|busy| busy * 100.0));
+    page.heading("THREADS LAST SEEN ON IT");
+    let Some(tasks) = &interval.tasks else { return };
+    let mut threads: Vec<_> = tasks.threads.iter().filter(|thread| thread.processor == id && thread.cpu.is_some()).collect();
+    threads.sort_by(|a, b| b.cpu.partial_cmp(&a.cpu).unwrap_or(std::cmp::Ordering::Equal));
+    for thread in threads.into_iter().take(12) {
+        let used = text::percent(thread.cpu.map(|cpu| cpu.0), 5);
+        page.pair(safe!("{used}%"), whereabouts::thread_name(&interval.newer, thread.id));
+    }
+}

@@ -1,0 +1,204 @@
+//! A finding explained: meaning, evidence over time, the chain of who waits for whom, the witnesses, what next, the rule.
+
+use super::{AXIS, Page, Plot};
+use crate::findings::{Evidence, Finding, Judged, Kind, RULES, Subject, Value};
+use crate::interval::Interval;
+use crate::interval::blocked::{DeviceBy, GroupBlocked};
+use crate::interval::disk::Operation;
+use crate::safe;
+use crate::state::State;
+use crate::state::history::Digest;
+use crate::view::text::{self, SafeText, figure, maybe};
+use crate::view::theme::{Ink, sign};
+use crate::view::whereabouts;
+
+pub fn page(state: &State, judged: &Judged, finding: &Finding, page: &mut Page) {
+    let zone = &state.setup.zone;
+    let rule = RULES.iter().find(|rule| rule.kind == finding.kind);
+    let title = rule.map_or("finding", |rule| rule.title);
+    let end = finding.until.unwrap_or(judged.interval.at());
+    let lasted = text::span(end.seconds_since(finding.since));
+    let when = match finding.until {
+        None => safe!("since {} ({lasted})", text::clock(finding.since.realtime_ns, zone)),
+        Some(until) => {
+            safe!("{} – {} ({lasted})", text::clock(finding.since.realtime_ns, zone), text::clock(until.realtime_ns, zone))
+        }
+    };
+    page.line(0, safe!("{} {title}   {when}", sign(finding.severity)), Ink::from(finding.severity));
+    page.prose(2, &SafeText::of(finding.sentence.clone()), Ink::Bold);
+    if let Some(rule) = rule {
+        page.prose(2, &rule.meaning.into(), Ink::Plain);
+    }
+    evidence_graph(state, judged, finding, page);
+    if finding.kind == Kind::IdleButBlocked && finding.until.is_none() {
+        chain(&judged.interval, page);
+        witnesses(&judged.interval, page);
+    }
+    if !finding.evidence.is_empty() {
+        page.heading("EVIDENCE");
+        for evidence in &finding.evidence {
+            let (label, value) = worded(evidence);
+            page.pair(label, value);
+        }
+    }
+    page.heading("LOOK AT NEXT");
+    for next in &finding.next {
+        page.prose(2, &safe!("• {next}"), Ink::Plain);
+    }
+    if let Some(rule) = rule {
+        page.heading("THE RULE");
+        page.line(2, safe!("{}", rule.kind.word()), Ink::Dim);
+        page.prose(2, &rule.computed.into(), Ink::Dim);
+        page.heading("WHEN IT IS WRONG");
+        page.prose(2, &rule.wrong.into(), Ink::Dim);
+    }
+}
+
+/// What was judged, over the last minutes, with a line at the threshold.
+fn evidence_graph(state: &State, judged: &Judged, finding: &Finding, page: &mut Page) {
+    let at = finding.until.unwrap_or(judged.interval.at());
+    let cells = state.history.cells(at, usize::from(page.width.saturating_sub(AXIS + 1)));
+    let values: Vec<Option<f32>> = cells.iter().map(|cell| value_then(cell.as_ref()?, finding)).collect();
+    if values.iter().flatten().count() < 2 {
+        return;
+    }
+    let most = values.iter().flatten().copied().fold(0.0_f32, f32::max).max(finding.threshold as f32 * 1.2);
+    let top = if finding.unit == "ratio" && most <= 1.0 { most.min(1.0) } else { most };
+    page.heading("OVER TIME");
+    page.plot(Plot {
+        values,
+        threshold: Some(finding.threshold as f32),
+        top,
+        top_label: in_unit(f64::from(top), finding.unit),
+        threshold_label: in_unit(finding.threshold, finding.unit),
+        height: 5,
+        over: Ink::from(finding.severity),
+    });
+}
+
+/// The figure as it was before the finding was raised too, where the history keeps it.
+fn value_then(digest: &Digest, finding: &Finding) -> Option<f32> {
+    let kept = match (&finding.kind, &finding.subject) {
+        (Kind::IdleButBlocked, _) => digest.blocked,
+        (Kind::CpuStolen, _) => digest.steal,
+        (Kind::SaturatedCore, Subject::Cpu(cpu)) => digest.cpu(*cpu),
+        (Kind::LoadNotCpu, _) if finding.unit != "ratio" => digest.load,
+        (Kind::MemoryPressure, _) if finding.unit == "ratio" => digest.memory_stalled,
+        (Kind::TcpRetransmits, _) if finding.unit == "ratio" => digest.retransmitted,
+        _ => None,
+    };
+    digest.finding(finding).or(kept)
+}
+
+fn in_unit(value: f64, unit: &str) -> SafeText {
+    match unit {
+        "ratio" if value <= 1.5 => safe!("{}%", figure(value * 100.0, 5)),
+        "ratio" => safe!("{}×", figure(value, 5)),
+        "seconds" if value < 1.0 => safe!("{}ms", figure(value * 1000.0, 5)),
+        "seconds" => safe!("{}s", figure(value, 5)),
+        "per_second" => safe!("{}/s", figure(value, 6)),
+        _ => safe!("{}", figure(value, 6)),
+    }
+}
+
+/// A figure under the words of its name, in the unit that the name ends with.
+fn worded(evidence: &Evidence) -> (SafeText, SafeText) {
+    let name = evidence.name;
+    let (stem, unit) = [("_ratio", "ratio"), ("_seconds", "seconds"), ("_per_second", "per_second")]
+        .into_iter()
+        .find_map(|(suffix, unit)| Some((name.strip_suffix(suffix)?, unit)))
+        .unwrap_or((name, ""));
+    let value = match &evidence.value {
+        Value::Number(number) if name.ends_with("_bytes") => safe!("{}", text::bytes(*number)),
+        Value::Number(number) if name.ends_with("_bytes_per_second") => safe!("{}/s", text::bytes(*number)),
+        Value::Number(number) => in_unit(*number, unit),
+        Value::Text(name) => SafeText::name(name),
+        Value::Unknown => "-".into(),
+    };
+    (safe!("{}", stem.replace('_', " ")), value)
+}
+
+/// Who waits for whom, at which call, on which file and device.
+fn chain(interval: &Interval, page: &mut Page) {
+    let Some(blocked) = &interval.blocked else { return };
+    let groups = blocked.groups.iter().filter(|group| group.blocked() >= 0.05).take(3);
+    page.heading("WHO WAITS FOR WHOM");
+    for group in groups {
+        group_chain(interval, group, page);
+    }
+}
+
+fn group_chain(interval: &Interval, group: &GroupBlocked, page: &mut Page) {
+    let name = SafeText::name(&group.name);
+    let size = if group.processes > 1 { format!(" ({} processes)", group.processes) } else { String::new() };
+    page.line(2, safe!("{name}{size}   {} threads stuck on average", figure(group.blocked(), 4)), Ink::Bold);
+    if group.behind() >= 0.05 {
+        let by = match (group.lock_by_call, group.lock_by_inference) {
+            (call, inferred) if inferred < 0.05 && call > 0.0 => "their system call says so".to_owned(),
+            (call, inferred) if call >= 0.05 => {
+                format!("{} by their system call, {} by inference", figure(call, 4), figure(inferred, 4))
+            }
+            _ => "by inference: they cycle, and one of them is on storage".to_owned(),
+        };
+        page.line(4, safe!("{} wait for a lock   ({by})", figure(group.behind(), 4)), Ink::Plain);
+    }
+    for (threads, words) in [
+        (group.storage, "wait for storage"),
+        (group.aio, "wait for asynchronous I/O"),
+        (group.memory, "wait for memory"),
+        (group.hidden, "are blocked where this user cannot see"),
+    ] {
+        if threads >= 0.05 {
+            page.line(4, safe!("{} {words}", figure(threads, 4)), Ink::Plain);
+        }
+    }
+    if let Some(holder) = &group.holder {
+        let place = whereabouts::of_blocked(interval, holder);
+        page.line(6, safe!("↳ {}/{} in {place}", SafeText::name(&holder.comm), holder.task.tid), Ink::Plain);
+        if let Some(file) = &holder.file {
+            page.line(8, safe!("file {}", SafeText::name(file)), Ink::Plain);
+        }
+    }
+    if let Some((disk, by)) = group.device {
+        let why = match by {
+            DeviceBy::File => "its file is on it",
+            DeviceBy::OnlyBusy => "the only device with requests in flight",
+        };
+        let span = interval.disks.iter().find(|span| span.id == disk);
+        let slowest = span.into_iter().flat_map(|span| span.operations()).filter_map(|(kind, op)| Some((kind, op.r#await?)));
+        let slowest = slowest.max_by(|a, b| a.1.0.total_cmp(&b.1.0));
+        let time = slowest.map_or_else(String::new, |(kind, time): (Operation, _)| {
+            format!("   {} take {} ms", kind.plural(), figure(time.0, 5))
+        });
+        page.line(6, safe!("↳ {}{time}   ({why})", whereabouts::disk_name(&interval.newer, disk)), Ink::Plain);
+    }
+}
+
+/// What the usual tools say of the same time, side by side.
+fn witnesses(interval: &Interval, page: &mut Page) {
+    let Some(blocked) = &interval.blocked else { return };
+    let seen = &blocked.witnesses;
+    page.heading("WITNESSES");
+    let heads = ["iowait", "PSI io some", "threads in D", "in flight", "wait for a CPU"];
+    let values = [
+        safe!("{}%", text::percent(seen.iowait, 5)),
+        safe!("{}%", text::percent(seen.psi_io_some, 5)),
+        safe!("{}", figure(seen.d_threads, 5)),
+        safe!("{}", maybe(seen.in_flight, 5)),
+        safe!("{}", maybe(seen.run_queue_wait, 5)),
+    ];
+    let columns = [2, 13, 27, 42, 54];
+    page.row(columns.into_iter().zip(heads.map(SafeText::from)).collect(), Ink::Dim);
+    page.row(columns.into_iter().zip(values).collect(), Ink::Plain);
+    let nothing = blocked.blocked_threads < 0.05 && seen.in_flight.is_some_and(|requests| requests < 0.05);
+    if nothing && seen.iowait.is_some_and(|share| share >= 0.5) {
+        page.prose(
+            2,
+            &"iowait is high, but no thread is blocked and nothing is in flight: an io_uring artefact".into(),
+            Ink::Plain,
+        );
+    }
+    if blocked.lower_bound {
+        page.prose(2, &"≥: the wait channels of other users' tasks are hidden, only threads in D count".into(), Ink::Plain);
+    }
+}
