@@ -5,7 +5,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,12 @@ use stalltop::kernel::{Root, Sampler};
 use stalltop::sample::Sample;
 use stalltop::sample::task::{TaskState, Thread};
 use stalltop::sample::waits::WaitClass;
+
+/// One test at a time: equal loads would be siblings and so one group, and descriptors are counted for the whole process.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// This test binary again, as a load; ended when dropped.
 struct Load(Child);
@@ -53,18 +59,24 @@ fn ready_until_killed() {
 #[test]
 #[ignore = "a load, started by other tests"]
 fn load_pool() {
-    let pair = Arc::new((Mutex::new(false), Condvar::new()));
+    let pair = Arc::new((Mutex::new(0), Condvar::new()));
     for number in 0..6 {
         let pair = Arc::clone(&pair);
-        let parked = move || drop(pair.1.wait_while(pair.0.lock().unwrap(), |work| !*work));
+        let parked = move || {
+            let mut waiting = pair.0.lock().unwrap();
+            *waiting += 1;
+            drop(pair.1.wait_while(waiting, |_| true));
+        };
         thread::Builder::new().name(format!("parked-{number}")).spawn(parked).unwrap();
+    }
+    // Who counted itself gave the lock back by waiting.
+    while *pair.0.lock().unwrap() < 6 {
+        thread::yield_now();
     }
     let cycle = || loop {
         thread::sleep(Duration::from_millis(20));
     };
     thread::Builder::new().name("sleeper".to_owned()).spawn(cycle).unwrap();
-    // All of them are where they belong when the sleeper has had time for a few turns.
-    thread::sleep(Duration::from_millis(300));
     ready_until_killed();
 }
 
@@ -135,6 +147,7 @@ fn sample_until(sampler: &mut Sampler, mut done: impl FnMut(&Sample) -> bool) ->
 
 #[test]
 fn parked_threads_are_not_hot_and_a_sleeper_is() {
+    let _alone = alone();
     let load = Load::start("load_pool");
     let mut sampler = sampler();
     sampler.sample();
@@ -156,6 +169,7 @@ fn parked_threads_are_not_hot_and_a_sleeper_is() {
 
 #[test]
 fn a_lock_convoy_is_seen_waiting_for_a_lock() {
+    let _alone = alone();
     let load = Load::start("load_convoy");
     let mut sampler = sampler();
     sampler.sample();
@@ -173,10 +187,30 @@ fn a_lock_convoy_is_seen_waiting_for_a_lock() {
     };
     let sample = sample_until(&mut sampler, |sample| waiting(sample) >= 6);
     assert!((6..=7).contains(&waiting(&sample)), "seven of eight wait at a time: {}", waiting(&sample));
+    let of_load = sample.waits.threads.iter().filter(|waits| waits.task.pid == load.pid());
+    let locked = of_load.filter(|waits| waits.seen[WaitClass::Lock as usize] > 0).count();
+    assert!((6..=8).contains(&locked), "{locked}");
+}
+
+#[test]
+fn a_sampler_may_move_to_its_thread() {
+    let _alone = alone();
+    let sampler = sampler();
+    let taken = thread::spawn(move || ({ sampler }).sample()).join().unwrap();
+    assert!(taken.tasks.unwrap().process(std::process::id()).is_some());
+}
+
+#[test]
+fn without_proc_there_is_no_sampler() {
+    let _alone = alone();
+    let empty = tempfile::tempdir().unwrap();
+    let error = Sampler::new(Root::at(empty.path().to_owned())).err().unwrap();
+    assert_eq!(error.to_string(), "/proc is not mounted");
 }
 
 #[test]
 fn the_monitor_does_not_watch_itself() {
+    let _alone = alone();
     let mut sampler = sampler();
     sampler.sample();
     sampler.sub_sample();
@@ -195,6 +229,7 @@ fn standing(thread: &Thread) -> impl PartialEq + std::fmt::Debug + use<'_> {
 
 #[test]
 fn what_the_sweep_remembers_is_what_a_full_reading_says() {
+    let _alone = alone();
     let _loads = [Load::start("load_pool"), Load::start("load_convoy"), Load::start("load_churn")];
     let mut remembering = sampler();
     remembering.sample();
@@ -234,6 +269,7 @@ fn what_the_sweep_remembers_is_what_a_full_reading_says() {
 
 #[test]
 fn every_figure_is_what_procfs_reads() {
+    let _alone = alone();
     let _load = Load::start("load_pool");
     let mut sampler = sampler();
     sampler.sample();
@@ -283,6 +319,7 @@ fn every_figure_is_what_procfs_reads() {
 
 #[test]
 fn tasks_that_come_and_go_end_nothing() {
+    let _alone = alone();
     let _load = Load::start("load_churn");
     let mut sampler = sampler();
     let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();

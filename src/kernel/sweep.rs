@@ -20,9 +20,9 @@ use process::Seen;
 pub use thread::KnownThread;
 
 use super::root::Root;
-use super::task::files::TaskFiles;
+use super::task::{self, files::TaskFiles};
 use crate::sample::host::Host;
-use crate::sample::task::{Hidden, Tasks};
+use crate::sample::task::{Hidden, Sched, Tasks};
 use crate::sample::{Name, Reading};
 use crate::units::Counter;
 use names::Names;
@@ -65,6 +65,8 @@ pub struct Eye {
     /// CLOCK_BOOTTIME of the sweep before, in ticks: what started later is new.
     previous_sweep_ticks: Option<u64>,
     ticks_per_second: u64,
+    /// A kernel without CONFIG_SCHED_INFO gives three zeros to all.
+    has_schedstat: bool,
     user: u32,
     sees_other_users: bool,
 }
@@ -89,6 +91,10 @@ impl Eye {
     }
 }
 
+fn has_run(sched: Sched) -> bool {
+    sched.timeslices.0 > 0
+}
+
 impl Sweep {
     /// Knows nothing yet. Fails only when there is no /proc.
     pub fn new(root: &Root, host: &Host) -> Reading<Sweep> {
@@ -103,6 +109,7 @@ impl Sweep {
             tids: Vec::new(),
             previous_sweep_ticks: None,
             ticks_per_second: host.ticks_per_second.max(1),
+            has_schedstat: root.read_once("proc/self/schedstat").ok().as_deref().and_then(task::schedstat).is_none_or(has_run),
             user: host.privilege.effective_uid,
             sees_other_users: host.privilege.sees_other_users,
         };

@@ -394,7 +394,7 @@ fn is_still_there(eye: &mut Eye, glance: Glance, known: &KnownThread, thread: &T
 fn first_thread(eye: &mut Eye, glance: Glance, tid: u32) -> Reading<(KnownThread, Thread)> {
     let kept = &mut Kept::default();
     let sched = eye.files.thread(glance.pid, tid, ThreadFile::Schedstat, kept, false);
-    let sched = sched.ok().and_then(task::schedstat).filter(|sched| sched.timeslices.0 > 0);
+    let sched = sched.ok().and_then(task::schedstat).filter(|_| eye.has_schedstat);
     let text = eye.files.thread(glance.pid, tid, ThreadFile::Stat, kept, false)?;
     let stat = task::stat(text).ok_or(Absent::Malformed)?;
     eye.tasks_read += 1;

@@ -334,6 +334,7 @@ fn a_sub_sample_keeps_the_next_sample_true() {
     machine.now_ns += SECOND / 10;
     machine.sweep.glance(machine.now_ns);
     assert_eq!(machine.known(40, 40).class, Some(WaitClass::Disk));
+    assert!(machine.sweep.known()[0].ran_lately(machine.now_ns));
     // Nothing ran since the sub-sample, but the last sample knows nothing of it.
     let tasks = machine.sweep();
     let (process, thread) = only(&tasks, 40);
@@ -342,6 +343,26 @@ fn a_sub_sample_keeps_the_next_sample_true() {
     assert_eq!((process.cpu_ns, process.user_ticks), (Some(Counter(20_000_000)), Counter(2)));
     let again = machine.sweep();
     assert!(Arc::ptr_eq(&tasks.processes[0], &again.processes[0]), "blocked in the same wait");
+}
+
+#[test]
+fn a_kernel_without_schedstat_is_watched_by_its_ticks() {
+    let mut machine = Machine::new(true);
+    machine.sweep.eye.has_schedstat = false;
+    machine.put(40, "old", 5, 10_000_000, &[one(40), one(41)]);
+    let first = machine.sweep();
+    assert_eq!((only(&first, 40).1.sched, first.hidden.schedstats), (None, 2));
+    assert_eq!(machine.hot(), [] as [u32; 0]);
+    machine.put(40, "old", 5, 50_000_000, &[one(40), one(41)]);
+    machine.sweep();
+    assert_eq!(machine.hot(), [40, 41]);
+}
+
+#[test]
+fn a_thread_that_never_ran_has_a_schedstat_all_the_same() {
+    let mut machine = Machine::new(true);
+    machine.put(40, "new", 5, 0, &[Given { timeslices: 0, ..one(40) }]);
+    assert_eq!(machine.sweep().hidden.schedstats, 0);
 }
 
 #[test]

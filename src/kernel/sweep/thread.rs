@@ -260,7 +260,7 @@ impl KnownThread {
 
     fn read_schedstat(&mut self, eye: &mut Eye, glance: Glance) -> Reading<Option<Sched>> {
         let text = eye.files.thread(glance.pid, self.tid, ThreadFile::Schedstat, &mut self.kept, glance.keep)?;
-        Ok(task::schedstat(text).filter(|sched| sched.timeslices.0 > 0))
+        Ok(task::schedstat(text).filter(|_| eye.has_schedstat))
     }
 
     fn read_stat(&mut self, eye: &mut Eye, glance: Glance, keep: bool) -> Reading<Figures> {
