@@ -6,11 +6,14 @@ pub mod event_loop;
 pub mod exit;
 pub mod feed;
 pub mod hangup;
+pub mod inspect;
 pub mod judging;
 pub mod keyboard;
 pub mod lines;
 pub mod panics;
 pub mod papers;
+pub mod record;
+pub mod recording;
 pub mod sampling;
 pub mod signals;
 pub mod stdout;
@@ -49,9 +52,13 @@ fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Doctor => doctor::doctor(root),
         Command::Completions { shell } => papers::completions(shell),
         Command::Man => papers::manual(),
-        Command::Record(_) | Command::Replay(_) | Command::Info(_) => {
-            Err(Failure::new(Exit::Failed, "recordings", "not built yet", ""))
+        Command::Record(record) => record::record(root, &record),
+        Command::Replay(replay) if terminal::is_there() => event_loop::replay(&replay),
+        Command::Replay(_) => {
+            let what = "cannot replay without a terminal";
+            Err(Failure::new(Exit::Usage, what, "", "for lines try 'stalltop check FILE'"))
         }
+        Command::Info(info) => inspect::info(&info),
     }
 }
 

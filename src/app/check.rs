@@ -1,20 +1,29 @@
 //! `check`: watches for a while (or reads a recording), says what is wrong, and exits as a monitoring plugin does.
 
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::exit::{Exit, Failure};
+use super::exit::{Exit, Failure, quoted};
 use super::judging::{Judging, Lessons};
+use super::recording::{self, Session};
 use super::sampling::Sampling;
 use super::stdout;
 use crate::cli::Check;
+use crate::findings::Judge;
 use crate::kernel::Root;
+use crate::recording::{Redaction, Replayer};
 use crate::report::{json, text, window::Window};
 
 /// How long is looked unless it is said.
 const SPAN: Duration = Duration::from_secs(5);
 
 pub fn check(root: Root, check: &Check) -> Result<Exit, Failure> {
-    let window = live(root, check).map_err(cannot_tell)?;
+    let window = match &check.file {
+        Some(file) => recorded(file, check.span),
+        None => live(root, check),
+    };
+    let window = window.map_err(cannot_tell)?;
     let lines = if check.json { json::check(&window) } else { text::check(&window) };
     stdout::print(&lines).map_err(cannot_tell)?;
     Ok(exit(&window))
@@ -38,22 +47,60 @@ fn live(root: Root, check: &Check) -> Result<Window, Failure> {
     let span = check.span.unwrap_or(SPAN);
     let interval = check.interval.unwrap_or_else(|| interval_for(span)).min(span);
     let mut lessons = if root.is_host() { Lessons::load().0 } else { Lessons::none() };
-    let begun = Instant::now();
-    let mut sampling = Sampling::start(root, interval, None)?;
+    let mut sampling = Sampling::start(root, interval, Some(span))?;
     let mut judging = Judging::new(sampling.host.clone(), lessons.judge());
     let mut window = Window::default();
-    // The sample that is due when the time is over still counts.
-    let enough = span.saturating_sub(interval / 2);
+    let mut session = None;
     while let Some(sample) = sampling.samples.blocking_recv() {
+        if let Some(path) = &check.save {
+            let session = match &mut session {
+                Some(session) => session,
+                None => {
+                    let meta = recording::meta(&sampling.host, interval, Redaction::Nothing);
+                    session.insert(Session::create(path, &meta, lessons.baselines()).map_err(recording::failure)?)
+                }
+            };
+            session.offer(Arc::clone(&sample));
+        }
         if let Some(judged) = judging.take(sample) {
             window.add(&judged);
         }
-        if begun.elapsed() >= enough {
-            lessons.keep(judging.judge());
-            return Ok(window);
+    }
+    if let Some(line) = session.and_then(|session| session.finish().failure()) {
+        return Err(Failure::new(Exit::CannotTell, line, "", ""));
+    }
+    lessons.keep(judging.judge());
+    if super::panics::happened() { Err(Failure::told(Exit::Failed)) } else { Ok(window) }
+}
+
+/// All of a recording, or so much of its end. Judged from its beginning all the same: what was learned and what had begun
+/// before is known.
+fn recorded(file: &Path, span: Option<Duration>) -> Result<Window, Failure> {
+    let mut replayer = Replayer::open(file).map_err(recording::failure)?;
+    let baselines = recording::baselines(replayer.section(recording::baselines_section()));
+    let mut judging = Judging::new(Arc::new(replayer.meta().host.clone()), Judge::new(baselines));
+    let end = replayer.len().checked_sub(1).and_then(|last| replayer.instant(last)).unwrap_or_default();
+    let span = span.map_or(u64::MAX, |span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
+    let from = end.boottime_ns.saturating_sub(span);
+    let mut window = Window::default();
+    for index in 0..replayer.len() {
+        // What is damaged is told below.
+        let Ok(sample) = replayer.sample(index) else { continue };
+        let within = sample.at.boottime_ns > from;
+        if let Some(judged) = judging.take(sample)
+            && within
+        {
+            window.add(&judged);
         }
     }
-    Err(Failure::told(Exit::Failed))
+    if let Some(first) = replayer.damage().first() {
+        let (places, at) = (replayer.damage().len(), first.bytes.start);
+        stdout::complain(&format!(
+            "{} is damaged in {places} places, first at byte {at}: all that is sound was judged",
+            quoted(file)
+        ));
+    }
+    Ok(window)
 }
 
 /// A second, or less where that would be too few intervals to tell a state from a moment.

@@ -3,20 +3,26 @@
 
 use std::future::pending;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::exit::{Exit, Failure};
-use super::feed::{Feed, live::Live};
+use super::feed::Feed;
+use super::feed::live::Live;
+use super::feed::replay::Replay;
+use super::feed::spring::{self, Beginning, Spring};
 use super::judging::Lessons;
 use super::keyboard::{self, Input};
+use super::recording;
 use super::sampling::Sampling;
 use super::signals::{self, Call, Calls};
 use super::terminal::{self, Terminal};
 use crate::cli;
 use crate::kernel::{self, Root};
+use crate::recording::Redaction;
 use crate::state::{Effect, Event, Look, Setup, Source, State, update};
 use crate::view;
 
@@ -30,8 +36,29 @@ const BEHIND: Duration = Duration::from_millis(20);
 pub fn live(root: Root, options: &cli::Live) -> Result<Exit, Failure> {
     let (lessons, told) = if root.is_host() { Lessons::load() } else { (Lessons::none(), None) };
     let sampling = Sampling::start(root, options.interval, None)?;
+    let meta = recording::meta(&sampling.host, options.interval, Redaction::Nothing);
     let setup = setup(&options.appearance, Source::Live, options.interval);
-    show(setup, Feed::Live(Live::new(sampling, lessons, told)))
+    let state = State::new(setup);
+    show(state, Feed::Live(Box::new(Live::new(Spring::Machine(sampling), meta, lessons, told))))
+}
+
+/// The same screens on a recording.
+pub fn replay(options: &cli::Replay) -> Result<Exit, Failure> {
+    let (feed, interval) = if options.file == Path::new("-") {
+        let (Beginning { meta, sections }, spring) = spring::pipe()?;
+        let section = sections.iter().find(|section| section.0 == recording::baselines_section());
+        let lessons = Lessons::of(recording::baselines(section.map(|section| section.1.as_slice())));
+        let interval = meta.interval;
+        (Feed::Live(Box::new(Live::new(spring, meta, lessons, None))), interval)
+    } else {
+        let replay = Replay::open(&options.file, options.at, options.speed, &jiff::tz::TimeZone::system())?;
+        let interval = replay.interval();
+        (Feed::Replay(Box::new(replay)), interval)
+    };
+    let name = options.file.file_name().unwrap_or(options.file.as_os_str()).to_string_lossy().into_owned();
+    let mut state = State::new(setup(&options.appearance, Source::Replay { name }, interval));
+    state.speed = options.speed;
+    show(state, feed)
 }
 
 fn setup(appearance: &cli::Appearance, source: Source, interval: Duration) -> Setup {
@@ -49,7 +76,7 @@ fn setup(appearance: &cli::Appearance, source: Source, interval: Duration) -> Se
 }
 
 /// Shows a feed until somebody ends it.
-fn show(setup: Setup, feed: Feed) -> Result<Exit, Failure> {
+fn show(state: State, feed: Feed) -> Result<Exit, Failure> {
     let failed = |what: &str| {
         let what = what.to_owned();
         move |error: io::Error| Failure::new(Exit::Failed, what, error, "")
@@ -59,14 +86,12 @@ fn show(setup: Setup, feed: Feed) -> Result<Exit, Failure> {
         let calls = Calls::listen().map_err(failed("cannot wait for signals"))?;
         let terminal = Terminal::take().map_err(failed("cannot use the terminal"))?;
         let keys = keyboard::listen().map_err(failed("cannot read keys"))?;
-        let state = State::new(setup);
-        let mut show =
-            Show { state, feed, terminal, calls, keys, due: Some(Instant::now()), drawn: None, retaken: false, over: false };
+        let mut show = Show { state, feed, terminal, calls, keys, due: Some(Instant::now()), drawn: None, retaken: false };
         let ended = show.run().await;
         let Show { feed, terminal, .. } = show;
         drop(terminal);
-        feed.close();
-        ended
+        let end = feed.close();
+        ended.and_then(|exit| end.map_or(Ok(exit), Err))
     })
 }
 
@@ -81,8 +106,6 @@ struct Show {
     drawn: Option<Instant>,
     /// The terminal was taken again, and no frame drawn since
     retaken: bool,
-    /// No more will come of the feed
-    over: bool,
 }
 
 /// What was waited for.
@@ -107,13 +130,13 @@ impl Show {
         let mut tick = Instant::now() + self.tick();
         loop {
             let happening = {
-                let (draw, over) = (self.draw_at(), self.over);
+                let draw = self.draw_at();
                 let Show { calls, keys, feed, .. } = self;
                 tokio::select! {
                     call = calls.next() => Happening::Call(call),
                     input = keys.recv() => Happening::Input(input.unwrap_or(Input::HungUp)),
                     () = at(draw) => Happening::Draw,
-                    events = feed.next(), if !over => Happening::Fed(events),
+                    events = feed.next() => Happening::Fed(events),
                     () = sleep_until(tick) => Happening::Tick,
                 }
             };
@@ -150,7 +173,6 @@ impl Show {
             }
             Happening::Fed(events) => {
                 for event in events {
-                    self.over |= matches!(event, Event::Ended(_));
                     if let Next::End = self.take(event)? {
                         return Ok(Next::End);
                     }

@@ -29,6 +29,11 @@ impl Judging {
         Some(self.judge.judge(interval))
     }
 
+    /// The next interval begins with this sample; nothing is judged.
+    pub fn begin(&mut self, sample: Arc<Sample>) {
+        self.last = Some(sample);
+    }
+
     /// The judge as it is now: what the next interval will be judged by.
     pub fn judge(&self) -> &Judge {
         &self.judge
@@ -58,7 +63,12 @@ impl Lessons {
 
     /// For a machine that is not this one: nothing known, nothing kept.
     pub fn none() -> Lessons {
-        Lessons { store: None, kept: Baselines::default(), since: Instant::now() }
+        Lessons::of(Baselines::default())
+    }
+
+    /// Those of a recording: nothing is kept.
+    pub fn of(baselines: Baselines) -> Lessons {
+        Lessons { store: None, kept: baselines, since: Instant::now() }
     }
 
     pub fn baselines(&self) -> &Baselines {

@@ -1,7 +1,7 @@
 //! The sampling thread: reading /proc blocks, for seconds on a sick box, so it happens where nobody waits for it.
 //!
-//! Samples stand on a grid of due times, so that they do not drift; one that comes late says by how much. What must
-//! miss nothing (the recorder) is served here, before the screen may leave samples out.
+//! Samples stand on a grid of due times, so that they do not drift; one that comes late says by how much. Whoever
+//! receives them records them before the screen may leave any out, and never waits for the terminal.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -23,16 +23,11 @@ const FIRST: Duration = Duration::from_millis(250);
 /// Samples that may wait for whoever judges them. It never waits for the terminal, so they only pile up on a starved box.
 const WAITING: usize = 16;
 
-/// Gets every sample, in order, on the sampling thread; must not block.
-pub trait Witness: Send {
-    fn witness(&mut self, sample: &Arc<Sample>);
-}
-
 /// What the sampling thread can be asked for.
 pub enum Order {
     Interval(Duration),
-    /// From now on; the one before is dropped
-    Witness(Option<Box<dyn Witness>>),
+    /// No sample more
+    End,
 }
 
 /// The running thread. Dropping it ends it after the sample it is taking.
@@ -43,31 +38,28 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Starts sampling at once; the first sample follows without a wait.
-    pub fn start(root: Root, interval: Duration, witness: Option<Box<dyn Witness>>) -> Result<Sampling, Failure> {
+    /// Starts sampling at once; the first sample follows without a wait. With a span it ends after that, with a sample.
+    pub fn start(root: Root, interval: Duration, span: Option<Duration>) -> Result<Sampling, Failure> {
         let mut sampler = Sampler::new(root).map_err(|error| {
             Failure::new(Exit::NoProc, "cannot sample this machine", error, "mount it: mount -t proc proc /proc")
         })?;
         let host = Arc::new(sampler.host().clone());
         let (sender, samples) = channel::channel(WAITING);
         let (orders, inbox) = mpsc::channel();
-        let mut due = Due::new(interval);
-        let mut witness = witness;
+        let mut due = Due::new(interval, span);
         let body = move || {
             loop {
                 let begun = Instant::now();
                 let late = due.late(begun);
                 let mut sample = sampler.sample();
                 sample.cost.late_ns = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
-                let sample = Arc::new(sample);
-                if let Some(witness) = &mut witness {
-                    witness.witness(&sample);
-                }
-                match sender.try_send(sample) {
+                match sender.try_send(Arc::new(sample)) {
                     Ok(()) | Err(channel::error::TrySendError::Full(_)) => {}
                     Err(channel::error::TrySendError::Closed(_)) => return,
                 }
-                due.advance(Instant::now());
+                if !due.advance(Instant::now()) {
+                    return;
+                }
                 let mut glance = Instant::now() + SUB_SAMPLE;
                 loop {
                     let now = Instant::now();
@@ -84,9 +76,8 @@ impl Sampling {
                     let until = if glance_counts { glance } else { due.next };
                     match inbox.recv_timeout(until.saturating_duration_since(now)) {
                         Ok(Order::Interval(interval)) => due.change(interval, Instant::now()),
-                        Ok(Order::Witness(new)) => witness = new,
                         Err(RecvTimeoutError::Timeout) => {}
-                        Err(RecvTimeoutError::Disconnected) => return,
+                        Ok(Order::End) | Err(RecvTimeoutError::Disconnected) => return,
                     }
                 }
             }
@@ -96,44 +87,58 @@ impl Sampling {
         Ok(Sampling { host, samples, orders })
     }
 
+    /// A way to ask the thread for something, for somebody else.
+    pub fn orders(&self) -> mpsc::Sender<Order> {
+        self.orders.clone()
+    }
+
     /// Asks the thread for something. It is gone only when the program ends.
     pub fn order(&self, order: Order) {
         let _ = self.orders.send(order);
     }
 }
 
-/// When samples are due: start, start + a short while, then start + n · interval.
+/// When samples are due: start, start + a short while, then start + n · interval; at the end of the span at last.
 #[derive(Debug)]
 struct Due {
     interval: Duration,
     next: Instant,
     /// Where the grid stands
     origin: Instant,
+    end: Option<Instant>,
 }
 
 impl Due {
-    fn new(interval: Duration) -> Due {
+    fn new(interval: Duration, span: Option<Duration>) -> Due {
         let now = Instant::now();
-        Due { interval, next: now, origin: now }
+        Due { interval, next: now, origin: now, end: span.map(|span| now + span) }
     }
 
     fn late(&self, begun: Instant) -> Duration {
         begun.saturating_duration_since(self.next)
     }
 
-    /// To the next due time after `now`: those that were missed are not made up for.
-    fn advance(&mut self, now: Instant) {
-        if self.next == self.origin && self.interval > FIRST * 2 && now < self.origin + FIRST {
-            self.next = self.origin + FIRST;
-            return;
+    /// To the next due time after `now`: those that were missed are not made up for. False when there is none.
+    fn advance(&mut self, now: Instant) -> bool {
+        if self.end.is_some_and(|end| self.next >= end) {
+            return false;
         }
-        let passed = now.saturating_duration_since(self.origin).as_nanos() / self.interval.as_nanos().max(1);
-        let slots = u32::try_from(passed + 1).unwrap_or(u32::MAX);
-        self.next = self.origin + self.interval * slots;
+        self.next = if self.next == self.origin && self.interval > FIRST * 2 && now < self.origin + FIRST {
+            self.origin + FIRST
+        } else {
+            let passed = now.saturating_duration_since(self.origin).as_nanos() / self.interval.as_nanos().max(1);
+            self.origin + self.interval * u32::try_from(passed + 1).unwrap_or(u32::MAX)
+        };
+        if let Some(end) = self.end {
+            // A rest that is too short for an interval belongs to the last one.
+            let last = self.next + self.interval.min(FIRST) > end;
+            self.next = if last { end } else { self.next };
+        }
+        true
     }
 
     fn change(&mut self, interval: Duration, now: Instant) {
-        *self = Due { interval, next: now + interval.min(FIRST), origin: now };
+        *self = Due { interval, next: now + interval.min(FIRST), origin: now, end: self.end };
     }
 }
 
@@ -143,7 +148,7 @@ mod tests {
 
     #[test]
     fn the_grid_does_not_drift() {
-        let mut due = Due::new(Duration::from_secs(1));
+        let mut due = Due::new(Duration::from_secs(1), None);
         let start = due.origin;
         due.advance(start + Duration::from_millis(5));
         assert_eq!(due.next, start + FIRST, "the first figures come soon");
@@ -157,8 +162,19 @@ mod tests {
     }
 
     #[test]
+    fn a_span_ends_with_a_sample() {
+        let mut due = Due::new(Duration::from_secs(1), Some(Duration::from_millis(2100)));
+        let start = due.origin;
+        let mut times = Vec::new();
+        while due.advance(due.next) {
+            times.push((due.next - start).as_millis());
+        }
+        assert_eq!(times, [250, 1000, 2100]);
+    }
+
+    #[test]
     fn another_interval_begins_a_new_grid() {
-        let mut due = Due::new(Duration::from_secs(1));
+        let mut due = Due::new(Duration::from_secs(1), None);
         let now = due.origin + Duration::from_secs(10);
         due.change(Duration::from_secs(5), now);
         assert_eq!(due.next, now + FIRST);

@@ -63,6 +63,42 @@ impl Calls {
     }
 }
 
+/// The signals that end a command without a screen, held back until somebody waits for them. To be held before any other
+/// thread is started, so that none of them is ended by one.
+pub struct Ending(SigSet);
+
+impl Ending {
+    pub fn hold() -> io::Result<Ending> {
+        let mut set = SigSet::empty();
+        for ending in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
+            // Who was started with a signal ignored (nohup, a job of a shell without job control) shall not mind it.
+            if !is_ignored(ending) {
+                set.add(ending);
+            }
+        }
+        set.thread_block()?;
+        Ok(Ending(set))
+    }
+
+    /// Once one of them has come. A second one ends the program the hard way.
+    pub fn then(self, body: impl FnOnce() + Send + 'static) {
+        let wait = move || {
+            let _ = self.0.wait();
+            let _ = self.0.thread_unblock();
+            body();
+        };
+        let _ = std::thread::Builder::new().name("signals".to_owned()).stack_size(128 << 10).spawn(wait);
+    }
+}
+
+fn is_ignored(signal: Signal) -> bool {
+    // SAFETY: a null new action only asks for the present one, which is written to `now`.
+    unsafe {
+        let mut now = std::mem::zeroed::<libc::sigaction>();
+        libc::sigaction(signal as libc::c_int, std::ptr::null(), &mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
+    }
+}
+
 /// Stops this process as Ctrl-Z does, and comes back when it is continued. A process that nobody could continue (an
 /// orphaned group) is not stopped: so the kernel has it with SIGTSTP, and not with SIGSTOP.
 pub fn stop_here() -> io::Result<()> {

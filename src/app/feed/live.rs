@@ -1,51 +1,272 @@
-//! The running machine: judges each sample as it comes.
+//! Samples as they come, from the running machine or down a pipe: each is recorded, kept for a while, and judged.
+//! The last minutes can be walked through.
 
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::course::{Course, Samples};
+use super::spring::{Drop, Spring};
 use crate::app::judging::{Judging, Lessons};
-use crate::app::sampling::{Order, Sampling};
-use crate::state::{Effect, Event, Notice};
+use crate::app::recording::{self, Session};
+use crate::findings::Judged;
+use crate::recording::{Meta, RecorderStatus, Tape};
+use crate::sample::{Instant, Sample};
+use crate::state::{self, Effect, Event, Notice, Position};
+
+/// How much is kept in memory: ten minutes at one a second, as long as it fits.
+const KEPT_SAMPLES: usize = 600;
+const KEPT_BYTES: usize = 8 << 20;
+
+/// Intervals that lead to one that was gone to, for the graphs.
+const LEADING: u64 = 60;
 
 pub struct Live {
-    sampling: Sampling,
-    judging: Judging,
+    spring: Spring,
+    meta: Meta,
     lessons: Lessons,
-    /// The notice of the start
-    told: Option<String>,
+    judging: Judging,
+    course: Course,
+    kept: Kept,
+    /// The interval that is shown where it is not the newest
+    shown: Option<u64>,
+    session: Option<Session>,
+    /// What was last said of the recorder
+    told: state::Recorder,
+    /// Notices that nobody has seen yet
+    notices: Vec<Notice>,
 }
 
 impl Live {
-    pub fn new(sampling: Sampling, lessons: Lessons, told: Option<String>) -> Live {
-        let judging = Judging::new(sampling.host.clone(), lessons.judge());
-        Live { sampling, judging, lessons, told }
+    pub fn new(spring: Spring, meta: Meta, lessons: Lessons, notice: Option<String>) -> Live {
+        let host = Arc::new(meta.host.clone());
+        Live {
+            spring,
+            judging: Judging::new(Arc::clone(&host), lessons.judge()),
+            lessons,
+            course: Course::new(host),
+            kept: Kept { tape: Tape::new(KEPT_SAMPLES, KEPT_BYTES, meta.redaction) },
+            meta,
+            shown: None,
+            session: None,
+            told: state::Recorder::Off,
+            notices: notice.map(Notice::failure).into_iter().collect(),
+        }
     }
 
     pub async fn next(&mut self) -> Vec<Event> {
-        let Some(sample) = self.sampling.samples.recv().await else {
-            return vec![Event::Ended(Some("sampling has ended".to_owned()))];
-        };
-        let mut events = Vec::new();
-        if let Some(told) = self.told.take() {
-            events.push(Event::Notice(Notice::failure(told)));
+        let mut events: Vec<Event> = self.notices.drain(..).map(Event::Notice).collect();
+        if !events.is_empty() {
+            return events;
         }
-        if let Some(judged) = self.judging.take(sample) {
-            events.push(Event::Judged(judged));
+        match self.spring.next().await {
+            Drop::Sample(sample) => self.take(sample, &mut events),
+            Drop::Word(text) => events.push(Event::Notice(Notice::new(text))),
+            Drop::Ended(why) => events.push(Event::Ended(why)),
         }
-        self.lessons.keep_now_and_then(self.judging.judge());
         events
+    }
+
+    fn take(&mut self, sample: Arc<Sample>, events: &mut Vec<Event>) {
+        if let Some(session) = &mut self.session {
+            session.offer(Arc::clone(&sample));
+        }
+        let kept = self.kept.tape.push(&sample);
+        let judged = self.judging.take(sample);
+        if kept && let Some(number) = self.kept.numbers().end.checked_sub(1) {
+            self.course.remember(number, &self.judging);
+            self.course.forget_before(self.kept.numbers().start);
+        }
+        events.extend(judged.map(Event::Judged));
+        if self.shown.is_some() {
+            events.extend(self.position().map(Event::Position));
+        }
+        self.tell_recorder(events);
+        self.lessons.keep_now_and_then(self.judging.judge());
     }
 
     pub fn act(&mut self, effect: Effect) -> Vec<Event> {
         match effect {
             Effect::ChangeInterval(milliseconds) => {
-                self.sampling.order(Order::Interval(Duration::from_millis(milliseconds)));
+                self.spring.change_interval(Duration::from_millis(milliseconds));
                 Vec::new()
             }
-            _ => Vec::new(),
+            Effect::Pause(true) => {
+                self.shown = self.newest();
+                Vec::new()
+            }
+            Effect::Pause(false) => {
+                self.shown = None;
+                Vec::new()
+            }
+            Effect::Step(by) => self.go(|at, _| Some(at.saturating_add_signed(by))),
+            Effect::StepTime(seconds) => self.go(|at, kept| {
+                let from = kept.realtime_ns(at)?;
+                let to = kept.at_time(from.saturating_add(seconds.saturating_mul(1_000_000_000)))?;
+                Some(if seconds > 0 { to.max(at + 1) } else { to.min(at.saturating_sub(1)) })
+            }),
+            // The interval that holds a moment ends with the first sample after it.
+            Effect::JumpTo(realtime_ns) => self.go(|_, kept| kept.at_time(realtime_ns).map(|number| number + 1)),
+            Effect::NextFinding => self.go_to_finding(true),
+            Effect::PreviousFinding => self.go_to_finding(false),
+            Effect::Save => self.save(),
+            Effect::ToggleRecord => self.toggle_recording(),
+            Effect::Mark(text) => {
+                let marked = self.session.as_mut().is_some_and(|session| session.mark(&text));
+                vec![Event::Notice(if marked {
+                    Notice::new("marked")
+                } else {
+                    Notice::failure("not marked: nothing is being recorded")
+                })]
+            }
+            Effect::Nothing | Effect::Redraw | Effect::Quit | Effect::Suspend | Effect::Speed(_) => Vec::new(),
         }
     }
 
-    pub fn close(mut self) {
+    /// What must be kept is kept; with a line where that did not succeed.
+    pub fn close(mut self) -> Option<String> {
         self.lessons.keep(self.judging.judge());
+        self.session.take().and_then(|session| session.finish().failure())
+    }
+
+    fn newest(&self) -> Option<u64> {
+        self.kept.numbers().end.checked_sub(1)
+    }
+
+    /// Shows the interval that `to` names, given the one that is shown; as near to it as there is one.
+    fn go(&mut self, to: impl FnOnce(u64, &Kept) -> Option<u64>) -> Vec<Event> {
+        let Range { start, end } = self.kept.numbers();
+        let Some(newest) = end.checked_sub(1).filter(|&newest| newest > start) else { return Vec::new() };
+        let at = self.shown.unwrap_or(newest);
+        let Some(to) = to(at, &self.kept) else { return Vec::new() };
+        let to = to.clamp(start + 1, newest);
+        self.shown = Some(to);
+        self.moved(to)
+    }
+
+    fn moved(&mut self, to: u64) -> Vec<Event> {
+        let first = to.saturating_sub(LEADING).max(self.kept.numbers().start + 1);
+        let before: Vec<Judged> = (first..to).filter_map(|number| self.course.judged(&mut self.kept, number)).collect();
+        let Some(shown) = self.course.judged(&mut self.kept, to) else { return Vec::new() };
+        let mut events = vec![Event::Moved { shown, before }];
+        events.extend(self.position().map(Event::Position));
+        events
+    }
+
+    fn position(&self) -> Option<Position> {
+        let Range { start, end } = self.kept.numbers();
+        let at = self.shown.or(self.newest())?;
+        let when = |number: u64| {
+            let moment = self.kept.tape.instant(usize::try_from(number.checked_sub(start)?).ok()?)?;
+            Some(Instant { boottime_ns: moment.boottime_ns, monotonic_ns: moment.boottime_ns, realtime_ns: moment.realtime_ns })
+        };
+        Some(Position {
+            index: usize::try_from(at.saturating_sub(start + 1)).ok()?,
+            length: usize::try_from(end.saturating_sub(start + 1)).ok()?,
+            first: when(start + 1)?,
+            last: when(end - 1)?,
+        })
+    }
+
+    /// To the beginning of the next or the previous finding among the minutes that are kept.
+    fn go_to_finding(&mut self, forward: bool) -> Vec<Event> {
+        let numbers = self.kept.numbers();
+        let mut begun: Vec<i64> = Vec::new();
+        for number in numbers.start + 1..numbers.end {
+            let Some(judged) = self.course.judged(&mut self.kept, number) else { continue };
+            begun.extend(judged.verdict.iter().map(|finding| finding.since.realtime_ns));
+        }
+        let Some(at) = self.shown.or(self.newest()) else { return Vec::new() };
+        let mut places: Vec<u64> = begun.into_iter().filter_map(|since| self.kept.at_time(since)).map(|at| at + 1).collect();
+        places.sort_unstable();
+        places.dedup();
+        let to = if forward {
+            places.into_iter().find(|&place| place > at)
+        } else {
+            places.into_iter().rev().find(|&place| place < at)
+        };
+        match to {
+            Some(to) => self.go(|_, _| Some(to)),
+            None => vec![Event::Notice(Notice::new(if forward { "no later finding" } else { "no earlier finding in memory" }))],
+        }
+    }
+
+    fn save(&mut self) -> Vec<Event> {
+        let path = PathBuf::from(recording::default_name(&self.meta.host));
+        let sections = recording::sections(self.lessons.baselines());
+        vec![Event::Notice(match self.kept.tape.save(&path, &self.meta, &sections) {
+            Ok(bytes) => {
+                let samples = self.kept.tape.len();
+                Notice::new(format!("saved {samples} samples, {} into {}", recording::amount(bytes), path.display()))
+            }
+            Err(error) => Notice::failure(error.to_string()),
+        })]
+    }
+
+    fn toggle_recording(&mut self) -> Vec<Event> {
+        if let Some(session) = self.session.take() {
+            let ended = session.finish();
+            self.told = state::Recorder::Off;
+            let notice = ended.failure().map_or_else(|| Notice::new(ended.words()), Notice::failure);
+            return vec![Event::Recorder(state::Recorder::Off), Event::Notice(notice)];
+        }
+        let path = PathBuf::from(recording::default_name(&self.meta.host));
+        match Session::create(&path, &self.meta, self.judging.judge().baselines()) {
+            Ok(session) => {
+                self.session = Some(session);
+                let mut events = Vec::new();
+                self.tell_recorder(&mut events);
+                events
+            }
+            Err(error) => vec![Event::Notice(Notice::failure(error.to_string()))],
+        }
+    }
+
+    fn tell_recorder(&mut self, events: &mut Vec<Event>) {
+        let Some(session) = &self.session else { return };
+        let now = match session.status() {
+            RecorderStatus::Failed { why, .. } => state::Recorder::Failed(why),
+            RecorderStatus::Paused { why, kept } => {
+                state::Recorder::Failed(format!("paused: {why}; {} samples are safe", kept.samples))
+            }
+            RecorderStatus::Recording(kept) | RecorderStatus::Finished(kept) => {
+                state::Recorder::On { file: session.place().to_owned(), bytes: kept.bytes }
+            }
+        };
+        if now != self.told {
+            self.told = now.clone();
+            events.push(Event::Recorder(now));
+        }
+    }
+}
+
+/// The minutes in memory.
+struct Kept {
+    tape: Tape,
+}
+
+impl Kept {
+    fn realtime_ns(&self, number: u64) -> Option<i64> {
+        let index = number.checked_sub(self.tape.forgotten())?;
+        self.tape.instant(usize::try_from(index).ok()?).map(|moment| moment.realtime_ns)
+    }
+
+    /// The last sample at that time or before; the first where there is none.
+    fn at_time(&self, realtime_ns: i64) -> Option<u64> {
+        let numbers = self.numbers();
+        let before = numbers.clone().rev().find(|&number| self.realtime_ns(number).is_some_and(|at| at <= realtime_ns));
+        before.or((!numbers.is_empty()).then_some(numbers.start))
+    }
+}
+
+impl Samples for Kept {
+    fn numbers(&self) -> Range<u64> {
+        self.tape.forgotten()..self.tape.forgotten() + self.tape.len() as u64
+    }
+
+    fn sample(&mut self, number: u64) -> Option<Arc<Sample>> {
+        let index = number.checked_sub(self.tape.forgotten())?;
+        self.tape.sample(usize::try_from(index).ok()?).ok()
     }
 }

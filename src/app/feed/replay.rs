@@ -1,0 +1,365 @@
+//! A recording in a file: played, stepped through, jumped in, followed while it grows. A position is a number; going
+//! back is subtraction.
+
+use std::future::pending;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::yield_now;
+use tokio::time::{Instant, sleep_until};
+
+use super::course::{Course, Samples};
+use super::survey::Survey;
+use crate::app::exit::{Exit, Failure};
+use crate::app::recording;
+use crate::findings::{Judge, Judged};
+use crate::recording::{Moment, Replayer, Tail};
+use crate::sample::{self, Sample};
+use crate::state::{Effect, Event, Notice, Position, moment};
+
+/// The survey works for so long before keys and frames have their turn.
+const SLICE: Duration = Duration::from_millis(8);
+/// How often it tells how far it is.
+const NEWS: Duration = Duration::from_millis(400);
+/// How often a growing file is looked at.
+const REFRESH: Duration = Duration::from_millis(400);
+/// How long playing may work before frames have their turn.
+const PLAY: Duration = Duration::from_millis(30);
+/// A silence in the recording is played as no longer than this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3);
+/// So far beyond the survey a jump does not wait for it.
+const FAR: u64 = 600;
+/// Intervals that lead to one that was gone to, for the graphs.
+const LEADING: u64 = 60;
+
+pub struct Replay {
+    samples: Recorded,
+    course: Course,
+    survey: Survey,
+    told: Instant,
+    refreshed: Instant,
+    /// The sample that ends the interval shown
+    at: u64,
+    /// Shown before the survey came by: to be shown again when it has
+    guessed: bool,
+    paused: bool,
+    speed: f64,
+    /// When the interval shown was due
+    since: Instant,
+    end_told: bool,
+    waiting: Vec<Event>,
+}
+
+impl Replay {
+    /// Opens the file and goes to where it shall begin.
+    pub fn open(path: &Path, at: Option<moment::Moment>, speed: f64, zone: &jiff::tz::TimeZone) -> Result<Replay, Failure> {
+        let replayer = Replayer::open(path).map_err(recording::failure)?;
+        if replayer.len() < 2 && !replayer.is_growing() {
+            let why = format!("it holds {} of the two samples that make an interval", replayer.len());
+            return Err(Failure::new(Exit::Damaged, format!("cannot replay {}", super::super::exit::quoted(path)), why, ""));
+        }
+        let host = Arc::new(replayer.meta().host.clone());
+        let baselines = recording::baselines(replayer.section(recording::baselines_section()));
+        let survey = Survey::new(Arc::clone(&host), Judge::new(baselines));
+        let now = Instant::now();
+        let mut replay = Replay {
+            at: 1,
+            course: Course::new(host),
+            survey,
+            samples: Recorded { replayer },
+            told: now,
+            refreshed: now,
+            guessed: false,
+            paused: false,
+            speed,
+            since: now,
+            end_told: false,
+            waiting: Vec::new(),
+        };
+        replay.waiting.extend(replay.condition().map(|text| Event::Notice(Notice::failure(text))));
+        let start = replay.start(at, zone);
+        let shown = replay.show(start, true);
+        replay.waiting.extend(shown);
+        Ok(replay)
+    }
+
+    /// The nominal time between its samples.
+    pub fn interval(&self) -> Duration {
+        self.samples.replayer.meta().interval
+    }
+
+    pub async fn next(&mut self) -> Vec<Event> {
+        loop {
+            if !self.waiting.is_empty() {
+                return std::mem::take(&mut self.waiting);
+            }
+            let now = Instant::now();
+            let due = self.due();
+            if due.is_some_and(|due| due <= now) {
+                self.play(now);
+                continue;
+            }
+            if self.survey.next() < self.samples.numbers().end {
+                yield_now().await;
+                self.survey();
+                continue;
+            }
+            let look = self.samples.replayer.is_growing().then(|| self.refreshed + REFRESH);
+            if look.is_some_and(|look| look <= now) {
+                self.refresh(now);
+                continue;
+            }
+            match [due, look].into_iter().flatten().min() {
+                Some(when) => sleep_until(when).await,
+                None => pending().await,
+            }
+        }
+    }
+
+    pub fn act(&mut self, effect: Effect) -> Vec<Event> {
+        let moves = matches!(
+            effect,
+            Effect::Step(_) | Effect::StepTime(_) | Effect::JumpTo(_) | Effect::NextFinding | Effect::PreviousFinding
+        );
+        self.paused |= moves;
+        self.since = Instant::now();
+        match effect {
+            Effect::Step(by) => self.show(self.at.saturating_add_signed(by), by >= 0),
+            Effect::StepTime(seconds) => {
+                let from = self.samples.realtime_ns(self.at).unwrap_or_default();
+                let to = self.samples.at_time(from.saturating_add(seconds.saturating_mul(1_000_000_000)));
+                let to = if seconds > 0 { to.max(self.at + 1) } else { to.min(self.at.saturating_sub(1)) };
+                self.show(to, seconds > 0)
+            }
+            Effect::JumpTo(realtime_ns) => self.show(self.samples.at_time(realtime_ns) + 1, true),
+            Effect::NextFinding => self.go_to_finding(true),
+            Effect::PreviousFinding => self.go_to_finding(false),
+            Effect::Pause(paused) => {
+                self.paused = paused;
+                Vec::new()
+            }
+            Effect::Speed(speed) => {
+                self.speed = speed;
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// A damaged recording is told at the end too, when the screen is gone.
+    pub fn close(self) -> Option<Failure> {
+        let damage = self.samples.replayer.damage();
+        let lost: u64 = damage.iter().map(|damage| damage.lost).sum();
+        let first = damage.first()?;
+        let what = format!("the recording is damaged at byte {}", first.bytes.start);
+        let why = format!("{} ({} places, {lost} samples lost)", first.what, damage.len());
+        Some(Failure::new(Exit::Damaged, what, why, "everything sound was shown; 'stalltop info --verify' tells more"))
+    }
+
+    fn start(&self, at: Option<moment::Moment>, zone: &jiff::tz::TimeZone) -> u64 {
+        let last = self.samples.numbers().end.saturating_sub(1);
+        match (at, self.samples.realtime_ns(0), self.samples.realtime_ns(last)) {
+            (Some(at), Some(first_ns), Some(last_ns)) => {
+                at.resolve(first_ns, last_ns, zone).map_or(1, |at| self.samples.at_time(at) + 1)
+            }
+            // One that is still being written is watched as it grows.
+            _ if self.samples.replayer.is_growing() => last,
+            _ => 1,
+        }
+    }
+
+    /// What is not as it should be, in a line.
+    fn condition(&self) -> Option<String> {
+        let replayer = &self.samples.replayer;
+        let damage = replayer.damage();
+        if let Some(first) = damage.first() {
+            return Some(format!("damaged in {} places, first at byte {}: {}", damage.len(), first.bytes.start, first.what));
+        }
+        match replayer.tail() {
+            Tail::Torn { offset, .. } => {
+                Some(format!("the last frame, at byte {offset}, is incomplete: the recorder was stopped"))
+            }
+            Tail::Unfinished => Some("the recorder was stopped without an end: all that it wrote is here".to_owned()),
+            Tail::Closed | Tail::Growing => None,
+        }
+    }
+
+    /// Shows the interval that ends with this sample, or the nearest sound one in that direction.
+    fn show(&mut self, to: u64, forward: bool) -> Vec<Event> {
+        let end = self.samples.numbers().end;
+        let mut to = to.clamp(1, end.saturating_sub(1).max(1));
+        self.guessed = to > self.survey.next() + FAR;
+        if self.guessed {
+            self.course.guess(&mut self.samples, to.saturating_sub(2 * LEADING), self.survey.judge());
+        }
+        let shown = loop {
+            if let Some(judged) = self.course.judged(&mut self.samples, to) {
+                break judged;
+            }
+            to = if forward { to + 1 } else { to.saturating_sub(1) };
+            if to == 0 || to >= end {
+                return Vec::new();
+            }
+        };
+        let first = to.saturating_sub(LEADING).max(1);
+        let before: Vec<Judged> = if self.at + 1 == to {
+            Vec::new()
+        } else {
+            (first..to).filter_map(|number| self.course.judged(&mut self.samples, number)).collect()
+        };
+        self.at = to;
+        self.end_told = false;
+        let mut events = vec![Event::Moved { shown, before }];
+        events.extend(self.position());
+        events
+    }
+
+    fn go_to_finding(&mut self, forward: bool) -> Vec<Event> {
+        let places = self.survey.beginnings();
+        let to = match forward {
+            true => places.into_iter().find(|&place| place > self.at),
+            false => places.into_iter().rev().find(|&place| place < self.at),
+        };
+        match to {
+            Some(to) => self.show(to, true),
+            None if forward && self.survey.next() < self.samples.numbers().end => {
+                vec![Event::Notice(Notice::new("no later finding so far: the recording is still being read"))]
+            }
+            None => vec![Event::Notice(Notice::new(if forward { "no later finding" } else { "no earlier finding" }))],
+        }
+    }
+
+    fn position(&self) -> Option<Event> {
+        let last = self.samples.numbers().end.checked_sub(1)?;
+        Some(Event::Position(Position {
+            index: usize::try_from(self.at.checked_sub(1)?).ok()?,
+            length: usize::try_from(last).ok()?,
+            first: self.samples.instant(1)?,
+            last: self.samples.instant(last)?,
+        }))
+    }
+
+    /// When the next interval is due; `None` while nothing is played.
+    fn due(&self) -> Option<Instant> {
+        let next = self.at + 1;
+        if self.paused || next >= self.samples.numbers().end {
+            return None;
+        }
+        let (shown, next) = (self.samples.moment(self.at)?, self.samples.moment(next)?);
+        let apart = Duration::from_nanos(next.boottime_ns.saturating_sub(shown.boottime_ns));
+        let apart = apart.min(LONGEST_PAUSE.max(self.interval() * 2));
+        Some(self.since + apart.div_f64(self.speed.max(0.001)))
+    }
+
+    fn play(&mut self, now: Instant) {
+        while let Some(due) = self.due().filter(|&due| due <= now) {
+            self.at += 1;
+            self.since = due;
+            let judged = self.course.judged(&mut self.samples, self.at);
+            self.waiting.extend(judged.map(Event::Judged));
+            if now.elapsed() > PLAY {
+                // Faster than can be judged: as fast as it goes.
+                self.since = Instant::now();
+                break;
+            }
+        }
+        self.waiting.extend(self.position());
+        let over = self.at + 1 >= self.samples.numbers().end && !self.samples.replayer.is_growing();
+        if over && !self.end_told {
+            self.end_told = true;
+            self.waiting.push(Event::Ended(None));
+        }
+    }
+
+    fn survey(&mut self) {
+        let damage = self.samples.replayer.damage().len();
+        let Replay { survey, course, samples, .. } = self;
+        let notes: Vec<(u64, bool, Option<String>)> = samples.notes(survey.next());
+        let describe = |number: u64| {
+            let mut here = notes.iter().filter(|note| note.0 == number);
+            here.next().map_or((false, None), |note| (note.1, note.2.clone()))
+        };
+        let more = survey.go_on(samples, course, SLICE, describe);
+        if self.told.elapsed() >= NEWS || !more {
+            self.told = Instant::now();
+            if let Some((strip, findings)) = self.survey.news() {
+                self.waiting.extend([Event::Strip(strip), Event::Findings(findings)]);
+            }
+        }
+        if self.samples.replayer.damage().len() > damage {
+            self.waiting.extend(self.condition().map(|text| Event::Notice(Notice::failure(text))));
+        }
+        if self.guessed && self.survey.next() > self.at {
+            self.course.forget_cursor();
+            let shown = self.show(self.at, true);
+            self.waiting.extend(shown);
+        }
+    }
+
+    fn refresh(&mut self, now: Instant) {
+        self.refreshed = now;
+        match self.samples.replayer.refresh() {
+            Ok(growth) if growth.new_samples > 0 || !growth.growing => {
+                self.waiting.extend(self.position());
+                // It had reached the end and waited: what is new is due now, not in arrears.
+                if self.due().is_some_and(|due| due + LONGEST_PAUSE < now) {
+                    self.since = now;
+                }
+                if !growth.growing && self.due().is_none() && !self.paused {
+                    self.waiting.push(Event::Ended(None));
+                }
+            }
+            Ok(_) => {}
+            Err(error) => self.waiting.push(Event::Ended(Some(error.to_string()))),
+        }
+    }
+}
+
+/// The file's samples; its numbers begin with 0.
+struct Recorded {
+    replayer: Replayer,
+}
+
+impl Recorded {
+    fn moment(&self, number: u64) -> Option<Moment> {
+        self.replayer.instant(usize::try_from(number).ok()?)
+    }
+
+    fn realtime_ns(&self, number: u64) -> Option<i64> {
+        self.moment(number).map(|moment| moment.realtime_ns)
+    }
+
+    fn instant(&self, number: u64) -> Option<sample::Instant> {
+        let Moment { boottime_ns, realtime_ns } = self.moment(number)?;
+        Some(sample::Instant { boottime_ns, monotonic_ns: boottime_ns, realtime_ns })
+    }
+
+    fn at_time(&self, realtime_ns: i64) -> u64 {
+        self.replayer.at_time(realtime_ns).unwrap_or(0) as u64
+    }
+
+    /// Samples from that number on before which something is missing, or a mark was set.
+    fn notes(&self, from: u64) -> Vec<(u64, bool, Option<String>)> {
+        let sequence = |number: u64| self.replayer.sequence(usize::try_from(number).ok()?);
+        let number_of = |before: u64| {
+            let mut numbers = from..self.numbers().end;
+            numbers.find(|&number| sequence(number).is_some_and(|sequence| sequence >= before))
+        };
+        let gaps = self.replayer.gaps().iter().filter_map(|gap| Some((number_of(gap.before)?, true, None)));
+        let marks =
+            self.replayer.marks().iter().filter_map(|mark| Some((number_of(mark.before)?, false, Some(mark.text.clone()))));
+        gaps.chain(marks).collect()
+    }
+}
+
+impl Samples for Recorded {
+    fn numbers(&self) -> Range<u64> {
+        0..self.replayer.len() as u64
+    }
+
+    fn sample(&mut self, number: u64) -> Option<Arc<Sample>> {
+        self.replayer.sample(usize::try_from(number).ok()?).ok()
+    }
+}

@@ -1,0 +1,109 @@
+//! One straight run through a recording, in slices: what the strip of time shows, and every finding of it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::course::{Course, Samples};
+use crate::app::judging::Judging;
+use crate::findings::{Finding, Judge, Judged, Verdict};
+use crate::sample::{self, Host};
+use crate::state::Tick;
+
+pub struct Survey {
+    judging: Judging,
+    /// The sample that is looked at next
+    next: u64,
+    ticks: Vec<Tick>,
+    /// The sample that ends each tick's interval
+    numbers: Vec<u64>,
+    ended: Vec<Finding>,
+    open: Verdict,
+    /// Something is known that nobody was told
+    news: bool,
+}
+
+impl Survey {
+    pub fn new(host: Arc<Host>, judge: Judge) -> Survey {
+        Survey {
+            judging: Judging::new(host, judge),
+            next: 0,
+            ticks: Vec::new(),
+            numbers: Vec::new(),
+            ended: Vec::new(),
+            open: Arc::from([]),
+            news: false,
+        }
+    }
+
+    /// Goes on for about that long; `describe` says what the recording says of the time before a sample. False at the end.
+    pub fn go_on(
+        &mut self,
+        samples: &mut impl Samples,
+        course: &mut Course,
+        at_most: Duration,
+        describe: impl Fn(u64) -> (bool, Option<String>),
+    ) -> bool {
+        let begun = Instant::now();
+        let end = samples.numbers().end;
+        while self.next < end && begun.elapsed() < at_most {
+            let number = self.next;
+            self.next += 1;
+            let Some(sample) = samples.sample(number) else { continue };
+            let judged = self.judging.take(sample);
+            course.remember(number, &self.judging);
+            if let Some(judged) = judged {
+                let (gap, mark) = describe(number);
+                self.ticks.push(tick(&judged, gap, mark));
+                self.numbers.push(number);
+                self.ended.extend(judged.ended);
+                self.open = judged.verdict;
+                self.news = true;
+            }
+        }
+        self.next < end
+    }
+
+    /// The sample that is looked at next: all before it are known.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// As far as it has learned.
+    pub fn judge(&self) -> &Judge {
+        self.judging.judge()
+    }
+
+    /// The strip and all findings, if there is anything new.
+    pub fn news(&mut self) -> Option<(Arc<[Tick]>, Vec<Finding>)> {
+        std::mem::take(&mut self.news).then(|| (Arc::from(self.ticks.as_slice()), self.findings()))
+    }
+
+    /// All findings, those that hold at the end too.
+    pub fn findings(&self) -> Vec<Finding> {
+        self.ended.iter().chain(self.open.iter()).cloned().collect()
+    }
+
+    /// The intervals in which findings began, in order.
+    pub fn beginnings(&self) -> Vec<u64> {
+        let place = |since: sample::Instant| {
+            let after = self.ticks.partition_point(|tick| tick.realtime_ns <= since.realtime_ns);
+            self.numbers.get(after).copied()
+        };
+        let mut places: Vec<u64> = self.findings().iter().filter_map(|finding| place(finding.since)).collect();
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+}
+
+fn tick(judged: &Judged, gap: bool, mark: Option<String>) -> Tick {
+    let interval = &judged.interval;
+    Tick {
+        realtime_ns: interval.at().realtime_ns,
+        worst: judged.verdict.iter().map(|finding| finding.severity).max(),
+        busy: interval.cpu.as_ref().map_or(0.0, |cpu| cpu.total.busy() as f32),
+        blocked: interval.blocked.as_ref().map_or(0.0, |blocked| blocked.ratio as f32),
+        gap,
+        mark,
+    }
+}

@@ -1,0 +1,103 @@
+//! `info`: what a recording holds, and what is wrong with it.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use super::exit::{Exit, Failure, quoted};
+use super::recording::{amount, failure};
+use super::stdout::print;
+use crate::cli::Info;
+use crate::recording::{Inspection, Moment, Redaction, Replayer, Tail};
+use crate::report::text::printable;
+use crate::sample::Name;
+
+pub fn info(info: &Info) -> Result<Exit, Failure> {
+    let mut replayer = Replayer::open(&info.file).map_err(failure)?;
+    let inspection = Inspection::of(&mut replayer, info.verify).map_err(failure)?;
+    print(&text(&info.file, &inspection))?;
+    if inspection.damage.is_empty() && !(info.verify && inspection.is_damaged()) {
+        return Ok(Exit::Fine);
+    }
+    let places = inspection.damage.len() + usize::from(matches!(inspection.tail, Tail::Torn { .. }));
+    let what = format!("{} is damaged", quoted(&info.file));
+    let why = format!("{places} places, {} samples lost", inspection.lost());
+    Err(Failure::new(
+        Exit::Damaged,
+        what,
+        why,
+        format!("{} samples are sound: replay it", inspection.sound.unwrap_or(inspection.samples)),
+    ))
+}
+
+fn text(path: &Path, inspection: &Inspection) -> String {
+    let Inspection { header, meta, .. } = inspection;
+    let mut lines: Vec<(&str, String)> = vec![
+        ("file", format!("{} ({})", path.display(), amount(inspection.bytes))),
+        ("format", format!("{}.{}, written by stalltop {}", header.major, header.minor, meta.version)),
+        ("host", format!("{}, Linux {}, {}", lossy(&meta.host.hostname), lossy(&meta.host.kernel), lossy(&meta.host.machine))),
+        ("interval", format!("{} s", meta.interval.as_secs_f64())),
+    ];
+    let each = inspection.bytes_per_sample().map_or_else(String::new, |bytes| format!(", {bytes:.0} bytes each"));
+    lines.push(("samples", format!("{}{each}", inspection.samples)));
+    if let Some((from, to)) = inspection.from.zip(inspection.to) {
+        let seconds = to.boottime_ns.saturating_sub(from.boottime_ns) as f64 / 1e9;
+        lines.push(("time", format!("{} to {} ({seconds:.1} s)", moment(from), moment(to))));
+    }
+    lines.push(("end", tail(inspection.tail)));
+    if meta.redaction == Redaction::Arguments {
+        lines.push(("redacted", "arguments of commands were not recorded".to_owned()));
+    }
+    lines.push(("index", if inspection.indexed { "sound" } else { "none or not used: frames were walked" }.to_owned()));
+    for (name, bytes) in &inspection.sections {
+        lines.push(("section", format!("{name}, {}", amount(*bytes as u64))));
+    }
+    for gap in &inspection.gaps {
+        lines.push(("gap", format!("{} samples, {} to {}: {}", gap.lost, moment(gap.from), moment(gap.to), gap.why.words())));
+    }
+    for mark in &inspection.marks {
+        lines.push(("mark", format!("{}: {}", moment(mark.at), mark.text)));
+    }
+    for (what, why) in &meta.absent {
+        lines.push(("not seen", format!("{what} ({why})")));
+    }
+    if inspection.unknown_frames > 0 {
+        lines.push(("unknown", format!("{} frames of kinds that a later version writes", inspection.unknown_frames)));
+    }
+    for damage in &inspection.damage {
+        let when = damage.from.or(damage.to).map_or_else(String::new, |at| format!(", about {}", moment(at)));
+        let bytes = &damage.bytes;
+        lines.push((
+            "damage",
+            format!("bytes {} to {}: {}; {} samples lost{when}", bytes.start, bytes.end, damage.what, damage.lost),
+        ));
+    }
+    if let Some(sound) = inspection.sound {
+        lines.push(("verified", format!("{sound} of {} samples are sound", inspection.samples)));
+    }
+    let mut text = String::new();
+    for (name, what) in lines {
+        // Into memory: cannot fail.
+        let _ = writeln!(text, "{name:<9} {}", printable(&what));
+    }
+    text
+}
+
+fn tail(tail: Tail) -> String {
+    match tail {
+        Tail::Closed => "closed in good order".to_owned(),
+        Tail::Growing => "still being written".to_owned(),
+        Tail::Unfinished => "the recorder was stopped; all that it wrote is here".to_owned(),
+        Tail::Torn { offset, have, need } => {
+            let need = need.map_or_else(String::new, |need| format!(" of {need}"));
+            format!("last frame incomplete ({have}{need} bytes at byte {offset}): the recorder was stopped")
+        }
+    }
+}
+
+fn moment(at: Moment) -> String {
+    jiff::Timestamp::from_nanosecond(i128::from(at.realtime_ns)).map_or_else(|_| "?".to_owned(), |at| format!("{at:.3}"))
+}
+
+fn lossy(name: &Name) -> String {
+    String::from_utf8_lossy(name.as_bytes()).into_owned()
+}

@@ -1,0 +1,126 @@
+//! `record`: samples into a file or a pipe, without a screen, until somebody says enough.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::exit::{Exit, Failure};
+use super::judging::Lessons;
+use super::recording::{self, Session};
+use super::sampling::{Order, Sampling};
+use super::{panics, signals, stdout};
+use crate::cli::Record;
+use crate::kernel::Root;
+use crate::recording::{Meta, RecorderStatus, Redaction};
+
+pub fn record(root: Root, record: &Record) -> Result<Exit, Failure> {
+    let to_stream = record.file.as_deref() == Some(Path::new("-"));
+    if to_stream && io::stdout().is_terminal() {
+        let remedy = "pipe it: stalltop record - | stalltop replay -";
+        return Err(Failure::new(Exit::Usage, "cannot record to standard output", "it is a terminal", remedy));
+    }
+    let stop = signals::Ending::hold().map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
+    let lessons = if root.is_host() { Lessons::load().0 } else { Lessons::none() };
+    let mut sampling = Sampling::start(root, record.interval, record.span)?;
+    let orders = sampling.orders();
+    stop.then(move || {
+        let _ = orders.send(Order::End);
+    });
+    // The first sample says what cannot be seen here: the recording begins with it.
+    let Some(first) = sampling.samples.blocking_recv() else { return Err(Failure::told(Exit::Failed)) };
+    let redaction = if record.redact { Redaction::Arguments } else { Redaction::Nothing };
+    let mut meta = recording::meta(&sampling.host, record.interval, redaction);
+    meta.absent = first.absent().into_iter().map(|(what, why)| (what.to_owned(), why)).collect();
+    let reader_gone = Arc::new(AtomicBool::new(false));
+    let session = if to_stream {
+        Session::stream(standard_output(Arc::clone(&reader_gone))?, &meta, lessons.baselines()).map_err(recording::failure)
+    } else {
+        create(record.file.clone(), &meta, &lessons)
+    };
+    let mut session = match session {
+        // Whoever was to read did not wait for the first byte.
+        Err(_) if reader_gone.load(Ordering::SeqCst) => return Ok(Exit::Fine),
+        session => session?,
+    };
+    let mut growth = Growth::default();
+    session.offer(first);
+    while let Some(sample) = sampling.samples.blocking_recv() {
+        session.offer(sample);
+        let status = session.status();
+        if matches!(status, RecorderStatus::Failed { .. })
+            || record.max_size.is_some_and(|most| growth.would_pass(&status, most))
+        {
+            break;
+        }
+    }
+    sampling.order(Order::End);
+    let ended = session.finish();
+    match ended.failure() {
+        _ if panics::happened() => Err(Failure::told(Exit::Failed)),
+        // Whoever read has seen enough.
+        Some(_) if reader_gone.load(Ordering::SeqCst) => Ok(Exit::Fine),
+        Some(line) => Err(Failure::new(Exit::CannotWrite, line, "", "")),
+        None => {
+            stdout::complain(&ended.words());
+            Ok(Exit::Fine)
+        }
+    }
+}
+
+fn create(file: Option<PathBuf>, meta: &Meta, lessons: &Lessons) -> Result<Session, Failure> {
+    let path = file.unwrap_or_else(|| PathBuf::from(recording::default_name(&meta.host)));
+    Session::create(&path, meta, lessons.baselines()).map_err(recording::failure)
+}
+
+/// Standard output past std's line buffer, which would hold frames back.
+fn standard_output(gone: Arc<AtomicBool>) -> Result<Pipe, Failure> {
+    let sink = io::stdout().as_fd().try_clone_to_owned().map(File::from);
+    let sink = sink.map_err(|error| Failure::new(Exit::CannotWrite, "cannot write to standard output", error, ""))?;
+    Ok(Pipe { sink, gone })
+}
+
+/// A pipe that remembers that its reader went away.
+struct Pipe {
+    sink: File,
+    gone: Arc<AtomicBool>,
+}
+
+impl Write for Pipe {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.sink.write(bytes);
+        if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+            self.gone.store(true, Ordering::SeqCst);
+        }
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.sink.flush()
+    }
+}
+
+/// How a file grows: so that it is ended before it is too large.
+#[derive(Debug, Default)]
+struct Growth {
+    bytes: u64,
+    largest: u64,
+}
+
+impl Growth {
+    /// Whether the next sample, with the end that is still to be written, may not fit any more.
+    fn would_pass(&mut self, status: &RecorderStatus, most: u64) -> bool {
+        /// Bytes of one sample in the index at the end.
+        const ENTRY: u64 = 24;
+        /// What the end is beside the index.
+        const END: u64 = 512;
+        let kept = status.kept();
+        if self.bytes > 0 {
+            self.largest = self.largest.max(kept.bytes.saturating_sub(self.bytes));
+        }
+        self.bytes = kept.bytes;
+        kept.bytes + 2 * self.largest + kept.samples * ENTRY + END > most
+    }
+}

@@ -1,0 +1,167 @@
+//! A recording that is being made: its name, what it begins with, and how it ended.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::exit::{Exit, Failure};
+use crate::baseline::Baselines;
+use crate::kernel;
+use crate::recording::{Meta, Recorder, RecorderOptions, RecorderStatus, RecordingError, Redaction, Sections};
+use crate::sample::{Host, Sample};
+
+/// How long the end of the program waits for a disk.
+const PATIENCE: Duration = Duration::from_millis(800);
+
+/// The section of a recording that keeps the baselines it began with.
+const BASELINES: &str = "baselines";
+
+/// One recording from beginning to end.
+pub struct Session {
+    recorder: Recorder,
+    place: String,
+}
+
+impl Session {
+    pub fn create(path: &Path, meta: &Meta, baselines: &Baselines) -> Result<Session, RecordingError> {
+        let recorder = Recorder::create(path, meta, options(baselines))?;
+        Ok(Session { recorder, place: path.display().to_string() })
+    }
+
+    pub fn stream(
+        sink: impl std::io::Write + Send + 'static,
+        meta: &Meta,
+        baselines: &Baselines,
+    ) -> Result<Session, RecordingError> {
+        let recorder = Recorder::stream(sink, meta, options(baselines))?;
+        Ok(Session { recorder, place: "standard output".to_owned() })
+    }
+
+    /// Never blocks.
+    pub fn offer(&mut self, sample: Arc<Sample>) {
+        self.recorder.offer(sample);
+    }
+
+    pub fn mark(&mut self, text: &str) -> bool {
+        self.recorder.mark(kernel::now().into(), text)
+    }
+
+    pub fn status(&self) -> RecorderStatus {
+        self.recorder.status()
+    }
+
+    /// Where it goes.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    pub fn finish(self) -> Ended {
+        Ended { status: self.recorder.finish(PATIENCE), place: self.place }
+    }
+}
+
+/// How a recording ended.
+pub struct Ended {
+    status: RecorderStatus,
+    place: String,
+}
+
+impl Ended {
+    /// What it holds, in a line.
+    pub fn words(&self) -> String {
+        let kept = self.status.kept();
+        let lost = if kept.lost > 0 { format!(", {} lost", kept.lost) } else { String::new() };
+        format!("recorded {} samples{lost}, {} into {}", kept.samples, amount(kept.bytes), self.place)
+    }
+
+    /// Why it is not whole.
+    pub fn failure(&self) -> Option<String> {
+        match &self.status {
+            RecorderStatus::Paused { why, .. } | RecorderStatus::Failed { why, .. } => {
+                let kept = self.status.kept();
+                Some(format!("cannot record any more into {}: {why}: {} samples are safe", self.place, kept.samples))
+            }
+            RecorderStatus::Recording(_) | RecorderStatus::Finished(_) => None,
+        }
+    }
+}
+
+/// HOST-YYYYMMDDTHHMMSS.stalltop, in local time.
+pub fn default_name(host: &Host) -> String {
+    let now = jiff::Zoned::now();
+    let host: String = String::from_utf8_lossy(host.hostname.as_bytes())
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' })
+        .collect();
+    // A name that begins with a point would be hidden, one that begins with a dash an option.
+    let host = host.trim_start_matches(['.', '-']);
+    let host = if host.is_empty() { "stalltop" } else { host };
+    format!("{host}-{}.stalltop", now.strftime("%Y%m%dT%H%M%S"))
+}
+
+/// What a recording of this machine says of itself.
+pub fn meta(host: &Host, interval: Duration, redaction: Redaction) -> Meta {
+    Meta { version: env!("CARGO_PKG_VERSION").to_owned(), host: host.clone(), interval, redaction, absent: Vec::new() }
+}
+
+/// What a recording begins with beside its meta frame.
+pub fn sections(baselines: &Baselines) -> Sections {
+    Sections::from([(BASELINES.to_owned(), baselines.to_bytes())])
+}
+
+/// The baselines of a recording; none where it has none that can be understood.
+pub fn baselines(section: Option<&[u8]>) -> Baselines {
+    section.and_then(|bytes| Baselines::from_bytes(bytes).ok()).unwrap_or_default()
+}
+
+/// The name of their section.
+pub fn baselines_section() -> &'static str {
+    BASELINES
+}
+
+/// An error of a recording as the end of the program.
+pub fn failure(error: RecordingError) -> Failure {
+    let exit = match error.exit_code() {
+        3 => Exit::Damaged,
+        4 => Exit::NotRecording,
+        5 => Exit::CannotWrite,
+        6 => Exit::Refused,
+        _ => Exit::Failed,
+    };
+    let remedy = match error {
+        RecordingError::Exists { .. } => "give another name",
+        RecordingError::NotARegularTarget { .. } => "give the name of a new file, or - for standard output",
+        RecordingError::NotPermitted { .. } => "give a directory that you may write",
+        _ => "",
+    };
+    Failure::new(exit, error.to_string(), "", remedy)
+}
+
+/// Bytes as people read them.
+pub fn amount(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let decimals = usize::from(unit > 0 && value < 100.0);
+    format!("{value:.decimals$} {}", units.get(unit).copied().unwrap_or_default())
+}
+
+fn options(baselines: &Baselines) -> RecorderOptions {
+    RecorderOptions { sections: sections(baselines), ..RecorderOptions::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts() {
+        assert_eq!(amount(999), "999 B");
+        assert_eq!(amount(1536), "1.5 KiB");
+        assert_eq!(amount(200 << 20), "200 MiB");
+    }
+}
