@@ -54,7 +54,7 @@ impl Interval {
         let cpu = cpu::CpuSpan::between(host, older, newer, seconds, tasks.as_ref());
         let pressure = pressure::PressureSpan::between(&older.pressure, &newer.pressure, seconds);
         let disks = disk::between(older, newer, seconds);
-        let blocked = blocked::IdleBlocked::between(host, older, newer, cpu.as_ref(), tasks.as_ref(), &pressure);
+        let blocked = blocked::IdleBlocked::between(host, older, newer, cpu.as_ref(), tasks.as_ref(), &pressure, &disks);
         Some(Interval {
             host: Arc::clone(host),
             older: Arc::clone(older),

@@ -33,7 +33,7 @@ pub struct Loaded {
 #[derive(Debug, thiserror::Error)]
 pub enum Malformed {
     #[error("not a table of baselines: {0}")]
-    Json(#[from] serde_json::Error),
+    Toml(String),
     #[error("written by a later version (format {0}, this one knows {FORMAT})")]
     Later(u32),
     #[error("too large ({0} bytes)")]
@@ -56,7 +56,7 @@ impl Store {
         } else {
             etcetera::base_strategy::Xdg::new().ok()?.state_dir()?
         };
-        Some(Store::at(directory.join("stalltop").join("baselines.json")))
+        Some(Store::at(directory.join("stalltop").join("baselines.toml")))
     }
 
     /// A given file.
@@ -81,7 +81,7 @@ impl Store {
         match Baselines::from_bytes(&text) {
             Ok(baselines) => Loaded { baselines, notice: None },
             Err(why) => {
-                let aside = self.path.with_extension("json.bad");
+                let aside = self.path.with_extension("toml.bad");
                 let kept = match fs::rename(&self.path, &aside) {
                     Ok(()) => format!("kept as {}", aside.display()),
                     Err(error) => format!("and it cannot be put aside: {error}"),
@@ -105,7 +105,7 @@ impl Store {
     pub fn replace(&self, baselines: &Baselines) -> io::Result<()> {
         let directory = self.path.parent().unwrap_or(Path::new("."));
         fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        let aside = self.path.with_extension(format!("json.{}", std::process::id()));
+        let aside = self.path.with_extension(format!("toml.{}", std::process::id()));
         let written = write(&aside, &baselines.to_bytes()).and_then(|()| fs::rename(&aside, &self.path));
         if written.is_err() {
             // It may not be there at all; the first error is the one to tell.
@@ -140,7 +140,7 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 struct Table {
     #[serde(rename = "stalltop-baselines")]
     format: u32,
-    #[serde(default)]
+    #[serde(default, rename = "baseline")]
     baselines: Vec<Row>,
 }
 
@@ -169,8 +169,8 @@ impl Baselines {
             learned: learned.clone(),
         });
         let table = Table { format: FORMAT, baselines: rows.collect() };
-        // Plain structs with string keys: there is nothing in them that JSON cannot say.
-        serde_json::to_vec_pretty(&table).unwrap_or_default()
+        // Plain structs with string keys: there is nothing in them that TOML cannot say.
+        toml::to_string(&table).unwrap_or_default().into_bytes()
     }
 
     /// From `to_bytes`, of this version or an older one.
@@ -178,11 +178,13 @@ impl Baselines {
         if bytes.len() as u64 > LARGEST {
             return Err(Malformed::TooLarge(bytes.len() as u64));
         }
-        let version: Version = serde_json::from_slice(bytes)?;
+        let text = std::str::from_utf8(bytes).map_err(|error| Malformed::Toml(error.to_string()))?;
+        let toml = |error: toml::de::Error| Malformed::Toml(error.message().to_owned());
+        let version: Version = toml::from_str(text).map_err(toml)?;
         if version.format > FORMAT {
             return Err(Malformed::Later(version.format));
         }
-        let table: Table = serde_json::from_slice(bytes)?;
+        let table: Table = toml::from_str(text).map_err(toml)?;
         let rows = table.baselines.into_iter();
         let known = rows.map(|row| (Key { device: row.device, operation: row.operation, size: row.size }, row.learned.sound()));
         Ok(Baselines { known: Arc::new(known.collect()) })

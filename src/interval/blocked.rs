@@ -7,12 +7,13 @@
 
 use crate::ids::{DiskId, GroupId};
 use crate::interval::cpu::CpuSpan;
+use crate::interval::disk::DiskSpan;
 use crate::interval::pressure::PressureSpan;
 use crate::interval::task::TaskSpan;
 use crate::sample::cpu::CpuTimes;
 use crate::sample::waits::{BlockedThread, GroupWaits, SubSample, WaitClass};
 use crate::sample::{Host, Name, Sample};
-use crate::units::growth;
+use crate::units::{Counter, growth};
 
 /// The figures behind the verdict; shares of the box.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -88,13 +89,16 @@ pub enum DeviceBy {
 pub struct Witnesses {
     pub iowait: Option<f64>,
     pub psi_io_some: Option<f64>,
-    /// Mean number of threads in D (storage or other), kernel threads left out
+    /// Mean number of threads in D (storage, reclaim or other), kernel threads left out
     pub d_threads: f64,
     /// Mean number of requests outstanding; `None` where diskstats could not be read
     pub in_flight: Option<f64>,
     /// Mean number of threads waiting for a CPU
     pub run_queue_wait: Option<f64>,
 }
+
+/// A device with at least this mean number of requests outstanding has something to do.
+const AT_WORK: f64 = 0.2;
 
 /// A group that was seen with a thread on storage in at least this share of the interval counts as having one.
 const HOLDING_SHARE: f64 = 0.2;
@@ -107,6 +111,7 @@ impl IdleBlocked {
         cpu: Option<&CpuSpan>,
         tasks: Option<&TaskSpan>,
         pressure: &PressureSpan,
+        disks: &[DiskSpan],
     ) -> Option<IdleBlocked> {
         let cpus = newer.cpu.as_ref().ok()?.cpus.len().max(1) as f64;
         let looks = looks(host, older, newer, cpus);
@@ -128,7 +133,7 @@ impl IdleBlocked {
             result.available += look.available * part / cpus;
             result.blocked_threads += blocked * part;
             for row in &look.sub.groups {
-                d_threads += f64::from(row.storage + row.other_blocked) * part;
+                d_threads += (f64::from(row.storage) + f64::from(row.memory) + f64::from(row.other_blocked)) * part;
                 let counted = Counted::of(row, &holding, outstanding);
                 let index = usize::from(row.group);
                 let (Some(slot), Some(id)) = (groups.get_mut(index), newer.waits.groups.get(index)) else { continue };
@@ -145,7 +150,7 @@ impl IdleBlocked {
         for (index, group) in groups.into_iter().enumerate() {
             let Some(mut group) = group else { continue };
             group.holder = holder(newer, index);
-            group.device = device(newer, group.holder.as_ref());
+            group.device = device(newer, disks, group.holder.as_ref());
             found.push(group);
         }
         found.sort_by(|a, b| b.blocked().total_cmp(&a.blocked()));
@@ -172,6 +177,7 @@ fn looks<'a>(host: &Host, older: &Sample, newer: &'a Sample, cpus: f64) -> Vec<L
     let start = older.waits.sub_samples.last().and_then(|sub| Some((sub.boottime_ns, sub.cpu?)));
     let start = start.or_else(|| Some((older.at.boottime_ns, older.cpu.as_ref().ok()?.total)));
     let Some((mut at_ns, mut times)) = start else { return Vec::new() };
+    let first = (at_ns, times);
     let mut looks = Vec::with_capacity(newer.waits.sub_samples.len());
     for sub in &newer.waits.sub_samples {
         let Some(now) = sub.cpu else { continue };
@@ -184,6 +190,16 @@ fn looks<'a>(host: &Host, older: &Sample, newer: &'a Sample, cpus: f64) -> Vec<L
             looks.push(Look { sub, seconds, available });
         }
         (at_ns, times) = (sub.boottime_ns, now);
+    }
+    // A tenth of a second has ten ticks: each look is rounded, and the guard against a sum above the time rounds one way
+    // only. From end to end the figure is exact, so the looks are made to agree with it.
+    let ticks = at_ns.saturating_sub(first.0) as f64 / 1e9 * host.ticks_per_second as f64;
+    let whole: f64 = looks.iter().map(|look: &Look| look.seconds).sum();
+    let mean = looks.iter().map(|look| look.available * look.seconds).sum::<f64>() / whole;
+    if let Some(exact) = available(&first.1, &times, ticks, cpus).filter(|_| mean > 0.0) {
+        for look in &mut looks {
+            look.available = (look.available * exact / mean).min(cpus);
+        }
     }
     looks
 }
@@ -200,11 +216,11 @@ fn available(older: &CpuTimes, newer: &CpuTimes, ticks: f64, cpus: f64) -> Optio
         steal,
     ];
     // Idle may step back by a tick when the kernel corrects its estimate.
-    let idle =
-        newer.idle_ticks.since(older.idle_ticks).unwrap_or(0) + newer.iowait_ticks.since(older.iowait_ticks).unwrap_or(0);
-    let busy = busy.iter().sum::<u64>() as f64;
-    let whole = (busy + idle as f64).max(ticks * cpus);
-    Some((idle as f64 / whole * cpus).clamp(0.0, cpus))
+    let grown = |new: Counter, old: Counter| new.since(old).unwrap_or(0) as f64;
+    let idle = grown(newer.idle_ticks, older.idle_ticks) + grown(newer.iowait_ticks, older.iowait_ticks);
+    let busy = busy.iter().map(|&part| part as f64).sum::<f64>();
+    let whole = (busy + idle).max(ticks * cpus);
+    Some((idle / whole * cpus).clamp(0.0, cpus))
 }
 
 /// Whether threads may be stuck that we cannot see being so: processes are hidden, or a thread that is at work keeps its
@@ -313,13 +329,19 @@ fn holder(newer: &Sample, group: usize) -> Option<BlockedThread> {
     newer.waits.blocked.iter().filter(on_storage).max_by_key(|thread| (thread.disk.is_some(), thread.times)).cloned()
 }
 
-fn device(newer: &Sample, holder: Option<&BlockedThread>) -> Option<(DiskId, DeviceBy)> {
+/// By the file that the holder has open, or because no other device has anything to do. A device that others stand on is
+/// busy for them.
+fn device(newer: &Sample, disks: &[DiskSpan], holder: Option<&BlockedThread>) -> Option<(DiskId, DeviceBy)> {
     if let Some(disk) = holder.and_then(|holder| holder.disk) {
         return Some((disk, DeviceBy::File));
     }
-    let mut busy = newer.disks.as_ref().ok()?.iter().filter(|disk| disk.in_flight > 0);
-    match (busy.next(), busy.next()) {
-        (Some(only), None) => Some((only.id, DeviceBy::OnlyBusy)),
+    let facts = newer.disks.as_ref().ok()?;
+    let at_work = |span: &&DiskSpan| span.silent || span.operations().map(|(_, op)| op.concurrency).sum::<f64>() >= AT_WORK;
+    let busy: Vec<DiskId> = disks.iter().filter(at_work).map(|span| span.id).collect();
+    let below = |id: &DiskId| facts.iter().any(|disk| busy.contains(&disk.id) && disk.facts.slaves.contains(id));
+    let mut top = busy.iter().filter(|id| !below(id));
+    match (top.next(), top.next()) {
+        (Some(&only), None) => Some((only, DeviceBy::OnlyBusy)),
         _ => None,
     }
 }

@@ -84,10 +84,12 @@ impl CpuSpan {
             name_top_threads(&mut cpus, tasks);
         }
         // The line `cpu` counts CPUs that went offline too: the box is the sum of those we can pair, unless none can.
-        let total = if cpus.is_empty() || cpus.len() == now.cpus.len() && was.cpus.len() == now.cpus.len() {
-            shares(&was.total, &now.total, ticks * now.cpus.len().max(1) as f64)?
-        } else {
-            mean(&cpus)
+        let same = cpus.len() == now.cpus.len() && was.cpus.len() == now.cpus.len();
+        let line = || shares(&was.total, &now.total, ticks * now.cpus.len().max(1) as f64);
+        let total = match cpus.is_empty() {
+            true => line()?,
+            // Its counters may fall where those of no single CPU did (an offline CPU that came back).
+            false => Some(()).filter(|()| same).and_then(|()| line()).unwrap_or_else(|| mean(&cpus)),
         };
         Some(CpuSpan {
             busy_by_ticks: total.busy() * cpus.len().max(1) as f64,
@@ -121,12 +123,11 @@ pub(super) fn shares(older: &CpuTimes, newer: &CpuTimes, ticks: f64) -> Option<C
     // Guest time is accounted a moment after the user time that contains it.
     let guest = growth(newer.guest_ticks, older.guest_ticks).unwrap_or(0).min(user);
     let guest_nice = growth(newer.guest_nice_ticks, older.guest_nice_ticks).unwrap_or(0).min(nice);
-    let sum = (user + nice + system + irq + softirq + idle + iowait + steal) as f64;
+    let sum = [user, nice, system, irq, softirq, idle, iowait, steal].map(|part| part as f64).iter().sum::<f64>();
     let whole = sum.max(ticks);
     if whole <= 0.0 {
         return None;
     }
-    // One tick of each CPU is the rounding of the clock, not missing time.
     let missing = ticks - sum;
     let share = |part: u64| part as f64 / whole;
     Some(CpuShares {

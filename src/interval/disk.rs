@@ -83,8 +83,8 @@ impl DiskSpan {
                 ..OpSpan::default()
             },
         );
-        let completed =
-            reads.completed + writes.completed + discards.map_or(0, |op| op.completed) + flushes.map_or(0, |op| op.completed);
+        let others = discards.map_or(0, |op| op.completed).saturating_add(flushes.map_or(0, |op| op.completed));
+        let completed = reads.completed.saturating_add(writes.completed).saturating_add(others);
         let silent = completed == 0 && newer.in_flight > 0 && older.in_flight > 0;
         let queue_ms = newer.queue_time_ms.since(older.queue_time_ms);
         Some(DiskSpan {
@@ -118,7 +118,7 @@ impl DiskSpan {
 
     /// Completions of all kinds.
     pub fn completed(&self) -> u64 {
-        self.operations().map(|(_, op)| op.completed).sum()
+        self.operations().map(|(_, op)| op.completed).fold(0, u64::saturating_add)
     }
 }
 
@@ -150,8 +150,16 @@ pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<DiskS
     now.iter()
         .enumerate()
         .filter_map(|(index, disk)| {
-            let before = was.iter().find(|before| before.id == disk.id && before.name == disk.name)?;
+            let before = was.iter().find(|before| is_same(before, disk))?;
             DiskSpan::between(index, before, disk, seconds)
         })
         .collect()
+}
+
+/// Numbers and names are given away again: a device that was pulled and another one put in its place is known by its
+/// serial or its backing file.
+fn is_same(older: &Disk, newer: &Disk) -> bool {
+    let facts = std::sync::Arc::ptr_eq(&older.facts, &newer.facts)
+        || (older.facts.serial == newer.facts.serial && older.facts.backing_file == newer.facts.backing_file);
+    older.id == newer.id && older.name == newer.name && facts
 }

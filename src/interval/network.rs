@@ -81,7 +81,8 @@ impl NicSpan {
                 _ => Some(0),
             },
         ];
-        let saturation = pieces.into_iter().sum::<Option<u64>>().and_then(|sum| PerSecond::over(sum, seconds));
+        let saturation = pieces.into_iter().try_fold(0_u64, |sum, piece| Some(sum.saturating_add(piece?)));
+        let saturation = saturation.and_then(|sum| PerSecond::over(sum, seconds));
         Some(NicSpan {
             id: newer.id.clone(),
             index,

@@ -239,8 +239,8 @@ impl Context<'_> {
         if let (Some(newer), Some(older)) = (new.cpu_ns, old.cpu_ns) {
             return Ratio::of(newer.since(older)? as f64 / 1e9, self.seconds);
         }
-        let ticks = new.user_ticks.since(old.user_ticks)? + new.system_ticks.since(old.system_ticks)?;
-        Ratio::of(ticks as f64 / self.host.ticks_per_second.max(1) as f64, self.seconds)
+        let ticks = new.user_ticks.since(old.user_ticks)? as f64 + new.system_ticks.since(old.system_ticks)? as f64;
+        Ratio::of(ticks / self.host.ticks_per_second.max(1) as f64, self.seconds)
     }
 
     fn thread(&self, old: Option<&Thread>, process: &Process, new: &Thread, counts: &mut Counts) -> Option<ThreadSpan> {
@@ -283,8 +283,8 @@ impl Context<'_> {
             // run_ns is brought up to date at the tick and at each switch; what is past the interval belongs to the next.
             return Ratio::of(newer.run_ns.since(older.run_ns)? as f64 / 1e9, self.seconds);
         }
-        let ticks = new.user_ticks.since(old.user_ticks)? + new.system_ticks.since(old.system_ticks)?;
-        Ratio::of(ticks as f64 / self.host.ticks_per_second.max(1) as f64, self.seconds)
+        let ticks = new.user_ticks.since(old.user_ticks)? as f64 + new.system_ticks.since(old.system_ticks)? as f64;
+        Ratio::of(ticks / self.host.ticks_per_second.max(1) as f64, self.seconds)
     }
 
     /// Cycling, however slowly.

@@ -1,0 +1,333 @@
+//! The format of a scenario file: what a machine does, phase by phase, in the words of a systems engineer, and what must
+//! be said of it. README.md in this folder explains every field.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use stalltop::findings::{Kind, Severity};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct File {
+    pub case: Vec<Case>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Case {
+    pub title: String,
+    /// The rule whose innocent twin this is
+    pub innocent_of: Option<Kind>,
+    #[serde(default = "two")]
+    pub cpus: u32,
+    pub phase: Vec<Phase>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Phase {
+    #[serde(default = "five")]
+    pub intervals: u32,
+    /// Length of an interval
+    #[serde(default = "one")]
+    pub seconds: f64,
+    /// Nothing was sampled for so long before this phase
+    #[serde(default)]
+    pub gap_seconds: f64,
+    /// The first interval contains so many seconds of suspend
+    #[serde(default)]
+    pub suspended_seconds: f64,
+    /// Per cent of each CPU that `core` does not name; made to add up to 100
+    #[serde(default)]
+    pub cpu: Shares,
+    #[serde(default)]
+    pub core: Vec<Core>,
+    #[serde(default)]
+    pub process: Vec<Process>,
+    #[serde(default)]
+    pub disk: Vec<Disk>,
+    #[serde(default)]
+    pub nic: Vec<Nic>,
+    #[serde(default)]
+    pub tcp: Option<Tcp>,
+    #[serde(default)]
+    pub listen: Option<Listen>,
+    #[serde(default)]
+    pub cgroup: Vec<Cgroup>,
+    #[serde(default)]
+    pub memory: Option<Memory>,
+    /// Per cent of the time
+    #[serde(default)]
+    pub pressure: Pressure,
+    #[serde(default)]
+    pub load: f64,
+    #[serde(default)]
+    pub expect: Expect,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Shares {
+    pub user: f64,
+    pub nice: f64,
+    pub system: f64,
+    pub irq: f64,
+    pub softirq: f64,
+    pub steal: f64,
+    pub iowait: f64,
+    /// What is left to 100 where it is not given
+    pub idle: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Core {
+    pub cpu: u32,
+    pub shares: Shares,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Process {
+    pub name: String,
+    pub pid: u32,
+    /// So many like it, with the pids that follow
+    #[serde(default = "one_u32")]
+    pub count: u32,
+    #[serde(default = "one_u32")]
+    pub parent: u32,
+    #[serde(default = "one_u32")]
+    pub threads: u32,
+    /// CPUs that its first thread uses
+    #[serde(default)]
+    pub cpu: f64,
+    /// Threads of it that wait for a CPU, on average
+    #[serde(default)]
+    pub run_queue: f64,
+    #[serde(default)]
+    pub on_cpu: u32,
+    /// Whether it is on another CPU at each sample
+    #[serde(default)]
+    pub moves: bool,
+    #[serde(default = "sleeping")]
+    pub state: char,
+    /// Its wait channel
+    pub channel: Option<String>,
+    pub cgroup: Option<String>,
+    #[serde(default)]
+    pub kernel_thread: bool,
+    /// Threads of the whole group in each kind of wait, at every sub-sample
+    #[serde(default)]
+    pub waits: Waits,
+    pub holder: Option<Holder>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Waits {
+    pub storage: u16,
+    pub aio: u16,
+    pub memory: u16,
+    pub other: u16,
+    pub hidden: u16,
+    pub lock_by_call: u16,
+    pub lock_by_inference: u16,
+    pub peer: u16,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Holder {
+    #[serde(default = "disk_class")]
+    pub class: String,
+    pub channel: Option<String>,
+    /// Number on x86_64
+    pub call: Option<i64>,
+    /// The device its file is on, where it is known
+    pub disk: Option<String>,
+    pub file: Option<String>,
+    /// How long it has been in this one wait at the end of the first interval; it grows from there where `stays`
+    #[serde(default)]
+    pub seconds: f64,
+    #[serde(default)]
+    pub stays: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Disk {
+    pub name: String,
+    pub rotational: Option<bool>,
+    pub serial: Option<String>,
+    #[serde(default)]
+    pub stands_on: Vec<String>,
+    pub reads: Option<Operation>,
+    pub writes: Option<Operation>,
+    pub flushes: Option<Operation>,
+    #[serde(default)]
+    pub busy: f64,
+    #[serde(default)]
+    pub in_flight: u32,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Operation {
+    pub per_second: f64,
+    pub await_ms: f64,
+    #[serde(default = "four")]
+    pub kib: f64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Nic {
+    pub name: String,
+    pub mbps: Option<u32>,
+    #[serde(default)]
+    pub half_duplex: bool,
+    #[serde(default)]
+    pub r#virtual: bool,
+    #[serde(default)]
+    pub rx_kb: f64,
+    #[serde(default)]
+    pub tx_kb: f64,
+    #[serde(default)]
+    pub rx_packets: f64,
+    #[serde(default)]
+    pub tx_packets: f64,
+    #[serde(default)]
+    pub rx_dropped: f64,
+    #[serde(default)]
+    pub tx_dropped: f64,
+    pub qdisc: Option<Qdisc>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Qdisc {
+    pub kind: String,
+    pub backlog_packets: u64,
+    #[serde(default)]
+    pub dropped: f64,
+    #[serde(default)]
+    pub overlimits: f64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Tcp {
+    pub out: f64,
+    pub retransmitted: f64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Listen {
+    #[serde(default)]
+    pub drops: f64,
+    #[serde(default)]
+    pub overflows: f64,
+    pub address: Option<String>,
+    #[serde(default)]
+    pub queue: u32,
+    #[serde(default)]
+    pub limit: u32,
+    pub owner: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Cgroup {
+    pub path: String,
+    pub quota_cpus: Option<f64>,
+    #[serde(default)]
+    pub used_cpus: f64,
+    /// Seconds a second
+    #[serde(default)]
+    pub throttled: f64,
+    pub memory_limit_mib: Option<u64>,
+    #[serde(default)]
+    pub memory_used_mib: u64,
+    #[serde(default)]
+    pub refaults: f64,
+    #[serde(default)]
+    pub major_faults: f64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Memory {
+    pub total_mib: u64,
+    pub available_mib: u64,
+    pub swap_in_mib: f64,
+    pub swap_out_mib: f64,
+    pub refaults: f64,
+    pub major_faults: f64,
+    /// In the first interval of the phase only
+    pub oom_kills: u64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Pressure {
+    pub cpu: f64,
+    pub io: f64,
+    pub memory: f64,
+}
+
+/// What must hold after the last interval of a phase. Findings that are not listed must not be there.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Expect {
+    pub figures: BTreeMap<String, Figure>,
+    pub finding: Vec<Expected>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    pub is: f64,
+    #[serde(default = "hundredth")]
+    pub within: f64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expected {
+    pub kind: Kind,
+    pub severity: Severity,
+    /// Words of its sentence
+    #[serde(default)]
+    pub says: Vec<String>,
+    #[serde(default)]
+    pub never_says: Vec<String>,
+    pub value: Option<Figure>,
+    /// Seconds since it has held, at the end of the phase
+    pub for_seconds: Option<Figure>,
+}
+
+fn two() -> u32 {
+    2
+}
+fn five() -> u32 {
+    5
+}
+fn one() -> f64 {
+    1.0
+}
+fn one_u32() -> u32 {
+    1
+}
+fn four() -> f64 {
+    4.0
+}
+fn hundredth() -> f64 {
+    0.01
+}
+fn sleeping() -> char {
+    'S'
+}
+fn disk_class() -> String {
+    "disk".into()
+}

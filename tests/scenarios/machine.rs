@@ -1,0 +1,482 @@
+//! A machine made of a scenario: keeps cumulative counters as a kernel does, and gives a sample whenever asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use stalltop::ids::{CgroupId, CgroupVersion, CpuId, DiskId, GroupId, NicId, ProcessId, TaskId};
+use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
+use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
+use stalltop::sample::host::{Host, Privilege};
+use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdisc, Tcp, TcpExt};
+use stalltop::sample::pressure::{Stall, StallLine};
+use stalltop::sample::task::{Process, Sched, SystemCall, TaskState, Tasks, Thread, Wait};
+use stalltop::sample::waits::{BlockedThread, GroupWaits, SubSample, WaitClass, Waits};
+use stalltop::sample::{Absent, Instant, Name, Sample, cgroup::Cgroup, memory::Memory};
+use stalltop::units::Counter;
+
+use crate::format::{self, Phase, Shares};
+
+const TICKS: f64 = 100.0;
+const SUB_SAMPLES: u32 = 10;
+const PAGE: f64 = 4096.0;
+
+/// Counters under names like `disk sdb reads`; whole numbers only when read, so that fractions are not lost.
+#[derive(Default)]
+pub struct Machine {
+    counters: BTreeMap<String, f64>,
+    boottime_ns: u64,
+    monotonic_ns: u64,
+    cpus: u32,
+    samples: u32,
+}
+
+impl Machine {
+    pub fn new(cpus: u32) -> Machine {
+        Machine { cpus, boottime_ns: 1_000_000_000_000, monotonic_ns: 1_000_000_000_000, ..Machine::default() }
+    }
+
+    pub fn host(&self) -> Arc<Host> {
+        Arc::new(Host {
+            hostname: "scenario".into(),
+            kernel: "6.18.0".into(),
+            machine: "x86_64".into(),
+            boot_id: "boot".into(),
+            boot_time_s: Some(1_700_000_000),
+            page_size: PAGE as u64,
+            ticks_per_second: TICKS as u64,
+            topology: Vec::new(),
+            privilege: Privilege { effective_uid: 0, sees_other_users: true, delay_accounting: Ok(false), hidepid: false },
+        })
+    }
+
+    /// Time passes and nothing is counted.
+    pub fn skip(&mut self, seconds: f64) {
+        self.boottime_ns += (seconds * 1e9) as u64;
+        self.monotonic_ns += (seconds * 1e9) as u64;
+    }
+
+    /// What a sample shows before anything has passed.
+    pub fn first(&self, phase: &Phase) -> Arc<Sample> {
+        Arc::new(self.sample(phase, Waits::default()))
+    }
+
+    /// One interval of a phase passes; the sample at its end.
+    pub fn interval(&mut self, phase: &Phase, index: u32) -> Arc<Sample> {
+        let mut waits = Waits { groups: groups(phase), ..Waits::default() };
+        if index == 0 && phase.suspended_seconds > 0.0 {
+            self.boottime_ns += (phase.suspended_seconds * 1e9) as u64;
+        }
+        for _ in 0..SUB_SAMPLES {
+            self.pass(phase, phase.seconds / f64::from(SUB_SAMPLES));
+            waits.sub_samples.push(SubSample {
+                boottime_ns: self.boottime_ns,
+                cpu: Some(self.cpu_times(None)),
+                in_flight: Some(phase.disk.iter().map(|disk| disk.in_flight).sum()),
+                groups: rows(phase, &waits.groups),
+            });
+        }
+        if index == 0 {
+            self.add("oom", phase.memory.as_ref().map_or(0.0, |memory| memory.oom_kills as f64));
+        }
+        waits.blocked = self.blocked(phase, index, &waits.groups);
+        self.samples += 1;
+        Arc::new(self.sample(phase, waits))
+    }
+
+    fn pass(&mut self, phase: &Phase, seconds: f64) {
+        self.boottime_ns += (seconds * 1e9).round() as u64;
+        self.monotonic_ns += (seconds * 1e9).round() as u64;
+        for cpu in 0..self.cpus {
+            let shares = phase.core.iter().find(|core| core.cpu == cpu).map_or(&phase.cpu, |core| &core.shares);
+            for (field, share) in parts(shares) {
+                self.add(&format!("cpu {cpu} {field}"), share * seconds * TICKS);
+            }
+        }
+        for process in &phase.process {
+            for pid in process.pid..process.pid + process.count {
+                self.add(&format!("task {pid} run"), process.cpu * seconds * 1e9);
+                self.add(&format!("task {pid} delay"), process.run_queue * seconds * 1e9);
+                self.add(
+                    &format!("task {pid} slices"),
+                    if process.cpu + process.run_queue > 0.0 { 10.0 * seconds } else { 0.0 },
+                );
+            }
+        }
+        for disk in &phase.disk {
+            let name = &disk.name;
+            let mut queue = 0.0;
+            for (word, op) in [("reads", disk.reads), ("writes", disk.writes), ("flushes", disk.flushes)] {
+                let Some(op) = op else { continue };
+                self.add(&format!("disk {name} {word}"), op.per_second * seconds);
+                self.add(&format!("disk {name} {word} sectors"), op.per_second * seconds * op.kib * 2.0);
+                self.add(&format!("disk {name} {word} ms"), op.per_second * seconds * op.await_ms);
+                queue += op.per_second * op.await_ms * seconds;
+            }
+            self.add(&format!("disk {name} queue"), queue);
+            self.add(&format!("disk {name} busy"), disk.busy / 100.0 * seconds * 1000.0);
+        }
+        for nic in &phase.nic {
+            let name = &nic.name;
+            self.add(&format!("nic {name} rx bytes"), nic.rx_kb * 1024.0 * seconds);
+            self.add(&format!("nic {name} tx bytes"), nic.tx_kb * 1024.0 * seconds);
+            self.add(&format!("nic {name} rx packets"), nic.rx_packets * seconds);
+            self.add(&format!("nic {name} tx packets"), nic.tx_packets * seconds);
+            self.add(&format!("nic {name} rx dropped"), nic.rx_dropped * seconds);
+            self.add(&format!("nic {name} tx dropped"), nic.tx_dropped * seconds);
+            if let Some(qdisc) = &nic.qdisc {
+                self.add(&format!("nic {name} qdisc dropped"), qdisc.dropped * seconds);
+                self.add(&format!("nic {name} qdisc overlimits"), qdisc.overlimits * seconds);
+            }
+        }
+        if let Some(tcp) = &phase.tcp {
+            self.add("tcp out", tcp.out * seconds);
+            self.add("tcp again", tcp.retransmitted * seconds);
+        }
+        if let Some(listen) = &phase.listen {
+            self.add("listen drops", listen.drops * seconds);
+            self.add("listen overflows", listen.overflows * seconds);
+        }
+        for group in &phase.cgroup {
+            let path = &group.path;
+            self.add(&format!("cgroup {path} used"), group.used_cpus * seconds * 1e9);
+            self.add(&format!("cgroup {path} throttled"), group.throttled * seconds * 1e9);
+            self.add(&format!("cgroup {path} periods"), 10.0 * seconds);
+            self.add(&format!("cgroup {path} throttled periods"), if group.throttled > 0.0 { 10.0 * seconds } else { 0.0 });
+            self.add(&format!("cgroup {path} refaults"), group.refaults * seconds);
+            self.add(&format!("cgroup {path} major"), group.major_faults * seconds);
+        }
+        if let Some(memory) = &phase.memory {
+            self.add("memory in", memory.swap_in_mib * 1_048_576.0 / PAGE * seconds);
+            self.add("memory out", memory.swap_out_mib * 1_048_576.0 / PAGE * seconds);
+            self.add("memory refaults", memory.refaults * seconds);
+            self.add("memory major", memory.major_faults * seconds);
+        }
+        for (word, percent) in [("cpu", phase.pressure.cpu), ("io", phase.pressure.io), ("memory", phase.pressure.memory)] {
+            self.add(&format!("pressure {word}"), percent / 100.0 * seconds * 1e6);
+        }
+    }
+
+    fn add(&mut self, name: &str, growth: f64) {
+        *self.counters.entry(name.to_owned()).or_default() += growth;
+    }
+
+    fn read(&self, name: &str) -> Counter {
+        // A hair, so that ten times a tenth is one.
+        Counter((self.counters.get(name).copied().unwrap_or(0.0) + 1e-6) as u64)
+    }
+
+    fn at(&self) -> Instant {
+        Instant {
+            boottime_ns: self.boottime_ns,
+            monotonic_ns: self.monotonic_ns,
+            realtime_ns: 1_700_000_000_000_000_000 + i64::try_from(self.boottime_ns).unwrap(),
+        }
+    }
+
+    /// One CPU, or all of them.
+    fn cpu_times(&self, cpu: Option<u32>) -> CpuTimes {
+        let of = |field: &str| match cpu {
+            Some(cpu) => self.read(&format!("cpu {cpu} {field}")),
+            None => Counter((0..self.cpus).map(|cpu| self.read(&format!("cpu {cpu} {field}")).0).sum()),
+        };
+        CpuTimes {
+            user_ticks: of("user"),
+            nice_ticks: of("nice"),
+            system_ticks: of("system"),
+            idle_ticks: of("idle"),
+            iowait_ticks: of("iowait"),
+            irq_ticks: of("irq"),
+            softirq_ticks: of("softirq"),
+            steal_ticks: Some(of("steal")),
+            guest_ticks: Some(Counter(0)),
+            guest_nice_ticks: Some(Counter(0)),
+        }
+    }
+
+    fn sample(&self, phase: &Phase, waits: Waits) -> Sample {
+        let mut sample = Sample::empty(self.at());
+        sample.cpu = Ok(Cpu {
+            total: self.cpu_times(None),
+            cpus: (0..self.cpus).map(|cpu| (CpuId(cpu), self.cpu_times(Some(cpu)))).collect(),
+            ..Cpu::default()
+        });
+        sample.load = Ok(Load { one: phase.load, ..Load::default() });
+        sample.disks = Ok(phase.disk.iter().map(|disk| self.disk(phase, disk)).collect());
+        sample.nics = Ok(phase.nic.iter().map(|nic| self.nic(nic)).collect());
+        sample.tasks = Ok(self.tasks(phase));
+        sample.cgroups = Ok(phase.cgroup.iter().map(|group| self.cgroup(group)).collect());
+        let stall = |word: &str| {
+            let line = StallLine { total_us: self.read(&format!("pressure {word}")), ..StallLine::default() };
+            Ok(Stall { some: Some(line), full: None })
+        };
+        sample.pressure.cpu = stall("cpu");
+        sample.pressure.io = stall("io");
+        sample.pressure.memory = stall("memory");
+        if let Some(memory) = &phase.memory {
+            sample.memory = Ok(Memory {
+                total_kb: Some(memory.total_mib * 1024),
+                available_kb: Some(memory.available_mib * 1024),
+                swapped_in_pages: Some(self.read("memory in")),
+                swapped_out_pages: Some(self.read("memory out")),
+                refaulted_pages: Some(self.read("memory refaults")),
+                major_faults: Some(self.read("memory major")),
+                oom_kills: Some(self.read("oom")),
+                ..Memory::default()
+            });
+        }
+        if phase.tcp.is_some() {
+            sample.protocols.tcp = Ok(Tcp {
+                segments_out: self.read("tcp out"),
+                segments_retransmitted: self.read("tcp again"),
+                ..Tcp::default()
+            });
+        }
+        if let Some(listen) = &phase.listen {
+            sample.protocols.tcp_ext = Ok(TcpExt {
+                listen_drops: Some(self.read("listen drops")),
+                listen_overflows: Some(self.read("listen overflows")),
+                ..TcpExt::default()
+            });
+            let owner = |name: &String| (ProcessId { pid: 900, start_ticks: 1 }, Name::from(name.as_str()));
+            let socket = |address: &String| Listener {
+                local: address.parse().expect("an address and a port"),
+                queue: listen.queue,
+                limit: listen.limit,
+                owner: listen.owner.as_ref().map(owner),
+            };
+            sample.protocols.listeners = Ok(listen.address.iter().map(socket).collect());
+        }
+        sample.waits = waits;
+        sample
+    }
+
+    fn disk(&self, phase: &Phase, disk: &format::Disk) -> Disk {
+        let name = &disk.name;
+        let op = |word: &str| OpCounters {
+            completed: self.read(&format!("disk {name} {word}")),
+            merged: Counter(0),
+            sectors: self.read(&format!("disk {name} {word} sectors")),
+            time_ms: self.read(&format!("disk {name} {word} ms")),
+        };
+        Disk {
+            id: disk_id(phase, name),
+            name: name.as_str().into(),
+            facts: Arc::new(DiskFacts {
+                rotational: disk.rotational,
+                serial: disk.serial.as_deref().map(Name::from),
+                slaves: disk.stands_on.iter().map(|below| disk_id(phase, below)).collect(),
+                ..DiskFacts::default()
+            }),
+            reads: op("reads"),
+            writes: op("writes"),
+            discards: Some(OpCounters::default()),
+            flushes: Some(self.read(&format!("disk {name} flushes"))),
+            flush_time_ms: Some(self.read(&format!("disk {name} flushes ms"))),
+            in_flight: disk.in_flight,
+            busy_time_ms: self.read(&format!("disk {name} busy")),
+            queue_time_ms: self.read(&format!("disk {name} queue")),
+        }
+    }
+
+    fn nic(&self, nic: &format::Nic) -> Nic {
+        let name = &nic.name;
+        let read = |word: &str| self.read(&format!("nic {name} {word}"));
+        let direction = |word: &str| Direction {
+            bytes: read(&format!("{word} bytes")),
+            packets: read(&format!("{word} packets")),
+            dropped: read(&format!("{word} dropped")),
+            ..Direction::default()
+        };
+        Nic {
+            id: NicId { ifindex: 2, name: name.as_str().into() },
+            facts: Arc::new(NicFacts {
+                speed_mbps: nic.mbps.ok_or(Absent::Unsupported),
+                duplex: Ok(if nic.half_duplex { Duplex::Half } else { Duplex::Full }),
+                up: Some(true),
+                loopback: false,
+                virtual_device: nic.r#virtual,
+            }),
+            rx: direction("rx"),
+            tx: direction("tx"),
+            multicast: Counter(0),
+            collisions: Counter(0),
+            carrier_losses: Counter(0),
+            rx_missed: None,
+            rx_nohandler: None,
+            qdisc: nic.qdisc.as_ref().map(|qdisc| Qdisc {
+                kind: qdisc.kind.as_str().into(),
+                backlog_bytes: qdisc.backlog_packets * 1500,
+                backlog_packets: qdisc.backlog_packets,
+                dropped: read("qdisc dropped"),
+                overlimits: read("qdisc overlimits"),
+                requeues: Counter(0),
+            }),
+        }
+    }
+
+    fn cgroup(&self, group: &format::Cgroup) -> Cgroup {
+        let path = &group.path;
+        let read = |word: &str| Some(self.read(&format!("cgroup {path} {word}")));
+        Cgroup {
+            id: cgroup_id(path),
+            quota_us: group.quota_cpus.map(|cpus| (cpus * 100_000.0) as u64),
+            period_us: Some(100_000),
+            periods: read("periods"),
+            throttled_periods: read("throttled periods"),
+            throttled_ns: read("throttled"),
+            usage_ns: read("used"),
+            memory_limit_bytes: group.memory_limit_mib.map(|mib| mib << 20),
+            memory_usage_bytes: Some(group.memory_used_mib << 20),
+            refaulted_pages: read("refaults"),
+            major_faults: read("major"),
+        }
+    }
+
+    fn tasks(&self, phase: &Phase) -> Tasks {
+        let mut processes: Vec<Arc<Process>> = Vec::new();
+        for process in &phase.process {
+            processes.extend((process.pid..process.pid + process.count).map(|pid| Arc::new(self.process(process, pid))));
+        }
+        processes.sort_by_key(|process| process.pid);
+        let pids: BTreeSet<u32> = processes.iter().map(|process| process.pid).collect();
+        assert_eq!(pids.len(), processes.len(), "two processes of one pid");
+        Tasks { processes, ..Tasks::default() }
+    }
+
+    fn process(&self, process: &format::Process, pid: u32) -> Process {
+        let threads = (0..process.threads).map(|index| Thread {
+            tid: pid + index,
+            start_ticks: 1,
+            comm: process.name.as_str().into(),
+            state: TaskState::from_letter(process.state as u8),
+            processor: (process.on_cpu + if process.moves { self.samples } else { 0 }) % self.cpus,
+            user_ticks: Counter(0),
+            system_ticks: Counter(0),
+            minor_faults: Counter(0),
+            major_faults: Counter(0),
+            block_io_delay_ticks: Counter(0),
+            sched: Some(match index {
+                0 => Sched {
+                    run_ns: self.read(&format!("task {pid} run")),
+                    run_delay_ns: self.read(&format!("task {pid} delay")),
+                    timeslices: self.read(&format!("task {pid} slices")),
+                },
+                _ => Sched::default(),
+            }),
+            switched_ns: None,
+            wait: Wait {
+                channel: process.channel.as_deref().map(Name::from).ok_or(Absent::NotRead),
+                call: Err(Absent::NotRead),
+            },
+        });
+        let run_ns = self.read(&format!("task {pid} run"));
+        Process {
+            pid,
+            start_ticks: 1,
+            ppid: process.parent,
+            uid: 0,
+            comm: process.name.as_str().into(),
+            cmdline: Err(Absent::NotRead),
+            executable: Ok(format!("/usr/bin/{}", process.name).as_str().into()),
+            kernel_thread: process.kernel_thread,
+            cgroup: process.cgroup.as_deref().map(cgroup_id).ok_or(Absent::NoSuchFile),
+            user_ticks: Counter(run_ns.0 / 10_000_000),
+            system_ticks: Counter(0),
+            cpu_ns: Some(run_ns),
+            minor_faults: Counter(0),
+            major_faults: Counter(0),
+            resident_pages: 100,
+            io: Err(Absent::NotRead),
+            threads: threads.collect(),
+        }
+    }
+
+    fn blocked(&self, phase: &Phase, index: u32, groups: &[GroupId]) -> Vec<BlockedThread> {
+        let holders = phase.process.iter().filter_map(|process| Some((process, process.holder.as_ref()?)));
+        let thread = |(process, holder): (&format::Process, &format::Holder)| {
+            let grown = if holder.stays { f64::from(index) * phase.seconds } else { 0.0 };
+            BlockedThread {
+                task: TaskId { pid: process.pid, tid: process.pid, start_ticks: 1 },
+                group: group_index(process, groups),
+                comm: process.name.as_str().into(),
+                class: *WaitClass::ALL.iter().find(|class| class.word() == holder.class).expect("a wait class"),
+                channel: holder.channel.as_deref().map(Name::from),
+                call: holder.call.map(|number| SystemCall { number, arguments: [3, 0, 0] }),
+                times: 10,
+                since_ns: self.boottime_ns - ((holder.seconds + grown) * 1e9) as u64,
+                file: holder.file.as_deref().map(Name::from),
+                disk: holder.disk.as_deref().map(|name| disk_id(phase, name)),
+            }
+        };
+        holders.map(thread).collect()
+    }
+}
+
+fn parts(shares: &Shares) -> Vec<(&'static str, f64)> {
+    let used = shares.user + shares.nice + shares.system + shares.irq + shares.softirq + shares.steal + shares.iowait;
+    let idle = shares.idle.unwrap_or((100.0 - used).max(0.0));
+    let whole = used + idle;
+    let parts = [
+        ("user", shares.user),
+        ("nice", shares.nice),
+        ("system", shares.system),
+        ("irq", shares.irq),
+        ("softirq", shares.softirq),
+        ("steal", shares.steal),
+        ("iowait", shares.iowait),
+        ("idle", idle),
+    ];
+    parts.map(|(field, share)| (field, share / whole)).to_vec()
+}
+
+fn disk_id(phase: &Phase, name: &str) -> DiskId {
+    let at = phase.disk.iter().position(|disk| disk.name == name).unwrap_or_else(|| panic!("no disk {name} in this phase"));
+    DiskId { major: 8, minor: u32::try_from(at).unwrap() * 16 }
+}
+
+fn cgroup_id(path: &str) -> CgroupId {
+    CgroupId { version: CgroupVersion::V2, path: path.into() }
+}
+
+fn group_of(process: &format::Process) -> GroupId {
+    match process.parent > 2 && !process.kernel_thread {
+        true => GroupId::Siblings { parent: process.parent, executable: format!("/usr/bin/{}", process.name).as_str().into() },
+        false => GroupId::Process(ProcessId { pid: process.pid, start_ticks: 1 }),
+    }
+}
+
+fn groups(phase: &Phase) -> Vec<GroupId> {
+    let mut groups: Vec<GroupId> = Vec::new();
+    for group in phase.process.iter().map(group_of) {
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    groups
+}
+
+fn group_index(process: &format::Process, groups: &[GroupId]) -> u16 {
+    let id = group_of(process);
+    u16::try_from(groups.iter().position(|group| *group == id).expect("its group")).unwrap()
+}
+
+fn rows(phase: &Phase, groups: &[GroupId]) -> Vec<GroupWaits> {
+    let mut rows: Vec<GroupWaits> = Vec::new();
+    for process in &phase.process {
+        let waits = &process.waits;
+        rows.push(GroupWaits {
+            group: group_index(process, groups),
+            running: 0,
+            storage: waits.storage,
+            aio: waits.aio,
+            memory: waits.memory,
+            other_blocked: waits.other + waits.hidden,
+            hidden_blocked: waits.hidden,
+            lock_contended: waits.lock_by_call,
+            lock_inferred: waits.lock_by_inference,
+            peer: waits.peer,
+        });
+    }
+    rows.sort_by_key(|row| row.group);
+    rows
+}

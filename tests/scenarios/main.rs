@@ -1,0 +1,150 @@
+//! Scenarios are data: what a machine does, and what must (and must not) be said of it. Each .toml in this folder is
+//! played through intervals, findings and baselines as a recording would be; every rule has a case that raises it and an
+//! innocent twin that must not.
+
+mod format;
+mod machine;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use stalltop::baseline::Baselines;
+use stalltop::findings::{Finding, Judge, Judged, Kind, RULES};
+use stalltop::interval::Interval;
+
+use format::{Case, Expect, Figure, File};
+use machine::Machine;
+
+#[test]
+fn every_scenario_says_what_it_must_and_nothing_else() {
+    let mut wrong = Vec::new();
+    for (path, file) in files() {
+        for case in &file.case {
+            play(case, |complaint| wrong.push(format!("{}: {}: {complaint}", path.display(), case.title)));
+        }
+    }
+    assert!(wrong.is_empty(), "{} complaints:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn every_rule_has_a_case_that_raises_it_and_an_innocent_twin() {
+    let (mut raised, mut innocent) = (BTreeSet::new(), BTreeSet::new());
+    for (_, file) in files() {
+        for case in &file.case {
+            let expected = || case.phase.iter().flat_map(|phase| &phase.expect.finding).map(|finding| finding.kind);
+            raised.extend(expected());
+            if let Some(kind) = case.innocent_of {
+                assert!(expected().all(|other| other != kind), "{}: raises what it is innocent of", case.title);
+                innocent.insert(kind);
+            }
+        }
+    }
+    let all: BTreeSet<Kind> = RULES.iter().map(|rule| rule.kind).collect();
+    assert_eq!(raised, all, "raised");
+    assert_eq!(innocent, all, "innocent twins");
+}
+
+fn files() -> Vec<(PathBuf, File)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    paths.sort();
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).unwrap();
+        let file = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        (path, file)
+    };
+    paths.into_iter().map(read).collect()
+}
+
+fn play(case: &Case, mut complain: impl FnMut(String)) {
+    let mut machine = Machine::new(case.cpus);
+    let host = machine.host();
+    let mut judge = Judge::new(Baselines::default());
+    let mut older = None;
+    for (number, phase) in case.phase.iter().enumerate() {
+        if phase.gap_seconds > 0.0 {
+            machine.skip(phase.gap_seconds);
+            older = None;
+        }
+        // The first sample of all, and the first after a gap, have nothing to be compared with.
+        let mut before = older.take().unwrap_or_else(|| machine.first(phase));
+        let mut last: Option<Judged> = None;
+        for index in 0..phase.intervals {
+            let sample = machine.interval(phase, index);
+            let interval = Interval::between(&host, &before, &sample).expect("time passed");
+            last = Some(judge.judge(interval));
+            before = sample;
+        }
+        older = Some(Arc::clone(&before));
+        let Some(judged) = last else { continue };
+        check(&phase.expect, &judged, |complaint| complain(format!("phase {}: {complaint}", number + 1)));
+    }
+}
+
+fn check(expect: &Expect, judged: &Judged, mut complain: impl FnMut(String)) {
+    for (name, figure) in &expect.figures {
+        match figure_of(name, &judged.interval) {
+            Some(value) if is(figure, value) => {}
+            other => complain(format!("{name} is {other:?}, not {} ± {}", figure.is, figure.within)),
+        }
+    }
+    let mut left: Vec<&Finding> = judged.verdict.iter().collect();
+    for expected in &expect.finding {
+        let fits = |finding: &&Finding| {
+            finding.kind == expected.kind && expected.says.iter().all(|words| finding.sentence.contains(words.as_str()))
+        };
+        let Some(at) = left.iter().position(|finding| fits(finding)) else {
+            complain(format!("no {} that says {:?} among {}", expected.kind.word(), expected.says, sentences(&judged.verdict)));
+            continue;
+        };
+        let finding = left.remove(at);
+        if finding.severity != expected.severity {
+            complain(format!("{} is a {:?}: {}", expected.kind.word(), finding.severity, finding.sentence));
+        }
+        for words in expected.never_says.iter().filter(|words| finding.sentence.contains(words.as_str())) {
+            complain(format!("{} says {words:?}: {}", expected.kind.word(), finding.sentence));
+        }
+        if let Some(figure) = expected.value.as_ref().filter(|figure| !is(figure, finding.value)) {
+            complain(format!("{} has value {}, not {}", expected.kind.word(), finding.value, figure.is));
+        }
+        let lasted = judged.interval.at().seconds_since(finding.since);
+        if let Some(figure) = expected.for_seconds.as_ref().filter(|figure| !is(figure, lasted)) {
+            complain(format!("{} has held for {lasted} s, not {}", expected.kind.word(), figure.is));
+        }
+    }
+    for finding in left {
+        complain(format!("must not say: {} ({:?}): {}", finding.kind.word(), finding.severity, finding.sentence));
+    }
+}
+
+fn is(figure: &Figure, value: f64) -> bool {
+    (value - figure.is).abs() <= figure.within
+}
+
+fn sentences(findings: &[Finding]) -> String {
+    let list: Vec<String> = findings.iter().map(|finding| format!("[{}] {}", finding.kind.word(), finding.sentence)).collect();
+    if list.is_empty() { "nothing".into() } else { list.join(" | ") }
+}
+
+/// Figures that a scenario may expect; shares in per cent.
+fn figure_of(name: &str, interval: &Interval) -> Option<f64> {
+    let cpu = interval.cpu.as_ref();
+    let blocked = interval.blocked.as_ref();
+    let percent = |share: Option<f64>| share.map(|share| share * 100.0);
+    match name {
+        "busy" => percent(cpu.map(|cpu| cpu.total.busy())),
+        "busy-cpus" => cpu.map(|cpu| cpu.busy_by_ticks),
+        "iowait" => percent(cpu.map(|cpu| cpu.total.iowait)),
+        "steal" => percent(cpu.map(|cpu| cpu.total.steal)),
+        "available" => percent(cpu.map(|cpu| cpu.total.available())),
+        "idle-but-blocked" => percent(blocked.map(|blocked| blocked.ratio)),
+        "idle-but-blocked-cpus" => blocked.map(|blocked| blocked.cpus),
+        "free" => percent(blocked.map(|blocked| blocked.free)),
+        "blocked-threads" => blocked.map(|blocked| blocked.blocked_threads),
+        "suspended" => Some(interval.suspended_seconds),
+        other => panic!("no figure {other}"),
+    }
+}
