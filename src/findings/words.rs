@@ -48,7 +48,8 @@ pub fn count(value: f64) -> String {
 pub fn seconds(value: f64) -> String {
     match value {
         _ if value >= 7200.0 => format!("{:.1} h", value / 3600.0),
-        _ if value >= 120.0 => format!("{:.0} min", value / 60.0),
+        _ if value >= 600.0 => format!("{:.0} min", value / 60.0),
+        _ if value >= 120.0 => format!("{:.1} min", value / 60.0),
         _ if value >= 9.95 || (value - value.round()).abs() < 0.05 => format!("{value:.0} s"),
         _ => format!("{value:.1} s"),
     }

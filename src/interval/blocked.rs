@@ -198,7 +198,7 @@ fn looks<'a>(host: &Host, older: &Sample, newer: &'a Sample, cpus: f64) -> Vec<L
     let mean = looks.iter().map(|look| look.available * look.seconds).sum::<f64>() / whole;
     if let Some(exact) = available(&first.1, &times, ticks, cpus).filter(|_| mean > 0.0) {
         for look in &mut looks {
-            look.available = (look.available * exact / mean).min(cpus);
+            look.available *= exact / mean;
         }
     }
     looks
