@@ -123,7 +123,7 @@ fn one(tid: u32) -> Given<'static> {
     Given { tid, ..ASLEEP }
 }
 
-fn only<'a>(tasks: &'a Tasks, pid: u32) -> (&'a Process, &'a Thread) {
+fn only(tasks: &Tasks, pid: u32) -> (&Process, &Thread) {
     let process = tasks.process(pid).unwrap();
     (process, &process.threads[0])
 }
