@@ -9,14 +9,18 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
-use crossterm::style::ResetColor;
+use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use crossterm::style::{Print, ResetColor};
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use crossterm::{cursor, queue};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Frame, TerminalOptions, Viewport};
+
+/// Presses and the wheel, in SGR's report. Not the motion of the mouse: nobody looks at it, and it would wake us.
+const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
+const MOUSE_OFF: &str = "\x1b[?1006l\x1b[?1000l";
 
 /// Whether the terminal is ours at this moment: the panic hook and the guard share the duty to give it back once.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -96,7 +100,7 @@ impl Terminal {
     fn enter(&mut self) -> io::Result<()> {
         TAKEN.store(true, Ordering::SeqCst);
         enable_raw_mode()?;
-        queue!(self.outbox, EnterAlternateScreen, EnableMouseCapture, EnableBracketedPaste, cursor::Hide)
+        queue!(self.outbox, EnterAlternateScreen, Print(MOUSE_ON), EnableBracketedPaste, cursor::Hide)
     }
 }
 
@@ -113,7 +117,7 @@ pub fn give_back() {
     }
     let mut bytes = Vec::with_capacity(64);
     // Into memory: cannot fail.
-    let _ = queue!(bytes, DisableBracketedPaste, DisableMouseCapture, ResetColor, LeaveAlternateScreen, cursor::Show);
+    let _ = queue!(bytes, DisableBracketedPaste, Print(MOUSE_OFF), ResetColor, LeaveAlternateScreen, cursor::Show);
     let mut device = Device::open();
     let mut rest = bytes.as_slice();
     while !rest.is_empty() {
