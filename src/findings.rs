@@ -12,6 +12,7 @@ mod judge;
 mod load;
 mod memory;
 mod network;
+mod page;
 mod rule;
 mod scene;
 mod streaks;
@@ -27,6 +28,7 @@ use crate::ids::{CgroupId, CpuId, DiskId, GroupId, NicId, TaskId};
 use crate::sample::{Instant, Name};
 
 pub use judge::Judge;
+pub use page::page;
 pub use rule::{Patience, RULES, Rule};
 pub use thresholds::Thresholds;
 

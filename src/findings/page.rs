@@ -1,0 +1,45 @@
+//! docs/findings.md, made from the rules and the thresholds: what is written there is what is judged.
+
+use std::fmt::Write;
+
+use super::rule::Patience;
+use super::{RULES, Thresholds};
+
+/// The whole page. A test fails when the file in docs/ is not this.
+pub fn page() -> String {
+    let mut page = String::from(
+        "# Findings\n\n\
+         <!-- Made from RULES in src/findings: change it there, then STALLTOP_BLESS=1 cargo test --test findings_page -->\n\n\
+         A finding is raised after 2 of the last 3 intervals show it (at once where it says so), and ends after 5 clean ones. \
+         They are ordered by severity, then by how much of the box they explain. The words never change once released.\n\n",
+    );
+    for rule in RULES {
+        let word = rule.kind.word();
+        // Writing to a String cannot fail.
+        let _ = writeln!(page, "- [{word}](#{word}): {}", lower(rule.title));
+    }
+    for rule in RULES {
+        let _ = writeln!(page, "\n## {}\n\n**{}.** {}\n", rule.kind.word(), rule.title, rule.meaning);
+        let at_once = if rule.patience == Patience::AtOnce { " Raised at once." } else { "" };
+        let _ = writeln!(page, "How it is computed: {}{at_once}\n", rule.computed);
+        let _ = writeln!(page, "When it is wrong: {}\n\nWhat to look at next:\n", rule.wrong);
+        for line in rule.next {
+            let _ = writeln!(page, "- {line}");
+        }
+    }
+    page.push_str("\n## Thresholds\n\nAll of them can be set in the configuration file, section `thresholds`; shares are 0 … 1.\n\n");
+    page.push_str("| name | default | meaning |\n| --- | --- | --- |\n");
+    for (name, meaning, default) in Thresholds::documented() {
+        let _ = writeln!(page, "| `{name}` | {default} | {meaning} |");
+    }
+    page
+}
+
+/// For the middle of a line; a title that begins with an abbreviation keeps it.
+fn lower(title: &str) -> String {
+    let mut letters = title.chars();
+    match letters.next() {
+        Some(first) if !title.chars().nth(1).is_some_and(char::is_uppercase) => first.to_lowercase().chain(letters).collect(),
+        _ => title.to_owned(),
+    }
+}
