@@ -7,6 +7,9 @@ pub mod device;
 pub mod learned;
 pub mod store;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -17,6 +17,8 @@ mod rule;
 mod scene;
 mod streaks;
 mod stuck;
+#[cfg(test)]
+mod tests;
 mod thresholds;
 mod words;
 

@@ -11,6 +11,9 @@ pub mod network;
 pub mod pressure;
 pub mod task;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use crate::sample::{Host, Instant, Sample};

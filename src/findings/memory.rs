@@ -5,6 +5,7 @@ use super::scene::{Scene, Suspicion, maybe, number};
 use super::words::{bytes, figure, name, percent, plural};
 use super::{Kind, Severity, Subject, cpu};
 use crate::interval::cgroup::CgroupSpan;
+use crate::sample::waits::{Call, WaitClass};
 
 pub(super) const MEMORY_PRESSURE: Rule = Rule {
     kind: Kind::MemoryPressure,
@@ -66,10 +67,15 @@ fn box_pressure(scene: &Scene, explained: bool) -> Option<Suspicion> {
         Some((available, total)) => format!("; {} of {} available", bytes(available.0 as f64), bytes(total.0 as f64)),
         None => String::new(),
     };
-    let waited = some.map_or_else(
-        || "tasks waited for memory".into(),
-        |some| format!("tasks waited for memory {} of the time", percent(some)),
-    );
+    let pages = format!("{} pages a second were read again or faulted in from storage", figure(again));
+    let psi = some.map_or_else(|| "-".into(), percent);
+    let sentence = match by_pressure {
+        true => format!("tasks waited for memory {psi} of the time; {pages}{available}"),
+        false => format!(
+            "{pages}, and {} for them (PSI memory says {psi}){available}",
+            plural(waiting(scene), "thread waits", "threads wait")
+        ),
+    };
     let critical = some.is_some_and(|some| some >= thresholds.memory_pressure_critical_ratio);
     let (value, threshold, unit) = match by_pressure {
         true => (some.unwrap_or(0.0), thresholds.memory_pressure_ratio, "ratio"),
@@ -81,7 +87,7 @@ fn box_pressure(scene: &Scene, explained: bool) -> Option<Suspicion> {
         value,
         threshold,
         unit,
-        sentence: format!("{waited}; {} pages a second were read again or faulted in from storage{available}", figure(again)),
+        sentence,
         evidence: vec![
             maybe("psi_memory_some_ratio", some),
             maybe("psi_memory_full_ratio", scene.interval.pressure.memory_full.map(|share| share.0)),
@@ -94,11 +100,32 @@ fn box_pressure(scene: &Scene, explained: bool) -> Option<Suspicion> {
     })
 }
 
-/// Threads on storage or in reclaim: faults that nobody waits for hurt nobody.
+/// Mean number of threads that wait for a page: in a page fault, for a page of a file, or in reclaim. Faults that nobody
+/// waits for hurt nobody, and who waits in fsync does not wait for them.
 fn waiting(scene: &Scene) -> f64 {
-    let Some(blocked) = &scene.interval.blocked else { return f64::INFINITY };
-    blocked.groups.iter().map(|group| group.storage + group.memory + group.hidden).sum()
+    let waits = &scene.interval.newer.waits;
+    let looks = waits.sub_samples.len().max(1) as f64;
+    let for_a_page = waits.blocked.iter().filter(|thread| {
+        let faulting = thread.call.is_some_and(|call| call.number == PAGE_FAULT);
+        let page = thread
+            .channel
+            .as_ref()
+            .is_some_and(|channel| PAGE_WAITS.iter().any(|prefix| channel.as_bytes().starts_with(prefix.as_bytes())));
+        let syncing = thread
+            .call
+            .and_then(|call| Call::from_number(scene.interval.host.machine.as_bytes(), call))
+            .is_some_and(Call::is_sync);
+        thread.class == WaitClass::Memory || thread.class == WaitClass::Disk && !syncing && (faulting || page)
+    });
+    for_a_page.map(|thread| f64::from(thread.times) / looks).sum()
 }
+
+/// /proc/PID/syscall of a thread that is blocked outside a system call.
+const PAGE_FAULT: i64 = -1;
+
+/// Where readers of the page cache wait, new kernels and old.
+const PAGE_WAITS: &[&str] =
+    &["folio_wait", "__folio_lock", "folio_lock", "wait_on_page", "__lock_page", "filemap_", "swap_read"];
 
 fn group_at_its_limit(scene: &Scene, group: &CgroupSpan) -> Option<Suspicion> {
     let thresholds = scene.thresholds;

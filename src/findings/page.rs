@@ -27,7 +27,9 @@ pub fn page() -> String {
             let _ = writeln!(page, "- {line}");
         }
     }
-    page.push_str("\n## Thresholds\n\nAll of them can be set in the configuration file, section `thresholds`; shares are 0 … 1.\n\n");
+    page.push_str(
+        "\n## Thresholds\n\nAll of them can be set in the configuration file, section `thresholds`; shares are 0 … 1.\n\n",
+    );
     page.push_str("| name | default | meaning |\n| --- | --- | --- |\n");
     for (name, meaning, default) in Thresholds::documented() {
         let _ = writeln!(page, "| `{name}` | {default} | {meaning} |");

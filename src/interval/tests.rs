@@ -1,0 +1,453 @@
+//! The arithmetic at its edges: counters that fell, things that come and go, and whatever else a damaged recording or an
+//! odd kernel may say. Nothing may panic, and no figure may be NaN, infinite or negative.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::Interval;
+use crate::ids::{CpuId, DiskId, GroupId, NicId, ProcessId, TaskId};
+use crate::sample::cpu::{Cpu, CpuTimes};
+use crate::sample::disk::{Disk, DiskFacts, OpCounters};
+use crate::sample::host::{Host, Privilege};
+use crate::sample::network::{Direction, Duplex, Nic, NicFacts};
+use crate::sample::task::{Process, Sched, TaskState, Tasks, Thread, Wait};
+use crate::sample::waits::{GroupWaits, SubSample, ThreadWaits, WaitClass, Waits};
+use crate::sample::{Absent, Instant, Sample};
+use crate::units::Counter;
+
+fn host() -> Arc<Host> {
+    Arc::new(Host {
+        hostname: "test".into(),
+        kernel: "6.18".into(),
+        machine: "x86_64".into(),
+        boot_id: "boot".into(),
+        boot_time_s: None,
+        page_size: 4096,
+        ticks_per_second: 100,
+        topology: Vec::new(),
+        privilege: Privilege { effective_uid: 0, sees_other_users: true, delay_accounting: Ok(false), hidepid: false },
+    })
+}
+
+fn at(seconds: f64) -> Sample {
+    let ns = (seconds * 1e9) as u64;
+    Sample::empty(Instant { boottime_ns: ns, monotonic_ns: ns, realtime_ns: 0 })
+}
+
+fn between(older: &Sample, newer: &Sample) -> Interval {
+    Interval::between(&host(), &Arc::new(older.clone()), &Arc::new(newer.clone())).expect("time passed")
+}
+
+fn times(user: u64, system: u64, idle: u64, iowait: u64) -> CpuTimes {
+    CpuTimes {
+        user_ticks: Counter(user),
+        system_ticks: Counter(system),
+        idle_ticks: Counter(idle),
+        iowait_ticks: Counter(iowait),
+        steal_ticks: Some(Counter(0)),
+        ..CpuTimes::default()
+    }
+}
+
+fn cpus(total: CpuTimes, each: &[(u32, CpuTimes)]) -> Cpu {
+    Cpu { total, cpus: each.iter().map(|&(id, times)| (CpuId(id), times)).collect(), ..Cpu::default() }
+}
+
+fn close(left: f64, right: f64) -> bool {
+    (left - right).abs() < 1e-9
+}
+
+#[test]
+fn no_time_no_interval() {
+    let sample = Arc::new(at(10.0));
+    assert!(Interval::between(&host(), &sample, &sample).is_none());
+    assert!(Interval::between(&host(), &Arc::new(at(11.0)), &sample).is_none(), "backwards");
+}
+
+#[test]
+fn suspend_is_time_and_is_told() {
+    let (older, mut newer) = (at(10.0), at(3610.0));
+    newer.at.monotonic_ns = 20_000_000_000;
+    let interval = between(&older, &newer);
+    assert!(close(interval.seconds, 3600.0) && close(interval.suspended_seconds, 3590.0));
+}
+
+#[test]
+fn shares_add_up_and_what_is_missing_is_not_normalised_away() {
+    let (mut older, mut newer) = (at(10.0), at(11.0));
+    older.cpu = Ok(cpus(times(0, 0, 0, 0), &[(0, times(0, 0, 0, 0))]));
+    newer.cpu = Ok(cpus(times(17, 0, 7, 0), &[(0, times(17, 0, 7, 0))]));
+    let total = between(&older, &newer).cpu.expect("two readings").total;
+    assert!(close(total.user, 0.17) && close(total.idle, 0.07) && close(total.unaccounted, 0.76), "{total:?}");
+    newer.cpu = Ok(cpus(times(100, 0, 20, 0), &[(0, times(100, 0, 20, 0))]));
+    let total = between(&older, &newer).cpu.expect("two readings").total;
+    assert!(close(total.busy() + total.available() + total.unaccounted, 1.0), "120 % counted: {total:?}");
+}
+
+#[test]
+fn a_counter_that_fell_gives_no_value_but_idle_may_step_back() {
+    let (mut older, mut newer) = (at(10.0), at(11.0));
+    older.cpu = Ok(cpus(times(500, 0, 900, 70), &[(0, times(500, 0, 900, 70))]));
+    newer.cpu = Ok(cpus(times(590, 0, 899, 65), &[(0, times(590, 0, 899, 65))]));
+    let total = between(&older, &newer).cpu.expect("a correction of idle costs nothing").total;
+    assert!(close(total.user, 0.9) && total.idle == 0.0 && total.iowait == 0.0);
+    newer.cpu = Ok(cpus(times(4, 0, 990, 80), &[(0, times(4, 0, 990, 80))]));
+    assert!(between(&older, &newer).cpu.is_none(), "user fell");
+}
+
+#[test]
+fn guest_time_is_never_more_than_the_user_time_it_is_in() {
+    let (mut older, mut newer) = (at(10.0), at(11.0));
+    let before = CpuTimes { guest_ticks: Some(Counter(0)), ..times(0, 0, 0, 0) };
+    let after = CpuTimes { guest_ticks: Some(Counter(60)), ..times(50, 0, 50, 0) };
+    older.cpu = Ok(cpus(before, &[(0, before)]));
+    newer.cpu = Ok(cpus(after, &[(0, after)]));
+    let total = between(&older, &newer).cpu.expect("two readings").total;
+    assert!(close(total.guest, 0.5) && close(total.busy(), 0.5), "guest is not added again");
+}
+
+#[test]
+fn a_cpu_that_went_offline_or_came_back_has_no_value_and_spoils_nothing() {
+    let (mut older, mut newer) = (at(10.0), at(11.0));
+    older.cpu =
+        Ok(cpus(times(300, 0, 300, 0), &[(0, times(100, 0, 100, 0)), (1, times(100, 0, 100, 0)), (2, times(100, 0, 100, 0))]));
+    // CPU 1 went, CPU 3 came, CPU 2 began anew.
+    newer.cpu = Ok(cpus(times(360, 0, 400, 0), &[(0, times(150, 0, 150, 0)), (2, times(1, 0, 2, 0)), (3, times(5, 0, 9, 0))]));
+    let cpu = between(&older, &newer).cpu.expect("CPU 0 at least");
+    assert_eq!(cpu.cpus.iter().map(|cpu| cpu.id.0).collect::<Vec<_>>(), [0]);
+    assert!(close(cpu.total.user, 0.5) && close(cpu.total.idle, 0.5), "{:?}", cpu.total);
+}
+
+#[test]
+fn the_box_is_the_mean_of_its_cpus_where_its_own_line_fell() {
+    let (mut older, mut newer) = (at(10.0), at(11.0));
+    older.cpu = Ok(cpus(times(900, 0, 900, 0), &[(0, times(0, 0, 0, 0)), (1, times(0, 0, 0, 0))]));
+    newer.cpu = Ok(cpus(times(100, 0, 100, 0), &[(0, times(100, 0, 0, 0)), (1, times(0, 0, 100, 0))]));
+    let cpu = between(&older, &newer).cpu.expect("both CPUs");
+    assert!(close(cpu.total.user, 0.5) && close(cpu.busy_by_ticks, 1.0));
+}
+
+fn disk(reads: u64, ms: u64) -> Disk {
+    Disk {
+        id: DiskId { major: 8, minor: 0 },
+        name: "sda".into(),
+        facts: Arc::new(DiskFacts { serial: Some("A".into()), ..DiskFacts::default() }),
+        reads: OpCounters {
+            completed: Counter(reads),
+            merged: Counter(reads),
+            sectors: Counter(reads * 8),
+            time_ms: Counter(ms),
+        },
+        writes: OpCounters::default(),
+        discards: None,
+        flushes: None,
+        flush_time_ms: None,
+        in_flight: 1,
+        busy_time_ms: Counter(ms.min(1000)),
+        queue_time_ms: Counter(ms),
+    }
+}
+
+fn with_disks(seconds: f64, disks: Vec<Disk>) -> Sample {
+    Sample { disks: Ok(disks), ..at(seconds) }
+}
+
+#[test]
+fn a_disk_as_iostat_shows_it() {
+    let interval = between(&with_disks(10.0, vec![disk(0, 0)]), &with_disks(12.0, vec![disk(800, 16_000)]));
+    let span = &interval.disks[0];
+    assert!(close(span.reads.rate.0, 400.0) && close(span.reads.r#await.expect("reads completed").0, 20.0));
+    assert!(close(span.reads.kilobytes.0, 1600.0) && close(span.reads.request_kib.expect("reads"), 4.0));
+    assert!(close(span.reads.concurrency, 8.0) && close(span.queue.expect("grew"), 8.0));
+    assert!(close(span.reads.merged_share().expect("requests").0, 0.5));
+    assert_eq!(span.writes.r#await, None, "no write completed");
+    assert!(span.discards.is_none() && span.flushes.is_none(), "14 fields: unknown, not 0");
+}
+
+#[test]
+fn eighteen_and_twenty_fields_have_discards_and_flushes() {
+    let old = Disk { discards: Some(OpCounters::default()), ..disk(0, 0) };
+    let new = Disk {
+        flushes: Some(Counter(24)),
+        flush_time_ms: Some(Counter(960)),
+        discards: Some(OpCounters { completed: Counter(2), ..OpCounters::default() }),
+        ..disk(0, 0)
+    };
+    let interval = between(&with_disks(10.0, vec![old]), &with_disks(11.0, vec![new.clone()]));
+    assert_eq!(interval.disks[0].discards.expect("both have them").completed, 2);
+    assert!(interval.disks[0].flushes.is_none(), "only one of the samples has them");
+    let was = Disk { flushes: Some(Counter(0)), flush_time_ms: Some(Counter(0)), ..new.clone() };
+    let interval = between(&with_disks(10.0, vec![was]), &with_disks(11.0, vec![new]));
+    let flushes = interval.disks[0].flushes.expect("both have them");
+    assert!(close(flushes.r#await.expect("completed").0, 40.0) && close(flushes.concurrency, 0.96));
+}
+
+#[test]
+fn another_disk_under_the_same_name_is_another_disk() {
+    let other = Disk { facts: Arc::new(DiskFacts { serial: Some("B".into()), ..DiskFacts::default() }), ..disk(900, 900) };
+    assert!(between(&with_disks(10.0, vec![disk(0, 0)]), &with_disks(11.0, vec![other])).disks.is_empty());
+    assert!(between(&with_disks(10.0, vec![disk(9, 9)]), &with_disks(11.0, vec![disk(5, 5)])).disks.is_empty(), "fell");
+    assert!(between(&with_disks(10.0, vec![]), &with_disks(11.0, vec![disk(5, 5)])).disks.is_empty(), "new");
+    assert!(between(&with_disks(10.0, vec![disk(5, 5)]), &with_disks(11.0, vec![])).disks.is_empty(), "gone");
+}
+
+#[test]
+fn a_device_that_completes_nothing_has_no_queue() {
+    let interval = between(&with_disks(10.0, vec![disk(5, 5)]), &with_disks(11.0, vec![disk(5, 5)]));
+    assert!(interval.disks[0].silent && interval.disks[0].queue.is_none());
+}
+
+fn nic(index: u32, bytes: u64) -> Nic {
+    let direction = Direction { bytes: Counter(bytes), packets: Counter(bytes / 1000), ..Direction::default() };
+    Nic {
+        id: NicId { ifindex: index, name: "eth0".into() },
+        facts: Arc::new(NicFacts {
+            speed_mbps: Ok(100),
+            duplex: Ok(Duplex::Full),
+            up: Some(true),
+            loopback: false,
+            virtual_device: false,
+        }),
+        rx: direction,
+        tx: Direction { bytes: Counter(bytes / 2), ..direction },
+        multicast: Counter(0),
+        collisions: Counter(0),
+        carrier_losses: Counter(0),
+        rx_missed: None,
+        rx_nohandler: None,
+        qdisc: None,
+    }
+}
+
+#[test]
+fn an_interface_as_nicstat_defines_it() {
+    let sample = |seconds, nic| Sample { nics: Ok(vec![nic]), ..at(seconds) };
+    let interval = between(&sample(10.0, nic(2, 0)), &sample(12.0, nic(2, 12_500_000)));
+    let span = &interval.nics[0];
+    assert!(close(span.rx.kilobytes.0, 6_250_000.0 / 1024.0) && close(span.rx.average_bytes, 1000.0));
+    assert!(close(span.rx.utilization.expect("speed").0, 0.5) && close(span.utilization.expect("speed").0, 0.5));
+    let half = |mut nic: Nic| {
+        nic.facts = Arc::new(NicFacts { duplex: Ok(Duplex::Half), ..(*nic.facts).clone() });
+        nic
+    };
+    let interval = between(&sample(10.0, nic(2, 0)), &sample(12.0, half(nic(2, 12_500_000))));
+    assert!(close(interval.nics[0].utilization.expect("speed").0, 0.75), "half duplex adds both up");
+    let interval = between(&sample(10.0, nic(2, 0)), &sample(12.0, nic(3, 12_500_000)));
+    assert!(interval.nics.is_empty(), "plugged again: another interface of the same name");
+}
+
+fn thread(tid: u32, start_ticks: u64, run_ns: u64) -> Thread {
+    Thread {
+        tid,
+        start_ticks,
+        comm: "t".into(),
+        state: TaskState::Sleeping,
+        processor: 0,
+        user_ticks: Counter(run_ns / 10_000_000),
+        system_ticks: Counter(0),
+        minor_faults: Counter(0),
+        major_faults: Counter(0),
+        block_io_delay_ticks: Counter(0),
+        sched: Some(Sched {
+            run_ns: Counter(run_ns),
+            run_delay_ns: Counter(run_ns / 2),
+            timeslices: Counter(run_ns / 1_000_000),
+        }),
+        switched_ns: None,
+        wait: Wait::default(),
+    }
+}
+
+fn process(pid: u32, start_ticks: u64, run_ns: u64) -> Arc<Process> {
+    Arc::new(Process {
+        pid,
+        start_ticks,
+        ppid: 1,
+        uid: 0,
+        comm: "p".into(),
+        cmdline: Err(Absent::NotRead),
+        executable: Err(Absent::NotRead),
+        kernel_thread: false,
+        cgroup: Err(Absent::NotRead),
+        user_ticks: Counter(run_ns / 10_000_000),
+        system_ticks: Counter(0),
+        cpu_ns: Some(Counter(run_ns)),
+        minor_faults: Counter(0),
+        major_faults: Counter(0),
+        resident_pages: 0,
+        io: Err(Absent::NoPermission),
+        threads: vec![thread(pid, start_ticks, run_ns)],
+    })
+}
+
+fn with_tasks(seconds: f64, processes: Vec<Arc<Process>>) -> Sample {
+    Sample { tasks: Ok(Tasks { processes, ..Tasks::default() }), ..at(seconds) }
+}
+
+#[test]
+fn a_pid_that_was_given_away_again_is_a_new_task() {
+    let older = with_tasks(10.0, vec![process(50, 1, 9_000_000_000), process(60, 1, 0)]);
+    let newer = with_tasks(11.0, vec![process(50, 999, 9_900_000_000), process(60, 1, 250_000_000)]);
+    let tasks = between(&older, &newer).tasks.expect("both samples have tasks");
+    assert_eq!(tasks.processes[0].cpu, None, "no difference between two strangers");
+    assert!(tasks.thread(TaskId { pid: 50, tid: 50, start_ticks: 999 }).is_some_and(|thread| thread.cpu.is_none()));
+    assert!(close(tasks.processes[1].cpu.expect("the same").0, 0.25));
+    assert_eq!((tasks.born, close(tasks.busy_cpus.expect("one"), 0.25)), (1, true));
+}
+
+#[test]
+fn microstates_of_a_thread_add_up_to_one() {
+    let mut older = with_tasks(10.0, vec![process(50, 1, 0)]);
+    let mut newer = with_tasks(11.0, vec![process(50, 1, 300_000_000)]);
+    let group = GroupId::Process(ProcessId { pid: 50, start_ticks: 1 });
+    let mut seen = [0; WaitClass::COUNT];
+    seen[WaitClass::Disk as usize] = 4;
+    seen[WaitClass::Lock as usize] = 2;
+    seen[WaitClass::Poll as usize] = 2;
+    newer.waits = Waits {
+        groups: vec![group],
+        threads: vec![ThreadWaits { task: TaskId { pid: 50, tid: 50, start_ticks: 1 }, group: 0, seen }],
+        ..Waits::default()
+    };
+    older.waits = Waits::default();
+    let tasks = between(&older, &newer).tasks.expect("both samples have tasks");
+    let states = tasks.threads[0].states;
+    assert!(close(states.awake() + states.sleep, 1.0), "{states:?}");
+    assert!(close(states.user + states.system, 0.3) && close(states.run_queue, 0.15));
+    assert!(close(states.disk, 0.55 / 2.0) && close(states.lock, 0.55 / 4.0) && close(states.sleep, 0.55 / 4.0));
+}
+
+fn any_counter() -> impl Strategy<Value = Counter> {
+    prop_oneof![Just(0), Just(u64::MAX), 0..1000_u64, any::<u64>()].prop_map(Counter)
+}
+
+prop_compose! {
+    fn any_times()(parts in prop::array::uniform10(any_counter().boxed()).boxed(), some in any::<bool>()) -> CpuTimes {
+        CpuTimes {
+            user_ticks: parts[0],
+            nice_ticks: parts[1],
+            system_ticks: parts[2],
+            idle_ticks: parts[3],
+            iowait_ticks: parts[4],
+            irq_ticks: parts[5],
+            softirq_ticks: parts[6],
+            steal_ticks: some.then_some(parts[7]),
+            guest_ticks: some.then_some(parts[8]),
+            guest_nice_ticks: some.then_some(parts[9]),
+        }
+    }
+}
+
+prop_compose! {
+    fn any_op()(parts in prop::array::uniform4(any_counter().boxed()).boxed()) -> OpCounters {
+        OpCounters { completed: parts[0], merged: parts[1], sectors: parts[2], time_ms: parts[3] }
+    }
+}
+
+prop_compose! {
+    fn any_sample()(
+        start in 0..4_u64,
+        length in prop_oneof![Just(0.0), Just(0.1), Just(1.0), Just(86_400.0)],
+        total in any_times().boxed(),
+        each in prop::collection::btree_map(0..4_u32, any_times().boxed(), 0..4).boxed(),
+        ops in prop::array::uniform4(any_op().boxed()).boxed(),
+        gauges in prop::array::uniform6(any_counter().boxed()).boxed(),
+        run in prop::array::uniform3(any_counter().boxed()).boxed(),
+        waits in prop::array::uniform9(any::<u16>()).boxed(),
+        sub_cpu in prop::option::of(any_times().boxed()).boxed(),
+    ) -> Sample {
+        let mut sample = at(1000.0 * start as f64 + length);
+        sample.cpu = Ok(Cpu { total, cpus: each.into_iter().map(|(id, times)| (CpuId(id), times)).collect(), ..Cpu::default() });
+        sample.disks = Ok(vec![Disk {
+            reads: ops[0],
+            writes: ops[1],
+            discards: Some(ops[2]),
+            flushes: Some(gauges[0]),
+            flush_time_ms: Some(gauges[1]),
+            busy_time_ms: gauges[2],
+            queue_time_ms: gauges[3],
+            ..disk(0, 0)
+        }]);
+        let one = Direction { bytes: run[0], packets: run[1], errors: run[2], dropped: gauges[4], fifo_errors: gauges[5] };
+        sample.nics = Ok(vec![Nic { rx: one, tx: one, ..nic(2, 0) }]);
+        let mut threads = thread(50, 1, 0);
+        threads.sched = Some(Sched { run_ns: run[0], run_delay_ns: run[1], timeslices: run[2] });
+        let mut process = (*process(50, 1, 0)).clone();
+        process.cpu_ns = (start % 2 == 0).then_some(run[0]);
+        process.user_ticks = run[1];
+        process.system_ticks = run[2];
+        process.threads = vec![threads];
+        sample.tasks = Ok(Tasks { processes: vec![Arc::new(process)], ..Tasks::default() });
+        let row = GroupWaits {
+            group: 0,
+            running: waits[0],
+            storage: waits[1],
+            aio: waits[2],
+            memory: waits[3],
+            other_blocked: waits[4],
+            hidden_blocked: waits[5],
+            lock_contended: waits[6],
+            lock_inferred: waits[7],
+            peer: waits[8],
+        };
+        let sub = SubSample { boottime_ns: sample.at.boottime_ns, cpu: sub_cpu, in_flight: Some(1), groups: vec![row] };
+        sample.waits = Waits {
+            sub_samples: vec![sub],
+            groups: vec![GroupId::Process(ProcessId { pid: 50, start_ticks: 1 })],
+            ..Waits::default()
+        };
+        sample
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_figure_is_nan_infinite_or_negative(older in any_sample().boxed(), newer in any_sample().boxed()) {
+        let (older, newer) = (Arc::new(older), Arc::new(newer));
+        let Some(interval) = Interval::between(&host(), &older, &newer) else { return Ok(()) };
+        let mut figures = vec![interval.seconds, interval.suspended_seconds];
+        if let Some(cpu) = &interval.cpu {
+            for shares in cpu.cpus.iter().map(|cpu| &cpu.shares).chain([&cpu.total]) {
+                let parts = [shares.user, shares.nice, shares.system, shares.irq, shares.softirq, shares.steal, shares.idle];
+                figures.extend(parts);
+                figures.extend([shares.iowait, shares.guest, shares.guest_nice, shares.unaccounted]);
+                let sum = shares.busy() + shares.available() + shares.steal + shares.unaccounted;
+                prop_assert!(sum <= 1.0 + 1e-9, "shares add up to {sum}");
+            }
+        }
+        for (_, op) in interval.disks.iter().flat_map(|disk| disk.operations()) {
+            figures.extend([op.rate.0, op.kilobytes.0, op.merged.0, op.concurrency]);
+            figures.extend(op.r#await.map(|ms| ms.0));
+            figures.extend(op.request_kib);
+        }
+        for disk in &interval.disks {
+            figures.extend(disk.queue);
+            figures.extend(disk.busy.map(|busy| busy.0));
+            prop_assert!(disk.busy.is_none_or(|busy| busy.0 <= 1.0));
+        }
+        for nic in &interval.nics {
+            figures.extend([nic.rx.kilobytes.0, nic.rx.packets.0, nic.rx.average_bytes]);
+            figures.extend(nic.utilization.map(|share| share.0));
+            figures.extend(nic.saturation.map(|rate| rate.0));
+        }
+        if let Some(tasks) = &interval.tasks {
+            for thread in &tasks.threads {
+                let states = thread.states;
+                figures.extend([states.awake(), states.sleep]);
+                figures.extend(thread.cpu.map(|cpu| cpu.0));
+                prop_assert!((states.awake() + states.sleep - 1.0).abs() < 1e-6);
+            }
+            figures.extend(tasks.busy_cpus);
+            figures.extend(tasks.run_queue_wait);
+        }
+        if let Some(blocked) = &interval.blocked {
+            figures.extend([blocked.ratio, blocked.cpus, blocked.free, blocked.available, blocked.blocked_threads]);
+            figures.extend(blocked.groups.iter().map(|group| group.ratio));
+            prop_assert!(blocked.ratio <= blocked.available + 1e-9, "{} of {}", blocked.ratio, blocked.available);
+        }
+        prop_assert!(figures.iter().all(|figure| figure.is_finite() && *figure >= 0.0), "{figures:?}");
+    }
+}
