@@ -10,13 +10,14 @@ use super::history::Digest;
 use super::screen::{Column, Screen};
 use super::{Search, Sort, State};
 use crate::findings::{Finding, Judged, Kind, Subject};
-use crate::ids::{CpuId, DiskId, NicId, ProcessId, TaskId};
+use crate::ids::{CpuId, DiskId, GroupId, NicId, ProcessId, TaskId};
 use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, Operation};
-use crate::interval::task::{ProcessSpan, ThreadSpan, class_of};
+use crate::interval::task::{Microstates, ProcessSpan, ThreadSpan, class_of};
 use crate::sample::Instant;
 use crate::sample::task::{Process, Tasks};
 use crate::sample::waits::WaitClass;
+use crate::units::Ratio;
 
 /// One row, by its place in the interval shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -193,6 +194,7 @@ fn tasks(state: &State, interval: &Interval, sort: Sort) -> Vec<Row> {
     if state.tree && !matching.on() {
         return tree(sample, state.threads);
     }
+    let matters = Matters::of(interval);
     let mut keyed: Vec<(f64, Row)> = Vec::with_capacity(sample.processes.len());
     for (index, (process, row)) in sample.processes.iter().zip(&span.processes).enumerate() {
         if matching.on() && !matching.process(process, sample) {
@@ -200,11 +202,11 @@ fn tasks(state: &State, interval: &Interval, sort: Sort) -> Vec<Row> {
         }
         if state.threads {
             for (thread, facts) in process.threads.iter().enumerate() {
-                let value = thread_key(sort.column, process, span.thread(process.task_id(facts)));
+                let value = thread_key(sort.column, process, span.thread(process.task_id(facts)), &matters);
                 keyed.push((value, Row::Thread { process: index, thread }));
             }
         } else {
-            keyed.push((process_key(sort.column, process, row), Row::Process { index, depth: 0 }));
+            keyed.push((process_key(sort.column, process, row, &matters), Row::Process { index, depth: 0 }));
         }
     }
     if sort.column == Column::Name || sort.column == Column::Owner {
@@ -222,7 +224,29 @@ fn tasks(state: &State, interval: &Interval, sort: Sort) -> Vec<Row> {
     ordered(keyed, sort)
 }
 
-fn process_key(column: Column, process: &Process, span: &ProcessSpan) -> f64 {
+/// How much a task matters: what it ran, wanted to run and was stuck.
+pub struct Matters<'a> {
+    /// Groups that wait for a lock behind storage
+    behind: Vec<&'a GroupId>,
+}
+
+impl<'a> Matters<'a> {
+    pub fn of(interval: &'a Interval) -> Matters<'a> {
+        let groups = interval.blocked.iter().flat_map(|idle| &idle.groups);
+        Matters { behind: groups.filter(|group| group.behind() >= 0.05).map(|group| &group.group).collect() }
+    }
+
+    /// In threads. A lock wait counts whole only where it is known to be behind storage: most are a worker's rest.
+    pub fn weight(&self, process: &Process, states: &Microstates, cpu: Option<Ratio>) -> f64 {
+        const RESTING: f64 = 0.02;
+        let ran = cpu.map_or(0.0, |cpu| cpu.0).max(states.user + states.system);
+        let stuck = states.lock > 0.0 && !self.behind.is_empty() && self.behind.contains(&&process.group());
+        let lock = if stuck { states.lock } else { states.lock * RESTING };
+        ran + states.run_queue + states.disk + states.other_blocked + lock
+    }
+}
+
+fn process_key(column: Column, process: &Process, span: &ProcessSpan, matters: &Matters) -> f64 {
     match column {
         Column::Pid => f64::from(process.pid),
         Column::Threads => f64::from(span.threads),
@@ -233,11 +257,11 @@ fn process_key(column: Column, process: &Process, span: &ProcessSpan) -> f64 {
         Column::Resident => span.resident_pages as f64,
         Column::Read => span.read_bytes.map_or(0.0, |rate| rate.0),
         Column::Write => span.write_bytes.map_or(0.0, |rate| rate.0),
-        _ => span.states.awake().max(span.cpu.map_or(0.0, |cpu| cpu.0)),
+        _ => matters.weight(process, &span.states, span.cpu),
     }
 }
 
-fn thread_key(column: Column, process: &Process, span: Option<&ThreadSpan>) -> f64 {
+fn thread_key(column: Column, process: &Process, span: Option<&ThreadSpan>, matters: &Matters) -> f64 {
     match (column, span) {
         (Column::Pid, _) => f64::from(process.pid),
         (Column::Threads, _) => process.threads.len() as f64,
@@ -248,7 +272,7 @@ fn thread_key(column: Column, process: &Process, span: Option<&ThreadSpan>) -> f
         (Column::Disk, Some(span)) => span.states.disk,
         (Column::Lock, Some(span)) => span.states.lock,
         (Column::Read | Column::Write, Some(_)) => 0.0,
-        (_, Some(span)) => span.states.awake(),
+        (_, Some(span)) => matters.weight(process, &span.states, span.cpu),
     }
 }
 

@@ -19,20 +19,20 @@ use crate::state::rows::is_idle;
 use crate::state::{Column, Row, State};
 
 const DISKS: [Spec; 11] = [
-    Spec::words("DISK", 9).by(Column::Name),
+    Spec::words("DISK", 8).by(Column::Name),
     Spec::words("op", 2),
     Spec::number("/s", 6).by(Column::Rate),
-    Spec::number("MB/s", 6).from(60),
+    Spec::number("MB/s", 5).from(60),
     Spec::number("KB/req", 6).from(72),
-    Spec::number("await", 6).by(Column::Await),
-    Spec::number("base", 6).from(50),
+    Spec::number("await", 5).by(Column::Await),
+    Spec::number("base", 5).from(50),
     Spec::number("×base", 6),
     Spec::number("queue", 5).by(Column::Queue).from(50),
     Spec::number("infl", 4).from(60),
     Spec::number("busy%", 5).by(Column::Busy).from(60),
 ];
 
-const HISTORY: &str = "await, log ╌ 3×";
+const HISTORY: &str = "await, log";
 
 pub fn table(width: u16) -> Table {
     let mut specs = DISKS.to_vec();
@@ -93,17 +93,17 @@ fn disk_lines(state: &State, judged: &Judged, disk: &DiskSpan, table: &Table, ca
         table.put(canvas, line, "/s", &safe!("{}", figure(span.rate.0, 6)), Ink::Plain);
         table.put(canvas, line, "merged%", &safe!("{}", text::percent(span.merged_share().map(|share| share.0), 6)), Ink::Dim);
         let sized = operation != Operation::Flush;
-        let size = maybe(sized.then_some(span.kilobytes.0 / 1024.0), 6);
+        let size = maybe(sized.then_some(span.kilobytes.0 / 1024.0), 5);
         table.put(canvas, line, "MB/s", &safe!("{size}"), if sized { Ink::Plain } else { Ink::Dim });
         table.put(canvas, line, "KB/req", &safe!("{}", maybe(span.request_kib, 6)), Ink::Dim);
-        table.put(canvas, line, "await", &safe!("{}", maybe(span.r#await.map(|time| time.0), 6)), Ink::Plain);
+        table.put(canvas, line, "await", &safe!("{}", maybe(span.r#await.map(|time| time.0), 5)), Ink::Plain);
         if let Some(standing) = standing {
             let mark = if standing.provisional { "~" } else { "" };
-            table.put(canvas, line, "base", &safe!("{}{mark}", figure(standing.baseline.0, 5)), Ink::Dim);
+            table.put(canvas, line, "base", &safe!("{}{mark}", figure(standing.baseline.0, 4)), Ink::Dim);
         }
         let (words, ink) = multiple(standing);
         table.put(canvas, line, "×base", &words, ink);
-        history(state, interval, disk.id, operation, standing, table, canvas, line);
+        latency_history(state, interval, (disk.id, operation), standing, table.place(HISTORY), canvas, line);
         lines += 1;
     }
     if lines == 0 {
@@ -122,18 +122,17 @@ fn disk_lines(state: &State, judged: &Judged, disk: &DiskSpan, table: &Table, ca
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "one cell of one line: each of them is needed, none belongs together")]
-fn history(
+/// The awaits of one operation of one device, logarithmic against its baseline, at a place of a row.
+pub fn latency_history(
     state: &State,
     interval: &Interval,
-    id: DiskId,
-    operation: Operation,
+    (id, operation): (DiskId, Operation),
     standing: Option<&Standing>,
-    table: &Table,
+    place: Option<(u16, u16)>,
     canvas: &mut Canvas,
     y: u16,
 ) {
-    let Some((x, width)) = table.place(HISTORY) else { return };
+    let Some((x, width)) = place else { return };
     let cells = state.history.cells(interval.at(), usize::from(width));
     let awaits: Vec<Option<f32>> = cells.iter().map(|cell| cell.as_ref()?.disk_await(id, operation)).collect();
     // Without a baseline the best of the last minute stands for it.

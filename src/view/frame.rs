@@ -163,12 +163,12 @@ fn all_well(state: &State, canvas: &mut Canvas) {
 
 /// What this user cannot see, and who could.
 pub fn unseen(state: &State) -> Option<SafeText> {
-    let sample = &state.current.as_ref()?.interval.newer;
-    let hidden = sample.tasks.as_ref().ok()?.hidden;
+    let interval = &state.current.as_ref()?.interval;
+    let hidden = interval.newer.tasks.as_ref().ok()?.hidden;
     if hidden.processes {
         return Some("some processes are hidden (hidepid or a container): root on the host sees them".into());
     }
-    (hidden.wait_channels > 0)
+    (hidden.wait_channels > 0 && !interval.host.privilege.sees_other_users)
         .then(|| safe!("- what {} tasks of other users wait for is hidden: root sees it", hidden.wait_channels))
 }
 

@@ -120,7 +120,8 @@ fn speed(facts: &NicFacts) -> SafeText {
     }
 }
 
-fn histories(state: &State, interval: &Interval, nic: &NicSpan, table: &Table, canvas: &mut Canvas, y: u16) {
+/// What went in and out, each against its own highest.
+pub fn histories(state: &State, interval: &Interval, nic: &NicSpan, table: &Table, canvas: &mut Canvas, y: u16) {
     for (heading, ink) in [(IN, Ink::User), (OUT, Ink::System)] {
         let Some((x, width)) = table.place(heading) else { continue };
         let cells = state.history.cells(interval.at(), usize::from(width));
@@ -148,37 +149,58 @@ fn discipline(interval: &Interval, nic: &NicSpan, canvas: &mut Canvas, y: u16) {
     canvas.rest(0, y, &words, if full { Ink::Bold } else { Ink::Dim });
 }
 
+const TCP: [Spec; 11] = [
+    Spec::words("TCP", 5),
+    Spec::number("InSeg", 6),
+    Spec::number("OutSeg", 6),
+    Spec::number("%ReTX", 6),
+    Spec::number("Reset", 6).from(60),
+    Spec::number("AttF", 6).from(60),
+    Spec::number("InCon", 6).from(60),
+    Spec::number("OutCon", 6).from(60),
+    Spec::number("Estab", 6).from(70),
+    Spec::number("Drops", 6),
+    Spec::number("SynReTX", 7).from(78),
+];
+
+const UDP: [Spec; 5] = [
+    Spec::words("UDP", 5),
+    Spec::number("InDG", 6),
+    Spec::number("OutDG", 6),
+    Spec::number("InErr", 6),
+    Spec::number("OutErr", 6),
+];
+
+/// The whole namespace, as nicstat -t and -u have it, and who does not accept fast enough.
 fn protocols(interval: &Interval, canvas: &mut Canvas) {
     let span = &interval.protocols;
     let rate = |rate: Option<PerSecond>| maybe(rate.map(|rate| rate.0), 6);
-    canvas.text(0, 0, 5, "TCP", Ink::Heading);
-    let share = text::percent(span.retransmitted_share.map(|share| share.0), 5);
-    let tcp = safe!(
-        "InSeg {} OutSeg {} Reset {} AttF {} InCon {} OutCon {} Estab {} Drops {}",
-        rate(span.segments_in),
-        rate(span.segments_out),
-        rate(span.resets),
-        rate(span.attempt_fails),
-        rate(span.connections_in),
-        rate(span.connections_out),
-        span.established.map_or("-".to_owned(), |count| count.to_string()),
-        rate(span.listen_drops)
-    );
+    let tcp = Table::new(&TCP, canvas.width());
+    tcp.heading(canvas, 0, None);
+    let mut put = |heading, figure: String, ink| tcp.put(canvas, 1, heading, &SafeText::of(figure), ink);
+    put("InSeg", rate(span.segments_in), Ink::Plain);
+    put("OutSeg", rate(span.segments_out), Ink::Plain);
     let many = span.retransmitted_share.is_some_and(|share| share.0 >= 0.01)
         && span.segments_retransmitted.is_some_and(|rate| rate.0 >= 10.0);
-    let x = canvas.text(5, 0, 12, &safe!("%ReTX {share} "), if many { Ink::Warning } else { Ink::Plain });
-    canvas.rest(x.max(17), 0, &tcp, Ink::Plain);
-    canvas.text(0, 1, 5, "UDP", Ink::Heading);
-    let udp = safe!(
-        "InDG {} OutDG {} InErr {} OutErr {}",
-        rate(span.udp_in),
-        rate(span.udp_out),
-        rate(span.udp_errors_in),
-        rate(span.udp_errors_out)
-    );
-    canvas.rest(5, 1, &udp, Ink::Plain);
+    let share = text::percent(span.retransmitted_share.map(|share| share.0), 6);
+    put("%ReTX", share, if many { Ink::Warning } else { Ink::Plain });
+    put("Reset", rate(span.resets), Ink::Plain);
+    put("AttF", rate(span.attempt_fails), Ink::Plain);
+    put("InCon", rate(span.connections_in), Ink::Plain);
+    put("OutCon", rate(span.connections_out), Ink::Plain);
+    put("Estab", maybe(span.established.map(|count| count as f64), 6), Ink::Plain);
+    let dropped = span.listen_drops.is_some_and(|rate| rate.0 > 0.0);
+    put("Drops", rate(span.listen_drops), if dropped { Ink::Warning } else { Ink::Plain });
+    put("SynReTX", rate(span.syn_retransmits), Ink::Plain);
+    let udp = Table::new(&UDP, canvas.width());
+    udp.heading(canvas, 2, None);
+    let figures =
+        [("InDG", span.udp_in), ("OutDG", span.udp_out), ("InErr", span.udp_errors_in), ("OutErr", span.udp_errors_out)];
+    for (heading, value) in figures {
+        udp.put(canvas, 3, heading, &SafeText::of(rate(value)), Ink::Plain);
+    }
     let Ok(listeners) = &interval.newer.protocols.listeners else { return };
-    for (y, listener) in (2..).zip(listeners.iter().take(8)) {
+    for (y, listener) in (4..).zip(listeners.iter().take(8)) {
         listening(listener, span.listen_drops, canvas, y);
     }
 }

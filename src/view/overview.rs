@@ -11,7 +11,7 @@
 //! ```
 
 use super::canvas::Canvas;
-use super::disk::{multiple, standing};
+use super::disk::{latency_history, multiple, standing};
 use super::teams::teams;
 use super::text::{self, SafeText, figure, maybe};
 use super::theme::Ink;
@@ -47,10 +47,10 @@ pub fn draw(state: &State, judged: &Judged, canvas: &mut Canvas) {
         disk_rows = 1;
     }
     if disk_rows > 0 {
-        y = disk_table(interval, judged, &disks, canvas, y, disk_rows);
+        y = disk_table(state, judged, &disks, canvas, y, disk_rows);
     }
     if nic_rows > 0 {
-        y = nic_table(interval, &nics, canvas, y, nic_rows);
+        y = nic_table(state, interval, &nics, canvas, y, nic_rows);
     }
     task_table(interval, &mut canvas.part(0, y, width, height.saturating_sub(y)));
 }
@@ -169,7 +169,7 @@ fn load_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
         }
         x = canvas.rest(x, y, &SafeText::of(words), Ink::Plain);
         if counts.lock > 0 {
-            canvas.rest(x, y, &safe!("   behind a lock {} (not in load)", counts.lock), Ink::Bold);
+            canvas.rest(x, y, &safe!("   in a lock wait {} (not in load)", counts.lock), Ink::Plain);
         }
     }
     y + 1
@@ -234,6 +234,9 @@ fn busiest_disks<'a>(state: &State, interval: &'a Interval) -> Vec<&'a DiskSpan>
     disks
 }
 
+const READS: &str = "r_await, log";
+const WRITES: &str = "w_await, log";
+
 const DISKS: [Spec; 12] = [
     Spec::words("DISK", 8),
     Spec::number("r/s", 6).from(60),
@@ -249,8 +252,17 @@ const DISKS: [Spec; 12] = [
     Spec::words("", 0).from(90),
 ];
 
-fn disk_table(interval: &Interval, judged: &Judged, disks: &[&DiskSpan], canvas: &mut Canvas, y: u16, rows: u16) -> u16 {
-    let table = Table::new(&DISKS, canvas.width());
+fn disk_table(state: &State, judged: &Judged, disks: &[&DiskSpan], canvas: &mut Canvas, y: u16, rows: u16) -> u16 {
+    let interval = &*judged.interval;
+    let mut specs = DISKS.to_vec();
+    let wide = canvas.width();
+    if wide >= 130 {
+        let each = (wide - 80) / 2 - 2;
+        specs.pop();
+        specs.push(Spec::words(READS, each));
+        specs.push(Spec::words(WRITES, each));
+    }
+    let table = Table::new(&specs, wide);
     table.heading(canvas, y, None);
     if disks.is_empty() {
         let why = if interval.newer.disks.is_err() { "- /proc/diskstats cannot be read" } else { "nothing read or written" };
@@ -271,8 +283,11 @@ fn disk_table(interval: &Interval, judged: &Judged, disks: &[&DiskSpan], canvas:
             table.put(canvas, y, rate, &safe!("{}", figure(span.rate.0, 6)), ink);
             table.put(canvas, y, size, &safe!("{}", figure(span.kilobytes.0, 6)), ink);
             table.put(canvas, y, time, &safe!("{}", maybe(span.r#await.map(|time| time.0), 7)), ink);
-            let (words, ink) = multiple(standing(judged, disk.id, operation));
+            let standing = standing(judged, disk.id, operation);
+            let (words, ink) = multiple(standing);
             table.put(canvas, y, times, &words, ink);
+            let heading = if operation == Operation::Read { READS } else { WRITES };
+            latency_history(state, interval, (disk.id, operation), standing, table.place(heading), canvas, y);
         }
         table.put(canvas, y, "queue", &safe!("{}", maybe(disk.queue, 5)), Ink::Plain);
         table.put(canvas, y, "busy%", &safe!("{}", text::percent(disk.busy.map(|busy| busy.0), 5)), Ink::Dim);
@@ -284,22 +299,31 @@ fn disk_table(interval: &Interval, judged: &Judged, disks: &[&DiskSpan], canvas:
 }
 
 fn busiest_nics(interval: &Interval) -> Vec<&NicSpan> {
-    let mut nics: Vec<&NicSpan> = interval.nics.iter().collect();
+    let facts = |nic: &NicSpan| interval.newer.nics.as_ref().ok().and_then(|nics| nics.get(nic.index)).map(|nic| &*nic.facts);
     let moved = |nic: &NicSpan| nic.rx.kilobytes.0 + nic.tx.kilobytes.0;
+    let usable =
+        |nic: &&NicSpan| moved(nic) > 0.0 || facts(nic).is_some_and(|facts| facts.up != Some(false) && !facts.loopback);
+    let mut nics: Vec<&NicSpan> = interval.nics.iter().filter(usable).collect();
     nics.sort_by(|a, b| moved(b).total_cmp(&moved(a)));
     nics
 }
 
-fn nic_table(interval: &Interval, nics: &[&NicSpan], canvas: &mut Canvas, y: u16, rows: u16) -> u16 {
+fn nic_table(state: &State, interval: &Interval, nics: &[&NicSpan], canvas: &mut Canvas, y: u16, rows: u16) -> u16 {
     let table = super::network::table(canvas.width());
     table.heading(canvas, y, None);
     if nics.is_empty() {
-        canvas.rest(0, y + 1, "- no interface, or /proc/net/dev cannot be read", Ink::Dim);
+        canvas.rest(
+            0,
+            y + 1,
+            if interval.newer.nics.is_err() { "- /proc/net/dev cannot be read" } else { "no interface in use" },
+            Ink::Dim,
+        );
     }
     let mut shown = nics.get(..nics.len().min(usize::from(rows))).unwrap_or_default().to_vec();
     shown.sort_by_key(|nic| nic.index);
     for (y, nic) in (y + 1..).zip(shown) {
         super::network::nic_row(interval, nic, &table, canvas, y);
+        super::network::histories(state, interval, nic, &table, canvas, y);
     }
     y + 1 + rows
 }

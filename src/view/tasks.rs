@@ -21,7 +21,7 @@ const STATES: &str = "time goes to";
 const TASKS: [Spec; 9] = [
     Spec::number("pid", 7).by(Column::Pid),
     Spec::number("thr", 4).by(Column::Threads).from(50),
-    Spec::words("user", 8).by(Column::Owner).from(72),
+    Spec::words("user", 8).by(Column::Owner).from(96),
     Spec::number("%CPU", 5).by(Column::Cpu),
     Spec::number("runq", 5).by(Column::RunQueue),
     Spec::number("disk", 5).by(Column::Disk),

@@ -8,6 +8,7 @@ use crate::ids::{GroupId, TaskId};
 use crate::interval::Interval;
 use crate::interval::blocked::GroupBlocked;
 use crate::sample::Name;
+use crate::state::rows::Matters;
 
 /// A process, or the sibling processes of one executable, over the interval.
 pub struct Team<'a> {
@@ -33,14 +34,15 @@ pub fn teams(interval: &Interval) -> Vec<Team<'_>> {
     let (Some(span), Ok(sample)) = (&interval.tasks, &interval.newer.tasks) else { return Vec::new() };
     let blocked: FxHashMap<&GroupId, &GroupBlocked> =
         interval.blocked.iter().flat_map(|idle| &idle.groups).map(|group| (&group.group, group)).collect();
+    let matters = Matters::of(interval);
     let mut teams: FxHashMap<GroupId, Team> = FxHashMap::default();
     for (process, row) in sample.processes.iter().zip(&span.processes) {
         let used = row.cpu.map_or(0.0, |cpu| cpu.0);
-        let weight = row.states.awake().max(used);
         // Those asleep are most of a box; they belong to nothing here.
-        if weight < 0.0005 {
+        if row.states.awake().max(used) < 0.0005 {
             continue;
         }
+        let weight = matters.weight(process, &row.states, row.cpu);
         let id = process.group();
         let blocked = blocked.get(&id).copied();
         let team = teams.entry(id).or_insert_with(|| Team {

@@ -24,13 +24,17 @@ pub fn of_thread(interval: &Interval, task: TaskId) -> SafeText {
     match thread.state {
         TaskState::Running => return "on CPU".into(),
         TaskState::Zombie => return "zombie: its parent has not asked for it".into(),
+        TaskState::Idle => return "idle (kernel thread)".into(),
         _ => {}
     }
     let class = class_of(&interval.host, thread);
     let call = thread.wait.call.as_ref().ok().and_then(|&call| call_name(interval, call));
     match (&thread.wait.channel, call) {
-        (Ok(channel), Some(call)) => safe!("{} in {call} ({})", class.word(), SafeText::name(channel)),
-        (Ok(channel), None) => safe!("{} ({})", class.word(), SafeText::name(channel)),
+        // futex says nothing that futex_do_wait does not say.
+        (Ok(channel), Some(call)) if !SafeText::name(channel).as_str().contains(call) => {
+            safe!("{} {call} {}", class.word(), SafeText::name(channel))
+        }
+        (Ok(channel), _) => safe!("{} {}", class.word(), SafeText::name(channel)),
         (Err(Absent::Hidden | Absent::NoPermission), _) if thread.state == TaskState::Blocked => "blocked, hidden".into(),
         (Err(Absent::Hidden | Absent::NoPermission), _) => "asleep, hidden".into(),
         (Err(_), Some(call)) => safe!("in {call}"),
