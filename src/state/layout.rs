@@ -38,7 +38,8 @@ impl Plan {
         let strip = height >= 12;
         let verdict = match state.screen {
             Screen::Overview if height >= 20 => 3,
-            Screen::Overview => 2 + u16::from(width < 60 && height < 12),
+            Screen::Overview if width < 60 => 4,
+            Screen::Overview => 2,
             Screen::Findings => 0,
             _ => 1,
         };

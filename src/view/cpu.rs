@@ -107,7 +107,7 @@ fn map(interval: &Interval, span: &CpuSpan, plan: &Plan, canvas: &mut Canvas) {
         let x = 7 + u16::try_from(cpus.len()).unwrap_or(0) + 1;
         let hottest = cpus.iter().max_by(|a, b| a.shares.busy().total_cmp(&b.shares.busy()));
         match hottest.filter(|cpu| cpu.shares.busy() >= 0.95) {
-            Some(cpu) => canvas.rest(x, y, &safe!("cpu{} full", cpu.id.0), Ink::Warning),
+            Some(cpu) => canvas.rest(x, y, &safe!("cpu{} ▲", cpu.id.0), Ink::Warning),
             None => canvas.rest(x, y, &safe!("{first}-{last}"), Ink::Dim),
         };
     }

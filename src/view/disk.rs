@@ -68,14 +68,17 @@ pub fn draw(state: &State, judged: &Judged, plan: &Plan, canvas: &mut Canvas) {
         .filter(|disk| is_idle(state, disk))
         .map(|disk| whereabouts::disk_name(&interval.newer, disk.id).to_string())
         .collect();
+    let mut foot = bottom;
     if !idle.is_empty() && end + 1 < bottom {
+        foot -= 1;
         canvas.rest(0, bottom - 1, &safe!("idle: {}", idle.join(" ")), Ink::Dim);
     }
     let words = arrangement(state, plan);
     if !words.is_empty() && end + 1 < bottom {
         canvas.right(0, bottom - 1, canvas.width(), &words, Ink::Dim);
-    } else if end + 2 < bottom && judged.standings.iter().any(|standing| standing.provisional) {
-        canvas.rest(0, bottom - 2, "~ a provisional baseline: not learned yet, never worse than a warning", Ink::Dim);
+    }
+    if end + 1 < foot && judged.standings.iter().any(|standing| standing.provisional) {
+        canvas.rest(0, foot - 1, "~ a provisional baseline: not learned yet, never worse than a warning", Ink::Dim);
     }
 }
 

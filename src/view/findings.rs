@@ -45,7 +45,7 @@ fn finding_lines(state: &State, judged: &Judged, finding: &Finding, canvas: &mut
     let zone = &state.setup.zone;
     let ink = Ink::from(finding.severity);
     canvas.text(7, y, 1, sign(finding.severity), ink);
-    canvas.text(9, y, 22, title(finding), if finding.until.is_none() { Ink::Bold } else { Ink::Plain });
+    canvas.text(9, y, 30, title(finding), if finding.until.is_none() { Ink::Bold } else { Ink::Plain });
     let since = text::clock(finding.since.realtime_ns, zone);
     let lasted = finding.until.unwrap_or(judged.interval.at()).seconds_since(finding.since);
     let times = match finding.until {
@@ -53,9 +53,9 @@ fn finding_lines(state: &State, judged: &Judged, finding: &Finding, canvas: &mut
         Some(until) => safe!("{since} – {}", text::clock(until.realtime_ns, zone)),
     };
     let sentence = SafeText::of(finding.sentence.clone());
-    let x = canvas.rest(32, y, &times, Ink::Dim);
+    let x = canvas.rest(40, y, &times, Ink::Dim);
     if finding.until.is_some() {
-        canvas.rest(x.max(52) + 2, y, &sentence, Ink::Dim);
+        canvas.rest(x.max(60) + 2, y, &sentence, Ink::Dim);
     } else {
         canvas.rest(9, y + 1, &sentence, Ink::Plain);
     }

@@ -13,7 +13,7 @@ pub fn head(state: &State, canvas: &mut Canvas) {
     let right = right_of_head(state);
     let right_width: usize = right.iter().map(|(text, _)| text.width() + 1).sum();
     let mut x = width.saturating_sub(u16::try_from(right_width.saturating_sub(1)).unwrap_or(width));
-    let end = x.saturating_sub(1);
+    let end = x.saturating_sub(2);
     for (part, ink) in &right {
         x = canvas.rest(x, 0, part, *ink) + 1;
     }
@@ -150,7 +150,8 @@ fn all_well(state: &State, canvas: &mut Canvas) {
         (None, None) => None,
     };
     let words = match free {
-        Some(free) => safe!("nothing found wrong: {} % of the box is free", text::figure(free * 100.0, 5)),
+        Some(free) if free >= 0.2 => safe!("nothing found wrong: {} % of the box is free", text::figure(free * 100.0, 5)),
+        Some(_) => "nothing found wrong".into(),
         None => "nothing found wrong in what could be seen".into(),
     };
     canvas.rest(2, 0, &words, Ink::Bold);

@@ -33,6 +33,8 @@ pub fn draw(state: &State, judged: &Judged, canvas: &mut Canvas) {
     y = load_line(interval, canvas, y);
     if height >= 8 {
         y = memory_line(interval, canvas, y);
+    }
+    if height > y {
         y = cores_line(interval, canvas, y);
     }
     let left = height.saturating_sub(y);
@@ -95,10 +97,10 @@ fn loud(share: f64, ink: Ink) -> Ink {
 fn sums(interval: &Interval, canvas: &mut Canvas, y: u16) {
     let Some(span) = &interval.cpu else { return };
     let narrow = canvas.width() < 78;
+    let left = if narrow { 0 } else { 5 };
     let share = |value: f64| figure(value * 100.0, 4);
     let busy = span.total.busy();
-    let mut x = 5;
-    x = canvas.text(x, y, 5, "busy ", Ink::Dim);
+    let mut x = canvas.text(left, y, 5, "busy ", Ink::Dim);
     canvas.right(x, y, 5, &safe!("{}%", share(busy)), Ink::Bold);
     x += 5;
     if !narrow {
@@ -189,7 +191,7 @@ fn memory_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     let moving = memory.swapped_in.map_or(0.0, |r| r.0) + memory.swapped_out.map_or(0.0, |r| r.0) > 0.0;
     if memory.swap_total.is_some_and(|total| total.0 > 0) {
         let used = used.map_or("-".to_owned(), |used| text::bytes(used as f64));
-        let swap = safe!("   swap {used} in {}/s out {}/s", rate(memory.swapped_in), rate(memory.swapped_out));
+        let swap = safe!("   swap {used} used, in {}/s out {}/s", rate(memory.swapped_in), rate(memory.swapped_out));
         x = canvas.rest(x, y, &swap, if moving { Ink::Bold } else { Ink::Dim });
     } else {
         x = canvas.rest(x, y, "   no swap", Ink::Dim);
@@ -349,7 +351,11 @@ fn task_table(interval: &Interval, canvas: &mut Canvas) {
     if interval.newer.tasks.is_err() {
         canvas.rest(0, 1, "- /proc cannot be read", Ink::Dim);
     }
-    for (y, team) in (1..canvas.height()).zip(teams(interval)) {
+    let teams = teams(interval);
+    if teams.is_empty() && interval.newer.tasks.is_ok() {
+        canvas.rest(0, 1, "all asleep", Ink::Dim);
+    }
+    for (y, team) in (1..canvas.height()).zip(teams) {
         table.put(canvas, y, "TASKS", &SafeText::name(team.name), Ink::Plain);
         let pid = if team.processes > 1 { safe!("×{}", team.processes) } else { safe!("{}", team.pid) };
         table.put(canvas, y, "pid", &pid, Ink::Dim);

@@ -52,7 +52,7 @@ pub fn table(state: &State, width: u16) -> Table {
 }
 
 const CLASSES: [Spec; 4] =
-    [Spec::words("WAIT", 8), Spec::number("threads", 7), Spec::words("who", 34).from(60), Spec::words("meaning", 0)];
+    [Spec::words("WAIT", 8), Spec::number("threads", 7), Spec::words("who", 26).from(60), Spec::words("meaning", 0)];
 
 pub fn draw(state: &State, judged: &Judged, plan: &Plan, canvas: &mut Canvas) {
     let interval = &*judged.interval;

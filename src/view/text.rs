@@ -111,7 +111,7 @@ pub fn fit(text: &str, cells: usize) -> Cow<'_, str> {
 pub fn wrap(text: &str, cells: usize, lines: usize) -> Vec<String> {
     let mut wrapped: Vec<String> = Vec::new();
     let mut line = String::new();
-    let mut rest = text.split(' ').peekable();
+    let mut rest = words(text).peekable();
     while let Some(word) = rest.next() {
         let joined = line.width() + usize::from(!line.is_empty()) + word.width();
         if !line.is_empty() && joined > cells {
@@ -141,6 +141,17 @@ pub fn wrap(text: &str, cells: usize, lines: usize) -> Vec<String> {
         wrapped.push(fit(&line, cells).into_owned());
     }
     wrapped
+}
+
+/// What may not be broken: a figure stays with its per cent sign.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let mut left = Some(text);
+    std::iter::from_fn(move || {
+        let text = left?;
+        let end = text.match_indices(' ').map(|(at, _)| at).find(|&at| !text.get(at + 1..).unwrap_or("").starts_with('%'));
+        left = end.and_then(|at| text.get(at + 1..));
+        text.get(..end.unwrap_or(text.len()))
+    })
 }
 
 /// How many bytes of `text` fit into so many cells.
@@ -188,6 +199,9 @@ pub fn percent(share: Option<f64>, cells: usize) -> String {
 
 /// Bytes with a binary unit, three significant digits: `1.50G`.
 pub fn bytes(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
     scaled(value, 1024.0, &["B", "K", "M", "G", "T", "P", "E"])
 }
 
@@ -277,6 +291,7 @@ mod tests {
         assert_eq!(wrap("one two three four", 9, 2), ["one two", "three fo…"]);
         assert_eq!(wrap("abcdefghij", 4, 3), ["abcd", "efgh", "ij"]);
         assert_eq!(wrap("", 4, 3), [""]);
+        assert_eq!(wrap("says 5 % of it", 7, 3), ["says", "5 % of", "it"]);
     }
 
     #[test]

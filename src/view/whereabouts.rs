@@ -49,7 +49,9 @@ pub fn of_blocked(interval: &Interval, thread: &BlockedThread) -> SafeText {
     words.push(thread.call.and_then(|call| call_name(interval, call)).unwrap_or(thread.class.word()).to_owned());
     words.extend(thread.disk.map(|disk| disk_name(&interval.newer, disk).as_str().to_owned()));
     words.extend(thread.file.as_ref().map(|file| SafeText::name(&base_name(file)).as_str().to_owned()));
-    words.extend(thread.channel.as_ref().map(|channel| format!("({})", SafeText::name(channel))));
+    words.push(
+        thread.channel.as_ref().map_or("(where is hidden)".to_owned(), |channel| format!("({})", SafeText::name(channel))),
+    );
     SafeText::of(words.join(" "))
 }
 

@@ -10,7 +10,7 @@ use crate::state::State;
 use crate::state::history::Digest;
 use crate::state::layout::operations;
 use crate::units::PerSecond;
-use crate::view::disk::{multiple, standing};
+use crate::view::disk::standing;
 use crate::view::text::{self, SafeText, figure, maybe};
 use crate::view::theme::{Ink, sign};
 use crate::view::whereabouts;
@@ -48,7 +48,7 @@ fn latency(state: &State, judged: &Judged, span: &DiskSpan, operation: Operation
     let time = maybe(op.r#await.map(|time| time.0), 6);
     match standing {
         Some(standing) => {
-            let (times, _) = multiple(Some(standing));
+            let times = maybe(standing.multiple, 5);
             let base = figure(standing.baseline.0, 6);
             page.pair("await", safe!("{time} ms = {times}× its baseline of {base} ms"));
             page.pair(

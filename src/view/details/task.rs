@@ -46,8 +46,8 @@ pub fn process(state: &State, judged: &Judged, id: ProcessId, page: &mut Page) {
     page.heading("FACTS");
     facts(interval, process, page);
     page.pair("memory", safe!("{}", text::bytes(span.resident_pages as f64 * interval.host.page_size as f64)));
-    let rate = |rate: Option<crate::units::PerSecond>| rate.map_or("-".to_owned(), |rate| text::bytes(rate.0));
-    page.pair("storage", safe!("reads {}/s, writes {}/s", rate(span.read_bytes), rate(span.write_bytes)));
+    let rate = |rate: Option<crate::units::PerSecond>| rate.map_or("-".to_owned(), |rate| text::bytes(rate.0) + "/s");
+    page.pair("storage", safe!("reads {}, writes {}", rate(span.read_bytes), rate(span.write_bytes)));
     let faults = maybe(span.major_faults.map(|rate| rate.0), 6);
     page.pair("major faults", safe!("{faults}/s"));
     threads(interval, process, page);

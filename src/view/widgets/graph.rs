@@ -13,7 +13,7 @@ pub struct Graph<'a> {
     /// What the top edge stands for
     pub top: f32,
     pub ink: Ink,
-    /// Of the values at the threshold and above
+    /// Of what stands above the threshold
     pub over: Ink,
 }
 
@@ -24,23 +24,25 @@ impl Graph<'_> {
         if width == 0 || height == 0 || self.top <= 0.0 {
             return;
         }
-        if let Some(row) = self.threshold.and_then(|threshold| self.row_of(threshold, height)) {
-            canvas.fill(0, row, width, '╌', Ink::Dim);
-        }
+        let line = self.threshold.and_then(|threshold| self.row_of(threshold, height));
         let shown = self.values.len().min(usize::from(width));
         let values = self.values.get(self.values.len() - shown..).unwrap_or_default();
         let first = width - u16::try_from(shown).unwrap_or(width);
         for (column, value) in (first..).zip(values) {
             let Some(value) = *value else { continue };
-            let ink = if self.threshold.is_some_and(|threshold| value >= threshold) { self.over } else { self.ink };
             let eighths = (value / self.top * f32::from(height) * 8.0).round().clamp(1.0, f32::from(height) * 8.0) as u16;
             for row in 0..height {
                 let below = (height - 1 - row) * 8;
                 if eighths > below {
                     let level = usize::from((eighths - below).min(8)) - 1;
+                    let ink = if line.is_some_and(|line| row < line) { self.over } else { self.ink };
                     canvas.glyph(column, row, LEVELS.get(level).copied().unwrap_or('█'), ink);
                 }
             }
+        }
+        // The line goes through the columns: it is what they are measured against.
+        if let Some(row) = line {
+            canvas.fill(0, row, width, '╌', Ink::Plain);
         }
     }
 

@@ -1,0 +1,47 @@
+//! What a frame costs: 200×50, 2,000 processes, each screen; and what it costs to take an interval in.
+
+#[path = "../tests/frames/machine.rs"]
+mod machine;
+#[path = "../tests/frames/scenes.rs"]
+#[allow(dead_code, reason = "the frames' tests use the other scenes")]
+mod scenes;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use jiff::tz::TimeZone;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use stalltop::state::{Event, Key, Look, Setup, Source, State, update};
+use stalltop::view;
+
+fn drawing(criterion: &mut Criterion) {
+    let intervals = crowd(2000).intervals(61, 30);
+    let setup = Setup { look: Look::default(), source: Source::Live, zone: TimeZone::UTC, size: (200, 50), interval_ms: 1000 };
+    let mut state = State::new(setup);
+    for judged in &intervals {
+        update(&mut state, Event::Judged(judged.clone()));
+    }
+    let mut terminal = Terminal::new(TestBackend::new(200, 50)).expect("a terminal in memory");
+    for (key, screen) in [('1', "overview"), ('2', "cpu"), ('3', "disk"), ('4', "net"), ('5', "tasks"), ('6', "findings")] {
+        update(&mut state, Event::Key(Key::Char(key)));
+        criterion.bench_function(&format!("frame 200x50, 2000 processes, {screen}"), |bencher| {
+            bencher.iter(|| terminal.draw(|frame| view::render(&state, frame)).map(|_| ()));
+        });
+    }
+    let newest = intervals.last().expect("there are 61");
+    for (key, screen) in [('1', "overview"), ('5', "tasks")] {
+        update(&mut state, Event::Key(Key::Char(key)));
+        criterion.bench_function(&format!("take an interval in, 2000 processes, {screen}"), |bencher| {
+            bencher.iter(|| update(&mut state, Event::Judged(newest.clone())));
+        });
+    }
+}
+
+/// As many processes as a large server has, most of them asleep.
+fn crowd(processes: u32) -> machine::Machine {
+    let mut machine = scenes::lock_convoy();
+    machine.workers.extend((0..processes).map(|at| scenes::idle(10_000 + at * 8, b"worker")));
+    machine
+}
+
+criterion_group!(benches, drawing);
+criterion_main!(benches);

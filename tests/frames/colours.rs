@@ -1,0 +1,45 @@
+//! Colours are an addition: without them nothing is lost, and NO_COLOR means none.
+
+use ratatui::style::Color;
+use stalltop::state::Colours;
+
+use crate::scenes;
+use crate::screen::{buffer, live, press, text};
+
+#[test]
+fn no_color_is_no_colour_at_all() {
+    let mut state = live(&scenes::lock_convoy(), (80, 24));
+    state.setup.look.colours = Colours::None;
+    for keys in ["1", "2", "3", "4", "5", "6", "\n", "?"] {
+        press(&mut state, keys);
+        for cell in &buffer(&state).content {
+            assert_eq!((cell.fg, cell.bg), (Color::Reset, Color::Reset), "{cell:?} on {keys}");
+        }
+    }
+}
+
+#[test]
+fn the_words_are_the_same_in_every_palette() {
+    let mut state = live(&scenes::lock_convoy(), (80, 24));
+    let frames = [Colours::None, Colours::Sixteen, Colours::Many].map(|colours| {
+        state.setup.look.colours = colours;
+        text(&state)
+    });
+    assert_eq!(frames[0], frames[1]);
+    assert_eq!(frames[1], frames[2]);
+}
+
+#[test]
+fn nothing_is_written_in_white_or_yellow_on_the_terminals_own_background() {
+    for colours in [Colours::Sixteen, Colours::Many] {
+        let mut state = live(&scenes::lock_convoy(), (200, 50));
+        state.setup.look.colours = colours;
+        for keys in ["1", "2", "3", "4", "5", "6"] {
+            press(&mut state, keys);
+            for cell in &buffer(&state).content {
+                let faint = matches!(cell.fg, Color::White | Color::Yellow | Color::Gray | Color::LightYellow);
+                assert!(!(faint && cell.bg == Color::Reset), "{cell:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Golden frames. After a wanted change: `INSTA_UPDATE=always cargo test --test frames`, and look at the difference.
+
+use stalltop::findings::Severity;
+use stalltop::state::{Event, Position, Source, State, Tick, update};
+
+use crate::machine::{Machine, instant};
+use crate::scenes;
+use crate::screen::{live, press, setup, text};
+
+fn golden(name: &str, machine: &Machine, keys: &str) {
+    for (word, size) in [("80x24", (80, 24)), ("200x50", (200, 50))] {
+        let mut state = live(machine, size);
+        press(&mut state, keys);
+        insta::assert_snapshot!(format!("{name}-{word}"), text(&state));
+    }
+}
+
+#[test]
+fn lock_convoy() {
+    let machine = scenes::lock_convoy();
+    golden("convoy-overview", &machine, "1");
+    golden("convoy-disk", &machine, "3");
+    golden("convoy-net", &machine, "4");
+    golden("convoy-tasks", &machine, "5");
+    golden("convoy-threads", &machine, "5t");
+    golden("convoy-classes", &machine, "5c");
+    golden("convoy-findings", &machine, "6");
+    golden("convoy-finding", &machine, "6\n");
+    golden("convoy-process", &machine, "5\n");
+    golden("convoy-device", &machine, "3\n");
+    golden("convoy-help", &machine, "?");
+}
+
+#[test]
+fn saturated_disk() {
+    let machine = scenes::saturated_disk();
+    golden("disk-overview", &machine, "1");
+    golden("disk-disk", &machine, "3");
+}
+
+#[test]
+fn one_hot_core_of_256() {
+    let machine = scenes::hot_core();
+    golden("hot-overview", &machine, "1");
+    golden("hot-cpu", &machine, "2");
+    golden("hot-core", &machine, "2\n");
+}
+
+#[test]
+fn quiet_box() {
+    golden("quiet-overview", &scenes::quiet(), "1");
+    golden("quiet-cpu", &scenes::quiet(), "2");
+    golden("quiet-findings", &scenes::quiet(), "6");
+}
+
+#[test]
+fn without_privilege() {
+    golden("unprivileged-overview", &scenes::no_privilege(), "1");
+    golden("unprivileged-tasks", &scenes::no_privilege(), "5");
+}
+
+#[test]
+fn the_smallest_size_says_the_verdict() {
+    let state = live(&scenes::lock_convoy(), (40, 10));
+    insta::assert_snapshot!("convoy-overview-40x10", text(&state));
+    let state = live(&scenes::quiet(), (40, 10));
+    insta::assert_snapshot!("quiet-overview-40x10", text(&state));
+    assert_eq!(text(&live(&scenes::quiet(), (30, 5))).lines().next(), Some("stalltop needs 40×10, this is…"));
+}
+
+#[test]
+fn replay() {
+    let machine = scenes::lock_convoy();
+    let intervals = machine.intervals(120, 50);
+    for (word, size) in [("80x24", (80, 24)), ("200x50", (200, 50))] {
+        let mut state = State::new(setup(size, Source::Replay { name: "db1-20260301T120000.stalltop".to_owned() }));
+        let ticks: Vec<Tick> = (0_u64..3600)
+            .map(|second| Tick {
+                realtime_ns: instant(second).realtime_ns,
+                worst: match second {
+                    50..600 => Some(Severity::Critical),
+                    600..700 => Some(Severity::Warning),
+                    _ => None,
+                },
+                busy: 0.5,
+                blocked: 0.4,
+                gap: second == 2000,
+                mark: (second == 1200).then(|| "deploy".to_owned()),
+            })
+            .filter(|tick| !(instant(1800).realtime_ns..instant(2000).realtime_ns).contains(&tick.realtime_ns))
+            .collect();
+        update(&mut state, Event::Strip(ticks.into()));
+        for judged in intervals.clone() {
+            update(&mut state, Event::Judged(judged));
+        }
+        let place = Position { index: 119, length: 3400, first: instant(0), last: instant(3599) };
+        update(&mut state, Event::Position(place));
+        press(&mut state, "+");
+        insta::assert_snapshot!(format!("replay-{word}"), text(&state));
+    }
+}
+
+#[test]
+fn ascii() {
+    let mut state = live(&scenes::lock_convoy(), (80, 24));
+    state.setup.look.glyphs = stalltop::state::Glyphs::Ascii;
+    let frame = text(&state);
+    assert!(frame.is_ascii(), "{frame}");
+    insta::assert_snapshot!("convoy-ascii-80x24", frame);
+}
+
+#[test]
+fn before_the_first_interval() {
+    let state = State::new(setup((80, 24), Source::Live));
+    insta::assert_snapshot!("nothing-yet-80x24", text(&state));
+}

@@ -1,0 +1,70 @@
+//! Names from outside may hold anything; none of it reaches the terminal as anything but harmless text.
+
+use proptest::prelude::*;
+use stalltop::sample::task::TaskState;
+
+use crate::machine::{Machine, Strand};
+use crate::scenes;
+use crate::screen::{buffer, live, press};
+
+/// Every place of a machine in which somebody else chose the text.
+fn named(name: &'static [u8]) -> Machine {
+    let mut machine = scenes::lock_convoy();
+    machine.hostname = name;
+    for worker in &mut machine.workers {
+        worker.comm = name;
+        worker.cmdline = name;
+        worker.strands.truncate(3);
+        for strand in &mut worker.strands {
+            *strand = Strand { channel: name, state: TaskState::Blocked, ..strand.clone() };
+        }
+    }
+    for drive in &mut machine.drives {
+        drive.name = name;
+    }
+    for link in &mut machine.links {
+        link.name = name;
+    }
+    for finding in &mut machine.findings {
+        finding.sentence = String::from_utf8_lossy(name).into_owned();
+        finding.next = vec![finding.sentence.clone()];
+    }
+    machine
+}
+
+fn is_harmless(symbol: &str) -> bool {
+    !symbol.chars().any(|c| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{061c}' | '\u{feff}' | '\u{2028}' | '\u{2029}')
+    })
+}
+
+fn check(name: Vec<u8>) {
+    let name: &'static [u8] = Vec::leak(name);
+    let machine = named(name);
+    let mut state = live(&machine, (100, 30));
+    for keys in ["1", "2", "3", "\n", "4", "\n", "5", "\n", "5t", "\n", "5c", "\n", "6", "\n"] {
+        press(&mut state, keys);
+        for cell in &buffer(&state).content {
+            assert!(is_harmless(cell.symbol()), "{:?} from {:?} on {keys:?}", cell.symbol(), name.escape_ascii().to_string());
+        }
+    }
+}
+
+#[test]
+fn the_classics() {
+    check(b"\x1b]0;owned\x07\x1b[2J\x1b[31mred".to_vec());
+    check("\u{202e}gpj.exe \u{2066}a\u{2069}\u{200b}\u{feff}\u{9b}31m".as_bytes().to_vec());
+    check(b"\xff\xfe\x80\xc0\xaf\r\nnew line\ttab\x00\x7f".to_vec());
+    check("日本語のプロセス e\u{301}\u{301}\u{301}\u{301} 👩‍👩‍👧".as_bytes().to_vec());
+    check(Vec::new());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_byte_reaches_the_buffer_unescaped(name in prop::collection::vec(any::<u8>(), 0..64)) {
+        check(name);
+    }
+}

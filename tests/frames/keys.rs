@@ -1,0 +1,216 @@
+//! What each key does to a state, and what it asks for.
+
+use stalltop::state::{Asks, Click, Column, Effect, Event, Item, Key, Position, Recorder, Row, Screen, Source, State, update};
+
+use crate::machine::instant;
+use crate::scenes;
+use crate::screen::{live, press, setup, text};
+
+fn effect(state: &mut State, key: char) -> Effect {
+    update(state, Event::Key(Key::Char(key)))
+}
+
+fn state() -> State {
+    live(&scenes::lock_convoy(), (80, 24))
+}
+
+#[test]
+fn screens() {
+    let mut state = state();
+    for (key, screen) in ('1'..='6').zip(Screen::ALL) {
+        assert_eq!(effect(&mut state, key), Effect::Redraw);
+        assert_eq!(state.screen, screen);
+    }
+    update(&mut state, Event::Key(Key::Tab));
+    assert_eq!(state.screen, Screen::Overview);
+    update(&mut state, Event::Key(Key::BackTab));
+    assert_eq!(state.screen, Screen::Findings);
+}
+
+#[test]
+fn leaving_and_stopping() {
+    let mut state = state();
+    assert_eq!(effect(&mut state, 'q'), Effect::Quit);
+    assert_eq!(update(&mut state, Event::Key(Key::Control('c'))), Effect::Quit);
+    assert_eq!(update(&mut state, Event::Key(Key::Control('z'))), Effect::Suspend);
+    press(&mut state, "5/");
+    assert_eq!(effect(&mut state, 'q'), Effect::Redraw, "a letter in a prompt is a letter");
+    assert_eq!(update(&mut state, Event::Key(Key::Control('c'))), Effect::Quit, "Ctrl-C always ends");
+}
+
+#[test]
+fn time() {
+    let mut state = state();
+    assert_eq!(effect(&mut state, '['), Effect::Step(-1));
+    assert!(state.paused, "what was gone to stays");
+    assert_eq!(effect(&mut state, ']'), Effect::Step(1));
+    assert_eq!(effect(&mut state, '{'), Effect::StepTime(-60));
+    assert_eq!(effect(&mut state, '}'), Effect::StepTime(60));
+    assert_eq!(effect(&mut state, 'n'), Effect::NextFinding);
+    assert_eq!(effect(&mut state, 'N'), Effect::PreviousFinding);
+    assert_eq!(effect(&mut state, ' '), Effect::Pause(false));
+    assert_eq!(effect(&mut state, ' '), Effect::Pause(true));
+}
+
+#[test]
+fn jumping_to_a_written_time() {
+    let mut state = state();
+    let place = Position { index: 0, length: 90, first: instant(0), last: instant(90) };
+    update(&mut state, Event::Position(place));
+    press(&mut state, "b12:01");
+    assert_eq!(state.prompt.as_ref().map(|prompt| prompt.asks), Some(Asks::Time));
+    assert_eq!(update(&mut state, Event::Key(Key::Enter)), Effect::JumpTo(instant(60).realtime_ns));
+    press(&mut state, "b-30s");
+    assert_eq!(update(&mut state, Event::Key(Key::Enter)), Effect::JumpTo(instant(60).realtime_ns));
+    press(&mut state, "bnoon\n");
+    assert!(state.notice.as_ref().is_some_and(|notice| notice.failure), "it is said that this is no time");
+    press(&mut state, "b12:01\x1b");
+    assert!(state.prompt.is_none());
+}
+
+#[test]
+fn a_paused_live_screen_keeps_its_moment_while_samples_come() {
+    let mut state = state();
+    let intervals = scenes::lock_convoy().intervals(100, 50);
+    press(&mut state, " ");
+    let shown = state.at();
+    update(&mut state, Event::Judged(intervals[95].clone()));
+    assert_eq!(state.at(), shown);
+    assert!(text(&state).contains("PAUSED −6s"), "{}", text(&state));
+    update(&mut state, Event::Moved { shown: intervals[10].clone(), before: Vec::new() });
+    assert_eq!(state.at(), Some(instant(11)));
+    press(&mut state, " ");
+    assert_eq!(state.at(), Some(instant(96)), "going on is going to the newest");
+}
+
+#[test]
+fn recording() {
+    let mut state = state();
+    assert_eq!(effect(&mut state, 'w'), Effect::Save);
+    assert_eq!(effect(&mut state, 'R'), Effect::ToggleRecord);
+    press(&mut state, "m");
+    assert!(state.prompt.is_none(), "no mark without a recording");
+    update(&mut state, Event::Recorder(Recorder::On { file: "a".to_owned(), bytes: 0 }));
+    assert!(text(&state).contains("●rec"));
+    press(&mut state, "mdeploy 7");
+    assert_eq!(update(&mut state, Event::Key(Key::Enter)), Effect::Mark("deploy 7".to_owned()));
+    let mut replay = State::new(setup((80, 24), Source::Replay { name: "x".to_owned() }));
+    assert_eq!(effect(&mut replay, 'w'), Effect::Redraw);
+    assert_eq!(effect(&mut replay, 'R'), Effect::Redraw);
+    assert!(replay.notice.is_some());
+}
+
+#[test]
+fn interval_and_speed() {
+    let mut state = state();
+    assert_eq!(effect(&mut state, '+'), Effect::ChangeInterval(2000));
+    assert_eq!(effect(&mut state, '-'), Effect::ChangeInterval(1000));
+    assert_eq!(effect(&mut state, '-'), Effect::ChangeInterval(500));
+    for _ in 0..5 {
+        effect(&mut state, '-');
+    }
+    assert_eq!(state.setup.interval_ms, 100);
+    let mut replay = State::new(setup((80, 24), Source::Replay { name: "x".to_owned() }));
+    assert_eq!(effect(&mut replay, '+'), Effect::Speed(2.0));
+    assert_eq!(effect(&mut replay, '-'), Effect::Speed(1.0));
+}
+
+#[test]
+fn the_cursor_stays_on_its_row_while_rows_change_places() {
+    let mut state = state();
+    press(&mut state, "5jj");
+    let item = state.cursor().item.clone();
+    assert!(item.is_some());
+    press(&mut state, "S");
+    assert_eq!(state.cursor().item, item);
+    let under = state.rows[state.cursor().selected];
+    assert_eq!(stalltop::state::rows::item(&state, under), item);
+    update(&mut state, Event::Key(Key::End));
+    assert_eq!(state.cursor().selected, state.rows.len() - 1);
+    update(&mut state, Event::Key(Key::Home));
+    assert_eq!(state.cursor().selected, 0);
+}
+
+#[test]
+fn filter_sort_and_grouping() {
+    let mut state = state();
+    press(&mut state, "5/pgsq");
+    assert!(state.rows.is_empty());
+    press(&mut state, "\x1b");
+    assert_eq!(state.rows.len(), 3);
+    press(&mut state, "/libpg\n");
+    assert_eq!(state.rows.len(), 1);
+    press(&mut state, "t");
+    assert_eq!(state.rows.len(), 64);
+    press(&mut state, "\x1b");
+    assert_eq!(state.rows.len(), 66, "Esc clears the filter");
+    press(&mut state, "tT");
+    assert!(matches!(state.rows[1], Row::Process { depth: 1, .. }), "{:?}", state.rows);
+    press(&mut state, "c");
+    assert!(matches!(state.rows[0], Row::Class { .. }));
+    press(&mut state, "cT");
+    assert_eq!(state.sort().column, Column::Matters);
+    press(&mut state, "s");
+    assert_eq!(state.sort().column, Column::Cpu);
+    update(&mut state, Event::Click(Click::Column(Column::Pid)));
+    assert_eq!(state.sort().column, Column::Pid);
+    assert!(matches!(state.rows[0], Row::Process { index: 0, .. }));
+    update(&mut state, Event::Click(Click::Column(Column::Pid)));
+    assert!(state.sort().reversed);
+}
+
+#[test]
+fn details_open_and_close() {
+    let mut state = state();
+    press(&mut state, "5\n");
+    assert!(matches!(&state.details, Some(open) if matches!(open.item, Item::Process(_))));
+    assert!(text(&state).contains("TIME GOES TO"));
+    press(&mut state, "\x1b");
+    assert!(state.details.is_none());
+    press(&mut state, "1\n");
+    assert!(matches!(&state.details, Some(open) if matches!(open.item, Item::Finding { .. })));
+    assert!(text(&state).contains("OVER TIME"));
+}
+
+#[test]
+fn going_to_where_a_finding_began() {
+    let mut state = state();
+    press(&mut state, "6");
+    assert_eq!(effect(&mut state, 'o'), Effect::JumpTo(instant(50).realtime_ns));
+}
+
+#[test]
+fn a_click_opens_what_the_cursor_is_on() {
+    let mut state = state();
+    press(&mut state, "5");
+    update(&mut state, Event::Click(Click::Row(1)));
+    assert_eq!(state.cursor().selected, 1);
+    assert!(state.details.is_none());
+    update(&mut state, Event::Click(Click::Row(1)));
+    assert!(state.details.is_some());
+    update(&mut state, Event::Click(Click::Screen(Screen::Disk)));
+    assert_eq!(state.screen, Screen::Disk);
+    let moment = instant(42).realtime_ns;
+    assert_eq!(update(&mut state, Event::Click(Click::Strip(moment))), Effect::JumpTo(moment));
+}
+
+#[test]
+fn help_opens_scrolls_and_closes() {
+    let mut state = state();
+    press(&mut state, "?");
+    assert_eq!(state.help, Some(0));
+    press(&mut state, "j");
+    assert_eq!(state.help, Some(1));
+    press(&mut state, "q");
+    assert_eq!(state.help, None, "any other key closes it, and does nothing else");
+}
+
+#[test]
+fn a_sample_that_does_not_come_is_said() {
+    let mut state = state();
+    assert_eq!(update(&mut state, Event::Now(instant(91))), Effect::Nothing);
+    assert_eq!(update(&mut state, Event::Now(instant(97))), Effect::Redraw);
+    assert!(text(&state).contains("no sample for 7s"), "{}", text(&state));
+    update(&mut state, Event::Ended(Some("the pipe closed".to_owned())));
+    assert!(text(&state).contains("no more samples: the pipe closed"));
+}

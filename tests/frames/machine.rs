@@ -1,0 +1,442 @@
+//! Machines made by hand: every counter grows by the same amount each second, so that each figure on a frame can be told
+//! from what is written here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use stalltop::baseline::Standing;
+use stalltop::findings::{Evidence, Finding, Judged, Kind, Severity, Subject, Value};
+use stalltop::ids::{CpuId, DiskId, GroupId, NicId, ProcessId};
+use stalltop::interval::Interval;
+use stalltop::interval::disk::Operation;
+use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
+use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
+use stalltop::sample::host::{CpuPlace, Privilege};
+use stalltop::sample::memory::Memory;
+use stalltop::sample::network::{Direction, Duplex, Nic, NicFacts, Tcp, Udp};
+use stalltop::sample::task::{Hidden, Process, Sched, SystemCall, TaskState, Tasks, Thread, Wait};
+use stalltop::sample::waits::{BlockedThread, GroupWaits, SubSample, ThreadWaits, WaitClass, Waits};
+use stalltop::sample::{Absent, Cost, Host, Instant, Name, Sample};
+use stalltop::units::{Counter, Millis};
+
+/// What a machine does each second.
+#[derive(Clone)]
+pub struct Machine {
+    pub hostname: &'static [u8],
+    /// user, system, softirq, steal, iowait in ticks; the rest of 100 is idle
+    pub cpus: Vec<[u64; 5]>,
+    pub load: [f64; 3],
+    pub workers: Vec<Worker>,
+    pub drives: Vec<Drive>,
+    pub links: Vec<Link>,
+    /// Threads of the first worker: on storage, behind a lock
+    pub stuck: (u16, u16),
+    pub privileged: bool,
+    pub findings: Vec<Finding>,
+    pub standings: Vec<Standing>,
+}
+
+#[derive(Clone)]
+pub struct Worker {
+    pub pid: u32,
+    pub comm: &'static [u8],
+    pub cmdline: &'static [u8],
+    pub strands: Vec<Strand>,
+}
+
+#[derive(Clone)]
+pub struct Strand {
+    pub user_ms: u64,
+    pub delay_ms: u64,
+    pub state: TaskState,
+    pub channel: &'static [u8],
+    pub call: i64,
+    pub class: WaitClass,
+    pub processor: u32,
+}
+
+#[derive(Clone)]
+pub struct Drive {
+    pub name: &'static [u8],
+    pub minor: u32,
+    pub rotational: bool,
+    /// completions and milliseconds of each a second
+    pub reads: (u64, u64),
+    pub writes: (u64, u64),
+    pub flushes: (u64, u64),
+    pub in_flight: u32,
+    pub busy_ms: u64,
+}
+
+#[derive(Clone)]
+pub struct Link {
+    pub name: &'static [u8],
+    pub speed_mbps: Option<u32>,
+    pub rx: (u64, u64),
+    pub tx: (u64, u64),
+}
+
+pub const SLEEPER: Strand = Strand {
+    user_ms: 0,
+    delay_ms: 0,
+    state: TaskState::Sleeping,
+    channel: b"do_epoll_wait",
+    call: 232,
+    class: WaitClass::Poll,
+    processor: 0,
+};
+
+pub const RUNNER: Strand = Strand {
+    user_ms: 1000,
+    delay_ms: 0,
+    state: TaskState::Running,
+    channel: b"",
+    call: -1,
+    class: WaitClass::Running,
+    processor: 1,
+};
+
+/// 2026-03-01 12:00:00 UTC
+const BEGIN_S: u64 = 1_772_366_400;
+const UPTIME_S: u64 = 1_051_860;
+
+pub fn instant(second: u64) -> Instant {
+    Instant {
+        boottime_ns: (UPTIME_S + second) * 1_000_000_000,
+        monotonic_ns: (UPTIME_S + second) * 1_000_000_000,
+        realtime_ns: i64::try_from((BEGIN_S + second) * 1_000_000_000).unwrap(),
+    }
+}
+
+impl Machine {
+    pub fn host(&self) -> Host {
+        Host {
+            hostname: Name::from(self.hostname),
+            kernel: Name::from("6.18.44"),
+            machine: Name::from("x86_64"),
+            boot_id: Name::from("0f6c"),
+            boot_time_s: Some(BEGIN_S - UPTIME_S),
+            page_size: 4096,
+            ticks_per_second: 100,
+            topology: (0..u32::try_from(self.cpus.len()).unwrap())
+                .map(|cpu| CpuPlace { cpu: CpuId(cpu), node: cpu / 64, package: cpu / 64, core: cpu })
+                .collect(),
+            privilege: Privilege {
+                effective_uid: if self.privileged { 0 } else { 1000 },
+                sees_other_users: self.privileged,
+                delay_accounting: Ok(true),
+                hidepid: false,
+            },
+        }
+    }
+
+    /// So many intervals of a second each. The findings hold from the `from`-th on.
+    pub fn intervals(&self, count: u64, from: u64) -> Vec<Judged> {
+        let host = Arc::new(self.host());
+        let samples: Vec<Arc<Sample>> = (0..=count).map(|second| Arc::new(self.sample(second))).collect();
+        samples
+            .windows(2)
+            .zip(0_u64..)
+            .map(|(pair, at)| {
+                let interval = Interval::between(&host, &pair[0], &pair[1]).unwrap();
+                let mut findings = if at >= from { self.findings.clone() } else { Vec::new() };
+                findings.iter_mut().for_each(|finding| finding.since = instant(from));
+                Judged {
+                    interval: Arc::new(interval),
+                    verdict: findings.into(),
+                    ended: Vec::new(),
+                    standings: self.standings.clone().into(),
+                }
+            })
+            .collect()
+    }
+
+    fn sample(&self, k: u64) -> Sample {
+        let at = instant(k);
+        let mut sample = Sample::empty(at);
+        sample.cpu = Ok(self.cpu(k as f64));
+        sample.load = Ok(Load { one: self.load[0], five: self.load[1], fifteen: self.load[2], runnable: 1, entities: 900 });
+        sample.memory = Ok(Memory {
+            total_kb: Some(32_768_000),
+            available_kb: Some(12_900_000),
+            swap_total_kb: Some(2_097_152),
+            swap_free_kb: Some(2_097_152),
+            swapped_in_pages: Some(Counter(0)),
+            swapped_out_pages: Some(Counter(0)),
+            major_faults: Some(Counter(3 * k)),
+            ..Memory::default()
+        });
+        sample.disks = Ok(self.drives.iter().map(|drive| drive.at(k)).collect());
+        sample.nics = Ok(self.links.iter().zip(1..).map(|(link, index)| link.at(index, k)).collect());
+        sample.protocols.tcp = Ok(Tcp {
+            segments_in: Counter(902 * k),
+            segments_out: Counter(1204 * k),
+            established: 47,
+            passive_opens: Counter(12 * k),
+            active_opens: Counter(4 * k),
+            ..Tcp::default()
+        });
+        sample.protocols.udp = Ok(Udp { datagrams_in: Counter(3 * k), ..Udp::default() });
+        sample.tasks = Ok(self.tasks(k, at));
+        sample.waits = self.waits(k);
+        sample.cost = Cost {
+            process_cpu_ns: Counter(4_200_000 * k),
+            sweep_ns: 2_310_000,
+            sub_samples_ns: 900_000,
+            late_ns: 0,
+            tasks_read: 12,
+        };
+        sample
+    }
+
+    fn cpu(&self, seconds: f64) -> Cpu {
+        let times = |rates: [u64; 5]| {
+            let ticks = |rate: u64| Counter((rate as f64 * seconds).round() as u64);
+            CpuTimes {
+                user_ticks: ticks(rates[0]),
+                system_ticks: ticks(rates[1]),
+                softirq_ticks: ticks(rates[2]),
+                steal_ticks: Some(ticks(rates[3])),
+                iowait_ticks: ticks(rates[4]),
+                idle_ticks: ticks(100 - rates.iter().sum::<u64>()),
+                ..CpuTimes::default()
+            }
+        };
+        let cpus: Vec<(CpuId, CpuTimes)> = (0..).map(CpuId).zip(self.cpus.iter().map(|&rates| times(rates))).collect();
+        let sum = |field: fn(&CpuTimes) -> Counter| Counter(cpus.iter().map(|(_, times)| field(times).0).sum());
+        Cpu {
+            total: CpuTimes {
+                user_ticks: sum(|t| t.user_ticks),
+                system_ticks: sum(|t| t.system_ticks),
+                softirq_ticks: sum(|t| t.softirq_ticks),
+                steal_ticks: Some(sum(|t| t.steal_ticks.unwrap())),
+                iowait_ticks: sum(|t| t.iowait_ticks),
+                idle_ticks: sum(|t| t.idle_ticks),
+                ..CpuTimes::default()
+            },
+            cpus,
+            context_switches: Some(Counter((5120.0 * seconds) as u64)),
+            forks: Some(Counter((2.0 * seconds) as u64)),
+            ..Cpu::default()
+        }
+    }
+
+    fn tasks(&self, k: u64, at: Instant) -> Tasks {
+        let mut processes: Vec<Arc<Process>> =
+            self.workers.iter().map(|worker| Arc::new(worker.at(k, at, self.privileged))).collect();
+        processes.sort_by_key(|process| process.pid);
+        let hidden = if self.privileged { 0 } else { processes.iter().map(|p| p.threads.len() as u32).sum() };
+        Tasks {
+            processes,
+            users: Arc::new(BTreeMap::from([(26, Name::from("postgres")), (0, Name::from("root"))])),
+            hidden: Hidden { wait_channels: hidden, schedstats: 0, processes: false },
+        }
+    }
+
+    fn waits(&self, k: u64) -> Waits {
+        let Some(worker) = self.workers.first() else { return Waits::default() };
+        let group = GroupId::Process(ProcessId { pid: worker.pid, start_ticks: 100 });
+        let (storage, behind) = self.stuck;
+        let sub_samples = (1..=10)
+            .map(|tenth| {
+                let seconds = (k.saturating_sub(1)) as f64 + f64::from(tenth) / 10.0;
+                SubSample {
+                    boottime_ns: ((UPTIME_S as f64 + seconds) * 1e9) as u64,
+                    cpu: Some(self.cpu(seconds).total),
+                    in_flight: Some(self.drives.iter().map(|drive| drive.in_flight).sum()),
+                    groups: vec![GroupWaits { group: 0, storage, lock_contended: behind, ..GroupWaits::default() }],
+                }
+            })
+            .collect();
+        let task = |strand: usize| worker.task(strand);
+        let seen = |class: WaitClass| {
+            let mut seen = [0; WaitClass::COUNT];
+            seen[class as usize] = 10;
+            seen
+        };
+        let threads = (worker.strands.iter().enumerate())
+            .filter(|(_, strand)| strand.class != WaitClass::Poll)
+            .map(|(at, strand)| ThreadWaits { task: task(at), group: 0, seen: seen(strand.class) })
+            .collect();
+        let blocked = (worker.strands.iter().enumerate())
+            .filter(|(_, strand)| strand.state == TaskState::Blocked)
+            .map(|(at, strand)| BlockedThread {
+                task: task(at),
+                group: 0,
+                comm: Name::from(worker.comm),
+                class: WaitClass::Disk,
+                channel: self.privileged.then(|| Name::from(strand.channel)),
+                call: self.privileged.then_some(SystemCall { number: strand.call, arguments: [3, 0, 0] }),
+                times: 10,
+                since_ns: (UPTIME_S + k) * 1_000_000_000 - 40_000_000,
+                file: self.privileged.then(|| Name::from("/var/lib/pg/pg_wal/000000010000000A")),
+                disk: self.privileged.then(|| self.drives.first().map(Drive::id)).flatten(),
+            })
+            .collect();
+        Waits { sub_samples, groups: vec![group], threads, blocked, skipped: 0 }
+    }
+}
+
+impl Worker {
+    pub fn task(&self, strand: usize) -> stalltop::ids::TaskId {
+        let tid = self.pid + u32::try_from(strand).unwrap();
+        stalltop::ids::TaskId { pid: self.pid, tid, start_ticks: 100 }
+    }
+
+    fn at(&self, k: u64, at: Instant, privileged: bool) -> Process {
+        let used: u64 = self.strands.iter().map(|strand| strand.user_ms).sum();
+        let threads = self.strands.iter().zip(self.pid..).map(|(strand, tid)| strand.at(tid, self.comm, k, at, privileged));
+        Process {
+            pid: self.pid,
+            start_ticks: 100,
+            ppid: 1,
+            uid: 26,
+            comm: Name::from(self.comm),
+            cmdline: Ok(Name::from(self.cmdline)),
+            executable: Ok(Name::from("/usr/bin/worker")),
+            kernel_thread: false,
+            cgroup: Err(Absent::NoSuchFile),
+            user_ticks: Counter(used * k / 10),
+            system_ticks: Counter(0),
+            cpu_ns: Some(Counter(used * k * 1_000_000)),
+            minor_faults: Counter(0),
+            major_faults: Counter(0),
+            resident_pages: 4200,
+            io: Err(Absent::NoPermission),
+            threads: threads.collect(),
+        }
+    }
+}
+
+impl Strand {
+    fn at(&self, tid: u32, comm: &[u8], k: u64, at: Instant, privileged: bool) -> Thread {
+        let moves = self.class != WaitClass::Poll;
+        Thread {
+            tid,
+            start_ticks: 100,
+            comm: Name::from(comm),
+            state: self.state,
+            processor: self.processor,
+            user_ticks: Counter(self.user_ms * k / 10),
+            system_ticks: Counter(0),
+            minor_faults: Counter(0),
+            major_faults: Counter(0),
+            block_io_delay_ticks: Counter(0),
+            sched: Some(Sched {
+                run_ns: Counter(self.user_ms * k * 1_000_000),
+                run_delay_ns: Counter(self.delay_ms * k * 1_000_000),
+                timeslices: Counter(if moves { 20 * k } else { 7 }),
+            }),
+            switched_ns: moves.then_some(at.boottime_ns),
+            wait: Wait {
+                channel: match (self.state, privileged) {
+                    (TaskState::Running, _) => Err(Absent::Vanished),
+                    (_, false) => Err(Absent::Hidden),
+                    (_, true) => Ok(Name::from(self.channel)),
+                },
+                call: if privileged {
+                    Ok(SystemCall { number: self.call, arguments: [0x1000, 0x80, 2] })
+                } else {
+                    Err(Absent::NoPermission)
+                },
+            },
+        }
+    }
+}
+
+impl Drive {
+    pub fn id(&self) -> DiskId {
+        DiskId { major: 8, minor: self.minor }
+    }
+
+    fn at(&self, k: u64) -> Disk {
+        let op = |(count, each_ms): (u64, u64), kb: u64| OpCounters {
+            completed: Counter(count * k),
+            merged: Counter(0),
+            sectors: Counter(count * kb * 2 * k),
+            time_ms: Counter(count * each_ms * k),
+        };
+        Disk {
+            id: self.id(),
+            name: Name::from(self.name),
+            facts: Arc::new(DiskFacts {
+                rotational: Some(self.rotational),
+                model: Some(Name::from("WDC WD40EFRX")),
+                size_bytes: Some(4_000_787_030_016),
+                scheduler: Some(Name::from("mq-deadline")),
+                mounts: vec![Name::from("/var/lib/pg")],
+                ..DiskFacts::default()
+            }),
+            reads: op(self.reads, 8),
+            writes: op(self.writes, 16),
+            discards: None,
+            flushes: Some(Counter(self.flushes.0 * k)),
+            flush_time_ms: Some(Counter(self.flushes.0 * self.flushes.1 * k)),
+            in_flight: self.in_flight,
+            busy_time_ms: Counter(self.busy_ms * k),
+            queue_time_ms: Counter((self.reads.0 * self.reads.1 + self.writes.0 * self.writes.1) * k),
+        }
+    }
+}
+
+impl Link {
+    fn at(&self, index: u32, k: u64) -> Nic {
+        let side = |(kilobytes, packets): (u64, u64)| Direction {
+            bytes: Counter(kilobytes * 1024 * k),
+            packets: Counter(packets * k),
+            ..Direction::default()
+        };
+        Nic {
+            id: NicId { ifindex: index, name: Name::from(self.name) },
+            facts: Arc::new(NicFacts {
+                speed_mbps: self.speed_mbps.ok_or(Absent::Unsupported),
+                duplex: Ok(Duplex::Full),
+                up: Some(true),
+                loopback: false,
+                virtual_device: self.speed_mbps.is_none(),
+            }),
+            rx: side(self.rx),
+            tx: side(self.tx),
+            multicast: Counter(0),
+            collisions: Counter(0),
+            carrier_losses: Counter(0),
+            rx_missed: None,
+            rx_nohandler: None,
+            qdisc: None,
+        }
+    }
+}
+
+/// A finding with its sentence, as a rule would word it.
+pub fn finding(kind: Kind, severity: Severity, subject: Subject, sentence: &str) -> Finding {
+    Finding {
+        kind,
+        severity,
+        subject,
+        since: instant(0),
+        until: None,
+        value: 0.46,
+        threshold: 0.25,
+        unit: "ratio",
+        sentence: sentence.to_owned(),
+        evidence: vec![
+            Evidence { name: "iowait_ratio", value: Value::Number(0.05) },
+            Evidence { name: "queue", value: Value::Number(66.0) },
+            Evidence { name: "device", value: Value::Unknown },
+        ],
+        next: vec!["the device's await against its baseline".to_owned()],
+        explains: 0.46,
+    }
+}
+
+pub fn standing(disk: DiskId, operation: Operation, baseline: f64, multiple: f64, provisional: bool) -> Standing {
+    Standing {
+        disk,
+        operation,
+        baseline: Millis(baseline),
+        provisional,
+        multiple: Some(multiple),
+        intervals: if provisional { 3 } else { 412 },
+        alone: None,
+    }
+}

@@ -1,0 +1,189 @@
+//! The scenes that golden frames are taken of.
+
+use stalltop::findings::{Kind, Severity, Subject};
+use stalltop::ids::CpuId;
+use stalltop::interval::disk::Operation;
+use stalltop::sample::Name;
+use stalltop::sample::task::TaskState;
+use stalltop::sample::waits::WaitClass;
+
+use crate::machine::{Drive, Link, Machine, RUNNER, SLEEPER, Strand, Worker, finding, standing};
+
+fn eth0() -> Link {
+    Link { name: b"eth0", speed_mbps: Some(1000), rx: (225, 905), tx: (176, 898) }
+}
+
+fn sdb() -> Drive {
+    Drive {
+        name: b"sdb",
+        minor: 16,
+        rotational: true,
+        reads: (0, 0),
+        writes: (601, 108),
+        flushes: (24, 40),
+        in_flight: 66,
+        busy_ms: 1000,
+    }
+}
+
+fn nvme() -> Drive {
+    Drive {
+        name: b"nvme0n1",
+        minor: 32,
+        rotational: false,
+        reads: (4211, 1),
+        writes: (12, 1),
+        flushes: (0, 0),
+        in_flight: 1,
+        busy_ms: 410,
+    }
+}
+
+pub fn idle(pid: u32, comm: &'static [u8]) -> Worker {
+    Worker { pid, comm, cmdline: b"", strands: vec![SLEEPER] }
+}
+
+/// Case (a) of the field: 64 threads, all but one in a lock behind one fsync.
+pub fn lock_convoy() -> Machine {
+    let in_fsync = Strand {
+        user_ms: 4,
+        delay_ms: 2,
+        state: TaskState::Blocked,
+        channel: b"jbd2_log_wait_commit",
+        call: 74,
+        class: WaitClass::Disk,
+        processor: 0,
+    };
+    let behind = Strand {
+        user_ms: 6,
+        delay_ms: 3,
+        state: TaskState::Sleeping,
+        channel: b"futex_do_wait",
+        call: 202,
+        class: WaitClass::Lock,
+        processor: 0,
+    };
+    let mut strands = vec![in_fsync];
+    strands.extend(std::iter::repeat_n(behind, 61));
+    strands.extend(std::iter::repeat_n(RUNNER, 2));
+    let sdb = sdb();
+    Machine {
+        hostname: b"db1",
+        cpus: vec![[41, 11, 1, 0, 5], [40, 11, 1, 0, 5]],
+        load: [65.2, 64.8, 60.1],
+        workers: vec![
+            Worker { pid: 812, comm: b"postgres", cmdline: b"/usr/bin/postgres\0-D\0/var/lib/pg", strands },
+            idle(640, b"sshd"),
+            idle(1, b"systemd"),
+        ],
+        findings: vec![
+            finding(
+                Kind::IdleButBlocked,
+                Severity::Critical,
+                Subject::Box,
+                "idle but blocked: 46 % of the box (0.93 of 2 CPUs). postgres: 61 threads wait for a lock behind 1 in fdatasync (jbd2_log_wait_commit) on sdb. iowait says 5 %.",
+            ),
+            finding(
+                Kind::DiskLatency,
+                Severity::Critical,
+                Subject::Disk { id: sdb.id(), name: Name::from("sdb") },
+                "sdb: writes 108 ms = 13.9× their 7.8 ms, queue 64.9",
+            ),
+        ],
+        standings: vec![
+            standing(sdb.id(), Operation::Write, 7.8, 13.9, false),
+            standing(sdb.id(), Operation::Flush, 12.0, 3.36, false),
+            standing(nvme().id(), Operation::Read, 1.0, 1.0, false),
+        ],
+        drives: vec![sdb, nvme()],
+        links: vec![eth0()],
+        stuck: (1, 61),
+        privileged: true,
+    }
+}
+
+pub fn saturated_disk() -> Machine {
+    let reader = Strand {
+        user_ms: 20,
+        delay_ms: 0,
+        state: TaskState::Blocked,
+        channel: b"folio_wait_bit_common",
+        call: 17,
+        class: WaitClass::Disk,
+        processor: 0,
+    };
+    let sdb = Drive { reads: (140, 230), writes: (0, 0), flushes: (0, 0), in_flight: 32, ..sdb() };
+    Machine {
+        hostname: b"files",
+        cpus: vec![[2, 3, 0, 0, 60]; 8],
+        load: [32.1, 30.0, 21.4],
+        workers: vec![Worker { pid: 4711, comm: b"rsync", cmdline: b"rsync\0-a\0/srv\0/backup", strands: vec![reader; 8] }],
+        findings: vec![finding(
+            Kind::DiskLatency,
+            Severity::Warning,
+            Subject::Disk { id: sdb.id(), name: Name::from("sdb") },
+            "sdb: reads 230 ms = 28.8× their provisional 8 ms, queue 32.2",
+        )],
+        standings: vec![standing(sdb.id(), Operation::Read, 8.0, 28.8, true)],
+        drives: vec![sdb],
+        links: vec![eth0()],
+        stuck: (8, 0),
+        privileged: true,
+    }
+}
+
+/// Case (c) of the field.
+pub fn hot_core() -> Machine {
+    let mut cpus = vec![[0, 0, 0, 0, 0]; 256];
+    cpus[48] = [100, 0, 0, 0, 0];
+    cpus[32] = [0, 8, 3, 0, 0];
+    Machine {
+        hostname: b"t5440",
+        cpus,
+        load: [1.02, 1.0, 0.98],
+        workers: vec![
+            Worker {
+                pid: 8841,
+                comm: b"gzip",
+                cmdline: b"gzip\0-9\0dump.sql",
+                strands: vec![Strand { processor: 48, ..RUNNER }],
+            },
+            idle(1, b"systemd"),
+        ],
+        findings: vec![finding(
+            Kind::SaturatedCore,
+            Severity::Warning,
+            Subject::Cpu(CpuId(48)),
+            "one core at its limit: cpu48 is 100 % busy, the box 0.43 %; gzip/8841 uses 100.0 % of one CPU",
+        )],
+        standings: Vec::new(),
+        drives: vec![Drive { reads: (0, 0), writes: (3, 1), flushes: (0, 0), in_flight: 0, busy_ms: 3, ..nvme() }],
+        links: vec![eth0()],
+        stuck: (0, 0),
+        privileged: true,
+    }
+}
+
+pub fn quiet() -> Machine {
+    Machine {
+        hostname: b"web3",
+        cpus: vec![[1, 1, 0, 0, 0]; 4],
+        load: [0.02, 0.05, 0.01],
+        workers: vec![
+            idle(1, b"systemd"),
+            idle(640, b"sshd"),
+            Worker { pid: 900, comm: b"nginx", cmdline: b"", strands: vec![SLEEPER; 4] },
+        ],
+        findings: Vec::new(),
+        standings: Vec::new(),
+        drives: vec![Drive { reads: (0, 0), writes: (0, 0), flushes: (0, 0), in_flight: 0, busy_ms: 0, ..nvme() }],
+        links: vec![eth0()],
+        stuck: (0, 0),
+        privileged: true,
+    }
+}
+
+/// The lock convoy as another user sees it.
+pub fn no_privilege() -> Machine {
+    Machine { privileged: false, stuck: (1, 0), findings: Vec::new(), ..lock_convoy() }
+}

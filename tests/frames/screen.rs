@@ -1,0 +1,53 @@
+//! A state fed with a machine, and its frame as text.
+
+use jiff::tz::TimeZone;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use stalltop::state::{Event, Key, Look, Setup, Source, State, update};
+use stalltop::view;
+
+use crate::machine::Machine;
+
+pub fn setup(size: (u16, u16), source: Source) -> Setup {
+    Setup { look: Look::default(), source, zone: TimeZone::UTC, size, interval_ms: 1000 }
+}
+
+/// Live, after a minute and a half; the findings hold for the last forty seconds.
+pub fn live(machine: &Machine, size: (u16, u16)) -> State {
+    let mut state = State::new(setup(size, Source::Live));
+    for judged in machine.intervals(90, 50) {
+        update(&mut state, Event::Judged(judged));
+    }
+    state
+}
+
+pub fn press(state: &mut State, keys: &str) {
+    for key in keys.chars() {
+        let key = match key {
+            '\n' => Key::Enter,
+            '\x1b' => Key::Escape,
+            other => Key::Char(other),
+        };
+        update(state, Event::Key(key));
+    }
+}
+
+pub fn buffer(state: &State) -> Buffer {
+    let (width, height) = state.setup.size;
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| view::render(state, frame)).unwrap();
+    terminal.backend().buffer().clone()
+}
+
+/// The frame, one line a row.
+pub fn text(state: &State) -> String {
+    let buffer = buffer(state);
+    let mut text = String::new();
+    for y in 0..buffer.area.height {
+        let row: String = (0..buffer.area.width).map(|x| buffer[(x, y)].symbol()).collect();
+        text.push_str(row.trim_end());
+        text.push('\n');
+    }
+    text
+}
