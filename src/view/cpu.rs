@@ -102,13 +102,13 @@ fn map(interval: &Interval, span: &CpuSpan, plan: &Plan, canvas: &mut Canvas) {
         let first = cpus.first().map_or(0, |cpu| cpu.id.0);
         let last = cpus.last().map_or(0, |cpu| cpu.id.0);
         let node = topology.iter().find(|place| place.cpu.0 == first).map(|place| place.node);
-        canvas.text(0, y, 7, &node.map_or(SafeText::default(), |node| safe!("node{node}")), Ink::Dim);
+        canvas.text(0, y, 7, node.map_or(SafeText::default(), |node| safe!("node{node}")), Ink::Dim);
         map_row(canvas, 7, y, cpus, cpus.len());
         let x = 7 + u16::try_from(cpus.len()).unwrap_or(0) + 1;
         let hottest = cpus.iter().max_by(|a, b| a.shares.busy().total_cmp(&b.shares.busy()));
         match hottest.filter(|cpu| cpu.shares.busy() >= 0.95) {
-            Some(cpu) => canvas.rest(x, y, &safe!("cpu{} ▲", cpu.id.0), Ink::Warning),
-            None => canvas.rest(x, y, &safe!("{first}-{last}"), Ink::Dim),
+            Some(cpu) => canvas.rest(x, y, safe!("cpu{} ▲", cpu.id.0), Ink::Warning),
+            None => canvas.rest(x, y, safe!("{first}-{last}"), Ink::Dim),
         };
     }
 }
@@ -133,12 +133,12 @@ fn heat(busy: f64) -> Ink {
 fn cpu_row(state: &State, interval: &Interval, cpu: &CpuUse, table: &Table, canvas: &mut Canvas, y: u16) {
     let shares = &cpu.shares;
     let full = shares.busy() >= 0.95;
-    table.put(canvas, y, "CPU", &safe!("{}", cpu.id.0), if full { Ink::Bold } else { Ink::Plain });
+    table.put(canvas, y, "CPU", safe!("{}", cpu.id.0), if full { Ink::Bold } else { Ink::Plain });
     let node = interval.host.topology.iter().find(|place| place.cpu == cpu.id).map(|place| place.node);
-    table.put(canvas, y, "node", &safe!("{}", node.map_or("-".to_owned(), |node| node.to_string())), Ink::Dim);
+    table.put(canvas, y, "node", safe!("{}", node.map_or("-".to_owned(), |node| node.to_string())), Ink::Dim);
     let mut put = |heading, share: f64| {
         let ink = if share > 0.0 { Ink::Plain } else { Ink::Dim };
-        table.put(canvas, y, heading, &safe!("{}", figure(share * 100.0, 5)), ink);
+        table.put(canvas, y, heading, safe!("{}", figure(share * 100.0, 5)), ink);
     };
     put("%usr", shares.user + shares.nice);
     put("%sys", shares.system);
@@ -148,7 +148,7 @@ fn cpu_row(state: &State, interval: &Interval, cpu: &CpuUse, table: &Table, canv
     put("idle", shares.available());
     put("iowait", shares.iowait);
     let ink = if full { Ink::Warning } else { Ink::Bold };
-    table.put(canvas, y, "busy", &safe!("{}", figure(shares.busy() * 100.0, 5)), ink);
+    table.put(canvas, y, "busy", safe!("{}", figure(shares.busy() * 100.0, 5)), ink);
     if let Some((x, width)) = table.place("history") {
         let cells = state.history.cells(interval.at(), usize::from(width));
         let levels = cells.iter().map(|cell| {
@@ -159,7 +159,7 @@ fn cpu_row(state: &State, interval: &Interval, cpu: &CpuUse, table: &Table, canv
     }
     if let Some((task, share)) = cpu.top {
         let name = whereabouts::thread_name(&interval.newer, task);
-        table.put(canvas, y, "top thread", &safe!("{name} {}%", figure(share.percent(), 4)), Ink::Plain);
+        table.put(canvas, y, "top thread", safe!("{name} {}%", figure(share.percent(), 4)), Ink::Plain);
     }
 }
 
@@ -190,16 +190,16 @@ fn hot_threads(interval: &Interval, canvas: &mut Canvas) {
         let Some((process, facts)) = interval.newer.tasks.as_ref().ok().and_then(|tasks| tasks.thread(thread.id)) else {
             continue;
         };
-        table.put(canvas, y, "HOT THREADS", &SafeText::name(&facts.comm), Ink::Plain);
-        table.put(canvas, y, "pid/tid", &safe!("{}/{}", thread.id.pid, thread.id.tid), Ink::Dim);
+        table.put(canvas, y, "HOT THREADS", SafeText::name(&facts.comm), Ink::Plain);
+        table.put(canvas, y, "pid/tid", safe!("{}/{}", thread.id.pid, thread.id.tid), Ink::Dim);
         let ink = if used(thread) >= 0.95 { Ink::Warning } else { Ink::Plain };
-        table.put(canvas, y, "%CPU", &safe!("{}", figure(used(thread) * 100.0, 5)), ink);
-        table.put(canvas, y, "runq%", &safe!("{}", text::percent(thread.run_queue.map(|wait| wait.0), 5)), Ink::Plain);
-        table.put(canvas, y, "slices/s", &safe!("{}", maybe(thread.timeslices.map(|rate| rate.0), 7)), Ink::Dim);
-        table.put(canvas, y, "cpu", &safe!("{}", thread.processor.0), Ink::Plain);
+        table.put(canvas, y, "%CPU", safe!("{}", figure(used(thread) * 100.0, 5)), ink);
+        table.put(canvas, y, "runq%", safe!("{}", text::percent(thread.run_queue.map(|wait| wait.0), 5)), Ink::Plain);
+        table.put(canvas, y, "slices/s", safe!("{}", maybe(thread.timeslices.map(|rate| rate.0), 7)), Ink::Dim);
+        table.put(canvas, y, "cpu", safe!("{}", thread.processor.0), Ink::Plain);
         table.put(canvas, y, "", if thread.moved { "moved" } else { "" }, Ink::Dim);
         if let Ok(cgroup) = &process.cgroup {
-            table.put(canvas, y, "cgroup", &SafeText::name(&cgroup.path), Ink::Dim);
+            table.put(canvas, y, "cgroup", SafeText::name(&cgroup.path), Ink::Dim);
         }
     }
 }
@@ -213,7 +213,7 @@ fn feet(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
     if span.total.unaccounted >= 0.02 {
         words += &format!("   unaccounted {}%", figure(span.total.unaccounted * 100.0, 4));
     }
-    canvas.rest(0, 0, &SafeText::of(words), Ink::Dim);
+    canvas.rest(0, 0, SafeText::of(words), Ink::Dim);
     let throttled = interval.cgroups.iter().filter(|group| group.throttled.is_some_and(|share| share.0 >= 0.01));
     let worst = throttled.max_by(|a, b| a.throttled.partial_cmp(&b.throttled).unwrap_or(std::cmp::Ordering::Equal));
     match worst {
@@ -221,10 +221,10 @@ fn feet(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
             let quota = maybe(group.quota_cpus, 5);
             let share = text::percent(group.throttled.map(|share| share.0), 4);
             let path = SafeText::name(&group.id.path);
-            canvas.rest(0, 1, &safe!("▲ {path} throttled {share} % of the time, quota {quota} CPUs"), Ink::Warning);
+            canvas.rest(0, 1, safe!("▲ {path} throttled {share} % of the time, quota {quota} CPUs"), Ink::Warning);
         }
         None => {
-            canvas.rest(0, 1, &own_cost(interval), Ink::Dim);
+            canvas.rest(0, 1, own_cost(interval), Ink::Dim);
         }
     }
 }

@@ -71,7 +71,7 @@ pub fn draw(state: &State, judged: &Judged, plan: &Plan, canvas: &mut Canvas) {
     let mut foot = bottom;
     if !idle.is_empty() && end + 1 < bottom {
         foot -= 1;
-        canvas.rest(0, bottom - 1, &safe!("idle: {}", idle.join(" ")), Ink::Dim);
+        canvas.rest(0, bottom - 1, safe!("idle: {}", idle.join(" ")), Ink::Dim);
     }
     let words = arrangement(state, plan);
     if !words.is_empty() && end + 1 < bottom {
@@ -85,24 +85,24 @@ pub fn draw(state: &State, judged: &Judged, plan: &Plan, canvas: &mut Canvas) {
 fn disk_lines(state: &State, judged: &Judged, disk: &DiskSpan, table: &Table, canvas: &mut Canvas, y: u16) {
     let interval = &*judged.interval;
     let facts = interval.newer.disks.as_ref().ok().and_then(|disks| disks.get(disk.index));
-    table.put(canvas, y, "DISK", &whereabouts::disk_name(&interval.newer, disk.id), Ink::Bold);
-    table.put(canvas, y, "queue", &safe!("{}", maybe(disk.queue, 5)), Ink::Plain);
-    table.put(canvas, y, "infl", &safe!("{}", disk.in_flight), if disk.silent { Ink::Critical } else { Ink::Plain });
-    table.put(canvas, y, "busy%", &safe!("{}", text::percent(disk.busy.map(|busy| busy.0), 5)), Ink::Dim);
+    table.put(canvas, y, "DISK", whereabouts::disk_name(&interval.newer, disk.id), Ink::Bold);
+    table.put(canvas, y, "queue", safe!("{}", maybe(disk.queue, 5)), Ink::Plain);
+    table.put(canvas, y, "infl", safe!("{}", disk.in_flight), if disk.silent { Ink::Critical } else { Ink::Plain });
+    table.put(canvas, y, "busy%", safe!("{}", text::percent(disk.busy.map(|busy| busy.0), 5)), Ink::Dim);
     let mut lines = 0;
     for (line, (operation, span)) in (y..).zip(operations(disk)) {
         let standing = standing(judged, disk.id, operation);
         table.put(canvas, line, "op", letter(operation), Ink::Plain);
-        table.put(canvas, line, "/s", &safe!("{}", figure(span.rate.0, 6)), Ink::Plain);
-        table.put(canvas, line, "merged%", &safe!("{}", text::percent(span.merged_share().map(|share| share.0), 6)), Ink::Dim);
+        table.put(canvas, line, "/s", safe!("{}", figure(span.rate.0, 6)), Ink::Plain);
+        table.put(canvas, line, "merged%", safe!("{}", text::percent(span.merged_share().map(|share| share.0), 6)), Ink::Dim);
         let sized = operation != Operation::Flush;
         let size = maybe(sized.then_some(span.kilobytes.0 / 1024.0), 5);
-        table.put(canvas, line, "MB/s", &safe!("{size}"), if sized { Ink::Plain } else { Ink::Dim });
-        table.put(canvas, line, "KB/req", &safe!("{}", maybe(span.request_kib, 6)), Ink::Dim);
-        table.put(canvas, line, "await", &safe!("{}", maybe(span.r#await.map(|time| time.0), 5)), Ink::Plain);
+        table.put(canvas, line, "MB/s", safe!("{size}"), if sized { Ink::Plain } else { Ink::Dim });
+        table.put(canvas, line, "KB/req", safe!("{}", maybe(span.request_kib, 6)), Ink::Dim);
+        table.put(canvas, line, "await", safe!("{}", maybe(span.r#await.map(|time| time.0), 5)), Ink::Plain);
         if let Some(standing) = standing {
             let mark = if standing.provisional { "~" } else { "" };
-            table.put(canvas, line, "base", &safe!("{}{mark}", figure(standing.baseline.0, 4)), Ink::Dim);
+            table.put(canvas, line, "base", safe!("{}{mark}", figure(standing.baseline.0, 4)), Ink::Dim);
         }
         let (words, ink) = multiple(standing);
         table.put(canvas, line, "×base", &words, ink);
@@ -116,11 +116,11 @@ fn disk_lines(state: &State, judged: &Judged, disk: &DiskSpan, table: &Table, ca
     } else if lines > 1
         && let Some(facts) = facts
     {
-        canvas.text(1, y + 1, 8, &kind(facts), Ink::Dim);
+        canvas.text(1, y + 1, 8, kind(facts), Ink::Dim);
         if lines > 2
             && let Some(size) = facts.facts.size_bytes
         {
-            canvas.text(1, y + 2, 8, &safe!("{}", text::bytes(size as f64)), Ink::Dim);
+            canvas.text(1, y + 2, 8, safe!("{}", text::bytes(size as f64)), Ink::Dim);
         }
     }
 }

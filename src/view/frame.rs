@@ -123,7 +123,7 @@ pub fn verdict(state: &State, canvas: &mut Canvas) {
         let words = if at == first { Ink::Bold } else { Ink::Plain };
         let count = u16::try_from(wrapped.len()).unwrap_or(1);
         for line in wrapped {
-            canvas.rest(2, y, &SafeText::of(line), words);
+            canvas.rest(2, y, SafeText::of(line), words);
             y += 1;
         }
         if last && most == 1 {
@@ -137,7 +137,7 @@ pub fn verdict(state: &State, canvas: &mut Canvas) {
     }
     let hidden = findings.len() - 1 - shown;
     if hidden > 0 && usize::from(y) < lines {
-        canvas.rest(2, y, &safe!("+{hidden} more: 6"), Ink::Dim);
+        canvas.rest(2, y, safe!("+{hidden} more: 6"), Ink::Dim);
     }
 }
 
@@ -185,18 +185,18 @@ pub fn keys(state: &State, canvas: &mut Canvas) {
         let room = usize::from(canvas.width().saturating_sub(x + 2));
         let scroll = prompt.input.visual_scroll(room);
         let typed: String = prompt.input.value().chars().skip(scroll).collect();
-        canvas.rest(x, 0, &SafeText::of(typed), Ink::Plain);
+        canvas.rest(x, 0, SafeText::of(typed), Ink::Plain);
         let at = u16::try_from(prompt.input.visual_cursor().saturating_sub(scroll)).unwrap_or(0);
         canvas.part(x + at, 0, 1, 1).under_cursor(0, 1);
         return;
     }
     if let Some(notice) = &state.notice {
         let ink = if notice.failure { Ink::Critical } else { Ink::Bold };
-        canvas.rest(0, 0, &SafeText::of(notice.text.clone()), ink);
+        canvas.rest(0, 0, SafeText::of(notice.text.clone()), ink);
         return;
     }
     if let Some(Some(why)) = &state.ended {
-        canvas.rest(0, 0, &safe!("no more samples: {why}"), Ink::Warning);
+        canvas.rest(0, 0, safe!("no more samples: {why}"), Ink::Warning);
         return;
     }
     for piece in key_line(canvas.width()) {

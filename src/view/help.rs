@@ -19,7 +19,7 @@ pub fn draw(state: &State, canvas: &mut Canvas) {
     }
     canvas.rule(0);
     canvas.text(2, 0, 8, " KEYS ", Ink::Bold);
-    canvas.right(2, 0, width.saturating_sub(4), &safe!(" stalltop {} ", env!("CARGO_PKG_VERSION")), Ink::Dim);
+    canvas.right(2, 0, width.saturating_sub(4), safe!(" stalltop {} ", env!("CARGO_PKG_VERSION")), Ink::Dim);
     let top = state.help.unwrap_or(0);
     let mut y = 1;
     for binding in BINDINGS.iter().skip(top) {
@@ -27,7 +27,7 @@ pub fn draw(state: &State, canvas: &mut Canvas) {
         canvas.text(2, y, 12, binding.shown, if here { Ink::Key } else { Ink::Dim });
         let x = canvas.rest(15, y, binding.words, if here { Ink::Plain } else { Ink::Dim });
         if !here && let Some(screen) = binding.screens.first() {
-            canvas.rest(x + 1, y, &safe!("({} …)", screen.word()), Ink::Dim);
+            canvas.rest(x + 1, y, safe!("({} …)", screen.word()), Ink::Dim);
         }
         y += 1;
     }
@@ -55,5 +55,5 @@ fn legend(canvas: &mut Canvas) {
         x = canvas.rest(x + 2, 1, words, Ink::Dim) + 2;
     }
     let signs = "✖ critical  ▲ warning  • note   ~ provisional baseline  ≥ at least: more is hidden  - not known";
-    canvas.rest(2, 2, &SafeText::from(signs), Ink::Dim);
+    canvas.rest(2, 2, SafeText::from(signs), Ink::Dim);
 }

@@ -75,10 +75,10 @@ pub fn draw(state: &State, judged: &Judged, plan: &Plan, canvas: &mut Canvas) {
 
 /// nicstat's line.
 pub fn nic_row(interval: &Interval, nic: &NicSpan, table: &Table, canvas: &mut Canvas, y: u16) {
-    table.put(canvas, y, "NET", &SafeText::name(&nic.id.name), Ink::Plain);
+    table.put(canvas, y, "NET", SafeText::name(&nic.id.name), Ink::Plain);
     let silent = nic.rx.packets.0 + nic.tx.packets.0 <= 0.0;
     let ink = if silent { Ink::Dim } else { Ink::Plain };
-    let mut put = |heading, value: f64, cells| table.put(canvas, y, heading, &safe!("{}", figure(value, cells)), ink);
+    let mut put = |heading, value: f64, cells| table.put(canvas, y, heading, safe!("{}", figure(value, cells)), ink);
     put("rKB/s", nic.rx.kilobytes.0, 7);
     put("wKB/s", nic.tx.kilobytes.0, 7);
     put("rPk/s", nic.rx.packets.0, 6);
@@ -96,7 +96,7 @@ pub fn nic_row(interval: &Interval, nic: &NicSpan, table: &Table, canvas: &mut C
     table.put(canvas, y, "Sat", &sat, if saturated { Ink::Warning } else { Ink::Plain });
     let facts = interval.newer.nics.as_ref().ok().and_then(|nics| nics.get(nic.index)).map(|nic| &*nic.facts);
     if let Some(facts) = facts {
-        table.put(canvas, y, "speed", &speed(facts), Ink::Dim);
+        table.put(canvas, y, "speed", speed(facts), Ink::Dim);
     }
 }
 
@@ -177,7 +177,7 @@ fn protocols(interval: &Interval, canvas: &mut Canvas) {
     let rate = |rate: Option<PerSecond>| maybe(rate.map(|rate| rate.0), 6);
     let tcp = Table::new(&TCP, canvas.width());
     tcp.heading(canvas, 0, None);
-    let mut put = |heading, figure: String, ink| tcp.put(canvas, 1, heading, &SafeText::of(figure), ink);
+    let mut put = |heading, figure: String, ink| tcp.put(canvas, 1, heading, SafeText::of(figure), ink);
     put("InSeg", rate(span.segments_in), Ink::Plain);
     put("OutSeg", rate(span.segments_out), Ink::Plain);
     let many = span.retransmitted_share.is_some_and(|share| share.0 >= 0.01)
@@ -197,7 +197,7 @@ fn protocols(interval: &Interval, canvas: &mut Canvas) {
     let figures =
         [("InDG", span.udp_in), ("OutDG", span.udp_out), ("InErr", span.udp_errors_in), ("OutErr", span.udp_errors_out)];
     for (heading, value) in figures {
-        udp.put(canvas, 3, heading, &SafeText::of(rate(value)), Ink::Plain);
+        udp.put(canvas, 3, heading, SafeText::of(rate(value)), Ink::Plain);
     }
     let Ok(listeners) = &interval.newer.protocols.listeners else { return };
     for (y, listener) in (4..).zip(listeners.iter().take(8)) {

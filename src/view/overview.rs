@@ -81,7 +81,7 @@ fn cpu_lines(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
         for (glyph, ink, word, share) in shares {
             canvas.glyph(x, y, glyph, ink);
             canvas.text(x + 1, y, 3, word, Ink::Dim);
-            canvas.right(x + 4, y, 5, &safe!("{}", figure(share * 100.0, 4)), loud(share, ink));
+            canvas.right(x + 4, y, 5, safe!("{}", figure(share * 100.0, 4)), loud(share, ink));
             x += 10;
         }
     }
@@ -101,11 +101,11 @@ fn sums(interval: &Interval, canvas: &mut Canvas, y: u16) {
     let share = |value: f64| figure(value * 100.0, 4);
     let busy = span.total.busy();
     let mut x = canvas.text(left, y, 5, "busy ", Ink::Dim);
-    canvas.right(x, y, 5, &safe!("{}%", share(busy)), Ink::Bold);
+    canvas.right(x, y, 5, safe!("{}%", share(busy)), Ink::Bold);
     x += 5;
     if !narrow {
         let n = interval.cpus().max(1) as f64;
-        x = canvas.text(x, y, 13, &safe!(" = {:>4} CPUs", figure(busy * n, 4)), Ink::Dim);
+        x = canvas.text(x, y, 13, safe!(" = {:>4} CPUs", figure(busy * n, 4)), Ink::Dim);
     }
     x += if narrow { 1 } else { 2 };
     let Some(blocked) = &interval.blocked else {
@@ -116,15 +116,15 @@ fn sums(interval: &Interval, canvas: &mut Canvas, y: u16) {
     x = canvas.text(x + 1, y, 13, if narrow { "blocked " } else { "blocked-idle " }, Ink::Dim);
     let bound = if blocked.lower_bound { "≥" } else { "" };
     let ink = if blocked.ratio >= 0.25 { Ink::Critical } else { Ink::Bold };
-    canvas.right(x, y, 6, &safe!("{bound}{}%", share(blocked.ratio)), ink);
+    canvas.right(x, y, 6, safe!("{bound}{}%", share(blocked.ratio)), ink);
     x += 6 + if narrow { 1 } else { 2 };
     canvas.glyph(x, y, '·', Ink::Free);
     x = canvas.text(x + 1, y, 5, "free ", Ink::Dim);
     let bound = if blocked.lower_bound { "≤" } else { "" };
-    canvas.right(x, y, 6, &safe!("{bound}{}%", share(blocked.free)), Ink::Bold);
+    canvas.right(x, y, 6, safe!("{bound}{}%", share(blocked.free)), Ink::Bold);
     x += 6 + 2;
     if let Some(iowait) = blocked.witnesses.iowait.filter(|_| !narrow) {
-        canvas.rest(x, y, &safe!("(iowait {}%)", share(iowait)), Ink::Dim);
+        canvas.rest(x, y, safe!("(iowait {}%)", share(iowait)), Ink::Dim);
     }
 }
 
@@ -154,8 +154,8 @@ fn load_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     };
     let n = interval.cpus().max(1) as f64;
     let ink = if load.one >= 2.0 * n { Ink::Bold } else { Ink::Plain };
-    let mut x = canvas.rest(5, y, &safe!("{:>4}", figure(load.one, 4)), ink);
-    x = canvas.rest(x, y, &safe!(" {:>4} {:>4}", figure(load.five, 4), figure(load.fifteen, 4)), Ink::Plain);
+    let mut x = canvas.rest(5, y, safe!("{:>4}", figure(load.one, 4)), ink);
+    x = canvas.rest(x, y, safe!(" {:>4} {:>4}", figure(load.five, 4), figure(load.fifteen, 4)), Ink::Plain);
     if let Some(tasks) = &interval.tasks {
         let counts = &tasks.counts;
         let mut words = format!(" = now {} run", counts.running);
@@ -169,9 +169,9 @@ fn load_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
         for (count, word) in kinds.into_iter().filter(|kind| kind.0 > 0) {
             words += &format!(" + {count} {word}");
         }
-        x = canvas.rest(x, y, &SafeText::of(words), Ink::Plain);
+        x = canvas.rest(x, y, SafeText::of(words), Ink::Plain);
         if counts.lock > 0 {
-            canvas.rest(x, y, &safe!("   in a lock wait {} (not in load)", counts.lock), Ink::Plain);
+            canvas.rest(x, y, safe!("   in a lock wait {} (not in load)", counts.lock), Ink::Plain);
         }
     }
     y + 1
@@ -185,8 +185,8 @@ fn memory_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     };
     let amount = |bytes: Option<crate::units::Bytes>| bytes.map_or("-".to_owned(), |bytes| text::bytes(bytes.0 as f64));
     let rate = |rate: Option<crate::units::PerSecond>| rate.map_or("-".to_owned(), |rate| text::bytes(rate.0));
-    let mut x = canvas.rest(5, y, &safe!("{:>5}", amount(memory.available)), Ink::Plain);
-    x = canvas.rest(x, y, &safe!(" available of {}", amount(memory.total)), Ink::Dim);
+    let mut x = canvas.rest(5, y, safe!("{:>5}", amount(memory.available)), Ink::Plain);
+    x = canvas.rest(x, y, safe!(" available of {}", amount(memory.total)), Ink::Dim);
     let used = memory.swap_total.zip(memory.swap_free).map(|(total, free)| total.0.saturating_sub(free.0));
     let moving = memory.swapped_in.map_or(0.0, |r| r.0) + memory.swapped_out.map_or(0.0, |r| r.0) > 0.0;
     if memory.swap_total.is_some_and(|total| total.0 > 0) {
@@ -197,10 +197,10 @@ fn memory_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
         x = canvas.rest(x, y, "   no swap", Ink::Dim);
     }
     let faults = maybe(memory.major_faults.map(|rate| rate.0), 5);
-    x = canvas.rest(x, y, &safe!("   major faults {faults}/s"), Ink::Dim);
+    x = canvas.rest(x, y, safe!("   major faults {faults}/s"), Ink::Dim);
     if let Some(stalled) = interval.pressure.memory_some {
         let ink = if stalled.0 >= 0.1 { Ink::Warning } else { Ink::Dim };
-        canvas.rest(x, y, &safe!("   stalled {}%", figure(stalled.percent(), 4)), ink);
+        canvas.rest(x, y, safe!("   stalled {}%", figure(stalled.percent(), 4)), ink);
     }
     y + 1
 }
@@ -220,10 +220,10 @@ fn cores_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     let x = 6 + u16::try_from(cells).unwrap_or(0) + 2;
     let busy = hottest.shares.busy();
     let ink = if busy >= 0.95 { Ink::Bold } else { Ink::Plain };
-    let x = canvas.rest(x, y, &safe!("hottest cpu{} {}%", hottest.id.0, figure(busy * 100.0, 4)), ink);
+    let x = canvas.rest(x, y, safe!("hottest cpu{} {}%", hottest.id.0, figure(busy * 100.0, 4)), ink);
     if let Some((task, share)) = hottest.top {
         let name = whereabouts::thread_name(&interval.newer, task);
-        canvas.rest(x, y, &safe!("  {name} {}%", figure(share.percent(), 4)), Ink::Plain);
+        canvas.rest(x, y, safe!("  {name} {}%", figure(share.percent(), 4)), Ink::Plain);
     }
     y + 1
 }
@@ -282,19 +282,19 @@ fn disk_table(state: &State, judged: &Judged, disks: &[&DiskSpan], canvas: &mut 
         ];
         for (operation, span, [rate, size, time, times]) in sides {
             let ink = if span.completed == 0 { Ink::Dim } else { Ink::Plain };
-            table.put(canvas, y, rate, &safe!("{}", figure(span.rate.0, 6)), ink);
-            table.put(canvas, y, size, &safe!("{}", figure(span.kilobytes.0, 6)), ink);
-            table.put(canvas, y, time, &safe!("{}", maybe(span.r#await.map(|time| time.0), 7)), ink);
+            table.put(canvas, y, rate, safe!("{}", figure(span.rate.0, 6)), ink);
+            table.put(canvas, y, size, safe!("{}", figure(span.kilobytes.0, 6)), ink);
+            table.put(canvas, y, time, safe!("{}", maybe(span.r#await.map(|time| time.0), 7)), ink);
             let standing = standing(judged, disk.id, operation);
             let (words, ink) = multiple(standing);
             table.put(canvas, y, times, &words, ink);
             let heading = if operation == Operation::Read { READS } else { WRITES };
             latency_history(state, interval, (disk.id, operation), standing, table.place(heading), canvas, y);
         }
-        table.put(canvas, y, "queue", &safe!("{}", maybe(disk.queue, 5)), Ink::Plain);
-        table.put(canvas, y, "busy%", &safe!("{}", text::percent(disk.busy.map(|busy| busy.0), 5)), Ink::Dim);
+        table.put(canvas, y, "queue", safe!("{}", maybe(disk.queue, 5)), Ink::Plain);
+        table.put(canvas, y, "busy%", safe!("{}", text::percent(disk.busy.map(|busy| busy.0), 5)), Ink::Dim);
         if disk.silent {
-            table.put(canvas, y, "", &safe!(" ✖ {} in flight, none completed", disk.in_flight), Ink::Critical);
+            table.put(canvas, y, "", safe!(" ✖ {} in flight, none completed", disk.in_flight), Ink::Critical);
         }
     }
     y + 1 + rows
@@ -356,17 +356,17 @@ fn task_table(interval: &Interval, canvas: &mut Canvas) {
         canvas.rest(0, 1, "all asleep", Ink::Dim);
     }
     for (y, team) in (1..canvas.height()).zip(teams) {
-        table.put(canvas, y, "TASKS", &SafeText::name(team.name), Ink::Plain);
+        table.put(canvas, y, "TASKS", SafeText::name(team.name), Ink::Plain);
         let pid = if team.processes > 1 { safe!("×{}", team.processes) } else { safe!("{}", team.pid) };
         table.put(canvas, y, "pid", &pid, Ink::Dim);
-        table.put(canvas, y, "procs", &safe!("{}", team.processes), Ink::Dim);
-        table.put(canvas, y, "thr", &safe!("{}", team.threads), Ink::Dim);
+        table.put(canvas, y, "procs", safe!("{}", team.processes), Ink::Dim);
+        table.put(canvas, y, "thr", safe!("{}", team.threads), Ink::Dim);
         let share = |value: f64, ink| if value > 0.0 { ink } else { Ink::Dim };
-        table.put(canvas, y, "%CPU", &safe!("{}", figure(team.cpu * 100.0, 5)), share(team.cpu, Ink::Plain));
-        table.put(canvas, y, "runq", &safe!("{}", figure(team.run_queue, 5)), share(team.run_queue, Ink::Plain));
-        table.put(canvas, y, "disk", &safe!("{}", figure(team.disk, 5)), stuck(team.disk));
-        table.put(canvas, y, "lock", &safe!("{}", figure(team.lock, 5)), stuck(team.lock));
-        table.put(canvas, y, "where", &team.place(interval), Ink::Plain);
+        table.put(canvas, y, "%CPU", safe!("{}", figure(team.cpu * 100.0, 5)), share(team.cpu, Ink::Plain));
+        table.put(canvas, y, "runq", safe!("{}", figure(team.run_queue, 5)), share(team.run_queue, Ink::Plain));
+        table.put(canvas, y, "disk", safe!("{}", figure(team.disk, 5)), stuck(team.disk));
+        table.put(canvas, y, "lock", safe!("{}", figure(team.lock, 5)), stuck(team.lock));
+        table.put(canvas, y, "where", team.place(interval), Ink::Plain);
     }
 }
 

@@ -14,9 +14,9 @@ use crate::state::State;
 pub fn draw(state: &State, canvas: &mut Canvas) {
     let Some(scale) = Scale::of(state, canvas.width()) else { return };
     let zone = &state.setup.zone;
-    canvas.text(0, 0, LABEL, &safe!("{}", text::clock_short(scale.first_ns, zone)), Ink::Dim);
+    canvas.text(0, 0, LABEL, safe!("{}", text::clock_short(scale.first_ns, zone)), Ink::Dim);
     let right = scale.first_cell + u16::try_from(scale.count).unwrap_or(0) + 1;
-    canvas.rest(right, 0, &safe!("{}", text::clock_short(scale.last_ns, zone)), Ink::Dim);
+    canvas.rest(right, 0, safe!("{}", text::clock_short(scale.last_ns, zone)), Ink::Dim);
     let mut cells = vec![Cell::default(); scale.count];
     let mut put = |at: i64, worst: Option<Severity>, mark: bool| {
         if let Some(cell) = scale.cell_of(at).and_then(|at| cells.get_mut(at)) {

@@ -102,7 +102,7 @@ fn summary(state: &State, interval: &Interval, plan: &Plan, canvas: &mut Canvas)
         }
     }
     let room = width.saturating_sub(6 + right + 1);
-    let x = canvas.text(6, 0, room, &SafeText::of(line), Ink::Plain);
+    let x = canvas.text(6, 0, room, SafeText::of(line), Ink::Plain);
     if let Some(limits) = unseen(state)
         && usize::from(width.saturating_sub(x + right + 3)) > limits.width() / 2
     {
@@ -114,15 +114,15 @@ fn summary(state: &State, interval: &Interval, plan: &Plan, canvas: &mut Canvas)
 fn process_row(interval: &Interval, sample: &Tasks, index: usize, depth: u8, table: &Table, canvas: &mut Canvas, y: u16) {
     let Some(process) = sample.processes.get(index) else { return };
     let Some(span) = interval.tasks.as_ref().and_then(|tasks| tasks.processes.get(index)) else { return };
-    table.put(canvas, y, "pid", &safe!("{}", process.pid), Ink::Plain);
-    table.put(canvas, y, "thr", &safe!("{}", span.threads), Ink::Dim);
+    table.put(canvas, y, "pid", safe!("{}", process.pid), Ink::Plain);
+    table.put(canvas, y, "thr", safe!("{}", span.threads), Ink::Dim);
     owner(sample, process, table, canvas, y);
     times(span.cpu, span.run_queue, &span.states, table, canvas, y);
-    table.put(canvas, y, "memory", &memory(interval, span), Ink::Plain);
+    table.put(canvas, y, "memory", memory(interval, span), Ink::Plain);
     for (heading, rate) in [("read/s", span.read_bytes), ("write/s", span.write_bytes)] {
         let words = rate.map_or("-".to_owned(), |rate| if rate.0 > 0.0 { text::bytes(rate.0) } else { "0".to_owned() });
         let ink = if rate.is_some_and(|rate| rate.0 > 0.0) { Ink::Plain } else { Ink::Dim };
-        table.put(canvas, y, heading, &safe!("{words}"), ink);
+        table.put(canvas, y, heading, safe!("{words}"), ink);
     }
     let name = if depth > 0 {
         safe!("{}└ {}", "  ".repeat(usize::from(depth.min(12)) - 1), SafeText::name(&process.comm))
@@ -130,7 +130,7 @@ fn process_row(interval: &Interval, sample: &Tasks, index: usize, depth: u8, tab
         SafeText::name(&process.comm)
     };
     table.put(canvas, y, "command", &name, Ink::Bold);
-    table.put(canvas, y, "where", &place(interval, process, span), Ink::Plain);
+    table.put(canvas, y, "where", place(interval, process, span), Ink::Plain);
 }
 
 /// What it waits for; of a process that does nothing its command line.
@@ -180,12 +180,12 @@ fn times(cpu: Option<Ratio>, run_queue: Option<Ratio>, states: &Microstates, tab
     let ink = |value: f64| if value > 0.0 { Ink::Plain } else { Ink::Dim };
     let used = cpu.map_or(0.0, |cpu| cpu.0);
     let full = if used >= 0.95 { Ink::Bold } else { ink(used) };
-    table.put(canvas, y, "%CPU", &safe!("{}", text::percent(cpu.map(|cpu| cpu.0), 5)), full);
+    table.put(canvas, y, "%CPU", safe!("{}", text::percent(cpu.map(|cpu| cpu.0), 5)), full);
     let waited = run_queue.map(|wait| wait.0);
-    table.put(canvas, y, "runq", &safe!("{}", text::maybe(waited, 5)), ink(waited.unwrap_or(0.0)));
+    table.put(canvas, y, "runq", safe!("{}", text::maybe(waited, 5)), ink(waited.unwrap_or(0.0)));
     let stuck = |value: f64| super::overview::stuck(value);
-    table.put(canvas, y, "disk", &safe!("{}", figure(states.disk, 5)), stuck(states.disk));
-    table.put(canvas, y, "lock", &safe!("{}", figure(states.lock, 5)), stuck(states.lock));
+    table.put(canvas, y, "disk", safe!("{}", figure(states.disk, 5)), stuck(states.disk));
+    table.put(canvas, y, "lock", safe!("{}", figure(states.lock, 5)), stuck(states.lock));
     if let Some((x, width)) = table.place(STATES) {
         state_bar(states, canvas, x, y, width);
     }
@@ -220,7 +220,7 @@ fn thread_row(
     y: u16,
 ) {
     let id = process.task_id(thread);
-    table.put(canvas, y, "pid", &safe!("{}", thread.tid), Ink::Plain);
+    table.put(canvas, y, "pid", safe!("{}", thread.tid), Ink::Plain);
     table.put(canvas, y, "thr", if thread.tid == process.pid { "main" } else { "·" }, Ink::Dim);
     owner(sample, process, table, canvas, y);
     match interval.tasks.as_ref().and_then(|tasks| tasks.thread(id)) {
@@ -230,18 +230,18 @@ fn thread_row(
             times(Some(Ratio(0.0)), Some(Ratio(0.0)), &asleep, table, canvas, y);
         }
     }
-    table.put(canvas, y, "command", &SafeText::name(&thread.comm), Ink::Bold);
-    table.put(canvas, y, "where", &whereabouts::of_thread(interval, id), Ink::Plain);
+    table.put(canvas, y, "command", SafeText::name(&thread.comm), Ink::Bold);
+    table.put(canvas, y, "where", whereabouts::of_thread(interval, id), Ink::Plain);
 }
 
 fn class_row(interval: &Interval, sample: &Tasks, class: WaitClass, threads: u32, table: &Table, canvas: &mut Canvas, y: u16) {
     table.put(canvas, y, "WAIT", class.word(), Ink::Bold);
-    table.put(canvas, y, "threads", &safe!("{threads}"), Ink::Plain);
+    table.put(canvas, y, "threads", safe!("{threads}"), Ink::Plain);
     let mut who: Vec<(String, u32)> = members(interval, sample, class);
     who.truncate(4);
     let words: Vec<String> =
         who.iter().map(|(name, count)| if *count > 1 { format!("{name} ×{count}") } else { name.clone() }).collect();
-    table.put(canvas, y, "who", &SafeText::of(words.join(", ")), Ink::Plain);
+    table.put(canvas, y, "who", SafeText::of(words.join(", ")), Ink::Plain);
     table.put(canvas, y, "meaning", whereabouts::meaning(class), Ink::Dim);
 }
 

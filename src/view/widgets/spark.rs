@@ -25,12 +25,11 @@ pub fn against(value: f32, baseline: f32) -> f32 {
 pub fn sparkline(canvas: &mut Canvas, x: u16, y: u16, width: u16, cells: impl ExactSizeIterator<Item = Option<(f32, Ink)>>) {
     let count = u16::try_from(cells.len()).unwrap_or(u16::MAX);
     let skip = count.saturating_sub(width);
-    let mut column = x + width.saturating_sub(count);
-    for cell in cells.skip(usize::from(skip)) {
+    let first = x + width.saturating_sub(count);
+    for (column, cell) in (first..).zip(cells.skip(usize::from(skip))) {
         if let Some((share, ink)) = cell {
             canvas.glyph(column, y, level(share), ink);
         }
-        column += 1;
     }
 }
 
