@@ -214,6 +214,7 @@ impl Show {
         }
         let state = &self.state;
         if self.terminal.draw(|frame| view::render(state, frame))? {
+            super::panics::rehearse("screen");
             self.due = None;
             self.retaken = false;
         }

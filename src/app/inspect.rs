@@ -20,7 +20,7 @@ pub fn info(info: &Info) -> Result<Exit, Failure> {
     }
     let places = inspection.damage.len() + usize::from(matches!(inspection.tail, Tail::Torn { .. }));
     let what = format!("{} is damaged", quoted(&info.file));
-    let why = format!("{places} places, {} samples lost", inspection.lost());
+    let why = format!("{places} {}, {} samples lost", if places == 1 { "place" } else { "places" }, inspection.lost());
     Err(Failure::new(
         Exit::Damaged,
         what,

@@ -27,6 +27,13 @@ pub fn happened() -> bool {
     PANICKED.load(Ordering::SeqCst)
 }
 
+/// A panic on purpose, where STALLTOP_PANIC names the place: so that a test sees what one does. Not in a release build.
+pub fn rehearse(place: &str) {
+    if cfg!(debug_assertions) && std::env::var("STALLTOP_PANIC").is_ok_and(|wanted| wanted == place) {
+        panic::panic_any("rehearsed");
+    }
+}
+
 /// Runs something; a panic in it becomes a failure that has been told already.
 pub fn caught(body: impl FnOnce() -> Result<Exit, Failure>) -> Result<Exit, Failure> {
     panic::catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| Err(Failure::told(Exit::Failed)))

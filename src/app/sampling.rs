@@ -53,6 +53,7 @@ impl Sampling {
                 let late = due.late(begun);
                 let mut sample = sampler.sample();
                 sample.cost.late_ns = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
+                super::panics::rehearse("sampling");
                 match sender.try_send(Arc::new(sample)) {
                     Ok(()) | Err(channel::error::TrySendError::Full(_)) => {}
                     Err(channel::error::TrySendError::Closed(_)) => return,

@@ -1,0 +1,243 @@
+//! The real program without a terminal: exit codes, one line on standard error, nothing touched that must not be.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn stalltop(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+    command.args(arguments).stdin(Stdio::null()).env("XDG_STATE_HOME", state_directory());
+    command
+}
+
+fn state_directory() -> &'static Path {
+    static DIRECTORY: std::sync::OnceLock<tempfile::TempDir> = std::sync::OnceLock::new();
+    DIRECTORY.get_or_init(|| tempfile::tempdir().unwrap()).path()
+}
+
+/// Runs it; its code, standard output, and the line on standard error.
+fn run(arguments: &[&str]) -> (i32, String, String) {
+    read(&stalltop(arguments).output().unwrap())
+}
+
+fn read(output: &Output) -> (i32, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+fn is_one_line(stderr: &str) -> bool {
+    stderr.starts_with("stalltop: ") && stderr.ends_with('\n') && stderr.lines().count() == 1
+}
+
+/// A recording of a few samples.
+fn recording(directory: &Path) -> String {
+    let file = directory.join("short.stalltop");
+    let (code, _, stderr) = run(&["record", "--for", "1s", "-i", "200ms", file.to_str().unwrap()]);
+    assert_eq!(code, 0, "{stderr}");
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn wrong_usage_is_2() {
+    let wrong: &[&[&str]] = &[
+        &["--nonsense"],
+        &["nonsense"],
+        &["-i", "0"],
+        &["-i", "-1s"],
+        &["-i", "NaN"],
+        &["-i", "1ns"],
+        &["-i", "1000000000s"],
+        &["record", "--for", "never"],
+        &["record", "--max-size", "large"],
+        &["replay"],
+        &["check", "--for", "0"],
+    ];
+    for arguments in wrong {
+        let (code, stdout, stderr) = run(arguments);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{arguments:?}");
+        assert!(is_one_line(&stderr), "{arguments:?}: {stderr}");
+    }
+    assert!(run(&["-i", "1ms"]).2.contains("100ms to 1h"));
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    for arguments in [&["--help"][..], &["--version"], &["record", "--help"], &["man"], &["completions", "bash"]] {
+        let (code, stdout, stderr) = run(arguments);
+        assert_eq!((code, stderr.as_str()), (0, ""), "{arguments:?}");
+        assert!(!stdout.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn what_is_no_recording_is_4() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = directory.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let good = fs::read(recording(directory.path())).unwrap();
+    let cases = [
+        file("empty", b""),
+        file("text", b"hello\n"),
+        file("zeros", &[0; 4096]),
+        file("elf", &fs::read("/proc/self/exe").unwrap()[..4096]),
+        file("header", &good[..20]),
+    ];
+    for case in &cases {
+        let (code, _, stderr) = run(&["info", case]);
+        assert_eq!(code, 4, "{case}: {stderr}");
+        assert!(is_one_line(&stderr), "{case}: {stderr}");
+        let (code, _, stderr) = run(&["check", case]);
+        assert_eq!(code, 3, "check cannot tell: {case}: {stderr}");
+    }
+}
+
+#[test]
+fn a_damaged_recording_is_3_and_what_is_sound_is_shown() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = recording(directory.path());
+    assert_eq!(run(&["info", "--verify", &file]).0, 0);
+    let good = fs::read(&file).unwrap();
+    let damaged = directory.path().join("damaged.stalltop");
+    let mut bytes = good.clone();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    fs::write(&damaged, &bytes).unwrap();
+    let (code, stdout, stderr) = run(&["info", "--verify", damaged.to_str().unwrap()]);
+    assert_eq!(code, 3, "{stdout}{stderr}");
+    assert!(stdout.contains("damage") && stdout.contains("sound") && is_one_line(&stderr), "{stdout}{stderr}");
+    // Cut in its last frame: what is before is there.
+    let cut = directory.path().join("cut.stalltop");
+    fs::write(&cut, &good[..good.len() * 3 / 4]).unwrap();
+    let (code, stdout, _) = run(&["info", "--verify", cut.to_str().unwrap()]);
+    assert!(code == 3 && stdout.contains("incomplete") || code == 0 && stdout.contains("stopped"), "{code} {stdout}");
+    assert_eq!(fs::read(&damaged).unwrap(), bytes, "the input is never touched");
+}
+
+#[test]
+fn nothing_is_written_over_or_through() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    fs::write(path("there"), b"precious").unwrap();
+    symlink(path("there"), path("link")).unwrap();
+    symlink(path("nowhere"), path("dangling")).unwrap();
+    nix::unistd::mkfifo(&path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    fs::create_dir(path("folder")).unwrap();
+    for name in ["there", "link", "dangling", "pipe", "folder"] {
+        let (code, _, stderr) = run(&["record", "--for", "300ms", path(name).to_str().unwrap()]);
+        assert_eq!(code, 6, "{name}: {stderr}");
+        assert!(is_one_line(&stderr), "{name}: {stderr}");
+    }
+    let (code, _, stderr) = run(&["record", "--for", "300ms", "/dev/full"]);
+    assert_eq!(code, 6, "{stderr}");
+    let (code, _, stderr) = run(&["record", "--for", "300ms", path("no/such/folder").to_str().unwrap()]);
+    assert_eq!(code, 5, "{stderr}");
+    assert_eq!(fs::read(path("there")).unwrap(), b"precious");
+    assert!(!path("nowhere").exists());
+}
+
+#[test]
+fn a_recording_is_private() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = recording(directory.path());
+    assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o7777, 0o600);
+}
+
+#[test]
+fn signals_end_a_recording_in_good_order() {
+    use nix::sys::signal::{Signal, kill};
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.stalltop");
+        let child = stalltop(&["record", "-i", "100ms", file.to_str().unwrap()]).stderr(Stdio::piped()).spawn().unwrap();
+        // Once there is a sample in it.
+        let begun = std::time::Instant::now();
+        while fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 3000 {
+            assert!(begun.elapsed().as_secs() < 20, "nothing is recorded");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        kill(nix::unistd::Pid::from_raw(child.id() as i32), signal).unwrap();
+        let (code, _, stderr) = read(&child.wait_with_output().unwrap());
+        assert_eq!(code, 0, "{signal}: {stderr}");
+        assert!(is_one_line(&stderr) && stderr.contains("recorded"), "{stderr}");
+        let (code, stdout, _) = run(&["info", "--verify", file.to_str().unwrap()]);
+        assert!(code == 0 && stdout.contains("closed in good order"), "{stdout}");
+    }
+}
+
+#[test]
+fn a_recording_ends_before_it_is_too_large() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("a.stalltop");
+    let most = 256 << 10;
+    let (code, _, stderr) = run(&["record", "-i", "100ms", "--for", "60s", "--max-size", "256K", file.to_str().unwrap()]);
+    assert_eq!(code, 0, "{stderr}");
+    let size = fs::metadata(&file).unwrap().len();
+    assert!(size <= most && size > most / 4, "{size}");
+}
+
+#[test]
+fn live_and_replay_say_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("same.stalltop");
+    let file = file.to_str().unwrap();
+    // Something to be found: one thread at its limit.
+    let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let (code, live, stderr) = run(&["check", "--json", "--for", "4s", "-i", "500ms", "--save", file]);
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    let (again, replayed, _) = run(&["check", "--json", file]);
+    assert_eq!((code, live.as_str()), (again, replayed.as_str()), "{stderr}");
+    let parsed: serde_json::Value = serde_json::from_str(&live).unwrap();
+    assert_eq!(parsed["schema"], "stalltop/1");
+    assert!(parsed["figures"]["busy_ratio"].as_f64().unwrap() > 0.2, "{live}");
+}
+
+#[test]
+fn no_terminal_gives_blocks_and_a_closed_pipe_ends_them() {
+    let mut child = stalltop(&["-i", "100ms"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut output = child.stdout.take().unwrap();
+    let mut start = [0; 200];
+    output.read_exact(&mut start).unwrap();
+    assert!(String::from_utf8_lossy(&start).contains("CPUs busy"));
+    drop(output);
+    let (code, _, stderr) = read(&child.wait_with_output().unwrap());
+    assert_eq!((code, stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn a_full_disk_behind_standard_output_is_said() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let (code, _, stderr) = read(&stalltop(&["-i", "100ms"]).stdout(full).output().unwrap());
+    assert_eq!(code, 1);
+    assert!(is_one_line(&stderr) && stderr.contains("No space left"), "{stderr}");
+}
+
+#[test]
+fn a_stream_is_a_recording() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("piped.stalltop");
+    let sink = fs::File::create(&file).unwrap();
+    let output = stalltop(&["record", "-", "--for", "1s", "-i", "200ms"]).stdout(sink).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let (code, stdout, stderr) = run(&["info", "--verify", file.to_str().unwrap()]);
+    assert_eq!(code, 0, "{stdout}{stderr}");
+}
+
+#[test]
+fn without_proc_it_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let (code, _, stderr) = run(&["--root", directory.path().to_str().unwrap()]);
+    assert_eq!(code, 7, "{stderr}");
+    assert!(is_one_line(&stderr), "{stderr}");
+}
+
+#[test]
+fn a_path_cannot_act_on_the_terminal() {
+    let (_, _, stderr) = run(&["info", "/tmp/\u{1b}[31m\u{202e}x\n"]);
+    assert!(is_one_line(&stderr) && !stderr.contains('\u{1b}') && !stderr.contains('\u{202e}'), "{stderr:?}");
+}

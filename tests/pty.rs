@@ -1,0 +1,244 @@
+//! The real program in a real pseudo-terminal: the screen appears, follows keys and sizes, and the terminal is given back
+//! whatever ends it.
+
+#[path = "pty/harness.rs"]
+mod harness;
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use harness::{Session, prepared, stalltop};
+use nix::sys::signal::Signal;
+use portable_pty::CommandBuilder;
+
+#[test]
+fn q_ends_it() {
+    let mut session = Session::live(80, 24);
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.is_given_back();
+}
+
+#[test]
+fn control_c_ends_it() {
+    let mut session = Session::live(80, 24);
+    session.type_keys("\x03");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.is_given_back();
+}
+
+#[test]
+fn signals_end_it() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT] {
+        let mut session = Session::live(80, 24);
+        session.signal(signal);
+        let status = session.ended();
+        assert_eq!((status.exit_code(), status.signal()), (0, None), "{signal}");
+        session.is_given_back();
+    }
+}
+
+#[test]
+fn every_screen_has_its_key() {
+    for (columns, rows) in [(80, 24), (200, 50)] {
+        let mut session = Session::live(columns, rows);
+        for (key, text) in [("2", "CPU"), ("3", "await"), ("4", "rKB/s"), ("5", "processes"), ("6", "NOW"), ("1", "LOAD")] {
+            session.type_keys(key);
+            session.until_text(text);
+        }
+        session.type_keys("?");
+        session.until_text("pause / go on");
+        session.type_keys("\x1b");
+        session.until("no help", |screen| !screen.contents().contains("pause / go on"));
+        session.type_keys("q");
+        assert_eq!(session.ended().exit_code(), 0);
+    }
+}
+
+#[test]
+fn it_follows_the_size() {
+    let mut session = Session::live(80, 24);
+    session.resize(40, 10);
+    session.until("a small screen", |screen| !screen.contents().trim().is_empty());
+    session.resize(200, 50);
+    session.until("a large screen", |screen| screen.rows(0, 200).last().is_some_and(|row| row.contains("overview")));
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.is_given_back();
+}
+
+#[test]
+fn a_storm_of_sizes_and_noise_leaves_a_whole_screen() {
+    let mut session = Session::live(80, 24);
+    let mut noise = 7_u32;
+    for round in 0..300 {
+        noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let (columns, rows) = ((noise >> 8) % 120 + 1, (noise >> 20) % 40 + 1);
+        session.resize(columns as u16, rows as u16);
+        // Screens, moves, half sequences, the mouse, bytes that are no text: nothing that quits or asks for text.
+        session.type_keys(
+            ["1", "2", "3", "4", "5", "6", "j", "\x1b[B", "\x1b[1;", "\x1b[<64;3;3M", "\x1b[<0;5;5M", "\u{9b}"][round % 12],
+        );
+    }
+    session.resize(1, 1);
+    session.resize(80, 24);
+    // An escape before a key is Alt: the first 1 is lost with it.
+    session.type_keys("\x1b");
+    session.type_keys("11");
+    session.until("an overview", |screen| screen.contents().contains("LOAD") && screen.contents().contains("help"));
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.is_given_back();
+}
+
+#[test]
+fn a_terminal_that_is_gone_ends_it_at_once() {
+    // Under sudo or nohup no SIGHUP comes: the end of the line must be seen by itself.
+    for ignored in [false, true] {
+        let program = env!("CARGO_BIN_EXE_stalltop");
+        let trap = if ignored { "trap '' HUP; " } else { "" };
+        let mut command = CommandBuilder::new("/bin/sh");
+        command.args(["-c", &format!("{trap}exec {program}")]);
+        let mut session = Session::start(prepared(command), 80, 24);
+        session.until_text("busy");
+        let before = session.ticks().unwrap();
+        session.hang_up();
+        let begun = Instant::now();
+        let after = loop {
+            // Gone, or a zombie that waits for us.
+            match session.child.try_wait().unwrap() {
+                Some(_) => break before,
+                None if begun.elapsed() > Duration::from_secs(10) => panic!("it goes on without a terminal"),
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        };
+        assert!(after - before < 50, "it spun");
+        let status = session.ended();
+        assert_eq!(status.signal().filter(|signal| ignored || !signal.contains("angup")), None, "{status:?}");
+    }
+}
+
+#[test]
+fn a_fault_of_its_own_gives_the_terminal_back_before_it_is_told() {
+    if !cfg!(debug_assertions) {
+        println!("skipped: a release build has no rehearsed panics");
+        return;
+    }
+    for place in ["screen", "sampling"] {
+        let mut command = stalltop(&[]);
+        command.env("STALLTOP_PANIC", place);
+        let mut session = Session::start(command, 80, 24);
+        assert_eq!(session.ended().exit_code(), 1, "{place}");
+        session.is_given_back();
+        session.until_text("please report it");
+        let bytes = String::from_utf8_lossy(&session.bytes()).into_owned();
+        let told = bytes.find("a fault of stalltop itself").unwrap();
+        let left = bytes.rfind("\x1b[?1049l").unwrap();
+        assert!(left < told, "{place}: told on a screen that was about to vanish");
+        assert!(!bytes.contains("panicked at"), "{place}: {bytes}");
+        assert_eq!(bytes.matches("please report it").count(), 1, "{place}");
+    }
+}
+
+#[test]
+fn control_z_gives_the_terminal_to_the_shell_and_fg_takes_it_again() {
+    let mut command = CommandBuilder::new("/bin/bash");
+    command.args(["--norc", "--noprofile", "-i"]);
+    let mut command = prepared(command);
+    command.env("PS1", "ready> ");
+    let mut session = Session::start(command, 80, 24);
+    session.until_text("ready>");
+    session.type_keys(&format!("{}\n", env!("CARGO_BIN_EXE_stalltop")));
+    session.until("figures", |screen| screen.alternate_screen() && screen.contents().contains("busy"));
+    for _ in 0..2 {
+        session.type_keys("\x1a");
+        session.until("shell", |screen| !screen.alternate_screen() && screen.contents().contains("Stopped"));
+        session.type_keys("stty -a | grep -c ' icanon'\n");
+        session.until("cooked mode", |screen| screen.contents().lines().any(|line| line.trim() == "1"));
+        session.type_keys("clear; fg\n");
+        session.until("figures again", |screen| screen.alternate_screen() && screen.contents().contains("busy"));
+    }
+    session.type_keys("q");
+    session.until("shell", |screen| !screen.alternate_screen() && screen.contents().contains("ready>"));
+    session.type_keys("exit\n");
+    session.ended();
+}
+
+#[test]
+fn a_recording_is_replayed_on_the_same_screens() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("short.stalltop");
+    let recorded = std::process::Command::new(env!("CARGO_BIN_EXE_stalltop"))
+        .args(["record", "--for", "2s", "-i", "200ms"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(recorded.status.success(), "{recorded:?}");
+    let mut session = Session::start(stalltop(&["replay", file.to_str().unwrap()]), 80, 24);
+    session.until("a replay", |screen| screen.contents().contains("REPLAY") && screen.contents().contains("busy"));
+    session.type_keys(" ");
+    session.type_keys("[");
+    session.type_keys("]");
+    session.type_keys("5");
+    session.until_text("processes");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.is_given_back();
+}
+
+#[test]
+fn a_stream_is_watched_as_it_comes_while_keys_come_from_the_terminal() {
+    let program = env!("CARGO_BIN_EXE_stalltop");
+    let mut command = CommandBuilder::new("/bin/sh");
+    command.args(["-c", &format!("{program} record -i 200ms - | {program} replay -")]);
+    let mut session = Session::start(prepared(command), 80, 24);
+    session.until("a replay", |screen| screen.contents().contains("REPLAY") && screen.contents().contains("busy"));
+    session.type_keys("5");
+    session.until_text("processes");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.is_given_back();
+    assert!(!session.contents().contains("stalltop:"), "the recorder complained:\n{}", session.contents());
+}
+
+#[test]
+fn what_has_just_happened_can_be_saved() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = stalltop(&["-i", "200ms"]);
+    command.cwd(directory.path());
+    let mut session = Session::start(command, 120, 30);
+    session.until_text("busy");
+    session.type_keys("w");
+    session.until_text("saved");
+    session.type_keys("q");
+    session.ended();
+    let files: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    let info =
+        std::process::Command::new(env!("CARGO_BIN_EXE_stalltop")).args(["info", "--verify"]).arg(&files[0]).output().unwrap();
+    assert!(info.status.success(), "{info:?}");
+}
+
+#[test]
+fn an_ordinary_user_sees_less_and_no_error() {
+    if !nix::unistd::geteuid().is_root() {
+        println!("skipped: becoming somebody else needs root");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("stalltop");
+    std::fs::copy(env!("CARGO_BIN_EXE_stalltop"), &program).unwrap();
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = CommandBuilder::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    command.arg(&program);
+    let mut command = prepared(command);
+    command.cwd("/");
+    let mut session = Session::start(command, 80, 24);
+    session.until_text("busy");
+    session.type_keys("5");
+    session.until_text("processes");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.is_given_back();
+}
