@@ -9,7 +9,7 @@ use crate::ids::{DiskId, GroupId};
 use crate::interval::cpu::CpuSpan;
 use crate::interval::disk::DiskSpan;
 use crate::interval::pressure::PressureSpan;
-use crate::interval::task::TaskSpan;
+use crate::interval::task::{HOLDING_SHARE, TaskSpan};
 use crate::sample::cpu::CpuTimes;
 use crate::sample::waits::{BlockedThread, GroupWaits, SubSample, WaitClass};
 use crate::sample::{Host, Name, Sample};
@@ -99,9 +99,6 @@ pub struct Witnesses {
 
 /// A device with at least this mean number of requests outstanding has something to do.
 const AT_WORK: f64 = 0.2;
-
-/// A group that was seen with a thread on storage in at least this share of the interval counts as having one.
-const HOLDING_SHARE: f64 = 0.2;
 
 impl IdleBlocked {
     pub(super) fn between(

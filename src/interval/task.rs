@@ -43,7 +43,7 @@ pub struct Counts {
     pub blocked_frozen: u32,
     /// D in anything else, or hidden
     pub blocked_other: u32,
-    /// S in a lock wait, active workers only
+    /// S in a lock that is held, or in a futex by an active worker whose group has a thread on storage
     pub lock: u32,
 }
 
@@ -143,7 +143,8 @@ impl TaskSpan {
         let nothing = Tasks::default();
         let was = older.tasks.as_ref().unwrap_or(&nothing);
         let seen: FxHashMap<TaskId, &ThreadWaits> = newer.waits.threads.iter().map(|waits| (waits.task, waits)).collect();
-        let context = Context { host, seen, seconds, now_ns: newer.at.boottime_ns };
+        let (holding, completions) = (holding_groups(newer), completions_outstanding(newer));
+        let context = Context { host, seen, seconds, now_ns: newer.at.boottime_ns, holding, completions };
         let mut span = TaskSpan { processes: Vec::with_capacity(now.processes.len()), ..TaskSpan::default() };
         let mut sums = Sums::default();
         let mut before = was.processes.iter().peekable();
@@ -176,6 +177,10 @@ struct Context<'a> {
     seen: FxHashMap<TaskId, &'a ThreadWaits>,
     seconds: f64,
     now_ns: u64,
+    /// By index into `Waits::groups`: whether it has a thread on storage
+    holding: Vec<bool>,
+    /// Whether asynchronous completions are worth waiting for: some device has requests in flight
+    completions: bool,
 }
 
 impl Context<'_> {
@@ -247,7 +252,8 @@ impl Context<'_> {
         let id = process.task_id(new);
         let seen = self.seen.get(&id).copied();
         let class = class_of(self.host, new);
-        count(new, class, self.active(new), counts);
+        let holding = seen.is_some_and(|seen| self.holding.get(usize::from(seen.group)).copied().unwrap_or(false));
+        count(new, class, holding && self.active(new), counts);
         let ran = old.is_none_or(|old| {
             old.sched != new.sched || old.user_ticks != new.user_ticks || old.system_ticks != new.system_ticks
         });
@@ -269,7 +275,7 @@ impl Context<'_> {
             run_queue_latency_ms: delayed_ns.zip(sliced).filter(|&(_, n)| n > 0).map(|(ns, n)| ns as f64 / 1e6 / n as f64),
             timeslices: sliced.and_then(|n| PerSecond::over(n, self.seconds)),
             major_faults: old.and_then(|old| PerSecond::between(Some(new.major_faults), Some(old.major_faults), self.seconds)),
-            states: microstates(cpu, user, run_queue, seen, new.state, class),
+            states: microstates(cpu, user, run_queue, seen.map(|seen| self.off_cpu_shares(seen, holding)), new.state, class),
             state: new.state,
             class,
             processor: CpuId(new.processor),
@@ -287,10 +293,46 @@ impl Context<'_> {
         Ratio::of(ticks / self.host.ticks_per_second.max(1) as f64, self.seconds)
     }
 
+    /// Disk, lock, other blocked, sleep: shares of the looks at which the thread was not running. A futex is a lock where the
+    /// group has a thread on storage; waiting for completions is waiting for a disk where some are outstanding.
+    fn off_cpu_shares(&self, seen: &ThreadWaits, holding: bool) -> [f64; 4] {
+        let times = |class: WaitClass| f64::from(seen.seen.get(class as usize).copied().unwrap_or(0));
+        let when = |condition: bool, class: WaitClass| if condition { times(class) } else { 0.0 };
+        let disk = times(WaitClass::Disk) + when(self.completions, WaitClass::Aio);
+        let lock = times(WaitClass::Lock) + when(holding, WaitClass::Futex);
+        let other = times(WaitClass::Memory) + times(WaitClass::Vfork);
+        let sleep = f64::from(seen.looks()) - disk - lock - other - times(WaitClass::Running);
+        let whole = disk + lock + other + sleep;
+        if whole <= 0.0 {
+            return [0.0; 4];
+        }
+        [disk, lock, other, sleep].map(|part| part / whole)
+    }
+
     /// Cycling, however slowly.
     fn active(&self, thread: &Thread) -> bool {
         thread.switched_ns.is_some_and(|at| self.now_ns.saturating_sub(at) as f64 / 1e9 <= ACTIVE_SECONDS)
     }
+}
+
+/// A group with a thread on storage in this share of the looks has one (metrics.md section 3).
+pub const HOLDING_SHARE: f64 = 0.2;
+
+fn holding_groups(newer: &Sample) -> Vec<bool> {
+    let mut looks = vec![0_u32; newer.waits.groups.len()];
+    for row in newer.waits.sub_samples.iter().flat_map(|sub| &sub.groups).filter(|row| row.storage > 0) {
+        if let Some(count) = looks.get_mut(usize::from(row.group)) {
+            *count += 1;
+        }
+    }
+    let enough = newer.waits.sub_samples.len() as f64 * HOLDING_SHARE;
+    looks.into_iter().map(|count| count > 0 && f64::from(count) >= enough).collect()
+}
+
+fn completions_outstanding(newer: &Sample) -> bool {
+    let subs = &newer.waits.sub_samples;
+    let outstanding = subs.iter().filter(|sub| sub.in_flight.is_some_and(|requests| requests > 0)).count();
+    outstanding > 0 && outstanding * 2 >= subs.len()
 }
 
 fn not_just_asleep(thread: &Thread) -> bool {
@@ -309,7 +351,7 @@ pub fn class_of(host: &Host, thread: &Thread) -> WaitClass {
     }
 }
 
-fn count(thread: &Thread, class: WaitClass, active: bool, counts: &mut Counts) {
+fn count(thread: &Thread, class: WaitClass, behind: bool, counts: &mut Counts) {
     match thread.state {
         TaskState::Running => counts.running += 1,
         TaskState::Blocked => {
@@ -322,7 +364,7 @@ fn count(thread: &Thread, class: WaitClass, active: bool, counts: &mut Counts) {
                 _ => counts.blocked_other += 1,
             }
         }
-        TaskState::Sleeping if class == WaitClass::Lock && active => counts.lock += 1,
+        TaskState::Sleeping if class == WaitClass::Lock || class == WaitClass::Futex && behind => counts.lock += 1,
         _ => {}
     }
 }
@@ -342,7 +384,7 @@ fn microstates(
     cpu: Option<Ratio>,
     user: Option<f64>,
     run_queue: Option<Ratio>,
-    seen: Option<&ThreadWaits>,
+    waits: Option<[f64; 4]>,
     state: TaskState,
     class: WaitClass,
 ) -> Microstates {
@@ -351,8 +393,7 @@ fn microstates(
     let left = (1.0 - cpu - run_queue).max(0.0);
     let user = user.unwrap_or(1.0);
     let mut states = Microstates { user: cpu * user, system: cpu * (1.0 - user), run_queue, ..Microstates::default() };
-    let waits = seen.map(off_cpu_shares).filter(|shares| shares.iter().any(|&share| share > 0.0));
-    match waits {
+    match waits.filter(|shares| shares.iter().any(|&share| share > 0.0)) {
         Some([disk, lock, other, sleep]) => {
             states.disk = left * disk;
             states.lock = left * lock;
@@ -360,8 +401,8 @@ fn microstates(
             states.sleep = left * sleep;
         }
         None => match (state, class) {
-            (TaskState::Blocked, WaitClass::Disk) | (_, WaitClass::Aio) => states.disk = left,
-            (TaskState::Blocked, WaitClass::Lock) => states.lock = left,
+            (TaskState::Blocked, WaitClass::Disk) => states.disk = left,
+            (_, WaitClass::Lock) => states.lock = left,
             (TaskState::Blocked, _) => states.other_blocked = left,
             // Runnable at both ends with time that the kernel has not added to its run delay yet.
             (TaskState::Running, _) => states.run_queue += left,
@@ -369,18 +410,4 @@ fn microstates(
         },
     }
     states
-}
-
-/// Disk, lock, other blocked, sleep: shares of the looks at which the thread was not running.
-fn off_cpu_shares(seen: &ThreadWaits) -> [f64; 4] {
-    let times = |class: WaitClass| f64::from(seen.seen.get(class as usize).copied().unwrap_or(0));
-    let disk = times(WaitClass::Disk) + times(WaitClass::Aio);
-    let lock = times(WaitClass::Lock);
-    let other = times(WaitClass::Memory) + times(WaitClass::Vfork);
-    let sleep = f64::from(seen.looks()) - disk - lock - other - times(WaitClass::Running);
-    let whole = disk + lock + other + sleep;
-    if whole <= 0.0 {
-        return [0.0; 4];
-    }
-    [disk, lock, other, sleep].map(|part| part / whole)
 }

@@ -157,7 +157,7 @@ fn add(counts: &mut GroupWaits, state: TaskState, class: WaitClass, contended: b
         (TaskState::Blocked, _) => (&mut counts.other_blocked, true),
         (TaskState::Sleeping, WaitClass::Aio) => (&mut counts.aio, true),
         (TaskState::Sleeping, WaitClass::Lock) if contended => (&mut counts.lock_contended, false),
-        (TaskState::Sleeping, WaitClass::Lock) if active => (&mut counts.lock_inferred, false),
+        (TaskState::Sleeping, WaitClass::Lock | WaitClass::Futex) if active => (&mut counts.lock_inferred, false),
         (TaskState::Sleeping, WaitClass::Pipe | WaitClass::Net) if active => (&mut counts.peer, false),
         _ => return false,
     };
@@ -190,6 +190,8 @@ mod tests {
             (Sleeping, WaitClass::Aio, true, GroupWaits { aio: 1, ..none }, true),
             (Sleeping, WaitClass::Lock, true, GroupWaits { lock_inferred: 1, ..none }, false),
             (Sleeping, WaitClass::Lock, false, none, false),
+            (Sleeping, WaitClass::Futex, true, GroupWaits { lock_inferred: 1, ..none }, false),
+            (Sleeping, WaitClass::Futex, false, none, false),
             (Sleeping, WaitClass::Net, true, GroupWaits { peer: 1, ..none }, false),
             (Sleeping, WaitClass::Net, false, none, false),
             (Sleeping, WaitClass::Poll, true, none, false),

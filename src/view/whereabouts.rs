@@ -111,5 +111,6 @@ pub fn meaning(class: WaitClass) -> &'static str {
         WaitClass::Frozen => "is stopped, traced or frozen",
         WaitClass::Hidden => "the kernel does not tell this user",
         WaitClass::Other => "waits for something else",
+        WaitClass::Futex => "asleep on a futex: for work, or for a lock; nothing shows that somebody holds one",
     }
 }

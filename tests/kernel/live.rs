@@ -142,35 +142,3 @@ fn psi_or_a_reason() {
         (ours, theirs) => assert_eq!(ours.is_err(), theirs.is_err()),
     }
 }
-
-/// Not an assertion, a figure to look at: `cargo test --release --test kernel -- --ignored --nocapture cost`.
-#[test]
-#[ignore = "prints what a sample of each subject costs"]
-fn cost() {
-    let root = Root::host();
-    let mut cpu = CpuReader::default();
-    let mut memory = MemoryReader::default();
-    let mut pressure = PressureReader::default();
-    let mut disk = DiskReader::default();
-    let mut network = NetworkReader::default();
-    let mut cgroup = CgroupReader::default();
-    let cost = |what: &str, read: &mut dyn FnMut() -> bool| {
-        const TIMES: u32 = 500;
-        let clock = || Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap());
-        read();
-        let begin = clock();
-        let read = (0..TIMES).filter(|_| read()).count();
-        println!("{what:>10} {:?} ({read} read)", (clock() - begin) / TIMES);
-    };
-    cost("stat", &mut || cpu.sample(&root).is_ok());
-    cost("total", &mut || cpu.total_only(&root).is_ok());
-    cost("load", &mut || cpu.load(&root).is_ok());
-    cost("memory", &mut || memory.sample(&root).is_ok());
-    cost("pressure", &mut || pressure.sample(&root).io.is_ok());
-    cost("disk", &mut || disk.sample(&root).is_ok());
-    cost("in flight", &mut || disk.in_flight(&root).is_ok());
-    cost("nics", &mut || network.sample(&root).is_ok());
-    cost("protocols", &mut || network.protocols(&root).tcp.is_ok());
-    cost("listeners", &mut || network.protocols(&root).listeners.is_ok());
-    cost("cgroup", &mut || cgroup.sample(&root).is_ok());
-}

@@ -6,7 +6,7 @@ use crate::kernel::task::files::{Kept, ThreadFile, is_gone};
 use crate::kernel::task::{self, Stat};
 use crate::sample::task::{Sched, TaskState, Thread, Wait};
 use crate::sample::waits::class::without_compiler_suffix;
-use crate::sample::waits::{Call, Futex, WaitClass};
+use crate::sample::waits::{Call, WaitClass};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
 
@@ -277,7 +277,8 @@ impl KnownThread {
         for _ in 0..2 {
             let channel = self.read_channel(eye, glance, keep);
             let alone = channel.as_ref().ok().and_then(|name| WaitClass::of(self.state, Some(name.as_bytes()), None));
-            let call_tells = self.state == TaskState::Blocked || matches!(alone, Some(WaitClass::Lock | WaitClass::Other));
+            let call_tells = self.state == TaskState::Blocked
+                || matches!(alone, Some(WaitClass::Futex | WaitClass::Lock | WaitClass::Other));
             let doubtful = channel == Err(Absent::Vanished);
             let call = if glance.kernel_thread || !(call_tells || doubtful) {
                 Err(Absent::NotRead)
@@ -293,8 +294,7 @@ impl KnownThread {
                 Err(Absent::Vanished) => None,
                 Err(_) => WaitClass::of(self.state, None, known),
             };
-            self.contended = self.class == Some(WaitClass::Lock)
-                && known.and_then(Call::futex).is_some_and(|futex| matches!(futex, Futex::Contended { .. }));
+            self.contended = self.class == Some(WaitClass::Lock) && known.is_some_and(Call::is_contended);
             self.wait = Wait { channel, call };
             if self.class.is_some() || self.read_stat(eye, glance, keep).is_err() {
                 return;

@@ -205,4 +205,5 @@ numbered! { WaitClass, otherwise WaitClass::Other, {
     WaitClass::Frozen = 11,
     WaitClass::Hidden = 12,
     WaitClass::Other = 13,
+    WaitClass::Futex = 14,
 } }

@@ -87,10 +87,17 @@ impl Call {
         Some(if contended { Futex::Contended { address } } else { Futex::Undecided { address } })
     }
 
+    /// Whether it is a futex call that shows a lock which somebody else holds.
+    pub fn is_contended(self) -> bool {
+        matches!(self.futex(), Some(Futex::Contended { .. }))
+    }
+
     /// The class of a wait whose channel says nothing by itself.
     pub(super) fn wait_class(self, state: TaskState) -> WaitClass {
         match self.name {
-            "futex" | "flock" | "semtimedop" | "semop" => WaitClass::Lock,
+            "futex" if self.is_contended() => WaitClass::Lock,
+            "futex" | "semtimedop" | "semop" => WaitClass::Futex,
+            "flock" => WaitClass::Lock,
             "recvfrom" | "recvmsg" | "recvmmsg" | "sendto" | "sendmsg" | "sendmmsg" | "accept" | "accept4" | "connect" => {
                 WaitClass::Net
             }

@@ -17,7 +17,7 @@ pub enum WaitClass {
     Disk,
     /// Asleep for asynchronous completions (libaio, io_uring)
     Aio,
-    /// A lock: futex, file lock, kernel rwsem or mutex, System V semaphore
+    /// A lock that somebody holds: a futex whose call shows contention, a file lock, a kernel rwsem or mutex
     Lock,
     /// A socket
     Net,
@@ -37,11 +37,14 @@ pub enum WaitClass {
     /// The kernel keeps the wait channel from us
     Hidden,
     Other,
+    /// A futex or semaphore that nothing shows to be a held lock: a condition variable, a queue of work, or a lock after all.
+    /// It is idling unless its group says otherwise.
+    Futex,
 }
 
 impl WaitClass {
     /// How many there are: the length of an array indexed by `WaitClass as usize`.
-    pub const COUNT: usize = 14;
+    pub const COUNT: usize = 15;
 
     pub const ALL: [WaitClass; WaitClass::COUNT] = [
         WaitClass::Running,
@@ -58,6 +61,7 @@ impl WaitClass {
         WaitClass::Frozen,
         WaitClass::Hidden,
         WaitClass::Other,
+        WaitClass::Futex,
     ];
 
     /// The word on the screen and in JSON.
@@ -77,6 +81,7 @@ impl WaitClass {
             WaitClass::Frozen => "frozen",
             WaitClass::Hidden => "hidden",
             WaitClass::Other => "other",
+            WaitClass::Futex => "futex",
         }
     }
 
@@ -92,6 +97,7 @@ impl WaitClass {
         let Some(channel) = channel else { return Some(WaitClass::Hidden) };
         let class = WaitClass::of_channel(without_compiler_suffix(channel));
         let class = match (class, call) {
+            (Some(WaitClass::Futex), Some(call)) if call.is_contended() => WaitClass::Lock,
             (Some(class), _) => class,
             // wait_woken and the like serve sockets, terminals and inotify alike: the call tells.
             (None, Some(call)) => call.wait_class(state),
@@ -207,9 +213,9 @@ const PREFIX: &[(&str, WaitClass)] = &[
     ("wb_wait_for_completion", WaitClass::Disk),
     ("wait_sb_inodes", WaitClass::Disk),
     // Locks
-    ("futex_", WaitClass::Lock), // futex_do_wait; futex_wait_queue (5.16 to 6.12), futex_wait_queue_me before
-    ("__futex", WaitClass::Lock),
-    ("do_futex", WaitClass::Lock),
+    ("futex_", WaitClass::Futex), // futex_do_wait; futex_wait_queue (5.16 to 6.12), futex_wait_queue_me before
+    ("__futex", WaitClass::Futex),
+    ("do_futex", WaitClass::Futex),
     ("rt_mutex", WaitClass::Lock),
     ("__rt_mutex", WaitClass::Lock),
     ("locks_lock_inode_wait", WaitClass::Lock),
@@ -225,9 +231,9 @@ const PREFIX: &[(&str, WaitClass)] = &[
     ("mutex_lock", WaitClass::Lock),
     ("percpu_rwsem", WaitClass::Lock), // a frozen file system holds it
     ("__percpu_down", WaitClass::Lock),
-    ("do_semtimedop", WaitClass::Lock),
-    ("__do_semtimedop", WaitClass::Lock),
-    ("SyS_semtimedop", WaitClass::Lock),
+    ("do_semtimedop", WaitClass::Futex),
+    ("__do_semtimedop", WaitClass::Futex),
+    ("SyS_semtimedop", WaitClass::Futex),
     // Memory
     ("shrink_", WaitClass::Memory),
     ("try_to_free", WaitClass::Memory),
@@ -292,7 +298,7 @@ mod tests {
     #[test]
     fn what_the_lab_saw_on_6_18() {
         let seen = [
-            (TaskState::Sleeping, "futex_do_wait", WaitClass::Lock),
+            (TaskState::Sleeping, "futex_do_wait", WaitClass::Futex),
             (TaskState::Sleeping, "do_epoll_wait", WaitClass::Poll),
             (TaskState::Sleeping, "poll_schedule_timeout.constprop.0", WaitClass::Poll),
             (TaskState::Sleeping, "hrtimer_nanosleep", WaitClass::Timer),
@@ -312,6 +318,16 @@ mod tests {
         for (state, channel, class) in seen {
             assert_eq!(of(state, channel), Some(class), "{channel}");
         }
+    }
+
+    #[test]
+    fn only_the_call_makes_a_futex_a_lock() {
+        let wait = |operation, value| {
+            let call = Call { name: "futex", arguments: [0x1000, operation, value] };
+            WaitClass::of(TaskState::Sleeping, Some(b"futex_do_wait"), Some(call))
+        };
+        assert_eq!(wait(0x80, 2), Some(WaitClass::Lock));
+        assert_eq!(wait(0x189, 0), Some(WaitClass::Futex));
     }
 
     #[test]
