@@ -277,8 +277,10 @@ fn cpu_throttled(scene: &Scene) -> Vec<Suspicion> {
         let used = group.used_cpus.map(|cpus| format!(", used {} CPU", figure(cpus))).unwrap_or_default();
         let periods = group.throttled_periods.map(|share| format!(", in {} of its periods", percent(share.0.min(1.0))));
         let room = match &scene.interval.cpu {
-            Some(cpu) => format!(" while {} of the box is available", percent(cpu.total.available())),
-            None => String::new(),
+            Some(cpu) if cpu.total.available() >= 0.1 => {
+                format!(" while {} of the box is available", percent(cpu.total.available()))
+            }
+            _ => String::new(),
         };
         let sentence = format!(
             "cgroup {} is held to {quota}: throttled {} of the time{}{used}{room}; in it: {}",

@@ -7,6 +7,7 @@ use super::{Evidence, Kind, Severity, Subject, Thresholds};
 use crate::interval::network::{NicSpan, QdiscSpan};
 use crate::sample::Name;
 use crate::sample::network::{Duplex, Listener, Nic};
+use crate::units::{PerSecond, Ratio};
 
 pub(super) const NIC_SATURATED: Rule = Rule {
     kind: Kind::NicSaturated,
@@ -32,7 +33,7 @@ pub(super) const TCP_RETRANSMITS: Rule = Rule {
     title: "TCP sends again",
     meaning: "Segments are lost, or late enough to be taken for lost, and sent again: connections slow down.",
     computed: "Retransmitted segments at least 1 % of those sent, and at least 10 a second. Says when the local queueing \
-               discipline dropped them.",
+               discipline dropped them. Connection requests that a full accept queue here dropped are left out.",
     wrong: "Tail-loss probes and spurious retransmits count too. Only this network namespace is seen.",
     next: &[
         "ss -ti for the connections with retrans",
@@ -69,7 +70,7 @@ pub(super) fn is_dropping(nic: &NicSpan, thresholds: &Thresholds) -> bool {
 
 /// Whether packets wait in the queueing discipline while it drops or delays.
 pub(super) fn is_backlogged(nic: &NicSpan) -> bool {
-    let grew = |rate: Option<crate::units::PerSecond>| rate.is_some_and(|rate| rate.0 > 0.0);
+    let grew = |rate: Option<PerSecond>| rate.is_some_and(|rate| rate.0 > 0.0);
     nic.qdisc.as_ref().is_some_and(|qdisc| qdisc.backlog_packets > 0 && (grew(qdisc.dropped) || grew(qdisc.overlimits)))
 }
 
@@ -136,7 +137,7 @@ fn kind(nic: &Nic) -> String {
 }
 
 fn waits(qdisc: &QdiscSpan) -> String {
-    let grew = |rate: Option<crate::units::PerSecond>| rate.map_or_else(|| "-".into(), |rate| figure(rate.0));
+    let grew = |rate: Option<PerSecond>| rate.map_or_else(|| "-".into(), |rate| figure(rate.0));
     format!(
         "{} packets ({}) wait, {} dropped/s, {} overlimits/s",
         qdisc.backlog_packets,
@@ -166,6 +167,11 @@ fn tcp_retransmits(scene: &Scene) -> Vec<Suspicion> {
     let (Some(share), Some(again)) = (protocols.retransmitted_share, protocols.segments_retransmitted) else {
         return Vec::new();
     };
+    // Connection requests that a full accept queue here has dropped are sent again too: listen-overflow speaks of them.
+    let requests = protocols.syn_retransmits.map_or(0.0, |rate| rate.0).min(again.0);
+    let refused_here = protocols.listen_drops.is_some_and(|rate| rate.0 > 0.0);
+    let left = if refused_here && again.0 > 0.0 { (again.0 - requests) / again.0 } else { 1.0 };
+    let (share, again) = (Ratio(share.0 * left), PerSecond(again.0 * left));
     if share.0 < thresholds.retransmitted_ratio || again.0 < thresholds.retransmitted_per_second {
         return Vec::new();
     }
@@ -177,6 +183,9 @@ fn tcp_retransmits(scene: &Scene) -> Vec<Suspicion> {
     let cause = match &dropper {
         Some((nic, dropped)) => {
             format!("; the local queueing discipline of {nic} drops {} packets a second: not the network", figure(*dropped))
+        }
+        None if !refused_here && requests >= again.0 / 2.0 => {
+            format!("; {} of them are connection requests that nobody answers", figure(requests))
         }
         None => String::new(),
     };
@@ -190,6 +199,7 @@ fn tcp_retransmits(scene: &Scene) -> Vec<Suspicion> {
         evidence: vec![
             number("retransmitted_ratio", share.0),
             number("retransmitted_per_second", again.0),
+            number("syn_retransmits_per_second", requests),
             maybe("segments_out_per_second", protocols.segments_out.map(|rate| rate.0)),
             maybe("local_qdisc_dropped_per_second", dropper.map(|(_, dropped)| dropped)),
         ],

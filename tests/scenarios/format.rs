@@ -219,6 +219,9 @@ pub struct Qdisc {
 pub struct Tcp {
     pub out: f64,
     pub retransmitted: f64,
+    /// Connection requests among them
+    #[serde(default)]
+    pub syn: f64,
 }
 
 #[derive(Debug, Deserialize)]

@@ -131,6 +131,7 @@ impl Machine {
         if let Some(tcp) = &phase.tcp {
             self.add("tcp out", tcp.out * seconds);
             self.add("tcp again", tcp.retransmitted * seconds);
+            self.add("tcp syn", tcp.syn * seconds);
         }
         if let Some(listen) = &phase.listen {
             self.add("listen drops", listen.drops * seconds);
@@ -231,12 +232,13 @@ impl Machine {
                 ..Tcp::default()
             });
         }
+        sample.protocols.tcp_ext = Ok(TcpExt {
+            listen_drops: Some(self.read("listen drops")),
+            listen_overflows: Some(self.read("listen overflows")),
+            syn_retransmits: Some(self.read("tcp syn")),
+            ..TcpExt::default()
+        });
         if let Some(listen) = &phase.listen {
-            sample.protocols.tcp_ext = Ok(TcpExt {
-                listen_drops: Some(self.read("listen drops")),
-                listen_overflows: Some(self.read("listen overflows")),
-                ..TcpExt::default()
-            });
             let owner = |name: &String| (ProcessId { pid: 900, start_ticks: 1 }, Name::from(name.as_str()));
             let socket = |address: &String| Listener {
                 local: address.parse().expect("an address and a port"),
