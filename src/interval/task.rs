@@ -275,7 +275,15 @@ impl Context<'_> {
             run_queue_latency_ms: delayed_ns.zip(sliced).filter(|&(_, n)| n > 0).map(|(ns, n)| ns as f64 / 1e6 / n as f64),
             timeslices: sliced.and_then(|n| PerSecond::over(n, self.seconds)),
             major_faults: old.and_then(|old| PerSecond::between(Some(new.major_faults), Some(old.major_faults), self.seconds)),
-            states: microstates(cpu, user, run_queue, seen.map(|seen| self.off_cpu_shares(seen, holding)), new.state, class),
+            states: microstates(
+                cpu,
+                user,
+                run_queue,
+                seen.map(|seen| self.off_cpu_shares(seen, holding)),
+                new.state,
+                class,
+                ran,
+            ),
             state: new.state,
             class,
             processor: CpuId(new.processor),
@@ -387,6 +395,7 @@ fn microstates(
     waits: Option<[f64; 4]>,
     state: TaskState,
     class: WaitClass,
+    ran: bool,
 ) -> Microstates {
     let cpu = cpu.map_or(0.0, |cpu| cpu.0.min(1.0));
     let run_queue = run_queue.map_or(0.0, |wait| wait.0.min(1.0 - cpu));
@@ -404,8 +413,8 @@ fn microstates(
             (TaskState::Blocked, WaitClass::Disk) => states.disk = left,
             (_, WaitClass::Lock) => states.lock = left,
             (TaskState::Blocked, _) => states.other_blocked = left,
-            // Runnable at both ends with time that the kernel has not added to its run delay yet.
-            (TaskState::Running, _) => states.run_queue += left,
+            // Runnable all the time and never given a CPU: the kernel adds that to its run delay only when it is.
+            (TaskState::Running, _) if !ran => states.run_queue += left,
             _ => states.sleep = left,
         },
     }

@@ -1,10 +1,6 @@
 //! The running machine, with the procfs crate as the oracle.
 
-use std::time::Duration;
-
-use nix::time::{ClockId, clock_gettime};
 use procfs::prelude::*;
-use stalltop::kernel::cgroup::CgroupReader;
 use stalltop::kernel::cpu::CpuReader;
 use stalltop::kernel::disk::DiskReader;
 use stalltop::kernel::host;
