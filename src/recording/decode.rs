@@ -1,7 +1,7 @@
 //! From the payload of a frame back to the sample. Never trusts a number in it; never allocates more than the payload's
 //! own size allows.
 //!
-//! What did not change is the same `Arc` as in the key frame's sample, or as in the neighbouring sample that the caller
+//! What did not change is the same `Arc` as in the sample that is referred to, or as in the neighbouring sample that the caller
 //! passes in: `Arc::ptr_eq` tells in a replay what it tells live.
 
 use std::collections::{HashMap, HashSet};
@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use super::Moment;
 use super::cells::{Cells, take_at};
+use super::encode::{MAX_CELLS_ON_THE_WAY, is_referred_to, parent};
+use super::error::FrameFault;
 use super::facts::SharedFacts;
 use super::schema::tasks::{CLOCK, ProcessRow, SUB_SAMPLE_CPU, SUMS, SWITCHED, SubSampleRow, THREAD_COUNT};
 use super::schema::{self, CPU_TOTAL, Singles};
@@ -21,88 +23,100 @@ use crate::sample::task::{Process, Tasks, Thread};
 use crate::sample::waits::{SubSample, Waits};
 use crate::sample::{Instant, Name, Sample};
 
-/// Decodes the frames of one recording. Holds the last key frame.
+/// Decodes the frames of one recording. Holds the frames that the next one may refer to.
 #[derive(Default)]
 pub struct Decoder {
-    key: Option<Key>,
+    /// The number of the key frame's sample.
+    key: u64,
+    /// The key frame, and each frame on the way to the last one that is referred to.
+    levels: Vec<Level>,
+    /// All names that the levels brought, in order.
+    names: Vec<Name>,
     facts: SharedFacts,
     empty: Name,
 }
 
-struct Key {
-    sequence: u64,
+struct Level {
+    distance: u16,
     sample: Arc<Sample>,
-    names: Vec<Name>,
+    /// How many names are known after it.
+    names: usize,
     /// As in `schema::PLAIN`.
     tables: Vec<Rows>,
-    processes: Rows,
+    processes: Vec<Arc<ProcessCells>>,
+    cells: usize,
+}
+
+/// A process as the frame gave it: a value that only a later version knows must survive as a number, because later
+/// differences are taken from it.
+struct ProcessCells {
+    row: Vec<u64>,
     threads: Rows,
-    /// Where each process's threads begin in `threads`.
-    first_thread: Vec<usize>,
+    /// The moment that those of the threads are relative to.
+    at_ns: u64,
 }
 
 /// A frame, decoded.
 struct Decoded {
     sample: Arc<Sample>,
     tables: Vec<Rows>,
-    processes: Rows,
-    threads: Rows,
+    processes: Vec<Arc<ProcessCells>>,
+    cells: usize,
 }
 
 impl Decoder {
-    /// The sequence of the key frame that deltas can be decoded against.
-    pub fn key(&self) -> Option<u64> {
-        self.key.as_ref().map(|key| key.sequence)
+    /// Whether the sample at that distance from that key frame is held, so that others can be decoded from it.
+    pub fn holds(&self, key: u64, distance: u16) -> bool {
+        self.key == key && self.levels.iter().any(|level| level.distance == distance)
     }
 
-    /// A key frame. `neighbour` is any sample that was decoded before.
-    pub fn decode_key(
+    /// The sample at that distance from that key frame. What it refers to must be held.
+    /// `neighbour` is any sample that was decoded before.
+    pub fn decode(
         &mut self,
-        sequence: u64,
+        key: u64,
+        distance: u16,
         at: Moment,
         raw: &[u8],
         neighbour: Option<&Sample>,
-    ) -> Result<Arc<Sample>, Malformed> {
+    ) -> Result<Arc<Sample>, FrameFault> {
+        let mut known = HashSet::new();
+        if distance == 0 {
+            self.levels.clear();
+            known = self.names.drain(..).collect();
+            self.key = key;
+        } else {
+            if distance >= MAX_DISTANCE || !self.holds(key, parent(distance)) {
+                return Err(FrameFault::ReferenceMissing);
+            }
+            while self.levels.pop_if(|level| level.distance > parent(distance)).is_some() {}
+        }
+        let reference = self.levels.last();
+        self.names.truncate(reference.map_or(0, |level| level.names));
         let sections = Sections::of(raw)?;
-        let known: HashSet<Name> = self.key.take().map(|key| key.names.into_iter().collect()).unwrap_or_default();
-        let names = sections.names(&known)?;
-        let resolve = Names { key: &names, own: &[], empty: &self.empty, facts: &self.facts };
-        let decoded = Decoding { sections: &sections, names: &resolve, key: None, neighbour, at }.sample()?;
-        let first_thread = first_threads(&decoded.sample);
-        self.key = Some(Key {
-            sequence,
-            sample: decoded.sample.clone(),
-            names,
-            tables: decoded.tables,
-            processes: decoded.processes,
-            threads: decoded.threads,
-            first_thread,
-        });
+        self.names.extend(sections.names(&known)?);
+        let names = Names { list: &self.names, empty: &self.empty, facts: &self.facts };
+        let decoded = Decoding { sections: &sections, names: &names, reference, neighbour, at }.sample()?;
+        let on_the_way = self.levels.iter().map(|level| level.cells).sum::<usize>() + decoded.cells;
+        if distance > 0 && on_the_way > MAX_CELLS_ON_THE_WAY {
+            return Err(Malformed("the frames on the way to it hold too much").into());
+        }
+        if is_referred_to(distance) {
+            self.levels.push(Level {
+                distance,
+                sample: decoded.sample.clone(),
+                names: self.names.len(),
+                tables: decoded.tables,
+                processes: decoded.processes,
+                cells: decoded.cells,
+            });
+        }
         Ok(decoded.sample)
     }
-
-    /// A delta against the last key frame.
-    pub fn decode_delta(&self, at: Moment, raw: &[u8], neighbour: Option<&Sample>) -> Result<Arc<Sample>, Malformed> {
-        let key = self.key.as_ref().ok_or(Malformed("a delta has no key frame"))?;
-        let sections = Sections::of(raw)?;
-        let own = sections.names(&HashSet::new())?;
-        let names = Names { key: &key.names, own: &own, empty: &self.empty, facts: &self.facts };
-        Ok(Decoding { sections: &sections, names: &names, key: Some(key), neighbour, at }.sample()?.sample)
-    }
 }
 
-fn first_threads(sample: &Sample) -> Vec<usize> {
-    let mut next = 0;
-    let processes = sample.tasks.as_ref().map(|tasks| tasks.processes.as_slice()).unwrap_or_default();
-    processes
-        .iter()
-        .map(|process| {
-            let first = next;
-            next += process.threads.len();
-            first
-        })
-        .collect()
-}
+/// A group has at most so many frames.
+const MAX_DISTANCE: u16 = 64;
 
 /// The sections of a payload by number; unknown ones are skipped.
 #[derive(Default)]
@@ -134,15 +148,17 @@ impl<'a> Sections<'a> {
         }
     }
 
-    fn changes(&self, table: Table) -> Result<Option<Changes>, Malformed> {
-        self.section(table.section).map(|section| Changes::read(table, section)).transpose()
+    fn changes(&self, table: Table, cells: &mut usize) -> Result<Option<Changes>, Malformed> {
+        let changes = self.section(table.section).map(|section| Changes::read(table, section)).transpose()?;
+        *cells += changes.as_ref().map_or(0, Changes::cells);
+        Ok(changes)
     }
 
     /// A table that needs nothing but its rows; one that is left out did not change.
-    fn rows(&self, table: Table, reference: Option<&Rows>) -> Result<Rows, Malformed> {
+    fn rows(&self, table: Table, reference: Option<&Rows>, cells: &mut usize) -> Result<Rows, Malformed> {
         let empty = Rows::new(table.width);
         let reference = reference.unwrap_or(&empty);
-        match self.changes(table)? {
+        match self.changes(table, cells)? {
             Some(changes) => changes.rows(reference),
             None => Ok(reference.clone()),
         }
@@ -153,16 +169,17 @@ impl<'a> Sections<'a> {
 struct Decoding<'d> {
     sections: &'d Sections<'d>,
     names: &'d Names<'d>,
-    key: Option<&'d Key>,
+    reference: Option<&'d Level>,
     neighbour: Option<&'d Sample>,
     at: Moment,
 }
 
 impl Decoding<'_> {
     fn sample(&self) -> Result<Decoded, Malformed> {
+        let mut cells = 0;
         let mut tables = Vec::with_capacity(schema::PLAIN.len());
         for (at, table) in schema::PLAIN.into_iter().enumerate() {
-            tables.push(self.sections.rows(table, self.key.and_then(|key| key.tables.get(at)))?);
+            tables.push(self.sections.rows(table, self.reference.and_then(|level| level.tables.get(at)), &mut cells)?);
         }
         let [singles_rows, cpus, disks, nics, listeners, cgroups, groups, thread_waits, blocked] = tables.as_slice() else {
             return Err(Malformed("a table is missing"));
@@ -170,7 +187,7 @@ impl Decoding<'_> {
         let singles_row = singles_rows.row(0).ok_or(Malformed("the row of singles is missing"))?;
         let singles: Singles = take_at(singles_row, 0, self.names)?;
         let (monotonic_ns, cost) = (singles.monotonic_ns(self.at.boottime_ns), singles.cost());
-        let (processes, process_rows, thread_rows) = self.processes(singles.tasks.is_ok())?;
+        let (processes, process_cells) = self.processes(singles.tasks.is_ok(), &mut cells)?;
         let sample = Sample {
             at: Instant { boottime_ns: self.at.boottime_ns, monotonic_ns, realtime_ns: self.at.realtime_ns },
             cpu: match singles.cpu {
@@ -204,7 +221,7 @@ impl Decoding<'_> {
             },
             tasks: singles.tasks.map(|tasks| Tasks { processes, users: tasks.users, hidden: tasks.hidden }),
             waits: Waits {
-                sub_samples: self.sub_samples(singles_row)?,
+                sub_samples: self.sub_samples(singles_row, &mut cells)?,
                 groups: self.list(groups)?,
                 threads: self.list(thread_waits)?,
                 blocked: self.list(blocked)?,
@@ -212,90 +229,102 @@ impl Decoding<'_> {
             },
             cost,
         };
-        Ok(Decoded { sample: Arc::new(sample), tables, processes: process_rows, threads: thread_rows })
+        Ok(Decoded { sample: Arc::new(sample), tables, processes: process_cells, cells })
     }
 
     fn list<T: Cells>(&self, rows: &Rows) -> Result<Vec<T>, Malformed> {
         rows.iter().map(|row| take_at(row, 0, self.names)).collect()
     }
 
-    /// The processes, and (of a key frame) their rows and those of their threads.
-    fn processes(&self, present: bool) -> Result<(Vec<Arc<Process>>, Rows, Rows), Malformed> {
-        let (no_processes, no_threads) = (Rows::new(schema::PROCESSES.width), Rows::new(schema::THREADS.width));
-        let old_rows = self.key.map_or(&no_processes, |key| &key.processes);
-        let old_list =
-            self.key.and_then(|key| key.sample.tasks.as_ref().ok()).map(|tasks| tasks.processes.as_slice()).unwrap_or_default();
-        let Some(changes) = self.sections.changes(schema::PROCESSES)? else {
-            return Ok((if present { old_list.to_vec() } else { Vec::new() }, no_processes, no_threads));
+    /// The processes, and what later frames need of them.
+    fn processes(&self, present: bool, cells: &mut usize) -> Result<(Vec<Arc<Process>>, Vec<Arc<ProcessCells>>), Malformed> {
+        let old_cells = self.reference.map(|level| level.processes.as_slice()).unwrap_or_default();
+        let old_list = self
+            .reference
+            .and_then(|level| level.sample.tasks.as_ref().ok())
+            .map(|tasks| tasks.processes.as_slice())
+            .unwrap_or_default();
+        let Some(changes) = self.sections.changes(schema::PROCESSES, cells)? else {
+            return Ok(if present { (old_list.to_vec(), old_cells.to_vec()) } else { Default::default() });
         };
-        // What each process becomes, and the key frame's threads of those that changed.
+        // What each process becomes, and the former threads of those that changed.
         let mut plan: Vec<Plan> = Vec::new();
         let mut rows = Rows::new(schema::PROCESSES.width);
         let mut old_threads = Rows::new(schema::THREADS.width);
-        changes.apply(old_rows, |fate, at, row| {
-            let old = at.and_then(|at| old_list.get(at));
+        let old_row = |at: usize| old_cells.get(at).map(|cells| cells.row.as_slice());
+        changes.apply(old_cells.len(), old_row, |fate, at, row| {
+            let old = at.and_then(|at| Some((old_list.get(at)?, old_cells.get(at)?)));
             if fate == Fate::Same {
-                plan.push(Plan::Same(old.ok_or(Malformed("a process is not in the key frame"))?.clone()));
+                let (process, cells) = old.ok_or(Malformed("a process is not in the sample that is referred to"))?;
+                plan.push(Plan::Same(process.clone(), cells.clone()));
                 return Ok(());
             }
-            if let (Some(key), Some(at), Some(old)) = (self.key, at, old) {
-                let first = key.first_thread.get(at).copied().unwrap_or_default();
-                for at in first..first + old.threads.len() {
-                    old_threads.push(key.threads.row(at).ok_or(Malformed("a thread is not in the key frame"))?);
+            if let (Some((_, cells)), Some(reference)) = (old, self.reference) {
+                // Its threads' moments, as the encoder saw them from the sample that is referred to.
+                let later = reference.sample.at.boottime_ns.wrapping_sub(cells.at_ns);
+                for thread in cells.threads.iter() {
+                    old_threads.push(thread);
+                    if let Some(cell) = switched(old_threads.last_mut()) {
+                        *cell = cell.wrapping_add(later);
+                    }
                 }
             }
             plan.push(Plan::Build(rows.len()));
             rows.push(row);
             Ok(())
         })?;
-        let threads = self.threads(&old_threads)?;
+        let threads = self.threads(&old_threads, cells)?;
         let mut next_thread = 0usize;
         let mut processes = Vec::with_capacity(plan.len());
+        let mut process_cells = Vec::with_capacity(plan.len());
         for step in plan {
-            processes.push(match step {
-                Plan::Same(process) => self.shared(process),
+            let (process, cells) = match step {
+                Plan::Same(process, cells) => (process, cells),
                 Plan::Build(at) => {
                     let row = rows.row(at).unwrap_or_default();
-                    let (process, used) = self.process(row, &threads, next_thread)?;
-                    next_thread = used;
-                    self.shared(Arc::new(process))
+                    let (process, own_threads) = self.process(row, &threads, next_thread)?;
+                    next_thread += own_threads.len();
+                    let cells = ProcessCells { row: row.to_vec(), threads: own_threads, at_ns: self.at.boottime_ns };
+                    (Arc::new(process), Arc::new(cells))
                 }
-            });
+            };
+            processes.push(self.shared(process));
+            process_cells.push(cells);
         }
         if next_thread != threads.len() {
             return Err(Malformed("there are threads without a process"));
         }
-        // Later deltas are taken against these.
-        if self.key.is_some() {
-            return Ok((processes, no_processes, no_threads));
-        }
-        Ok((processes, rows, threads))
+        Ok((processes, process_cells))
     }
 
     /// The rows of all threads of processes that changed or are new.
-    fn threads(&self, reference: &Rows) -> Result<Rows, Malformed> {
+    fn threads(&self, reference: &Rows, cells: &mut usize) -> Result<Rows, Malformed> {
         let mut rows = Rows::new(schema::THREADS.width);
-        let key_ns = self.key.map(|key| key.sample.at.boottime_ns).unwrap_or_default();
-        let since_key = self.at.boottime_ns.wrapping_sub(key_ns);
+        let then_ns = self.reference.map(|level| level.sample.at.boottime_ns).unwrap_or_default();
+        let later = self.at.boottime_ns.wrapping_sub(then_ns);
         let mut push = |fate, row: &[u64]| {
             rows.push(row);
             // A thread's moment that did not change is further back now.
             if let (Fate::Same, Some(cell)) = (fate, switched(rows.last_mut())) {
-                *cell = cell.wrapping_add(since_key);
+                *cell = cell.wrapping_add(later);
             }
         };
-        match self.sections.changes(schema::THREADS)? {
-            Some(changes) => changes.apply(reference, |fate, _, row| {
-                push(fate, row);
-                Ok(())
-            })?,
+        match self.sections.changes(schema::THREADS, cells)? {
+            Some(changes) => changes.apply(
+                reference.len(),
+                |at| reference.row(at),
+                |fate, _, row| {
+                    push(fate, row);
+                    Ok(())
+                },
+            )?,
             None => reference.iter().for_each(|row| push(Fate::Same, row)),
         }
         Ok(rows)
     }
 
-    /// A process from its row and its threads' rows from `first` on; also where the next process's threads begin.
-    fn process(&self, row: &[u64], threads: &Rows, first: usize) -> Result<(Process, usize), Malformed> {
+    /// A process from its row and its threads' rows, of which the first is at `first`; also those rows.
+    fn process(&self, row: &[u64], threads: &Rows, first: usize) -> Result<(Process, Rows), Malformed> {
         let mut row = row.to_vec();
         let (clock, process_has, thread_has) = CLOCK;
         let has_clock = row.get(process_has).is_some_and(|&cell| cell != 0);
@@ -304,8 +333,10 @@ impl Decoding<'_> {
             return Err(Malformed("a process claims more threads than there are"));
         }
         let mut list: Vec<Thread> = Vec::with_capacity(count);
+        let mut own = Rows::new(schema::THREADS.width);
         for at in first..first + count {
-            let mut thread = threads.row(at).unwrap_or_default().to_vec();
+            own.push(threads.row(at).unwrap_or_default());
+            let mut thread = own.last_mut().to_vec();
             if let Some(cell) = switched(&mut thread) {
                 *cell = self.at.boottime_ns.wrapping_sub(*cell);
             }
@@ -321,7 +352,7 @@ impl Decoding<'_> {
             list.push(take_at(&thread, 1, self.names)?);
         }
         let process: ProcessRow = take_at(&row, 0, self.names)?;
-        Ok((process.with(list), first + count))
+        Ok((process.with(list), own))
     }
 
     /// The neighbour's, when it is equal: nothing moved between the two samples.
@@ -333,9 +364,9 @@ impl Decoding<'_> {
         }
     }
 
-    fn sub_samples(&self, singles: &[u64]) -> Result<Vec<SubSample>, Malformed> {
-        let rows = self.sections.rows(schema::SUB_SAMPLES, None)?;
-        let changes = self.sections.rows(schema::GROUP_WAITS, None)?;
+    fn sub_samples(&self, singles: &[u64], cells: &mut usize) -> Result<Vec<SubSample>, Malformed> {
+        let rows = self.sections.rows(schema::SUB_SAMPLES, None, cells)?;
+        let changes = self.sections.rows(schema::GROUP_WAITS, None, cells)?;
         let total = singles.get(CPU_TOTAL..CPU_TOTAL + CpuTimes::WIDTH).unwrap_or_default();
         let mut changes = changes.iter();
         let mut last: HashMap<u64, Vec<u64>> = HashMap::new();
@@ -374,7 +405,7 @@ impl Decoding<'_> {
 }
 
 enum Plan {
-    Same(Arc<Process>),
+    Same(Arc<Process>, Arc<ProcessCells>),
     Build(usize),
 }
 

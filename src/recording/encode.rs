@@ -1,4 +1,8 @@
-//! From a sample to the payload of a frame: whole in a key frame, else as differences from the key frame's sample.
+//! From a sample to the payload of a frame: whole in a key frame, else as differences from an earlier sample.
+//!
+//! The frames of a group form a tree: the one at distance d from the key frame refers to the one at d without its lowest
+//! set bit (13 → 12 → 8 → 0). Most refer to a sample one or two seconds old, so little has changed; a reader
+//! decodes at most six frames to get anywhere, and half of all frames are referred to by none.
 
 use std::sync::Arc;
 
@@ -7,38 +11,55 @@ use super::cells::{Cells, put_at};
 use super::schema::tasks::{ProcessRow, SUB_SAMPLE_CPU, SUMS, SWITCHED, SubSampleRow};
 use super::schema::{self, CPU_TOTAL, Singles};
 use super::strings::Interner;
-use super::table::{Differences, Rows, Table};
+use super::table::{Differences, MAX_CELLS, Rows, Table};
 use super::wire::put_varint;
 use crate::sample::Sample;
 use crate::sample::cpu::CpuTimes;
 use crate::sample::task::{Process, Thread};
 
 /// A key frame at least every so many samples.
-pub const SAMPLES_A_GROUP: u64 = 60;
+pub const SAMPLES_A_GROUP: u16 = 60;
 /// And after so many bytes of deltas.
 pub const BYTES_A_GROUP: usize = 1 << 20;
+/// Cells that all frames on the way to one sample may hold together: a reader keeps them.
+pub const MAX_CELLS_ON_THE_WAY: usize = 6 * MAX_CELLS;
 
-/// Encodes one sample after the other. Holds the last key frame's sample.
+/// What a frame refers to, by their distances from the key frame.
+pub fn parent(distance: u16) -> u16 {
+    distance & distance.wrapping_sub(1)
+}
+
+/// Whether later frames of the group refer to it.
+pub fn is_referred_to(distance: u16) -> bool {
+    distance.is_multiple_of(2)
+}
+
+/// Encodes one sample after the other. Holds the samples that the next one may refer to.
 pub struct Encoder {
     redaction: Redaction,
     strings: Interner,
-    key: Option<Key>,
+    /// The key frame, and each frame on the way to the last one that is referred to.
+    levels: Vec<Level>,
+    next: u16,
+    bytes_since_key: usize,
     /// The table section being written.
     scratch: Vec<u8>,
     row: Vec<u64>,
 }
 
-struct Key {
+struct Level {
+    distance: u16,
     sample: Arc<Sample>,
     tables: Vec<Rows>,
-    samples_since: u64,
-    bytes_since: usize,
+    /// How many names are known after it.
+    names: usize,
+    cells: usize,
 }
 
 /// A sample's payload, not compressed yet.
 pub struct Encoded {
     /// Samples after the key frame's; 0 is a key frame.
-    pub key_distance: u64,
+    pub key_distance: u16,
     pub raw: Vec<u8>,
 }
 
@@ -48,45 +69,61 @@ pub struct TooLarge;
 
 impl Encoder {
     pub fn new(redaction: Redaction) -> Encoder {
-        Encoder { redaction, strings: Interner::default(), key: None, scratch: Vec::new(), row: Vec::new() }
+        Encoder {
+            redaction,
+            strings: Interner::default(),
+            levels: Vec::new(),
+            next: 0,
+            bytes_since_key: 0,
+            scratch: Vec::new(),
+            row: Vec::new(),
+        }
     }
 
     /// The next sample will be a key frame.
     pub fn forget_key(&mut self) {
-        self.key = None;
+        self.levels.clear();
     }
 
     /// Tells how many bytes the last frame took, so that a group does not grow without end.
     pub fn stored(&mut self, bytes: usize) {
-        if let Some(key) = &mut self.key {
-            key.bytes_since += bytes;
-        }
+        self.bytes_since_key += bytes;
     }
 
     pub fn encode(&mut self, sample: &Arc<Sample>) -> Result<Encoded, TooLarge> {
-        let due = |key: &Key| key.samples_since + 1 >= SAMPLES_A_GROUP || key.bytes_since >= BYTES_A_GROUP;
-        if let Some(key) = self.key.take_if(|key| !due(key)) {
-            return self.delta(key, sample);
+        if self.next >= SAMPLES_A_GROUP || self.bytes_since_key >= BYTES_A_GROUP {
+            self.levels.clear();
         }
-        self.key = None;
-        self.strings.begin_key();
-        let mut encoding = Encoding::new(self, None);
+        if !self.levels.is_empty() {
+            let parent = parent(self.next);
+            while self.levels.pop_if(|level| level.distance > parent).is_some() {}
+        }
+        // Taken, so that after a failure the next sample is a key frame.
+        let mut levels = std::mem::take(&mut self.levels);
+        let reference = levels.last();
+        let distance = if reference.is_some() { self.next } else { 0 };
+        match reference {
+            Some(reference) => self.strings.begin_delta(reference.names),
+            None => {
+                self.strings.begin_key();
+                self.bytes_since_key = 0;
+            }
+        }
+        let mut encoding = Encoding::new(self, reference);
         encoding.sample(sample)?;
-        let (raw, tables) = (encoding.raw, encoding.tables);
+        let (raw, tables, cells) = (encoding.raw, encoding.tables, encoding.cells);
+        let on_the_way = levels.iter().map(|level| level.cells).sum::<usize>() + cells;
+        if distance > 0 && on_the_way > MAX_CELLS_ON_THE_WAY {
+            // As a key frame it stands alone.
+            return self.encode(sample);
+        }
         let raw = self.with_names(raw)?;
-        self.strings.end_key();
-        self.key = Some(Key { sample: sample.clone(), tables, samples_since: 0, bytes_since: 0 });
-        Ok(Encoded { key_distance: 0, raw })
-    }
-
-    fn delta(&mut self, mut key: Key, sample: &Arc<Sample>) -> Result<Encoded, TooLarge> {
-        self.strings.begin_delta();
-        let mut encoding = Encoding::new(self, Some(&key));
-        let result = encoding.sample(sample).map(|()| encoding.raw).and_then(|raw| self.with_names(raw));
-        key.samples_since += 1;
-        let key_distance = key.samples_since;
-        self.key = Some(key);
-        Ok(Encoded { key_distance, raw: result? })
+        if is_referred_to(distance) {
+            levels.push(Level { distance, sample: sample.clone(), tables, names: self.strings.len(), cells });
+        }
+        self.levels = levels;
+        self.next = distance + 1;
+        Ok(Encoded { key_distance: distance, raw })
     }
 
     /// The names come first: a reader needs them for everything else.
@@ -114,21 +151,23 @@ struct Encoding<'e> {
     scratch: &'e mut Vec<u8>,
     row: &'e mut Vec<u64>,
     hide_arguments: bool,
-    key: Option<&'e Key>,
+    reference: Option<&'e Level>,
     raw: Vec<u8>,
     tables: Vec<Rows>,
+    cells: usize,
 }
 
 impl<'e> Encoding<'e> {
-    fn new(encoder: &'e mut Encoder, key: Option<&'e Key>) -> Encoding<'e> {
+    fn new(encoder: &'e mut Encoder, reference: Option<&'e Level>) -> Encoding<'e> {
         Encoding {
             strings: &mut encoder.strings,
             scratch: &mut encoder.scratch,
             row: &mut encoder.row,
             hide_arguments: encoder.redaction == Redaction::Arguments,
-            key,
+            reference,
             raw: Vec::new(),
             tables: Vec::new(),
+            cells: 0,
         }
     }
 
@@ -168,10 +207,10 @@ impl<'e> Encoding<'e> {
         rows
     }
 
-    /// A table that needs nothing but its rows, against the same one of the key frame.
+    /// A table that needs nothing but its rows, against the same one of the sample that is referred to.
     fn table(&mut self, table: Table, rows: Rows) -> Result<(), TooLarge> {
         let empty = Rows::new(table.width);
-        let reference = self.key.and_then(|key| key.tables.get(self.tables.len())).unwrap_or(&empty);
+        let reference = self.reference.and_then(|level| level.tables.get(self.tables.len())).unwrap_or(&empty);
         let differences = Differences::between(table, reference, &rows);
         self.tables.push(rows);
         self.write(&differences)
@@ -181,6 +220,7 @@ impl<'e> Encoding<'e> {
         if differences.is_too_large() {
             return Err(TooLarge);
         }
+        self.cells += differences.cells();
         if !differences.is_all_same() {
             differences.write(&mut self.raw, self.scratch);
         }
@@ -189,9 +229,9 @@ impl<'e> Encoding<'e> {
 
     fn tasks(&mut self, sample: &Sample) -> Result<(), TooLarge> {
         let list = |sample: &'e Sample| sample.tasks.as_ref().map(|tasks| tasks.processes.as_slice()).unwrap_or_default();
-        let old = self.key.map(|key| list(&key.sample)).unwrap_or_default();
+        let old = self.reference.map(|level| list(&level.sample)).unwrap_or_default();
         let new = sample.tasks.as_ref().map(|tasks| tasks.processes.as_slice()).unwrap_or_default();
-        let old_ns = self.key.map(|key| key.sample.at.boottime_ns).unwrap_or_default();
+        let old_ns = self.reference.map(|level| level.sample.at.boottime_ns).unwrap_or_default();
         let new_ns = sample.at.boottime_ns;
         let mut processes = Differences::new(schema::PROCESSES);
         let mut threads = Differences::new(schema::THREADS);

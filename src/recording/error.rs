@@ -46,8 +46,8 @@ pub enum RecordingError {
 pub enum FrameFault {
     #[error("its bytes do not match their checksum")]
     Checksum,
-    #[error("its key frame is missing or damaged")]
-    KeyMissing,
+    #[error("the frame that it refers to is missing or damaged")]
+    ReferenceMissing,
     #[error("it unpacks to more, or less, than it says")]
     Compression,
     #[error("{0}")]

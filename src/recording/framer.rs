@@ -47,7 +47,7 @@ impl SampleEncoder {
 
     pub fn encode(&mut self, sample: &Arc<Sample>) -> Result<SampleFrame, TooLarge> {
         let encoded = self.encoder.encode(sample)?;
-        let key_distance = u16::try_from(encoded.key_distance).map_err(|_| TooLarge)?;
+        let key_distance = encoded.key_distance;
         let Some(packed) = self.packer.pack(encoded.raw) else {
             self.encoder.forget_key();
             return Err(TooLarge);

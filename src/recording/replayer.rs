@@ -13,7 +13,7 @@ use super::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
 use super::header::{self, FileHeader, HeaderFault};
 use super::index::{self, END_PAYLOAD_LENGTH, Entry, EntryKind};
 use super::meta::{Gap, Mark, Meta, parse_section};
-use super::samples::Samples;
+use super::samples::{Samples, way_to};
 use super::storage::{Source, open_source, read_at_most};
 use super::walk::Walk;
 use crate::sample::Sample;
@@ -304,21 +304,23 @@ impl Replayer {
         if let Some(sample) = self.decoded.recent(entry.sequence) {
             return Ok(sample);
         }
-        if entry.key_distance > 0 {
-            let key = entry.sequence.checked_sub(u64::from(entry.key_distance));
-            if key.is_none_or(|key| !self.decoded.has_key(key)) {
-                let found = key.and_then(|key| {
-                    let at = self.samples.binary_search_by_key(&key, |entry| entry.sequence).ok()?;
-                    self.samples.get(at).filter(|entry| entry.key_distance == 0).copied()
-                });
-                let key = found.ok_or(FrameFault::KeyMissing).map_err(|why| self.damaged(entry, why))?;
-                match self.decode(&key) {
-                    Ok(_) => {}
-                    Err(RecordingError::DamagedFrame { why, .. }) if why != FrameFault::Moved => {
-                        return Err(self.damaged(entry, FrameFault::KeyMissing));
-                    }
-                    Err(other) => return Err(other),
+        let missing = FrameFault::ReferenceMissing;
+        let Some(key) = entry.sequence.checked_sub(u64::from(entry.key_distance)) else {
+            return Err(self.damaged(entry, missing));
+        };
+        for distance in way_to(entry.key_distance) {
+            if self.decoded.holds(key, distance) {
+                continue;
+            }
+            let found = self.samples.binary_search_by_key(&(key + u64::from(distance)), |entry| entry.sequence);
+            let found = found.ok().and_then(|at| self.samples.get(at)).filter(|found| found.key_distance == distance);
+            let Some(reference) = found.copied() else { return Err(self.damaged(entry, missing)) };
+            match self.decode(&reference) {
+                Ok(_) => {}
+                Err(RecordingError::DamagedFrame { why, .. }) if why != FrameFault::Moved => {
+                    return Err(self.damaged(entry, missing));
                 }
+                Err(other) => return Err(other),
             }
         }
         self.decode(entry)

@@ -1,6 +1,6 @@
 //! Each name once a key frame: a cell holds a number, the dictionary holds the bytes. Number 0 is the empty name.
 //!
-//! A key frame's dictionary serves all deltas of its group; a delta brings those names that only it needs.
+//! A frame brings those names that the frames it builds on do not have: its numbers go on where theirs end.
 
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
@@ -24,13 +24,13 @@ pub struct Interner {
     /// Keeps every address in `by_address` from being given away.
     held: Vec<Held>,
     names: Vec<Name>,
-    /// How many of `names` belong to the key frame.
-    in_key: usize,
+    /// How many of `names` the frame being written need not bring.
+    known: usize,
 }
 
 /// Held for its address only.
 enum Held {
-    Name { _keeps: Name, number: u64 },
+    Name { name: Name, number: u64 },
     Facts { _keeps: Arc<dyn Any + Send + Sync>, address: (usize, usize), number: u64 },
 }
 
@@ -49,7 +49,7 @@ impl Interner {
             None => self.append(name.clone()),
         };
         self.by_address.insert(address, number);
-        self.held.push(Held::Name { _keeps: name.clone(), number });
+        self.held.push(Held::Name { name: name.clone(), number });
         number
     }
 
@@ -88,27 +88,22 @@ impl Interner {
         *self = Interner::default();
     }
 
-    /// The key frame is whole: what follows belongs to one delta each.
-    pub fn end_key(&mut self) {
-        self.in_key = self.names.len();
-    }
-
-    /// Forgets what the last delta brought.
-    pub fn begin_delta(&mut self) {
-        if self.names.len() == self.in_key {
+    /// Begins a frame that refers to one after which there were `known` names; forgets all later ones.
+    pub fn begin_delta(&mut self, known: usize) {
+        self.known = known;
+        if self.names.len() <= known {
             return;
         }
-        let last = self.in_key as u64;
-        for name in self.names.drain(self.in_key..) {
+        for name in self.names.drain(known..) {
             self.by_bytes.remove(&name);
         }
         let by_address = &mut self.by_address;
         self.held.retain(|held| {
             let (address, number) = match held {
-                Held::Name { _keeps, number } => (address_of(_keeps), *number),
+                Held::Name { name, number } => (address_of(name), *number),
                 Held::Facts { address, number, .. } => (*address, *number),
             };
-            let stays = number <= last;
+            let stays = number <= known as u64;
             if !stays {
                 by_address.remove(&address);
             }
@@ -116,9 +111,14 @@ impl Interner {
         });
     }
 
+    /// Names known after this frame.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
     /// The section of the frame being written: its own names only.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let own = self.names.get(self.in_key..).unwrap_or_default();
+        let own = self.names.get(self.known..).unwrap_or_default();
         put_varint(out, own.len() as u64);
         for name in own {
             put_varint(out, name.as_bytes().len() as u64);
@@ -129,7 +129,7 @@ impl Interner {
     }
 
     pub fn has_own(&self) -> bool {
-        self.names.len() > self.in_key
+        self.names.len() > self.known
     }
 
     pub fn is_too_large(&self) -> bool {
@@ -143,8 +143,7 @@ fn address_of(name: &Name) -> (usize, usize) {
 
 /// The reader's side: from a number to its name.
 pub struct Names<'a> {
-    pub key: &'a [Name],
-    pub own: &'a [Name],
+    pub list: &'a [Name],
     pub empty: &'a Name,
     pub facts: &'a SharedFacts,
 }
@@ -152,8 +151,7 @@ pub struct Names<'a> {
 impl Names<'_> {
     pub fn name(&self, number: u64) -> Result<&Name, Malformed> {
         let Some(at) = number.checked_sub(1) else { return Ok(self.empty) };
-        let at = usize::try_from(at).map_err(|_| OUT_OF_RANGE)?;
-        self.key.get(at).or_else(|| self.own.get(at.checked_sub(self.key.len())?)).ok_or(OUT_OF_RANGE)
+        usize::try_from(at).ok().and_then(|at| self.list.get(at)).ok_or(OUT_OF_RANGE)
     }
 }
 
@@ -179,16 +177,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_delta_forgets_its_names_and_keeps_those_of_the_key() {
+    fn a_delta_forgets_its_names_and_keeps_those_it_builds_on() {
         let mut interner = Interner::default();
         let (kept, passing) = (Name::from("kept"), Name::from("passing"));
         interner.begin_key();
         assert_eq!(interner.name(&kept), 1);
-        interner.end_key();
-        interner.begin_delta();
+        interner.begin_delta(1);
         assert_eq!(interner.name(&passing), 2);
         assert_eq!(interner.name(&Name::from("kept")), 1, "another copy of the same bytes");
-        interner.begin_delta();
+        interner.begin_delta(1);
         assert!(!interner.has_own());
         assert_eq!(interner.name(&Name::from("other")), 2);
         assert_eq!(interner.name(&passing), 3);
@@ -196,9 +193,9 @@ mod tests {
 
     #[test]
     fn a_number_outside_the_dictionary_is_refused() {
-        let key = [Name::from("a")];
-        let names = Names { key: &key, own: &[], empty: &Name::default(), facts: &SharedFacts::default() };
-        assert_eq!(names.name(1), Ok(&key[0]));
+        let list = [Name::from("a")];
+        let names = Names { list: &list, empty: &Name::default(), facts: &SharedFacts::default() };
+        assert_eq!(names.name(1), Ok(&list[0]));
         assert!(names.name(2).is_err());
         assert!(names.name(u64::MAX).is_err());
     }

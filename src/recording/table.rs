@@ -1,10 +1,10 @@
-//! Tables of cells against the same table in the key frame: only rows that changed, came or went, one array a column.
+//! Tables of cells against the same table in an earlier frame: only rows that changed, came or went, one array a column.
 //!
 //! ```text
 //! runs       count, then each run: length << 2 | (0 same, 1 changed, 2 new, 3 gone), in the order of the new table
 //! columns    count, then each column: its number less the one before, and one zigzag difference a changed or new row
 //! ```
-//! A changed cell is a difference from the key frame's; a new row's differs from 0, or in the first `steps` columns
+//! A changed cell is a difference from the earlier frame's; a new row's differs from 0, or in the first `steps` columns
 //! from the new row before. Column 0 is always there, so that no count of rows is larger than the bytes that follow.
 
 use rustc_hash::FxHashMap;
@@ -67,7 +67,7 @@ impl Rows {
     }
 }
 
-/// What happened to a row since the key frame.
+/// What happened to a row since the frame that is referred to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Same,
@@ -156,7 +156,12 @@ impl Differences {
     }
 
     pub fn is_too_large(&self) -> bool {
-        self.changes.cells.len() > MAX_CELLS
+        self.cells() > MAX_CELLS
+    }
+
+    /// How many cells it holds.
+    pub fn cells(&self) -> usize {
+        self.changes.cells.len()
     }
 
     /// Whether nothing at all happened, so that the section may be left out.
@@ -256,53 +261,55 @@ impl Changes {
         Ok(Changes { table, runs, changes })
     }
 
-    /// Each row of the new table in order, with its fate and its place in the reference.
+    /// How many cells it holds.
+    pub fn cells(&self) -> usize {
+        self.changes.cells.len()
+    }
+
+    /// Each row of the new table in order, with its fate and its place among the `len` rows of the reference.
     /// `visit` gets the finished row, or for `Same` the reference's.
     pub fn apply<'r>(
         &self,
-        reference: &'r Rows,
+        len: usize,
+        reference: impl Fn(usize) -> Option<&'r [u64]>,
         mut visit: impl FnMut(Fate, Option<usize>, &[u64]) -> Result<(), Malformed>,
     ) -> Result<(), Malformed> {
+        let old = |at| reference(at).unwrap_or_default();
         let mut next = 0usize;
         let mut change = self.changes.iter();
         let mut row = vec![0u64; self.table.width];
         let mut last_new = vec![0u64; self.table.width];
         for &(fate, length) in &self.runs {
-            if fate != Fate::New && length > reference.len().saturating_sub(next) {
-                return Err(Malformed("a run is longer than the key frame's table"));
-            }
-            match fate {
-                Fate::Gone => next += length,
-                Fate::Same => {
-                    for at in next..next + length {
-                        visit(fate, Some(at), reference.row(at).unwrap_or_default())?;
+            if fate == Fate::New {
+                for _ in 0..length {
+                    let change = change.next().ok_or(TOO_MANY)?;
+                    for (at, (cell, change)) in last_new.iter_mut().zip(change).enumerate() {
+                        *cell = if at < self.table.steps { cell.wrapping_add(*change) } else { *change };
                     }
-                    next += length;
+                    visit(fate, None, &last_new)?;
                 }
-                Fate::Changed => {
-                    for at in next..next + length {
-                        let old: &'r [u64] = reference.row(at).unwrap_or_default();
+                continue;
+            }
+            if length > len.saturating_sub(next) {
+                return Err(Malformed("a run is longer than the table it refers to"));
+            }
+            for at in next..next + length {
+                match fate {
+                    Fate::Gone | Fate::New => break,
+                    Fate::Same => visit(fate, Some(at), old(at))?,
+                    Fate::Changed => {
                         let change = change.next().ok_or(TOO_MANY)?;
-                        for ((cell, old), change) in row.iter_mut().zip(old).zip(change) {
+                        for ((cell, old), change) in row.iter_mut().zip(old(at)).zip(change) {
                             *cell = old.wrapping_add(*change);
                         }
                         visit(fate, Some(at), &row)?;
                     }
-                    next += length;
-                }
-                Fate::New => {
-                    for _ in 0..length {
-                        let change = change.next().ok_or(TOO_MANY)?;
-                        for (at, (cell, change)) in last_new.iter_mut().zip(change).enumerate() {
-                            *cell = if at < self.table.steps { cell.wrapping_add(*change) } else { *change };
-                        }
-                        visit(fate, None, &last_new)?;
-                    }
                 }
             }
+            next += length;
         }
-        if next != reference.len() {
-            return Err(Malformed("a table forgets rows of the key frame"));
+        if next != len {
+            return Err(Malformed("a table forgets rows of the one it refers to"));
         }
         Ok(())
     }
@@ -310,10 +317,11 @@ impl Changes {
     /// The whole new table.
     pub fn rows(&self, reference: &Rows) -> Result<Rows, Malformed> {
         let mut rows = Rows::new(self.table.width);
-        self.apply(reference, |_, _, row| {
+        let visit = |_, _, row: &[u64]| {
             rows.push(row);
             Ok(())
-        })?;
+        };
+        self.apply(reference.len(), |at| reference.row(at), visit)?;
         Ok(rows)
     }
 }

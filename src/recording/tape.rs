@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use super::Moment;
 use super::encode::TooLarge;
-use super::error::{Place, RecordingError};
+use super::error::{FrameFault, Place, RecordingError};
 use super::framer::{Framer, SampleEncoder, SampleFrame, Sections, fresh_identity};
 use super::meta::{Meta, Redaction};
-use super::samples::Samples;
+use super::samples::{Samples, way_to};
 use super::storage::{FileStorage, Storage, StreamStorage, write_all};
 use crate::sample::Sample;
 
@@ -101,18 +101,16 @@ impl Tape {
             return Ok(sample);
         }
         let Some((group, frame)) = frame_at(groups, index) else { return Err(missing) };
-        let key_sequence = sequence - u64::from(frame.key_distance);
-        let mut decode = |sequence, frame: &SampleFrame| {
-            let raw = frame.packed.unpack()?;
-            decoded.decode(sequence, frame.key_distance, frame.at, &raw)
-        };
+        let key = sequence.checked_sub(u64::from(frame.key_distance)).unwrap_or_default();
         let damaged = |why| RecordingError::DamagedFrame { offset: 0, why };
-        if !frame.is_key()
-            && let Some(key) = group.first()
-        {
-            decode(key_sequence, key).map_err(damaged)?;
+        for distance in way_to(frame.key_distance) {
+            if decoded.holds(key, distance) {
+                continue;
+            }
+            let reference = group.get(usize::from(distance)).ok_or(damaged(FrameFault::ReferenceMissing))?;
+            decode(decoded, key + u64::from(distance), reference).map_err(damaged)?;
         }
-        decode(sequence, frame).map_err(damaged)
+        decode(decoded, sequence, frame).map_err(damaged)
     }
 
     /// Saves what is kept as a recording, in a new file.
@@ -158,6 +156,10 @@ impl Tape {
     fn frame(&self, index: usize) -> Option<(&[SampleFrame], &SampleFrame)> {
         frame_at(&self.groups, index)
     }
+}
+
+fn decode(decoded: &mut Samples, sequence: u64, frame: &SampleFrame) -> Result<Arc<Sample>, FrameFault> {
+    decoded.decode(sequence, frame.key_distance, frame.at, &frame.packed.unpack()?)
 }
 
 /// The frame at that place, and its group.
