@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::Moment;
 use super::cells::{Cells, take_at};
-use super::encode::{MAX_CELLS_ON_THE_WAY, is_referred_to, parent};
+use super::encode::{MAX_CELLS_ON_THE_WAY, MAX_DISTANCE, is_referred_to, parent};
 use super::error::FrameFault;
 use super::facts::SharedFacts;
 use super::schema::tasks::{CLOCK, ProcessRow, SUB_SAMPLE_CPU, SUMS, SWITCHED, SubSampleRow, THREAD_COUNT};
@@ -56,6 +56,9 @@ struct ProcessCells {
     at_ns: u64,
 }
 
+/// Processes, and what later frames need of each.
+type Processes = (Vec<Arc<Process>>, Vec<Arc<ProcessCells>>);
+
 /// A frame, decoded.
 struct Decoded {
     sample: Arc<Sample>,
@@ -86,7 +89,7 @@ impl Decoder {
             known = self.names.drain(..).collect();
             self.key = key;
         } else {
-            if distance >= MAX_DISTANCE || !self.holds(key, parent(distance)) {
+            if distance > MAX_DISTANCE || !self.holds(key, parent(distance)) {
                 return Err(FrameFault::ReferenceMissing);
             }
             while self.levels.pop_if(|level| level.distance > parent(distance)).is_some() {}
@@ -114,9 +117,6 @@ impl Decoder {
         Ok(decoded.sample)
     }
 }
-
-/// A group has at most so many frames.
-const MAX_DISTANCE: u16 = 64;
 
 /// The sections of a payload by number; unknown ones are skipped.
 #[derive(Default)]
@@ -237,7 +237,7 @@ impl Decoding<'_> {
     }
 
     /// The processes, and what later frames need of them.
-    fn processes(&self, present: bool, cells: &mut usize) -> Result<(Vec<Arc<Process>>, Vec<Arc<ProcessCells>>), Malformed> {
+    fn processes(&self, present: bool, cells: &mut usize) -> Result<Processes, Malformed> {
         let old_cells = self.reference.map(|level| level.processes.as_slice()).unwrap_or_default();
         let old_list = self
             .reference

@@ -2,7 +2,7 @@
 //!
 //! The frames of a group form a tree: the one at distance d from the key frame refers to the one at d without its lowest
 //! set bit (13 → 12 → 8 → 0). Most refer to a sample one or two seconds old, so little has changed; a reader
-//! decodes at most six frames to get anywhere, and half of all frames are referred to by none.
+//! decodes at most seven frames to get anywhere, and half of all frames are referred to by none.
 
 use std::sync::Arc;
 
@@ -17,10 +17,14 @@ use crate::sample::Sample;
 use crate::sample::cpu::CpuTimes;
 use crate::sample::task::{Process, Thread};
 
-/// A key frame at least every so many samples.
-pub const SAMPLES_A_GROUP: u16 = 60;
-/// And after so many bytes of deltas.
-pub const BYTES_A_GROUP: usize = 1 << 20;
+/// A key frame after so many samples, once the deltas have taken as many bytes as their key frame did.
+const SAMPLES_A_GROUP: u16 = 60;
+/// In any case after so many: where little happens on a box with many processes, key frames are most of the recording.
+const MOST_SAMPLES_A_GROUP: u16 = 120;
+/// And in any case after so many bytes of deltas.
+const BYTES_A_GROUP: usize = 1 << 20;
+/// No reader accepts a greater distance from the key frame.
+pub const MAX_DISTANCE: u16 = 127;
 /// Cells that all frames on the way to one sample may hold together: a reader keeps them.
 pub const MAX_CELLS_ON_THE_WAY: usize = 6 * MAX_CELLS;
 
@@ -41,7 +45,8 @@ pub struct Encoder {
     /// The key frame, and each frame on the way to the last one that is referred to.
     levels: Vec<Level>,
     next: u16,
-    bytes_since_key: usize,
+    key_bytes: usize,
+    delta_bytes: usize,
     /// The table section being written.
     scratch: Vec<u8>,
     row: Vec<u64>,
@@ -74,7 +79,8 @@ impl Encoder {
             strings: Interner::default(),
             levels: Vec::new(),
             next: 0,
-            bytes_since_key: 0,
+            key_bytes: 0,
+            delta_bytes: 0,
             scratch: Vec::new(),
             row: Vec::new(),
         }
@@ -85,13 +91,23 @@ impl Encoder {
         self.levels.clear();
     }
 
-    /// Tells how many bytes the last frame took, so that a group does not grow without end.
+    /// Tells how many bytes the last frame took: it decides when the next key frame is due.
     pub fn stored(&mut self, bytes: usize) {
-        self.bytes_since_key += bytes;
+        if self.next == 1 {
+            self.key_bytes = bytes;
+            self.delta_bytes = 0;
+        } else {
+            self.delta_bytes += bytes;
+        }
+    }
+
+    fn is_key_due(&self) -> bool {
+        let long = self.next >= SAMPLES_A_GROUP && self.delta_bytes >= self.key_bytes;
+        long || self.next >= MOST_SAMPLES_A_GROUP || self.delta_bytes >= BYTES_A_GROUP
     }
 
     pub fn encode(&mut self, sample: &Arc<Sample>) -> Result<Encoded, TooLarge> {
-        if self.next >= SAMPLES_A_GROUP || self.bytes_since_key >= BYTES_A_GROUP {
+        if self.is_key_due() {
             self.levels.clear();
         }
         if !self.levels.is_empty() {
@@ -104,10 +120,7 @@ impl Encoder {
         let distance = if reference.is_some() { self.next } else { 0 };
         match reference {
             Some(reference) => self.strings.begin_delta(reference.names),
-            None => {
-                self.strings.begin_key();
-                self.bytes_since_key = 0;
-            }
+            None => self.strings.begin_key(),
         }
         let mut encoding = Encoding::new(self, reference);
         encoding.sample(sample)?;

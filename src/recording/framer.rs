@@ -53,9 +53,7 @@ impl SampleEncoder {
             return Err(TooLarge);
         };
         let frame = SampleFrame { at: sample.at.into(), key_distance, packed };
-        if !frame.is_key() {
-            self.encoder.stored(frame.length());
-        }
+        self.encoder.stored(frame.length());
         Ok(frame)
     }
 

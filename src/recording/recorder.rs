@@ -18,6 +18,9 @@ use super::meta::{Gap, GapReason, Meta};
 use super::storage::{FileStorage, Storage, StreamStorage, write_all};
 use crate::sample::Sample;
 
+/// A power cut costs at most so many samples.
+const SAMPLES_A_SYNC: u32 = 60;
+
 /// How a recorder works, beside what the meta frame says.
 #[derive(Clone, Debug)]
 pub struct RecorderOptions {
@@ -229,6 +232,7 @@ fn start(
         mode: Mode::Recording,
         lost: 0,
         pending: None,
+        since_sync: 0,
         out: Vec::new(),
     };
     let thread = std::thread::Builder::new().name("recorder".to_owned()).spawn(move || {
@@ -256,6 +260,7 @@ struct Writing {
     lost: u64,
     /// A gap that is not written yet.
     pending: Option<Lost>,
+    since_sync: u32,
     out: Vec<u8>,
 }
 
@@ -357,7 +362,9 @@ impl Writing {
         }
         self.pending = None;
         self.mode = Mode::Recording;
-        if frame.is_key() {
+        self.since_sync += 1;
+        if frame.is_key() || self.since_sync >= SAMPLES_A_SYNC {
+            self.since_sync = 0;
             self.sync();
         }
     }

@@ -55,11 +55,12 @@ pub fn way_to(distance: u16) -> Vec<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recording::encode::MAX_DISTANCE;
 
     #[test]
     fn the_way_to_a_sample_is_short() {
         assert!(way_to(0).is_empty());
         assert_eq!(way_to(13), [0, 8, 12]);
-        assert!((0..64).all(|distance| way_to(distance).len() <= 6));
+        assert!((0..=MAX_DISTANCE).all(|distance| way_to(distance).len() <= 7));
     }
 }

@@ -101,7 +101,7 @@ impl Tape {
             return Ok(sample);
         }
         let Some((group, frame)) = frame_at(groups, index) else { return Err(missing) };
-        let key = sequence.checked_sub(u64::from(frame.key_distance)).unwrap_or_default();
+        let key = sequence.saturating_sub(u64::from(frame.key_distance));
         let damaged = |why| RecordingError::DamagedFrame { offset: 0, why };
         for distance in way_to(frame.key_distance) {
             if decoded.holds(key, distance) {

@@ -196,7 +196,7 @@ impl Window {
 
 /// Whatever the window has from there on, or a new window.
 fn read_ahead<'w>(window: &'w mut Window, source: &dyn Source, at: u64) -> io::Result<&'w [u8]> {
-    let held = (window.start + window.bytes.len() as u64).checked_sub(at).unwrap_or_default();
+    let held = (window.start + window.bytes.len() as u64).saturating_sub(at);
     let inside = at >= window.start && held >= HEADER_LENGTH as u64;
     let length = if inside { usize::try_from(held).unwrap_or(WINDOW) } else { WINDOW };
     window.at(source, at, length)

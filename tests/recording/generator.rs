@@ -618,12 +618,14 @@ impl Machine {
         let grow = |counter: &mut Counter, d: &mut Dice, most: u64| counter.0 += d.below(most + 1);
         if let Ok(cpu) = &mut now.cpu {
             total_before = cpu.total;
+            let load = self.busy.min(40) as u64;
             let step = |times: &mut CpuTimes, d: &mut Dice, scale: u64| {
-                grow(&mut times.user_ticks, d, 40 * scale);
-                grow(&mut times.system_ticks, d, 20 * scale);
-                grow(&mut times.idle_ticks, d, 100 * scale);
-                grow(&mut times.iowait_ticks, d, 5 * scale);
-                grow(&mut times.softirq_ticks, d, scale);
+                grow(&mut times.user_ticks, d, (1 + load) * scale);
+                grow(&mut times.system_ticks, d, (1 + load / 2) * scale);
+                times.idle_ticks.0 += 60 * scale;
+                grow(&mut times.idle_ticks, d, 40 * scale);
+                grow(&mut times.iowait_ticks, d, load / 8 * scale);
+                grow(&mut times.softirq_ticks, d, load.min(1) * scale);
             };
             for (_, times) in &mut cpu.cpus {
                 step(times, d, 1);
@@ -657,7 +659,7 @@ impl Machine {
             }
         }
         if let Ok(disks) = &mut now.disks {
-            for disk in disks.iter_mut().take(1) {
+            for disk in disks.iter_mut().take(self.busy.min(1)) {
                 for operations in [&mut disk.reads, &mut disk.writes] {
                     grow(&mut operations.completed, d, 300);
                     grow(&mut operations.merged, d, 20);
@@ -711,7 +713,7 @@ impl Machine {
                 thread.user_ticks.0 += ticks;
                 thread.minor_faults = minor_faults;
                 thread.processor = d.below(u64::from(self.cpus)) as u32;
-                thread.switched_ns = Some(at_ns - d.below(3_000_000));
+                thread.switched_ns = Some(at_ns);
                 thread.state = if d.one_in(4) { TaskState::Running } else { TaskState::Sleeping };
                 thread.wait.channel = Ok(Name::from(["do_epoll_wait", "futex_do_wait", ""][d.below(3) as usize]));
                 if let Some(sched) = &mut thread.sched {
@@ -734,6 +736,7 @@ impl Machine {
                     ThreadWaits { task: process.task_id(&process.threads[0]), group: (at % 8) as u16, seen }
                 })
                 .collect();
+            let groups = if self.busy > 0 { 3 } else { 0 };
             now.waits.sub_samples = (1..=10)
                 .map(|part| SubSample {
                     boottime_ns: at_ns - (10 - part) * 100_000_000 + if part == 10 { 0 } else { d.below(300_000) },
@@ -746,7 +749,7 @@ impl Machine {
                         ..total
                     }),
                     in_flight: Some(d.below(4) as u32),
-                    groups: (0..3)
+                    groups: (0..groups)
                         .map(|group| GroupWaits { group, running: d.below(2) as u16, ..GroupWaits::default() })
                         .collect(),
                 })
