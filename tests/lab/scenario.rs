@@ -24,6 +24,10 @@ const MOST_TO_START: Duration = Duration::from_secs(30);
 /// What the lab's clean-up may take: it waits up to 2 s for each process it started.
 const MOST_TO_END: Duration = Duration::from_secs(30);
 
+/// How long to wait for a machine that does nothing else, and what that is.
+const MOST_TO_QUIET: Duration = Duration::from_secs(30);
+const QUIET_CPUS: f64 = 0.2;
+
 /// The exit code by which a scenario says that another one is running.
 const BUSY: i32 = 75;
 
@@ -66,6 +70,7 @@ impl Lab {
 
     /// Starts a scenario for at most `seconds`; waits while another process of this machine has one running.
     pub fn start(&self, name: &str, seconds: u32, environment: &[(&str, &str)]) -> Scenario {
+        quiet();
         for _ in 0..10 {
             let mut scenario = self.spawn(name, seconds, environment);
             scenario.until("has begun", |scenario| {
@@ -171,6 +176,42 @@ impl Drop for Scenario {
             }
             thread::sleep(LOOK);
         }
+    }
+}
+
+/// Waits for a second in which the box does nothing else: the truth of the scenarios is that of a quiet machine.
+/// Goes on all the same when there is none: what is wrong then is told by the findings about it.
+fn quiet() {
+    let begin = Instant::now();
+    while begin.elapsed() < MOST_TO_QUIET {
+        let before = Ticks::now();
+        thread::sleep(Duration::from_secs(1));
+        if Ticks::now().busy_cpus_since(&before) <= QUIET_CPUS {
+            return;
+        }
+    }
+    println!("the machine is not quiet: other work may show in what is judged");
+}
+
+/// The first line of /proc/stat, by another hand than the one that is tested.
+pub struct Ticks {
+    idle: u64,
+    all: u64,
+}
+
+impl Ticks {
+    pub fn now() -> Ticks {
+        let text = fs::read_to_string("/proc/stat").expect("/proc/stat");
+        let line = text.lines().next().unwrap_or_default();
+        // The eight before guest time, which is inside user time already; the fourth and fifth are idle and iowait.
+        let ticks: Vec<u64> = line.split_whitespace().skip(1).take(8).filter_map(|word| word.parse().ok()).collect();
+        Ticks { idle: ticks.iter().skip(3).take(2).sum(), all: ticks.iter().sum() }
+    }
+
+    /// CPUs that were not idle.
+    pub fn busy_cpus_since(&self, before: &Ticks) -> f64 {
+        let (idle, all) = (self.idle.saturating_sub(before.idle), self.all.saturating_sub(before.all));
+        if all == 0 { 0.0 } else { (1.0 - idle as f64 / all as f64) * crate::cpus() }
     }
 }
 
