@@ -37,6 +37,7 @@ impl Plan {
         let (width, height) = state.setup.size;
         let strip = height >= 12;
         let verdict = match state.screen {
+            Screen::Overview if height >= 24 && width < 120 => 4,
             Screen::Overview if height >= 20 => 3,
             Screen::Overview if width < 60 => 4,
             Screen::Overview => 2,
@@ -108,7 +109,14 @@ pub fn lines(state: &State, row: Row) -> usize {
     match row {
         Row::Disk(at) => judged.interval.disks.get(at).map_or(1, |disk| operations(disk).count().max(1)),
         Row::Nic(at) => 1 + usize::from(judged.interval.nics.get(at).is_some_and(is_shaped)),
-        Row::Now(_) => 2,
+        Row::Now(_) if state.screen == Screen::Overview => 1,
+        Row::Now(_) => {
+            if state.setup.size.0 < 120 {
+                3
+            } else {
+                2
+            }
+        }
         _ => 1,
     }
 }

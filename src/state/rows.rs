@@ -237,12 +237,12 @@ impl<'a> Matters<'a> {
     }
 
     /// In threads. A lock wait counts whole only where it is known to be behind storage: most are a worker's rest.
-    pub fn weight(&self, process: &Process, states: &Microstates, cpu: Option<Ratio>) -> f64 {
+    pub fn weight(&self, process: &Process, states: &Microstates, cpu: Option<Ratio>, run_queue: Option<Ratio>) -> f64 {
         const RESTING: f64 = 0.02;
         let ran = cpu.map_or(0.0, |cpu| cpu.0).max(states.user + states.system);
         let stuck = states.lock > 0.0 && !self.behind.is_empty() && self.behind.contains(&&process.group());
         let lock = if stuck { states.lock } else { states.lock * RESTING };
-        ran + states.run_queue + states.disk + states.other_blocked + lock
+        ran + run_queue.map_or(states.run_queue, |wait| wait.0) + states.disk + states.other_blocked + lock
     }
 }
 
@@ -257,7 +257,7 @@ fn process_key(column: Column, process: &Process, span: &ProcessSpan, matters: &
         Column::Resident => span.resident_pages as f64,
         Column::Read => span.read_bytes.map_or(0.0, |rate| rate.0),
         Column::Write => span.write_bytes.map_or(0.0, |rate| rate.0),
-        _ => matters.weight(process, &span.states, span.cpu),
+        _ => matters.weight(process, &span.states, span.cpu, span.run_queue),
     }
 }
 
@@ -272,7 +272,7 @@ fn thread_key(column: Column, process: &Process, span: Option<&ThreadSpan>, matt
         (Column::Disk, Some(span)) => span.states.disk,
         (Column::Lock, Some(span)) => span.states.lock,
         (Column::Read | Column::Write, Some(_)) => 0.0,
-        (_, Some(span)) => matters.weight(process, &span.states, span.cpu),
+        (_, Some(span)) => matters.weight(process, &span.states, span.cpu, span.run_queue),
     }
 }
 

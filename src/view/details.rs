@@ -52,7 +52,7 @@ pub struct Plot {
     pub over: Ink,
 }
 
-const LABEL: u16 = 16;
+const LABEL: u16 = 20;
 /// Where a graph begins: room for the label of its top edge.
 pub const AXIS: u16 = 10;
 

@@ -57,7 +57,11 @@ fn finding_lines(state: &State, judged: &Judged, finding: &Finding, canvas: &mut
     if finding.until.is_some() {
         canvas.rest(x.max(60) + 2, y, &sentence, Ink::Dim);
     } else {
-        canvas.rest(9, y + 1, &sentence, Ink::Plain);
+        let room = canvas.width().saturating_sub(10);
+        let lines = usize::from(canvas.height().saturating_sub(y + 1));
+        for (y, line) in (y + 1..).zip(text::wrap(sentence.as_str(), usize::from(room), lines)) {
+            canvas.rest(9, y, SafeText::of(line), Ink::Plain);
+        }
     }
 }
 

@@ -110,7 +110,7 @@ pub fn verdict(state: &State, canvas: &mut Canvas) {
         }
         let others = findings.len() - at - 1;
         // The first may take more than a line; the others get one each, as far as there are any.
-        let most = if at == first { lines - others.min(lines.saturating_sub(2)).min(lines - 1) } else { 1 };
+        let most = if at == first { lines.saturating_sub(others.min(1)).max(1) } else { 1 };
         let most = most.min(left);
         let last = usize::from(y) + most >= lines && others > 0;
         let more = if last { safe!(" +{others} more: 6") } else { SafeText::default() };
@@ -150,6 +150,9 @@ fn all_well(state: &State, canvas: &mut Canvas) {
         (None, None) => None,
     };
     let words = match free {
+        Some(free) if free >= 0.2 && canvas.width() < 60 => {
+            safe!("nothing found wrong: {} % is free", text::figure(free * 100.0, 5))
+        }
         Some(free) if free >= 0.2 => safe!("nothing found wrong: {} % of the box is free", text::figure(free * 100.0, 5)),
         Some(_) => "nothing found wrong".into(),
         None => "nothing found wrong in what could be seen".into(),

@@ -191,7 +191,7 @@ fn memory_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     let moving = memory.swapped_in.map_or(0.0, |r| r.0) + memory.swapped_out.map_or(0.0, |r| r.0) > 0.0;
     if memory.swap_total.is_some_and(|total| total.0 > 0) {
         let used = used.map_or("-".to_owned(), |used| text::bytes(used as f64));
-        let swap = safe!("   swap {used} used, in {}/s out {}/s", rate(memory.swapped_in), rate(memory.swapped_out));
+        let swap = safe!("   swap {used}, in {}/s out {}/s", rate(memory.swapped_in), rate(memory.swapped_out));
         x = canvas.rest(x, y, &swap, if moving { Ink::Bold } else { Ink::Dim });
     } else {
         x = canvas.rest(x, y, "   no swap", Ink::Dim);

@@ -44,7 +44,8 @@ pub fn draw(state: &State, canvas: &mut Canvas) {
 pub fn moment_at(state: &State, width: u16, column: u16) -> Option<i64> {
     let scale = Scale::of(state, width)?;
     let at = usize::from(column.checked_sub(scale.first_cell)?);
-    (at < scale.count).then(|| scale.first_ns + scale.cell_ns * at as i64 + scale.cell_ns / 2)
+    let cell = i64::try_from(at).ok()?;
+    (at < scale.count).then(|| scale.first_ns + scale.cell_ns * cell + scale.cell_ns / 2)
 }
 
 /// `12:01` and a space
@@ -92,18 +93,19 @@ impl Scale {
             let ticks = i64::try_from(state.strip.len()).ok()?.saturating_sub(1).max(1);
             (first, last, last.saturating_sub(first) / ticks)
         };
+        let cells = i64::try_from(count).ok()?;
         let typical = typical.max(1_000_000);
         let covered = last.saturating_sub(first).max(0);
         if state.is_live() {
             // Whole numbers of intervals a cell, on a grid of their own that stays where it is.
             let steps = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 36_000, 360_000];
-            let fits = |step: &i64| covered / typical.saturating_mul(*step) + 2 <= count as i64;
+            let fits = |step: &i64| covered / typical.saturating_mul(*step) + 2 <= cells;
             let cell_ns = typical.saturating_mul(steps.into_iter().find(fits).unwrap_or(3_600_000));
             let end = (last.div_euclid(cell_ns) + 1).saturating_mul(cell_ns);
-            let first_ns = end.saturating_sub(cell_ns.saturating_mul(count as i64));
+            let first_ns = end.saturating_sub(cell_ns.saturating_mul(cells));
             return Some(Scale { first_ns, last_ns: last, cell_ns, first_cell: LABEL, count });
         }
-        let cell_ns = (covered / count as i64 + 1).max(typical);
+        let cell_ns = (covered / cells + 1).max(typical);
         let count = usize::try_from(covered / cell_ns + 1).unwrap_or(count).min(count);
         Some(Scale { first_ns: first, last_ns: last, cell_ns, first_cell: LABEL, count })
     }

@@ -42,7 +42,7 @@ pub fn teams(interval: &Interval) -> Vec<Team<'_>> {
         if row.states.awake().max(used) < 0.0005 {
             continue;
         }
-        let weight = matters.weight(process, &row.states, row.cpu);
+        let weight = matters.weight(process, &row.states, row.cpu, row.run_queue);
         let id = process.group();
         let blocked = blocked.get(&id).copied();
         let team = teams.entry(id).or_insert_with(|| Team {
@@ -62,7 +62,7 @@ pub fn teams(interval: &Interval) -> Vec<Team<'_>> {
         team.processes += 1;
         team.threads += row.threads;
         team.cpu += used;
-        team.run_queue += row.states.run_queue;
+        team.run_queue += row.run_queue.map_or(0.0, |wait| wait.0);
         team.disk += row.states.disk;
         team.lock += row.states.lock;
         team.weight += weight;

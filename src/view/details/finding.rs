@@ -1,7 +1,9 @@
 //! A finding explained: meaning, evidence over time, the chain of who waits for whom, the witnesses, what next, the rule.
 
 use super::{AXIS, Page, Plot};
+use crate::baseline::Standing;
 use crate::findings::{Evidence, Finding, Judged, Kind, RULES, Subject, Value};
+use crate::ids::DiskId;
 use crate::interval::Interval;
 use crate::interval::blocked::{DeviceBy, GroupBlocked};
 use crate::interval::disk::Operation;
@@ -58,7 +60,14 @@ pub fn page(state: &State, judged: &Judged, finding: &Finding, page: &mut Page) 
 fn evidence_graph(state: &State, judged: &Judged, finding: &Finding, page: &mut Page) {
     let at = finding.until.unwrap_or(judged.interval.at());
     let cells = state.history.cells(at, usize::from(page.width.saturating_sub(AXIS + 1)));
-    let values: Vec<Option<f32>> = cells.iter().map(|cell| value_then(cell.as_ref()?, finding)).collect();
+    let disk = disk_and_baseline(judged, finding);
+    let values: Vec<Option<f32>> = (cells.iter())
+        .map(|cell| {
+            let digest = cell.as_ref()?;
+            let times = disk.and_then(|(id, operation, baseline)| Some(digest.disk_await(id, operation)? / baseline));
+            value_then(digest, finding).or(times)
+        })
+        .collect();
     if values.iter().flatten().count() < 2 {
         return;
     }
@@ -74,6 +83,18 @@ fn evidence_graph(state: &State, judged: &Judged, finding: &Finding, page: &mut 
         height: 5,
         over: Ink::from(finding.severity),
     });
+}
+
+/// Of a latency: what its multiples are to be told from, for the time before it was a finding.
+fn disk_and_baseline(judged: &Judged, finding: &Finding) -> Option<(DiskId, Operation, f32)> {
+    let (Kind::DiskLatency, Subject::Disk { id, .. }) = (finding.kind, &finding.subject) else { return None };
+    let word = finding.evidence.iter().find_map(|evidence| match &evidence.value {
+        Value::Text(word) if evidence.name == "operation" => Some(word.as_bytes()),
+        _ => None,
+    })?;
+    let of = |standing: &&Standing| standing.disk == *id && standing.operation.plural().as_bytes() == word;
+    let standing = judged.standings.iter().find(of)?;
+    Some((*id, standing.operation, standing.baseline.0 as f32)).filter(|disk| disk.2 > 0.0)
 }
 
 /// The figure as it was before the finding was raised too, where the history keeps it.
