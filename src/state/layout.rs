@@ -57,7 +57,7 @@ impl Plan {
                 let below = network_foot(state).min(body / 2);
                 plan.list(1, below);
             }
-            Screen::Tasks => plan.list(2, 0),
+            Screen::Tasks => plan.list(2, u16::from(hides_waits(state))),
             Screen::Findings => plan.list(1, 0),
         }
         plan
@@ -93,6 +93,11 @@ impl Plan {
             self.list = table.max(1);
         }
     }
+}
+
+/// Whether a line says what this user cannot see of other users' tasks.
+fn hides_waits(state: &State) -> bool {
+    state.current.as_ref().is_some_and(|judged| !judged.interval.host.privilege.sees_other_users)
 }
 
 /// TCP and UDP, the listening sockets, the discipline lines: at least the first two.

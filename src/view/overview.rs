@@ -54,7 +54,7 @@ pub fn draw(state: &State, judged: &Judged, canvas: &mut Canvas) {
     if nic_rows > 0 {
         y = nic_table(state, interval, &nics, canvas, y, nic_rows);
     }
-    task_table(interval, &mut canvas.part(0, y, width, height.saturating_sub(y)));
+    task_table(state, interval, &mut canvas.part(0, y, width, height.saturating_sub(y)));
 }
 
 /// The stacked bar, its legend with figures, and the sums that matter.
@@ -342,7 +342,7 @@ const TASKS: [Spec; 9] = [
     Spec::words("where", 0),
 ];
 
-fn task_table(interval: &Interval, canvas: &mut Canvas) {
+fn task_table(state: &State, interval: &Interval, canvas: &mut Canvas) {
     if canvas.height() < 2 {
         return;
     }
@@ -350,6 +350,11 @@ fn task_table(interval: &Interval, canvas: &mut Canvas) {
     table.heading(canvas, 0, None);
     if interval.newer.tasks.is_err() {
         canvas.rest(0, 1, "- /proc cannot be read", Ink::Dim);
+    }
+    if super::frame::unseen(state).is_some()
+        && let Some((x, width)) = table.place("where")
+    {
+        canvas.right(x, 0, width, "others' hidden: root sees", Ink::Dim);
     }
     let teams = teams(interval);
     if teams.is_empty() && interval.newer.tasks.is_ok() {
@@ -365,7 +370,7 @@ fn task_table(interval: &Interval, canvas: &mut Canvas) {
         table.put(canvas, y, "%CPU", safe!("{}", figure(team.cpu * 100.0, 5)), share(team.cpu, Ink::Plain));
         table.put(canvas, y, "runq", safe!("{}", figure(team.run_queue, 5)), share(team.run_queue, Ink::Plain));
         table.put(canvas, y, "disk", safe!("{}", figure(team.disk, 5)), stuck(team.disk));
-        table.put(canvas, y, "lock", safe!("{}", figure(team.lock, 5)), stuck(team.lock));
+        table.put(canvas, y, "lock", whereabouts::in_lock(team.lock, team.out_of_sight), stuck(team.lock));
         table.put(canvas, y, "where", team.place(interval), Ink::Plain);
     }
 }

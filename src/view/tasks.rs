@@ -75,6 +75,9 @@ pub fn draw(state: &State, judged: &Judged, plan: &Plan, canvas: &mut Canvas) {
         Row::Class { class, threads } => class_row(interval, sample, class, threads, &table, canvas, y),
         _ => {}
     });
+    if let Some(limits) = unseen(state) {
+        canvas.rest(0, plan.before + plan.list, &limits, Ink::Dim);
+    }
     if state.rows.is_empty() {
         canvas.rest(0, end, "no task matches the filter (Esc clears it)", Ink::Dim);
     }
@@ -102,12 +105,7 @@ fn summary(state: &State, interval: &Interval, plan: &Plan, canvas: &mut Canvas)
         }
     }
     let room = width.saturating_sub(6 + right + 1);
-    let x = canvas.text(6, 0, room, SafeText::of(line), Ink::Plain);
-    if let Some(limits) = unseen(state)
-        && usize::from(width.saturating_sub(x + right + 3)) > limits.width() / 2
-    {
-        canvas.text(x + 2, 0, width.saturating_sub(x + right + 3), &limits, Ink::Dim);
-    }
+    canvas.text(6, 0, room, SafeText::of(line), Ink::Plain);
     canvas.right(width.saturating_sub(right), 0, right, &words, Ink::Dim);
 }
 
@@ -117,7 +115,8 @@ fn process_row(interval: &Interval, sample: &Tasks, index: usize, depth: u8, tab
     table.put(canvas, y, "pid", safe!("{}", process.pid), Ink::Plain);
     table.put(canvas, y, "thr", safe!("{}", span.threads), Ink::Dim);
     owner(sample, process, table, canvas, y);
-    times(span.cpu, span.run_queue, &span.states, table, canvas, y);
+    let hidden = whereabouts::is_out_of_sight(interval, process);
+    times(hidden, span.cpu, span.run_queue, &span.states, table, canvas, y);
     table.put(canvas, y, "memory", memory(interval, span), Ink::Plain);
     for (heading, rate) in [("read/s", span.read_bytes), ("write/s", span.write_bytes)] {
         let words = rate.map_or("-".to_owned(), |rate| if rate.0 > 0.0 { text::bytes(rate.0) } else { "0".to_owned() });
@@ -176,7 +175,15 @@ fn memory(interval: &Interval, span: &ProcessSpan) -> SafeText {
     safe!("{}", text::bytes(span.resident_pages as f64 * interval.host.page_size as f64))
 }
 
-fn times(cpu: Option<Ratio>, run_queue: Option<Ratio>, states: &Microstates, table: &Table, canvas: &mut Canvas, y: u16) {
+fn times(
+    hidden: bool,
+    cpu: Option<Ratio>,
+    run_queue: Option<Ratio>,
+    states: &Microstates,
+    table: &Table,
+    canvas: &mut Canvas,
+    y: u16,
+) {
     let ink = |value: f64| if value > 0.0 { Ink::Plain } else { Ink::Dim };
     let used = cpu.map_or(0.0, |cpu| cpu.0);
     let full = if used >= 0.95 { Ink::Bold } else { ink(used) };
@@ -185,7 +192,7 @@ fn times(cpu: Option<Ratio>, run_queue: Option<Ratio>, states: &Microstates, tab
     table.put(canvas, y, "runq", safe!("{}", text::maybe(waited, 5)), ink(waited.unwrap_or(0.0)));
     let stuck = |value: f64| super::overview::stuck(value);
     table.put(canvas, y, "disk", safe!("{}", figure(states.disk, 5)), stuck(states.disk));
-    table.put(canvas, y, "lock", safe!("{}", figure(states.lock, 5)), stuck(states.lock));
+    table.put(canvas, y, "lock", whereabouts::in_lock(states.lock, hidden), stuck(states.lock));
     if let Some((x, width)) = table.place(STATES) {
         state_bar(states, canvas, x, y, width);
     }
@@ -223,11 +230,12 @@ fn thread_row(
     table.put(canvas, y, "pid", safe!("{}", thread.tid), Ink::Plain);
     table.put(canvas, y, "thr", if thread.tid == process.pid { "main" } else { "·" }, Ink::Dim);
     owner(sample, process, table, canvas, y);
+    let hidden = whereabouts::is_out_of_sight(interval, process);
     match interval.tasks.as_ref().and_then(|tasks| tasks.thread(id)) {
-        Some(span) => times(span.cpu, span.run_queue, &span.states, table, canvas, y),
+        Some(span) => times(hidden, span.cpu, span.run_queue, &span.states, table, canvas, y),
         None => {
             let asleep = Microstates { sleep: 1.0, ..Microstates::default() };
-            times(Some(Ratio(0.0)), Some(Ratio(0.0)), &asleep, table, canvas, y);
+            times(hidden, Some(Ratio(0.0)), Some(Ratio(0.0)), &asleep, table, canvas, y);
         }
     }
     table.put(canvas, y, "command", SafeText::name(&thread.comm), Ink::Bold);

@@ -23,6 +23,8 @@ pub struct Team<'a> {
     pub run_queue: f64,
     pub disk: f64,
     pub lock: f64,
+    /// The waits of some of them are hidden from this user
+    pub out_of_sight: bool,
     weight: f64,
     foremost: Option<TaskId>,
     most: f64,
@@ -54,6 +56,7 @@ pub fn teams(interval: &Interval) -> Vec<Team<'_>> {
             run_queue: 0.0,
             disk: 0.0,
             lock: 0.0,
+            out_of_sight: false,
             weight: 0.0,
             foremost: None,
             most: 0.0,
@@ -65,6 +68,7 @@ pub fn teams(interval: &Interval) -> Vec<Team<'_>> {
         team.run_queue += row.run_queue.map_or(0.0, |wait| wait.0);
         team.disk += row.states.disk;
         team.lock += row.states.lock;
+        team.out_of_sight |= whereabouts::is_out_of_sight(interval, process);
         team.weight += weight;
         if weight > team.most {
             team.most = weight;

@@ -1,12 +1,12 @@
 //! Where a thread is, in a few words: at which call, on which device and file, or in which kernel function.
 
-use super::text::SafeText;
+use super::text::{SafeText, figure};
 use crate::ids::{DiskId, TaskId};
 use crate::interval::Interval;
 use crate::interval::blocked::GroupBlocked;
 use crate::interval::task::class_of;
 use crate::safe;
-use crate::sample::task::{SystemCall, TaskState};
+use crate::sample::task::{Process, SystemCall, TaskState};
 use crate::sample::waits::{BlockedThread, Call, WaitClass};
 use crate::sample::{Absent, Name, Sample};
 
@@ -92,6 +92,17 @@ fn call_name(interval: &Interval, call: SystemCall) -> Option<&'static str> {
 fn base_name(path: &Name) -> Name {
     let base = path.as_bytes().rsplit(|&byte| byte == b'/').next();
     base.filter(|base| !base.is_empty()).map_or_else(|| path.clone(), Name::from)
+}
+
+/// Whether this user may not see what the threads of that process wait for: then none in a lock is no finding, but `-`.
+pub fn is_out_of_sight(interval: &Interval, process: &Process) -> bool {
+    let privilege = &interval.host.privilege;
+    !privilege.sees_other_users && process.uid != privilege.effective_uid
+}
+
+/// Mean threads in a lock wait; `-` where nobody could see one.
+pub fn in_lock(threads: f64, out_of_sight: bool) -> SafeText {
+    if out_of_sight && threads <= 0.0 { "-".into() } else { safe!("{}", figure(threads, 5)) }
 }
 
 /// What it means to wait so, for people who do not read kernels.
