@@ -1,5 +1,6 @@
 //! Runs a command: waits, wires, owns the terminal. The only asynchronous code is in the event loop.
 
+pub mod allocation;
 pub mod check;
 pub mod doctor;
 pub mod event_loop;
@@ -30,6 +31,7 @@ use crate::kernel::Root;
 
 /// The whole program. Whatever happens: the terminal is given back, and one line says what went wrong.
 pub fn start(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    allocation::prepare();
     signals::prepare();
     panics::prepare();
     let invocation = match cli::parse(arguments) {

@@ -1,9 +1,112 @@
 //! `doctor`: what this user on this kernel can and cannot see, and what would change it. One line each.
 
+use std::fmt::Write;
+
+use nix::unistd::AccessFlags;
+
 use super::exit::{Exit, Failure};
-use crate::kernel::Root;
+use super::stdout::print;
+use crate::baseline::store::Store;
+use crate::kernel::{Root, Sampler};
+use crate::report::text::printable;
+use crate::sample::{Absent, Host, Name, Reading, Sample};
+
+/// One thing that may be seen.
+struct Line {
+    what: &'static str,
+    /// What stands in the way, and what would change it; `None` where nothing does
+    lacks: Option<(String, &'static str)>,
+}
 
 pub fn doctor(root: Root) -> Result<Exit, Failure> {
-    let _ = root;
-    Ok(Exit::Fine)
+    let on_host = root.is_host();
+    let mut sampler = Sampler::new(root).map_err(|error| {
+        Failure::new(Exit::NoProc, "cannot sample this machine", error, "mount it: mount -t proc proc /proc")
+    })?;
+    let sample = sampler.sample();
+    let mut text = heading(sampler.host());
+    for line in lines(sampler.host(), &sample) {
+        // Into memory: cannot fail.
+        let _ = match line.lacks {
+            None => writeln!(text, "seen      {}", line.what),
+            Some((why, remedy)) if remedy.is_empty() => writeln!(text, "not seen  {}: {why}", line.what),
+            Some((why, remedy)) => writeln!(text, "not seen  {}: {why}: {remedy}", line.what),
+        };
+    }
+    if on_host {
+        text.push_str(&baselines());
+    }
+    print(&text).map(|_| Exit::Fine)
+}
+
+fn heading(host: &Host) -> String {
+    let lossy = |name: &Name| printable(&String::from_utf8_lossy(name.as_bytes()));
+    let user =
+        if host.privilege.effective_uid == 0 { "root".to_owned() } else { format!("user {}", host.privilege.effective_uid) };
+    format!("host      {}, Linux {}, {}, as {user}\n", lossy(&host.hostname), lossy(&host.kernel), lossy(&host.machine))
+}
+
+fn lines(host: &Host, sample: &Sample) -> Vec<Line> {
+    let privilege = &host.privilege;
+    let mut lines = Vec::new();
+    let mut line = |what, lacks| lines.push(Line { what, lacks });
+    line("CPU times (/proc/stat)", missing(&sample.cpu, ""));
+    line("load average (/proc/loadavg)", missing(&sample.load, ""));
+    line("memory (/proc/meminfo)", missing(&sample.memory, ""));
+    line("disks (/proc/diskstats)", missing(&sample.disks, ""));
+    line("network interfaces (/proc/net/dev)", missing(&sample.nics, ""));
+    line("TCP (/proc/net/snmp)", missing(&sample.protocols.tcp, ""));
+    line("pressure stall shares (/proc/pressure)", missing(&sample.pressure.io, "boot with psi=1 (CONFIG_PSI)"));
+    line("limits of control groups", missing(&sample.cgroups, "mount a cgroup file system"));
+    line("tasks", missing(&sample.tasks, ""));
+    let hidden = sample.tasks.as_ref().map(|tasks| tasks.hidden).unwrap_or_default();
+    let all = |hidden: bool, why: &str, remedy: &'static str| hidden.then(|| (why.to_owned(), remedy));
+    let ours = "run as root, or give the program CAP_SYS_PTRACE: setcap cap_sys_ptrace+ep stalltop";
+    line(
+        "processes of all users",
+        all(
+            hidden.processes || privilege.hidepid,
+            "/proc is mounted with hidepid, or this is a container",
+            "run as root on the host",
+        ),
+    );
+    line(
+        "wait channels and system calls of all tasks",
+        all(!privilege.sees_other_users, "other users' are hidden: what they wait for is a lower bound", ours),
+    );
+    line("disk I/O and files of all processes", all(!privilege.sees_other_users, "other users' are hidden", ours));
+    line(
+        "run-queue wait of threads (schedstat)",
+        all(hidden.schedstats > 0, "switched off", "sysctl kernel.sched_schedstats=1, or a kernel with CONFIG_SCHED_INFO"),
+    );
+    line(
+        "block-I/O delay of tasks",
+        match privilege.delay_accounting {
+            Ok(true) => None,
+            Ok(false) => Some(("delay accounting is off".to_owned(), "sysctl kernel.task_delayacct=1")),
+            Err(why) => Some((why.to_string(), "a kernel with CONFIG_TASK_DELAY_ACCT")),
+        },
+    );
+    lines
+}
+
+fn missing<T>(reading: &Reading<T>, remedy: &'static str) -> Option<(String, &'static str)> {
+    let why: &Absent = reading.as_ref().err()?;
+    Some((why.to_string(), if *why == Absent::NoPermission && remedy.is_empty() { "run as root" } else { remedy }))
+}
+
+/// Where what is learned of disks is kept, and whether it can be.
+fn baselines() -> String {
+    let Some(store) = Store::usual(nix::unistd::geteuid().as_raw()) else {
+        return "not kept  learned latencies of disks: there is no home directory: set XDG_STATE_HOME\n".to_owned();
+    };
+    let loaded = store.load();
+    let path = printable(&store.path().display().to_string());
+    let there = store.path().ancestors().skip(1).find(|path| path.exists());
+    let writable = there.is_some_and(|there| nix::unistd::access(there, AccessFlags::W_OK).is_ok());
+    match loaded.notice {
+        None if !writable => format!("not kept  learned latencies of disks: {path} cannot be written: set XDG_STATE_HOME\n"),
+        Some(notice) => format!("not kept  learned latencies of disks: {}\n", printable(&notice)),
+        None => format!("kept      {} learned latencies of disks in {path}\n", loaded.baselines.iter().count()),
+    }
 }

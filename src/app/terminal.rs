@@ -1,6 +1,8 @@
 //! The terminal: taken once, given back on every way out. Frames leave through one buffer, which is written as far as the
 //! terminal takes it, so that one that stands still stops nobody.
 
+mod wire;
+
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
@@ -14,9 +16,10 @@ use crossterm::style::{Print, ResetColor};
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use crossterm::{cursor, queue};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Frame, TerminalOptions, Viewport};
+
+use wire::Wire;
 
 /// Presses and the wheel, in SGR's report. Not the motion of the mouse: nobody looks at it, and it would wake us.
 const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
@@ -27,7 +30,7 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal while it shows the screen.
 pub struct Terminal {
-    screen: ratatui::Terminal<CrosstermBackend<Outbox>>,
+    screen: ratatui::Terminal<Wire<Outbox>>,
     outbox: Outbox,
     device: Device,
 }
@@ -38,9 +41,10 @@ impl Terminal {
         let outbox = Outbox::default();
         let (width, height) = size();
         let options = TerminalOptions { viewport: Viewport::Fixed(Rect::new(0, 0, width, height)) };
-        let screen = ratatui::Terminal::with_options(CrosstermBackend::new(outbox.clone()), options)?;
+        let screen = ratatui::Terminal::with_options(Wire::new(outbox.clone(), width, height), options)?;
         let mut terminal = Terminal { screen, outbox, device: Device::open() };
         terminal.enter()?;
+        terminal.resize()?;
         Ok(terminal)
     }
 
@@ -55,6 +59,7 @@ impl Terminal {
     /// Follows the size of the terminal; the next frame is drawn whole.
     pub fn resize(&mut self) -> io::Result<()> {
         let (width, height) = size();
+        self.screen.backend_mut().forget(width, height);
         self.screen.resize(Rect::new(0, 0, width, height))
     }
 
