@@ -1,5 +1,7 @@
 //! Recordings: what goes in comes out, whatever happens to the bytes in between.
 
+#[path = "recording/damage.rs"]
+mod damage;
 #[path = "recording/generator.rs"]
 mod generator;
 #[path = "recording/round_trip.rs"]

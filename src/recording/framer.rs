@@ -196,10 +196,10 @@ impl Framer {
         };
         out.extend_from_slice(&header.bytes(&self.id));
         out.extend_from_slice(&packed.stored);
-        // Of the many copies of the meta frame, the first is enough.
-        if let Some(kind) = EntryKind::of(kind)
-            && (kind != EntryKind::Meta || self.meta.is_none() && position.key.is_none())
-        {
+        let kind = EntryKind::of(kind);
+        // Of the many copies of the meta frame, the first two are enough.
+        let one_of_many = kind == EntryKind::Meta && position.key.is_some();
+        if kind != EntryKind::Other && !one_of_many {
             self.index.push(Entry { offset: position.offset, sequence: position.sequence, at, kind, key_distance });
         }
         position.offset += header.length();

@@ -26,17 +26,19 @@ pub enum EntryKind {
     Sample,
     Gap,
     Mark,
+    /// Nothing that a reader looks up; no index lists it.
+    Other,
 }
 
 impl EntryKind {
-    pub fn of(kind: FrameKind) -> Option<EntryKind> {
+    pub fn of(kind: FrameKind) -> EntryKind {
         match kind {
-            FrameKind::Meta => Some(EntryKind::Meta),
-            FrameKind::Section => Some(EntryKind::Section),
-            FrameKind::Key | FrameKind::Delta => Some(EntryKind::Sample),
-            FrameKind::Gap => Some(EntryKind::Gap),
-            FrameKind::Mark => Some(EntryKind::Mark),
-            FrameKind::Index | FrameKind::End | FrameKind::Unknown(_) => None,
+            FrameKind::Meta => EntryKind::Meta,
+            FrameKind::Section => EntryKind::Section,
+            FrameKind::Key | FrameKind::Delta => EntryKind::Sample,
+            FrameKind::Gap => EntryKind::Gap,
+            FrameKind::Mark => EntryKind::Mark,
+            FrameKind::Index | FrameKind::End | FrameKind::Unknown(_) => EntryKind::Other,
         }
     }
 
@@ -47,6 +49,7 @@ impl EntryKind {
             EntryKind::Section => 2,
             EntryKind::Gap => 3,
             EntryKind::Mark => 4,
+            EntryKind::Other => 5,
         }
     }
 

@@ -73,7 +73,7 @@ impl Inspection {
 impl Replayer {
     /// Walks every frame and decodes every sample; how many are sound. What is not is in `damage` afterwards.
     pub fn verify(&mut self) -> Result<usize, RecordingError> {
-        self.walk_again()?;
+        self.check_frames()?;
         let mut sound = 0;
         for index in 0..self.len() {
             match self.sample(index) {

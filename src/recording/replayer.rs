@@ -33,6 +33,8 @@ pub struct Replayer {
     decoded: Samples,
     /// `None` as long as the recording's own index is believed.
     walk: Option<Walk>,
+    /// Where a walk found each sample, asked for when the index was seen to be wrong.
+    second_opinion: Option<BTreeMap<u64, u64>>,
     tail: Tail,
 }
 
@@ -70,6 +72,7 @@ impl Replayer {
             damage: Vec::new(),
             decoded: Samples::default(),
             walk: None,
+            second_opinion: None,
             tail: Tail::Closed,
         };
         if one_copy_damaged {
@@ -126,13 +129,16 @@ impl Replayer {
         let missing = RecordingError::NoSuchSample { index, len: self.samples.len() };
         let entry = *self.samples.get(index).ok_or(missing)?;
         match self.load(&entry) {
-            Err(RecordingError::DamagedFrame { why: FrameFault::Moved, .. }) if self.walk.is_none() => {
-                // The index lied.
+            Err(RecordingError::DamagedFrame { why: FrameFault::Moved, offset }) => {
+                // Either the frame's header is damaged, or the index lies: a walk tells.
+                if self.walk.is_some() || !self.is_elsewhere(&entry)? {
+                    return Err(self.damaged(&entry, FrameFault::Moved));
+                }
                 self.rebuild()?;
-                let len = self.samples.len();
                 let found = self.samples.binary_search_by_key(&entry.sequence, |entry| entry.sequence);
-                let entry = found.ok().and_then(|at| self.samples.get(at)).copied();
-                self.load(&entry.ok_or(RecordingError::NoSuchSample { index, len })?)
+                let moved = RecordingError::DamagedFrame { offset, why: FrameFault::Moved };
+                let entry = found.ok().and_then(|at| self.samples.get(at)).copied().ok_or(moved)?;
+                self.load(&entry)
             }
             result => result,
         }
@@ -209,9 +215,19 @@ impl Replayer {
         Ok(Growth { new_samples: self.samples.len().saturating_sub(before), growing: self.is_growing() })
     }
 
-    /// Believes no index any more.
-    pub(super) fn walk_again(&mut self) -> Result<(), RecordingError> {
-        if self.walk.is_some() { Ok(()) } else { self.rebuild() }
+    /// Believes no index any more, and checks every frame that is no sample.
+    pub(super) fn check_frames(&mut self) -> Result<(), RecordingError> {
+        if self.walk.is_none() {
+            self.rebuild()?;
+        }
+        let others = self.walk.iter().flat_map(|walk| &walk.entries).filter(|entry| entry.kind != EntryKind::Sample);
+        for entry in others.copied().collect::<Vec<_>>() {
+            match self.payload(&entry) {
+                Ok(_) | Err(RecordingError::DamagedFrame { .. }) => {}
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(())
     }
 
     fn failed(&self, offset: Option<u64>, source: std::io::Error) -> RecordingError {
@@ -232,6 +248,18 @@ impl Replayer {
         // Numbers that are missing, or samples that the end frame does not count, are for the walk to explain.
         let count = entries.iter().filter(|entry| entry.kind == EntryKind::Sample).count() as u64;
         (count == samples).then_some(entries)
+    }
+
+    /// Whether a walk finds that sample at another place than the index says.
+    fn is_elsewhere(&mut self, entry: &Entry) -> Result<bool, RecordingError> {
+        if self.second_opinion.is_none() {
+            let mut walk = Walk::new(self.header.id);
+            walk.go_on(self.source.as_ref()).map_err(|source| self.failed(None, source))?;
+            let places = walk.entries.iter().filter(|entry| entry.kind == EntryKind::Sample);
+            self.second_opinion = Some(places.map(|entry| (entry.sequence, entry.offset)).collect());
+        }
+        let offset = self.second_opinion.as_ref().and_then(|places| places.get(&entry.sequence));
+        Ok(offset.is_some_and(|&offset| offset != entry.offset))
     }
 
     /// Walks the frame headers instead.
@@ -268,7 +296,7 @@ impl Replayer {
         for entry in entries {
             match entry.kind {
                 EntryKind::Sample => self.samples.push(*entry),
-                EntryKind::Meta => {}
+                EntryKind::Meta | EntryKind::Other => {}
                 EntryKind::Gap | EntryKind::Mark | EntryKind::Section => match self.payload(entry) {
                     Ok(payload) => self.add_small(entry, &payload),
                     Err(RecordingError::DamagedFrame { why: FrameFault::Moved, offset }) if self.walk.is_none() => {
@@ -336,7 +364,7 @@ impl Replayer {
     fn payload(&mut self, entry: &Entry) -> Result<Vec<u8>, RecordingError> {
         match self.frame(entry.offset) {
             Ok((header, payload)) => {
-                let same = EntryKind::of(header.kind) == Some(entry.kind)
+                let same = EntryKind::of(header.kind) == entry.kind
                     && header.sequence == entry.sequence
                     && header.at == entry.at
                     && header.key_distance == entry.key_distance;

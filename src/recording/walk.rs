@@ -45,7 +45,7 @@ impl Walk {
         // Asked first: what is written between the two questions is seen the next time.
         let growing = source.is_being_written();
         let end = source.length()?;
-        let mut window = Window::default();
+        let mut window = Window { end, ..Window::default() };
         while self.position < end {
             let here = window.header(source, self.position, &self.id)?;
             match here {
@@ -89,15 +89,13 @@ impl Walk {
                     }
                 }
                 self.order.accept(&header);
-                if let Some(kind) = EntryKind::of(header.kind) {
-                    self.entries.push(Entry {
-                        offset,
-                        sequence: header.sequence,
-                        at: header.at,
-                        kind,
-                        key_distance: header.key_distance,
-                    });
-                }
+                self.entries.push(Entry {
+                    offset,
+                    sequence: header.sequence,
+                    at: header.at,
+                    kind: EntryKind::of(header.kind),
+                    key_distance: header.key_distance,
+                });
                 self.unknown_frames += u64::from(matches!(header.kind, FrameKind::Unknown(_)));
                 self.closed = header.kind == FrameKind::End;
             }
@@ -148,6 +146,8 @@ impl Walk {
 /// A piece of the source, so that small frames do not cost a read each.
 #[derive(Default)]
 struct Window {
+    /// Nothing is read behind it.
+    end: u64,
     start: u64,
     bytes: Vec<u8>,
 }
@@ -163,7 +163,8 @@ impl Window {
         let from = match inside {
             Some(from) => from,
             None => {
-                self.bytes = read_at_most(source, offset, WINDOW.max(length))?;
+                let left = usize::try_from(self.end.saturating_sub(offset)).unwrap_or(usize::MAX);
+                self.bytes = read_at_most(source, offset, WINDOW.max(length).min(left))?;
                 self.start = offset;
                 0
             }
