@@ -4,6 +4,8 @@
 mod damage;
 #[path = "recording/generator.rs"]
 mod generator;
+#[path = "recording/recorder.rs"]
+mod recorder;
 #[path = "recording/round_trip.rs"]
 mod round_trip;
 #[path = "recording/support.rs"]

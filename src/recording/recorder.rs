@@ -381,7 +381,8 @@ impl Writing {
         self.framer.take_back(checkpoint);
         self.encoder.forget_key();
         let good = self.framer.offset();
-        let rolled_back = taken == 0 || self.storage.truncate(good).is_ok();
+        // Always: a write that failed may have left something all the same.
+        let rolled_back = self.storage.truncate(good).is_ok() || taken == 0;
         let full = matches!(error.raw_os_error(), Some(nix::libc::ENOSPC | nix::libc::EDQUOT));
         self.mode = if full && rolled_back {
             Mode::Paused { why: error.to_string(), tried_ns: at.boottime_ns }

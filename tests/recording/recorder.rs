@@ -1,0 +1,501 @@
+//! The recorder: private new files, gaps instead of waiting, and full or failing disks that cost nothing that was kept.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use stalltop::recording::{
+    GapReason, Inspection, Meta, Recorder, RecorderOptions, RecorderStatus, RecordingError, Redaction, Replayer, Room, Storage,
+    StreamEvent, StreamReader, Tail, Tape,
+};
+use stalltop::sample::{Absent, Sample};
+
+use crate::generator;
+use crate::support::{PATIENCE, few_samples, options, record};
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < PATIENCE, "{what} did not come about");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn create(path: &Path) -> Result<Recorder, RecordingError> {
+    Recorder::create(path, &generator::meta(), RecorderOptions { keep_free: false, ..options(1000) })
+}
+
+#[test]
+fn a_file_and_a_pipe_get_the_same_bytes() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("one.stalltop");
+    let samples = few_samples(70);
+    let mut recorder = create(&path).unwrap();
+    samples.iter().for_each(|sample| recorder.offer(sample.clone()));
+    let RecorderStatus::Finished(kept) = recorder.finish(PATIENCE) else { panic!("not finished") };
+    let bytes = fs::read(&path).unwrap();
+    assert_eq!(bytes, record(&samples));
+    assert_eq!((kept.bytes, kept.samples, kept.lost), (bytes.len() as u64, 70, 0));
+    let mut replayer = Replayer::open(&path).unwrap();
+    let inspection = Inspection::of(&mut replayer, true).unwrap();
+    assert_eq!((inspection.samples, inspection.sound, inspection.lost()), (70, Some(70), 0));
+    assert!(!inspection.is_damaged());
+    assert_eq!(inspection.tail, Tail::Closed);
+    assert_eq!(inspection.from, Some(samples[0].at.into()));
+}
+
+/// The umask belongs to the whole process, so each one gets its own.
+#[test]
+fn only_the_owner_may_read_it_whatever_the_umask() {
+    let directory = tempfile::tempdir().unwrap();
+    for umask in ["000", "022", "077", "777"] {
+        let path = directory.path().join(umask);
+        let status = std::process::Command::new("sh")
+            .args(["-c", "umask $0 && exec \"$@\"", umask])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", "recorder::creates_where_the_environment_says", "--ignored"])
+            .env("STALLTOP_TEST_CREATES", &path)
+            .stdout(std::process::Stdio::null())
+            .status()
+            .unwrap();
+        assert!(status.success());
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600, "umask {umask}");
+    }
+}
+
+/// Run by the test above.
+#[test]
+#[ignore]
+fn creates_where_the_environment_says() {
+    if let Some(path) = std::env::var_os("STALLTOP_TEST_CREATES") {
+        create(Path::new(&path)).unwrap().finish(PATIENCE);
+    }
+}
+
+#[test]
+fn only_a_new_file_is_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    fs::write(at("there"), "precious").unwrap();
+    symlink(at("there"), at("link")).unwrap();
+    symlink(at("nowhere"), at("dangling")).unwrap();
+    fs::create_dir(at("directory")).unwrap();
+    nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::S_IRUSR).unwrap();
+    for (name, word) in [
+        ("there", "exists"),
+        ("link", "symbolic link"),
+        ("dangling", "symbolic link"),
+        ("directory", "directory"),
+        ("pipe", "named pipe"),
+    ] {
+        let error = create(&at(name)).err().unwrap();
+        assert_eq!(error.exit_code(), 6, "{name}: {error}");
+        assert!(error.to_string().contains(word), "{name}: {error}");
+    }
+    assert_eq!(create(Path::new("/dev/null")).err().unwrap().exit_code(), 6);
+    assert_eq!(create(&at("no/such/directory")).err().unwrap().exit_code(), 5);
+    assert_eq!(create(&at(&"x".repeat(300))).err().unwrap().exit_code(), 5);
+    assert_eq!(fs::read(at("there")).unwrap(), b"precious");
+    assert!(!at("nowhere").exists());
+}
+
+#[test]
+fn a_path_is_shown_without_its_control_bytes() {
+    let error = create(Path::new("/nowhere/\u{1b}]0;evil\u{7}\u{202e}größe")).err().unwrap().to_string();
+    assert!(error.contains("größe") && !error.contains('\u{1b}') && !error.contains('\u{202e}'), "{error}");
+}
+
+#[test]
+fn a_second_recorder_is_refused_and_a_killed_one_leaves_no_lock() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("one.stalltop");
+    let recorder = create(&path).unwrap();
+    assert!(matches!(create(&path), Err(RecordingError::BeingWritten { .. })));
+    assert!(Replayer::open(&path).unwrap().is_growing());
+    recorder.finish(PATIENCE);
+    assert!(matches!(create(&path), Err(RecordingError::Exists { .. })));
+    assert!(!Replayer::open(&path).unwrap().is_growing());
+}
+
+#[test]
+fn a_reader_follows_a_writer() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("one.stalltop");
+    let samples = few_samples(130);
+    let mut recorder = create(&path).unwrap();
+    let mut replayer = Replayer::open(&path).unwrap();
+    assert_eq!((replayer.len(), replayer.is_growing()), (0, true));
+    for (index, sample) in samples.iter().enumerate() {
+        recorder.offer(sample.clone());
+        until("the sample in the file", || {
+            let growth = replayer.refresh().unwrap();
+            assert!(growth.growing);
+            replayer.len() > index
+        });
+        assert_eq!(&replayer.sample(index).unwrap(), sample);
+    }
+    recorder.finish(PATIENCE);
+    assert!(!replayer.refresh().unwrap().growing);
+    assert_eq!(replayer.tail(), Tail::Closed);
+    assert_eq!(replayer.damage(), &[]);
+}
+
+#[test]
+fn half_a_frame_is_not_yet_there_as_long_as_somebody_writes() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("one.stalltop");
+    let bytes = record(&few_samples(10));
+    let file = fs::OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path).unwrap();
+    let mut file = nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusive).unwrap();
+    let (first, rest) = bytes.split_at(bytes.len() / 2);
+    io::Write::write_all(&mut *file, first).unwrap();
+    let mut replayer = Replayer::open(&path).unwrap();
+    let before = replayer.len();
+    assert!(before > 0 && before < 10);
+    assert_eq!(replayer.tail(), Tail::Growing);
+    for byte in rest {
+        io::Write::write_all(&mut *file, &[*byte]).unwrap();
+        replayer.refresh().unwrap();
+        assert_eq!(replayer.damage(), &[]);
+    }
+    assert_eq!(replayer.len(), 10);
+    // And one that nobody will finish is torn.
+    let torn = directory.path().join("torn.stalltop");
+    fs::write(&torn, first).unwrap();
+    let replayer = Replayer::open(&torn).unwrap();
+    assert_eq!(replayer.len(), before);
+    assert!(matches!(replayer.tail(), Tail::Torn { need: Some(_), .. }), "{:?}", replayer.tail());
+}
+
+#[test]
+fn a_file_that_shrinks_under_the_reader_costs_an_error_not_the_reader() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("one.stalltop");
+    fs::write(&path, record(&few_samples(30))).unwrap();
+    let mut replayer = Replayer::open(&path).unwrap();
+    fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(300).unwrap();
+    let error = replayer.sample(20).err().unwrap();
+    assert_eq!(error.exit_code(), 3, "{error}");
+}
+
+/// A disk that answers only when it is told to.
+struct StuckDisk {
+    allowed: Receiver<()>,
+    written: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Storage for StuckDisk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let _ = self.allowed.recv();
+        self.written.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn truncate(&mut self, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn room(&self) -> Option<Room> {
+        None
+    }
+}
+
+fn stuck() -> (StuckDisk, Sender<()>, Arc<Mutex<Vec<u8>>>) {
+    let (allow, allowed) = channel();
+    let written = Arc::new(Mutex::new(Vec::new()));
+    (StuckDisk { allowed, written: written.clone() }, allow, written)
+}
+
+#[test]
+fn what_the_disk_does_not_keep_up_with_becomes_a_gap() {
+    let (disk, allow, written) = stuck();
+    allow.send(()).unwrap();
+    let options = RecorderOptions { queue: 4, ..options(0) };
+    let mut recorder =
+        Recorder::into_storage(Box::new(disk), &generator::meta(), RecorderOptions { queue: 4, ..options }).unwrap();
+    let samples = few_samples(40);
+    let begun = Instant::now();
+    for sample in &samples[..30] {
+        recorder.offer(sample.clone());
+    }
+    assert!(begun.elapsed() < Duration::from_secs(5), "offer waits for the disk");
+    // The disk comes back.
+    drop(allow);
+    until("the queue", || recorder.status().kept().samples >= 4);
+    for sample in &samples[30..] {
+        let before = recorder.status().kept();
+        recorder.offer(sample.clone());
+        until("the sample", || recorder.status().kept().samples > before.samples);
+    }
+    let RecorderStatus::Finished(kept) = recorder.finish(PATIENCE) else { panic!("not finished") };
+    let mut replayer = Replayer::from_bytes(written.lock().unwrap().clone()).unwrap();
+    let sound = replayer.verify().unwrap() as u64;
+    assert_eq!(replayer.gaps().len(), 1);
+    let gap = &replayer.gaps()[0];
+    assert_eq!(gap.why, GapReason::TooSlow);
+    assert_eq!(gap.lost + sound, 40, "every sample is there or in a gap");
+    assert_eq!((kept.lost, kept.samples), (gap.lost, sound));
+    let (before, after) = (gap.before as usize - 1, gap.before as usize);
+    assert!(replayer.instant(before).unwrap() < gap.from && gap.to < replayer.instant(after).unwrap());
+}
+
+#[test]
+fn a_disk_that_never_answers_does_not_hold_the_end_up() {
+    let (disk, allow, _) = stuck();
+    allow.send(()).unwrap();
+    let mut recorder = Recorder::into_storage(Box::new(disk), &generator::meta(), options(10)).unwrap();
+    few_samples(3).into_iter().for_each(|sample| recorder.offer(sample));
+    let status = recorder.finish(Duration::from_millis(50));
+    assert!(matches!(&status, RecorderStatus::Failed { why, .. } if why.contains("does not answer")), "{status:?}");
+    drop(allow);
+}
+
+/// Fails the n-th operation (all from then on, when `forever`), or takes only a part of each write.
+#[derive(Clone)]
+struct BadDisk {
+    kept: Arc<Mutex<Vec<u8>>>,
+    operations: Arc<Mutex<usize>>,
+    bad: usize,
+    forever: bool,
+    errno: i32,
+    at_most: usize,
+}
+
+impl BadDisk {
+    fn fails(&self) -> io::Result<()> {
+        let mut operations = self.operations.lock().unwrap();
+        *operations += 1;
+        let bad = *operations == self.bad || self.forever && *operations > self.bad;
+        if bad { Err(io::Error::from_raw_os_error(self.errno)) } else { Ok(()) }
+    }
+}
+
+impl Storage for BadDisk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // A failing write has often taken a part before.
+        self.fails().inspect_err(|_| {
+            if self.errno == nix::libc::ENOSPC {
+                self.kept.lock().unwrap().extend_from_slice(&bytes[..bytes.len() / 3]);
+            }
+        })?;
+        let count = bytes.len().min(self.at_most);
+        self.kept.lock().unwrap().extend_from_slice(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.fails()
+    }
+
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        self.kept.lock().unwrap().truncate(length as usize);
+        Ok(())
+    }
+
+    fn room(&self) -> Option<Room> {
+        None
+    }
+}
+
+/// Every operation fails once, one after the other: nothing before it is ever lost, and no sample is false.
+#[test]
+fn whichever_operation_fails_what_was_kept_stays_sound() {
+    let samples = few_samples(64);
+    for (errno, at_most) in [
+        (nix::libc::ENOSPC, usize::MAX),
+        (nix::libc::EIO, usize::MAX),
+        (nix::libc::EFBIG, usize::MAX),
+        (nix::libc::EINTR, usize::MAX),
+        (nix::libc::EAGAIN, 100),
+    ] {
+        for forever in [false, true] {
+            if forever && matches!(errno, nix::libc::EINTR | nix::libc::EAGAIN) {
+                continue;
+            }
+            let mut bad = 1;
+            loop {
+                let disk = BadDisk { kept: Arc::default(), operations: Arc::default(), bad, forever, errno, at_most };
+                let what = format!("operation {bad} fails with {errno}, forever: {forever}");
+                if !survives(&disk, &samples, &what) {
+                    break;
+                }
+                bad += if bad < 8 { 1 } else { 5 };
+            }
+        }
+    }
+}
+
+/// `false` when the recording was over before the bad operation came.
+fn survives(disk: &BadDisk, samples: &[Arc<Sample>], what: &str) -> bool {
+    let options = RecorderOptions { retry: Duration::from_secs(3), ..options(samples.len()) };
+    let recorder = Recorder::into_storage(Box::new(disk.clone()), &generator::meta(), options);
+    let Ok(mut recorder) = recorder else { return true };
+    samples.iter().for_each(|sample| recorder.offer(sample.clone()));
+    let status = recorder.finish(PATIENCE);
+    let kept = disk.kept.lock().unwrap().clone();
+    let mut replayer = Replayer::from_bytes(kept).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let sound = replayer.verify().unwrap();
+    assert_eq!(replayer.damage().first(), None, "{what}");
+    let torn = matches!(replayer.tail(), Tail::Torn { .. });
+    assert!(!torn, "{what}: {:?}", replayer.tail());
+    assert_eq!(status.kept().samples, sound as u64, "{what}: {status:?}");
+    let in_gaps: u64 = replayer.gaps().iter().map(|gap| gap.lost).sum();
+    match &status {
+        RecorderStatus::Finished(kept) => {
+            assert_eq!(sound as u64 + in_gaps, samples.len() as u64, "{what}");
+            assert_eq!(kept.lost, in_gaps, "{what}");
+        }
+        RecorderStatus::Failed { why, kept } | RecorderStatus::Paused { why, kept } => {
+            assert!(!why.is_empty());
+            assert_eq!(kept.samples + kept.lost, samples.len() as u64, "{what}: {status:?}");
+        }
+        RecorderStatus::Recording(_) => panic!("{what}: {status:?}"),
+    }
+    for index in 0..replayer.len() {
+        let sample = replayer.sample(index).unwrap();
+        assert!(samples.contains(&sample), "{what}: a sample that was never recorded");
+    }
+    *disk.operations.lock().unwrap() >= disk.bad
+}
+
+#[test]
+fn a_full_file_system_pauses_and_keeps_what_it_has() {
+    use nix::mount::{MsFlags, mount, umount};
+    let directory = tempfile::tempdir().unwrap();
+    let none: Option<&str> = None;
+    if let Err(error) = mount(Some("tmpfs"), directory.path(), Some("tmpfs"), MsFlags::empty(), Some("size=64k")) {
+        println!("skipped: no tmpfs can be mounted here ({error}; {none:?})");
+        return;
+    }
+    let path = directory.path().join("one.stalltop");
+    let mut recorder = create(&path).unwrap();
+    let mut machine = generator::Machine::new(1, 50, 60, 20, 4);
+    let samples: Vec<_> = (0..400).map(|_| machine.next()).collect();
+    for sample in &samples {
+        recorder.offer(sample.clone());
+        if let RecorderStatus::Paused { .. } = recorder.status() {
+            break;
+        }
+    }
+    until("the notice", || matches!(recorder.status(), RecorderStatus::Paused { .. }));
+    let status = recorder.status();
+    let RecorderStatus::Paused { why, kept } = &status else { panic!("{status:?}") };
+    assert!(why.contains("space"), "{why}");
+    assert!(kept.samples > 0);
+    recorder.finish(PATIENCE);
+    let mut replayer = Replayer::open(&path).unwrap();
+    assert!(replayer.verify().unwrap() as u64 >= kept.samples);
+    assert_eq!(replayer.damage(), &[]);
+    drop(replayer);
+    umount(directory.path()).unwrap();
+}
+
+#[test]
+fn a_disk_that_is_nearly_full_is_left_alone() {
+    struct Nearly(BadDisk);
+    impl Storage for Nearly {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.write(bytes)
+        }
+        fn sync(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+        fn truncate(&mut self, length: u64) -> io::Result<()> {
+            self.0.truncate(length)
+        }
+        fn room(&self) -> Option<Room> {
+            Some(Room { available: 60 << 20, total: 1 << 30 })
+        }
+    }
+    let disk =
+        BadDisk { kept: Arc::default(), operations: Arc::default(), bad: 0, forever: false, errno: 0, at_most: usize::MAX };
+    let mut recorder = Recorder::into_storage(Box::new(Nearly(disk)), &generator::meta(), options(10)).unwrap();
+    few_samples(3).into_iter().for_each(|sample| recorder.offer(sample));
+    let status = recorder.finish(PATIENCE);
+    assert!(matches!(&status, RecorderStatus::Paused { why, kept } if why.contains("free") && kept.samples == 0), "{status:?}");
+}
+
+#[test]
+fn arguments_are_left_out_when_that_was_asked_for() {
+    let meta = Meta { redaction: Redaction::Arguments, ..generator::meta() };
+    let mut tape = Tape::new(100, 16 << 20, Redaction::Arguments);
+    let samples = few_samples(70);
+    samples.iter().for_each(|sample| assert!(tape.push(sample)));
+    let mut saved = Vec::new();
+    tape.write_to(&mut saved, &meta, &Default::default()).unwrap();
+    let mut replayer = Replayer::from_bytes(saved).unwrap();
+    assert_eq!(replayer.meta().redaction, Redaction::Arguments);
+    for index in [0, 5, 69] {
+        let (sample, original) = (replayer.sample(index).unwrap(), &samples[index]);
+        for process in &sample.tasks.as_ref().unwrap().processes {
+            assert_eq!(process.cmdline, Err(Absent::Hidden));
+            assert_eq!(process.comm, original.tasks.as_ref().unwrap().process(process.pid).unwrap().comm);
+        }
+    }
+}
+
+#[test]
+fn marks_and_sections_come_back_from_file_and_pipe() {
+    let sink = crate::support::Sink::default();
+    let sections: stalltop::recording::Sections =
+        [("baselines".to_owned(), vec![7; 5000]), ("empty".to_owned(), Vec::new())].into_iter().collect();
+    let options = RecorderOptions { sections: sections.clone(), ..options(10) };
+    let mut recorder = Recorder::stream(sink.clone(), &generator::meta(), options).unwrap();
+    let samples = few_samples(3);
+    recorder.offer(samples[0].clone());
+    assert!(recorder.mark(samples[0].at.into(), "deploy 42"));
+    recorder.offer(samples[1].clone());
+    recorder.finish(PATIENCE);
+    let bytes = sink.0.lock().unwrap().clone();
+    let mut replayer = Replayer::from_bytes(bytes.clone()).unwrap();
+    assert_eq!(replayer.marks().len(), 1);
+    assert_eq!((replayer.marks()[0].before, replayer.marks()[0].text.as_str()), (1, "deploy 42"));
+    assert_eq!(replayer.section("baselines"), Some([7; 5000].as_slice()));
+    assert_eq!(
+        Inspection::of(&mut replayer, true).unwrap().sections,
+        [("baselines".to_owned(), 5000), ("empty".to_owned(), 0)]
+    );
+    let mut reader = StreamReader::open(bytes.as_slice()).unwrap();
+    let mut kinds = Vec::new();
+    while let Some(event) = reader.event().unwrap() {
+        kinds.push(match event {
+            StreamEvent::Meta(_) => "meta".to_owned(),
+            StreamEvent::Section { name, bytes } => format!("{name} {}", bytes.len()),
+            StreamEvent::Sample(sample) => format!("sample {}", samples.iter().position(|other| *other == sample).unwrap()),
+            StreamEvent::Mark(mark) => mark.text,
+            StreamEvent::End => "end".to_owned(),
+            other => panic!("{other:?}"),
+        });
+    }
+    assert_eq!(kinds, ["meta", "baselines 5000", "empty 0", "sample 0", "deploy 42", "sample 1", "end"]);
+}
+
+#[test]
+fn a_tape_is_saved_to_a_new_file_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("last.stalltop");
+    let mut tape = Tape::new(100, 16 << 20, Redaction::Nothing);
+    few_samples(5).iter().for_each(|sample| assert!(tape.push(sample)));
+    tape.save(&path, &generator::meta(), &Default::default()).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
+    assert_eq!(Replayer::open(&path).unwrap().verify().unwrap(), 5);
+    assert!(matches!(tape.save(&path, &generator::meta(), &Default::default()), Err(RecordingError::Exists { .. })));
+}
+
+#[test]
+fn what_cannot_be_seeked_in_is_said_to_be_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRUSR).unwrap();
+    assert!(matches!(Replayer::open(&pipe), Err(RecordingError::NotSeekable { .. })));
+    assert!(matches!(Replayer::open(directory.path()), Err(RecordingError::NotSeekable { .. })));
+    assert!(matches!(Replayer::open(&directory.path().join("nothing")), Err(RecordingError::Read { .. })));
+}
