@@ -1,6 +1,7 @@
 //! Where judged intervals come from: samples as they come, or a recording.
 
 pub mod course;
+pub mod errands;
 pub mod live;
 pub mod replay;
 pub mod spring;

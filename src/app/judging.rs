@@ -1,6 +1,8 @@
 //! From samples to judged intervals, one after the other; and the baselines that they are judged by.
 
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::baseline::Baselines;
@@ -51,6 +53,9 @@ pub struct Lessons {
 /// How much of what was learned may be lost with a kill -9.
 const KEEP_EVERY: Duration = Duration::from_secs(300);
 
+/// How long the end of the program waits for a disk.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 impl Lessons {
     /// From the state directory; with a line for the user where the file there was no good.
     pub fn load() -> (Lessons, Option<String>) {
@@ -79,12 +84,32 @@ impl Lessons {
         Judge::new(self.kept.clone())
     }
 
-    /// Keeps what was learned if that has not been done for a while.
+    /// Keeps what was learned if that has not been done for a while; on a thread of its own, since the disk may be stuck.
     pub fn keep_now_and_then(&mut self, judge: &Judge) {
         if self.since.elapsed() >= KEEP_EVERY {
             self.since = Instant::now();
-            self.keep(judge);
+            self.send(judge);
         }
+    }
+
+    /// Keeps what was learned, unless the disk takes too long for the end of a program.
+    pub fn keep_in_time(&mut self, judge: &Judge) {
+        if let Some(done) = self.send(judge) {
+            let _ = done.recv_timeout(PATIENCE);
+        }
+    }
+
+    fn send(&mut self, judge: &Judge) -> Option<Receiver<()>> {
+        let store = self.store.clone().filter(|_| *judge.baselines() != self.kept)?;
+        self.kept = judge.baselines().clone();
+        let baselines = self.kept.clone();
+        let (sender, done) = channel();
+        let body = move || {
+            // A directory that cannot be written costs the lesson, nothing else.
+            let _ = store.save(&baselines);
+            let _ = sender.send(());
+        };
+        thread::Builder::new().name("baselines".to_owned()).spawn(body).ok().map(|_| done)
     }
 
     /// Keeps what was learned. A directory that cannot be written costs the lesson, nothing else.

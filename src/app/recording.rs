@@ -1,5 +1,8 @@
 //! A recording that is being made: its name, what it begins with, and how it ended.
 
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,11 +31,7 @@ impl Session {
         Ok(Session { recorder, place: path.display().to_string() })
     }
 
-    pub fn stream(
-        sink: impl std::io::Write + Send + 'static,
-        meta: &Meta,
-        baselines: &Baselines,
-    ) -> Result<Session, RecordingError> {
+    pub fn stream(sink: impl Write + Send + 'static, meta: &Meta, baselines: &Baselines) -> Result<Session, RecordingError> {
         let recorder = Recorder::stream(sink, meta, options(baselines))?;
         Ok(Session { recorder, place: "standard output".to_owned() })
     }
@@ -117,6 +116,17 @@ pub fn baselines(section: Option<&[u8]>) -> Baselines {
 /// The name of their section.
 pub fn baselines_section() -> &'static str {
     BASELINES
+}
+
+/// Writes a recording that is complete in memory: into a new file, ours alone, never through a link.
+pub fn save(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
+    let mut file = options.open(path)?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).inspect_err(|_| {
+        // Half a recording that was complete in memory helps nobody.
+        let _ = std::fs::remove_file(path);
+    })
 }
 
 /// An error of a recording as the end of the program.

@@ -49,6 +49,11 @@ impl Course {
         }
     }
 
+    /// The first judge that is remembered.
+    pub fn oldest(&self) -> Option<&Judge> {
+        self.remembered.first_key_value().map(|(_, judge)| judge)
+    }
+
     /// Forgets what lies before the first sample that there is.
     pub fn forget_before(&mut self, first: u64) {
         if self.remembered.first_key_value().is_some_and(|(&number, _)| number < first) {

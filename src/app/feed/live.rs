@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::course::{Course, Samples};
+use super::errands::{Done, Errands};
 use super::spring::{Drop, Spring};
 use crate::app::judging::{Judging, Lessons};
 use crate::app::recording::{self, Session};
@@ -32,6 +33,9 @@ pub struct Live {
     /// The interval that is shown where it is not the newest
     shown: Option<u64>,
     session: Option<Session>,
+    /// A recording is about to begin
+    beginning: bool,
+    errands: Errands,
     /// What was last said of the recorder
     told: state::Recorder,
     /// Notices that nobody has seen yet
@@ -50,6 +54,8 @@ impl Live {
             meta,
             shown: None,
             session: None,
+            beginning: false,
+            errands: Errands::new(),
             told: state::Recorder::Off,
             notices: notice.map(Notice::failure).into_iter().collect(),
         }
@@ -69,6 +75,7 @@ impl Live {
     }
 
     fn take(&mut self, sample: Arc<Sample>, events: &mut Vec<Event>) {
+        self.hear(events);
         if let Some(session) = &mut self.session {
             session.offer(Arc::clone(&sample));
         }
@@ -126,7 +133,7 @@ impl Live {
 
     /// What must be kept is kept; with a line where that did not succeed.
     pub fn close(mut self) -> Option<String> {
-        self.lessons.keep(self.judging.judge());
+        self.lessons.keep_in_time(self.judging.judge());
         self.session.take().and_then(|session| session.finish().failure())
     }
 
@@ -193,33 +200,47 @@ impl Live {
     }
 
     fn save(&mut self) -> Vec<Event> {
-        let path = PathBuf::from(recording::default_name(&self.meta.host));
-        let sections = recording::sections(self.lessons.baselines());
-        vec![Event::Notice(match self.kept.tape.save(&path, &self.meta, &sections) {
-            Ok(bytes) => {
-                let samples = self.kept.tape.len();
-                Notice::new(format!("saved {samples} samples, {} into {}", recording::amount(bytes), path.display()))
+        let mut bytes = Vec::new();
+        // Those of then: a replay learns again what was learned since.
+        let baselines = self.course.oldest().map_or(self.lessons.baselines(), |judge| judge.baselines());
+        let sections = recording::sections(baselines);
+        match self.kept.tape.write_to(&mut bytes, &self.meta, &sections) {
+            Ok(_) => {
+                let path = PathBuf::from(recording::default_name(&self.meta.host));
+                self.errands.save(path, bytes, self.kept.tape.len());
+                Vec::new()
             }
-            Err(error) => Notice::failure(error.to_string()),
-        })]
+            Err(error) => vec![Event::Notice(Notice::failure(error.to_string()))],
+        }
     }
 
     fn toggle_recording(&mut self) -> Vec<Event> {
         if let Some(session) = self.session.take() {
-            let ended = session.finish();
+            self.errands.end_recording(session);
             self.told = state::Recorder::Off;
-            let notice = ended.failure().map_or_else(|| Notice::new(ended.words()), Notice::failure);
-            return vec![Event::Recorder(state::Recorder::Off), Event::Notice(notice)];
+            return vec![Event::Recorder(state::Recorder::Off)];
         }
-        let path = PathBuf::from(recording::default_name(&self.meta.host));
-        match Session::create(&path, &self.meta, self.judging.judge().baselines()) {
-            Ok(session) => {
-                self.session = Some(session);
-                let mut events = Vec::new();
-                self.tell_recorder(&mut events);
-                events
+        if !std::mem::replace(&mut self.beginning, true) {
+            let path = PathBuf::from(recording::default_name(&self.meta.host));
+            self.errands.begin_recording(path, self.meta.clone(), self.judging.judge().baselines().clone());
+        }
+        Vec::new()
+    }
+
+    /// What threads of their own have done meanwhile.
+    fn hear(&mut self, events: &mut Vec<Event>) {
+        for done in self.errands.done() {
+            match done {
+                Done::Recording(session) => {
+                    self.beginning = false;
+                    self.session = Some(*session);
+                }
+                Done::NotRecording(notice) => {
+                    self.beginning = false;
+                    events.push(Event::Notice(notice));
+                }
+                Done::Said(notice) => events.push(Event::Notice(notice)),
             }
-            Err(error) => vec![Event::Notice(Notice::failure(error.to_string()))],
         }
     }
 
