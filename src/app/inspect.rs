@@ -47,7 +47,11 @@ fn text(path: &Path, inspection: &Inspection) -> String {
     if meta.redaction == Redaction::Arguments {
         lines.push(("redacted", "arguments of commands were not recorded".to_owned()));
     }
-    lines.push(("index", if inspection.indexed { "sound" } else { "none or not used: frames were walked" }.to_owned()));
+    if inspection.indexed {
+        lines.push(("index", "sound".to_owned()));
+    } else if inspection.sound.is_none() {
+        lines.push(("index", "none, or not to be believed: the frames were walked".to_owned()));
+    }
     for (name, bytes) in &inspection.sections {
         lines.push(("section", format!("{name}, {}", amount(*bytes as u64))));
     }
