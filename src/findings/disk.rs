@@ -191,7 +191,12 @@ fn disk_busy_not_saturated(scene: &Scene) -> Vec<Suspicion> {
             operation.plural(),
             multiple(times)
         );
-        let mut evidence = vec![number("busy_ratio", busy.0), number("multiple", times), number("concurrency", op.concurrency)];
+        let mut evidence = vec![
+            text("operation", operation.plural()),
+            maybe("await_seconds", op.r#await.map(|ms| ms.0 / 1000.0)),
+            number("multiple", times),
+            number("concurrency", op.concurrency),
+        ];
         evidence.extend(device_evidence(span));
         found.push(Suspicion {
             severity: Severity::Note,

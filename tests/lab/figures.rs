@@ -61,14 +61,17 @@ fn compare_cpus(table: &mut Table, interval: &Interval, mpstat: &Value) {
             Err(_) => span.total,
         };
         let theirs = |field: &str| load[field].as_f64().unwrap_or(f64::NAN);
+        // On a tickless kernel the fields need not add up to the time that passed. mpstat takes the share of their sum;
+        // stalltop of the time, and shows what is missing as unaccounted.
+        let percent = 100.0 / (1.0 - shares.unaccounted);
         // Guests are inside user and nice here, beside them in mpstat.
-        table.row(&format!("cpu {name} user"), 100.0 * shares.user, theirs("usr") + theirs("guest"), FLOOR);
-        table.row(&format!("cpu {name} system"), 100.0 * shares.system, theirs("sys"), FLOOR);
-        table.row(&format!("cpu {name} softirq"), 100.0 * shares.softirq, theirs("soft"), FLOOR);
-        table.row(&format!("cpu {name} steal"), 100.0 * shares.steal, theirs("steal"), FLOOR);
+        table.row(&format!("cpu {name} user"), percent * shares.user, theirs("usr") + theirs("guest"), FLOOR);
+        table.row(&format!("cpu {name} system"), percent * shares.system, theirs("sys"), FLOOR);
+        table.row(&format!("cpu {name} softirq"), percent * shares.softirq, theirs("soft"), FLOOR);
+        table.row(&format!("cpu {name} steal"), percent * shares.steal, theirs("steal"), FLOOR);
         // Which of the two an idle CPU is depends on the moment: together they are what no task used.
-        table.row(&format!("cpu {name} idle+iowait"), 100.0 * shares.available(), theirs("idle") + theirs("iowait"), FLOOR);
-        table.row(&format!("cpu {name} iowait"), 100.0 * shares.iowait, theirs("iowait"), FLOOR);
+        table.row(&format!("cpu {name} idle+iowait"), percent * shares.available(), theirs("idle") + theirs("iowait"), FLOOR);
+        table.row(&format!("cpu {name} iowait"), percent * shares.iowait, theirs("iowait"), FLOOR);
     }
 }
 
