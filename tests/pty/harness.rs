@@ -109,10 +109,15 @@ impl Session {
         Pid::from_raw(i32::try_from(self.child.process_id().unwrap()).unwrap())
     }
 
-    /// The other end goes away, as when a connection drops.
-    pub fn hang_up(&mut self) {
+    /// Nobody reads any more what the program draws, as when a connection stands still.
+    pub fn stall(&mut self) {
         self.enough.store(true, Ordering::SeqCst);
         self.reader.take().unwrap().join().unwrap();
+    }
+
+    /// The other end goes away, as when a connection drops.
+    pub fn hang_up(&mut self) {
+        self.stall();
         self.keys = None;
         self.master = None;
     }

@@ -42,7 +42,7 @@ impl Course {
         Course { host, remembered: BTreeMap::new(), cursor: None }
     }
 
-    /// Remembers the straight run, which has just taken the sample of that number.
+    /// Remembers the straight run, which has just taken the sample of that number, a sound one.
     pub fn remember(&mut self, number: u64, judging: &Judging) {
         if number.is_multiple_of(EVERY) {
             self.remembered.insert(number, judging.judge().clone());
@@ -107,5 +107,102 @@ impl Course {
             judging.begin(sample);
         }
         Cursor { number, judging, judged: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::baseline::Baselines;
+    use crate::ids::CpuId;
+    use crate::sample::cpu::{Cpu, CpuTimes};
+    use crate::sample::{Instant, Sample};
+    use crate::units::Counter;
+
+    /// Two CPUs, of which the first is busy now and then; a second a sample.
+    struct Made {
+        numbers: Range<u64>,
+        damaged: Option<u64>,
+    }
+
+    impl Samples for Made {
+        fn numbers(&self) -> Range<u64> {
+            self.numbers.clone()
+        }
+
+        fn sample(&mut self, number: u64) -> Option<Arc<Sample>> {
+            if Some(number) == self.damaged {
+                return None;
+            }
+            let busy = (1..=number).filter(|second| (second / 13) % 2 == 1).count() as u64 * 100;
+            let times = |busy: u64| CpuTimes {
+                user_ticks: Counter(busy),
+                idle_ticks: Counter(number * 100 - busy),
+                ..CpuTimes::default()
+            };
+            let total = CpuTimes { idle_ticks: Counter(number * 200 - busy), ..times(busy) };
+            let ns = (number + 1) * 1_000_000_000;
+            let mut sample = Sample::empty(Instant { boottime_ns: ns, monotonic_ns: ns, realtime_ns: ns as i64 });
+            let cpus = vec![(CpuId(0), times(busy)), (CpuId(1), times(0))];
+            sample.cpu = Ok(Cpu { total, cpus, ..Cpu::default() });
+            Some(Arc::new(sample))
+        }
+    }
+
+    fn host() -> Arc<Host> {
+        let root = tempfile::tempdir().unwrap();
+        Arc::new(crate::kernel::host::read(&crate::kernel::Root::at(root.path().to_owned())))
+    }
+
+    /// What is remembered, and what was concluded, in order.
+    fn straight(samples: &mut Made, course: &mut Course) -> Vec<Option<String>> {
+        let mut judging = Judging::new(host(), Judge::new(Baselines::default()));
+        let mut run = Vec::new();
+        for number in samples.numbers() {
+            let sample = samples.sample(number);
+            let sound = sample.is_some();
+            run.push(sample.and_then(|sample| judging.take(sample)).map(|judged| told(&judged)));
+            if sound {
+                course.remember(number, &judging);
+            }
+        }
+        run
+    }
+
+    fn told(judged: &Judged) -> String {
+        format!("{} s: {:?} {:?}", judged.interval.seconds, judged.verdict, judged.ended)
+    }
+
+    #[test]
+    fn any_order_gives_what_the_straight_run_gave() {
+        for damaged in [None, Some(40), Some(64)] {
+            let mut samples = Made { numbers: 0..150, damaged };
+            let mut course = Course::new(host());
+            let run = straight(&mut samples, &mut course);
+            assert!(run.iter().flatten().any(|told| told.contains("SaturatedCore")), "nothing was found: {run:?}");
+            for step in 0..300_u64 {
+                let number = step * 67 % 150;
+                let judged = course.judged(&mut samples, number).map(|judged| told(&judged));
+                assert_eq!(judged, run[number as usize], "sample {number}, damaged {damaged:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_forgotten_is_not_shown_and_the_rest_is_as_it_was() {
+        let mut samples = Made { numbers: 0..150, damaged: None };
+        let mut course = Course::new(host());
+        let run = straight(&mut samples, &mut course);
+        samples.numbers = 60..150;
+        course.forget_before(60);
+        assert!(course.judged(&mut samples, 59).is_none() && course.judged(&mut samples, 150).is_none());
+        for number in [149, 65, 100, 66] {
+            assert_eq!(
+                course.judged(&mut samples, number).map(|judged| told(&judged)),
+                run[number as usize],
+                "sample {number}"
+            );
+        }
+        assert!(course.judged(&mut samples, 61).is_some(), "between the first sample and the first judge there is one too");
     }
 }

@@ -9,9 +9,10 @@ use std::time::Duration;
 use super::course::{Course, Samples};
 use super::errands::{Done, Errands};
 use super::spring::{Drop, Spring};
+use super::survey::begins;
 use crate::app::judging::{Judging, Lessons};
 use crate::app::recording::{self, Session};
-use crate::findings::Judged;
+use crate::findings::{Judged, Verdict};
 use crate::recording::{Meta, RecorderStatus, Tape};
 use crate::sample::{Instant, Sample};
 use crate::state::{self, Effect, Event, Notice, Position};
@@ -179,15 +180,16 @@ impl Live {
     /// To the beginning of the next or the previous finding among the minutes that are kept.
     fn go_to_finding(&mut self, forward: bool) -> Vec<Event> {
         let numbers = self.kept.numbers();
-        let mut begun: Vec<i64> = Vec::new();
+        let mut places: Vec<u64> = Vec::new();
+        let mut before: Verdict = Arc::from([]);
         for number in numbers.start + 1..numbers.end {
             let Some(judged) = self.course.judged(&mut self.kept, number) else { continue };
-            begun.extend(judged.verdict.iter().map(|finding| finding.since.realtime_ns));
+            if begins(&judged.verdict, &before) {
+                places.push(number);
+            }
+            before = judged.verdict;
         }
         let Some(at) = self.shown.or(self.newest()) else { return Vec::new() };
-        let mut places: Vec<u64> = begun.into_iter().filter_map(|since| self.kept.at_time(since)).map(|at| at + 1).collect();
-        places.sort_unstable();
-        places.dedup();
         let to = if forward {
             places.into_iter().find(|&place| place > at)
         } else {

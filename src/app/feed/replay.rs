@@ -219,8 +219,8 @@ impl Replay {
     fn go_to_finding(&mut self, forward: bool) -> Vec<Event> {
         let places = self.survey.beginnings();
         let to = match forward {
-            true => places.into_iter().find(|&place| place > self.at),
-            false => places.into_iter().rev().find(|&place| place < self.at),
+            true => places.iter().copied().find(|&place| place > self.at),
+            false => places.iter().copied().rev().find(|&place| place < self.at),
         };
         match to {
             Some(to) => self.show(to, true),

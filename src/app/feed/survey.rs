@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::course::{Course, Samples};
 use crate::app::judging::Judging;
 use crate::findings::{Finding, Judge, Judged, Verdict};
-use crate::sample::{self, Host};
+use crate::sample::Host;
 use crate::state::Tick;
 
 pub struct Survey {
@@ -14,8 +14,8 @@ pub struct Survey {
     /// The sample that is looked at next
     next: u64,
     ticks: Vec<Tick>,
-    /// The sample that ends each tick's interval
-    numbers: Vec<u64>,
+    /// The samples that end intervals with which something began
+    beginnings: Vec<u64>,
     ended: Vec<Finding>,
     open: Verdict,
     /// Something is known that nobody was told
@@ -28,7 +28,7 @@ impl Survey {
             judging: Judging::new(host, judge),
             next: 0,
             ticks: Vec::new(),
-            numbers: Vec::new(),
+            beginnings: Vec::new(),
             ended: Vec::new(),
             open: Arc::from([]),
             news: false,
@@ -54,7 +54,9 @@ impl Survey {
             if let Some(judged) = judged {
                 let (gap, mark) = describe(number);
                 self.ticks.push(tick(&judged, gap, mark));
-                self.numbers.push(number);
+                if begins(&judged.verdict, &self.open) {
+                    self.beginnings.push(number);
+                }
                 self.ended.extend(judged.ended);
                 self.open = judged.verdict;
                 self.news = true;
@@ -83,17 +85,16 @@ impl Survey {
         self.ended.iter().chain(self.open.iter()).cloned().collect()
     }
 
-    /// The intervals in which findings began, in order.
-    pub fn beginnings(&self) -> Vec<u64> {
-        let place = |since: sample::Instant| {
-            let after = self.ticks.partition_point(|tick| tick.realtime_ns <= since.realtime_ns);
-            self.numbers.get(after).copied()
-        };
-        let mut places: Vec<u64> = self.findings().iter().filter_map(|finding| place(finding.since)).collect();
-        places.sort_unstable();
-        places.dedup();
-        places
+    /// The intervals with which findings were first seen to hold, in order.
+    pub fn beginnings(&self) -> &[u64] {
+        &self.beginnings
     }
+}
+
+/// Whether something holds that did not hold before.
+pub fn begins(now: &[Finding], before: &[Finding]) -> bool {
+    let same = |a: &Finding, b: &Finding| (a.kind, a.since, &a.subject) == (b.kind, b.since, &b.subject);
+    now.iter().any(|now| !before.iter().any(|before| same(now, before)))
 }
 
 fn tick(judged: &Judged, gap: bool, mark: Option<String>) -> Tick {
