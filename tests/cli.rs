@@ -1,5 +1,7 @@
 //! The real program without a terminal: exit codes, one line on standard error, nothing touched that must not be.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "the helpers of tests are tests, too")]
+
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -160,7 +162,7 @@ fn signals_end_a_recording_in_good_order() {
             assert!(begun.elapsed().as_secs() < 20, "nothing is recorded");
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        kill(nix::unistd::Pid::from_raw(child.id() as i32), signal).unwrap();
+        kill(nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap()), signal).unwrap();
         let (code, _, stderr) = read(&child.wait_with_output().unwrap());
         assert_eq!(code, 0, "{signal}: {stderr}");
         assert!(is_one_line(&stderr) && stderr.contains("recorded"), "{stderr}");

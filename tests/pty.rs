@@ -1,6 +1,8 @@
 //! The real program in a real pseudo-terminal: the screen appears, follows keys and sizes, and the terminal is given back
 //! whatever ends it.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "the helpers of tests are tests, too")]
+
 #[path = "pty/harness.rs"]
 mod harness;
 

@@ -29,7 +29,7 @@ pub fn doctor(root: Root) -> Result<Exit, Failure> {
         // Into memory: cannot fail.
         let _ = match line.lacks {
             None => writeln!(text, "seen      {}", line.what),
-            Some((why, remedy)) if remedy.is_empty() => writeln!(text, "not seen  {}: {why}", line.what),
+            Some((why, "")) => writeln!(text, "not seen  {}: {why}", line.what),
             Some((why, remedy)) => writeln!(text, "not seen  {}: {why}: {remedy}", line.what),
         };
     }

@@ -35,9 +35,10 @@ pub fn quiet_lost_stderr() {
     use std::io::IsTerminal;
     let stderr = io::stderr();
     let gone = wait(&stderr, PollTimeout::ZERO) == Some(Line::HungUp);
-    if gone && (stderr.is_terminal() || nix::sys::termios::tcgetattr(&stderr).is_err()) {
-        if let Ok(null) = File::options().write(true).open("/dev/null") {
-            let _ = nix::unistd::dup2_stderr(null);
-        }
+    if gone
+        && (stderr.is_terminal() || nix::sys::termios::tcgetattr(&stderr).is_err())
+        && let Ok(null) = File::options().write(true).open("/dev/null")
+    {
+        let _ = nix::unistd::dup2_stderr(null);
     }
 }

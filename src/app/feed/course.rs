@@ -142,7 +142,8 @@ mod tests {
             };
             let total = CpuTimes { idle_ticks: Counter(number * 200 - busy), ..times(busy) };
             let ns = (number + 1) * 1_000_000_000;
-            let mut sample = Sample::empty(Instant { boottime_ns: ns, monotonic_ns: ns, realtime_ns: ns as i64 });
+            let mut sample =
+                Sample::empty(Instant { boottime_ns: ns, monotonic_ns: ns, realtime_ns: i64::try_from(ns).unwrap() });
             let cpus = vec![(CpuId(0), times(busy)), (CpuId(1), times(0))];
             sample.cpu = Ok(Cpu { total, cpus, ..Cpu::default() });
             Some(Arc::new(sample))

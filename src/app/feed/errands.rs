@@ -24,12 +24,14 @@ pub struct Errands {
     done: Receiver<Done>,
 }
 
-impl Errands {
-    pub fn new() -> Errands {
+impl Default for Errands {
+    fn default() -> Errands {
         let (sender, done) = channel();
         Errands { sender, done }
     }
+}
 
+impl Errands {
     /// What has come back since.
     pub fn done(&self) -> impl Iterator<Item = Done> {
         self.done.try_iter()

@@ -56,7 +56,7 @@ impl Live {
             shown: None,
             session: None,
             beginning: false,
-            errands: Errands::new(),
+            errands: Errands::default(),
             told: state::Recorder::Off,
             notices: notice.map(Notice::failure).into_iter().collect(),
         }
