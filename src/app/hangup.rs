@@ -6,26 +6,18 @@ use std::os::fd::AsFd;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// What waiting for keys ended with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line {
-    /// There is something to read.
-    Ready,
-    /// Nobody is at the other end any more.
-    HungUp,
+/// Sleeps until nobody is at the other end of the terminal any more.
+pub fn wait_for_end(terminal: &impl AsFd) {
+    while !is_gone(terminal, PollTimeout::NONE) {}
 }
 
-/// Waits until the terminal has something to read or is gone. `None` where a signal came first.
-pub fn wait(terminal: &impl AsFd, timeout: PollTimeout) -> Option<Line> {
-    let mut fds = [PollFd::new(terminal.as_fd(), PollFlags::POLLIN)];
+/// Whether the terminal is gone, or goes within that time. Nothing is asked for, so that keys wake nobody: a hang-up is told
+/// all the same.
+fn is_gone(terminal: &impl AsFd, timeout: PollTimeout) -> bool {
+    let mut fds = [PollFd::new(terminal.as_fd(), PollFlags::empty())];
     match poll(&mut fds, timeout) {
-        Ok(0) | Err(nix::errno::Errno::EINTR | nix::errno::Errno::EAGAIN) => None,
-        Ok(_) => {
-            let seen = fds.first().and_then(PollFd::revents).unwrap_or(PollFlags::POLLERR);
-            let gone = PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL;
-            Some(if seen.intersects(gone) { Line::HungUp } else { Line::Ready })
-        }
-        Err(_) => Some(Line::HungUp),
+        Ok(ready) => ready > 0,
+        Err(error) => error != nix::errno::Errno::EINTR && error != nix::errno::Errno::EAGAIN,
     }
 }
 
@@ -34,11 +26,9 @@ pub fn wait(terminal: &impl AsFd, timeout: PollTimeout) -> Option<Line> {
 pub fn quiet_lost_stderr() {
     use std::io::IsTerminal;
     let stderr = io::stderr();
-    let gone = wait(&stderr, PollTimeout::ZERO) == Some(Line::HungUp);
-    if gone
-        && (stderr.is_terminal() || nix::sys::termios::tcgetattr(&stderr).is_err())
-        && let Ok(null) = File::options().write(true).open("/dev/null")
-    {
-        let _ = nix::unistd::dup2_stderr(null);
+    if is_gone(&stderr, PollTimeout::ZERO) && (stderr.is_terminal() || nix::sys::termios::tcgetattr(&stderr).is_err()) {
+        if let Ok(null) = File::options().write(true).open("/dev/null") {
+            let _ = nix::unistd::dup2_stderr(null);
+        }
     }
 }

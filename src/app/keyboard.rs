@@ -1,22 +1,16 @@
-//! Keys, clicks and the wheel, read by a plain thread that sleeps until there are some, and ends when the terminal does.
-//!
-//! The terminal is read here and not by a library's event stream: that spins on a terminal which is gone, and waits for
-//! edges that a terminal need not give.
-
-mod decode;
+//! Keys, clicks and the wheel, as crossterm reads them: a plain thread that sleeps until there are some. A second one sleeps
+//! until the terminal is gone, because crossterm's reader does not end then: it spins.
 
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::thread;
 
-use nix::errno::Errno;
-use nix::poll::PollTimeout;
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use tokio::sync::mpsc;
 
-use super::hangup::{self, Line};
+use super::hangup;
 use crate::state::Key;
-use decode::Decoder;
 
 /// What came from the terminal.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,28 +26,33 @@ pub enum Input {
     HungUp,
 }
 
-/// The bytes of one key come together; on a slow line within so many milliseconds.
-const REST: u8 = 60;
-
 /// Starts to listen. Few inputs wait at a time: a flood of keys is read as fast as it is acted on.
 pub fn listen() -> io::Result<mpsc::Receiver<Input>> {
     let (sender, receiver) = mpsc::channel(32);
     let source = Source::open()?;
-    let body = move || {
-        let mut decoder = Decoder::default();
+    let watcher = sender.clone();
+    let watch = move || {
+        hangup::wait_for_end(&source);
+        let _ = watcher.blocking_send(Input::HungUp);
+    };
+    thread::Builder::new().name("hangup".to_owned()).stack_size(64 << 10).spawn(watch)?;
+    let read = move || {
         loop {
-            for input in read(&source, &mut decoder) {
-                if sender.blocking_send(input).is_err() || input == Input::HungUp {
-                    return;
-                }
+            let input = match crossterm::event::read() {
+                Ok(event) => input(&event),
+                Err(_) => Some(Input::HungUp),
+            };
+            let Some(input) = input else { continue };
+            if sender.blocking_send(input).is_err() || input == Input::HungUp {
+                return;
             }
         }
     };
-    thread::Builder::new().name("keyboard".to_owned()).stack_size(128 << 10).spawn(body)?;
+    thread::Builder::new().name("keyboard".to_owned()).stack_size(256 << 10).spawn(read)?;
     Ok(receiver)
 }
 
-/// Standard input, or the controlling terminal where that is something else (`replay -`).
+/// Where crossterm reads keys from: standard input, or the controlling terminal where that is something else (`replay -`).
 enum Source {
     Standard(io::Stdin),
     Controlling(File),
@@ -75,20 +74,63 @@ impl AsFd for Source {
     }
 }
 
-/// Waits for input, unless the rest of a sequence does not come.
-fn read(source: &Source, decoder: &mut Decoder) -> Vec<Input> {
-    let timeout = if decoder.is_waiting() { PollTimeout::from(REST) } else { PollTimeout::NONE };
-    match hangup::wait(source, timeout) {
-        None => decoder.give_up().into_iter().collect(),
-        Some(Line::HungUp) => vec![Input::HungUp],
-        Some(Line::Ready) => {
-            let mut bytes = [0_u8; 1024];
-            match nix::unistd::read(source, &mut bytes) {
-                Ok(0) => vec![Input::HungUp],
-                Ok(length) => decoder.take(bytes.get(..length).unwrap_or_default()),
-                Err(Errno::EINTR | Errno::EAGAIN) => Vec::new(),
-                Err(_) => vec![Input::HungUp],
-            }
+/// Out of the terminal library's words into ours. Changes of size come as a signal, pasted text means nothing here.
+fn input(event: &Event) -> Option<Input> {
+    match event {
+        Event::Key(key) if key.kind != KeyEventKind::Release => self::key(key).map(Input::Key),
+        Event::Mouse(MouseEvent { kind, column, row, .. }) => match kind {
+            MouseEventKind::Down(MouseButton::Left) => Some(Input::Press { column: *column, row: *row }),
+            MouseEventKind::ScrollDown => Some(Input::Wheel(3)),
+            MouseEventKind::ScrollUp => Some(Input::Wheel(-3)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn key(event: &KeyEvent) -> Option<Key> {
+    Some(match event.code {
+        KeyCode::Char(c) if event.modifiers.contains(KeyModifiers::CONTROL) => Key::Control(c.to_ascii_lowercase()),
+        KeyCode::Char(_) if event.modifiers.intersects(KeyModifiers::ALT | KeyModifiers::META | KeyModifiers::SUPER) => {
+            return None;
         }
+        KeyCode::Char(c) => Key::Char(c),
+        KeyCode::Enter => Key::Enter,
+        KeyCode::Esc => Key::Escape,
+        KeyCode::Tab => Key::Tab,
+        KeyCode::BackTab => Key::BackTab,
+        KeyCode::Backspace => Key::Backspace,
+        KeyCode::Delete => Key::Delete,
+        KeyCode::Left => Key::Left,
+        KeyCode::Right => Key::Right,
+        KeyCode::Up => Key::Up,
+        KeyCode::Down => Key::Down,
+        KeyCode::PageUp => Key::PageUp,
+        KeyCode::PageDown => Key::PageDown,
+        KeyCode::Home => Key::Home,
+        KeyCode::End => Key::End,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn press(code: KeyCode, modifiers: KeyModifiers) -> Option<Input> {
+        input(&Event::Key(KeyEvent::new(code, modifiers)))
+    }
+
+    #[test]
+    fn keys_are_ours() {
+        assert_eq!(press(KeyCode::Char('G'), KeyModifiers::SHIFT), Some(Input::Key(Key::Char('G'))));
+        assert_eq!(press(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Input::Key(Key::Control('c'))));
+        assert_eq!(press(KeyCode::Char('q'), KeyModifiers::ALT), None, "half of an escape sequence is no key");
+        assert_eq!(press(KeyCode::F(1), KeyModifiers::NONE), None);
+    }
+
+    #[test]
+    fn pasted_text_quits_nothing() {
+        assert_eq!(input(&Event::Paste("q".to_owned())), None);
     }
 }

@@ -16,9 +16,7 @@ pub fn prepare() {
         let first = !PANICKED.swap(true, Ordering::SeqCst);
         if first {
             let place = fault.location().map_or_else(String::new, |place| format!(" at {}:{}", place.file(), place.line()));
-            let payload = fault.payload();
-            let said = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-            let said = said.unwrap_or("no reason given");
+            let said = fault.payload_as_str().unwrap_or("no reason given");
             stdout::complain(&format!("a fault of stalltop itself{place}: {said}: please report it with this line"));
         }
     }));
@@ -30,7 +28,7 @@ pub fn happened() -> bool {
 }
 
 /// A panic on purpose, where STALLTOP_PANIC names the place: so that a test sees what one does. Not in a release build.
-#[expect(clippy::panic, reason = "a panic is what is rehearsed")]
+#[expect(clippy::panic, reason = "the point of it")]
 pub fn rehearse(place: &str) {
     if cfg!(debug_assertions) && std::env::var("STALLTOP_PANIC").is_ok_and(|wanted| wanted == place) {
         panic!("rehearsed");

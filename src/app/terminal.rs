@@ -1,8 +1,6 @@
 //! The terminal: taken once, given back on every way out. Frames leave through one buffer, which is written as far as the
 //! terminal takes it, so that one that stands still stops nobody.
 
-mod wire;
-
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
@@ -13,13 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::style::{Print, ResetColor};
-use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use crossterm::terminal::{Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use crossterm::{cursor, queue};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Frame, TerminalOptions, Viewport};
-
-use wire::Wire;
 
 /// Presses and the wheel, in SGR's report. Not the motion of the mouse: nobody looks at it, and it would wake us.
 const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
@@ -30,7 +27,7 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal while it shows the screen.
 pub struct Terminal {
-    screen: ratatui::Terminal<Wire<Outbox>>,
+    screen: ratatui::Terminal<CrosstermBackend<Outbox>>,
     outbox: Outbox,
     device: Device,
 }
@@ -39,12 +36,8 @@ impl Terminal {
     /// Raw mode, alternate screen, mouse.
     pub fn take() -> io::Result<Terminal> {
         let outbox = Outbox::default();
-        let (width, height) = size();
-        let options = TerminalOptions { viewport: Viewport::Fixed(Rect::new(0, 0, width, height)) };
-        let screen = ratatui::Terminal::with_options(Wire::new(outbox.clone(), width, height), options)?;
-        let mut terminal = Terminal { screen, outbox, device: Device::open() };
+        let mut terminal = Terminal { screen: blank(&outbox)?, outbox, device: Device::open() };
         terminal.enter()?;
-        terminal.resize()?;
         Ok(terminal)
     }
 
@@ -58,9 +51,8 @@ impl Terminal {
 
     /// Follows the size of the terminal; the next frame is drawn whole.
     pub fn resize(&mut self) -> io::Result<()> {
-        let (width, height) = size();
-        self.screen.backend_mut().forget(width, height);
-        self.screen.resize(Rect::new(0, 0, width, height))
+        self.screen = blank(&self.outbox)?;
+        queue!(self.outbox, ResetColor, Clear(ClearType::All))
     }
 
     /// Draws a frame, of which only what differs from the last one is sent. Not while the last one still waits: frames
@@ -107,6 +99,14 @@ impl Terminal {
         enable_raw_mode()?;
         queue!(self.outbox, EnterAlternateScreen, Print(MOUSE_ON), EnableBracketedPaste, cursor::Hide)
     }
+}
+
+/// A screen of the terminal's present size of which nothing has been drawn. Its place is fixed: ratatui shall neither ask for
+/// the size at each frame nor for the cursor, whose answer would come among the keys.
+fn blank(outbox: &Outbox) -> io::Result<ratatui::Terminal<CrosstermBackend<Outbox>>> {
+    let (width, height) = size();
+    let options = TerminalOptions { viewport: Viewport::Fixed(Rect::new(0, 0, width, height)) };
+    ratatui::Terminal::with_options(CrosstermBackend::new(outbox.clone()), options)
 }
 
 impl Drop for Terminal {
