@@ -26,9 +26,10 @@ fn is_gone(terminal: &impl AsFd, timeout: PollTimeout) -> bool {
 pub fn quiet_lost_stderr() {
     use std::io::IsTerminal;
     let stderr = io::stderr();
-    if is_gone(&stderr, PollTimeout::ZERO) && (stderr.is_terminal() || nix::sys::termios::tcgetattr(&stderr).is_err()) {
-        if let Ok(null) = File::options().write(true).open("/dev/null") {
-            let _ = nix::unistd::dup2_stderr(null);
-        }
+    if is_gone(&stderr, PollTimeout::ZERO)
+        && (stderr.is_terminal() || nix::sys::termios::tcgetattr(&stderr).is_err())
+        && let Ok(null) = File::options().write(true).open("/dev/null")
+    {
+        let _ = nix::unistd::dup2_stderr(null);
     }
 }

@@ -246,6 +246,11 @@ impl<'a> Matters<'a> {
     }
 }
 
+/// To a whole hundredth of a thread: rows that do next to nothing stay where they are instead of changing places each second.
+pub fn calm(threads: f64) -> f64 {
+    (threads * 100.0).floor() / 100.0
+}
+
 fn process_key(column: Column, process: &Process, span: &ProcessSpan, matters: &Matters) -> f64 {
     match column {
         Column::Pid => f64::from(process.pid),
@@ -257,7 +262,7 @@ fn process_key(column: Column, process: &Process, span: &ProcessSpan, matters: &
         Column::Resident => span.resident_pages as f64,
         Column::Read => span.read_bytes.map_or(0.0, |rate| rate.0),
         Column::Write => span.write_bytes.map_or(0.0, |rate| rate.0),
-        _ => matters.weight(process, &span.states, span.cpu, span.run_queue),
+        _ => calm(matters.weight(process, &span.states, span.cpu, span.run_queue)),
     }
 }
 
@@ -272,7 +277,7 @@ fn thread_key(column: Column, process: &Process, span: Option<&ThreadSpan>, matt
         (Column::Disk, Some(span)) => span.states.disk,
         (Column::Lock, Some(span)) => span.states.lock,
         (Column::Read | Column::Write, Some(_)) => 0.0,
-        (_, Some(span)) => matters.weight(process, &span.states, span.cpu, span.run_queue),
+        (_, Some(span)) => calm(matters.weight(process, &span.states, span.cpu, span.run_queue)),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::ids::{GroupId, TaskId};
 use crate::interval::Interval;
 use crate::interval::blocked::GroupBlocked;
 use crate::sample::Name;
-use crate::state::rows::Matters;
+use crate::state::rows::{Matters, calm};
 
 /// A process, or the sibling processes of one executable, over the interval.
 pub struct Team<'a> {
@@ -31,7 +31,10 @@ pub struct Team<'a> {
     blocked: Option<&'a GroupBlocked>,
 }
 
-/// Those that did anything, the most blocked and running first.
+/// In threads: what does less is as good as asleep, and would only make the table flicker.
+const WORTH_A_ROW: f64 = 0.002;
+
+/// Those that did anything worth a row, the most blocked and running first.
 pub fn teams(interval: &Interval) -> Vec<Team<'_>> {
     let (Some(span), Ok(sample)) = (&interval.tasks, &interval.newer.tasks) else { return Vec::new() };
     let blocked: FxHashMap<&GroupId, &GroupBlocked> =
@@ -76,8 +79,8 @@ pub fn teams(interval: &Interval) -> Vec<Team<'_>> {
             team.foremost = row.foremost;
         }
     }
-    let mut list: Vec<Team> = teams.into_values().collect();
-    list.sort_unstable_by(|a, b| b.weight.total_cmp(&a.weight).then(a.pid.cmp(&b.pid)));
+    let mut list: Vec<Team> = teams.into_values().filter(|team| team.weight >= WORTH_A_ROW).collect();
+    list.sort_unstable_by(|a, b| calm(b.weight).total_cmp(&calm(a.weight)).then(a.pid.cmp(&b.pid)));
     list
 }
 

@@ -43,8 +43,8 @@ pub fn record(samples: &[Arc<Sample>]) -> Vec<u8> {
     }
     let status = recorder.finish(PATIENCE);
     assert!(matches!(status, RecorderStatus::Finished(_)), "{status:?}");
-    let bytes = sink.0.lock().unwrap().clone();
-    bytes
+
+    sink.0.lock().unwrap().clone()
 }
 
 /// A small machine's samples.

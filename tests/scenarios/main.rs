@@ -96,7 +96,7 @@ fn check(expect: &Expect, judged: &Judged, mut complain: impl FnMut(String)) {
         let fits = |finding: &&Finding| {
             finding.kind == expected.kind && expected.says.iter().all(|words| finding.sentence.contains(words.as_str()))
         };
-        let Some(at) = left.iter().position(|finding| fits(finding)) else {
+        let Some(at) = left.iter().position(fits) else {
             complain(format!("no {} that says {:?} among {}", expected.kind.word(), expected.says, sentences(&judged.verdict)));
             continue;
         };
