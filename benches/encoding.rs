@@ -53,8 +53,8 @@ fn record(samples: &[Arc<Sample>]) -> Vec<u8> {
         recorder.offer(sample.clone());
     }
     recorder.finish(Duration::from_secs(600));
-    let bytes = sink.0.lock().unwrap().clone();
-    bytes
+
+    sink.0.lock().unwrap().clone()
 }
 
 /// The figures of docs/recording-format.md.
