@@ -2,6 +2,16 @@
 //!
 //! `cargo bench --bench encoding`. The sizes are printed first; they need no statistics.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::cast_possible_wrap,
+    reason = "a benchmark may fail loudly, and prints its figures"
+)]
+
 #[path = "../tests/recording/generator.rs"]
 mod generator;
 

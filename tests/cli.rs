@@ -1,6 +1,14 @@
 //! The real program without a terminal: exit codes, one line on standard error, nothing touched that must not be.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "the helpers of tests are tests, too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::cast_possible_wrap,
+    reason = "a test may fail loudly, and says why it skips"
+)]
 
 use std::fs;
 use std::io::Read;
@@ -162,7 +170,7 @@ fn signals_end_a_recording_in_good_order() {
             assert!(begun.elapsed().as_secs() < 20, "nothing is recorded");
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        kill(nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap()), signal).unwrap();
+        kill(nix::unistd::Pid::from_raw(child.id() as i32), signal).unwrap();
         let (code, _, stderr) = read(&child.wait_with_output().unwrap());
         assert_eq!(code, 0, "{signal}: {stderr}");
         assert!(is_one_line(&stderr) && stderr.contains("recorded"), "{stderr}");

@@ -1,8 +1,13 @@
 //! Readers of the kernel against captured and hand-made trees of many kernels, and against the running one.
+
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
     clippy::print_stdout,
-    reason = "clippy.toml allows them in tests, but does not know a test's helpers as such"
+    clippy::print_stderr,
+    clippy::cast_possible_wrap,
+    reason = "a test may fail loudly, and says why it skips"
 )]
 
 #[path = "kernel/damage.rs"]

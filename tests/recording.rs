@@ -1,5 +1,15 @@
 //! Recordings: what goes in comes out, whatever happens to the bytes in between.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::cast_possible_wrap,
+    reason = "a test may fail loudly, and says why it skips"
+)]
+
 #[path = "recording/damage.rs"]
 mod damage;
 #[path = "recording/generator.rs"]

@@ -1,7 +1,15 @@
 //! Live sweeps over the machine that runs the tests, against the crate `procfs` as oracle, and against a sampler that
 //! knows nothing yet and so reads everything.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "the helpers of tests are tests, too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::cast_possible_wrap,
+    reason = "a test may fail loudly, and says why it skips"
+)]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};

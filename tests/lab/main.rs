@@ -3,6 +3,16 @@
 //! The truth of each scenario was measured by independent tools (mpstat, iostat, pidstat, fio, traces); it is quoted here
 //! with the tolerance that is given to it. Nothing here reads what stalltop itself measures to decide what is true.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::cast_possible_wrap,
+    reason = "a test may fail loudly, and says why it skips"
+)]
+
 mod figures;
 mod judgement;
 mod scenario;

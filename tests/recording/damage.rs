@@ -9,9 +9,12 @@ use stalltop::sample::Sample;
 use crate::generator::Dice;
 use crate::support::{few_samples, record};
 
-/// A recording of 6 samples, and each sample by its moment (no two have the same).
-fn small() -> &'static (Vec<u8>, BTreeMap<u64, Arc<Sample>>) {
-    static SMALL: OnceLock<(Vec<u8>, BTreeMap<u64, Arc<Sample>>)> = OnceLock::new();
+/// A recording, and each of its samples by its moment (no two have the same).
+type Recorded = (Vec<u8>, BTreeMap<u64, Arc<Sample>>);
+
+/// A recording of 6 samples.
+fn small() -> &'static Recorded {
+    static SMALL: OnceLock<Recorded> = OnceLock::new();
     SMALL.get_or_init(|| {
         let mut machine = crate::generator::Machine::new(7, 3, 4, 1, 1);
         let samples: Vec<_> = (0..6).map(|_| machine.next()).collect();
@@ -174,7 +177,7 @@ fn flip(at: usize, bit: usize) {
     let found = read_file(&damaged).unwrap();
     assert_eq!(found.sound, left, "byte {at} bit {bit}");
     assert!(found.damaged, "byte {at} bit {bit} was not seen");
-    if (at + bit) % 3 == 0 {
+    if (at + bit).is_multiple_of(3) {
         let found = read_stream(&damaged).unwrap();
         assert_eq!(found.sound, left, "byte {at} bit {bit}, as a stream");
         assert!(found.damaged, "byte {at} bit {bit} was not seen in a stream");

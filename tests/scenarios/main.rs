@@ -2,6 +2,16 @@
 //! played through intervals, findings and baselines as a recording would be; every rule has a case that raises it and an
 //! innocent twin that must not.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::cast_possible_wrap,
+    reason = "a test may fail loudly, and says why it skips"
+)]
+
 mod format;
 mod machine;
 
