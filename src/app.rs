@@ -57,8 +57,8 @@ fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Record(record) => record::record(root, &record),
         Command::Replay(replay) if terminal::is_there() => event_loop::replay(&replay),
         Command::Replay(_) => {
-            let what = "cannot replay without a terminal";
-            Err(Failure::new(Exit::Usage, what, "", "for lines try 'stalltop check FILE'"))
+            let why = "standard output is no terminal, or TERM is not set";
+            Err(Failure::new(Exit::Usage, "cannot replay", why, "for lines try 'stalltop check FILE'"))
         }
         Command::Info(info) => inspect::info(&info),
     }

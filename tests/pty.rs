@@ -197,6 +197,50 @@ fn a_recording_is_replayed_on_the_same_screens() {
 }
 
 #[test]
+fn a_growing_recording_is_followed() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("growing.stalltop");
+    let mut recorder = std::process::Command::new(env!("CARGO_BIN_EXE_stalltop"))
+        .args(["record", "-i", "100ms", "--for", "60s"])
+        .arg(&file)
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while std::fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 5000 {
+        assert!(begun.elapsed() < harness::DEADLINE, "nothing is recorded");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut session = Session::start(stalltop(&["replay", file.to_str().unwrap()]), 100, 24);
+    // The head line says which interval of how many is shown.
+    let place = |contents: &str| -> Option<(u64, u64)> {
+        let (shown, all) = contents.lines().next()?.split_whitespace().find_map(|word| word.split_once('/'))?;
+        Some((shown.parse().ok()?, all.parse().ok()?))
+    };
+    session.until("a place", |screen| place(&screen.contents()).is_some());
+    let (_, before) = place(&session.contents()).unwrap();
+    session.until("the end as it moves", |screen| {
+        place(&screen.contents()).is_some_and(|(shown, all)| all > before + 5 && shown + 3 >= all)
+    });
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    session.until_text("end");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.is_given_back();
+}
+
+#[test]
+fn a_dumb_terminal_gets_lines() {
+    let mut command = stalltop(&["-i", "100ms"]);
+    command.env("TERM", "dumb");
+    let mut session = Session::start(command, 80, 24);
+    session.until_text("CPUs busy");
+    assert!(!session.bytes().contains(&0x1b));
+    session.signal(Signal::SIGINT);
+    session.ended();
+}
+
+#[test]
 fn a_stream_is_watched_as_it_comes_while_keys_come_from_the_terminal() {
     let program = env!("CARGO_BIN_EXE_stalltop");
     let mut command = CommandBuilder::new("/bin/sh");

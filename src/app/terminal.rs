@@ -144,9 +144,10 @@ pub fn size() -> (u16, u16) {
     (width.clamp(1, 1000), height.clamp(1, 500))
 }
 
-/// Whether there is a terminal to draw on and one to read keys from.
+/// Whether there is a terminal to draw on and one to read keys from. One that says it is dumb gets lines.
 pub fn is_there() -> bool {
-    io::stdout().is_terminal() && (io::stdin().is_terminal() || File::open("/dev/tty").is_ok())
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    !dumb && io::stdout().is_terminal() && (io::stdin().is_terminal() || File::open("/dev/tty").is_ok())
 }
 
 /// What has been drawn and not yet been written.

@@ -342,10 +342,18 @@ impl Recorded {
 
     /// Samples from that number on before which something is missing, or a mark was set.
     fn notes(&self, from: u64) -> Vec<(u64, bool, Option<String>)> {
-        let sequence = |number: u64| self.replayer.sequence(usize::try_from(number).ok()?);
-        let number_of = |before: u64| {
-            let mut numbers = from..self.numbers().end;
-            numbers.find(|&number| sequence(number).is_some_and(|sequence| sequence >= before))
+        let is_before = |number: u64, sequence: u64| {
+            let own = usize::try_from(number).ok().and_then(|index| self.replayer.sequence(index));
+            own.is_some_and(|own| own < sequence)
+        };
+        // Sequences ascend: the first sample that has this one, or a later one.
+        let number_of = |sequence: u64| {
+            let Range { start: mut low, end: mut high } = self.numbers();
+            while low < high {
+                let middle = low.midpoint(high);
+                if is_before(middle, sequence) { low = middle + 1 } else { high = middle }
+            }
+            (low >= from && low < self.numbers().end).then_some(low)
         };
         let gaps = self.replayer.gaps().iter().filter_map(|gap| Some((number_of(gap.before)?, true, None)));
         let marks =
