@@ -14,6 +14,8 @@
 mod damage;
 #[path = "recording/generator.rs"]
 mod generator;
+#[path = "recording/golden.rs"]
+mod golden;
 #[path = "recording/recorder.rs"]
 mod recorder;
 #[path = "recording/round_trip.rs"]
