@@ -26,6 +26,9 @@ use stalltop::recording::{Recorder, RecorderOptions, Replayer, Tape};
 use stalltop::sample::Sample;
 
 fn main() {
+    if std::env::var_os("STALLTOP_DAY").is_some() {
+        return day();
+    }
     sizes();
     let mut criterion = Criterion::default().sample_size(20).configure_from_args();
     let samples = stream(2000, 20, 240);
@@ -94,6 +97,57 @@ fn sizes() {
         println!("{processes:>10} {busy:>6} {bytes:>14.0} {goal:>8} {keys:>12.0} {each:>14.0}");
     }
     println!();
+}
+
+/// A recording of 24 hours: how long it takes to open, to jump, to step. `STALLTOP_DAY=1 cargo bench --bench encoding`.
+fn day() {
+    const SAMPLES: usize = 86_400;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("day.stalltop");
+    let options = RecorderOptions { queue: 4000, ..RecorderOptions::default() };
+    let mut recorder = Recorder::create(&path, &generator::meta(), options).unwrap();
+    let mut machine = Machine::new(1, 500, 2000, 20, 64);
+    let mut offered = 0;
+    while offered < SAMPLES {
+        recorder.offer(machine.next());
+        offered += 1;
+        while offered as u64 - recorder.status().kept().samples > 3000 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    let kept = recorder.finish(Duration::from_secs(60)).kept();
+    println!("{} samples, {:.0} bytes each, {} lost", kept.samples, kept.bytes as f64 / kept.samples as f64, kept.lost);
+    drop(machine);
+    let before = resident();
+    let timed = |run: &mut dyn FnMut()| {
+        let began = Instant::now();
+        run();
+        began.elapsed().as_secs_f64() * 1e3
+    };
+    let mut open = None;
+    println!("open by the index: {:.1} ms", timed(&mut || open = Replayer::open(&path).ok()));
+    let mut replayer = open.unwrap();
+    let cut = directory.path().join("cut.stalltop");
+    std::fs::copy(&path, &cut).unwrap();
+    std::fs::OpenOptions::new().write(true).open(&cut).unwrap().set_len(kept.bytes - 1).unwrap();
+    println!("open without it: {:.1} ms", timed(&mut || drop(Replayer::open(&cut))));
+    let mut dice = generator::Dice::new(1);
+    let mut jumps: Vec<f64> = (0..2000)
+        .map(|_| {
+            let at = 1 + dice.below(SAMPLES as u64 - 1) as usize;
+            timed(&mut || drop((replayer.sample(at - 1), replayer.sample(at))))
+        })
+        .collect();
+    jumps.sort_by(f64::total_cmp);
+    println!("jump (two samples): median {:.2} ms, p99 {:.2} ms", jumps[1000], jumps[1980]);
+    let steps = timed(&mut || (40_000..42_000).for_each(|at| drop(replayer.sample(at))));
+    println!("step: {:.3} ms; resident: {} KiB more than before", steps / 2000.0, resident().saturating_sub(before));
+}
+
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    line.split_whitespace().next().and_then(|kib| kib.parse().ok()).unwrap_or_default()
 }
 
 fn encoding(criterion: &mut Criterion, samples: &[Arc<Sample>]) {
