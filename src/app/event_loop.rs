@@ -209,8 +209,10 @@ impl Show {
     fn draw(&mut self) -> io::Result<()> {
         if self.terminal.is_behind() {
             self.terminal.send()?;
-            self.drawn = Some(Instant::now());
-            return Ok(());
+            if self.terminal.is_behind() || self.due.is_none() {
+                self.drawn = Some(Instant::now());
+                return Ok(());
+            }
         }
         let state = &self.state;
         if self.terminal.draw(|frame| view::render(state, frame))? {

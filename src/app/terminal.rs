@@ -140,8 +140,9 @@ pub fn give_back() {
 
 /// Columns and rows; at least one of each.
 pub fn size() -> (u16, u16) {
-    let (width, height) = crossterm::terminal::size().unwrap_or((80, 24));
-    (width.clamp(1, 1000), height.clamp(1, 500))
+    // A serial line or a bare pseudo-terminal says 0 × 0: it does not know.
+    let (width, height) = crossterm::terminal::size().ok().filter(|size| size.0 > 0 && size.1 > 0).unwrap_or((80, 24));
+    (width.min(1000), height.min(500))
 }
 
 /// Whether there is a terminal to draw on and one to read keys from. One that says it is dumb gets lines.
