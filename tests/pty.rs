@@ -129,6 +129,37 @@ fn a_terminal_that_is_gone_ends_it_at_once() {
 }
 
 #[test]
+fn a_terminal_that_stands_still_stops_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = stalltop(&["-i", "100ms"]);
+    command.cwd(directory.path());
+    let mut session = Session::start(command, 200, 50);
+    session.until_text("busy");
+    session.type_keys("R");
+    session.until_text("rec");
+    session.stall();
+    // Whole frames, many times what a pseudo-terminal holds.
+    for _ in 0..100 {
+        session.type_keys("2\x0c5\x0c");
+    }
+    let size = || {
+        let entries = std::fs::read_dir(directory.path()).unwrap();
+        entries.map(|entry| entry.unwrap().metadata().unwrap().len()).sum::<u64>()
+    };
+    let (begun, before) = (Instant::now(), size());
+    while size() < before + 20_000 {
+        assert!(begun.elapsed() < harness::DEADLINE, "recording stands still with the terminal");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let memory = std::fs::read_to_string(format!("/proc/{}/status", session.pid())).unwrap();
+    let resident = memory.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let kib: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kib < 64 << 10, "{kib} KiB");
+    session.signal(Signal::SIGTERM);
+    assert_eq!(session.ended().exit_code(), 0);
+}
+
+#[test]
 fn a_fault_of_its_own_gives_the_terminal_back_before_it_is_told() {
     if !cfg!(debug_assertions) {
         println!("skipped: a release build has no rehearsed panics");
