@@ -80,9 +80,8 @@ fn every_version_s_recording_replays() {
     assert!(recordings > 0);
 }
 
-/// `STALLTOP_GOLDEN=v1.0-linux-6.18 cargo test --test recording -- --ignored a_golden_recording_is_made`: of this machine, anew.
+/// `STALLTOP_GOLDEN=v1.0-linux-6.18 cargo test --test recording a_golden_recording_is_made`: of this machine, anew.
 #[test]
-#[ignore]
 fn a_golden_recording_is_made() {
     let Some(name) = std::env::var_os("STALLTOP_GOLDEN") else {
         println!("skipped: STALLTOP_GOLDEN names no file");
