@@ -169,7 +169,7 @@ fn tcp_retransmits(scene: &Scene) -> Vec<Suspicion> {
     };
     // Connection requests that a full accept queue here has dropped are sent again too: listen-overflow speaks of them.
     let requests = protocols.syn_retransmits.map_or(0.0, |rate| rate.0).min(again.0);
-    let refused_here = protocols.listen_drops.is_some_and(|rate| rate.0 > 0.0);
+    let refused_here = scene.streaks.refused_here(scene.interval.at().boottime_ns);
     let left = if refused_here && again.0 > 0.0 { (again.0 - requests) / again.0 } else { 1.0 };
     let (share, again) = (Ratio(share.0 * left), PerSecond(again.0 * left));
     if share.0 < thresholds.retransmitted_ratio || again.0 < thresholds.retransmitted_per_second {

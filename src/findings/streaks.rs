@@ -15,7 +15,12 @@ pub struct Streaks {
     dropping: Vec<(NicId, u32)>,
     /// Interfaces whose queueing discipline had a backlog while it dropped or delayed, and how many samples in a row
     backlogged: Vec<(NicId, u32)>,
+    /// The end of the last interval in which a listening socket here dropped a connection request (CLOCK_BOOTTIME)
+    refused_ns: Option<u64>,
 }
+
+/// A connection request is sent again 1, 3 and 7 seconds after it was dropped.
+const REQUEST_RETRIES_NS: u64 = 8_000_000_000;
 
 impl Streaks {
     /// Take in one interval before it is judged.
@@ -27,11 +32,19 @@ impl Streaks {
         self.dropping = dropping.map(|nic| (nic.id.clone(), self.dropping(&nic.id) + 1)).collect();
         let backlogged = interval.nics.iter().filter(|nic| super::network::is_backlogged(nic));
         self.backlogged = backlogged.map(|nic| (nic.id.clone(), self.backlogged(&nic.id) + 1)).collect();
+        if interval.protocols.listen_drops.is_some_and(|rate| rate.0 > 0.0) {
+            self.refused_ns = Some(interval.at().boottime_ns);
+        }
     }
 
     /// Since when a device has completed nothing although it was asked to.
     pub fn silent_since(&self, disk: DiskId) -> Option<u64> {
         self.silent.iter().find(|(id, _)| *id == disk).map(|&(_, since)| since)
+    }
+
+    /// Whether requests that are sent again now may be those that a full accept queue here has dropped.
+    pub fn refused_here(&self, now_ns: u64) -> bool {
+        self.refused_ns.is_some_and(|at| now_ns.saturating_sub(at) <= REQUEST_RETRIES_NS)
     }
 
     pub fn dropping(&self, nic: &NicId) -> u32 {
