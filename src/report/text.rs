@@ -53,7 +53,7 @@ fn figures(figures: &Figures) -> String {
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), three);
     let bound = if figures.idle_but_blocked_is_lower_bound { "≥" } else { "" };
     format!(
-        "{} CPUs busy {}, idle but blocked {bound}{}, free {} (iowait says {}); load {}, {} running, {} blocked",
+        "{} CPUs busy {}, idle but blocked {bound}{}, free {} (iowait says {}); load {} = {} running + {} in D",
         figures.cpus,
         percent(figures.busy_ratio),
         percent(figures.idle_but_blocked_ratio),

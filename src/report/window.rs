@@ -33,9 +33,9 @@ pub struct Figures {
     pub iowait_ratio: Option<f64>,
     pub cpus: usize,
     pub load1: Option<f64>,
-    /// Tasks that ran or waited for a CPU
+    /// Threads in R: on a CPU or waiting for one
     pub running: Option<f64>,
-    /// Tasks that waited for I/O with iowait accounting
+    /// Threads in D, whatever for
     pub blocked: Option<f64>,
     /// Threads that idle-but-blocked counts
     pub blocked_threads: Option<f64>,
@@ -139,8 +139,12 @@ impl Means {
         self.lower_bound |= stuck.is_some_and(|stuck| stuck.lower_bound);
         let (load, cpu) = (interval.newer.load.as_ref().ok(), interval.newer.cpu.as_ref().ok());
         self.load1.add(load.map(|load| load.one), seconds);
-        self.running.add(cpu.and_then(|cpu| cpu.running).map(f64::from), seconds);
-        self.blocked.add(cpu.and_then(|cpu| cpu.blocked).map(f64::from), seconds);
+        // What the load average is made of, from one sweep; /proc/stat counts only waits with iowait accounting as blocked.
+        let counts = interval.tasks.as_ref().map(|tasks| tasks.counts);
+        let running = counts.map(|counts| counts.running).or(cpu.and_then(|cpu| cpu.running));
+        let blocked = counts.map(|counts| counts.blocked).or(cpu.and_then(|cpu| cpu.blocked));
+        self.running.add(running.map(f64::from), seconds);
+        self.blocked.add(blocked.map(f64::from), seconds);
     }
 }
 
