@@ -354,7 +354,10 @@ fn task_table(state: &State, interval: &Interval, canvas: &mut Canvas) {
     if super::frame::unseen(state).is_some()
         && let Some((x, width)) = table.place("where")
     {
-        canvas.right(x, 0, width, "others' hidden: root sees", Ink::Dim);
+        // Beside the heading, in as many words as there is room for.
+        let words =
+            ["others' hidden: root sees", "others' hidden"].into_iter().find(|words| words.len() + 6 <= usize::from(width));
+        canvas.right(x, 0, width, words.unwrap_or_default(), Ink::Dim);
     }
     let teams = teams(interval);
     if teams.is_empty() && interval.newer.tasks.is_ok() {
