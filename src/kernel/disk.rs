@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 pub use diskstats::{Line, parse};
+pub use facts::is_named_as_partition_of;
 
 use super::mounts::MountTable;
 use super::root::{KeptFile, Root};

@@ -16,6 +16,8 @@ use crate::sample::Reading;
 /// One mount, unescaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
+    /// Unique among all mount namespaces; what fdinfo calls mnt_id.
+    pub id: u32,
     /// st_dev of its files; 0:N where the file system has no device of its own (btrfs, overlay, proc).
     pub device: DiskId,
     /// The directory of the file system that is mounted; `/` is all of it.
@@ -76,7 +78,8 @@ pub fn parse(bytes: &[u8]) -> Vec<Mount> {
 
 fn mount(line: &[u8]) -> Option<Mount> {
     let mut words = words(line);
-    let mut device = words.nth(2)?.splitn(2, |byte| *byte == b':').map(small_number);
+    let id = small_number(words.next()?)?;
+    let mut device = words.nth(1)?.splitn(2, |byte| *byte == b':').map(small_number);
     let device = DiskId { major: device.next()??, minor: device.next()?? };
     let root = unescaped(words.next()?);
     let mount_point = PathBuf::from(OsString::from_vec(unescaped(words.next()?)));
@@ -90,7 +93,7 @@ fn mount(line: &[u8]) -> Option<Mount> {
         [source, options, ..] => (unescaped(source), unescaped(options)),
         [] => return None,
     };
-    Some(Mount { device, root, mount_point, kind, source, options })
+    Some(Mount { id, device, root, mount_point, kind, source, options })
 }
 
 /// Blank, tab, newline and backslash stand in the file as `\040` and so on.
@@ -131,6 +134,7 @@ mod tests {
               37 35 0:22 / /proc rw -  proc rw,hidepid=invisible\nnonsense\n38 35 0:5 / /cut rw - tmp",
         );
         assert_eq!(mounts.len(), 2);
+        assert_eq!(mounts[0].id, 36);
         assert_eq!(mounts[0].device, DiskId { major: 98, minor: 0 });
         assert_eq!(mounts[0].mount_point, PathBuf::from("/mnt/a b"));
         assert_eq!(mounts[0].source, b"/dev/sd\\a");
