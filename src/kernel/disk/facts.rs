@@ -125,3 +125,18 @@ fn device_of(root: &Root, mount: &Mount) -> Option<DiskId> {
     };
     by_name().or_else(by_node)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partitions_by_name() {
+        for (name, disk) in [("sda1", "sda"), ("nvme0n1p2", "nvme0n1"), ("loop0p1", "loop0")] {
+            assert!(is_named_as_partition_of(name.as_bytes(), disk.as_bytes()), "{name} of {disk}");
+        }
+        for (name, disk) in [("sdaa", "sda"), ("loop01", "loop0"), ("sda", "sda")] {
+            assert!(!is_named_as_partition_of(name.as_bytes(), disk.as_bytes()), "{name} of {disk}");
+        }
+    }
+}
