@@ -105,6 +105,15 @@ fn a_storm_of_sizes_and_noise_leaves_a_whole_screen() {
 }
 
 #[test]
+fn more_keys_than_one_read_takes_are_all_heard() {
+    let mut session = Session::live(80, 24);
+    session.type_keys(&("25".repeat(1500) + "6"));
+    session.until("the findings", |screen| screen.contents().contains("FINDINGS"));
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+}
+
+#[test]
 fn a_terminal_that_is_gone_ends_it_at_once() {
     // Under sudo or nohup no SIGHUP comes: the end of the line must be seen by itself.
     for ignored in [false, true] {
