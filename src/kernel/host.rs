@@ -1,9 +1,11 @@
 //! What stays the same while the machine is up: read once, at the start.
 
 use nix::unistd::{SysconfVar, sysconf};
+use procfs::FromRead;
+use procfs::process::Status;
 
 use super::cpu::boot_time;
-use super::fields::{lines, number, number_list, small_number, sole_number, sole_text, words};
+use super::fields::{lines, number, number_list, small_number, sole_number, sole_text};
 use super::mounts::{self, Mount};
 use super::root::Root;
 use crate::ids::CpuId;
@@ -11,7 +13,7 @@ use crate::sample::host::{CpuPlace, Host, Privilege};
 use crate::sample::{Absent, Name, Reading};
 
 /// CAP_SYS_PTRACE in the mask of /proc/self/status.
-const CAP_SYS_PTRACE: u32 = 19;
+const CAP_SYS_PTRACE: u64 = 1 << 19;
 
 /// Who samples a tree that does not say it: nobody in particular, and never root.
 const NOBODY: u32 = 65534;
@@ -35,27 +37,20 @@ pub fn read(root: &Root) -> Host {
 
 /// What this user may see; it may change while the program runs (a remount of /proc, a sysctl).
 pub fn privilege(root: &Root) -> Privilege {
-    let status = root.read_once("proc/self/status").unwrap_or_default();
+    let status = root.read_once("proc/self/status").ok().and_then(|bytes| rights(&bytes));
     let mounts = root.read_once("proc/self/mountinfo").map(|bytes| mounts::parse(&bytes)).unwrap_or_default();
     Privilege {
-        effective_uid: if root.is_host() { nix::unistd::geteuid().as_raw() } else { effective_uid(&status).unwrap_or(NOBODY) },
-        sees_other_users: has_capability(&status, CAP_SYS_PTRACE),
+        effective_uid: if root.is_host() { nix::unistd::geteuid().as_raw() } else { status.map_or(NOBODY, |(user, _)| user) },
+        sees_other_users: status.is_some_and(|(_, traces)| traces),
         delay_accounting: delay_accounting(root),
         hidepid: mounts.iter().any(hides_processes),
     }
 }
 
-/// The second number of the line `Uid:`.
-pub fn effective_uid(status: &[u8]) -> Option<u32> {
-    let line = lines(status).find_map(|line| line.strip_prefix(b"Uid:"))?;
-    small_number(words(line).nth(1)?)
-}
-
-/// A bit of the line `CapEff:`, a mask in hexadecimal.
-pub fn has_capability(status: &[u8], capability: u32) -> bool {
-    let mask = lines(status).find_map(|line| line.strip_prefix(b"CapEff:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(std::str::from_utf8(mask.trim_ascii()).ok()?, 16).ok());
-    mask.is_some_and(|mask| mask.checked_shr(capability).is_some_and(|shifted| shifted & 1 == 1))
+/// Effective user, and whether it has CAP_SYS_PTRACE, in the file /proc/self/status.
+pub fn rights(bytes: &[u8]) -> Option<(u32, bool)> {
+    let status = Status::from_read(bytes).ok()?;
+    Some((status.euid, status.capeff & CAP_SYS_PTRACE != 0))
 }
 
 /// Since 5.14 there is a switch, off unless the machine was booted with `delayacct`. Before, there is none to read.

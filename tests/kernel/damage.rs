@@ -174,7 +174,7 @@ const PARSERS: [(&str, Parser); 11] = [
     }),
     ("proc/net/snmp", |bytes| format!("{:?} {:?}", network::tcp(bytes), network::udp(bytes))),
     ("proc/net/netstat", |bytes| format!("{:?} {:?}", network::tcp_ext(bytes), network::ip_octets(bytes))),
-    ("proc/self/status", |bytes| format!("{:?} {:?}", host::effective_uid(bytes), host::has_capability(bytes, 19))),
+    ("proc/self/status", |bytes| format!("{:?}", host::rights(bytes))),
     ("", |bytes| {
         let mut group = group();
         parse_cpu_stat(bytes, &mut group);
