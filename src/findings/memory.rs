@@ -13,7 +13,8 @@ pub(super) const MEMORY_PRESSURE: Rule = Rule {
     meaning: "Tasks spend their time getting memory back: reclaiming it themselves, or reading again what was just dropped. \
               In a cgroup at its limit the box may have plenty of free memory at the same time.",
     computed: "PSI memory some at least 10 % of the time (critical from 50 %), or refaults and major faults together at least \
-               500 a second with threads waiting for them; for a cgroup at 95 % of its limit by its own counters. PSI reads ~0 \
+               500 a second with threads waiting for them, when most of them are refaults or less than a tenth of the \
+               memory is available; for a cgroup at 95 % of its limit by its own counters. PSI reads ~0 \
                for pages that were never activated.",
     wrong: "A program that starts reads its pages by major faults for a moment. Reading more than the cache holds over and over \
             refaults by design.",
@@ -53,13 +54,21 @@ fn memory_pressure(scene: &Scene) -> Vec<Suspicion> {
     found
 }
 
+/// Share of the memory that is available below which major faults alone are taken for want of memory.
+const SCARCE: f64 = 0.1;
+
 fn box_pressure(scene: &Scene, explained: bool) -> Option<Suspicion> {
     let thresholds = scene.thresholds;
     let some = scene.interval.pressure.memory_some.map(|share| share.0);
     let memory = scene.interval.memory.as_ref();
     let again = memory.map_or(0.0, |memory| memory.refaults.map_or(0.0, |r| r.0) + memory.major_faults.map_or(0.0, |f| f.0));
     let by_pressure = some.is_some_and(|some| some >= thresholds.memory_pressure_ratio);
-    let by_faults = again >= thresholds.refaults_per_second && waiting(scene) >= 0.5;
+    // Programs that start cold fault their pages in, too: only pages that come back, or little memory left, is want of it.
+    let returning = memory.and_then(|memory| memory.refaults).is_none_or(|rate| rate.0 >= thresholds.refaults_per_second / 2.0);
+    let scarce = memory
+        .and_then(|memory| Some(memory.available?.0 as f64 / memory.total?.0 as f64))
+        .is_none_or(|available| available < SCARCE);
+    let by_faults = again >= thresholds.refaults_per_second && (returning || scarce) && waiting(scene) >= 0.5;
     if explained || !(by_pressure || by_faults) {
         return None;
     }
