@@ -1,12 +1,13 @@
 //! The judge: remembers between intervals what must be remembered, so that a finding neither flickers nor forgets since
-//! when it has held. A suspicion becomes a finding after 2 of the last 3 intervals, and ends after 5 clean ones.
+//! when it has held. A suspicion becomes a finding after 2 of the last 3 intervals, and ends after 5 clean ones; its
+//! severity rises and falls by the same rule, so that a figure on the edge does not flicker between two of them.
 
 use std::sync::Arc;
 
 use super::rule::{Patience, RULES, Rule};
 use super::scene::{Scene, Suspicion};
 use super::streaks::Streaks;
-use super::{Finding, Judged, Kind, Subject, Thresholds, Verdict};
+use super::{Finding, Judged, Kind, Severity, Subject, Thresholds, Verdict};
 use crate::baseline::Baselines;
 use crate::interval::Interval;
 use crate::sample::Instant;
@@ -26,15 +27,25 @@ pub struct Judge {
 #[derive(Clone, Debug)]
 struct Case {
     finding: Arc<Finding>,
-    /// Which of the last intervals showed it: bit 0 is the latest
-    shown: u8,
-    /// When the earliest interval of `shown` that showed it began
+    /// How long it has been at least so bad, for each of `SEVERITIES`; the first says whether it holds at all
+    levels: [Level; SEVERITIES.len()],
+    /// When each of the last intervals began, the latest first
     began: [Instant; WINDOW],
     /// When the latest interval that showed it ended
     last_shown: Instant,
+}
+
+/// One severity of a case.
+#[derive(Clone, Copy, Debug, Default)]
+struct Level {
+    /// Which of the last intervals showed it: bit 0 is the latest
+    shown: u8,
+    /// How many intervals have not
     clean: u8,
     raised: bool,
 }
+
+const SEVERITIES: [Severity; 3] = [Severity::Note, Severity::Warning, Severity::Critical];
 
 /// Intervals that patience looks back on.
 const WINDOW: usize = 3;
@@ -85,13 +96,12 @@ impl Judge {
                     self.take(rule, suspicion, &interval);
                 }
             }
-            self.cases.retain(|case| match case.raised {
-                true if case.clean >= CLEAN => {
+            self.cases.retain(|case| match case.levels[0] {
+                Level { raised: true, clean: CLEAN.., .. } => {
                     ended.push(case.ended());
                     false
                 }
-                true => true,
-                false => case.shown != 0,
+                level => level.raised || level.shown != 0,
             });
             self.baselines.learn(&interval);
         }
@@ -114,11 +124,12 @@ impl Judge {
         let over = away > length.max(interval.seconds - interval.suspended_seconds) * HOLE_INTERVALS || begin < end;
         let mut ended = Vec::new();
         self.cases.retain_mut(|case| {
-            case.shown = 0;
-            if case.raised && over {
+            case.levels.iter_mut().for_each(|level| level.shown = 0);
+            let raised = case.is_raised();
+            if raised && over {
                 ended.push(case.ended());
             }
-            case.raised && !over
+            raised && !over
         });
         ended
     }
@@ -140,7 +151,7 @@ impl Judge {
     /// What holds now: worst first, then what explains most of the box.
     fn verdict(&self) -> Verdict {
         let mut holding: Vec<Finding> =
-            self.cases.iter().filter(|case| case.raised).map(|case| Finding::clone(&case.finding)).collect();
+            self.cases.iter().filter(|case| case.is_raised()).map(|case| Finding::clone(&case.finding)).collect();
         holding.sort_by(|a, b| {
             let worst = b.severity.cmp(&a.severity).then(b.explains.total_cmp(&a.explains));
             worst.then_with(|| a.kind.cmp(&b.kind)).then_with(|| a.subject.cmp(&b.subject))
@@ -152,37 +163,55 @@ impl Judge {
 impl Case {
     fn new(finding: Finding, at: Instant) -> Case {
         let began = finding.since;
-        Case { finding: Arc::new(finding), shown: 0, began: [began; WINDOW], last_shown: at, clean: 0, raised: false }
+        Case { finding: Arc::new(finding), levels: Default::default(), began: [began; WINDOW], last_shown: at }
     }
 
     fn is(&self, kind: Kind, subject: &Subject) -> bool {
         self.finding.kind == kind && self.finding.subject == *subject
     }
 
+    fn is_raised(&self) -> bool {
+        self.levels[0].raised
+    }
+
     /// One interval more: clean, unless `show` says otherwise.
     fn pass(&mut self) {
-        self.shown = (self.shown << 1) & ((1 << WINDOW) - 1);
         self.began.rotate_right(1);
-        self.clean = self.clean.saturating_add(1);
+        for level in &mut self.levels {
+            level.shown = (level.shown << 1) & ((1 << WINDOW) - 1);
+            level.clean = level.clean.saturating_add(1);
+        }
     }
 
     fn show(&mut self, rule: &Rule, suspicion: Suspicion, interval: &Interval) {
-        self.shown |= 1;
         self.began[0] = interval.older.at;
-        self.clean = 0;
         self.last_shown = interval.at();
         let enough = match rule.patience {
             Patience::AtOnce => 1,
             Patience::TwoOfThree => 2,
         };
-        let since = match self.raised {
-            true => self.finding.since,
-            false => {
-                (0..WINDOW).rev().find(|&ago| self.shown & (1 << ago) != 0).map_or(interval.older.at, |ago| self.began[ago])
+        let before = self.is_raised();
+        for (level, severity) in self.levels.iter_mut().zip(SEVERITIES) {
+            if suspicion.severity >= severity {
+                level.shown |= 1;
+                level.clean = 0;
             }
-        };
-        self.raised |= self.shown.count_ones() >= enough;
-        self.finding = Arc::new(finding(rule, suspicion, since));
+            level.raised = level.clean < CLEAN && (level.raised || level.shown.count_ones() >= enough);
+        }
+        let raised = self.levels.iter().zip(SEVERITIES).rev().find(|(level, _)| level.raised);
+        let severity = raised.map_or(suspicion.severity, |(_, severity)| severity);
+        // An interval that shows it less bad does not speak for it, until it has been less bad for long enough.
+        if suspicion.severity >= severity {
+            let since = if before { self.finding.since } else { self.first_shown() };
+            self.finding = Arc::new(finding(rule, Suspicion { severity, ..suspicion }, since));
+        }
+    }
+
+    /// When the earliest of the last intervals that showed it began.
+    fn first_shown(&self) -> Instant {
+        let shown = self.levels[0].shown;
+        let ago = (0..WINDOW).rev().find(|ago| shown & (1 << ago) != 0);
+        ago.map_or(self.last_shown, |ago| self.began[ago])
     }
 
     fn ended(&self) -> Finding {

@@ -10,7 +10,8 @@ pub fn page() -> String {
     let mut page = String::from(
         "# Findings\n\n\
          <!-- Made from RULES in src/findings: change it there, then STALLTOP_BLESS=1 cargo test --test findings_page -->\n\n\
-         A finding is raised after 2 of the last 3 intervals show it (at once where it says so), and ends after 5 clean ones. \
+         A finding is raised after 2 of the last 3 intervals show it (at once where it says so), and ends after 5 clean ones; \
+         its severity rises and falls in the same way. \
          They are ordered by severity, then by how much of the box they explain. The words never change once released.\n\n",
     );
     for rule in RULES {
