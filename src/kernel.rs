@@ -11,6 +11,7 @@ pub mod memory;
 pub mod mounts;
 pub mod network;
 pub mod pressure;
+pub mod probe;
 pub mod root;
 pub mod sweep;
 pub mod task;
@@ -91,6 +92,12 @@ impl Sampler {
     /// The machine.
     pub fn host(&self) -> &Host {
         &self.host
+    }
+
+    /// Whether the eBPF task iterator is in use: from the fourth sweep on which found a process of 1,000 threads at work,
+    /// where the kernel permits it.
+    pub fn has_iterator(&self) -> bool {
+        self.sweep.has_iterator()
     }
 
     /// Another share of one CPU for sub-samples than 1 %.

@@ -40,6 +40,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 /// Each outside crate with the layers in which its name may appear; `*` is every layer.
 const OUTSIDE: &[(&str, &[&str])] = &[
     ("procfs", &["kernel"]),
+    ("aya", &["kernel"]),
     ("netlink_packet_core", &["kernel"]),
     ("netlink_packet_route", &["kernel"]),
     ("netlink_packet_sock_diag", &["kernel"]),

@@ -120,6 +120,24 @@ fn load_convoy() {
     ready_until_killed();
 }
 
+/// More threads than are asked one by one: most park, some sleep and wake.
+#[test]
+fn load_large() {
+    if !is_load("load_large") {
+        return;
+    }
+    for number in 0..1_200_u64 {
+        let work = move || loop {
+            match number % 40 {
+                0 => thread::sleep(Duration::from_millis(5 + number / 40)),
+                _ => thread::park(),
+            }
+        };
+        thread::Builder::new().stack_size(16 * 1024).spawn(work).unwrap();
+    }
+    ready_until_killed();
+}
+
 /// Threads that begin and end, and children that do.
 #[test]
 fn load_churn() {
@@ -258,8 +276,29 @@ fn what_the_sweep_remembers_is_what_a_full_reading_says() {
     let _loads = [Load::start("load_pool"), Load::start("load_convoy"), Load::start("load_churn")];
     let mut remembering = sampler();
     remembering.sample();
+    compare_with_full_readings(&mut remembering, 25);
+}
+
+#[test]
+fn what_the_iterator_leaves_out_is_what_a_full_reading_says() {
+    let _alone = alone();
+    let _loads = [Load::start("load_large"), Load::start("load_churn")];
+    let mut remembering = sampler();
+    for _ in 0..4 {
+        remembering.sample();
+        thread::sleep(Duration::from_millis(10));
+    }
+    if !remembering.has_iterator() {
+        println!("skipped: the kernel or this user does not permit the eBPF task iterator");
+        return;
+    }
+    compare_with_full_readings(&mut remembering, 10);
+}
+
+/// What a sampler says of tasks that stood still between two full readings around it is what these say.
+fn compare_with_full_readings(remembering: &mut Sampler, rounds: u64) {
     let mut compared = 0;
-    for round in 0..25 {
+    for round in 0..rounds {
         thread::sleep(Duration::from_millis(7 * (round % 5)));
         remembering.sub_sample();
         thread::sleep(Duration::from_millis(11));
@@ -289,7 +328,7 @@ fn what_the_sweep_remembers_is_what_a_full_reading_says() {
             }
         }
     }
-    assert!(compared > 25 * 20, "only {compared} threads stood still");
+    assert!(compared > rounds * 20, "only {compared} threads stood still");
 }
 
 #[test]

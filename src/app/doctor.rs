@@ -7,6 +7,7 @@ use nix::unistd::AccessFlags;
 use super::exit::{Exit, Failure};
 use super::stdout::print;
 use crate::baseline::store::Store;
+use crate::kernel::probe::Probe;
 use crate::kernel::{Root, Sampler};
 use crate::report::text::printable;
 use crate::sample::{Absent, Host, Name, Reading, Sample};
@@ -34,6 +35,7 @@ pub fn doctor(root: Root) -> Result<Exit, Failure> {
         };
     }
     if on_host {
+        text.push_str(&iterator());
         text.push_str(&baselines());
     }
     print(&text).map(|_| Exit::Fine)
@@ -93,6 +95,19 @@ fn lines(host: &Host, sample: &Sample) -> Vec<Line> {
 fn missing<T>(reading: &Reading<T>, remedy: &'static str) -> Option<(String, &'static str)> {
     let why: &Absent = reading.as_ref().err()?;
     Some((why.to_string(), if *why == Absent::NoPermission && remedy.is_empty() { "run as root" } else { remedy }))
+}
+
+/// How it is found out which threads of a large process ran. Nothing but cost depends on it.
+fn iterator() -> String {
+    match Probe::load() {
+        Ok(_) => {
+            "by eBPF   which of 1,000 threads and more of a process ran (task iterator, loaded when there are)\n".to_owned()
+        }
+        Err(why) => {
+            let why = printable(&why.to_string());
+            format!("by /proc  which of 1,000 threads and more of a process ran: {why}: root, or CAP_BPF and CAP_PERFMON\n")
+        }
+    }
 }
 
 /// Where what is learned of disks is kept, and whether it can be.

@@ -6,6 +6,7 @@ mod clock;
 mod facts;
 mod names;
 mod process;
+mod ran;
 #[cfg(test)]
 mod tests;
 pub mod thread;
@@ -26,6 +27,7 @@ use crate::sample::task::{Hidden, Sched, Tasks};
 use crate::sample::{Name, Reading};
 use crate::units::Counter;
 use names::Names;
+use ran::Ran;
 
 /// CPU time that the slow facts of newly found processes may take in the first sweep, for a fast first screen, and later.
 const FACTS_FIRST_NS: u64 = 8_000_000;
@@ -35,7 +37,7 @@ const FEW_PROCESSES: usize = 300;
 /// Until so long after the first sweep nothing is known about who runs: all clocks are asked.
 const WARM_UP_NS: u64 = 1_500_000_000;
 /// The inode of the initial pid namespace: PROC_PID_INIT_INO of include/linux/proc_ns.h.
-const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";
+pub const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 /// All that is known about all tasks.
 #[derive(Debug)]
@@ -58,6 +60,7 @@ pub struct Eye {
     pub names: Names,
     pub clocks: ProcessClocks,
     pub machine: Name,
+    pub ran: Ran,
     /// CLOCK_BOOTTIME of the look.
     pub now_ns: u64,
     pub tasks_read: u32,
@@ -99,10 +102,13 @@ impl Sweep {
     /// Knows nothing yet. Fails only when there is no /proc.
     pub fn new(root: &Root, host: &Host) -> Reading<Sweep> {
         let namespace = root.read_link("proc/self/ns/pid");
+        let namespaced = namespace.is_ok_and(|link| link.as_os_str() != INITIAL_PID_NAMESPACE);
+        let clocks = ProcessClocks::of(root);
         let eye = Eye {
             files: TaskFiles::open(root)?,
             names: Names::default(),
-            clocks: ProcessClocks::of(root),
+            ran: Ran::new(clocks.can_tell() && !namespaced),
+            clocks,
             machine: host.machine.clone(),
             now_ns: 0,
             tasks_read: 0,
@@ -119,7 +125,7 @@ impl Sweep {
             pids: Vec::new(),
             walked_at_forks: None,
             first_sweep_ns: None,
-            namespaced: namespace.is_ok_and(|link| link.as_os_str() != INITIAL_PID_NAMESPACE),
+            namespaced,
             hidepid: host.privilege.hidepid && !host.privilege.sees_other_users,
         })
     }
@@ -138,6 +144,7 @@ impl Sweep {
             self.walked_at_forks = forks;
         }
         self.read_facts();
+        self.eye.ran.end();
         // One tick earlier: start times are cut down to whole ticks.
         self.eye.previous_sweep_ticks = Some(self.eye.ticks(now_ns));
         self.first_sweep_ns.get_or_insert(now_ns);
@@ -169,6 +176,11 @@ impl Sweep {
     /// Tasks whose files the last sweep, and the sub-samples since, have read.
     pub fn tasks_read(&self) -> u32 {
         self.eye.tasks_read
+    }
+
+    /// Whether the eBPF iterator tells which threads of a large process ran.
+    pub fn has_iterator(&self) -> bool {
+        self.eye.ran.is_by_iterator()
     }
 
     pub fn files(&mut self) -> &mut TaskFiles {

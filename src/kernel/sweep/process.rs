@@ -38,6 +38,8 @@ pub struct KnownProcess {
     /// When it was last seen to have run; `None` for one that did not since it was first seen.
     ran_ns: Option<u64>,
     unsettled: bool,
+    /// Its threads were asked before its clock was: one may have run in between.
+    behind: bool,
     /// Its only thread's figures are the process's; see `first_and_only_thread`.
     borrowed: bool,
     argument_start: u64,
@@ -92,6 +94,7 @@ impl KnownProcess {
             clock_ns,
             ran_ns: None,
             unsettled: false,
+            behind: false,
             borrowed: false,
             argument_start,
             kept,
@@ -121,7 +124,7 @@ impl KnownProcess {
     pub fn look(&mut self, eye: &mut Eye) -> Seen {
         let clock_ns = eye.clocks.cpu_ns(self.pid());
         let ran = clock_ns.is_none() || clock_ns != self.clock_ns;
-        if ran || clock_ns.map(Counter) != self.shared.cpu_ns {
+        if ran || self.behind || clock_ns.map(Counter) != self.shared.cpu_ns {
             return self
                 .look_at_all(eye, clock_ns, ran)
                 .unwrap_or_else(|why| if is_gone(why) { Seen::Gone } else { Seen::Same });
@@ -210,6 +213,7 @@ impl KnownProcess {
         }
         self.facts.note_run(executed, eye.now_ns);
         let glance = self.permit(eye, true);
+        self.behind = eye.ran.prepare(self.threads.len());
         let Self { threads, shared, .. } = self;
         let process = Arc::make_mut(shared);
         let mut lost = thread_count != threads.len();

@@ -178,7 +178,8 @@ impl KnownThread {
         if !keep_rest {
             self.kept.release_all_but_schedstat();
         }
-        let sched = match self.read_schedstat(eye, glance) {
+        let rests = eye.ran.is_at_rest(glance.pid, self.tid, self.sched.as_ref());
+        let sched = match if rests { Ok(self.sched) } else { self.read_schedstat(eye, glance) } {
             Ok(sched) => sched,
             Err(why) if is_gone(why) && self.sched.is_some() => return Look::Gone,
             Err(_) => None,
