@@ -13,8 +13,8 @@ pub(super) const MEMORY_PRESSURE: Rule = Rule {
     meaning: "Tasks spend their time getting memory back: reclaiming it themselves, or reading again what was just dropped. \
               In a cgroup at its limit the box may have plenty of free memory at the same time.",
     computed: "PSI memory some at least 10 % of the time (critical from 50 %), or refaults and major faults together at least \
-               500 a second with threads waiting for them, when most of them are refaults or less than a tenth of the \
-               memory is available; for a cgroup at 95 % of its limit by its own counters. PSI reads ~0 \
+               500 a second with threads waiting for them, when most of them are refaults and the kernel had to reclaim, or \
+               less than a tenth of the memory is available; for a cgroup at 95 % of its limit by its own counters. PSI reads ~0 \
                for pages that were never activated.",
     wrong: "A program that starts reads its pages by major faults for a moment. Reading more than the cache holds over and over \
             refaults by design.",
@@ -65,10 +65,14 @@ fn box_pressure(scene: &Scene, explained: bool) -> Option<Suspicion> {
     let by_pressure = some.is_some_and(|some| some >= thresholds.memory_pressure_ratio);
     // Programs that start cold fault their pages in, too: only pages that come back, or little memory left, is want of it.
     let returning = memory.and_then(|memory| memory.refaults).is_none_or(|rate| rate.0 >= thresholds.refaults_per_second / 2.0);
+    // Pages that were dropped although nobody needed the room (DAMON, memory.reclaim) come back too. What a cgroup reclaims
+    // at its limit is not counted for the box: where cgroups cannot be read it may be that.
+    let reclaimed = memory.and_then(|memory| memory.reclaimed);
+    let needed = reclaimed.is_none_or(|rate| rate.0 > 0.0) || scene.interval.newer.cgroups.is_err();
     let scarce = memory
         .and_then(|memory| Some(memory.available?.0 as f64 / memory.total?.0 as f64))
         .is_none_or(|available| available < SCARCE);
-    let by_faults = again >= thresholds.refaults_per_second && (returning || scarce) && waiting(scene) >= 0.5;
+    let by_faults = again >= thresholds.refaults_per_second && (returning && needed || scarce) && waiting(scene) >= 0.5;
     if explained || !(by_pressure || by_faults) {
         return None;
     }

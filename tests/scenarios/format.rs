@@ -266,6 +266,8 @@ pub struct Memory {
     pub swap_in_mib: f64,
     pub swap_out_mib: f64,
     pub refaults: f64,
+    /// Pages that kswapd and tasks took back because there was no room
+    pub reclaimed: Option<f64>,
     pub major_faults: f64,
     /// In the first interval of the phase only
     pub oom_kills: u64,

@@ -150,6 +150,7 @@ impl Machine {
             self.add("memory in", memory.swap_in_mib * 1_048_576.0 / PAGE * seconds);
             self.add("memory out", memory.swap_out_mib * 1_048_576.0 / PAGE * seconds);
             self.add("memory refaults", memory.refaults * seconds);
+            self.add("memory reclaimed", memory.reclaimed.unwrap_or(0.0) * seconds);
             self.add("memory major", memory.major_faults * seconds);
         }
         for (word, percent) in [("cpu", phase.pressure.cpu), ("io", phase.pressure.io), ("memory", phase.pressure.memory)] {
@@ -220,6 +221,7 @@ impl Machine {
                 swapped_in_pages: Some(self.read("memory in")),
                 swapped_out_pages: Some(self.read("memory out")),
                 refaulted_pages: Some(self.read("memory refaults")),
+                reclaimed_pages: memory.reclaimed.is_some().then(|| self.read("memory reclaimed")),
                 major_faults: Some(self.read("memory major")),
                 oom_kills: Some(self.read("oom")),
                 ..Memory::default()
