@@ -33,7 +33,7 @@ pub(super) const TCP_RETRANSMITS: Rule = Rule {
     title: "TCP sends again",
     meaning: "Segments are lost, or late enough to be taken for lost, and sent again: connections slow down.",
     computed: "Retransmitted segments at least 1 % of those sent, and at least 10 a second. Says when the local queueing \
-               discipline dropped them. Connection requests that a full accept queue here dropped are left out.",
+               discipline dropped them. What a full accept queue here dropped is left out.",
     wrong: "Tail-loss probes and spurious retransmits count too. Only this network namespace is seen.",
     next: &[
         "ss -ti for the connections with retrans",
@@ -167,10 +167,12 @@ fn tcp_retransmits(scene: &Scene) -> Vec<Suspicion> {
     let (Some(share), Some(again)) = (protocols.retransmitted_share, protocols.segments_retransmitted) else {
         return Vec::new();
     };
-    // Connection requests that a full accept queue here has dropped are sent again too: listen-overflow speaks of them.
     let requests = protocols.syn_retransmits.map_or(0.0, |rate| rate.0).min(again.0);
+    // Connection requests that a full accept queue here has dropped are sent again too, and so is what a client sends that
+    // takes its connection for established; each that comes in vain is counted as dropped. listen-overflow speaks of them.
     let refused_here = scene.streaks.refused_here(scene.interval.at().boottime_ns);
-    let left = if refused_here && again.0 > 0.0 { (again.0 - requests) / again.0 } else { 1.0 };
+    let in_vain = protocols.listen_drops.map_or(0.0, |rate| rate.0).max(requests).min(again.0);
+    let left = if refused_here && again.0 > 0.0 { (again.0 - in_vain) / again.0 } else { 1.0 };
     let (share, again) = (Ratio(share.0 * left), PerSecond(again.0 * left));
     if share.0 < thresholds.retransmitted_ratio || again.0 < thresholds.retransmitted_per_second {
         return Vec::new();
