@@ -22,7 +22,7 @@ pub(super) const SATURATED_CORE: Rule = Rule {
         "softirq: interrupts of a NIC may all land on one CPU (irqbalance, RSS, RPS)",
         "affinity: taskset -p, cpuset of the cgroup",
     ],
-    patience: Patience::TwoOfThree,
+    patience: Patience::Lasting,
     suspect: saturated_core,
 };
 
@@ -35,7 +35,7 @@ pub(super) const SATURATED_THREAD: Rule = Rule {
     wrong: "A batch job that is meant to run like that. A busy-polling thread (DPDK, spinning locks) uses its CPU without being \
             at a limit.",
     next: &["what it computes: perf top -t TID", "whether its work can be divided among threads"],
-    patience: Patience::TwoOfThree,
+    patience: Patience::Lasting,
     suspect: saturated_thread,
 };
 
@@ -52,7 +52,7 @@ pub(super) const CPU_SATURATED: Rule = Rule {
         "who waits: threads by runq %",
         "whether batch work can be niced or given a quota",
     ],
-    patience: Patience::TwoOfThree,
+    patience: Patience::Lasting,
     suspect: cpu_saturated,
 };
 

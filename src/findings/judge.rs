@@ -136,6 +136,7 @@ impl Judge {
 
     fn take(&mut self, rule: &Rule, suspicion: Suspicion, interval: &Interval) {
         let began = interval.older.at;
+        let limit_seconds = self.thresholds.limit_seconds;
         let at = self.cases.iter().position(|case| case.is(rule.kind, &suspicion.subject));
         let case = match at.and_then(|at| self.cases.get_mut(at)) {
             Some(case) => case,
@@ -145,7 +146,7 @@ impl Judge {
                 case
             }
         };
-        case.show(rule, suspicion, interval);
+        case.show(rule, suspicion, interval, limit_seconds);
     }
 
     /// What holds now: worst first, then what explains most of the box.
@@ -183,15 +184,23 @@ impl Case {
         }
     }
 
-    fn show(&mut self, rule: &Rule, suspicion: Suspicion, interval: &Interval) {
+    fn show(&mut self, rule: &Rule, suspicion: Suspicion, interval: &Interval, limit_seconds: f64) {
         self.began[0] = interval.older.at;
         self.last_shown = interval.at();
-        let enough = match rule.patience {
-            Patience::AtOnce => 1,
-            Patience::TwoOfThree => 2,
+        self.levels[0].shown |= 1;
+        let since = if self.is_raised() { self.finding.since } else { self.first_shown() };
+        let lasted = interval.at().boottime_ns.saturating_sub(since.boottime_ns) as f64 / 1e9;
+        let suspicion = match rule.patience {
+            Patience::Lasting if lasted < limit_seconds => Suspicion { severity: Severity::Note, ..suspicion },
+            _ => suspicion,
         };
-        let before = self.is_raised();
         for (level, severity) in self.levels.iter_mut().zip(SEVERITIES) {
+            let enough = match rule.patience {
+                Patience::AtOnce => 1,
+                // That it has lasted is patience enough.
+                Patience::Lasting if severity > Severity::Note => 1,
+                Patience::Lasting | Patience::TwoOfThree => 2,
+            };
             if suspicion.severity >= severity {
                 level.shown |= 1;
                 level.clean = 0;
@@ -202,7 +211,6 @@ impl Case {
         let severity = raised.map_or(suspicion.severity, |(_, severity)| severity);
         // An interval that shows it less bad does not speak for it, until it has been less bad for long enough.
         if suspicion.severity >= severity {
-            let since = if before { self.finding.since } else { self.first_shown() };
             self.finding = Arc::new(finding(rule, Suspicion { severity, ..suspicion }, since));
         }
     }

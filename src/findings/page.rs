@@ -21,8 +21,14 @@ pub fn page() -> String {
     }
     for rule in RULES {
         let _ = writeln!(page, "\n## {}\n\n**{}.** {}\n", rule.kind.word(), rule.title, rule.meaning);
-        let at_once = if rule.patience == Patience::AtOnce { " Raised at once." } else { "" };
-        let _ = writeln!(page, "How it is computed: {}{at_once}\n", rule.computed);
+        let patience = match rule.patience {
+            Patience::TwoOfThree => "",
+            Patience::Lasting => {
+                " A note until it has lasted for `limit-seconds`: what a program meets on its way is no limit."
+            }
+            Patience::AtOnce => " Raised at once.",
+        };
+        let _ = writeln!(page, "How it is computed: {}{patience}\n", rule.computed);
         let _ = writeln!(page, "When it is wrong: {}\n\nWhat to look at next:\n", rule.wrong);
         for line in rule.next {
             let _ = writeln!(page, "- {line}");

@@ -26,6 +26,9 @@ pub struct Rule {
 pub enum Patience {
     /// 2 of the last 3
     TwoOfThree,
+    /// 2 of the last 3; more than a note once it has lasted for `limit_seconds`: a limit is what stays, not what a program
+    /// meets on its way
+    Lasting,
     /// One is enough: it is an event, or the rule itself measures how long it has lasted.
     AtOnce,
 }

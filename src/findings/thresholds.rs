@@ -47,6 +47,8 @@ thresholds! {
     thread_busy_ratio: 0.95,
     /// saturated-core, saturated-thread: the box must be less busy than this
     box_idle_below_ratio: 0.6,
+    /// saturated-core, saturated-thread, cpu-saturated: seconds from which it is more than a note
+    limit_seconds: 3.5,
     /// cpu-saturated: busy and stolen share of the box
     cpu_busy_ratio: 0.9,
     /// cpu-saturated: threads waiting for a CPU, for each CPU
