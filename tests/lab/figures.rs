@@ -15,7 +15,8 @@ use stalltop::interval::Interval;
 use stalltop::kernel::{Root, Sampler};
 use stalltop::sample::Sample;
 
-use crate::scenario::{IN_FLIGHT, Lab, READS_COMPLETED, diskstat};
+use crate::machine::{IN_FLIGHT, READS_COMPLETED, diskstat};
+use crate::scenario::{DISK_TOOLS, Lab};
 
 const SECONDS: &str = "20";
 
@@ -24,7 +25,7 @@ const TOLERANCE: f64 = 0.02;
 
 #[test]
 fn figures_agree_with_mpstat_iostat_and_sar() {
-    let Some(lab) = Lab::open() else { return };
+    let Some(lab) = Lab::open(&[DISK_TOOLS, &["mpstat", "iostat", "sar"]].concat()) else { return };
     // A steady load on all three: 4 reads outstanding on a disk of 5 ms, one CPU burnt, packets over loopback.
     let mut scenario = lab.start("09-util100-not-saturated", 60, &[("DEPTHS", "4")]);
     let device = scenario.device();

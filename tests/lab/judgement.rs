@@ -1,43 +1,26 @@
 //! What `stalltop check --json` says, and whether it says what is true.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-
-use crate::scenario::Ticks;
 
 /// One answer of `check --json`, and what was found wrong with it.
 pub struct Judgement {
     json: Value,
     wrong: Vec<String>,
+    /// The samples that it rests on
+    recording: PathBuf,
 }
 
-/// CPUs that other work may take before what is said of the load is said of that other work too.
-const DISTURBED_CPUS: f64 = 0.2;
-
-/// Looks again so often while other work disturbs.
-const LOOKS: u32 = 4;
-
-/// What is said of a load that itself takes `own_cpus`, in 6 s without other work. A disturbed look is not judged, unless
-/// there is no other.
-pub fn check_load(state: &Path, own_cpus: f64) -> Judgement {
-    for _ in 1..LOOKS {
-        let before = Ticks::now();
-        let judgement = check(state, "6s");
-        let others = Ticks::now().busy_cpus_since(&before) - own_cpus;
-        if others <= DISTURBED_CPUS {
-            return judgement;
-        }
-        println!("disturbed: other work took {others:.2} CPUs; looking again");
-    }
-    check(state, "6s")
-}
-
-/// Runs `stalltop check --for SPAN --json` on the machine as it is now. `state` keeps what it learns.
-pub fn check(state: &Path, span: &str) -> Judgement {
+/// Runs `stalltop check` on the machine as it is now. `state` keeps what it learns.
+pub fn check(name: &str, state: &Path, seconds: u32, interval: &str) -> Judgement {
+    let recording = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("lab-{name}.stalltop"));
+    let _ = fs::remove_file(&recording);
     let out = Command::new(env!("CARGO_BIN_EXE_stalltop"))
-        .args(["check", "--for", span, "--json"])
+        .args(["check", "--for", &format!("{seconds}s"), "--interval", interval, "--json", "--save"])
+        .arg(&recording)
         .env("XDG_STATE_HOME", state)
         .output()
         .expect("stalltop runs");
@@ -45,15 +28,14 @@ pub fn check(state: &Path, span: &str) -> Judgement {
     let error = String::from_utf8_lossy(&out.stderr);
     let json: Value = serde_json::from_str(&text).unwrap_or_else(|why| panic!("not JSON: {why}\n{text}\n{error}"));
     assert_eq!(json["schema"], "stalltop/1");
-    let mut judgement = Judgement { wrong: Vec::new(), json };
-    let expected = match judgement.json["verdict"].as_str() {
+    let expected = match json["verdict"].as_str() {
         Some("ok") => 0,
         Some("warning") => 1,
         Some("critical") => 2,
         _ => 3,
     };
-    judgement.expect(out.status.code() == Some(expected), || format!("exit code {:?}, not {expected}", out.status.code()));
-    judgement
+    assert_eq!(out.status.code(), Some(expected), "the exit code is the verdict\n{text}\n{error}");
+    Judgement { wrong: Vec::new(), json, recording }
 }
 
 impl Judgement {
@@ -67,8 +49,12 @@ impl Judgement {
     /// A figure that must lie in a range, both ends included.
     pub fn figure(&mut self, name: &str, low: f64, high: f64) {
         let value = self.json["figures"][name].as_f64();
-        let holds = value.is_some_and(|value| (low..=high).contains(&value));
-        self.expect(holds, || format!("{name} is {value:?}, not {low} to {high}"));
+        self.within(name, value, low, high);
+    }
+
+    /// A figure that must be what was measured beside it, give or take.
+    pub fn figure_is(&mut self, name: &str, truth: f64, tolerance: f64) {
+        self.figure(name, truth - tolerance, truth + tolerance);
     }
 
     /// A finding of this kind about this subject (a part of its name or path) with at least this severity must be
@@ -92,24 +78,35 @@ impl Judgement {
         self.expect(!worse, || format!("`{kind}` about `{subject}` is more than a note"));
     }
 
+    /// Nothing is wrong but what is of these kinds.
+    pub fn nothing_wrong_but(&mut self, kinds: &[&str]) {
+        let others = self.json["findings"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|finding| finding["severity"] != "note" && !kinds.iter().any(|kind| finding["kind"] == *kind));
+        let others: Vec<String> =
+            others.map(|finding| format!("{} about `{}` is not true", finding["kind"], about(finding))).collect();
+        self.wrong.extend(others);
+    }
+
     /// A number of a finding that must lie in a range, both ends included.
     pub fn value(&mut self, finding: &Value, low: f64, high: f64) {
-        if finding.is_null() {
-            return; // said already
+        if !finding.is_null() {
+            self.within(&format!("the value of {}", finding["kind"]), finding["value"].as_f64(), low, high);
         }
-        let value = finding["value"].as_f64();
-        let holds = value.is_some_and(|value| (low..=high).contains(&value));
-        self.expect(holds, || format!("{} has value {value:?}, not {low} to {high}", finding["kind"]));
     }
 
     /// A number of a finding's evidence that must lie in a range, both ends included.
     pub fn evidence(&mut self, finding: &Value, name: &str, low: f64, high: f64) {
-        if finding.is_null() {
-            return; // said already
+        if !finding.is_null() {
+            self.within(&format!("{name} of {}", finding["kind"]), finding["evidence"][name].as_f64(), low, high);
         }
-        let value = finding["evidence"][name].as_f64();
-        let holds = value.is_some_and(|value| (low..=high).contains(&value));
-        self.expect(holds, || format!("{} rests on {name} {value:?}, not {low} to {high}", finding["kind"]));
+    }
+
+    /// A number of a finding's evidence that must be what was measured beside it, give or take this share of it.
+    pub fn evidence_is(&mut self, finding: &Value, name: &str, truth: f64, share: f64) {
+        self.evidence(finding, name, truth * (1.0 - share), truth * (1.0 + share));
     }
 
     /// A word of a finding's evidence that must be this one.
@@ -126,14 +123,26 @@ impl Judgement {
         }
     }
 
-    /// Fails with all that is wrong, and with the whole answer.
-    pub fn conclude(self) {
-        println!("{}", self.summary());
-        let pretty = serde_json::to_string_pretty(&self.json).unwrap_or_default();
-        assert!(self.wrong.is_empty(), "{}\n{pretty}", self.wrong.join("\n"));
+    fn within(&mut self, what: &str, value: Option<f64>, low: f64, high: f64) {
+        let holds = value.is_some_and(|value| (low..=high).contains(&value));
+        self.expect(holds, || format!("{what} is {value:?}, not {low:.4} to {high:.4}"));
     }
 
-    fn summary(&self) -> String {
+    pub fn is_right(&self) -> bool {
+        self.wrong.is_empty()
+    }
+
+    pub fn faults(&self) -> String {
+        self.wrong.join("\n  ")
+    }
+
+    /// Fails with all that is wrong, and with the whole answer.
+    pub fn fail(&self) -> ! {
+        let pretty = serde_json::to_string_pretty(&self.json).unwrap_or_default();
+        panic!("{}\n{pretty}\nrecorded in {}", self.faults(), self.recording.display());
+    }
+
+    pub fn summary(&self) -> String {
         let sentences = self.json["findings"].as_array().into_iter().flatten();
         let mut text = format!("verdict {}", self.json["verdict"]);
         for finding in sentences {

@@ -12,8 +12,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, geteuid};
+
+use crate::machine::pids;
+use crate::watch::{MARK, is_marked};
 
 /// How often a condition is looked at again.
 const LOOK: Duration = Duration::from_millis(50);
@@ -21,12 +24,11 @@ const LOOK: Duration = Duration::from_millis(50);
 /// A scenario that is not on by then has failed: the slowest formats a file system on a slow disk.
 const MOST_TO_START: Duration = Duration::from_secs(30);
 
+/// The database makes its template when it runs first.
+const MOST_TO_PREPARE: Duration = Duration::from_secs(90);
+
 /// What the lab's clean-up may take: it waits up to 2 s for each process it started.
 const MOST_TO_END: Duration = Duration::from_secs(30);
-
-/// How long to wait for a machine that does nothing else, and what that is.
-const MOST_TO_QUIET: Duration = Duration::from_secs(30);
-const QUIET_CPUS: f64 = 0.2;
 
 /// The exit code by which a scenario says that another one is running.
 const BUSY: i32 = 75;
@@ -42,8 +44,8 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// The lab, when this machine and user have one; otherwise it prints why not.
-    pub fn open() -> Option<Lab> {
+    /// The lab, when this machine and user have one, with these tools; otherwise it prints why not.
+    pub fn open(tools: &[&str]) -> Option<Lab> {
         let skip = |why: &str| println!("skipped: {why}");
         let Some(home) = std::env::var_os("STALLTOP_LAB").filter(|home| !home.is_empty()).map(PathBuf::from) else {
             skip("STALLTOP_LAB does not say where the lab is");
@@ -57,7 +59,7 @@ impl Lab {
             skip(&format!("no lab in {}", home.display()));
             return None;
         }
-        for tool in ["fio", "make", "gcc", "losetup", "mkfs.ext4", "fusermount3", "mpstat", "iostat", "sar"] {
+        for tool in ["make", "gcc"].iter().chain(tools) {
             if !installed(tool) {
                 skip(&format!("{tool} is not installed: the lab's setup.sh does that"));
                 return None;
@@ -70,7 +72,7 @@ impl Lab {
 
     /// Starts a scenario for at most `seconds`; waits while another process of this machine has one running.
     pub fn start(&self, name: &str, seconds: u32, environment: &[(&str, &str)]) -> Scenario {
-        quiet();
+        self.clear(name);
         for _ in 0..10 {
             let mut scenario = self.spawn(name, seconds, environment);
             scenario.until("has begun", |scenario| {
@@ -87,12 +89,51 @@ impl Lab {
         panic!("{name}: the lab is never free");
     }
 
+    /// Ends what a scenario that was killed has left behind, which would stop it from beginning: its own folder, with a
+    /// dead mount in it. Not while another one runs.
+    fn clear(&self, name: &str) {
+        let run = self.work.join("run").join(name);
+        let Ok(lock) = File::open(self.work.join("run/.lock")) else { return };
+        if !run.exists() || lock.try_lock().is_err() {
+            return;
+        }
+        for pid in pids().into_iter().filter(|&pid| is_marked(pid)) {
+            let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
+        }
+        if Path::new("/sys/class/net/labA").exists() {
+            run_quietly("ip", &["link", "del", "labA"]);
+        }
+        let inside = |path: &str| Path::new(path.trim()).starts_with(&run);
+        let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+        for mount in mounts.lines().filter_map(|line| line.split(' ').nth(1)).filter(|path| inside(path)) {
+            run_quietly("umount", &["-l", mount]);
+        }
+        for device in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
+            let backing = fs::read_to_string(device.path().join("loop/backing_file")).unwrap_or_default();
+            if inside(&backing) {
+                run_quietly("losetup", &["-d", &format!("/dev/{}", device.file_name().to_string_lossy())]);
+            }
+        }
+        println!("cleared away what an earlier {name} has left behind");
+    }
+
+    /// A source of the lab.
+    pub fn source(&self, name: &str) -> PathBuf {
+        self.home.join("src").join(name)
+    }
+
+    /// A program of the lab, which a scenario has made.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.work.join("bin").join(name)
+    }
+
     fn spawn(&self, name: &str, seconds: u32, environment: &[(&str, &str)]) -> Scenario {
         let script = self.home.join("scenarios").join(format!("{name}.sh"));
         assert!(script.exists(), "no scenario {}", script.display());
         let mut child = Command::new("bash")
             .arg(script)
             .env("SECONDS_TO_RUN", seconds.to_string())
+            .env(MARK, name)
             .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -124,10 +165,14 @@ pub struct Scenario {
 
 impl Scenario {
     /// Waits for a condition of the machine; fails when it does not come, or when the scenario has ended.
-    pub fn until(&mut self, what: &str, mut condition: impl FnMut(&mut Scenario) -> bool) {
+    pub fn until(&mut self, what: &str, condition: impl FnMut(&mut Scenario) -> bool) {
+        self.until_within(MOST_TO_START, what, condition);
+    }
+
+    fn until_within(&mut self, time: Duration, what: &str, mut condition: impl FnMut(&mut Scenario) -> bool) {
         let begin = Instant::now();
         while !condition(self) {
-            assert!(begin.elapsed() < MOST_TO_START, "{}: not so in time: it {what}\n{}", self.name, self.said());
+            assert!(begin.elapsed() < time, "{}: not so in time: it {what}\n{}", self.name, self.said());
             assert!(self.exit_code().is_none(), "{}: ended before it {what}\n{}", self.name, self.said());
             thread::sleep(LOOK);
         }
@@ -146,11 +191,17 @@ impl Scenario {
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
+    /// Waits for a scenario that says itself when it is on.
+    pub fn until_ready(&mut self) {
+        let ready = self.run.join("ready");
+        self.until_within(MOST_TO_PREPARE, "is ready", |_| ready.exists());
+    }
+
     pub fn is_running(&mut self) -> bool {
         self.exit_code().is_none()
     }
 
-    fn said(&self) -> String {
+    pub fn said(&self) -> String {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -179,77 +230,17 @@ impl Drop for Scenario {
     }
 }
 
-/// Waits for a second in which the box does nothing else: the truth of the scenarios is that of a quiet machine.
-/// Goes on all the same when there is none: what is wrong then is told by the findings about it.
-fn quiet() {
-    let begin = Instant::now();
-    while begin.elapsed() < MOST_TO_QUIET {
-        let before = Ticks::now();
-        thread::sleep(Duration::from_secs(1));
-        if Ticks::now().busy_cpus_since(&before) <= QUIET_CPUS {
-            return;
-        }
-    }
-    println!("the machine is not quiet: other work may show in what is judged");
+/// What the scenarios with a simulated disk need.
+pub const DISK_TOOLS: &[&str] = &["fio", "losetup", "mkfs.ext4", "fusermount3"];
+
+/// Whether the database of 01 is there, as its own script looks for it.
+pub fn has_postgres() -> bool {
+    installed("postgres") || Path::new("/usr/lib/postgresql/15/bin/postgres").exists()
 }
 
-/// The first line of /proc/stat, by another hand than the one that is tested.
-pub struct Ticks {
-    idle: u64,
-    all: u64,
+fn run_quietly(program: &str, arguments: &[&str]) {
+    let _ = Command::new(program).args(arguments).stderr(Stdio::null()).status();
 }
-
-impl Ticks {
-    pub fn now() -> Ticks {
-        let text = fs::read_to_string("/proc/stat").expect("/proc/stat");
-        let line = text.lines().next().unwrap_or_default();
-        // The eight before guest time, which is inside user time already; the fourth and fifth are idle and iowait.
-        let ticks: Vec<u64> = line.split_whitespace().skip(1).take(8).filter_map(|word| word.parse().ok()).collect();
-        Ticks { idle: ticks.iter().skip(3).take(2).sum(), all: ticks.iter().sum() }
-    }
-
-    /// CPUs that were not idle.
-    pub fn busy_cpus_since(&self, before: &Ticks) -> f64 {
-        let (idle, all) = (self.idle.saturating_sub(before.idle), self.all.saturating_sub(before.all));
-        if all == 0 { 0.0 } else { (1.0 - idle as f64 / all as f64) * crate::cpus() }
-    }
-}
-
-/// The processes of this name, by `/proc/PID/comm`.
-pub fn processes(name: &str) -> Vec<u32> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir("/proc").expect("/proc").flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        if fs::read_to_string(entry.path().join("comm")).is_ok_and(|comm| comm.trim_end() == name) {
-            found.push(pid);
-        }
-    }
-    found
-}
-
-/// The threads of a process.
-pub fn threads(pid: u32) -> usize {
-    fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count)
-}
-
-/// Clock ticks that a process has used: fields 14 and 15 of its stat.
-pub fn ticks(pid: u32) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let fields: Vec<&str> = text.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
-    [11, 12].iter().filter_map(|at| fields.get(*at)?.parse::<u64>().ok()).sum()
-}
-
-/// A column of a device's line in /proc/diskstats, counted from 1 as the kernel's documentation does after the name.
-pub fn diskstat(device: &str, column: usize) -> u64 {
-    let text = fs::read_to_string("/proc/diskstats").expect("/proc/diskstats");
-    let line = text.lines().find(|line| line.split_whitespace().nth(2) == Some(device));
-    line.and_then(|line| line.split_whitespace().nth(column + 2)?.parse().ok()).unwrap_or(0)
-}
-
-/// Columns of /proc/diskstats (Documentation/admin-guide/iostats.rst).
-pub const READS_COMPLETED: usize = 1;
-pub const IN_FLIGHT: usize = 9;
-pub const FLUSHES_COMPLETED: usize = 16;
 
 fn installed(tool: &str) -> bool {
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]

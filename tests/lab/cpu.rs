@@ -1,0 +1,165 @@
+//! CPUs: one thread at its limit, a quota, a load average that lies, a process that hides from the clock tick.
+
+use crate::judgement::Judgement;
+use crate::long;
+use crate::look::{Look, Window};
+use crate::machine::{cpus, processes, read, ticks};
+use crate::scenario::{Lab, Scenario};
+
+/// /proc/stat counts in ticks of 10 ms, stalltop and this test read it some milliseconds apart, and stalltop's own work
+/// between is in it: 3 per cent of one CPU.
+const TICK: f64 = 0.03;
+
+fn wait_for_spin(scenario: &mut Scenario) {
+    scenario.until("burns CPU", |_| processes("spin").iter().any(|pid| ticks(*pid) >= 30));
+}
+
+/// What is true of one thread at its limit wherever it runs.
+fn one_hot_thread(window: &mut Window, said: &mut Judgement) {
+    let busy = window.ticks("cpu").busy();
+    // schedstat: 99.88 %; utime + stime are scaled to the same run time.
+    window.known("the thread's CPU", window.used("spin"), 0.97, 1.03);
+    window.known("busy CPUs", busy * cpus(), 0.97, 1.2);
+    let thread = said.must("saturated-thread", "spin", "warning");
+    said.value(&thread, 0.97, 1.01);
+    said.says(&thread, &["spin", "more CPUs won't help"]);
+    said.figure_is("busy_ratio", busy, TICK);
+    for kind in ["cpu-saturated", "idle-but-blocked", "cpu-throttled", "load-not-cpu", "hung-task", "hidden-cpu"] {
+        said.must_not(kind);
+    }
+}
+
+/// 07: one busy thread pinned to CPU 1. mpstat: cpu1 100.00, cpu0 6; schedstat: 99.88 %, run delay 0.12 %.
+#[test]
+fn one_hot_thread_on_one_cpu() {
+    let Some(lab) = Lab::open(&[]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let mut scenario = lab.start("07-one-hot-thread-pinned", 120, &[]);
+    wait_for_spin(&mut scenario);
+    // A short look, as `check` takes it when nothing is said.
+    Look { seconds: 5, ..Look::new("07", state.path()) }.judge(|window, said| {
+        one_hot_thread(window, said);
+        let busy = window.ticks("cpu1").busy();
+        window.known("busy of CPU 1", busy, 0.97, 1.0);
+        let core = said.must("saturated-core", "cpu1", "warning");
+        said.value(&core, 0.97, 1.0);
+        said.says(&core, &["spin"]);
+        said.nothing_wrong_but(&["saturated-thread", "saturated-core"]);
+    });
+}
+
+fn migrating(name: &str, every_ms: &str) {
+    let Some(lab) = Lab::open(&[]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let mut scenario = lab.start("08-one-hot-thread-migrating", 120, &[("MS", every_ms)]);
+    wait_for_spin(&mut scenario);
+    Look { seconds: 5, ..Look::new(name, state.path()) }.judge(|window, said| {
+        one_hot_thread(window, said);
+        window.known("busy of CPU 1", window.ticks("cpu1").busy(), 0.3, 0.8);
+        said.must_not("saturated-core");
+        said.nothing_wrong_but(&["saturated-thread"]);
+    });
+}
+
+/// 08: the same thread moved every 100 ms: both CPUs 50 % by mpstat, the thread 99.88 % by /proc.
+#[test]
+fn one_hot_thread_that_no_cpu_shows() {
+    migrating("08", "100");
+}
+
+#[test]
+fn one_hot_thread_that_moves_more_often() {
+    if long() {
+        migrating("08-often", "17");
+    }
+}
+
+/// 13: a quota in periods of 100 ms. With 20 ms: cpu.stat: throttled 0.80 s a second, in each period; mpstat: 88 % idle;
+/// PSI cpu 77 % and run delay 80 % lie.
+fn throttled(name: &str, quota_us: u32) {
+    let Some(lab) = Lab::open(&[]) else { return };
+    let group = "lab-13-cgroup-throttled";
+    let stat = format!("/sys/fs/cgroup/cpu/{group}/cpu.stat");
+    if read("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").is_empty() {
+        println!("skipped: no cpu controller of cgroup v1 in /sys/fs/cgroup/cpu");
+        return;
+    }
+    let state = tempfile::tempdir().expect("a folder");
+    let quota = f64::from(quota_us) / 100_000.0;
+    let mut scenario = lab.start("13-cgroup-throttled", 120, &[("QUOTA_US", &quota_us.to_string())]);
+    scenario.until("burns its quota", |scenario| {
+        let pid = scenario.note("pid").and_then(|pid| pid.parse().ok());
+        pid.is_some_and(|pid: u32| ticks(pid) >= 3) && !read(&stat).contains("nr_throttled 0\n")
+    });
+    Look { files: vec![stat.clone()], ..Look::new(name, state.path()) }.judge(|window, said| {
+        let throttled = window.rate(|snapshot| snapshot.pair(&stat, "throttled_time")) / 1e9;
+        let busy = window.ticks("cpu").busy();
+        window.known("throttled", throttled, (0.98 - quota) * 0.95, 1.0 - quota + 0.02);
+        window.known("CPU used", window.used("spin"), quota * 0.9, quota * 1.1 + 0.01);
+        let held = said.must("cpu-throttled", group, "warning");
+        // An interval of a second has ten periods, and may end inside one: a part of 100 ms is in this one or the next.
+        said.value(&held, throttled - 0.1, throttled + 0.1);
+        said.evidence(&held, "quota_cpus", quota * 0.999, quota * 1.001);
+        said.says(&held, &["spin"]);
+        said.figure_is("busy_ratio", busy, TICK);
+        for kind in ["cpu-saturated", "saturated-core", "saturated-thread", "idle-but-blocked", "load-not-cpu"] {
+            said.must_not(kind);
+        }
+        said.nothing_wrong_but(&["cpu-throttled"]);
+    });
+}
+
+#[test]
+fn a_throttled_task_on_an_idle_box() {
+    throttled("13", 20_000);
+}
+
+#[test]
+fn a_task_throttled_for_half_of_the_time() {
+    if long() {
+        throttled("13-half", 50_000);
+    }
+}
+
+#[test]
+fn a_task_throttled_nearly_all_the_time() {
+    if long() {
+        throttled("13-hard", 6_000);
+    }
+}
+
+/// 06: so many processes in vfork, whose children sleep. After 25 s the load is 341 and rises; mpstat: 85 % idle.
+fn vforks(name: &str, count: u32) {
+    let Some(lab) = Lab::open(&[]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let mut scenario = lab.start("06-vfork-thousand", 120, &[("N", &count.to_string())]);
+    let load = || read("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0);
+    scenario.until("has them all, and the load shows it", |scenario| {
+        scenario.said().contains("processes waiting in vfork") && load() >= 2.5 * cpus()
+    });
+    Look::new(name, state.path()).judge(|window, said| {
+        window.known("busy", window.ticks("cpu").busy(), 0.0, 0.3);
+        let high = said.must("load-not-cpu", "box", "note");
+        said.evidence(&high, "blocked_vfork", f64::from(count), f64::from(count));
+        said.evidence(&high, "load1", 2.0 * cpus(), f64::from(count));
+        said.says(&high, &[&format!("{count} in vfork"), "harmless"]);
+        said.figure("idle_but_blocked_ratio", 0.0, 0.02);
+        said.figure("free_ratio", 0.7, 1.0);
+        for kind in ["idle-but-blocked", "hung-task", "cpu-saturated", "disk-latency", "io-throttled", "memory-pressure"] {
+            said.must_not(kind);
+        }
+        said.nothing_wrong_but(&[]);
+    });
+}
+
+#[test]
+fn a_thousand_in_vfork_are_harmless() {
+    vforks("06", 1000);
+}
+
+#[test]
+fn two_hundred_in_vfork_are_harmless() {
+    if long() {
+        vforks("06-few", 230);
+    }
+}

@@ -1,0 +1,190 @@
+//! One look at a running load: what `stalltop check` says of some seconds, and what was measured beside it in the same
+//! seconds. Looked again where the machine was disturbed.
+//!
+//! Right is right, disturbed or not. Wrong on a machine that was left alone is a failure. Wrong while others used the
+//! CPUs, or while the load was not what it is known to be, says nothing about stalltop: that look is taken again.
+
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use crate::judgement::{Judgement, check};
+use crate::machine::{
+    BUSY_MS, FLUSH_MS, FLUSHES_COMPLETED, READ_MS, READS_COMPLETED, Snapshot, Ticks, WEIGHTED_MS, diskstat_of,
+};
+use crate::watch::{OTHERS, Watch, Watched, others_now};
+
+/// Looks are taken so often at most.
+const MOST_LOOKS: u32 = 3;
+
+/// How long to wait for a quiet machine before each.
+const MOST_TO_QUIET: Duration = Duration::from_secs(20);
+
+/// After so long in all nothing is waited for or taken again: the whole must end within ten minutes.
+const PATIENCE: Duration = Duration::from_secs(420);
+
+/// Since when this process runs.
+static BEGIN: OnceLock<Instant> = OnceLock::new();
+
+fn patient() -> bool {
+    std::env::var_os("STALLTOP_LAB_LONG").is_some() || BEGIN.get_or_init(Instant::now).elapsed() < PATIENCE
+}
+
+/// How to look.
+#[derive(Clone)]
+pub struct Look<'a> {
+    /// What to call it
+    pub name: &'a str,
+    /// Where stalltop keeps what it learns
+    pub state: &'a Path,
+    pub seconds: u32,
+    pub interval: &'a str,
+    /// Other loads that this test has made take the CPUs: nobody is woken in time
+    pub crowded: bool,
+    /// Files of the scenario's own to read before and after
+    pub files: Vec<String>,
+}
+
+impl<'a> Look<'a> {
+    pub fn new(name: &'a str, state: &'a Path) -> Look<'a> {
+        Look { name, state, seconds: 6, interval: "1s", crowded: false, files: Vec::new() }
+    }
+
+    /// Looks until it is right, or wrong on a quiet machine, or no look is left.
+    pub fn judge(&self, mut judge: impl FnMut(&mut Window, &mut Judgement)) {
+        repeat(self.name, || vec![self.once(&mut judge)]);
+    }
+
+    /// Looks once.
+    pub fn once(&self, mut judge: impl FnMut(&mut Window, &mut Judgement)) -> Looked {
+        wait_for_quiet();
+        let watch = Watch::start();
+        let from = Snapshot::take(&self.files);
+        let mut said = check(self.name, self.state, self.seconds, self.interval);
+        let to = Snapshot::take(&self.files);
+        let mut window = Window { from, to, watched: watch.end(), strange: Vec::new() };
+        judge(&mut window, &mut said);
+        let mut why: Vec<String> = window.watched.disturbance(self.crowded).into_iter().collect();
+        why.append(&mut window.strange);
+        Looked { said, why }
+    }
+}
+
+/// What came of a look, and why it may count for nothing.
+pub struct Looked {
+    said: Judgement,
+    why: Vec<String>,
+}
+
+/// Does it again while it is wrong and disturbed.
+pub fn repeat(name: &str, mut attempt: impl FnMut() -> Vec<Looked>) {
+    for number in 1.. {
+        let looks = attempt();
+        for look in &looks {
+            println!("{name}: {}", look.said.summary());
+        }
+        if let Some(wrong) = looks.iter().find(|look| !look.said.is_right() && look.why.is_empty()) {
+            wrong.said.fail();
+        }
+        let Some(wrong) = looks.iter().find(|look| !look.said.is_right()) else { return };
+        println!("{name}: {}", wrong.said.faults());
+        let why = wrong.why.join("; ");
+        if number < MOST_LOOKS && patient() {
+            println!("{name}: disturbed: {why}, again ({number} of {MOST_LOOKS})");
+        } else {
+            println!("skipped: {name}: the machine was never quiet: {why}");
+            return;
+        }
+    }
+}
+
+fn wait_for_quiet() {
+    let begin = Instant::now();
+    while others_now() > OTHERS && begin.elapsed() < MOST_TO_QUIET && patient() {}
+}
+
+/// What was measured beside stalltop, from just before it began to just after it ended.
+pub struct Window {
+    pub from: Snapshot,
+    pub to: Snapshot,
+    pub watched: Watched,
+    strange: Vec<String>,
+}
+
+/// A disk in that time, by /proc/diskstats.
+#[derive(Clone, Copy, Debug)]
+pub struct DiskTruth {
+    pub reads: f64,
+    pub read_await: f64,
+    pub flushes: f64,
+    pub flush_await: f64,
+    pub queue: f64,
+    pub busy: f64,
+}
+
+impl Window {
+    pub fn seconds(&self) -> f64 {
+        self.to.at.duration_since(self.from.at).as_secs_f64()
+    }
+
+    /// The load was not what it is known to be: whatever was said of it is not judged.
+    pub fn known(&mut self, what: &str, value: f64, low: f64, high: f64) {
+        if !(low..=high).contains(&value) {
+            self.strange.push(format!("the load itself was another: {what} {value:.3}, known as {low} to {high}"));
+        }
+    }
+
+    pub fn disk(&self, device: &str) -> DiskTruth {
+        let grown = |column: usize| {
+            let at = |snapshot: &Snapshot| diskstat_of(snapshot.text("/proc/diskstats"), device, column);
+            at(&self.to).saturating_sub(at(&self.from)) as f64
+        };
+        let each = |ms: usize, completed: usize| grown(ms) / grown(completed).max(1.0) / 1000.0;
+        DiskTruth {
+            reads: grown(READS_COMPLETED) / self.seconds(),
+            read_await: each(READ_MS, READS_COMPLETED),
+            flushes: grown(FLUSHES_COMPLETED) / self.seconds(),
+            flush_await: each(FLUSH_MS, FLUSHES_COMPLETED),
+            queue: grown(WEIGHTED_MS) / 1000.0 / self.seconds(),
+            busy: grown(BUSY_MS) / 1000.0 / self.seconds(),
+        }
+    }
+
+    /// The box (`cpu`) or a CPU (`cpu1`), by /proc/stat.
+    pub fn ticks(&self, name: &str) -> Ticks {
+        let at = |snapshot: &Snapshot| Ticks::of(snapshot.text("/proc/stat"), name);
+        at(&self.to).since(at(&self.from))
+    }
+
+    /// How much a counter grew a second.
+    pub fn rate(&self, counter: impl Fn(&Snapshot) -> f64) -> f64 {
+        (counter(&self.to) - counter(&self.from)) / self.seconds()
+    }
+
+    /// A counter of /proc/net/netstat's TcpExt a second.
+    pub fn tcp_ext(&self, name: &str) -> f64 {
+        self.rate(|snapshot| snapshot.protocol("/proc/net/netstat", "TcpExt", name))
+    }
+
+    /// A counter of /proc/net/snmp's Tcp a second.
+    pub fn tcp(&self, name: &str) -> f64 {
+        self.rate(|snapshot| snapshot.protocol("/proc/net/snmp", "Tcp", name))
+    }
+
+    /// Mean number of the scenario's threads of this name in this state.
+    pub fn threads(&self, comm: &str, state: char) -> f64 {
+        self.mean(|place| place.comm == comm && place.state == state)
+    }
+
+    /// Mean number of the scenario's threads in such a place.
+    pub fn mean(&self, is: impl Fn(&crate::watch::Place) -> bool) -> f64 {
+        let looks = &self.watched.looks;
+        let sum: u32 = looks.iter().flatten().filter(|(place, _)| is(place)).map(|(_, count)| count).sum();
+        if looks.is_empty() { f64::NAN } else { f64::from(sum) / looks.len() as f64 }
+    }
+
+    /// CPUs that the scenario's processes of this name used.
+    pub fn used(&self, comm: &str) -> f64 {
+        self.watched.used.get(comm).copied().unwrap_or(0.0)
+    }
+}

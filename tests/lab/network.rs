@@ -1,0 +1,145 @@
+//! The network: a virtual interface that is full at a tenth of what it claims, and an accept queue that overflows.
+
+use serde_json::Value;
+
+use crate::long;
+use crate::look::{Look, Window};
+use crate::machine::{RX_BYTES, TX_BYTES, nic_bytes, processes, read};
+use crate::scenario::{Lab, Scenario};
+
+const QDISC: &str = "$ tc -s -j qdisc show dev labA";
+
+/// Starts 10 and waits until its flows have had a second to fill the queue. The rate is in bytes a second.
+fn start_flows(lab: &Lab, environment: &[(&str, &str)], rate: f64) -> Scenario {
+    let mut scenario = lab.start("10-nic-saturation", 120, environment);
+    scenario.until("sends", |_| {
+        // The client may be in a network namespace of its own.
+        let sent =
+            processes("iperf3").into_iter().map(|pid| nic_bytes(&read(&format!("/proc/{pid}/net/dev")), "labA", TX_BYTES));
+        sent.fold(0.0, f64::max) >= rate
+    });
+    scenario
+}
+
+/// A counter of labA's queueing discipline, by tc.
+fn qdisc(window: &Window, counter: &str) -> f64 {
+    window.rate(|snapshot| {
+        let list: Value = serde_json::from_str(snapshot.text(QDISC)).unwrap_or_default();
+        list[0][counter].as_f64().unwrap_or(f64::NAN)
+    })
+}
+
+/// 10: iperf3 over a veth pair that tbf holds to `megabits`, and that claims 10000 Mbit/s full. sar: tx 11796 kB/s and rx
+/// 116 of 100 Mbit/s one way, 11776 and 11780 both ways; drops in the interface 0; tc: backlog, drops, overlimits.
+fn full_interface(name: &str, megabits: f64, both_ways: bool, environment: &[(&str, &str)]) {
+    let Some(lab) = Lab::open(&["iperf3", "ip", "tc"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let limit = megabits * 1e6 / 8.0;
+    let _scenario = start_flows(&lab, environment, limit);
+    Look { files: vec![QDISC.to_owned()], ..Look::new(name, state.path()) }.judge(|window, said| {
+        let bytes = |column: usize| window.rate(|snapshot| nic_bytes(snapshot.text("/proc/net/dev"), "labA", column));
+        let (sent, received) = (bytes(TX_BYTES), bytes(RX_BYTES));
+        let (dropped, overlimits) = (qdisc(window, "drops"), qdisc(window, "overlimits"));
+        let again = window.tcp("RetransSegs");
+        let share = again / window.tcp("OutSegs");
+        window.known("of the limit sent", sent / limit, 0.93, 1.02);
+        if both_ways {
+            window.known("of the limit received", received / limit, 0.93, 1.02);
+        }
+
+        let full = said.must("nic-saturated", "labA", "warning");
+        said.says(&full, &["labA", "tx", "tbf"]);
+        // A second at a limit that tbf holds to within a burst of 32 kB.
+        said.evidence_is(&full, "tx_bytes_per_second", sent, 0.03);
+        said.evidence(&full, "rx_bytes_per_second", received * 0.9 - 5e3, received * 1.1 + 5e3);
+        // Bursts: from one second to the next they may double.
+        said.evidence(&full, "qdisc_overlimits_per_second", overlimits * 0.5, overlimits * 2.0);
+        said.evidence(&full, "qdisc_dropped_per_second", dropped * 0.3 - 20.0, dropped * 2.0 + 100.0);
+        if share >= 0.015 && again >= 20.0 {
+            let lost = said.must("tcp-retransmits", "box", "warning");
+            said.value(&lost, share * 0.5, share * 2.0);
+            said.says(&lost, &["queueing discipline of labA", "not the network"]);
+        } else if share < 0.007 || again < 7.0 {
+            said.must_not("tcp-retransmits");
+        }
+        for kind in ["listen-overflow", "cpu-saturated", "idle-but-blocked"] {
+            said.must_not(kind);
+        }
+        said.nothing_wrong_but(&["nic-saturated", "tcp-retransmits", "network-latency"]);
+    });
+}
+
+#[test]
+fn an_interface_full_in_one_direction() {
+    full_interface("10-half", 100.0, false, &[]);
+}
+
+#[test]
+fn an_interface_full_in_both_directions() {
+    full_interface("10-full", 100.0, true, &[("MODE", "full")]);
+}
+
+#[test]
+fn an_interface_full_of_what_is_sent_again() {
+    full_interface("10-bbr", 100.0, false, &[("CC", "bbr")]);
+}
+
+#[test]
+fn an_interface_full_of_datagrams() {
+    full_interface("10-udp", 100.0, false, &[("UDP", "60M")]);
+}
+
+#[test]
+fn a_slower_interface_with_one_flow() {
+    if long() {
+        full_interface("10-slow", 30.0, false, &[("RATE", "30mbit"), ("FLOWS", "1")]);
+        full_interface("10-fast", 400.0, false, &[("RATE", "400mbit"), ("LIMIT", "200000")]);
+    }
+}
+
+/// With both ends in other namespaces nothing of it is in this one.
+#[test]
+fn an_interface_of_another_namespace() {
+    let Some(lab) = Lab::open(&["iperf3", "ip", "tc"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let _scenario = start_flows(&lab, &[("SIDE", "netns")], 1.25e7);
+    Look::new("10-netns", state.path()).judge(|_, said| {
+        for kind in ["nic-saturated", "tcp-retransmits", "network-latency", "listen-overflow", "cpu-saturated"] {
+            said.must_not(kind);
+        }
+        said.nothing_wrong_but(&[]);
+    });
+}
+
+/// 11: a server with a backlog of 4 that accepts 20 a second, and 40 clients. nstat: 35 ListenOverflows a second; ss: queue
+/// 5 of 4; CPUs 87 to 97 % idle.
+fn overflow(name: &str, port: u32) {
+    let Some(lab) = Lab::open(&[]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let before = crate::machine::Snapshot::take(&[]).protocol("/proc/net/netstat", "TcpExt", "ListenOverflows");
+    let mut scenario = lab.start("11-listen-overflow", 120, &[("PORT", &port.to_string())]);
+    scenario.until("overflows", |_| {
+        crate::machine::Snapshot::take(&[]).protocol("/proc/net/netstat", "TcpExt", "ListenOverflows") >= before + 20.0
+    });
+    Look::new(name, state.path()).judge(|window, said| {
+        let lost = window.tcp_ext("ListenDrops");
+        window.known("ListenDrops/s", lost, 10.0, 80.0);
+        window.known("busy", window.ticks("cpu").busy(), 0.0, 0.2);
+        let overflows = said.must("listen-overflow", &format!("127.0.0.1:{port}"), "warning");
+        // Of the last second: clients that were turned away together come again together.
+        said.value(&overflows, lost * 0.2, lost * 2.5);
+        said.evidence(&overflows, "queue_limit", 4.0, 4.0);
+        said.evidence(&overflows, "queue", 1.0, 5.0);
+        said.word(&overflows, "owner", "lq");
+        said.says(&overflows, &[&port.to_string(), "lq", "does not accept fast enough"]);
+        for kind in ["tcp-retransmits", "nic-saturated", "cpu-saturated", "idle-but-blocked", "network-latency"] {
+            said.must_not(kind);
+        }
+        said.nothing_wrong_but(&["listen-overflow"]);
+    });
+}
+
+#[test]
+fn an_accept_queue_that_overflows() {
+    overflow("11", 18091);
+}

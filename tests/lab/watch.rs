@@ -1,0 +1,264 @@
+//! Whether the machine was left alone while it was looked at, and what the scenario's own tasks did meanwhile.
+//!
+//! A thread of this process looks five times a second: how late it was given a CPU, what the hypervisor stole, and once a
+//! second how much CPU went to processes that are neither the scenario's nor descend from this one.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::machine::{Stat, Ticks, pids, threads, ticks_per_second};
+
+/// The variable in whose presence a process is the scenario's.
+pub const MARK: &str = "STALLTOP_LAB_SCENARIO";
+
+/// CPUs that other processes may use on average. The figures that are judged have tolerances of 2 to 5 per cent of a
+/// 2-CPU box; a tenth of a CPU is 5 % of it.
+pub const OTHERS: f64 = 0.1;
+
+/// CPUs that they may use in one second: two such seconds in three would be enough for a finding about them.
+const OTHERS_IN_A_SECOND: f64 = 0.3;
+
+/// CPUs used by nobody who was there at the end of a second: short-lived neighbours. The clock tick's own error is in it.
+const UNSEEN: f64 = 0.2;
+
+/// Shares of the box that the hypervisor may keep.
+const STOLEN: f64 = 0.02;
+const STOLEN_IN_A_SECOND: f64 = 0.1;
+
+/// A thread that sleeps is woken within 1 ms on a machine that is not short of CPUs; stalltop's ten looks a second become
+/// uneven when they come more than half their distance late.
+const LATE: Duration = Duration::from_millis(50);
+
+/// How often this thread looks.
+const EVERY: Duration = Duration::from_millis(200);
+
+/// The threads of a scenario with more processes than this are not looked at: each is two files.
+const MOST_LOOKED_AT: usize = 400;
+
+/// Looks on while it lives.
+pub struct Watch {
+    over: Arc<AtomicBool>,
+    thread: JoinHandle<Watched>,
+}
+
+impl Watch {
+    pub fn start() -> Watch {
+        let over = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&over);
+        Watch { over, thread: thread::spawn(move || watch(&until)) }
+    }
+
+    pub fn end(self) -> Watched {
+        self.over.store(true, Ordering::Relaxed);
+        self.thread.join().expect("the watch")
+    }
+}
+
+/// What was seen.
+#[derive(Default)]
+pub struct Watched {
+    seconds: Vec<Second>,
+    latest: Duration,
+    /// CPUs in /proc/stat's user, nice and system that no process accounts for
+    unseen: f64,
+    /// Each look at the scenario's threads: how many were of this name, in this state, in this wait channel
+    pub looks: Vec<HashMap<Place, u32>>,
+    /// CPUs that the scenario's own processes used, by name
+    pub used: HashMap<String, f64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    pub comm: String,
+    pub state: char,
+    pub channel: String,
+}
+
+#[derive(Default)]
+struct Second {
+    /// CPUs that others used
+    others: f64,
+    /// Who most
+    most: String,
+    stolen: f64,
+}
+
+impl Watched {
+    /// What disturbed, if anything did. On a box that is made to be crowded nobody is woken in time, and who comes and
+    /// goes in the load beside is not known to be it.
+    pub fn disturbance(&self, crowded: bool) -> Option<String> {
+        let mean = |part: fn(&Second) -> f64| self.seconds.iter().map(part).sum::<f64>() / self.seconds.len().max(1) as f64;
+        let most = |part: fn(&Second) -> f64| self.seconds.iter().max_by(|a, b| part(a).total_cmp(&part(b)));
+        let (others, stolen) = (mean(|second| second.others), mean(|second| second.stolen));
+        if let Some(worst) = most(|second| second.others)
+            && (others > OTHERS || worst.others > OTHERS_IN_A_SECOND)
+        {
+            let (peak, who) = (worst.others, &worst.most);
+            return Some(format!("others used {others:.2} CPUs, {peak:.2} in one second ({who} most)"));
+        }
+        let peak = most(|second| second.stolen).map_or(0.0, |second| second.stolen);
+        if stolen > STOLEN || peak > STOLEN_IN_A_SECOND {
+            return Some(format!("the hypervisor kept {stolen:.3} of the box, {peak:.3} in one second"));
+        }
+        if !crowded && self.unseen > UNSEEN {
+            return Some(format!("{:.2} CPUs went to processes that came and went", self.unseen));
+        }
+        if !crowded && self.latest > LATE {
+            return Some(format!("a thread of ours was woken {} ms late", self.latest.as_millis()));
+        }
+        None
+    }
+}
+
+fn watch(over: &AtomicBool) -> Watched {
+    let mut watched = Watched::default();
+    let mut household = Household::default();
+    let begin = Instant::now();
+    let first = Ticks::now();
+    let (mut sweep, mut ticks, mut at) = (household.sweep(), first, begin);
+    let mut seen = 0.0;
+    while !over.load(Ordering::Relaxed) {
+        let due = Instant::now() + EVERY;
+        thread::sleep(EVERY);
+        watched.latest = watched.latest.max(due.elapsed());
+        watched.looks.extend(household.places(&sweep));
+        let seconds = at.elapsed().as_secs_f64();
+        if seconds < 1.0 && !over.load(Ordering::Relaxed) {
+            continue;
+        }
+        let (newer, now) = (household.sweep(), Ticks::now());
+        at = Instant::now();
+        let spent = now.since(ticks);
+        let second = compare(&sweep, &newer, seconds, spent.share(spent.steal), &mut watched.used, &mut seen);
+        // The last piece may be too short to have a rate.
+        if seconds >= 0.5 {
+            watched.seconds.push(second);
+        }
+        (sweep, ticks) = (newer, now);
+    }
+    let span = begin.elapsed().as_secs_f64();
+    watched.unseen = (Ticks::now().since(first).used as f64 / ticks_per_second() - seen) / span;
+    for used in watched.used.values_mut() {
+        *used /= span;
+    }
+    watched
+}
+
+/// CPUs that others use in a second from now.
+pub fn others_now() -> f64 {
+    let mut household = Household::default();
+    let (older, begin) = (household.sweep(), Instant::now());
+    thread::sleep(Duration::from_secs(1));
+    let (newer, seconds) = (household.sweep(), begin.elapsed().as_secs_f64());
+    compare(&older, &newer, seconds, 0.0, &mut HashMap::new(), &mut 0.0).others
+}
+
+/// One second of all processes. `used` and `seen` gather CPU seconds: of the scenario's by name, of all.
+fn compare(older: &Sweep, newer: &Sweep, seconds: f64, stolen: f64, used: &mut HashMap<String, f64>, seen: &mut f64) -> Second {
+    let mut others: HashMap<&str, f64> = HashMap::new();
+    for (pid, process) in newer {
+        // Who has come meanwhile has used what it has in this time.
+        let before = older.get(pid).filter(|before| before.start == process.start).map_or(0, |before| before.ticks);
+        let spent = process.ticks.saturating_sub(before) as f64 / ticks_per_second();
+        *seen += spent;
+        match process.whose {
+            Whose::Others => *others.entry(&process.comm).or_default() += spent / seconds,
+            Whose::Scenario => *used.entry(process.comm.clone()).or_default() += spent,
+            Whose::Ours | Whose::Kernel => {}
+        }
+    }
+    let most = others.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(name, _)| (*name).to_owned()).unwrap_or_default();
+    Second { others: others.values().sum(), most, stolen }
+}
+
+type Sweep = HashMap<u32, Process>;
+
+struct Process {
+    comm: String,
+    start: u64,
+    ticks: u64,
+    whose: Whose,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Scenario,
+    /// This process and what it has started, the tools that measure and the loads beside
+    Ours,
+    /// Its threads work for whoever asks
+    Kernel,
+    Others,
+}
+
+/// Remembers whose a process is.
+#[derive(Default)]
+struct Household {
+    known: HashMap<(u32, u64), Whose>,
+}
+
+impl Household {
+    fn sweep(&mut self) -> Sweep {
+        let stats: HashMap<u32, Stat> = pids().into_iter().filter_map(|pid| Some((pid, Stat::of(pid)?))).collect();
+        let mut sweep = Sweep::with_capacity(stats.len());
+        for (&pid, stat) in &stats {
+            let whose = self.whose(pid, &stats);
+            sweep.insert(pid, Process { comm: stat.comm.clone(), start: stat.start, ticks: stat.ticks, whose });
+        }
+        sweep
+    }
+
+    /// Whose a process is: by itself, else by who has started it.
+    fn whose(&mut self, pid: u32, stats: &HashMap<u32, Stat>) -> Whose {
+        const KTHREADD: u32 = 2;
+        let Some(stat) = stats.get(&pid) else { return Whose::Others };
+        if let Some(known) = self.known.get(&(pid, stat.start)) {
+            return *known;
+        }
+        let whose = if pid == std::process::id() {
+            Whose::Ours
+        } else if pid == KTHREADD || stat.parent == KTHREADD {
+            Whose::Kernel
+        } else if is_marked(pid) {
+            Whose::Scenario
+        } else if stat.parent <= 1 {
+            Whose::Others
+        } else {
+            self.whose(stat.parent, stats)
+        };
+        self.known.insert((pid, stat.start), whose);
+        whose
+    }
+
+    /// Where the scenario's threads are now; not of a crowd.
+    fn places(&self, sweep: &Sweep) -> Option<HashMap<Place, u32>> {
+        let mine = sweep.iter().filter(|(_, process)| process.whose == Whose::Scenario).map(|(&pid, _)| pid);
+        let mine: Vec<u32> = mine.take(MOST_LOOKED_AT + 1).collect();
+        if mine.len() > MOST_LOOKED_AT {
+            return None;
+        }
+        let mut places = HashMap::new();
+        for folder in mine.iter().flat_map(|pid| threads(*pid).into_iter().map(move |tid| format!("/proc/{pid}/task/{tid}"))) {
+            let Some(stat) = Stat::read(&Path::new(&folder).join("stat")) else { continue };
+            let place = Place { comm: stat.comm, state: stat.state, channel: channel(&folder) };
+            *places.entry(place).or_default() += 1;
+        }
+        Some(places)
+    }
+}
+
+fn channel(folder: &str) -> String {
+    let text = fs::read_to_string(format!("{folder}/wchan")).unwrap_or_default();
+    text.split('.').next().unwrap_or_default().to_owned()
+}
+
+/// Whether a process is a scenario's by its own environment.
+pub fn is_marked(pid: u32) -> bool {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let mark = format!("{MARK}=");
+    environment.split(|&byte| byte == 0).any(|variable| variable.starts_with(mark.as_bytes()))
+}
