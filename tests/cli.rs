@@ -13,6 +13,7 @@
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -159,11 +160,15 @@ fn a_recording_is_private() {
 
 #[test]
 fn signals_end_a_recording_in_good_order() {
-    use nix::sys::signal::{Signal, kill};
+    use nix::sys::signal::{SigHandler, Signal, kill};
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("a.stalltop");
-        let child = stalltop(&["record", "-i", "100ms", file.to_str().unwrap()]).stderr(Stdio::piped()).spawn().unwrap();
+        let mut command = stalltop(&["record", "-i", "100ms", file.to_str().unwrap()]);
+        // Under nohup, or in the background of a script, signals are ignored, and children inherit that.
+        // SAFETY: sigaction is async-signal-safe.
+        unsafe { command.pre_exec(move || Ok(nix::sys::signal::signal(signal, SigHandler::SigDfl).map(drop)?)) };
+        let child = command.stderr(Stdio::piped()).spawn().unwrap();
         // Once there is a sample in it.
         let begun = std::time::Instant::now();
         while fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 3000 {
