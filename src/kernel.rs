@@ -15,6 +15,7 @@ pub mod probe;
 pub mod root;
 pub mod sweep;
 pub mod task;
+pub mod taskstats;
 pub mod users;
 pub mod waits;
 

@@ -18,5 +18,7 @@ mod kernels;
 mod live;
 #[path = "kernel/made.rs"]
 mod made;
+#[path = "kernel/taskstats.rs"]
+mod taskstats;
 #[path = "kernel/tree.rs"]
 mod tree;

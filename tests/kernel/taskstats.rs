@@ -1,0 +1,58 @@
+//! The kernel's taskstats, as it is on the running machine. Needs CAP_NET_ADMIN.
+
+use std::process::Command;
+
+use stalltop::kernel::root::Root;
+use stalltop::kernel::taskstats::{Account, Exits, Taskstats};
+use stalltop::sample::Absent;
+
+/// Whether this is only what this user, container or kernel lacks.
+fn lacks(why: Absent) -> bool {
+    matches!(why, Absent::NoPermission | Absent::NoSuchFile | Absent::Os(_))
+}
+
+#[test]
+fn our_own_account_is_ours() {
+    let mut taskstats = match Taskstats::open() {
+        Err(why) if lacks(why) => return println!("skipped: no taskstats here: {why}"),
+        opened => opened.unwrap(),
+    };
+    let tid = u32::try_from(nix::unistd::gettid().as_raw()).unwrap();
+    let account = match taskstats.thread(tid) {
+        Err(why) if lacks(why) => return println!("skipped: no taskstats for this user: {why}"),
+        account => account.unwrap(),
+    };
+    assert_eq!(account.tid, tid);
+    assert_eq!(account.comm(), std::fs::read("/proc/thread-self/comm").unwrap().trim_ascii_end());
+    if let Some(tgid) = account.tgid {
+        assert_eq!(tgid, std::process::id());
+    }
+    assert_eq!(account.ppid, u32::try_from(nix::unistd::getppid().as_raw()).unwrap());
+    assert!(taskstats.process(std::process::id()).is_ok());
+    assert_eq!(taskstats.thread(u32::MAX >> 1), Err(Absent::Vanished));
+    assert_eq!(taskstats.thread(tid).unwrap().tid, tid, "an error spoils nothing");
+}
+
+#[test]
+fn a_child_that_ended_is_heard_with_its_name_and_parent() {
+    let cpus = Root::host().read_once("sys/devices/system/cpu/possible").unwrap();
+    let mut exits = match Exits::listen(&cpus) {
+        Err(why) if lacks(why) => return println!("skipped: exits cannot be heard: {why}"),
+        listening => listening.unwrap(),
+    };
+    let mut child = Command::new("/bin/sh").args(["-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"]).spawn().unwrap();
+    let pid = child.id();
+    assert!(child.wait().unwrap().success());
+    // The kernel tells of an exit before it lets the parent know of it.
+    let mut found: Option<Account> = None;
+    exits.fetch(usize::MAX, |account| found = if account.tid == pid { Some(*account) } else { found }).unwrap();
+    if exits.lost() > 0 {
+        return println!("skipped: too much ends here");
+    }
+    let account = found.expect("the child's exit");
+    assert_eq!((account.comm(), account.ppid), (&b"sh"[..], std::process::id()));
+    assert!(account.cpu_ns() > 100_000 && account.cpu_ns() < account.elapsed_us * 1000 + 1_000_000, "{account:?}");
+    if account.version >= 12 {
+        assert_eq!((account.tgid, account.last_of_group), (Some(pid), Some(true)));
+    }
+}
