@@ -13,8 +13,10 @@ mod load;
 mod memory;
 mod network;
 mod page;
+mod peers;
 mod rule;
 mod scene;
+mod softirq;
 mod streaks;
 mod stuck;
 #[cfg(test)]
@@ -31,6 +33,7 @@ use crate::sample::{Instant, Name};
 
 pub use judge::Judge;
 pub use page::page;
+pub use peers::{HeldUp, held_up, is_slow, round_trip};
 pub use rule::{Patience, RULES, Rule};
 pub use thresholds::Thresholds;
 
@@ -52,6 +55,7 @@ pub enum Kind {
     NicSaturated,
     TcpRetransmits,
     ListenOverflow,
+    NetworkLatency,
     LoadNotCpu,
     MemoryPressure,
     Swapping,
@@ -76,6 +80,7 @@ impl Kind {
             Kind::NicSaturated => "nic-saturated",
             Kind::TcpRetransmits => "tcp-retransmits",
             Kind::ListenOverflow => "listen-overflow",
+            Kind::NetworkLatency => "network-latency",
             Kind::LoadNotCpu => "load-not-cpu",
             Kind::MemoryPressure => "memory-pressure",
             Kind::Swapping => "swapping",
@@ -133,6 +138,8 @@ pub enum Subject {
     Cgroup(CgroupId),
     /// A listening address, written `address:port`
     Socket(Name),
+    /// The address of a remote host
+    Peer(Name),
 }
 
 /// A figure that a judgement rests on, under its name in metrics.md.
@@ -192,6 +199,8 @@ pub struct Judged {
     pub ended: Vec<Finding>,
     /// Each device's latency beside its baseline
     pub standings: Arc<[crate::baseline::Standing]>,
+    /// Remote hosts at the last look at the connections: this interval's, or an earlier one's where looking is dear
+    pub peers: Option<Arc<crate::interval::network::peers::PeersSpan>>,
 }
 
 /// One sentence where iowait or PSI mislead: an io_uring artefact, or a convoy that iowait does not count. For the panel

@@ -37,6 +37,10 @@ pub struct Interval {
     /// Same order as the newer sample's interfaces; interfaces present in both.
     pub nics: Vec<network::NicSpan>,
     pub protocols: network::ProtocolSpan,
+    /// CPUs whose packets could be counted
+    pub softnet: Vec<network::softnet::SoftnetSpan>,
+    /// Remote hosts; `None` where the connections were not looked at in between
+    pub peers: Option<Arc<network::peers::PeersSpan>>,
     pub cgroups: Vec<cgroup::CgroupSpan>,
     pub tasks: Option<task::TaskSpan>,
     /// Idle-but-blocked: how much of the available time is really free.
@@ -67,6 +71,8 @@ impl Interval {
             memory: memory::MemorySpan::between(host, older, newer, seconds),
             nics: network::between(older, newer, seconds),
             protocols: network::ProtocolSpan::between(&older.protocols, &newer.protocols, seconds),
+            softnet: network::softnet::between(older, newer, seconds),
+            peers: network::peers::between(older, newer).map(Arc::new),
             cgroups: cgroup::between(older, newer, seconds),
             own_cpus: newer.cost.process_cpu_ns.since(older.cost.process_cpu_ns).map(|ns| ns as f64 / 1e9 / seconds),
             pressure,

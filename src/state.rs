@@ -10,6 +10,7 @@ pub mod keys;
 pub mod layout;
 pub mod look;
 pub mod moment;
+pub mod peers;
 pub mod rows;
 pub mod screen;
 pub mod timeline;
@@ -89,6 +90,8 @@ pub struct State {
     pub threads: bool,
     pub tree: bool,
     pub by_class: bool,
+    /// Network: a row a remote host instead of an interface
+    pub peers: bool,
     /// What stands open over the list
     pub details: Option<Details>,
     pub help: Option<usize>,
@@ -161,6 +164,7 @@ impl State {
             threads: false,
             tree: false,
             by_class: false,
+            peers: false,
             details: None,
             help: None,
             prompt: None,

@@ -127,6 +127,7 @@ fn table(screen: Screen, state: &State, width: u16) -> Option<Table> {
         Screen::Overview | Screen::Findings => None,
         Screen::Cpu => Some(cpu::table(width)),
         Screen::Disk => Some(disk::table(width)),
+        Screen::Network if state.peers => Some(network::peers::table(width)),
         Screen::Network => Some(network::table(width)),
         Screen::Tasks => Some(tasks::table(state, width)),
     }

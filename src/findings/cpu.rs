@@ -2,6 +2,7 @@
 
 use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
+use super::softirq::{self, is_softirq};
 use super::words::{count, figure, name, percent};
 use super::{Kind, Severity, Subject};
 use crate::ids::CgroupId;
@@ -14,7 +15,9 @@ pub(super) const SATURATED_CORE: Rule = Rule {
     title: "One core at its limit",
     meaning: "One CPU is busy all the time while the box as a whole is not: whatever runs there cannot go faster, however many \
               CPUs stand idle beside it.",
-    computed: "A CPU at least 95 % busy (user, nice, system, irq, softirq) while the box is below 60 %.",
+    computed: "A CPU at least 95 % busy (user, nice, system, irq, softirq) while the box is below 60 %. Where interrupts and \
+               softirqs take more of it than threads do, no thread is named: the packets that this CPU took off the \
+               interfaces are (/proc/net/softnet_stat), and the interface that most packets come in by.",
     wrong: "A batch job that is meant to use its one CPU. A process that hides from the clock tick can make a CPU look idle, \
             or busier than it is.",
     next: &[
@@ -92,19 +95,32 @@ fn saturated_core(scene: &Scene) -> Vec<Suspicion> {
     let mut found = Vec::new();
     for core in cpu.cpus.iter().filter(|core| core.shares.busy() >= limit) {
         let busy = core.shares.busy();
-        let top = core.top.map(|(task, share)| (scene.who(task), share.0));
+        let softirq = is_softirq(core);
+        // What ksoftirqd does is counted as softirq, and who runs beside it is not the reason.
+        let top = core.top.filter(|_| !softirq).map(|(task, share)| (scene.who(task), share.0));
         let who = match &top {
             Some(((_, who), share)) => format!("; {who} ran there most: {}", percent(*share)),
             None => String::new(),
         };
+        let what = if softirq { softirq::sentence(scene, core) } else { parts(&core.shares) };
         let sentence = format!(
             "CPU {} is {} busy ({}) while the box is {} busy ({}){who}",
             core.id.0,
             percent(busy),
-            parts(&core.shares),
+            what,
             percent(cpu.total.busy()),
             scene.of_cpus(cpu.busy_by_ticks),
         );
+        let mut evidence = vec![
+            number("busy_ratio", busy),
+            number("user_ratio", core.shares.user + core.shares.nice),
+            number("system_ratio", core.shares.system),
+            number("irq_ratio", core.shares.irq),
+            number("softirq_ratio", core.shares.softirq),
+            number("box_busy_ratio", cpu.total.busy()),
+            top.map_or(maybe("top_thread", None), |((name, _), _)| text("top_thread", name)),
+        ];
+        evidence.extend(softirq::evidence(scene, core.id));
         found.push(Suspicion {
             severity: Severity::Warning,
             subject: Subject::Cpu(core.id),
@@ -112,15 +128,7 @@ fn saturated_core(scene: &Scene) -> Vec<Suspicion> {
             threshold: thresholds.core_busy_ratio,
             unit: "ratio",
             sentence,
-            evidence: vec![
-                number("busy_ratio", busy),
-                number("user_ratio", core.shares.user + core.shares.nice),
-                number("system_ratio", core.shares.system),
-                number("irq_ratio", core.shares.irq),
-                number("softirq_ratio", core.shares.softirq),
-                number("box_busy_ratio", cpu.total.busy()),
-                top.map_or(maybe("top_thread", None), |((name, _), _)| text("top_thread", name)),
-            ],
+            evidence,
             explains: busy / scene.cpus(),
         });
     }
@@ -154,6 +162,10 @@ fn saturated_thread(scene: &Scene) -> Vec<Suspicion> {
         let used = thread.cpu.map_or(0.0, |used| used.0);
         let (thread_name, who) = scene.who(thread.id);
         let home = cpu.cpus.iter().find(|core| core.id == thread.processor);
+        // ksoftirqd: saturated-core tells of the softirqs that keep it busy.
+        if scene.process(thread.id.pid).is_some_and(|process| process.kernel_thread) && home.is_some_and(is_softirq) {
+            continue;
+        }
         let stays = home.is_some_and(|core| core.shares.busy() >= thresholds.core_busy_ratio);
         let place = if stays {
             format!("on CPU {}", thread.processor.0)

@@ -105,7 +105,7 @@ impl Judge {
             });
             self.baselines.learn(&interval);
         }
-        Judged { verdict: self.verdict(), interval, ended, standings }
+        Judged { verdict: self.verdict(), interval, ended, standings, peers: self.streaks.peers().cloned() }
     }
 
     /// An interval that does not begin where the last one ended is not the next one: what was only suspected is dropped,

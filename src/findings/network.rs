@@ -98,7 +98,9 @@ fn full(scene: &Scene, nic: &Nic, span: &NicSpan) -> Option<Suspicion> {
     } else if let (true, Some(lost)) = (enough(scene.streaks.dropping(&span.id)), span.saturation) {
         let all = span.rx.packets.0 + span.tx.packets.0;
         let share = if all > 0.0 { format!(", {} of its packets", percent((lost.0 / all).min(1.0))) } else { String::new() };
-        let sentence = format!("{device}: loses {} packets a second in the interface{share} ({carried})", figure(lost.0));
+        let backlog = backlog_drops(scene).unwrap_or_default();
+        let sentence =
+            format!("{device}: loses {} packets a second in the interface{share} ({carried}){backlog}", figure(lost.0));
         Some((lost.0, thresholds.nic_saturation_per_second, "per_second", sentence))
     } else {
         None
@@ -113,6 +115,16 @@ fn full(scene: &Scene, nic: &Nic, span: &NicSpan) -> Option<Suspicion> {
         sentence,
         evidence: evidence(span),
         explains: 0.0,
+    })
+}
+
+/// Receive drops that no card is to blame for.
+fn backlog_drops(scene: &Scene) -> Option<String> {
+    let softnet = scene.interval.softnet.iter().max_by(|a, b| a.dropped.0.total_cmp(&b.dropped.0))?;
+    let all: f64 = scene.interval.softnet.iter().map(|span| span.dropped.0).sum();
+    (all > 0.0).then(|| {
+        let cpu = softnet.cpu.0;
+        format!("; {} a second are lost because the backlog of CPU {cpu} is full (net.core.netdev_max_backlog)", figure(all))
     })
 }
 

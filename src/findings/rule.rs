@@ -1,7 +1,7 @@
 //! What a rule is, and the list of all of them: help, docs/findings.md and the findings screen are made from it.
 
 use super::scene::{Scene, Suspicion};
-use super::{Kind, blocked, cpu, disk, load, memory, network, stuck};
+use super::{Kind, blocked, cpu, disk, load, memory, network, peers, stuck};
 
 /// One rule: a kind of finding, in words, and the pure function that suspects it.
 pub struct Rule {
@@ -49,6 +49,7 @@ pub const RULES: &[Rule] = &[
     network::NIC_SATURATED,
     network::TCP_RETRANSMITS,
     network::LISTEN_OVERFLOW,
+    peers::NETWORK_LATENCY,
     load::LOAD_NOT_CPU,
     memory::MEMORY_PRESSURE,
     memory::SWAPPING,

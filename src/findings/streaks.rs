@@ -1,8 +1,12 @@
 //! What must be remembered of earlier intervals for rules that measure how long something has lasted. Small: replay
 //! keeps copies of it.
 
+use std::net::IpAddr;
+use std::sync::Arc;
+
 use crate::ids::{DiskId, NicId};
 use crate::interval::Interval;
+use crate::interval::network::peers::PeersSpan;
 
 use super::Thresholds;
 
@@ -17,7 +21,14 @@ pub struct Streaks {
     backlogged: Vec<(NicId, u32)>,
     /// The end of the last interval in which a listening socket here dropped a connection request (CLOCK_BOOTTIME)
     refused_ns: Option<u64>,
+    /// Remote hosts at the last look at the connections: not every interval has one
+    peers: Option<Arc<PeersSpan>>,
+    /// Hosts whose round trips were far above their minimum at one of the last looks; bit 0 is the latest
+    slow: Vec<(IpAddr, u8)>,
 }
+
+/// The last three looks.
+const LOOKS: u8 = 0b111;
 
 /// A connection request is sent again 1, 3 and 7 seconds after it was dropped.
 const REQUEST_RETRIES_NS: u64 = 8_000_000_000;
@@ -35,6 +46,31 @@ impl Streaks {
         if interval.protocols.listen_drops.is_some_and(|rate| rate.0 > 0.0) {
             self.refused_ns = Some(interval.at().boottime_ns);
         }
+        self.look_at_peers(interval, thresholds);
+    }
+
+    fn look_at_peers(&mut self, interval: &Interval, thresholds: &Thresholds) {
+        if interval.newer.protocols.peers.is_err() {
+            (self.peers, self.slow) = (None, Vec::new());
+        }
+        let Some(peers) = &interval.peers else { return };
+        let before = |address: IpAddr| self.slow.iter().find(|(other, _)| *other == address).map_or(0, |(_, looks)| *looks);
+        let look = |peer: &crate::interval::network::peers::PeerSpan| {
+            let slow = u8::from(super::peers::is_slow(peer, thresholds));
+            (peer.address, (before(peer.address) << 1 | slow) & LOOKS)
+        };
+        self.slow = peers.rows.iter().map(look).filter(|(_, looks)| *looks != 0).collect();
+        self.peers = Some(Arc::clone(peers));
+    }
+
+    /// Remote hosts at the last look.
+    pub fn peers(&self) -> Option<&Arc<PeersSpan>> {
+        self.peers.as_ref()
+    }
+
+    /// Whether a host was slow at the last look and at one of the two before.
+    pub fn is_slow(&self, address: IpAddr) -> bool {
+        self.slow.iter().any(|&(other, looks)| other == address && looks & 1 != 0 && looks.count_ones() >= 2)
     }
 
     /// Since when a device has completed nothing although it was asked to.

@@ -97,6 +97,12 @@ thresholds! {
     retransmitted_ratio: 0.01,
     /// tcp-retransmits: segments a second
     retransmitted_per_second: 10.0,
+    /// network-latency: smoothed round trip ÷ the connections' own minimum
+    round_trip_multiple: 3.0,
+    /// network-latency: smoothed round trip, milliseconds
+    round_trip_ms: 2.0,
+    /// network-latency: milliseconds above the minimum where delayed acknowledgements and slow answers are in the round trip
+    round_trip_unpressed_ms: 200.0,
     /// load-not-cpu: load average for each CPU
     load_per_cpu: 2.0,
     /// memory-pressure: share of time in which tasks waited for memory

@@ -1,5 +1,8 @@
 //! Network interfaces as nicstat defines them, and the protocols' counters.
 
+pub mod peers;
+pub mod softnet;
+
 use crate::ids::NicId;
 use crate::sample::Sample;
 use crate::sample::network::{Direction, Duplex, Nic, Protocols, Qdisc, Tcp, TcpExt, Udp};

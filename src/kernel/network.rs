@@ -5,17 +5,21 @@ mod ethtool;
 mod facts;
 mod listeners;
 mod netlink;
+mod peers;
 mod protocols;
 mod qdisc;
+mod softnet;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use dev::{Line, parse as parse_dev};
 pub use protocols::{ip_octets, tcp, tcp_ext, udp};
+pub use softnet::softnet;
 
 use self::ethtool::Ethtool;
 use self::listeners::ListenerReader;
+use self::peers::PeerReader;
 use self::qdisc::QdiscReader;
 use super::fields::sole_number;
 use super::root::{KeptFile, Root};
@@ -33,6 +37,7 @@ pub struct NetworkReader {
     dev: KeptFile,
     snmp: KeptFile,
     netstat: KeptFile,
+    softnet: KeptFile,
     buffer: Vec<u8>,
     small: Vec<u8>,
     known: Vec<Known>,
@@ -40,6 +45,7 @@ pub struct NetworkReader {
     ethtool: Option<Ethtool>,
     qdiscs: QdiscReader,
     listeners: ListenerReader,
+    peers: PeerReader,
     last_tcp_ext: Option<TcpExt>,
 }
 
@@ -66,6 +72,7 @@ impl Default for NetworkReader {
             dev: KeptFile::new("proc/net/dev"),
             snmp: KeptFile::new("proc/net/snmp"),
             netstat: KeptFile::new("proc/net/netstat"),
+            softnet: KeptFile::new("proc/net/softnet_stat"),
             buffer: Vec::new(),
             small: Vec::new(),
             known: Vec::new(),
@@ -73,6 +80,7 @@ impl Default for NetworkReader {
             ethtool: None,
             qdiscs: QdiscReader::default(),
             listeners: ListenerReader::default(),
+            peers: PeerReader::default(),
             last_tcp_ext: None,
         }
     }
@@ -119,7 +127,7 @@ impl NetworkReader {
         Ok(nics)
     }
 
-    /// Counters of the whole network namespace, and the listeners with connections waiting.
+    /// Counters of the whole network namespace, the listeners with connections waiting, the remote hosts.
     pub fn protocols(&mut self, root: &Root) -> Protocols {
         let snmp = self.snmp.read(root, &mut self.buffer);
         let (tcp, udp) = (snmp.and_then(|()| tcp(&self.buffer)), snmp.and_then(|()| udp(&self.buffer)));
@@ -130,7 +138,9 @@ impl NetworkReader {
         let last = std::mem::replace(&mut self.last_tcp_ext, tcp_ext.as_ref().ok().copied());
         let just_refused = last.is_some_and(|last| self.last_tcp_ext.is_some_and(|now| refused(&now) != refused(&last)));
         let listeners = if root.is_host() { self.listeners.sample(root, just_refused) } else { Err(Absent::NotRead) };
-        Protocols { tcp, tcp_ext, udp, ip_octets, listeners }
+        let softnet = self.softnet.read(root, &mut self.buffer).and_then(|()| softnet(&self.buffer));
+        let peers = if root.is_host() { self.peers.sample() } else { Err(Absent::NotRead) };
+        Protocols { tcp, tcp_ext, udp, ip_octets, listeners, softnet, peers }
     }
 }
 

@@ -120,7 +120,7 @@ impl Decoder {
 
 /// The sections of a payload by number; unknown ones are skipped.
 #[derive(Default)]
-struct Sections<'a>([Option<&'a [u8]>; 16]);
+struct Sections<'a>([Option<&'a [u8]>; 32]);
 
 impl<'a> Sections<'a> {
     fn of(raw: &'a [u8]) -> Result<Sections<'a>, Malformed> {
@@ -181,7 +181,9 @@ impl Decoding<'_> {
         for (at, table) in schema::PLAIN.into_iter().enumerate() {
             tables.push(self.sections.rows(table, self.reference.and_then(|level| level.tables.get(at)), &mut cells)?);
         }
-        let [singles_rows, cpus, disks, nics, listeners, cgroups, groups, thread_waits, blocked] = tables.as_slice() else {
+        let [singles_rows, cpus, disks, nics, listeners, cgroups, groups, thread_waits, blocked, softnet, peers] =
+            tables.as_slice()
+        else {
             return Err(Malformed("a table is missing"));
         };
         let singles_row = singles_rows.row(0).ok_or(Malformed("the row of singles is missing"))?;
@@ -212,6 +214,14 @@ impl Decoding<'_> {
                 ip_octets: singles.ip_octets,
                 listeners: match singles.listeners {
                     Ok(()) => Ok(self.list(listeners)?),
+                    Err(why) => Err(why),
+                },
+                softnet: match singles.softnet {
+                    Ok(()) => Ok(self.list(softnet)?),
+                    Err(why) => Err(why),
+                },
+                peers: match singles.peers {
+                    Ok(singles) => Ok(singles.with(self.list(peers)?)),
                     Err(why) => Err(why),
                 },
             },

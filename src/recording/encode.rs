@@ -208,6 +208,10 @@ impl<'e> Encoding<'e> {
         self.table(schema::THREAD_WAITS, rows)?;
         let rows = self.rows(schema::BLOCKED, &sample.waits.blocked);
         self.table(schema::BLOCKED, rows)?;
+        let rows = sample.protocols.softnet.as_ref().ok().map(|softnet| self.rows(schema::SOFTNET, softnet));
+        list(self, schema::SOFTNET, rows)?;
+        let rows = sample.protocols.peers.as_ref().ok().map(|peers| self.rows(schema::PEERS, &peers.rows));
+        list(self, schema::PEERS, rows)?;
         self.tasks(sample)?;
         self.sub_samples(sample, &total)
     }

@@ -2,6 +2,7 @@
 //! meaning; docs/recording-format.md lists them.
 
 pub mod machine;
+pub mod peers;
 pub mod tasks;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use crate::sample::pressure::Pressure;
 use crate::sample::task::Hidden;
 use crate::sample::{Cost, Name, Reading, Sample};
 use crate::units::Counter;
+use peers::PeerSingles;
 
 /// The frame's own names.
 pub const NAMES: u64 = 1;
@@ -34,9 +36,11 @@ pub const THREAD_WAITS: Table = Table { section: 11, width: 36, keys: 3, steps: 
 pub const BLOCKED: Table = Table { section: 12, width: 32, keys: 3, steps: 7 };
 pub const SUB_SAMPLES: Table = Table { section: 13, width: 24, keys: 0, steps: 24 };
 pub const GROUP_WAITS: Table = Table { section: 14, width: 16, keys: 0, steps: 0 };
+pub const SOFTNET: Table = Table { section: 15, width: 16, keys: 2, steps: 2 };
+pub const PEERS: Table = Table { section: 16, width: 48, keys: 3, steps: 3 };
 
 /// The tables that need nothing but their rows, in the order of their sections.
-pub const PLAIN: [Table; 9] = [SINGLES, CPUS, DISKS, NICS, LISTENERS, CGROUPS, GROUPS, THREAD_WAITS, BLOCKED];
+pub const PLAIN: [Table; 11] = [SINGLES, CPUS, DISKS, NICS, LISTENERS, CGROUPS, GROUPS, THREAD_WAITS, BLOCKED, SOFTNET, PEERS];
 
 /// Everything in a sample that there is one of, as one row.
 pub struct Singles {
@@ -56,13 +60,15 @@ pub struct Singles {
     pub udp: Reading<Udp>,
     pub ip_octets: Reading<(Counter, Counter)>,
     pub listeners: Reading<()>,
+    pub softnet: Reading<()>,
     pub tasks: Reading<TaskSingles>,
+    pub peers: Reading<PeerSingles>,
 }
 
 cells! { Singles, 400 {
     asleep_ns @ 0, cost @ 8, skipped @ 16, cpu @ 24, load @ 88, memory @ 104, pressure @ 200,
     disks @ 296, nics @ 298, cgroups @ 300,
-    tcp @ 304, tcp_ext @ 320, udp @ 352, ip_octets @ 368, listeners @ 372, tasks @ 376,
+    tcp @ 304, tcp_ext @ 320, udp @ 352, ip_octets @ 368, listeners @ 372, softnet @ 374, tasks @ 376, peers @ 392,
 } }
 
 /// /proc/stat without the lines `cpuN`.
@@ -110,6 +116,8 @@ impl Singles {
             udp: protocols.udp,
             ip_octets: protocols.ip_octets,
             listeners: presence(&protocols.listeners),
+            softnet: presence(&protocols.softnet),
+            peers: protocols.peers.as_ref().map(PeerSingles::of).map_err(|why| *why),
             tasks: match &sample.tasks {
                 Ok(tasks) => Ok(TaskSingles { hidden: tasks.hidden, users: tasks.users.clone() }),
                 Err(why) => Err(*why),
@@ -161,7 +169,8 @@ mod tests {
     use crate::recording::schema::tasks::{ProcessRow, SubSampleRow};
     use crate::sample::cgroup::Cgroup;
     use crate::sample::disk::{Disk, OpCounters};
-    use crate::sample::network::{Direction, Listener, Nic, Qdisc};
+    use crate::sample::network::peers::{Limits, Peer, RoundTrips};
+    use crate::sample::network::{Direction, Listener, Nic, Qdisc, Softnet};
     use crate::sample::pressure::{Stall, StallLine};
     use crate::sample::task::{SystemCall, TaskIo, Thread};
     use crate::sample::waits::{BlockedThread, GroupWaits, ThreadWaits};
@@ -198,6 +207,11 @@ mod tests {
         apart::<Direction>();
         apart::<Qdisc>();
         apart::<Listener>();
+        apart::<Softnet>();
+        apart::<PeerSingles>();
+        apart::<Peer>();
+        apart::<RoundTrips>();
+        apart::<Limits>();
         apart::<Cgroup>();
         apart::<ProcessRow>();
         apart::<Thread>();
@@ -214,6 +228,8 @@ mod tests {
         assert_eq!(DISKS.width, Disk::WIDTH);
         assert_eq!(NICS.width, Nic::WIDTH);
         assert_eq!(LISTENERS.width, Listener::WIDTH);
+        assert_eq!(SOFTNET.width, Softnet::WIDTH);
+        assert_eq!(PEERS.width, Peer::WIDTH);
         assert_eq!(CGROUPS.width, Cgroup::WIDTH);
         assert_eq!(PROCESSES.width, ProcessRow::WIDTH);
         assert_eq!(THREADS.width, Thread::WIDTH + 1, "the process's pid comes first");

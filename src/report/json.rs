@@ -107,6 +107,7 @@ enum About {
     Group { name: String, pid: Option<u32>, parent: Option<u32> },
     Cgroup { path: String, version: u8 },
     Socket { address: String },
+    Peer { address: String },
 }
 
 impl About {
@@ -127,6 +128,7 @@ impl About {
                 About::Cgroup { path: lossy(&id.path), version: if id.version == CgroupVersion::V1 { 1 } else { 2 } }
             }
             Subject::Socket(address) => About::Socket { address: lossy(address) },
+            Subject::Peer(address) => About::Peer { address: lossy(address) },
         }
     }
 }

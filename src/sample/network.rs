@@ -1,4 +1,6 @@
-//! Network interfaces, protocols, listening sockets.
+//! Network interfaces, protocols, listening sockets, the kernel's receive queues; remote hosts in `peers`.
+
+pub mod peers;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Absent, Name, Reading};
-use crate::ids::{NicId, ProcessId};
+use crate::ids::{CpuId, NicId, ProcessId};
 use crate::units::Counter;
 
 /// One line of /proc/net/dev, with what the interface is.
@@ -84,12 +86,24 @@ pub struct Protocols {
     pub ip_octets: Reading<(Counter, Counter)>,
     /// Listening TCP sockets whose accept queue is not empty, or (after an overflow) full
     pub listeners: Reading<Vec<Listener>>,
+    /// A line a CPU; of the whole machine, whatever the namespace
+    pub softnet: Reading<Vec<Softnet>>,
+    /// Remote hosts, by their TCP connections
+    pub peers: Reading<peers::Peers>,
 }
 
 impl Protocols {
     /// Nothing could be read, all for one reason.
     pub fn absent(why: Absent) -> Protocols {
-        Protocols { tcp: Err(why), tcp_ext: Err(why), udp: Err(why), ip_octets: Err(why), listeners: Err(why) }
+        Protocols {
+            tcp: Err(why),
+            tcp_ext: Err(why),
+            udp: Err(why),
+            ip_octets: Err(why),
+            listeners: Err(why),
+            softnet: Err(why),
+            peers: Err(why),
+        }
     }
 }
 
@@ -142,4 +156,22 @@ pub struct Listener {
     pub limit: u32,
     /// Whose it is, where /proc/PID/fd may be read
     pub owner: Option<(ProcessId, Name)>,
+}
+
+/// One line of /proc/net/softnet_stat: what a CPU did with packets between driver and protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Softnet {
+    /// The 13th column; older kernels write the lines of the online CPUs in their order and no number
+    pub cpu: Option<CpuId>,
+    /// Packets; the 1st column
+    pub processed: Counter,
+    /// Packets lost because the CPU's backlog (net.core.netdev_max_backlog) was full; the 2nd column. The interface counts
+    /// them as receive drops too.
+    pub dropped: Counter,
+    /// Rounds that ended with packets left: out of budget or out of time; the 3rd column
+    pub time_squeeze: Counter,
+    /// Packets that another CPU gave to this one (RPS); the 10th column
+    pub received_rps: Option<Counter>,
+    /// Packets lost to the flow limit; the 11th column
+    pub flow_limited: Option<Counter>,
 }

@@ -3,6 +3,7 @@
 //! A digest holds figures that were derived once; nothing here derives another.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 
 use crate::findings::{Finding, Judged, Severity};
 use crate::ids::{CpuId, DiskId, NicId, ProcessId};
@@ -39,6 +40,8 @@ pub struct Digest {
     cpus: Box<[u8]>,
     disks: Box<[DiskDigest]>,
     nics: Box<[(NicId, f32, f32)]>,
+    /// Milliseconds
+    round_trips: Box<[(IpAddr, f32)]>,
     /// Sorted
     processes: Box<[(ProcessId, f32)]>,
     /// What each finding of that moment judged
@@ -133,6 +136,7 @@ impl Digest {
             nics: (interval.nics.iter())
                 .map(|nic| (nic.id.clone(), share(nic.rx.kilobytes.0), share(nic.tx.kilobytes.0)))
                 .collect(),
+            round_trips: round_trips(judged),
             processes: processes(interval),
             findings: judged.verdict.iter().map(|finding| (key(finding), share(finding.value))).collect(),
         }
@@ -153,6 +157,11 @@ impl Digest {
     /// KB a second in and out.
     pub fn nic(&self, id: &NicId) -> Option<(f32, f32)> {
         self.nics.iter().find(|nic| nic.0 == *id).map(|nic| (nic.1, nic.2))
+    }
+
+    /// Milliseconds of a round trip to that host.
+    pub fn round_trip(&self, host: IpAddr) -> Option<f32> {
+        self.round_trips.iter().find(|known| known.0 == host).map(|known| known.1)
     }
 
     /// CPUs that the process used; `None` where it was not among those that used most.
@@ -194,6 +203,12 @@ fn processes(interval: &crate::interval::Interval) -> Box<[(ProcessId, f32)]> {
     }
     list.sort_unstable_by_key(|process| process.0);
     list.into_boxed_slice()
+}
+
+fn round_trips(judged: &Judged) -> Box<[(IpAddr, f32)]> {
+    let Some(peers) = &judged.peers else { return Box::default() };
+    let trip = |peer| crate::findings::round_trip(peer).map(|trip| trip.smoothed.0 as f32);
+    peers.rows.iter().filter_map(|peer| Some((peer.address, trip(peer)?))).collect()
 }
 
 impl DiskDigest {

@@ -23,6 +23,7 @@ pub enum Action {
     Threads,
     Tree,
     ByClass,
+    Peers,
     AllCpus,
     GoToMoment,
     Pause,
@@ -120,6 +121,12 @@ pub const BINDINGS: &[Binding] = &[
         words: "threads on/off, tree, group by what they wait for",
         keys: &[(Char('t'), Action::Threads), (Char('T'), Action::Tree), (Char('c'), Action::ByClass)],
         screens: &[Screen::Tasks],
+    },
+    Binding {
+        shown: "p",
+        words: "remote hosts (peers) or interfaces",
+        keys: &[(Char('p'), Action::Peers)],
+        screens: &[Screen::Network],
     },
     Binding {
         shown: "a",

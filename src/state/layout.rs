@@ -3,8 +3,10 @@
 use super::State;
 use super::rows::Row;
 use super::screen::Screen;
+use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, OpSpan, Operation};
 use crate::interval::network::NicSpan;
+use crate::interval::network::softnet::SoftnetSpan;
 use crate::units::PerSecond;
 
 /// Below this a frame only asks for room.
@@ -53,6 +55,7 @@ impl Plan {
             Screen::Overview => {}
             Screen::Cpu => plan.cpu(state),
             Screen::Disk => plan.list(1, 0),
+            Screen::Network if state.peers => plan.list(1, 0),
             Screen::Network => {
                 let below = network_foot(state).min(body / 2);
                 plan.list(1, below);
@@ -100,12 +103,20 @@ fn hides_waits(state: &State) -> bool {
     state.current.as_ref().is_some_and(|judged| !judged.interval.host.privilege.sees_other_users)
 }
 
-/// TCP and UDP, the listening sockets, the discipline lines: at least the first two.
+/// TCP and UDP, the listening sockets, what softirqs lost, the remote hosts: at least the first two.
 pub fn network_foot(state: &State) -> u16 {
     let listeners =
         state.current.as_ref().map_or(0, |judged| judged.interval.newer.protocols.listeners.as_ref().map_or(0, Vec::len));
     let listeners = u16::try_from(listeners).unwrap_or(u16::MAX).min(8);
-    5 + listeners
+    let peers = state.current.as_ref().and_then(|judged| judged.peers.as_ref()).map_or(0, |peers| peers.rows.len());
+    let peers = if peers > 0 { 1 + u16::try_from(peers).unwrap_or(u16::MAX).min(8) } else { 0 };
+    let squeezed = state.current.as_ref().is_some_and(|judged| squeezed(&judged.interval).next().is_some());
+    5 + listeners + u16::from(squeezed) + peers
+}
+
+/// CPUs that lost packets or did not get done with them.
+pub fn squeezed(interval: &Interval) -> impl Iterator<Item = &SoftnetSpan> {
+    interval.softnet.iter().filter(|span| span.dropped.0 > 0.0 || span.time_squeeze.0 > 0.0)
 }
 
 /// How many lines that row of the list takes.

@@ -2,6 +2,8 @@
 //!
 //! Computed when something changed, not when a frame is drawn; a frame formats only the rows that can be seen.
 
+use std::net::IpAddr;
+
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use rustc_hash::FxHashMap;
@@ -28,6 +30,8 @@ pub enum Row {
     Disk(usize),
     /// In `interval.nics`
     Nic(usize),
+    /// In the rows of `judged.peers`
+    Peer(usize),
     /// In `interval.tasks.processes` and in the newer sample's processes alike
     Process { index: usize, depth: u8 },
     /// A thread of that process, in the newer sample
@@ -46,6 +50,7 @@ pub enum Item {
     Cpu(CpuId),
     Disk(DiskId),
     Nic(NicId),
+    Peer(IpAddr),
     Process(ProcessId),
     Thread(TaskId),
     Class(WaitClass),
@@ -68,6 +73,7 @@ pub fn rows(state: &State) -> Vec<Row> {
         Screen::Findings => findings(state, judged),
         Screen::Cpu => cpus(state, interval, sort),
         Screen::Disk => disks(state, interval, sort),
+        Screen::Network if state.peers => peers(state, judged),
         Screen::Network => nics(state, interval, sort),
         Screen::Tasks => tasks(state, interval, sort),
     }
@@ -81,6 +87,7 @@ pub fn item(state: &State, row: Row) -> Option<Item> {
         Row::Cpu(at) => Some(Item::Cpu(interval.cpu.as_ref()?.cpus.get(at)?.id)),
         Row::Disk(at) => Some(Item::Disk(interval.disks.get(at)?.id)),
         Row::Nic(at) => Some(Item::Nic(interval.nics.get(at)?.id.clone())),
+        Row::Peer(at) => Some(Item::Peer(judged.peers.as_ref()?.rows.get(at)?.address)),
         Row::Process { index, .. } => Some(Item::Process(interval.tasks.as_ref()?.processes.get(index)?.id)),
         Row::Thread { process, thread } => {
             let process = interval.newer.tasks.as_ref().ok()?.processes.get(process)?;
@@ -183,6 +190,13 @@ fn nics(state: &State, interval: &Interval, sort: Sort) -> Vec<Row> {
         keyed.push((value, at));
     }
     ordered(keyed, sort).into_iter().map(Row::Nic).collect()
+}
+
+fn peers(state: &State, judged: &Judged) -> Vec<Row> {
+    let Some(span) = &judged.peers else { return Vec::new() };
+    let mut matching = Matching::new(state.search());
+    let mut wanted = |at: &usize| span.rows.get(*at).is_some_and(|peer| matching.text(&peer.address.to_string()));
+    super::peers::order(judged).into_iter().filter(|at| wanted(at)).map(Row::Peer).collect()
 }
 
 fn tasks(state: &State, interval: &Interval, sort: Sort) -> Vec<Row> {

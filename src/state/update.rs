@@ -180,6 +180,7 @@ impl State {
             Action::Threads => self.regroup(|state| state.threads = !state.threads, false),
             Action::Tree => self.regroup(|state| state.tree = !state.tree, false),
             Action::ByClass => self.regroup(|_| (), true),
+            Action::Peers => self.regroup(|state| state.peers = !state.peers, false),
             Action::AllCpus => {
                 let at = self.screen as usize;
                 let by_name = self.screen.columns().iter().position(|&column| column == Column::Name).unwrap_or(0);

@@ -2,6 +2,7 @@
 
 mod device;
 mod finding;
+mod peer;
 mod task;
 
 use super::canvas::Canvas;
@@ -166,6 +167,7 @@ pub fn draw(state: &State, judged: &Judged, details: &Details, canvas: &mut Canv
         Item::Class(class) => task::class(judged, *class, &mut page),
         Item::Disk(id) => device::disk(state, judged, *id, &mut page),
         Item::Nic(id) => device::nic(state, judged, id, &mut page),
+        Item::Peer(address) => peer::peer(state, judged, *address, &mut page),
         Item::Cpu(id) => device::cpu(state, judged, *id, &mut page),
     }
     if page.entries.is_empty() {

@@ -1,5 +1,7 @@
 //! The network screen: nicstat's table, then what nicstat could not see.
 
+pub mod peers;
+
 use super::canvas::Canvas;
 use super::frame::arrangement;
 use super::text::{self, SafeText, figure, maybe};
@@ -11,7 +13,7 @@ use crate::interval::Interval;
 use crate::interval::network::NicSpan;
 use crate::safe;
 use crate::sample::network::{Duplex, Listener, NicFacts};
-use crate::state::layout::{Plan, is_shaped, network_foot};
+use crate::state::layout::{Plan, is_shaped, network_foot, squeezed};
 use crate::state::{Column, Row, State};
 use crate::units::PerSecond;
 
@@ -46,6 +48,10 @@ pub fn table(width: u16) -> Table {
 }
 
 pub fn draw(state: &State, judged: &Judged, plan: &Plan, canvas: &mut Canvas) {
+    if state.peers {
+        remote_hosts(state, judged, plan, canvas);
+        return;
+    }
     let interval = &*judged.interval;
     let table = table(canvas.width());
     table.heading(canvas, 0, Some(state.sort()));
@@ -70,7 +76,64 @@ pub fn draw(state: &State, judged: &Judged, plan: &Plan, canvas: &mut Canvas) {
     // The rest follows the table where the table is short.
     let foot = network_foot(state).min(canvas.height());
     let top = (end + 1).min(canvas.height().saturating_sub(foot).max(end));
-    protocols(interval, &mut canvas.part(0, top, u16::MAX, u16::MAX));
+    let canvas = &mut canvas.part(0, top, u16::MAX, u16::MAX);
+    let y = protocols(interval, canvas);
+    let y = y + softnet(interval, canvas, y);
+    foremost_hosts(state, judged, canvas, y);
+}
+
+/// All of them, one under the cursor.
+fn remote_hosts(state: &State, judged: &Judged, plan: &Plan, canvas: &mut Canvas) {
+    let table = peers::table(canvas.width());
+    let (about, place) = (peers::about(state, judged), arrangement(state, plan));
+    let gap = if about.is_empty() || place.is_empty() { "" } else { "  " };
+    peers::heading(&safe!("{about}{gap}{place}"), &table, canvas, 0);
+    super::list(state, plan, canvas, |canvas, y, row| {
+        if let Row::Peer(at) = row
+            && let Some(peer) = judged.peers.as_ref().and_then(|peers| peers.rows.get(at))
+        {
+            peers::row(judged, peer, &table, canvas, y);
+        }
+    });
+    if judged.peers.is_none() {
+        let why = judged.interval.newer.protocols.peers.as_ref().err();
+        let why = why.map_or_else(|| "figures need two looks".to_owned(), |why| format!("sock_diag: {why}"));
+        canvas.rest(0, 1, safe!("- no remote hosts: {why}"), Ink::Dim);
+    }
+}
+
+/// As many as there is room for.
+fn foremost_hosts(state: &State, judged: &Judged, canvas: &mut Canvas, y: u16) {
+    let Some(span) = judged.peers.as_ref().filter(|span| !span.rows.is_empty()) else { return };
+    let table = peers::table(canvas.width());
+    peers::heading(&peers::about(state, judged), &table, canvas, y);
+    let rows = crate::state::peers::order(judged).into_iter().filter_map(|at| span.rows.get(at));
+    for (y, peer) in (y + 1..canvas.height()).zip(rows) {
+        peers::row(judged, peer, &table, canvas, y);
+    }
+}
+
+/// CPUs that lost packets or did not get done with them, the worst first; returns how many lines it took.
+fn softnet(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
+    let mut worst: Vec<_> = squeezed(interval).collect();
+    if worst.is_empty() {
+        return 0;
+    }
+    worst.sort_by(|a, b| b.dropped.0.total_cmp(&a.dropped.0).then(b.time_squeeze.0.total_cmp(&a.time_squeeze.0)));
+    let lost = worst.iter().any(|span| span.dropped.0 > 0.0);
+    let words = worst.iter().map(|span| {
+        let dropped = if span.dropped.0 > 0.0 { format!(" {} drops/s", figure(span.dropped.0, 5)) } else { String::new() };
+        format!(
+            "cpu{}{dropped} {} squeezes/s of {} pk/s",
+            span.cpu.0,
+            figure(span.time_squeeze.0, 5),
+            figure(span.processed.0, 5)
+        )
+    });
+    canvas.text(0, y, 8, "SOFTNET", Ink::Heading);
+    let words = SafeText::of(words.collect::<Vec<_>>().join("  "));
+    canvas.rest(8, y, &words, if lost { Ink::Warning } else { Ink::Dim });
+    1
 }
 
 /// nicstat's line.
@@ -172,7 +235,8 @@ const UDP: [Spec; 5] = [
 ];
 
 /// The whole namespace, as nicstat -t and -u have it, and who does not accept fast enough.
-fn protocols(interval: &Interval, canvas: &mut Canvas) {
+/// Returns the line after it.
+fn protocols(interval: &Interval, canvas: &mut Canvas) -> u16 {
     let span = &interval.protocols;
     let rate = |rate: Option<PerSecond>| maybe(rate.map(|rate| rate.0), 6);
     let tcp = Table::new(&TCP, canvas.width());
@@ -199,10 +263,13 @@ fn protocols(interval: &Interval, canvas: &mut Canvas) {
     for (heading, value) in figures {
         udp.put(canvas, 3, heading, SafeText::of(rate(value)), Ink::Plain);
     }
-    let Ok(listeners) = &interval.newer.protocols.listeners else { return };
-    for (y, listener) in (4..).zip(listeners.iter().take(8)) {
+    let listeners = interval.newer.protocols.listeners.as_deref().unwrap_or_default();
+    let mut y = 4;
+    for listener in listeners.iter().take(8) {
         listening(listener, span.listen_drops, canvas, y);
+        y += 1;
     }
+    y
 }
 
 fn listening(listener: &Listener, drops: Option<PerSecond>, canvas: &mut Canvas, y: u16) {

@@ -138,11 +138,12 @@ impl Machine {
             .windows(2)
             .zip(0_u64..)
             .map(|(pair, at)| {
-                let interval = Interval::between(&host, &pair[0], &pair[1]).unwrap();
+                let interval = Arc::new(Interval::between(&host, &pair[0], &pair[1]).unwrap());
                 let mut findings = if at >= from { self.findings.clone() } else { Vec::new() };
                 findings.iter_mut().for_each(|finding| finding.since = instant(from));
                 Judged {
-                    interval: Arc::new(interval),
+                    peers: interval.peers.clone(),
+                    interval,
                     verdict: findings.into(),
                     ended: Vec::new(),
                     standings: self.standings.clone().into(),

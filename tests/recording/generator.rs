@@ -5,7 +5,7 @@
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
 use stalltop::sample::host::{CpuPlace, Privilege};
 use stalltop::sample::memory::Memory;
-use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Protocols, Qdisc, Tcp, TcpExt, Udp};
+use stalltop::sample::network::peers::{Limits, Peer, Peers, RoundTrips};
+use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Protocols, Qdisc, Softnet, Tcp, TcpExt, Udp};
 use stalltop::sample::pressure::{Pressure, Stall, StallLine};
 use stalltop::sample::task::{Hidden, Process, Sched, SystemCall, TaskIo, TaskState, Tasks, Thread, Wait};
 use stalltop::sample::waits::{BlockedThread, GroupWaits, SubSample, ThreadWaits, WaitClass, Waits};
@@ -164,6 +165,14 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
             }),
             ip_octets: d.reading(|d| (d.counter(), d.counter())),
             listeners: d.reading(|d| d.list(3, listener)),
+            softnet: d.reading(|d| d.list(4, softnet)),
+            peers: d.reading(|d| Peers {
+                looked_ns: d.u64(),
+                cost_ns: d.u64(),
+                connections: d.u32(),
+                hosts: d.u32(),
+                rows: d.list(4, peer),
+            }),
         },
         cgroups: d.reading(|d| d.list(3, cgroup)),
         tasks: d.reading(|d| {
@@ -360,6 +369,43 @@ fn listener(d: &mut Dice) -> Listener {
         queue: d.u32(),
         limit: d.u32(),
         owner: d.maybe(|d| (process_id(d), d.name())),
+    }
+}
+
+fn softnet(d: &mut Dice) -> Softnet {
+    Softnet {
+        cpu: d.maybe(|d| CpuId(d.u32())),
+        processed: d.counter(),
+        dropped: d.counter(),
+        time_squeeze: d.counter(),
+        received_rps: d.maybe(Dice::counter),
+        flow_limited: d.maybe(Dice::counter),
+    }
+}
+
+fn peer(d: &mut Dice) -> Peer {
+    let round_trips =
+        |d: &mut Dice| RoundTrips { looks: d.counter(), smoothed_us: d.counter(), minimum_us: d.maybe(Dice::counter) };
+    Peer {
+        address: match d.bool() {
+            true => IpAddr::V4(Ipv4Addr::from_bits(d.u32())),
+            false => IpAddr::V6(Ipv6Addr::from_bits(u128::from(d.u64()) << 64 | u128::from(d.u64()))),
+        },
+        local: d.bool(),
+        interface: d.maybe(Dice::u32),
+        connections: d.u32(),
+        bytes_acked: d.maybe(Dice::counter),
+        bytes_received: d.maybe(Dice::counter),
+        segments_out: d.maybe(Dice::counter),
+        retransmitted: d.counter(),
+        active: round_trips(d),
+        pressed: round_trips(d),
+        limits: d.maybe(|d| Limits {
+            watched_us: d.counter(),
+            busy_us: d.counter(),
+            receiver_us: d.counter(),
+            send_buffer_us: d.counter(),
+        }),
     }
 }
 

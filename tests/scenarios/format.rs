@@ -53,6 +53,13 @@ pub struct Phase {
     #[serde(default)]
     pub listen: Option<Listen>,
     #[serde(default)]
+    pub peer: Vec<Peer>,
+    /// Intervals from one look at the connections to the next
+    #[serde(default = "one_u32")]
+    pub look_every: u32,
+    #[serde(default)]
+    pub softnet: Vec<Softnet>,
+    #[serde(default)]
     pub cgroup: Vec<Cgroup>,
     #[serde(default)]
     pub memory: Option<Memory>,
@@ -237,6 +244,54 @@ pub struct Listen {
     #[serde(default)]
     pub limit: u32,
     pub owner: Option<String>,
+}
+
+/// A remote host.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Peer {
+    pub address: std::net::IpAddr,
+    /// This machine itself
+    #[serde(default)]
+    pub local: bool,
+    /// The interface that the route leaves by
+    pub via: Option<String>,
+    #[serde(default = "one_u32")]
+    pub connections: u32,
+    /// Of them, those that carried data, at each look
+    #[serde(default)]
+    pub active: u32,
+    /// Of those, the ones with more to send than the path takes
+    #[serde(default)]
+    pub pressed: u32,
+    #[serde(default)]
+    pub rtt_ms: f64,
+    #[serde(default)]
+    pub min_ms: f64,
+    #[serde(default)]
+    pub sent_kb: f64,
+    #[serde(default)]
+    pub retransmitted: f64,
+    /// Per cent of the time
+    #[serde(default)]
+    pub application: f64,
+    #[serde(default)]
+    pub receiver: f64,
+    #[serde(default)]
+    pub send_buffer: f64,
+}
+
+/// What a CPU does with packets, a second.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Softnet {
+    pub cpu: u32,
+    #[serde(default)]
+    pub packets: f64,
+    #[serde(default)]
+    pub squeezed: f64,
+    #[serde(default)]
+    pub dropped: f64,
 }
 
 #[derive(Debug, Deserialize)]

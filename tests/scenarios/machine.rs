@@ -7,7 +7,8 @@ use stalltop::ids::{CgroupId, CgroupVersion, CpuId, DiskId, GroupId, NicId, Proc
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
 use stalltop::sample::host::{Host, Privilege};
-use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdisc, Tcp, TcpExt};
+use stalltop::sample::network::peers::{Limits, Peer, Peers, RoundTrips};
+use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdisc, Softnet, Tcp, TcpExt};
 use stalltop::sample::pressure::{Stall, StallLine};
 use stalltop::sample::task::{Process, Sched, SystemCall, TaskState, Tasks, Thread, Wait};
 use stalltop::sample::waits::{BlockedThread, GroupWaits, SubSample, WaitClass, Waits};
@@ -28,6 +29,8 @@ pub struct Machine {
     monotonic_ns: u64,
     cpus: u32,
     samples: u32,
+    /// The last look at the connections
+    peers: Option<Peers>,
 }
 
 impl Machine {
@@ -80,6 +83,9 @@ impl Machine {
         }
         waits.blocked = self.blocked(phase, index, &waits.groups);
         self.samples += 1;
+        if (index + 1).is_multiple_of(phase.look_every) {
+            self.look(phase);
+        }
         Arc::new(self.sample(phase, waits))
     }
 
@@ -136,6 +142,23 @@ impl Machine {
         if let Some(listen) = &phase.listen {
             self.add("listen drops", listen.drops * seconds);
             self.add("listen overflows", listen.overflows * seconds);
+        }
+        for peer in &phase.peer {
+            let mut add = |word: &str, by: f64| self.add(&format!("peer {} {word}", peer.address), by * seconds);
+            add("acked", peer.sent_kb * 1024.0);
+            add("segments", peer.sent_kb * 1024.0 / 1448.0);
+            add("again", peer.retransmitted);
+            let watched = f64::from(peer.active) * 1e6;
+            add("watched", watched);
+            add("busy", watched * (1.0 - peer.application / 100.0));
+            add("receiver", watched * peer.receiver / 100.0);
+            add("send buffer", watched * peer.send_buffer / 100.0);
+        }
+        for softnet in &phase.softnet {
+            let mut add = |word: &str, by: f64| self.add(&format!("softnet {} {word}", softnet.cpu), by * seconds);
+            add("packets", softnet.packets);
+            add("squeezed", softnet.squeezed);
+            add("dropped", softnet.dropped);
         }
         for group in &phase.cgroup {
             let path = &group.path;
@@ -250,6 +273,18 @@ impl Machine {
             };
             sample.protocols.listeners = Ok(listen.address.iter().map(socket).collect());
         }
+        sample.protocols.peers = Ok(self.peers.clone().unwrap_or_else(|| self.peers(phase)));
+        let line = |softnet: &format::Softnet| {
+            let read = |word: &str| self.read(&format!("softnet {} {word}", softnet.cpu));
+            Softnet {
+                cpu: Some(CpuId(softnet.cpu)),
+                processed: read("packets"),
+                dropped: read("dropped"),
+                time_squeeze: read("squeezed"),
+                ..Softnet::default()
+            }
+        };
+        sample.protocols.softnet = Ok(phase.softnet.iter().map(line).collect());
         sample.waits = waits;
         sample
     }
@@ -314,6 +349,58 @@ impl Machine {
                 dropped: read("qdisc dropped"),
                 overlimits: read("qdisc overlimits"),
                 requeues: Counter(0),
+            }),
+        }
+    }
+
+    /// A look at the connections, as the reader would add them up.
+    fn look(&mut self, phase: &Phase) {
+        for peer in &phase.peer {
+            for (word, count) in [("active", peer.active), ("pressed", peer.pressed)] {
+                let mut add = |what: &str, by: f64| self.add(&format!("peer {} {word} {what}", peer.address), by);
+                add("looks", f64::from(count));
+                add("smoothed", f64::from(count) * peer.rtt_ms * 1000.0);
+                add("minimum", f64::from(count) * peer.min_ms * 1000.0);
+            }
+        }
+        self.peers = Some(self.peers(phase));
+    }
+
+    fn peers(&self, phase: &Phase) -> Peers {
+        let mut rows: Vec<Peer> = phase.peer.iter().map(|peer| self.peer(peer)).collect();
+        rows.sort_by_key(|peer| peer.address);
+        Peers {
+            looked_ns: self.boottime_ns,
+            cost_ns: 1_000_000,
+            connections: rows.iter().map(|peer| peer.connections).sum(),
+            hosts: u32::try_from(rows.len()).unwrap(),
+            rows,
+        }
+    }
+
+    fn peer(&self, peer: &format::Peer) -> Peer {
+        let read = |word: &str| self.read(&format!("peer {} {word}", peer.address));
+        let round_trips = |word: &str| RoundTrips {
+            looks: read(&format!("{word} looks")),
+            smoothed_us: read(&format!("{word} smoothed")),
+            minimum_us: Some(read(&format!("{word} minimum"))),
+        };
+        Peer {
+            address: peer.address,
+            local: peer.local,
+            interface: peer.via.as_ref().map(|_| 2),
+            connections: peer.connections,
+            bytes_acked: Some(read("acked")),
+            bytes_received: Some(Counter(0)),
+            segments_out: Some(read("segments")),
+            retransmitted: read("again"),
+            active: round_trips("active"),
+            pressed: round_trips("pressed"),
+            limits: Some(Limits {
+                watched_us: read("watched"),
+                busy_us: read("busy"),
+                receiver_us: read("receiver"),
+                send_buffer_us: read("send buffer"),
             }),
         }
     }

@@ -39,15 +39,25 @@ impl Netlink {
         NetlinkBuffer::new(&mut *request).set_sequence_number(self.sequence);
         let kernel = NetlinkAddr::new(0, 0);
         sendto(self.socket.as_raw_fd(), request, &kernel, MsgFlags::empty()).map_err(reason)?;
-        for _ in 0..MOST_RECEIPTS {
-            let length = recv(self.socket.as_raw_fd(), &mut self.buffer, MsgFlags::empty()).map_err(reason)?;
-            let received = self.buffer.get(..length).unwrap_or_default();
-            if messages(received, self.sequence, &mut each)? == Progress::Done {
-                return Ok(());
-            }
-        }
-        Err(Absent::Malformed)
+        let receive = |buffer: &mut [u8]| recv(self.socket.as_raw_fd(), buffer, MsgFlags::empty()).map_err(reason);
+        answer(&mut self.buffer, self.sequence, receive, &mut each)
     }
+}
+
+/// Receives until the answer is at its end. One that has none ends with the wait for more of it, or with too many receipts.
+fn answer(
+    buffer: &mut [u8],
+    sequence: u32,
+    mut receive: impl FnMut(&mut [u8]) -> Reading<usize>,
+    each: &mut impl FnMut(u16, &[u8]),
+) -> Reading<()> {
+    for _ in 0..MOST_RECEIPTS {
+        let length = receive(buffer)?;
+        if messages(buffer.get(..length).unwrap_or_default(), sequence, each)? == Progress::Done {
+            return Ok(());
+        }
+    }
+    Err(Absent::Malformed)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +75,7 @@ pub fn messages(received: &[u8], sequence: u32, each: &mut impl FnMut(u16, &[u8]
         if message.sequence_number() == sequence {
             match message.message_type() {
                 NLMSG_DONE => return Ok(Progress::Done),
+                NLMSG_ERROR if is_acknowledgement(message.payload()) => return Ok(Progress::Done),
                 NLMSG_ERROR => return Err(error(message.payload())),
                 kind => each(kind, message.payload()),
             }
@@ -72,6 +83,11 @@ pub fn messages(received: &[u8], sequence: u32, each: &mut impl FnMut(u16, &[u8]
         rest = rest.get(aligned..).unwrap_or_default();
     }
     Ok(Progress::More)
+}
+
+/// An error message with no error in it: the answer to a request that wants one ends with it.
+fn is_acknowledgement(payload: &[u8]) -> bool {
+    payload.first_chunk::<4>() == Some(&[0; 4])
 }
 
 /// An error message begins with a negative errno.
@@ -117,6 +133,30 @@ mod tests {
     fn an_error_is_a_reason() {
         let refused = message(NLMSG_ERROR, 1, &(-libc::ENOENT).to_ne_bytes());
         assert_eq!(messages(&refused, 1, &mut |_, _| ()), Err(Absent::NoSuchFile));
+        assert_eq!(messages(&message(NLMSG_ERROR, 1, &[0; 20]), 1, &mut |_, _| ()), Ok(Progress::Done));
+        assert_eq!(messages(&message(NLMSG_ERROR, 1, &[0; 3]), 1, &mut |_, _| ()), Err(Absent::Malformed));
+    }
+
+    #[test]
+    fn an_answer_without_an_end_is_left() {
+        let part = message(40, 1, b"part");
+        let mut times = 0;
+        let mut for_ever = |buffer: &mut [u8]| {
+            times += 1;
+            buffer[..part.len()].copy_from_slice(&part);
+            Ok(part.len())
+        };
+        assert_eq!(answer(&mut [0; 64], 1, &mut for_ever, &mut |_, _| ()), Err(Absent::Malformed));
+        assert_eq!(answer(&mut [0; 64], 1, |_| Ok(0), &mut |_, _| ()), Err(Absent::Malformed), "empty receipts");
+        assert_eq!(times, MOST_RECEIPTS);
+        // What was sent ends, and nothing more comes: EAGAIN after a second.
+        let mut receipts = vec![Err(Absent::Os(libc::EAGAIN)), Ok(part.len())];
+        let then_nothing = |buffer: &mut [u8]| {
+            buffer[..part.len()].copy_from_slice(&part);
+            receipts.pop().unwrap()
+        };
+        assert_eq!(answer(&mut [0; 64], 1, then_nothing, &mut |_, _| ()), Err(Absent::Os(libc::EAGAIN)));
+        assert_eq!(answer(&mut [0; 8], 1, |_| Ok(4096), &mut |_, _| ()), Err(Absent::Malformed), "longer than room");
     }
 
     #[test]

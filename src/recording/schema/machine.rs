@@ -10,7 +10,7 @@ use crate::sample::cgroup::Cgroup;
 use crate::sample::cpu::{CpuTimes, Load};
 use crate::sample::disk::{Disk, OpCounters};
 use crate::sample::memory::Memory;
-use crate::sample::network::{Direction, Listener, Nic, Qdisc, Tcp, TcpExt, Udp};
+use crate::sample::network::{Direction, Listener, Nic, Qdisc, Softnet, Tcp, TcpExt, Udp};
 use crate::sample::pressure::{Pressure, Stall, StallLine};
 
 cells! { CpuTimes, 16 {
@@ -59,6 +59,9 @@ cells! { Udp, 15 {
     datagrams_in @ 0, no_ports @ 1, errors_in @ 2, datagrams_out @ 3, receive_buffer_errors @ 4, send_buffer_errors @ 6,
 } }
 cells! { Listener, 16 { local @ 0, queue @ 8, limit @ 9, owner @ 10 } }
+cells! { Softnet, 16 {
+    cpu @ 0, processed @ 2, dropped @ 3, time_squeeze @ 4, received_rps @ 5, flow_limited @ 7,
+} }
 
 cells! { Cgroup, 32 {
     id @ 0, quota_us @ 2, period_us @ 4, periods @ 6, throttled_periods @ 8, throttled_ns @ 10, usage_ns @ 12,

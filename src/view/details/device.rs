@@ -66,7 +66,7 @@ fn latency(state: &State, judged: &Judged, span: &DiskSpan, operation: Operation
     graph(state, judged, page, baseline.map(|base| base * 3.0), " ms", |digest| digest.disk_await(span.id, operation));
 }
 
-fn graph(
+pub fn graph(
     state: &State,
     judged: &Judged,
     page: &mut Page,
@@ -147,7 +147,7 @@ fn waiting(judged: &Judged, id: DiskId, page: &mut Page) {
     }
 }
 
-fn findings_of(judged: &Judged, page: &mut Page, about: impl Fn(&Subject) -> bool) {
+pub fn findings_of(judged: &Judged, page: &mut Page, about: impl Fn(&Subject) -> bool) {
     for finding in judged.verdict.iter().filter(|finding| about(&finding.subject)) {
         page.prose(0, &safe!("{} {}", sign(finding.severity), finding.sentence), Ink::from(finding.severity));
     }

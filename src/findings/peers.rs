@@ -1,0 +1,226 @@
+//! Findings about round trips to remote hosts, against the minimum that the same connections have seen.
+
+use super::rule::{Patience, Rule};
+use super::scene::{Scene, Suspicion, maybe, number, text};
+use super::words::{bytes, count, millis, multiple, name, percent, plural};
+use super::{Evidence, Kind, Severity, Subject, Thresholds};
+use crate::interval::Interval;
+use crate::interval::network::peers::{PeerSpan, RoundTrip};
+use crate::sample::Name;
+use crate::sample::network::Nic;
+
+pub(super) const NETWORK_LATENCY: Rule = Rule {
+    kind: Kind::NetworkLatency,
+    title: "Round trips far above their minimum",
+    meaning: "Packets to a remote host take several times as long as they are known to need: they wait in a queue, here, on the \
+              path, or at the host. Whoever talks to that host waits with them.",
+    computed: "Over the connections of a remote host that carried data: smoothed round trip at least 3 times the connections' \
+               own minimum, and at least 2 ms, at 2 of 3 looks. Counted are connections that have more to send than the path \
+               takes; in others the host's delayed acknowledgements and its time to answer look like a long path, so that they \
+               count from 200 ms above their minimum. Connections of this machine with itself are left out. It is said what \
+               holds them up: a queue here that accounts for at least half of the excess, the receiver's window, the send \
+               buffer, the application; else the path.",
+    wrong: "A bulk transfer fills the queue before the slowest link on its own: nobody may mind. A path that became longer (a \
+            failover) is told for an hour. A full window of a receiver that reads slowly is a note.",
+    next: &[
+        "the connections: ss -ti dst ADDRESS",
+        "the queue here: tc -s qdisc; the path: mtr ADDRESS",
+        "what else sends there: the peers by traffic on the network screen",
+    ],
+    // The rule counts looks itself: there may be fewer of them than intervals.
+    patience: Patience::AtOnce,
+    suspect: network_latency,
+};
+
+/// So many hosts are told one by one.
+const HOSTS_TOLD: usize = 3;
+
+/// What holds up the connections with a host.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HeldUp {
+    /// A queueing discipline of ours, on the interface with this index, and how long it takes to send what waits there
+    OwnQueue {
+        nic: Name,
+        kind: Name,
+        packets: u64,
+        seconds: f64,
+    },
+    /// The receiver's window
+    Receiver,
+    SendBuffer,
+    /// Nothing to send
+    Application,
+    /// Confirmations and answers are waited for, and there is nothing more to send: who is slow cannot be told
+    Answers,
+    /// Nothing of ours
+    Path,
+}
+
+impl HeldUp {
+    /// As screens and JSON say it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            HeldUp::OwnQueue { .. } => "own queue",
+            HeldUp::Receiver => "receiver",
+            HeldUp::SendBuffer => "send buffer",
+            HeldUp::Application => "application",
+            HeldUp::Answers => "answers",
+            HeldUp::Path => "the path",
+        }
+    }
+}
+
+/// The round trip that is judged: of the connections that press where there are any, else of all that carried data.
+pub fn round_trip(peer: &PeerSpan) -> Option<&RoundTrip> {
+    peer.pressed.as_ref().or(peer.active.as_ref())
+}
+
+/// Whether its round trips are far above their minimum.
+pub fn is_slow(peer: &PeerSpan, thresholds: &Thresholds) -> bool {
+    let far = |trip: &RoundTrip, excess_ms: f64| {
+        trip.times().is_some_and(|times| times >= thresholds.round_trip_multiple)
+            && trip.smoothed.0 >= thresholds.round_trip_ms
+            && trip.excess().is_some_and(|excess| excess.0 >= excess_ms)
+    };
+    let pressed = peer.pressed.as_ref().is_some_and(|trip| far(trip, 0.0));
+    let other = peer.active.as_ref().is_some_and(|trip| far(trip, thresholds.round_trip_unpressed_ms));
+    !peer.local && (pressed || other)
+}
+
+/// What holds up the connections with a host; `None` where none carried data, or the kernel does not tell.
+pub fn held_up(interval: &Interval, peer: &PeerSpan) -> Option<HeldUp> {
+    let limits = peer.limits.as_ref()?;
+    if let Some(queue) = own_queue(interval, peer) {
+        return Some(queue);
+    }
+    let most = |share: f64| share >= 0.5;
+    Some(match limits {
+        _ if most(limits.receiver.0) => HeldUp::Receiver,
+        _ if most(limits.send_buffer.0) => HeldUp::SendBuffer,
+        _ if most(limits.application.0) => HeldUp::Application,
+        _ if peer.pressed.is_none() => HeldUp::Answers,
+        _ => HeldUp::Path,
+    })
+}
+
+/// The queue on the interface that the route leaves by, when at the rate of this interval it takes at least half of the
+/// excess to send what waits in it. It is looked at twice only: the fuller look counts.
+fn own_queue(interval: &Interval, peer: &PeerSpan) -> Option<HeldUp> {
+    let interface = peer.interface?;
+    let excess = peer.pressed.as_ref()?.excess()?.0 / 1000.0;
+    let span = interval.nics.iter().find(|span| span.id.ifindex == interface)?;
+    let at = |nics: &[Nic]| nics.iter().find(|nic| nic.id == span.id).and_then(|nic| nic.qdisc.clone());
+    let both = [at(interval.newer.nics.as_deref().ok()?), interval.older.nics.as_deref().ok().and_then(at)];
+    let fullest = both.into_iter().flatten().max_by_key(|qdisc| qdisc.backlog_bytes)?;
+    let rate = span.tx.kilobytes.0 * 1024.0;
+    let seconds = if rate > 0.0 { fullest.backlog_bytes as f64 / rate } else { return None };
+    (fullest.backlog_packets > 0 && excess > 0.0 && seconds >= excess / 2.0).then(|| HeldUp::OwnQueue {
+        nic: span.id.name.clone(),
+        kind: fullest.kind,
+        packets: fullest.backlog_packets,
+        seconds,
+    })
+}
+
+fn network_latency(scene: &Scene) -> Vec<Suspicion> {
+    let Some(peers) = scene.streaks.peers() else { return Vec::new() };
+    let mut slow: Vec<&PeerSpan> = peers.rows.iter().filter(|peer| scene.streaks.is_slow(peer.address)).collect();
+    if slow.len() <= HOSTS_TOLD {
+        return slow.into_iter().filter_map(|peer| suspicion(scene, peer)).collect();
+    }
+    // Many hosts at once are one trouble, nearer than the hosts.
+    let excess = |peer: &PeerSpan| round_trip(peer).and_then(RoundTrip::excess).map_or(0.0, |excess| excess.0);
+    slow.sort_by(|a, b| excess(b).total_cmp(&excess(a)));
+    let worst = slow.first().and_then(|peer| suspicion(scene, peer));
+    let together = |worst: Suspicion| Suspicion {
+        subject: Subject::Box,
+        sentence: format!("round trips to {} hosts are far above their minimum; most of all {}", slow.len(), worst.sentence),
+        ..worst
+    };
+    worst.map(together).into_iter().collect()
+}
+
+fn suspicion(scene: &Scene, peer: &PeerSpan) -> Option<Suspicion> {
+    let trip = round_trip(peer)?;
+    let (times, minimum) = (trip.times()?, trip.minimum?);
+    let held_up = held_up(scene.interval, peer);
+    let sent = peer.kilobytes_out.filter(|rate| rate.0 >= 1.0);
+    let sent = sent.map_or_else(String::new, |rate| format!(", {}/s sent", bytes(rate.0 * 1024.0)));
+    let sentence = format!(
+        "{}: round trips of {} = {} their minimum of {} ({}{sent}){}",
+        peer.address,
+        time(trip.smoothed.0),
+        multiple(times),
+        time(minimum.0),
+        plural(f64::from(peer.connections), "connection", "connections"),
+        because(held_up.as_ref(), peer),
+    );
+    // A receiver that reads slowly is not the network.
+    let severity = if held_up == Some(HeldUp::Receiver) { Severity::Note } else { Severity::Warning };
+    Some(Suspicion {
+        severity,
+        subject: Subject::Peer(Name::from(peer.address.to_string().as_str())),
+        value: times,
+        threshold: scene.thresholds.round_trip_multiple,
+        unit: "ratio",
+        sentence,
+        evidence: evidence(scene, peer, trip, held_up.as_ref()),
+        explains: 0.0,
+    })
+}
+
+/// Round trips may be microseconds.
+fn time(ms: f64) -> String {
+    if ms < 0.1 { format!("{} µs", count(ms * 1000.0)) } else { millis(ms) }
+}
+
+fn because(held_up: Option<&HeldUp>, peer: &PeerSpan) -> String {
+    let share = |of: fn(&crate::interval::network::peers::LimitShares) -> f64| {
+        peer.limits.as_ref().map_or_else(|| "-".into(), |limits| percent(of(limits)))
+    };
+    match held_up {
+        Some(HeldUp::OwnQueue { nic, kind, packets, .. }) => {
+            let waiting = plural(*packets as f64, "packet", "packets");
+            format!("; they wait here, in the queue of {} ({}, {waiting})", name(nic), name(kind))
+        }
+        Some(HeldUp::Receiver) => {
+            format!("; the receiver's window is full {} of the time: it reads too slowly", share(|limits| limits.receiver.0))
+        }
+        Some(HeldUp::SendBuffer) => {
+            format!("; the send buffer is full {} of the time", share(|limits| limits.send_buffer.0))
+        }
+        Some(HeldUp::Application) => {
+            format!("; the application has nothing to send {} of the time", share(|limits| limits.application.0))
+        }
+        Some(HeldUp::Answers) => "; nothing here holds them up: the path is slow, or the host answers slowly".into(),
+        Some(HeldUp::Path) => "; nothing here holds them up: the path".into(),
+        None => String::new(),
+    }
+}
+
+fn evidence(scene: &Scene, peer: &PeerSpan, trip: &RoundTrip, held_up: Option<&HeldUp>) -> Vec<Evidence> {
+    let limits = peer.limits.as_ref();
+    let nic = peer.interface.and_then(|index| scene.interval.nics.iter().find(|nic| nic.id.ifindex == index));
+    let queue = match held_up {
+        Some(HeldUp::OwnQueue { seconds, .. }) => Some(*seconds),
+        _ => None,
+    };
+    let rate = |rate: Option<crate::units::PerSecond>| rate.map(|rate| rate.0 * 1024.0);
+    vec![
+        number("round_trip_seconds", trip.smoothed.0 / 1000.0),
+        maybe("minimum_round_trip_seconds", trip.minimum.map(|minimum| minimum.0 / 1000.0)),
+        number("connections", f64::from(peer.connections)),
+        number("connections_looked_at", trip.looks as f64),
+        maybe("sent_bytes_per_second", rate(peer.kilobytes_out)),
+        maybe("received_bytes_per_second", rate(peer.kilobytes_in)),
+        maybe("retransmitted_per_second", peer.retransmitted.map(|rate| rate.0)),
+        maybe("retransmitted_ratio", peer.retransmitted_share.map(|share| share.0)),
+        held_up.map_or(maybe("limited_by", None), |held_up| text("limited_by", held_up.word())),
+        maybe("application_limited_ratio", limits.map(|limits| limits.application.0)),
+        maybe("receiver_limited_ratio", limits.map(|limits| limits.receiver.0)),
+        maybe("send_buffer_limited_ratio", limits.map(|limits| limits.send_buffer.0)),
+        maybe("path_limited_ratio", limits.map(|limits| limits.path.0)),
+        maybe("own_queue_seconds", queue),
+        nic.map_or(maybe("interface", None), |nic| text("interface", nic.id.name.clone())),
+    ]
+}

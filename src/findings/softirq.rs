@@ -1,0 +1,61 @@
+//! A core that is full of interrupts and softirqs: what it does is told from what the kernel counts of packets, since no
+//! thread can be blamed for it.
+
+use super::Evidence;
+use super::scene::{Scene, maybe};
+use super::words::{figure, name, percent};
+use crate::ids::CpuId;
+use crate::interval::cpu::CpuUse;
+use crate::interval::network::softnet::SoftnetSpan;
+
+/// Fewer packets than this do not fill a core, at the slowest.
+const PACKETS_THAT_FILL: f64 = 5_000.0;
+
+/// Whether more of its time goes to interrupts and softirqs than to threads.
+pub fn is_softirq(core: &CpuUse) -> bool {
+    let shares = &core.shares;
+    shares.irq + shares.softirq > shares.user + shares.nice + shares.system
+}
+
+/// `softirq 96.0 %: packets of eth0, not a thread (812000 a second on this CPU, 40 rounds a second out of budget)`
+pub fn sentence(scene: &Scene, core: &CpuUse) -> String {
+    let interrupts = core.shares.irq + core.shares.softirq;
+    let word = if core.shares.irq > core.shares.softirq { "interrupts" } else { "softirq" };
+    let begin = format!("{word} {}", percent(interrupts));
+    let Some(softnet) = softnet(scene, core.id) else { return format!("{begin}, not a thread") };
+    if softnet.processed.0 < PACKETS_THAT_FILL {
+        let packets = figure(softnet.processed.0);
+        return format!("{begin}, not a thread, and hardly packets ({packets} a second): timers, disks or another driver");
+    }
+    let whose = busiest(scene).map_or_else(String::new, |nic| format!(" of {nic}"));
+    let mut details = vec![format!("{} a second on this CPU", figure(softnet.processed.0))];
+    if softnet.time_squeeze.0 > 0.0 {
+        details.push(format!("{} rounds a second out of budget", figure(softnet.time_squeeze.0)));
+    }
+    if softnet.dropped.0 > 0.0 {
+        details.push(format!("{} dropped a second, its backlog is full", figure(softnet.dropped.0)));
+    }
+    format!("{begin}: packets{whose}, not a thread ({})", details.join(", "))
+}
+
+/// What the kernel counts of packets on this CPU.
+pub fn evidence(scene: &Scene, cpu: CpuId) -> [Evidence; 3] {
+    let softnet = softnet(scene, cpu);
+    [
+        maybe("softnet_packets_per_second", softnet.map(|span| span.processed.0)),
+        maybe("softnet_time_squeeze_per_second", softnet.map(|span| span.time_squeeze.0)),
+        maybe("softnet_dropped_per_second", softnet.map(|span| span.dropped.0)),
+    ]
+}
+
+fn softnet<'a>(scene: &'a Scene, cpu: CpuId) -> Option<&'a SoftnetSpan> {
+    scene.interval.softnet.iter().find(|span| span.cpu == cpu)
+}
+
+/// The interface that most packets come in by, which the kernel does not tell by CPU: one that has most of all.
+fn busiest(scene: &Scene) -> Option<String> {
+    let nics = &scene.interval.nics;
+    let all: f64 = nics.iter().map(|nic| nic.rx.packets.0).sum();
+    let busiest = nics.iter().max_by(|a, b| a.rx.packets.0.total_cmp(&b.rx.packets.0))?;
+    (busiest.rx.packets.0 > all / 2.0).then(|| name(&busiest.id.name))
+}

@@ -1,0 +1,87 @@
+//! /proc/net/softnet_stat: a line an online CPU, hexadecimal columns without names, more of them on newer kernels.
+
+use crate::ids::CpuId;
+use crate::kernel::fields::{lines, words};
+use crate::sample::network::Softnet;
+use crate::sample::{Absent, Reading};
+use crate::units::Counter;
+
+/// All lines. One that cannot be understood makes all of them so: which CPU the others belong to goes by their number.
+pub fn softnet(bytes: &[u8]) -> Reading<Vec<Softnet>> {
+    // A last line that is cut may have a number that is cut.
+    if bytes.last() != Some(&b'\n') {
+        return Err(Absent::Malformed);
+    }
+    let list: Option<Vec<Softnet>> = lines(bytes).map(line).collect();
+    list.filter(|list| !list.is_empty()).ok_or(Absent::Malformed)
+}
+
+fn line(text: &[u8]) -> Option<Softnet> {
+    let columns: Vec<u32> = words(text).map(hexadecimal).collect::<Option<_>>()?;
+    let counter = |at: usize| columns.get(at).map(|&count| Counter(u64::from(count)));
+    Some(Softnet {
+        // 4.x kernels write 9 to 11 columns; the backlog's length and the CPU's number came later, two lengths after them.
+        cpu: columns.get(12).copied().map(CpuId),
+        processed: counter(0)?,
+        dropped: counter(1)?,
+        time_squeeze: counter(2)?,
+        received_rps: counter(9),
+        flow_limited: counter(10),
+    })
+}
+
+/// Eight digits, always (`%08x`).
+fn hexadecimal(word: &[u8]) -> Option<u32> {
+    let digits = word.len() == 8 && word.iter().all(u8::is_ascii_hexdigit);
+    u32::from_str_radix(std::str::from_utf8(word).ok().filter(|_| digits)?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEW: &[u8] = b"0002a46d 0000000c 00000001 00000000 00000000 00000000 00000000 00000000 00000000 00000007 00000002 00000000 00000000 00000000 00000000\n\
+0002bce5 00000000 000000ff 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000003 00000000 00000000\n";
+
+    #[test]
+    fn a_new_kernel_says_which_cpu() {
+        let lines = softnet(NEW).unwrap();
+        let first = Softnet {
+            cpu: Some(CpuId(0)),
+            processed: Counter(0x2a46d),
+            dropped: Counter(12),
+            time_squeeze: Counter(1),
+            received_rps: Some(Counter(7)),
+            flow_limited: Some(Counter(2)),
+        };
+        assert_eq!(lines[0], first);
+        assert_eq!((lines[1].cpu, lines[1].time_squeeze), (Some(CpuId(3)), Counter(255)));
+    }
+
+    #[test]
+    fn an_old_kernel_does_not() {
+        let old = b"00000010 00000001 00000002 00000000 00000000 00000000 00000000 00000000 00000000\n";
+        let lines = softnet(old).unwrap();
+        assert_eq!((lines[0].cpu, lines[0].received_rps, lines[0].dropped), (None, None, Counter(1)));
+    }
+
+    #[test]
+    fn what_is_cut_is_absent() {
+        for length in 0..NEW.len() {
+            match softnet(&NEW[..length]) {
+                Err(why) => assert_eq!(why, Absent::Malformed),
+                // Whole lines only.
+                Ok(lines) => assert_eq!((lines.len(), NEW[length - 1]), (1, b'\n')),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_is_absent() {
+        for damage in
+            [&b"0002a46d -0000001 00000001\n"[..], b"zzz\n", b"\n", b"0002a46d 00000000\n", b"+002a46d 00000000 00000000\n"]
+        {
+            assert_eq!(softnet(damage), Err(Absent::Malformed), "{}", damage.escape_ascii());
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! A remote host looked at closely.
+
+use std::net::IpAddr;
+
+use super::Page;
+use super::device::{findings_of, graph};
+use crate::findings::{self, Judged, Subject};
+use crate::interval::network::peers::RoundTrip;
+use crate::safe;
+use crate::state::State;
+use crate::state::history::Digest;
+use crate::units::PerSecond;
+use crate::view::network::peers::{about, limited_by, millis, shares, smoothed};
+use crate::view::text::{SafeText, figure, maybe, percent};
+use crate::view::theme::Ink;
+
+pub fn peer(state: &State, judged: &Judged, address: IpAddr, page: &mut Page) {
+    let interval = &*judged.interval;
+    let span = judged.peers.as_ref().and_then(|peers| peers.rows.iter().find(|span| span.address == address));
+    let Some(span) = span else { return };
+    let here = if span.local { "   this machine, over loopback" } else { "" };
+    page.line(0, safe!("{address}{here}"), Ink::Bold);
+    let own = address.to_string();
+    findings_of(judged, page, |subject| matches!(subject, Subject::Peer(other) if other.as_bytes() == own.as_bytes()));
+    page.heading("ROUND TRIP");
+    let trip = findings::round_trip(span);
+    page.pair("smoothed", safe!("{} ms", smoothed(span, 7)));
+    page.pair("minimum", safe!("{} ms", millis(trip.and_then(|trip| trip.minimum).map(|ms| ms.0), 6)));
+    page.pair("× minimum", safe!("{}", maybe(trip.and_then(RoundTrip::times), 6)));
+    page.pair("over", safe!("{} looks at connections that carried data", trip.map_or(0, |trip| trip.looks)));
+    if span.pressed.is_none() && trip.is_some() {
+        page.prose(
+            2,
+            &"≤: no connection had more to send than the path took, so that delayed acknowledgements and the host's \
+                        time to answer are in the round trip. The path takes at most this long."
+                .into(),
+            Ink::Dim,
+        );
+    }
+    graph(state, judged, page, None, " ms", |digest: &Digest| digest.round_trip(address));
+    page.heading("CONNECTIONS");
+    let rate = |rate: Option<PerSecond>| maybe(rate.map(|rate| rate.0), 6);
+    page.pair("open", safe!("{}", span.connections));
+    page.pair("sent", safe!("{} KB/s confirmed by it", rate(span.kilobytes_out)));
+    page.pair("received", safe!("{} KB/s", rate(span.kilobytes_in)));
+    let share = percent(span.retransmitted_share.map(|share| share.0), 5);
+    page.pair("sent again", safe!("{} segments/s, {share}% of those with data", rate(span.retransmitted)));
+    page.pair("limited by", limited_by(interval, span));
+    if let Some(shares) = shares(span) {
+        page.pair("shares of time", shares);
+    }
+    page.heading("LOOK");
+    let nic = span.interface.and_then(|index| interval.nics.iter().find(|nic| nic.id.ifindex == index));
+    page.pair("route leaves by", nic.map_or("-".into(), |nic| SafeText::name(&nic.id.name)));
+    if let Some(peers) = &judged.peers {
+        let cost = figure(peers.cost_seconds * 1000.0, 4);
+        page.pair("cost", safe!("{cost} ms of CPU for {} connections with {} hosts", peers.connections, peers.hosts));
+        let about = about(state, judged);
+        if !about.is_empty() {
+            page.pair("listed", about);
+        }
+    }
+}
