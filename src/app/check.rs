@@ -51,7 +51,7 @@ fn live(root: Root, check: &Check) -> Result<Window, Failure> {
     let mut judging = Judging::new(sampling.host.clone(), lessons.judge());
     let mut window = Window::default();
     let mut session = None;
-    while let Some(sample) = sampling.samples.blocking_recv() {
+    while let Some(taken) = sampling.samples.blocking_recv() {
         if let Some(path) = &check.save {
             let session = match &mut session {
                 Some(session) => session,
@@ -60,9 +60,9 @@ fn live(root: Root, check: &Check) -> Result<Window, Failure> {
                     session.insert(Session::create(path, &meta, lessons.baselines()).map_err(recording::failure)?)
                 }
             };
-            session.offer(Arc::clone(&sample));
+            session.offer(taken.clone());
         }
-        if let Some(judged) = judging.take(sample) {
+        if let Some(judged) = judging.take(taken.sample) {
             window.add(&judged);
         }
     }

@@ -13,8 +13,8 @@ pub fn live(root: Root, live: &Live) -> Result<Exit, Failure> {
     let mut lessons = if root.is_host() { Lessons::load().0 } else { Lessons::none() };
     let mut sampling = Sampling::start(root, live.interval, None)?;
     let mut judging = Judging::new(sampling.host.clone(), lessons.judge());
-    while let Some(sample) = sampling.samples.blocking_recv() {
-        let Some(judged) = judging.take(sample) else { continue };
+    while let Some(taken) = sampling.samples.blocking_recv() {
+        let Some(judged) = judging.take(taken.sample) else { continue };
         let mut window = Window::default();
         window.add(&judged);
         if stdout::print(&text::block(&window))? == Reader::Gone {

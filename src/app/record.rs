@@ -33,7 +33,7 @@ pub fn record(root: Root, record: &Record) -> Result<Exit, Failure> {
     let Some(first) = sampling.samples.blocking_recv() else { return Err(Failure::told(Exit::Failed)) };
     let redaction = if record.redact { Redaction::Arguments } else { Redaction::Nothing };
     let mut meta = recording::meta(&sampling.host, record.interval, redaction);
-    meta.absent = first.absent().into_iter().map(|(what, why)| (what.to_owned(), why)).collect();
+    meta.absent = first.sample.absent().into_iter().map(|(what, why)| (what.to_owned(), why)).collect();
     let reader_gone = Arc::new(AtomicBool::new(false));
     let session = if to_stream {
         Session::stream(standard_output(Arc::clone(&reader_gone))?, &meta, lessons.baselines()).map_err(recording::failure)
@@ -45,10 +45,11 @@ pub fn record(root: Root, record: &Record) -> Result<Exit, Failure> {
         Err(_) if reader_gone.load(Ordering::SeqCst) => return Ok(Exit::Fine),
         session => session?,
     };
-    let mut growth = Growth::default();
+    let mut growth = Growth { given: 1, ..Growth::default() };
     session.offer(first);
-    while let Some(sample) = sampling.samples.blocking_recv() {
-        session.offer(sample);
+    while let Some(taken) = sampling.samples.blocking_recv() {
+        session.offer(taken);
+        growth.given += 1;
         let status = session.status();
         if matches!(status, RecorderStatus::Failed { .. })
             || record.max_size.is_some_and(|most| growth.would_pass(&status, most))
@@ -107,6 +108,8 @@ impl Write for Pipe {
 struct Growth {
     bytes: u64,
     largest: u64,
+    /// Samples given to the recorder, which may not have written them yet
+    given: u64,
 }
 
 impl Growth {
@@ -121,6 +124,7 @@ impl Growth {
             self.largest = self.largest.max(kept.bytes.saturating_sub(self.bytes));
         }
         self.bytes = kept.bytes;
-        kept.bytes + 2 * self.largest + kept.samples * ENTRY + END > most
+        let waiting = self.given.saturating_sub(kept.samples + kept.lost);
+        kept.bytes + (2 + waiting) * self.largest + kept.samples * ENTRY + END > most
     }
 }

@@ -4,14 +4,14 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::exit::{Exit, Failure};
+use super::sampling::Taken;
 use crate::baseline::Baselines;
 use crate::kernel;
 use crate::recording::{Meta, Recorder, RecorderOptions, RecorderStatus, RecordingError, Redaction, Sections};
-use crate::sample::{Host, Sample};
+use crate::sample::Host;
 
 /// How long the end of the program waits for a disk.
 const PATIENCE: Duration = Duration::from_millis(800);
@@ -36,9 +36,10 @@ impl Session {
         Ok(Session { recorder, place: "standard output".to_owned() })
     }
 
-    /// Never blocks.
-    pub fn offer(&mut self, sample: Arc<Sample>) {
-        self.recorder.offer(sample);
+    /// Never blocks. What is missing before the sample is noted before it.
+    pub fn offer(&mut self, taken: Taken) {
+        self.recorder.miss(taken.missed, taken.sample.at.into());
+        self.recorder.offer(taken.sample);
     }
 
     pub fn mark(&mut self, text: &str) -> bool {

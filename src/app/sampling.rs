@@ -23,6 +23,14 @@ const FIRST: Duration = Duration::from_millis(250);
 /// Samples that may wait for whoever judges them. It never waits for the terminal, so they only pile up on a starved box.
 const WAITING: usize = 16;
 
+/// A sample, and how many that were due before it there are not: nobody had time to take them (we were stopped, or got no
+/// CPU), or the last ones waited for somebody who did not take them.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    pub sample: Arc<Sample>,
+    pub missed: u64,
+}
+
 /// What the sampling thread can be asked for.
 pub enum Order {
     Interval(Duration),
@@ -33,7 +41,7 @@ pub enum Order {
 /// The running thread. Dropping it ends it after the sample it is taking.
 pub struct Sampling {
     pub host: Arc<Host>,
-    pub samples: channel::Receiver<Arc<Sample>>,
+    pub samples: channel::Receiver<Taken>,
     orders: mpsc::Sender<Order>,
 }
 
@@ -47,15 +55,18 @@ impl Sampling {
         let (sender, samples) = channel::channel(WAITING);
         let (orders, inbox) = mpsc::channel();
         let mut due = Due::new(interval, span);
+        let mut missed = 0_u64;
         let body = move || {
             loop {
                 let begun = Instant::now();
                 let late = due.late(begun);
+                missed = missed.saturating_add(due.missed(begun));
                 let mut sample = sampler.sample();
                 sample.cost.late_ns = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
                 super::panics::rehearse("sampling");
-                match sender.try_send(Arc::new(sample)) {
-                    Ok(()) | Err(channel::error::TrySendError::Full(_)) => {}
+                match sender.try_send(Taken { sample: Arc::new(sample), missed }) {
+                    Ok(()) => missed = 0,
+                    Err(channel::error::TrySendError::Full(_)) => missed = missed.saturating_add(1),
                     Err(channel::error::TrySendError::Closed(_)) => return,
                 }
                 if !due.advance(Instant::now()) {
@@ -106,17 +117,29 @@ struct Due {
     next: Instant,
     /// Where the grid stands
     origin: Instant,
+    /// The last due time that is accounted for
+    counted: Instant,
     end: Option<Instant>,
 }
 
 impl Due {
     fn new(interval: Duration, span: Option<Duration>) -> Due {
         let now = Instant::now();
-        Due { interval, next: now, origin: now, end: span.map(|span| now + span) }
+        Due { interval, next: now, origin: now, counted: now, end: span.map(|span| now + span) }
     }
 
     fn late(&self, begun: Instant) -> Duration {
         begun.saturating_duration_since(self.next)
+    }
+
+    /// How many due times have passed since the last sample without one, this sample's own not counted.
+    fn missed(&mut self, begun: Instant) -> u64 {
+        let interval = self.interval.as_nanos().max(1);
+        let passed = |until: Instant| until.saturating_duration_since(self.origin).as_nanos() / interval;
+        let here = self.origin + self.interval * u32::try_from(passed(begun)).unwrap_or(u32::MAX);
+        let missed = passed(here).saturating_sub(passed(self.counted)).saturating_sub(1);
+        self.counted = self.counted.max(here);
+        u64::try_from(missed).unwrap_or(u64::MAX)
     }
 
     /// To the next due time after `now`: those that were missed are not made up for. False when there is none.
@@ -139,7 +162,7 @@ impl Due {
     }
 
     fn change(&mut self, interval: Duration, now: Instant) {
-        *self = Due { interval, next: now + interval.min(FIRST), origin: now, end: self.end };
+        *self = Due { interval, next: now + interval.min(FIRST), origin: now, counted: now, end: self.end };
     }
 }
 
@@ -160,6 +183,24 @@ mod tests {
         assert_eq!(due.late(start + Duration::from_millis(2300)), Duration::from_millis(300));
         due.advance(start + Duration::from_millis(5300));
         assert_eq!(due.next, start + Duration::from_secs(6), "missed ones are not made up for");
+    }
+
+    #[test]
+    fn due_times_without_a_sample_are_counted_once() {
+        let mut due = Due::new(Duration::from_secs(1), None);
+        let start = due.origin;
+        let mut missed = |ms: u64| {
+            let now = start + Duration::from_millis(ms);
+            let missed = due.missed(now);
+            due.advance(now + Duration::from_millis(5));
+            missed
+        };
+        let counted: Vec<u64> = [0, 250, 1000, 2400, 3000, 33_100, 34_000, 35_999, 36_001].map(&mut missed).to_vec();
+        assert_eq!(counted, [0, 0, 0, 0, 0, 29, 0, 0, 0], "stopped for 30 s");
+        // A sample that itself takes three seconds.
+        due.advance(start + Duration::from_millis(39_500));
+        assert_eq!(due.next, start + Duration::from_secs(40));
+        assert_eq!(due.missed(start + Duration::from_secs(40)), 3);
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub struct Meta {
     pub absent: Vec<(String, Absent)>,
 }
 
-/// Samples that were taken and not kept.
+/// Samples that should be there and are not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// How many samples stand before it.
@@ -52,6 +52,8 @@ pub enum GapReason {
     NoSpace,
     /// The sample was larger than a frame may be.
     TooLarge,
+    /// They were due and nobody took them: the recorder itself was stopped, or got no CPU.
+    NotTaken,
     /// One that only a later version knows.
     Other,
 }
@@ -62,6 +64,7 @@ impl GapReason {
             GapReason::TooSlow => "the recorder's disk did not keep up",
             GapReason::NoSpace => "the recorder's disk was full",
             GapReason::TooLarge => "the sample was larger than a frame may be",
+            GapReason::NotTaken => "the recorder was stopped, or got no CPU",
             GapReason::Other => "for a reason that only a newer stalltop knows",
         }
     }
@@ -187,6 +190,7 @@ impl Gap {
                 GapReason::TooSlow => 1,
                 GapReason::NoSpace => 2,
                 GapReason::TooLarge => 3,
+                GapReason::NotTaken => 4,
             },
         }
         .encode_to_vec()
@@ -204,6 +208,7 @@ impl Gap {
                 1 => GapReason::TooSlow,
                 2 => GapReason::NoSpace,
                 3 => GapReason::TooLarge,
+                4 => GapReason::NotTaken,
                 _ => GapReason::Other,
             },
         })

@@ -84,6 +84,8 @@ pub struct Recorder {
     shared: Arc<Shared>,
     /// What did not fit since the last sample that did.
     lost: Option<Lost>,
+    /// When the last sample was offered.
+    last: Option<Moment>,
 }
 
 struct Shared {
@@ -107,12 +109,17 @@ struct Lost {
 
 impl Lost {
     fn add(lost: &mut Option<Lost>, at: Moment, why: GapReason) {
+        Lost { count: 1, from: at, to: at, why }.join(lost);
+    }
+
+    /// Into what is lost already, whose reason and beginning stand.
+    fn join(self, lost: &mut Option<Lost>) {
         match lost {
             Some(lost) => {
-                lost.count += 1;
-                lost.to = at;
+                lost.count = lost.count.saturating_add(self.count);
+                lost.to = self.to;
             }
-            None => *lost = Some(Lost { count: 1, from: at, to: at, why }),
+            None => *lost = Some(self),
         }
     }
 }
@@ -154,12 +161,21 @@ impl Recorder {
     /// Takes a sample to be recorded. Never blocks: one that does not fit is counted, and told in the recording.
     pub fn offer(&mut self, sample: Arc<Sample>) {
         let at = sample.at.into();
+        self.last = Some(at);
         let message = Message::Sample { sample, lost: self.lost };
         match self.queue.as_ref().map(|queue| queue.try_send(message)) {
             Some(Ok(())) => self.lost = None,
             Some(Err(TrySendError::Full(_))) => Lost::add(&mut self.lost, at, GapReason::TooSlow),
             // The writer has ended; its status says why.
             Some(Err(TrySendError::Disconnected(_))) | None => {}
+        }
+    }
+
+    /// Samples that should have been between the last one offered and the one that is offered next, and were not taken.
+    pub fn miss(&mut self, count: u64, next: Moment) {
+        if count > 0 {
+            let from = self.last.unwrap_or(next);
+            Lost { count, from, to: next, why: GapReason::NotTaken }.join(&mut self.lost);
         }
     }
 
@@ -243,7 +259,7 @@ fn start(
         let _ = end.try_send(());
     });
     match thread {
-        Ok(_) => Ok(Recorder { queue: Some(queue), ended, shared, lost: None }),
+        Ok(_) => Ok(Recorder { queue: Some(queue), ended, shared, lost: None, last: None }),
         Err(source) => Err(RecordingError::Write { path: place, source }),
     }
 }
@@ -311,14 +327,8 @@ impl Writing {
     /// Notes what the queue could not take; it is written with the next sample.
     fn gap(&mut self, lost: Option<Lost>) {
         let Some(lost) = lost else { return };
-        self.lost += lost.count;
-        match &mut self.pending {
-            Some(pending) => {
-                pending.count += lost.count;
-                pending.to = lost.to;
-            }
-            None => self.pending = Some(lost),
-        }
+        self.lost = self.lost.saturating_add(lost.count);
+        lost.join(&mut self.pending);
     }
 
     fn lose(&mut self, at: Moment, why: GapReason) {

@@ -12,6 +12,7 @@ use super::spring::{Drop, Spring};
 use super::survey::begins;
 use crate::app::judging::{Judging, Lessons};
 use crate::app::recording::{self, Session};
+use crate::app::sampling::Taken;
 use crate::findings::{Judged, Verdict};
 use crate::recording::{Meta, RecorderStatus, Tape};
 use crate::sample::{Instant, Sample};
@@ -41,7 +42,12 @@ pub struct Live {
     told: state::Recorder,
     /// Notices that nobody has seen yet
     notices: Vec<Notice>,
+    /// When the last sample was taken
+    last_at: Option<Instant>,
 }
+
+/// The shortest time without a sample that is told.
+const WORTH_A_WORD_SECONDS: f64 = 2.0;
 
 impl Live {
     pub fn new(spring: Spring, meta: Meta, lessons: Lessons, notice: Option<String>) -> Live {
@@ -59,6 +65,7 @@ impl Live {
             errands: Errands::default(),
             told: state::Recorder::Off,
             notices: notice.map(Notice::failure).into_iter().collect(),
+            last_at: None,
         }
     }
 
@@ -68,18 +75,20 @@ impl Live {
             return events;
         }
         match self.spring.next().await {
-            Drop::Sample(sample) => self.take(sample, &mut events),
+            Drop::Sample(taken) => self.take(taken, &mut events),
             Drop::Word(text) => events.push(Event::Notice(Notice::new(text))),
             Drop::Ended(why) => events.push(Event::Ended(why)),
         }
         events
     }
 
-    fn take(&mut self, sample: Arc<Sample>, events: &mut Vec<Event>) {
+    fn take(&mut self, taken: Taken, events: &mut Vec<Event>) {
         self.hear(events);
         if let Some(session) = &mut self.session {
-            session.offer(Arc::clone(&sample));
+            session.offer(taken.clone());
         }
+        let Taken { sample, missed } = taken;
+        events.extend(self.missed(missed, sample.at).map(Event::Notice));
         let kept = self.kept.tape.push(&sample);
         let judged = self.judging.take(sample);
         if kept && let Some(number) = self.kept.numbers().end.checked_sub(1) {
@@ -92,6 +101,15 @@ impl Live {
         }
         self.tell_recorder(events);
         self.lessons.keep_now_and_then(self.judging.judge());
+    }
+
+    /// What is said of samples that should have been there before this one; a short hiccup is not worth a word.
+    fn missed(&mut self, missed: u64, at: Instant) -> Option<Notice> {
+        let seconds = at.seconds_since(self.last_at.replace(at)?);
+        (missed > 0 && seconds >= WORTH_A_WORD_SECONDS).then(|| {
+            let many = if missed == 1 { "1 sample" } else { &format!("{missed} samples") };
+            Notice::failure(format!("{many} missed in {seconds:.0} s: stalltop was stopped, or got no CPU"))
+        })
     }
 
     pub fn act(&mut self, effect: Effect) -> Vec<Event> {

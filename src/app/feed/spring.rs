@@ -4,7 +4,6 @@ use std::fs::File;
 use std::future::pending;
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -12,13 +11,12 @@ use tokio::sync::mpsc;
 
 use crate::app::exit::{Exit, Failure};
 use crate::app::recording::failure;
-use crate::app::sampling::{Order, Sampling};
+use crate::app::sampling::{Order, Sampling, Taken};
 use crate::recording::{Meta, RecordingError, StreamEvent, StreamReader};
-use crate::sample::Sample;
 
 /// One thing that comes.
 pub enum Drop {
-    Sample(Arc<Sample>),
+    Sample(Taken),
     /// Something to be told: a gap, damage, a mark
     Word(String),
     /// Nothing more; and why, unless that was to be expected
@@ -36,7 +34,7 @@ impl Spring {
     pub async fn next(&mut self) -> Drop {
         let drop = match self {
             Spring::Machine(sampling) => match sampling.samples.recv().await {
-                Some(sample) => Drop::Sample(sample),
+                Some(taken) => Drop::Sample(taken),
                 None => Drop::Ended(Some("sampling has ended".to_owned())),
             },
             Spring::Pipe(drops) => drops.recv().await.unwrap_or(Drop::Ended(None)),
@@ -105,7 +103,8 @@ pub fn pipe() -> Result<(Beginning, Spring), Failure> {
 
 fn tell(event: StreamEvent) -> Option<Drop> {
     Some(match event {
-        StreamEvent::Sample(sample) => Drop::Sample(sample),
+        // What is missing comes as a word of its own.
+        StreamEvent::Sample(sample) => Drop::Sample(Taken { sample, missed: 0 }),
         StreamEvent::Gap(gap) => Drop::Word(format!("{} samples lost: {}", gap.lost, gap.why.words())),
         StreamEvent::Damage(damage) => {
             Drop::Word(format!("damage at byte {}: {}; {} samples lost", damage.bytes.start, damage.what, damage.lost))
