@@ -9,6 +9,7 @@ use crate::baseline::Baselines;
 use crate::baseline::store::Store;
 use crate::findings::{Judge, Judged};
 use crate::interval::Interval;
+use crate::report::text::printable;
 use crate::sample::{Host, Sample};
 
 /// A judge with the sample that the next interval begins with.
@@ -53,17 +54,28 @@ pub struct Lessons {
 /// How much of what was learned may be lost with a kill -9.
 const KEEP_EVERY: Duration = Duration::from_secs(300);
 
+/// How long its beginning waits for one, which may be the very disk that is slow.
+const START_PATIENCE: Duration = Duration::from_secs(3);
+
 /// How long the end of the program waits for a disk.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 impl Lessons {
     /// From the state directory; with a line for the user where the file there was no good.
     pub fn load() -> (Lessons, Option<String>) {
-        let store = Store::usual(nix::unistd::geteuid().as_raw());
-        let Some(loaded) = store.as_ref().map(Store::load) else {
-            return (Lessons { store, kept: Baselines::default(), since: Instant::now() }, None);
-        };
-        (Lessons { store, kept: loaded.baselines, since: Instant::now() }, loaded.notice)
+        let Some(store) = Store::usual(nix::unistd::geteuid().as_raw()) else { return (Lessons::none(), None) };
+        let (sender, loaded) = channel();
+        let reader = store.clone();
+        // On a thread of its own: the home directory may be on a file system that does not answer.
+        let body = move || sender.send(reader.load());
+        let begun = thread::Builder::new().name("baselines".to_owned()).spawn(body);
+        match begun.ok().and_then(|_| loaded.recv_timeout(START_PATIENCE).ok()) {
+            Some(loaded) => (Lessons { store: Some(store), kept: loaded.baselines, since: Instant::now() }, loaded.notice),
+            None => {
+                let path = printable(&store.path().display().to_string());
+                (Lessons::none(), Some(format!("{path} does not answer: latencies learned before are not known")))
+            }
+        }
     }
 
     /// For a machine that is not this one: nothing known, nothing kept.

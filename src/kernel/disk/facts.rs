@@ -116,14 +116,27 @@ fn device_of(root: &Root, mount: &Mount) -> Option<DiskId> {
         return Some(mount.device);
     }
     let name = mount.source.strip_prefix(b"/dev/")?;
-    let by_name = || device_number(root, &directory(name));
-    // /dev/mapper/… is a link, which only the running machine can follow.
-    let by_node = || {
-        let node = root.is_host().then(|| std::fs::metadata(root.path(OsStr::from_bytes(&mount.source))).ok())??;
-        let device = node.rdev();
-        (device != 0).then(|| DiskId { major: libc::major(device), minor: libc::minor(device) })
-    };
-    by_name().or_else(by_node)
+    // The source is whatever the one who mounted wrote there (`fsname=` of a FUSE file system): it must not lead us out of
+    // /dev, into a file system that never answers.
+    let mut parts = name.split(|byte| *byte == b'/');
+    let sound = parts.clone().count() <= 2 && parts.all(|part| !matches!(part, b"" | b"." | b".."));
+    if !sound {
+        return None;
+    }
+    device_number(root, &directory(name)).or_else(|| device_node(root, Path::new(OsStr::from_bytes(&mount.source))))
+}
+
+/// /dev/mapper/NAME and /dev/GROUP/NAME: links to /dev/dm-N, which only the running machine has. The link is read and not
+/// followed.
+fn device_node(root: &Root, path: &Path) -> Option<DiskId> {
+    if !root.is_host() {
+        return None;
+    }
+    if let Ok(target) = root.read_link(path) {
+        return device_number(root, &directory(target.file_name()?.as_bytes()));
+    }
+    let device = std::fs::symlink_metadata(root.path(path)).ok()?.rdev();
+    (device != 0).then(|| DiskId { major: libc::major(device), minor: libc::minor(device) })
 }
 
 #[cfg(test)]
