@@ -16,6 +16,7 @@ pub mod root;
 pub mod sweep;
 pub mod task;
 pub mod taskstats;
+mod uevents;
 pub mod users;
 pub mod waits;
 

@@ -13,6 +13,7 @@ pub use facts::is_named_as_partition_of;
 
 use super::mounts::MountTable;
 use super::root::{KeptFile, Root};
+use super::uevents::Uevents;
 use crate::ids::DiskId;
 use crate::sample::disk::{Disk, DiskFacts};
 use crate::sample::{Absent, Name, Reading};
@@ -29,6 +30,7 @@ pub struct DiskReader {
     mounts: MountTable,
     known: FxHashMap<DiskId, Known>,
     facts_read: Option<Instant>,
+    uevents: Uevents,
 }
 
 /// What is remembered of a line of /proc/diskstats that did I/O.
@@ -55,6 +57,7 @@ impl Default for DiskReader {
             mounts: MountTable::default(),
             known: FxHashMap::default(),
             facts_read: None,
+            uevents: Uevents::default(),
         }
     }
 }
@@ -115,20 +118,21 @@ impl DiskReader {
         // Without a mount table the mounts stay unknown, and the rest is read all the same.
         let mounts_changed = self.mounts.refresh(root).unwrap_or(false);
         let old = self.facts_read.is_none_or(|read| read.elapsed() >= FACTS_FOR);
-        if mounts_changed || old {
+        if self.uevents.happened(root) || mounts_changed || old {
             self.facts_read = Some(Instant::now());
-            self.read_facts_again(root);
+            let Self { known, mounts, uevents, .. } = self;
+            uevents.look(|| read_facts_again(root, known, mounts));
         }
     }
+}
 
-    /// Keeps the allocation where nothing is new, so that samples go on sharing it.
-    fn read_facts_again(&mut self, root: &Root) {
-        for (id, known) in &mut self.known {
-            let Some(facts) = &mut known.facts else { continue };
-            let now = facts::read(root, *id, known.name.as_bytes(), self.mounts.mounts());
-            if **facts != now {
-                *facts = Arc::new(now);
-            }
+/// Keeps the allocation where nothing is new, so that samples go on sharing it.
+fn read_facts_again(root: &Root, known: &mut FxHashMap<DiskId, Known>, mounts: &MountTable) {
+    for (id, known) in known {
+        let Some(facts) = &mut known.facts else { continue };
+        let now = facts::read(root, *id, known.name.as_bytes(), mounts.mounts());
+        if **facts != now {
+            *facts = Arc::new(now);
         }
     }
 }

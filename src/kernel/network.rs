@@ -23,6 +23,7 @@ use self::peers::PeerReader;
 use self::qdisc::QdiscReader;
 use super::fields::sole_number;
 use super::root::{KeptFile, Root};
+use super::uevents::Uevents;
 use crate::ids::NicId;
 use crate::sample::network::{Nic, NicFacts, Protocols, TcpExt};
 use crate::sample::{Absent, Name, Reading};
@@ -42,6 +43,7 @@ pub struct NetworkReader {
     small: Vec<u8>,
     known: Vec<Known>,
     facts_read: Option<Instant>,
+    uevents: Uevents,
     ethtool: Option<Ethtool>,
     qdiscs: QdiscReader,
     listeners: ListenerReader,
@@ -77,6 +79,7 @@ impl Default for NetworkReader {
             small: Vec::new(),
             known: Vec::new(),
             facts_read: None,
+            uevents: Uevents::default(),
             ethtool: None,
             qdiscs: QdiscReader::default(),
             listeners: ListenerReader::default(),
@@ -92,12 +95,15 @@ impl NetworkReader {
         self.dev.read(root, &mut self.buffer)?;
         let lines = dev::parse(&self.buffer).ok_or(Absent::Malformed)?;
         let same = lines.len() == self.known.len() && lines.iter().zip(&self.known).all(|(line, known)| known.is(line));
-        if !same || self.facts_read.is_none_or(|read| read.elapsed() >= FACTS_FOR) {
+        let another = self.uevents.happened(root);
+        if another || !same || self.facts_read.is_none_or(|read| read.elapsed() >= FACTS_FOR) {
             if self.ethtool.is_none() && root.is_host() {
                 self.ethtool = Ethtool::open().ok();
             }
             let older = std::mem::take(&mut self.known);
-            self.known = lines.iter().map(|line| look_at(root, line, &older, self.ethtool.as_ref())).collect();
+            let ethtool = self.ethtool.as_ref();
+            let look = || lines.iter().map(|line| look_at(root, line, &older, ethtool)).collect();
+            self.known = self.uevents.look(look);
             self.facts_read = Some(Instant::now());
         }
         let mut qdiscs = if root.is_host() { self.qdiscs.sample().unwrap_or_default() } else { Default::default() };

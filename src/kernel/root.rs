@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::sample::{Absent, Reading};
@@ -87,12 +87,15 @@ impl Root {
 pub struct KeptFile {
     relative: PathBuf,
     file: Option<File>,
+    /// Of the file as it was last opened.
+    inode: Option<u64>,
+    another: bool,
 }
 
 impl KeptFile {
     /// Opens nothing yet.
     pub fn new(relative: impl Into<PathBuf>) -> KeptFile {
-        KeptFile { relative: relative.into(), file: None }
+        KeptFile { relative: relative.into(), file: None, inode: None, another: false }
     }
 
     /// Reads the whole file into `buffer`, which is emptied first. A descriptor that went bad is opened again once.
@@ -106,8 +109,17 @@ impl KeptFile {
         buffer.clear();
         let file = root.open(&self.relative)?;
         read_whole(&file, buffer)?;
+        let inode = file.metadata().ok().map(|file| file.ino());
+        self.another |= self.inode.is_some() && inode != self.inode;
+        self.inode = inode;
         self.file = Some(file);
         Ok(())
+    }
+
+    /// Whether since the last question the file became another one under the same name (a control group that was deleted and
+    /// made again): the kernel's file systems do not give an inode number away again soon.
+    pub fn is_another(&mut self) -> bool {
+        std::mem::take(&mut self.another)
     }
 
     /// Reads what one system call gives of the start of the file, and says how much that is.

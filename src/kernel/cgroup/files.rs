@@ -95,7 +95,8 @@ impl Group {
         }
     }
 
-    /// The group's counters; `None` when none of its files is there any more.
+    /// The group's counters; `None` when none of its files is there any more, or when they are those of another group that
+    /// has its name now: that one is found by the next walk, so that no figure stands between the two.
     pub fn sample(&mut self, root: &Root, buffer: &mut Vec<u8>) -> Option<Cgroup> {
         let mut cgroup = Cgroup {
             id: self.id.clone(),
@@ -110,10 +111,12 @@ impl Group {
             refaulted_pages: None,
             major_faults: None,
         };
-        let mut alive = false;
+        let (mut alive, mut another) = (false, false);
         let mut read = |file: &mut Option<KeptFile>, buffer: &mut Vec<u8>| {
-            let done = file.as_mut().is_some_and(|file| file.read(root, buffer).is_ok());
+            let Some(file) = file else { return false };
+            let done = file.read(root, buffer).is_ok();
             alive |= done;
+            another |= file.is_another();
             done
         };
         if read(&mut self.cpu_stat, buffer) {
@@ -128,7 +131,7 @@ impl Group {
         if is_near_limit(&cgroup) && self.memory_stat.as_ref().is_some_and(|file| root.read(file, buffer).is_ok()) {
             parse_memory_stat(buffer, &mut cgroup);
         }
-        alive.then_some(cgroup)
+        (alive && !another).then_some(cgroup)
     }
 }
 
