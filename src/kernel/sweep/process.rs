@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::thread::{Figures, Glance, KnownThread, Look};
 use super::{Eye, facts};
-use crate::kernel::task::files::{Kept, ProcessFile, ThreadFile, is_gone};
+use crate::kernel::task::files::{Kept, ProcessFile, ThreadFile};
 use crate::kernel::task::{self, Stat};
 use crate::sample::task::{Process, TaskState, Thread};
 use crate::sample::{Absent, Reading};
@@ -125,9 +125,9 @@ impl KnownProcess {
         let clock_ns = eye.clocks.cpu_ns(self.pid());
         let ran = clock_ns.is_none() || clock_ns != self.clock_ns;
         if ran || self.behind || clock_ns.map(Counter) != self.shared.cpu_ns {
-            return self
-                .look_at_all(eye, clock_ns, ran)
-                .unwrap_or_else(|why| if is_gone(why) { Seen::Gone } else { Seen::Same });
+            // One that ran and cannot be read any more (it became another user's behind hidepid) would stand there as if it
+            // did nothing: it is gone for us as one that ended is.
+            return self.look_at_all(eye, clock_ns, ran).unwrap_or(Seen::Gone);
         }
         if self.unsettled {
             return self.look_at_unsettled(eye);
