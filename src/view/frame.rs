@@ -51,6 +51,11 @@ fn left_of_head(state: &State, width: u16) -> Vec<(SafeText, Ink)> {
 fn right_of_head(state: &State) -> Vec<(SafeText, Ink)> {
     let mut parts: Vec<(SafeText, Ink)> = Vec::new();
     let Some(at) = state.at() else { return parts };
+    // What is shown then is a mean over a time in which nothing ran.
+    let suspended = state.current.as_ref().map_or(0.0, |judged| judged.interval.suspended_seconds);
+    if suspended >= 1.0 {
+        parts.push((safe!("suspended for {}", text::span(suspended)), Ink::Warning));
+    }
     if let Some(late) = state.late_seconds() {
         parts.push((safe!("no sample for {}", text::span(late)), Ink::Warning));
     }
