@@ -64,6 +64,25 @@ fn wrong_usage_is_2() {
         &["record", "--max-size", "large"],
         &["replay"],
         &["check", "--for", "0"],
+        &["check", "--for", "-1s"],
+        &["check", "--for", "NaN"],
+        &["check", "--for", "1e300"],
+        &["check", "--for", "99999999999999999999999d"],
+        &["-i", "1e9s"],
+        &["-i", "inf"],
+        &["-i", ""],
+        &["--interval=-1"],
+        &["record", "--max-size", "0"],
+        &["record", "--max-size", "-1"],
+        &["record", "--max-size", "99999999999999999999T"],
+        &["replay", "x", "--speed", "0"],
+        &["replay", "x", "--speed", "-1"],
+        &["replay", "x", "--speed", "NaN"],
+        &["replay", "x", "--speed", "1e9"],
+        &["replay", "x", "--at", "25:61"],
+        &["replay", "x", "--at", "-99999999999999999999s"],
+        &["completions", "none"],
+        &["check", "x", "y"],
     ];
     for arguments in wrong {
         let (code, stdout, stderr) = run(arguments);
@@ -249,6 +268,23 @@ fn without_proc_it_says_so() {
     let (code, _, stderr) = run(&["--root", directory.path().to_str().unwrap()]);
     assert_eq!(code, 7, "{stderr}");
     assert!(is_one_line(&stderr), "{stderr}");
+}
+
+#[test]
+fn what_cannot_be_opened_has_its_code() {
+    let directory = tempfile::tempdir().unwrap();
+    let missing = directory.path().join("missing");
+    let loops = directory.path().join("loop");
+    symlink(&loops, &loops).unwrap();
+    let long = directory.path().join("x".repeat(300));
+    for path in [missing.as_path(), &loops, &long, directory.path(), Path::new("/dev/null")] {
+        let path = path.to_str().unwrap();
+        for (arguments, codes) in [(["info", path], 1..=6), (["check", path], 3..=3)] {
+            let (code, stdout, stderr) = run(&arguments);
+            assert!(codes.contains(&code) && stdout.is_empty(), "{arguments:?}: {code} {stdout}{stderr}");
+            assert!(is_one_line(&stderr), "{arguments:?}: {stderr}");
+        }
+    }
 }
 
 #[test]

@@ -339,3 +339,115 @@ fn an_ordinary_user_sees_less_and_no_error() {
     assert_eq!(session.ended().exit_code(), 0);
     session.is_given_back();
 }
+
+/// Bytes from a seed.
+struct Noise(u64);
+
+impl Noise {
+    fn byte(&mut self) -> u8 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as u8
+    }
+}
+
+#[test]
+fn any_bytes_are_keys_or_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = stalltop(&[]);
+    command.cwd(directory.path());
+    let mut session = Session::start(command, 80, 24);
+    session.until_text("busy");
+    let mut noise = Noise(11);
+    for _ in 0..64 {
+        // All but what ends it, stops it or writes files: Ctrl-C, Ctrl-Z, q, R, w.
+        let bytes: Vec<u8> = (0..256).map(|_| noise.byte()).filter(|byte| !b"\x03\x1aqQRw".contains(byte)).collect();
+        session.type_bytes(&bytes);
+    }
+    // Whatever it stands in: out of a half sequence, out of a prompt, out of help.
+    session.type_keys("\x1b\\\x1b");
+    session.type_keys("\x1b\x1b");
+    session.type_keys("\x1b");
+    session.type_keys("11");
+    session.until_text("LOAD");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.is_given_back();
+}
+
+#[test]
+fn a_megabyte_pasted_is_not_typed() {
+    let mut session = Session::live(80, 24);
+    session.type_keys("\x1b[200~");
+    for _ in 0..256 {
+        session.type_keys(&"q5".repeat(2048));
+    }
+    session.type_keys("\x1b[201~");
+    session.type_keys("6");
+    session.until_text("FINDINGS");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.is_given_back();
+}
+
+#[test]
+fn without_a_type_the_terminal_gets_lines_and_a_replay_is_refused() {
+    for term in ["", "dumb"] {
+        let mut command = stalltop(&["-i", "100ms"]);
+        command.env("TERM", term);
+        let mut session = Session::start(command, 80, 24);
+        session.until_text("CPUs busy");
+        assert!(!session.bytes().contains(&0x1b), "TERM={term:?}");
+        session.signal(Signal::SIGINT);
+        session.ended();
+        let mut command = stalltop(&["replay", "x.stalltop"]);
+        command.env("TERM", term);
+        let mut session = Session::start(command, 200, 24);
+        assert_eq!(session.ended().exit_code(), 2, "TERM={term:?}");
+        session.until_text("cannot replay");
+    }
+    // One that nobody knows is taken for one of today.
+    let mut command = stalltop(&[]);
+    command.env("TERM", "nobody-knows-this");
+    let mut session = Session::start(command, 80, 24);
+    session.until_text("busy");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.is_given_back();
+}
+
+#[test]
+fn standard_input_that_is_no_terminal_ends_nothing() {
+    let mut command = CommandBuilder::new("/bin/sh");
+    command.args(["-c", &format!("exec {} < /dev/null", env!("CARGO_BIN_EXE_stalltop"))]);
+    let mut session = Session::start(prepared(command), 80, 24);
+    session.until_text("busy");
+    session.type_keys("5");
+    session.until_text("processes");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.is_given_back();
+}
+
+#[test]
+fn no_color_and_a_plain_locale_are_kept_to() {
+    let mut command = stalltop(&["--ascii"]);
+    command.env("NO_COLOR", "1");
+    command.env("LANG", "C");
+    command.env("TZ", "No/Such_Zone");
+    let mut session = Session::start(command, 80, 24);
+    session.until_text("busy");
+    session.type_keys("5");
+    session.until_text("processes");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    let text = String::from_utf8(session.bytes()).unwrap();
+    assert!(text.is_ascii(), "only ASCII: {text:?}");
+    for sequence in text.split("\x1b[").skip(1) {
+        let Some((parameters, _)) = sequence.split_once('m') else { continue };
+        if parameters.bytes().all(|byte| byte.is_ascii_digit() || byte == b';') {
+            let coloured =
+                |number: &str| number.parse::<u32>().is_ok_and(|n| (30..=38).contains(&n) || (40..=48).contains(&n) || n >= 90);
+            assert!(!parameters.split(';').any(coloured), "a colour: {parameters}");
+        }
+    }
+}

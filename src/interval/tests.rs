@@ -120,6 +120,27 @@ fn a_cpu_that_went_offline_or_came_back_has_no_value_and_spoils_nothing() {
 }
 
 #[test]
+fn cpus_may_come_by_hundreds_and_go_but_for_one() {
+    let of = |ids: &[u32], busy: u64, idle: u64| {
+        let each: Vec<_> = ids.iter().map(|&id| (id, times(busy, 0, idle, 0))).collect();
+        cpus(times(busy * ids.len() as u64, 0, idle * ids.len() as u64, 0), &each)
+    };
+    let many: Vec<u32> = (0..300).collect();
+    for (was, now, same) in
+        [(&many[..2], &many[..], 2), (&many, &many[7..8], 1), (&[0, 2, 5], &[2, 5, 8191], 2), (&[0], &[1], 0)]
+    {
+        let (mut older, mut newer) = (at(10.0), at(11.0));
+        older.cpu = Ok(of(was, 1000, 1000));
+        newer.cpu = Ok(of(now, 1025, 1075));
+        let cpu = between(&older, &newer).cpu;
+        assert_eq!(cpu.as_ref().map_or(0, |cpu| cpu.cpus.len()), same);
+        if let Some(cpu) = cpu.filter(|cpu| !cpu.cpus.is_empty()) {
+            assert!(close(cpu.total.user, 0.25) && close(cpu.total.idle, 0.75), "{:?}", cpu.total);
+        }
+    }
+}
+
+#[test]
 fn the_box_is_the_mean_of_its_cpus_where_its_own_line_fell() {
     let (mut older, mut newer) = (at(10.0), at(11.0));
     older.cpu = Ok(cpus(times(900, 0, 900, 0), &[(0, times(0, 0, 0, 0)), (1, times(0, 0, 0, 0))]));

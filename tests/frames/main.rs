@@ -11,6 +11,7 @@
     reason = "a test may fail loudly, and says why it skips"
 )]
 
+mod clocks;
 mod colours;
 mod golden;
 mod hostile;

@@ -5,32 +5,57 @@ use stalltop::state::{Event, State, update};
 use crate::scenes;
 use crate::screen::{buffer, live, press};
 
-fn sweep(state: &mut State) {
-    for width in (1..100).step_by(5).chain((100..=300).step_by(40)) {
-        for height in (1..30).step_by(2).chain([24, 50, 100]) {
-            update(state, Event::Resize { width, height });
-            buffer(state);
+/// Every size up to 60 by 30 once over all of the calls (each takes its share), then some large ones.
+fn sweep(state: &mut State, share: usize) {
+    let small = (1..=60).flat_map(|width| (1..=30).map(move |height| (width, height)));
+    for (width, height) in small.skip(share).step_by(SHARES) {
+        draw(state, width, height);
+    }
+    for width in [80, 95, 100, 140, 220, 300] {
+        for height in [1, 2, 3, 5, 10, 24, 50, 100] {
+            draw(state, width, height);
+        }
+    }
+}
+
+/// So many screens share the sizes among them: no screen sees all, each size is seen by many.
+const SHARES: usize = 5;
+
+fn draw(state: &mut State, width: u16, height: u16) {
+    update(state, Event::Resize { width, height });
+    buffer(state);
+}
+
+#[test]
+fn every_size_of_every_screen() {
+    for (share, machine) in [scenes::lock_convoy(), scenes::hot_core()].iter().enumerate() {
+        let mut state = live(machine, (80, 24));
+        for (at, keys) in ["1", "2", "3", "4", "5", "5t", "5T", "5c", "6"].into_iter().enumerate() {
+            press(&mut state, keys);
+            sweep(&mut state, (share + at) % SHARES);
         }
     }
 }
 
 #[test]
-fn every_size_of_every_screen() {
-    for machine in [scenes::lock_convoy(), scenes::hot_core()] {
-        let mut state = live(&machine, (80, 24));
-        for keys in ["1", "2", "3", "4", "5", "5t", "5T", "5c", "6"] {
-            press(&mut state, keys);
-            sweep(&mut state);
+fn no_size_is_too_odd() {
+    let mut state = live(&scenes::lock_convoy(), (80, 24));
+    for keys in ["1", "2", "3", "4", "5", "6", "\n"] {
+        press(&mut state, keys);
+        for (width, height) in [(0, 0), (0, 24), (80, 0), (65_535, 1), (1, 65_535), (1_000, 60)] {
+            draw(&mut state, width, height);
         }
     }
+    draw(&mut state, 1_000, 1_000);
 }
 
 #[test]
 fn every_size_of_what_stands_over_a_screen() {
     let mut state = live(&scenes::lock_convoy(), (80, 24));
-    for keys in ["6\n", "\x1b5\n", "\x1b5t\n", "\x1b5c\n", "\x1b3\n", "\x1b4\n", "\x1b2\n", "\x1b?", "\x1b1/", "\x1bb"] {
+    let over = ["6\n", "\x1b5\n", "\x1b5t\n", "\x1b5c\n", "\x1b3\n", "\x1b4\n", "\x1b2\n", "\x1b?", "\x1b1/", "\x1bb"];
+    for (share, keys) in over.into_iter().enumerate() {
         press(&mut state, keys);
-        sweep(&mut state);
+        sweep(&mut state, share % SHARES);
         press(&mut state, "\x1b\x1b");
     }
 }

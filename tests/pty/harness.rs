@@ -96,6 +96,12 @@ impl Session {
         writer.flush().unwrap();
     }
 
+    pub fn type_bytes(&mut self, bytes: &[u8]) {
+        let writer = self.keys.as_mut().unwrap();
+        writer.write_all(bytes).unwrap();
+        writer.flush().unwrap();
+    }
+
     pub fn resize(&mut self, columns: u16, rows: u16) {
         self.seen.lock().unwrap().parser = parser(columns, rows);
         self.master.as_ref().unwrap().resize(size(columns, rows)).unwrap();

@@ -1,0 +1,35 @@
+//! What the program must survive: docs/faults.md, case by case, as far as it is not tested beside the code it concerns.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::cast_possible_wrap,
+    reason = "a test may fail loudly, and says why it skips"
+)]
+
+#[path = "faults/again.rs"]
+mod again;
+#[path = "pty/harness.rs"]
+#[allow(dead_code, reason = "tests/pty.rs uses all of it")]
+mod harness;
+#[path = "faults/identities.rs"]
+mod identities;
+#[path = "faults/namespaces.rs"]
+mod namespaces;
+#[path = "faults/opened.rs"]
+mod opened;
+#[path = "faults/page.rs"]
+mod page;
+#[path = "faults/processes.rs"]
+mod processes;
+#[path = "faults/spoken.rs"]
+mod spoken;
+#[path = "faults/stopped.rs"]
+mod stopped;
+#[path = "faults/traced.rs"]
+mod traced;
+#[path = "faults/tree.rs"]
+mod tree;

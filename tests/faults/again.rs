@@ -1,0 +1,98 @@
+//! This test binary run once more: as a load, or inside a namespace that is made for it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Names the part that this process was started to play.
+const PART: &str = "STALLTOP_TEST_PART";
+
+pub fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// Whether this process was started to play that part.
+pub fn plays(part: &str) -> bool {
+    std::env::var_os(PART).is_some_and(|played| played == part)
+}
+
+/// Runs this binary as that test behind a wrapper (`unshare …`); what it said, or why it could not be run.
+pub fn inside(wrapper: &[&str], test: &str) -> Result<String, String> {
+    let Some((program, arguments)) = wrapper.split_first() else { return Err("no wrapper".to_owned()) };
+    let can = Command::new(program).args(arguments).arg("true").output();
+    if !can.is_ok_and(|output| output.status.success()) {
+        return Err(format!("{} does not work here", wrapper.join(" ")));
+    }
+    let output = Command::new(program)
+        .args(arguments)
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(PART, test)
+        .output()
+        .unwrap();
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    Ok(said)
+}
+
+/// This test binary as a load; ended when dropped.
+pub struct Load(pub Child);
+
+impl Load {
+    pub fn start(test: &str) -> Load {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture"])
+            .env(PART, test)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        assert!(output.lines().map_while(Result::ok).any(|line| line.contains("READY")), "{test} did not start");
+        Load(child)
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a load does when everything runs: nothing until it is killed, or nobody is there any more.
+pub fn ready_until_killed() {
+    println!("READY");
+    std::io::stdout().flush().unwrap();
+    let _ = std::io::stdin().read(&mut [0; 1]);
+}
+
+/// The program, with a state directory of its own.
+pub fn stalltop(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+    command.args(arguments).stdin(Stdio::null()).env("XDG_STATE_HOME", state_directory()).current_dir(state_directory());
+    command
+}
+
+pub fn state_directory() -> &'static Path {
+    static DIRECTORY: std::sync::OnceLock<tempfile::TempDir> = std::sync::OnceLock::new();
+    DIRECTORY.get_or_init(|| tempfile::tempdir().unwrap()).path()
+}
+
+/// Code, standard output, standard error.
+pub fn run(command: &mut Command) -> (i32, String, String) {
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap_or_else(|_| panic!("no text: {bytes:?}"));
+    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+}
+
+/// A copy of the program that anybody may run, in a directory that anybody may enter.
+pub fn for_everybody() -> (tempfile::TempDir, PathBuf) {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("stalltop");
+    std::fs::copy(env!("CARGO_BIN_EXE_stalltop"), &program).unwrap();
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    (directory, program)
+}

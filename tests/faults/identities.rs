@@ -1,0 +1,222 @@
+//! Devices, interfaces and groups that go and come back under the same name as something else, on the running machine:
+//! no difference is taken between the two.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use stalltop::baseline::Device;
+use stalltop::interval::Interval;
+use stalltop::kernel::{Root, Sampler};
+use stalltop::sample::Sample;
+use stalltop::sample::disk::Disk;
+
+use crate::again::{inside, is_root, plays};
+
+fn ran(command: &str) -> bool {
+    let mut words = command.split(' ');
+    Command::new(words.next().unwrap()).args(words).output().is_ok_and(|output| output.status.success())
+}
+
+/// A loop device on a file, detached when dropped.
+struct Loop(String);
+
+impl Loop {
+    fn on(image: &Path, device: Option<&str>) -> Option<Loop> {
+        let mut command = Command::new("losetup");
+        match device {
+            Some(device) => command.arg(device),
+            None => command.args(["--find", "--show"]),
+        };
+        let output = command.arg(image).output().ok().filter(|output| output.status.success())?;
+        let said = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+        Some(Loop(device.map_or(said, str::to_owned)))
+    }
+
+    fn name(&self) -> &str {
+        self.0.strip_prefix("/dev/").unwrap()
+    }
+
+    /// Reads all of it past the page cache.
+    fn read(&self) {
+        assert!(ran(&format!("dd if={} of=/dev/null bs=64k iflag=direct", self.0)));
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        ran(&format!("losetup --detach {}", self.0));
+    }
+}
+
+fn disk<'a>(sample: &'a Sample, name: &str) -> &'a Disk {
+    sample.disks.as_ref().unwrap().iter().find(|disk| disk.name.as_bytes() == name.as_bytes()).unwrap()
+}
+
+#[test]
+fn a_loop_device_that_stands_on_another_file_is_another_device() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = |name: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, vec![7; 1 << 20]).unwrap();
+        path
+    };
+    let (one, other) = (image("one"), image("other"));
+    let Some(first) = is_root().then(|| Loop::on(&one, None)).flatten() else {
+        return println!("skipped: needs root and losetup");
+    };
+    first.read();
+    let mut sampler = Sampler::new(Root::host()).unwrap();
+    let host = Arc::new(sampler.host().clone());
+    let before = Arc::new(sampler.sample());
+    let name = first.name().to_owned();
+    let backing = |sample: &Sample| disk(sample, &name).facts.backing_file.as_ref().map(|file| file.as_bytes().to_owned());
+    assert_eq!(backing(&before).as_deref(), Some(one.as_os_str().as_encoded_bytes()));
+    let device = first.0.clone();
+    drop(first);
+    let Some(second) = Loop::on(&other, Some(&device)) else { return println!("skipped: somebody else took {device}") };
+    // Its counters go on from where those of the other file stood: they alone do not tell.
+    second.read();
+    let after = Arc::new(sampler.sample());
+    assert!(disk(&after, &name).reads.completed > disk(&before, &name).reads.completed);
+    assert_eq!(backing(&after).as_deref(), Some(other.as_os_str().as_encoded_bytes()), "known at once");
+    let interval = Interval::between(&host, &before, &after).unwrap();
+    let id = disk(&after, &name).id;
+    assert!(interval.disks.iter().all(|span| span.id != id), "no figure stands between the two");
+    // What was learned of the one is not what the other is judged by.
+    assert_ne!(Device::of(disk(&before, &name)), Device::of(disk(&after, &name)));
+}
+
+#[test]
+fn an_interface_that_comes_back_is_another_one() {
+    if !is_root() {
+        return println!("skipped: a network namespace needs root");
+    }
+    match inside(&["unshare", "--net", "--mount"], "identities::inside_a_network_namespace") {
+        Ok(said) => println!("{said}"),
+        Err(why) => println!("skipped: {why}"),
+    }
+}
+
+/// The other half of the test above.
+#[test]
+fn inside_a_network_namespace() {
+    if !plays("identities::inside_a_network_namespace") {
+        return;
+    }
+    // /sys/class/net is that of whoever mounted it.
+    if !ran("mount -t sysfs sysfs /sys") {
+        return println!("skipped: no sysfs here");
+    }
+    let made = |packets: u32| {
+        let made = ran("ip link add v0 type veth peer name v1")
+            && ran("ip addr add 10.9.8.7/24 dev v0")
+            && ran("ip link set v1 up")
+            && ran("ip link set v0 up")
+            && ran("ip neigh add 10.9.8.8 lladdr 02:00:00:00:00:01 dev v0");
+        let socket = std::net::UdpSocket::bind("10.9.8.7:0");
+        for _ in 0..packets {
+            let _ = socket.as_ref().map(|socket| socket.send_to(&[0; 600], "10.9.8.8:9"));
+        }
+        made
+    };
+    if !made(50) {
+        return println!("skipped: no veth here");
+    }
+    let mut sampler = Sampler::new(Root::host()).unwrap();
+    let host = Arc::new(sampler.host().clone());
+    let before = Arc::new(sampler.sample());
+    assert!(ran("ip link del v0") && made(400));
+    let after = Arc::new(sampler.sample());
+    let nic =
+        |sample: &Sample| sample.nics.as_ref().unwrap().iter().find(|nic| nic.id.name.as_bytes() == b"v0").cloned().unwrap();
+    let (old, new) = (nic(&before), nic(&after));
+    assert!(new.tx.packets > old.tx.packets, "the counters alone do not tell");
+    assert_ne!(old.id, new.id);
+    let interval = Interval::between(&host, &before, &after).unwrap();
+    assert!(interval.nics.iter().all(|span| span.id.name.as_bytes() != b"v0"), "no figure stands between the two");
+}
+
+/// A group with a quota under a name of its own, which may be made again.
+struct Group(PathBuf);
+
+impl Group {
+    fn path() -> Option<(PathBuf, &'static str, &'static str)> {
+        let name = format!("stalltop-again-{}", std::process::id());
+        let places = [
+            ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000"),
+            ("/sys/fs/cgroup/cpu,cpuacct", "cpu.cfs_quota_us", "20000"),
+            ("/sys/fs/cgroup", "cpu.max", "20000 100000"),
+        ];
+        places.into_iter().map(|(mount, file, value)| (Path::new(mount).join(&name), file, value)).find(|(path, file, _)| {
+            let there = std::fs::create_dir(path).is_ok() && path.join(file).exists();
+            let _ = std::fs::remove_dir(path);
+            there
+        })
+    }
+
+    fn made() -> Option<Group> {
+        let (path, file, value) = Group::path()?;
+        std::fs::create_dir(&path).ok()?;
+        let group = Group(path);
+        std::fs::write(group.0.join(file), value).ok()?;
+        Some(group)
+    }
+
+    /// Has a busy loop in it until it was throttled in so many periods.
+    fn throttled(&self, periods: u64) {
+        let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        std::fs::write(self.0.join("cgroup.procs"), busy.id().to_string()).unwrap();
+        let throttled = || {
+            let stat = std::fs::read_to_string(self.0.join("cpu.stat")).unwrap();
+            stat.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.parse::<u64>().ok()).unwrap()
+        };
+        crate::stopped::until("throttling", || throttled() >= periods);
+        busy.kill().unwrap();
+        busy.wait().unwrap();
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Who was in it may take a moment to leave.
+        for _ in 0..200 {
+            if std::fs::remove_dir(&self.0).is_ok() || !self.0.exists() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+}
+
+#[test]
+fn a_group_that_was_made_again_is_another_one() {
+    let Some(first) = is_root().then(Group::made).flatten() else {
+        return println!("skipped: needs root and a cpu controller that can be written to");
+    };
+    first.throttled(1);
+    let mut sampler = Sampler::new(Root::host()).unwrap();
+    let host = Arc::new(sampler.host().clone());
+    let path = format!("/{}", first.0.file_name().unwrap().to_str().unwrap());
+    let throttled = |sample: &Sample| {
+        let groups = sample.cgroups.as_ref().unwrap();
+        groups.iter().find(|group| group.id.path.as_bytes() == path.as_bytes()).map(|group| group.throttled_periods.unwrap().0)
+    };
+    let mut before = Arc::new(sampler.sample());
+    crate::stopped::until("group", || {
+        before = Arc::new(sampler.sample());
+        throttled(&before).is_some()
+    });
+    drop(first);
+    let Some(second) = Group::made() else { return println!("skipped: the group cannot be made again") };
+    // Throttled more often than the first: its counters alone do not tell.
+    second.throttled(throttled(&before).unwrap() + 3);
+    let after = Arc::new(sampler.sample());
+    let interval = Interval::between(&host, &before, &after).unwrap();
+    let is_ours = |path_of: &[u8]| path_of == path.as_bytes();
+    assert!(
+        interval.cgroups.iter().all(|group| !is_ours(group.id.path.as_bytes())),
+        "no figure stands between the two: {:?}",
+        interval.cgroups
+    );
+}

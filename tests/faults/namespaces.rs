@@ -1,0 +1,126 @@
+//! What a user sees who may not see all, or nothing: hidepid, no /proc, a file system that never answers.
+
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::mount::{MsFlags, mount};
+
+use crate::again::{for_everybody, inside, is_root, plays, run, stalltop, state_directory};
+
+/// `sh -c` in namespaces of its own; `None` where that does not work.
+fn shell_in(flags: &[&str], script: &str) -> Option<Command> {
+    let works = Command::new("unshare").args(flags).arg("true").output().is_ok_and(|output| output.status.success());
+    if !(is_root() && works) {
+        println!("skipped: needs root and unshare");
+        return None;
+    }
+    let mut command = Command::new("unshare");
+    command.args(flags).args(["sh", "-c", script]).stdin(Stdio::null()).env("XDG_STATE_HOME", state_directory());
+    Some(command)
+}
+
+#[test]
+fn behind_hidepid_others_are_missing_and_it_is_said() {
+    let (_kept, program) = for_everybody();
+    let program = program.to_str().unwrap();
+    for hidepid in ["1", "2"] {
+        let script = format!(
+            "mount -t proc -o hidepid={hidepid} proc /proc || exit 99; sleep 1000 & \
+             cd /; exec setpriv --reuid=65534 --regid=65534 --clear-groups {program} check --json --for 500ms -i 200ms"
+        );
+        let Some(mut command) = shell_in(&["--mount", "--pid", "--fork", "--kill-child"], &script) else { return };
+        let (code, stdout, stderr) = run(&mut command);
+        if code == 99 {
+            return println!("skipped: no proc with hidepid here");
+        }
+        assert!((0..=2).contains(&code), "{code} {stdout}{stderr}");
+        let said: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+        let absent = said["absent"].as_array().unwrap();
+        assert!(absent.iter().any(|absent| absent["what"].as_str().unwrap().contains("hidepid")), "{said}");
+        assert!(said["figures"]["busy_ratio"].is_number(), "the rest is there: {said}");
+
+        let script = script.replace("check --json --for 500ms -i 200ms", "doctor");
+        let Some(mut command) = shell_in(&["--mount", "--pid", "--fork", "--kill-child"], &script) else { return };
+        let (code, stdout, stderr) = run(&mut command);
+        assert_eq!(code, 0, "{stdout}{stderr}");
+        let line = stdout.lines().find(|line| line.contains("of all users")).unwrap_or_else(|| panic!("{stdout}"));
+        assert!(line.contains("hidepid"), "{line}");
+    }
+}
+
+#[test]
+fn without_proc_there_is_one_line_and_a_code() {
+    let program = env!("CARGO_BIN_EXE_stalltop");
+    for (arguments, expected) in [("", 7), ("record /nowhere/x", 7), ("doctor", 7), ("check", 3)] {
+        let script = format!("umount -l /proc || exit 99; exec {program} {arguments}");
+        let Some(mut command) = shell_in(&["--mount"], &script) else { return };
+        let (code, stdout, stderr) = run(&mut command);
+        assert_eq!((code, stdout.as_str()), (expected, ""), "{arguments}: {stderr}");
+        assert!(stderr.starts_with("stalltop: ") && stderr.lines().count() == 1, "{arguments}: {stderr}");
+        assert!(stderr.contains("/proc"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_file_system_that_never_answers_hangs_nothing() {
+    if !is_root() {
+        return println!("skipped: mounting needs root");
+    }
+    match inside(&["unshare", "--mount"], "namespaces::inside_with_a_hung_mount") {
+        Ok(said) => println!("{said}"),
+        Err(why) => println!("skipped: {why}"),
+    }
+}
+
+/// Mounts a file system whose daemon never says a word.
+fn hung(at: &Path, source: &str) -> Option<std::fs::File> {
+    let fuse = std::fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").ok()?;
+    let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", fuse.as_raw_fd());
+    mount(Some(source), at, Some("fuse"), MsFlags::empty(), Some(options.as_str())).ok()?;
+    Some(fuse)
+}
+
+/// The other half of the test above.
+#[test]
+fn inside_with_a_hung_mount() {
+    if !plays("namespaces::inside_with_a_hung_mount") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().join("hung");
+    std::fs::create_dir(&at).unwrap();
+    let shared = format!("/dev/shm/stalltop-{}", std::process::id());
+    // Whoever mounts chooses the source: these two lead into the file system itself.
+    let through = format!("/dev/..{}/x", at.display());
+    let Some(daemon) = hung(&at, &through) else { return println!("skipped: no FUSE here") };
+    let second = std::os::unix::fs::symlink(at.join("x"), &shared).is_ok().then(|| hung(&at, &shared));
+    let finishes = |command: &mut Command, what: &str| {
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let begun = Instant::now();
+        let code = loop {
+            match child.try_wait().unwrap() {
+                Some(status) => break status.code(),
+                None if begun.elapsed() > Duration::from_secs(25) => break None,
+                None => std::thread::sleep(Duration::from_millis(10)),
+            }
+        };
+        let _ = child.kill();
+        assert!(code.is_some_and(|code| code <= 2), "{what} hangs behind the mount: {code:?}");
+    };
+    let check = ["check", "--for", "500ms", "-i", "200ms"];
+    finishes(&mut stalltop(&check), "check");
+    // Its thread can be killed only as long as nobody holds a lock of that file system: then the kernel lets nothing end.
+    finishes(stalltop(&check).env("XDG_STATE_HOME", at.join("state")), "a state directory");
+    // Somebody waits there, as in life.
+    let mut stuck = Command::new("cat").arg(at.join("file")).stderr(Stdio::null()).spawn().unwrap();
+    finishes(&mut stalltop(&check), "check beside somebody who waits");
+    let _ = stuck.kill();
+    let _ = std::fs::remove_file(&shared);
+    // With its daemon the file system ends, and who waits in it.
+    drop((daemon, second));
+    let _ = stuck.wait();
+    let _ = nix::mount::umount2(&at, nix::mount::MntFlags::MNT_DETACH);
+    let _ = nix::mount::umount2(&at, nix::mount::MntFlags::MNT_DETACH);
+}

@@ -1,0 +1,392 @@
+//! Every file that the program really opens, as the kernel tells it (inotify), in every way in which a file can be bad.
+//! A new reader is in the sweep as soon as it reads; what it reads live and no tree has makes the second test fail.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{CString, OsStr};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use stalltop::baseline::Baselines;
+use stalltop::findings::Judge;
+use stalltop::interval::Interval;
+use stalltop::kernel::{Root, Sampler, task};
+use stalltop::report::window::Window;
+use stalltop::report::{json, text};
+
+use crate::traced::{self, Trace};
+use crate::tree::Tree;
+
+/// With control groups of the first and of the second version.
+const BASES: [&str; 2] = ["3.10-centos7", "5.15-debian"];
+
+/// Two samples, what is between them, and what is said of it: each subject's reading as text. `None` is no machine at all.
+/// Groups are not among them: how many have been found by then depends on how fast this machine is.
+fn everything(tree: &Tree) -> Option<BTreeMap<&'static str, String>> {
+    let mut sampler = Sampler::new(Root::at(tree.path().to_owned())).ok()?;
+    let host = Arc::new(sampler.host().clone());
+    tree.step(0);
+    let older = Arc::new(sampler.sample());
+    sampler.sub_sample();
+    tree.step(1);
+    let newer = loop {
+        let newer = Arc::new(sampler.sample());
+        if newer.at.seconds_since(older.at) > 0.002 {
+            break newer;
+        }
+    };
+    let interval = Interval::between(&host, &older, &newer).unwrap();
+    let judged = Judge::new(Baselines::default()).judge(interval);
+    let mut window = Window::default();
+    window.add(&judged);
+    let said: serde_json::Value = serde_json::from_str(&json::check(&window)).unwrap();
+    assert_eq!(said["schema"], "stalltop/1");
+    assert!(!text::check(&window).is_empty() && !text::block(&window).is_empty());
+    Some(BTreeMap::from([
+        ("cpu", format!("{:?}", newer.cpu)),
+        ("load", format!("{:?}", newer.load)),
+        ("memory", format!("{:?}", newer.memory)),
+        ("pressure", format!("{:?}", newer.pressure)),
+        ("disks", format!("{:?}", newer.disks)),
+        ("nics", format!("{:?}", newer.nics)),
+        ("protocols", format!("{:?}", newer.protocols)),
+    ]))
+}
+
+/// Which of them may change with a file; `None` is a file of which this test knows nothing yet.
+fn subjects_of(file: &str) -> Option<&'static [&'static str]> {
+    const BY_PREFIX: [(&str, &[&str]); 13] = [
+        ("proc/stat", &["cpu"]),
+        ("proc/loadavg", &["load"]),
+        ("proc/meminfo", &["memory"]),
+        ("proc/vmstat", &["memory"]),
+        ("proc/pressure/", &["pressure"]),
+        ("proc/diskstats", &["disks"]),
+        ("proc/net/dev", &["nics"]),
+        ("proc/net/", &["protocols"]),
+        ("proc/self/mountinfo", &["disks"]),
+        ("sys/class/block/", &["disks"]),
+        ("sys/class/net/", &["nics"]),
+        ("sys/fs/cgroup/", &[]),
+        ("proc/700/", &[]),
+    ];
+    BY_PREFIX.iter().find(|(prefix, _)| file.starts_with(prefix)).map(|(_, subjects)| *subjects)
+}
+
+/// The regular files that are opened while `run` runs, relative to the tree.
+fn opened_by(tree: &Tree, run: impl FnOnce()) -> BTreeSet<PathBuf> {
+    // SAFETY: no memory is handed over but the path, which outlives the call.
+    let inotify = unsafe { libc::inotify_init1(libc::IN_CLOEXEC | libc::IN_NONBLOCK) };
+    assert!(inotify >= 0);
+    let mut watched = BTreeMap::new();
+    for directory in tree.directories() {
+        let path = CString::new(directory.as_os_str().as_bytes()).unwrap();
+        // SAFETY: as above.
+        let watch = unsafe { libc::inotify_add_watch(inotify, path.as_ptr(), libc::IN_OPEN) };
+        assert!(watch >= 0, "{}", std::io::Error::last_os_error());
+        watched.insert(watch, directory);
+    }
+    run();
+    let mut opened = BTreeSet::new();
+    let mut bytes = vec![0_u8; 1 << 20];
+    loop {
+        // SAFETY: the kernel writes at most so many bytes.
+        let length = unsafe { libc::read(inotify, bytes.as_mut_ptr().cast(), bytes.len()) };
+        let Ok(length) = usize::try_from(length) else { break };
+        let mut rest = &bytes[..length];
+        while let Some((head, tail)) = rest.split_at_checked(16) {
+            let number = |at: usize| u32::from_ne_bytes(head[at..at + 4].try_into().unwrap());
+            let (watch, mask, name_length) = (number(0) as i32, number(4), number(12) as usize);
+            let name = tail[..name_length].split(|&byte| byte == 0).next().unwrap();
+            assert_eq!(mask & libc::IN_Q_OVERFLOW, 0);
+            if mask & libc::IN_ISDIR == 0 {
+                let path = watched[&watch].join(OsStr::from_bytes(name));
+                opened.insert(path.strip_prefix(tree.path()).unwrap().to_owned());
+            }
+            rest = &tail[name_length..];
+        }
+    }
+    // SAFETY: nobody else has it.
+    unsafe { libc::close(inotify) };
+    opened
+}
+
+/// Ways in which a file is bad as a whole.
+#[derive(Clone, Copy, Debug)]
+enum Bad {
+    Missing,
+    Empty,
+    Directory,
+    Forbidden,
+    InputOutputError,
+    InvalidArgument,
+    Loop,
+}
+
+const ALL_BAD: [Bad; 7] =
+    [Bad::Missing, Bad::Empty, Bad::Directory, Bad::Forbidden, Bad::InputOutputError, Bad::InvalidArgument, Bad::Loop];
+
+/// Files that nobody may read (root neither), that fail when they are read, and that refuse.
+fn stand_in(bad: Bad) -> Option<(&'static str, i32)> {
+    match bad {
+        Bad::Forbidden => Some(("/proc/sys/net/ipv4/route/flush", libc::EACCES)),
+        Bad::InputOutputError => Some(("/proc/self/mem", libc::EIO)),
+        Bad::InvalidArgument => Some(("/sys/class/net/lo/speed", libc::EINVAL)),
+        _ => None,
+    }
+}
+
+fn spoil(file: &Path, bad: Bad) {
+    fs::remove_file(file).unwrap();
+    match bad {
+        Bad::Missing => {}
+        Bad::Empty => fs::write(file, b"").unwrap(),
+        Bad::Directory => fs::create_dir(file).unwrap(),
+        Bad::Loop => std::os::unix::fs::symlink(file, file).unwrap(),
+        Bad::Forbidden | Bad::InputOutputError | Bad::InvalidArgument => {
+            std::os::unix::fs::symlink(stand_in(bad).unwrap().0, file).unwrap();
+        }
+    }
+}
+
+fn mend(file: &Path, bytes: &[u8]) {
+    if fs::symlink_metadata(file).is_ok_and(|file| file.is_dir()) {
+        fs::remove_dir_all(file).unwrap();
+    } else {
+        let _ = fs::remove_file(file);
+    }
+    fs::write(file, bytes).unwrap();
+}
+
+const NASTY: [&str; 10] = [
+    "",
+    "-1",
+    "4294967296",
+    "9223372036854775808",
+    "18446744073709551615",
+    "18446744073709551616",
+    "1e400",
+    "NaN",
+    "unlimited",
+    "00000000000000000000000000000000000000000000000000000000001",
+];
+
+/// Up to so many places, spread over all.
+fn spread(all: &[usize], most: usize) -> Vec<usize> {
+    let step = all.len().div_ceil(most).max(1);
+    all.iter().copied().step_by(step).collect()
+}
+
+/// Damaged texts of a file: cut, and with numbers that are none.
+fn damaged(bytes: &[u8], turn: &mut usize) -> Vec<(String, Vec<u8>)> {
+    let mut texts = Vec::new();
+    for cut in [1, bytes.len() / 3, bytes.len() * 2 / 3, bytes.len().saturating_sub(1)] {
+        texts.push((format!("cut at {cut}"), bytes[..cut.min(bytes.len())].to_vec()));
+    }
+    let is_start = |at: &usize| bytes[*at].is_ascii_digit() && (*at == 0 || !bytes[at - 1].is_ascii_digit());
+    let starts: Vec<usize> = (0..bytes.len()).filter(is_start).collect();
+    for start in spread(&starts, 6) {
+        let nasty = NASTY[*turn % NASTY.len()];
+        *turn += 1;
+        let length = bytes[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let text = [&bytes[..start], nasty.as_bytes(), &bytes[start + length..]].concat();
+        texts.push((format!("{nasty:?} at {start}"), text));
+    }
+    texts
+}
+
+fn sweep(base: &str) -> usize {
+    let tree = Tree::on(base);
+    let whole = everything(&tree).unwrap();
+    let opened = opened_by(&tree, || drop(everything(&tree)));
+    assert!(opened.len() > 50, "{opened:?}");
+    let ways: Vec<Bad> = ALL_BAD
+        .into_iter()
+        .filter(|bad| match stand_in(*bad) {
+            None => true,
+            Some((stand_in, errno)) => {
+                let error =
+                    fs::File::open(stand_in).and_then(|file| std::os::unix::fs::FileExt::read_at(&file, &mut [0; 8], 0));
+                let is = error.err().and_then(|error| error.raw_os_error()) == Some(errno);
+                if !is {
+                    println!("skipped: {stand_in} does not give {bad:?} here");
+                }
+                is
+            }
+        })
+        .collect();
+    let (mut turn, mut tries) = (0, 0);
+    for relative in &opened {
+        let file = tree.path().join(relative);
+        tree.leave(Some(relative));
+        let Ok(bytes) = fs::read(&file) else { continue };
+        let name = relative.to_str().unwrap();
+        let mut check = |how: &str| {
+            tries += 1;
+            let Some(now) = everything(&tree) else {
+                assert!(name == "proc/stat", "{base}: {name} {how}: no machine");
+                return;
+            };
+            let Some(may_change) = subjects_of(name) else { return };
+            for (subject, before) in whole.iter().filter(|(subject, _)| !may_change.contains(subject)) {
+                assert_eq!(before, &now[subject], "{base}: {name} {how} changed {subject}");
+            }
+        };
+        for bad in &ways {
+            spoil(&file, *bad);
+            check(&format!("{bad:?}"));
+            mend(&file, &bytes);
+        }
+        for (how, text) in damaged(&bytes, &mut turn) {
+            fs::write(&file, text).unwrap();
+            check(&how);
+        }
+        fs::write(&file, &bytes).unwrap();
+        tree.leave(None);
+    }
+    tries
+}
+
+#[test]
+fn every_file_that_is_opened_may_be_bad_with_groups_of_the_first_version() {
+    assert!(sweep(BASES[0]) > 500);
+}
+
+#[test]
+fn every_file_that_is_opened_may_be_bad_with_groups_of_the_second_version() {
+    assert!(sweep(BASES[1]) > 500);
+}
+
+/// What the parsers of a task's files make of a text, as text.
+const TASK_PARSERS: [(&str, fn(&[u8]) -> String); 5] = [
+    ("proc/700/task/701/stat", |bytes| format!("{:?}", task::stat(bytes).map(|stat| task::Stat { comm: b"", ..stat }))),
+    ("proc/700/task/701/schedstat", |bytes| format!("{:?}", task::schedstat(bytes))),
+    ("proc/700/task/701/syscall", |bytes| format!("{:?}", task::system_call(bytes))),
+    ("proc/700/io", |bytes| format!("{:?}", task::io(bytes))),
+    ("proc/700/cgroup", |bytes| format!("{:?}", task::cpu_cgroup(bytes).map(|group| group.0))),
+];
+
+/// The numbers in a text.
+fn numbers(text: &str) -> BTreeSet<&str> {
+    text.split(|c: char| !c.is_ascii_digit()).filter(|word| !word.is_empty()).collect()
+}
+
+#[test]
+fn every_task_file_may_be_cut_anywhere() {
+    let tree = Tree::on("5.15-debian");
+    for (file, parse) in TASK_PARSERS {
+        let bytes = fs::read(tree.path().join(file)).unwrap();
+        let whole = parse(&bytes);
+        for length in 0..bytes.len() {
+            let cut = parse(&bytes[..length]);
+            // What a cut leaves out may be 0 where an old kernel has no such field; nothing else may be new.
+            let made_up: Vec<_> = numbers(&cut).difference(&numbers(&whole)).copied().filter(|number| *number != "0").collect();
+            assert!(made_up.is_empty(), "{file} cut at {length} gave {made_up:?}: {cut}");
+        }
+        for start in (0..bytes.len()).filter(|&at| bytes[at].is_ascii_digit()) {
+            for nasty in NASTY {
+                parse(&[&bytes[..start], nasty.as_bytes(), &bytes[start + 1..]].concat());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_without_end_is_no_file() {
+    let tree = Tree::on("5.15-debian");
+    for name in ["proc/meminfo", "proc/self/mountinfo"] {
+        let file = tree.path().join(name);
+        let bytes = fs::read(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+        let now = everything(&tree).unwrap();
+        assert!(name != "proc/meminfo" || now["memory"].contains("Malformed"), "{now:?}");
+        mend(&file, &bytes);
+    }
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_read_is_survived() {
+    let tree = Tree::on("5.15-debian");
+    let over = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let changing: Vec<(PathBuf, Vec<u8>)> =
+        ["proc/meminfo", "proc/stat", "proc/diskstats", "proc/net/dev", "proc/self/mountinfo"]
+            .map(|name| (tree.path().join(name), fs::read(tree.path().join(name)).unwrap()))
+            .to_vec();
+    let end = Arc::clone(&over);
+    let changes = std::thread::spawn(move || {
+        let mut round = 0;
+        while !end.load(std::sync::atomic::Ordering::Relaxed) {
+            for (path, bytes) in &changing {
+                round += 1;
+                let twice = [bytes.as_slice(), bytes].concat();
+                fs::write(path, [&bytes[..bytes.len() * (round % 7) / 7], &twice, bytes][round % 3]).unwrap();
+            }
+        }
+    });
+    let mut sampler = loop {
+        if let Ok(sampler) = Sampler::new(Root::at(tree.path().to_owned())) {
+            break sampler;
+        }
+    };
+    let host = Arc::new(sampler.host().clone());
+    let mut older = Arc::new(sampler.sample());
+    for _ in 0..300 {
+        let newer = Arc::new(sampler.sample());
+        if let Some(interval) = Interval::between(&host, &older, &newer) {
+            Judge::new(Baselines::default()).judge(interval);
+        }
+        older = newer;
+    }
+    over.store(true, std::sync::atomic::Ordering::Relaxed);
+    changes.join().unwrap();
+}
+
+/// Numbers, and names that are another machine's, do not count.
+fn kind_of(path: &str) -> String {
+    let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    if path.contains("sys/fs/cgroup/") {
+        return format!("sys/fs/cgroup/**/{}", parts[parts.len() - 1]);
+    }
+    let named = |at: usize| at == 3 && parts[0] == "sys" && parts[1] == "class";
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let general = |(at, part): (usize, &&str)| match *part {
+        _ if named(at) => "*".to_owned(),
+        // A partition below its disk, a node, a CPU.
+        _ if at == 4 && parts[2] == "block" && parts.len() > 5 && part.ends_with(|c: char| c.is_ascii_digit()) => {
+            "*".to_owned()
+        }
+        part if is_number(part) => "N".to_owned(),
+        part if part.starts_with("cpu") && is_number(&part[3..]) => "cpuN".to_owned(),
+        part if part.starts_with("node") && is_number(&part[4..]) => "nodeN".to_owned(),
+        part => part.to_owned(),
+    };
+    parts.iter().enumerate().map(general).collect::<Vec<_>>().join("/")
+}
+
+#[test]
+fn what_is_read_live_is_in_a_tree_too() {
+    let trace = match Trace::of("openat,open", &["check", "--for", "1s", "-i", "200ms"]) {
+        Ok(trace) => trace,
+        Err(why) => return println!("skipped: {why}"),
+    };
+    let live: BTreeSet<String> = trace
+        .calls
+        .iter()
+        .filter(|call| call.succeeded && !call.arguments.contains("O_DIRECTORY"))
+        .flat_map(traced::paths)
+        .filter(|path| path.starts_with("/proc/") || path.starts_with("/sys/"))
+        // The C library and the runtime ask for these by themselves.
+        .filter(|path| !path.ends_with("/maps") && !path.starts_with("/sys/kernel/mm/") && path != "/proc/self/cgroup")
+        .map(|path| kind_of(&path))
+        .collect();
+    let mut known = BTreeSet::new();
+    for base in BASES {
+        let tree = Tree::on(base);
+        known.extend(opened_by(&tree, || drop(everything(&tree))).iter().map(|path| kind_of(path.to_str().unwrap())));
+    }
+    let unknown: Vec<&String> = live.difference(&known).collect();
+    assert!(live.len() > 15, "{live:?}");
+    assert!(unknown.is_empty(), "read live and in no tree (put them into tests/faults/tree.rs): {unknown:#?}");
+}

@@ -1,0 +1,227 @@
+//! Processes that are gone before they are read, and numbers that are given to others within one interval.
+
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+use nix::sys::wait::waitpid;
+use nix::unistd::{ForkResult, fork};
+use stalltop::interval::Interval;
+use stalltop::kernel::{Root, Sampler};
+use stalltop::sample::{Host, Sample};
+
+use crate::again::{Load, inside, is_root, plays, ready_until_killed};
+
+/// Forks without end.
+#[test]
+fn a_fork_storm() {
+    if !plays("processes::a_fork_storm") {
+        return;
+    }
+    for _ in 0..2 {
+        std::thread::spawn(|| {
+            loop {
+                // SAFETY: the child does nothing but end.
+                match unsafe { fork() }.unwrap() {
+                    ForkResult::Child => unsafe { libc::_exit(0) },
+                    ForkResult::Parent { child } => drop(waitpid(child, None)),
+                }
+            }
+        });
+    }
+    ready_until_killed();
+}
+
+fn forks(sample: &Sample) -> u64 {
+    sample.cpu.as_ref().unwrap().forks.unwrap().0
+}
+
+/// No figure that no machine could have: CPU time is at most what passed, with room for a starved machine on which the
+/// moment of the sample and that of the reading are apart.
+fn is_possible(interval: &Interval) {
+    let most = interval.cpus() as f64 * (interval.seconds + 10.0);
+    let tasks = interval.tasks.as_ref().unwrap();
+    let used = |cpu: Option<stalltop::units::Ratio>| cpu.map_or(0.0, |cpu| cpu.0 * interval.seconds);
+    for process in &tasks.processes {
+        assert!((0.0..=most).contains(&used(process.cpu)), "{process:?}");
+    }
+    for thread in &tasks.threads {
+        assert!((0.0..=most).contains(&used(thread.cpu)), "{thread:?}");
+        assert!(thread.run_queue.is_none_or(|wait| (0.0..1e6).contains(&wait.0)), "{thread:?}");
+    }
+}
+
+#[test]
+fn a_storm_of_forks_costs_rows_and_nothing_else() {
+    let _storm = Load::start("processes::a_fork_storm");
+    let mut sampler = Sampler::new(Root::host()).unwrap();
+    let host: Arc<Host> = Arc::new(sampler.host().clone());
+    let mut older = Arc::new(sampler.sample());
+    let first = forks(&older);
+    let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let mut most_open = 0;
+    let mut rounds = 0;
+    // So many that thousands end between being listed and being read.
+    while forks(&older) < first + 6_000 || rounds < 20 {
+        sampler.sub_sample();
+        let newer = Arc::new(sampler.sample());
+        let tasks = newer.tasks.as_ref().unwrap();
+        assert!(tasks.processes.is_sorted_by_key(|process| process.pid));
+        assert!(tasks.processes.iter().all(|process| !process.threads.is_empty()));
+        assert!(tasks.process(std::process::id()).is_some(), "who stays is there");
+        if let Some(interval) = Interval::between(&host, &older, &newer) {
+            is_possible(&interval);
+        }
+        older = newer;
+        rounds += 1;
+        if rounds == 10 {
+            most_open = open();
+        }
+    }
+    assert!(open() < most_open + 100, "descriptors of ended tasks are given back: {} after {most_open}", open());
+}
+
+#[test]
+fn a_number_given_away_within_an_interval() {
+    if !is_root() {
+        return println!("skipped: a pid namespace needs root");
+    }
+    let wrapper = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
+    match inside(&wrapper, "processes::inside_a_pid_namespace") {
+        Ok(said) => println!("{said}"),
+        Err(why) => println!("skipped: {why}"),
+    }
+}
+
+/// Makes the next task of this namespace have that number.
+fn next_number_is(number: u32) -> bool {
+    std::fs::write("/proc/sys/kernel/ns_last_pid", (number - 1).to_string()).is_ok()
+}
+
+fn ended(mut child: Child) -> u32 {
+    let number = child.id();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    number
+}
+
+/// Samples until that process has used so much CPU time: what is kept of it is kept open by then.
+fn worked_up(sampler: &mut Sampler, number: u32, wanted_ns: u64) -> Arc<Sample> {
+    loop {
+        sampler.sub_sample();
+        let sample = Arc::new(sampler.sample());
+        let used = sample.tasks.as_ref().unwrap().process(number).and_then(|process| process.cpu_ns);
+        if used.is_some_and(|used| used.0 >= wanted_ns) {
+            return sample;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+/// The other half of the test above.
+#[test]
+fn inside_a_pid_namespace() {
+    if !plays("processes::inside_a_pid_namespace") {
+        return;
+    }
+    if !next_number_is(300) {
+        return println!("skipped: this kernel has no ns_last_pid");
+    }
+    let mut sampler = Sampler::new(Root::host()).unwrap();
+    let host: Arc<Host> = Arc::new(sampler.host().clone());
+    let mut reused = 0;
+    for round in 0..12 {
+        let busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let older = worked_up(&mut sampler, busy.id(), 60_000_000);
+        let number = ended(busy);
+        assert!(next_number_is(number));
+        // A stranger under the same number: sometimes one that sleeps, sometimes one that works, too.
+        let program: &[&str] = if round % 2 == 0 { &["sleep", "1000"] } else { &["sh", "-c", "while :; do :; done"] };
+        let stranger = Command::new(program[0]).args(&program[1..]).spawn().unwrap();
+        let is_same_number = stranger.id() == number;
+        if round % 3 == 0 {
+            sampler.sub_sample();
+        }
+        let newer = Arc::new(sampler.sample());
+        if is_same_number {
+            reused += 1;
+            let before = older.tasks.as_ref().unwrap().process(number).unwrap();
+            let after = newer.tasks.as_ref().unwrap().process(number).unwrap();
+            assert_eq!(after.comm.as_bytes(), program[0].as_bytes(), "the figures of the one that is there now");
+            let interval = Interval::between(&host, &older, &newer).unwrap();
+            is_possible(&interval);
+            let row = interval.tasks.as_ref().unwrap().processes.iter().find(|row| row.id.pid == number).unwrap();
+            if after.start_ticks != before.start_ticks {
+                assert_eq!((row.cpu, row.minor_faults), (None, None), "nothing is counted across the two");
+                let rows = &interval.tasks.as_ref().unwrap().threads;
+                assert!(rows.iter().filter(|row| row.id.tid == number).all(|row| row.cpu.is_none()), "{rows:?}");
+            }
+            if round % 2 == 0 {
+                assert!(after.cpu_ns.unwrap() < before.cpu_ns.unwrap(), "{after:?}");
+                let thread = after.threads.iter().find(|thread| thread.tid == number).unwrap();
+                assert!(thread.sched.unwrap().run_ns < before.threads[0].sched.unwrap().run_ns, "{thread:?}");
+            }
+        }
+        ended(stranger);
+    }
+    assert!(reused > 4, "numbers were given away again {reused} times only");
+    threads_too(&mut sampler, &host);
+}
+
+/// A thread of this process, busy until it is told to end; its number.
+fn thread(busy: bool) -> (u32, Arc<AtomicBool>, std::thread::JoinHandle<()>) {
+    let (number, over) = (Arc::new(AtomicI32::new(0)), Arc::new(AtomicBool::new(false)));
+    let (told, end) = (Arc::clone(&number), Arc::clone(&over));
+    let body = move || {
+        told.store(nix::unistd::gettid().as_raw(), Ordering::SeqCst);
+        while !end.load(Ordering::SeqCst) {
+            if !busy {
+                std::thread::park();
+            }
+        }
+    };
+    let thread = std::thread::spawn(body);
+    while number.load(Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    (number.load(Ordering::SeqCst) as u32, over, thread)
+}
+
+fn threads_too(sampler: &mut Sampler, host: &Arc<Host>) {
+    let own = std::process::id();
+    let of = |sample: &Sample, number: u32| {
+        sample.tasks.as_ref().unwrap().process(own).unwrap().threads.iter().find(|thread| thread.tid == number).cloned()
+    };
+    let mut reused = 0;
+    for _ in 0..6 {
+        let (number, over, busy) = thread(true);
+        let older = loop {
+            sampler.sub_sample();
+            let sample = Arc::new(sampler.sample());
+            if of(&sample, number).and_then(|thread| thread.sched).is_some_and(|sched| sched.run_ns.0 > 60_000_000) {
+                break sample;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        };
+        over.store(true, Ordering::SeqCst);
+        busy.join().unwrap();
+        assert!(next_number_is(number));
+        let (again, over, idle) = thread(false);
+        let newer = Arc::new(sampler.sample());
+        if again == number {
+            reused += 1;
+            let (before, after) = (of(&older, number).unwrap(), of(&newer, number).unwrap());
+            assert!(after.sched.unwrap().run_ns < before.sched.unwrap().run_ns, "{after:?}");
+            let interval = Interval::between(host, &older, &newer).unwrap();
+            is_possible(&interval);
+            if before.start_ticks != after.start_ticks {
+                let rows = &interval.tasks.as_ref().unwrap().threads;
+                assert!(rows.iter().filter(|row| row.id.tid == number).all(|row| row.cpu.is_none()), "{rows:?}");
+            }
+        }
+        over.store(true, Ordering::SeqCst);
+        idle.thread().unpark();
+        idle.join().unwrap();
+    }
+    assert!(reused > 2, "numbers of threads were given away again {reused} times only");
+}

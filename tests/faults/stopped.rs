@@ -1,0 +1,63 @@
+//! Stopped with SIGSTOP, or starved: what was missed is counted, and nothing is invented.
+
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::again::{run, stalltop};
+use crate::harness::{self, Session};
+
+/// Waits for a condition.
+pub fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < harness::DEADLINE, "no {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_recorder_that_was_stopped_counts_what_it_missed() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("stopped.stalltop");
+    let name = file.to_str().unwrap();
+    let child = stalltop(&["record", "-i", "100ms", name]).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = Pid::from_raw(child.id() as i32);
+    let size = || fs::metadata(&file).map_or(0, |metadata| metadata.len());
+    until("samples", || size() > 3000);
+    kill(pid, Signal::SIGSTOP).unwrap();
+    // It is the passing of time that is tested.
+    std::thread::sleep(Duration::from_millis(1500));
+    let before = size();
+    kill(pid, Signal::SIGCONT).unwrap();
+    until("samples after it", || size() > before + 1000);
+    kill(pid, Signal::SIGINT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.contains(" lost"), "{said}");
+    let (code, info, _) = run(&mut stalltop(&["info", "--verify", name]));
+    let gap = info.lines().find(|line| line.starts_with("gap")).unwrap_or_else(|| panic!("no gap in {info}"));
+    let lost: u64 = info
+        .lines()
+        .filter_map(|line| line.strip_prefix("gap")?.split_whitespace().next()?.parse().ok())
+        .max()
+        .unwrap_or_else(|| panic!("no number in {gap}"));
+    assert!(code == 0 && lost >= 10 && gap.contains("stopped, or got no CPU"), "{info}");
+}
+
+#[test]
+fn a_screen_that_was_stopped_says_what_it_missed() {
+    let mut session = Session::start(harness::stalltop(&["-i", "200ms"]), 120, 30);
+    session.until_text("busy");
+    session.signal(Signal::SIGSTOP);
+    // It is the passing of time that is tested.
+    std::thread::sleep(Duration::from_millis(2600));
+    session.signal(Signal::SIGCONT);
+    session.until_text("samples missed in");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+    session.is_given_back();
+}

@@ -1,0 +1,186 @@
+//! What the program asks of the kernel, told by strace: nothing is executed, nobody is called, and no file system is asked
+//! about but those that the kernel makes up from memory.
+
+use std::fs;
+use std::process::Command;
+
+use crate::again::{stalltop, state_directory};
+use crate::harness::{self, Session};
+
+/// One system call.
+#[derive(Debug)]
+pub struct Call {
+    pub name: String,
+    pub arguments: String,
+    pub succeeded: bool,
+}
+
+pub struct Trace {
+    pub calls: Vec<Call>,
+}
+
+/// Whether strace can trace here.
+fn can() -> Result<(), String> {
+    let output = Command::new("strace").args(["-f", "-o", "/dev/null", "true"]).output();
+    match output {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(_) => Err("strace may not trace here".to_owned()),
+        Err(_) => Err("there is no strace".to_owned()),
+    }
+}
+
+impl Trace {
+    /// Of the program with those arguments, ended by itself.
+    pub fn of(calls: &str, arguments: &[&str]) -> Result<Trace, String> {
+        can()?;
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("trace");
+        let plain = stalltop(arguments);
+        let mut command = Command::new("strace");
+        command.args(["-f", "-y", "-qq", "-s", "4096", "-e", &format!("trace={calls}"), "-o"]).arg(&file);
+        command.arg(plain.get_program()).args(plain.get_args());
+        command.env("XDG_STATE_HOME", state_directory()).current_dir(directory.path());
+        let output = command.stdin(std::process::Stdio::null()).output().unwrap();
+        assert!(output.status.code().is_some_and(|code| code <= 2), "{arguments:?}: {output:?}");
+        Ok(Trace::parse(&fs::read_to_string(&file).unwrap()))
+    }
+
+    /// Of the screen: every screen, help, a recording begun and ended.
+    fn of_the_screen(calls: &str) -> Result<Trace, String> {
+        can()?;
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("trace");
+        let mut command = portable_pty::CommandBuilder::new("strace");
+        command.args(["-f", "-y", "-qq", "-s", "4096", "-e", &format!("trace={calls}"), "-o"]);
+        command.arg(&file);
+        command.arg(env!("CARGO_BIN_EXE_stalltop"));
+        let mut command = harness::prepared(command);
+        command.cwd(directory.path());
+        let mut session = Session::start(command, 100, 30);
+        session.until_text("busy");
+        session.type_keys("R");
+        session.until_text("rec");
+        session.type_keys("2345\n");
+        session.type_keys("\x1b6?");
+        session.until_text("pause / go on");
+        session.type_keys("\x1bw");
+        session.until_text("saved");
+        session.type_keys("q");
+        assert_eq!(session.ended().exit_code(), 0);
+        Ok(Trace::parse(&fs::read_to_string(&file).unwrap()))
+    }
+
+    /// Lines as `123 openat(AT_FDCWD</tmp>, "/proc/stat", O_RDONLY) = 3</proc/stat>`; a call that another thread interrupted
+    /// is on two lines.
+    fn parse(text: &str) -> Trace {
+        let mut unfinished = std::collections::HashMap::new();
+        let mut calls = Vec::new();
+        for line in text.lines() {
+            let Some((task, rest)) = line.trim_start().split_once(' ') else { continue };
+            let rest = rest.trim_start();
+            let whole = if let Some(begun) = rest.strip_suffix("<unfinished ...>") {
+                unfinished.insert(task.to_owned(), begun.to_owned());
+                continue;
+            } else if let Some((_, end)) = rest.strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>")) {
+                unfinished.remove(task).unwrap_or_default() + end
+            } else {
+                rest.to_owned()
+            };
+            let Some((name, rest)) = whole.split_once('(') else { continue };
+            let (arguments, result) = rest.rsplit_once(" = ").unwrap_or((rest, "?"));
+            calls.push(Call {
+                name: name.to_owned(),
+                arguments: arguments.trim_end().trim_end_matches(')').to_owned(),
+                succeeded: !result.starts_with('-') && !result.starts_with('?'),
+            });
+        }
+        Trace { calls }
+    }
+
+    fn named(&self, names: &[&str]) -> Vec<&Call> {
+        self.calls.iter().filter(|call| names.contains(&call.name.as_str())).collect()
+    }
+}
+
+/// The paths that a call names, made whole with the directory they are relative to.
+pub fn paths(call: &Call) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = call.arguments.as_str();
+    while let Some((before, after)) = rest.split_once('"') {
+        let Some((path, after)) = after.split_once('"') else { break };
+        let directory =
+            before.rsplit_once('<').and_then(|(_, directory)| directory.split_once('>')).map(|(directory, _)| directory);
+        found.push(match directory {
+            // An empty path is the descriptor itself.
+            _ if path.starts_with('/') => path.to_owned(),
+            Some(directory) if path.is_empty() => directory.to_owned(),
+            Some(directory) => format!("{directory}/{path}"),
+            None => path.to_owned(),
+        });
+        rest = after;
+        // The first path is what is asked about; what follows is what a link says, or an environment.
+        break;
+    }
+    let _ = rest;
+    found
+}
+
+const COMMANDS: [&[&str]; 5] = [
+    &["check", "--for", "1s", "-i", "200ms"],
+    &["check", "--for", "500ms", "--json"],
+    &["record", "--for", "1s", "-i", "200ms"],
+    &["doctor"],
+    &["--help"],
+];
+
+#[test]
+fn nothing_is_executed_and_nobody_is_called() {
+    const CALLS: &str = "execve,execveat,connect,bind,listen,accept,accept4";
+    let screen = Trace::of_the_screen(CALLS).map(|trace| (&["the screen"][..], trace));
+    let others = COMMANDS.iter().map(|&arguments| Trace::of(CALLS, arguments).map(|trace| (arguments, trace)));
+    for traced in std::iter::once(screen).chain(others) {
+        let (what, trace) = match traced {
+            Ok(traced) => traced,
+            Err(why) => return println!("skipped: {why}"),
+        };
+        // The first is strace's own, which starts us.
+        assert_eq!(trace.named(&["execve", "execveat"]).len(), 1, "{what:?}: {:?}", trace.calls);
+        for call in trace.named(&["bind", "listen", "accept", "accept4", "connect"]) {
+            // The name service of the C library asks its own daemon for users that are not in /etc/passwd.
+            let names = call.arguments.contains("/nscd/") || call.arguments.contains("/sss/");
+            assert!(call.arguments.contains("AF_NETLINK") || names, "{what:?}: {call:?}");
+        }
+    }
+}
+
+#[test]
+fn no_file_system_is_asked_but_those_of_the_kernel() {
+    // Whatever takes a path or tells about a file system.
+    const CALLS: &str = "%file,statfs,fstatfs,getdents64";
+    let screen = Trace::of_the_screen(CALLS).map(|trace| (&["the screen"][..], trace));
+    let others = COMMANDS.iter().map(|&arguments| Trace::of(CALLS, arguments).map(|trace| (arguments, trace)));
+    for traced in std::iter::once(screen).chain(others) {
+        let (what, trace) = match traced {
+            Ok(traced) => traced,
+            Err(why) => return println!("skipped: {why}"),
+        };
+        let own = std::path::Path::new(env!("CARGO_BIN_EXE_stalltop")).parent().unwrap().to_str().unwrap();
+        let temporary = std::env::temp_dir();
+        let temporary = temporary.to_str().unwrap();
+        let mut asked = 0;
+        for call in trace.calls.iter().filter(|call| !matches!(call.name.as_str(), "execve" | "getcwd")) {
+            for path in paths(call) {
+                asked += 1;
+                let kernel =
+                    ["/proc", "/sys", "/dev"].iter().any(|place| path == *place || path.starts_with(&format!("{place}/")));
+                // Libraries, terminal and time zone descriptions, users.
+                let library = ["/lib", "/usr/", "/etc/"].iter().any(|place| path.starts_with(place));
+                // Its own state, its own recording, the directory that it was started in.
+                let ours = path.starts_with(own) || path.starts_with(temporary) || !path.starts_with('/');
+                assert!(kernel || library || ours, "{what:?}: {call:?}");
+                assert!(!path.contains("/../") || library, "{what:?}: {call:?}");
+            }
+        }
+        assert!(asked > 5, "{what:?}: nothing was traced");
+    }
+}

@@ -1,0 +1,160 @@
+//! A whole machine as a tree of files: a captured one, with tasks, users and a group in trouble put into it.
+
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+pub struct Tree {
+    directory: TempDir,
+    /// Every text that somebody else chose.
+    name: Vec<u8>,
+    /// The file that is damaged, and must stay so: it may be a link to one that must not be written.
+    damaged: RefCell<Option<PathBuf>>,
+}
+
+/// A thread: number, state, wait channel, system call.
+type Strand = (u32, char, &'static str, &'static str);
+
+const SERVER: [Strand; 4] = [
+    (700, 'S', "futex_wait_queue", "202 0x7f00 0x80 0x2"),
+    (701, 'D', "folio_wait_bit_common", "0 0x3 0x1000 0x1000"),
+    (702, 'R', "0", "running"),
+    (703, 'S', "futex_wait_queue", "202 0x7f00 0x80 0x2"),
+];
+
+impl Tree {
+    /// On a copy of one of tests/kernel/trees, with ordinary names.
+    pub fn on(base: &str) -> Tree {
+        Tree::named(base, b"server")
+    }
+
+    /// With that text wherever somebody else chooses a text.
+    pub fn named(base: &str, name: &[u8]) -> Tree {
+        // In memory where there is such a place: thousands of small files are written.
+        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernel/trees").join(base), directory.path());
+        let tree = Tree { directory, name: name.to_vec(), damaged: RefCell::default() };
+        tree.write(
+            "etc/passwd",
+            [b"root:x:0:0:root:/root:/bin/sh\n", &without(&tree.name, b":\n\0")[..], b":x:1000:1000::/:/bin/sh\n"].concat(),
+        );
+        tree.write("sys/kernel/uevent_seqnum", "1000\n");
+        tree.write("proc/self/schedstat", "100 100 10\n");
+        // Of the first disk, which both have.
+        tree.write("sys/class/block/sda/serial", [&without(&tree.name, b"\n\0")[..], b"\n"].concat());
+        if let Ok(mounts) = fs::read(tree.path().join("proc/self/mountinfo")) {
+            tree.write("proc/700/mountinfo", mounts);
+        }
+        tree.step(0);
+        tree
+    }
+
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// From now on nothing is written there but by whoever damages it.
+    pub fn leave(&self, relative: Option<&Path>) {
+        *self.damaged.borrow_mut() = relative.map(Path::to_owned);
+    }
+
+    pub fn write(&self, relative: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
+        if self.damaged.borrow().as_deref() == Some(relative.as_ref()) {
+            return;
+        }
+        let path = self.path().join(relative);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    pub fn link(&self, relative: &str, target: &[u8]) {
+        let path = self.path().join(relative);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let _ = fs::remove_file(&path);
+        std::os::unix::fs::symlink(OsStr::from_bytes(target), path).unwrap();
+    }
+
+    /// Puts the tasks there as they are after so many seconds.
+    pub fn step(&self, second: u64) {
+        self.process(1, 0, b"systemd", 0, &[(1, 'S', "do_epoll_wait", "232 0x4 0x1 0x1")], second);
+        self.process(2, 0x20_0000, b"kthreadd", 0, &[(2, 'S', "kthreadd", "0")], second);
+        self.process(700, 0, &self.name, second, &SERVER, second);
+        self.link("proc/700/fd/3", &[b"/srv/", &without(&self.name, b"\0")[..]].concat());
+        self.write("proc/700/fdinfo/3", "pos:\t0\nflags:\t0100000\nmnt_id:\t28\nino:\t77\n");
+    }
+
+    fn process(&self, pid: u32, flags: u32, name: &[u8], ran: u64, strands: &[Strand], second: u64) {
+        // The kernel cuts a name at 15 bytes; here it may be as long as it likes.
+        let comm = without(name, b"\0");
+        let count = strands.len();
+        let stat = |number: u32, state: char| {
+            let (user, system) = (500 + ran * 90, 100 + ran * 5);
+            let head = format!("{number} (").into_bytes();
+            let rest = format!(
+                ") {state} 1 {pid} {pid} 0 -1 {flags} 1000 0 10 0 {user} {system} 0 0 20 0 {count} 0 5000 1000000 500 \
+                 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 {second} 0 0 0 0 77 0 0 0 0\n"
+            );
+            [head, comm.clone(), rest.into_bytes()].concat()
+        };
+        let place = format!("proc/{pid}");
+        self.write(format!("{place}/stat"), stat(pid, strands[0].1));
+        self.write(
+            format!("{place}/cmdline"),
+            if flags == 0 { [b"/bin/", name, b"\0--flag=", name, b"\0"].concat() } else { Vec::new() },
+        );
+        self.write(format!("{place}/cgroup"), [b"0::/", &without(name, b"\n\0/")[..], b"\n"].concat());
+        let io = format!(
+            "rchar: 1\nwchar: 1\nsyscr: {second}\nsyscw: 1\nread_bytes: {}\nwrite_bytes: 0\ncancelled_write_bytes: 0\n",
+            second * 4096
+        );
+        self.write(format!("{place}/io"), io);
+        self.link(&format!("{place}/exe"), &[b"/usr/bin/", &without(name, b"\0/")[..]].concat());
+        for &(tid, state, channel, call) in strands {
+            let task = format!("{place}/task/{tid}");
+            self.write(format!("{task}/stat"), stat(tid, state));
+            for place in [&task, if tid == pid { &place } else { &task }] {
+                self.write(
+                    format!("{place}/schedstat"),
+                    format!("{} {} {}\n", 5_000_000_000 + ran * 900_000_000, 7000 + second, 50 + ran * 10),
+                );
+                self.write(format!("{place}/wchan"), channel);
+                self.write(format!("{place}/syscall"), format!("{call}\n"));
+            }
+        }
+    }
+
+    /// Every directory.
+    pub fn directories(&self) -> Vec<PathBuf> {
+        let mut found = vec![self.path().to_owned()];
+        let mut at = 0;
+        while let Some(directory) = found.get(at).cloned() {
+            at += 1;
+            let below = fs::read_dir(directory).unwrap().map(Result::unwrap);
+            found.extend(below.filter(|entry| entry.file_type().unwrap().is_dir()).map(|entry| entry.path()));
+        }
+        found
+    }
+}
+
+/// The bytes that may stand there.
+fn without(bytes: &[u8], not: &[u8]) -> Vec<u8> {
+    bytes.iter().copied().filter(|byte| !not.contains(byte)).collect()
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (kind, target) = (entry.file_type().unwrap(), to.join(entry.file_name()));
+        if kind.is_dir() {
+            copy(&entry.path(), &target);
+        } else if kind.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(entry.path()).unwrap(), target).unwrap();
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Clocks that jump. What people read is the wall clock, which may be set to anything; what is computed never is.
+
+use std::sync::Arc;
+
+use stalltop::baseline::Baselines;
+use stalltop::findings::{Judge, Judged};
+use stalltop::interval::Interval;
+use stalltop::sample::{Instant, Sample};
+use stalltop::state::{Event, Source, State, update};
+
+use crate::scenes;
+use crate::screen::{buffer, press, setup, text};
+
+const SECOND: i64 = 1_000_000_000;
+
+/// A minute and a half of samples whose clocks are changed, judged by a judge of its own.
+fn judged(change: impl Fn(usize, Instant) -> Instant) -> Vec<Judged> {
+    let machine = scenes::hot_core();
+    let host = Arc::new(machine.host());
+    let plain = machine.intervals(90, 50);
+    let mut samples: Vec<Arc<Sample>> = vec![Arc::clone(&plain[0].interval.older)];
+    samples.extend(plain.iter().map(|judged| Arc::clone(&judged.interval.newer)));
+    for (number, sample) in samples.iter_mut().enumerate() {
+        let sample = Arc::make_mut(sample);
+        sample.at = change(number, sample.at);
+    }
+    let mut judge = Judge::new(Baselines::default());
+    let between = |pair: &[Arc<Sample>]| Interval::between(&host, &pair[0], &pair[1]);
+    samples.windows(2).filter_map(between).map(|interval| judge.judge(interval)).collect()
+}
+
+/// Everything that was computed, without the moments.
+fn computed(judged: &[Judged]) -> Vec<String> {
+    let told = |judged: &Judged| {
+        let interval = &judged.interval;
+        let findings: Vec<_> = judged.verdict.iter().map(|finding| (finding.kind, finding.value, finding.severity)).collect();
+        format!("{} {:?} {:?} {:?} {findings:?}", interval.seconds, interval.cpu, interval.disks, interval.tasks)
+    };
+    judged.iter().map(told).collect()
+}
+
+/// On every screen, in the details, and when one walks through it.
+fn is_drawn(judged: &[Judged]) {
+    let mut state = State::new(setup((100, 30), Source::Live));
+    for judged in judged {
+        update(&mut state, Event::Judged(judged.clone()));
+        update(&mut state, Event::Now(judged.interval.at()));
+    }
+    for keys in ["1", "2", "3", "\n", "\x1b4", "5", "\n", "\x1b6", "\n", "\x1b["] {
+        press(&mut state, keys);
+        buffer(&state);
+    }
+}
+
+#[test]
+fn a_wall_clock_that_jumps_changes_no_figure() {
+    let steady = judged(|_, at| at);
+    let expected = computed(&steady);
+    assert!(expected.iter().any(|told| told.contains("SaturatedCore")), "something is found");
+    let jumps: [fn(i64) -> i64; 12] = [
+        |now| now - 3600 * SECOND,
+        |now| now + 10 * 365 * 86_400 * SECOND,
+        |_| 0,
+        |_| -1,
+        |_| SECOND * 2_147_483_648,
+        |_| SECOND * 4_294_967_296,
+        |_| i64::MAX,
+        |_| i64::MIN,
+        // A leap second, told twice.
+        |now| now - SECOND,
+        // The hour in which summer ends and that in which it begins, in a zone that has them: UTC goes on.
+        |now| now + 29 * 86_400 * SECOND,
+        // Before 1970, and standing still.
+        |now| -now,
+        |_| 1_772_366_400 * SECOND,
+    ];
+    for (number, jump) in jumps.into_iter().enumerate() {
+        let jumped = judged(|sample, at| match sample {
+            // Away in the middle, and back again.
+            45..70 => Instant { realtime_ns: jump(at.realtime_ns), ..at },
+            _ => at,
+        });
+        assert_eq!(computed(&jumped), expected, "jump {number}");
+        is_drawn(&jumped);
+    }
+}
+
+#[test]
+fn a_night_of_sleep_is_a_gap_and_not_a_figure() {
+    let night = 8 * 3600 * SECOND as u64;
+    let slept = judged(|sample, at| match sample {
+        60.. => Instant { boottime_ns: at.boottime_ns + night, realtime_ns: at.realtime_ns + night as i64, ..at },
+        _ => at,
+    });
+    let asleep: Vec<&Judged> = slept.iter().filter(|judged| judged.interval.suspended_seconds > 1.0).collect();
+    assert_eq!(asleep.len(), 1);
+    assert!((asleep[0].interval.suspended_seconds - 8.0 * 3600.0).abs() < 0.1);
+    assert!(asleep[0].verdict.is_empty(), "nothing is concluded from it");
+    assert!(slept[58].verdict.len() > asleep[0].verdict.len(), "what held before is over");
+    let mut state = State::new(setup((100, 30), Source::Live));
+    for judged in &slept[..60] {
+        update(&mut state, Event::Judged(judged.clone()));
+    }
+    assert!(text(&state).contains("suspended for 8h00m"), "{}", text(&state));
+    update(&mut state, Event::Judged(slept[60].clone()));
+    assert!(!text(&state).contains("suspended"));
+    is_drawn(&slept);
+}
+
+#[test]
+fn two_samples_at_one_moment_are_no_interval() {
+    for backwards in [0, 1, SECOND as u64, 3600 * SECOND as u64] {
+        let stopped = judged(|sample, at| match sample {
+            50.. => Instant { boottime_ns: at.boottime_ns - SECOND as u64 - backwards, ..at },
+            _ => at,
+        });
+        assert_eq!(stopped.len(), 89, "one is none: {backwards}");
+        is_drawn(&stopped);
+        for judged in &stopped {
+            assert!(judged.interval.seconds >= 0.001);
+            let cpu = judged.interval.cpu.as_ref().unwrap();
+            assert!(cpu.total.busy().is_finite() && (0.0..=1.0).contains(&cpu.total.busy()), "{cpu:?}");
+        }
+    }
+}
