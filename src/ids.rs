@@ -68,6 +68,17 @@ pub enum GroupId {
     Siblings { parent: u32, executable: Name },
 }
 
+/// What must not reach a terminal from outside: control characters (C0, DEL, C1), separators of lines, everything that
+/// changes the direction of writing, and characters without a width that could hide in a name.
+pub fn is_unprintable(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
 /// A name that came from outside: bytes as the kernel gave them, escaped only when shown.
 /// Shared, so that the same name in the next sample is not another copy.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -33,8 +33,14 @@ pub struct Stat<'a> {
     pub argument_start: u64,
 }
 
+/// A text whose end is missing was cut, and its last number may be any other.
+fn whole(text: &[u8]) -> Option<&[u8]> {
+    text.strip_suffix(b"\n")
+}
+
 /// One line of stat. The name in parentheses may hold anything, `)` and newlines too: the last `)` ends it.
 pub fn stat(text: &[u8]) -> Option<Stat<'_>> {
+    let text = whole(text)?;
     let open = text.iter().position(|&byte| byte == b'(')?;
     let close = text.iter().rposition(|&byte| byte == b')')?;
     let comm = text.get(open + 1..close)?;
@@ -70,13 +76,14 @@ pub fn stat(text: &[u8]) -> Option<Stat<'_>> {
 
 /// The three numbers of schedstat.
 pub fn schedstat(text: &[u8]) -> Option<Sched> {
-    let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(number);
+    let mut words = whole(text)?.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(number);
     let mut next = || words.next().flatten().map(Counter);
     Some(Sched { run_ns: next()?, run_delay_ns: next()?, timeslices: next()? })
 }
 
 /// The line of /proc/PID/task/TID/syscall: `running`, or number and arguments, or `-1` and no arguments.
 pub fn system_call(text: &[u8]) -> Reading<SystemCall> {
+    let text = whole(text).ok_or(Absent::Malformed)?;
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let first = words.next().ok_or(Absent::Malformed)?;
     if first == b"running" {
@@ -96,7 +103,7 @@ pub fn system_call(text: &[u8]) -> Reading<SystemCall> {
 pub fn io(text: &[u8]) -> Option<TaskIo> {
     let mut io = TaskIo::default();
     let mut found = 0;
-    for line in text.split(|&byte| byte == b'\n') {
+    for line in whole(text)?.split(|&byte| byte == b'\n') {
         let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
         let (name, value) = line.split_at(colon);
         let field = match name {
@@ -186,7 +193,8 @@ mod tests {
         assert_eq!(stat(b""), None);
         assert_eq!(stat(b"42 (x) S 1 2 three"), None);
         let old: Vec<&[u8]> = line.split(|&byte| byte == b' ').take(41).collect();
-        let old = old.join(&b' ');
+        let old = [&old.join(&b' ')[..], b"\n"].concat();
+        assert_eq!(stat(&line[..line.len() - 1]), None, "its last number may be any other");
         assert_eq!(stat(&old).map(|stat| (stat.processor, stat.block_io_delay_ticks)), Some((1, Counter(0))));
     }
 

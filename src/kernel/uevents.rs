@@ -11,8 +11,9 @@ use super::clock;
 use super::fields::sole_number;
 use super::root::{KeptFile, Root};
 
-/// Reading the facts again may take this share of one CPU: on a box with thousands of devices, on which always something
-/// happens, they are read again after a while only.
+/// On a box with thousands of devices, on which always something happens, looking again may be dear: what passes this much
+/// CPU time is followed by a rest of so many times as long.
+const CHEAP: Duration = Duration::from_millis(10);
 const REST_TIMES: u32 = 100;
 
 /// Remembers the last event, and what it cost to look at everything again.
@@ -54,7 +55,7 @@ impl Uevents {
         let begin = clock(ClockId::CLOCK_THREAD_CPUTIME_ID);
         let seen = look();
         let cost = Duration::from_nanos(clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin));
-        self.rests_until = Instant::now().checked_add(cost.saturating_mul(REST_TIMES));
+        self.rests_until = Instant::now().checked_add(cost.saturating_sub(CHEAP).saturating_mul(REST_TIMES));
         seen
     }
 }

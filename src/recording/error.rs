@@ -100,7 +100,7 @@ impl std::fmt::Display for Place {
         // Printable text stays as it is, whatever its alphabet; everything else is escaped.
         for chunk in path.as_os_str().as_bytes().utf8_chunks() {
             for letter in chunk.valid().chars() {
-                if letter.is_control() || is_invisible(letter) {
+                if crate::ids::is_unprintable(letter) {
                     write!(f, "{}", letter.escape_unicode())?;
                 } else {
                     write!(f, "{letter}")?;
@@ -110,11 +110,6 @@ impl std::fmt::Display for Place {
         }
         Ok(())
     }
-}
-
-/// Letters that change how others are shown.
-fn is_invisible(letter: char) -> bool {
-    matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 fn at_byte(offset: &Option<u64>) -> String {

@@ -1,11 +1,13 @@
 //! JSON: schema `stalltop/1`. Names as in metrics.md, units in the name's suffix, unknown as null. Only ever grows.
 
+use std::fmt::Write;
+
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::window::{Figures, Window};
 use crate::findings::{Evidence, Finding, Kind, Severity, Subject, Value};
-use crate::ids::{CgroupVersion, GroupId};
+use crate::ids::{CgroupVersion, GroupId, is_unprintable};
 use crate::sample::{Instant, Name};
 
 /// `check --json`: one object, one line.
@@ -22,7 +24,24 @@ pub fn check(window: &Window) -> String {
         absent: window.absent().iter().map(|(what, why)| Missing { what, why: why.to_string() }).collect(),
     };
     // Strings, numbers and lists cannot fail to become JSON.
-    serde_json::to_string(&report).unwrap_or_default() + "\n"
+    plain(&serde_json::to_string(&report).unwrap_or_default()) + "\n"
+}
+
+/// JSON escapes what lies below U+0020 only; the rest of what acts on a terminal, or hides, can stand in strings alone.
+fn plain(json: &str) -> String {
+    let mut plain = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_unprintable(c) {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                // Into memory: cannot fail.
+                let _ = write!(plain, "\\u{unit:04x}");
+            }
+        } else {
+            plain.push(c);
+        }
+    }
+    plain
 }
 
 /// How bad it is altogether. A note is nothing wrong.
@@ -150,7 +169,7 @@ impl Serialize for Witnesses {
     }
 }
 
-/// Names are bytes; what is no UTF-8 becomes U+FFFD. JSON itself escapes what would act on a terminal below U+0020.
+/// Names are bytes; what is no UTF-8 becomes U+FFFD.
 fn lossy(name: &Name) -> String {
     String::from_utf8_lossy(name.as_bytes()).into_owned()
 }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::json::{moment, verdict};
 use super::window::{Figures, Window};
 use crate::findings::{Finding, Severity};
+use crate::ids::is_unprintable;
 use crate::sample::Name;
 
 /// `check`: the verdict in a line, each finding in a line, what could not be seen in a line.
@@ -93,7 +94,7 @@ fn plain(name: &Name) -> String {
 pub fn printable(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') {
+        if is_unprintable(c) {
             line.extend(c.escape_default());
         } else {
             line.push(c);

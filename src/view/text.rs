@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
+use crate::ids::is_unprintable;
 use crate::sample::Name;
 
 /// Text without anything that a terminal or a reader's eye could be misled by.
@@ -28,12 +29,12 @@ impl SafeText {
     /// Text that holds something from outside, or may.
     pub fn of(text: impl Into<String>) -> SafeText {
         let text = text.into();
-        if !text.chars().any(is_unsafe) {
+        if !text.chars().any(is_unprintable) {
             return SafeText(Cow::Owned(text));
         }
         let mut safe = String::with_capacity(text.len() + 16);
         for character in text.chars() {
-            if is_unsafe(character) {
+            if is_unprintable(character) {
                 safe.extend(character.escape_default());
             } else {
                 safe.push(character);
@@ -74,17 +75,6 @@ impl std::fmt::Display for SafeText {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(&self.0)
     }
-}
-
-/// Control characters (C0, DEL, C1), separators of lines, everything that changes the direction of writing, and
-/// characters without a width that could hide in a name.
-fn is_unsafe(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
-            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
-            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// The beginning of `text` that fits into so many cells, with a mark of what was cut.

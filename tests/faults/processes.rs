@@ -95,6 +95,10 @@ fn a_number_given_away_within_an_interval() {
 
 /// Makes the next task of this namespace have that number.
 fn next_number_is(number: u32) -> bool {
+    // Whoever had it is waited for, and has left a moment later.
+    while std::path::Path::new(&format!("/proc/{number}")).exists() {
+        std::thread::yield_now();
+    }
     std::fs::write("/proc/sys/kernel/ns_last_pid", (number - 1).to_string()).is_ok()
 }
 

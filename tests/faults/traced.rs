@@ -60,10 +60,9 @@ impl Trace {
         session.until_text("busy");
         session.type_keys("R");
         session.until_text("rec");
-        session.type_keys("2345\n");
-        session.type_keys("\x1b6?");
+        session.type_keys("2345\r6?");
         session.until_text("pause / go on");
-        session.type_keys("\x1bw");
+        session.type_keys("?w");
         session.until_text("saved");
         session.type_keys("q");
         assert_eq!(session.ended().exit_code(), 0);
