@@ -258,8 +258,11 @@ fn every_file_that_is_opened_may_be_bad_with_groups_of_the_second_version() {
     assert!(sweep(BASES[1]) > 500);
 }
 
-/// What the parsers of a task's files make of a text, as text.
-const TASK_PARSERS: [(&str, fn(&[u8]) -> String); 5] = [
+/// What a parser makes of a text, as text.
+type Parser = fn(&[u8]) -> String;
+
+/// The parsers of a task's files.
+const TASK_PARSERS: [(&str, Parser); 5] = [
     ("proc/700/task/701/stat", |bytes| format!("{:?}", task::stat(bytes).map(|stat| task::Stat { comm: b"", ..stat }))),
     ("proc/700/task/701/schedstat", |bytes| format!("{:?}", task::schedstat(bytes))),
     ("proc/700/task/701/syscall", |bytes| format!("{:?}", task::system_call(bytes))),
@@ -375,7 +378,7 @@ fn what_is_read_live_is_in_a_tree_too() {
         .calls
         .iter()
         .filter(|call| call.succeeded && !call.arguments.contains("O_DIRECTORY"))
-        .flat_map(traced::paths)
+        .filter_map(traced::path)
         .filter(|path| path.starts_with("/proc/") || path.starts_with("/sys/"))
         // The C library and the runtime ask for these by themselves.
         .filter(|path| !path.ends_with("/maps") && !path.starts_with("/sys/kernel/mm/") && path != "/proc/self/cgroup")

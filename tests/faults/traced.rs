@@ -101,27 +101,18 @@ impl Trace {
     }
 }
 
-/// The paths that a call names, made whole with the directory they are relative to.
-pub fn paths(call: &Call) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut rest = call.arguments.as_str();
-    while let Some((before, after)) = rest.split_once('"') {
-        let Some((path, after)) = after.split_once('"') else { break };
-        let directory =
-            before.rsplit_once('<').and_then(|(_, directory)| directory.split_once('>')).map(|(directory, _)| directory);
-        found.push(match directory {
-            // An empty path is the descriptor itself.
-            _ if path.starts_with('/') => path.to_owned(),
-            Some(directory) if path.is_empty() => directory.to_owned(),
-            Some(directory) => format!("{directory}/{path}"),
-            None => path.to_owned(),
-        });
-        rest = after;
-        // The first path is what is asked about; what follows is what a link says, or an environment.
-        break;
-    }
-    let _ = rest;
-    found
+/// The path that a call asks about, made whole with the directory it is relative to. What follows it is what a link says.
+pub fn path(call: &Call) -> Option<String> {
+    let (before, after) = call.arguments.split_once('"')?;
+    let (path, _) = after.split_once('"')?;
+    let directory = before.rsplit_once('<').and_then(|(_, rest)| Some(rest.split_once('>')?.0));
+    Some(match directory {
+        _ if path.starts_with('/') => path.to_owned(),
+        // An empty path is the descriptor itself.
+        Some(directory) if path.is_empty() => directory.to_owned(),
+        Some(directory) => format!("{directory}/{path}"),
+        None => path.to_owned(),
+    })
 }
 
 const COMMANDS: [&[&str]; 5] = [
@@ -168,7 +159,7 @@ fn no_file_system_is_asked_but_those_of_the_kernel() {
         let temporary = temporary.to_str().unwrap();
         let mut asked = 0;
         for call in trace.calls.iter().filter(|call| !matches!(call.name.as_str(), "execve" | "getcwd")) {
-            for path in paths(call) {
+            if let Some(path) = path(call) {
                 asked += 1;
                 let kernel =
                     ["/proc", "/sys", "/dev"].iter().any(|place| path == *place || path.starts_with(&format!("{place}/")));
