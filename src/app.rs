@@ -11,6 +11,7 @@ pub mod inspect;
 pub mod judging;
 pub mod keyboard;
 pub mod lines;
+pub mod nicstat;
 pub mod panics;
 pub mod papers;
 pub mod record;
@@ -52,6 +53,7 @@ fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Live(live) => lines::live(root, &live),
         Command::Check(check) => check::check(root, &check),
         Command::Doctor => doctor::doctor(root),
+        Command::Nicstat(options) => nicstat::nicstat(&root, &options),
         Command::Completions { shell } => papers::completions(shell),
         Command::Man => papers::manual(),
         Command::Record(record) => record::record(root, &record),

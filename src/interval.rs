@@ -8,6 +8,7 @@ pub mod cpu;
 pub mod disk;
 pub mod memory;
 pub mod network;
+pub mod nicstat;
 pub mod pressure;
 pub mod task;
 

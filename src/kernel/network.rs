@@ -1,7 +1,7 @@
 //! Network interfaces and protocols: counters each time, facts about the interfaces only now and then.
 
 mod dev;
-mod ethtool;
+pub mod ethtool;
 mod facts;
 mod listeners;
 mod netlink;

@@ -1,0 +1,187 @@
+//! nicstat's lines, in its columns, widths and precision. Pure: figures in, text out.
+
+mod columns;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write;
+
+use super::text::printable;
+use crate::interval::nicstat::{NicLine, TcpLine, UdpLine};
+use crate::sample::network::Duplex;
+use columns::{Table, p, p4, pp};
+
+/// Which lines, and in which form. The options' letters are nicstat's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Form {
+    /// `-t`
+    pub tcp: bool,
+    /// `-u`
+    pub udp: bool,
+    /// `-x`
+    pub extended: bool,
+    /// `-s`
+    pub summary: bool,
+    /// `-U`
+    pub both_utilizations: bool,
+    /// `-M`: megabits (2^20 bits) instead of KB
+    pub megabits: bool,
+    /// `-p`
+    pub parseable: bool,
+    /// `-z`
+    pub skip_zero: bool,
+}
+
+impl Form {
+    /// TCP or UDP alone leave the interfaces out.
+    pub fn has_interfaces(&self) -> bool {
+        self.extended || !(self.tcp || self.udp)
+    }
+}
+
+/// When a sample was taken, as it stands in its lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct At {
+    /// HH:MM:SS, local
+    pub clock: String,
+    /// Seconds since 1970
+    pub epoch: i64,
+}
+
+/// One sample's figures.
+#[derive(Clone, Debug)]
+pub struct Figures {
+    pub tcp: TcpLine,
+    pub udp: UdpLine,
+    pub interfaces: Vec<NicLine>,
+}
+
+/// Prints samples one after another; knows when a heading is due.
+#[derive(Debug)]
+pub struct Printer {
+    form: Form,
+    /// Lines under the last heading of a table of one interface
+    since_heading: Option<u32>,
+}
+
+/// With one interface a heading comes every so many lines.
+const HEADING_EVERY: u32 = 20;
+
+impl Printer {
+    pub fn new(form: Form) -> Printer {
+        Printer { form, since_heading: None }
+    }
+
+    /// All lines of one sample.
+    pub fn sample(&mut self, at: &At, figures: &Figures) -> String {
+        let mut text = String::new();
+        if self.form.tcp {
+            self.tcp(&mut text, at, &figures.tcp);
+        }
+        if self.form.udp {
+            self.udp(&mut text, at, &figures.udp);
+        }
+        if self.form.has_interfaces() {
+            self.interfaces(&mut text, at, &figures.interfaces);
+        }
+        text
+    }
+
+    fn tcp(&self, text: &mut String, at: &At, tcp: &TcpLine) {
+        let figures = [
+            tcp.kilobytes_in,
+            tcp.kilobytes_out,
+            tcp.segments_in,
+            tcp.segments_out,
+            tcp.resets,
+            tcp.attempt_fails,
+            tcp.retransmitted,
+            tcp.connections_in,
+            tcp.connections_out,
+            tcp.drops,
+        ];
+        if self.form.parseable {
+            return line(text, format_args!("{}:TCP{}", at.epoch, parseable(&figures.map(pp))));
+        }
+        let [kin, kout, sin, sout, resets, fails, retransmitted, cin, cout, drops] = figures;
+        let heading = ["InKB", "OutKB", "InSeg", "OutSeg"].map(|name| format!(" {name:>7}")).concat();
+        line(text, format_args!("{:>8}{heading} Reset  AttF %ReTX InConn OutCon Drops", at.clock));
+        let wide = [kin, kout, sin, sout].map(|figure| format!(" {:>7}", p(figure))).concat();
+        let rest = format!("{:>5} {:>5} {:>4} {:>6}", p4(resets), p4(fails), pp(retransmitted), p4(cin));
+        line(text, format_args!("TCP     {wide} {rest} {:>6} {:>5}", p4(cout), p4(drops)));
+    }
+
+    fn udp(&self, text: &mut String, at: &At, udp: &UdpLine) {
+        let figures = [udp.datagrams_in, udp.datagrams_out, udp.errors_in, udp.errors_out];
+        if self.form.parseable {
+            return line(text, format_args!("{}:UDP{}", at.epoch, parseable(&figures.map(pp))));
+        }
+        let [din, dout, ein, eout] = figures.map(p);
+        line(
+            text,
+            format_args!("{:>8}                 {:>7} {:>7}   {:>7} {:>7}", at.clock, "InDG", "OutDG", "InErr", "OutErr"),
+        );
+        line(text, format_args!("UDP                      {din:>7} {dout:>7}   {ein:>7} {eout:>7}"));
+    }
+
+    fn interfaces(&mut self, text: &mut String, at: &At, interfaces: &[NicLine]) {
+        let is_zero =
+            |line: &&NicLine| [line.rx.packets, line.tx.packets].iter().all(|rate| rate.is_some_and(|rate| rate == 0.0));
+        let shown: Vec<&NicLine> = interfaces.iter().filter(|line| !(self.form.skip_zero && is_zero(line))).collect();
+        let table = Table { form: self.form, at };
+        let due = self.since_heading.is_none_or(|lines| interfaces.len() > 1 || lines >= HEADING_EVERY);
+        if !self.form.parseable && due {
+            line(text, format_args!("{}", table.heading()));
+            self.since_heading = Some(0);
+        }
+        for interface in &shown {
+            line(text, format_args!("{}", table.row(interface)));
+        }
+        if let Some(lines) = &mut self.since_heading {
+            *lines = lines.saturating_add(u32::try_from(shown.len()).unwrap_or(u32::MAX));
+        }
+    }
+}
+
+/// An interface in the list of `-l`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    pub name: crate::sample::Name,
+    pub loopback: bool,
+    pub mbps: Option<u32>,
+    pub duplex: Option<Duplex>,
+    pub up: bool,
+    /// Compat writes an unknown speed as 0
+    pub unknown_speed: &'static str,
+}
+
+/// The list of `-l`.
+pub fn list(interfaces: &[Listed]) -> String {
+    let mut text = String::from("Int      Loopback   Mbit/s Duplex State\n");
+    for interface in interfaces {
+        let name = printable(&String::from_utf8_lossy(interface.name.as_bytes()));
+        let duplex = match interface.duplex {
+            Some(Duplex::Full) => "full",
+            Some(Duplex::Half) => "half",
+            None => "unkn",
+        };
+        let state = if interface.up { "up" } else { "down" };
+        let mbps = match (interface.loopback, interface.mbps) {
+            (true, _) => "-".to_owned(),
+            (false, Some(mbps)) => mbps.to_string(),
+            (false, None) => interface.unknown_speed.to_owned(),
+        };
+        let loopback = if interface.loopback { "Yes" } else { " No" };
+        line(&mut text, format_args!("{name:<12}  {loopback} {mbps:>8}   {duplex:>4}  {state:>4}"));
+    }
+    text
+}
+
+/// Into memory: cannot fail.
+fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    let _ = writeln!(text, "{arguments}");
+}
+
+fn parseable(figures: &[String]) -> String {
+    figures.iter().map(|figure| format!(":{figure}")).collect()
+}
