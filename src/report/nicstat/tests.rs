@@ -1,3 +1,5 @@
+//! The precisions, figure by figure.
+
 use super::columns::{p, p4, pp};
 
 #[test]
