@@ -8,6 +8,7 @@
 mod blocked;
 mod cpu;
 mod disk;
+mod hidden;
 mod judge;
 mod load;
 mod memory;
@@ -16,6 +17,7 @@ mod page;
 mod peers;
 mod rule;
 mod scene;
+mod short_lived;
 mod softirq;
 mod streaks;
 mod stuck;
@@ -47,6 +49,8 @@ pub enum Kind {
     CpuSaturated,
     CpuThrottled,
     CpuStolen,
+    HiddenCpu,
+    ShortLivedProcesses,
     DiskLatency,
     DiskBusyNotSaturated,
     DiskStalled,
@@ -72,6 +76,8 @@ impl Kind {
             Kind::CpuSaturated => "cpu-saturated",
             Kind::CpuThrottled => "cpu-throttled",
             Kind::CpuStolen => "cpu-stolen",
+            Kind::HiddenCpu => "hidden-cpu",
+            Kind::ShortLivedProcesses => "short-lived-processes",
             Kind::DiskLatency => "disk-latency",
             Kind::DiskBusyNotSaturated => "disk-busy-not-saturated",
             Kind::DiskStalled => "disk-stalled",

@@ -4,12 +4,15 @@
 
 pub mod blocked;
 pub mod cgroup;
+pub mod clocks;
 pub mod cpu;
 pub mod disk;
+pub mod ended;
 pub mod memory;
 pub mod network;
 pub mod nicstat;
 pub mod pressure;
+pub mod short_lived;
 pub mod task;
 
 #[cfg(test)]
@@ -44,6 +47,8 @@ pub struct Interval {
     pub peers: Option<Arc<network::peers::PeersSpan>>,
     pub cgroups: Vec<cgroup::CgroupSpan>,
     pub tasks: Option<task::TaskSpan>,
+    /// Tasks that neither sample has.
+    pub short_lived: Option<short_lived::ShortLived>,
     /// Idle-but-blocked: how much of the available time is really free.
     pub blocked: Option<blocked::IdleBlocked>,
     /// CPU time of the monitor itself, in CPUs (1.0 is one whole CPU).
@@ -59,7 +64,10 @@ impl Interval {
         }
         let monotonic = newer.at.monotonic_ns.saturating_sub(older.at.monotonic_ns) as f64 / 1e9;
         let tasks = task::TaskSpan::between(host, older, newer, seconds);
-        let cpu = cpu::CpuSpan::between(host, older, newer, seconds, tasks.as_ref());
+        let ended = ended::EndedSpan::between(host, older, newer, seconds);
+        let cpu = cpu::CpuSpan::between(host, older, newer, seconds, tasks.as_ref(), ended.as_ref());
+        let clocks = cpu.as_ref().and_then(|cpu| cpu.clocks.as_ref());
+        let short_lived = ended.as_ref().map(|ended| short_lived::ShortLived::between(older, newer, seconds, ended, clocks));
         let pressure = pressure::PressureSpan::between(&older.pressure, &newer.pressure, seconds);
         let disks = disk::between(older, newer, seconds);
         let blocked = blocked::IdleBlocked::between(host, older, newer, cpu.as_ref(), tasks.as_ref(), &pressure, &disks);
@@ -80,6 +88,7 @@ impl Interval {
             disks,
             cpu,
             tasks,
+            short_lived,
             blocked,
         })
     }

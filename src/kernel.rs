@@ -5,6 +5,7 @@
 pub mod cgroup;
 pub mod cpu;
 pub mod disk;
+pub mod exits;
 pub mod fields;
 pub mod host;
 pub mod memory;
@@ -59,6 +60,7 @@ pub struct Sampler {
     user_names: Arc<BTreeMap<u32, Name>>,
     sweep: Sweep,
     watch: Watch,
+    exits: exits::ExitReader,
     budget: Budget,
     sub_samples_ns: u64,
     own_pid: u32,
@@ -84,6 +86,7 @@ impl Sampler {
             user_names: Arc::default(),
             sweep,
             watch: Watch::default(),
+            exits: exits::ExitReader::new(&root),
             budget: Budget::new(DEFAULT_SHARE),
             sub_samples_ns: 0,
             own_pid: if root.is_host() { std::process::id() } else { 0 },
@@ -124,6 +127,7 @@ impl Sampler {
         let in_flight = self.disk.in_flight(&self.root).ok();
         let witnesses = Witnesses { boottime_ns: clock(ClockId::CLOCK_BOOTTIME), cpu, in_flight };
         self.watch.count(self.sweep.known(), self.own_pid, witnesses);
+        self.exits.fetch(clock(ClockId::CLOCK_BOOTTIME), &self.sweep);
         let cost_ns = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
         self.sub_samples_ns = self.sub_samples_ns.saturating_add(cost_ns);
         self.budget.spend(clock(ClockId::CLOCK_MONOTONIC), cost_ns);
@@ -145,9 +149,11 @@ impl Sampler {
 
         let begin = clock(ClockId::CLOCK_THREAD_CPUTIME_ID);
         let forks = sample.cpu.as_ref().ok().and_then(|cpu| cpu.forks);
+        self.exits.fetch(clock(ClockId::CLOCK_BOOTTIME), &self.sweep);
         let mut tasks = self.sweep.sweep(clock(ClockId::CLOCK_BOOTTIME), forks);
         tasks.users = self.user_names(&tasks);
         sample.tasks = Ok(tasks);
+        sample.exits = self.exits.sample(sample.at.boottime_ns, &self.sweep);
         let sweep_ns = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
 
         let cpu = self.cpu.total_only(&self.root).ok();

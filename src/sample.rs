@@ -7,6 +7,7 @@
 pub mod cgroup;
 pub mod cpu;
 pub mod disk;
+pub mod exits;
 pub mod host;
 pub mod memory;
 pub mod network;
@@ -38,6 +39,8 @@ pub struct Sample {
     pub cgroups: Reading<Vec<cgroup::Cgroup>>,
     pub tasks: Reading<task::Tasks>,
     pub waits: waits::Waits,
+    /// Short-lived tasks, as the kernel told of their ends
+    pub exits: Reading<exits::Exits>,
     pub cost: Cost,
 }
 
@@ -56,6 +59,7 @@ impl Sample {
             cgroups: Err(Absent::NotRead),
             tasks: Err(Absent::NotRead),
             waits: waits::Waits::default(),
+            exits: Err(Absent::NotRead),
             cost: Cost::default(),
         }
     }
@@ -81,6 +85,7 @@ impl Sample {
         note("/proc/net/netstat TcpExt", self.protocols.tcp_ext.as_ref().err());
         note("cgroup cpu.stat", self.cgroups.as_ref().err());
         note("tasks", self.tasks.as_ref().err());
+        note("ends of short-lived processes (taskstats)", self.exits.as_ref().err().filter(|why| **why != Absent::NotRead));
         if let Ok(tasks) = &self.tasks {
             note("wait channels of some tasks", (tasks.hidden.wait_channels > 0).then_some(&Absent::Hidden));
             note("run-queue wait (schedstat)", (tasks.hidden.schedstats > 0).then_some(&Absent::Unsupported));

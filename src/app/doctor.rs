@@ -10,6 +10,7 @@ use crate::baseline::store::Store;
 use crate::kernel::probe::Probe;
 use crate::kernel::{Root, Sampler};
 use crate::report::text::printable;
+use crate::sample::exits::Exits;
 use crate::sample::{Absent, Host, Name, Reading, Sample};
 
 /// One thing that may be seen.
@@ -89,7 +90,23 @@ fn lines(host: &Host, sample: &Sample) -> Vec<Line> {
             Err(why) => Some((why.to_string(), "a kernel with CONFIG_TASK_DELAY_ACCT")),
         },
     );
+    line("ends of short-lived processes (taskstats)", exits(&sample.exits));
     lines
+}
+
+/// Whether each end of a task is heard, so that tasks no look finds have a name.
+fn exits(reading: &Reading<Exits>) -> Option<(String, &'static str)> {
+    let why = reading.as_ref().err()?;
+    let unnamed = |why: &str| format!("{why}: only their number, their CPU time and their parents are known");
+    Some(match why {
+        Absent::NoPermission => {
+            (unnamed("no permission"), "run as root, or give the program CAP_NET_ADMIN: setcap cap_net_admin+ep stalltop")
+        }
+        Absent::Os(libc::EINVAL) => (unnamed("this is a container"), "run as root on the host"),
+        Absent::NoSuchFile => (unnamed("not on this kernel"), "a kernel with CONFIG_TASKSTATS"),
+        Absent::Unsupported => (unnamed("this kernel does not tell threads from processes"), "Linux 5.19 or later"),
+        why => (unnamed(&why.to_string()), ""),
+    })
 }
 
 fn missing<T>(reading: &Reading<T>, remedy: &'static str) -> Option<(String, &'static str)> {

@@ -7,7 +7,7 @@ use super::words::{count, figure, name, percent};
 use super::{Kind, Severity, Subject};
 use crate::ids::CgroupId;
 use crate::interval::cgroup::CgroupSpan;
-use crate::interval::cpu::{CpuShares, CpuSpan};
+use crate::interval::cpu::{CpuSpan, CpuUse};
 use crate::interval::task::ThreadSpan;
 
 pub(super) const SATURATED_CORE: Rule = Rule {
@@ -93,8 +93,8 @@ fn saturated_core(scene: &Scene) -> Vec<Suspicion> {
     let rounding = 0.5 / (scene.interval.seconds * scene.interval.host.ticks_per_second as f64).max(1.0);
     let limit = thresholds.core_busy_ratio - rounding.min(0.1);
     let mut found = Vec::new();
-    for core in cpu.cpus.iter().filter(|core| core.shares.busy() >= limit) {
-        let busy = core.shares.busy();
+    for core in cpu.cpus.iter().filter(|core| core.busy() >= limit) {
+        let busy = core.busy();
         let softirq = is_softirq(core);
         // What ksoftirqd does is counted as softirq, and who runs beside it is not the reason.
         let top = core.top.filter(|_| !softirq).map(|(task, share)| (scene.who(task), share.0));
@@ -102,14 +102,14 @@ fn saturated_core(scene: &Scene) -> Vec<Suspicion> {
             Some(((_, who), share)) => format!("; {who} ran there most: {}", percent(*share)),
             None => String::new(),
         };
-        let what = if softirq { softirq::sentence(scene, core) } else { parts(&core.shares) };
+        let what = if softirq { softirq::sentence(scene, core) } else { parts(core) };
         let sentence = format!(
             "CPU {} is {} busy ({}) while the box is {} busy ({}){who}",
             core.id.0,
             percent(busy),
             what,
-            percent(cpu.total.busy()),
-            scene.of_cpus(cpu.busy_by_ticks),
+            percent(cpu.busy()),
+            scene.of_cpus(cpu.busy() * scene.cpus()),
         );
         let mut evidence = vec![
             number("busy_ratio", busy),
@@ -117,7 +117,8 @@ fn saturated_core(scene: &Scene) -> Vec<Suspicion> {
             number("system_ratio", core.shares.system),
             number("irq_ratio", core.shares.irq),
             number("softirq_ratio", core.shares.softirq),
-            number("box_busy_ratio", cpu.total.busy()),
+            number("hidden_ratio", core.hidden),
+            number("box_busy_ratio", cpu.busy()),
             top.map_or(maybe("top_thread", None), |((name, _), _)| text("top_thread", name)),
         ];
         evidence.extend(softirq::evidence(scene, core.id));
@@ -136,9 +137,15 @@ fn saturated_core(scene: &Scene) -> Vec<Suspicion> {
 }
 
 /// `user 99.1 %, system 0.70 %`, the parts that matter.
-fn parts(shares: &CpuShares) -> String {
-    let parts =
-        [("user", shares.user + shares.nice), ("system", shares.system), ("irq", shares.irq), ("softirq", shares.softirq)];
+fn parts(core: &CpuUse) -> String {
+    let shares = &core.shares;
+    let parts = [
+        ("user", shares.user + shares.nice),
+        ("system", shares.system),
+        ("irq", shares.irq),
+        ("softirq", shares.softirq),
+        ("hidden from the clock tick", core.hidden),
+    ];
     let shown = parts.iter().filter(|(_, share)| *share >= 0.005);
     shown.map(|(word, share)| format!("{word} {}", percent(*share))).collect::<Vec<_>>().join(", ")
 }
@@ -146,7 +153,7 @@ fn parts(shares: &CpuShares) -> String {
 /// The CPUs where the box as a whole has room: only then is one core or one thread the limit.
 fn box_is_not_busy<'a>(scene: &Scene<'a>) -> Option<&'a CpuSpan> {
     let interval: &'a crate::interval::Interval = scene.interval;
-    interval.cpu.as_ref().filter(|cpu| cpu.total.busy() < scene.thresholds.box_idle_below_ratio && cpu.cpus.len() > 1)
+    interval.cpu.as_ref().filter(|cpu| cpu.busy() < scene.thresholds.box_idle_below_ratio && cpu.cpus.len() > 1)
 }
 
 /// So many threads are told one by one.
@@ -166,7 +173,7 @@ fn saturated_thread(scene: &Scene) -> Vec<Suspicion> {
         if scene.process(thread.id.pid).is_some_and(|process| process.kernel_thread) && home.is_some_and(is_softirq) {
             continue;
         }
-        let stays = home.is_some_and(|core| core.shares.busy() >= thresholds.core_busy_ratio);
+        let stays = home.is_some_and(|core| core.busy() >= thresholds.core_busy_ratio);
         let place = if stays {
             format!("on CPU {}", thread.processor.0)
         } else {
@@ -175,8 +182,8 @@ fn saturated_thread(scene: &Scene) -> Vec<Suspicion> {
         let sentence = format!(
             "{who} uses {} of one CPU, {place}: at its limit, more CPUs won't help; the box is {} busy ({})",
             percent(used.min(1.0)),
-            percent(cpu.total.busy()),
-            scene.of_cpus(cpu.busy_by_ticks),
+            percent(cpu.busy()),
+            scene.of_cpus(cpu.busy() * scene.cpus()),
         );
         found.push(Suspicion {
             severity: Severity::Warning,
@@ -190,7 +197,7 @@ fn saturated_thread(scene: &Scene) -> Vec<Suspicion> {
                 number("user_ratio", thread.states.user),
                 number("system_ratio", thread.states.system),
                 maybe("run_queue_wait_ratio", thread.run_queue.map(|wait| wait.0)),
-                number("box_busy_ratio", cpu.total.busy()),
+                number("box_busy_ratio", cpu.busy()),
                 number("last_cpu", f64::from(thread.processor.0)),
             ],
             explains: used / scene.cpus(),
@@ -202,12 +209,12 @@ fn saturated_thread(scene: &Scene) -> Vec<Suspicion> {
 fn cpu_saturated(scene: &Scene) -> Vec<Suspicion> {
     let thresholds = scene.thresholds;
     let Some(cpu) = &scene.interval.cpu else { return Vec::new() };
-    let taken = cpu.total.busy() + cpu.total.steal;
+    let taken = cpu.busy() + cpu.total.steal;
     let Some(waiting) = waiting(scene) else { return Vec::new() };
     if taken < thresholds.cpu_busy_ratio || waiting < thresholds.cpu_waiting_per_cpu * scene.cpus() {
         return Vec::new();
     }
-    let wanted = cpu.busy_by_ticks + waiting;
+    let wanted = cpu.busy() * scene.cpus() + waiting;
     let critical = waiting >= thresholds.cpu_waiting_critical_per_cpu * scene.cpus();
     let most = most(scene);
     let stolen = match cpu.total.steal >= 0.01 {
@@ -229,7 +236,7 @@ fn cpu_saturated(scene: &Scene) -> Vec<Suspicion> {
         unit: "ratio",
         sentence,
         evidence: vec![
-            number("busy_ratio", cpu.total.busy()),
+            number("busy_ratio", cpu.busy()),
             number("steal_ratio", cpu.total.steal),
             number("waiting_threads", waiting),
             number("wanting_threads", wanted),
@@ -268,7 +275,7 @@ pub(super) fn contains(group: &CgroupId, inner: &CgroupId) -> bool {
 }
 
 /// `; most: cc1 (4711) 1.20 CPUs, …`
-fn most(scene: &Scene) -> String {
+pub(super) fn most(scene: &Scene) -> String {
     let Some(tasks) = &scene.interval.tasks else { return String::new() };
     let mut users: Vec<_> = tasks.processes.iter().filter_map(|span| Some((span.cpu?.0, span.id.pid))).collect();
     users.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -289,8 +296,8 @@ fn cpu_throttled(scene: &Scene) -> Vec<Suspicion> {
         let used = group.used_cpus.map(|cpus| format!(", used {} CPU", figure(cpus))).unwrap_or_default();
         let periods = group.throttled_periods.map(|share| format!(", in {} of its periods", percent(share.0.min(1.0))));
         let room = match &scene.interval.cpu {
-            Some(cpu) if cpu.total.available() >= 0.1 => {
-                format!(" while {} of the box is available", percent(cpu.total.available()))
+            Some(cpu) if cpu.available() >= 0.1 => {
+                format!(" while {} of the box is available", percent(cpu.available()))
             }
             _ => String::new(),
         };
@@ -313,7 +320,7 @@ fn cpu_throttled(scene: &Scene) -> Vec<Suspicion> {
                 maybe("throttled_periods_ratio", group.throttled_periods.map(|share| share.0)),
                 maybe("quota_cpus", group.quota_cpus),
                 maybe("used_cpus", group.used_cpus),
-                maybe("box_available_ratio", scene.interval.cpu.as_ref().map(|cpu| cpu.total.available())),
+                maybe("box_available_ratio", scene.interval.cpu.as_ref().map(|cpu| cpu.available())),
             ],
             explains: throttled.0.min(1.0) / scene.cpus(),
         });
@@ -352,7 +359,7 @@ fn cpu_stolen(scene: &Scene) -> Vec<Suspicion> {
         return Vec::new();
     };
     let n = scene.cpus();
-    let (got, stolen) = (cpu.total.busy() * n, cpu.total.steal * n);
+    let (got, stolen) = (cpu.busy() * n, cpu.total.steal * n);
     let sentence = format!(
         "the hypervisor gave {} of the {} CPUs asked for: {} of the box was stolen",
         figure(got),
@@ -368,7 +375,7 @@ fn cpu_stolen(scene: &Scene) -> Vec<Suspicion> {
         sentence,
         evidence: vec![
             number("steal_ratio", cpu.total.steal),
-            number("busy_ratio", cpu.total.busy()),
+            number("busy_ratio", cpu.busy()),
             number("got_cpus", got),
             number("asked_cpus", got + stolen),
         ],

@@ -25,7 +25,7 @@ fn load_not_cpu(scene: &Scene) -> Vec<Suspicion> {
     };
     let n = scene.cpus();
     let counts = &tasks.counts;
-    let wanted = cpu.total.busy() * n + cpu::waiting(scene).unwrap_or(0.0);
+    let wanted = cpu.busy() * n + cpu::waiting(scene).unwrap_or(0.0);
     let now = f64::from(counts.running) + f64::from(counts.blocked);
     let explained = f64::from(counts.blocked) >= n && now >= load.one / 2.0;
     if load.one < scene.thresholds.load_per_cpu * n || wanted >= n || !explained {
@@ -37,7 +37,7 @@ fn load_not_cpu(scene: &Scene) -> Vec<Suspicion> {
         counts.running,
         counts.blocked,
         made_of(counts),
-        scene.of_cpus(cpu.busy_by_ticks),
+        scene.of_cpus(cpu.busy() * n),
     );
     vec![Suspicion {
         severity: Severity::Note,

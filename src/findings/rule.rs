@@ -1,7 +1,7 @@
 //! What a rule is, and the list of all of them: help, docs/findings.md and the findings screen are made from it.
 
 use super::scene::{Scene, Suspicion};
-use super::{Kind, blocked, cpu, disk, load, memory, network, peers, stuck};
+use super::{Kind, blocked, cpu, disk, hidden, load, memory, network, peers, short_lived, stuck};
 
 /// One rule: a kind of finding, in words, and the pure function that suspects it.
 pub struct Rule {
@@ -41,6 +41,8 @@ pub const RULES: &[Rule] = &[
     cpu::CPU_SATURATED,
     cpu::CPU_THROTTLED,
     cpu::CPU_STOLEN,
+    hidden::HIDDEN_CPU,
+    short_lived::SHORT_LIVED_PROCESSES,
     disk::DISK_LATENCY,
     disk::DISK_BUSY_NOT_SATURATED,
     disk::DISK_STALLED,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::ids::{DiskId, NicId};
 use crate::interval::Interval;
+use crate::interval::clocks::{self, Clocks};
 use crate::interval::network::peers::PeersSpan;
 
 use super::Thresholds;
@@ -19,6 +20,8 @@ pub struct Streaks {
     dropping: Vec<(NicId, u32)>,
     /// Interfaces whose queueing discipline had a backlog while it dropped or delayed, and how many samples in a row
     backlogged: Vec<(NicId, u32)>,
+    /// Intervals in a row in which run time and ticks were apart in one direction
+    apart: Option<Apart>,
     /// The end of the last interval in which a listening socket here dropped a connection request (CLOCK_BOOTTIME)
     refused_ns: Option<u64>,
     /// Remote hosts at the last look at the connections: not every interval has one
@@ -30,6 +33,20 @@ pub struct Streaks {
 /// The last three looks.
 const LOOKS: u8 = 0b111;
 
+/// How far two clocks were apart, over some intervals: sums over their seconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Apart {
+    intervals: f64,
+    seconds: f64,
+    gap: f64,
+    excess: f64,
+    skew: f64,
+    variance: f64,
+}
+
+/// Ticks above run time are proof only where most of them are time that was counted twice.
+const COUNTED_TWICE: f64 = 0.75;
+
 /// A connection request is sent again 1, 3 and 7 seconds after it was dropped.
 const REQUEST_RETRIES_NS: u64 = 8_000_000_000;
 
@@ -37,6 +54,8 @@ impl Streaks {
     /// Take in one interval before it is judged.
     pub fn observe(&mut self, interval: &Interval, thresholds: &Thresholds) {
         let start = interval.older.at.boottime_ns;
+        self.apart =
+            interval.cpu.as_ref().and_then(|cpu| self.further_apart(cpu.clocks.as_ref()?, interval.seconds, thresholds));
         let silent = interval.disks.iter().filter(|disk| disk.silent);
         self.silent = silent.map(|disk| (disk.id, self.silent_since(disk.id).unwrap_or(start))).collect();
         let dropping = interval.nics.iter().filter(|nic| super::network::is_dropping(nic, thresholds));
@@ -71,6 +90,32 @@ impl Streaks {
     /// Whether a host was slow at the last look and at one of the two before.
     pub fn is_slow(&self, address: IpAddr) -> bool {
         self.slow.iter().any(|&(other, looks)| other == address && looks & 1 != 0 && looks.count_ones() >= 2)
+    }
+
+    fn further_apart(&self, clocks: &Clocks, seconds: f64, thresholds: &Thresholds) -> Option<Apart> {
+        let gap = clocks.gap();
+        if gap.abs() <= thresholds.hidden_cpus {
+            return None;
+        }
+        let sum = self.apart.filter(|sum| sum.gap.signum() == gap.signum()).unwrap_or_default();
+        Some(Apart {
+            intervals: sum.intervals + 1.0,
+            seconds: sum.seconds + seconds,
+            gap: sum.gap + gap * seconds,
+            excess: sum.excess + clocks.excess * seconds,
+            skew: sum.skew + clocks.skew * seconds,
+            variance: sum.variance + clocks.variance * seconds * seconds,
+        })
+    }
+
+    /// By how many CPUs run time and ticks have been apart, where neither chance nor the way of reading explains it.
+    /// Above 0: run time that no tick saw; below 0: ticks that count time twice.
+    pub fn apart(&self, thresholds: &Thresholds) -> Option<f64> {
+        let sum = self.apart.filter(|sum| sum.intervals >= thresholds.hidden_intervals)?;
+        let chance = clocks::DEVIATIONS * sum.variance.sqrt();
+        let enough = sum.gap.abs() > thresholds.hidden_cpus * sum.seconds + sum.skew + chance;
+        let proven = sum.gap > 0.0 || sum.excess >= -sum.gap * COUNTED_TWICE;
+        (enough && proven).then_some(sum.gap / sum.seconds)
     }
 
     /// Since when a device has completed nothing although it was asked to.

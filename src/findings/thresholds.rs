@@ -61,6 +61,20 @@ thresholds! {
     stolen_ratio: 0.05,
     /// cpu-stolen: stolen share of the box from which it is critical
     stolen_critical_ratio: 0.5,
+    /// hidden-cpu: CPUs by which the scheduler's and the tick's clock are apart
+    hidden_cpus: 0.05,
+    /// hidden-cpu: intervals in a row
+    hidden_intervals: 3.0,
+    /// short-lived-processes: forks a second
+    short_lived_forks_per_second: 50.0,
+    /// short-lived-processes: share of them that a sweep finds
+    short_lived_seen_ratio: 0.5,
+    /// short-lived-processes: CPU time of tasks that no sweep saw, share of what is used
+    short_lived_busy_ratio: 0.1,
+    /// short-lived-processes: CPUs that such tasks use at least
+    short_lived_cpus: 0.05,
+    /// short-lived-processes: share of the box from which it is a warning
+    short_lived_warning_ratio: 0.25,
     /// disk-latency: multiple of the baseline
     latency_multiple: 3.0,
     /// disk-latency: multiple of the baseline from which it is critical

@@ -141,6 +141,10 @@ impl IdleBlocked {
             }
         }
         result.ratio = result.cpus / cpus;
+        // Time that was used without a tick seeing it is not free, whatever /proc/stat calls it.
+        if let Some(cpu) = cpu.filter(|cpu| cpu.hidden > 0.0) {
+            result.available = result.available.min(cpu.available());
+        }
         result.free = (result.available - result.ratio).max(0.0);
         result.lower_bound = is_lower_bound(host, newer, in_flight);
         let mut found = Vec::new();

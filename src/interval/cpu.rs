@@ -1,6 +1,8 @@
 //! CPU time of the box and of each CPU: metrics.md section 1.
 
 use crate::ids::{CpuId, TaskId};
+use crate::interval::clocks::{self, Clocks};
+use crate::interval::ended::EndedSpan;
 use crate::interval::task::TaskSpan;
 use crate::sample::cpu::CpuTimes;
 use crate::sample::{Host, Sample};
@@ -16,10 +18,14 @@ pub struct CpuSpan {
     pub context_switches: Option<PerSecond>,
     pub interrupts: Option<PerSecond>,
     pub forks: Option<PerSecond>,
-    /// ΣΔ CPU clock of all processes seen at both samples, in CPUs: event-driven, exact.
+    /// ΣΔ CPU clock of all processes, in CPUs, those that ended included: event-driven, exact.
     pub busy_by_scheduler: Option<f64>,
     /// The same by clock tick, from /proc/stat, in CPUs.
     pub busy_by_ticks: f64,
+    /// Both clocks side by side; `None` where CPUs came or went, or tasks could not be read.
+    pub clocks: Option<Clocks>,
+    /// Run time that no tick saw, in CPUs; 0 unless it is more than chance
+    pub hidden: f64,
 }
 
 /// One CPU.
@@ -27,6 +33,10 @@ pub struct CpuSpan {
 pub struct CpuUse {
     pub id: CpuId,
     pub shares: CpuShares,
+    /// Run time of the threads that stayed on it: at least so much of it was used, whatever the ticks say.
+    pub by_scheduler: f64,
+    /// Share of its time that was used without a tick seeing it; 0 unless it is more than chance
+    pub hidden: f64,
     /// The thread that used most of it, by the CPU it was last seen on, and its share of that CPU.
     pub top: Option<(TaskId, Ratio)>,
 }
@@ -48,6 +58,8 @@ pub struct CpuShares {
     pub guest_nice: f64,
     /// Time in no field: on a tickless kernel the first evidence of hidden-cpu. Never normalised away.
     pub unaccounted: f64,
+    /// Counted beyond the time that passed, ÷ that time. Shares are of what was counted then.
+    pub excess: f64,
 }
 
 impl CpuShares {
@@ -62,13 +74,32 @@ impl CpuShares {
     }
 }
 
+impl CpuUse {
+    /// What was used, by ticks and beside them.
+    pub fn busy(&self) -> f64 {
+        (self.shares.busy() + self.hidden).min(1.0)
+    }
+}
+
 impl CpuSpan {
+    /// The share of the box that was used, by ticks and beside them.
+    pub fn busy(&self) -> f64 {
+        (self.total.busy() + self.hidden / self.cpus.len().max(1) as f64).min(1.0)
+    }
+
+    /// idle + iowait, less what was used in that time without a tick seeing it. Where idle time is exact (NO_HZ) it never
+    /// had that in it: what hides is `unaccounted` there.
+    pub fn available(&self) -> f64 {
+        self.total.available().min((1.0 - self.busy() - self.total.steal).max(0.0))
+    }
+
     pub(super) fn between(
         host: &Host,
         older: &Sample,
         newer: &Sample,
         seconds: f64,
         tasks: Option<&TaskSpan>,
+        ended: Option<&EndedSpan>,
     ) -> Option<CpuSpan> {
         let (was, now) = (older.cpu.as_ref().ok()?, newer.cpu.as_ref().ok()?);
         let ticks = seconds * host.ticks_per_second as f64;
@@ -77,11 +108,16 @@ impl CpuSpan {
             let Ok(at) = was.cpus.binary_search_by_key(id, |(id, _)| *id) else { continue };
             let before = was.cpus.get(at).map(|(_, times)| times)?;
             if let Some(shares) = shares(before, times, ticks) {
-                cpus.push(CpuUse { id: *id, shares, top: None });
+                cpus.push(CpuUse { id: *id, shares, by_scheduler: 0.0, hidden: 0.0, top: None });
             }
         }
         if let Some(tasks) = tasks {
             name_top_threads(&mut cpus, tasks);
+            clocks::stayed(&mut cpus, tasks);
+        }
+        let clocks = tasks.and_then(|tasks| Clocks::between(host, older, newer, seconds, &cpus, tasks, ended));
+        if let Some(clocks) = &clocks {
+            clocks.divide(&mut cpus, seconds);
         }
         // The line `cpu` counts CPUs that went offline too: the box is the sum of those we can pair, unless none can.
         let same = cpus.len() == now.cpus.len() && was.cpus.len() == now.cpus.len();
@@ -93,7 +129,9 @@ impl CpuSpan {
         };
         Some(CpuSpan {
             busy_by_ticks: total.busy() * cpus.len().max(1) as f64,
-            busy_by_scheduler: tasks.and_then(|tasks| tasks.busy_cpus),
+            busy_by_scheduler: (clocks.map(|clocks| clocks.scheduler)).or(tasks.and_then(|tasks| tasks.busy_cpus)),
+            hidden: clocks.map_or(0.0, |clocks| clocks.hidden()),
+            clocks,
             total,
             cpus,
             context_switches: PerSecond::between(now.context_switches, was.context_switches, seconds),
@@ -142,6 +180,7 @@ pub(super) fn shares(older: &CpuTimes, newer: &CpuTimes, ticks: f64) -> Option<C
         guest: share(guest),
         guest_nice: share(guest_nice),
         unaccounted: (missing / whole).max(0.0),
+        excess: if ticks > 0.0 { (-missing / ticks).max(0.0) } else { 0.0 },
     })
 }
 
@@ -160,6 +199,7 @@ fn mean(cpus: &[CpuUse]) -> CpuShares {
         guest: of(|s| s.guest),
         guest_nice: of(|s| s.guest_nice),
         unaccounted: of(|s| s.unaccounted),
+        excess: of(|s| s.excess),
     }
 }
 

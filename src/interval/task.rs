@@ -19,7 +19,7 @@ pub struct TaskSpan {
     /// the whole time.
     pub threads: Vec<ThreadSpan>,
     pub counts: Counts,
-    /// CPU time of all processes seen at both samples, in CPUs; `None` where CPU clocks cannot be read
+    /// CPU time of all processes of the newer sample, in CPUs; `None` where CPU clocks cannot be read
     pub busy_cpus: Option<f64>,
     /// Σ run-queue wait of threads ÷ Δt: how many threads waited for a CPU on average, throttled ones included
     pub run_queue_wait: Option<f64>,
@@ -52,7 +52,7 @@ pub struct Counts {
 pub struct ProcessSpan {
     pub id: ProcessId,
     pub threads: u32,
-    /// In CPUs: 1.0 is one whole CPU. Threads that ended are in it. `None` for a new process.
+    /// In CPUs: 1.0 is one whole CPU. Threads that ended are in it.
     pub cpu: Option<Ratio>,
     /// The user part of `cpu`, as the tick figures divide it
     pub user: Option<Ratio>,
@@ -144,7 +144,8 @@ impl TaskSpan {
         let was = older.tasks.as_ref().unwrap_or(&nothing);
         let seen: FxHashMap<TaskId, &ThreadWaits> = newer.waits.threads.iter().map(|waits| (waits.task, waits)).collect();
         let (holding, completions) = (holding_groups(newer), completions_outstanding(newer));
-        let context = Context { host, seen, seconds, now_ns: newer.at.boottime_ns, holding, completions };
+        let older_ns = older.tasks.is_ok().then_some(older.at.boottime_ns);
+        let context = Context { host, seen, seconds, now_ns: newer.at.boottime_ns, older_ns, holding, completions };
         let mut span = TaskSpan { processes: Vec::with_capacity(now.processes.len()), ..TaskSpan::default() };
         let mut sums = Sums::default();
         let mut before = was.processes.iter().peekable();
@@ -177,6 +178,8 @@ struct Context<'a> {
     seen: FxHashMap<TaskId, &'a ThreadWaits>,
     seconds: f64,
     now_ns: u64,
+    /// When the older sample was taken; `None` where it has no tasks
+    older_ns: Option<u64>,
     /// By index into `Waits::groups`: whether it has a thread on storage
     holding: Vec<bool>,
     /// Whether asynchronous completions are worth waiting for: some device has requests in flight
@@ -214,7 +217,10 @@ impl Context<'_> {
                 span.threads.push(row);
             }
         }
-        let cpu = old.and_then(|old| self.process_cpu(old, new));
+        let cpu = match old {
+            Some(old) => self.process_cpu(old, new),
+            None => self.newborn_cpu(new),
+        };
         if let (Some(cpu), false) = (cpu, new.kernel_thread && new.cpu_ns.is_none()) {
             sums.cpu += cpu.0;
             sums.has_cpu = true;
@@ -246,6 +252,16 @@ impl Context<'_> {
         }
         let ticks = new.user_ticks.since(old.user_ticks)? as f64 + new.system_ticks.since(old.system_ticks)? as f64;
         Ratio::of(ticks / self.host.ticks_per_second.max(1) as f64, self.seconds)
+    }
+
+    /// A process that began in the interval used all it has used in it.
+    fn newborn_cpu(&self, new: &Process) -> Option<Ratio> {
+        let ticks_per_second = self.host.ticks_per_second.max(1) as f64;
+        // Start times are whole ticks, cut down.
+        let is_new = new.start_ticks as f64 + 1.0 >= self.older_ns? as f64 / 1e9 * ticks_per_second;
+        let ticks = (new.user_ticks.0 as f64 + new.system_ticks.0 as f64) / ticks_per_second;
+        let used = new.cpu_ns.map_or(ticks, |ns| ns.0 as f64 / 1e9);
+        Ratio::of(used, self.seconds).filter(|_| is_new)
     }
 
     fn thread(&self, old: Option<&Thread>, process: &Process, new: &Thread, counts: &mut Counts) -> Option<ThreadSpan> {

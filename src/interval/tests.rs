@@ -293,6 +293,7 @@ fn process(pid: u32, start_ticks: u64, run_ns: u64) -> Arc<Process> {
         cgroup: Err(Absent::NotRead),
         user_ticks: Counter(run_ns / 10_000_000),
         system_ticks: Counter(0),
+        children: None,
         cpu_ns: Some(Counter(run_ns)),
         minor_faults: Counter(0),
         major_faults: Counter(0),
@@ -309,12 +310,14 @@ fn with_tasks(seconds: f64, processes: Vec<Arc<Process>>) -> Sample {
 #[test]
 fn a_pid_that_was_given_away_again_is_a_new_task() {
     let older = with_tasks(10.0, vec![process(50, 1, 9_000_000_000), process(60, 1, 0)]);
-    let newer = with_tasks(11.0, vec![process(50, 999, 9_900_000_000), process(60, 1, 250_000_000)]);
+    let late = process(55, 500, 3_000_000_000);
+    let newer = with_tasks(11.0, vec![process(50, 1010, 400_000_000), late, process(60, 1, 250_000_000)]);
     let tasks = between(&older, &newer).tasks.expect("both samples have tasks");
-    assert_eq!(tasks.processes[0].cpu, None, "no difference between two strangers");
-    assert!(tasks.thread(TaskId { pid: 50, tid: 50, start_ticks: 999 }).is_some_and(|thread| thread.cpu.is_none()));
-    assert!(close(tasks.processes[1].cpu.expect("the same").0, 0.25));
-    assert_eq!((tasks.born, close(tasks.busy_cpus.expect("one"), 0.25)), (1, true));
+    assert!(close(tasks.processes[0].cpu.expect("all it has used").0, 0.4), "no difference between two strangers");
+    assert!(tasks.thread(TaskId { pid: 50, tid: 50, start_ticks: 1010 }).is_some_and(|thread| thread.cpu.is_none()));
+    assert_eq!(tasks.processes[1].cpu, None, "it was there before, unseen");
+    assert!(close(tasks.processes[2].cpu.expect("the same").0, 0.25));
+    assert_eq!((tasks.born, close(tasks.busy_cpus.expect("two"), 0.65)), (2, true));
 }
 
 #[test]

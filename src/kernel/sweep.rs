@@ -20,6 +20,7 @@ pub use process::KnownProcess;
 use process::Seen;
 pub use thread::KnownThread;
 
+use super::exits::{Kin, Relative};
 use super::root::Root;
 use super::task::{self, files::TaskFiles};
 use crate::sample::host::Host;
@@ -222,6 +223,11 @@ impl Sweep {
         }
     }
 
+    fn known_process(&self, pid: u32) -> Option<&KnownProcess> {
+        let at = self.processes.binary_search_by_key(&pid, KnownProcess::pid).ok()?;
+        self.processes.get(at)
+    }
+
     fn hidden(&self) -> Hidden {
         let mut hidden = Hidden { processes: self.namespaced || self.hidepid, ..Hidden::default() };
         for known in &self.processes {
@@ -229,5 +235,22 @@ impl Sweep {
             hidden.schedstats = hidden.schedstats.saturating_add(known.hidden.1);
         }
         hidden
+    }
+}
+
+impl Kin for Sweep {
+    fn process(&self, pid: u32) -> Option<Relative<'_>> {
+        let process = &self.known_process(pid)?.shared;
+        let start_ns = u128::from(process.start_ticks) * 1_000_000_000 / u128::from(self.eye.ticks_per_second);
+        Some(Relative {
+            id: process.id(),
+            start_ns: u64::try_from(start_ns).unwrap_or(u64::MAX),
+            ppid: process.ppid,
+            comm: &process.comm,
+        })
+    }
+
+    fn has_thread(&self, pid: u32, tid: u32) -> bool {
+        self.known_process(pid).is_some_and(|known| known.shared.thread(tid).is_some())
     }
 }

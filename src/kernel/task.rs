@@ -6,7 +6,7 @@
 pub mod files;
 
 use crate::ids::CgroupVersion;
-use crate::sample::task::{Sched, SystemCall, TaskIo, TaskState};
+use crate::sample::task::{Ended, Sched, SystemCall, TaskIo, TaskState};
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
 
@@ -24,6 +24,8 @@ pub struct Stat<'a> {
     pub major_faults: Counter,
     pub user_ticks: Counter,
     pub system_ticks: Counter,
+    /// Of its children that ended and that it waited for, theirs included
+    pub children: Ended,
     pub thread_count: u32,
     pub start_ticks: u64,
     pub resident_pages: u64,
@@ -65,6 +67,7 @@ pub fn stat(text: &[u8]) -> Option<Stat<'_>> {
         major_faults: Counter(fields[12]),
         user_ticks: Counter(fields[14]),
         system_ticks: Counter(fields[15]),
+        children: Ended { user_ticks: Counter(fields[16]), system_ticks: Counter(fields[17]) },
         thread_count: u32::try_from(fields[20]).ok()?,
         start_ticks: fields[22],
         resident_pages: fields[24],
@@ -159,7 +162,7 @@ fn hexadecimal(word: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const TAIL: &[u8] = b" D 7 9 9 0 -1 4194560 11 0 3 0 41 17 0 0 20 0 2 0 886 12902400 512 18446744073709551615 \
+    const TAIL: &[u8] = b" D 7 9 9 0 -1 4194560 11 0 3 0 41 17 9 4 20 0 2 0 886 12902400 512 18446744073709551615 \
         1 1 0 0 0 0 0 16781312 134217730 0 0 0 17 1 0 0 5 0 0 0 0 0 140736 0 0 0 0\n";
 
     fn line(comm: &[u8]) -> Vec<u8> {
@@ -181,6 +184,7 @@ mod tests {
         let stat = stat(&line).unwrap();
         assert_eq!((stat.minor_faults, stat.major_faults), (Counter(11), Counter(3)));
         assert_eq!((stat.user_ticks, stat.system_ticks), (Counter(41), Counter(17)));
+        assert_eq!((stat.children.user_ticks, stat.children.system_ticks), (Counter(9), Counter(4)));
         assert_eq!((stat.thread_count, stat.start_ticks, stat.resident_pages), (2, 886, 512));
         assert_eq!((stat.processor, stat.block_io_delay_ticks, stat.argument_start), (1, Counter(5), 140_736));
         assert!(!stat.kernel_thread);

@@ -181,7 +181,7 @@ impl Decoding<'_> {
         for (at, table) in schema::PLAIN.into_iter().enumerate() {
             tables.push(self.sections.rows(table, self.reference.and_then(|level| level.tables.get(at)), &mut cells)?);
         }
-        let [singles_rows, cpus, disks, nics, listeners, cgroups, groups, thread_waits, blocked, softnet, peers] =
+        let [singles_rows, cpus, disks, nics, listeners, cgroups, groups, thread_waits, blocked, softnet, peers, exits] =
             tables.as_slice()
         else {
             return Err(Malformed("a table is missing"));
@@ -236,6 +236,10 @@ impl Decoding<'_> {
                 threads: self.list(thread_waits)?,
                 blocked: self.list(blocked)?,
                 skipped: singles.skipped,
+            },
+            exits: match singles.exits {
+                Ok(singles) => Ok(singles.with(self.list(exits)?)),
+                Err(why) => Err(why),
             },
             cost,
         };

@@ -212,6 +212,8 @@ impl<'e> Encoding<'e> {
         list(self, schema::SOFTNET, rows)?;
         let rows = sample.protocols.peers.as_ref().ok().map(|peers| self.rows(schema::PEERS, &peers.rows));
         list(self, schema::PEERS, rows)?;
+        let rows = sample.exits.as_ref().ok().map(|exits| self.rows(schema::EXITS, &exits.rows));
+        list(self, schema::EXITS, rows)?;
         self.tasks(sample)?;
         self.sub_samples(sample, &total)
     }

@@ -12,6 +12,7 @@ use super::cells::{Cells, cells};
 use super::table::Table;
 use crate::ids::CpuId;
 use crate::sample::cpu::{Cpu, CpuTimes, Load};
+use crate::sample::exits::{Exited, Exits, Others};
 use crate::sample::memory::Memory;
 use crate::sample::network::{Tcp, TcpExt, Udp};
 use crate::sample::pressure::Pressure;
@@ -29,7 +30,7 @@ pub const DISKS: Table = Table { section: 4, width: 40, keys: 2, steps: 4 };
 pub const NICS: Table = Table { section: 5, width: 40, keys: 2, steps: 3 };
 pub const LISTENERS: Table = Table { section: 6, width: 16, keys: 6, steps: 6 };
 pub const CGROUPS: Table = Table { section: 7, width: 32, keys: 2, steps: 2 };
-pub const PROCESSES: Table = Table { section: 8, width: 32, keys: 2, steps: 13 };
+pub const PROCESSES: Table = Table { section: 8, width: 40, keys: 2, steps: 13 };
 pub const THREADS: Table = Table { section: 9, width: 28, keys: 3, steps: 9 };
 pub const GROUPS: Table = Table { section: 10, width: 4, keys: 4, steps: 2 };
 pub const THREAD_WAITS: Table = Table { section: 11, width: 36, keys: 3, steps: 4 };
@@ -38,9 +39,11 @@ pub const SUB_SAMPLES: Table = Table { section: 13, width: 24, keys: 0, steps: 2
 pub const GROUP_WAITS: Table = Table { section: 14, width: 16, keys: 0, steps: 0 };
 pub const SOFTNET: Table = Table { section: 15, width: 16, keys: 2, steps: 2 };
 pub const PEERS: Table = Table { section: 16, width: 48, keys: 3, steps: 3 };
+pub const EXITS: Table = Table { section: 20, width: 16, keys: 6, steps: 5 };
 
 /// The tables that need nothing but their rows, in the order of their sections.
-pub const PLAIN: [Table; 11] = [SINGLES, CPUS, DISKS, NICS, LISTENERS, CGROUPS, GROUPS, THREAD_WAITS, BLOCKED, SOFTNET, PEERS];
+pub const PLAIN: [Table; 12] =
+    [SINGLES, CPUS, DISKS, NICS, LISTENERS, CGROUPS, GROUPS, THREAD_WAITS, BLOCKED, SOFTNET, PEERS, EXITS];
 
 /// Everything in a sample that there is one of, as one row.
 pub struct Singles {
@@ -63,12 +66,14 @@ pub struct Singles {
     pub softnet: Reading<()>,
     pub tasks: Reading<TaskSingles>,
     pub peers: Reading<PeerSingles>,
+    pub exits: Reading<ExitSingles>,
 }
 
-cells! { Singles, 400 {
+cells! { Singles, 480 {
     asleep_ns @ 0, cost @ 8, skipped @ 16, cpu @ 24, load @ 88, memory @ 104, pressure @ 200,
     disks @ 296, nics @ 298, cgroups @ 300,
     tcp @ 304, tcp_ext @ 320, udp @ 352, ip_octets @ 368, listeners @ 372, softnet @ 374, tasks @ 376, peers @ 392,
+    exits @ 460,
 } }
 
 /// /proc/stat without the lines `cpuN`.
@@ -84,6 +89,15 @@ pub struct CpuSingles {
 cells! { CpuSingles, 63 {
     total @ 0, context_switches @ 16, interrupts @ 18, forks @ 20, running @ 22, blocked @ 24,
 } }
+
+/// The exits without their rows.
+pub struct ExitSingles {
+    others: Others,
+    known: u32,
+    lost: Counter,
+}
+
+cells! { ExitSingles, 15 { others @ 0, known @ 8, lost @ 9 } }
 
 /// Where the total's cells begin in the row of singles: sub-samples are kept as differences from it.
 pub const CPU_TOTAL: usize = 24 + 1;
@@ -122,6 +136,7 @@ impl Singles {
                 Ok(tasks) => Ok(TaskSingles { hidden: tasks.hidden, users: tasks.users.clone() }),
                 Err(why) => Err(*why),
             },
+            exits: sample.exits.as_ref().map(ExitSingles::of).map_err(|why| *why),
         }
     }
 
@@ -131,6 +146,16 @@ impl Singles {
 
     pub fn cost(&self) -> Cost {
         self.cost
+    }
+}
+
+impl ExitSingles {
+    fn of(exits: &Exits) -> ExitSingles {
+        ExitSingles { others: exits.others, known: exits.known, lost: exits.lost }
+    }
+
+    pub fn with(self, rows: Vec<Exited>) -> Exits {
+        Exits { rows, others: self.others, known: self.known, lost: self.lost }
     }
 }
 
@@ -169,10 +194,11 @@ mod tests {
     use crate::recording::schema::tasks::{ProcessRow, SubSampleRow};
     use crate::sample::cgroup::Cgroup;
     use crate::sample::disk::{Disk, OpCounters};
+    use crate::sample::exits::Used;
     use crate::sample::network::peers::{Limits, Peer, RoundTrips};
     use crate::sample::network::{Direction, Listener, Nic, Qdisc, Softnet};
     use crate::sample::pressure::{Stall, StallLine};
-    use crate::sample::task::{SystemCall, TaskIo, Thread};
+    use crate::sample::task::{Ended, SystemCall, TaskIo, Thread};
     use crate::sample::waits::{BlockedThread, GroupWaits, ThreadWaits};
 
     fn apart<T: Cells>() {
@@ -190,6 +216,10 @@ mod tests {
     fn no_two_fields_share_a_cell() {
         apart::<Singles>();
         apart::<CpuSingles>();
+        apart::<ExitSingles>();
+        apart::<Exited>();
+        apart::<Others>();
+        apart::<Used>();
         apart::<TaskSingles>();
         apart::<Cost>();
         apart::<CpuTimes>();
@@ -215,6 +245,7 @@ mod tests {
         apart::<Cgroup>();
         apart::<ProcessRow>();
         apart::<Thread>();
+        apart::<Ended>();
         apart::<TaskIo>();
         apart::<SystemCall>();
         apart::<GroupWaits>();
@@ -235,6 +266,7 @@ mod tests {
         assert_eq!(THREADS.width, Thread::WIDTH + 1, "the process's pid comes first");
         assert_eq!(THREAD_WAITS.width, ThreadWaits::WIDTH);
         assert_eq!(BLOCKED.width, BlockedThread::WIDTH);
+        assert_eq!(EXITS.width, Exited::WIDTH);
         assert_eq!(SUB_SAMPLES.width, SubSampleRow::WIDTH);
         assert_eq!(GROUP_WAITS.width, GroupWaits::WIDTH);
     }

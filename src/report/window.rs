@@ -127,7 +127,7 @@ impl Means {
     fn add(&mut self, interval: &Interval) {
         let seconds = interval.seconds;
         let total = interval.cpu.as_ref().map(|cpu| cpu.total);
-        self.busy.add(total.map(|total| total.busy()), seconds);
+        self.busy.add(interval.cpu.as_ref().map(|cpu| cpu.busy()), seconds);
         self.user.add(total.map(|total| total.user + total.nice), seconds);
         self.system.add(total.map(|total| total.system + total.irq + total.softirq), seconds);
         self.steal.add(total.map(|total| total.steal), seconds);

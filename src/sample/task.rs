@@ -72,6 +72,8 @@ pub struct Process {
     /// stat fields 14, 15: threads that ended are in it
     pub user_ticks: Counter,
     pub system_ticks: Counter,
+    /// stat fields 16, 17: children that ended and were waited for, and theirs. `None` in older recordings
+    pub children: Option<Ended>,
     /// The process CPU clock, ns, ended threads included; clock_gettime on clock id (~pid)<<3|2
     pub cpu_ns: Option<Counter>,
     /// stat fields 10, 12
@@ -108,6 +110,14 @@ impl Process {
             (_, false) => GroupId::Process(self.id()),
         }
     }
+}
+
+/// CPU time of children that ended and that their parent waited for. The kernel scales it from exact run time as it does
+/// a process's own; one whose parent ignores SIGCHLD is in nobody's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    pub user_ticks: Counter,
+    pub system_ticks: Counter,
 }
 
 /// One thread; /proc/PID/task/TID.

@@ -124,7 +124,7 @@ impl Digest {
             at: interval.at(),
             seconds: interval.seconds as f32,
             worst: judged.verdict.iter().map(|finding| finding.severity).max(),
-            busy: total.map(|total| share(total.busy())),
+            busy: interval.cpu.as_ref().map(|cpu| share(cpu.busy())),
             blocked: interval.blocked.as_ref().map(|blocked| share(blocked.ratio)),
             steal: total.map(|total| share(total.steal)),
             iowait: total.map(|total| share(total.iowait)),
@@ -187,7 +187,7 @@ fn cpus(interval: &crate::interval::Interval) -> Box<[u8]> {
     let mut levels = vec![UNKNOWN; highest.map_or(0, |id| id as usize + 1)];
     for cpu in &span.cpus {
         if let Some(level) = levels.get_mut(cpu.id.0 as usize) {
-            *level = (cpu.shares.busy() * 200.0).round().clamp(0.0, 200.0) as u8;
+            *level = (cpu.busy() * 200.0).round().clamp(0.0, 200.0) as u8;
         }
     }
     levels.into_boxed_slice()

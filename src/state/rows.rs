@@ -131,7 +131,7 @@ fn cpus(state: &State, interval: &Interval, sort: Sort) -> Vec<Row> {
             Column::Steal => shares.steal,
             Column::Name => f64::from(cpu.id.0),
             // Whole per cents: CPUs that do next to nothing do not change places.
-            _ => (shares.busy() * 100.0).round(),
+            _ => (cpu.busy() * 100.0).round(),
         };
         keyed.push((value, at));
     }

@@ -12,6 +12,7 @@ use super::widgets::table::{Spec, Table};
 use crate::findings::Judged;
 use crate::interval::Interval;
 use crate::interval::cpu::{CpuSpan, CpuUse};
+use crate::interval::short_lived::ShortLived;
 use crate::interval::task::ThreadSpan;
 use crate::safe;
 use crate::state::layout::Plan;
@@ -85,7 +86,7 @@ pub fn draw(state: &State, judged: &Judged, plan: &Plan, canvas: &mut Canvas) {
 /// The bar, and the box as a number of CPUs: 1.05 of 256 says more than 0.41 %.
 fn box_line(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
     let n = span.cpus.len();
-    let busy = span.total.busy();
+    let busy = span.busy();
     let words = safe!("{}% = {} of {n}", figure(busy * 100.0, 5), figure(busy * n as f64, 5));
     let right = u16::try_from(words.width()).unwrap_or(0);
     let width = canvas.width();
@@ -105,8 +106,8 @@ fn map(interval: &Interval, span: &CpuSpan, plan: &Plan, canvas: &mut Canvas) {
         canvas.text(0, y, 7, node.map_or(SafeText::default(), |node| safe!("node{node}")), Ink::Dim);
         map_row(canvas, 7, y, cpus, cpus.len());
         let x = 7 + u16::try_from(cpus.len()).unwrap_or(0) + 1;
-        let hottest = cpus.iter().max_by(|a, b| a.shares.busy().total_cmp(&b.shares.busy()));
-        match hottest.filter(|cpu| cpu.shares.busy() >= 0.95) {
+        let hottest = cpus.iter().max_by(|a, b| a.busy().total_cmp(&b.busy()));
+        match hottest.filter(|cpu| cpu.busy() >= 0.95) {
             Some(cpu) => canvas.rest(x, y, safe!("cpu{} ▲", cpu.id.0), Ink::Warning),
             None => canvas.rest(x, y, safe!("{first}-{last}"), Ink::Dim),
         };
@@ -117,7 +118,7 @@ fn map(interval: &Interval, span: &CpuSpan, plan: &Plan, canvas: &mut Canvas) {
 pub fn map_row(canvas: &mut Canvas, x: u16, y: u16, cpus: &[CpuUse], cells: usize) {
     let each = cpus.len().div_ceil(cells.max(1)).max(1);
     for (x, several) in (x..).zip(cpus.chunks(each)) {
-        let busy = several.iter().map(|cpu| cpu.shares.busy()).fold(0.0, f64::max);
+        let busy = several.iter().map(|cpu| cpu.busy()).fold(0.0, f64::max);
         canvas.glyph(x, y, spark::level(busy as f32), heat(busy));
     }
 }
@@ -132,7 +133,7 @@ fn heat(busy: f64) -> Ink {
 
 fn cpu_row(state: &State, interval: &Interval, cpu: &CpuUse, table: &Table, canvas: &mut Canvas, y: u16) {
     let shares = &cpu.shares;
-    let full = shares.busy() >= 0.95;
+    let full = cpu.busy() >= 0.95;
     table.put(canvas, y, "CPU", safe!("{}", cpu.id.0), if full { Ink::Bold } else { Ink::Plain });
     let node = interval.host.topology.iter().find(|place| place.cpu == cpu.id).map(|place| place.node);
     table.put(canvas, y, "node", safe!("{}", node.map_or("-".to_owned(), |node| node.to_string())), Ink::Dim);
@@ -148,7 +149,7 @@ fn cpu_row(state: &State, interval: &Interval, cpu: &CpuUse, table: &Table, canv
     put("idle", shares.available());
     put("iowait", shares.iowait);
     let ink = if full { Ink::Warning } else { Ink::Bold };
-    table.put(canvas, y, "busy", safe!("{}", figure(shares.busy() * 100.0, 5)), ink);
+    table.put(canvas, y, "busy", safe!("{}", figure(cpu.busy() * 100.0, 5)), ink);
     if let Some((x, width)) = table.place("history") {
         let cells = state.history.cells(interval.at(), usize::from(width));
         let levels = cells.iter().map(|cell| {
@@ -207,9 +208,13 @@ fn hot_threads(interval: &Interval, canvas: &mut Canvas) {
 /// What two clocks say of the same time, who was throttled, and what looking costs.
 fn feet(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
     let mut words =
-        format!("BOX busy by scheduler {} CPUs, by tick {}", maybe(span.busy_by_scheduler, 5), figure(span.busy_by_ticks, 5));
+        format!("sched-busy {} CPUs  tick-busy {} CPUs", maybe(span.busy_by_scheduler, 5), figure(span.busy_by_ticks, 5));
     let rate = |rate: Option<crate::units::PerSecond>| maybe(rate.map(|rate| rate.0), 6);
     words += &format!("   switches {}/s forks {}/s", rate(span.context_switches), rate(span.forks));
+    let short = interval.short_lived.as_ref();
+    if let Some(seen) = short.filter(|short| short.forks.is_some_and(|forks| forks.0 >= 10.0)).and_then(|short| short.seen) {
+        words += &format!(" ({}% seen)", figure(seen.percent(), 3));
+    }
     if span.total.unaccounted >= 0.02 {
         words += &format!("   unaccounted {}%", figure(span.total.unaccounted * 100.0, 4));
     }
@@ -224,9 +229,21 @@ fn feet(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
             canvas.rest(0, 1, safe!("▲ {path} throttled {share} % of the time, quota {quota} CPUs"), Ink::Warning);
         }
         None => {
-            canvas.rest(0, 1, own_cost(interval), Ink::Dim);
+            let words = short.and_then(short_lived).unwrap_or_else(|| own_cost(interval));
+            canvas.rest(0, 1, words, Ink::Dim);
         }
     }
+}
+
+/// What is used by tasks that no list shows, where it is worth a word.
+fn short_lived(short: &ShortLived) -> Option<SafeText> {
+    let cpus = short.cpus.filter(|&cpus| cpus >= 0.05)?;
+    let most = short.families.first().map(|family| {
+        let name = family.name.as_ref().map_or_else(|| safe!("children"), SafeText::name);
+        let rate = family.rate.map(|rate| format!(" {}/s", figure(rate.0, 4))).unwrap_or_default();
+        safe!(", most of {}: {name}{rate} {} CPUs", SafeText::name(&family.of_name), figure(family.cpus, 4))
+    });
+    Some(safe!("ended unseen: {} CPUs{}", figure(cpus, 4), most.unwrap_or_default()))
 }
 
 /// What the monitor itself takes.

@@ -151,7 +151,7 @@ fn all_well(state: &State, canvas: &mut Canvas) {
     canvas.text(0, 0, 1, "✔", Ink::Good);
     let free = match (&judged.interval.blocked, &judged.interval.cpu) {
         (Some(blocked), _) => Some(blocked.free),
-        (None, Some(cpu)) => Some(cpu.total.available()),
+        (None, Some(cpu)) => Some(cpu.available()),
         (None, None) => None,
     };
     let words = match free {

@@ -99,7 +99,7 @@ fn sums(interval: &Interval, canvas: &mut Canvas, y: u16) {
     let narrow = canvas.width() < 78;
     let left = if narrow { 0 } else { 5 };
     let share = |value: f64| figure(value * 100.0, 4);
-    let busy = span.total.busy();
+    let busy = span.busy();
     let mut x = canvas.text(left, y, 5, "busy ", Ink::Dim);
     canvas.right(x, y, 5, safe!("{}%", share(busy)), Ink::Bold);
     x += 5;
@@ -133,15 +133,17 @@ pub fn parts(interval: &Interval) -> Vec<Part> {
     let Some(span) = &interval.cpu else { return Vec::new() };
     let total = &span.total;
     let part = |share: f64, glyph, ink| Part { share, glyph, ink };
-    let available = total.available();
+    let available = span.available();
+    let hidden = span.hidden / span.cpus.len().max(1) as f64;
     let blocked = interval.blocked.as_ref().map_or(0.0, |blocked| blocked.ratio.min(available));
     vec![
         part(total.user + total.nice, '█', Ink::User),
         part(total.system, '▓', Ink::System),
         part(total.irq + total.softirq, '▒', Ink::Irq),
         part(total.steal, '╳', Ink::Steal),
+        part(hidden, '?', Ink::Warning),
         part(blocked, '▞', Ink::Blocked),
-        part(available - blocked + total.unaccounted, '·', Ink::Free),
+        part(available - blocked + (total.unaccounted - hidden).max(0.0), '·', Ink::Free),
     ]
 }
 
@@ -215,10 +217,10 @@ fn cores_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     let most = usize::from(canvas.width() / 3).max(8);
     let cells = span.cpus.len().min(most);
     cpu::map_row(canvas, 6, y, &span.cpus, cells);
-    let hottest = span.cpus.iter().max_by(|a, b| a.shares.busy().total_cmp(&b.shares.busy()));
-    let Some(hottest) = hottest.filter(|cpu| cpu.shares.busy() >= 0.005) else { return y + 1 };
+    let hottest = span.cpus.iter().max_by(|a, b| a.busy().total_cmp(&b.busy()));
+    let Some(hottest) = hottest.filter(|cpu| cpu.busy() >= 0.005) else { return y + 1 };
     let x = 6 + u16::try_from(cells).unwrap_or(0) + 2;
-    let busy = hottest.shares.busy();
+    let busy = hottest.busy();
     let ink = if busy >= 0.95 { Ink::Bold } else { Ink::Plain };
     let x = canvas.rest(x, y, safe!("hottest cpu{} {}%", hottest.id.0, figure(busy * 100.0, 4)), ink);
     if let Some((task, share)) = hottest.top {

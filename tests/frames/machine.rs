@@ -299,6 +299,7 @@ impl Worker {
             cgroup: Err(Absent::NoSuchFile),
             user_ticks: Counter(used * k / 10),
             system_ticks: Counter(0),
+            children: None,
             cpu_ns: Some(Counter(used * k * 1_000_000)),
             minor_faults: Counter(0),
             major_faults: Counter(0),

@@ -14,12 +14,13 @@ use stalltop::recording::{Meta, Redaction};
 use stalltop::sample::cgroup::Cgroup;
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
+use stalltop::sample::exits::{Exited, Exits, Others, Used};
 use stalltop::sample::host::{CpuPlace, Privilege};
 use stalltop::sample::memory::Memory;
 use stalltop::sample::network::peers::{Limits, Peer, Peers, RoundTrips};
 use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Protocols, Qdisc, Softnet, Tcp, TcpExt, Udp};
 use stalltop::sample::pressure::{Pressure, Stall, StallLine};
-use stalltop::sample::task::{Hidden, Process, Sched, SystemCall, TaskIo, TaskState, Tasks, Thread, Wait};
+use stalltop::sample::task::{Ended, Hidden, Process, Sched, SystemCall, TaskIo, TaskState, Tasks, Thread, Wait};
 use stalltop::sample::waits::{BlockedThread, GroupWaits, SubSample, ThreadWaits, WaitClass, Waits};
 use stalltop::sample::{Absent, Cost, Host, Instant, Name, Reading, Sample};
 use stalltop::units::Counter;
@@ -208,6 +209,12 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
             }),
             skipped: d.u32(),
         },
+        exits: d.reading(|d| Exits {
+            rows: d.list(4, exited),
+            others: Others { count: d.u32(), cpu: used(d), threads: d.u32() },
+            known: d.u32(),
+            lost: d.counter(),
+        }),
         cost: Cost {
             process_cpu_ns: d.counter(),
             sweep_ns: d.u64(),
@@ -409,6 +416,18 @@ fn peer(d: &mut Dice) -> Peer {
     }
 }
 
+fn ended(d: &mut Dice) -> Ended {
+    Ended { user_ticks: d.counter(), system_ticks: d.counter() }
+}
+
+fn used(d: &mut Dice) -> Used {
+    Used { run_ns: d.u64(), tick_ns: d.u64() }
+}
+
+fn exited(d: &mut Dice) -> Exited {
+    Exited { of: d.maybe(process_id), of_name: d.name(), name: d.name(), threads: d.bool(), count: d.u32(), cpu: used(d) }
+}
+
 fn process_id(d: &mut Dice) -> ProcessId {
     ProcessId { pid: d.u32(), start_ticks: d.u64() }
 }
@@ -495,6 +514,7 @@ fn strange_process(d: &mut Dice) -> Process {
         cgroup: d.reading(cgroup_id),
         user_ticks: d.counter(),
         system_ticks: d.counter(),
+        children: d.maybe(ended),
         cpu_ns: d.maybe(Dice::counter),
         minor_faults: d.counter(),
         major_faults: d.counter(),
@@ -871,6 +891,7 @@ fn plain_process(d: &mut Dice, pid: u32, threads: u32) -> Process {
         cgroup: Ok(CgroupId { version: CgroupVersion::V2, path: Name::from(format!("/system.slice/{}", pid % 9).as_str()) }),
         user_ticks: sum(|thread| thread.user_ticks.0),
         system_ticks: sum(|thread| thread.system_ticks.0),
+        children: Some(Ended { user_ticks: Counter(d.below(1_000)), system_ticks: Counter(d.below(100)) }),
         cpu_ns: Some(sum(|thread| thread.sched.map_or(0, |sched| sched.run_ns.0))),
         minor_faults: sum(|thread| thread.minor_faults.0),
         major_faults: sum(|thread| thread.major_faults.0),

@@ -68,6 +68,13 @@ pub struct Phase {
     pub pressure: Pressure,
     #[serde(default)]
     pub load: f64,
+    /// Processes and threads that begin, a second
+    pub forks: Option<f64>,
+    /// Ends that are heard; none are where it is left out
+    pub exits: Option<Vec<Exit>>,
+    /// Ends that came too fast to be heard, a second
+    #[serde(default)]
+    pub lost: f64,
     #[serde(default)]
     pub expect: Expect,
 }
@@ -84,6 +91,23 @@ pub struct Shares {
     pub iowait: f64,
     /// What is left to 100 where it is not given
     pub idle: Option<f64>,
+    /// In no field; below 0: counted twice
+    pub unaccounted: f64,
+}
+
+/// Tasks that end unseen
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Exit {
+    pub of: u32,
+    pub of_name: String,
+    pub name: String,
+    pub per_second: f64,
+    /// CPUs that they use together
+    #[serde(default)]
+    pub cpu: f64,
+    #[serde(default)]
+    pub threads: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -116,6 +140,11 @@ pub struct Process {
     /// Whether it is on another CPU at each sample
     #[serde(default)]
     pub moves: bool,
+    /// CPUs that children used which ended and that it waited for
+    #[serde(default)]
+    pub ended: f64,
+    /// Another process at each sample, which began so many seconds before it
+    pub renewed: Option<f64>,
     #[serde(default = "sleeping")]
     pub state: char,
     /// Its wait channel

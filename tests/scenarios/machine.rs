@@ -6,11 +6,12 @@ use std::sync::Arc;
 use stalltop::ids::{CgroupId, CgroupVersion, CpuId, DiskId, GroupId, NicId, ProcessId, TaskId};
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
+use stalltop::sample::exits::{Exited, Exits, Used};
 use stalltop::sample::host::{Host, Privilege};
 use stalltop::sample::network::peers::{Limits, Peer, Peers, RoundTrips};
 use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdisc, Softnet, Tcp, TcpExt};
 use stalltop::sample::pressure::{Stall, StallLine};
-use stalltop::sample::task::{Process, Sched, SystemCall, TaskState, Tasks, Thread, Wait};
+use stalltop::sample::task::{Ended, Process, Sched, SystemCall, TaskState, Tasks, Thread, Wait};
 use stalltop::sample::waits::{BlockedThread, GroupWaits, SubSample, WaitClass, Waits};
 use stalltop::sample::{Absent, Instant, Name, Sample, cgroup::Cgroup, memory::Memory};
 use stalltop::units::Counter;
@@ -101,6 +102,7 @@ impl Machine {
         for process in &phase.process {
             for pid in process.pid..process.pid + process.count {
                 self.add(&format!("task {pid} run"), process.cpu * seconds * 1e9);
+                self.add(&format!("task {pid} ended"), process.ended * seconds * TICKS);
                 self.add(&format!("task {pid} delay"), process.run_queue * seconds * 1e9);
                 self.add(
                     &format!("task {pid} slices"),
@@ -108,6 +110,8 @@ impl Machine {
                 );
             }
         }
+        self.add("forks", phase.forks.unwrap_or(0.0) * seconds);
+        self.add("lost", phase.lost * seconds);
         for disk in &phase.disk {
             let name = &disk.name;
             let mut queue = 0.0;
@@ -223,8 +227,10 @@ impl Machine {
         sample.cpu = Ok(Cpu {
             total: self.cpu_times(None),
             cpus: (0..self.cpus).map(|cpu| (CpuId(cpu), self.cpu_times(Some(cpu)))).collect(),
+            forks: phase.forks.map(|_| self.read("forks")),
             ..Cpu::default()
         });
+        sample.exits = phase.exits.as_ref().map(|ends| self.exits(phase, ends)).ok_or(Absent::NoPermission);
         sample.load = Ok(Load { one: phase.load, ..Load::default() });
         sample.disks = Ok(phase.disk.iter().map(|disk| self.disk(phase, disk)).collect());
         sample.nics = Ok(phase.nic.iter().map(|nic| self.nic(nic)).collect());
@@ -287,6 +293,19 @@ impl Machine {
         sample.protocols.softnet = Ok(phase.softnet.iter().map(line).collect());
         sample.waits = waits;
         sample
+    }
+
+    fn exits(&self, phase: &Phase, ends: &[format::Exit]) -> Exits {
+        let row = |end: &format::Exit| Exited {
+            of: Some(ProcessId { pid: end.of, start_ticks: 1 }),
+            of_name: end.of_name.as_str().into(),
+            name: end.name.as_str().into(),
+            threads: end.threads,
+            count: (end.per_second * phase.seconds) as u32,
+            // A clock that lacks the last moments, and one that is right on average.
+            cpu: Used { run_ns: (end.cpu * 0.1 * phase.seconds * 1e9) as u64, tick_ns: (end.cpu * phase.seconds * 1e9) as u64 },
+        };
+        Exits { rows: ends.iter().map(row).collect(), lost: self.read("lost"), ..Exits::default() }
     }
 
     fn disk(&self, phase: &Phase, disk: &format::Disk) -> Disk {
@@ -435,9 +454,15 @@ impl Machine {
     }
 
     fn process(&self, process: &format::Process, pid: u32) -> Process {
+        let age_ns = process.renewed.map(|age| (age * 1e9) as u64);
+        let start_ticks = age_ns.map_or(1, |age| ((self.boottime_ns - age) as f64 / 1e9 * TICKS) as u64);
+        let run_ns = match process.renewed {
+            Some(age) => Counter((process.cpu * age * 1e9) as u64),
+            None => self.read(&format!("task {pid} run")),
+        };
         let threads = (0..process.threads).map(|index| Thread {
             tid: pid + index,
-            start_ticks: 1,
+            start_ticks,
             comm: process.name.as_str().into(),
             state: TaskState::from_letter(process.state as u8),
             processor: (process.on_cpu + if process.moves { self.samples } else { 0 }) % self.cpus,
@@ -448,7 +473,7 @@ impl Machine {
             block_io_delay_ticks: Counter(0),
             sched: Some(match index {
                 0 => Sched {
-                    run_ns: self.read(&format!("task {pid} run")),
+                    run_ns,
                     run_delay_ns: self.read(&format!("task {pid} delay")),
                     timeslices: self.read(&format!("task {pid} slices")),
                 },
@@ -460,10 +485,9 @@ impl Machine {
                 call: Err(Absent::NotRead),
             },
         });
-        let run_ns = self.read(&format!("task {pid} run"));
         Process {
             pid,
-            start_ticks: 1,
+            start_ticks,
             ppid: process.parent,
             uid: 0,
             comm: process.name.as_str().into(),
@@ -473,6 +497,7 @@ impl Machine {
             cgroup: process.cgroup.as_deref().map(cgroup_id).ok_or(Absent::NoSuchFile),
             user_ticks: Counter(run_ns.0 / 10_000_000),
             system_ticks: Counter(0),
+            children: Some(Ended { user_ticks: self.read(&format!("task {pid} ended")), system_ticks: Counter(0) }),
             cpu_ns: Some(run_ns),
             minor_faults: Counter(0),
             major_faults: Counter(0),
@@ -506,7 +531,7 @@ impl Machine {
 fn parts(shares: &Shares) -> Vec<(&'static str, f64)> {
     let used = shares.user + shares.nice + shares.system + shares.irq + shares.softirq + shares.steal + shares.iowait;
     let idle = shares.idle.unwrap_or((100.0 - used).max(0.0));
-    let whole = used + idle;
+    let whole = used + idle + shares.unaccounted;
     let parts = [
         ("user", shares.user),
         ("nice", shares.nice),

@@ -145,11 +145,13 @@ fn figure_of(name: &str, interval: &Interval) -> Option<f64> {
     let blocked = interval.blocked.as_ref();
     let percent = |share: Option<f64>| share.map(|share| share * 100.0);
     match name {
-        "busy" => percent(cpu.map(|cpu| cpu.total.busy())),
+        "busy" => percent(cpu.map(|cpu| cpu.busy())),
         "busy-cpus" => cpu.map(|cpu| cpu.busy_by_ticks),
         "iowait" => percent(cpu.map(|cpu| cpu.total.iowait)),
         "steal" => percent(cpu.map(|cpu| cpu.total.steal)),
-        "available" => percent(cpu.map(|cpu| cpu.total.available())),
+        "available" => percent(cpu.map(|cpu| cpu.available())),
+        "scheduler-cpus" => cpu.and_then(|cpu| cpu.busy_by_scheduler),
+        "unseen-cpus" => interval.short_lived.as_ref().and_then(|short| short.cpus),
         "idle-but-blocked" => percent(blocked.map(|blocked| blocked.ratio)),
         "idle-but-blocked-cpus" => blocked.map(|blocked| blocked.cpus),
         "free" => percent(blocked.map(|blocked| blocked.free)),

@@ -102,7 +102,7 @@ fn tick(judged: &Judged, gap: bool, mark: Option<String>) -> Tick {
     Tick {
         realtime_ns: interval.at().realtime_ns,
         worst: judged.verdict.iter().map(|finding| finding.severity).max(),
-        busy: interval.cpu.as_ref().map_or(0.0, |cpu| cpu.total.busy() as f32),
+        busy: interval.cpu.as_ref().map_or(0.0, |cpu| cpu.busy() as f32),
         blocked: interval.blocked.as_ref().map_or(0.0, |blocked| blocked.ratio as f32),
         gap,
         mark,

@@ -75,6 +75,7 @@ impl KnownProcess {
             cgroup: Err(Absent::NotRead),
             user_ticks: stat.user_ticks,
             system_ticks: stat.system_ticks,
+            children: Some(stat.children),
             cpu_ns: clock_ns.map(Counter),
             minor_faults: stat.minor_faults,
             major_faults: stat.major_faults,
@@ -380,6 +381,7 @@ fn update(process: &mut Process, stat: &Stat<'_>, clock_ns: Option<u64>) {
     process.ppid = stat.ppid;
     process.user_ticks = stat.user_ticks;
     process.system_ticks = stat.system_ticks;
+    process.children = Some(stat.children);
     process.cpu_ns = clock_ns.map(Counter);
     process.minor_faults = stat.minor_faults;
     process.major_faults = stat.major_faults;

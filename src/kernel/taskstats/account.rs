@@ -46,7 +46,8 @@ pub struct Account {
     /// ac_utime, ac_stime, µs; sampled by the tick where the kernel accounts by ticks
     pub user_us: u64,
     pub system_us: u64,
-    /// cpu_run_virtual_total: the scheduler's run time, ns. 0 in kernels before 5.14 that account no delays.
+    /// cpu_run_virtual_total: the scheduler's run time, ns, as of the last tick or switch. 0 in kernels before 5.14 that
+    /// account no delays.
     pub run_ns: u64,
     /// Waiting for a CPU. Counted without delay accounting too.
     pub cpu: Delay,
@@ -106,12 +107,6 @@ impl Account {
     pub fn comm(&self) -> &[u8] {
         let end = self.comm.iter().position(|&byte| byte == 0).unwrap_or(self.comm.len());
         self.comm.get(..end).unwrap_or_default()
-    }
-
-    /// CPU time, ns: the scheduler's, or what the ticks saw where that is not known.
-    pub fn cpu_ns(&self) -> u64 {
-        let ticks = self.user_us.saturating_add(self.system_us).saturating_mul(1000);
-        if self.run_ns > 0 { self.run_ns } else { ticks }
     }
 }
 
@@ -179,15 +174,5 @@ mod tests {
             assert_eq!(account.is_some(), length >= AC_STIME + 8, "cut at {length}");
             assert_eq!(account.and_then(|account| account.irq).is_some(), length >= IRQ + 16, "cut at {length}");
         }
-    }
-
-    #[test]
-    fn cpu_time_falls_back_on_ticks() {
-        let mut account = Account::parse(&numbered(17, 600)).expect("long enough");
-        assert_eq!(account.cpu_ns(), 72);
-        account.run_ns = 0;
-        assert_eq!(account.cpu_ns(), (152 + 160) * 1000);
-        account.user_us = u64::MAX;
-        assert_eq!(account.cpu_ns(), u64::MAX);
     }
 }

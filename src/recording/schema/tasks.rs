@@ -5,7 +5,8 @@ use super::super::strings::{Interner, Names};
 use super::super::wire::Malformed;
 use crate::ids::{CgroupId, GroupId, ProcessId, TaskId};
 use crate::sample::cpu::CpuTimes;
-use crate::sample::task::{Hidden, Process, Sched, SystemCall, TaskIo, TaskState, Thread, Wait};
+use crate::sample::exits::{Exited, Others, Used};
+use crate::sample::task::{Ended, Hidden, Process, Sched, SystemCall, TaskIo, TaskState, Thread, Wait};
 use crate::sample::waits::{BlockedThread, GroupWaits, ThreadWaits, WaitClass};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
@@ -23,6 +24,7 @@ pub struct ProcessRow {
     cgroup: Reading<CgroupId>,
     user_ticks: Counter,
     system_ticks: Counter,
+    children: Option<Ended>,
     cpu_ns: Option<Counter>,
     minor_faults: Counter,
     major_faults: Counter,
@@ -31,11 +33,12 @@ pub struct ProcessRow {
     pub threads: u32,
 }
 
-cells! { ProcessRow, 32 {
+cells! { ProcessRow, 40 {
     pid @ 0, start_ticks @ 1, ppid @ 2, uid @ 3, comm @ 4, cmdline @ 5, executable @ 7, kernel_thread @ 9, cgroup @ 10,
     threads @ 15, user_ticks @ 16, system_ticks @ 17, cpu_ns @ 18, minor_faults @ 20, major_faults @ 21,
-    resident_pages @ 22, io @ 24,
+    resident_pages @ 22, io @ 24, children @ 32,
 } }
+cells! { Ended, 2 { user_ticks @ 0, system_ticks @ 1 } }
 
 /// In these cells a process counts what its threads count too, so only the rest (ended threads) is kept:
 /// (cell of the process, cell of the thread).
@@ -70,6 +73,7 @@ impl ProcessRow {
             cgroup: process.cgroup.clone(),
             user_ticks: process.user_ticks,
             system_ticks: process.system_ticks,
+            children: process.children,
             cpu_ns: process.cpu_ns,
             minor_faults: process.minor_faults,
             major_faults: process.major_faults,
@@ -92,6 +96,7 @@ impl ProcessRow {
             cgroup: self.cgroup,
             user_ticks: self.user_ticks,
             system_ticks: self.system_ticks,
+            children: self.children,
             cpu_ns: self.cpu_ns,
             minor_faults: self.minor_faults,
             major_faults: self.major_faults,
@@ -112,6 +117,10 @@ cells! { Wait, 8 { channel @ 0, call @ 2 } }
 cells! { SystemCall, 4 { number @ 0, arguments @ 1 } }
 cells! { Sched, 3 { run_ns @ 0, run_delay_ns @ 1, timeslices @ 2 } }
 cells! { TaskIo, 7 { read_bytes @ 0, write_bytes @ 1, cancelled_write_bytes @ 2, read_calls @ 3, write_calls @ 4 } }
+// Keys first: three cells of identity, then the names.
+cells! { Exited, 16 { of @ 0, of_name @ 3, name @ 4, threads @ 5, count @ 8, cpu @ 9 } }
+cells! { Others, 8 { count @ 0, cpu @ 1, threads @ 3 } }
+cells! { Used, 2 { run_ns @ 0, tick_ns @ 1 } }
 cells! { Hidden, 6 { wait_channels @ 0, schedstats @ 1, processes @ 2 } }
 cells! { TaskId, 3 { pid @ 0, tid @ 1, start_ticks @ 2 } }
 

@@ -211,6 +211,12 @@ pub fn cpu(state: &State, judged: &Judged, id: CpuId, page: &mut Page) {
     ] {
         page.pair(word, safe!("{:>5}%", figure(share * 100.0, 5)));
     }
+    // Where the tick is wrong about it, by the run time of its threads.
+    for (word, share) in [("counted twice", shares.excess), ("hidden from tick", span.hidden)] {
+        if share >= 0.05 {
+            page.pair(word, safe!("{:>5}%", figure(share * 100.0, 5)));
+        }
+    }
     page.heading("BUSY OVER TIME");
     graph(state, judged, page, None, "", |digest| digest.cpu(id).map(|busy| busy * 100.0));
     page.heading("THREADS LAST SEEN ON IT");

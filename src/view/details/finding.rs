@@ -36,6 +36,9 @@ pub fn page(state: &State, judged: &Judged, finding: &Finding, page: &mut Page) 
         chain(&judged.interval, page);
         witnesses(&judged.interval, page);
     }
+    if finding.kind == Kind::ShortLivedProcesses && finding.until.is_none() {
+        short_lived(&judged.interval, page);
+    }
     if !finding.evidence.is_empty() {
         page.heading("EVIDENCE");
         for evidence in &finding.evidence {
@@ -192,6 +195,29 @@ fn group_chain(interval: &Interval, group: &GroupBlocked, page: &mut Page) {
             format!("   {} take {} ms", kind.plural(), figure(time.0, 5))
         });
         page.line(6, safe!("↳ {}{time}   ({why})", whereabouts::disk_name(&interval.newer, disk)), Ink::Plain);
+    }
+}
+
+/// Whose tasks ended unseen, what they were called, how many and at what cost.
+fn short_lived(interval: &Interval, page: &mut Page) {
+    let Some(short) = interval.short_lived.as_ref().filter(|short| !short.families.is_empty()) else { return };
+    page.heading("ENDED BEFORE THEY WERE SEEN");
+    let columns = [2, 12, 22];
+    let heads = ["ended/s", "CPUs", "whose"];
+    page.row(columns.into_iter().zip(heads.map(SafeText::from)).collect(), Ink::Dim);
+    for family in short.families.iter().take(12) {
+        let of = match family.of {
+            Some(id) => safe!("{} ({})", SafeText::name(&family.of_name), id.pid),
+            None => "a parent that is gone".into(),
+        };
+        let whose = match &family.name {
+            Some(name) if family.threads => safe!("threads {} of {of}", SafeText::name(name)),
+            Some(name) => safe!("{of} → {}", SafeText::name(name)),
+            None => safe!("children of {of}"),
+        };
+        let rate = safe!("{}", maybe(family.rate.map(|rate| rate.0), 6));
+        let row = vec![(2, rate), (12, safe!("{}", figure(family.cpus, 5))), (22, whose)];
+        page.row(row, Ink::Plain);
     }
 }
 

@@ -1,0 +1,70 @@
+//! Tasks that ended since the sample before and that no sample has: they lived between two looks. As the kernel told of
+//! each when it ended (taskstats), summed up by who they belong to and what they were called.
+
+use super::Name;
+use crate::ids::ProcessId;
+use crate::units::Counter;
+
+/// What was heard since the sample before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exits {
+    /// Most CPU time first, then most tasks; at most `MOST_ROWS`.
+    pub rows: Vec<Exited>,
+    /// Those for which there was no row, all together.
+    pub others: Others,
+    /// Processes that ended and that an earlier sample has
+    pub known: u32,
+    /// Messages that the kernel had to drop since it was asked to tell, because they came too fast
+    pub lost: Counter,
+}
+
+/// Rows of one sample.
+pub const MOST_ROWS: usize = 32;
+
+/// Tasks of one name that belong to one process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exited {
+    /// Of processes: the nearest ancestor that the sample before has, be it parent or grandparent. Of threads: their
+    /// process. `None` where the line of descent is lost.
+    pub of: Option<ProcessId>,
+    /// What that one is called; empty where it is not known
+    pub of_name: Name,
+    /// As the tasks were named when they ended
+    pub name: Name,
+    /// Threads of a process that lives on, whose CPU time is in that process's clock; else whole processes
+    pub threads: bool,
+    pub count: u32,
+    pub cpu: Used,
+}
+
+/// CPU time over whole lives, as two clocks have it when a task ends. The scheduler's lacks what ran since the last tick or
+/// switch, which is all of a very short life; the tick's is right on average.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    /// taskstats cpu_run_virtual_total
+    pub run_ns: u64,
+    /// taskstats ac_utime + ac_stime
+    pub tick_ns: u64,
+}
+
+impl Used {
+    pub fn add(&mut self, other: Used) {
+        self.run_ns = self.run_ns.saturating_add(other.run_ns);
+        self.tick_ns = self.tick_ns.saturating_add(other.tick_ns);
+    }
+
+    /// Of many: the larger one, as neither clock has too much.
+    pub fn likely_ns(self) -> u64 {
+        self.run_ns.max(self.tick_ns)
+    }
+}
+
+/// Tasks without a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Others {
+    /// Processes
+    pub count: u32,
+    pub cpu: Used,
+    /// Threads of processes that live on
+    pub threads: u32,
+}
