@@ -34,7 +34,8 @@ pub fn convoy(device: &str, flush_us: u32, window: &mut Window, said: &mut Judge
     said.word(&stuck, "device", device);
     // A waiter that has its turn is counted from its wake-up on: one or two of 64 may be missing at the edges.
     said.evidence(&stuck, "group_behind_lock_threads", waiters - 3.0, 63.6);
-    said.evidence(&stuck, "group_on_storage_threads", 0.6, 1.2);
+    // Ten looks in the last second.
+    said.evidence(&stuck, "group_on_storage_threads", 0.4, 1.3);
     said.says(&stuck, &["convoy", "lock", device]);
     said.figure("blocked_threads", waiters - 3.0, 65.0);
     for kind in ["cpu-throttled", "hung-task", "disk-stalled", "io-throttled"] {

@@ -46,7 +46,8 @@ fn a_hot_thread_beside_a_saturated_disk() {
         thirty_two_readers(&device, window, said);
         let ticks = window.ticks("cpu");
         let available = ticks.share(ticks.available);
-        window.known("available CPUs", available * cpus(), cpus() - 1.2, cpus() - 0.95);
+        // From 60 % on the box is busy too, and no thread the limit: half of this box is the thread's.
+        window.known("available CPUs", available * cpus(), cpus() - 1.13, cpus() - 0.95);
         // Less than half of this box is left, which is no longer critical; of a larger one more is.
         let stuck = said.must("idle-but-blocked", "box", if available > 0.55 { "critical" } else { "warning" });
         said.value(&stuck, available - 0.08, available + 0.03);
@@ -73,8 +74,8 @@ fn a_convoy_beside_a_compile() {
         // A compiler is one thread: half of this box, an eighth of another one.
         window.known("busy CPUs", ticks.busy() * cpus(), 0.9, 1.4);
         convoy(&device, 10_000, window, said);
-        let stuck = said.must("idle-but-blocked", "box", "warning");
-        said.value(&stuck, available * 0.8, available + 0.03);
+        // Of the whole time: a compiler's seconds differ.
+        said.figure("idle_but_blocked_ratio", available * 0.85, available + 0.03);
         said.must_not("cpu-saturated");
     });
 }
