@@ -16,7 +16,8 @@ pub(super) const NIC_SATURATED: Rule = Rule {
               what passes through it waits.",
     computed: "The larger direction at least 90 % of the link's speed (virtual interfaces claim a speed that is no limit: not \
                judged by it); or packets lost in the interface at least 10 a second and 0.1 % of all, 3 intervals in a row; \
-               or a backlog in the queueing discipline at 3 samples in a row while its drops or overlimits grow.",
+               or a backlog in the queueing discipline at 3 samples in a row while its drops or overlimits grow, where drops at \
+               that rate and share show a backlog between samples.",
     wrong: "A backup window is meant to fill its link. Receive drops of multicast that nobody wants are no loss: that is why \
             they need a share of all packets.",
     next: &[
@@ -68,10 +69,16 @@ pub(super) fn is_dropping(nic: &NicSpan, thresholds: &Thresholds) -> bool {
     })
 }
 
-/// Whether packets wait in the queueing discipline while it drops or delays.
-pub(super) fn is_backlogged(nic: &NicSpan) -> bool {
+/// Whether packets wait in the queueing discipline while it drops or delays. One that drops as much as matters was full,
+/// whether packets wait at the moment of the sample or not: paced senders let it run empty in between.
+pub(super) fn is_backlogged(nic: &NicSpan, thresholds: &Thresholds) -> bool {
     let grew = |rate: Option<PerSecond>| rate.is_some_and(|rate| rate.0 > 0.0);
-    nic.qdisc.as_ref().is_some_and(|qdisc| qdisc.backlog_packets > 0 && (grew(qdisc.dropped) || grew(qdisc.overlimits)))
+    nic.qdisc.as_ref().is_some_and(|qdisc| {
+        let dropped = qdisc.dropped.map_or(0.0, |rate| rate.0);
+        let offered = nic.tx.packets.0 + dropped;
+        let full = dropped >= thresholds.nic_saturation_per_second && dropped >= offered * thresholds.nic_saturation_ratio;
+        full || qdisc.backlog_packets > 0 && (grew(qdisc.dropped) || grew(qdisc.overlimits))
+    })
 }
 
 fn nic_saturated(scene: &Scene) -> Vec<Suspicion> {

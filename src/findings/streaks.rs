@@ -60,7 +60,7 @@ impl Streaks {
         self.silent = silent.map(|disk| (disk.id, self.silent_since(disk.id).unwrap_or(start))).collect();
         let dropping = interval.nics.iter().filter(|nic| super::network::is_dropping(nic, thresholds));
         self.dropping = dropping.map(|nic| (nic.id.clone(), self.dropping(&nic.id) + 1)).collect();
-        let backlogged = interval.nics.iter().filter(|nic| super::network::is_backlogged(nic));
+        let backlogged = interval.nics.iter().filter(|nic| super::network::is_backlogged(nic, thresholds));
         self.backlogged = backlogged.map(|nic| (nic.id.clone(), self.backlogged(&nic.id) + 1)).collect();
         if interval.protocols.listen_drops.is_some_and(|rate| rate.0 > 0.0) {
             self.refused_ns = Some(interval.at().boottime_ns);

@@ -52,12 +52,12 @@ fn full_interface(name: &str, megabits: f64, both_ways: bool, environment: &[(&s
         // A second at a limit that tbf holds to within a burst of 32 kB.
         said.evidence_is(&full, "tx_bytes_per_second", sent, 0.03);
         said.evidence(&full, "rx_bytes_per_second", received * 0.9 - 5e3, received * 1.1 + 5e3);
-        // Bursts: from one second to the next they may double.
-        said.evidence(&full, "qdisc_overlimits_per_second", overlimits * 0.5, overlimits * 2.0);
-        said.evidence(&full, "qdisc_dropped_per_second", dropped * 0.3 - 20.0, dropped * 2.0 + 100.0);
+        // Of the last second: senders probe in bursts, and then hold back for a while.
+        said.evidence(&full, "qdisc_overlimits_per_second", overlimits * 0.4, overlimits * 2.5);
+        said.evidence(&full, "qdisc_dropped_per_second", dropped * 0.1 - 50.0, dropped * 4.0 + 200.0);
         if share >= 0.015 && again >= 20.0 {
             let lost = said.must("tcp-retransmits", "box", "warning");
-            said.value(&lost, share * 0.5, share * 2.0);
+            said.value(&lost, share * 0.2, share * 4.0);
             said.says(&lost, &["queueing discipline of labA", "not the network"]);
         } else if share < 0.007 || again < 7.0 {
             said.must_not("tcp-retransmits");
@@ -126,8 +126,8 @@ fn overflow(name: &str, port: u32) {
         window.known("ListenDrops/s", lost, 10.0, 80.0);
         window.known("busy", window.ticks("cpu").busy(), 0.0, 0.2);
         let overflows = said.must("listen-overflow", &format!("127.0.0.1:{port}"), "warning");
-        // Of the last second: clients that were turned away together come again together.
-        said.value(&overflows, lost * 0.2, lost * 2.5);
+        // Of the last second: clients that were turned away together come again together, and between them hardly anyone.
+        said.value(&overflows, 0.5, lost * 4.0);
         said.evidence(&overflows, "queue_limit", 4.0, 4.0);
         said.evidence(&overflows, "queue", 1.0, 5.0);
         said.word(&overflows, "owner", "lq");

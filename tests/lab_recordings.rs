@@ -1,0 +1,177 @@
+//! The hearts of the lab's scenarios, recorded and judged again: the judgement is tested where there is no root and no lab.
+//!
+//! tests/recordings/lab.toml says of each recording what must be said and what must not; tests/recordings/make.sh makes
+//! them. What is true was measured when they were made, by other tools: it is quoted in lab.toml.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail loudly"
+)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    recording: Vec<Recording>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Recording {
+    /// Of the file, without its ending
+    name: String,
+    /// What was so, as other tools measured it
+    truth: String,
+    #[serde(default)]
+    must: Vec<Must>,
+    /// Kinds that must not be told of anything, not as a note either
+    #[serde(default)]
+    must_not: Vec<String>,
+    /// Kinds that may be told beside those that must; any other may be a note at most
+    #[serde(default)]
+    may: Vec<String>,
+    /// Mean figures: least and most
+    #[serde(default)]
+    figures: BTreeMap<String, (f64, f64)>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Must {
+    kind: String,
+    /// A part of its name, path or address; `box` for the whole
+    subject: String,
+    /// At least so bad
+    severity: String,
+    value: Option<(f64, f64)>,
+    /// Parts of the sentence
+    #[serde(default)]
+    says: Vec<String>,
+    #[serde(default)]
+    never_says: Vec<String>,
+    #[serde(default)]
+    evidence: BTreeMap<String, Expected>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Expected {
+    Range((f64, f64)),
+    Word(String),
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings")
+}
+
+#[test]
+fn what_the_lab_showed_is_said_again() {
+    let text = fs::read_to_string(folder().join("lab.toml")).expect("lab.toml");
+    let table: Table = toml::from_str(&text).unwrap_or_else(|why| panic!("lab.toml: {why}"));
+    assert!(!table.recording.is_empty());
+    let mut wrong = Vec::new();
+    for recording in &table.recording {
+        let json = check(&recording.name);
+        let faults = judge(recording, &json);
+        if !faults.is_empty() {
+            let pretty = serde_json::to_string_pretty(&json["findings"]).unwrap_or_default();
+            wrong.push(format!("{} ({}):\n  {}\n{pretty}", recording.name, recording.truth, faults.join("\n  ")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn each_recording_is_in_the_table_and_small() {
+    let text = fs::read_to_string(folder().join("lab.toml")).expect("lab.toml");
+    let table: Table = toml::from_str(&text).unwrap_or_else(|why| panic!("lab.toml: {why}"));
+    for entry in fs::read_dir(folder().join("lab")).expect("its folder").flatten() {
+        let path = entry.path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        assert!(table.recording.iter().any(|recording| recording.name == name), "nothing is expected of {name}");
+        let bytes = entry.metadata().expect("its size").len();
+        assert!(bytes <= 200 * 1024, "{name} has {bytes} bytes");
+    }
+}
+
+fn check(name: &str) -> Value {
+    let file = folder().join("lab").join(format!("{name}.stalltop"));
+    let out =
+        Command::new(env!("CARGO_BIN_EXE_stalltop")).args(["check", "--json"]).arg(&file).output().expect("stalltop runs");
+    let text = String::from_utf8(out.stdout).expect("JSON is UTF-8");
+    let error = String::from_utf8_lossy(&out.stderr);
+    serde_json::from_str(&text).unwrap_or_else(|why| panic!("{name}: not JSON: {why}\n{text}\n{error}"))
+}
+
+fn judge(recording: &Recording, json: &Value) -> Vec<String> {
+    let findings: Vec<&Value> = json["findings"].as_array().into_iter().flatten().collect();
+    let mut faults = Vec::new();
+    for must in &recording.must {
+        match findings.iter().find(|finding| finding["kind"] == must.kind && about(finding).contains(&must.subject)) {
+            Some(finding) => faults.extend(compare(must, finding)),
+            None => faults.push(format!("no `{}` about `{}`", must.kind, must.subject)),
+        }
+    }
+    for finding in findings {
+        let kind = finding["kind"].as_str().unwrap_or_default();
+        let told = |kinds: &[String]| kinds.iter().any(|known| known == kind);
+        let expected = recording.must.iter().any(|must| must.kind == kind) || told(&recording.may);
+        if told(&recording.must_not) || finding["severity"] != "note" && !expected {
+            faults.push(format!("not true: {} {}", finding["severity"], finding["sentence"]));
+        }
+    }
+    for (name, range) in &recording.figures {
+        faults.extend(outside(name, &json["figures"][name], *range));
+    }
+    faults
+}
+
+fn compare(must: &Must, finding: &Value) -> Vec<String> {
+    let mut faults = Vec::new();
+    let rank = |severity: &str| ["note", "warning", "critical"].iter().position(|known| *known == severity);
+    let severity = finding["severity"].as_str().unwrap_or_default();
+    assert!(rank(&must.severity).is_some(), "no severity `{}`", must.severity);
+    if rank(severity) < rank(&must.severity) {
+        faults.push(format!("`{}` is a {severity}, not {}", must.kind, must.severity));
+    }
+    let sentence = finding["sentence"].as_str().unwrap_or_default();
+    faults.extend(must.says.iter().filter(|word| !sentence.contains(*word)).map(|word| format!("no `{word}`: {sentence}")));
+    faults.extend(must.never_says.iter().filter(|word| sentence.contains(*word)).map(|word| format!("`{word}`: {sentence}")));
+    if let Some(range) = must.value {
+        faults.extend(outside(&format!("the value of `{}`", must.kind), &finding["value"], range));
+    }
+    for (name, expected) in &must.evidence {
+        let value = &finding["evidence"][name];
+        match expected {
+            Expected::Range(range) => faults.extend(outside(&format!("{name} of `{}`", must.kind), value, *range)),
+            Expected::Word(word) if value != word => faults.push(format!("{name} of `{}` is {value}, not {word}", must.kind)),
+            Expected::Word(_) => {}
+        }
+    }
+    faults
+}
+
+fn outside(what: &str, value: &Value, (low, high): (f64, f64)) -> Option<String> {
+    let holds = value.as_f64().is_some_and(|value| (low..=high).contains(&value));
+    (!holds).then(|| format!("{what} is {value}, not {low} to {high}"))
+}
+
+/// The subject's own words.
+fn about(finding: &Value) -> String {
+    let subject = &finding["subject"];
+    let cpu = subject["cpu"].as_u64().map(|cpu| format!("cpu{cpu}"));
+    let words = ["name", "path", "address"].iter().find_map(|field| subject[*field].as_str().map(str::to_owned));
+    let whole = (subject["type"] == "box").then(|| "box".to_owned());
+    cpu.or(words).or(whole).unwrap_or_default()
+}
