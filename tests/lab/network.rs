@@ -8,6 +8,23 @@ use crate::machine::{RX_BYTES, TX_BYTES, nic_bytes, processes, read};
 use crate::scenario::{Lab, Scenario};
 
 const QDISC: &str = "$ tc -s -j qdisc show dev labA";
+const SOCKETS: &str = "$ ss -tinH dst 10.99.0.2";
+
+/// The least of ss's smoothed round trips of the connections that have sent much, and the least minimum, in milliseconds.
+fn round_trips(text: &str) -> (f64, f64) {
+    let mut least = (f64::INFINITY, f64::INFINITY);
+    for line in text.lines() {
+        let number = |word: &str| {
+            let rest = line.split_whitespace().find_map(|field| field.strip_prefix(word))?;
+            rest.split('/').next()?.parse::<f64>().ok()
+        };
+        if number("bytes_sent:").is_some_and(|bytes| bytes > 1e6) {
+            least.0 = least.0.min(number("rtt:").unwrap_or(f64::INFINITY));
+            least.1 = least.1.min(number("minrtt:").unwrap_or(f64::INFINITY));
+        }
+    }
+    least
+}
 
 /// Starts 10 and waits until its flows have had a second to fill the queue. The rate is in bytes a second.
 fn start_flows(lab: &Lab, environment: &[(&str, &str)], rate: f64) -> Scenario {
@@ -32,11 +49,12 @@ fn qdisc(window: &Window, counter: &str) -> f64 {
 /// 10: iperf3 over a veth pair that tbf holds to `megabits`, and that claims 10000 Mbit/s full. sar: tx 11796 kB/s and rx
 /// 116 of 100 Mbit/s one way, 11776 and 11780 both ways; drops in the interface 0; tc: backlog, drops, overlimits.
 fn full_interface(name: &str, megabits: f64, both_ways: bool, environment: &[(&str, &str)]) {
-    let Some(lab) = Lab::open(&["iperf3", "ip", "tc"]) else { return };
+    let Some(lab) = Lab::open(&["iperf3", "ip", "tc", "ss"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let limit = megabits * 1e6 / 8.0;
     let _scenario = start_flows(&lab, environment, limit);
-    Look { files: vec![QDISC.to_owned()], ..Look::new(name, state.path()) }.judge(|window, said| {
+    let files = vec![QDISC.to_owned(), SOCKETS.to_owned()];
+    Look { files, ..Look::new(name, state.path()) }.judge(|window, said| {
         let bytes = |column: usize| window.rate(|snapshot| nic_bytes(snapshot.text("/proc/net/dev"), "labA", column));
         let (sent, received) = (bytes(TX_BYTES), bytes(RX_BYTES));
         let (dropped, overlimits) = (qdisc(window, "drops"), qdisc(window, "overlimits"));
@@ -61,6 +79,14 @@ fn full_interface(name: &str, megabits: f64, both_ways: bool, environment: &[(&s
             said.says(&lost, &["queueing discipline of labA", "not the network"]);
         } else if share < 0.007 || again < 7.0 {
             said.must_not("tcp-retransmits");
+        }
+        let (before, after) = (round_trips(window.from.text(SOCKETS)), round_trips(window.to.text(SOCKETS)));
+        // Twice what the rule asks: it looks in between, and at all connections together.
+        if before.0.min(after.0) >= 4.0 && before.0.min(after.0) < f64::INFINITY && before.0.min(after.0) >= after.1 * 6.0 {
+            let late = said.must("network-latency", "10.99.0.2", "warning");
+            said.says(&late, &["10.99.0.2", "labA", "tbf"]);
+        } else if before.0.max(after.0) == f64::INFINITY {
+            said.must_not("network-latency");
         }
         for kind in ["listen-overflow", "cpu-saturated", "idle-but-blocked"] {
             said.must_not(kind);
@@ -100,7 +126,7 @@ fn a_slower_interface_with_one_flow() {
 /// With both ends in other namespaces nothing of it is in this one.
 #[test]
 fn an_interface_of_another_namespace() {
-    let Some(lab) = Lab::open(&["iperf3", "ip", "tc"]) else { return };
+    let Some(lab) = Lab::open(&["iperf3", "ip", "tc", "ss"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let _scenario = start_flows(&lab, &[("SIDE", "netns")], 1.25e7);
     Look::new("10-netns", state.path()).judge(|_, said| {
