@@ -86,6 +86,9 @@ pub(super) const CPU_STOLEN: Rule = Rule {
     suspect: cpu_stolen,
 };
 
+/// The part of a CPU's time from which the thread that ran there most says something about it.
+const WORTH_NAMING: f64 = 0.1;
+
 fn saturated_core(scene: &Scene) -> Vec<Suspicion> {
     let thresholds = scene.thresholds;
     let Some(cpu) = box_is_not_busy(scene) else { return Vec::new() };
@@ -96,8 +99,12 @@ fn saturated_core(scene: &Scene) -> Vec<Suspicion> {
     for core in cpu.cpus.iter().filter(|core| core.busy() >= limit) {
         let busy = core.busy();
         let softirq = is_softirq(core);
-        // What ksoftirqd does is counted as softirq, and who runs beside it is not the reason.
-        let top = core.top.filter(|_| !softirq).map(|(task, share)| (scene.who(task), share.0));
+        // What ksoftirqd does is counted as softirq, and who runs beside it is not the reason. Nor is who is merely left when
+        // those that ran there have come and gone.
+        let top = core
+            .top
+            .filter(|(_, share)| !softirq && share.0 >= busy * WORTH_NAMING)
+            .map(|(task, share)| (scene.who(task), share.0));
         let who = match &top {
             Some(((_, who), share)) => format!("; {who} ran there most: {}", percent(*share)),
             None => String::new(),
