@@ -186,7 +186,7 @@ fn damaged(bytes: &[u8], turn: &mut usize) -> Vec<(String, Vec<u8>)> {
     }
     let is_start = |at: &usize| bytes[*at].is_ascii_digit() && (*at == 0 || !bytes[at - 1].is_ascii_digit());
     let starts: Vec<usize> = (0..bytes.len()).filter(is_start).collect();
-    for start in spread(&starts, 6) {
+    for start in spread(&starts, 4) {
         let nasty = NASTY[*turn % NASTY.len()];
         *turn += 1;
         let length = bytes[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();

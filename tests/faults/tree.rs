@@ -44,6 +44,10 @@ impl Tree {
         );
         tree.write("sys/kernel/uevent_seqnum", "1000\n");
         tree.write("proc/self/schedstat", "100 100 10\n");
+        let softnet = |cpu: u32| {
+            format!("0002b1c4 00000003 00000011{} 00000000 00000000 {cpu:08x} 00000000 00000000\n", " 00000000".repeat(7))
+        };
+        tree.write("proc/net/softnet_stat", softnet(0) + &softnet(1));
         // Of the first disk, which both have.
         tree.write("sys/class/block/sda/serial", [&without(&tree.name, b"\n\0")[..], b"\n"].concat());
         if let Ok(mounts) = fs::read(tree.path().join("proc/self/mountinfo")) {
