@@ -84,7 +84,11 @@ fn sentence(scene: &Scene, span: &ShortLived, unseen: Option<f64>, told: &str) -
     if let Some(seen) = span.seen {
         words += &format!(", and {} of them are there at the next look", percent(seen.0));
     }
-    if let Some(unseen) = unseen {
+    let known = unseen.filter(|&cpus| cpus >= LEAST_TOLD);
+    if known.is_none() && !span.heard {
+        words += "; what they use is not known: nobody waits for them, or they are threads of processes that live on";
+    }
+    if let Some(unseen) = known {
         let of_box = percent(unseen / scene.cpus());
         words += &format!("; those that ended unseen used {} ({of_box} of the box)", scene.of_cpus(unseen));
     }
@@ -103,12 +107,16 @@ fn sentence(scene: &Scene, span: &ShortLived, unseen: Option<f64>, told: &str) -
     words
 }
 
+/// Fewer CPUs are not told.
+const LEAST_TOLD: f64 = 0.005;
 /// So many families are told.
 const TOLD: usize = 3;
 
 /// `make (4711) → cc1 180/s 0.90 CPU, …`
 fn told(span: &ShortLived) -> String {
-    let worth = |family: &&Family| family.cpus >= 0.005 || family.rate.is_some_and(|rate| rate.0 >= 5.0);
+    // The CPU time of threads is their process's, so only their number is news.
+    let costs = |family: &Family| !family.threads && family.cpus >= LEAST_TOLD;
+    let worth = |family: &&Family| costs(family) || family.rate.is_some_and(|rate| rate.0 >= 5.0);
     let words: Vec<String> = span.families.iter().filter(worth).take(TOLD).map(family).collect();
     words.join(", ")
 }
