@@ -55,7 +55,7 @@ impl Plan {
             Screen::Overview => {}
             Screen::Cpu => plan.cpu(state),
             Screen::Disk => plan.list(1, 0),
-            Screen::Network if state.peers => plan.list(1, 0),
+            Screen::Network if state.peers => plan.list(1, 1),
             Screen::Network => {
                 let below = network_foot(state).min(body / 2);
                 plan.list(1, below);

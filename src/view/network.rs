@@ -85,16 +85,16 @@ pub fn draw(state: &State, judged: &Judged, plan: &Plan, canvas: &mut Canvas) {
 /// All of them, one under the cursor.
 fn remote_hosts(state: &State, judged: &Judged, plan: &Plan, canvas: &mut Canvas) {
     let table = peers::table(canvas.width());
-    let (about, place) = (peers::about(state, judged), arrangement(state, plan));
-    let gap = if about.is_empty() || place.is_empty() { "" } else { "  " };
-    peers::heading(&safe!("{about}{gap}{place}"), &table, canvas, 0);
-    super::list(state, plan, canvas, |canvas, y, row| {
+    table.heading(canvas, 0, None);
+    let end = super::list(state, plan, canvas, |canvas, y, row| {
         if let Row::Peer(at) = row
             && let Some(peer) = judged.peers.as_ref().and_then(|peers| peers.rows.get(at))
         {
             peers::row(judged, peer, &table, canvas, y);
         }
     });
+    canvas.rest(0, end, peers::about(state, judged), Ink::Dim);
+    canvas.right(0, end, canvas.width(), arrangement(state, plan), Ink::Dim);
     if judged.peers.is_none() {
         let why = judged.interval.newer.protocols.peers.as_ref().err();
         let why = why.map_or_else(|| "figures need two looks".to_owned(), |why| format!("sock_diag: {why}"));
@@ -106,11 +106,16 @@ fn remote_hosts(state: &State, judged: &Judged, plan: &Plan, canvas: &mut Canvas
 fn foremost_hosts(state: &State, judged: &Judged, canvas: &mut Canvas, y: u16) {
     let Some(span) = judged.peers.as_ref().filter(|span| !span.rows.is_empty()) else { return };
     let table = peers::table(canvas.width());
-    peers::heading(&peers::about(state, judged), &table, canvas, y);
+    table.heading(canvas, y, None);
+    let about = peers::about(state, judged);
+    let end = canvas.height().saturating_sub(u16::from(!about.is_empty()));
     let rows = crate::state::peers::order(judged).into_iter().filter_map(|at| span.rows.get(at));
-    for (y, peer) in (y + 1..canvas.height()).zip(rows) {
+    let mut next = y + 1;
+    for (y, peer) in (y + 1..end).zip(rows) {
         peers::row(judged, peer, &table, canvas, y);
+        next = y + 1;
     }
+    canvas.rest(0, next, about, Ink::Dim);
 }
 
 /// CPUs that lost packets or did not get done with them, the worst first; returns how many lines it took.

@@ -47,6 +47,16 @@ fn one_hot_core_of_256() {
 }
 
 #[test]
+fn a_network() {
+    let mut machine = scenes::shaped_network();
+    golden("network-net", &machine, "4");
+    golden("network-peers", &machine, "4p");
+    golden("network-peer", &machine, "4p\n");
+    machine.network.looks = Some((4, 38_000_000));
+    golden("network-seldom", &machine, "4p");
+}
+
+#[test]
 fn quiet_box() {
     golden("quiet-overview", &scenes::quiet(), "1");
     golden("quiet-cpu", &scenes::quiet(), "2");

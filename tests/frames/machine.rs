@@ -29,6 +29,7 @@ pub struct Machine {
     pub workers: Vec<Worker>,
     pub drives: Vec<Drive>,
     pub links: Vec<Link>,
+    pub network: crate::network::Network,
     /// Threads of the first worker: on storage, behind a lock
     pub stuck: (u16, u16),
     pub privileged: bool,
@@ -134,6 +135,7 @@ impl Machine {
     pub fn intervals(&self, count: u64, from: u64) -> Vec<Judged> {
         let host = Arc::new(self.host());
         let samples: Vec<Arc<Sample>> = (0..=count).map(|second| Arc::new(self.sample(second))).collect();
+        let mut peers = None;
         samples
             .windows(2)
             .zip(0_u64..)
@@ -141,8 +143,10 @@ impl Machine {
                 let interval = Arc::new(Interval::between(&host, &pair[0], &pair[1]).unwrap());
                 let mut findings = if at >= from { self.findings.clone() } else { Vec::new() };
                 findings.iter_mut().for_each(|finding| finding.since = instant(from));
+                // Not every interval has a look at the connections.
+                peers = interval.peers.clone().or(peers.take());
                 Judged {
-                    peers: interval.peers.clone(),
+                    peers: peers.clone(),
                     interval,
                     verdict: findings.into(),
                     ended: Vec::new(),
@@ -178,6 +182,7 @@ impl Machine {
             ..Tcp::default()
         });
         sample.protocols.udp = Ok(Udp { datagrams_in: Counter(3 * k), ..Udp::default() });
+        self.network.fill(&mut sample, k);
         sample.tasks = Ok(self.tasks(k, at));
         sample.waits = self.waits(k);
         sample.cost = Cost {

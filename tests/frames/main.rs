@@ -17,6 +17,7 @@ mod golden;
 mod hostile;
 mod keys;
 mod machine;
+mod network;
 mod scenes;
 mod screen;
 mod sizes;

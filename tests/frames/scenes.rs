@@ -8,6 +8,7 @@ use stalltop::sample::task::TaskState;
 use stalltop::sample::waits::WaitClass;
 
 use crate::machine::{Drive, Link, Machine, RUNNER, SLEEPER, Strand, Worker, finding, standing};
+use crate::network::{Host, Network};
 
 fn eth0() -> Link {
     Link { name: b"eth0", speed_mbps: Some(1000), rx: (225, 905), tx: (176, 898) }
@@ -98,6 +99,7 @@ pub fn lock_convoy() -> Machine {
         ],
         drives: vec![sdb, nvme()],
         links: vec![eth0()],
+        network: Network::default(),
         stuck: (1, 61),
         privileged: true,
     }
@@ -128,6 +130,7 @@ pub fn saturated_disk() -> Machine {
         standings: vec![standing(sdb.id(), Operation::Read, 8.0, 28.8, true)],
         drives: vec![sdb],
         links: vec![eth0()],
+        network: Network::default(),
         stuck: (8, 0),
         privileged: true,
     }
@@ -160,6 +163,7 @@ pub fn hot_core() -> Machine {
         standings: Vec::new(),
         drives: vec![Drive { reads: (0, 0), writes: (3, 1), flushes: (0, 0), in_flight: 0, busy_ms: 3, ..nvme() }],
         links: vec![eth0()],
+        network: Network::default(),
         stuck: (0, 0),
         privileged: true,
     }
@@ -179,6 +183,7 @@ pub fn quiet() -> Machine {
         standings: Vec::new(),
         drives: vec![Drive { reads: (0, 0), writes: (0, 0), flushes: (0, 0), in_flight: 0, busy_ms: 0, ..nvme() }],
         links: vec![eth0()],
+        network: Network::default(),
         stuck: (0, 0),
         privileged: true,
     }
@@ -187,4 +192,39 @@ pub fn quiet() -> Machine {
 /// The lock convoy as another user sees it.
 pub fn no_privilege() -> Machine {
     Machine { privileged: false, stuck: (1, 0), findings: Vec::new(), ..lock_convoy() }
+}
+
+/// A shaped interface, a host behind it, one that reads slowly, one that answers slowly, and loopback; and a server that
+/// does not accept.
+pub fn shaped_network() -> Machine {
+    let host = |address: &str, connections, active, round_trip_us, sent, busy| Host {
+        address: address.parse().unwrap(),
+        connections,
+        active,
+        round_trip_us,
+        sent,
+        again: 0,
+        busy,
+    };
+    let hosts = vec![
+        host("10.99.0.2", 4, (4, 4), (4300, 6), 11_900_000, (100, 0)),
+        host("10.0.0.7", 31, (12, 0), (420, 310), 80_000, (20, 0)),
+        host("2001:db8:85a3:8d3:1319:8a2e:370:7348", 2, (2, 1), (41_000, 900), 300_000, (98, 95)),
+        host("127.0.0.1", 120, (60, 2), (50, 20), 9_000_000, (40, 0)),
+        host("192.0.2.40", 3, (0, 0), (0, 0), 0, (0, 0)),
+    ];
+    let slow = "10.99.0.2: round trips of 4.3 ms = 717× their minimum of 6 µs; they wait here, in the queue of eth0";
+    Machine {
+        hostname: b"web3",
+        findings: vec![finding(Kind::NetworkLatency, Severity::Warning, Subject::Peer(Name::from("10.99.0.2")), slow)],
+        links: vec![Link { tx: (11_796, 8210), ..eth0() }],
+        network: Network {
+            hosts,
+            listener: Some(("127.0.0.1:18091".parse().unwrap(), 5, 4, 35)),
+            shaped: Some((8, 110, 5300)),
+            softnet: Some((1, 91_000, 12, 3)),
+            looks: None,
+        },
+        ..quiet()
+    }
 }

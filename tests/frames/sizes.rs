@@ -28,9 +28,9 @@ fn draw(state: &mut State, width: u16, height: u16) {
 
 #[test]
 fn every_size_of_every_screen() {
-    for (share, machine) in [scenes::lock_convoy(), scenes::hot_core()].iter().enumerate() {
+    for (share, machine) in [scenes::lock_convoy(), scenes::hot_core(), scenes::shaped_network()].iter().enumerate() {
         let mut state = live(machine, (80, 24));
-        for (at, keys) in ["1", "2", "3", "4", "5", "5t", "5T", "5c", "6"].into_iter().enumerate() {
+        for (at, keys) in ["1", "2", "3", "4", "4p", "5", "5t", "5T", "5c", "6"].into_iter().enumerate() {
             press(&mut state, keys);
             sweep(&mut state, (share + at) % SHARES);
         }
@@ -52,7 +52,8 @@ fn no_size_is_too_odd() {
 #[test]
 fn every_size_of_what_stands_over_a_screen() {
     let mut state = live(&scenes::lock_convoy(), (80, 24));
-    let over = ["6\n", "\x1b5\n", "\x1b5t\n", "\x1b5c\n", "\x1b3\n", "\x1b4\n", "\x1b2\n", "\x1b?", "\x1b1/", "\x1bb"];
+    let over =
+        ["6\n", "\x1b5\n", "\x1b5t\n", "\x1b5c\n", "\x1b3\n", "\x1b4\n", "\x1b4p\n", "\x1b2\n", "\x1b?", "\x1b1/", "\x1bb"];
     for (share, keys) in over.into_iter().enumerate() {
         press(&mut state, keys);
         sweep(&mut state, share % SHARES);

@@ -138,3 +138,51 @@ fn psi_or_a_reason() {
         (ours, theirs) => assert_eq!(ours.is_err(), theirs.is_err()),
     }
 }
+
+/// `STALLTOP_CONNECTIONS=5000 cargo test --release --test kernel connections -- --nocapture` says what looking at them costs.
+#[test]
+fn connections_of_this_machine_with_itself_are_counted() {
+    use std::io::{Read, Write};
+    use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
+    use std::time::{Duration, Instant};
+
+    use stalltop::sample::network::peers::Peers;
+
+    let count: usize = std::env::var("STALLTOP_CONNECTIONS").map_or(50, |count| count.parse().unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut pairs: Vec<(TcpStream, TcpStream)> =
+        (0..count).map(|_| (TcpStream::connect(address).unwrap(), listener.accept().unwrap().0)).collect();
+    let root = Root::host();
+    let mut reader = NetworkReader::default();
+    let first = match reader.protocols(&root).peers {
+        Ok(peers) => peers,
+        Err(why) => return println!("skipped: sock_diag: {why}"),
+    };
+    let (client, server) = &mut pairs[0];
+    for _ in 0..20 {
+        client.write_all(&[1; 1000]).unwrap();
+        server.read_exact(&mut [0; 1000]).unwrap();
+    }
+    // The next look comes after a rest that goes by what this one cost.
+    let begin = Instant::now();
+    let second = loop {
+        let peers = reader.protocols(&root).peers.unwrap();
+        if peers.looked_ns > first.looked_ns {
+            break peers;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "no second look");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let own = |peers: &Peers| {
+        let row = peers.rows.iter().find(|peer| peer.address == IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap().clone();
+        assert!(row.local && row.connections as usize >= 2 * count, "{} of {}", row.connections, 2 * count);
+        row
+    };
+    let (older, newer) = (own(&first), own(&second));
+    assert!(newer.bytes_acked.unwrap().0 - older.bytes_acked.unwrap().0 >= 20_000);
+    assert!(newer.bytes_received.unwrap().0 - older.bytes_received.unwrap().0 >= 20_000);
+    assert!(newer.active.looks > older.active.looks, "a connection carried data");
+    let cost = |peers: &Peers| peers.cost_ns as f64 / 1e6;
+    println!("{} connections: {:.2} ms, then {:.2} ms", second.connections, cost(&first), cost(&second));
+}

@@ -10,7 +10,7 @@ use crate::safe;
 use crate::state::State;
 use crate::state::history::Digest;
 use crate::units::PerSecond;
-use crate::view::network::peers::{about, limited_by, millis, shares, smoothed};
+use crate::view::network::peers::{about, limited_by, millis, smoothed};
 use crate::view::text::{SafeText, figure, maybe, percent};
 use crate::view::theme::Ink;
 
@@ -27,7 +27,7 @@ pub fn peer(state: &State, judged: &Judged, address: IpAddr, page: &mut Page) {
     page.pair("smoothed", safe!("{} ms", smoothed(span, 7)));
     page.pair("minimum", safe!("{} ms", millis(trip.and_then(|trip| trip.minimum).map(|ms| ms.0), 6)));
     page.pair("× minimum", safe!("{}", maybe(trip.and_then(RoundTrip::times), 6)));
-    page.pair("over", safe!("{} looks at connections that carried data", trip.map_or(0, |trip| trip.looks)));
+    page.pair("connections", safe!("{} that carried data enough to tell", trip.map_or(0, |trip| trip.looks)));
     if span.pressed.is_none() && trip.is_some() {
         page.prose(
             2,
@@ -46,8 +46,17 @@ pub fn peer(state: &State, judged: &Judged, address: IpAddr, page: &mut Page) {
     let share = percent(span.retransmitted_share.map(|share| share.0), 5);
     page.pair("sent again", safe!("{} segments/s, {share}% of those with data", rate(span.retransmitted)));
     page.pair("limited by", limited_by(interval, span));
-    if let Some(shares) = shares(span) {
-        page.pair("shares of time", shares);
+    if let Some(limits) = &span.limits {
+        page.heading("WHAT THEY WAITED FOR, of their time");
+        let shares = [
+            ("something to send", limits.application),
+            ("receiver's window", limits.receiver),
+            ("send buffer", limits.send_buffer),
+            ("path or answers", limits.path),
+        ];
+        for (words, share) in shares {
+            page.pair(words, safe!("{:>5}%", percent(Some(share.0), 5)));
+        }
     }
     page.heading("LOOK");
     let nic = span.interface.and_then(|index| interval.nics.iter().find(|nic| nic.id.ifindex == index));

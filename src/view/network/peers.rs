@@ -6,7 +6,7 @@ use crate::interval::network::peers::{PeerSpan, PeersSpan, RoundTrip};
 use crate::safe;
 use crate::state::State;
 use crate::view::canvas::Canvas;
-use crate::view::text::{self, SafeText, figure, maybe};
+use crate::view::text::{SafeText, figure, maybe};
 use crate::view::theme::{Ink, sign};
 use crate::view::widgets::table::{Spec, Table};
 
@@ -33,17 +33,7 @@ pub fn table(width: u16) -> Table {
     Table::new(&specs, width)
 }
 
-/// The heading, and beside it how many are not listed, or how old the look is where looking is dear.
-pub fn heading(about: &SafeText, table: &Table, canvas: &mut Canvas, y: u16) {
-    table.heading(canvas, y, None);
-    let Some((x, width)) = table.place("limited by") else { return };
-    let room = usize::from(width).saturating_sub("limited by ".len());
-    if about.width() <= room {
-        canvas.right(x, y, width, about, Ink::Dim);
-    }
-}
-
-/// What is said once of all of them.
+/// What is said once of all of them: how many are not listed, how old the look is where looking is dear.
 pub fn about(state: &State, judged: &Judged) -> SafeText {
     let Some(peers) = &judged.peers else { return SafeText::default() };
     let mut words = Vec::new();
@@ -57,12 +47,14 @@ pub fn about(state: &State, judged: &Judged) -> SafeText {
     SafeText::of(words.join(", "))
 }
 
-/// `looked at every 4 s: 38 ms`, where that is less often than a sample is taken.
+/// `looked at every 4 s, since 30000 connections take 38 ms`, where that is less often than a sample is taken.
 fn seldom(state: &State, judged: &Judged, peers: &PeersSpan) -> Option<String> {
     let nominal = judged.interval.seconds.max(state.setup.interval_ms as f64 / 1000.0);
     let age = judged.interval.at().boottime_ns.saturating_sub(peers.looked_ns) as f64 / 1e9;
-    (peers.seconds > nominal * 1.5 || age > nominal * 0.5)
-        .then(|| format!("every {} s: {} ms a look", figure(peers.seconds.max(age), 4), figure(peers.cost_seconds * 1000.0, 4)))
+    (peers.seconds > nominal * 1.5 || age > nominal * 0.5).then(|| {
+        let (every, cost) = (figure(peers.seconds.max(age), 4), figure(peers.cost_seconds * 1000.0, 4));
+        format!("looked at every {every} s, since {} connections take {cost} ms", peers.connections)
+    })
 }
 
 pub fn row(judged: &Judged, peer: &PeerSpan, table: &Table, canvas: &mut Canvas, y: u16) {
@@ -118,17 +110,4 @@ pub fn limited_by(interval: &Interval, peer: &PeerSpan) -> SafeText {
         None if peer.active.is_none() && peer.limits.is_none() => SafeText::default(),
         None => "-".into(),
     }
-}
-
-/// Shares of time, for the page about a host.
-pub fn shares(peer: &PeerSpan) -> Option<SafeText> {
-    let limits = peer.limits.as_ref()?;
-    let percent = |share: crate::units::Ratio| text::percent(Some(share.0), 4);
-    Some(safe!(
-        "nothing to send {}%, receiver's window {}%, send buffer {}%, path or answers {}%",
-        percent(limits.application),
-        percent(limits.receiver),
-        percent(limits.send_buffer),
-        percent(limits.path)
-    ))
 }

@@ -1,0 +1,118 @@
+//! Remote hosts, a shaped interface, a server that does not accept, and a CPU that does not get done with its packets.
+
+use std::net::{IpAddr, SocketAddr};
+
+use stalltop::ids::{CpuId, ProcessId};
+use stalltop::sample::network::peers::{Limits, Peer, Peers, RoundTrips};
+use stalltop::sample::network::{Listener, Qdisc, Softnet, TcpExt};
+use stalltop::sample::{Name, Sample};
+use stalltop::units::Counter;
+
+/// What a network does each second.
+#[derive(Clone, Default)]
+pub struct Network {
+    pub hosts: Vec<Host>,
+    /// Address, queue, limit; drops a second
+    pub listener: Option<(SocketAddr, u32, u32, u64)>,
+    /// On the first interface: packets that wait, drops and overlimits a second
+    pub shaped: Option<(u64, u64, u64)>,
+    /// CPU, packets, squeezes and drops a second
+    pub softnet: Option<(u32, u64, u64, u64)>,
+    /// Seconds from one look at the connections to the next, and what one costs
+    pub looks: Option<(u64, u64)>,
+}
+
+/// A remote host.
+#[derive(Clone)]
+pub struct Host {
+    pub address: IpAddr,
+    pub connections: u32,
+    /// Of them active, of those pressed
+    pub active: (u64, u64),
+    /// Microseconds: smoothed, minimum
+    pub round_trip_us: (u64, u64),
+    pub sent: u64,
+    pub again: u64,
+    /// Per cent: busy, receiver
+    pub busy: (u64, u64),
+}
+
+impl Network {
+    /// After so many seconds.
+    pub fn fill(&self, sample: &mut Sample, k: u64) {
+        if let Some((local, queue, limit, drops)) = self.listener {
+            let owner = Some((ProcessId { pid: 5121, start_ticks: 7 }, Name::from("lq")));
+            sample.protocols.listeners = Ok(vec![Listener { local, queue, limit, owner }]);
+            sample.protocols.tcp_ext = Ok(TcpExt { listen_drops: Some(Counter(drops * k)), ..TcpExt::default() });
+        }
+        if let (Some((packets, drops, overlimits)), Ok(nics)) = (self.shaped, &mut sample.nics)
+            && let Some(nic) = nics.first_mut()
+        {
+            nic.qdisc = Some(Qdisc {
+                kind: Name::from("tbf"),
+                backlog_bytes: packets * 7000,
+                backlog_packets: packets,
+                dropped: Counter(drops * k),
+                overlimits: Counter(overlimits * k),
+                requeues: Counter(0),
+            });
+        }
+        if let Some((cpu, packets, squeezes, drops)) = self.softnet {
+            let line = Softnet {
+                cpu: Some(CpuId(cpu)),
+                processed: Counter(packets * k),
+                dropped: Counter(drops * k),
+                time_squeeze: Counter(squeezes * k),
+                ..Softnet::default()
+            };
+            sample.protocols.softnet = Ok(vec![line]);
+        }
+        if !self.hosts.is_empty() {
+            sample.protocols.peers = Ok(self.peers(sample, k));
+        }
+    }
+
+    fn peers(&self, sample: &Sample, k: u64) -> Peers {
+        let (every, cost_ns) = self.looks.unwrap_or((1, 400_000));
+        let ago = k % every;
+        let mut rows: Vec<Peer> = self.hosts.iter().map(|host| host.at(k - ago)).collect();
+        rows.sort_by_key(|peer| peer.address);
+        Peers {
+            looked_ns: sample.at.boottime_ns - ago * 1_000_000_000,
+            cost_ns,
+            connections: rows.iter().map(|peer| peer.connections).sum(),
+            hosts: u32::try_from(rows.len()).unwrap() + 30,
+            rows,
+        }
+    }
+}
+
+impl Host {
+    fn at(&self, k: u64) -> Peer {
+        let (smoothed, minimum) = self.round_trip_us;
+        let sum = |looks: u64| RoundTrips {
+            looks: Counter(looks * k),
+            smoothed_us: Counter(looks * smoothed * k),
+            minimum_us: Some(Counter(looks * minimum * k)),
+        };
+        let watched = self.active.0 * 1_000_000 * k;
+        Peer {
+            address: self.address,
+            local: self.address.is_loopback(),
+            interface: Some(1),
+            connections: self.connections,
+            bytes_acked: Some(Counter(self.sent * k)),
+            bytes_received: Some(Counter(self.sent / 10 * k)),
+            segments_out: Some(Counter(self.sent / 1448 * k)),
+            retransmitted: Counter(self.again * k),
+            active: sum(self.active.0),
+            pressed: sum(self.active.1),
+            limits: Some(Limits {
+                watched_us: Counter(watched),
+                busy_us: Counter(watched / 100 * self.busy.0),
+                receiver_us: Counter(watched / 100 * self.busy.1),
+                send_buffer_us: Counter(0),
+            }),
+        }
+    }
+}
