@@ -8,6 +8,7 @@
 mod blocked;
 mod cpu;
 mod disk;
+mod drift;
 mod hidden;
 mod judge;
 mod load;
@@ -54,6 +55,7 @@ pub enum Kind {
     DiskLatency,
     DiskBusyNotSaturated,
     DiskStalled,
+    DiskDrift,
     IoThrottled,
     HungTask,
     NicSaturated,
@@ -81,6 +83,7 @@ impl Kind {
             Kind::DiskLatency => "disk-latency",
             Kind::DiskBusyNotSaturated => "disk-busy-not-saturated",
             Kind::DiskStalled => "disk-stalled",
+            Kind::DiskDrift => "disk-drift",
             Kind::IoThrottled => "io-throttled",
             Kind::HungTask => "hung-task",
             Kind::NicSaturated => "nic-saturated",
@@ -207,6 +210,10 @@ pub struct Judged {
     pub standings: Arc<[crate::baseline::Standing]>,
     /// Remote hosts at the last look at the connections: this interval's, or an earlier one's where looking is dear
     pub peers: Option<Arc<crate::interval::network::peers::PeersSpan>>,
+    /// All baselines, as they were before this interval
+    pub baselines: crate::baseline::Baselines,
+    /// What this interval taught
+    pub lessons: Arc<[crate::baseline::Lesson]>,
 }
 
 /// One sentence where iowait or PSI mislead: an io_uring artefact, or a convoy that iowait does not count. For the panel

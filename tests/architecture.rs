@@ -46,7 +46,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("netlink_packet_sock_diag", &["kernel"]),
     // Files, locks and signals have no other way in.
     ("nix", &["kernel", "recording", "app"]),
-    ("libc", &["kernel", "recording", "app"]),
+    ("libc", &["kernel", "recording", "baseline", "app"]),
     ("crc32c", &["recording"]),
     ("prost", &["recording"]),
     ("zstd", &["recording"]),
@@ -60,7 +60,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("clap_complete", &["cli", "app"]),
     ("clap_mangen", &["cli", "app"]),
-    ("jiff", &["cli", "state", "view", "report", "app"]),
+    ("jiff", &["cli", "findings", "state", "view", "report", "app"]),
     ("etcetera", &["baseline", "app"]),
     ("toml", &["baseline", "app"]),
     ("serde_json", &["report", "baseline"]),

@@ -46,7 +46,7 @@ fn exit(window: &Window) -> Exit {
 fn live(root: Root, check: &Check) -> Result<Window, Failure> {
     let span = check.span.unwrap_or(SPAN);
     let interval = check.interval.unwrap_or_else(|| interval_for(span)).min(span);
-    let mut lessons = if root.is_host() { Lessons::load().0 } else { Lessons::none() };
+    let mut lessons = if root.is_host() { Lessons::load_or_complain() } else { Lessons::none() };
     let mut sampling = Sampling::start(root, interval, Some(span))?;
     let mut judging = Judging::new(sampling.host.clone(), lessons.judge());
     let mut window = Window::default();
@@ -63,13 +63,16 @@ fn live(root: Root, check: &Check) -> Result<Window, Failure> {
             session.offer(taken.clone());
         }
         if let Some(judged) = judging.take(taken.sample) {
+            lessons.hear(&judged);
             window.add(&judged);
         }
     }
     if let Some(line) = session.and_then(|session| session.finish().failure()) {
         return Err(Failure::new(Exit::CannotTell, line, "", ""));
     }
-    lessons.keep(judging.judge());
+    if let Some(line) = lessons.keep_in_time() {
+        stdout::complain(&line);
+    }
     if super::panics::happened() { Err(Failure::told(Exit::Failed)) } else { Ok(window) }
 }
 

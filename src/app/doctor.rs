@@ -2,11 +2,10 @@
 
 use std::fmt::Write;
 
-use nix::unistd::AccessFlags;
-
 use super::exit::{Exit, Failure};
+use super::judging::obstacle;
 use super::stdout::print;
-use crate::baseline::store::Store;
+use crate::baseline::store::{Store, Trouble};
 use crate::kernel::probe::Probe;
 use crate::kernel::{Root, Sampler};
 use crate::report::text::printable;
@@ -127,18 +126,21 @@ fn iterator() -> String {
     }
 }
 
-/// Where what is learned of disks is kept, and whether it can be.
+/// Where what is learned of disks is kept, and whether it can be. Looks only.
 fn baselines() -> String {
-    let Some(store) = Store::usual(nix::unistd::geteuid().as_raw()) else {
-        return "not kept  learned latencies of disks: there is no home directory: set XDG_STATE_HOME\n".to_owned();
-    };
-    let loaded = store.load();
-    let path = printable(&store.path().display().to_string());
-    let there = store.path().ancestors().skip(1).find(|path| path.exists());
-    let writable = there.is_some_and(|there| nix::unistd::access(there, AccessFlags::W_OK).is_ok());
-    match loaded.notice {
-        None if !writable => format!("not kept  learned latencies of disks: {path} cannot be written: set XDG_STATE_HOME\n"),
-        Some(notice) => format!("not kept  learned latencies of disks: {}\n", printable(&notice)),
-        None => format!("kept      {} learned latencies of disks in {path}\n", loaded.baselines.iter().count()),
+    const WHAT: &str = "learned latencies of disks";
+    let store = Store::usual(nix::unistd::geteuid().as_raw());
+    let found = store.as_ref().map(|store| (printable(&store.path().display().to_string()), store.look()));
+    match (obstacle(store.as_ref()), found) {
+        (_, Some((path, Err(why)))) => {
+            let remedy = match why {
+                Trouble::Malformed(_) => "the next run keeps it as .bad and learns anew",
+                Trouble::Io(_) => "move it away, or set XDG_STATE_HOME",
+            };
+            format!("not kept  {WHAT}: {path}: {}: {remedy}\n", printable(&why.to_string()))
+        }
+        (Some(why), _) => format!("not kept  {WHAT}: {}: set XDG_STATE_HOME to a directory of yours\n", printable(&why)),
+        (None, Some((path, Ok(known)))) => format!("kept      {} {WHAT} in {path}\n", known.iter().count()),
+        (None, None) => String::new(),
     }
 }

@@ -1,12 +1,16 @@
 //! From samples to judged intervals, one after the other; and the baselines that they are judged by.
 
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::baseline::Baselines;
+use nix::unistd::AccessFlags;
+
+use super::stdout;
 use crate::baseline::store::Store;
+use crate::baseline::{Baselines, Lesson};
 use crate::findings::{Judge, Judged};
 use crate::interval::Interval;
 use crate::report::text::printable;
@@ -43,13 +47,21 @@ impl Judging {
     }
 }
 
-/// The baselines of this machine. What a run learns is kept when it ends, and now and then before.
+/// The baselines of this machine, and what this run has learned and not kept yet. It is kept when the run ends, and now and
+/// then before: added to what is in the file by then, so that several programs may learn at the same time.
 #[derive(Debug)]
 pub struct Lessons {
     store: Option<Store>,
-    kept: Baselines,
+    known: Baselines,
+    pending: Vec<Lesson>,
     since: Instant,
+    keeping: Option<Receiver<Kept>>,
+    /// That they cannot be kept was told already
+    told: bool,
 }
+
+/// How keeping some lessons came out: those that could not be kept, and why.
+type Kept = Result<(), (Vec<Lesson>, String)>;
 
 /// How much of what was learned may be lost with a kill -9.
 const KEEP_EVERY: Duration = Duration::from_secs(300);
@@ -60,22 +72,36 @@ const START_PATIENCE: Duration = Duration::from_secs(3);
 /// How long the end of the program waits for a disk.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// Where they cannot be kept, the oldest of more than this are dropped.
+const MOST_PENDING: usize = 50_000;
+
 impl Lessons {
-    /// From the state directory; with a line for the user where the file there was no good.
+    /// From the state directory; with a line for the user where the file there was no good, or cannot be written.
     pub fn load() -> (Lessons, Option<String>) {
-        let Some(store) = Store::usual(nix::unistd::geteuid().as_raw()) else { return (Lessons::none(), None) };
+        let Some(store) = Store::usual(nix::unistd::geteuid().as_raw()) else {
+            return (Lessons::none(), obstacle(None).map(|why| format!("what is learned of disks is not kept: {why}")));
+        };
         let (sender, loaded) = channel();
         let reader = store.clone();
         // On a thread of its own: the home directory may be on a file system that does not answer.
-        let body = move || sender.send(reader.load());
+        let body = move || sender.send((reader.load(), obstacle(Some(&reader))));
         let begun = thread::Builder::new().name("baselines".to_owned()).spawn(body);
-        match begun.ok().and_then(|_| loaded.recv_timeout(START_PATIENCE).ok()) {
-            Some(loaded) => (Lessons { store: Some(store), kept: loaded.baselines, since: Instant::now() }, loaded.notice),
-            None => {
-                let path = printable(&store.path().display().to_string());
-                (Lessons::none(), Some(format!("{path} does not answer: latencies learned before are not known")))
-            }
+        let Some((loaded, obstacle)) = begun.ok().and_then(|_| loaded.recv_timeout(START_PATIENCE).ok()) else {
+            let path = printable(&store.path().display().to_string());
+            return (Lessons::none(), Some(format!("{path} does not answer: latencies learned before are not known")));
+        };
+        let told = obstacle.is_some();
+        let notice = loaded.notice.or_else(|| Some(format!("what is learned of disks is not kept: {}", obstacle?)));
+        (Lessons { store: Some(store), told, ..Lessons::of(loaded.baselines) }, notice)
+    }
+
+    /// The same for a command that prints lines.
+    pub fn load_or_complain() -> Lessons {
+        let (lessons, notice) = Lessons::load();
+        if let Some(line) = notice {
+            stdout::complain(&line);
         }
+        lessons
     }
 
     /// For a machine that is not this one: nothing known, nothing kept.
@@ -84,55 +110,87 @@ impl Lessons {
     }
 
     /// Those of a recording: nothing is kept.
-    pub fn of(baselines: Baselines) -> Lessons {
-        Lessons { store: None, kept: baselines, since: Instant::now() }
+    pub fn of(known: Baselines) -> Lessons {
+        Lessons { store: None, known, pending: Vec::new(), since: Instant::now(), keeping: None, told: false }
     }
 
+    /// What was known in the beginning.
     pub fn baselines(&self) -> &Baselines {
-        &self.kept
+        &self.known
     }
 
     pub fn judge(&self) -> Judge {
-        Judge::new(self.kept.clone())
+        Judge::new(self.known.clone())
+    }
+
+    /// Takes in what an interval taught.
+    pub fn hear(&mut self, judged: &Judged) {
+        if self.store.is_some() {
+            self.pending.extend_from_slice(&judged.lessons);
+            let surplus = self.pending.len().saturating_sub(MOST_PENDING);
+            self.pending.drain(..surplus);
+        }
     }
 
     /// Keeps what was learned if that has not been done for a while; on a thread of its own, since the disk may be stuck.
-    pub fn keep_now_and_then(&mut self, judge: &Judge) {
+    /// Says once why that did not succeed.
+    pub fn keep_now_and_then(&mut self) -> Option<String> {
+        let failed = self.hear_of_it(Duration::ZERO);
         if self.since.elapsed() >= KEEP_EVERY {
             self.since = Instant::now();
-            self.send(judge);
+            self.send();
         }
+        failed.filter(|_| !std::mem::replace(&mut self.told, true))
     }
 
-    /// Keeps what was learned, unless the disk takes too long for the end of a program.
-    pub fn keep_in_time(&mut self, judge: &Judge) {
-        if let Some(done) = self.send(judge) {
-            let _ = done.recv_timeout(PATIENCE);
-        }
+    /// Keeps what was learned, unless the disk takes too long for the end of a program; says why it is not kept.
+    pub fn keep_in_time(&mut self) -> Option<String> {
+        let end = Instant::now() + PATIENCE;
+        let left = || end.saturating_duration_since(Instant::now());
+        // What failed before is tried once more.
+        let _ = self.hear_of_it(left());
+        self.send();
+        let failed = self.hear_of_it(left());
+        let waits = self.keeping.is_some().then(|| "writing it takes too long".to_owned());
+        let why = failed.or(waits)?;
+        let place = self.store.as_ref().map(|store| format!(" in {}", store.path().display())).unwrap_or_default();
+        Some(format!("what this run learned of disks is not kept{place}: {why}"))
     }
 
-    fn send(&mut self, judge: &Judge) -> Option<Receiver<()>> {
-        let store = self.store.clone().filter(|_| *judge.baselines() != self.kept)?;
-        self.kept = judge.baselines().clone();
-        let baselines = self.kept.clone();
+    fn send(&mut self) {
+        let Some(store) = self.store.clone().filter(|_| self.keeping.is_none() && !self.pending.is_empty()) else { return };
+        let lessons = std::mem::take(&mut self.pending);
         let (sender, done) = channel();
         let body = move || {
-            // A directory that cannot be written costs the lesson, nothing else.
-            let _ = store.save(&baselines);
-            let _ = sender.send(());
+            let kept = store.update(|baselines| baselines.learn(&lessons)).map_err(|error| (lessons, error.to_string()));
+            // Nobody listens any more when the program ends.
+            let _ = sender.send(kept);
         };
-        thread::Builder::new().name("baselines".to_owned()).spawn(body).ok().map(|_| done)
+        if thread::Builder::new().name("baselines".to_owned()).spawn(body).is_ok() {
+            self.keeping = Some(done);
+        }
     }
 
-    /// Keeps what was learned. A directory that cannot be written costs the lesson, nothing else.
-    pub fn keep(&mut self, judge: &Judge) {
-        if *judge.baselines() == self.kept {
-            return;
-        }
-        if let Some(store) = &self.store
-            && store.save(judge.baselines()).is_ok()
-        {
-            self.kept = judge.baselines().clone();
-        }
+    /// How it came out, as soon as that is known; why where it did not succeed.
+    fn hear_of_it(&mut self, patience: Duration) -> Option<String> {
+        let kept = match self.keeping.as_ref()?.recv_timeout(patience) {
+            Err(RecvTimeoutError::Timeout) => return None,
+            Err(RecvTimeoutError::Disconnected) => Ok(()),
+            Ok(kept) => kept,
+        };
+        self.keeping = None;
+        let (mut lessons, why) = kept.err()?;
+        lessons.append(&mut self.pending);
+        self.pending = lessons;
+        Some(why)
+    }
+}
+
+/// Why baselines cannot be kept, as far as that can be told without writing.
+pub fn obstacle(store: Option<&Store>) -> Option<String> {
+    let may_write = |path: &Path| nix::unistd::access(path, AccessFlags::W_OK).is_ok();
+    match store {
+        Some(store) => store.obstacle(may_write),
+        None => Some("there is no home directory".to_owned()),
     }
 }

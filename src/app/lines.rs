@@ -10,18 +10,23 @@ use crate::report::{text, window::Window};
 
 /// Until somebody ends it, or nobody reads any more.
 pub fn live(root: Root, live: &Live) -> Result<Exit, Failure> {
-    let mut lessons = if root.is_host() { Lessons::load().0 } else { Lessons::none() };
+    let mut lessons = if root.is_host() { Lessons::load_or_complain() } else { Lessons::none() };
     let mut sampling = Sampling::start(root, live.interval, None)?;
     let mut judging = Judging::new(sampling.host.clone(), lessons.judge());
     while let Some(taken) = sampling.samples.blocking_recv() {
         let Some(judged) = judging.take(taken.sample) else { continue };
+        lessons.hear(&judged);
         let mut window = Window::default();
         window.add(&judged);
         if stdout::print(&text::block(&window))? == Reader::Gone {
             break;
         }
-        lessons.keep_now_and_then(judging.judge());
+        if let Some(line) = lessons.keep_now_and_then() {
+            stdout::complain(&format!("what was learned of disks is not kept: {line}"));
+        }
     }
-    lessons.keep(judging.judge());
+    if let Some(line) = lessons.keep_in_time() {
+        stdout::complain(&line);
+    }
     if super::panics::happened() { Err(Failure::told(Exit::Failed)) } else { Ok(Exit::Fine) }
 }

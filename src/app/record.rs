@@ -23,7 +23,7 @@ pub fn record(root: Root, record: &Record) -> Result<Exit, Failure> {
         return Err(Failure::new(Exit::Usage, "cannot record to standard output", "it is a terminal", remedy));
     }
     let stop = signals::Ending::hold().map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
-    let lessons = if root.is_host() { Lessons::load().0 } else { Lessons::none() };
+    let lessons = if root.is_host() { Lessons::load_or_complain() } else { Lessons::none() };
     let mut sampling = Sampling::start(root, record.interval, record.span)?;
     let orders = sampling.orders();
     stop.then(move || {

@@ -1,34 +1,42 @@
 //! By what a device and the size of its requests are known, and what its class can do before anything was learned.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use crate::interval::disk::OpSpan;
 use crate::sample::Name;
 use crate::sample::disk::Disk;
 use crate::units::Millis;
 
-/// What a device stays known by over reboots: model and serial, else the file behind it, else its name.
+/// What a device stays known by over reboots: model and serial (or WWID), else the file behind it, else where it is plugged
+/// in, else its name. Names, places and paths are given to others: with them the size tells devices apart.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Device(pub String);
+pub struct Device(pub Arc<str>);
 
 impl Device {
     pub fn of(disk: &Disk) -> Device {
         let facts = &disk.facts;
         let model = facts.model.as_ref().map(text).filter(|model| !model.is_empty());
-        match (&facts.serial, &facts.backing_file) {
-            (Some(serial), _) if !serial.as_bytes().is_empty() => match model {
-                Some(model) => Device(format!("{model} {}", text(serial))),
-                None => Device(text(serial)),
-            },
-            // loop0 is another device with each file.
-            (_, Some(file)) => Device(format!("file:{}", text(file))),
-            _ => match model {
-                Some(model) => Device(format!("name:{} {model}", text(&disk.name))),
-                None => Device(format!("name:{}", text(&disk.name))),
-            },
+        if let Some(serial) = facts.serial.as_ref().map(text).filter(|serial| tells_apart(serial)) {
+            return Device(model.map_or_else(|| serial.clone(), |model| format!("{model} {serial}")).into());
         }
+        let mut words = match (&facts.backing_file, &facts.path) {
+            // loop0 is another device with each file.
+            (Some(file), _) => format!("file:{}", text(file)),
+            (None, Some(path)) => format!("path:{}", text(path)),
+            (None, None) => format!("name:{}", text(&disk.name)),
+        };
+        words.extend(model.map(|model| format!(" {model}")));
+        words.extend(facts.size_bytes.map(|size| format!(" {}M", size >> 20)));
+        Device(words.into())
     }
+}
+
+/// A serial number that every device of a cheap series has tells nothing: 0, 000000000000.
+fn tells_apart(serial: &str) -> bool {
+    let mut letters = serial.chars().filter(|letter| letter.is_alphanumeric());
+    letters.next().is_some_and(|first| letters.any(|letter| letter != first))
 }
 
 /// Mean size of the requests of an interval.
@@ -43,14 +51,16 @@ pub enum SizeClass {
 }
 
 impl SizeClass {
-    /// A flush has no size: it is small.
-    pub fn of(op: &OpSpan) -> SizeClass {
-        match op.request_kib.unwrap_or(0.0) {
+    /// Of the mean size of a request in KiB. A flush has none: it is small.
+    pub fn of(kib: Option<f64>) -> SizeClass {
+        match kib.unwrap_or(0.0) {
             kib if kib <= 16.0 => SizeClass::Small,
             kib if kib <= 128.0 => SizeClass::Medium,
             _ => SizeClass::Large,
         }
     }
+
+    pub const ALL: [SizeClass; 3] = [SizeClass::Small, SizeClass::Medium, SizeClass::Large];
 
     /// As a table and a command line say it.
     pub fn word(self) -> &'static str {

@@ -1,133 +1,315 @@
 //! What was learned of one operation of one size class on one device.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
-use crate::sample::disk::Disk;
+use super::spread::{Day, Spread, day_of, is_latency, median};
+use super::{Drift, Lesson, Usual};
 use crate::units::Millis;
 
-/// Awaits of intervals in which the device was nearly alone with its requests, and the lowest ones of all.
+/// Latencies of the device nearly alone with its requests: of today, of the last days on which it taught, and of the
+/// first, which are kept for ever, so that a slow drift can be told.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Learned {
     /// Intervals that taught, all in all
     pub intervals: u32,
     /// Set by hand: nothing learned changes it
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub by_hand_ms: Option<f64>,
-    /// Model, serial and kernel name of the device when it was last learned from
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub serial: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Kernel name of the device when it was last learned from
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Seconds after 1970 of the first and the last interval that taught
-    #[serde(default)]
     pub first_s: i64,
-    #[serde(default)]
     pub last_s: i64,
-    /// The last `KEPT` awaits with the device nearly alone, a ring
-    #[serde(default)]
+    /// Recordings of the first version: their latest awaits, without a day
+    #[serde(skip_serializing)]
     awaits_ms: Vec<f32>,
     /// The `REACHED` lowest awaits of any interval, ascending
-    #[serde(default)]
     lowest_ms: Vec<f32>,
+    /// The `WELL` highest rates and outstanding requests of all kinds with which it still was at its baseline, descending
+    well_rates: Vec<f32>,
+    well_outstanding: Vec<f32>,
+    /// The last days on which it taught or was seen alone, in order of time
+    days: Vec<Day>,
+    /// The first days on which it taught
+    early: Vec<Day>,
+    today: Today,
+}
+
+/// The latest day, which is not over.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Today {
+    day: i32,
+    taught: Spread,
+    /// With the device alone, too slow to teach or not
+    seen: Spread,
+}
+
+/// How far a baseline can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confidence {
+    ByHand,
+    /// Learned on several days, and lately
+    Good,
+    /// Learned once
+    Fair,
+    /// Not confirmed for months
+    Stale,
+    /// Too few intervals
+    Provisional,
+}
+
+impl Confidence {
+    /// As a table says it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Confidence::ByHand => "by hand",
+            Confidence::Good => "good",
+            Confidence::Fair => "fair",
+            Confidence::Stale => "stale",
+            Confidence::Provisional => "provisional",
+        }
+    }
 }
 
 /// So many intervals make a baseline.
-pub const ENOUGH: usize = 10;
+pub const ENOUGH: u32 = 10;
 
 /// The lowest await counts once so many intervals reached it.
 const REACHED: usize = 5;
 
-/// Awaits that the median is taken of.
-const KEPT: usize = 64;
-
-/// With so many awaits their median begins to mean something.
-const FEW: usize = 3;
+/// The highest load counts once so many intervals reached it.
+const WELL: usize = 3;
 
 /// An interval above this multiple is a fault, not a lesson.
 const FAULT: f64 = 2.0;
+
+/// Days that the baseline is the median of; a change of a day or two does not move it.
+const DAYS: usize = 8;
+
+/// The first days, which later ones are compared with.
+const EARLY: usize = 5;
+
+/// A drift is told when the last so many days show it, so long after the first ones.
+const DRIFT_DAYS: usize = 3;
+const DRIFT_AFTER_DAYS: i32 = 7;
+
+/// Less than this is no drift whatever the multiple: the kernel counts whole milliseconds.
+const DRIFT_MS: f64 = 0.1;
+
+/// No latency is taken to be lower, for the same reason.
+const FLOOR_MS: f64 = 0.01;
+
+/// With less time than this counted in an interval its await is too coarse to be the lowest.
+const FINE_MS: f64 = 10.0;
+
+/// Not confirmed for so long it is stale.
+const STALE_S: i64 = 90 * 86_400;
 
 impl Learned {
     /// Set by hand, or the median of enough intervals.
     pub fn baseline(&self) -> Option<Millis> {
         match self.by_hand_ms {
             Some(by_hand) => Some(Millis(by_hand)),
-            None if self.awaits_ms.len() >= ENOUGH => self.median(),
+            None if self.kept() >= ENOUGH => self.median(),
             None => None,
         }
     }
 
-    /// What it took when nearly alone, from however few intervals.
-    pub fn alone(&self) -> Option<Millis> {
-        self.median()
-    }
-
     /// The lowest await that 5 intervals reached.
     pub fn lowest(&self) -> Option<Millis> {
-        self.lowest_ms.get(REACHED - 1).map(|&ms| Millis(f64::from(ms)))
+        self.lowest_ms.get(REACHED - 1).map(|&ms| Millis(f64::from(ms).max(FLOOR_MS)))
     }
 
-    /// Whether `add` would do anything: an unchanged baseline stays shared between its clones.
-    pub(super) fn would_change(&self, r#await: Millis, alone: bool) -> bool {
-        alone && self.teaches(r#await) || self.is_among_lowest(r#await)
+    /// The load at which it still was at its baseline; `None` before a few intervals have shown it.
+    pub fn usual(&self) -> Option<Usual> {
+        let highest = |list: &[f32]| list.get(WELL - 1).map(|&value| f64::from(value));
+        Some(Usual { rate: highest(&self.well_rates)?, outstanding: highest(&self.well_outstanding)? })
     }
 
-    pub(super) fn add(&mut self, r#await: Millis, alone: bool, now_s: i64, disk: &Disk) {
-        let teaches = alone && self.teaches(r#await);
-        if self.is_among_lowest(r#await) {
-            let ms = r#await.0 as f32;
-            let at = self.lowest_ms.partition_point(|&lower| lower <= ms);
-            self.lowest_ms.insert(at, ms);
-            self.lowest_ms.truncate(REACHED);
+    /// How far it can be trusted now.
+    pub fn confidence(&self, now_s: i64) -> Confidence {
+        match self.baseline() {
+            _ if self.by_hand_ms.is_some() => Confidence::ByHand,
+            None => Confidence::Provisional,
+            Some(_) if now_s.saturating_sub(self.last_s) > STALE_S => Confidence::Stale,
+            Some(_) if self.taught_days().len() >= 2 => Confidence::Good,
+            Some(_) => Confidence::Fair,
         }
-        if !teaches {
+    }
+
+    /// What has become of it since the first days, where that is a steady change for the worse: none of the last days
+    /// is as good as the worst of the first.
+    pub fn drift(&self) -> Option<Drift> {
+        if self.by_hand_ms.is_some() {
+            return None;
+        }
+        let (first, last) = (self.early.first()?, self.early.last()?);
+        let of_early = |day: &Day| (day.taught_ms, day.weight());
+        let was = median(self.early.iter().map(of_early).collect())?.max(FLOOR_MS);
+        let taught: u32 = self.early.iter().map(|day| day.taught).fold(0, u32::saturating_add);
+        let worst = self.early.iter().map(|day| day.taught_ms).fold(0.0, f32::max);
+        let mut late: Vec<Day> = self.days.iter().copied().chain(self.today()).collect();
+        late.retain(|day| day.seen >= ENOUGH && day.day.saturating_sub(last.day) >= DRIFT_AFTER_DAYS);
+        late.drain(..late.len().saturating_sub(DRIFT_DAYS));
+        let days: BTreeSet<i32> = late.iter().map(|day| day.day).collect();
+        if taught < ENOUGH || days.len() < DRIFT_DAYS || late.iter().any(|day| day.seen_ms <= worst) {
+            return None;
+        }
+        let now = median(late.iter().map(|day| (day.seen_ms, 1)).collect())?;
+        let until = *days.last()?;
+        let drift = Drift { was: Millis(was), now: Millis(now), since_day: first.day, days: until.saturating_sub(first.day) };
+        (now - was >= DRIFT_MS).then_some(drift)
+    }
+
+    /// Whether `take` would do anything: an unchanged baseline stays shared between its clones.
+    pub(super) fn would_change(&self, lesson: &Lesson) -> bool {
+        let known = self.baseline();
+        lesson.alone || self.is_among_lowest(lesson) || is_well(lesson, known) && self.is_among_highest(lesson)
+    }
+
+    pub(super) fn take(&mut self, lesson: &Lesson) {
+        if !lesson.r#await.0.is_finite() {
             return;
         }
-        if self.awaits_ms.len() < KEPT {
-            self.awaits_ms.push(r#await.0 as f32);
-        } else if let Some(oldest) = self.awaits_ms.get_mut(self.intervals as usize % KEPT) {
-            *oldest = r#await.0 as f32;
+        let known = self.baseline();
+        let taught = lesson.alone && known.is_none_or(|known| lesson.r#await.0 <= known.0 * FAULT);
+        if self.is_among_lowest(lesson) {
+            keep_first(&mut self.lowest_ms, lesson.r#await.0 as f32, REACHED, |a, b| a <= b);
         }
+        if taught || is_well(lesson, known) {
+            keep_first(&mut self.well_rates, lesson.rate as f32, WELL, |a, b| a >= b);
+            keep_first(&mut self.well_outstanding, lesson.outstanding as f32, WELL, |a, b| a >= b);
+        }
+        if !lesson.alone {
+            return;
+        }
+        self.turn_to(day_of(lesson.at_s));
+        self.today.seen.push(lesson.r#await.0 as f32);
+        if !taught {
+            return;
+        }
+        self.today.taught.push(lesson.r#await.0 as f32);
         self.intervals = self.intervals.saturating_add(1);
         if self.first_s == 0 {
-            self.first_s = now_s;
+            self.first_s = lesson.at_s;
         }
-        self.last_s = now_s;
-        let text = |name: &crate::sample::Name| String::from_utf8_lossy(name.as_bytes()).into_owned();
-        self.model = disk.facts.model.as_ref().map(text);
-        self.serial = disk.facts.serial.as_ref().map(text);
-        self.name = Some(text(&disk.name));
+        self.last_s = self.last_s.max(lesson.at_s);
+        self.name = Some(lesson.name.clone());
     }
 
     /// The same without what only a damaged file can hold.
     pub(super) fn sound(mut self) -> Learned {
-        let sound = |ms: &f32| ms.is_finite() && *ms >= 0.0;
-        self.awaits_ms.retain(sound);
-        self.awaits_ms.truncate(KEPT);
-        self.lowest_ms.retain(sound);
-        self.lowest_ms.sort_by(f32::total_cmp);
-        self.lowest_ms.truncate(REACHED);
+        self.today.taught = self.today.taught.sound();
+        self.today.seen = self.today.seen.sound();
+        let old: Vec<f32> = std::mem::take(&mut self.awaits_ms).into_iter().filter(|ms| is_latency(*ms)).collect();
+        if self.today.taught.count() == 0 && !old.is_empty() {
+            let taught = Spread::of(old);
+            self.today = Today { day: day_of(self.last_s), seen: taught.clone(), taught };
+        }
+        self.days.retain(Day::is_sound);
+        self.days.truncate(5 * DAYS);
+        self.early.retain(Day::is_sound);
+        self.early.truncate(EARLY);
+        let (lower, higher): (Order, Order) = (f32::total_cmp, |a, b| b.total_cmp(a));
+        let lists = [
+            (&mut self.lowest_ms, REACHED, lower),
+            (&mut self.well_rates, WELL, higher),
+            (&mut self.well_outstanding, WELL, higher),
+        ];
+        for (list, most, order) in lists {
+            list.retain(|value| is_latency(*value));
+            list.sort_by(order);
+            list.truncate(most);
+        }
         self.by_hand_ms = self.by_hand_ms.filter(|ms| ms.is_finite() && *ms > 0.0);
         self
     }
 
-    /// Never from an interval above 2× what is known so far, be that the baseline or a few intervals on the way to it.
-    fn teaches(&self, r#await: Millis) -> bool {
-        let known = self.baseline().or_else(|| self.median().filter(|_| self.awaits_ms.len() >= FEW));
-        r#await.0.is_finite() && known.is_none_or(|known| r#await.0 <= known.0 * FAULT)
-    }
-
-    fn is_among_lowest(&self, r#await: Millis) -> bool {
-        r#await.0.is_finite()
-            && (self.lowest_ms.len() < REACHED || self.lowest_ms.last().is_some_and(|&highest| r#await.0 < f64::from(highest)))
+    /// Intervals that the median rests on.
+    fn kept(&self) -> u32 {
+        self.days.iter().map(|day| day.taught).fold(self.today.taught.count(), u32::saturating_add)
     }
 
     fn median(&self) -> Option<Millis> {
-        let mut sorted = self.awaits_ms.clone();
-        sorted.sort_by(f32::total_cmp);
-        let upper = *sorted.get(sorted.len() / 2)?;
-        let lower = *sorted.get((sorted.len() - 1) / 2)?;
-        Some(Millis((f64::from(lower) + f64::from(upper)) / 2.0))
+        let days = self.days.iter().map(|day| (day.taught_ms, day.weight()));
+        let today = self.today.taught.ms().iter().map(|&ms| (ms, 1));
+        median(days.chain(today).collect()).map(|ms| Millis(ms.max(FLOOR_MS)))
     }
+
+    fn today(&self) -> Option<Day> {
+        let (taught, seen) = (&self.today.taught, &self.today.seen);
+        let day = Day {
+            day: self.today.day,
+            taught: taught.count(),
+            taught_ms: taught.median().unwrap_or_default() as f32,
+            seen: seen.count(),
+            seen_ms: seen.median().unwrap_or_default() as f32,
+        };
+        (day.seen > 0).then_some(day)
+    }
+
+    fn taught_days(&self) -> BTreeSet<i32> {
+        let today = self.today().into_iter();
+        self.days.iter().copied().chain(today).filter(|day| day.taught > 0).map(|day| day.day).collect()
+    }
+
+    /// A day that is over becomes one line. What another run kept back from just before midnight still is of today.
+    fn turn_to(&mut self, day: i32) {
+        if day == self.today.day || day.saturating_add(1) == self.today.day {
+            return;
+        }
+        if let Some(over) = self.today() {
+            if over.taught > 0 && self.early.len() < EARLY {
+                self.early.push(over);
+            }
+            self.days.push(over);
+        }
+        self.today = Today { day, ..Today::default() };
+        // Days on which nothing or hardly anything was learned do not push out those that the baseline rests on.
+        self.forget_first(DRIFT_DAYS, 0, |day| day.taught == 0);
+        self.forget_first(DAYS, ENOUGH, |day| day.taught > 0);
+    }
+
+    /// Of the days of a kind the last so many are kept, and more where these taught less than that.
+    fn forget_first(&mut self, most: usize, taught: u32, kind: fn(&Day) -> bool) {
+        loop {
+            let mut of_kind = self.days.iter().enumerate().filter(|(_, day)| kind(day));
+            let Some((first, _)) = of_kind.next() else { return };
+            let (rest, left) = of_kind.fold((0_usize, 0_u32), |(n, sum), (_, day)| (n + 1, sum.saturating_add(day.taught)));
+            if rest < most || left < taught && rest < 4 * DAYS {
+                return;
+            }
+            self.days.remove(first);
+        }
+    }
+
+    fn is_among_lowest(&self, lesson: &Lesson) -> bool {
+        let lower = || self.lowest_ms.last().is_some_and(|&highest| lesson.r#await.0 < f64::from(highest));
+        lesson.r#await.0.is_finite() && lesson.time_ms >= FINE_MS && (self.lowest_ms.len() < REACHED || lower())
+    }
+
+    fn is_among_highest(&self, lesson: &Lesson) -> bool {
+        let higher =
+            |list: &[f32], value: f64| list.len() < WELL || list.last().is_some_and(|&lowest| value > f64::from(lowest));
+        higher(&self.well_rates, lesson.rate) || higher(&self.well_outstanding, lesson.outstanding)
+    }
+}
+
+type Order = fn(&f32, &f32) -> std::cmp::Ordering;
+
+/// Whether it answered near a baseline that is known.
+fn is_well(lesson: &Lesson, known: Option<Millis>) -> bool {
+    known.is_some_and(|known| lesson.r#await.0 < known.0 * FAULT)
+}
+
+/// Into a list that is in order, of which only so many at the front are kept.
+fn keep_first(list: &mut Vec<f32>, value: f32, most: usize, before: fn(f32, f32) -> bool) {
+    let at = list.partition_point(|&other| before(other, value));
+    list.insert(at, value);
+    list.truncate(most);
 }

@@ -1,110 +1,209 @@
-//! Baselines as bytes (a section of a recording) and as one file in the state directory.
+//! The file of baselines in the state directory.
 //!
-//! The file is replaced whole: written aside, brought to the disk, renamed. One that cannot be understood is kept aside
-//! as .bad and learned anew.
+//! It is only ever replaced whole: read, changed, written aside, brought to the disk, renamed, all of that under a lock on
+//! the directory, so that two programs that learn at the same time both have their say. One that cannot be understood is
+//! kept aside as .bad and learned anew. Nothing is followed through a link, and nobody else's directory is written to.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use etcetera::BaseStrategy;
-use serde::{Deserialize, Serialize};
 
-use super::{Baselines, Device, Key, Learned, SizeClass};
-use crate::interval::disk::Operation;
+use super::Baselines;
+use super::format::{LARGEST, Malformed};
 
 /// A file of baselines.
 #[derive(Clone, Debug)]
 pub struct Store {
     path: PathBuf,
+    effective_uid: u32,
 }
 
 /// What was found in a store.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Loaded {
     pub baselines: Baselines,
     /// Why the baselines start empty although there was a file: one line for the user
     pub notice: Option<String>,
 }
 
-/// Why bytes are no baselines.
+/// Why there are no baselines although there is a file.
 #[derive(Debug, thiserror::Error)]
-pub enum Malformed {
-    #[error("not a table of baselines: {0}")]
-    Toml(String),
-    #[error("written by a later version (format {0}, this one knows {FORMAT})")]
-    Later(u32),
-    #[error("too large ({0} bytes)")]
-    TooLarge(u64),
+pub enum Trouble {
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    #[error(transparent)]
+    Io(#[from] io::Error),
 }
 
-/// The format that `Baselines::to_bytes` writes.
-const FORMAT: u32 = 1;
-
-/// No honest file comes near.
-const LARGEST: u64 = 16 << 20;
+/// How long another program that writes is waited for, in steps.
+const STEP: Duration = Duration::from_millis(20);
+const STEPS: u32 = 100;
 
 impl Store {
     /// The one file: in $XDG_STATE_HOME/stalltop where that is set, else /var/lib/stalltop for root (whose home may be
     /// read-only or not mounted) and ~/.local/state/stalltop for everybody else. `None` where there is no home either.
+    /// Root does not take a variable's word for a place that is not root's: it may be that of the user behind sudo.
     pub fn usual(effective_uid: u32) -> Option<Store> {
-        let set = std::env::var_os("XDG_STATE_HOME").is_some_and(|path| Path::new(&path).is_absolute());
-        let directory = if effective_uid == 0 && !set {
-            PathBuf::from("/var/lib")
-        } else {
-            etcetera::base_strategy::Xdg::new().ok()?.state_dir()?
+        let set = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+        let directory = match set {
+            Some(set) if effective_uid != 0 || is_owned_by(&set, 0) => set,
+            _ if effective_uid == 0 => PathBuf::from("/var/lib"),
+            _ => etcetera::base_strategy::Xdg::new().ok()?.state_dir()?,
         };
-        Some(Store::at(directory.join("stalltop").join("baselines.toml")))
+        Some(Store { path: directory.join("stalltop").join("baselines.toml"), effective_uid })
     }
 
     /// A given file.
-    pub fn at(path: PathBuf) -> Store {
-        Store { path }
+    pub fn at(path: PathBuf, effective_uid: u32) -> Store {
+        Store { path, effective_uid }
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
+    /// What the file holds; nothing where there is none. Changes nothing.
+    pub fn look(&self) -> Result<Baselines, Trouble> {
+        match self.bytes()? {
+            Some(bytes) => Ok(Baselines::from_bytes(&bytes)?),
+            None => Ok(Baselines::default()),
+        }
+    }
+
     /// What the file holds. Never fails: no file is no baselines, a file that is none is kept aside, with a notice.
     pub fn load(&self) -> Loaded {
-        let text = match read(&self.path) {
-            Ok(Some(bytes)) => bytes,
-            Ok(None) => return Loaded { baselines: Baselines::default(), notice: None },
-            Err(error) => {
-                let notice = format!("baselines in {}: {error}; starting without them", self.path.display());
-                return Loaded { baselines: Baselines::default(), notice: Some(notice) };
-            }
+        let trouble = match self.look() {
+            Ok(baselines) => return Loaded { baselines, notice: None },
+            Err(trouble) => trouble,
         };
-        match Baselines::from_bytes(&text) {
-            Ok(baselines) => Loaded { baselines, notice: None },
-            Err(why) => {
-                let aside = self.path.with_extension("toml.bad");
-                let kept = match fs::rename(&self.path, &aside) {
-                    Ok(()) => format!("kept as {}", aside.display()),
-                    Err(error) => format!("and it cannot be put aside: {error}"),
-                };
-                let notice = format!("baselines in {}: {why}; {kept}, learning anew", self.path.display());
-                Loaded { baselines: Baselines::default(), notice: Some(notice) }
+        let file = self.path.display();
+        let Trouble::Malformed(why) = trouble else {
+            let notice = format!("baselines in {file}: {trouble}: starting without them");
+            return Loaded { baselines: Baselines::default(), notice: Some(notice) };
+        };
+        let notice = match self.locked(|| self.put_aside()) {
+            // Another program was faster: what is there now is good.
+            Ok(None) => None,
+            Ok(Some(aside)) => Some(format!("baselines in {file}: {why}: kept as {}, learning anew", aside.display())),
+            Err(error) => Some(format!("baselines in {file}: {why}, and it cannot be put aside: {error}: learning anew")),
+        };
+        Loaded { baselines: self.look().unwrap_or_default(), notice }
+    }
+
+    /// Changes what is in the file, whatever others have written meanwhile, and gives back what is in it now.
+    pub fn update<T>(&self, change: impl FnOnce(&mut Baselines) -> T) -> io::Result<T> {
+        self.make_directory()?;
+        self.locked(|| {
+            self.put_aside()?;
+            let mut baselines = match self.look() {
+                Ok(baselines) => baselines,
+                Err(Trouble::Io(error)) => return Err(error),
+                Err(Trouble::Malformed(why)) => return Err(io::Error::other(why.to_string())),
+            };
+            let was = baselines.clone();
+            let result = change(&mut baselines);
+            if baselines != was {
+                self.replace(&baselines)?;
+            }
+            Ok(result)
+        })
+    }
+
+    /// Why what is learned cannot be kept, as far as that can be told without writing; `None` where it can.
+    pub fn obstacle(&self, may_write: impl Fn(&Path) -> bool) -> Option<String> {
+        let directory = self.directory();
+        match fs::symlink_metadata(&self.path) {
+            Ok(facts) if !facts.is_file() => return Some(format!("{} is no regular file", self.path.display())),
+            _ => {}
+        }
+        match fs::metadata(directory) {
+            Ok(_) => match self.check_directory() {
+                Err(error) => Some(error.to_string()),
+                Ok(()) => (!may_write(directory)).then(|| format!("{} cannot be written", directory.display())),
+            },
+            Err(_) => {
+                let there = directory.ancestors().find(|path| path.is_dir())?;
+                (!may_write(there)).then(|| format!("{} cannot be made", directory.display()))
             }
         }
     }
 
-    /// Replace the file, with what another run has written meanwhile merged in.
-    pub fn save(&self, baselines: &Baselines) -> io::Result<()> {
-        let mut all = baselines.clone();
-        if let Some(Ok(theirs)) = read(&self.path)?.map(|bytes| Baselines::from_bytes(&bytes)) {
-            all.merge(&theirs);
-        }
-        self.replace(&all)
+    fn directory(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("."))
     }
 
-    /// Replace the file with exactly these (after `forget`).
-    pub fn replace(&self, baselines: &Baselines) -> io::Result<()> {
-        let directory = self.path.parent().unwrap_or(Path::new("."));
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    fn make_directory(&self) -> io::Result<()> {
+        let directory = self.directory();
+        if !directory.is_dir() {
+            DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        }
+        self.check_directory()
+    }
+
+    /// A directory that others may write is one in which they may have laid something out for us.
+    fn check_directory(&self) -> io::Result<()> {
+        let directory = self.directory();
+        let facts = fs::metadata(directory)?;
+        let refused =
+            |why: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} {why}", directory.display())));
+        match facts.mode() & 0o7777 {
+            _ if facts.uid() != self.effective_uid => refused("belongs to another user"),
+            mode if mode & 0o022 != 0 => refused(&format!("may be written by others (mode {mode:04o})")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Alone among the programs that use this directory. A file system without locks is used without.
+    fn locked<T>(&self, body: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let directory = File::open(self.directory())?;
+        for _ in 0..STEPS {
+            match directory.try_lock() {
+                Err(TryLockError::WouldBlock) => thread::sleep(STEP),
+                // Unlocked when it is closed.
+                Ok(()) | Err(TryLockError::Error(_)) => return body(),
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::TimedOut, "another program keeps it locked"))
+    }
+
+    /// Moves a file that is no baselines out of the way, if there is one.
+    fn put_aside(&self) -> io::Result<Option<PathBuf>> {
+        if !matches!(self.look(), Err(Trouble::Malformed(_))) {
+            return Ok(None);
+        }
+        let aside = self.path.with_extension("toml.bad");
+        fs::rename(&self.path, &aside)?;
+        Ok(Some(aside))
+    }
+
+    /// `None` where there is no file.
+    fn bytes(&self) -> Result<Option<Vec<u8>>, Trouble> {
+        match fs::symlink_metadata(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+            Ok(facts) if facts.is_symlink() => return Err(io::Error::other("it is a link, which is not followed").into()),
+            Ok(facts) if !facts.is_file() => return Err(io::Error::other("it is no regular file").into()),
+            Ok(facts) if facts.len() > LARGEST => return Err(Malformed::TooLarge(facts.len()).into()),
+            Ok(facts) if facts.uid() != self.effective_uid && facts.uid() != 0 => {
+                return Err(io::Error::other("it belongs to another user").into());
+            }
+            Ok(_) => {}
+        }
+        let mut bytes = Vec::new();
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&self.path)?;
+        file.take(LARGEST + 1).read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
+    }
+
+    fn replace(&self, baselines: &Baselines) -> io::Result<()> {
+        if fs::symlink_metadata(&self.path).is_ok_and(|facts| !facts.is_file()) {
+            return Err(io::Error::other("it is no regular file"));
+        }
         let aside = self.path.with_extension(format!("toml.{}", std::process::id()));
         let written = write(&aside, &baselines.to_bytes()).and_then(|()| fs::rename(&aside, &self.path));
         if written.is_err() {
@@ -112,20 +211,16 @@ impl Store {
             let _ = fs::remove_file(&aside);
         }
         written?;
-        File::open(directory)?.sync_all()
+        File::open(self.directory())?.sync_all()
     }
 }
 
-fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-        Ok(facts) if !facts.is_file() => Err(io::Error::other("not a regular file")),
-        Ok(facts) if facts.len() > LARGEST => Ok(Some(Vec::new())),
-        Ok(_) => fs::read(path).map(Some),
-    }
+/// Whether a place, or the directory in which it would be made, belongs to that user.
+fn is_owned_by(path: &Path, uid: u32) -> bool {
+    path.ancestors().find_map(|path| fs::metadata(path).ok()).is_some_and(|facts| facts.uid() == uid)
 }
 
+/// A new file, ours alone.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -134,59 +229,4 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
-}
-
-#[derive(Serialize, Deserialize)]
-struct Table {
-    #[serde(rename = "stalltop-baselines")]
-    format: u32,
-    #[serde(default, rename = "baseline")]
-    baselines: Vec<Row>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Row {
-    device: Device,
-    operation: Operation,
-    size: SizeClass,
-    #[serde(flatten)]
-    learned: Learned,
-}
-
-#[derive(Deserialize)]
-struct Version {
-    #[serde(rename = "stalltop-baselines")]
-    format: u32,
-}
-
-impl Baselines {
-    /// As the store and a recording keep them.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let rows = self.iter().map(|(key, learned)| Row {
-            device: key.device.clone(),
-            operation: key.operation,
-            size: key.size,
-            learned: learned.clone(),
-        });
-        let table = Table { format: FORMAT, baselines: rows.collect() };
-        // Plain structs with string keys: there is nothing in them that TOML cannot say.
-        toml::to_string(&table).unwrap_or_default().into_bytes()
-    }
-
-    /// From `to_bytes`, of this version or an older one.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Baselines, Malformed> {
-        if bytes.len() as u64 > LARGEST {
-            return Err(Malformed::TooLarge(bytes.len() as u64));
-        }
-        let text = std::str::from_utf8(bytes).map_err(|error| Malformed::Toml(error.to_string()))?;
-        let toml = |error: toml::de::Error| Malformed::Toml(error.message().to_owned());
-        let version: Version = toml::from_str(text).map_err(toml)?;
-        if version.format > FORMAT {
-            return Err(Malformed::Later(version.format));
-        }
-        let table: Table = toml::from_str(text).map_err(toml)?;
-        let rows = table.baselines.into_iter();
-        let known = rows.map(|row| (Key { device: row.device, operation: row.operation, size: row.size }, row.learned.sound()));
-        Ok(Baselines { known: Arc::new(known.collect()) })
-    }
 }

@@ -1,10 +1,12 @@
 //! What is learned, what is not, and what survives being kept.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::store::Store;
-use super::{Baselines, Device, Key, SizeClass};
+use super::{Baselines, Confidence, Device, Drift, Gathering, Key, Learned, Lesson, SizeClass};
 use crate::interval::Interval;
 use crate::interval::disk::Operation;
 use crate::sample::disk::{Disk, DiskFacts, OpCounters};
@@ -15,15 +17,26 @@ use crate::units::{Counter, Millis};
 /// One disk whose counters go on; an interval of a second at a time.
 struct Bench {
     baselines: Baselines,
+    gathering: Gathering,
+    /// All that was learned
+    lessons: Vec<Lesson>,
     name: &'static str,
     facts: DiskFacts,
     reads: OpCounters,
-    at_s: u64,
+    at_ms: u64,
 }
 
 impl Bench {
     fn of(name: &'static str, facts: DiskFacts) -> Bench {
-        Bench { baselines: Baselines::default(), name, facts, reads: OpCounters::default(), at_s: 1000 }
+        Bench {
+            baselines: Baselines::default(),
+            gathering: Gathering::default(),
+            lessons: Vec::new(),
+            name,
+            facts,
+            reads: OpCounters::default(),
+            at_ms: 1_000_000,
+        }
     }
 
     fn new() -> Bench {
@@ -32,7 +45,7 @@ impl Bench {
     }
 
     fn sample(&self) -> Arc<Sample> {
-        let ns = self.at_s * 1_000_000_000;
+        let ns = self.at_ms * 1_000_000;
         let at = Instant { boottime_ns: ns, monotonic_ns: ns, realtime_ns: 1_700_000_000_000_000_000 + ns.cast_signed() };
         let disk = Disk {
             id: crate::ids::DiskId { major: 8, minor: 0 },
@@ -52,8 +65,12 @@ impl Bench {
 
     /// One second with so many reads of 4 KiB that took so long each.
     fn second(&mut self, completed: u64, await_ms: u64) -> Interval {
+        self.interval(1000, completed, await_ms)
+    }
+
+    fn interval(&mut self, ms: u64, completed: u64, await_ms: u64) -> Interval {
         let older = self.sample();
-        self.at_s += 1;
+        self.at_ms += ms;
         self.reads.completed.0 += completed;
         self.reads.sectors.0 += completed * 8;
         self.reads.time_ms.0 += completed * await_ms;
@@ -68,21 +85,45 @@ impl Bench {
             topology: Vec::new(),
             privilege: Privilege { effective_uid: 0, sees_other_users: true, delay_accounting: Ok(false), hidepid: false },
         });
-        Interval::between(&host, &older, &self.sample()).expect("a second passed")
+        let interval = Interval::between(&host, &older, &self.sample()).expect("time passed");
+        self.gathering.take(&interval);
+        interval
     }
 
     fn teach(&mut self, intervals: usize, completed: u64, await_ms: u64) {
+        self.teach_every(1000, intervals, completed, await_ms);
+    }
+
+    fn teach_every(&mut self, ms: u64, intervals: usize, completed: u64, await_ms: u64) {
         for _ in 0..intervals {
-            let interval = self.second(completed, await_ms);
-            self.baselines.learn(&interval);
+            let interval = self.interval(ms, completed, await_ms);
+            let lessons = self.baselines.lessons(&interval, &self.gathering);
+            self.baselines.learn(&lessons);
+            self.lessons.extend(lessons);
+        }
+    }
+
+    /// The same on so many days that follow.
+    fn teach_days(&mut self, days: usize, completed: u64, await_ms: u64) {
+        for _ in 0..days {
+            self.teach(20, completed, await_ms);
+            self.at_ms += 86_400_000;
         }
     }
 
     /// (baseline, provisional) as the next second would be judged by.
     fn standing(&mut self, completed: u64, await_ms: u64) -> (f64, bool) {
         let interval = self.second(completed, await_ms);
-        let standings = self.baselines.standings(&interval);
+        let standings = self.baselines.standings(&interval, &self.gathering);
         standings.first().map(|standing| (standing.baseline.0, standing.provisional)).expect("reads completed")
+    }
+
+    fn learned(&self) -> &Learned {
+        self.baselines.iter().next().expect("something is known").1
+    }
+
+    fn drift(&self) -> Option<Drift> {
+        self.learned().drift()
     }
 }
 
@@ -120,8 +161,9 @@ fn a_fault_is_not_learned_away() {
     bench.teach(500, 30, 30);
     assert_eq!(bench.standing(30, 30), (8.0, false));
     let interval = bench.second(100, 24);
-    let standings = bench.baselines.standings(&interval);
+    let standings = bench.baselines.standings(&interval, &bench.gathering);
     assert_eq!(standings[0].multiple, Some(3.0));
+    assert_eq!(standings[0].judged_multiple(), Some(3.0));
     assert_eq!(standings[0].intervals, 12);
 }
 
@@ -140,16 +182,136 @@ fn classes_have_their_defaults() {
 }
 
 #[test]
-fn a_device_is_known_by_its_serial_else_by_its_file_else_by_its_name() {
+fn a_device_is_known_by_its_serial_else_by_its_file_else_by_its_place_else_by_its_name() {
     let device = |name, facts: DiskFacts| {
         let bench = Bench::of(name, facts);
         let sample = bench.sample();
         Device::of(&sample.disks.as_ref().expect("a disk")[0]).0
     };
-    assert_eq!(device("sda", Bench::new().facts), "ST4000 S3Z8");
-    let file = DiskFacts { backing_file: Some("/tmp/x.img".into()), ..DiskFacts::default() };
-    assert_eq!(device("loop0", file), "file:/tmp/x.img");
-    assert_eq!(device("vda", DiskFacts::default()), "name:vda");
+    assert_eq!(&*device("sda", Bench::new().facts), "ST4000 S3Z8");
+    // A loop device is its file, whatever its name; a file of another size is another one.
+    let file =
+        |size: u64| DiskFacts { backing_file: Some("/tmp/x.img".into()), size_bytes: Some(size << 20), ..DiskFacts::default() };
+    assert_eq!(&*device("loop0", file(64)), "file:/tmp/x.img 64M");
+    assert_eq!(device("loop0", file(64)), device("loop7", file(64)));
+    assert_ne!(device("loop0", file(64)), device("loop0", file(65)));
+    let plugged = DiskFacts { path: Some("pci0000:00/virtio1".into()), model: Some("QEMU".into()), ..DiskFacts::default() };
+    assert_eq!(&*device("vda", plugged), "path:pci0000:00/virtio1 QEMU");
+    assert_eq!(&*device("vda", DiskFacts::default()), "name:vda");
+    // Serial numbers that all devices of a kind have.
+    for serial in ["", "0", "000000000000", "--"] {
+        let facts = DiskFacts { serial: Some(serial.into()), ..DiskFacts::default() };
+        assert_eq!(&*device("sda", facts), "name:sda", "{serial}");
+    }
+}
+
+#[test]
+fn short_intervals_are_gathered_for_a_second() {
+    let mut bench = Bench::new();
+    // 30 reads a second, ten times a second: never five in one.
+    bench.teach_every(100, 99, 3, 7);
+    assert_eq!(bench.learned().intervals, 9, "a second teaches once, however it was cut");
+    bench.teach_every(100, 11, 3, 7);
+    let interval = bench.interval(100, 3, 7);
+    let standing = bench.baselines.standings(&interval, &bench.gathering)[0];
+    assert_eq!((standing.baseline.0, standing.provisional), (7.0, false));
+    let judged = standing.judged.expect("six in two intervals");
+    assert_eq!(judged.completed(Operation::Read), 6);
+    assert!((judged.rate(Operation::Read) - 30.0).abs() < 1e-9);
+    assert_eq!(standing.judged_multiple(), Some(1.0));
+    // Four a second are too few, at any interval.
+    let mut bench = Bench::new();
+    bench.teach_every(250, 80, 1, 7);
+    assert_eq!(bench.baselines.iter().count(), 0);
+    let interval = bench.interval(250, 1, 7);
+    assert!(bench.baselines.standings(&interval, &bench.gathering)[0].judged.is_none());
+}
+
+#[test]
+fn a_second_that_is_slow_is_judged_as_such_at_ten_samples_a_second() {
+    let mut bench = Bench::new();
+    bench.teach_every(100, 110, 3, 7);
+    // One at a time, and each takes ten times as long: one completes in every second interval or so.
+    for _ in 0..12 {
+        bench.interval(100, 1, 70);
+    }
+    let interval = bench.interval(100, 0, 0);
+    let standing = bench.baselines.standings(&interval, &bench.gathering)[0];
+    assert_eq!(standing.multiple, None, "nothing completed in this one");
+    assert_eq!(standing.judged_multiple(), Some(10.0));
+}
+
+#[test]
+fn the_load_that_it_bore_well_is_remembered() {
+    let mut bench = Bench::new();
+    bench.teach(12, 100, 8);
+    // Four at once, near its baseline, three times; then a flood.
+    bench.teach(3, 290, 14);
+    bench.teach(9, 600, 110);
+    let usual = bench.learned().usual().expect("it was seen");
+    assert!((usual.rate - 290.0).abs() < 0.5 && (usual.outstanding - 4.06).abs() < 0.01, "{usual:?}");
+}
+
+#[test]
+fn a_slow_change_of_the_baseline_is_a_drift() {
+    let mut bench = Bench::new();
+    bench.teach_days(6, 100, 5);
+    assert_eq!(bench.drift(), None);
+    // Worn by and by, never above twice what was known: it is learned, and told.
+    for await_ms in [6, 7, 8, 9, 10, 11, 12] {
+        bench.teach_days(5, 70, await_ms);
+    }
+    let baseline = bench.learned().baseline().expect("learned").0;
+    assert!(baseline > 9.0, "what it is judged by has followed: {baseline}");
+    let drift = bench.drift().expect("told");
+    assert_eq!((drift.was.0, drift.now.0), (5.0, 12.0));
+    assert!((35..45).contains(&drift.days), "{drift:?}");
+}
+
+#[test]
+fn another_storage_class_is_a_drift_though_it_is_never_learned() {
+    let mut bench = Bench::new();
+    bench.teach_days(14, 100, 5);
+    bench.teach_days(2, 70, 12);
+    assert_eq!(bench.drift(), None, "two days are not enough");
+    bench.teach_days(1, 70, 12);
+    assert_eq!(bench.learned().baseline().map(|ms| ms.0), Some(5.0), "above twice: not learned");
+    assert_eq!(bench.drift().map(|drift| (drift.was.0, drift.now.0)), Some((5.0, 12.0)));
+    bench.teach_days(90, 70, 12);
+    assert_eq!(bench.learned().baseline().map(|ms| ms.0), Some(5.0), "however long it lasts");
+    assert_eq!(bench.drift().map(|drift| (drift.was.0, drift.now.0)), Some((5.0, 12.0)));
+    assert!(bench.baselines.to_bytes().len() < 2000, "and it stays small");
+}
+
+#[test]
+fn a_bad_hour_or_day_is_no_drift() {
+    let mut bench = Bench::new();
+    bench.teach_days(20, 100, 5);
+    bench.teach(30, 70, 12);
+    bench.teach_days(1, 70, 12);
+    bench.teach_days(3, 100, 5);
+    assert_eq!(bench.drift(), None);
+    assert_eq!(bench.learned().baseline().map(|ms| ms.0), Some(5.0));
+    // Nor is a baseline that somebody has set.
+    bench.teach_days(12, 70, 12);
+    assert!(bench.drift().is_some());
+    let key = bench.baselines.iter().next().expect("known").0.clone();
+    bench.baselines.set(key, Millis(5.0));
+    assert_eq!(bench.drift(), None);
+}
+
+#[test]
+fn confidence_grows_with_days_and_ends_with_months() {
+    let mut bench = Bench::new();
+    let now = |bench: &Bench| 1_700_000_000 + i64::try_from(bench.at_ms / 1000).expect("a time");
+    bench.teach(9, 100, 8);
+    assert_eq!(bench.learned().confidence(now(&bench)), Confidence::Provisional);
+    bench.teach(1, 100, 8);
+    assert_eq!(bench.learned().confidence(now(&bench)), Confidence::Fair);
+    bench.at_ms += 86_400_000;
+    bench.teach(10, 100, 8);
+    assert_eq!(bench.learned().confidence(now(&bench)), Confidence::Good);
+    assert_eq!(bench.learned().confidence(now(&bench) + 91 * 86_400), Confidence::Stale);
 }
 
 #[test]
@@ -172,45 +334,134 @@ fn bytes_give_back_the_same() {
     assert_eq!(Baselines::from_bytes(&Baselines::default().to_bytes()).expect("nothing known"), Baselines::default());
 }
 
-#[test]
-fn the_store_is_private_replaced_whole_and_merged() {
+/// Directories that the store trusts are nobody else's to write.
+fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = Store::at(folder.path().join("state/baselines.toml"));
+    fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700)).expect("ours");
+    folder
+}
+
+fn store(path: PathBuf) -> Store {
+    Store::at(path, nix::unistd::geteuid().as_raw())
+}
+
+#[test]
+fn the_store_is_private_and_replaced_whole() {
+    let folder = folder();
+    let store = store(folder.path().join("state/baselines.toml"));
     assert!(store.load().notice.is_none(), "no file is no complaint");
     let mut bench = Bench::new();
     bench.teach(12, 100, 8);
-    store.save(&bench.baselines).expect("saved");
-    let mode = std::os::unix::fs::MetadataExt::mode(&fs::metadata(store.path()).expect("the file"));
-    assert_eq!(mode & 0o777, 0o600);
-    // Another run that knows less of this device and something of another one.
-    let mut other = Bench::of("sdb", DiskFacts::default());
-    other.teach(11, 100, 3);
-    store.save(&other.baselines).expect("saved");
-    let loaded = store.load().baselines;
-    assert_eq!(loaded.iter().count(), 2);
+    store.update(|baselines| baselines.learn(&bench.lessons)).expect("kept");
+    let mode = |path: &Path| fs::metadata(path).expect("it is there").mode() & 0o777;
+    assert_eq!((mode(store.path()), mode(&folder.path().join("state"))), (0o600, 0o700));
+    assert_eq!(store.load().baselines, bench.baselines);
     assert_eq!(fs::read_dir(folder.path().join("state")).expect("the folder").count(), 1, "nothing is left aside");
 }
 
 #[test]
+fn two_runs_that_learn_at_the_same_time_both_have_their_say() {
+    let folder = folder();
+    let place = store(folder.path().join("baselines.toml"));
+    // Both began with nothing known; what each learned of the same device is added up.
+    let (mut live, mut check) = (Bench::new(), Bench::new());
+    live.teach(6, 100, 8);
+    check.teach(5, 100, 8);
+    place.update(|baselines| baselines.learn(&live.lessons)).expect("kept");
+    place.update(|baselines| baselines.learn(&check.lessons)).expect("kept");
+    let known = place.load().baselines;
+    let learned = known.iter().next().expect("known").1;
+    assert_eq!((learned.intervals, learned.baseline()), (11, Some(Millis(8.0))));
+    // What is forgotten meanwhile is not written back by who still knows it.
+    let device = known.iter().next().expect("known").0.device.clone();
+    place.update(|baselines| baselines.forget(&device)).expect("kept");
+    live.lessons.clear();
+    live.teach(2, 100, 8);
+    place.update(|baselines| baselines.learn(&live.lessons)).expect("kept");
+    assert_eq!(place.load().baselines.iter().next().expect("known").1.intervals, 2);
+    // At the same time, from several threads with descriptors of their own: nothing is lost.
+    let writers: Vec<_> = (0..8)
+        .map(|_| {
+            let (place, lessons) = (place.clone(), live.lessons.clone());
+            std::thread::spawn(move || (0..5).for_each(|_| place.update(|b| b.learn(&lessons)).expect("kept")))
+        })
+        .collect();
+    writers.into_iter().for_each(|writer| writer.join().expect("no writer fails"));
+    assert_eq!(place.load().baselines.iter().next().expect("known").1.intervals, 2 + 8 * 5 * 2);
+}
+
+#[test]
 fn a_file_that_is_none_is_kept_aside_with_one_notice() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let store = Store::at(folder.path().join("baselines.toml"));
+    let folder = folder();
+    let store = store(folder.path().join("baselines.toml"));
     let later = b"stalltop-baselines = 99\n".to_vec();
     for damaged in [b"\xff\xfe\0".to_vec(), b"stalltop-baselines = 1\n[[baseline]]\ndevice = 3".to_vec(), later, Vec::new()] {
         fs::write(store.path(), &damaged).expect("written");
+        assert!(store.look().is_err() && store.path().exists(), "a look changes nothing");
         let loaded = store.load();
         assert_eq!(loaded.baselines, Baselines::default());
         assert!(loaded.notice.is_some_and(|notice| notice.contains(".bad") && !notice.contains('\n')));
         assert_eq!(fs::read(folder.path().join("baselines.toml.bad")).expect("kept aside"), damaged);
         assert!(store.load().notice.is_none(), "told once");
     }
+    // It became damaged while a run was learning: what that run learned is kept all the same.
+    fs::write(store.path(), b"not a table").expect("written");
+    let mut bench = Bench::new();
+    bench.teach(12, 100, 8);
+    store.update(|baselines| baselines.learn(&bench.lessons)).expect("kept");
+    assert_eq!(store.load().baselines, bench.baselines);
+    assert_eq!(fs::read(folder.path().join("baselines.toml.bad")).expect("kept aside"), b"not a table");
+}
+
+#[test]
+fn no_link_is_followed_and_no_strange_directory_written() {
+    let folder = folder();
+    let lessons = {
+        let mut bench = Bench::new();
+        bench.teach(12, 100, 8);
+        bench.lessons
+    };
+    let victim = folder.path().join("victim");
+    fs::write(&victim, b"precious").expect("written");
+    for (name, make) in [("link", true), ("folder", false)] {
+        let place = store(folder.path().join(name).join("baselines.toml"));
+        fs::create_dir(folder.path().join(name)).expect("made");
+        if make {
+            std::os::unix::fs::symlink(&victim, place.path()).expect("a link");
+        } else {
+            fs::create_dir(place.path()).expect("made");
+        }
+        assert!(place.load().notice.is_some(), "{name}");
+        assert!(place.obstacle(|_| true).is_some(), "{name}");
+        assert!(place.update(|baselines| baselines.learn(&lessons)).is_err(), "{name}");
+        assert_eq!(fs::read(&victim).expect("still there"), b"precious");
+    }
+    let open = folder.path().join("open");
+    fs::create_dir(&open).expect("made");
+    fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o777)).expect("ours");
+    let place = store(open.join("baselines.toml"));
+    assert!(place.obstacle(|_| true).is_some_and(|why| why.contains("0777")));
+    assert!(place.update(|baselines| baselines.learn(&lessons)).is_err());
+    assert!(!place.path().exists());
 }
 
 #[test]
 fn numbers_that_only_a_damaged_file_holds_do_not_get_in() {
     let text = "stalltop-baselines = 1\n[[baseline]]\ndevice = \"d\"\noperation = \"read\"\nsize = \"<=16K\"\nintervals = 12\n\
-                by_hand_ms = -3.0\nawaits_ms = [nan, inf, -1.0, 8.0]\nlowest_ms = [nan, 2.0]\n";
+                by_hand_ms = -3.0\nawaits_ms = [nan, inf, -1.0, 8.0]\nlowest_ms = [nan, 2.0]\n\
+                days = [[20000, 40, nan, 40, 8.0], [20001, 9, 8.0, 9, 8.0]]\n";
     let baselines = Baselines::from_bytes(text.as_bytes()).expect("well formed");
     let (_, learned) = baselines.iter().next().expect("one");
-    assert_eq!((learned.baseline(), learned.alone()), (None, Some(Millis(8.0))));
+    assert_eq!(learned.baseline(), Some(Millis(8.0)), "nine of a day and one of today");
+}
+
+#[test]
+fn recordings_of_the_first_version_are_understood() {
+    let text = "stalltop-baselines = 1\n[[baseline]]\ndevice = \"ST4000 S3Z8\"\noperation = \"read\"\nsize = \"<=16K\"\n\
+                intervals = 12\nmodel = \"ST4000\"\nlast_s = 1700000000\nawaits_ms = [5.0, 5.0, 5.0, 5.0, 5.0, 5.5, 5.5, 5.5, \
+                5.5, 5.5, 5.5, 5.5]\nlowest_ms = [5.0]\n";
+    let baselines = Baselines::from_bytes(text.as_bytes()).expect("well formed");
+    let (_, learned) = baselines.iter().next().expect("one");
+    assert_eq!(learned.baseline(), Some(Millis(5.5)));
+    assert_eq!(Baselines::from_bytes(&baselines.to_bytes()).as_ref(), Ok(&baselines));
 }

@@ -4,19 +4,23 @@ use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
 use super::words::{count, millis, multiple, name, percent, plural, seconds};
 use super::{Evidence, Kind, Severity, Subject, blocked};
-use crate::baseline::{ALONE, COMPLETIONS, Standing};
+use crate::baseline::{ALONE, Load, Standing};
 use crate::ids::DiskId;
-use crate::interval::disk::{DiskSpan, OpSpan, Operation};
+use crate::interval::disk::{DiskSpan, Operation};
 
 pub(super) const DISK_LATENCY: Rule = Rule {
     kind: Kind::DiskLatency,
     title: "Disk slower than it can be",
     meaning: "Requests take a multiple of what this device needs when it has one at a time. Either more is asked of it than \
-              it serves at once (a queue), or the device itself has become slow.",
-    computed: "Await of an interval with at least 5 completions against the baseline of this device, operation and size \
-               class: a warning from 3×, critical from 10×, where the excess is felt: (await − baseline) × completions a \
-               second ≥ 0.5. Against a provisional baseline (~) only from 10×, at concurrency above 1.2, and never more than \
-               a warning. A note where no thread waits for it.",
+              it serves at once (more load), or the device itself has become slow (slower at the same load): the sentence says \
+              which.",
+    computed: "Await of an interval with at least 5 completions (of short intervals as many as give 5, up to a second) against \
+               the baseline of this device, operation and size class: a warning from 3×, critical from 10×, where the excess \
+               is felt: (await − baseline) × completions a second ≥ 0.5. Against a provisional baseline (~) only from 10×, at \
+               concurrency above 1.2, and never more than a warning. A note where no thread waits for it. Slower at the same \
+               load: no more requests are outstanding than one, or than a quarter above the most with which the device was \
+               seen to answer within 2× its baseline, or it completes less than 0.8 of the requests a second that it did \
+               then. More load: neither.",
     wrong: "A baseline learned from other work (cached reads, another size mix) may be too low: set it by hand. Latency is \
             what the block layer sees: a limit above it or a file system's own lock is not in it.",
     next: &[
@@ -35,7 +39,7 @@ pub(super) const DISK_BUSY_NOT_SATURATED: Rule = Rule {
               baseline: it serves requests in parallel and has headroom.",
     computed: "busy% ≥ 90 while every operation with at least 5 completions answers below 2× its baseline. A device that has \
                one request at a time is at its baseline by definition.",
-    wrong: "With a provisional baseline it may be further from its best than it seems.",
+    wrong: "Without a learned baseline nobody knows yet what it can do: the sentence says against what it compares.",
     next: &["await against baseline, not %util, when the load grows"],
     patience: Patience::TwoOfThree,
     suspect: disk_busy_not_saturated,
@@ -63,7 +67,7 @@ fn disk_latency(scene: &Scene) -> Vec<Suspicion> {
         if scene.interval.disks.iter().any(|lower| below.contains(&lower.id) && is_slow(scene, lower)) {
             continue;
         }
-        let slow = span.operations().filter_map(|(operation, op)| Slow::of(scene, span, operation, op));
+        let slow = span.operations().filter_map(|(operation, _)| Slow::of(scene, span, operation));
         // One finding a device: its worst operation speaks, the others are evidence.
         if let Some(worst) = slow.max_by(|a, b| a.weight().total_cmp(&b.weight())) {
             found.push(worst.suspicion(scene, span));
@@ -74,13 +78,13 @@ fn disk_latency(scene: &Scene) -> Vec<Suspicion> {
 
 /// Whether some operation of a device takes a multiple of its baseline that is felt.
 pub(super) fn is_slow(scene: &Scene, span: &DiskSpan) -> bool {
-    span.operations().any(|(operation, op)| Slow::of(scene, span, operation, op).is_some())
+    span.operations().any(|(operation, _)| Slow::of(scene, span, operation).is_some())
 }
 
 /// One operation that is too slow.
 struct Slow<'a> {
     operation: Operation,
-    op: &'a OpSpan,
+    load: Load,
     standing: &'a Standing,
     await_ms: f64,
     multiple: f64,
@@ -89,19 +93,38 @@ struct Slow<'a> {
 }
 
 impl<'a> Slow<'a> {
-    fn of(scene: &'a Scene, span: &DiskSpan, operation: Operation, op: &'a OpSpan) -> Option<Slow<'a>> {
+    fn of(scene: &'a Scene, span: &DiskSpan, operation: Operation) -> Option<Slow<'a>> {
         let thresholds = scene.thresholds;
         let standing = scene.standing(span.id, operation)?;
-        let (r#await, multiple) = (op.r#await?, standing.multiple?);
+        let load = standing.judged?;
+        let (r#await, multiple) = (load.r#await(operation)?, standing.judged_multiple()?);
         let needed = match standing.provisional {
             // What a device does with one request at a time is its baseline.
-            true if op.concurrency <= ALONE => return None,
+            true if load.concurrency(operation) <= ALONE => return None,
             true => thresholds.latency_provisional_multiple.max(thresholds.latency_multiple),
             false => thresholds.latency_multiple,
         };
-        let felt = (r#await.0 - standing.baseline.0) / 1000.0 * op.rate.0;
-        let slow = op.completed >= COMPLETIONS && multiple >= needed && felt >= thresholds.latency_felt;
-        slow.then_some(Slow { operation, op, standing, await_ms: r#await.0, multiple, felt })
+        let felt = (r#await.0 - standing.baseline.0) / 1000.0 * load.rate(operation);
+        let slow = multiple >= needed && felt >= thresholds.latency_felt;
+        slow.then_some(Slow { operation, load, standing, await_ms: r#await.0, multiple, felt })
+    }
+
+    /// Whether the device has become slower or is asked for more, by the load at which it was seen to be well; `None`
+    /// where that is not known.
+    fn cause(&self) -> Option<Cause> {
+        let outstanding = self.load.outstanding();
+        if self.standing.provisional {
+            return None;
+        }
+        if outstanding <= ALONE {
+            return Some(Cause::SameLoad);
+        }
+        let usual = self.standing.usual?;
+        Some(match self.load.rate_of_all() {
+            _ if outstanding <= usual.outstanding * SAME_OUTSTANDING => Cause::SameLoad,
+            rate if rate < usual.rate * SAME_RATE => Cause::FewerDone { rate, before: usual.rate },
+            _ => Cause::MoreLoad { before: usual.outstanding },
+        })
     }
 
     /// What a learned baseline says comes before what a provisional one does.
@@ -122,10 +145,16 @@ impl<'a> Slow<'a> {
             true => format!("~{} (provisional: not learned yet)", millis(self.standing.baseline.0)),
             false => format!("its {}", millis(self.standing.baseline.0)),
         };
-        let load = if self.op.concurrency > ALONE {
-            format!("queue {}", count(self.op.concurrency))
-        } else {
-            format!("queue {}: slower at the same load", count(self.op.concurrency))
+        let queue = count(self.load.concurrency(self.operation));
+        let cause = self.cause();
+        let load = match &cause {
+            None => format!("queue {queue}"),
+            Some(Cause::SameLoad) => format!("queue {queue}: slower at the same load"),
+            Some(Cause::FewerDone { rate, before }) => {
+                let (rate, before) = (count(*rate), count(*before));
+                format!("queue {queue}: slower, not more load ({rate} requests/s, at its baseline {before})")
+            }
+            Some(Cause::MoreLoad { before }) => format!("queue {queue}: more load (at its baseline up to {})", count(*before)),
         };
         let device = scene.disk_name(span.id);
         let waited = if unwaited { "; no thread waits for it" } else { "" };
@@ -141,8 +170,11 @@ impl<'a> Slow<'a> {
             number("baseline_seconds", self.standing.baseline.0 / 1000.0),
             number("baseline_intervals", f64::from(self.standing.intervals)),
             text("baseline", if self.standing.provisional { "provisional" } else { "learned" }),
-            number("concurrency", self.op.concurrency),
-            number("completions_per_second", self.op.rate.0),
+            number("concurrency", self.load.concurrency(self.operation)),
+            number("completions_per_second", self.load.rate(self.operation)),
+            cause.map_or(maybe("cause", None), |cause| text("cause", cause.word())),
+            maybe("usual_outstanding", self.standing.usual.map(|usual| usual.outstanding)),
+            maybe("usual_completions_per_second", self.standing.usual.map(|usual| usual.rate)),
             number("lost_seconds_per_second", self.felt),
         ];
         evidence.extend(device_evidence(span));
@@ -162,40 +194,67 @@ impl<'a> Slow<'a> {
     }
 }
 
+/// Why a device is slower than its baseline.
+enum Cause {
+    SameLoad,
+    /// More are outstanding since fewer are done
+    FewerDone {
+        rate: f64,
+        before: f64,
+    },
+    MoreLoad {
+        before: f64,
+    },
+}
+
+impl Cause {
+    fn word(&self) -> &'static str {
+        match self {
+            Cause::SameLoad | Cause::FewerDone { .. } => "slower",
+            Cause::MoreLoad { .. } => "more load",
+        }
+    }
+}
+
+/// So many times the requests outstanding at its baseline are the same load.
+const SAME_OUTSTANDING: f64 = 1.25;
+
+/// Below this share of the requests a second that it completed at its baseline it is the device that is slower.
+const SAME_RATE: f64 = 0.8;
+
 fn disk_busy_not_saturated(scene: &Scene) -> Vec<Suspicion> {
     let mut found = Vec::new();
     for span in &scene.interval.disks {
         let Some(busy) = span.busy.filter(|busy| busy.0 >= scene.thresholds.disk_busy_ratio && !span.silent) else { continue };
-        let ops: Vec<_> = span.operations().filter(|(_, op)| op.completed >= COMPLETIONS).collect();
-        let well: Option<Vec<(Operation, &OpSpan, f64)>> = ops
-            .into_iter()
-            .map(|(operation, op)| {
-                let times = times_baseline(scene.standing(span.id, operation)?, op)?;
-                (times < scene.thresholds.disk_well_multiple).then_some((operation, op, times))
-            })
-            .collect();
-        let Some(well) = well else { continue };
-        let Some((operation, op, times)) = well.into_iter().max_by(|a, b| a.1.concurrency.total_cmp(&b.1.concurrency)) else {
+        let judged = span.operations().filter_map(|(operation, _)| Answer::of(scene, span.id, operation));
+        let answers: Vec<Answer> = judged.collect();
+        if !answers.iter().all(|answer| answer.is_well(scene)) {
             continue;
-        };
+        }
+        let Some(answer) = answers.into_iter().max_by(|a, b| a.concurrency.total_cmp(&b.concurrency)) else { continue };
         let device = scene.disk_name(span.id);
-        let at_once = if op.concurrency <= ALONE {
+        let at_once = if answer.concurrency <= ALONE {
             "it has one request at a time".to_owned()
         } else {
-            format!("it serves {} requests in parallel", count(op.concurrency))
+            format!("it serves {} requests in parallel", count(answer.concurrency))
         };
-        let r#await = op.r#await.map_or_else(|| "-".into(), |ms| millis(ms.0));
+        let (baseline, operation) = (millis(answer.standing.baseline.0), answer.standing.operation);
+        let against = match answer.standing.provisional {
+            true => format!(" = {} ~{baseline} (provisional: not learned yet)", multiple(answer.multiple)),
+            false => format!(", {} baseline", multiple(answer.multiple)),
+        };
         let sentence = format!(
-            "{device}: busy {}, not saturated: {at_once} and answers {} in {await}, {} baseline",
+            "{device}: busy {}, not saturated: {at_once} and answers {} in {}{against}",
             percent(busy.0),
             operation.plural(),
-            multiple(times)
+            millis(answer.await_ms),
         );
         let mut evidence = vec![
             text("operation", operation.plural()),
-            maybe("await_seconds", op.r#await.map(|ms| ms.0 / 1000.0)),
-            number("multiple", times),
-            number("concurrency", op.concurrency),
+            number("await_seconds", answer.await_ms / 1000.0),
+            number("multiple", answer.multiple),
+            text("baseline", if answer.standing.provisional { "provisional" } else { "learned" }),
+            number("concurrency", answer.concurrency),
         ];
         evidence.extend(device_evidence(span));
         found.push(Suspicion {
@@ -212,18 +271,25 @@ fn disk_busy_not_saturated(scene: &Scene) -> Vec<Suspicion> {
     found
 }
 
-/// How many times its baseline an operation takes. Not learned yet, a device with one request at a time is at its
-/// baseline, and with more of them is compared with what it did alone.
-fn times_baseline(standing: &Standing, op: &OpSpan) -> Option<f64> {
-    if !standing.provisional {
-        return standing.multiple;
+/// How a busy device answers one kind of operation.
+struct Answer<'a> {
+    standing: &'a Standing,
+    await_ms: f64,
+    multiple: f64,
+    concurrency: f64,
+}
+
+impl<'a> Answer<'a> {
+    fn of(scene: &'a Scene, id: DiskId, operation: Operation) -> Option<Answer<'a>> {
+        let standing = scene.standing(id, operation)?;
+        let load = standing.judged?;
+        let (await_ms, multiple) = (load.r#await(operation)?.0, standing.judged_multiple()?);
+        Some(Answer { standing, await_ms, multiple, concurrency: load.concurrency(operation) })
     }
-    if op.concurrency <= ALONE {
-        return Some(1.0);
-    }
-    match standing.alone {
-        Some(alone) if alone.0 > 0.0 => Some(op.r#await?.0 / alone.0),
-        _ => standing.multiple,
+
+    /// Near its baseline; not learned yet, with one request at a time: that is what it does alone, whatever its kind does.
+    fn is_well(&self, scene: &Scene) -> bool {
+        self.multiple < scene.thresholds.disk_well_multiple || self.standing.provisional && self.concurrency <= ALONE
     }
 }
 

@@ -8,7 +8,7 @@ use super::rule::{Patience, RULES, Rule};
 use super::scene::{Scene, Suspicion};
 use super::streaks::Streaks;
 use super::{Finding, Judged, Kind, Severity, Subject, Thresholds, Verdict};
-use crate::baseline::Baselines;
+use crate::baseline::{Baselines, Gathering};
 use crate::interval::Interval;
 use crate::sample::Instant;
 
@@ -17,6 +17,7 @@ use crate::sample::Instant;
 pub struct Judge {
     thresholds: Arc<Thresholds>,
     baselines: Baselines,
+    gathering: Gathering,
     streaks: Streaks,
     cases: Vec<Case>,
     /// The end and the length of the interval that was judged last
@@ -81,13 +82,26 @@ impl Judge {
     /// Judge the next interval.
     pub fn judge(&mut self, interval: Interval) -> Judged {
         let interval = Arc::new(interval);
-        let standings = self.baselines.standings(&interval);
         let mut ended = self.mind_the_gap(&interval);
-        if interval.suspended_seconds <= interval.seconds * SUSPENDED_SHARE {
+        let awake = interval.suspended_seconds <= interval.seconds * SUSPENDED_SHARE;
+        if awake {
+            self.gathering.take(&interval);
+        }
+        let standings = self.baselines.standings(&interval, &self.gathering);
+        let baselines = self.baselines.clone();
+        let mut lessons = Vec::new();
+        if awake {
             self.streaks.observe(&interval, &self.thresholds);
             let thresholds = Arc::clone(&self.thresholds);
             let streaks = self.streaks.clone();
-            let scene = Scene { interval: &interval, standings: &standings, thresholds: &thresholds, streaks: &streaks };
+            let drifts = baselines.drifts(&interval);
+            let scene = Scene {
+                interval: &interval,
+                standings: &standings,
+                drifts: &drifts,
+                thresholds: &thresholds,
+                streaks: &streaks,
+            };
             for case in &mut self.cases {
                 case.pass();
             }
@@ -103,9 +117,11 @@ impl Judge {
                 }
                 level => level.raised || level.shown != 0,
             });
-            self.baselines.learn(&interval);
+            lessons = self.baselines.lessons(&interval, &self.gathering);
+            self.baselines.learn(&lessons);
         }
-        Judged { verdict: self.verdict(), interval, ended, standings, peers: self.streaks.peers().cloned() }
+        let peers = self.streaks.peers().cloned();
+        Judged { verdict: self.verdict(), interval, ended, standings, baselines, lessons: lessons.into(), peers }
     }
 
     /// An interval that does not begin where the last one ended is not the next one: what was only suspected is dropped,
@@ -120,6 +136,7 @@ impl Judge {
             return Vec::new();
         }
         self.streaks = Streaks::default();
+        self.gathering = Gathering::default();
         let away = if slept { interval.suspended_seconds } else { hole };
         let over = away > length.max(interval.seconds - interval.suspended_seconds) * HOLE_INTERVALS || begin < end;
         let mut ended = Vec::new();

@@ -1,7 +1,7 @@
 //! What a rule is, and the list of all of them: help, docs/findings.md and the findings screen are made from it.
 
 use super::scene::{Scene, Suspicion};
-use super::{Kind, blocked, cpu, disk, hidden, load, memory, network, peers, short_lived, stuck};
+use super::{Kind, blocked, cpu, disk, drift, hidden, load, memory, network, peers, short_lived, stuck};
 
 /// One rule: a kind of finding, in words, and the pure function that suspects it.
 pub struct Rule {
@@ -46,6 +46,7 @@ pub const RULES: &[Rule] = &[
     disk::DISK_LATENCY,
     disk::DISK_BUSY_NOT_SATURATED,
     disk::DISK_STALLED,
+    drift::DISK_DRIFT,
     stuck::IO_THROTTLED,
     stuck::HUNG_TASK,
     network::NIC_SATURATED,

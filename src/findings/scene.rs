@@ -3,7 +3,7 @@
 use super::streaks::Streaks;
 use super::words;
 use super::{Evidence, Severity, Subject, Thresholds, Value};
-use crate::baseline::Standing;
+use crate::baseline::{Drift, SizeClass, Standing};
 use crate::ids::{DiskId, TaskId};
 use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, Operation};
@@ -15,6 +15,8 @@ use crate::sample::task::Process;
 pub struct Scene<'a> {
     pub interval: &'a Interval,
     pub standings: &'a [Standing],
+    /// Active devices that have become slower since they were first known
+    pub drifts: &'a [(DiskId, Operation, SizeClass, Drift)],
     pub thresholds: &'a Thresholds,
     /// What earlier intervals left behind, this one included
     pub streaks: &'a Streaks,

@@ -89,6 +89,10 @@ thresholds! {
     disk_busy_ratio: 0.9,
     /// disk-busy-not-saturated: multiple of the baseline from which it would no longer be well
     disk_well_multiple: 2.0,
+    /// disk-drift: multiple of what the device took in the first days
+    drift_multiple: 2.0,
+    /// disk-drift: multiple from which it is a warning where it is felt
+    drift_warning_multiple: 3.0,
     /// disk-stalled: seconds with requests in flight and none completed
     stalled_seconds: 3.0,
     /// io-throttled: mean number of threads blocked on storage

@@ -85,6 +85,8 @@ struct DiskFactsMessage {
     partitions: Vec<u32>,
     #[prost(bytes = "vec", repeated, tag = "9")]
     mounts: Vec<Vec<u8>>,
+    #[prost(bytes = "vec", optional, tag = "10")]
+    path: Option<Vec<u8>>,
 }
 
 fn encode_disk(facts: &DiskFacts) -> Vec<u8> {
@@ -99,6 +101,7 @@ fn encode_disk(facts: &DiskFacts) -> Vec<u8> {
         slaves: pairs(&facts.slaves),
         partitions: pairs(&facts.partitions),
         mounts: facts.mounts.iter().map(bytes).collect(),
+        path: facts.path.as_ref().map(bytes),
     }
     .encode_to_vec()
 }
@@ -118,6 +121,7 @@ fn decode_disk(bytes: &[u8]) -> Result<DiskFacts, Malformed> {
         slaves: ids(&message.slaves),
         partitions: ids(&message.partitions),
         mounts: message.mounts.iter().map(|mount| Name::from(mount.as_slice())).collect(),
+        path: message.path.as_deref().map(Name::from),
     })
 }
 

@@ -58,6 +58,9 @@ pub struct DiskFacts {
     pub size_bytes: Option<u64>,
     /// loop/backing_file
     pub backing_file: Option<Name>,
+    /// Where it is plugged in: what /sys/class/block/NAME is a link to, below /sys/devices, without its own name; none of a
+    /// virtual device
+    pub path: Option<Name>,
     /// Devices this one stands on: slaves/
     pub slaves: Vec<DiskId>,
     /// Its partitions

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use stalltop::baseline::Standing;
+use stalltop::baseline::{Baselines, SizeClass, Standing};
 use stalltop::findings::{Evidence, Finding, Judged, Kind, Severity, Subject, Value};
 use stalltop::ids::{CpuId, DiskId, GroupId, NicId, ProcessId};
 use stalltop::interval::Interval;
@@ -151,6 +151,8 @@ impl Machine {
                     verdict: findings.into(),
                     ended: Vec::new(),
                     standings: self.standings.clone().into(),
+                    baselines: Baselines::default(),
+                    lessons: Arc::default(),
                 }
             })
             .collect()
@@ -444,6 +446,8 @@ pub fn standing(disk: DiskId, operation: Operation, baseline: f64, multiple: f64
         provisional,
         multiple: Some(multiple),
         intervals: if provisional { 3 } else { 412 },
-        alone: None,
+        size: SizeClass::Small,
+        judged: None,
+        usual: None,
     }
 }

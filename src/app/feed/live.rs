@@ -13,6 +13,7 @@ use super::survey::begins;
 use crate::app::judging::{Judging, Lessons};
 use crate::app::recording::{self, Session};
 use crate::app::sampling::Taken;
+use crate::app::stdout;
 use crate::findings::{Judged, Verdict};
 use crate::recording::{Meta, RecorderStatus, Tape};
 use crate::sample::{Instant, Sample};
@@ -95,12 +96,17 @@ impl Live {
             self.course.remember(number, &self.judging);
             self.course.forget_before(self.kept.numbers().start);
         }
+        if let Some(judged) = &judged {
+            self.lessons.hear(judged);
+        }
         events.extend(judged.map(Event::Judged));
         if self.shown.is_some() {
             events.extend(self.position().map(Event::Position));
         }
         self.tell_recorder(events);
-        self.lessons.keep_now_and_then(self.judging.judge());
+        let failed = self.lessons.keep_now_and_then();
+        let words = failed.map(|why| Notice::failure(format!("what was learned of disks is not kept: {why}")));
+        events.extend(words.map(Event::Notice));
     }
 
     /// What is said of samples that should have been there before this one; a short hiccup is not worth a word.
@@ -152,7 +158,9 @@ impl Live {
 
     /// What must be kept is kept; with a line where that did not succeed.
     pub fn close(mut self) -> Option<String> {
-        self.lessons.keep_in_time(self.judging.judge());
+        if let Some(line) = self.lessons.keep_in_time() {
+            stdout::complain(&line);
+        }
         self.session.take().and_then(|session| session.finish().failure())
     }
 

@@ -27,9 +27,10 @@ pub fn read(root: &Root, id: DiskId, name: &[u8], mounts: &[Mount]) -> DiskFacts
         rotational: bytes("queue/rotational").as_deref().and_then(sole_number).map(|value| value != 0),
         scheduler: bytes("queue/scheduler").as_deref().and_then(chosen),
         model: text("device/model"),
-        serial: ["device/serial", "serial", "wwid", "device/wwid", "dm/uuid"].into_iter().find_map(text),
+        serial: ["device/serial", "serial", "wwid", "device/wwid", "dm/uuid", "md/uuid"].into_iter().find_map(text),
         size_bytes: bytes("size").as_deref().and_then(sole_number).and_then(|sectors| sectors.checked_mul(512)),
         backing_file: text("loop/backing_file"),
+        path: root.read_link(&device).ok().as_deref().and_then(place),
         slaves: slaves(root, &device),
         mounts: mount_points(root, &whose, mounts),
         partitions,
@@ -57,6 +58,16 @@ pub fn is_named_as_partition_of(name: &[u8], disk: &[u8]) -> bool {
 fn directory(name: &[u8]) -> PathBuf {
     let name = name.iter().map(|byte| if *byte == b'/' { b'!' } else { *byte }).collect();
     Path::new("sys/class/block").join(OsString::from_vec(name))
+}
+
+/// `../../devices/pci0000:00/0000:00:02.0/virtio1/block/vda` is `pci0000:00/0000:00:02.0/virtio1`.
+fn place(link: &Path) -> Option<Name> {
+    let parts: Vec<&OsStr> = link.iter().collect();
+    let begin = parts.iter().position(|part| *part == "devices")? + 1;
+    let (_, parts) = parts.get(begin..)?.split_last()?;
+    let parts = parts.strip_suffix(&[OsStr::new("block")]).unwrap_or(parts);
+    let place = parts.iter().collect::<PathBuf>();
+    (parts.first().is_some_and(|first| *first != "virtual")).then(|| Name::from(place.as_os_str().as_bytes()))
 }
 
 /// `none [mq-deadline] kyber` is mq-deadline. A single word without brackets is the only choice there is.
@@ -142,6 +153,21 @@ fn device_node(root: &Root, path: &Path) -> Option<DiskId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_is_where_a_device_is_plugged_in() {
+        let place = |link: &str| place(Path::new(link));
+        assert_eq!(
+            place("../../devices/pci0000:00/0000:00:02.0/virtio1/block/vda"),
+            Some("pci0000:00/0000:00:02.0/virtio1".into())
+        );
+        assert_eq!(
+            place("../../devices/pci0000:00/0000:00:1d.0/nvme/nvme0/nvme0n1"),
+            Some("pci0000:00/0000:00:1d.0/nvme/nvme0".into())
+        );
+        assert_eq!(place("../../devices/virtual/block/loop0"), None);
+        assert_eq!(place("elsewhere"), None);
+    }
 
     #[test]
     fn partitions_by_name() {

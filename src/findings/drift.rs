@@ -1,0 +1,103 @@
+//! A device that has slowly become another one: what it takes alone, against the first days on which it was known.
+
+use jiff::civil::Date;
+use jiff::{Span, civil};
+
+use super::rule::{Patience, Rule};
+use super::scene::{Scene, Suspicion, number, text};
+use super::words::{figure, millis, multiple};
+use super::{Kind, Severity, Subject};
+use crate::interval::disk::Operation;
+
+pub(super) const DISK_DRIFT: Rule = Rule {
+    kind: Kind::DiskDrift,
+    title: "Disk slower than it used to be",
+    meaning: "With one request at a time this device takes a multiple of what it took when it was first known, and has done so \
+              for days: a worn or failing disk, another storage class, a neighbour that stays. The baseline it is judged by \
+              today may have followed; this does not.",
+    computed: "The median of the last 3 days on which it was seen with one request at a time (in at least 10 intervals each, \
+               and at least 7 days after the reference) against the median of the first 5 days on which \
+               it was learned, for one operation and size class: from 2×, at least 0.1 ms more, and only where the best of the \
+               last days is worse than the worst of the first. A note; a warning from 3× where it is felt now, (await − \
+               reference) × completions a second ≥ 0.5. Never of a baseline that was set by hand.",
+    wrong: "Other work at the same size may be slower on a sound device: random instead of sequential reads on a rotating \
+            disk. A change that was meant (another storage class) is told until the old baseline is forgotten.",
+    next: &[
+        "smartctl -a: media wearout, reallocated sectors, temperature; a RAID that rebuilds; the limits of the volume's class",
+        "stalltop baseline show DEVICE: since when, by how much",
+        "stalltop baseline forget DEVICE, where the change was meant: it is learned anew",
+    ],
+    patience: Patience::TwoOfThree,
+    suspect: disk_drift,
+};
+
+fn disk_drift(scene: &Scene) -> Vec<Suspicion> {
+    let thresholds = scene.thresholds;
+    let told = scene.drifts.iter().filter(|(.., drift)| drift.multiple() >= thresholds.drift_multiple);
+    told.map(|&(id, operation, size, drift)| {
+        let device = scene.disk_name(id);
+        let judged =
+            scene.standing(id, operation).filter(|standing| standing.size == size).and_then(|standing| standing.judged);
+        let felt = judged.map(|load| {
+            let r#await = load.r#await(operation).map_or(0.0, |r#await| r#await.0);
+            (r#await - drift.was.0) / 1000.0 * load.rate(operation)
+        });
+        let is_felt = felt.is_some_and(|felt| felt >= thresholds.latency_felt);
+        let sized = if operation == Operation::Flush { String::new() } else { format!(" of {}", size.word()) };
+        let sentence = format!(
+            "{device}: {}{sized} are {} slower than in {} ({} → {}, learned over {} days)",
+            operation.plural(),
+            multiple(drift.multiple()),
+            month(drift.since_day),
+            short(drift.was.0),
+            millis(drift.now.0),
+            drift.days
+        );
+        let evidence = vec![
+            text("operation", operation.plural()),
+            text("size", size.word()),
+            number("reference_seconds", drift.was.0 / 1000.0),
+            number("alone_seconds", drift.now.0 / 1000.0),
+            number("days", f64::from(drift.days)),
+            text("since", date(drift.since_day).map_or_else(|| "-".to_owned(), |date| date.to_string()).as_str()),
+            super::scene::maybe("lost_seconds_per_second", felt),
+        ];
+        let warns = is_felt && drift.multiple() >= thresholds.drift_warning_multiple;
+        Suspicion {
+            severity: if warns { Severity::Warning } else { Severity::Note },
+            subject: Subject::Disk { id, name: scene.disk(id).map(|disk| disk.name.clone()).unwrap_or_default() },
+            value: drift.multiple(),
+            threshold: thresholds.drift_multiple,
+            unit: "ratio",
+            sentence,
+            evidence,
+            explains: 0.0,
+        }
+    })
+    .collect()
+}
+
+/// `0.50` of `0.50 ms → 1.20 ms`, unless the units differ.
+fn short(ms: f64) -> String {
+    if ms < 10_000.0 { figure(ms) } else { millis(ms) }
+}
+
+fn date(day: i32) -> Option<Date> {
+    civil::date(1970, 1, 1).checked_add(Span::new().try_days(day).ok()?).ok()
+}
+
+/// `March 2026`
+fn month(day: i32) -> String {
+    date(day).map_or_else(|| "-".to_owned(), |date| date.strftime("%B %Y").to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_has_its_month() {
+        assert_eq!(month(20_515), "March 2026");
+        assert_eq!(month(i32::MAX), "-");
+    }
+}
