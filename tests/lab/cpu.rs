@@ -3,7 +3,7 @@
 use crate::judgement::Judgement;
 use crate::long;
 use crate::look::{Look, Window};
-use crate::machine::{cpus, processes, read, ticks};
+use crate::machine::{cpus, processes, read, ticks, ticks_per_second};
 use crate::scenario::{Lab, Scenario};
 
 /// /proc/stat counts in ticks of 10 ms, stalltop and this test read it some milliseconds apart, and stalltop's own work
@@ -161,5 +161,51 @@ fn a_thousand_in_vfork_are_harmless() {
 fn two_hundred_in_vfork_are_harmless() {
     if long() {
         vforks("06-few", 230);
+    }
+}
+
+/// 12: a thread of CPU 1 that is asleep whenever the clock ticks. schedstat: 77 % of a CPU; /proc/stat: 2 % busy, and three
+/// quarters of that CPU's time in no field, so that mpstat says 92 % idle.
+fn hides(name: &str, margin_us: &str, least: f64) {
+    let Some(lab) = Lab::open(&["chrt"]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let mut scenario = lab.start("12-hide-from-clock", 120, &[("MARGIN", margin_us)]);
+    let mut pid = 0;
+    scenario.until("runs", |scenario| {
+        pid = scenario.note("pid").and_then(|pid| pid.parse().ok()).unwrap_or(0);
+        ticks(pid) >= 100
+    });
+    let schedstat = format!("/proc/{pid}/schedstat");
+    Look { files: vec![schedstat.clone()], ..Look::new(name, state.path()) }.judge(|window, said| {
+        let run_ns = |text: &str| text.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(f64::NAN);
+        let used = window.rate(|snapshot| run_ns(snapshot.text(&schedstat))) / 1e9;
+        let seen = window.ticks("cpu1");
+        let missing = 1.0 - seen.all() as f64 / (window.seconds() * ticks_per_second());
+        window.known("the thread's CPU", used, least, 0.85);
+        window.known("part of CPU 1's time in no field", missing, least - 0.1, 0.85);
+        window.known("busy of CPU 1 by ticks", seen.busy(), 0.0, 0.25);
+
+        let hidden = said.must("hidden-cpu", "cpu1", "warning");
+        said.evidence(&hidden, "core_scheduler_ratio", used - 0.05, used + 0.08);
+        said.evidence(&hidden, "core_unaccounted_ratio", missing - 0.08, missing + 0.08);
+        said.says(&hidden, &["cheat", "CPU 1"]);
+        // mpstat would have all but a few per cent of the box free.
+        said.figure("free_ratio", 0.0, 1.0 - used * 0.9 / cpus());
+        for kind in ["cpu-saturated", "idle-but-blocked", "cpu-throttled", "cpu-stolen"] {
+            said.must_not(kind);
+        }
+        said.nothing_wrong_but(&["hidden-cpu"]);
+    });
+}
+
+#[test]
+fn a_thread_that_the_tick_does_not_see() {
+    hides("12", "700", 0.6);
+}
+
+#[test]
+fn a_thread_that_hides_for_half_of_the_time() {
+    if long() {
+        hides("12-half", "1600", 0.35);
     }
 }
