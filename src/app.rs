@@ -1,6 +1,7 @@
 //! Runs a command: waits, wires, owns the terminal. The only asynchronous code is in the event loop.
 
 pub mod allocation;
+pub mod baseline;
 pub mod check;
 pub mod doctor;
 pub mod event_loop;
@@ -10,6 +11,7 @@ pub mod hangup;
 pub mod inspect;
 pub mod judging;
 pub mod keyboard;
+pub mod learn;
 pub mod lines;
 pub mod nicstat;
 pub mod panics;
@@ -52,6 +54,7 @@ fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Live(live) if terminal::is_there() => event_loop::live(root, &live),
         Command::Live(live) => lines::live(root, &live),
         Command::Check(check) => check::check(root, &check),
+        Command::Baseline(command) => baseline::baseline(root, &command),
         Command::Doctor => doctor::doctor(root),
         Command::Nicstat(options) => nicstat::nicstat(&root, &options),
         Command::Completions { shell } => papers::completions(shell),

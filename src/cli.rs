@@ -1,5 +1,6 @@
 //! The command line, made into a `Command`. Touches nothing: neither files nor the terminal nor a clock.
 
+pub mod baseline;
 pub mod values;
 
 use std::ffi::OsString;
@@ -45,6 +46,9 @@ pub enum Command {
     #[command(after_help = "Example: stalltop nicstat -z 1 10\nThe same: ln -s stalltop nicstat; ./nicstat -z 1 10")]
     #[command(disable_version_flag = true)]
     Nicstat(Nicstat),
+    /// The learned latencies of disks: show, set, learn, forget
+    #[command(subcommand, after_help = "Example: stalltop baseline show")]
+    Baseline(baseline::Baseline),
     /// Completions for a shell, to standard output
     #[command(after_help = "Example: stalltop completions bash > /etc/bash_completion.d/stalltop")]
     Completions { shell: Shell },

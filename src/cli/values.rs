@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::units::Millis;
+
 /// The shortest and the longest time between samples.
 pub const INTERVALS: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(3600);
 
@@ -49,6 +51,20 @@ pub fn size(text: &str) -> Result<u64, String> {
     let number = positive(number).ok_or("a size is a number and K, M, G or T, such as 64M or 1G")?;
     let bytes = number * (1_u64 << shift) as f64;
     if (1.0..1e18).contains(&bytes) { Ok(bytes as u64) } else { Err("a size is 1 byte to 909494 T".to_owned()) }
+}
+
+/// `0.5ms`, `200us`, `1s`: a latency has a unit, since without one a bare 5 may be anything.
+pub fn latency(text: &str) -> Result<Millis, String> {
+    let (number, unit) = split(text);
+    let wrong = || "a latency is a number and us, ms or s, such as 0.5ms or 200us".to_owned();
+    let ms = match unit {
+        "us" | "µs" => 0.001,
+        "ms" => 1.0,
+        "s" => 1000.0,
+        _ => return Err(wrong()),
+    };
+    let latency = positive(number).ok_or_else(wrong)? * ms;
+    if (0.001..=60_000.0).contains(&latency) { Ok(Millis(latency)) } else { Err("a latency is 1us to 60s".to_owned()) }
 }
 
 /// How many times as fast.
@@ -100,6 +116,15 @@ mod tests {
         assert_eq!(size("512"), Ok(512));
         for wrong in ["", "0", "G", "-1G", "1X", "1e3"] {
             assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_latency_has_a_unit_and_bounds() {
+        let ms = |text| latency(text).map(|ms| (ms.0 * 1000.0).round());
+        assert_eq!([ms("0.5ms"), ms("200us"), ms("1.5s"), ms("3 ms")], [Ok(500.0), Ok(200.0), Ok(1_500_000.0), Ok(3000.0)]);
+        for wrong in ["5", "0ms", "-1ms", "5min", "0.5us", "61s", "ms", "1e3ms", "NaNms"] {
+            assert!(latency(wrong).is_err(), "{wrong}");
         }
     }
 

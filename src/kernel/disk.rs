@@ -2,6 +2,7 @@
 
 mod diskstats;
 mod facts;
+mod trial;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +10,8 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 pub use diskstats::{Line, parse};
-pub use facts::is_named_as_partition_of;
+pub use facts::{is_named_as_partition_of, largest_request};
+pub use trial::Trial;
 
 use super::mounts::MountTable;
 use super::root::{KeptFile, Root};
@@ -135,6 +137,17 @@ fn read_facts_again(root: &Root, known: &mut FxHashMap<DiskId, Known>, mounts: &
             *facts = Arc::new(now);
         }
     }
+}
+
+/// The whole device of that number, whether it did any I/O since boot or not; `None` where there is none, and of a partition.
+pub fn find(root: &Root, id: DiskId) -> Reading<Option<Disk>> {
+    let bytes = root.read_once("proc/diskstats")?;
+    let mut mounts = MountTable::default();
+    // Without a mount table the mounts stay unknown.
+    let _ = mounts.refresh(root);
+    let Some(line) = parse(&bytes).find(|line| line.id == id) else { return Ok(None) };
+    let known = look_at(root, &line, None, mounts.mounts());
+    Ok(known.facts.map(|facts| line.with_facts(known.name, facts)))
 }
 
 fn look_at(root: &Root, line: &Line<'_>, last_whole: Option<&[u8]>, mounts: &[super::mounts::Mount]) -> Known {

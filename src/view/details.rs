@@ -1,5 +1,6 @@
 //! One item looked at closely: a page of lines and graphs that can be scrolled.
 
+mod baselines;
 mod device;
 mod finding;
 mod peer;

@@ -37,6 +37,12 @@ pub fn read(root: &Root, id: DiskId, name: &[u8], mounts: &[Mount]) -> DiskFacts
     }
 }
 
+/// Bytes that the device takes in one request; `None` when sysfs does not say. Larger ones come to it as several.
+pub fn largest_request(root: &Root, name: &[u8]) -> Option<u64> {
+    let bytes = root.read_once(directory(name).join("queue/max_sectors_kb")).ok()?;
+    sole_number(&bytes)?.checked_mul(1024)
+}
+
 /// Whether the device is a partition; `None` when sysfs does not know it.
 pub fn is_partition(root: &Root, name: &[u8]) -> Option<bool> {
     let device = directory(name);

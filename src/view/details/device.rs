@@ -24,6 +24,7 @@ pub fn disk(state: &State, judged: &Judged, id: DiskId, page: &mut Page) {
     for (operation, op) in operations(span) {
         latency(state, judged, span, operation, op, page);
     }
+    super::baselines::baselines(judged, span, page);
     page.heading("NOW");
     page.pair("queue", safe!("{} on average, {} in flight now", maybe(span.queue, 5), span.in_flight));
     page.pair(

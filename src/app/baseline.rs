@@ -1,0 +1,181 @@
+//! `baseline`: shows what was learned of disks, sets, forgets. `learn` has a file of its own.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use super::exit::{Exit, Failure};
+use super::{learn, stdout};
+use crate::baseline::store::{Store, Trouble};
+use crate::baseline::{Baselines, Device, Key, SizeClass, judge_by};
+use crate::cli::baseline::{Baseline, Forget, Op, Set, Show, Size};
+use crate::ids::DiskId;
+use crate::interval::disk::Operation;
+use crate::kernel::disk::{DiskReader, find};
+use crate::kernel::{self, Root};
+use crate::report::baselines::{Row, json, table};
+use crate::sample::disk::Disk;
+
+pub fn baseline(root: Root, command: &Baseline) -> Result<Exit, Failure> {
+    let shelf = Shelf::open(root)?;
+    match command {
+        Baseline::Show(show) => shelf.show(show),
+        Baseline::Set(set) => shelf.set(set),
+        Baseline::Forget(forget) => shelf.forget(forget),
+        Baseline::Learn(learn) => learn::learn(&shelf, &learn.device),
+    }
+}
+
+/// The file of baselines, and the devices of this machine.
+pub struct Shelf {
+    pub root: Root,
+    pub store: Store,
+    disks: Vec<Disk>,
+}
+
+impl Shelf {
+    fn open(root: Root) -> Result<Shelf, Failure> {
+        let store = Store::usual(nix::unistd::geteuid().as_raw()).ok_or_else(|| {
+            Failure::new(Exit::Failed, "there is no place for baselines", "no home directory", "set XDG_STATE_HOME")
+        })?;
+        let disks = DiskReader::default().sample(&root).unwrap_or_default();
+        Ok(Shelf { root, store, disks })
+    }
+
+    pub fn known(&self) -> Result<Baselines, Failure> {
+        self.store.look().map_err(|trouble| {
+            let remedy = match trouble {
+                Trouble::Malformed(_) => "the next run keeps it as .bad and learns anew",
+                Trouble::Io(_) => "run as the user that it belongs to, or set XDG_STATE_HOME",
+            };
+            Failure::new(Exit::Failed, format!("cannot read {}", self.store.path().display()), trouble, remedy)
+        })
+    }
+
+    pub fn change<T>(&self, change: impl FnOnce(&mut Baselines) -> T) -> Result<T, Failure> {
+        self.store.update(change).map_err(|error| {
+            let exit = if error.kind() == io::ErrorKind::PermissionDenied { Exit::Refused } else { Exit::Failed };
+            Failure::new(exit, format!("cannot write {}", self.store.path().display()), error, "set XDG_STATE_HOME")
+        })
+    }
+
+    fn show(&self, show: &Show) -> Result<Exit, Failure> {
+        let known = self.known()?;
+        let only = show.device.as_deref().map(|name| self.device(name, &known)).transpose()?;
+        let now_s = kernel::now().realtime_ns.div_euclid(1_000_000_000);
+        let rows =
+            known.iter().filter(|(key, _)| only.as_ref().is_none_or(|only| key.device == only.0)).map(|(key, learned)| {
+                let present = self.disks.iter().find(|disk| Device::of(disk) == key.device);
+                let name = present.map(|disk| String::from_utf8_lossy(disk.name.as_bytes()).into_owned());
+                let judged_by = match present {
+                    Some(disk) => Some(judge_by(Some(learned), disk)),
+                    None => learned.baseline().map(|baseline| (baseline, false)),
+                };
+                Row { present: name, key, learned, judged_by }
+            });
+        let rows: Vec<Row> = rows.collect();
+        let text = match (show.json, rows.is_empty()) {
+            (true, _) => json(&rows, now_s),
+            (false, true) => format!("nothing is known yet: {}\n", self.store.path().display()),
+            (false, false) => table(&rows, now_s),
+        };
+        stdout::print(&text).map(|_| Exit::Fine)
+    }
+
+    fn set(&self, set: &Set) -> Result<Exit, Failure> {
+        let (device, name) = self.device(&set.device, &self.known()?)?;
+        let operation = match set.operation {
+            Op::Read => Operation::Read,
+            Op::Write => Operation::Write,
+            Op::Flush => Operation::Flush,
+            Op::Discard => Operation::Discard,
+        };
+        let sizes: &[SizeClass] = match set.size {
+            // A flush has no size.
+            _ if operation == Operation::Flush => &[SizeClass::Small],
+            None => &SizeClass::ALL,
+            Some(Size::Small) => &[SizeClass::Small],
+            Some(Size::Medium) => &[SizeClass::Medium],
+            Some(Size::Large) => &[SizeClass::Large],
+        };
+        self.change(|baselines| {
+            for &size in sizes {
+                baselines.set(Key { device: device.clone(), operation, size }, set.value);
+            }
+        })?;
+        let sized = match sizes {
+            [size] if operation != Operation::Flush => format!(" of {}", size.word()),
+            _ => String::new(),
+        };
+        let text = format!("{name}: {}{sized} are set to {} ms, from the next start on\n", operation.plural(), set.value.0);
+        stdout::print(&text).map(|_| Exit::Fine)
+    }
+
+    fn forget(&self, forget: &Forget) -> Result<Exit, Failure> {
+        let (gone, what) = match &forget.device {
+            None => (self.change(|baselines| std::mem::take(baselines).iter().count())?, "all devices".to_owned()),
+            Some(name) => {
+                let (device, name) = self.device(name, &self.known()?)?;
+                (self.change(|baselines| baselines.forget(&device))?, name)
+            }
+        };
+        stdout::print(&format!("{gone} baselines of {what} are forgotten\n")).map(|_| Exit::Fine)
+    }
+
+    /// The device that is meant, and what to call it: a name, a path, an identity as it is shown, the last name of one that
+    /// is not there now.
+    fn device(&self, named: &str, known: &Baselines) -> Result<(Device, String), Failure> {
+        if let Some(disk) = self.disk(named) {
+            return Ok((Device::of(&disk), String::from_utf8_lossy(disk.name.as_bytes()).into_owned()));
+        }
+        let mut meant: Vec<&Device> =
+            known.iter().filter(|(key, _)| &*key.device.0 == named).map(|(key, _)| &key.device).collect();
+        if meant.is_empty() {
+            let called = known.iter().filter(|(_, learned)| learned.name.as_deref() == Some(named));
+            meant.extend(called.map(|(key, _)| &key.device));
+        }
+        meant.dedup();
+        match meant.as_slice() {
+            [device] => Ok(((*device).clone(), device.0.to_string())),
+            [] => {
+                let why = "it is no block device of this machine, and nothing is known of it";
+                Err(Failure::new(
+                    Exit::Failed,
+                    format!("cannot find '{named}'"),
+                    why,
+                    "stalltop baseline show lists what is known",
+                ))
+            }
+            several => {
+                let why = format!("{} devices were called so", several.len());
+                Err(Failure::new(Exit::Failed, format!("cannot tell which '{named}'"), why, "give its identity as shown"))
+            }
+        }
+    }
+
+    /// A device that is there, by its name or path; of a partition its disk.
+    pub fn disk(&self, named: &str) -> Option<Disk> {
+        let name = named.strip_prefix("/dev/").unwrap_or(named);
+        if let Some(disk) = self.disks.iter().find(|disk| disk.name.as_bytes() == name.as_bytes()) {
+            return Some(disk.clone());
+        }
+        let id = number(&node(named)).ok()?;
+        let is_it = |disk: &&Disk| disk.id == id || disk.facts.partitions.contains(&id);
+        self.disks.iter().find(is_it).cloned().or_else(|| find(&self.root, id).ok()?)
+    }
+}
+
+/// The node of a device that is named in short.
+pub fn node(named: &str) -> PathBuf {
+    if named.contains('/') { PathBuf::from(named) } else { Path::new("/dev").join(named) }
+}
+
+/// The number of the block device at a path.
+pub fn number(path: &Path) -> io::Result<DiskId> {
+    let facts = fs::metadata(path)?;
+    if !facts.file_type().is_block_device() {
+        return Err(io::Error::other("it is no block device"));
+    }
+    Ok(DiskId { major: libc::major(facts.rdev()), minor: libc::minor(facts.rdev()) })
+}

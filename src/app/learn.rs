@@ -1,0 +1,309 @@
+//! `baseline learn`: measures what a device needs for one read at a time, when asked to. Single reads past the cache, few
+//! and slowly, and none at all where the device has something to do or is in trouble.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::baseline::{Shelf, node, number};
+use super::exit::{Exit, Failure, quoted};
+use super::stdout;
+use crate::baseline::{Device, Gathering, Key, Lesson, SizeClass};
+use crate::ids::DiskId;
+use crate::interval::Interval;
+use crate::interval::disk::{DiskSpan, Operation};
+use crate::kernel::disk::{DiskReader, Trial, largest_request};
+use crate::kernel::{self, host};
+use crate::sample::Sample;
+use crate::sample::disk::Disk;
+use crate::units::Millis;
+
+/// How long the device is looked at before.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How long it is read from at most, and from the beginning of one read to the next at least.
+const SPAN: Duration = Duration::from_secs(10);
+const PACE: Duration = Duration::from_millis(50);
+
+/// Reads that make one lesson; lessons of each size class, one more than are needed.
+const READS: usize = 5;
+const LESSONS: usize = 11;
+
+/// No sound device needs so long for a read.
+const LOST: Duration = Duration::from_secs(3);
+
+/// A device that does more than this by itself is not alone.
+const RESTING_PER_SECOND: f64 = 10.0;
+
+pub fn learn(shelf: &Shelf, named: &str) -> Result<Exit, Failure> {
+    let path = node(named);
+    let refused = |why: &dyn std::fmt::Display, remedy: &str| {
+        Failure::new(Exit::Refused, format!("cannot learn {}", quoted(&path)), why, remedy)
+    };
+    let id = number(&path).map_err(|error| refused(&error, "name a whole disk, such as /dev/sda"))?;
+    let disk = match shelf.disk(named) {
+        Some(disk) if disk.id == id => disk,
+        Some(disk) => {
+            let whole = String::from_utf8_lossy(disk.name.as_bytes()).into_owned();
+            return Err(refused(&format!("it is a partition of {whole}"), &format!("name its disk: {whole}")));
+        }
+        None => return Err(refused(&"it is not in /proc/diskstats", "name a whole disk, such as /dev/sda")),
+    };
+    let trial = Trial::open(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => refused(&error, "run as root, or as a member of the device's group"),
+        _ => refused(&error, "a device that takes no O_DIRECT cannot be measured past the cache"),
+    })?;
+    let mut watch = Watch::begin(shelf);
+    thread::sleep(LOOK);
+    if let Some(trouble) = watch.interval().and_then(|interval| trouble(shelf, &interval, &disk)) {
+        return Err(refused(&trouble, "learn it when it rests"));
+    }
+    let device = Device::of(&disk);
+    let name = String::from_utf8_lossy(disk.name.as_bytes()).into_owned();
+    let sizes = sizes(largest_request(&shelf.root, disk.name.as_bytes()), trial.bytes());
+    if sizes.is_empty() {
+        return Err(refused(&"there is nothing on it to read", "name a disk that holds something"));
+    }
+    let words: Vec<String> = sizes.iter().map(|(_, bytes)| format!("{} KiB", bytes >> 10)).collect();
+    let most = sizes.len() * LESSONS * READS;
+    stdout::print(&format!(
+        "{name} ({}): at most {most} single reads at random places, {} a second, for {} s at most, of {}; nothing is written\n",
+        device.0,
+        1000 / PACE.as_millis(),
+        SPAN.as_secs(),
+        words.join(", ")
+    ))?;
+    let lessons = measure(trial, &mut watch, id, &sizes).map_err(|error| {
+        Failure::new(
+            Exit::Failed,
+            format!("stopped learning {}", quoted(&path)),
+            error,
+            "look at what stalltop check says of it",
+        )
+    })?;
+    let at_s = kernel::now().realtime_ns.div_euclid(1_000_000_000);
+    let lesson = |(size, took): (SizeClass, Duration)| {
+        let ms = took.as_secs_f64() * 1000.0;
+        Lesson {
+            key: Key { device: device.clone(), operation: Operation::Read, size },
+            name: name.clone(),
+            r#await: Millis(ms / READS as f64),
+            time_ms: ms,
+            alone: true,
+            rate: 1.0 / PACE.as_secs_f64(),
+            outstanding: ms / 1000.0 / (PACE.as_secs_f64() * READS as f64),
+            at_s,
+        }
+    };
+    let lessons: Vec<Lesson> = lessons.into_iter().map(lesson).collect();
+    let known = shelf.change(|baselines| {
+        baselines.learn(&lessons);
+        baselines.clone()
+    })?;
+    let mut text = String::new();
+    for (size, _) in sizes {
+        let key = Key { device: device.clone(), operation: Operation::Read, size };
+        let mut taken: Vec<f64> = lessons.iter().filter(|lesson| lesson.key == key).map(|lesson| lesson.r#await.0).collect();
+        taken.sort_by(f64::total_cmp);
+        text.push_str(&told(&name, size, &taken, known.get(&key).and_then(|learned| learned.baseline())));
+    }
+    stdout::print(&text).map(|_| Exit::Fine)
+}
+
+/// What came of one size class, in a line.
+fn told(name: &str, size: SizeClass, taken: &[f64], baseline: Option<Millis>) -> String {
+    let line = format!("{name} reads {:<6}", size.word());
+    let (Some(lowest), Some(median), Some(highest)) = (taken.first(), taken.get(taken.len() / 2), taken.last()) else {
+        return format!("{line} not learned: there was no undisturbed moment\n");
+    };
+    let line = format!("{line} {median:.3} ms ({lowest:.3} to {highest:.3}, {} times {READS} reads)", taken.len());
+    match baseline {
+        None => format!("{line}: not enough yet, learn once more\n"),
+        Some(baseline) if *median > 2.0 * baseline.0 => {
+            let times = median / baseline.0;
+            format!(
+                "{line}: {times:.1} times its baseline of {:.3} ms, not learned: forget that first if it is wrong\n",
+                baseline.0
+            )
+        }
+        Some(baseline) => format!("{line}: its baseline is {:.3} ms\n", baseline.0),
+    }
+}
+
+/// A read of each size class that the device takes in one piece.
+fn sizes(largest: Option<u64>, bytes: u64) -> Vec<(SizeClass, usize)> {
+    let largest = largest.unwrap_or(128 << 10);
+    let wanted = [(SizeClass::Small, 4 << 10), (SizeClass::Medium, 64 << 10), (SizeClass::Large, 512 << 10)];
+    let fits = |(size, wanted): (SizeClass, u64)| {
+        let read = wanted.min(largest) & !4095;
+        let is_of_class = SizeClass::of(Some(read as f64 / 1024.0)) == size;
+        (read > 0 && is_of_class && read <= bytes).then_some((size, usize::try_from(read).ok()?))
+    };
+    wanted.into_iter().filter_map(fits).collect()
+}
+
+/// Groups of reads, sizes in turn; those in which somebody else used the device are left out.
+fn measure(
+    trial: Trial,
+    watch: &mut Watch,
+    id: DiskId,
+    sizes: &[(SizeClass, usize)],
+) -> Result<Vec<(SizeClass, Duration)>, io::Error> {
+    let end = Instant::now() + SPAN;
+    let reader = Reader::start(trial)?;
+    // The first read of each may find the device asleep, or a cold path: it tells how many sizes there is time for.
+    let mut slowest = PACE;
+    for &(_, bytes) in sizes {
+        slowest = slowest.max(reader.read(bytes)?);
+    }
+    let groups = SPAN.as_millis() / (slowest.as_millis().max(1) * READS as u128);
+    let fit = usize::try_from(groups).unwrap_or(usize::MAX) / LESSONS;
+    let mut lessons = Vec::new();
+    for _ in 0..LESSONS {
+        for &(size, bytes) in sizes.iter().take(fit.max(1)) {
+            watch.interval();
+            let mut took = Duration::ZERO;
+            for _ in 0..READS {
+                let begun = Instant::now();
+                if begun + PACE >= end {
+                    return Ok(lessons);
+                }
+                took += reader.read(bytes)?;
+                thread::sleep(PACE.saturating_sub(begun.elapsed()));
+            }
+            let span = watch.interval().and_then(|interval| interval.disks.iter().find(|span| span.id == id).cloned());
+            if span.is_some_and(|span| span.completed() <= READS as u64) {
+                lessons.push((size, took));
+            }
+        }
+    }
+    Ok(lessons)
+}
+
+/// Reads on a thread of its own: a read may never come back.
+struct Reader {
+    orders: Sender<usize>,
+    done: Receiver<io::Result<Duration>>,
+}
+
+impl Reader {
+    fn start(mut trial: Trial) -> io::Result<Reader> {
+        let (orders, wanted) = channel();
+        let (sender, done) = channel();
+        let body = move || {
+            for bytes in wanted {
+                if sender.send(trial.read(bytes)).is_err() {
+                    break;
+                }
+            }
+        };
+        thread::Builder::new().name("reader".to_owned()).spawn(body)?;
+        Ok(Reader { orders, done })
+    }
+
+    fn read(&self, bytes: usize) -> io::Result<Duration> {
+        let gone = || io::Error::other("the reading thread has ended");
+        self.orders.send(bytes).map_err(|_| gone())?;
+        match self.done.recv_timeout(LOST) {
+            Ok(took) => took,
+            Err(RecvTimeoutError::Timeout) => {
+                Err(io::Error::other(format!("a read has not come back for {} s", LOST.as_secs())))
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(gone()),
+        }
+    }
+}
+
+/// Looks at all devices from time to time.
+struct Watch<'a> {
+    shelf: &'a Shelf,
+    reader: DiskReader,
+    host: Arc<crate::sample::Host>,
+    last: Arc<Sample>,
+}
+
+impl Watch<'_> {
+    fn begin(shelf: &Shelf) -> Watch<'_> {
+        let mut watch = Watch {
+            shelf,
+            reader: DiskReader::default(),
+            host: Arc::new(host::read(&shelf.root)),
+            last: Arc::new(Sample::empty(kernel::now())),
+        };
+        watch.last = watch.sample();
+        watch
+    }
+
+    /// Since the last look; `None` where no time has passed.
+    fn interval(&mut self) -> Option<Interval> {
+        let now = self.sample();
+        let interval = Interval::between(&self.host, &self.last, &now);
+        self.last = now;
+        interval
+    }
+
+    fn sample(&mut self) -> Arc<Sample> {
+        let disks = self.reader.sample(&self.shelf.root);
+        Arc::new(Sample { disks, ..Sample::empty(kernel::now()) })
+    }
+}
+
+/// Why a device must be left alone now: itself, or one that it stands on.
+fn trouble(shelf: &Shelf, interval: &Interval, disk: &Disk) -> Option<String> {
+    let mut gathering = Gathering::default();
+    gathering.take(interval);
+    let standings = shelf.known().ok()?.standings(interval, &gathering);
+    let of_one = |span: &DiskSpan| {
+        let name = interval.newer.disks.as_ref().ok()?.get(span.index)?;
+        let name = String::from_utf8_lossy(name.name.as_bytes()).into_owned();
+        if span.silent {
+            return Some(format!("{name} has {} requests in flight and completes none", span.in_flight));
+        }
+        let mut slow = standings.iter().filter(|standing| standing.disk == span.id && !standing.provisional);
+        if let Some(standing) = slow.find(|standing| standing.judged_multiple().is_some_and(|times| times >= 2.0)) {
+            let (words, times) = (standing.operation.plural(), standing.judged_multiple().unwrap_or_default());
+            return Some(format!("{name} is in trouble: {words} take {times:.1} times their baseline"));
+        }
+        let rate = span.completed() as f64 / interval.seconds;
+        let busy = span.busy.map_or(0.0, |busy| busy.0 * 100.0);
+        let in_use = rate > RESTING_PER_SECOND || span.in_flight > 0;
+        in_use.then(|| format!("{name} is in use: {rate:.0} requests/s, busy {busy:.0} %, {} in flight", span.in_flight))
+    };
+    let mut below = vec![disk.id];
+    let mut at = 0;
+    while let Some(&id) = below.get(at) {
+        at += 1;
+        let lower = interval.newer.disks.iter().flatten().find(|disk| disk.id == id).map(|disk| disk.facts.slaves.clone());
+        below.extend(lower.unwrap_or_default().into_iter().filter(|id| !below.contains(id)).collect::<Vec<_>>());
+    }
+    interval.disks.iter().filter(|span| below.contains(&span.id)).find_map(of_one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_size_is_read_in_one_piece() {
+        let of = |largest: Option<u64>, bytes: u64| -> Vec<usize> {
+            sizes(largest, bytes).into_iter().map(|(_, read)| read >> 10).collect()
+        };
+        assert_eq!(of(Some(1280 << 10), 1 << 40), [4, 64, 512]);
+        assert_eq!(of(Some(256 << 10), 1 << 40), [4, 64, 256]);
+        assert_eq!(of(Some(128 << 10), 1 << 40), [4, 64], "a large read would come as several");
+        assert_eq!(of(None, 1 << 40), [4, 64]);
+        assert_eq!(of(Some(512 << 10), 32 << 10), [4]);
+        assert_eq!(of(Some(512 << 10), 0), [0_usize; 0]);
+    }
+
+    #[test]
+    fn what_came_of_it_is_told() {
+        let line = |taken: &[f64], baseline: Option<f64>| told("sda", SizeClass::Small, taken, baseline.map(Millis));
+        assert!(line(&[], None).contains("no undisturbed moment"));
+        assert!(line(&[5.0, 5.2, 5.3], None).contains("5.200 ms (5.000 to 5.300, 3 times 5 reads): not enough yet"));
+        assert!(line(&[5.0, 5.2, 5.3], Some(5.2)).contains("its baseline is 5.200 ms"));
+        assert!(line(&[12.0], Some(5.0)).contains("2.4 times its baseline of 5.000 ms, not learned"));
+    }
+}

@@ -1,0 +1,79 @@
+//! `baseline`: what was learned of disks, shown and put right.
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::values;
+use crate::units::Millis;
+
+/// What to do with the learned latencies.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum Baseline {
+    /// What each device needs alone, from how many intervals, since when
+    #[command(after_help = "Example: stalltop baseline show sda")]
+    Show(Show),
+    /// Set one by hand: it holds until it is forgotten
+    #[command(after_help = "Example: stalltop baseline set sda read 0.5ms --size 16K")]
+    Set(Set),
+    /// Measure it now: at most 10 s of single reads past the cache, 20 a second; never writes
+    #[command(after_help = "Example: sudo stalltop baseline learn /dev/sda")]
+    Learn(Learn),
+    /// Forget what is known of a device, or of all
+    #[command(after_help = "Example: stalltop baseline forget sda")]
+    Forget(Forget),
+}
+
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct Show {
+    /// Only this one: sda, /dev/disk/by-id/…, or an identity as it is shown
+    pub device: Option<String>,
+    /// A JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct Set {
+    /// sda, /dev/disk/by-id/…, or an identity as it is shown
+    pub device: String,
+    pub operation: Op,
+    /// A latency with its unit, such as 0.5ms or 200us
+    #[arg(value_parser = values::latency)]
+    pub value: Millis,
+    /// Mean size of the requests: up to 16 KiB, up to 128 KiB, more [default: all three]
+    #[arg(long)]
+    pub size: Option<Size>,
+}
+
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct Learn {
+    /// A whole block device: sda, /dev/disk/by-id/…
+    pub device: String,
+}
+
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct Forget {
+    /// sda, /dev/disk/by-id/…, or an identity as it is shown
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub device: Option<String>,
+    /// All devices
+    #[arg(long)]
+    pub all: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Op {
+    Read,
+    Write,
+    Flush,
+    Discard,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Size {
+    #[value(name = "16K", alias = "<=16K")]
+    Small,
+    #[value(name = "128K", alias = "<=128K")]
+    Medium,
+    #[value(name = "more", alias = ">128K")]
+    Large,
+}

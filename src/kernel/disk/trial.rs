@@ -1,0 +1,80 @@
+//! A trial of one device: single reads at random places past the page cache, timed. It opens the device for reading only
+//! and keeps at most one request outstanding.
+
+use std::fs::{File, OpenOptions};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A device that is open for reading past the page cache.
+#[derive(Debug)]
+pub struct Trial {
+    file: File,
+    bytes: u64,
+    /// xorshift64: places need to be spread, not secret
+    state: u64,
+    buffer: Vec<u8>,
+}
+
+/// What O_DIRECT wants of places, sizes and memory, on every device with sectors up to this size.
+const ALIGNMENT: usize = 4096;
+
+impl Trial {
+    /// Opens a block device. EINVAL where it takes no O_DIRECT.
+    pub fn open(path: &Path) -> io::Result<Trial> {
+        let mut file = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT | libc::O_CLOEXEC).open(path)?;
+        let bytes = file.seek(SeekFrom::End(0))?;
+        let state = RandomState::new().build_hasher().finish() | 1;
+        Ok(Trial { file, bytes, state, buffer: Vec::new() })
+    }
+
+    /// Its size.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Reads so many bytes, a multiple of 4 KiB, somewhere, and says how long that took.
+    pub fn read(&mut self, bytes: usize) -> io::Result<Duration> {
+        let places = self.bytes / bytes.max(1) as u64;
+        if bytes == 0 || places == 0 {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let at = self.random() % places * bytes as u64;
+        self.buffer.resize(bytes + ALIGNMENT, 0);
+        let start = self.buffer.as_ptr().align_offset(ALIGNMENT);
+        let target = self.buffer.get_mut(start..start.saturating_add(bytes)).ok_or(io::ErrorKind::InvalidInput)?;
+        let begun = Instant::now();
+        let read = self.file.read_at(target, at)?;
+        let took = begun.elapsed();
+        if read < bytes { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(took) }
+    }
+
+    fn random(&mut self) -> u64 {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_reads_whole_blocks_and_nothing_beyond_the_end() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder on a disk");
+        let path = folder.path().join("file");
+        std::fs::write(&path, vec![7_u8; 64 << 10]).expect("written");
+        // A file stands for the device; a file system that takes no O_DIRECT cannot be tried.
+        let Ok(mut trial) = Trial::open(&path) else { return println!("skipped: no O_DIRECT here") };
+        assert_eq!(trial.bytes(), 64 << 10);
+        for _ in 0..20 {
+            trial.read(16 << 10).expect("it is there");
+        }
+        assert!(trial.read(128 << 10).is_err() && trial.read(0).is_err());
+        assert_eq!(std::fs::read(&path).expect("still there"), vec![7_u8; 64 << 10]);
+    }
+}

@@ -1,0 +1,123 @@
+//! Learned latencies as a table for people and as a JSON object a line.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::text::printable;
+use crate::baseline::{Key, Learned};
+use crate::interval::disk::Operation;
+use crate::units::Millis;
+
+/// One baseline.
+#[derive(Debug)]
+pub struct Row<'a> {
+    /// Its kernel name now; `None` where it is not there
+    pub present: Option<String>,
+    pub key: &'a Key,
+    pub learned: &'a Learned,
+    /// What it would be judged by now, and whether that is provisional; `None` where that is not known
+    pub judged_by: Option<(Millis, bool)>,
+}
+
+/// A line a baseline, below a heading.
+pub fn table(rows: &[Row], now_s: i64) -> String {
+    let mut text =
+        String::from("DEVICE       OP      SIZE     BASELINE  INTERVALS  SINCE       CONFIRMED   CONFIDENCE   IDENTITY\n");
+    for row in rows {
+        let baseline = row.judged_by.map_or_else(
+            || "-".to_owned(),
+            |(ms, provisional)| format!("{}{} ms", if provisional { "~" } else { "" }, three(ms.0)),
+        );
+        // Into memory: cannot fail.
+        let _ = writeln!(
+            text,
+            "{:<12} {:<7} {:<6} {baseline:>10} {:>10}  {:<10}  {:<10}  {:<12} {}{}",
+            row.present.as_deref().map_or_else(|| "-".to_owned(), printable),
+            word(row.key.operation),
+            if row.key.operation == Operation::Flush { "-" } else { row.key.size.word() },
+            row.learned.intervals,
+            day(row.learned.first_s),
+            day(row.learned.last_s),
+            row.learned.confidence(now_s).word(),
+            printable(&row.key.device.0),
+            row.learned.drift().map_or_else(String::new, |drift| format!(" ({:.1}× slower than at first)", drift.multiple())),
+        );
+    }
+    text
+}
+
+/// `baseline show --json`: schema `stalltop/1`, an object a line.
+pub fn json(rows: &[Row], now_s: i64) -> String {
+    let line = |row: &Row| {
+        let drift = row.learned.drift();
+        let line = Line {
+            schema: "stalltop/1",
+            device: row.present.clone(),
+            identity: &row.key.device.0,
+            operation: word(row.key.operation),
+            size: row.key.size.word(),
+            baseline_seconds: row.judged_by.map(|(ms, _)| ms.0 / 1000.0),
+            provisional: row.judged_by.is_none_or(|(_, provisional)| provisional),
+            intervals: row.learned.intervals,
+            since: moment(row.learned.first_s),
+            confirmed: moment(row.learned.last_s),
+            confidence: row.learned.confidence(now_s).word(),
+            reference_seconds: drift.map(|drift| drift.was.0 / 1000.0),
+            drift_ratio: drift.map(|drift| drift.multiple()),
+        };
+        // Strings and numbers cannot fail to become JSON.
+        serde_json::to_string(&line).unwrap_or_default() + "\n"
+    };
+    rows.iter().map(line).collect()
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    schema: &'static str,
+    device: Option<String>,
+    identity: &'a str,
+    operation: &'static str,
+    size: &'static str,
+    baseline_seconds: Option<f64>,
+    provisional: bool,
+    intervals: u32,
+    since: Option<String>,
+    confirmed: Option<String>,
+    confidence: &'static str,
+    reference_seconds: Option<f64>,
+    drift_ratio: Option<f64>,
+}
+
+fn word(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Read => "read",
+        Operation::Write => "write",
+        Operation::Flush => "flush",
+        Operation::Discard => "discard",
+    }
+}
+
+/// Three significant digits: a latency may be 0.052 ms.
+fn three(ms: f64) -> String {
+    match ms {
+        ms if ms >= 99.95 => format!("{ms:.0}"),
+        ms if ms >= 9.995 => format!("{ms:.1}"),
+        ms if ms >= 0.9995 => format!("{ms:.2}"),
+        ms => format!("{ms:.3}"),
+    }
+}
+
+fn at(seconds: i64) -> Option<jiff::Timestamp> {
+    jiff::Timestamp::from_second(seconds).ok().filter(|_| seconds > 0)
+}
+
+/// A day in UTC; `-` where there is none.
+fn day(seconds: i64) -> String {
+    at(seconds).map_or_else(|| "-".to_owned(), |at| at.strftime("%Y-%m-%d").to_string())
+}
+
+/// RFC 3339 in UTC.
+fn moment(seconds: i64) -> Option<String> {
+    at(seconds).map(|at| at.to_string())
+}
