@@ -6,6 +6,7 @@
 //! intervals and ends after 5 clean ones.
 
 mod blocked;
+mod chain;
 mod cpu;
 mod disk;
 mod drift;
@@ -34,6 +35,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{CgroupId, CpuId, DiskId, GroupId, NicId, TaskId};
 use crate::sample::{Instant, Name};
 
+pub use chain::{Chain, Confidence, Link, chains};
 pub use judge::Judge;
 pub use page::page;
 pub use peers::{HeldUp, held_up, is_slow, round_trip};
@@ -160,11 +162,13 @@ pub struct Evidence {
 }
 
 /// A value of evidence.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Value {
     Number(f64),
     Text(Name),
+    /// Who waits for whom, from those that wait to what they wait for
+    Chain(Vec<Link>),
     /// Not known: null in JSON, `-` on a screen
     Unknown,
 }

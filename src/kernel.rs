@@ -160,10 +160,11 @@ impl Sampler {
         let in_flight = self.disk.in_flight(&self.root).ok();
         let witnesses = Witnesses { boottime_ns: clock(ClockId::CLOCK_BOOTTIME), cpu, in_flight };
         self.watch.count(self.sweep.known(), self.own_pid, witnesses);
-        sample.waits = self.watch.drain();
+        let drained = self.watch.drain();
         let disks = sample.disks.as_deref().unwrap_or_default();
         let machine = self.host.machine.as_bytes();
-        waits::blocked::describe(&mut sample.waits.blocked, &self.root, self.sweep.files(), machine, disks);
+        let known = (disks, sample.tasks.as_ref().ok());
+        sample.waits = waits::blocked::describe(drained, &self.root, self.sweep.files(), machine, known);
 
         sample.cost = Cost {
             process_cpu_ns: Counter(clock(ClockId::CLOCK_PROCESS_CPUTIME_ID)),

@@ -1,12 +1,12 @@
 //! The headline: the box looks idle, but the work it has is stuck.
 
+use super::chain::{self, Limit, WORTH_A_WORD};
 use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
-use super::words::{count, millis, multiple, name, percent, plural};
-use super::{Evidence, Kind, Severity, Subject, disk};
+use super::words::{count, percent, plural};
+use super::{Evidence, Kind, Severity, Subject, Value, disk};
 use crate::interval::Interval;
 use crate::interval::blocked::{DeviceBy, GroupBlocked, IdleBlocked};
-use crate::sample::waits::{BlockedThread, Call};
 
 pub(super) const IDLE_BUT_BLOCKED: Rule = Rule {
     kind: Kind::IdleButBlocked,
@@ -45,10 +45,10 @@ fn idle_but_blocked(scene: &Scene) -> Vec<Suspicion> {
         "idle but blocked: {least}{} of the box ({}). {}.",
         percent(blocked.ratio),
         scene.of_cpus(blocked.cpus),
-        chain(scene, top)
+        summary(scene, top)
     );
     for group in blocked.groups.iter().skip(1).take(2).filter(|group| group.ratio >= blocked.ratio * 0.2) {
-        sentence.push_str(&format!(" {}.", chain(scene, group)));
+        sentence.push_str(&format!(" {}.", summary(scene, group)));
     }
     if let Some(iowait) = blocked.witnesses.iowait {
         sentence.push_str(&format!(" iowait says {}.", percent(iowait)));
@@ -69,7 +69,7 @@ fn severity(scene: &Scene, blocked: &IdleBlocked, top: &GroupBlocked) -> Severit
     let thresholds = scene.thresholds;
     let many = blocked.blocked_threads >= thresholds.blocked_critical_threads_per_cpu * scene.cpus();
     let holders = top.storage + top.aio + top.hidden;
-    let one_holder = top.behind() >= 2.0 && holders < 2.0;
+    let one_holder = top.behind() + top.behind_peer >= 2.0 && holders < 2.0;
     if blocked.ratio >= thresholds.blocked_critical_ratio && (many || one_holder) {
         return Severity::Critical;
     }
@@ -81,36 +81,39 @@ fn severity(scene: &Scene, blocked: &IdleBlocked, top: &GroupBlocked) -> Severit
 }
 
 /// Who waits for what, behind whom: `postgres (64 processes): 61 wait for a lock (by inference) behind 1 in fdatasync
-/// (jbd2_log_wait_commit) on sdb`.
-fn chain(scene: &Scene, group: &GroupBlocked) -> String {
-    let who = match group.processes {
-        0 | 1 => match group.holder.as_ref() {
-            Some(holder) => format!("{} ({})", name(&group.name), holder.task.pid),
-            None => name(&group.name),
-        },
-        many => format!("{} ({many} processes)", name(&group.name)),
-    };
+/// (jbd2_log_wait_commit) on sdb: flushes 40.3 ms = 1.0× its baseline`.
+fn summary(scene: &Scene, group: &GroupBlocked) -> String {
+    let who = chain::who(group);
+    let verb = |threads: f64| if count(threads) == "1" { "waits" } else { "wait" };
     let mut waits = Vec::new();
-    if group.behind() >= 0.05 {
-        let waiters = group.behind();
-        let verb = if count(waiters) == "1" { "waits" } else { "wait" };
-        waits.push(format!("{} {verb} for a lock ({})", count(waiters), basis(group)));
+    if group.behind() >= WORTH_A_WORD {
+        waits.push(format!("{} {} for a lock ({})", count(group.behind()), verb(group.behind()), chain::basis(group)));
+    }
+    if group.behind_peer >= WORTH_A_WORD {
+        waits.push(format!("{} {} for a peer", count(group.behind_peer), verb(group.behind_peer)));
     }
     let holders = group.storage + group.hidden;
     let mut ends = Vec::new();
-    if holders >= 0.05 {
-        ends.push(format!("{} {}", count(holders), place(scene, group.holder.as_ref(), group.hidden > group.storage)));
+    if holders >= WORTH_A_WORD {
+        let place = match &group.holder {
+            Some(holder) => chain::place(scene.interval, holder),
+            None if group.hidden > group.storage => "in D, where is hidden from this user".into(),
+            None => "on storage".into(),
+        };
+        ends.push(format!("{} {place}", count(holders)));
     }
-    if group.aio >= 0.05 {
+    if group.aio >= WORTH_A_WORD {
         ends.push(format!("{} asleep for asynchronous completions", count(group.aio)));
     }
-    if group.memory >= 0.05 {
+    if group.memory >= WORTH_A_WORD {
         ends.push(format!("{} in memory reclaim", count(group.memory)));
     }
+    let limit = limit(scene, group).filter(|_| holders + group.aio >= WORTH_A_WORD);
+    let limit = limit.map_or_else(String::new, |limit| format!(": {}", limit.sentence()));
     let device = match group.device {
-        Some((device, DeviceBy::File)) => format!(" on {}", scene.disk_name(device)),
-        Some((device, DeviceBy::OnlyBusy)) if holders + group.aio >= 0.05 => {
-            format!(" on {} (the only device with requests in flight)", scene.disk_name(device))
+        Some((device, DeviceBy::File)) => format!(" on {}{limit}", scene.disk_name(device)),
+        Some((device, DeviceBy::OnlyBusy)) if holders + group.aio >= WORTH_A_WORD => {
+            format!(" on {} (the only device with requests in flight){limit}", scene.disk_name(device))
         }
         _ => String::new(),
     };
@@ -119,31 +122,10 @@ fn chain(scene: &Scene, group: &GroupBlocked) -> String {
     format!("{who}: {}{behind}{ends}{device}", waits.join(" and "))
 }
 
-/// What the judgement that threads wait for a lock rests on.
-fn basis(group: &GroupBlocked) -> String {
-    match (group.lock_by_call >= 0.05, group.lock_by_inference >= 0.05) {
-        (true, false) => "by the futex call".into(),
-        (true, true) => format!("{} by the futex call, the others by inference", count(group.lock_by_call)),
-        _ => "by inference".into(),
-    }
-}
-
-/// `in fdatasync (jbd2_log_wait_commit)`
-fn place(scene: &Scene, holder: Option<&BlockedThread>, hidden: bool) -> String {
-    let Some(holder) = holder else {
-        return if hidden { "in D, where is hidden from this user".into() } else { "on storage".into() };
-    };
-    let machine = scene.interval.host.machine.as_bytes();
-    let call = holder.call.and_then(|call| match call.number {
-        -1 => Some("a page fault"),
-        _ => Call::from_number(machine, call).map(|call| call.name),
-    });
-    match (call, &holder.channel) {
-        (Some(call), Some(channel)) => format!("in {call} ({})", name(channel)),
-        (Some(call), None) => format!("in {call}"),
-        (None, Some(channel)) => format!("in {}", name(channel)),
-        (None, None) => "on storage".into(),
-    }
+/// The operation of its device that bounds a group.
+fn limit<'a>(scene: &'a Scene, group: &GroupBlocked) -> Option<Limit<'a>> {
+    let (device, _) = group.device?;
+    chain::limit(scene.interval, scene.standings, device, group.holder.as_ref())
 }
 
 fn evidence(scene: &Scene, blocked: &IdleBlocked, top: &GroupBlocked) -> Vec<Evidence> {
@@ -165,17 +147,22 @@ fn evidence(scene: &Scene, blocked: &IdleBlocked, top: &GroupBlocked) -> Vec<Evi
         number("group_aio_threads", top.aio),
         number("group_behind_lock_threads", top.behind()),
     ];
-    if top.behind() >= 0.05 {
-        list.push(text("lock_basis", basis(top).as_str()));
+    if top.behind() >= WORTH_A_WORD {
+        list.push(text("lock_basis", chain::basis(top).as_str()));
+    }
+    if top.behind_peer >= WORTH_A_WORD {
+        list.push(number("group_behind_peer_threads", top.behind_peer));
     }
     if let Some(holder) = &top.holder {
         list.push(text("holder", holder.comm.clone()));
         list.push(number("holder_tid", f64::from(holder.task.tid)));
-        list.push(text("holder_place", place(scene, Some(holder), false).as_str()));
-        let waited = scene.interval.at().boottime_ns.saturating_sub(holder.since_ns);
-        list.push(number("holder_waits_seconds", waited as f64 / 1e9));
+        list.push(text("holder_place", chain::place(scene.interval, holder).as_str()));
+        list.push(maybe("holder_waits_seconds", chain::waits_seconds(scene.interval, holder)));
         if let Some(file) = &holder.file {
             list.push(text("holder_file", file.clone()));
+        }
+        if let Some(mount) = &holder.mount {
+            list.push(text("holder_mount", mount.clone()));
         }
     }
     if let Some((device, by)) = top.device {
@@ -185,6 +172,12 @@ fn evidence(scene: &Scene, blocked: &IdleBlocked, top: &GroupBlocked) -> Vec<Evi
             DeviceBy::OnlyBusy => "by inference: the only device with requests in flight",
         };
         list.push(text("device_basis", by));
+        if let Some(limit) = limit(scene, top) {
+            list.push(text("limit", limit.operation.plural()));
+            list.push(maybe("limit_await_seconds", limit.op.r#await.map(|time| time.0 / 1000.0)));
+            list.push(number("limit_per_second", limit.op.rate.0));
+            list.push(maybe("limit_multiple", limit.multiple()));
+        }
         let answers = disk::answers(scene, device);
         if !answers.is_empty() {
             list.push(text("device_answers", answers.as_str()));
@@ -193,6 +186,9 @@ fn evidence(scene: &Scene, blocked: &IdleBlocked, top: &GroupBlocked) -> Vec<Evi
     if let Some(sentence) = super::witness_sentence(scene.interval) {
         list.push(text("witnesses", sentence.as_str()));
     }
+    let chain = chain::chain(scene.interval, scene.standings, top);
+    list.push(text("chain_confidence", chain.confidence.word()));
+    list.push(Evidence { name: "chain", value: Value::Chain(chain.links) });
     list
 }
 
@@ -214,19 +210,15 @@ pub(super) fn contradiction(interval: &Interval) -> Option<String> {
     }
     if blocked.ratio >= 0.1 && iowait < blocked.ratio / 2.0 {
         return Some(format!(
-            "iowait says {} where {} of the box is blocked: {} behind a lock or asleep for completions, which iowait does not count",
+            "iowait says {} where {} of the box is blocked: {} behind others or asleep for completions, which iowait does not count",
             percent(iowait),
             percent(blocked.ratio),
-            plural(blocked.groups.iter().map(|group| group.behind() + group.aio).sum(), "thread is", "threads are")
+            plural(
+                blocked.groups.iter().map(|group| group.behind() + group.behind_peer + group.aio).sum(),
+                "thread is",
+                "threads are"
+            )
         ));
     }
     None
-}
-
-/// `f_await 40.3 ms = 1.0× its baseline`: kept here for the chain's last link.
-pub(super) fn answer(word: &str, r#await: f64, against: Option<(f64, bool)>) -> String {
-    let baseline = against.map(|(times, provisional)| {
-        format!(" = {} its {}baseline", multiple(times), if provisional { "provisional " } else { "" })
-    });
-    format!("{word} {}{}", millis(r#await), baseline.unwrap_or_default())
 }

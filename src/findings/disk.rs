@@ -3,7 +3,7 @@
 use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
 use super::words::{count, millis, multiple, name, percent, plural, seconds};
-use super::{Evidence, Kind, Severity, Subject, blocked};
+use super::{Evidence, Kind, Severity, Subject, chain};
 use crate::baseline::{ALONE, Load, Standing};
 use crate::ids::DiskId;
 use crate::interval::disk::{DiskSpan, Operation};
@@ -134,8 +134,7 @@ impl<'a> Slow<'a> {
 
     fn suspicion(&self, scene: &Scene, span: &DiskSpan) -> Suspicion {
         let thresholds = scene.thresholds;
-        let unwaited = scene.blocked_threads().is_some_and(|threads| threads < thresholds.latency_waiting_threads)
-            && scene.interval.blocked.as_ref().is_some_and(|blocked| !blocked.lower_bound);
+        let unwaited = !chain::is_waited_for(scene.interval, span.id, thresholds.latency_waiting_threads);
         let severity = match self.multiple {
             _ if unwaited => Severity::Note,
             times if times >= thresholds.latency_critical_multiple && !self.standing.provisional => Severity::Critical,
@@ -231,7 +230,11 @@ fn disk_busy_not_saturated(scene: &Scene) -> Vec<Suspicion> {
         if !answers.iter().all(|answer| answer.is_well(scene)) {
             continue;
         }
-        let Some(answer) = answers.into_iter().max_by(|a, b| a.concurrency.total_cmp(&b.concurrency)) else { continue };
+        // What those who are stuck on it wait for; else what it has most to do with.
+        let limit = bounds(scene, span.id);
+        let is_limit = |answer: &Answer| Some(answer.standing.operation) == limit;
+        let most = |a: &Answer, b: &Answer| is_limit(a).cmp(&is_limit(b)).then(a.concurrency.total_cmp(&b.concurrency));
+        let Some(answer) = answers.into_iter().max_by(most) else { continue };
         let device = scene.disk_name(span.id);
         let at_once = if answer.concurrency <= ALONE {
             "it has one request at a time".to_owned()
@@ -303,7 +306,7 @@ fn disk_stalled(scene: &Scene) -> Vec<Suspicion> {
             continue;
         }
         let Some(silent) = for_seconds(span.id).filter(|&silent| silent >= scene.thresholds.stalled_seconds) else { continue };
-        let waiting = scene.blocked_threads().is_none_or(|threads| threads >= scene.thresholds.latency_waiting_threads);
+        let waiting = chain::is_waited_for(scene.interval, span.id, scene.thresholds.latency_waiting_threads);
         let requests = plural(f64::from(span.in_flight), "request", "requests");
         found.push(Suspicion {
             severity: if waiting { Severity::Critical } else { Severity::Warning },
@@ -330,15 +333,23 @@ fn disk_stalled(scene: &Scene) -> Vec<Suspicion> {
 /// How a device answers, in a line: `writes 0.5 ms = 1.0× its baseline, flushes 40.3 ms = 1.0× its baseline`.
 pub(super) fn answers(scene: &Scene, id: DiskId) -> String {
     let Some(span) = scene.disk_span(id) else { return String::new() };
-    let lines = span.operations().filter(|(_, op)| op.completed > 0).filter_map(|(operation, op)| {
-        let against = scene.standing(id, operation).and_then(|standing| Some((standing.multiple?, standing.provisional)));
-        Some(blocked::answer(operation.plural(), op.r#await?.0, against))
+    let lines = span.operations().filter(|(_, op)| op.completed > 0 && op.r#await.is_some()).map(|(operation, op)| {
+        let limit = chain::Limit { operation, op, standing: scene.standing(id, operation) };
+        limit.sentence()
     });
     lines.collect::<Vec<_>>().join(", ")
 }
 
 fn subject(scene: &Scene, id: DiskId) -> Subject {
     Subject::Disk { id, name: scene.disk(id).map(|disk| disk.name.clone()).unwrap_or_default() }
+}
+
+/// The operation that the group which is stuck on this device most waits for.
+fn bounds(scene: &Scene, id: DiskId) -> Option<Operation> {
+    let groups = &scene.interval.blocked.as_ref()?.groups;
+    let group = groups.iter().find(|group| group.device.is_some_and(|(device, _)| device == id))?;
+    let holder = group.holder.as_ref()?;
+    Some(chain::limit(scene.interval, scene.standings, id, Some(holder))?.operation)
 }
 
 /// The share of the box that is blocked on this device.

@@ -133,12 +133,17 @@ fn hung_task(scene: &Scene) -> Vec<Suspicion> {
         let longest_s = waited(longest);
         let (thread_name, who) = scene.who(longest.task);
         let place = longest.channel.as_ref().map_or_else(|| "a place hidden from this user".into(), name);
+        let on = match (&longest.file, &longest.mount) {
+            (Some(file), _) => format!(" on {}", name(file)),
+            (None, Some(mount)) => format!(" on {}", name(mount)),
+            (None, None) => String::new(),
+        };
         let others = match threads {
             1 => String::new(),
             many => format!(" and {} more of its group", many - 1),
         };
         let sentence = format!(
-            "{who}{others} stuck in D for {} without a break, in {place}: {}",
+            "{who}{others} stuck in D for {} without a break, in {place}{on}: {}",
             seconds(longest_s),
             cause(scene, longest)
         );
@@ -162,7 +167,9 @@ fn hung_task(scene: &Scene) -> Vec<Suspicion> {
                 text("wait_channel", place.as_str()),
                 text("wait_class", longest.class.word()),
                 longest.file.clone().map_or(maybe("file", None), |file| text("file", file)),
-                maybe("in_flight", in_flight(scene)),
+                longest.mount.clone().map_or(maybe("mount", None), |mount| text("mount", mount)),
+                longest.disk.map_or(maybe("device", None), |disk| text("device", scene.disk_name(disk).as_str())),
+                maybe("in_flight", in_flight(scene, longest.disk)),
             ],
             explains: 0.0,
         });
@@ -176,20 +183,28 @@ fn is_in_d(scene: &Scene, blocked: &BlockedThread) -> bool {
     tasks.thread(blocked.task).is_some_and(|(process, thread)| !process.kernel_thread && thread.state == TaskState::Blocked)
 }
 
-fn in_flight(scene: &Scene) -> Option<f64> {
+/// Requests in flight on the device that is waited for; on all where it is not known which.
+fn in_flight(scene: &Scene, device: Option<DiskId>) -> Option<f64> {
     let disks = scene.interval.newer.disks.as_ref().ok()?;
-    Some(disks.iter().map(|disk| f64::from(disk.in_flight)).sum())
+    let concerned = disks.iter().filter(|disk| device.is_none_or(|device| device == disk.id));
+    Some(concerned.map(|disk| f64::from(disk.in_flight)).sum())
 }
 
 fn cause(scene: &Scene, thread: &BlockedThread) -> String {
     let stalled = scene.interval.disks.iter().find(|span| span.silent && thread.disk.is_none_or(|disk| disk == span.id));
-    let idle = in_flight(scene).is_some_and(|requests| requests < 0.5);
+    let requests = in_flight(scene, thread.disk);
+    let idle = requests.is_some_and(|requests| requests < 0.5);
+    let frozen = thread.channel.as_ref().is_some_and(|channel| channel.as_bytes().starts_with(b"percpu_rwsem"));
     match thread.class {
         _ if is_elsewhere(thread.channel.as_ref()) => "a server (or a user-space file system) that does not answer".into(),
         WaitClass::Disk if stalled.is_some() => {
             let device = stalled.map(|span| scene.disk_name(span.id)).unwrap_or_default();
             format!("{device} completes nothing")
         }
+        WaitClass::Lock if idle && frozen => match &thread.mount {
+            Some(mount) => format!("no I/O is in flight: the file system on {} is frozen, not slow", name(mount)),
+            None => "no I/O is in flight: a frozen file system, not a slow device".into(),
+        },
         WaitClass::Lock | WaitClass::Other | WaitClass::Hidden if idle => {
             "no I/O is in flight: a frozen file system or a lock inside the kernel, not a slow device".into()
         }
@@ -197,9 +212,9 @@ fn cause(scene: &Scene, thread: &BlockedThread) -> String {
         WaitClass::Memory => "memory reclaim".into(),
         WaitClass::Lock => "a lock inside the kernel".into(),
         WaitClass::Disk => {
-            let requests = count(in_flight(scene).unwrap_or(0.0));
+            let requests = requests.map_or_else(|| "-".into(), count);
             format!("one request that takes that long ({requests} in flight)")
         }
-        _ => format!("in flight on all devices: {}", in_flight(scene).map_or_else(|| "-".into(), count)),
+        _ => format!("{} in flight", requests.map_or_else(|| "-".into(), |requests| plural(requests, "request", "requests"))),
     }
 }

@@ -2,18 +2,21 @@
 //! box not been stuck. metrics.md section 3.
 //!
 //! Blocked are threads on storage (D, or asleep for asynchronous completions while a device has requests in flight), in
-//! memory reclaim, and behind storage: in a lock wait, in a group that has a thread on storage. It is an upper bound of
-//! what is to be gained.
+//! memory reclaim, and behind storage: in a lock wait, or waiting for a peer of the group, in a group that has a thread on
+//! storage. It is an upper bound of what is to be gained. Who counts at one sub-sample is said in `blocked/counted.rs`.
+
+mod counted;
 
 use crate::ids::{DiskId, GroupId};
 use crate::interval::cpu::CpuSpan;
 use crate::interval::disk::DiskSpan;
 use crate::interval::pressure::PressureSpan;
-use crate::interval::task::{HOLDING_SHARE, TaskSpan};
+use crate::interval::task::TaskSpan;
 use crate::sample::cpu::CpuTimes;
-use crate::sample::waits::{BlockedThread, GroupWaits, SubSample, WaitClass};
+use crate::sample::waits::{BlockedThread, Queue, QueueKind, SubSample, WaitClass};
 use crate::sample::{Host, Name, Sample};
 use crate::units::{Counter, growth};
+use counted::{Circumstances, Counted};
 
 /// The figures behind the verdict; shares of the box.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,12 +57,33 @@ pub struct GroupBlocked {
     pub lock_by_call: f64,
     /// Behind storage, by inference from wake-ups and a holder on storage
     pub lock_by_inference: f64,
+    /// Waiting for a process of the group, over a pipe or a socket, that is on storage
+    pub behind_peer: f64,
     /// Share of the box that it explains
     pub ratio: f64,
     /// The thread that was seen on storage most: the end of the chain
     pub holder: Option<BlockedThread>,
     /// The device that the holder waits for
     pub device: Option<(DiskId, DeviceBy)>,
+    /// How many of its threads were seen on storage in this interval: in a convoy they are so in turn
+    pub seen_on_storage: u32,
+    /// What stands between those that wait and the holder, most waiters first
+    pub queues: Vec<Queueing>,
+}
+
+/// One kind of queue of a group, as a mean over the interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Queueing {
+    pub kind: QueueKind,
+    /// Mean number of threads in it
+    pub threads: f64,
+    /// Share of them at one futex address
+    pub at_one: f64,
+    pub channel: Option<Name>,
+    /// The file whose lock they wait for
+    pub file: Option<Name>,
+    /// The process that has it, where the kernel says so
+    pub holder: Option<u32>,
 }
 
 impl GroupBlocked {
@@ -70,7 +94,7 @@ impl GroupBlocked {
 
     /// Mean number of blocked threads.
     pub fn blocked(&self) -> f64 {
-        self.storage + self.aio + self.memory + self.hidden + self.behind()
+        self.storage + self.aio + self.memory + self.hidden + self.behind() + self.behind_peer
     }
 }
 
@@ -116,7 +140,7 @@ impl IdleBlocked {
         if whole <= 0.0 {
             return None;
         }
-        let holding = holding_groups(newer, &looks, whole);
+        let circumstances = Circumstances::of(older, newer, looks.iter().map(|look| (look.sub, look.seconds)), disks);
         let mut result = IdleBlocked { sub_samples: u32::try_from(looks.len()).unwrap_or(u32::MAX), ..IdleBlocked::default() };
         let mut groups: Vec<Option<GroupBlocked>> = vec![None; newer.waits.groups.len()];
         let (mut in_flight, mut d_threads) = (Some(0.0), 0.0);
@@ -124,19 +148,19 @@ impl IdleBlocked {
             let part = look.seconds / whole;
             let outstanding = look.sub.in_flight;
             in_flight = in_flight.zip(outstanding).map(|(sum, now)| sum + f64::from(now) * part);
-            let blocked: f64 = look.sub.groups.iter().map(|row| Counted::of(row, &holding, outstanding).sum()).sum();
+            let counted: Vec<Counted> = circumstances.counted(look.sub);
+            let blocked: f64 = counted.iter().map(Counted::sum).sum();
             let stuck = look.available.min(blocked);
             result.cpus += stuck * part;
             result.available += look.available * part / cpus;
             result.blocked_threads += blocked * part;
-            for row in &look.sub.groups {
+            for (row, counted) in look.sub.groups.iter().zip(&counted) {
                 d_threads += (f64::from(row.storage) + f64::from(row.memory) + f64::from(row.other_blocked)) * part;
-                let counted = Counted::of(row, &holding, outstanding);
                 let index = usize::from(row.group);
                 let (Some(slot), Some(id)) = (groups.get_mut(index), newer.waits.groups.get(index)) else { continue };
                 if counted.sum() > 0.0 {
                     let group = slot.get_or_insert_with(|| GroupBlocked::new(id, newer));
-                    group.add(&counted, part, stuck * part / cpus * counted.sum() / blocked);
+                    group.add(counted, part, stuck * part / cpus * counted.sum() / blocked);
                 }
             }
         }
@@ -150,8 +174,10 @@ impl IdleBlocked {
         let mut found = Vec::new();
         for (index, group) in groups.into_iter().enumerate() {
             let Some(mut group) = group else { continue };
-            group.holder = holder(newer, index);
+            group.queues = queues(newer, index, result.sub_samples);
+            group.holder = holder(newer, index, &group.queues);
             group.device = device(newer, disks, group.holder.as_ref());
+            group.seen_on_storage = u32::try_from(on_storage(newer, index).count()).unwrap_or(u32::MAX);
             found.push(group);
         }
         found.sort_by(|a, b| b.blocked().total_cmp(&a.blocked()));
@@ -239,49 +265,6 @@ fn is_lower_bound(host: &Host, newer: &Sample, in_flight: Option<f64>) -> bool {
     at_work.any(|waits| completions || in_d(waits.group))
 }
 
-/// For each group whether it spent enough of the interval with a thread on storage.
-fn holding_groups(newer: &Sample, looks: &[Look], whole: f64) -> Vec<bool> {
-    let mut held = vec![0.0; newer.waits.groups.len()];
-    for look in looks {
-        for row in look.sub.groups.iter().filter(|row| row.storage > 0) {
-            if let Some(time) = held.get_mut(usize::from(row.group)) {
-                *time += look.seconds;
-            }
-        }
-    }
-    held.into_iter().map(|time| time >= whole * HOLDING_SHARE).collect()
-}
-
-/// The threads of one group that count as blocked at one sub-sample.
-struct Counted {
-    storage: f64,
-    aio: f64,
-    memory: f64,
-    hidden: f64,
-    lock_by_call: f64,
-    lock_by_inference: f64,
-}
-
-impl Counted {
-    fn of(row: &GroupWaits, holding: &[bool], in_flight: Option<u32>) -> Counted {
-        let outstanding = in_flight.is_some_and(|requests| requests > 0);
-        let behind = row.storage > 0 || holding.get(usize::from(row.group)).copied().unwrap_or(false);
-        let when = |condition: bool, threads: u16| if condition { f64::from(threads) } else { 0.0 };
-        Counted {
-            storage: f64::from(row.storage),
-            aio: when(outstanding, row.aio),
-            memory: f64::from(row.memory),
-            hidden: when(outstanding, row.hidden_blocked),
-            lock_by_call: when(behind, row.lock_contended),
-            lock_by_inference: when(behind, row.lock_inferred),
-        }
-    }
-
-    fn sum(&self) -> f64 {
-        self.storage + self.aio + self.memory + self.hidden + self.lock_by_call + self.lock_by_inference
-    }
-}
-
 impl GroupBlocked {
     fn new(id: &GroupId, newer: &Sample) -> GroupBlocked {
         let (name, processes) = name_of(id, newer);
@@ -295,9 +278,12 @@ impl GroupBlocked {
             hidden: 0.0,
             lock_by_call: 0.0,
             lock_by_inference: 0.0,
+            behind_peer: 0.0,
             ratio: 0.0,
             holder: None,
             device: None,
+            seen_on_storage: 0,
+            queues: Vec::new(),
         }
     }
 
@@ -308,6 +294,7 @@ impl GroupBlocked {
         self.hidden += counted.hidden * part;
         self.lock_by_call += counted.lock_by_call * part;
         self.lock_by_inference += counted.lock_by_inference * part;
+        self.behind_peer += counted.behind_peer * part;
         self.ratio += ratio;
     }
 }
@@ -325,9 +312,31 @@ fn name_of(id: &GroupId, newer: &Sample) -> (Name, u32) {
     }
 }
 
-fn holder(newer: &Sample, group: usize) -> Option<BlockedThread> {
-    let on_storage = |thread: &&BlockedThread| usize::from(thread.group) == group && thread.class == WaitClass::Disk;
-    newer.waits.blocked.iter().filter(on_storage).max_by_key(|thread| (thread.disk.is_some(), thread.times)).cloned()
+fn on_storage(newer: &Sample, group: usize) -> impl Iterator<Item = &BlockedThread> {
+    let there = move |thread: &&BlockedThread| usize::from(thread.group) == group && thread.class == WaitClass::Disk;
+    newer.waits.blocked.iter().filter(there)
+}
+
+/// Who has the lock that most wait for, where the kernel says so; else the thread that was seen on storage most.
+fn holder(newer: &Sample, group: usize, queues: &[Queueing]) -> Option<BlockedThread> {
+    let named = queues.first().and_then(|queue| queue.holder);
+    let rank = |thread: &&BlockedThread| (Some(thread.task.pid) == named, thread.disk.is_some(), thread.times);
+    on_storage(newer, group).max_by_key(rank).cloned()
+}
+
+fn queues(newer: &Sample, group: usize, looks: u32) -> Vec<Queueing> {
+    let mean = |queue: &Queue| Queueing {
+        kind: queue.kind,
+        threads: f64::from(queue.times) / f64::from(looks.max(1)),
+        at_one: f64::from(queue.times_at_one) / f64::from(queue.times.max(1)),
+        channel: queue.channel.clone(),
+        file: queue.file.clone(),
+        holder: queue.holder,
+    };
+    let mut list: Vec<Queueing> =
+        newer.waits.queues.iter().filter(|queue| usize::from(queue.group) == group).map(mean).collect();
+    list.sort_by(|a, b| b.threads.total_cmp(&a.threads));
+    list
 }
 
 /// By the file that the holder has open, or because no other device has anything to do. A device that others stand on is

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::ids::{CpuId, ProcessId, TaskId};
 use crate::sample::task::{Process, Sched, TaskState, Tasks, Thread};
-use crate::sample::waits::{Call, ThreadWaits, WaitClass};
+use crate::sample::waits::{Call, Futex, ThreadWaits, WaitClass};
 use crate::sample::{Absent, Host, Sample};
 use crate::units::{Counter, PerSecond, Ratio, growth};
 
@@ -103,6 +103,9 @@ pub struct Microstates {
     pub lock: f64,
     pub other_blocked: f64,
     pub sleep: f64,
+    /// Nobody knows: a thread that was not there at the older sample, or whose CPU time cannot be read, where it was not
+    /// seen to be blocked
+    pub unknown: f64,
 }
 
 impl Microstates {
@@ -114,9 +117,10 @@ impl Microstates {
         self.lock += other.lock;
         self.other_blocked += other.other_blocked;
         self.sleep += other.sleep;
+        self.unknown += other.unknown;
     }
 
-    /// Everything but sleep.
+    /// Everything but sleep and what is not known.
     pub fn awake(&self) -> f64 {
         self.user + self.system + self.run_queue + self.disk + self.lock + self.other_blocked
     }
@@ -269,7 +273,7 @@ impl Context<'_> {
         let seen = self.seen.get(&id).copied();
         let class = class_of(self.host, new);
         let holding = seen.is_some_and(|seen| self.holding.get(usize::from(seen.group)).copied().unwrap_or(false));
-        count(new, class, holding && self.active(new), counts);
+        count(new, class, holding && self.active(new) && !waits_for_work(self.host, new), counts);
         let ran = old.is_none_or(|old| {
             old.sched != new.sched || old.user_ticks != new.user_ticks || old.system_ticks != new.system_ticks
         });
@@ -375,6 +379,12 @@ pub fn class_of(host: &Host, thread: &Thread) -> WaitClass {
     }
 }
 
+/// An idle thread of a language runtime, as its futex call says.
+fn waits_for_work(host: &Host, thread: &Thread) -> bool {
+    let call = thread.wait.call.ok().and_then(|call| Call::from_number(host.machine.as_bytes(), call));
+    matches!(call.and_then(Call::futex), Some(Futex::Note { .. }))
+}
+
 fn count(thread: &Thread, class: WaitClass, behind: bool, counts: &mut Counts) {
     match thread.state {
         TaskState::Running => counts.running += 1,
@@ -413,6 +423,7 @@ fn microstates(
     class: WaitClass,
     ran: bool,
 ) -> Microstates {
+    let known = cpu.is_some();
     let cpu = cpu.map_or(0.0, |cpu| cpu.0.min(1.0));
     let run_queue = run_queue.map_or(0.0, |wait| wait.0.min(1.0 - cpu));
     let left = (1.0 - cpu - run_queue).max(0.0);
@@ -433,6 +444,10 @@ fn microstates(
             (TaskState::Running, _) if !ran => states.run_queue += left,
             _ => states.sleep = left,
         },
+    }
+    // It may have run, for all we know.
+    if !known {
+        states.unknown = std::mem::take(&mut states.sleep);
     }
     states
 }

@@ -321,6 +321,16 @@ fn a_pid_that_was_given_away_again_is_a_new_task() {
 }
 
 #[test]
+fn what_a_new_thread_did_is_not_known() {
+    let older = with_tasks(10.0, Vec::new());
+    let newer = with_tasks(11.0, vec![process(50, 1, 300_000_000)]);
+    let tasks = between(&older, &newer).tasks.expect("both samples have tasks");
+    let states = tasks.threads[0].states;
+    assert!(close(states.unknown, 1.0) && close(states.awake() + states.sleep, 0.0), "{states:?}");
+    assert!(close(tasks.processes[0].states.unknown, 1.0));
+}
+
+#[test]
 fn microstates_of_a_thread_add_up_to_one() {
     let mut older = with_tasks(10.0, vec![process(50, 1, 0)]);
     let mut newer = with_tasks(11.0, vec![process(50, 1, 300_000_000)]);
@@ -414,6 +424,7 @@ prop_compose! {
             lock_contended: waits[6],
             lock_inferred: waits[7],
             peer: waits[8],
+            ..GroupWaits::default()
         };
         let sub = SubSample { boottime_ns: sample.at.boottime_ns, cpu: sub_cpu, in_flight: Some(1), groups: vec![row] };
         sample.waits = Waits {
@@ -460,9 +471,9 @@ proptest! {
         if let Some(tasks) = &interval.tasks {
             for thread in &tasks.threads {
                 let states = thread.states;
-                figures.extend([states.awake(), states.sleep]);
+                figures.extend([states.awake(), states.sleep, states.unknown]);
                 figures.extend(thread.cpu.map(|cpu| cpu.0));
-                prop_assert!((states.awake() + states.sleep - 1.0).abs() < 1e-6);
+                prop_assert!((states.awake() + states.sleep + states.unknown - 1.0).abs() < 1e-6);
             }
             figures.extend(tasks.busy_cpus);
             figures.extend(tasks.run_queue_wait);

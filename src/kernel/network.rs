@@ -4,7 +4,7 @@ mod dev;
 pub mod ethtool;
 mod facts;
 mod listeners;
-mod netlink;
+pub(super) mod netlink;
 mod peers;
 mod protocols;
 mod qdisc;

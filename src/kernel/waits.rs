@@ -4,14 +4,21 @@
 
 pub mod blocked;
 pub mod budget;
+mod locks;
+mod peers;
+mod queues;
 
 use rustc_hash::FxHashMap;
 
+use self::peers::PeerLook;
+use self::queues::{Queues, Suspect, Waiter};
 use super::sweep::{KnownProcess, KnownThread};
 use crate::ids::GroupId;
 use crate::sample::cpu::CpuTimes;
 use crate::sample::task::{Process, TaskState};
-use crate::sample::waits::{BLOCKED_KEPT, BlockedThread, GroupWaits, SubSample, ThreadWaits, WaitClass, Waits};
+use crate::sample::waits::{
+    BLOCKED_KEPT, BlockedThread, Futex, GroupWaits, QueueKind, SubSample, ThreadWaits, WaitClass, Waits, class,
+};
 
 /// The sub-samples of the interval that is running.
 #[derive(Debug, Default)]
@@ -22,6 +29,9 @@ pub struct Watch {
     blocked: FxHashMap<usize, BlockedThread>,
     /// Counts of one look, by group number.
     counts: Vec<GroupWaits>,
+    queues: Queues,
+    /// Active threads asleep in a pipe or socket.
+    peers: Vec<PeerLook>,
     /// Which interval this is; what processes and threads have noted for another one is void.
     interval: u32,
 }
@@ -50,6 +60,7 @@ impl Watch {
                 }
             }
         }
+        self.queues.judge_suspects(&mut self.counts);
         let groups = (0_u16..).zip(&self.counts).filter(|(_, counts)| **counts != GroupWaits::default());
         let groups = groups.map(|(group, counts)| GroupWaits { group, ..*counts }).collect();
         let Witnesses { boottime_ns, cpu, in_flight } = witnesses;
@@ -61,21 +72,30 @@ impl Watch {
         self.waits.skipped = self.waits.skipped.saturating_add(1);
     }
 
-    /// Ends the interval: all that was seen in it. The files of the blocked threads are not found out yet.
-    pub fn drain(&mut self) -> Waits {
+    /// Ends the interval: all that was seen in it. The files that the threads wait for are not found out yet.
+    pub fn drain(&mut self) -> Drained {
         self.interval = self.interval.wrapping_add(1);
         self.numbers.clear();
         self.counts.clear();
         let mut blocked: Vec<BlockedThread> = self.blocked.drain().map(|(_, thread)| thread).collect();
         if blocked.len() > BLOCKED_KEPT {
             blocked.sort_unstable_by_key(|thread| (thread.since_ns, thread.task));
+            keep_an_end_of_each_chain(&mut blocked);
             blocked.truncate(BLOCKED_KEPT);
         }
         blocked.sort_unstable_by_key(|thread| thread.task);
         let mut waits = std::mem::take(&mut self.waits);
+        let mut held = vec![false; waits.groups.len()];
+        for row in waits.sub_samples.iter().flat_map(|sub| &sub.groups).filter(|row| row.storage > 0) {
+            if let Some(held) = held.get_mut(usize::from(row.group)) {
+                *held = true;
+            }
+        }
+        let (queues, waiters) = self.queues.drain(&held);
         waits.blocked = blocked;
+        waits.queues = queues;
         waits.threads.sort_unstable_by_key(|thread| thread.task);
-        waits
+        Drained { waits, waiters, peers: std::mem::take(&mut self.peers) }
     }
 
     fn number(&mut self, known: &mut KnownProcess) -> Option<u16> {
@@ -101,7 +121,11 @@ impl Watch {
 
     fn count_thread(&mut self, of: &Process, thread: &mut KnownThread, start_ticks: u64, group: u16, witnesses: Witnesses) {
         // State and wait did not fit together: not counted at this look.
-        let Some(class) = thread.class else { return };
+        let Some(mut class) = thread.class else { return };
+        if matches!((class, thread.futex), (WaitClass::Futex, Some(Futex::Note { .. }))) {
+            // It waits to be given something to do: whatever its group is stuck in, it is not.
+            class = WaitClass::Other;
+        }
         let task = crate::ids::TaskId { pid: of.pid, tid: thread.tid, start_ticks };
         let place = match thread.record {
             Some((interval, place)) if interval == self.interval => place,
@@ -117,7 +141,25 @@ impl Watch {
         }
         let Some(counts) = self.counts.get_mut(usize::from(group)) else { return };
         let active = thread.is_active(witnesses.boottime_ns);
-        if !add(counts, thread.state, class, thread.contended, active) {
+        let file_lock = thread.wait.channel.as_ref().is_ok_and(|channel| class::is_file_lock(channel.as_bytes()));
+        let queue = add(counts, Seen { state: thread.state, class, futex: thread.futex, file_lock, active });
+        if let Some(kind) = queue {
+            let waiter = Waiter { task, channel: thread.wait.channel.clone().ok(), call: thread.wait.call.ok() };
+            match (kind, thread.futex) {
+                (QueueKind::Pipe | QueueKind::Socket, _) => {
+                    if self.peers.len() < peers::MOST_LOOKS {
+                        self.peers.push(PeerLook { look: self.waits.sub_samples.len(), group, task, kind });
+                    }
+                    self.queues.add(group, kind, None, waiter);
+                }
+                (QueueKind::Mutex, Some(Futex::Contended { address })) => {
+                    self.queues.suspect(Suspect { group, address, active, waiter });
+                }
+                (_, Some(Futex::Held { address })) => self.queues.add(group, kind, Some(address), waiter),
+                _ => self.queues.add(group, kind, None, waiter),
+            }
+        }
+        if !is_blocked(thread.state, class) {
             return;
         }
         // Completions are waited for by idle services, too.
@@ -136,71 +178,162 @@ impl Watch {
             since_ns: thread.waits_since_ns(),
             file: None,
             disk: None,
+            mount: None,
         };
         self.blocked.insert(place, blocked);
     }
 }
 
-/// Adds one thread to its group's counts; says whether it is blocked, to be described by itself.
-fn add(counts: &mut GroupWaits, state: TaskState, class: WaitClass, contended: bool, active: bool) -> bool {
-    let (count, blocked) = match (state, class) {
-        (TaskState::Running, _) => (&mut counts.running, false),
-        (TaskState::Blocked, WaitClass::Vfork | WaitClass::Frozen) => return false,
-        (TaskState::Blocked, WaitClass::Disk) => (&mut counts.storage, true),
-        (TaskState::Blocked | TaskState::Sleeping, WaitClass::Memory) => (&mut counts.memory, true),
-        // A lock of the kernel: somebody holds it.
-        (TaskState::Blocked, WaitClass::Lock) => (&mut counts.lock_contended, true),
+/// What an interval has seen, and of whom to ask what it is that they wait for.
+#[derive(Debug)]
+pub struct Drained {
+    pub waits: Waits,
+    /// One for each of `waits.queues`.
+    waiters: Vec<Waiter>,
+    peers: Vec<PeerLook>,
+}
+
+/// Brings the thread that was on storage most in each group to the front: who waits behind it has waited longer.
+fn keep_an_end_of_each_chain(blocked: &mut [BlockedThread]) {
+    let mut most: FxHashMap<u16, (u16, usize)> = FxHashMap::default();
+    for (at, thread) in blocked.iter().enumerate().filter(|(_, thread)| thread.class == WaitClass::Disk) {
+        let best = most.entry(thread.group).or_insert((thread.times, at));
+        if thread.times > best.0 {
+            *best = (thread.times, at);
+        }
+    }
+    let mut ends: Vec<usize> = most.into_values().map(|(_, at)| at).collect();
+    ends.sort_unstable();
+    for (front, at) in ends.into_iter().enumerate() {
+        if let Some(part) = blocked.get_mut(front..=at) {
+            part.rotate_right(1);
+        }
+    }
+}
+
+/// Whether the thread is stuck by itself, to be described one by one.
+fn is_blocked(state: TaskState, class: WaitClass) -> bool {
+    match state {
+        TaskState::Blocked => !matches!(class, WaitClass::Vfork | WaitClass::Frozen),
+        TaskState::Sleeping => matches!(class, WaitClass::Memory | WaitClass::Aio),
+        _ => false,
+    }
+}
+
+/// What one look saw of a thread.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    state: TaskState,
+    class: WaitClass,
+    futex: Option<Futex>,
+    /// Its wait channel is one of flock and fcntl
+    file_lock: bool,
+    active: bool,
+}
+
+/// Adds one thread to its group's counts; says in which kind of queue it stands. A mutex that only its word shows is not
+/// counted yet: that takes a look at the others' addresses.
+fn add(counts: &mut GroupWaits, seen: Seen) -> Option<QueueKind> {
+    let (count, queue) = match (seen.state, seen.class) {
+        (TaskState::Running, _) => (&mut counts.running, None),
+        (TaskState::Blocked, WaitClass::Vfork | WaitClass::Frozen) => return None,
+        (TaskState::Blocked, WaitClass::Disk) => (&mut counts.storage, None),
+        (TaskState::Blocked | TaskState::Sleeping, WaitClass::Memory) => (&mut counts.memory, None),
         (TaskState::Blocked, WaitClass::Hidden) => {
             counts.hidden_blocked = counts.hidden_blocked.saturating_add(1);
-            (&mut counts.other_blocked, true)
+            (&mut counts.other_blocked, None)
         }
-        (TaskState::Blocked, _) => (&mut counts.other_blocked, true),
-        (TaskState::Sleeping, WaitClass::Aio) => (&mut counts.aio, true),
-        (TaskState::Sleeping, WaitClass::Lock) if contended => (&mut counts.lock_contended, false),
-        (TaskState::Sleeping, WaitClass::Lock | WaitClass::Futex) if active => (&mut counts.lock_inferred, false),
-        (TaskState::Sleeping, WaitClass::Pipe | WaitClass::Net) if active => (&mut counts.peer, false),
-        _ => return false,
+        (TaskState::Blocked | TaskState::Sleeping, WaitClass::Lock) => match seen.futex {
+            Some(Futex::Contended { .. }) => return Some(QueueKind::Mutex),
+            Some(Futex::Held { .. }) => (&mut counts.lock_contended, Some(QueueKind::Mutex)),
+            _ if seen.file_lock => {
+                counts.file_lock = counts.file_lock.saturating_add(1);
+                (&mut counts.lock_contended, Some(QueueKind::FileLock))
+            }
+            _ => (&mut counts.lock_contended, Some(QueueKind::KernelLock)),
+        },
+        (TaskState::Blocked, _) => (&mut counts.other_blocked, None),
+        (TaskState::Sleeping, WaitClass::Aio) => (&mut counts.aio, None),
+        (TaskState::Sleeping, WaitClass::Futex) if seen.active => (&mut counts.lock_inferred, Some(QueueKind::Futex)),
+        (TaskState::Sleeping, WaitClass::Pipe) if seen.active => (&mut counts.peer, Some(QueueKind::Pipe)),
+        (TaskState::Sleeping, WaitClass::Net) if seen.active => (&mut counts.peer, Some(QueueKind::Socket)),
+        _ => return None,
     };
     *count = count.saturating_add(1);
-    blocked
+    queue
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn counted(state: TaskState, class: WaitClass, contended: bool, active: bool) -> (GroupWaits, bool) {
-        let mut counts = GroupWaits::default();
-        let blocked = add(&mut counts, state, class, contended, active);
-        (counts, blocked)
-    }
+    use crate::sample::Name;
 
     #[test]
     fn who_counts_as_what() {
         use TaskState::{Blocked, Running, Sleeping};
         let none = GroupWaits::default();
+        let contended = Some(Futex::Contended { address: 16 });
+        let pi = Some(Futex::Held { address: 16 });
         let cases = [
-            (Running, WaitClass::Running, false, GroupWaits { running: 1, ..none }, false),
-            (Blocked, WaitClass::Disk, false, GroupWaits { storage: 1, ..none }, true),
-            (Blocked, WaitClass::Lock, false, GroupWaits { lock_contended: 1, ..none }, true),
-            (Blocked, WaitClass::Vfork, true, none, false),
-            (Blocked, WaitClass::Frozen, true, none, false),
-            (Blocked, WaitClass::Hidden, false, GroupWaits { other_blocked: 1, hidden_blocked: 1, ..none }, true),
-            (Blocked, WaitClass::Other, false, GroupWaits { other_blocked: 1, ..none }, true),
-            (Sleeping, WaitClass::Aio, true, GroupWaits { aio: 1, ..none }, true),
-            (Sleeping, WaitClass::Lock, true, GroupWaits { lock_inferred: 1, ..none }, false),
-            (Sleeping, WaitClass::Lock, false, none, false),
-            (Sleeping, WaitClass::Futex, true, GroupWaits { lock_inferred: 1, ..none }, false),
-            (Sleeping, WaitClass::Futex, false, none, false),
-            (Sleeping, WaitClass::Net, true, GroupWaits { peer: 1, ..none }, false),
-            (Sleeping, WaitClass::Net, false, none, false),
-            (Sleeping, WaitClass::Poll, true, none, false),
-            (Sleeping, WaitClass::Hidden, true, none, false),
+            (Running, WaitClass::Running, None, false, GroupWaits { running: 1, ..none }, None, false),
+            (Blocked, WaitClass::Disk, None, false, GroupWaits { storage: 1, ..none }, None, true),
+            (
+                Blocked,
+                WaitClass::Lock,
+                None,
+                false,
+                GroupWaits { lock_contended: 1, ..none },
+                Some(QueueKind::KernelLock),
+                true,
+            ),
+            (Blocked, WaitClass::Vfork, None, true, none, None, false),
+            (Blocked, WaitClass::Frozen, None, true, none, None, false),
+            (Blocked, WaitClass::Hidden, None, false, GroupWaits { other_blocked: 1, hidden_blocked: 1, ..none }, None, true),
+            (Blocked, WaitClass::Other, None, false, GroupWaits { other_blocked: 1, ..none }, None, true),
+            (Sleeping, WaitClass::Aio, None, true, GroupWaits { aio: 1, ..none }, None, true),
+            // Judged when the look is over.
+            (Sleeping, WaitClass::Lock, contended, true, none, Some(QueueKind::Mutex), false),
+            (Sleeping, WaitClass::Lock, pi, false, GroupWaits { lock_contended: 1, ..none }, Some(QueueKind::Mutex), false),
+            (Sleeping, WaitClass::Futex, None, true, GroupWaits { lock_inferred: 1, ..none }, Some(QueueKind::Futex), false),
+            (Sleeping, WaitClass::Futex, None, false, none, None, false),
+            (Sleeping, WaitClass::Net, None, true, GroupWaits { peer: 1, ..none }, Some(QueueKind::Socket), false),
+            (Sleeping, WaitClass::Net, None, false, none, None, false),
+            (Sleeping, WaitClass::Poll, None, true, none, None, false),
+            (Sleeping, WaitClass::Hidden, None, true, none, None, false),
         ];
-        for (state, class, active, counts, blocked) in cases {
-            assert_eq!(counted(state, class, false, active), (counts, blocked), "{state:?} {class:?} active {active}");
+        for (state, class, futex, active, expected, queue, blocked) in cases {
+            let mut counts = GroupWaits::default();
+            let found = add(&mut counts, Seen { state, class, futex, file_lock: false, active });
+            assert_eq!((counts, found), (expected, queue), "{state:?} {class:?} active {active}");
+            assert_eq!(is_blocked(state, class), blocked, "{state:?} {class:?}");
         }
-        let held = GroupWaits { lock_contended: 1, ..none };
-        assert_eq!(counted(Sleeping, WaitClass::Lock, true, false), (held, false), "a held lock, however long");
+        let mut counts = GroupWaits::default();
+        let flock = Seen { state: Sleeping, class: WaitClass::Lock, futex: None, file_lock: true, active: false };
+        assert_eq!(add(&mut counts, flock), Some(QueueKind::FileLock));
+        assert_eq!(counts, GroupWaits { lock_contended: 1, file_lock: 1, ..none }, "a held lock, however long");
+    }
+
+    #[test]
+    fn the_end_of_a_chain_is_described_however_many_have_waited_longer() {
+        let thread = |tid: u32, group, class, times, since_ns| BlockedThread {
+            task: crate::ids::TaskId { pid: 1, tid, start_ticks: 1 },
+            group,
+            comm: Name::default(),
+            class,
+            channel: None,
+            call: None,
+            times,
+            since_ns,
+            file: None,
+            disk: None,
+            mount: None,
+        };
+        let mut blocked: Vec<BlockedThread> = (0..40).map(|at| thread(at, 0, WaitClass::Lock, 9, u64::from(at))).collect();
+        blocked.push(thread(90, 0, WaitClass::Disk, 3, 90));
+        blocked.push(thread(91, 0, WaitClass::Disk, 5, 91));
+        blocked.push(thread(92, 1, WaitClass::Disk, 1, 92));
+        keep_an_end_of_each_chain(&mut blocked);
+        let front: Vec<u32> = blocked.iter().take(4).map(|thread| thread.task.tid).collect();
+        assert_eq!((front, blocked.len()), (vec![91, 92, 0, 1], 43));
     }
 }

@@ -181,7 +181,7 @@ impl Decoding<'_> {
         for (at, table) in schema::PLAIN.into_iter().enumerate() {
             tables.push(self.sections.rows(table, self.reference.and_then(|level| level.tables.get(at)), &mut cells)?);
         }
-        let [singles_rows, cpus, disks, nics, listeners, cgroups, groups, thread_waits, blocked, softnet, peers, exits] =
+        let [singles_rows, cpus, disks, nics, listeners, cgroups, groups, thread_waits, blocked, softnet, peers, exits, queues] =
             tables.as_slice()
         else {
             return Err(Malformed("a table is missing"));
@@ -235,6 +235,7 @@ impl Decoding<'_> {
                 groups: self.list(groups)?,
                 threads: self.list(thread_waits)?,
                 blocked: self.list(blocked)?,
+                queues: self.list(queues)?,
                 skipped: singles.skipped,
             },
             exits: match singles.exits {

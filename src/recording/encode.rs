@@ -214,6 +214,8 @@ impl<'e> Encoding<'e> {
         list(self, schema::PEERS, rows)?;
         let rows = sample.exits.as_ref().ok().map(|exits| self.rows(schema::EXITS, &exits.rows));
         list(self, schema::EXITS, rows)?;
+        let rows = self.rows(schema::QUEUES, &sample.waits.queues);
+        self.table(schema::QUEUES, rows)?;
         self.tasks(sample)?;
         self.sub_samples(sample, &total)
     }

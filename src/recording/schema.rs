@@ -40,10 +40,11 @@ pub const GROUP_WAITS: Table = Table { section: 14, width: 16, keys: 0, steps: 0
 pub const SOFTNET: Table = Table { section: 15, width: 16, keys: 2, steps: 2 };
 pub const PEERS: Table = Table { section: 16, width: 48, keys: 3, steps: 3 };
 pub const EXITS: Table = Table { section: 20, width: 16, keys: 6, steps: 5 };
+pub const QUEUES: Table = Table { section: 21, width: 16, keys: 2, steps: 2 };
 
 /// The tables that need nothing but their rows, in the order of their sections.
-pub const PLAIN: [Table; 12] =
-    [SINGLES, CPUS, DISKS, NICS, LISTENERS, CGROUPS, GROUPS, THREAD_WAITS, BLOCKED, SOFTNET, PEERS, EXITS];
+pub const PLAIN: [Table; 13] =
+    [SINGLES, CPUS, DISKS, NICS, LISTENERS, CGROUPS, GROUPS, THREAD_WAITS, BLOCKED, SOFTNET, PEERS, EXITS, QUEUES];
 
 /// Everything in a sample that there is one of, as one row.
 pub struct Singles {
@@ -199,7 +200,7 @@ mod tests {
     use crate::sample::network::{Direction, Listener, Nic, Qdisc, Softnet};
     use crate::sample::pressure::{Stall, StallLine};
     use crate::sample::task::{Ended, SystemCall, TaskIo, Thread};
-    use crate::sample::waits::{BlockedThread, GroupWaits, ThreadWaits};
+    use crate::sample::waits::{BlockedThread, GroupWaits, Queue, ThreadWaits};
 
     fn apart<T: Cells>() {
         let mut end = 0;
@@ -251,6 +252,7 @@ mod tests {
         apart::<GroupWaits>();
         apart::<ThreadWaits>();
         apart::<BlockedThread>();
+        apart::<Queue>();
         apart::<SubSampleRow>();
     }
 
@@ -267,6 +269,7 @@ mod tests {
         assert_eq!(THREAD_WAITS.width, ThreadWaits::WIDTH);
         assert_eq!(BLOCKED.width, BlockedThread::WIDTH);
         assert_eq!(EXITS.width, Exited::WIDTH);
+        assert_eq!(QUEUES.width, Queue::WIDTH);
         assert_eq!(SUB_SAMPLES.width, SubSampleRow::WIDTH);
         assert_eq!(GROUP_WAITS.width, GroupWaits::WIDTH);
     }

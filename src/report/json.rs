@@ -162,6 +162,7 @@ impl Serialize for Witnesses {
             match &evidence.value {
                 Value::Number(number) => map.serialize_entry(evidence.name, number)?,
                 Value::Text(text) => map.serialize_entry(evidence.name, &lossy(text))?,
+                Value::Chain(links) => map.serialize_entry(evidence.name, links)?,
                 Value::Unknown => map.serialize_entry(evidence.name, &None::<f64>)?,
             }
         }

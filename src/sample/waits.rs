@@ -27,6 +27,8 @@ pub struct Waits {
     /// Threads seen blocked (on storage, in reclaim, in an unknown D state), with as much as could be found out.
     /// Sorted by task, at most `BLOCKED_KEPT`, the longest blocked first kept.
     pub blocked: Vec<BlockedThread>,
+    /// What the threads of groups with a thread on storage were seen queueing for; sorted by group and kind.
+    pub queues: Vec<Queue>,
     /// Sub-samples that were left out because sampling had passed its budget.
     pub skipped: u32,
 }
@@ -70,6 +72,46 @@ pub struct GroupWaits {
     pub lock_inferred: u16,
     /// Asleep in a pipe or socket read, by a worker whose timeslices moved in the last 5 s
     pub peer: u16,
+    /// Part of `peer`: the other end is held by a process of the group that has a thread on storage, and none that works on
+    pub behind_peer: u16,
+    /// Part of `lock_contended`: in a lock of a file (flock, fcntl)
+    pub file_lock: u16,
+}
+
+/// What threads of one group wait for that one of their group may have to give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueueKind {
+    /// A mutex of the program: its futex call shows that somebody holds it
+    Mutex,
+    /// A condition variable, a semaphore, a read-write lock …: a futex or semop that may also be idling
+    Futex,
+    /// flock, fcntl
+    FileLock,
+    /// A lock inside the kernel (of an inode, of an address space): state D
+    KernelLock,
+    /// The other end of a pipe
+    Pipe,
+    /// The other end of a socket
+    Socket,
+}
+
+/// One kind of queue of one group, over all sub-samples since the sample before.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Queue {
+    /// Index into `Waits::groups`
+    pub group: u16,
+    pub kind: QueueKind,
+    /// Times a thread was seen in it: divided by the number of sub-samples, how many threads wait on average
+    pub times: u32,
+    /// Part of `times`: at the one futex address that most wait at
+    pub times_at_one: u32,
+    /// The kernel function that the last one sleeps in
+    pub channel: Option<Name>,
+    /// The lock's file, by the descriptor of the last one's call
+    pub file: Option<Name>,
+    /// The process that has it: of a file's lock by /proc/locks, of a pipe or socket by its other end
+    pub holder: Option<u32>,
 }
 
 /// One hot thread: how often it was seen in each class since the last sample.
@@ -109,4 +151,6 @@ pub struct BlockedThread {
     pub file: Option<Name>,
     /// The whole device that file is on, by fdinfo's mnt_id and mountinfo
     pub disk: Option<DiskId>,
+    /// Where the file system of that file is mounted
+    pub mount: Option<Name>,
 }

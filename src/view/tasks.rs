@@ -200,7 +200,7 @@ fn times(
 
 /// A bar of what the time went to; all of it together is the width.
 pub fn state_bar(states: &Microstates, canvas: &mut Canvas, x: u16, y: u16, width: u16) {
-    let whole = states.awake() + states.sleep;
+    let whole = states.awake() + states.sleep + states.unknown;
     if whole <= 0.0 {
         return;
     }
@@ -212,6 +212,7 @@ pub fn state_bar(states: &Microstates, canvas: &mut Canvas, x: u16, y: u16, widt
         part(states.disk, '▒', Ink::Disk),
         part(states.lock, '▞', Ink::Lock),
         part(states.other_blocked, '╳', Ink::OtherBlocked),
+        part(states.unknown, '?', Ink::Dim),
         part(states.sleep, '·', Ink::Free),
     ];
     bar(canvas, x, y, width, &parts);

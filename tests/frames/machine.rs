@@ -15,7 +15,7 @@ use stalltop::sample::host::{CpuPlace, Privilege};
 use stalltop::sample::memory::Memory;
 use stalltop::sample::network::{Direction, Duplex, Nic, NicFacts, Tcp, Udp};
 use stalltop::sample::task::{Hidden, Process, Sched, SystemCall, TaskState, Tasks, Thread, Wait};
-use stalltop::sample::waits::{BlockedThread, GroupWaits, SubSample, ThreadWaits, WaitClass, Waits};
+use stalltop::sample::waits::{BlockedThread, GroupWaits, Queue, QueueKind, SubSample, ThreadWaits, WaitClass, Waits};
 use stalltop::sample::{Absent, Cost, Host, Instant, Name, Sample};
 use stalltop::units::{Counter, Millis};
 
@@ -279,9 +279,20 @@ impl Machine {
                 since_ns: (UPTIME_S + k) * 1_000_000_000 - 40_000_000,
                 file: self.privileged.then(|| Name::from("/var/lib/pg/pg_wal/000000010000000A")),
                 disk: self.privileged.then(|| self.drives.first().map(Drive::id)).flatten(),
+                mount: self.privileged.then(|| Name::from("/var/lib/pg")),
             })
             .collect();
-        Waits { sub_samples, groups: vec![group], threads, blocked, skipped: 0 }
+        let queue = Queue {
+            group: 0,
+            kind: QueueKind::Mutex,
+            times: u32::from(behind) * 10,
+            times_at_one: u32::from(behind) * 10,
+            channel: Some(Name::from("futex_do_wait")),
+            file: None,
+            holder: None,
+        };
+        let queues = if behind > 0 { vec![queue] } else { Vec::new() };
+        Waits { sub_samples, groups: vec![group], threads, blocked, queues, skipped: 0 }
     }
 }
 

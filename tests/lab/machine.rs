@@ -124,6 +124,7 @@ pub fn diskstat_of(text: &str, device: &str, column: usize) -> u64 {
 /// Columns of /proc/diskstats (Documentation/admin-guide/iostats.rst).
 pub const READS_COMPLETED: usize = 1;
 pub const READ_MS: usize = 4;
+pub const WRITES_COMPLETED: usize = 5;
 pub const IN_FLIGHT: usize = 9;
 pub const BUSY_MS: usize = 10;
 pub const WEIGHTED_MS: usize = 11;

@@ -17,6 +17,7 @@
 )]
 
 mod blocked;
+mod chain;
 mod cpu;
 mod disk;
 mod figures;

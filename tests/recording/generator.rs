@@ -21,7 +21,7 @@ use stalltop::sample::network::peers::{Limits, Peer, Peers, RoundTrips};
 use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Protocols, Qdisc, Softnet, Tcp, TcpExt, Udp};
 use stalltop::sample::pressure::{Pressure, Stall, StallLine};
 use stalltop::sample::task::{Ended, Hidden, Process, Sched, SystemCall, TaskIo, TaskState, Tasks, Thread, Wait};
-use stalltop::sample::waits::{BlockedThread, GroupWaits, SubSample, ThreadWaits, WaitClass, Waits};
+use stalltop::sample::waits::{BlockedThread, GroupWaits, Queue, QueueKind, SubSample, ThreadWaits, WaitClass, Waits};
 use stalltop::sample::{Absent, Cost, Host, Instant, Name, Reading, Sample};
 use stalltop::units::Counter;
 
@@ -206,6 +206,23 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
                 since_ns: d.u64(),
                 file: d.maybe(Dice::name),
                 disk: d.maybe(disk_id),
+                mount: d.maybe(Dice::name),
+            }),
+            queues: d.list(4, |d| Queue {
+                group: d.u16(),
+                kind: [
+                    QueueKind::Mutex,
+                    QueueKind::Futex,
+                    QueueKind::FileLock,
+                    QueueKind::KernelLock,
+                    QueueKind::Pipe,
+                    QueueKind::Socket,
+                ][d.below(6) as usize],
+                times: d.u32(),
+                times_at_one: d.u32(),
+                channel: d.maybe(Dice::name),
+                file: d.maybe(Dice::name),
+                holder: d.maybe(Dice::u32),
             }),
             skipped: d.u32(),
         },
@@ -476,6 +493,8 @@ fn group_waits(d: &mut Dice) -> GroupWaits {
         lock_contended: d.u16(),
         lock_inferred: d.u16(),
         peer: d.u16(),
+        behind_peer: d.u16(),
+        file_lock: d.u16(),
     }
 }
 

@@ -156,6 +156,8 @@ pub struct Process {
     #[serde(default)]
     pub waits: Waits,
     pub holder: Option<Holder>,
+    #[serde(default)]
+    pub queue: Vec<Queue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -169,6 +171,26 @@ pub struct Waits {
     pub lock_by_call: u16,
     pub lock_by_inference: u16,
     pub peer: u16,
+    /// Part of `peer`
+    pub behind_peer: u16,
+    /// Part of `lock-by-call`
+    pub file_lock: u16,
+}
+
+/// What threads of the group queue for, at every sub-sample
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Queue {
+    /// mutex, futex, file-lock, kernel-lock, pipe, socket
+    pub kind: String,
+    pub threads: u16,
+    /// Those at the futex address that most are at
+    #[serde(default)]
+    pub at_one: u16,
+    pub channel: Option<String>,
+    pub file: Option<String>,
+    /// The pid that the kernel says has it
+    pub holder: Option<u32>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -182,6 +204,7 @@ pub struct Holder {
     /// The device its file is on, where it is known
     pub disk: Option<String>,
     pub file: Option<String>,
+    pub mount: Option<String>,
     /// How long it has been in this one wait at the end of the first interval; it grows from there where `stays`
     #[serde(default)]
     pub seconds: f64,

@@ -12,7 +12,7 @@ use stalltop::sample::network::peers::{Limits, Peer, Peers, RoundTrips};
 use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdisc, Softnet, Tcp, TcpExt};
 use stalltop::sample::pressure::{Stall, StallLine};
 use stalltop::sample::task::{Ended, Process, Sched, SystemCall, TaskState, Tasks, Thread, Wait};
-use stalltop::sample::waits::{BlockedThread, GroupWaits, SubSample, WaitClass, Waits};
+use stalltop::sample::waits::{BlockedThread, GroupWaits, Queue, QueueKind, SubSample, WaitClass, Waits};
 use stalltop::sample::{Absent, Instant, Name, Sample, cgroup::Cgroup, memory::Memory};
 use stalltop::units::Counter;
 
@@ -83,6 +83,7 @@ impl Machine {
             self.add("oom", phase.memory.as_ref().map_or(0.0, |memory| memory.oom_kills as f64));
         }
         waits.blocked = self.blocked(phase, index, &waits.groups);
+        waits.queues = queues(phase, &waits.groups);
         self.samples += 1;
         if (index + 1).is_multiple_of(phase.look_every) {
             self.look(phase);
@@ -522,6 +523,7 @@ impl Machine {
                 since_ns: self.boottime_ns - ((holder.seconds + grown) * 1e9) as u64,
                 file: holder.file.as_deref().map(Name::from),
                 disk: holder.disk.as_deref().map(|name| disk_id(phase, name)),
+                mount: holder.mount.as_deref().map(Name::from),
             }
         };
         holders.map(thread).collect()
@@ -552,6 +554,30 @@ fn disk_id(phase: &Phase, name: &str) -> DiskId {
 
 fn cgroup_id(path: &str) -> CgroupId {
     CgroupId { version: CgroupVersion::V2, path: path.into() }
+}
+
+fn queues(phase: &Phase, groups: &[GroupId]) -> Vec<Queue> {
+    let queue = |process: &format::Process, queue: &format::Queue| Queue {
+        group: group_index(process, groups),
+        kind: match queue.kind.as_str() {
+            "mutex" => QueueKind::Mutex,
+            "futex" => QueueKind::Futex,
+            "file-lock" => QueueKind::FileLock,
+            "kernel-lock" => QueueKind::KernelLock,
+            "pipe" => QueueKind::Pipe,
+            "socket" => QueueKind::Socket,
+            other => panic!("no kind of queue {other}"),
+        },
+        times: u32::from(queue.threads) * SUB_SAMPLES,
+        times_at_one: u32::from(queue.at_one) * SUB_SAMPLES,
+        channel: queue.channel.as_deref().map(Name::from),
+        file: queue.file.as_deref().map(Name::from),
+        holder: queue.holder,
+    };
+    let mut list: Vec<Queue> =
+        phase.process.iter().flat_map(|process| process.queue.iter().map(move |one| queue(process, one))).collect();
+    list.sort_by_key(|queue| (queue.group, queue.kind));
+    list
 }
 
 fn group_of(process: &format::Process) -> GroupId {
@@ -591,6 +617,8 @@ fn rows(phase: &Phase, groups: &[GroupId]) -> Vec<GroupWaits> {
             lock_contended: waits.lock_by_call,
             lock_inferred: waits.lock_by_inference,
             peer: waits.peer,
+            behind_peer: waits.behind_peer,
+            file_lock: waits.file_lock,
         });
     }
     rows.sort_by_key(|row| row.group);

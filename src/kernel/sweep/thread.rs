@@ -6,7 +6,7 @@ use crate::kernel::task::files::{Kept, ThreadFile, is_gone};
 use crate::kernel::task::{self, Stat};
 use crate::sample::task::{Sched, TaskState, Thread, Wait};
 use crate::sample::waits::class::without_compiler_suffix;
-use crate::sample::waits::{Call, WaitClass};
+use crate::sample::waits::{Call, Futex, WaitClass};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
 
@@ -23,8 +23,10 @@ pub struct KnownThread {
     pub wait: Wait,
     /// Of the wait; `None` when it is not known, or when state and channel did not fit together.
     pub class: Option<WaitClass>,
-    /// The futex call itself shows that somebody else holds the lock.
+    /// It is asleep in a lock that somebody else holds.
     pub contended: bool,
+    /// What its call says, if it is a futex call
+    pub futex: Option<Futex>,
     first_seen_ns: u64,
     /// When its timeslices were seen to move; `None` for one that did not since it was first seen.
     pub moved_ns: Option<u64>,
@@ -104,6 +106,7 @@ impl KnownThread {
             wait: Wait::default(),
             class: WaitClass::of(state, None, None).filter(|&class| class != WaitClass::Hidden),
             contended: false,
+            futex: None,
             first_seen_ns: now_ns,
             moved_ns: born.then_some(now_ns),
             record: None,
@@ -256,6 +259,7 @@ impl KnownThread {
     fn forget_wait(&mut self) {
         self.wait = Wait::default();
         self.contended = false;
+        self.futex = None;
         self.class = WaitClass::of(self.state, None, None).filter(|&class| class != WaitClass::Hidden);
     }
 
@@ -295,7 +299,8 @@ impl KnownThread {
                 Err(Absent::Vanished) => None,
                 Err(_) => WaitClass::of(self.state, None, known),
             };
-            self.contended = self.class == Some(WaitClass::Lock) && known.is_some_and(Call::is_contended);
+            self.contended = self.class == Some(WaitClass::Lock) && self.state == TaskState::Sleeping;
+            self.futex = known.and_then(Call::futex);
             self.wait = Wait { channel, call };
             if self.class.is_some() || self.read_stat(eye, glance, keep).is_err() {
                 return;
@@ -304,7 +309,19 @@ impl KnownThread {
                 return self.forget_wait();
             }
         }
+        if self.is_frozen_in_its_sleep(eye, glance) {
+            self.class = Some(WaitClass::Frozen);
+            return;
+        }
         self.wait = Wait { channel: Err(Absent::Vanished), call: Err(Absent::Vanished) };
+    }
+
+    /// Since Linux 6.1 the freezer stops many a sleeper where it sleeps: state D, in a function that is never in D. It is no
+    /// misreading when the thread did not run since its state was read.
+    fn is_frozen_in_its_sleep(&mut self, eye: &mut Eye, glance: Glance) -> bool {
+        let before = self.sched;
+        let impossible = self.state == TaskState::Blocked && self.wait.channel.is_ok();
+        impossible && before.is_some() && self.read_schedstat(eye, glance).is_ok_and(|now| now == before)
     }
 
     fn read_channel(&mut self, eye: &mut Eye, glance: Glance, keep: bool) -> Reading<Name> {

@@ -7,7 +7,7 @@ use crate::ids::{CgroupId, GroupId, ProcessId, TaskId};
 use crate::sample::cpu::CpuTimes;
 use crate::sample::exits::{Exited, Others, Used};
 use crate::sample::task::{Ended, Hidden, Process, Sched, SystemCall, TaskIo, TaskState, Thread, Wait};
-use crate::sample::waits::{BlockedThread, GroupWaits, ThreadWaits, WaitClass};
+use crate::sample::waits::{BlockedThread, GroupWaits, Queue, QueueKind, ThreadWaits, WaitClass};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
 
@@ -126,12 +126,14 @@ cells! { TaskId, 3 { pid @ 0, tid @ 1, start_ticks @ 2 } }
 
 cells! { GroupWaits, 16 {
     group @ 0, running @ 1, storage @ 2, aio @ 3, memory @ 4, other_blocked @ 5, hidden_blocked @ 6,
-    lock_contended @ 7, lock_inferred @ 8, peer @ 9,
+    lock_contended @ 7, lock_inferred @ 8, peer @ 9, behind_peer @ 10, file_lock @ 11,
 } }
 cells! { ThreadWaits, 36 { task @ 0, group @ 3, seen @ 4 } }
 cells! { BlockedThread, 32 {
     task @ 0, group @ 3, comm @ 4, class @ 5, channel @ 6, call @ 8, times @ 13, since_ns @ 14, file @ 15, disk @ 17,
+    mount @ 20,
 } }
+cells! { Queue, 16 { group @ 0, kind @ 1, times @ 2, times_at_one @ 3, channel @ 4, file @ 6, holder @ 8 } }
 
 /// A sub-sample without its groups, but with their number. `before_ns` is the time before the sample.
 pub struct SubSampleRow {
@@ -215,4 +217,14 @@ numbered! { WaitClass, otherwise WaitClass::Other, {
     WaitClass::Hidden = 12,
     WaitClass::Other = 13,
     WaitClass::Futex = 14,
+} }
+
+// A kind that only a later version knows is the one that proves least.
+numbered! { QueueKind, otherwise QueueKind::Futex, {
+    QueueKind::Futex = 0,
+    QueueKind::Mutex = 1,
+    QueueKind::FileLock = 2,
+    QueueKind::KernelLock = 3,
+    QueueKind::Pipe = 4,
+    QueueKind::Socket = 5,
 } }

@@ -13,14 +13,20 @@ pub struct Call {
 /// What the arguments of a futex call say about the wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Futex {
-    /// A lock that somebody else holds, at this address: op FUTEX_WAIT with value 2 (the word of a contended glibc, musl
-    /// or Go mutex), or one of the FUTEX_LOCK_PI family.
+    /// A lock that somebody else holds, without a doubt: one of the FUTEX_LOCK_PI family.
+    Held { address: u64 },
+    /// Most likely such a lock: op FUTEX_WAIT with value 2, the word of a contended mutex of glibc or of the Go runtime. All
+    /// its waiters share the address; a condition variable of musl looks the same, with an address for each.
     Contended { address: u64 },
+    /// An event that has not happened: op FUTEX_WAIT_PRIVATE with value 0, which no lock waits at, since 0 is a free one.
+    /// So sleeps an idle thread of the Go runtime: it waits for work.
+    Note { address: u64 },
     /// Anything else: a condition variable, a semaphore, a join. Idle unless its group cycles.
     Undecided { address: u64 },
 }
 
 const FUTEX_COMMAND: u64 = 0x7f;
+const FUTEX_PRIVATE: u64 = 0x80;
 const FUTEX_WAIT: u64 = 0;
 const FUTEX_LOCK_PI: u64 = 6;
 const FUTEX_LOCK_PI2: u64 = 13;
@@ -67,6 +73,7 @@ impl Call {
                 | "fallocate"
                 | "ftruncate"
                 | "flock"
+                | "fcntl"
         );
         by_descriptor.then_some(self.arguments[0])
     }
@@ -79,17 +86,17 @@ impl Call {
         let [address, operation, value] = self.arguments;
         // The kernel prints the registers: an int argument may carry garbage in its upper half.
         let (command, value) = (operation & FUTEX_COMMAND, value & 0xffff_ffff);
-        let contended = match command {
-            FUTEX_WAIT => value == CONTENDED_WORD,
-            FUTEX_LOCK_PI | FUTEX_LOCK_PI2 => true,
-            _ => false,
-        };
-        Some(if contended { Futex::Contended { address } } else { Futex::Undecided { address } })
+        Some(match (command, value) {
+            (FUTEX_LOCK_PI | FUTEX_LOCK_PI2, _) => Futex::Held { address },
+            (FUTEX_WAIT, CONTENDED_WORD) => Futex::Contended { address },
+            (FUTEX_WAIT, 0) if operation & FUTEX_PRIVATE != 0 => Futex::Note { address },
+            _ => Futex::Undecided { address },
+        })
     }
 
     /// Whether it is a futex call that shows a lock which somebody else holds.
     pub fn is_contended(self) -> bool {
-        matches!(self.futex(), Some(Futex::Contended { .. }))
+        matches!(self.futex(), Some(Futex::Contended { .. } | Futex::Held { .. }))
     }
 
     /// The class of a wait whose channel says nothing by itself.
@@ -184,7 +191,10 @@ mod tests {
         assert_eq!(futex(0x80, 2), Some(Futex::Contended { address: 0x1000 }));
         assert_eq!(futex(0x189, 0), Some(Futex::Undecided { address: 0x1000 }), "condition variable");
         assert_eq!(futex(0x109, 0), Some(Futex::Undecided { address: 0x1000 }), "PostgreSQL's semaphore");
-        assert_eq!(futex(0x80, 0), Some(Futex::Undecided { address: 0x1000 }), "a Go note");
+        assert_eq!(futex(0x80, 0), Some(Futex::Note { address: 0x1000 }), "an idle thread of the Go runtime");
+        assert_eq!(futex(0, 0), Some(Futex::Undecided { address: 0x1000 }), "shared: a semaphore of musl");
+        assert_eq!(futex(0x86, 0), Some(Futex::Held { address: 0x1000 }), "a mutex with priority inheritance");
+        assert_eq!(futex(0x189, 3), Some(Futex::Undecided { address: 0x1000 }), "a read-write lock of glibc");
     }
 
     #[test]

@@ -103,10 +103,10 @@ impl WaitClass {
             (None, Some(call)) => call.wait_class(state),
             (None, None) => WaitClass::Other,
         };
+        let in_kernel_lock = || KERNEL_LOCKS.iter().any(|name| name.as_bytes() == without_compiler_suffix(channel));
         match (state, class) {
-            (TaskState::Blocked, WaitClass::Poll | WaitClass::Timer | WaitClass::Pipe | WaitClass::Aio | WaitClass::Net) => {
-                None
-            }
+            (TaskState::Blocked, _) if is_interruptible(class) => None,
+            (TaskState::Blocked, WaitClass::Disk | WaitClass::Other) if in_kernel_lock() => Some(WaitClass::Lock),
             (TaskState::Sleeping, WaitClass::Disk) => Some(WaitClass::Other),
             _ => Some(class),
         }
@@ -119,6 +119,50 @@ impl WaitClass {
         PREFIX.iter().find(|(name, _)| symbol.starts_with(name.as_bytes())).map(|&(_, class)| class)
     }
 }
+
+/// Waits that are never in D, but for a task that the freezer has stopped where it slept.
+fn is_interruptible(class: WaitClass) -> bool {
+    use WaitClass::{Aio, Child, Futex, Net, Pipe, Poll, Timer};
+    matches!(class, Aio | Child | Futex | Net | Pipe | Poll | Timer)
+}
+
+/// Whether a thread there waits for a lock of a file (flock, fcntl), whose holder /proc/locks knows.
+pub fn is_file_lock(channel: &[u8]) -> bool {
+    const NAMES: [&str; 5] = ["locks_lock_inode_wait", "flock_lock", "posix_lock", "fcntl_setlk", "do_lock_file_wait"];
+    NAMES.iter().any(|name| channel.starts_with(name.as_bytes()))
+}
+
+/// The kernel leaves its own locking functions out of a wait channel: of a thread in D, these functions mean that it waits
+/// for the lock they take (of an inode, a directory, an address space). I/O is waited for in functions further down.
+const KERNEL_LOCKS: &[&str] = &[
+    "ext4_file_write_iter", // with ext4_buffered_write_iter and ext4_dio_write_iter inlined: the inode
+    "ext4_buffered_write_iter",
+    "ext4_dio_write_iter",
+    "ext4_file_read_iter",
+    "ext4_dio_read_iter",
+    "xfs_ilock",
+    "xfs_file_buffered_write",
+    "btrfs_inode_lock",
+    "generic_file_write_iter",
+    "path_openat", // a directory
+    "open_last_lookups",
+    "lookup_slow",
+    "filename_create",
+    "do_unlinkat",
+    "do_rmdir",
+    "do_renameat2",
+    "lock_rename",
+    "iterate_dir",
+    "do_truncate",
+    "vfs_fallocate",
+    "chmod_common",
+    "chown_common",
+    "lock_mm_and_find_vma", // an address space
+    "vm_mmap_pgoff",
+    "__vm_munmap",
+    "do_madvise",
+    "do_mprotect_pkey",
+];
 
 /// `.isra.0`, `.constprop.0`, `.part.0`, `.cold`: the compiler's, and different in every build.
 pub fn without_compiler_suffix(symbol: &[u8]) -> &[u8] {
@@ -278,6 +322,7 @@ const PREFIX: &[(&str, WaitClass)] = &[
     ("freezer", WaitClass::Frozen),
     ("do_freezer_trap", WaitClass::Frozen),
     ("ptrace_", WaitClass::Frozen),
+    ("do_sigtimedwait", WaitClass::Timer),
 ];
 
 #[cfg(test)]
@@ -331,8 +376,17 @@ mod tests {
     }
 
     #[test]
+    fn in_d_some_functions_mean_the_lock_that_they_take() {
+        assert_eq!(of(TaskState::Blocked, "ext4_file_write_iter"), Some(WaitClass::Lock));
+        assert_eq!(of(TaskState::Blocked, "path_openat"), Some(WaitClass::Lock));
+        assert_eq!(of(TaskState::Sleeping, "path_openat"), Some(WaitClass::Other), "a FIFO that nobody else has open");
+        assert!(is_file_lock(b"locks_lock_inode_wait") && !is_file_lock(b"futex_do_wait"));
+    }
+
+    #[test]
     fn a_pair_that_cannot_be_is_read_again() {
         assert_eq!(of(TaskState::Blocked, "do_epoll_wait"), None);
+        assert_eq!(of(TaskState::Blocked, "futex_do_wait"), None);
         assert_eq!(WaitClass::of(TaskState::Sleeping, None, None), Some(WaitClass::Hidden));
     }
 }

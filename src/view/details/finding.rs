@@ -2,17 +2,15 @@
 
 use super::{AXIS, Page, Plot};
 use crate::baseline::Standing;
-use crate::findings::{Evidence, Finding, Judged, Kind, RULES, Subject, Value};
+use crate::findings::{Evidence, Finding, Judged, Kind, RULES, Subject, Value, chains, witness_sentence};
 use crate::ids::DiskId;
 use crate::interval::Interval;
-use crate::interval::blocked::{DeviceBy, GroupBlocked};
 use crate::interval::disk::Operation;
 use crate::safe;
 use crate::state::State;
 use crate::state::history::Digest;
 use crate::view::text::{self, SafeText, figure, maybe};
 use crate::view::theme::{Ink, sign};
-use crate::view::whereabouts;
 
 pub fn page(state: &State, judged: &Judged, finding: &Finding, page: &mut Page) {
     let zone = &state.setup.zone;
@@ -33,7 +31,7 @@ pub fn page(state: &State, judged: &Judged, finding: &Finding, page: &mut Page) 
     }
     evidence_graph(state, judged, finding, page);
     if finding.kind == Kind::IdleButBlocked && finding.until.is_none() {
-        chain(&judged.interval, page);
+        chain(judged, page);
         witnesses(&judged.interval, page);
     }
     if finding.kind == Kind::ShortLivedProcesses && finding.until.is_none() {
@@ -41,7 +39,8 @@ pub fn page(state: &State, judged: &Judged, finding: &Finding, page: &mut Page) 
     }
     if !finding.evidence.is_empty() {
         page.heading("EVIDENCE");
-        for evidence in &finding.evidence {
+        let of_page = |evidence: &&Evidence| !matches!(evidence.value, Value::Chain(_));
+        for evidence in finding.evidence.iter().filter(of_page) {
             let (label, value) = worded(evidence);
             page.pair(label, value);
         }
@@ -137,64 +136,32 @@ fn worded(evidence: &Evidence) -> (SafeText, SafeText) {
         Value::Number(number) if name.ends_with("_bytes_per_second") => safe!("{}/s", text::bytes(*number)),
         Value::Number(number) => in_unit(*number, unit),
         Value::Text(name) => SafeText::name(name),
-        Value::Unknown => "-".into(),
+        // Drawn by itself.
+        Value::Chain(_) | Value::Unknown => "-".into(),
     };
     (safe!("{}", stem.replace('_', " ")), value)
 }
 
-/// Who waits for whom, at which call, on which file and device.
-fn chain(interval: &Interval, page: &mut Page) {
-    let Some(blocked) = &interval.blocked else { return };
-    let groups = blocked.groups.iter().filter(|group| group.blocked() >= 0.05).take(3);
+/// Who waits for whom, at which call, on which file and device; beside each link how it is known.
+fn chain(judged: &Judged, page: &mut Page) {
     page.heading("WHO WAITS FOR WHOM");
-    for group in groups {
-        group_chain(interval, group, page);
-    }
-}
-
-fn group_chain(interval: &Interval, group: &GroupBlocked, page: &mut Page) {
-    let name = SafeText::name(&group.name);
-    let size = if group.processes > 1 { format!(" ({} processes)", group.processes) } else { String::new() };
-    page.line(2, safe!("{name}{size}   {} threads stuck on average", figure(group.blocked(), 4)), Ink::Bold);
-    if group.behind() >= 0.05 {
-        let by = match (group.lock_by_call, group.lock_by_inference) {
-            (call, inferred) if inferred < 0.05 && call > 0.0 => "their system call says so".to_owned(),
-            (call, inferred) if call >= 0.05 => {
-                format!("{} by their system call, {} by inference", figure(call, 4), figure(inferred, 4))
+    for chain in chains(&judged.interval, &judged.standings) {
+        let confidence = chain.confidence.word();
+        let head = safe!("{}   {} threads stuck", SafeText::of(chain.who), figure(chain.threads, 4));
+        page.line(2, safe!("{head}   confidence: {confidence}"), Ink::Bold);
+        for (depth, link) in (0_u16..).zip(chain.links) {
+            let indent = 4 + 2 * depth.min(4);
+            let sign = if depth == 0 { "" } else { "↳ " };
+            let what = safe!("{sign}{}", SafeText::of(link.what));
+            let known = safe!("({})", link.known_by);
+            let room = usize::from(page.width.saturating_sub(indent + 1));
+            if what.width() + known.width() + 2 <= room {
+                page.line(indent, safe!("{what}  {known}"), Ink::Plain);
+            } else {
+                page.prose(indent, &what, Ink::Plain);
+                page.line(indent + 2, known, Ink::Dim);
             }
-            _ => "by inference: they cycle, and one of them is on storage".to_owned(),
-        };
-        page.line(4, safe!("{} wait for a lock   ({by})", figure(group.behind(), 4)), Ink::Plain);
-    }
-    for (threads, words) in [
-        (group.storage, "wait for storage"),
-        (group.aio, "wait for asynchronous I/O"),
-        (group.memory, "wait for memory"),
-        (group.hidden, "are blocked where this user cannot see"),
-    ] {
-        if threads >= 0.05 {
-            page.line(4, safe!("{} {words}", figure(threads, 4)), Ink::Plain);
         }
-    }
-    if let Some(holder) = &group.holder {
-        let place = whereabouts::of_blocked(interval, holder);
-        page.line(6, safe!("↳ {}/{} in {place}", SafeText::name(&holder.comm), holder.task.tid), Ink::Plain);
-        if let Some(file) = &holder.file {
-            page.line(8, safe!("file {}", SafeText::name(file)), Ink::Plain);
-        }
-    }
-    if let Some((disk, by)) = group.device {
-        let why = match by {
-            DeviceBy::File => "its file is on it",
-            DeviceBy::OnlyBusy => "the only device with requests in flight",
-        };
-        let span = interval.disks.iter().find(|span| span.id == disk);
-        let slowest = span.into_iter().flat_map(|span| span.operations()).filter_map(|(kind, op)| Some((kind, op.r#await?)));
-        let slowest = slowest.max_by(|a, b| a.1.0.total_cmp(&b.1.0));
-        let time = slowest.map_or_else(String::new, |(kind, time): (Operation, _)| {
-            format!("   {} take {} ms", kind.plural(), figure(time.0, 5))
-        });
-        page.line(6, safe!("↳ {}{time}   ({why})", whereabouts::disk_name(&interval.newer, disk)), Ink::Plain);
     }
 }
 
@@ -237,13 +204,8 @@ fn witnesses(interval: &Interval, page: &mut Page) {
     let columns = [2, 13, 27, 42, 54];
     page.row(columns.into_iter().zip(heads.map(SafeText::from)).collect(), Ink::Dim);
     page.row(columns.into_iter().zip(values).collect(), Ink::Plain);
-    let nothing = blocked.blocked_threads < 0.05 && seen.in_flight.is_some_and(|requests| requests < 0.05);
-    if nothing && seen.iowait.is_some_and(|share| share >= 0.5) {
-        page.prose(
-            2,
-            &"iowait is high, but no thread is blocked and nothing is in flight: an io_uring artefact".into(),
-            Ink::Plain,
-        );
+    if let Some(words) = witness_sentence(interval) {
+        page.prose(2, &SafeText::of(words), Ink::Plain);
     }
     if blocked.lower_bound {
         page.prose(2, &"≥: the wait channels of other users' tasks are hidden, only threads in D count".into(), Ink::Plain);

@@ -127,6 +127,7 @@ fn time_goes_to(states: &Microstates, page: &mut Page) {
         ("lock", states.lock),
         ("other D", states.other_blocked),
         ("sleep", states.sleep),
+        ("not known", states.unknown),
     ];
     let mut words = String::new();
     for (word, threads) in shares.into_iter().filter(|share| share.1 > 0.0005) {

@@ -1,0 +1,133 @@
+//! Who counts as blocked at one sub-sample.
+
+use rustc_hash::FxHashMap;
+
+use crate::interval::disk::DiskSpan;
+use crate::interval::task::HOLDING_SHARE;
+use crate::sample::Sample;
+use crate::sample::waits::{GroupWaits, QueueKind, SubSample, WaitClass};
+
+/// What the whole interval says about the groups; by index into `Waits::groups`.
+pub struct Circumstances {
+    /// Whether it spent enough of the interval with a thread on storage
+    holding: Vec<bool>,
+    /// Whether the lock of a file that its threads wait for is held by a process of another group
+    locked_by_others: Vec<bool>,
+    /// Share of its sleepers in io_getevents and io_uring_enter that may have something to wait for
+    expectant: Vec<f64>,
+}
+
+/// The threads of one group that count as blocked at one sub-sample.
+#[derive(Debug)]
+pub struct Counted {
+    pub storage: f64,
+    pub aio: f64,
+    pub memory: f64,
+    pub hidden: f64,
+    pub lock_by_call: f64,
+    pub lock_by_inference: f64,
+    pub behind_peer: f64,
+}
+
+impl Circumstances {
+    /// `looks`: the sub-samples that count, with the seconds that each stands for.
+    pub fn of<'a>(
+        older: &Sample,
+        newer: &Sample,
+        looks: impl Iterator<Item = (&'a SubSample, f64)>,
+        disks: &[DiskSpan],
+    ) -> Circumstances {
+        let mut held = vec![0.0; newer.waits.groups.len()];
+        let mut whole = 0.0;
+        for (sub, seconds) in looks {
+            whole += seconds;
+            for row in sub.groups.iter().filter(|row| row.storage > 0) {
+                if let Some(time) = held.get_mut(usize::from(row.group)) {
+                    *time += seconds;
+                }
+            }
+        }
+        let mut locked_by_others = vec![false; newer.waits.groups.len()];
+        for queue in newer.waits.queues.iter().filter(|queue| queue.kind == QueueKind::FileLock) {
+            let (Some(holder), Ok(tasks)) = (queue.holder, &newer.tasks) else { continue };
+            let (Some(process), Some(id)) = (tasks.process(holder), newer.waits.groups.get(usize::from(queue.group))) else {
+                continue;
+            };
+            if let Some(others) = locked_by_others.get_mut(usize::from(queue.group)) {
+                *others = process.group() != *id;
+            }
+        }
+        Circumstances {
+            holding: held.into_iter().map(|time| time > 0.0 && time >= whole * HOLDING_SHARE).collect(),
+            locked_by_others,
+            expectant: expectant(older, newer, disks),
+        }
+    }
+
+    /// Beside the sub-sample's groups, in their order.
+    pub fn counted(&self, sub: &SubSample) -> Vec<Counted> {
+        let requests = f64::from(sub.in_flight.unwrap_or(0));
+        let storage: f64 = sub.groups.iter().map(|row| f64::from(row.storage)).sum();
+        let sleepers: f64 = sub.groups.iter().map(|row| self.expecting(row)).sum();
+        // No more threads wait for completions than there are requests that no thread in D waits for.
+        let most = (requests - storage).max(0.0);
+        let part = if sleepers > most { most / sleepers } else { 1.0 };
+        sub.groups.iter().map(|row| self.count(row, requests > 0.0, part)).collect()
+    }
+
+    fn expecting(&self, row: &GroupWaits) -> f64 {
+        f64::from(row.aio) * self.expectant.get(usize::from(row.group)).copied().unwrap_or(1.0)
+    }
+
+    fn count(&self, row: &GroupWaits, outstanding: bool, part: f64) -> Counted {
+        let is = |flags: &[bool]| flags.get(usize::from(row.group)).copied().unwrap_or(false);
+        let behind = row.storage > 0 || is(&self.holding);
+        let when = |condition: bool, threads: u16| if condition { f64::from(threads) } else { 0.0 };
+        let elsewhere = if is(&self.locked_by_others) { row.file_lock } else { 0 };
+        Counted {
+            storage: f64::from(row.storage),
+            aio: self.expecting(row) * part,
+            memory: f64::from(row.memory),
+            hidden: when(outstanding, row.hidden_blocked),
+            lock_by_call: when(behind, row.lock_contended.saturating_sub(elsewhere)),
+            lock_by_inference: when(behind, row.lock_inferred),
+            behind_peer: when(behind, row.behind_peer),
+        }
+    }
+}
+
+impl Counted {
+    pub fn sum(&self) -> f64 {
+        self.storage + self.aio + self.memory + self.hidden + self.lock_by_call + self.lock_by_inference + self.behind_peer
+    }
+}
+
+/// A process that has moved nothing from or to storage in the interval waits for no completion of its own, whatever is
+/// in flight for others. Unless a device answers nothing: then it may wait for what it asked before.
+fn expectant(older: &Sample, newer: &Sample, disks: &[DiskSpan]) -> Vec<f64> {
+    let mut shares = vec![1.0; newer.waits.groups.len()];
+    let (Ok(was), Ok(now)) = (&older.tasks, &newer.tasks) else { return shares };
+    if disks.iter().any(|disk| disk.silent) {
+        return shares;
+    }
+    let idle = |pid: u32| {
+        let io = |tasks: &crate::sample::task::Tasks| tasks.process(pid)?.io.ok();
+        let Some((was, now)) = io(was).zip(io(now)) else { return false };
+        was.read_bytes == now.read_bytes && was.write_bytes == now.write_bytes
+    };
+    let mut sleepers: FxHashMap<u16, (f64, f64)> = FxHashMap::default();
+    for waits in &newer.waits.threads {
+        let looks = waits.seen.get(WaitClass::Aio as usize).copied().unwrap_or(0);
+        if looks > 0 {
+            let (all, expecting) = sleepers.entry(waits.group).or_default();
+            *all += f64::from(looks);
+            *expecting += if idle(waits.task.pid) { 0.0 } else { f64::from(looks) };
+        }
+    }
+    for (group, (all, expecting)) in sleepers {
+        if let Some(share) = shares.get_mut(usize::from(group)) {
+            *share = expecting / all;
+        }
+    }
+    shares
+}
