@@ -72,9 +72,15 @@ impl Lab {
 
     /// Starts a scenario for at most `seconds`; waits while another process of this machine has one running.
     pub fn start(&self, name: &str, seconds: u32, environment: &[(&str, &str)]) -> Scenario {
+        self.start_script(&self.home.join("scenarios").join(format!("{name}.sh")), seconds, environment)
+    }
+
+    /// The same of a script of our own that stands on the lab's library, which it finds by `STALLTOP_LAB`.
+    pub fn start_script(&self, script: &Path, seconds: u32, environment: &[(&str, &str)]) -> Scenario {
+        let name = &*script.file_stem().expect("a file").to_string_lossy();
         self.clear(name);
         for _ in 0..10 {
-            let mut scenario = self.spawn(name, seconds, environment);
+            let mut scenario = self.spawn(script, name, seconds, environment);
             scenario.until("has begun", |scenario| {
                 scenario.said().contains(&format!("== {name}: ")) || scenario.exit_code().is_some()
             });
@@ -127,8 +133,7 @@ impl Lab {
         self.work.join("bin").join(name)
     }
 
-    fn spawn(&self, name: &str, seconds: u32, environment: &[(&str, &str)]) -> Scenario {
-        let script = self.home.join("scenarios").join(format!("{name}.sh"));
+    fn spawn(&self, script: &Path, name: &str, seconds: u32, environment: &[(&str, &str)]) -> Scenario {
         assert!(script.exists(), "no scenario {}", script.display());
         let mut child = Command::new("bash")
             .arg(script)
