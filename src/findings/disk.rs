@@ -153,7 +153,9 @@ impl<'a> Slow<'a> {
                 let (rate, before) = (count(*rate), count(*before));
                 format!("queue {queue}: slower, not more load ({rate} requests/s, at its baseline {before})")
             }
-            Some(Cause::MoreLoad { before }) => format!("queue {queue}: more load (at its baseline up to {})", count(*before)),
+            Some(Cause::MoreLoad { before }) => {
+                format!("queue {queue}: more load (at its baseline up to {})", count(before.max(1.0)))
+            }
         };
         let device = scene.disk_name(span.id);
         let waited = if unwaited { "; no thread waits for it" } else { "" };

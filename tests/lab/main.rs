@@ -16,6 +16,7 @@
     reason = "a test may fail loudly, and says why it skips"
 )]
 
+mod baseline;
 mod blocked;
 mod chain;
 mod cpu;

@@ -190,6 +190,11 @@ impl Scenario {
         rest.split_whitespace().next().expect("its name").to_owned()
     }
 
+    /// Its folder, while it runs.
+    pub fn folder(&self) -> &Path {
+        &self.run
+    }
+
     /// What it has written into its folder under this name, once it has.
     pub fn note(&self, name: &str) -> Option<String> {
         let text = fs::read_to_string(self.run.join(name)).ok()?;
