@@ -8,9 +8,12 @@
 mod blocked;
 mod chain;
 mod cpu;
+mod crowd;
 mod disk;
 mod drift;
+mod groups;
 mod hidden;
+mod io_limit;
 mod judge;
 mod load;
 mod memory;
@@ -25,6 +28,7 @@ mod streaks;
 mod stuck;
 #[cfg(test)]
 mod tests;
+mod thrash;
 mod thresholds;
 mod words;
 

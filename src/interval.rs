@@ -6,6 +6,8 @@ pub mod blocked;
 pub mod cgroup;
 pub mod clocks;
 pub mod cpu;
+pub mod crowd;
+pub mod delays;
 pub mod disk;
 pub mod ended;
 pub mod memory;
@@ -46,9 +48,14 @@ pub struct Interval {
     /// Remote hosts; `None` where the connections were not looked at in between
     pub peers: Option<Arc<network::peers::PeersSpan>>,
     pub cgroups: Vec<cgroup::CgroupSpan>,
+    pub io_limits: Vec<cgroup::IoLimitSpan>,
     pub tasks: Option<task::TaskSpan>,
     /// Tasks that neither sample has.
     pub short_lived: Option<short_lived::ShortLived>,
+    /// What kept active threads waiting, sorted by task; empty without delay accounting
+    pub delays: Vec<delays::DelaySpan>,
+    /// Who waits for CPUs and may use only some of them
+    pub crowds: Vec<crowd::Crowd>,
     /// Idle-but-blocked: how much of the available time is really free.
     pub blocked: Option<blocked::IdleBlocked>,
     /// CPU time of the monitor itself, in CPUs (1.0 is one whole CPU).
@@ -83,6 +90,9 @@ impl Interval {
             softnet: network::softnet::between(older, newer, seconds),
             peers: network::peers::between(older, newer).map(Arc::new),
             cgroups: cgroup::between(older, newer, seconds),
+            io_limits: cgroup::io_between(older, newer, seconds),
+            delays: delays::between(older, newer, seconds),
+            crowds: cpu.as_ref().zip(tasks.as_ref()).map_or_else(Vec::new, |(cpu, tasks)| crowd::crowds(newer, cpu, tasks)),
             own_cpus: newer.cost.process_cpu_ns.since(older.cost.process_cpu_ns).map(|ns| ns as f64 / 1e9 / seconds),
             pressure,
             disks,
@@ -91,6 +101,12 @@ impl Interval {
             short_lived,
             blocked,
         })
+    }
+
+    /// What kept a thread waiting, where it is counted.
+    pub fn delays_of(&self, task: crate::ids::TaskId) -> Option<&delays::DelaySpan> {
+        let at = self.delays.binary_search_by_key(&task, |span| span.task).ok()?;
+        self.delays.get(at)
     }
 
     /// When it ended.

@@ -4,6 +4,7 @@
 
 pub mod cgroup;
 pub mod cpu;
+pub mod delays;
 pub mod disk;
 pub mod exits;
 pub mod fields;
@@ -56,6 +57,7 @@ pub struct Sampler {
     disk: disk::DiskReader,
     network: network::NetworkReader,
     cgroup: cgroup::CgroupReader,
+    delays: delays::DelayReader,
     users: users::Users,
     user_names: Arc<BTreeMap<u32, Name>>,
     sweep: Sweep,
@@ -82,6 +84,7 @@ impl Sampler {
             disk: disk::DiskReader::default(),
             network: network::NetworkReader::default(),
             cgroup: cgroup::CgroupReader::default(),
+            delays: delays::DelayReader::default(),
             users: users::Users::default(),
             user_names: Arc::default(),
             sweep,
@@ -145,7 +148,7 @@ impl Sampler {
         sample.disks = self.disk.sample(&self.root);
         sample.nics = self.network.sample(&self.root);
         sample.protocols = self.network.protocols(&self.root);
-        sample.cgroups = self.cgroup.sample(&self.root);
+        (sample.cgroups, sample.io_limits) = self.cgroup.sample(&self.root);
 
         let begin = clock(ClockId::CLOCK_THREAD_CPUTIME_ID);
         let forks = sample.cpu.as_ref().ok().and_then(|cpu| cpu.forks);
@@ -154,6 +157,7 @@ impl Sampler {
         tasks.users = self.user_names(&tasks);
         sample.tasks = Ok(tasks);
         sample.exits = self.exits.sample(sample.at.boottime_ns, &self.sweep);
+        sample.delays = self.delays.sample(&self.root, self.sweep.known(), clock(ClockId::CLOCK_BOOTTIME));
         let sweep_ns = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
 
         let cpu = self.cpu.total_only(&self.root).ok();

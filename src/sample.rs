@@ -6,6 +6,7 @@
 
 pub mod cgroup;
 pub mod cpu;
+pub mod delays;
 pub mod disk;
 pub mod exits;
 pub mod host;
@@ -22,6 +23,9 @@ use serde::{Deserialize, Serialize};
 pub use crate::ids::Name;
 pub use host::Host;
 
+/// What is absent where hidepid or a container keeps processes from us.
+pub const HIDDEN_PROCESSES: &str = "processes behind hidepid or a container";
+
 /// All that was read at one instant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
@@ -35,9 +39,14 @@ pub struct Sample {
     /// In the order of /proc/net/dev.
     pub nics: Reading<Vec<network::Nic>>,
     pub protocols: network::Protocols,
-    /// Cgroups with a CPU quota or a memory limit, sorted by id.
+    /// Cgroups with a CPU quota, a CPU set, or a limit of memory or I/O, sorted by id. Where there are very many, those that
+    /// were near their limit, and some of the others each time.
     pub cgroups: Reading<Vec<cgroup::Cgroup>>,
+    /// Their limits of I/O, one a device, sorted by group and device.
+    pub io_limits: Vec<cgroup::IoLimit>,
     pub tasks: Reading<task::Tasks>,
+    /// Delay accounting of active threads, sorted by task. Where kernel.task_delayacct is off `Absent::Unsupported`.
+    pub delays: Reading<Vec<delays::TaskDelays>>,
     pub waits: waits::Waits,
     /// Short-lived tasks, as the kernel told of their ends
     pub exits: Reading<exits::Exits>,
@@ -57,7 +66,9 @@ impl Sample {
             nics: Err(Absent::NotRead),
             protocols: network::Protocols::absent(Absent::NotRead),
             cgroups: Err(Absent::NotRead),
+            io_limits: Vec::new(),
             tasks: Err(Absent::NotRead),
+            delays: Err(Absent::NotRead),
             waits: waits::Waits::default(),
             exits: Err(Absent::NotRead),
             cost: Cost::default(),
@@ -84,12 +95,15 @@ impl Sample {
         note("/proc/net/snmp Udp", self.protocols.udp.as_ref().err());
         note("/proc/net/netstat TcpExt", self.protocols.tcp_ext.as_ref().err());
         note("cgroup cpu.stat", self.cgroups.as_ref().err());
+        // Off unless somebody asked for it: `doctor` tells of that, and nobody misses it here.
+        let refused = self.delays.as_ref().err().filter(|why| matches!(why, Absent::NoPermission | Absent::Malformed));
+        note("delays of tasks (taskstats)", refused);
         note("tasks", self.tasks.as_ref().err());
         note("ends of short-lived processes (taskstats)", self.exits.as_ref().err().filter(|why| **why != Absent::NotRead));
         if let Ok(tasks) = &self.tasks {
             note("wait channels of some tasks", (tasks.hidden.wait_channels > 0).then_some(&Absent::Hidden));
             note("run-queue wait (schedstat)", (tasks.hidden.schedstats > 0).then_some(&Absent::Unsupported));
-            note("processes behind hidepid or a container", tasks.hidden.processes.then_some(&Absent::Hidden));
+            note(HIDDEN_PROCESSES, tasks.hidden.processes.then_some(&Absent::Hidden));
         }
         list
     }

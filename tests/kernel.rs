@@ -10,6 +10,8 @@
     reason = "a test may fail loudly, and says why it skips"
 )]
 
+#[path = "kernel/cgroups.rs"]
+mod cgroups;
 #[path = "kernel/damage.rs"]
 mod damage;
 #[path = "kernel/kernels.rs"]

@@ -64,11 +64,15 @@ fn lines(host: &Host, sample: &Sample) -> Vec<Line> {
     let hidden = sample.tasks.as_ref().map(|tasks| tasks.hidden).unwrap_or_default();
     let all = |hidden: bool, why: &str, remedy: &'static str| hidden.then(|| (why.to_owned(), remedy));
     let ours = "run as root, or give the program CAP_SYS_PTRACE: setcap cap_sys_ptrace+ep stalltop";
+    // Of the whole machine, whatever the namespace; in a container /proc may be a made-up one that says less.
+    let seen = sample.tasks.as_ref().map_or(0, |tasks| tasks.processes.iter().map(|process| process.threads.len()).sum());
+    let entities = sample.load.as_ref().map_or(0, |load| load.entities as usize);
+    let gap = entities.checked_sub(seen).filter(|&gap| gap > 0).map(|gap| format!("{gap} of {entities} threads are hidden: "));
     line(
         "processes of all users",
         all(
             hidden.processes || privilege.hidepid,
-            "/proc is mounted with hidepid, or this is a container",
+            &format!("{}/proc is mounted with hidepid, or this is a container", gap.unwrap_or_default()),
             "run as root on the host",
         ),
     );
@@ -82,10 +86,21 @@ fn lines(host: &Host, sample: &Sample) -> Vec<Line> {
         all(hidden.schedstats > 0, "switched off", "sysctl kernel.sched_schedstats=1, or a kernel with CONFIG_SCHED_INFO"),
     );
     line(
-        "block-I/O delay of tasks",
+        "delays of tasks: block I/O, swap-in, reclaim, thrashing",
         match privilege.delay_accounting {
-            Ok(true) => None,
-            Ok(false) => Some(("delay accounting is off".to_owned(), "sysctl kernel.task_delayacct=1")),
+            Ok(true) => match sample.delays {
+                Err(Absent::NoPermission) => Some((
+                    "taskstats needs CAP_NET_ADMIN".to_owned(),
+                    "run as root, or: setcap cap_net_admin,cap_sys_ptrace+ep stalltop",
+                )),
+                Err(why) if why != Absent::NotRead => Some((why.to_string(), "a kernel with CONFIG_TASKSTATS")),
+                _ => None,
+            },
+            Ok(false) => Some((
+                "delay accounting is off".to_owned(),
+                "sysctl kernel.task_delayacct=1, which counts for tasks that start afterwards (delayacct on the kernel's \
+                 command line counts for all)",
+            )),
             Err(why) => Some((why.to_string(), "a kernel with CONFIG_TASK_DELAY_ACCT")),
         },
     );

@@ -1,14 +1,15 @@
 //! Findings about CPUs: one core, one thread, all of them, and CPU time that a quota or a hypervisor kept back.
 
+use super::groups::{contains, members};
 use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
 use super::softirq::{self, is_softirq};
-use super::words::{count, figure, name, percent};
-use super::{Kind, Severity, Subject};
-use crate::ids::CgroupId;
+use super::words::{figure, name, percent};
+use super::{Kind, Severity, Subject, crowd};
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::cpu::{CpuSpan, CpuUse};
-use crate::interval::task::ThreadSpan;
+use crate::interval::task::{ProcessSpan, ThreadSpan};
+use crate::sample::cgroup::Controller;
 
 pub(super) const SATURATED_CORE: Rule = Rule {
     kind: Kind::SaturatedCore,
@@ -47,13 +48,15 @@ pub(super) const CPU_SATURATED: Rule = Rule {
     title: "More work than CPUs",
     meaning: "Nearly all CPUs are used, and threads wait for their turn: everything takes longer than its CPU time.",
     computed: "CPUs at least 90 % busy, stolen time included, and threads that are not throttled wait for a CPU for at least \
-               0.25 seconds a second for each CPU. PSI cpu and run delay alone do not raise it: a task held back by its quota \
-               shows both on an idle box.",
+               0.25 seconds a second for each CPU. Where a cpuset or an affinity mask restricts threads to some CPUs, the same \
+               of those CPUs and of those threads, although the box has room. PSI cpu and run delay alone do not raise it: a \
+               task held back by its quota shows both on an idle box.",
     wrong: "A compile or another batch job that is meant to use the whole box.",
     next: &[
         "who uses it: the processes by %CPU",
         "who waits: threads by runq %",
         "whether batch work can be niced or given a quota",
+        "where only some CPUs are meant: taskset -p PID, cpuset.cpus of the cgroup",
     ],
     patience: Patience::Lasting,
     suspect: cpu_saturated,
@@ -213,13 +216,18 @@ fn saturated_thread(scene: &Scene) -> Vec<Suspicion> {
     found
 }
 
+/// The box, or else the CPUs to which some threads are restricted.
 fn cpu_saturated(scene: &Scene) -> Vec<Suspicion> {
+    box_saturated(scene).map_or_else(|| crowd::saturated(scene), |whole| vec![whole])
+}
+
+fn box_saturated(scene: &Scene) -> Option<Suspicion> {
     let thresholds = scene.thresholds;
-    let Some(cpu) = &scene.interval.cpu else { return Vec::new() };
+    let cpu = scene.interval.cpu.as_ref()?;
     let taken = cpu.busy() + cpu.total.steal;
-    let Some(waiting) = waiting(scene) else { return Vec::new() };
+    let waiting = waiting(scene)?;
     if taken < thresholds.cpu_busy_ratio || waiting < thresholds.cpu_waiting_per_cpu * scene.cpus() {
-        return Vec::new();
+        return None;
     }
     let wanted = cpu.busy() * scene.cpus() + waiting;
     let critical = waiting >= thresholds.cpu_waiting_critical_per_cpu * scene.cpus();
@@ -235,7 +243,7 @@ fn cpu_saturated(scene: &Scene) -> Vec<Suspicion> {
         scene.interval.cpus(),
         figure(waiting),
     );
-    vec![Suspicion {
+    Some(Suspicion {
         severity: if critical { Severity::Critical } else { Severity::Warning },
         subject: Subject::Box,
         value: waiting / scene.cpus(),
@@ -250,7 +258,7 @@ fn cpu_saturated(scene: &Scene) -> Vec<Suspicion> {
             maybe("psi_cpu_some_ratio", scene.interval.pressure.cpu_some.map(|share| share.0)),
         ],
         explains: taken.min(1.0),
-    }]
+    })
 }
 
 /// Threads that wait for a CPU on average, those left out that their own quota holds back. Without schedstat, how many
@@ -261,24 +269,19 @@ pub(super) fn waiting(scene: &Scene) -> Option<f64> {
         return Some((f64::from(tasks.counts.running) - scene.cpus()).max(0.0));
     }
     let throttled = throttled_groups(scene);
-    let waits = tasks.processes.iter().filter(|span| {
-        let cgroup = scene.process(span.id.pid).and_then(|process| process.cgroup.as_ref().ok());
-        !cgroup.is_some_and(|cgroup| throttled.iter().any(|group| contains(&group.id, cgroup)))
-    });
+    let waits = tasks.processes.iter().filter(|span| !is_throttled(scene, &throttled, span.id.pid));
     Some(waits.filter_map(|span| span.run_queue).map(|wait| wait.0).sum())
 }
 
-fn throttled_groups<'a>(scene: &Scene<'a>) -> Vec<&'a CgroupSpan> {
-    let interval: &'a crate::interval::Interval = scene.interval;
-    interval.cgroups.iter().filter(|group| group.throttled.is_some_and(|share| share.0 > 0.0)).collect()
+/// Whether its quota, or that of a group above its own, holds a process back.
+pub(super) fn is_throttled(scene: &Scene, throttled: &[&CgroupSpan], pid: u32) -> bool {
+    let cgroup = scene.process(pid).and_then(|process| process.cgroup.as_ref().ok());
+    cgroup.is_some_and(|cgroup| throttled.iter().any(|group| contains(&group.id, cgroup)))
 }
 
-/// Whether a cgroup is this one or below it.
-pub(super) fn contains(group: &CgroupId, inner: &CgroupId) -> bool {
-    let (outer_path, path) = (group.path.as_bytes(), inner.path.as_bytes());
-    let below =
-        path.strip_prefix(outer_path).is_some_and(|rest| rest.first().is_none_or(|&next| next == b'/') || outer_path == b"/");
-    group.version == inner.version && below
+pub(super) fn throttled_groups<'a>(scene: &Scene<'a>) -> Vec<&'a CgroupSpan> {
+    let interval: &'a crate::interval::Interval = scene.interval;
+    interval.cgroups.iter().filter(|group| group.throttled.is_some_and(|share| share.0 > 0.0)).collect()
 }
 
 /// `; most: cc1 (4711) 1.20 CPUs, …`
@@ -300,20 +303,18 @@ fn cpu_throttled(scene: &Scene) -> Vec<Suspicion> {
     for group in throttled_groups(scene) {
         let Some(throttled) = group.throttled.filter(|share| share.0 >= thresholds.throttled_ratio) else { continue };
         let quota = group.quota_cpus.map_or_else(|| "its quota".into(), |cpus| format!("its quota of {} CPU", figure(cpus)));
-        let used = group.used_cpus.map(|cpus| format!(", used {} CPU", figure(cpus))).unwrap_or_default();
+        let used = group.used_cpus.map_or_else(|| "is held to".into(), |cpus| format!("used {} CPU of", figure(cpus)));
         let periods = group.throttled_periods.map(|share| format!(", in {} of its periods", percent(share.0.min(1.0))));
-        let room = match &scene.interval.cpu {
-            Some(cpu) if cpu.available() >= 0.1 => {
-                format!(" while {} of the box is available", percent(cpu.available()))
-            }
-            _ => String::new(),
-        };
+        let available = scene.interval.cpu.as_ref().map_or(0.0, |cpu| cpu.available());
+        let room =
+            if available >= 0.1 { format!(" while {} of the box is available", percent(available)) } else { String::new() };
         let sentence = format!(
-            "cgroup {} is held to {quota}: throttled {} of the time{}{used}{room}; in it: {}",
+            "{}cgroup {} {used} {quota}: throttled {} of the time{}{room}; in it: {}",
+            if available >= 0.5 { "idle box, throttled container: " } else { "" },
             name(&group.id.path),
             percent(throttled.0),
             periods.unwrap_or_default(),
-            members(scene, &group.id),
+            members(scene, Controller::Cpu, &group.id, cpu_wanted),
         );
         found.push(Suspicion {
             severity: Severity::Warning,
@@ -327,6 +328,7 @@ fn cpu_throttled(scene: &Scene) -> Vec<Suspicion> {
                 maybe("throttled_periods_ratio", group.throttled_periods.map(|share| share.0)),
                 maybe("quota_cpus", group.quota_cpus),
                 maybe("used_cpus", group.used_cpus),
+                maybe("psi_cpu_some_ratio", group.stall.cpu_some.map(|share| share.0)),
                 maybe("box_available_ratio", scene.interval.cpu.as_ref().map(|cpu| cpu.available())),
             ],
             explains: throttled.0.min(1.0) / scene.cpus(),
@@ -335,29 +337,8 @@ fn cpu_throttled(scene: &Scene) -> Vec<Suspicion> {
     found
 }
 
-/// The processes of a cgroup, the busiest first: `spin (4711), 3 more`.
-pub(super) fn members(scene: &Scene, group: &CgroupId) -> String {
-    let Ok(tasks) = &scene.interval.newer.tasks else { return "tasks that cannot be read".into() };
-    let spans = scene.interval.tasks.as_ref();
-    let mut inside: Vec<_> = tasks
-        .processes
-        .iter()
-        .filter(|process| process.cgroup.as_ref().is_ok_and(|cgroup| contains(group, cgroup)))
-        .map(|process| {
-            let span = spans.and_then(|spans| spans.process(process.id()));
-            let weight = span.map_or(0.0, |span| span.cpu.map_or(0.0, |cpu| cpu.0) + span.run_queue.map_or(0.0, |wait| wait.0));
-            (weight, process)
-        })
-        .collect();
-    inside.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let mut told: Vec<String> =
-        inside.iter().take(3).map(|(_, process)| format!("{} ({})", name(&process.comm), process.pid)).collect();
-    match inside.len() {
-        0 => return "no task that this user sees".into(),
-        all if all > 3 => told.push(format!("{} more", count((all - 3) as f64))),
-        _ => {}
-    }
-    told.join(", ")
+fn cpu_wanted(span: &ProcessSpan) -> f64 {
+    span.cpu.map_or(0.0, |cpu| cpu.0) + span.run_queue.map_or(0.0, |wait| wait.0)
 }
 
 fn cpu_stolen(scene: &Scene) -> Vec<Suspicion> {

@@ -3,9 +3,11 @@
 use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number};
 use super::words::{bytes, figure, name, percent, plural};
-use super::{Kind, Severity, Subject, cpu};
+use super::{Kind, Severity, Subject, thrash};
 use crate::interval::cgroup::CgroupSpan;
-use crate::sample::waits::{Call, WaitClass};
+use crate::interval::delays::DelaySpan;
+use crate::sample::waits::{BlockedThread, Call, WaitClass};
+use crate::units::Ratio;
 
 pub(super) const MEMORY_PRESSURE: Rule = Rule {
     kind: Kind::MemoryPressure,
@@ -14,11 +16,16 @@ pub(super) const MEMORY_PRESSURE: Rule = Rule {
               In a cgroup at its limit the box may have plenty of free memory at the same time.",
     computed: "PSI memory some at least 10 % of the time (critical from 50 %), or refaults and major faults together at least \
                500 a second with threads waiting for them, when most of them are refaults and the kernel had to reclaim, or \
-               less than a tenth of the memory is available; for a cgroup at 95 % of its limit by its own counters. PSI reads ~0 \
-               for pages that were never activated.",
+               less than a tenth of the memory is available. For a cgroup at 95 % of its limit, or that met it, by its own counters and its own \
+               tasks; there also when threads spend half of their time on pages that came back, however few a slow disk \
+               gives a second. PSI reads ~0 for pages that were never activated.",
     wrong: "A program that starts reads its pages by major faults for a moment. Reading more than the cache holds over and over \
-            refaults by design.",
-    next: &["who has grown: processes by RSS", "the cgroup's limit and use", "major faults a second of the processes"],
+            refaults by design: in a cgroup, by one thread and without page faults, it is a note.",
+    next: &[
+        "who has grown: processes by RSS",
+        "the cgroup's limit and use: memory.max (v2) or memory.limit_in_bytes (v1)",
+        "major faults a second of the processes",
+    ],
     patience: Patience::TwoOfThree,
     suspect: memory_pressure,
 };
@@ -47,7 +54,7 @@ pub(super) const OOM_KILL: Rule = Rule {
 
 fn memory_pressure(scene: &Scene) -> Vec<Suspicion> {
     let mut found: Vec<Suspicion> =
-        scene.interval.cgroups.iter().filter_map(|group| group_at_its_limit(scene, group)).collect();
+        scene.interval.cgroups.iter().filter_map(|group| thrash::at_its_limit(scene, group)).collect();
     // What a cgroup's limit explains is not told of the box again.
     let explained = !found.is_empty();
     found.extend(box_pressure(scene, explained));
@@ -80,12 +87,15 @@ fn box_pressure(scene: &Scene, explained: bool) -> Option<Suspicion> {
         Some((available, total)) => format!("; {} of {} available", bytes(available.0 as f64), bytes(total.0 as f64)),
         None => String::new(),
     };
+    let reclaiming = counted(scene, |span| span.reclaim).filter(|&threads| threads >= 0.05);
+    let reclaiming =
+        reclaiming.map_or_else(String::new, |threads| format!("; {} in reclaim", plural(threads, "thread", "threads")));
     let pages = format!("{} pages a second were read again or faulted in from storage", figure(again));
     let psi = some.map_or_else(|| "-".into(), percent);
     let sentence = match by_pressure {
-        true => format!("tasks waited for memory {psi} of the time; {pages}{available}"),
+        true => format!("tasks waited for memory {psi} of the time; {pages}{reclaiming}{available}"),
         false => format!(
-            "{pages}, and {} for them (PSI memory says {psi}){available}",
+            "{pages}, and {} for them (PSI memory says {psi}){reclaiming}{available}",
             plural(waiting(scene), "thread waits", "threads wait")
         ),
     };
@@ -106,6 +116,8 @@ fn box_pressure(scene: &Scene, explained: bool) -> Option<Suspicion> {
             maybe("psi_memory_full_ratio", scene.interval.pressure.memory_full.map(|share| share.0)),
             maybe("refaults_per_second", memory.and_then(|m| m.refaults).map(|r| r.0)),
             maybe("major_faults_per_second", memory.and_then(|m| m.major_faults).map(|r| r.0)),
+            maybe("reclaiming_threads", counted(scene, |span| span.reclaim)),
+            maybe("thrashing_threads", counted(scene, |span| span.thrashing)),
             maybe("direct_scans_per_second", memory.and_then(|m| m.scanned_direct).map(|r| r.0)),
             maybe("available_bytes", memory.and_then(|m| m.available).map(|b| b.0 as f64)),
         ],
@@ -113,69 +125,35 @@ fn box_pressure(scene: &Scene, explained: bool) -> Option<Suspicion> {
     })
 }
 
+/// Mean number of threads kept waiting by one thing, where delay accounting counts it.
+fn counted(scene: &Scene, part: fn(&DelaySpan) -> Option<Ratio>) -> Option<f64> {
+    scene.interval.newer.delays.as_ref().ok()?;
+    Some(scene.interval.delays.iter().filter_map(part).map(|share| share.0).sum())
+}
+
 /// Mean number of threads that wait for a page: in a page fault, for a page of a file, or in reclaim. Faults that nobody
 /// waits for hurt nobody, and who waits in fsync does not wait for them.
 fn waiting(scene: &Scene) -> f64 {
     let waits = &scene.interval.newer.waits;
     let looks = waits.sub_samples.len().max(1) as f64;
-    let for_a_page = waits.blocked.iter().filter(|thread| {
-        let faulting = thread.call.is_some_and(|call| call.number == PAGE_FAULT);
-        let page = thread
-            .channel
-            .as_ref()
-            .is_some_and(|channel| PAGE_WAITS.iter().any(|prefix| channel.as_bytes().starts_with(prefix.as_bytes())));
-        let syncing = thread
-            .call
-            .and_then(|call| Call::from_number(scene.interval.host.machine.as_bytes(), call))
-            .is_some_and(Call::is_sync);
-        thread.class == WaitClass::Memory || thread.class == WaitClass::Disk && !syncing && (faulting || page)
-    });
+    let for_a_page = waits.blocked.iter().filter(|thread| waits_for_a_page(scene, thread));
     for_a_page.map(|thread| f64::from(thread.times) / looks).sum()
 }
 
-/// /proc/PID/syscall of a thread that is blocked outside a system call.
-const PAGE_FAULT: i64 = -1;
+/// Whether what it waits for is a page that is not in memory, or memory itself.
+pub(super) fn waits_for_a_page(scene: &Scene, thread: &BlockedThread) -> bool {
+    let page = thread
+        .channel
+        .as_ref()
+        .is_some_and(|channel| PAGE_WAITS.iter().any(|prefix| channel.as_bytes().starts_with(prefix.as_bytes())));
+    let call = thread.call.and_then(|call| Call::from_number(scene.interval.host.machine.as_bytes(), call));
+    let syncing = call.is_some_and(Call::is_sync);
+    thread.class == WaitClass::Memory || thread.class == WaitClass::Disk && !syncing && (thread.is_page_fault() || page)
+}
 
 /// Where readers of the page cache wait, new kernels and old.
 const PAGE_WAITS: &[&str] =
     &["folio_wait", "__folio_lock", "folio_lock", "wait_on_page", "__lock_page", "filemap_", "swap_read"];
-
-fn group_at_its_limit(scene: &Scene, group: &CgroupSpan) -> Option<Suspicion> {
-    let thresholds = scene.thresholds;
-    let (limit, used) = (group.memory_limit?.0 as f64, group.memory_used?.0 as f64);
-    let again = group.refaults.map_or(0.0, |rate| rate.0) + group.major_faults.map_or(0.0, |rate| rate.0);
-    if limit <= 0.0
-        || used < limit * thresholds.memory_limit_ratio
-        || again < thresholds.refaults_per_second
-        || waiting(scene) < 0.5
-    {
-        return None;
-    }
-    let free = scene.interval.memory.as_ref().and_then(|memory| memory.available);
-    let free = free.map(|free| format!(", while the box has {} available", bytes(free.0 as f64))).unwrap_or_default();
-    Some(Suspicion {
-        severity: Severity::Warning,
-        subject: Subject::Cgroup(group.id.clone()),
-        value: again,
-        threshold: thresholds.refaults_per_second,
-        unit: "per_second",
-        sentence: format!(
-            "cgroup {} is at its limit of {}: {} pages a second read again or faulted in{free}; in it: {}",
-            name(&group.id.path),
-            bytes(limit),
-            figure(again),
-            cpu::members(scene, &group.id),
-        ),
-        evidence: vec![
-            number("memory_limit_bytes", limit),
-            number("memory_used_bytes", used),
-            maybe("refaults_per_second", group.refaults.map(|rate| rate.0)),
-            maybe("major_faults_per_second", group.major_faults.map(|rate| rate.0)),
-            maybe("psi_memory_some_ratio", scene.interval.pressure.memory_some.map(|share| share.0)),
-        ],
-        explains: 0.0,
-    })
-}
 
 fn swapping(scene: &Scene) -> Vec<Suspicion> {
     let limit = scene.thresholds.swapping_bytes_per_second;
@@ -209,13 +187,19 @@ fn oom_kill(scene: &Scene) -> Vec<Suspicion> {
     let Some(memory) = &scene.interval.memory else { return Vec::new() };
     let Some(kills) = memory.oom_kills.filter(|&kills| kills > 0) else { return Vec::new() };
     let kills = kills as f64;
-    let at_limit = scene.interval.cgroups.iter().find(|group| {
+    let groups = &scene.interval.cgroups;
+    // v2 counts a kill in the groups above, too: the longest path is the one whose limit it was, or is nearest to it.
+    let counted = groups.iter().filter(|group| group.oom_kills.is_some_and(|kills| kills > 0));
+    let counted = counted.max_by_key(|group| group.id.path.as_bytes().len());
+    let at_limit = groups.iter().find(|group| {
         let limit = group.memory_limit.map_or(f64::INFINITY, |limit| limit.0 as f64);
         group.memory_used.is_some_and(|used| used.0 as f64 >= limit * scene.thresholds.memory_limit_ratio)
     });
-    let whose = match at_limit {
-        Some(group) => format!("; cgroup {} is at its memory limit", name(&group.id.path)),
-        None => String::new(),
+    let limit = |group: &CgroupSpan| group.memory_limit.map_or_else(|| "-".into(), |limit| bytes(limit.0 as f64));
+    let whose = match (counted, at_limit) {
+        (Some(group), _) => format!("; in cgroup {}, whose limit is {}", name(&group.id.path), limit(group)),
+        (None, Some(group)) => format!("; cgroup {} is at its memory limit", name(&group.id.path)),
+        (None, None) => String::new(),
     };
     vec![Suspicion {
         severity: Severity::Critical,
@@ -227,7 +211,7 @@ fn oom_kill(scene: &Scene) -> Vec<Suspicion> {
         evidence: vec![
             number("oom_kills", kills),
             maybe("available_bytes", memory.available.map(|available| available.0 as f64)),
-            maybe("cgroups_at_limit", at_limit.map(|_| 1.0)),
+            maybe("cgroups_at_limit", counted.or(at_limit).map(|_| 1.0)),
         ],
         explains: 0.0,
     }]

@@ -3,11 +3,12 @@
 use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
 use super::words::{count, name, plural, seconds};
-use super::{Kind, Severity, Subject, disk};
+use super::{Kind, Severity, Subject, disk, io_limit};
 use crate::ids::DiskId;
 use crate::interval::blocked::GroupBlocked;
 use crate::interval::disk::DiskSpan;
 use crate::sample::Name;
+use crate::sample::cgroup::Controller;
 use crate::sample::task::TaskState;
 use crate::sample::waits::{BlockedThread, WaitClass};
 
@@ -18,7 +19,8 @@ pub(super) const IO_THROTTLED: Rule = Rule {
               limit of their cgroup, lets their requests through one by one.",
     computed: "Threads of a group blocked on storage at least 50 % of the time, while the devices they use complete requests \
                and hold on average less than a tenth of these threads' requests (Little's law: who waits in the device is \
-               counted there).",
+               counted there); or while a limit of their cgroup (v2 io.max, v1 blkio.throttle) is used up to 90 % and by the \
+               device's await at most half of them can be in it. A limit that is used up is named; else it is inference.",
     wrong: "A network or FUSE file system has no block device: waits that show one in their wait channel are left out, those \
             that do not cannot be told apart.",
     next: &["io.max, io.latency (v2) or blkio.throttle.* (v1) of the cgroup", "the device's await: it answers at its baseline"],
@@ -75,14 +77,23 @@ fn held_back(scene: &Scene, group: &GroupBlocked) -> Option<Suspicion> {
     let in_device: f64 = below.iter().flat_map(|span| span.operations()).map(|(_, op)| op.concurrency).sum();
     let in_flight = scene.interval.blocked.as_ref().and_then(|blocked| blocked.witnesses.in_flight).unwrap_or(0.0);
     let limit = (waiting * thresholds.io_throttled_device_share).min(0.5);
-    if in_device > limit || in_flight.min(below.iter().map(|span| f64::from(span.in_flight)).sum()) > limit {
+    let idle_below = in_device <= limit && in_flight.min(below.iter().map(|span| f64::from(span.in_flight)).sum()) <= limit;
+    let process = scene.process(holder.task.pid);
+    let used_up = process.and_then(|process| io_limit::used_up(scene, process, &with_slaves(scene, &below)));
+    // Others may keep the device busy: of those who are held to a limit few can be in it.
+    let held_above = used_up.as_ref().is_some_and(|limit| {
+        let inside = scene.disk_span(limit.limit.disk).and_then(|span| limit.in_device(span));
+        inside.is_some_and(|inside| inside <= waiting / 2.0)
+    });
+    if !(idle_below || held_above) {
         return None;
     }
-    let process = scene.process(holder.task.pid);
-    let cgroup = process.and_then(|process| process.cgroup.as_ref().ok());
-    let limited_by = match cgroup.map(|cgroup| name(&cgroup.path)) {
-        Some(path) if path != "/" => format!("an I/O limit of its cgroup ({path}) or of one above it"),
-        _ => "an I/O limit of a cgroup".into(),
+    let limited_by = match (&used_up, process.and_then(|process| process.cgroup_for(Controller::Io))) {
+        (Some(limit), _) => format!(" by {}", limit.words()),
+        (None, Some(cgroup)) if cgroup.path.as_bytes() != b"/" => {
+            format!(", most likely by an I/O limit of its cgroup ({}) or of one above it", name(&cgroup.path))
+        }
+        (None, _) => ", most likely by an I/O limit of a cgroup".into(),
     };
     let ids: Vec<DiskId> = below.iter().filter(|span| span.completed() > 0).map(|span| span.id).collect();
     let answers = match ids.as_slice() {
@@ -91,7 +102,7 @@ fn held_back(scene: &Scene, group: &GroupBlocked) -> Option<Suspicion> {
     };
     let answers = if answers.is_empty() { "has next to nothing to do".into() } else { format!("answers {answers}") };
     let sentence = format!(
-        "{}: {} blocked on storage, held back above the device, most likely by {limited_by}; {} {answers}",
+        "{}: {} blocked on storage, held back above the device{limited_by}; {} {answers}",
         name(&group.name),
         plural(waiting, "thread is", "threads are"),
         if ids.len() == 1 { disk::names(scene, &ids) } else { "every device below".into() },
@@ -108,10 +119,19 @@ fn held_back(scene: &Scene, group: &GroupBlocked) -> Option<Suspicion> {
             number("requests_in_devices", in_device),
             number("in_flight", in_flight),
             number("completions_per_second", completed as f64 / scene.interval.seconds),
+            used_up.as_ref().map_or(maybe("limiting_cgroup", None), |by| text("limiting_cgroup", by.limit.cgroup.path.clone())),
+            maybe("limit_per_second", used_up.as_ref().map(|by| by.part.most.0)),
+            maybe("limit_used_ratio", used_up.as_ref().map(|by| by.share())),
             maybe("psi_io_some_ratio", scene.interval.pressure.io_some.map(|share| share.0)),
         ],
         explains: group.ratio,
     })
+}
+
+/// The devices, and those they stand on: a limit is of the one that has requests of its own.
+fn with_slaves(scene: &Scene, spans: &[&DiskSpan]) -> Vec<DiskId> {
+    let slaves = spans.iter().filter_map(|span| scene.disk(span.id)).flat_map(|disk| disk.facts.slaves.iter().copied());
+    spans.iter().map(|span| span.id).chain(slaves).collect()
 }
 
 fn hung_task(scene: &Scene) -> Vec<Suspicion> {

@@ -99,6 +99,8 @@ thresholds! {
     io_throttled_threads: 0.5,
     /// io-throttled: share of them that the devices account for at most
     io_throttled_device_share: 0.1,
+    /// io-throttled: share of a known limit from which it is used up
+    io_limit_used_ratio: 0.9,
     /// hung-task: seconds in D without a break
     hung_seconds: 5.0,
     /// hung-task: seconds from which it is critical
@@ -131,6 +133,10 @@ thresholds! {
     refaults_per_second: 500.0,
     /// memory-pressure: share of a cgroup's memory limit from which it is at its limit
     memory_limit_ratio: 0.95,
+    /// memory-pressure: mean number of a cgroup's threads that wait for pages
+    memory_waiting_threads: 0.5,
+    /// memory-pressure: share of their time that a cgroup's threads spend on pages that came back, however few
+    memory_fault_share: 0.5,
     /// swapping: bytes a second from or to swap
     swapping_bytes_per_second: 1048576.0,
 }

@@ -1,10 +1,11 @@
 //! Control groups against their limits.
 
-use crate::ids::CgroupId;
-use crate::sample::Sample;
-use crate::units::{Bytes, PerSecond, Ratio, growth};
+use crate::ids::{CgroupId, DiskId};
+use crate::sample::cgroup::{Cgroup, GroupStall, IoLimit};
+use crate::sample::{Name, Sample};
+use crate::units::{Bytes, Counter, PerSecond, Ratio, growth};
 
-/// One group with a quota or a memory limit, present at both samples.
+/// One group with a limit, present at both samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CgroupSpan {
     pub id: CgroupId,
@@ -14,37 +15,131 @@ pub struct CgroupSpan {
     pub used_cpus: Option<f64>,
     /// Share of the periods with work in which it was throttled
     pub throttled_periods: Option<Ratio>,
-    /// Throttled time ÷ Δt; may pass 1 on v2 and many CPUs, since each CPU's is added
+    /// Throttled time ÷ Δt; may pass 1 on several CPUs, since each CPU's is added
     pub throttled: Option<Ratio>,
     pub memory_limit: Option<Bytes>,
     pub memory_used: Option<Bytes>,
     pub refaults: Option<PerSecond>,
     pub major_faults: Option<PerSecond>,
+    /// Allocations that met this group's own memory limit
+    pub limit_hits: Option<PerSecond>,
+    /// Kills in this interval: a count, not a rate
+    pub oom_kills: Option<u64>,
+    /// The CPUs that its cpuset allows, where they are fewer than those of the group above
+    pub cpus: Option<Name>,
+    pub stall: StallShares,
+}
+
+/// Shares of the interval in which tasks of a group were stalled; v2 only.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StallShares {
+    pub cpu_some: Option<Ratio>,
+    pub io_some: Option<Ratio>,
+    pub io_full: Option<Ratio>,
+    pub memory_some: Option<Ratio>,
+    pub memory_full: Option<Ratio>,
+}
+
+impl StallShares {
+    fn between(older: &GroupStall, newer: &GroupStall, seconds: f64) -> StallShares {
+        let share = |newer: Option<Counter>, older: Option<Counter>| Ratio::of(growth(newer, older)? as f64 / 1e6, seconds);
+        StallShares {
+            cpu_some: share(newer.cpu_some_us, older.cpu_some_us),
+            io_some: share(newer.io_some_us, older.io_some_us),
+            io_full: share(newer.io_full_us, older.io_full_us),
+            memory_some: share(newer.memory_some_us, older.memory_some_us),
+            memory_full: share(newer.memory_full_us, older.memory_full_us),
+        }
+    }
+}
+
+/// What a group did on one device against what it may do there; present at both samples.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IoLimitSpan {
+    pub cgroup: CgroupId,
+    pub disk: DiskId,
+    /// Its limits, one or more of the four
+    pub uses: Vec<IoUse>,
+}
+
+/// One limit of I/O and its use.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct IoUse {
+    pub measure: IoMeasure,
+    pub most: PerSecond,
+    pub used: Option<PerSecond>,
+}
+
+impl IoUse {
+    /// Use ÷ limit.
+    pub fn share(&self) -> Option<f64> {
+        Ratio::of(self.used?.0, self.most.0).map(|share| share.0)
+    }
+}
+
+/// What is limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IoMeasure {
+    Reads,
+    Writes,
+    ReadBytes,
+    WriteBytes,
 }
 
 /// Groups present at both samples.
 pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<CgroupSpan> {
     let (Ok(was), Ok(now)) = (&older.cgroups, &newer.cgroups) else { return Vec::new() };
-    let mut spans = Vec::with_capacity(now.len());
-    for group in now {
-        let Some(before) = was.iter().find(|before| before.id == group.id) else { continue };
-        let seconds_of = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e9);
-        spans.push(CgroupSpan {
-            id: group.id.clone(),
-            quota_cpus: match (group.quota_us, group.period_us) {
-                (Some(quota), Some(period)) if period > 0 => Some(quota as f64 / period as f64),
-                _ => None,
-            },
-            used_cpus: seconds_of(growth(group.usage_ns, before.usage_ns)).map(|used| used / seconds),
-            throttled_periods: growth(group.throttled_periods, before.throttled_periods)
-                .zip(growth(group.periods, before.periods))
-                .and_then(|(throttled, periods)| Ratio::of(throttled as f64, periods as f64)),
-            throttled: seconds_of(growth(group.throttled_ns, before.throttled_ns)).and_then(|time| Ratio::of(time, seconds)),
-            memory_limit: group.memory_limit_bytes.map(Bytes),
-            memory_used: group.memory_usage_bytes.map(Bytes),
-            refaults: PerSecond::between(group.refaulted_pages, before.refaulted_pages, seconds),
-            major_faults: PerSecond::between(group.major_faults, before.major_faults, seconds),
-        });
+    // Both are sorted by id.
+    let before = |group: &Cgroup| was.binary_search_by(|old| old.id.cmp(&group.id)).ok().and_then(|at| was.get(at));
+    now.iter().filter_map(|group| Some(span(before(group)?, group, seconds))).collect()
+}
+
+fn span(before: &Cgroup, group: &Cgroup, seconds: f64) -> CgroupSpan {
+    let seconds_of = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e9);
+    let rate = |field: fn(&Cgroup) -> Option<Counter>| PerSecond::between(field(group), field(before), seconds);
+    CgroupSpan {
+        id: group.id.clone(),
+        quota_cpus: match (group.quota_us, group.period_us) {
+            (Some(quota), Some(period)) if period > 0 => Some(quota as f64 / period as f64),
+            _ => None,
+        },
+        used_cpus: seconds_of(growth(group.usage_ns, before.usage_ns)).map(|used| used / seconds),
+        throttled_periods: growth(group.throttled_periods, before.throttled_periods)
+            .zip(growth(group.periods, before.periods))
+            .and_then(|(throttled, periods)| Ratio::of(throttled as f64, periods as f64)),
+        throttled: seconds_of(growth(group.throttled_ns, before.throttled_ns)).and_then(|time| Ratio::of(time, seconds)),
+        memory_limit: group.memory_limit_bytes.map(Bytes),
+        memory_used: group.memory_usage_bytes.map(Bytes),
+        refaults: rate(|group| group.refaulted_pages),
+        major_faults: rate(|group| group.major_faults),
+        limit_hits: rate(|group| group.limit_hits),
+        oom_kills: growth(group.oom_kills, before.oom_kills),
+        cpus: group.cpus.clone(),
+        stall: StallShares::between(&before.stall, &group.stall, seconds),
     }
-    spans
+}
+
+/// Limits of I/O present at both samples.
+pub(super) fn io_between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<IoLimitSpan> {
+    let was = &older.io_limits;
+    let before = |limit: &IoLimit| {
+        let order = |old: &IoLimit| (&old.cgroup, old.disk).cmp(&(&limit.cgroup, limit.disk));
+        was.binary_search_by(order).ok().and_then(|at| was.get(at))
+    };
+    let span = |limit: &IoLimit| {
+        let old = before(limit)?;
+        let (most, now, then) = (limit.most, limit.done, old.done);
+        let uses = [
+            (IoMeasure::Reads, most.reads, now.reads, then.reads),
+            (IoMeasure::Writes, most.writes, now.writes, then.writes),
+            (IoMeasure::ReadBytes, most.read_bytes, now.read_bytes, then.read_bytes),
+            (IoMeasure::WriteBytes, most.write_bytes, now.write_bytes, then.write_bytes),
+        ];
+        let uses = uses.into_iter().filter_map(|(measure, most, now, then)| {
+            let most = PerSecond(most? as f64);
+            Some(IoUse { measure, most, used: PerSecond::between(now, then, seconds) })
+        });
+        Some(IoLimitSpan { cgroup: limit.cgroup.clone(), disk: limit.disk, uses: uses.collect() })
+    };
+    newer.io_limits.iter().filter_map(span).collect()
 }

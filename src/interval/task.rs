@@ -25,6 +25,9 @@ pub struct TaskSpan {
     pub run_queue_wait: Option<f64>,
     /// Processes that were not there at the older sample
     pub born: u32,
+    /// Threads of processes that are hidden from this user (hidepid, a container): those that /proc/loadavg counts on the
+    /// whole machine less those seen. `None` where nothing is known to be hidden.
+    pub hidden_threads: Option<u32>,
 }
 
 /// How many threads are in which state, from the newer sample alone.
@@ -163,6 +166,8 @@ impl TaskSpan {
         }
         span.threads.sort_unstable_by_key(|thread| thread.id);
         span.counts.processes = u32::try_from(now.processes.len()).unwrap_or(u32::MAX);
+        let all = newer.load.as_ref().ok().filter(|_| now.hidden.processes).map(|load| load.entities);
+        span.hidden_threads = all.and_then(|all| all.checked_sub(span.counts.threads)).filter(|&hidden| hidden > 0);
         span.busy_cpus = sums.has_cpu.then_some(sums.cpu);
         span.run_queue_wait = sums.has_run_queue.then_some(sums.run_queue);
         Some(span)

@@ -277,6 +277,7 @@ fn thread(tid: u32, start_ticks: u64, run_ns: u64) -> Thread {
         }),
         switched_ns: None,
         wait: Wait::default(),
+        allowed: None,
     }
 }
 
@@ -291,6 +292,7 @@ fn process(pid: u32, start_ticks: u64, run_ns: u64) -> Arc<Process> {
         executable: Err(Absent::NotRead),
         kernel_thread: false,
         cgroup: Err(Absent::NotRead),
+        memberships: None,
         user_ticks: Counter(run_ns / 10_000_000),
         system_ticks: Counter(0),
         children: None,

@@ -1,19 +1,22 @@
-//! Control groups with a CPU quota or a memory limit, through whichever of v1 and v2 is mounted (both may be).
+//! Control groups with a limit (CPU quota, CPU set, memory, I/O), through whichever of v1 and v2 is mounted (both may be).
 //!
-//! Which groups have a limit is found by a walk that goes on in the background of many samples; only those are read each time.
+//! Which groups have a limit is found by a walk that goes on in the background of many samples; only those are read each
+//! time. Where they are too many for that, those that their limits hold back are, and of the others some, two samples in a
+//! row, one part after the other.
 
 mod files;
+mod parse;
 mod walk;
 
 use std::time::{Duration, Instant};
 
-pub use files::{parse_cpu_max, parse_cpu_stat, parse_limit, parse_memory_stat};
+pub use parse::{parse_cpu_max, parse_cpu_stat, parse_limit, parse_memory_stat};
 
 use self::files::Group;
 use self::walk::{Hierarchy, Walk, hierarchies};
 use super::mounts::MountTable;
 use super::root::Root;
-use crate::sample::cgroup::Cgroup;
+use crate::sample::cgroup::{Cgroup, IoLimit};
 use crate::sample::{Absent, Reading};
 
 /// The walk may take this long of one sample.
@@ -23,6 +26,8 @@ const WALK_AGAIN_AFTER: Duration = Duration::from_secs(5);
 const WALK_AGAIN_TIMES: u32 = 400;
 /// Groups whose counters stay open; descriptors are few where the limit is 1024.
 const MOST_OPEN: usize = 48;
+/// Groups that are read in one sample, half of them because they are held back, half in turn.
+const MOST_READ: usize = 512;
 
 /// Reads limited groups again and again.
 #[derive(Debug, Default)]
@@ -32,12 +37,22 @@ pub struct CgroupReader {
     groups: Vec<Group>,
     walk: Option<Walk>,
     walked: Option<(Instant, Duration)>,
+    /// Which part of `groups` is read in the next sample.
+    turn: usize,
     buffer: Vec<u8>,
 }
 
 impl CgroupReader {
-    /// Every group that is known to have a limit, sorted by id.
-    pub fn sample(&mut self, root: &Root) -> Reading<Vec<Cgroup>> {
+    /// The groups that are known to have a limit, or as many of them as can be read in one sample, sorted by id; and what
+    /// they did on devices where that is limited.
+    pub fn sample(&mut self, root: &Root) -> (Reading<Vec<Cgroup>>, Vec<IoLimit>) {
+        let mut io = Vec::new();
+        let cgroups = self.groups(root, &mut io);
+        io.sort_unstable_by(|a, b| (&a.cgroup, a.disk).cmp(&(&b.cgroup, b.disk)));
+        (cgroups, io)
+    }
+
+    fn groups(&mut self, root: &Root, io: &mut Vec<IoLimit>) -> Reading<Vec<Cgroup>> {
         if self.mounts.refresh(root)? {
             self.hierarchies = hierarchies(self.mounts.mounts());
             self.groups.clear();
@@ -47,14 +62,22 @@ impl CgroupReader {
             return Err(Absent::NoSuchFile);
         }
         self.walk_on(root);
-        let mut cgroups = Vec::with_capacity(self.groups.len());
-        self.groups.retain_mut(|group| match group.sample(root, &mut self.buffer) {
-            Some(cgroup) => {
-                cgroups.push(cgroup);
-                true
+        let mut plan = Plan::of(&self.groups, self.turn);
+        let mut cgroups = Vec::with_capacity(self.groups.len().min(MOST_READ));
+        let buffer = &mut self.buffer;
+        let mut at = 0;
+        self.groups.retain_mut(|group| {
+            let wanted = plan.wants(at, group);
+            at += 1;
+            if !wanted {
+                return true;
             }
-            None => false,
+            let cgroup = group.sample(root, buffer, io);
+            let alive = cgroup.is_some();
+            cgroups.extend(cgroup);
+            alive
         });
+        self.turn = plan.next_turn;
         for group in self.groups.iter_mut().skip(MOST_OPEN) {
             group.release();
         }
@@ -93,5 +116,36 @@ impl CgroupReader {
             }
         }
         self.groups = found;
+    }
+}
+
+/// Which groups are read in this sample.
+#[derive(Debug)]
+struct Plan {
+    all: bool,
+    part: std::ops::Range<usize>,
+    hot_left: usize,
+    next_turn: usize,
+}
+
+impl Plan {
+    fn of(groups: &[Group], turn: usize) -> Plan {
+        const STEP: usize = MOST_READ / 4;
+        let all = groups.len() <= MOST_READ;
+        // Each part is the second half of the one before and as much again: every group is read twice in a row, which makes
+        // an interval.
+        let end = turn.saturating_add(1).saturating_mul(STEP);
+        let part = end.saturating_sub(2 * STEP)..end;
+        let next_turn = if all || end.saturating_sub(STEP) >= groups.len() { 0 } else { turn + 1 };
+        Plan { all, part, hot_left: MOST_READ - 2 * STEP, next_turn }
+    }
+
+    fn wants(&mut self, at: usize, group: &Group) -> bool {
+        if self.all || self.part.contains(&at) {
+            return true;
+        }
+        let hot = group.is_hot() && self.hot_left > 0;
+        self.hot_left -= usize::from(hot);
+        hot
     }
 }

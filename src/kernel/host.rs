@@ -54,7 +54,7 @@ pub fn rights(bytes: &[u8]) -> Option<(u32, bool)> {
 }
 
 /// Since 5.14 there is a switch, off unless the machine was booted with `delayacct`. Before, there is none to read.
-fn delay_accounting(root: &Root) -> Reading<bool> {
+pub fn delay_accounting(root: &Root) -> Reading<bool> {
     let bytes = root.read_once("proc/sys/kernel/task_delayacct")?;
     sole_number(&bytes).map(|value| value != 0).ok_or(Absent::Malformed)
 }

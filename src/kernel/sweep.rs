@@ -35,6 +35,8 @@ const FACTS_FIRST_NS: u64 = 8_000_000;
 const FACTS_LATER_NS: u64 = 20_000_000;
 /// So few processes that all their clocks are asked at every sub-sample, not only those of processes that ran lately.
 const FEW_PROCESSES: usize = 300;
+/// Threads whose allowed CPUs are read in one sweep: a status each.
+const ALLOWED_AT_ONCE: u32 = 64;
 /// Until so long after the first sweep nothing is known about who runs: all clocks are asked.
 const WARM_UP_NS: u64 = 1_500_000_000;
 /// The inode of the initial pid namespace: PROC_PID_INIT_INO of include/linux/proc_ns.h.
@@ -66,6 +68,8 @@ pub struct Eye {
     pub now_ns: u64,
     pub tasks_read: u32,
     pub tids: Vec<u32>,
+    /// Threads whose CPUs may still be asked for in this sweep.
+    pub allowed_left: u32,
     /// CLOCK_BOOTTIME of the sweep before, in ticks: what started later is new.
     previous_sweep_ticks: Option<u64>,
     ticks_per_second: u64,
@@ -114,6 +118,7 @@ impl Sweep {
             now_ns: 0,
             tasks_read: 0,
             tids: Vec::new(),
+            allowed_left: 0,
             previous_sweep_ticks: None,
             ticks_per_second: host.ticks_per_second.max(1),
             has_schedstat: root.read_once("proc/self/schedstat").ok().as_deref().and_then(task::schedstat).is_none_or(has_run),
@@ -136,6 +141,7 @@ impl Sweep {
     pub fn sweep(&mut self, now_ns: u64, forks: Option<Counter>) -> Tasks {
         self.eye.now_ns = now_ns;
         self.eye.tasks_read = 0;
+        self.eye.allowed_left = ALLOWED_AT_ONCE;
         let complete = self.eye.clocks.can_tell() && forks.is_some() && forks == self.walked_at_forks;
         if complete {
             let eye = &mut self.eye;

@@ -123,21 +123,33 @@ pub fn io(text: &[u8]) -> Option<TaskIo> {
     (found == 5).then_some(io)
 }
 
-/// The group of /proc/PID/cgroup that limits its CPU: of the v1 hierarchy that has the controller `cpu`, where there is
-/// one (then v2 cannot have it), else of v2.
-pub fn cpu_cgroup(text: &[u8]) -> Option<(CgroupVersion, &[u8])> {
+/// The groups of /proc/PID/cgroup by what they limit: of the v1 hierarchy that has the controller, where there is one (then
+/// v2 cannot have it), else of v2. The first is the CPU's.
+pub fn cgroups(text: &[u8]) -> [Option<(CgroupVersion, &[u8])>; 4] {
+    const CONTROLLERS: [&[u8]; 4] = [b"cpu", b"memory", b"blkio", b"cpuset"];
     let mut unified = None;
+    let mut found = [None; 4];
     for line in text.split(|&byte| byte == b'\n') {
         let mut parts = line.splitn(3, |&byte| byte == b':');
         let (Some(hierarchy), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else { continue };
-        if controllers.split(|&byte| byte == b',').any(|controller| controller == b"cpu") {
-            return Some((CgroupVersion::V1, path));
-        }
         if hierarchy == b"0" && controllers.is_empty() {
             unified = Some((CgroupVersion::V2, path));
         }
+        for controller in controllers.split(|&byte| byte == b',') {
+            for (wanted, place) in CONTROLLERS.iter().zip(&mut found) {
+                if controller == *wanted {
+                    *place = Some((CgroupVersion::V1, path));
+                }
+            }
+        }
     }
-    unified
+    found.map(|group| group.or(unified))
+}
+
+/// Cpus_allowed_list of /proc/PID/task/TID/status: `0-3,8`.
+pub fn allowed_cpus(text: &[u8]) -> Option<&[u8]> {
+    let line = text.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Cpus_allowed_list:"))?;
+    Some(line.trim_ascii()).filter(|list| !list.is_empty())
 }
 
 /// A decimal number. A negative one (priority, tty) reads as 0: none of those is used.
@@ -222,11 +234,21 @@ mod tests {
     }
 
     #[test]
-    fn the_cgroup_is_the_one_that_limits_cpu() {
-        assert_eq!(cpu_cgroup(b"0::/user.slice\n"), Some((CgroupVersion::V2, &b"/user.slice"[..])));
-        let hybrid = b"5:memory:/m\n4:cpu,cpuacct:/c:d\n0::/u\n";
-        assert_eq!(cpu_cgroup(hybrid), Some((CgroupVersion::V1, &b"/c:d"[..])));
-        assert_eq!(cpu_cgroup(b"2:cpuset:/\n"), None);
+    fn a_task_has_a_group_for_each_kind_of_limit() {
+        let all = Some((CgroupVersion::V2, &b"/user.slice"[..]));
+        assert_eq!(cgroups(b"0::/user.slice\n"), [all; 4]);
+        let (unified, cpu) = (Some((CgroupVersion::V2, &b"/u"[..])), Some((CgroupVersion::V1, &b"/c:d"[..])));
+        let memory = Some((CgroupVersion::V1, &b"/m"[..]));
+        let hybrid = b"5:memory:/m\n4:cpu,cpuacct:/c:d\n1:name=systemd:/x\n0::/u\n";
+        assert_eq!(cgroups(hybrid), [cpu, memory, unified, unified]);
+        assert_eq!(cgroups(b"2:cpuset:/\n"), [None, None, None, Some((CgroupVersion::V1, &b"/"[..]))]);
+    }
+
+    #[test]
+    fn the_cpus_a_thread_may_use() {
+        let text = b"Name:\tx\nCpus_allowed:\t8\nCpus_allowed_list:\t0-1,3\nMems_allowed_list:\t0\n";
+        assert_eq!(allowed_cpus(text), Some(&b"0-1,3"[..]));
+        assert_eq!(allowed_cpus(b"Cpus_allowed_list:\t\n"), None);
     }
 
     #[test]

@@ -181,8 +181,23 @@ impl Decoding<'_> {
         for (at, table) in schema::PLAIN.into_iter().enumerate() {
             tables.push(self.sections.rows(table, self.reference.and_then(|level| level.tables.get(at)), &mut cells)?);
         }
-        let [singles_rows, cpus, disks, nics, listeners, cgroups, groups, thread_waits, blocked, softnet, peers, exits, queues] =
-            tables.as_slice()
+        let [
+            singles_rows,
+            cpus,
+            disks,
+            nics,
+            listeners,
+            cgroups,
+            groups,
+            thread_waits,
+            blocked,
+            softnet,
+            peers,
+            exits,
+            queues,
+            io_limits,
+            delays,
+        ] = tables.as_slice()
         else {
             return Err(Malformed("a table is missing"));
         };
@@ -227,6 +242,11 @@ impl Decoding<'_> {
             },
             cgroups: match singles.cgroups {
                 Ok(()) => Ok(self.list(cgroups)?),
+                Err(why) => Err(why),
+            },
+            io_limits: self.list(io_limits)?,
+            delays: match singles.delays {
+                Ok(()) => Ok(self.list(delays)?),
                 Err(why) => Err(why),
             },
             tasks: singles.tasks.map(|tasks| Tasks { processes, users: tasks.users, hidden: tasks.hidden }),

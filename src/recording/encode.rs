@@ -216,6 +216,10 @@ impl<'e> Encoding<'e> {
         list(self, schema::EXITS, rows)?;
         let rows = self.rows(schema::QUEUES, &sample.waits.queues);
         self.table(schema::QUEUES, rows)?;
+        let rows = self.rows(schema::IO_LIMITS, &sample.io_limits);
+        self.table(schema::IO_LIMITS, rows)?;
+        let rows = sample.delays.as_ref().ok().map(|delays| self.rows(schema::DELAYS, delays));
+        list(self, schema::DELAYS, rows)?;
         self.tasks(sample)?;
         self.sub_samples(sample, &total)
     }

@@ -10,7 +10,8 @@ use prost::Message;
 use super::cells::{Cells, absent_code, absent_from};
 use super::strings::{Interner, Names};
 use super::wire::Malformed;
-use crate::ids::{CpuId, DiskId};
+use crate::ids::{CgroupId, CgroupVersion, CpuId, DiskId};
+use crate::sample::cgroup::Memberships;
 use crate::sample::disk::DiskFacts;
 use crate::sample::host::{CpuPlace, Privilege};
 use crate::sample::network::{Duplex, NicFacts};
@@ -22,6 +23,7 @@ pub struct SharedFacts {
     disks: RefCell<HashMap<Name, Arc<DiskFacts>>>,
     nics: RefCell<HashMap<Name, Arc<NicFacts>>>,
     users: RefCell<HashMap<Name, Arc<BTreeMap<u32, Name>>>>,
+    memberships: RefCell<HashMap<Name, Arc<Memberships>>>,
 }
 
 /// More than this is no longer worth remembering; what is forgotten is decoded again.
@@ -63,6 +65,7 @@ macro_rules! facts_cell {
 facts_cell!(DiskFacts, disks, encode_disk, decode_disk);
 facts_cell!(NicFacts, nics, encode_nic, decode_nic);
 facts_cell!(BTreeMap<u32, Name>, users, encode_users, decode_users);
+facts_cell!(Memberships, memberships, encode_memberships, decode_memberships);
 
 #[derive(Message)]
 struct DiskFactsMessage {
@@ -210,6 +213,45 @@ fn encode_users(users: &BTreeMap<u32, Name>) -> Vec<u8> {
 fn decode_users(bytes: &[u8]) -> Result<BTreeMap<u32, Name>, Malformed> {
     let message = UsersMessage::decode(bytes).map_err(|_| Malformed("the users are not a message"))?;
     Ok(message.uids.into_iter().zip(&message.names).map(|(uid, name)| (uid, Name::from(name.as_slice()))).collect())
+}
+
+/// A group: 1 or 2, and its path.
+#[derive(Message)]
+struct CgroupMessage {
+    #[prost(uint32, tag = "1")]
+    version: u32,
+    #[prost(bytes = "vec", tag = "2")]
+    path: Vec<u8>,
+}
+
+#[derive(Message)]
+struct MembershipsMessage {
+    #[prost(message, optional, tag = "1")]
+    memory: Option<CgroupMessage>,
+    #[prost(message, optional, tag = "2")]
+    io: Option<CgroupMessage>,
+    #[prost(message, optional, tag = "3")]
+    cpuset: Option<CgroupMessage>,
+}
+
+fn encode_memberships(memberships: &Memberships) -> Vec<u8> {
+    let group = |id: &Option<CgroupId>| {
+        let id = id.as_ref()?;
+        let version = if id.version == CgroupVersion::V1 { 1 } else { 2 };
+        Some(CgroupMessage { version, path: bytes(&id.path) })
+    };
+    MembershipsMessage { memory: group(&memberships.memory), io: group(&memberships.io), cpuset: group(&memberships.cpuset) }
+        .encode_to_vec()
+}
+
+fn decode_memberships(bytes: &[u8]) -> Result<Memberships, Malformed> {
+    let message = MembershipsMessage::decode(bytes).map_err(|_| Malformed("a process's groups are not a message"))?;
+    let group = |group: Option<CgroupMessage>| {
+        let group = group?;
+        let version = if group.version == 1 { CgroupVersion::V1 } else { CgroupVersion::V2 };
+        Some(CgroupId { version, path: Name::from(group.path.as_slice()) })
+    };
+    Ok(Memberships { memory: group(message.memory), io: group(message.io), cpuset: group(message.cpuset) })
 }
 
 /// `sample::Host` in the meta frame.

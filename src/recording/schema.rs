@@ -29,7 +29,7 @@ pub const CPUS: Table = Table { section: 3, width: <(CpuId, CpuTimes)>::WIDTH, k
 pub const DISKS: Table = Table { section: 4, width: 40, keys: 2, steps: 4 };
 pub const NICS: Table = Table { section: 5, width: 40, keys: 2, steps: 3 };
 pub const LISTENERS: Table = Table { section: 6, width: 16, keys: 6, steps: 6 };
-pub const CGROUPS: Table = Table { section: 7, width: 32, keys: 2, steps: 2 };
+pub const CGROUPS: Table = Table { section: 7, width: 48, keys: 2, steps: 2 };
 pub const PROCESSES: Table = Table { section: 8, width: 40, keys: 2, steps: 13 };
 pub const THREADS: Table = Table { section: 9, width: 28, keys: 3, steps: 9 };
 pub const GROUPS: Table = Table { section: 10, width: 4, keys: 4, steps: 2 };
@@ -41,10 +41,27 @@ pub const SOFTNET: Table = Table { section: 15, width: 16, keys: 2, steps: 2 };
 pub const PEERS: Table = Table { section: 16, width: 48, keys: 3, steps: 3 };
 pub const EXITS: Table = Table { section: 20, width: 16, keys: 6, steps: 5 };
 pub const QUEUES: Table = Table { section: 21, width: 16, keys: 2, steps: 2 };
+pub const IO_LIMITS: Table = Table { section: 24, width: 24, keys: 4, steps: 4 };
+pub const DELAYS: Table = Table { section: 25, width: 24, keys: 3, steps: 3 };
 
 /// The tables that need nothing but their rows, in the order of their sections.
-pub const PLAIN: [Table; 13] =
-    [SINGLES, CPUS, DISKS, NICS, LISTENERS, CGROUPS, GROUPS, THREAD_WAITS, BLOCKED, SOFTNET, PEERS, EXITS, QUEUES];
+pub const PLAIN: [Table; 15] = [
+    SINGLES,
+    CPUS,
+    DISKS,
+    NICS,
+    LISTENERS,
+    CGROUPS,
+    GROUPS,
+    THREAD_WAITS,
+    BLOCKED,
+    SOFTNET,
+    PEERS,
+    EXITS,
+    QUEUES,
+    IO_LIMITS,
+    DELAYS,
+];
 
 /// Everything in a sample that there is one of, as one row.
 pub struct Singles {
@@ -68,11 +85,12 @@ pub struct Singles {
     pub tasks: Reading<TaskSingles>,
     pub peers: Reading<PeerSingles>,
     pub exits: Reading<ExitSingles>,
+    pub delays: Reading<()>,
 }
 
 cells! { Singles, 480 {
     asleep_ns @ 0, cost @ 8, skipped @ 16, cpu @ 24, load @ 88, memory @ 104, pressure @ 200,
-    disks @ 296, nics @ 298, cgroups @ 300,
+    disks @ 296, nics @ 298, cgroups @ 300, delays @ 302,
     tcp @ 304, tcp_ext @ 320, udp @ 352, ip_octets @ 368, listeners @ 372, softnet @ 374, tasks @ 376, peers @ 392,
     exits @ 460,
 } }
@@ -138,6 +156,7 @@ impl Singles {
                 Err(why) => Err(*why),
             },
             exits: sample.exits.as_ref().map(ExitSingles::of).map_err(|why| *why),
+            delays: presence(&sample.delays),
         }
     }
 
@@ -193,7 +212,8 @@ fn presence<T>(reading: &Reading<T>) -> Reading<()> {
 mod tests {
     use super::*;
     use crate::recording::schema::tasks::{ProcessRow, SubSampleRow};
-    use crate::sample::cgroup::Cgroup;
+    use crate::sample::cgroup::{Cgroup, GroupStall, IoCounts, IoLimit, IoRates};
+    use crate::sample::delays::{Delay, TaskDelays};
     use crate::sample::disk::{Disk, OpCounters};
     use crate::sample::exits::Used;
     use crate::sample::network::peers::{Limits, Peer, RoundTrips};
@@ -243,7 +263,13 @@ mod tests {
         apart::<Peer>();
         apart::<RoundTrips>();
         apart::<Limits>();
+        apart::<Delay>();
+        apart::<TaskDelays>();
         apart::<Cgroup>();
+        apart::<GroupStall>();
+        apart::<IoLimit>();
+        apart::<IoRates>();
+        apart::<IoCounts>();
         apart::<ProcessRow>();
         apart::<Thread>();
         apart::<Ended>();
@@ -264,6 +290,8 @@ mod tests {
         assert_eq!(SOFTNET.width, Softnet::WIDTH);
         assert_eq!(PEERS.width, Peer::WIDTH);
         assert_eq!(CGROUPS.width, Cgroup::WIDTH);
+        assert_eq!(IO_LIMITS.width, IoLimit::WIDTH);
+        assert_eq!(DELAYS.width, TaskDelays::WIDTH);
         assert_eq!(PROCESSES.width, ProcessRow::WIDTH);
         assert_eq!(THREADS.width, Thread::WIDTH + 1, "the process's pid comes first");
         assert_eq!(THREAD_WAITS.width, ThreadWaits::WIDTH);

@@ -21,7 +21,7 @@ pub fn check(window: &Window) -> String {
         verdict: if window.is_empty() { "unknown" } else { verdict(window.worst()) },
         figures: window.figures(),
         findings: window.findings().into_iter().map(Reported::of).collect(),
-        absent: window.absent().iter().map(|(what, why)| Missing { what, why: why.to_string() }).collect(),
+        absent: window.absent().into_iter().map(|(what, why)| Missing { what, why }).collect(),
     };
     // Strings, numbers and lists cannot fail to become JSON.
     plain(&serde_json::to_string(&report).unwrap_or_default()) + "\n"

@@ -53,8 +53,9 @@ fn figures(figures: &Figures) -> String {
     let percent = |ratio: Option<f64>| ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{} %", three(ratio * 100.0)));
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), three);
     let bound = if figures.idle_but_blocked_is_lower_bound { "≥" } else { "" };
+    let hidden = figures.hidden_threads.map_or_else(String::new, |hidden| format!("; {hidden} threads are hidden"));
     format!(
-        "{} CPUs busy {}, idle but blocked {bound}{}, free {} (iowait says {}); load {} = {} running + {} in D",
+        "{} CPUs busy {}, idle but blocked {bound}{}, free {} (iowait says {}); load {} = {} running + {} in D{hidden}",
         figures.cpus,
         percent(figures.busy_ratio),
         percent(figures.idle_but_blocked_ratio),

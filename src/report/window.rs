@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::findings::{Finding, Judged, Severity, Verdict};
 use crate::interval::Interval;
-use crate::sample::{Absent, Host, Instant};
+use crate::sample::{Absent, HIDDEN_PROCESSES, Host, Instant};
 
 /// Grows by intervals, in the order of time.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +17,8 @@ pub struct Window {
     open: Option<Verdict>,
     ended: Vec<Finding>,
     absent: Vec<(&'static str, Absent)>,
+    /// The last that was known of threads that cannot be seen, and how many there are in all
+    hidden_threads: Option<(u32, u32)>,
 }
 
 /// Mean figures over a window, under their names in metrics.md; shares of the box. `None` where it could not be told.
@@ -39,6 +41,8 @@ pub struct Figures {
     pub blocked: Option<f64>,
     /// Threads that idle-but-blocked counts
     pub blocked_threads: Option<f64>,
+    /// Threads that this user cannot see at all (hidepid, a container); what they do is in no other figure but the CPUs'
+    pub hidden_threads: Option<u32>,
 }
 
 impl Window {
@@ -51,6 +55,11 @@ impl Window {
         self.means.add(interval);
         self.ended.extend(judged.ended.iter().cloned());
         self.open = Some(Arc::clone(&judged.verdict));
+        if let Some(tasks) = &interval.tasks
+            && let Some(hidden) = tasks.hidden_threads
+        {
+            self.hidden_threads = Some((hidden, hidden.saturating_add(tasks.counts.threads)));
+        }
         for (what, why) in interval.newer.absent() {
             if !self.absent.iter().any(|(known, _)| *known == what) {
                 self.absent.push((what, why));
@@ -87,6 +96,7 @@ impl Window {
             running: means.running.mean(),
             blocked: means.blocked.mean(),
             blocked_threads: means.blocked_threads.mean(),
+            hidden_threads: self.hidden_threads.map(|(hidden, _)| hidden),
         }
     }
 
@@ -102,8 +112,12 @@ impl Window {
     }
 
     /// What could not be seen at some time, and why.
-    pub fn absent(&self) -> &[(&'static str, Absent)] {
-        &self.absent
+    pub fn absent(&self) -> Vec<(&'static str, String)> {
+        let reason = |&(what, why): &(&'static str, Absent)| match self.hidden_threads {
+            Some((hidden, all)) if what == HIDDEN_PROCESSES => (what, format!("{why}: {hidden} of {all} threads")),
+            _ => (what, why.to_string()),
+        };
+        self.absent.iter().map(reason).collect()
     }
 }
 

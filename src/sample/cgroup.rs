@@ -1,6 +1,7 @@
-//! Control groups that have a CPU quota or a memory limit, v1 or v2.
+//! Control groups that have a limit (CPU quota, CPU set, memory, I/O), v1 or v2.
 
-use crate::ids::CgroupId;
+use super::Name;
+use crate::ids::{CgroupId, DiskId};
 use crate::units::Counter;
 
 /// One group. What its controller does not give is `None`.
@@ -27,4 +28,106 @@ pub struct Cgroup {
     pub refaulted_pages: Option<Counter>,
     /// memory.stat pgmajfault; read only near the limit
     pub major_faults: Option<Counter>,
+    /// v1 memory.failcnt, v2 `max` and `high` of memory.events.local (before 5.2 memory.events): how often an allocation
+    /// met this group's own limit; read only near the limit
+    pub limit_hits: Option<Counter>,
+    /// `oom_kill` of v1 memory.oom_control, v2 memory.events; read only near the limit
+    pub oom_kills: Option<Counter>,
+    /// The CPUs that its tasks may use, as the kernel lists them (`0-3,8`), where they are fewer than those of the group
+    /// above: v1 cpuset.effective_cpus, v2 cpuset.cpus.effective. `None` is no limit of its own.
+    pub cpus: Option<Name>,
+    pub stall: GroupStall,
+}
+
+impl Cgroup {
+    /// A group of which nothing is known yet.
+    pub fn new(id: CgroupId) -> Cgroup {
+        Cgroup {
+            id,
+            quota_us: None,
+            period_us: None,
+            periods: None,
+            throttled_periods: None,
+            throttled_ns: None,
+            usage_ns: None,
+            memory_limit_bytes: None,
+            memory_usage_bytes: None,
+            refaulted_pages: None,
+            major_faults: None,
+            limit_hits: None,
+            oom_kills: None,
+            cpus: None,
+            stall: GroupStall::default(),
+        }
+    }
+}
+
+/// How long tasks of the group were stalled, microseconds: `total` of its pressure files. v1 has none; each is read only
+/// where the group limits what it is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupStall {
+    pub cpu_some_us: Option<Counter>,
+    pub io_some_us: Option<Counter>,
+    pub io_full_us: Option<Counter>,
+    pub memory_some_us: Option<Counter>,
+    pub memory_full_us: Option<Counter>,
+}
+
+/// What a group may do on one device, and has done there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IoLimit {
+    pub cgroup: CgroupId,
+    pub disk: DiskId,
+    /// v2 io.max, v1 blkio.throttle.{read,write}_{bps,iops}_device; a second
+    pub most: IoRates,
+    /// v2 io.stat, groups below included; v1 blkio.throttle.io_service_bytes and io_serviced, without them, as its limits
+    /// are without them
+    pub done: IoCounts,
+}
+
+/// Limits of one device; `None` is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IoRates {
+    pub read_bytes: Option<u64>,
+    pub write_bytes: Option<u64>,
+    pub reads: Option<u64>,
+    pub writes: Option<u64>,
+}
+
+/// What was done on one device; `None` where it cannot be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IoCounts {
+    pub read_bytes: Option<Counter>,
+    pub write_bytes: Option<Counter>,
+    pub reads: Option<Counter>,
+    pub writes: Option<Counter>,
+}
+
+/// A kind of limit. v1 may have a hierarchy for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Controller {
+    Cpu,
+    Memory,
+    Io,
+    Cpuset,
+}
+
+/// The groups of a process in other hierarchies than that of its CPU: v1 only. `None` where that controller is not in use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Memberships {
+    pub memory: Option<CgroupId>,
+    pub io: Option<CgroupId>,
+    pub cpuset: Option<CgroupId>,
+}
+
+impl Memberships {
+    /// The group that limits this; the CPU's is not among them.
+    pub fn of(&self, controller: Controller) -> Option<&CgroupId> {
+        match controller {
+            Controller::Cpu => None,
+            Controller::Memory => self.memory.as_ref(),
+            Controller::Io => self.io.as_ref(),
+            Controller::Cpuset => self.cpuset.as_ref(),
+        }
+    }
 }

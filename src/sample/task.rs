@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::cgroup::{Controller, Memberships};
 use super::{Absent, Name, Reading};
 use crate::ids::{CgroupId, GroupId, ProcessId, TaskId};
 use crate::units::Counter;
@@ -69,6 +70,8 @@ pub struct Process {
     pub kernel_thread: bool,
     /// The cgroup that limits its CPU (v2, else the v1 cpu hierarchy); /proc/PID/cgroup
     pub cgroup: Reading<CgroupId>,
+    /// Its groups in the hierarchies of other controllers, where they differ from `cgroup`; /proc/PID/cgroup
+    pub memberships: Option<Arc<Memberships>>,
     /// stat fields 14, 15: threads that ended are in it
     pub user_ticks: Counter,
     pub system_ticks: Counter,
@@ -99,6 +102,14 @@ impl Process {
     pub fn thread(&self, tid: u32) -> Option<&Thread> {
         let at = self.threads.binary_search_by_key(&tid, |thread| thread.tid).ok()?;
         self.threads.get(at)
+    }
+
+    /// The group in which that kind of limit applies to it.
+    pub fn cgroup_for(&self, controller: Controller) -> Option<&CgroupId> {
+        match &self.memberships {
+            Some(memberships) if controller != Controller::Cpu => memberships.of(controller),
+            _ => self.cgroup.as_ref().ok(),
+        }
     }
 
     /// Which threads it works together with. Children of init are strangers to each other, whatever they execute.
@@ -147,6 +158,8 @@ pub struct Thread {
     pub switched_ns: Option<u64>,
     /// Where it sleeps
     pub wait: Wait,
+    /// status Cpus_allowed_list: the CPUs it may run on; read only of a thread that waits for one
+    pub allowed: Option<Name>,
 }
 
 /// /proc/PID/task/TID/schedstat.

@@ -154,3 +154,10 @@ pub struct BlockedThread {
     /// Where the file system of that file is mounted
     pub mount: Option<Name>,
 }
+
+impl BlockedThread {
+    /// /proc/PID/syscall of a thread that is blocked outside a system call: a page fault.
+    pub fn is_page_fault(&self) -> bool {
+        self.call.is_some_and(|call| call.number == -1)
+    }
+}

@@ -37,6 +37,10 @@ fn left_of_head(state: &State, width: u16) -> Vec<(SafeText, Ink)> {
     parts.push((SafeText::name(&interval.host.hostname), Ink::Bold));
     let cpus = interval.cpus();
     parts.push((if cpus == 1 { "1 CPU".into() } else { safe!("{cpus} CPUs") }, Ink::Plain));
+    // What is not seen is a gap, not idleness.
+    if let Some(hidden) = interval.tasks.as_ref().and_then(|tasks| tasks.hidden_threads) {
+        parts.push((safe!("≥{hidden} threads hidden"), Ink::Warning));
+    }
     parts.push((SafeText::name(&interval.host.kernel), Ink::Dim));
     parts.push((safe!("up {}", text::span(interval.at().boottime_ns as f64 / 1e9)), Ink::Dim));
     if let (Source::Replay { name }, true) = (&state.setup.source, width >= 100) {
@@ -175,7 +179,9 @@ pub fn unseen(state: &State) -> Option<SafeText> {
     let interval = &state.current.as_ref()?.interval;
     let hidden = interval.newer.tasks.as_ref().ok()?.hidden;
     if hidden.processes {
-        return Some("some processes are hidden (hidepid or a container): root on the host sees them".into());
+        let threads = interval.tasks.as_ref().and_then(|tasks| tasks.hidden_threads);
+        let who = threads.map_or("some processes".into(), |threads| safe!("processes with {threads} threads"));
+        return Some(safe!("{who} are hidden (hidepid or a container): root on the host sees them"));
     }
     (hidden.wait_channels > 0 && !interval.host.privilege.sees_other_users)
         .then(|| safe!("- what {} tasks of other users wait for is hidden: root sees it", hidden.wait_channels))

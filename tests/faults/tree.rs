@@ -120,10 +120,11 @@ impl Tree {
         for &(tid, state, channel, call) in strands {
             let task = format!("{place}/task/{tid}");
             self.write(format!("{task}/stat"), stat(tid, state));
+            self.write(format!("{task}/status"), "Name:\tx\nCpus_allowed_list:\t0-1\n");
             for place in [&task, if tid == pid { &place } else { &task }] {
                 self.write(
                     format!("{place}/schedstat"),
-                    format!("{} {} {}\n", 5_000_000_000 + ran * 900_000_000, 7000 + second, 50 + ran * 10),
+                    format!("{} {} {}\n", 5_000_000_000 + ran * 900_000_000, 7000 + second * 20_000_000, 50 + ran * 10),
                 );
                 self.write(format!("{place}/wchan"), channel);
                 self.write(format!("{place}/syscall"), format!("{call}\n"));

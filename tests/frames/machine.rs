@@ -315,6 +315,7 @@ impl Worker {
             executable: Ok(Name::from("/usr/bin/worker")),
             kernel_thread: false,
             cgroup: Err(Absent::NoSuchFile),
+            memberships: None,
             user_ticks: Counter(used * k / 10),
             system_ticks: Counter(0),
             children: None,
@@ -360,6 +361,7 @@ impl Strand {
                     Err(Absent::NoPermission)
                 },
             },
+            allowed: None,
         }
     }
 }

@@ -203,17 +203,5 @@ fn filled(fill: impl FnOnce(&mut Memory)) -> String {
 }
 
 fn group() -> Cgroup {
-    Cgroup {
-        id: stalltop::ids::CgroupId { version: stalltop::ids::CgroupVersion::V2, path: "/".into() },
-        quota_us: None,
-        period_us: None,
-        periods: None,
-        throttled_periods: None,
-        throttled_ns: None,
-        usage_ns: None,
-        memory_limit_bytes: None,
-        memory_usage_bytes: None,
-        refaulted_pages: None,
-        major_faults: None,
-    }
+    Cgroup::new(stalltop::ids::CgroupId { version: stalltop::ids::CgroupVersion::V2, path: "/".into() })
 }

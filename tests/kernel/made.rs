@@ -155,7 +155,7 @@ fn a_throttled_group_is_found_and_forgotten() {
     };
     let path = format!("/{}", group.directory.file_name().unwrap().to_str().unwrap());
     let find = |reader: &mut CgroupReader| -> Option<Cgroup> {
-        reader.sample(&root).unwrap().into_iter().find(|other| other.id.path.as_bytes() == path.as_bytes())
+        reader.sample(&root).0.unwrap().into_iter().find(|other| other.id.path.as_bytes() == path.as_bytes())
     };
     let first = loop {
         match find(&mut reader) {

@@ -10,7 +10,7 @@ use stalltop::kernel::memory::MemoryReader;
 use stalltop::kernel::network::NetworkReader;
 use stalltop::kernel::pressure::PressureReader;
 use stalltop::kernel::root::Root;
-use stalltop::sample::cgroup::Cgroup;
+use stalltop::sample::cgroup::{Cgroup, IoLimit};
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::disk::Disk;
 use stalltop::sample::memory::Memory;
@@ -36,6 +36,7 @@ pub struct Everything {
     pub nics: Reading<Vec<Nic>>,
     pub protocols: Protocols,
     pub cgroups: Reading<Vec<Cgroup>>,
+    pub io_limits: Vec<IoLimit>,
     pub host: Host,
 }
 
@@ -48,9 +49,9 @@ impl Everything {
         let root = Root::at(path);
         let (mut cpu, mut disk, mut network) = (CpuReader::default(), DiskReader::default(), NetworkReader::default());
         let mut cgroup = CgroupReader::default();
-        let mut cgroups = cgroup.sample(&root);
+        let (mut cgroups, mut io_limits) = cgroup.sample(&root);
         while cgroup.is_walking() {
-            cgroups = cgroup.sample(&root);
+            (cgroups, io_limits) = cgroup.sample(&root);
         }
         Everything {
             cpu: cpu.sample(&root),
@@ -63,6 +64,7 @@ impl Everything {
             nics: network.sample(&root),
             protocols: network.protocols(&root),
             cgroups,
+            io_limits,
             host: host::read(&root),
         }
     }
@@ -77,7 +79,7 @@ impl Everything {
             ("disks", format!("{:?} {:?}", self.disks, self.in_flight)),
             ("nics", format!("{:?}", self.nics)),
             ("protocols", format!("{:?}", self.protocols)),
-            ("cgroups", format!("{:?}", self.cgroups)),
+            ("cgroups", format!("{:?} {:?}", self.cgroups, self.io_limits)),
             ("host", format!("{:?}", self.host)),
         ]
     }

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use stalltop::ids::{CgroupId, CgroupVersion, CpuId, DiskId, GroupId, NicId, ProcessId, TaskId};
 use stalltop::recording::{Meta, Redaction};
-use stalltop::sample::cgroup::Cgroup;
+use stalltop::sample::cgroup::{Cgroup, GroupStall, IoCounts, IoLimit, IoRates, Memberships};
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
+use stalltop::sample::delays::{Delay, TaskDelays};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
 use stalltop::sample::exits::{Exited, Exits, Others, Used};
 use stalltop::sample::host::{CpuPlace, Privilege};
@@ -176,6 +177,8 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
             }),
         },
         cgroups: d.reading(|d| d.list(3, cgroup)),
+        io_limits: d.list(3, io_limit),
+        delays: d.reading(|d| d.list(3, task_delays)),
         tasks: d.reading(|d| {
             let mut processes = d.list(6, strange_process);
             processes.sort_by_key(|process| process.pid);
@@ -471,7 +474,54 @@ fn cgroup(d: &mut Dice) -> Cgroup {
         memory_usage_bytes: d.maybe(Dice::u64),
         refaulted_pages: d.maybe(Dice::counter),
         major_faults: d.maybe(Dice::counter),
+        limit_hits: d.maybe(Dice::counter),
+        oom_kills: d.maybe(Dice::counter),
+        cpus: d.maybe(Dice::name),
+        stall: GroupStall {
+            cpu_some_us: d.maybe(Dice::counter),
+            io_some_us: d.maybe(Dice::counter),
+            io_full_us: d.maybe(Dice::counter),
+            memory_some_us: d.maybe(Dice::counter),
+            memory_full_us: d.maybe(Dice::counter),
+        },
     }
+}
+
+fn io_limit(d: &mut Dice) -> IoLimit {
+    IoLimit {
+        cgroup: cgroup_id(d),
+        disk: DiskId { major: d.u32(), minor: d.u32() },
+        most: IoRates {
+            read_bytes: d.maybe(Dice::u64),
+            write_bytes: d.maybe(Dice::u64),
+            reads: d.maybe(Dice::u64),
+            writes: d.maybe(Dice::u64),
+        },
+        done: IoCounts {
+            read_bytes: d.maybe(Dice::counter),
+            write_bytes: d.maybe(Dice::counter),
+            reads: d.maybe(Dice::counter),
+            writes: d.maybe(Dice::counter),
+        },
+    }
+}
+
+fn task_delays(d: &mut Dice) -> TaskDelays {
+    let delay = |d: &mut Dice| Delay { count: d.counter(), total_ns: d.counter() };
+    TaskDelays {
+        task: task(d),
+        block_io: delay(d),
+        swap_in: delay(d),
+        reclaim: d.maybe(delay),
+        thrashing: d.maybe(delay),
+        compaction: d.maybe(delay),
+        write_protect_copy: d.maybe(delay),
+        irq: d.maybe(delay),
+    }
+}
+
+fn memberships(d: &mut Dice) -> Memberships {
+    Memberships { memory: d.maybe(cgroup_id), io: d.maybe(cgroup_id), cpuset: d.maybe(cgroup_id) }
 }
 
 fn group(d: &mut Dice) -> GroupId {
@@ -517,6 +567,7 @@ fn strange_process(d: &mut Dice) -> Process {
         sched: d.maybe(|d| Sched { run_ns: d.counter(), run_delay_ns: d.counter(), timeslices: d.counter() }),
         switched_ns: d.maybe(Dice::u64),
         wait: Wait { channel: d.reading(Dice::name), call: d.reading(call) },
+        allowed: d.maybe(Dice::name),
     });
     // The kernel lists them in order, but nothing here may depend on that.
     if d.bool() {
@@ -532,6 +583,7 @@ fn strange_process(d: &mut Dice) -> Process {
         executable: d.reading(Dice::name),
         kernel_thread: d.bool(),
         cgroup: d.reading(cgroup_id),
+        memberships: d.maybe(memberships).map(Arc::new),
         user_ticks: d.counter(),
         system_ticks: d.counter(),
         children: d.maybe(ended),
@@ -897,6 +949,7 @@ fn plain_process(d: &mut Dice, pid: u32, threads: u32) -> Process {
             }),
             switched_ns: Some(987_000_000_000_000),
             wait: Wait { channel: Ok(Name::from("do_epoll_wait")), call: Err(Absent::NotRead) },
+            allowed: None,
         })
         .collect();
     let sum = |part: fn(&Thread) -> u64| Counter(threads.iter().map(part).sum());
@@ -909,6 +962,7 @@ fn plain_process(d: &mut Dice, pid: u32, threads: u32) -> Process {
         executable: Ok(Name::from("/usr/sbin/worker")),
         kernel_thread: false,
         cgroup: Ok(CgroupId { version: CgroupVersion::V2, path: Name::from(format!("/system.slice/{}", pid % 9).as_str()) }),
+        memberships: None,
         user_ticks: sum(|thread| thread.user_ticks.0),
         system_ticks: sum(|thread| thread.system_ticks.0),
         children: Some(Ended { user_ticks: Counter(d.below(1_000)), system_ticks: Counter(d.below(100)) }),

@@ -150,6 +150,10 @@ pub struct Process {
     /// Its wait channel
     pub channel: Option<String>,
     pub cgroup: Option<String>,
+    /// The CPUs that its threads may use, `0-3,8`, where they waited for one
+    pub allowed: Option<String>,
+    #[serde(default)]
+    pub major_faults: f64,
     #[serde(default)]
     pub kernel_thread: bool,
     /// Threads of the whole group in each kind of wait, at every sub-sample
@@ -363,6 +367,28 @@ pub struct Cgroup {
     pub refaults: f64,
     #[serde(default)]
     pub major_faults: f64,
+    /// Allocations a second that met the limit
+    pub limit_hits: Option<f64>,
+    /// Its own PSI memory some, per cent
+    #[serde(default)]
+    pub memory_stall: f64,
+    /// The CPUs that its cpuset allows, `0-3,8`
+    pub cpus: Option<String>,
+    #[serde(default)]
+    pub io: Vec<IoLimit>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct IoLimit {
+    pub disk: String,
+    /// A second, as the rest
+    pub most_reads: Option<u64>,
+    pub most_writes: Option<u64>,
+    #[serde(default)]
+    pub reads: f64,
+    #[serde(default)]
+    pub writes: f64,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use stalltop::ids::{CgroupId, CgroupVersion, CpuId, DiskId, GroupId, NicId, ProcessId, TaskId};
+use stalltop::sample::cgroup::{Cgroup, GroupStall, IoCounts, IoLimit, IoRates};
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
 use stalltop::sample::exits::{Exited, Exits, Used};
@@ -13,7 +14,7 @@ use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdis
 use stalltop::sample::pressure::{Stall, StallLine};
 use stalltop::sample::task::{Ended, Process, Sched, SystemCall, TaskState, Tasks, Thread, Wait};
 use stalltop::sample::waits::{BlockedThread, GroupWaits, Queue, QueueKind, SubSample, WaitClass, Waits};
-use stalltop::sample::{Absent, Instant, Name, Sample, cgroup::Cgroup, memory::Memory};
+use stalltop::sample::{Absent, Instant, Name, Sample, memory::Memory};
 use stalltop::units::Counter;
 
 use crate::format::{self, Phase, Shares};
@@ -105,6 +106,7 @@ impl Machine {
                 self.add(&format!("task {pid} run"), process.cpu * seconds * 1e9);
                 self.add(&format!("task {pid} ended"), process.ended * seconds * TICKS);
                 self.add(&format!("task {pid} delay"), process.run_queue * seconds * 1e9);
+                self.add(&format!("task {pid} major"), process.major_faults * seconds);
                 self.add(
                     &format!("task {pid} slices"),
                     if process.cpu + process.run_queue > 0.0 { 10.0 * seconds } else { 0.0 },
@@ -173,6 +175,12 @@ impl Machine {
             self.add(&format!("cgroup {path} throttled periods"), if group.throttled > 0.0 { 10.0 * seconds } else { 0.0 });
             self.add(&format!("cgroup {path} refaults"), group.refaults * seconds);
             self.add(&format!("cgroup {path} major"), group.major_faults * seconds);
+            self.add(&format!("cgroup {path} hits"), group.limit_hits.unwrap_or(0.0) * seconds);
+            self.add(&format!("cgroup {path} memory stall"), group.memory_stall / 100.0 * seconds * 1e6);
+            for limit in &group.io {
+                self.add(&format!("cgroup {path} {} reads", limit.disk), limit.reads * seconds);
+                self.add(&format!("cgroup {path} {} writes", limit.disk), limit.writes * seconds);
+            }
         }
         if let Some(memory) = &phase.memory {
             self.add("memory in", memory.swap_in_mib * 1_048_576.0 / PAGE * seconds);
@@ -237,6 +245,7 @@ impl Machine {
         sample.nics = Ok(phase.nic.iter().map(|nic| self.nic(nic)).collect());
         sample.tasks = Ok(self.tasks(phase));
         sample.cgroups = Ok(phase.cgroup.iter().map(|group| self.cgroup(group)).collect());
+        sample.io_limits = phase.cgroup.iter().flat_map(|group| self.io_limits(phase, group)).collect();
         let stall = |word: &str| {
             let line = StallLine { total_us: self.read(&format!("pressure {word}")), ..StallLine::default() };
             Ok(Stall { some: Some(line), full: None })
@@ -429,7 +438,6 @@ impl Machine {
         let path = &group.path;
         let read = |word: &str| Some(self.read(&format!("cgroup {path} {word}")));
         Cgroup {
-            id: cgroup_id(path),
             quota_us: group.quota_cpus.map(|cpus| (cpus * 100_000.0) as u64),
             period_us: Some(100_000),
             periods: read("periods"),
@@ -440,7 +448,27 @@ impl Machine {
             memory_usage_bytes: Some(group.memory_used_mib << 20),
             refaulted_pages: read("refaults"),
             major_faults: read("major"),
+            limit_hits: group.limit_hits.is_some().then(|| self.read(&format!("cgroup {path} hits"))),
+            oom_kills: None,
+            cpus: group.cpus.as_deref().map(Name::from),
+            stall: GroupStall { memory_some_us: read("memory stall"), ..GroupStall::default() },
+            ..Cgroup::new(cgroup_id(path))
         }
+    }
+
+    fn io_limits(&self, phase: &Phase, group: &format::Cgroup) -> Vec<IoLimit> {
+        let path = &group.path;
+        let limit = |limit: &format::IoLimit| IoLimit {
+            cgroup: cgroup_id(path),
+            disk: disk_id(phase, &limit.disk),
+            most: IoRates { reads: limit.most_reads, writes: limit.most_writes, ..IoRates::default() },
+            done: IoCounts {
+                reads: Some(self.read(&format!("cgroup {path} {} reads", limit.disk))),
+                writes: Some(self.read(&format!("cgroup {path} {} writes", limit.disk))),
+                ..IoCounts::default()
+            },
+        };
+        group.io.iter().map(limit).collect()
     }
 
     fn tasks(&self, phase: &Phase) -> Tasks {
@@ -470,7 +498,7 @@ impl Machine {
             user_ticks: Counter(0),
             system_ticks: Counter(0),
             minor_faults: Counter(0),
-            major_faults: Counter(0),
+            major_faults: if index == 0 { self.read(&format!("task {pid} major")) } else { Counter(0) },
             block_io_delay_ticks: Counter(0),
             sched: Some(match index {
                 0 => Sched {
@@ -485,6 +513,7 @@ impl Machine {
                 channel: process.channel.as_deref().map(Name::from).ok_or(Absent::NotRead),
                 call: Err(Absent::NotRead),
             },
+            allowed: process.allowed.as_deref().map(Name::from),
         });
         Process {
             pid,
@@ -496,12 +525,13 @@ impl Machine {
             executable: Ok(format!("/usr/bin/{}", process.name).as_str().into()),
             kernel_thread: process.kernel_thread,
             cgroup: process.cgroup.as_deref().map(cgroup_id).ok_or(Absent::NoSuchFile),
+            memberships: None,
             user_ticks: Counter(run_ns.0 / 10_000_000),
             system_ticks: Counter(0),
             children: Some(Ended { user_ticks: self.read(&format!("task {pid} ended")), system_ticks: Counter(0) }),
             cpu_ns: Some(run_ns),
             minor_faults: Counter(0),
-            major_faults: Counter(0),
+            major_faults: self.read(&format!("task {pid} major")),
             resident_pages: 100,
             io: Err(Absent::NotRead),
             threads: threads.collect(),

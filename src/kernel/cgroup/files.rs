@@ -1,16 +1,14 @@
-//! The files of one group. v1 and v2 have the same figures under other names and in other units.
+//! The files of one limited group, and its counters from them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::ids::{CgroupId, CgroupVersion};
-use crate::kernel::fields::{lines, named_number, number, sole_number, words};
-use crate::kernel::memory::both;
+use super::parse::{parse_cpu_stat, parse_io_stat, parse_memory_stat, parse_named, parse_serviced, parse_stall};
+use crate::ids::{CgroupId, CgroupVersion, DiskId};
+use crate::kernel::fields::{sole_number, sole_text};
 use crate::kernel::root::{KeptFile, Root};
-use crate::sample::cgroup::Cgroup;
-use crate::units::Counter;
-
-/// v1 has no word for "no limit": it is the largest count of pages, in bytes, a little below 2^63.
-const UNLIMITED_BYTES: u64 = 1 << 60;
+use crate::sample::Name;
+use crate::sample::cgroup::{Cgroup, IoCounts, IoLimit, IoRates};
+use crate::units::{Counter, growth};
 
 /// memory.stat makes the kernel add up all CPUs: it is read only where the group is this near to its limit, in per cent.
 const NEAR_LIMIT: u64 = 80;
@@ -21,24 +19,41 @@ pub struct Limits {
     pub quota_us: Option<u64>,
     pub period_us: Option<u64>,
     pub memory_bytes: Option<u64>,
-    pub cpu_directory: Option<PathBuf>,
-    pub cpuacct_directory: Option<PathBuf>,
-    pub memory_directory: Option<PathBuf>,
+    pub cpus: Option<Name>,
+    pub io: Vec<(DiskId, IoRates)>,
+    pub places: Places,
+}
+
+/// The group's directory in each hierarchy where it has a limit. v2 has but one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    pub cpu: Option<PathBuf>,
+    pub cpuacct: Option<PathBuf>,
+    pub memory: Option<PathBuf>,
+    pub cpuset: Option<PathBuf>,
+    pub io: Option<PathBuf>,
 }
 
 impl Limits {
     pub fn any(&self) -> bool {
-        self.quota_us.is_some() || self.memory_bytes.is_some()
+        self.quota_us.is_some() || self.memory_bytes.is_some() || self.cpus.is_some() || !self.io.is_empty()
     }
 
-    /// In v1 CPU and memory are hierarchies of their own, in which a group has the same path.
+    /// In v1 each controller is a hierarchy of its own, in which a group has the same path.
     pub fn merge(&mut self, other: Limits) {
         self.quota_us = self.quota_us.or(other.quota_us);
         self.period_us = self.period_us.or(other.period_us);
         self.memory_bytes = self.memory_bytes.or(other.memory_bytes);
-        self.cpu_directory = self.cpu_directory.take().or(other.cpu_directory);
-        self.cpuacct_directory = self.cpuacct_directory.take().or(other.cpuacct_directory);
-        self.memory_directory = self.memory_directory.take().or(other.memory_directory);
+        self.cpus = self.cpus.take().or(other.cpus);
+        if self.io.is_empty() {
+            self.io = other.io;
+        }
+        let (places, others) = (&mut self.places, other.places);
+        places.cpu = places.cpu.take().or(others.cpu);
+        places.cpuacct = places.cpuacct.take().or(others.cpuacct);
+        places.memory = places.memory.take().or(others.memory);
+        places.cpuset = places.cpuset.take().or(others.cpuset);
+        places.io = places.io.take().or(others.io);
     }
 }
 
@@ -50,7 +65,10 @@ pub struct Group {
     cpu_stat: Option<KeptFile>,
     cpu_usage: Option<KeptFile>,
     memory_usage: Option<KeptFile>,
-    memory_stat: Option<PathBuf>,
+    /// How often it was held back, as last read, and whether that grew.
+    held_back: [Option<Counter>; 3],
+    is_hot: bool,
+    was_near: bool,
 }
 
 impl Group {
@@ -59,14 +77,16 @@ impl Group {
             CgroupVersion::V1 => "memory.usage_in_bytes",
             CgroupVersion::V2 => "memory.current",
         };
-        let in_memory = |file: &str| limits.memory_directory.as_ref().map(|directory| directory.join(file));
+        let kept = |directory: &Option<PathBuf>, file: &str| directory.as_ref().map(|path| KeptFile::new(path.join(file)));
         Group {
-            cpu_stat: limits.cpu_directory.as_ref().map(|directory| KeptFile::new(directory.join("cpu.stat"))),
-            cpu_usage: limits.cpuacct_directory.as_ref().map(|directory| KeptFile::new(directory.join("cpuacct.usage"))),
-            memory_usage: in_memory(memory_usage).map(KeptFile::new),
-            memory_stat: in_memory("memory.stat"),
+            cpu_stat: kept(&limits.places.cpu, "cpu.stat"),
+            cpu_usage: kept(&limits.places.cpuacct, "cpuacct.usage"),
+            memory_usage: kept(&limits.places.memory, memory_usage),
             id,
             limits,
+            held_back: [None; 3],
+            is_hot: false,
+            was_near: false,
         }
     }
 
@@ -74,14 +94,16 @@ impl Group {
         &self.id
     }
 
+    /// Whether its limits held it back between the last two readings, or it is near its memory limit.
+    pub fn is_hot(&self) -> bool {
+        self.is_hot
+    }
+
     /// Goes on with the open files, and the name, of the same group as found before.
     pub fn take_over(&mut self, older: &mut Group) {
         self.id = older.id.clone();
-        let same_place = |one: &Limits, other: &Limits| {
-            (&one.cpu_directory, &one.cpuacct_directory, &one.memory_directory)
-                == (&other.cpu_directory, &other.cpuacct_directory, &other.memory_directory)
-        };
-        if same_place(&self.limits, &older.limits) {
+        (self.held_back, self.is_hot, self.was_near) = (older.held_back, older.is_hot, older.was_near);
+        if self.limits.places == older.limits.places {
             self.cpu_stat = older.cpu_stat.take();
             self.cpu_usage = older.cpu_usage.take();
             self.memory_usage = older.memory_usage.take();
@@ -95,21 +117,16 @@ impl Group {
         }
     }
 
-    /// The group's counters; `None` when none of its files is there any more, or when they are those of another group that
-    /// has its name now: that one is found by the next walk, so that no figure stands between the two.
-    pub fn sample(&mut self, root: &Root, buffer: &mut Vec<u8>) -> Option<Cgroup> {
+    /// The group's counters, and what it did on devices where that is limited (into `io`); `None` when none of its files is
+    /// there any more, or when they are those of another group that has its name now: that one is found by the next walk, so
+    /// that no figure stands between the two.
+    pub fn sample(&mut self, root: &Root, buffer: &mut Vec<u8>, io: &mut Vec<IoLimit>) -> Option<Cgroup> {
+        let before = io.len();
         let mut cgroup = Cgroup {
-            id: self.id.clone(),
             quota_us: self.limits.quota_us,
             period_us: self.limits.period_us,
-            periods: None,
-            throttled_periods: None,
-            throttled_ns: None,
-            usage_ns: None,
             memory_limit_bytes: self.limits.memory_bytes,
-            memory_usage_bytes: None,
-            refaulted_pages: None,
-            major_faults: None,
+            ..Cgroup::new(self.id.clone())
         };
         let (mut alive, mut another) = (false, false);
         let mut read = |file: &mut Option<KeptFile>, buffer: &mut Vec<u8>| {
@@ -128,74 +145,114 @@ impl Group {
         if read(&mut self.memory_usage, buffer) {
             cgroup.memory_usage_bytes = sole_number(buffer);
         }
-        if is_near_limit(&cgroup) && self.memory_stat.as_ref().is_some_and(|file| root.read(file, buffer).is_ok()) {
-            parse_memory_stat(buffer, &mut cgroup);
+        let mut files = Files { root, buffer, version: self.id.version };
+        let near = is_near_limit(&cgroup);
+        // A kill takes it away from its limit: it is read once more.
+        if let Some(directory) = self.limits.places.memory.as_ref().filter(|_| near || self.was_near) {
+            files.memory(directory, &mut cgroup);
         }
-        (alive && !another).then_some(cgroup)
+        self.was_near = near;
+        if let Some(directory) = &self.limits.places.cpuset {
+            cgroup.cpus = files.cpus(directory);
+            alive |= cgroup.cpus.is_some();
+        }
+        if let Some(directory) = &self.limits.places.cpu {
+            cgroup.stall.cpu_some_us = files.stall(directory, "cpu.pressure").0;
+        }
+        let mut operations = 0_u64;
+        if let Some(directory) = &self.limits.places.io {
+            (cgroup.stall.io_some_us, cgroup.stall.io_full_us) = files.stall(directory, "io.pressure");
+            for &(disk, most) in &self.limits.io {
+                let Some(done) = files.io(directory, disk) else { continue };
+                alive = true;
+                operations = operations.saturating_add(done.reads.map_or(0, |count| count.0));
+                operations = operations.saturating_add(done.writes.map_or(0, |count| count.0));
+                io.push(IoLimit { cgroup: self.id.clone(), disk, most, done });
+            }
+        }
+        let held_back = [cgroup.throttled_periods, cgroup.limit_hits, Some(Counter(operations))];
+        let grew = |(new, old): (&Option<Counter>, &Option<Counter>)| growth(*new, *old).is_some_and(|more| more > 0);
+        self.is_hot = near || held_back.iter().zip(&self.held_back).any(grew);
+        self.held_back = held_back;
+        if !alive || another {
+            io.truncate(before);
+            return None;
+        }
+        Some(cgroup)
     }
 }
 
-/// cpu.max: `50000 100000`, quota and period. `None` without a quota (`max`).
-pub fn parse_cpu_max(bytes: &[u8]) -> Option<(u64, u64)> {
-    let mut words = words(lines(bytes).next()?);
-    Some((number(words.next()?)?, number(words.next()?)?))
+/// Files that are read only where a limit asks for them.
+struct Files<'a> {
+    root: &'a Root,
+    buffer: &'a mut Vec<u8>,
+    version: CgroupVersion,
 }
 
-/// memory.max, memory.high, memory.limit_in_bytes; `None` without a limit.
-pub fn parse_limit(bytes: &[u8]) -> Option<u64> {
-    sole_number(bytes).filter(|limit| *limit < UNLIMITED_BYTES)
-}
+impl Files<'_> {
+    fn read(&mut self, directory: &Path, file: &str) -> Option<&[u8]> {
+        self.root.read(directory.join(file), self.buffer).ok()?;
+        Some(self.buffer)
+    }
 
-/// Fills in cpu.stat of either version.
-pub fn parse_cpu_stat(bytes: &[u8], cgroup: &mut Cgroup) {
-    for (name, value) in lines(bytes).filter_map(named_number) {
-        let nanoseconds = || value.checked_mul(1000).map(Counter);
-        match name {
-            b"nr_periods" => cgroup.periods = Some(Counter(value)),
-            b"nr_throttled" => cgroup.throttled_periods = Some(Counter(value)),
-            b"throttled_time" => cgroup.throttled_ns = Some(Counter(value)),
-            b"throttled_usec" => cgroup.throttled_ns = nanoseconds(),
-            b"usage_usec" => cgroup.usage_ns = nanoseconds(),
-            _ => {}
+    /// Faults, how often the limit was met, kills, stalls.
+    fn memory(&mut self, directory: &Path, cgroup: &mut Cgroup) {
+        if let Some(bytes) = self.read(directory, "memory.stat") {
+            parse_memory_stat(bytes, cgroup);
+        }
+        match self.version {
+            CgroupVersion::V1 => {
+                cgroup.limit_hits = self.read(directory, "memory.failcnt").and_then(sole_number).map(Counter);
+                cgroup.oom_kills = self.read(directory, "memory.oom_control").and_then(|bytes| parse_named(bytes, b"oom_kill"));
+            }
+            CgroupVersion::V2 => {
+                let both = |bytes: &[u8]| {
+                    let (high, max) = (parse_named(bytes, b"high")?, parse_named(bytes, b"max")?);
+                    high.0.checked_add(max.0).map(Counter)
+                };
+                if let Some(bytes) = self.read(directory, "memory.events") {
+                    (cgroup.limit_hits, cgroup.oom_kills) = (both(bytes), parse_named(bytes, b"oom_kill"));
+                }
+                // Without those of the groups below, whose limits are others.
+                if let Some(hits) = self.read(directory, "memory.events.local").and_then(both) {
+                    cgroup.limit_hits = Some(hits);
+                }
+                (cgroup.stall.memory_some_us, cgroup.stall.memory_full_us) = self.stall(directory, "memory.pressure");
+            }
+        }
+    }
+
+    fn cpus(&mut self, directory: &Path) -> Option<Name> {
+        let file = cpus_file(self.version);
+        self.read(directory, file).and_then(sole_text)
+    }
+
+    /// `some` and `full`.
+    fn stall(&mut self, directory: &Path, file: &str) -> (Option<Counter>, Option<Counter>) {
+        if self.version == CgroupVersion::V1 {
+            return (None, None);
+        }
+        let Some(bytes) = self.read(directory, file) else { return (None, None) };
+        (parse_stall(bytes, b"some "), parse_stall(bytes, b"full "))
+    }
+
+    fn io(&mut self, directory: &Path, disk: DiskId) -> Option<IoCounts> {
+        match self.version {
+            CgroupVersion::V2 => self.read(directory, "io.stat").map(|bytes| parse_io_stat(bytes, disk)),
+            CgroupVersion::V1 => {
+                let (reads, writes) = parse_serviced(self.read(directory, "blkio.throttle.io_serviced")?, disk);
+                let (read_bytes, write_bytes) = parse_serviced(self.read(directory, "blkio.throttle.io_service_bytes")?, disk);
+                Some(IoCounts { read_bytes, write_bytes, reads, writes })
+            }
         }
     }
 }
 
-/// Fills in memory.stat of either version. v1 gives the sums with the groups below as `total_…`, v2 gives them always.
-pub fn parse_memory_stat(bytes: &[u8], cgroup: &mut Cgroup) {
-    let (mut own, mut total) = (MemoryStat::default(), MemoryStat::default());
-    for (name, value) in lines(bytes).filter_map(named_number) {
-        match name.strip_prefix(b"total_") {
-            Some(name) => total.see(name, value),
-            None => own.see(name, value),
-        }
-    }
-    cgroup.major_faults = total.major_faults.or(own.major_faults);
-    cgroup.refaulted_pages = total.refaulted().or_else(|| own.refaulted());
-}
-
-#[derive(Default)]
-struct MemoryStat {
-    major_faults: Option<Counter>,
-    refault: Option<Counter>,
-    refault_anon: Option<Counter>,
-    refault_file: Option<Counter>,
-}
-
-impl MemoryStat {
-    fn see(&mut self, name: &[u8], value: u64) {
-        let field = match name {
-            b"pgmajfault" => &mut self.major_faults,
-            b"workingset_refault" => &mut self.refault,
-            b"workingset_refault_anon" => &mut self.refault_anon,
-            b"workingset_refault_file" => &mut self.refault_file,
-            _ => return,
-        };
-        *field = Some(Counter(value));
-    }
-
-    fn refaulted(&self) -> Option<Counter> {
-        self.refault.or_else(|| both(self.refault_anon, self.refault_file))
+/// Where the kernel lists the CPUs that a group's tasks may use.
+pub fn cpus_file(version: CgroupVersion) -> &'static str {
+    match version {
+        CgroupVersion::V1 => "cpuset.effective_cpus",
+        CgroupVersion::V2 => "cpuset.cpus.effective",
     }
 }
 

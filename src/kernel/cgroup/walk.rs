@@ -9,13 +9,15 @@ use std::time::{Duration, Instant};
 
 use nix::time::ClockId;
 
-use super::files::{Group, Limits, parse_cpu_max, parse_limit};
-use crate::ids::{CgroupId, CgroupVersion};
+use super::files::{Group, Limits, cpus_file};
+use super::parse::{parse_cpu_max, parse_device_limits, parse_io_max, parse_limit};
+use crate::ids::{CgroupId, CgroupVersion, DiskId};
 use crate::kernel::clock;
-use crate::kernel::fields::sole_number;
+use crate::kernel::fields::{sole_number, sole_text};
 use crate::kernel::mounts::Mount;
 use crate::kernel::root::Root;
 use crate::sample::Name;
+use crate::sample::cgroup::IoRates;
 
 /// No box of sane size has more groups; one that has keeps those that were found first.
 const MOST_GROUPS: usize = 10_000;
@@ -29,10 +31,18 @@ pub struct Hierarchy {
     pub mount_point: PathBuf,
     /// What of the hierarchy is mounted, `/` unless in a container.
     pub root: Vec<u8>,
-    pub cpu: bool,
-    pub memory: bool,
+    pub controllers: Controllers,
     /// v1 only: where cpuacct is mounted.
     pub cpuacct: Option<PathBuf>,
+}
+
+/// Which of the controllers that limit something it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Controllers {
+    pub cpu: bool,
+    pub memory: bool,
+    pub cpuset: bool,
+    pub io: bool,
 }
 
 /// Those in the mount table; of one that is mounted twice the first.
@@ -41,21 +51,22 @@ pub fn hierarchies(mounts: &[Mount]) -> Vec<Hierarchy> {
     let cpuacct = mounts.iter().find(|mount| mount.kind == b"cgroup" && mount.option(b"cpuacct").is_some());
     for mount in mounts {
         let has = |controller: &[u8]| mount.option(controller).is_some();
-        let (version, cpu, memory) = match mount.kind.as_slice() {
-            b"cgroup2" => (CgroupVersion::V2, true, true),
-            b"cgroup" if has(b"cpu") || has(b"memory") => (CgroupVersion::V1, has(b"cpu"), has(b"memory")),
+        let all = Controllers { cpu: true, memory: true, cpuset: true, io: true };
+        let named = Controllers { cpu: has(b"cpu"), memory: has(b"memory"), cpuset: has(b"cpuset"), io: has(b"blkio") };
+        let (version, controllers) = match mount.kind.as_slice() {
+            b"cgroup2" => (CgroupVersion::V2, all),
+            b"cgroup" if named != Controllers::default() => (CgroupVersion::V1, named),
             _ => continue,
         };
-        if found.iter().any(|other| other.version == version && (other.cpu, other.memory) == (cpu, memory)) {
+        if found.iter().any(|other| other.version == version && other.controllers == controllers) {
             continue;
         }
         found.push(Hierarchy {
             version,
             mount_point: mount.mount_point.clone(),
             root: mount.root.clone(),
-            cpu,
-            memory,
-            cpuacct: cpuacct.filter(|_| version == CgroupVersion::V1 && cpu).map(|mount| mount.mount_point.clone()),
+            controllers,
+            cpuacct: cpuacct.filter(|_| version == CgroupVersion::V1 && controllers.cpu).map(|mount| mount.mount_point.clone()),
         });
     }
     found
@@ -92,11 +103,14 @@ struct Step {
     hierarchy: Hierarchy,
     relative: PathBuf,
     depth: usize,
+    /// The CPUs of the group above
+    cpus: Option<Name>,
 }
 
 impl Walk {
     pub fn over(hierarchies: &[Hierarchy]) -> Walk {
-        let first = |hierarchy: &Hierarchy| Step { hierarchy: hierarchy.clone(), relative: PathBuf::new(), depth: 0 };
+        let first =
+            |hierarchy: &Hierarchy| Step { hierarchy: hierarchy.clone(), relative: PathBuf::new(), depth: 0, cpus: None };
         Walk { pending: hierarchies.iter().map(first).collect(), found: BTreeMap::new(), visited: 0, cost: Duration::ZERO }
     }
 
@@ -131,7 +145,9 @@ impl Walk {
 
     fn visit(&mut self, root: &Root, step: Step, buffer: &mut Vec<u8>) {
         let directory = step.hierarchy.mount_point.join(&step.relative);
-        let (limits, has_controllers) = limits(root, &step.hierarchy, &directory, &step.relative, buffer);
+        let mut visit = Visit { root, step: &step, directory: &directory, buffer, has_controllers: false, cpus: None };
+        let limits = visit.limits();
+        let (has_controllers, cpus) = (visit.has_controllers, visit.cpus);
         if limits.any() {
             let id = CgroupId { version: step.hierarchy.version, path: step.hierarchy.path(&step.relative) };
             self.found.entry(id).or_default().merge(limits);
@@ -139,10 +155,12 @@ impl Walk {
         // In v2 what a group does not have its children cannot have; only the root has no limits of its own.
         let may_have_more = has_controllers || step.depth == 0 || step.hierarchy.version == CgroupVersion::V1;
         if may_have_more && step.depth < DEEPEST {
+            let cpus = cpus.or_else(|| step.cpus.clone());
             self.pending.extend(children(root, &directory).into_iter().map(|name| Step {
                 hierarchy: step.hierarchy.clone(),
                 relative: step.relative.join(name),
                 depth: step.depth + 1,
+                cpus: cpus.clone(),
             }));
         }
     }
@@ -159,41 +177,90 @@ fn children(root: &Root, directory: &Path) -> Vec<OsString> {
     entries.filter_map(Result::ok).filter(is_directory).map(|entry| entry.file_name()).collect()
 }
 
-/// What limits the group has, and whether it has the files at all.
-fn limits(root: &Root, hierarchy: &Hierarchy, directory: &Path, relative: &Path, buffer: &mut Vec<u8>) -> (Limits, bool) {
-    let mut limits = Limits::default();
-    let mut has_controllers = false;
-    let mut read = |name: &str| {
-        root.read(directory.join(name), buffer).ok()?;
-        has_controllers = true;
-        Some(buffer.clone())
-    };
-    match hierarchy.version {
-        CgroupVersion::V2 => {
-            (limits.quota_us, limits.period_us) = read("cpu.max").and_then(|bytes| parse_cpu_max(&bytes)).unzip();
-            let of = |bytes: Option<Vec<u8>>| bytes.and_then(|bytes| parse_limit(&bytes));
-            // Over memory.high a group is throttled and reclaimed from, long before it reaches memory.max.
-            limits.memory_bytes = of(read("memory.max")).into_iter().chain(of(read("memory.high"))).min();
+/// One group being looked at.
+struct Visit<'a> {
+    root: &'a Root,
+    step: &'a Step,
+    directory: &'a Path,
+    buffer: &'a mut Vec<u8>,
+    /// Whether it has any of the files.
+    has_controllers: bool,
+    /// The CPUs that its tasks may use.
+    cpus: Option<Name>,
+}
+
+impl Visit<'_> {
+    fn read(&mut self, name: &str) -> Option<&[u8]> {
+        self.root.read(self.directory.join(name), self.buffer).ok()?;
+        self.has_controllers = true;
+        Some(self.buffer)
+    }
+
+    fn limits(&mut self) -> Limits {
+        let mut limits = Limits::default();
+        let Hierarchy { version, controllers, cpuacct, .. } = &self.step.hierarchy;
+        if controllers.cpu {
+            self.quota(*version, &mut limits);
         }
-        CgroupVersion::V1 => {
-            if hierarchy.cpu {
-                // −1 is no limit, and no number here.
-                limits.quota_us = read("cpu.cfs_quota_us").as_deref().and_then(sole_number).filter(|quota| *quota > 0);
-                if limits.quota_us.is_some() {
-                    limits.period_us = read("cpu.cfs_period_us").as_deref().and_then(sole_number);
-                }
-            }
-            if hierarchy.memory {
-                limits.memory_bytes = read("memory.limit_in_bytes").and_then(|bytes| parse_limit(&bytes));
-            }
+        if controllers.memory {
+            limits.memory_bytes = self.memory(*version);
+        }
+        if controllers.cpuset {
+            self.cpus = self.read(cpus_file(*version)).and_then(sole_text);
+            // A group that may use what the one above it may is not limited by this one.
+            limits.cpus = self.cpus.clone().filter(|cpus| self.step.cpus.as_ref().is_some_and(|above| above != cpus));
+        }
+        // Nothing limits the root.
+        if controllers.io && self.step.depth > 0 {
+            limits.io = self.io(*version);
+        }
+        let here = |limited: bool| limited.then(|| self.directory.to_owned());
+        limits.places.cpu = here(limits.quota_us.is_some());
+        limits.places.memory = here(limits.memory_bytes.is_some());
+        limits.places.cpuset = here(limits.cpus.is_some());
+        limits.places.io = here(!limits.io.is_empty());
+        if limits.quota_us.is_some() {
+            limits.places.cpuacct = cpuacct.as_ref().map(|mount| mount.join(&self.step.relative));
+        }
+        limits
+    }
+
+    fn quota(&mut self, version: CgroupVersion, limits: &mut Limits) {
+        if version == CgroupVersion::V2 {
+            (limits.quota_us, limits.period_us) = self.read("cpu.max").and_then(parse_cpu_max).unzip();
+            return;
+        }
+        // −1 is no limit, and no number here.
+        limits.quota_us = self.read("cpu.cfs_quota_us").and_then(sole_number).filter(|quota| *quota > 0);
+        if limits.quota_us.is_some() {
+            limits.period_us = self.read("cpu.cfs_period_us").and_then(sole_number);
         }
     }
-    if limits.quota_us.is_some() {
-        limits.cpu_directory = Some(directory.to_owned());
-        limits.cpuacct_directory = hierarchy.cpuacct.as_ref().map(|mount| mount.join(relative));
+
+    fn memory(&mut self, version: CgroupVersion) -> Option<u64> {
+        if version == CgroupVersion::V1 {
+            return self.read("memory.limit_in_bytes").and_then(parse_limit);
+        }
+        let max = self.read("memory.max").and_then(parse_limit);
+        // Over memory.high a group is throttled and reclaimed from, long before it reaches memory.max.
+        let high = self.read("memory.high").and_then(parse_limit);
+        max.into_iter().chain(high).min()
     }
-    if limits.memory_bytes.is_some() {
-        limits.memory_directory = Some(directory.to_owned());
+
+    fn io(&mut self, version: CgroupVersion) -> Vec<(DiskId, IoRates)> {
+        if version == CgroupVersion::V2 {
+            return self.read("io.max").map(parse_io_max).unwrap_or_default();
+        }
+        let mut found: BTreeMap<DiskId, IoRates> = BTreeMap::new();
+        let mut see = |file: &str, field: fn(&mut IoRates) -> &mut Option<u64>| {
+            for (disk, most) in self.read(file).map(parse_device_limits).unwrap_or_default() {
+                *field(found.entry(disk).or_default()) = Some(most);
+            }
+        };
+        see("blkio.throttle.read_bps_device", |rates| &mut rates.read_bytes);
+        see("blkio.throttle.write_bps_device", |rates| &mut rates.write_bytes);
+        see("blkio.throttle.read_iops_device", |rates| &mut rates.reads);
+        see("blkio.throttle.write_iops_device", |rates| &mut rates.writes);
+        found.into_iter().collect()
     }
-    (limits, has_controllers)
 }

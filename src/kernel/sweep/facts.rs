@@ -5,10 +5,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use super::Eye;
+use super::names::Names;
 use super::process::KnownProcess;
-use crate::ids::CgroupId;
+use crate::ids::{CgroupId, CgroupVersion};
 use crate::kernel::task;
 use crate::kernel::task::files::{Kept, ProcessFile};
+use crate::sample::cgroup::Memberships;
 use crate::sample::{Absent, Name, Reading};
 
 /// A server that writes its state into its command line, or is moved to another cgroup, is read again that often.
@@ -54,15 +56,17 @@ pub fn read(known: &mut KnownProcess, eye: &mut Eye) {
         let cmdline = if may_ask_memory { cmdline(eye, pid, &old.cmdline) } else { old.cmdline.clone() };
         (cmdline, executable(eye, pid, &old.executable))
     };
-    let cgroup = cgroup(eye, pid, &old.cgroup);
+    let (cgroup, memberships) = cgroups(eye, pid, &old.cgroup);
     let text = eye.files.process(pid, ProcessFile::Io, &mut Kept::default(), false);
     let io = text.and_then(|text| task::io(text).ok_or(Absent::Malformed));
     let uid = eye.files.owner(pid).unwrap_or(old.uid);
     // Unchanged facts must not make another `Process`. Its io did not move when it did not run.
     let io = if old.io.is_ok() && io.is_ok() { old.io } else { io };
-    if cmdline != old.cmdline || executable != old.executable || cgroup != old.cgroup || io != old.io || uid != old.uid {
+    let moved = cgroup != old.cgroup || memberships != old.memberships;
+    if cmdline != old.cmdline || executable != old.executable || moved || io != old.io || uid != old.uid {
         let process = Arc::make_mut(&mut known.shared);
         (process.cmdline, process.executable, process.cgroup, process.io) = (cmdline, executable, cgroup, io);
+        process.memberships = memberships;
         process.uid = uid;
         // Its executable is what its group goes by.
         known.group = None;
@@ -90,12 +94,23 @@ fn executable(eye: &mut Eye, pid: u32, old: &Reading<Name>) -> Reading<Name> {
     }
 }
 
-fn cgroup(eye: &mut Eye, pid: u32, old: &Reading<CgroupId>) -> Reading<CgroupId> {
-    let text = eye.files.once(format_args!("{pid}/cgroup"))?;
-    let (version, path) = task::cpu_cgroup(text).ok_or(Absent::Unsupported)?;
-    let path = match old {
-        Ok(old) => eye.names.unless_same(&old.path, path),
-        Err(_) => eye.names.shared(path),
+/// The CPU's group, and the others where they differ from it.
+fn cgroups(eye: &mut Eye, pid: u32, old: &Reading<CgroupId>) -> (Reading<CgroupId>, Option<Arc<Memberships>>) {
+    let text = match eye.files.once(format_args!("{pid}/cgroup")) {
+        Ok(text) => text,
+        Err(why) => return (Err(why), None),
     };
-    Ok(CgroupId { version, path })
+    let [cpu, memory, io, cpuset] = task::cgroups(text);
+    let id = |eye: &mut Names, (version, path): (CgroupVersion, &[u8])| match old {
+        Ok(old) => CgroupId { version, path: eye.unless_same(&old.path, path) },
+        Err(_) => CgroupId { version, path: eye.shared(path) },
+    };
+    let names = &mut eye.names;
+    let cgroup = cpu.map(|group| id(names, group)).ok_or(Absent::Unsupported);
+    if [memory, io, cpuset].iter().all(|group| *group == cpu) {
+        return (cgroup, None);
+    }
+    let [memory, io, cpuset] = [memory, io, cpuset].map(|group| group.map(|group| id(names, group)));
+    let memberships = Memberships { memory, io, cpuset };
+    (cgroup, Some(names.memberships(memberships)))
 }

@@ -1,28 +1,47 @@
-//! Names that many tasks share: one allocation for each, so that equal names are the same `Name`.
+//! Names (and groups) that many tasks share: one allocation for each, so that equal names are the same `Name`.
+
+use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
 use crate::sample::Name;
+use crate::sample::cgroup::Memberships;
 
 /// More different names than that (a fork bomb with random names): start anew, sharing is only lost, not wrong.
 const MOST_NAMES: usize = 16_384;
 
 /// The names seen so far.
 #[derive(Debug, Default)]
-pub struct Names(FxHashSet<Name>);
+pub struct Names {
+    names: FxHashSet<Name>,
+    memberships: FxHashSet<Arc<Memberships>>,
+}
 
 impl Names {
     /// The shared name with these bytes.
     pub fn shared(&mut self, bytes: &[u8]) -> Name {
-        if let Some(name) = self.0.get(bytes) {
+        if let Some(name) = self.names.get(bytes) {
             return name.clone();
         }
-        if self.0.len() >= MOST_NAMES {
-            self.0.clear();
+        if self.names.len() >= MOST_NAMES {
+            self.names.clear();
         }
         let name = Name::from(bytes);
-        self.0.insert(name.clone());
+        self.names.insert(name.clone());
         name
+    }
+
+    /// The shared block that is equal to this one.
+    pub fn memberships(&mut self, memberships: Memberships) -> Arc<Memberships> {
+        if let Some(known) = self.memberships.get(&memberships) {
+            return Arc::clone(known);
+        }
+        if self.memberships.len() >= MOST_NAMES {
+            self.memberships.clear();
+        }
+        let shared = Arc::new(memberships);
+        self.memberships.insert(Arc::clone(&shared));
+        shared
     }
 
     /// `current` if it has these bytes already, else the shared name.

@@ -73,6 +73,7 @@ impl KnownProcess {
             executable: Err(Absent::NotRead),
             kernel_thread: stat.kernel_thread,
             cgroup: Err(Absent::NotRead),
+            memberships: None,
             user_ticks: stat.user_ticks,
             system_ticks: stat.system_ticks,
             children: Some(stat.children),

@@ -8,11 +8,16 @@ use crate::sample::task::{Sched, TaskState, Thread, Wait};
 use crate::sample::waits::class::without_compiler_suffix;
 use crate::sample::waits::{Call, Futex, WaitClass};
 use crate::sample::{Absent, Name, Reading};
-use crate::units::Counter;
+use crate::units::{Counter, growth};
 
 /// A worker is active when its timeslices moved within so long: in a convoy of 64 each has its turn every second or so,
 /// a parked one never.
 pub const ACTIVE_NS: u64 = 5_000_000_000;
+
+/// A thread that is runnable and waited this long for a CPU since the sample before is asked which CPUs it may use.
+const KEPT_WAITING_NS: u64 = 5_000_000;
+/// Its answer holds for so long: whoever sets it anew (taskset, a cpuset) is seen then.
+const ALLOWED_STALE_NS: u64 = 10_000_000_000;
 
 /// What is remembered of a thread between two looks.
 #[derive(Debug)]
@@ -36,6 +41,10 @@ pub struct KnownThread {
     pub stale: bool,
     sched: Option<Sched>,
     ticks: (Counter, Counter),
+    /// The CPUs it may use, and when that was read.
+    allowed: Option<(Name, u64)>,
+    /// Its run-queue wait at the last sample.
+    sampled_delay: Option<Counter>,
     kept: Kept,
 }
 
@@ -113,6 +122,8 @@ impl KnownThread {
             stale: false,
             sched,
             ticks: (figures.user_ticks, figures.system_ticks),
+            allowed: None,
+            sampled_delay: None,
             kept: Kept::default(),
         }
     }
@@ -171,6 +182,7 @@ impl KnownThread {
             sched: self.sched,
             switched_ns: self.moved_ns,
             wait: self.wait.clone(),
+            allowed: self.allowed.as_ref().map(|(cpus, _)| cpus.clone()),
         }
     }
 
@@ -212,6 +224,9 @@ impl KnownThread {
             self.forget_wait();
         }
         self.read_wait_if_due(eye, glance, keep_rest);
+        if glance.full {
+            self.read_allowed_if_due(eye, glance);
+        }
         self.stale = !glance.full;
         Look::Moved(figures)
     }
@@ -237,6 +252,21 @@ impl KnownThread {
         if wanted && !settled {
             self.read_wait(eye, glance, keep);
         }
+    }
+
+    /// Which CPUs it may use, when it had to wait for one.
+    fn read_allowed_if_due(&mut self, eye: &mut Eye, glance: Glance) {
+        let delay = self.sched.map(|sched| sched.run_delay_ns);
+        let waited = growth(delay, std::mem::replace(&mut self.sampled_delay, delay));
+        let known = self.allowed.as_ref().is_some_and(|(_, at)| eye.now_ns.saturating_sub(*at) < ALLOWED_STALE_NS);
+        let waits = self.state == TaskState::Running && waited.is_some_and(|waited| waited >= KEPT_WAITING_NS);
+        if known || !waits || glance.kernel_thread || eye.allowed_left == 0 {
+            return;
+        }
+        eye.allowed_left -= 1;
+        let text = eye.files.once(format_args!("{}/task/{}/status", glance.pid, self.tid));
+        let cpus = text.ok().and_then(task::allowed_cpus).map(|cpus| eye.names.shared(cpus));
+        self.allowed = cpus.map(|cpus| (cpus, eye.now_ns));
     }
 
     /// It did not run, so its wait is the same one. It may be one that was missed, or not wanted before.

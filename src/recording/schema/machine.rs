@@ -6,7 +6,7 @@ use super::super::cells::{Cells, cells, put_at, take_at};
 use super::super::strings::{Interner, Names};
 use super::super::wire::Malformed;
 use crate::ids::{CgroupId, CgroupVersion, CpuId, DiskId, NicId, ProcessId};
-use crate::sample::cgroup::Cgroup;
+use crate::sample::cgroup::{Cgroup, GroupStall, IoCounts, IoLimit, IoRates};
 use crate::sample::cpu::{CpuTimes, Load};
 use crate::sample::disk::{Disk, OpCounters};
 use crate::sample::memory::Memory;
@@ -63,10 +63,17 @@ cells! { Softnet, 16 {
     cpu @ 0, processed @ 2, dropped @ 3, time_squeeze @ 4, received_rps @ 5, flow_limited @ 7,
 } }
 
-cells! { Cgroup, 32 {
+cells! { Cgroup, 48 {
     id @ 0, quota_us @ 2, period_us @ 4, periods @ 6, throttled_periods @ 8, throttled_ns @ 10, usage_ns @ 12,
     memory_limit_bytes @ 14, memory_usage_bytes @ 16, refaulted_pages @ 18, major_faults @ 20,
+    limit_hits @ 22, oom_kills @ 24, cpus @ 26, stall @ 28,
 } }
+cells! { GroupStall, 12 {
+    cpu_some_us @ 0, io_some_us @ 2, io_full_us @ 4, memory_some_us @ 6, memory_full_us @ 8,
+} }
+cells! { IoLimit, 24 { cgroup @ 0, disk @ 2, most @ 4, done @ 12 } }
+cells! { IoRates, 8 { read_bytes @ 0, write_bytes @ 2, reads @ 4, writes @ 6 } }
+cells! { IoCounts, 8 { read_bytes @ 0, write_bytes @ 2, reads @ 4, writes @ 6 } }
 
 cells! { DiskId, 2 { major @ 0, minor @ 1 } }
 cells! { NicId, 2 { ifindex @ 0, name @ 1 } }

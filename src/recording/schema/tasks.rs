@@ -1,10 +1,14 @@
 //! Columns of tasks, and of what the sub-samples saw them do.
 
+use std::sync::Arc;
+
 use super::super::cells::{Cells, cells, put_at, take_at};
 use super::super::strings::{Interner, Names};
 use super::super::wire::Malformed;
 use crate::ids::{CgroupId, GroupId, ProcessId, TaskId};
+use crate::sample::cgroup::Memberships;
 use crate::sample::cpu::CpuTimes;
+use crate::sample::delays::{Delay, TaskDelays};
 use crate::sample::exits::{Exited, Others, Used};
 use crate::sample::task::{Ended, Hidden, Process, Sched, SystemCall, TaskIo, TaskState, Thread, Wait};
 use crate::sample::waits::{BlockedThread, GroupWaits, Queue, QueueKind, ThreadWaits, WaitClass};
@@ -22,6 +26,7 @@ pub struct ProcessRow {
     executable: Reading<Name>,
     kernel_thread: bool,
     cgroup: Reading<CgroupId>,
+    memberships: Option<Arc<Memberships>>,
     user_ticks: Counter,
     system_ticks: Counter,
     children: Option<Ended>,
@@ -35,7 +40,7 @@ pub struct ProcessRow {
 
 cells! { ProcessRow, 40 {
     pid @ 0, start_ticks @ 1, ppid @ 2, uid @ 3, comm @ 4, cmdline @ 5, executable @ 7, kernel_thread @ 9, cgroup @ 10,
-    threads @ 15, user_ticks @ 16, system_ticks @ 17, cpu_ns @ 18, minor_faults @ 20, major_faults @ 21,
+    memberships @ 13, threads @ 15, user_ticks @ 16, system_ticks @ 17, cpu_ns @ 18, minor_faults @ 20, major_faults @ 21,
     resident_pages @ 22, io @ 24, children @ 32,
 } }
 cells! { Ended, 2 { user_ticks @ 0, system_ticks @ 1 } }
@@ -71,6 +76,7 @@ impl ProcessRow {
             executable: process.executable.clone(),
             kernel_thread: process.kernel_thread,
             cgroup: process.cgroup.clone(),
+            memberships: process.memberships.clone(),
             user_ticks: process.user_ticks,
             system_ticks: process.system_ticks,
             children: process.children,
@@ -94,6 +100,7 @@ impl ProcessRow {
             executable: self.executable,
             kernel_thread: self.kernel_thread,
             cgroup: self.cgroup,
+            memberships: self.memberships,
             user_ticks: self.user_ticks,
             system_ticks: self.system_ticks,
             children: self.children,
@@ -111,7 +118,7 @@ impl ProcessRow {
 cells! { Thread, 27 {
     tid @ 0, start_ticks @ 1, comm @ 2, state @ 3, processor @ 4, wait @ 5,
     user_ticks @ 13, system_ticks @ 14, minor_faults @ 15, major_faults @ 16, block_io_delay_ticks @ 17, sched @ 18,
-    switched_ns @ 22,
+    switched_ns @ 22, allowed @ 24,
 } }
 cells! { Wait, 8 { channel @ 0, call @ 2 } }
 cells! { SystemCall, 4 { number @ 0, arguments @ 1 } }
@@ -123,6 +130,11 @@ cells! { Others, 8 { count @ 0, cpu @ 1, threads @ 3 } }
 cells! { Used, 2 { run_ns @ 0, tick_ns @ 1 } }
 cells! { Hidden, 6 { wait_channels @ 0, schedstats @ 1, processes @ 2 } }
 cells! { TaskId, 3 { pid @ 0, tid @ 1, start_ticks @ 2 } }
+
+cells! { TaskDelays, 24 {
+    task @ 0, block_io @ 3, swap_in @ 5, reclaim @ 7, thrashing @ 10, compaction @ 13, write_protect_copy @ 16, irq @ 19,
+} }
+cells! { Delay, 2 { count @ 0, total_ns @ 1 } }
 
 cells! { GroupWaits, 16 {
     group @ 0, running @ 1, storage @ 2, aio @ 3, memory @ 4, other_blocked @ 5, hidden_blocked @ 6,

@@ -4,6 +4,7 @@ use super::{AXIS, Page, Plot};
 use crate::findings::Judged;
 use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;
+use crate::interval::delays::DelaySpan;
 use crate::interval::task::{Microstates, class_of};
 use crate::safe;
 use crate::sample::task::{Process, Thread};
@@ -50,7 +51,38 @@ pub fn process(state: &State, judged: &Judged, id: ProcessId, page: &mut Page) {
     page.pair("storage", safe!("reads {}, writes {}", rate(span.read_bytes), rate(span.write_bytes)));
     let faults = maybe(span.major_faults.map(|rate| rate.0), 6);
     page.pair("major faults", safe!("{faults}/s"));
+    let ids: Vec<TaskId> = process.threads.iter().map(|thread| process.task_id(thread)).collect();
+    delays(interval, &ids, page);
     threads(interval, process, page);
+}
+
+/// What delay accounting says of these threads, added up.
+fn delays(interval: &Interval, threads: &[TaskId], page: &mut Page) {
+    type Part = fn(&DelaySpan) -> Option<crate::units::Ratio>;
+    let parts: [(&str, Part); 7] = [
+        ("block I/O", |span| span.block_io),
+        ("swap-in", |span| span.swap_in),
+        ("reclaim", |span| span.reclaim),
+        ("thrashing", |span| span.thrashing),
+        ("compaction", |span| span.compaction),
+        ("copy on write", |span| span.write_protect_copy),
+        ("interrupts", |span| span.irq),
+    ];
+    if interval.newer.delays.is_err() {
+        // `doctor` says why, and what would change it.
+        return;
+    }
+    page.heading("DELAYS");
+    let spans: Vec<&DelaySpan> = threads.iter().filter_map(|&id| interval.delays_of(id)).collect();
+    if spans.is_empty() {
+        page.line(2, "- started before delay accounting was on, or asleep".into(), Ink::Dim);
+        return;
+    }
+    for (word, part) in parts {
+        let shares: Vec<f64> = spans.iter().filter_map(|span| part(span)).map(|share| share.0).collect();
+        let sum = (!shares.is_empty()).then(|| shares.iter().sum());
+        page.pair(word, safe!("{}%", text::percent(sum, 6)));
+    }
 }
 
 pub fn thread(judged: &Judged, id: TaskId, page: &mut Page) {
@@ -73,6 +105,7 @@ pub fn thread(judged: &Judged, id: TaskId, page: &mut Page) {
     }
     page.heading("WAITS");
     waits(interval, process, thread, page);
+    delays(interval, &[id], page);
     page.heading("FACTS");
     facts(interval, process, page);
 }

@@ -1,0 +1,166 @@
+//! A cgroup at its memory limit whose tasks spend their time getting back what was just taken from them, while the box may
+//! have plenty.
+
+use super::groups::{applies, members};
+use super::memory::waits_for_a_page;
+use super::scene::{Scene, Suspicion, maybe, number};
+use super::words::{bytes, figure, name, percent};
+use super::{Severity, Subject};
+use crate::interval::cgroup::CgroupSpan;
+use crate::interval::delays::DelaySpan;
+use crate::interval::task::{ProcessSpan, ThreadSpan};
+use crate::sample::cgroup::Controller;
+use crate::sample::waits::{BlockedThread, WaitClass};
+
+/// Below so many refaults a second nobody's time goes there, however slow the disk is.
+const FEW_REFAULTS: f64 = 20.0;
+/// A thread with so many major faults a second spends the time that it is in the kernel on them.
+const MANY_FAULTS: f64 = 100.0;
+/// A thread that delay accounting sees wait for memory this share of the time does.
+const COUNTED: f64 = 0.05;
+/// Threads waiting at every moment from which it is a warning although they only read files.
+const READERS: f64 = 1.5;
+
+pub fn at_its_limit(scene: &Scene, group: &CgroupSpan) -> Option<Suspicion> {
+    let thresholds = scene.thresholds;
+    let (limit, used) = (group.memory_limit?.0 as f64, group.memory_used?.0 as f64);
+    let hits = group.limit_hits.map(|rate| rate.0);
+    if limit <= 0.0 || !(used >= limit * thresholds.memory_limit_ratio || hits.is_some_and(|hits| hits > 0.0)) {
+        return None;
+    }
+    let (refaults, faults) = (group.refaults.map(|rate| rate.0), group.major_faults.map(|rate| rate.0));
+    let again = refaults.unwrap_or(0.0) + faults.unwrap_or(0.0);
+    // Programs that start cold fault their pages in, too: only pages that come back are want of memory.
+    let returning = refaults.is_none_or(|rate| rate >= faults.unwrap_or(0.0) / 2.0);
+    let stall = group.stall.memory_some.map(|share| share.0);
+    let by_stall = stall.is_some_and(|share| share >= thresholds.memory_pressure_ratio);
+    let time = Time::of(scene, group);
+    let waits = time.threads() >= thresholds.memory_waiting_threads;
+    let by_rate = again >= thresholds.refaults_per_second && waits;
+    let by_time = refaults.is_some_and(|rate| rate >= FEW_REFAULTS) && waits && time.share() >= thresholds.memory_fault_share;
+    if !(by_stall || returning && (by_rate || by_time)) {
+        return None;
+    }
+    let felt = by_stall || time.faulting >= thresholds.memory_waiting_threads || time.threads() >= READERS;
+    let free = scene.interval.memory.as_ref().and_then(|memory| memory.available);
+    let free = free.map(|free| format!("; the box has {} available", bytes(free.0 as f64))).unwrap_or_default();
+    let rate = |rate: Option<f64>| rate.map_or_else(|| "-".into(), figure);
+    let stalled = stall.map(|share| format!(", PSI memory {}", percent(share))).unwrap_or_default();
+    let sentence = format!(
+        "cgroup {} is at its limit of {}: {} refaults/s, {} major faults/s{stalled}{}{free}; in it: {}",
+        name(&group.id.path),
+        bytes(limit),
+        rate(refaults),
+        rate(faults),
+        time.words(),
+        members(scene, Controller::Memory, &group.id, weight),
+    );
+    let (value, threshold, unit) = match (by_stall, by_rate) {
+        (true, _) => (stall.unwrap_or(0.0), thresholds.memory_pressure_ratio, "ratio"),
+        (false, true) => (again, thresholds.refaults_per_second, "per_second"),
+        (false, false) => (time.share(), thresholds.memory_fault_share, "ratio"),
+    };
+    Some(Suspicion {
+        severity: if felt { Severity::Warning } else { Severity::Note },
+        subject: Subject::Cgroup(group.id.clone()),
+        value,
+        threshold,
+        unit,
+        sentence,
+        evidence: vec![
+            number("memory_limit_bytes", limit),
+            number("memory_used_bytes", used),
+            maybe("refaults_per_second", refaults),
+            maybe("major_faults_per_second", faults),
+            maybe("limit_hits_per_second", hits),
+            number("waiting_threads", time.threads()),
+            maybe("time_in_faults_ratio", (time.seen > 0).then(|| time.share())),
+            maybe("psi_memory_some_ratio", stall),
+            maybe("box_psi_memory_some_ratio", scene.interval.pressure.memory_some.map(|share| share.0)),
+        ],
+        explains: (time.threads() / scene.cpus()).min(1.0),
+    })
+}
+
+fn weight(span: &ProcessSpan) -> f64 {
+    span.major_faults.map_or(0.0, |rate| rate.0) + span.states.disk
+}
+
+/// What the group's threads spend on pages: mean numbers of threads.
+#[derive(Default)]
+struct Time {
+    /// In page faults or reclaim
+    faulting: f64,
+    /// In reads of files that are not in memory
+    reading: f64,
+    /// Threads that do either
+    seen: usize,
+    processes: usize,
+}
+
+impl Time {
+    fn of(scene: &Scene, group: &CgroupSpan) -> Time {
+        let mut time = Time::default();
+        let Some(tasks) = &scene.interval.tasks else { return time };
+        let mut last = None;
+        for span in &tasks.threads {
+            let process = scene.process(span.id.pid);
+            if !process.is_some_and(|process| applies(Controller::Memory, &group.id, process)) {
+                continue;
+            }
+            let blocked = &scene.interval.newer.waits.blocked;
+            let blocked = blocked.binary_search_by_key(&span.id, |thread| thread.task).ok().and_then(|at| blocked.get(at));
+            if !time.add(scene, span, blocked) {
+                continue;
+            }
+            time.seen += 1;
+            // Threads are sorted by process.
+            if last.replace(span.id.pid) != Some(span.id.pid) {
+                time.processes += 1;
+            }
+        }
+        time
+    }
+
+    /// Whether the thread spends any time on pages.
+    fn add(&mut self, scene: &Scene, span: &ThreadSpan, blocked: Option<&BlockedThread>) -> bool {
+        let faults = span.major_faults.map_or(0.0, |rate| rate.0);
+        let counted = scene.interval.delays_of(span.id).map_or(0.0, DelaySpan::memory);
+        let waits = (span.states.disk + span.states.other_blocked).max(counted);
+        let in_fault = counted >= COUNTED
+            || faults >= 1.0
+            || blocked.is_some_and(|thread| thread.is_page_fault() || thread.class == WaitClass::Memory);
+        if in_fault {
+            self.faulting += waits + if faults >= MANY_FAULTS { span.states.system } else { 0.0 };
+            return true;
+        }
+        let reads = blocked.is_some_and(|thread| waits_for_a_page(scene, thread));
+        if reads {
+            self.reading += waits;
+        }
+        reads
+    }
+
+    fn threads(&self) -> f64 {
+        self.faulting + self.reading
+    }
+
+    /// Mean share of the time of those threads.
+    fn share(&self) -> f64 {
+        self.threads() / self.seen.max(1) as f64
+    }
+
+    /// `; its 4 processes spend 98 % of their time in page faults`
+    fn words(&self) -> String {
+        if self.threads() < 0.05 {
+            return String::new();
+        }
+        let doing = if self.faulting >= self.reading { "in page faults" } else { "waiting for pages of files" };
+        let who = match (self.seen, self.processes) {
+            (1, _) => "a thread in it spends".to_owned(),
+            (threads, processes) if threads == processes => format!("{processes} of its processes spend"),
+            (threads, _) => format!("{threads} of its threads spend"),
+        };
+        format!("; {who} {} of their time {doing}", percent(self.share().min(1.0)))
+    }
+}

@@ -1,0 +1,209 @@
+//! The text of a group's files. v1 and v2 have the same figures under other names and in other units.
+
+use crate::ids::DiskId;
+use crate::kernel::fields::{lines, named_number, number, small_number, sole_number, words};
+use crate::kernel::memory::both;
+use crate::sample::cgroup::{Cgroup, IoCounts, IoRates};
+use crate::units::Counter;
+
+/// v1 has no word for "no limit": it is the largest count of pages, in bytes, a little below 2^63.
+const UNLIMITED_BYTES: u64 = 1 << 60;
+
+/// cpu.max: `50000 100000`, quota and period. `None` without a quota (`max`).
+pub fn parse_cpu_max(bytes: &[u8]) -> Option<(u64, u64)> {
+    let mut words = words(lines(bytes).next()?);
+    Some((number(words.next()?)?, number(words.next()?)?))
+}
+
+/// memory.max, memory.high, memory.limit_in_bytes; `None` without a limit.
+pub fn parse_limit(bytes: &[u8]) -> Option<u64> {
+    sole_number(bytes).filter(|limit| *limit < UNLIMITED_BYTES)
+}
+
+/// Fills in cpu.stat of either version.
+pub fn parse_cpu_stat(bytes: &[u8], cgroup: &mut Cgroup) {
+    for (name, value) in lines(bytes).filter_map(named_number) {
+        let nanoseconds = || value.checked_mul(1000).map(Counter);
+        match name {
+            b"nr_periods" => cgroup.periods = Some(Counter(value)),
+            b"nr_throttled" => cgroup.throttled_periods = Some(Counter(value)),
+            b"throttled_time" => cgroup.throttled_ns = Some(Counter(value)),
+            b"throttled_usec" => cgroup.throttled_ns = nanoseconds(),
+            b"usage_usec" => cgroup.usage_ns = nanoseconds(),
+            _ => {}
+        }
+    }
+}
+
+/// Fills in memory.stat of either version. v1 gives the sums with the groups below as `total_…`, v2 gives them always.
+pub fn parse_memory_stat(bytes: &[u8], cgroup: &mut Cgroup) {
+    let (mut own, mut total) = (MemoryStat::default(), MemoryStat::default());
+    for (name, value) in lines(bytes).filter_map(named_number) {
+        match name.strip_prefix(b"total_") {
+            Some(name) => total.see(name, value),
+            None => own.see(name, value),
+        }
+    }
+    cgroup.major_faults = total.major_faults.or(own.major_faults);
+    cgroup.refaulted_pages = total.refaulted().or_else(|| own.refaulted());
+}
+
+#[derive(Default)]
+struct MemoryStat {
+    major_faults: Option<Counter>,
+    refault: Option<Counter>,
+    refault_anon: Option<Counter>,
+    refault_file: Option<Counter>,
+}
+
+impl MemoryStat {
+    fn see(&mut self, name: &[u8], value: u64) {
+        let field = match name {
+            b"pgmajfault" => &mut self.major_faults,
+            b"workingset_refault" => &mut self.refault,
+            b"workingset_refault_anon" => &mut self.refault_anon,
+            b"workingset_refault_file" => &mut self.refault_file,
+            _ => return,
+        };
+        *field = Some(Counter(value));
+    }
+
+    fn refaulted(&self) -> Option<Counter> {
+        self.refault.or_else(|| both(self.refault_anon, self.refault_file))
+    }
+}
+
+/// A field of a file of `name value` lines: memory.events, memory.oom_control.
+pub fn parse_named(bytes: &[u8], wanted: &[u8]) -> Option<Counter> {
+    let mut fields = lines(bytes).filter_map(named_number);
+    fields.find(|(name, _)| *name == wanted).map(|(_, value)| Counter(value))
+}
+
+/// `total` of the line `some` or `full` of a pressure file, microseconds.
+pub fn parse_stall(bytes: &[u8], line: &[u8]) -> Option<Counter> {
+    let line = lines(bytes).find_map(|text| text.strip_prefix(line))?;
+    words(line).find_map(|word| word.strip_prefix(b"total=")).and_then(number).map(Counter)
+}
+
+/// v2 io.max: `8:16 rbps=2097152 wbps=max riops=max wiops=120`, a line a device that has a limit.
+pub fn parse_io_max(bytes: &[u8]) -> Vec<(DiskId, IoRates)> {
+    let limit = |line| {
+        let (disk, fields) = device_line(line)?;
+        let mut rates = IoRates::default();
+        for (name, value) in fields {
+            match name {
+                b"rbps" => rates.read_bytes = number(value),
+                b"wbps" => rates.write_bytes = number(value),
+                b"riops" => rates.reads = number(value),
+                b"wiops" => rates.writes = number(value),
+                _ => {}
+            }
+        }
+        (rates != IoRates::default()).then_some((disk, rates))
+    };
+    lines(bytes).filter_map(limit).collect()
+}
+
+/// v2 io.stat: `8:16 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0`: what was done on that device.
+pub fn parse_io_stat(bytes: &[u8], wanted: DiskId) -> IoCounts {
+    let mut counts = IoCounts::default();
+    let Some((_, fields)) = lines(bytes).filter_map(device_line).find(|(disk, _)| *disk == wanted) else { return counts };
+    for (name, value) in fields {
+        let value = number(value).map(Counter);
+        match name {
+            b"rbytes" => counts.read_bytes = value,
+            b"wbytes" => counts.write_bytes = value,
+            b"rios" => counts.reads = value,
+            b"wios" => counts.writes = value,
+            _ => {}
+        }
+    }
+    counts
+}
+
+/// v1 blkio.throttle.*_device: `8:16 1048576`, a line a device that has a limit.
+pub fn parse_device_limits(bytes: &[u8]) -> Vec<(DiskId, u64)> {
+    let limit = |line| {
+        let mut words = words(line);
+        Some((device(words.next()?)?, number(words.next()?)?))
+    };
+    lines(bytes).filter_map(limit).collect()
+}
+
+/// v1 blkio.throttle.io_serviced and io_service_bytes: `8:16 Read 5`, `8:16 Write 7`, …: reads and writes on that device.
+pub fn parse_serviced(bytes: &[u8], wanted: DiskId) -> (Option<Counter>, Option<Counter>) {
+    let mut found = (None, None);
+    for line in lines(bytes) {
+        let mut words = words(line);
+        let (Some(disk), Some(what), Some(value)) = (words.next().and_then(device), words.next(), words.next()) else {
+            continue;
+        };
+        match what {
+            b"Read" if disk == wanted => found.0 = number(value).map(Counter),
+            b"Write" if disk == wanted => found.1 = number(value).map(Counter),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// `name=value`
+type Pair<'a> = (&'a [u8], &'a [u8]);
+
+/// A device, and the pairs behind it.
+fn device_line(line: &[u8]) -> Option<(DiskId, Vec<Pair<'_>>)> {
+    let mut words = words(line);
+    let disk = device(words.next()?)?;
+    let pair = |word: &'_ [u8]| word.iter().position(|&byte| byte == b'=');
+    let pairs = words.filter_map(|word| {
+        let (name, value) = word.split_at_checked(pair(word)?)?;
+        Some((name, value.get(1..)?))
+    });
+    Some((disk, pairs.collect()))
+}
+
+/// `8:16`
+fn device(word: &[u8]) -> Option<DiskId> {
+    let mut parts = word.splitn(2, |&byte| byte == b':');
+    Some(DiskId { major: small_number(parts.next()?)?, minor: small_number(parts.next()?)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SDB: DiskId = DiskId { major: 8, minor: 16 };
+
+    #[test]
+    fn limits_of_devices() {
+        let text = b"8:0 rbps=max wbps=max riops=max wiops=max\n8:16 rbps=2097152 wbps=max riops=max wiops=120\nx:1 riops=1\n";
+        let rates = IoRates { read_bytes: Some(2_097_152), writes: Some(120), ..IoRates::default() };
+        assert_eq!(parse_io_max(text), [(SDB, rates)]);
+        assert_eq!(parse_device_limits(b"8:16 50\n7:0\n\n7:0 x\n8:16 60"), [(SDB, 50)], "and no line without its end");
+    }
+
+    #[test]
+    fn what_was_done_on_a_device() {
+        let text = b"8:0 rbytes=1 rios=1\n8:16 rbytes=90112 wbytes=0 rios=22 wios=x dbytes=0 dios=0\n";
+        let done = IoCounts {
+            read_bytes: Some(Counter(90112)),
+            write_bytes: Some(Counter(0)),
+            reads: Some(Counter(22)),
+            writes: None,
+        };
+        assert_eq!(parse_io_stat(text, SDB), done);
+        assert_eq!(parse_io_stat(b"", SDB), IoCounts::default());
+        let text = b"7:0 Read 9\n8:16 Read 5\n8:16 Write 7\n8:16 Sync 12\n8:16 Total 12\nTotal 21\n";
+        assert_eq!(parse_serviced(text, SDB), (Some(Counter(5)), Some(Counter(7))));
+    }
+
+    #[test]
+    fn events_and_stalls() {
+        let events = b"low 0\nhigh 3\nmax 17\noom 1\noom_kill 1\n";
+        assert_eq!((parse_named(events, b"max"), parse_named(events, b"oom")), (Some(Counter(17)), Some(Counter(1))));
+        let pressure = b"some avg10=1.00 avg60=0.50 avg300=0.10 total=360405\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
+        assert_eq!(parse_stall(pressure, b"some "), Some(Counter(360_405)));
+        assert_eq!(parse_stall(pressure, b"full "), Some(Counter(7)));
+        assert_eq!(parse_stall(b"some avg10=1.00", b"some "), None);
+    }
+}

@@ -1,0 +1,127 @@
+//! Delay accounting of active threads: those that ran lately, run, or are blocked. Asked through taskstats, one question a
+//! thread, a bounded number in each sample; where the switch is off nothing is asked, and nothing is switched on.
+
+use super::host;
+use super::root::Root;
+use super::sweep::KnownProcess;
+use super::taskstats::{self, Account, Taskstats};
+use crate::ids::TaskId;
+use crate::sample::delays::{Delay, TaskDelays};
+use crate::sample::{Absent, Reading};
+use crate::units::Counter;
+
+/// Threads that are asked about in one sample: about 2 ms.
+const MOST_ASKED: usize = 256;
+/// The switch may be turned while we run: it is looked at again after so long.
+const SWITCH_STALE_NS: u64 = 10_000_000_000;
+
+/// Asks again and again.
+#[derive(Debug, Default)]
+pub struct DelayReader {
+    link: Option<Taskstats>,
+    /// Whether the accounting is on, and when that was looked up.
+    switch: Option<(Reading<bool>, u64)>,
+    /// Which part of the active threads is asked about next, where they are too many.
+    turn: usize,
+}
+
+impl DelayReader {
+    /// The accounts of the active threads that have one, sorted by task. `Unsupported` where the accounting is off.
+    pub fn sample(&mut self, root: &Root, known: &[KnownProcess], now_ns: u64) -> Reading<Vec<TaskDelays>> {
+        if !root.is_host() {
+            return Err(Absent::NotRead);
+        }
+        if !self.is_on(root, now_ns)? {
+            self.link = None;
+            return Err(Absent::Unsupported);
+        }
+        let link = match &mut self.link {
+            Some(link) => link,
+            None => self.link.insert(Taskstats::open()?),
+        };
+        let active: Vec<TaskId> = known.iter().flat_map(active).collect();
+        let mut accounts = Vec::with_capacity(active.len().min(MOST_ASKED));
+        for task in part(&active, &mut self.turn) {
+            match link.thread(task.tid) {
+                Ok(account) => accounts.extend(delays(*task, &account)),
+                // It ended since the sweep.
+                Err(Absent::Vanished) => {}
+                Err(why) => return Err(why),
+            }
+        }
+        accounts.sort_unstable_by_key(|account| account.task);
+        Ok(accounts)
+    }
+
+    fn is_on(&mut self, root: &Root, now_ns: u64) -> Reading<bool> {
+        match self.switch {
+            Some((on, at)) if now_ns.saturating_sub(at) < SWITCH_STALE_NS => on,
+            _ => {
+                let on = host::delay_accounting(root);
+                self.switch = Some((on, now_ns));
+                on
+            }
+        }
+    }
+}
+
+fn active(known: &KnownProcess) -> impl Iterator<Item = TaskId> {
+    known.hot.iter().filter_map(|&index| known.shared.threads.get(index)).map(|thread| known.shared.task_id(thread))
+}
+
+/// All, or a part that begins in the middle of the one before: each is asked about twice in a row, which makes an interval.
+fn part<'a>(active: &'a [TaskId], turn: &mut usize) -> &'a [TaskId] {
+    const STEP: usize = MOST_ASKED / 2;
+    if active.len() <= MOST_ASKED {
+        *turn = 0;
+        return active;
+    }
+    let end = turn.saturating_add(1).saturating_mul(STEP);
+    *turn = if end.saturating_sub(STEP) >= active.len() { 0 } else { *turn + 1 };
+    active.get(end.saturating_sub(2 * STEP).min(active.len())..end.min(active.len())).unwrap_or_default()
+}
+
+/// `None` where the number is another task's by now, or where the task has no account: then all of it is 0.
+fn delays(task: TaskId, account: &Account) -> Option<TaskDelays> {
+    let convert = |delay: taskstats::Delay| Delay { count: Counter(delay.count), total_ns: Counter(delay.total_ns) };
+    let delays = TaskDelays {
+        task,
+        block_io: convert(account.block_io),
+        swap_in: convert(account.swap_in),
+        reclaim: account.reclaim.map(convert),
+        thrashing: account.thrashing.map(convert),
+        compaction: account.compact.map(convert),
+        write_protect_copy: account.write_protect_copy.map(convert),
+        irq: account.irq.map(convert),
+    };
+    let rest = [delays.reclaim, delays.thrashing, delays.compaction, delays.write_protect_copy, delays.irq];
+    let counted = [Some(delays.block_io), Some(delays.swap_in)].into_iter().chain(rest).flatten();
+    let has_account = counted.into_iter().any(|delay| delay != Delay::default());
+    let is_it = account.tgid.is_none_or(|tgid| tgid == task.pid);
+    (has_account && is_it).then_some(delays)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(number: u32) -> TaskId {
+        TaskId { pid: number, tid: number, start_ticks: 1 }
+    }
+
+    #[test]
+    fn each_of_many_is_asked_about_twice_in_a_row() {
+        let all: Vec<TaskId> = (0..1000).map(task).collect();
+        let mut turn = 0;
+        let mut before: Vec<TaskId> = Vec::new();
+        let mut paired = std::collections::BTreeSet::new();
+        for _ in 0..20 {
+            let now = part(&all, &mut turn).to_vec();
+            assert!(now.len() <= MOST_ASKED);
+            paired.extend(now.iter().filter(|task| before.contains(task)).copied());
+            before = now;
+        }
+        assert_eq!(paired.len(), all.len());
+        assert_eq!(part(&all[..9], &mut turn), &all[..9]);
+    }
+}
