@@ -21,12 +21,16 @@
 
 static const char *folder;
 static int count, seconds;
-static char path[4096];
 
 static void die(const char *what) { perror(what); _exit(1); }
 static void name(const char *n) { prctl(PR_SET_NAME, n, 0, 0, 0); }
-static const char *in(const char *n) { snprintf(path, sizeof path, "%s/%s", folder, n); return path; }
-static int file(const char *n, int flags) { int fd = open(in(n), flags | O_CREAT, 0600); if (fd < 0) die(n); return fd; }
+static int file(const char *n, int flags) {
+    char path[4096]; // each thread its own
+    snprintf(path, sizeof path, "%s/%s", folder, n);
+    int fd = open(path, flags | O_CREAT, 0600);
+    if (fd < 0) die(n);
+    return fd;
+}
 static void *aligned(size_t n) { void *b; if (posix_memalign(&b, 4096, n)) _exit(1); memset(b, 7, n); return b; }
 static void commit(int fd) { char b[4096] = {1}; if (pwrite(fd, b, sizeof b, 0) < 0 || fsync(fd)) die("commit"); }
 static void *many(void *(*work)(void *)) {
