@@ -14,6 +14,8 @@ use crate::sample::waits::{BlockedThread, WaitClass};
 
 /// Below so many refaults a second nobody's time goes there, however slow the disk is.
 const FEW_REFAULTS: f64 = 20.0;
+/// Share of the faults that must be counted as refaults, where refaults are few.
+const RETURNING: f64 = 0.1;
 /// A thread with so many major faults a second spends the time that it is in the kernel on them.
 const MANY_FAULTS: f64 = 100.0;
 /// A thread that delay accounting sees wait for memory this share of the time does.
@@ -30,8 +32,10 @@ pub fn at_its_limit(scene: &Scene, group: &CgroupSpan) -> Option<Suspicion> {
     }
     let (refaults, faults) = (group.refaults.map(|rate| rate.0), group.major_faults.map(|rate| rate.0));
     let again = refaults.unwrap_or(0.0) + faults.unwrap_or(0.0);
-    // Programs that start cold fault their pages in, too: only pages that come back are want of memory.
-    let returning = refaults.is_none_or(|rate| rate >= faults.unwrap_or(0.0) / 2.0);
+    // Programs that start cold fault their pages in, too: only pages that come back are want of memory. Not all of these are
+    // counted: under a small limit the kernel soon forgets what it dropped (one in five was seen on 6.18).
+    let returning =
+        refaults.is_none_or(|rate| rate >= thresholds.refaults_per_second / 2.0 || rate >= faults.unwrap_or(0.0) * RETURNING);
     let stall = group.stall.memory_some.map(|share| share.0);
     let by_stall = stall.is_some_and(|share| share >= thresholds.memory_pressure_ratio);
     let time = Time::of(scene, group);
