@@ -78,21 +78,23 @@ const MOST_PENDING: usize = 50_000;
 impl Lessons {
     /// From the state directory; with a line for the user where the file there was no good, or cannot be written.
     pub fn load() -> (Lessons, Option<String>) {
-        let Some(store) = Store::usual(nix::unistd::geteuid().as_raw()) else {
-            return (Lessons::none(), obstacle(None).map(|why| format!("what is learned of disks is not kept: {why}")));
+        let (sender, found) = channel();
+        // On a thread of its own, the look for the place included: it may be on a file system that does not answer.
+        let body = move || {
+            let store = Store::usual(nix::unistd::geteuid().as_raw());
+            let obstacle = obstacle(store.as_ref());
+            // Nobody listens any more when it took too long.
+            let _ = sender.send((store.map(|store| (store.load(), store)), obstacle));
         };
-        let (sender, loaded) = channel();
-        let reader = store.clone();
-        // On a thread of its own: the home directory may be on a file system that does not answer.
-        let body = move || sender.send((reader.load(), obstacle(Some(&reader))));
         let begun = thread::Builder::new().name("baselines".to_owned()).spawn(body);
-        let Some((loaded, obstacle)) = begun.ok().and_then(|_| loaded.recv_timeout(START_PATIENCE).ok()) else {
-            let path = printable(&store.path().display().to_string());
-            return (Lessons::none(), Some(format!("{path} does not answer: latencies learned before are not known")));
+        let Some((found, obstacle)) = begun.ok().and_then(|_| found.recv_timeout(START_PATIENCE).ok()) else {
+            let line = "the state directory does not answer: latencies learned before are not known";
+            return (Lessons::none(), Some(line.to_owned()));
         };
-        let told = obstacle.is_some();
-        let notice = loaded.notice.or_else(|| Some(format!("what is learned of disks is not kept: {}", obstacle?)));
-        (Lessons { store: Some(store), told, ..Lessons::of(loaded.baselines) }, notice)
+        let not_kept = obstacle.map(|why| format!("what is learned of disks is not kept: {why}"));
+        let Some((loaded, store)) = found else { return (Lessons::none(), not_kept) };
+        let told = not_kept.is_some();
+        (Lessons { store: Some(store), told, ..Lessons::of(loaded.baselines) }, loaded.notice.or(not_kept))
     }
 
     /// The same for a command that prints lines.
