@@ -13,7 +13,6 @@ use crate::baseline::store::Store;
 use crate::baseline::{Baselines, Lesson};
 use crate::findings::{Judge, Judged};
 use crate::interval::Interval;
-use crate::report::text::printable;
 use crate::sample::{Host, Sample};
 
 /// A judge with the sample that the next interval begins with.
