@@ -79,7 +79,8 @@ fn a_storm_of_forks_costs_rows_and_nothing_else() {
             most_open = open();
         }
     }
-    assert!(open() < most_open + 100, "descriptors of ended tasks are given back: {} after {most_open}", open());
+    // Thousands would be left of a storm; some come and go with the tests beside this one.
+    assert!(open() < most_open + 1_000, "descriptors of ended tasks are given back: {} after {most_open}", open());
 }
 
 #[test]

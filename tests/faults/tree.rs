@@ -50,6 +50,7 @@ impl Tree {
         tree.write("proc/net/softnet_stat", softnet(0) + &softnet(1));
         // Of the first disk, which both have.
         tree.write("sys/class/block/sda/serial", [&without(&tree.name, b"\n\0")[..], b"\n"].concat());
+        tree.write("sys/class/block/sda/loop/backing_file", [b"/images/", &without(&tree.name, b"\n\0")[..], b"\n"].concat());
         if let Ok(mounts) = fs::read(tree.path().join("proc/self/mountinfo")) {
             tree.write("proc/700/mountinfo", mounts);
         }
