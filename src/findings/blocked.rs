@@ -103,7 +103,9 @@ fn summary(scene: &Scene, group: &GroupBlocked) -> String {
             None if group.hidden > group.storage => "in D, where is hidden from this user".into(),
             None => "on storage".into(),
         };
-        ends.push(format!("{} {place}", count(holders)));
+        // Those who wait for a lock stand behind one of them; the others may be there for something else.
+        let one_of = if group.behind() >= WORTH_A_WORD && holders >= 1.5 { "on storage, one of them " } else { "" };
+        ends.push(format!("{} {one_of}{place}", count(holders)));
     }
     if group.aio >= WORTH_A_WORD {
         ends.push(format!("{} asleep for asynchronous completions", count(group.aio)));

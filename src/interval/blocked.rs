@@ -13,7 +13,7 @@ use crate::interval::disk::DiskSpan;
 use crate::interval::pressure::PressureSpan;
 use crate::interval::task::TaskSpan;
 use crate::sample::cpu::CpuTimes;
-use crate::sample::waits::{BlockedThread, Queue, QueueKind, SubSample, WaitClass};
+use crate::sample::waits::{BlockedThread, Call, Queue, QueueKind, SubSample, WaitClass};
 use crate::sample::{Host, Name, Sample};
 use crate::units::{Counter, growth};
 use counted::{Circumstances, Counted};
@@ -175,7 +175,7 @@ impl IdleBlocked {
         for (index, group) in groups.into_iter().enumerate() {
             let Some(mut group) = group else { continue };
             group.queues = queues(newer, index, result.sub_samples);
-            group.holder = holder(newer, index, &group.queues);
+            group.holder = holder(host, newer, index, &group);
             group.device = device(newer, disks, group.holder.as_ref());
             group.seen_on_storage = u32::try_from(on_storage(newer, index).count()).unwrap_or(u32::MAX);
             found.push(group);
@@ -317,11 +317,17 @@ fn on_storage(newer: &Sample, group: usize) -> impl Iterator<Item = &BlockedThre
     newer.waits.blocked.iter().filter(there)
 }
 
-/// Who has the lock that most wait for, where the kernel says so; else the thread that was seen on storage most.
-fn holder(newer: &Sample, group: usize, queues: &[Queueing]) -> Option<BlockedThread> {
-    let named = queues.first().and_then(|queue| queue.holder);
-    let rank = |thread: &&BlockedThread| (Some(thread.task.pid) == named, thread.disk.is_some(), thread.times);
-    on_storage(newer, group).max_by_key(rank).cloned()
+/// The end of a group's chain: whom the kernel names as holder of a file lock, else who was seen on storage most. A lock that
+/// many want is held through an fsync rather than through a read that missed the cache.
+fn holder(host: &Host, newer: &Sample, index: usize, group: &GroupBlocked) -> Option<BlockedThread> {
+    let named = group.queues.first().and_then(|queue| queue.holder);
+    let queued = group.behind() >= 1.0;
+    let syncs = |thread: &BlockedThread| {
+        let call = thread.call.and_then(|call| Call::from_number(host.machine.as_bytes(), call));
+        queued && call.is_some_and(Call::is_sync)
+    };
+    let rank = |thread: &&BlockedThread| (Some(thread.task.pid) == named, syncs(thread), thread.disk.is_some(), thread.times);
+    on_storage(newer, index).max_by_key(rank).cloned()
 }
 
 fn queues(newer: &Sample, group: usize, looks: u32) -> Vec<Queueing> {
