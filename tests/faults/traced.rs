@@ -63,7 +63,12 @@ impl Trace {
         session.type_keys("2345\r6?");
         session.until_text("pause / go on");
         session.type_keys("?w");
-        session.until_text("saved");
+        // The line that says so may give way to one about samples that strace made late.
+        let recordings = || {
+            let entries = fs::read_dir(directory.path()).unwrap().flatten();
+            entries.filter(|entry| entry.path().extension().is_some_and(|end| end == "stalltop")).count()
+        };
+        session.until("second recording", |_| recordings() >= 2);
         session.type_keys("q");
         assert_eq!(session.ended().exit_code(), 0);
         Ok(Trace::parse(&fs::read_to_string(&file).unwrap()))
