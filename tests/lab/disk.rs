@@ -77,7 +77,7 @@ fn depths(name: &str, depths: &[u32]) {
     repeat(name, || {
         let state = tempfile::tempdir().expect("a folder");
         // The scenario gives each a third of the time, however many they are.
-        let mut scenario = lab.start("09-util100-not-saturated", 45, &[("DEPTHS", &list.join(" "))]);
+        let mut scenario = lab.start("09-util100-not-saturated", 66, &[("DEPTHS", &list.join(" "))]);
         let device = scenario.device();
         depths.iter().map(|&depth| phase(&mut scenario, &device, state.path(), name, depth)).collect()
     });
@@ -90,9 +90,9 @@ fn phase(scenario: &mut Scenario, device: &str, state: &Path, name: &str, depth:
             && diskstat(device, IN_FLIGHT) >= u64::from(depth)
             && diskstat(device, READS_COMPLETED) > before
     });
-    // A baseline rests on ten intervals.
-    let interval = if depth == 1 { "400ms" } else { "1s" };
-    Look { interval, ..Look::new(&format!("{name}-depth{depth}"), state) }.once(|window, said| {
+    // A baseline rests on ten seconds.
+    let seconds = if depth == 1 { 13 } else { 6 };
+    Look { seconds, ..Look::new(&format!("{name}-depth{depth}"), state) }.once(|window, said| {
         let truth = window.disk(device);
         let depth = f64::from(depth);
         let alone = SERVICE * 1.05;
