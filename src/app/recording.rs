@@ -88,6 +88,15 @@ impl Ended {
 
 /// HOST-YYYYMMDDTHHMMSS.stalltop, in local time.
 pub fn default_name(host: &Host) -> String {
+    format!("{}.stalltop", stem(host))
+}
+
+/// HOST-YYYYMMDDTHHMMSS-saved.stalltop: not the name of a recording that was begun in the same second.
+pub fn saved_name(host: &Host) -> String {
+    format!("{}-saved.stalltop", stem(host))
+}
+
+fn stem(host: &Host) -> String {
     let now = jiff::Zoned::now();
     let host: String = String::from_utf8_lossy(host.hostname.as_bytes())
         .chars()
@@ -96,7 +105,7 @@ pub fn default_name(host: &Host) -> String {
     // A name that begins with a point would be hidden, one that begins with a dash an option.
     let host = host.trim_start_matches(['.', '-']);
     let host = if host.is_empty() { "stalltop" } else { host };
-    format!("{host}-{}.stalltop", now.strftime("%Y%m%dT%H%M%S"))
+    format!("{host}-{}", now.strftime("%Y%m%dT%H%M%S"))
 }
 
 /// What a recording of this machine says of itself.

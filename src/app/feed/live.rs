@@ -234,7 +234,7 @@ impl Live {
         let sections = recording::sections(baselines);
         match self.kept.tape.write_to(&mut bytes, &self.meta, &sections) {
             Ok(_) => {
-                let path = PathBuf::from(recording::default_name(&self.meta.host));
+                let path = PathBuf::from(recording::saved_name(&self.meta.host));
                 self.errands.save(path, bytes, self.kept.tape.len());
                 Vec::new()
             }
