@@ -204,7 +204,9 @@ impl KnownThread {
             _ => false,
         };
         let at_rest = matches!(self.state, TaskState::Sleeping | TaskState::Blocked | TaskState::Idle);
-        if sched.is_some() && !ran && at_rest && !(glance.full && self.stale) {
+        // A timeslice is counted as it begins, its time only as it ends: it may have been read in the middle.
+        let same_time = sched.map(|sched| sched.run_ns) == self.sched.map(|sched| sched.run_ns);
+        if sched.is_some() && !ran && same_time && at_rest && !(glance.full && self.stale) {
             return self.look_at_wait_again(eye, glance, keep_rest);
         }
         let figures = match self.read_stat(eye, glance, keep_rest) {
