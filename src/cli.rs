@@ -134,6 +134,9 @@ pub struct Info {
     /// Check every frame
     #[arg(long)]
     pub verify: bool,
+    /// Check every frame, and copy all that is sound into this new file
+    #[arg(long, value_name = "OUT")]
+    pub repair: Option<PathBuf>,
 }
 
 /// nicstat's own options, under its own letters.

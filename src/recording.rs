@@ -1,9 +1,11 @@
 //! Recordings: samples in a file, in a pipe or in memory, all in the same bytes (docs/recording-format.md).
 //!
 //! A recording holds facts, never conclusions. Nothing here judges, draws or reads the kernel; nothing here trusts what
-//! it reads. `Recorder` writes, `Replayer` reads files, `StreamReader` reads pipes, `Tape` keeps the last minutes.
+//! it reads. `Recorder` writes, `Replayer` reads files, `StreamReader` reads pipes, `Tape` keeps the last minutes,
+//! `Copier` makes a new recording of others.
 
 mod cells;
+mod copy;
 mod damage;
 mod decode;
 mod encode;
@@ -27,6 +29,7 @@ mod tape;
 mod walk;
 mod wire;
 
+pub use copy::{Copied, Copier};
 pub use damage::{Damage, DamageKind, Tail};
 pub use error::{FrameFault, LooksLike, Place, RecordingError};
 pub use framer::Sections;

@@ -134,12 +134,25 @@ fn a_damaged_recording_is_3_and_what_is_sound_is_shown() {
     let good = fs::read(&file).unwrap();
     let damaged = directory.path().join("damaged.stalltop");
     let mut bytes = good.clone();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 0x10;
+    let last_delta = bytes.windows(5).rposition(|window| window == b"\xf5\x9dFr\x04").unwrap();
+    bytes[last_delta + 60] ^= 0x10;
     fs::write(&damaged, &bytes).unwrap();
     let (code, stdout, stderr) = run(&["info", "--verify", damaged.to_str().unwrap()]);
     assert_eq!(code, 3, "{stdout}{stderr}");
     assert!(stdout.contains("damage") && stdout.contains("sound") && is_one_line(&stderr), "{stdout}{stderr}");
+    // Copied: all that is sound, into a new file only.
+    let out = directory.path().join("repaired.stalltop");
+    let repair = ["info", damaged.to_str().unwrap(), "--repair", out.to_str().unwrap()];
+    let (code, stdout, stderr) = run(&repair);
+    assert_eq!(code, 3, "{stdout}{stderr}");
+    assert!(stdout.contains("\nrepaired  ") && stdout.contains(" lost: ") && stderr.contains("repaired.stalltop"), "{stdout}");
+    assert_eq!(run(&["info", "--verify", out.to_str().unwrap()]).0, 0);
+    let copy = fs::read(&out).unwrap();
+    let (code, _, stderr) = run(&repair);
+    assert_eq!(code, 6, "{stderr}");
+    assert!(is_one_line(&stderr) && fs::read(&out).unwrap() == copy, "{stderr}");
+    let (code, _, _) = run(&["info", damaged.to_str().unwrap(), "--repair", damaged.to_str().unwrap()]);
+    assert_eq!(code, 6, "never over the input");
     // Cut in its last frame: what is before is there.
     let cut = directory.path().join("cut.stalltop");
     fs::write(&cut, &good[..good.len() * 3 / 4]).unwrap();

@@ -10,6 +10,8 @@
     reason = "a test may fail loudly, and says why it skips"
 )]
 
+#[path = "recording/copy.rs"]
+mod copy;
 #[path = "recording/damage.rs"]
 mod damage;
 #[path = "recording/generator.rs"]

@@ -7,15 +7,21 @@ use super::exit::{Exit, Failure, quoted};
 use super::recording::{amount, failure};
 use super::stdout::print;
 use crate::cli::Info;
-use crate::recording::{Inspection, Moment, Redaction, Replayer, Tail};
+use crate::recording::{Copied, Copier, Inspection, Moment, Redaction, Replayer, Tail};
 use crate::report::text::printable;
 use crate::sample::Name;
 
 pub fn info(info: &Info) -> Result<Exit, Failure> {
     let mut replayer = Replayer::open(&info.file).map_err(failure)?;
-    let inspection = Inspection::of(&mut replayer, info.verify).map_err(failure)?;
+    let thorough = info.verify || info.repair.is_some();
+    let inspection = Inspection::of(&mut replayer, thorough).map_err(failure)?;
     print(&text(&info.file, &inspection))?;
-    if inspection.damage.is_empty() && !(info.verify && inspection.is_damaged()) {
+    if let Some(out) = &info.repair {
+        let Copied { samples, lost, bytes } = Copier::repair(&mut replayer, out).map_err(failure)?;
+        let what = format!("{samples} samples kept, {lost} lost: {} ({})", out.display(), amount(bytes));
+        print(&format!("repaired  {}\n", printable(&what)))?;
+    }
+    if inspection.damage.is_empty() && !(thorough && inspection.is_damaged()) {
         return Ok(Exit::Fine);
     }
     let places = inspection.damage.len() + usize::from(matches!(inspection.tail, Tail::Torn { .. }));
@@ -25,7 +31,10 @@ pub fn info(info: &Info) -> Result<Exit, Failure> {
         Exit::Damaged,
         what,
         why,
-        format!("{} samples are sound: replay it", inspection.sound.unwrap_or(inspection.samples)),
+        match &info.repair {
+            Some(out) => format!("what is sound is in {}", quoted(out)),
+            None => format!("{} samples are sound: replay it", inspection.sound.unwrap_or(inspection.samples)),
+        },
     ))
 }
 

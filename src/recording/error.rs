@@ -23,6 +23,8 @@ pub enum RecordingError {
     UnknownFlags { path: Place, flags: u32 },
     #[error("'{path}' holds no sound frame that says which machine it is about")]
     NoMeta { path: Place },
+    #[error("'{path}' holds no sound sample: there is nothing to copy")]
+    NothingSound { path: Place },
     #[error("'{path}' cannot be read from any place (it is {kind}); stream it instead: stalltop replay - < FILE")]
     NotSeekable { path: Place, kind: &'static str },
     #[error("there is no sample {index}; the recording has {len}")]
@@ -73,6 +75,7 @@ impl RecordingError {
             | RecordingError::NewerFormat { .. }
             | RecordingError::UnknownFlags { .. }
             | RecordingError::NoMeta { .. }
+            | RecordingError::NothingSound { .. }
             | RecordingError::NotSeekable { .. } => 4,
             RecordingError::BeingWritten { .. } | RecordingError::Write { .. } => 5,
             RecordingError::Exists { .. } | RecordingError::NotARegularTarget { .. } | RecordingError::NotPermitted { .. } => 6,

@@ -54,6 +54,8 @@ pub enum GapReason {
     TooLarge,
     /// They were due and nobody took them: the recorder itself was stopped, or got no CPU.
     NotTaken,
+    /// They were damaged in the recording that this one was made of.
+    Damaged,
     /// One that only a later version knows.
     Other,
 }
@@ -65,6 +67,7 @@ impl GapReason {
             GapReason::NoSpace => "the recorder's disk was full",
             GapReason::TooLarge => "the sample was larger than a frame may be",
             GapReason::NotTaken => "the recorder was stopped, or got no CPU",
+            GapReason::Damaged => "the recording was damaged there",
             GapReason::Other => "for a reason that only a newer stalltop knows",
         }
     }
@@ -191,6 +194,7 @@ impl Gap {
                 GapReason::NoSpace => 2,
                 GapReason::TooLarge => 3,
                 GapReason::NotTaken => 4,
+                GapReason::Damaged => 5,
             },
         }
         .encode_to_vec()
@@ -209,6 +213,7 @@ impl Gap {
                 2 => GapReason::NoSpace,
                 3 => GapReason::TooLarge,
                 4 => GapReason::NotTaken,
+                5 => GapReason::Damaged,
                 _ => GapReason::Other,
             },
         })

@@ -91,6 +91,10 @@ impl Replayer {
         Ok(replayer)
     }
 
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
     pub fn header(&self) -> &FileHeader {
         &self.header
     }
@@ -216,7 +220,7 @@ impl Replayer {
     }
 
     /// Believes no index any more, and checks every frame that is no sample.
-    pub(super) fn check_frames(&mut self) -> Result<(), RecordingError> {
+    pub fn check_frames(&mut self) -> Result<(), RecordingError> {
         if self.walk.is_none() {
             self.rebuild()?;
         }

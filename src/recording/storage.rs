@@ -83,7 +83,7 @@ impl FileStorage {
     }
 
     /// Deletes the file again, if it is still the one that was created.
-    pub fn discard(self, path: &Path) {
+    pub fn discard(&self, path: &Path) {
         let own = self.file().metadata().map(|metadata| (metadata.dev(), metadata.ino()));
         let there = path.symlink_metadata().map(|metadata| (metadata.dev(), metadata.ino()));
         if let (Ok(own), Ok(there)) = (own, there)

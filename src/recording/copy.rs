@@ -1,0 +1,210 @@
+//! Makes a new recording of what others hold: all that is sound of a damaged one, a part of one, several behind each other.
+//!
+//! Samples are decoded and encoded again, since what a frame refers to may be damaged or left behind. What is missing in
+//! the source becomes a gap in the copy. The source is only ever read.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::Moment;
+use super::encode::TooLarge;
+use super::error::RecordingError;
+use super::framer::{Framer, SampleEncoder, Sections, fresh_identity};
+use super::meta::{Gap, GapReason, Mark, Meta};
+use super::replayer::Replayer;
+use super::storage::{FileStorage, Storage, write_all};
+
+/// A recording that is being made of others. One that is given up leaves no file behind.
+pub struct Copier {
+    path: PathBuf,
+    storage: FileStorage,
+    framer: Framer,
+    encoder: SampleEncoder,
+    out: Vec<u8>,
+    /// Samples that the copy should have and has not.
+    lost: u64,
+    whole: bool,
+}
+
+/// What a copy holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    pub samples: u64,
+    /// Samples of the sources that are missing in them or damaged; those of their own gaps are not counted.
+    pub lost: u64,
+    pub bytes: u64,
+}
+
+/// So much is gathered before it is written.
+const CHUNK: usize = 1 << 20;
+
+impl Copier {
+    /// Begins a new file, ours alone.
+    pub fn create(path: &Path, meta: &Meta, sections: &Sections) -> Result<Copier, RecordingError> {
+        let storage = FileStorage::create(path)?;
+        let (id, created_ns) = fresh_identity();
+        let mut copy = Copier {
+            path: path.to_owned(),
+            storage,
+            framer: Framer::new(id, created_ns),
+            encoder: SampleEncoder::new(meta.redaction),
+            out: Vec::new(),
+            lost: 0,
+            whole: false,
+        };
+        let too_large = |TooLarge| std::io::Error::other("what it begins with is larger than a frame may be");
+        copy.out = copy.framer.start(meta, sections).map_err(too_large).map_err(|error| copy.failed(error))?;
+        Ok(copy)
+    }
+
+    /// All that is sound of `from`, with its own meta frame and sections.
+    pub fn repair(from: &mut Replayer, path: &Path) -> Result<Copied, RecordingError> {
+        from.check_frames()?;
+        let sections = from.sections().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).collect();
+        let mut copy = Copier::create(path, &from.meta().clone(), &sections)?;
+        copy.take(from, 0..from.len())?;
+        match copy.framer.samples() {
+            0 => Err(RecordingError::NothingSound { path: from.place().clone() }),
+            _ => copy.finish(),
+        }
+    }
+
+    /// Adds the sound ones of these samples, with the gaps and marks among them. Of a recording whose index may lie,
+    /// `check_frames` comes first: places may move.
+    pub fn take(&mut self, from: &mut Replayer, range: Range<usize>) -> Result<(), RecordingError> {
+        self.encoder.forget_key();
+        let first = if range.start == 0 { Some(0) } else { from.sequence(range.start) };
+        let Some(first) = first else { return Ok(()) };
+        let mut notes = Notes::of(from, first);
+        let mut missing = Missing::default();
+        let mut next = first;
+        for index in range.clone() {
+            let (Some(sequence), Some(at)) = (from.sequence(index), from.instant(index)) else { break };
+            missing.numbers(sequence.saturating_sub(next), at);
+            next = sequence.saturating_add(1);
+            let frame = match from.sample(index) {
+                Ok(sample) => self.encoder.encode(&sample).ok(),
+                Err(RecordingError::DamagedFrame { .. }) => None,
+                Err(other) => return Err(other),
+            };
+            let Some(frame) = frame else {
+                missing.sample(at);
+                continue;
+            };
+            self.miss(&mut missing);
+            self.note(&mut notes, sequence);
+            self.framer.sample(&mut self.out, &frame);
+            missing.after = Some(at);
+            self.write(CHUNK)?;
+        }
+        self.miss(&mut missing);
+        let to_the_end = range.end >= from.len();
+        self.note(&mut notes, if to_the_end { u64::MAX } else { next.saturating_sub(1) });
+        self.write(0)
+    }
+
+    /// The index and the end; the disk has it all when this returns.
+    pub fn finish(mut self) -> Result<Copied, RecordingError> {
+        self.framer.end(&mut self.out);
+        self.write(0)?;
+        self.storage.sync().map_err(|error| self.failed(error))?;
+        self.whole = true;
+        Ok(Copied { samples: self.framer.samples(), lost: self.lost, bytes: self.framer.offset() })
+    }
+
+    /// What is missing so far becomes a gap.
+    fn miss(&mut self, missing: &mut Missing) {
+        self.lost = self.lost.saturating_add(missing.count);
+        if let Some(gap) = missing.gap(self.framer.samples()) {
+            self.framer.gap(&mut self.out, &gap);
+        }
+    }
+
+    /// The gaps and marks of the source up to that sample.
+    fn note(&mut self, notes: &mut Notes, until: u64) {
+        while let Some(note) = notes.next_until(until) {
+            match note {
+                Note::Gap(gap) => self.framer.gap(&mut self.out, &Gap { before: self.framer.samples(), ..gap }),
+                Note::Mark(mark) => self.framer.mark(&mut self.out, mark.at, &mark.text),
+            }
+        }
+    }
+
+    /// Once more than `held` bytes wait.
+    fn write(&mut self, held: usize) -> Result<(), RecordingError> {
+        if self.out.len() > held {
+            write_all(&mut self.storage, &self.out).map_err(|(_, error)| self.failed(error))?;
+            self.out.clear();
+        }
+        Ok(())
+    }
+
+    fn failed(&self, source: std::io::Error) -> RecordingError {
+        RecordingError::Write { path: self.path.as_path().into(), source }
+    }
+}
+
+/// Half a copy helps nobody.
+impl Drop for Copier {
+    fn drop(&mut self) {
+        if !self.whole {
+            self.storage.discard(&self.path);
+        }
+    }
+}
+
+/// Samples of the source that the copy does not get, since the last one that it got.
+#[derive(Default)]
+struct Missing {
+    /// The last sample copied.
+    after: Option<Moment>,
+    count: u64,
+    from: Option<Moment>,
+    to: Moment,
+}
+
+impl Missing {
+    /// One whose moment is known.
+    fn sample(&mut self, at: Moment) {
+        self.count = self.count.saturating_add(1);
+        self.from.get_or_insert(at);
+        self.to = at;
+    }
+
+    /// So many before the sample of that moment, of which nothing is left.
+    fn numbers(&mut self, count: u64, before: Moment) {
+        if count > 0 {
+            self.count = self.count.saturating_add(count);
+            self.from.get_or_insert(self.after.unwrap_or(before));
+            self.to = before;
+        }
+    }
+
+    fn gap(&mut self, before: u64) -> Option<Gap> {
+        let lost = std::mem::take(&mut self.count);
+        self.from.take().map(|from| Gap { before, lost, from, to: self.to, why: GapReason::Damaged })
+    }
+}
+
+/// What stands between samples.
+enum Note {
+    Gap(Gap),
+    Mark(Mark),
+}
+
+/// The gaps and marks of a source from one sample on, in order, each with how many samples stand before it.
+struct Notes(std::iter::Peekable<std::vec::IntoIter<(u64, Note)>>);
+
+impl Notes {
+    fn of(from: &Replayer, first: u64) -> Notes {
+        let gaps = from.gaps().iter().map(|gap| (gap.before, Note::Gap(gap.clone())));
+        let marks = from.marks().iter().map(|mark| (mark.before, Note::Mark(mark.clone())));
+        let mut notes: Vec<(u64, Note)> = gaps.chain(marks).filter(|(before, _)| *before >= first).collect();
+        notes.sort_by_key(|(before, _)| *before);
+        Notes(notes.into_iter().peekable())
+    }
+
+    fn next_until(&mut self, sample: u64) -> Option<Note> {
+        self.0.next_if(|(before, _)| *before <= sample).map(|(_, note)| note)
+    }
+}

@@ -1,0 +1,175 @@
+//! Copies of recordings: all that is sound goes into a new file, what is missing becomes a gap, the source stays as it is.
+
+use std::fs;
+use std::path::Path;
+
+use stalltop::recording::{Copied, Copier, GapReason, Recorder, RecorderOptions, RecordingError, Replayer, Sections, Tail};
+
+use crate::generator::{self, Dice};
+use crate::support::{PATIENCE, Place, Sink, few_samples, frames, options, record};
+
+/// A recording with everything in it that can be: sections, marks, a gap.
+fn rich(samples: usize) -> Vec<u8> {
+    let sections: Sections = [("baselines".to_owned(), vec![7; 500])].into_iter().collect();
+    let sink = Sink::default();
+    let options = RecorderOptions { sections, ..options(samples * 2) };
+    let mut recorder = Recorder::stream(sink.clone(), &generator::meta(), options).unwrap();
+    for (index, sample) in few_samples(samples).into_iter().enumerate() {
+        if index % 10 == 4 {
+            assert!(recorder.mark(sample.at.into(), &format!("before {index}")));
+        }
+        if index == 7 {
+            recorder.miss(3, sample.at.into());
+        }
+        recorder.offer(sample);
+    }
+    recorder.finish(PATIENCE);
+    sink.0.lock().unwrap().clone()
+}
+
+fn repaired(bytes: &[u8]) -> Result<(Copied, Replayer), RecordingError> {
+    let directory = tempfile::tempdir().unwrap();
+    let (damaged, out) = (directory.path().join("damaged"), directory.path().join("out"));
+    fs::write(&damaged, bytes).unwrap();
+    let result = Replayer::open(&damaged).and_then(|mut replayer| Copier::repair(&mut replayer, &out));
+    assert_eq!(fs::read(&damaged).unwrap(), bytes, "the source was changed");
+    match result {
+        Ok(copied) => {
+            let kept = fs::read(&out).unwrap();
+            assert_eq!(copied.bytes, kept.len() as u64);
+            Ok((copied, Replayer::from_bytes(kept)?))
+        }
+        Err(error) => {
+            assert!(!out.exists(), "half a copy: {error}");
+            Err(error)
+        }
+    }
+}
+
+#[test]
+fn a_sound_recording_is_copied_whole() {
+    let samples = few_samples(140);
+    let (copied, mut copy) = repaired(&rich(140)).unwrap();
+    assert_eq!((copied.samples, copied.lost), (140, 0));
+    assert_eq!(copy.verify().unwrap(), 140);
+    for (index, sample) in samples.iter().enumerate() {
+        assert_eq!(&copy.sample(index).unwrap(), sample, "sample {index}");
+    }
+    assert_eq!(copy.section("baselines"), Some([7; 500].as_slice()));
+    assert_eq!(copy.meta(), &generator::meta());
+    let marks: Vec<_> = copy.marks().iter().map(|mark| (mark.before, mark.text.as_str())).collect();
+    assert_eq!(marks[..2], [(4, "before 4"), (14, "before 14")]);
+    assert_eq!(marks.len(), 14);
+    let gaps: Vec<_> = copy.gaps().iter().map(|gap| (gap.before, gap.lost, gap.why)).collect();
+    assert_eq!(gaps, [(7, 3, GapReason::NotTaken)]);
+}
+
+/// What is sound before is sound after, and every sample is there or in a gap.
+#[test]
+fn any_damage_is_copied_as_gaps() {
+    let bytes = rich(30);
+    let samples = few_samples(30);
+    let mut dice = Dice::new(17);
+    for round in 0..150 {
+        let mut damaged = bytes.clone();
+        for _ in 0..1 + dice.below(3) {
+            let at = 128 + dice.below(damaged.len() as u64 - 200) as usize;
+            let end = (at + 1 + dice.below(300) as usize).min(damaged.len());
+            match dice.below(4) {
+                0 => damaged[at] ^= 1 << dice.below(8),
+                1 => damaged[at..end].fill(0),
+                2 => drop(damaged.drain(at..end)),
+                _ => damaged.truncate(end.max(1000)),
+            }
+        }
+        let Ok(mut before) = Replayer::from_bytes(damaged.clone()) else {
+            // Every copy of the meta frame was hit.
+            assert_eq!(repaired(&damaged).err().unwrap().exit_code(), 4, "round {round}");
+            continue;
+        };
+        let sound = before.verify().unwrap();
+        match repaired(&damaged) {
+            Ok((copied, mut copy)) => {
+                assert_eq!(copied.samples, sound as u64, "round {round}");
+                assert_eq!(copy.verify().unwrap(), sound);
+                assert_eq!((copy.damage(), copy.tail()), (&[][..], Tail::Closed));
+                let damaged: u64 = copy.gaps().iter().filter(|gap| gap.why == GapReason::Damaged).map(|gap| gap.lost).sum();
+                assert_eq!(damaged, copied.lost, "round {round}");
+                let last = samples.iter().rposition(|sample| copy.instant(sound - 1) == Some(sample.at.into())).unwrap();
+                assert!(sound as u64 + damaged > last as u64, "round {round}: samples vanished without a word");
+                for index in 0..sound {
+                    let sample = copy.sample(index).unwrap();
+                    assert!(samples.contains(&sample), "round {round}: a sample that was never recorded");
+                }
+            }
+            Err(error) => {
+                assert!(matches!(error, RecordingError::NothingSound { .. }), "round {round}: {error}");
+                assert_eq!(sound, 0, "round {round}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_damaged_frame_becomes_a_gap_that_says_when() {
+    let bytes = record(&few_samples(30));
+    let samples = few_samples(30);
+    let hit = frames(&bytes).into_iter().filter(Place::is_sample).nth(13).unwrap();
+    let mut damaged = bytes;
+    damaged[hit.at + 60] ^= 4;
+    let (copied, copy) = repaired(&damaged).unwrap();
+    assert_eq!((copied.samples, copied.lost), (29, 1));
+    let gap = &copy.gaps()[0];
+    assert_eq!((gap.before, gap.from, gap.to), (13, samples[13].at.into(), samples[13].at.into()));
+}
+
+#[test]
+fn a_part_is_copied_with_what_stands_in_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("part");
+    let samples = few_samples(40);
+    let mut whole = Replayer::from_bytes(rich(40)).unwrap();
+    let mut copier = Copier::create(&out, &generator::meta(), &Sections::new()).unwrap();
+    copier.take(&mut whole, 13..25).unwrap();
+    // Another part behind it, as of another recording.
+    copier.take(&mut whole, 3..5).unwrap();
+    let copied = copier.finish().unwrap();
+    assert_eq!((copied.samples, copied.lost), (14, 0));
+    let mut part = Replayer::open(&out).unwrap();
+    for (index, number) in (13..25).chain(3..5).enumerate() {
+        assert_eq!(part.sample(index).unwrap(), samples[number], "sample {index}");
+    }
+    let marks: Vec<_> = part.marks().iter().map(|mark| (mark.before, mark.text.as_str())).collect();
+    assert_eq!(marks, [(1, "before 14"), (11, "before 24"), (13, "before 4")]);
+    assert!(part.gaps().is_empty());
+}
+
+#[test]
+fn a_copy_is_only_made_in_a_new_file_and_none_is_left_half_made() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    let mut source = Replayer::from_bytes(rich(10)).unwrap();
+    fs::write(&out, "precious").unwrap();
+    assert!(matches!(Copier::repair(&mut source, &out), Err(RecordingError::Exists { .. })));
+    assert_eq!(fs::read(&out).unwrap(), b"precious");
+    assert_eq!(Copier::repair(&mut source, Path::new("/dev/full")).unwrap_err().exit_code(), 6);
+    fs::remove_file(&out).unwrap();
+    // Given up half way.
+    let mut copier = Copier::create(&out, &generator::meta(), &Sections::new()).unwrap();
+    copier.take(&mut source, 0..5).unwrap();
+    assert!(out.exists());
+    drop(copier);
+    assert!(!out.exists());
+}
+
+#[test]
+fn nothing_sound_gives_no_copy() {
+    let mut bytes = rich(5);
+    for frame in frames(&bytes) {
+        if frame.kind == 3 {
+            bytes[frame.at + 60] ^= 1;
+        }
+    }
+    let error = repaired(&bytes).err().unwrap();
+    assert_eq!(error.exit_code(), 4, "{error}");
+}
