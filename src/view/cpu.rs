@@ -207,18 +207,8 @@ fn hot_threads(interval: &Interval, canvas: &mut Canvas) {
 
 /// What two clocks say of the same time, who was throttled, and what looking costs.
 fn feet(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
-    let mut words =
-        format!("sched-busy {} CPUs  tick-busy {} CPUs", maybe(span.busy_by_scheduler, 5), figure(span.busy_by_ticks, 5));
-    let rate = |rate: Option<crate::units::PerSecond>| maybe(rate.map(|rate| rate.0), 6);
-    words += &format!("   switches {}/s forks {}/s", rate(span.context_switches), rate(span.forks));
     let short = interval.short_lived.as_ref();
-    if let Some(seen) = short.filter(|short| short.forks.is_some_and(|forks| forks.0 >= 10.0)).and_then(|short| short.seen) {
-        words += &format!(" ({}% seen)", figure(seen.percent(), 3));
-    }
-    if span.total.unaccounted >= 0.02 {
-        words += &format!("   unaccounted {}%", figure(span.total.unaccounted * 100.0, 4));
-    }
-    canvas.rest(0, 0, SafeText::of(words), Ink::Dim);
+    canvas.rest(0, 0, clocks(span, short, usize::from(canvas.width())), Ink::Dim);
     let throttled = interval.cgroups.iter().filter(|group| group.throttled.is_some_and(|share| share.0 >= 0.01));
     let worst = throttled.max_by(|a, b| a.throttled.partial_cmp(&b.throttled).unwrap_or(std::cmp::Ordering::Equal));
     match worst {
@@ -233,6 +223,28 @@ fn feet(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
             canvas.rest(0, 1, words, Ink::Dim);
         }
     }
+}
+
+/// Both clocks, then what there is room for, in the order of what would be missed most.
+fn clocks(span: &CpuSpan, short: Option<&ShortLived>, width: usize) -> SafeText {
+    let mut words =
+        format!("sched-busy {} CPUs  tick-busy {} CPUs", maybe(span.busy_by_scheduler, 5), figure(span.busy_by_ticks, 5));
+    let mut add = |more: String| {
+        if words.chars().count() + 2 + more.chars().count() <= width {
+            words += "  ";
+            words += &more;
+        }
+    };
+    if span.total.unaccounted >= 0.02 {
+        add(format!("unaccounted {}%", figure(span.total.unaccounted * 100.0, 4)));
+    }
+    let rate = |rate: Option<crate::units::PerSecond>| maybe(rate.map(|rate| rate.0), 6);
+    add(format!("forks {}/s", rate(span.forks)));
+    if let Some(seen) = short.filter(|short| short.forks.is_some_and(|forks| forks.0 >= 10.0)).and_then(|short| short.seen) {
+        add(format!("{}% of them seen", figure(seen.percent(), 3)));
+    }
+    add(format!("switches {}/s", rate(span.context_switches)));
+    SafeText::of(words)
 }
 
 /// What is used by tasks that no list shows, where it is worth a word.
@@ -257,4 +269,31 @@ pub fn own_cost(interval: &Interval) -> SafeText {
         sample.waits.sub_samples.len(),
         if sample.waits.skipped > 0 { format!(" ({} skipped)", sample.waits.skipped) } else { String::new() }
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interval::cpu::CpuShares;
+    use crate::units::{PerSecond, Ratio};
+
+    #[test]
+    fn what_is_missing_from_the_clocks_is_said_before_what_there_is_no_room_for() {
+        let span = CpuSpan {
+            total: CpuShares { unaccounted: 0.337, ..CpuShares::default() },
+            cpus: Vec::new(),
+            context_switches: Some(PerSecond(123_456.0)),
+            interrupts: None,
+            forks: Some(PerSecond(1200.0)),
+            busy_by_scheduler: Some(1.05),
+            busy_by_ticks: 0.31,
+            clocks: None,
+            hidden: 0.0,
+        };
+        let short = ShortLived { forks: Some(PerSecond(1200.0)), seen: Some(Ratio(0.45)), ..ShortLived::default() };
+        let words = clocks(&span, Some(&short), 80);
+        assert!(words.width() <= 80 && words.as_str().contains("unaccounted 33.7%"), "{words}");
+        let all = clocks(&span, Some(&short), 200);
+        assert!(all.as_str().contains("45.0% of them seen") && all.as_str().contains("switches"), "{all}");
+    }
 }
