@@ -1,6 +1,7 @@
 //! The command line, made into a `Command`. Touches nothing: neither files nor the terminal nor a clock.
 
 pub mod baseline;
+pub mod nicstat;
 pub mod values;
 
 use std::ffi::OsString;
@@ -45,7 +46,7 @@ pub enum Command {
     /// A drop-in nicstat: the same options, columns and arithmetic
     #[command(after_help = "Example: stalltop nicstat -z 1 10\nThe same: ln -s stalltop nicstat; ./nicstat -z 1 10")]
     #[command(disable_version_flag = true)]
-    Nicstat(Nicstat),
+    Nicstat(nicstat::Nicstat),
     /// The learned latencies of disks: show, set, learn, forget
     #[command(subcommand, after_help = "Example: stalltop baseline show")]
     Baseline(baseline::Baseline),
@@ -139,60 +140,6 @@ pub struct Info {
     pub repair: Option<PathBuf>,
 }
 
-/// nicstat's own options, under its own letters.
-#[derive(Args, Clone, Debug, Default, PartialEq)]
-pub struct Nicstat {
-    /// Seconds between samples [default: one sample, since boot]
-    pub interval: Option<String>,
-    /// How many samples [default: until stopped]
-    pub count: Option<String>,
-    /// Print the version
-    #[arg(short)]
-    pub version: bool,
-    /// These interfaces only
-    #[arg(short, value_name = "INT,...", value_delimiter = ',')]
-    pub interfaces: Vec<String>,
-    /// Leave the loopback interface out
-    #[arg(short)]
-    pub non_local: bool,
-    /// Summary: KB read and written only
-    #[arg(short)]
-    pub summary: bool,
-    /// Extended: errors, collisions, packets not taken
-    #[arg(short = 'x')]
-    pub extended: bool,
-    /// For programs: figures with colons between them
-    #[arg(short)]
-    pub parseable: bool,
-    /// Leave interfaces with nothing but zeros out
-    #[arg(short = 'z')]
-    pub skip_zero: bool,
-    /// TCP
-    #[arg(short)]
-    pub tcp: bool,
-    /// UDP
-    #[arg(short)]
-    pub udp: bool,
-    /// All: the same as -tux
-    #[arg(short)]
-    pub all: bool,
-    /// List the interfaces with their speed, duplex and state
-    #[arg(short)]
-    pub list: bool,
-    /// Megabits of 2^20 bits instead of KB
-    #[arg(short = 'M', short_alias = 'm')]
-    pub megabits: bool,
-    /// %rUtil and %wUtil apart
-    #[arg(short = 'U')]
-    pub both_utilizations: bool,
-    /// The speed of an interface: eth0:1000, eth0:100hd
-    #[arg(short = 'S', value_name = "INT:MBPS[fd|hd],...", value_delimiter = ',')]
-    pub speeds: Vec<String>,
-    /// The arithmetic of nicstat 1.95, bit for bit
-    #[arg(long)]
-    pub compat: bool,
-}
-
 /// How the command line was not one to act upon.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -204,12 +151,11 @@ pub enum Refusal {
 
 /// Reads the command line; `arguments` begin with the program's name.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation, Refusal> {
-    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
-    // Called through a link of that name, it is that tool.
-    if arguments.first().is_some_and(|name| std::path::Path::new(name).file_name() == Some("nicstat".as_ref())) {
-        arguments.insert(1, "nicstat".into());
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if nicstat::is_called(&arguments) {
+        return nicstat::parse(arguments);
     }
-    let line = Line::try_parse_from(arguments).map_err(|error| refusal(&error))?;
+    let line = Line::try_parse_from(arguments).map_err(|error| refusal(&error, "stalltop --help"))?;
     let unused = line.live != Live { interval: values::SECOND, appearance: Appearance::default() };
     match line.command {
         Some(_) if unused => {
@@ -249,7 +195,7 @@ fn moment(text: &str) -> Result<Moment, String> {
 }
 
 /// clap explains on several lines; ours is one: what, why, what to do.
-fn refusal(error: &clap::Error) -> Refusal {
+fn refusal(error: &clap::Error, help: &str) -> Refusal {
     use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     if matches!(error.kind(), DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand) {
         return Refusal::Told(error.render().to_string());
@@ -264,7 +210,7 @@ fn refusal(error: &clap::Error) -> Refusal {
         what.push_str(if line.starts_with('[') || line.starts_with("tip:") { " " } else { ": " });
         what.push_str(line);
     }
-    Refusal::Wrong(format!("{what}: try 'stalltop --help'"))
+    Refusal::Wrong(format!("{what}: try '{help}'"))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use jiff::Zoned;
 
 use super::exit::{Exit, Failure};
 use super::stdout::{Reader, print};
-use crate::cli::Nicstat;
+use crate::cli::nicstat::Nicstat;
 use crate::interval::nicstat::{self as arithmetic, Arithmetic, Link, Since};
 use crate::kernel::Root;
 use crate::kernel::network::NetworkReader;

@@ -1,0 +1,102 @@
+//! `nicstat`: the old tool's options under its own letters, and the program called through a link of that name.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Parser};
+
+use super::{Command, Invocation, Refusal, refusal};
+
+/// nicstat's own options, under its own letters.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+pub struct Nicstat {
+    /// Seconds between samples [default: one sample, since boot]
+    pub interval: Option<String>,
+    /// How many samples [default: until stopped]
+    pub count: Option<String>,
+    /// Print the version
+    #[arg(short)]
+    pub version: bool,
+    /// These interfaces only
+    #[arg(short, value_name = "INT,...", value_delimiter = ',')]
+    pub interfaces: Vec<String>,
+    /// Leave the loopback interface out
+    #[arg(short)]
+    pub non_local: bool,
+    /// Summary: KB read and written only
+    #[arg(short)]
+    pub summary: bool,
+    /// Extended: errors, collisions, packets not taken
+    #[arg(short = 'x')]
+    pub extended: bool,
+    /// For programs: figures with colons between them
+    #[arg(short)]
+    pub parseable: bool,
+    /// Leave interfaces with nothing but zeros out
+    #[arg(short = 'z')]
+    pub skip_zero: bool,
+    /// TCP
+    #[arg(short)]
+    pub tcp: bool,
+    /// UDP
+    #[arg(short)]
+    pub udp: bool,
+    /// All: the same as -tux
+    #[arg(short)]
+    pub all: bool,
+    /// List the interfaces with their speed, duplex and state
+    #[arg(short)]
+    pub list: bool,
+    /// Megabits of 2^20 bits instead of KB
+    #[arg(short = 'M', short_alias = 'm')]
+    pub megabits: bool,
+    /// %rUtil and %wUtil apart
+    #[arg(short = 'U')]
+    pub both_utilizations: bool,
+    /// The speed of an interface: eth0:1000, eth0:100hd
+    #[arg(short = 'S', value_name = "INT:MBPS[fd|hd],...", value_delimiter = ',')]
+    pub speeds: Vec<String>,
+    /// The arithmetic of nicstat 1.95, bit for bit
+    #[arg(long)]
+    pub compat: bool,
+}
+
+/// The program as `nicstat`: its options alone, and its own name in its help.
+#[derive(Debug, Parser)]
+#[command(name = "nicstat", about = "A drop-in nicstat of stalltop", disable_version_flag = true)]
+#[command(after_help = "Example: nicstat -z 1 10")]
+struct Called {
+    /// Read /proc and /sys below this directory
+    #[arg(long, hide = true, value_name = "DIR")]
+    root: Option<PathBuf>,
+    #[command(flatten)]
+    options: Nicstat,
+}
+
+/// Whether the program was called through a link of that name.
+pub(super) fn is_called(arguments: &[OsString]) -> bool {
+    arguments.first().is_some_and(|name| Path::new(name).file_name() == Some("nicstat".as_ref()))
+}
+
+pub(super) fn parse(arguments: Vec<OsString>) -> Result<Invocation, Refusal> {
+    let called = Called::try_parse_from(arguments).map_err(|error| refusal(&error, "nicstat -h"))?;
+    Ok(Invocation { root: called.root, command: Command::Nicstat(called.options) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn called(words: &str) -> Result<Invocation, Refusal> {
+        super::super::parse(words.split_whitespace().map(OsString::from))
+    }
+
+    #[test]
+    fn a_link_is_the_tool_under_its_own_name() {
+        let Err(Refusal::Told(help)) = called("/usr/bin/nicstat -h") else { panic!() };
+        assert!(help.contains("Usage: nicstat [OPTIONS] [INTERVAL] [COUNT]") && !help.contains("nicstat nicstat"), "{help}");
+        let Err(Refusal::Wrong(why)) = called("nicstat --nonsense") else { panic!() };
+        assert!(why.ends_with("try 'nicstat -h'"), "{why}");
+        assert_eq!(called("./nicstat -xz 1 10"), called("stalltop nicstat -xz 1 10"));
+    }
+}
