@@ -16,6 +16,7 @@ pub mod lines;
 pub mod nicstat;
 pub mod panics;
 pub mod papers;
+pub mod patience;
 pub mod record;
 pub mod recording;
 pub mod sampling;

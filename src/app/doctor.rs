@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use super::exit::{Exit, Failure};
-use super::judging::obstacle;
+use super::judging::{START_PATIENCE, obstacle};
+use super::patience::within;
 use super::stdout::print;
 use crate::baseline::store::{Store, Trouble};
 use crate::kernel::probe::Probe;
@@ -144,9 +145,12 @@ fn iterator() -> String {
 /// Where what is learned of disks is kept, and whether it can be. Looks only.
 fn baselines() -> String {
     const WHAT: &str = "learned latencies of disks";
-    let store = Store::usual(nix::unistd::geteuid().as_raw());
-    let found = store.as_ref().map(|store| (printable(&store.path().display().to_string()), store.look()));
-    match (obstacle(store.as_ref()), found) {
+    let found = within(START_PATIENCE, || {
+        let store = Store::usual(nix::unistd::geteuid().as_raw());
+        let obstacle = obstacle(store.as_ref());
+        (obstacle, store.map(|store| (printable(&store.path().display().to_string()), store.look())))
+    });
+    match found.unwrap_or_else(|| (Some("the state directory does not answer".to_owned()), None)) {
         (_, Some((path, Err(why)))) => {
             let remedy = match why {
                 Trouble::Malformed(_) => "the next run keeps it as .bad and learns anew",

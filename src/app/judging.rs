@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::AccessFlags;
 
+use super::patience::within;
 use super::stdout;
 use crate::baseline::store::Store;
 use crate::baseline::{Baselines, Lesson};
@@ -66,7 +67,7 @@ type Kept = Result<(), (Vec<Lesson>, String)>;
 const KEEP_EVERY: Duration = Duration::from_secs(300);
 
 /// How long its beginning waits for one, which may be the very disk that is slow.
-const START_PATIENCE: Duration = Duration::from_secs(3);
+pub const START_PATIENCE: Duration = Duration::from_secs(3);
 
 /// How long the end of the program waits for a disk.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -77,16 +78,13 @@ const MOST_PENDING: usize = 50_000;
 impl Lessons {
     /// From the state directory; with a line for the user where the file there was no good, or cannot be written.
     pub fn load() -> (Lessons, Option<String>) {
-        let (sender, found) = channel();
-        // On a thread of its own, the look for the place included: it may be on a file system that does not answer.
-        let body = move || {
+        // The look for the place included: it may be on a file system that does not answer.
+        let found = within(START_PATIENCE, || {
             let store = Store::usual(nix::unistd::geteuid().as_raw());
             let obstacle = obstacle(store.as_ref());
-            // Nobody listens any more when it took too long.
-            let _ = sender.send((store.map(|store| (store.load(), store)), obstacle));
-        };
-        let begun = thread::Builder::new().name("baselines".to_owned()).spawn(body);
-        let Some((found, obstacle)) = begun.ok().and_then(|_| found.recv_timeout(START_PATIENCE).ok()) else {
+            (store.map(|store| (store.load(), store)), obstacle)
+        });
+        let Some((found, obstacle)) = found else {
             let line = "the state directory does not answer: latencies learned before are not known";
             return (Lessons::none(), Some(line.to_owned()));
         };
