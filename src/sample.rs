@@ -23,6 +23,9 @@ use serde::{Deserialize, Serialize};
 pub use crate::ids::Name;
 pub use host::Host;
 
+/// What is absent of other users' tasks, and of those that a security module keeps from root too.
+pub const HIDDEN_WAITS: &str = "wait channels of some tasks";
+
 /// What is absent where hidepid or a container keeps processes from us.
 pub const HIDDEN_PROCESSES: &str = "processes behind hidepid or a container";
 
@@ -94,14 +97,19 @@ impl Sample {
         note("/proc/net/snmp Tcp", self.protocols.tcp.as_ref().err());
         note("/proc/net/snmp Udp", self.protocols.udp.as_ref().err());
         note("/proc/net/netstat TcpExt", self.protocols.tcp_ext.as_ref().err());
+        // Recordings from before these were kept have none.
+        let missed = |why: Option<&'_ Absent>| why.copied().filter(|why| *why != Absent::NotRead);
+        note("listening sockets (sock_diag)", missed(self.protocols.listeners.as_ref().err()).as_ref());
+        note("connections of remote hosts (sock_diag)", missed(self.protocols.peers.as_ref().err()).as_ref());
+        note("/proc/net/softnet_stat", missed(self.protocols.softnet.as_ref().err()).as_ref());
         note("cgroup cpu.stat", self.cgroups.as_ref().err());
         // Off unless somebody asked for it: `doctor` tells of that, and nobody misses it here.
         let refused = self.delays.as_ref().err().filter(|why| matches!(why, Absent::NoPermission | Absent::Malformed));
         note("delays of tasks (taskstats)", refused);
         note("tasks", self.tasks.as_ref().err());
-        note("ends of short-lived processes (taskstats)", self.exits.as_ref().err().filter(|why| **why != Absent::NotRead));
+        note("ends of short-lived processes (taskstats)", missed(self.exits.as_ref().err()).as_ref());
         if let Ok(tasks) = &self.tasks {
-            note("wait channels of some tasks", (tasks.hidden.wait_channels > 0).then_some(&Absent::Hidden));
+            note(HIDDEN_WAITS, (tasks.hidden.wait_channels > 0).then_some(&Absent::Hidden));
             note("run-queue wait (schedstat)", (tasks.hidden.schedstats > 0).then_some(&Absent::Unsupported));
             note(HIDDEN_PROCESSES, tasks.hidden.processes.then_some(&Absent::Hidden));
         }
@@ -180,4 +188,18 @@ pub struct Cost {
     pub late_ns: u64,
     /// Tasks whose files were read in the full sweep.
     pub tasks_read: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_of_sockets_is_missed_and_what_was_never_kept_is_not() {
+        let mut sample = Sample::empty(Instant::default());
+        let missed = |sample: &Sample, what: &str| sample.absent().iter().any(|(known, _)| known.contains(what));
+        assert!(!missed(&sample, "sock_diag") && !missed(&sample, "softnet"));
+        sample.protocols = network::Protocols::absent(Absent::NoPermission);
+        assert!(missed(&sample, "remote hosts") && missed(&sample, "listening sockets") && missed(&sample, "softnet"));
+    }
 }

@@ -22,12 +22,12 @@ struct Line {
 
 pub fn doctor(root: Root) -> Result<Exit, Failure> {
     let on_host = root.is_host();
-    let mut sampler = Sampler::new(root).map_err(|error| {
+    let mut sampler = Sampler::new(root.clone()).map_err(|error| {
         Failure::new(Exit::NoProc, "cannot sample this machine", error, "mount it: mount -t proc proc /proc")
     })?;
     let sample = sampler.sample();
     let mut text = heading(sampler.host());
-    for line in lines(sampler.host(), &sample) {
+    for line in lines(sampler.host(), &sample, kept_from_root(&root, &sample)) {
         // Into memory: cannot fail.
         let _ = match line.lacks {
             None => writeln!(text, "seen      {}", line.what),
@@ -49,7 +49,7 @@ fn heading(host: &Host) -> String {
     format!("host      {}, Linux {}, {}, as {user}\n", lossy(&host.hostname), lossy(&host.kernel), lossy(&host.machine))
 }
 
-fn lines(host: &Host, sample: &Sample) -> Vec<Line> {
+fn lines(host: &Host, sample: &Sample, kept_from_root: Option<(String, &'static str)>) -> Vec<Line> {
     let privilege = &host.privilege;
     let mut lines = Vec::new();
     let mut line = |what, lacks| lines.push(Line { what, lacks });
@@ -59,6 +59,10 @@ fn lines(host: &Host, sample: &Sample) -> Vec<Line> {
     line("disks (/proc/diskstats)", missing(&sample.disks, ""));
     line("network interfaces (/proc/net/dev)", missing(&sample.nics, ""));
     line("TCP (/proc/net/snmp)", missing(&sample.protocols.tcp, ""));
+    let sockets = "a kernel with CONFIG_INET_DIAG (module tcp_diag)";
+    line("listening sockets and their queues (sock_diag)", missing(&sample.protocols.listeners, sockets));
+    line("connections of remote hosts (sock_diag)", missing(&sample.protocols.peers, sockets));
+    line("receive queues of the kernel (/proc/net/softnet_stat)", missing(&sample.protocols.softnet, ""));
     line("pressure stall shares (/proc/pressure)", missing(&sample.pressure.io, "boot with psi=1 (CONFIG_PSI)"));
     line("limits of control groups", missing(&sample.cgroups, "mount a cgroup file system"));
     line("tasks", missing(&sample.tasks, ""));
@@ -77,10 +81,8 @@ fn lines(host: &Host, sample: &Sample) -> Vec<Line> {
             "run as root on the host",
         ),
     );
-    line(
-        "wait channels and system calls of all tasks",
-        all(!privilege.sees_other_users, "other users' are hidden: what they wait for is a lower bound", ours),
-    );
+    let others = all(!privilege.sees_other_users, "other users' are hidden: what they wait for is a lower bound", ours);
+    line("wait channels and system calls of all tasks", others.or(kept_from_root));
     line("disk I/O and files of all processes", all(!privilege.sees_other_users, "other users' are hidden", ours));
     line(
         "run-queue wait of threads (schedstat)",
@@ -107,6 +109,20 @@ fn lines(host: &Host, sample: &Sample) -> Vec<Line> {
     );
     line("ends of short-lived processes (taskstats)", exits(&sample.exits));
     lines
+}
+
+/// Processes that the kernel keeps to itself although this user has CAP_SYS_PTRACE.
+fn kept_from_root(root: &Root, sample: &Sample) -> Option<(String, &'static str)> {
+    let processes = &sample.tasks.as_ref().ok()?.processes;
+    let refuses = |pid: u32| matches!(root.read_once(format!("proc/{pid}/syscall")), Err(Absent::NoPermission));
+    let kept: Vec<_> = processes.iter().filter(|process| !process.kernel_thread && refuses(process.pid)).collect();
+    let first = kept.first()?;
+    let name = printable(&String::from_utf8_lossy(first.comm.as_bytes()));
+    let (many, all) = (kept.len(), processes.len());
+    Some((
+        format!("those of {many} of {all} processes, such as {name} ({}), are refused in spite of CAP_SYS_PTRACE", first.pid),
+        "",
+    ))
 }
 
 /// Whether each end of a task is heard, so that tasks no look finds have a name.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::findings::{Finding, Judged, Severity, Verdict};
 use crate::interval::Interval;
-use crate::sample::{Absent, HIDDEN_PROCESSES, Host, Instant};
+use crate::sample::{Absent, HIDDEN_PROCESSES, HIDDEN_WAITS, Host, Instant};
 
 /// Grows by intervals, in the order of time.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +19,8 @@ pub struct Window {
     absent: Vec<(&'static str, Absent)>,
     /// The last that was known of threads that cannot be seen, and how many there are in all
     hidden_threads: Option<(u32, u32)>,
+    /// The same of threads whose wait channels cannot be read, of those that can be seen
+    hidden_waits: Option<(u32, u32)>,
 }
 
 /// Mean figures over a window, under their names in metrics.md; shares of the box. `None` where it could not be told.
@@ -59,6 +61,10 @@ impl Window {
             && let Some(hidden) = tasks.hidden_threads
         {
             self.hidden_threads = Some((hidden, hidden.saturating_add(tasks.counts.threads)));
+        }
+        let waits = interval.newer.tasks.as_ref().map_or(0, |tasks| tasks.hidden.wait_channels);
+        if waits > 0 {
+            self.hidden_waits = interval.tasks.as_ref().map(|tasks| (waits, tasks.counts.threads));
         }
         for (what, why) in interval.newer.absent() {
             if !self.absent.iter().any(|(known, _)| *known == what) {
@@ -113,9 +119,14 @@ impl Window {
 
     /// What could not be seen at some time, and why.
     pub fn absent(&self) -> Vec<(&'static str, String)> {
-        let reason = |&(what, why): &(&'static str, Absent)| match self.hidden_threads {
-            Some((hidden, all)) if what == HIDDEN_PROCESSES => (what, format!("{why}: {hidden} of {all} threads")),
-            _ => (what, why.to_string()),
+        let reason = |&(what, why): &(&'static str, Absent)| {
+            let counted = match what {
+                HIDDEN_PROCESSES => self.hidden_threads,
+                HIDDEN_WAITS => self.hidden_waits,
+                _ => None,
+            };
+            let counted = counted.map_or_else(String::new, |(hidden, all)| format!(": {hidden} of {all} threads"));
+            (what, format!("{why}{counted}"))
         };
         self.absent.iter().map(reason).collect()
     }
