@@ -18,6 +18,7 @@
 
 mod baseline;
 mod blocked;
+mod cgroups;
 mod chain;
 mod cpu;
 mod disk;

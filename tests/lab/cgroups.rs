@@ -1,0 +1,258 @@
+//! Limits of cgroups that bind while the box has room, each with an innocent twin: a limit that is there and does not bind, or
+//! binds nobody who would be faster without it.
+//!
+//! The groups are of version 1, which is what this machine has; what is true is read from their own counters and from
+//! /proc of the tasks in them.
+
+use std::path::{Path, PathBuf};
+
+use crate::judgement::Judgement;
+use crate::look::{Look, Window};
+use crate::machine::{READS_COMPLETED, cpus, diskstat, processes, read, ticks};
+use crate::scenario::{DISK_TOOLS, Lab, Scenario};
+
+/// The lab, where this machine has that controller.
+fn open(controller: &str, tools: &[&str]) -> Option<Lab> {
+    let lab = Lab::open(tools)?;
+    let there = Path::new("/sys/fs/cgroup").join(controller).join("cgroup.procs").exists();
+    if !there {
+        println!("skipped: no cgroup v1 hierarchy {controller}");
+    }
+    there.then_some(lab)
+}
+
+fn start(lab: &Lab, name: &str, environment: &[(&str, &str)]) -> Scenario {
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads").join(format!("{name}.sh"));
+    lab.start_script(&script, 120, environment)
+}
+
+/// A file of the group of a load.
+fn of_group(controller: &str, load: &str, file: &str) -> String {
+    format!("/sys/fs/cgroup/{controller}/lab-{load}/{file}")
+}
+
+/// Four processes in page faults under 32 MiB. Each fault takes a read of 1 ms, and the kernel's work on it: they are in D
+/// four fifths of the time and more, and nobody else of the box is short of memory.
+#[test]
+fn a_cgroup_that_is_larger_than_its_memory_limit() {
+    let Some(lab) = open("memory", DISK_TOOLS) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let mut scenario = start(&lab, "memory-thrash", &[]);
+    let device = scenario.device();
+    let before = diskstat(&device, READS_COMPLETED);
+    // Their first 32 MiB are no want of memory yet.
+    scenario.until("reads what was taken from it", |_| diskstat(&device, READS_COMPLETED) >= before + 20_000);
+    let stat = of_group("memory", "memory-thrash", "memory.stat");
+    let failures = of_group("memory", "memory-thrash", "memory.failcnt");
+    let files = vec![stat.clone(), failures.clone()];
+    Look { files, ..Look::new("memory-thrash", state.path()) }.judge(|window, said| {
+        let faults = window.rate(|snapshot| snapshot.pair(&stat, "pgmajfault"));
+        let refaults = window.rate(|snapshot| snapshot.pair(&stat, "workingset_refault_file"));
+        let hits = window.rate(|snapshot| snapshot.text(&failures).trim().parse().unwrap_or(f64::NAN));
+        let faulting = window.threads("fio", 'D');
+        window.known("major faults/s", faults, 1000.0, 4000.0);
+        window.known("hits of the limit/s", hits, 500.0, f64::MAX);
+        window.known("processes in D", faulting, 3.0, 4.0);
+        let want = said.must("memory-pressure", "lab-memory-thrash", "warning");
+        said.evidence(&want, "memory_limit_bytes", 33_554_432.0, 33_554_432.0);
+        // A second of them against the mean of six: which pages are asked for is chance, and so is who else needs the CPUs.
+        said.evidence_is(&want, "major_faults_per_second", faults, 0.15);
+        said.evidence_is(&want, "refaults_per_second", refaults, 0.3);
+        said.evidence_is(&want, "limit_hits_per_second", hits, 0.2);
+        // Beside what the watch sees in D, the kernel's own work on a fault is in theirs.
+        said.evidence(&want, "time_in_faults_ratio", faulting / 4.0 - 0.07, 1.0);
+        said.says(&want, &["limit of 32.0 MiB", "4 of its processes", "page faults", "the box has", "fio"]);
+        for kind in ["swapping", "oom-kill", "disk-stalled", "io-throttled", "hung-task", "cpu-saturated"] {
+            said.must_not(kind);
+        }
+        said.nothing_wrong_but(&["memory-pressure", "idle-but-blocked"]);
+    });
+}
+
+/// Its twin: one process that reads 8 GiB from end to end under 64 MiB. It meets its limit all the time, and nothing is ever
+/// read again: more memory would make it no faster.
+#[test]
+fn a_backup_that_meets_its_memory_limit() {
+    let Some(lab) = open("memory", DISK_TOOLS) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let mut scenario = start(&lab, "memory-backup", &[]);
+    let device = scenario.device();
+    let failures = of_group("memory", "memory-backup", "memory.failcnt");
+    let hits = |text: &str| text.trim().parse::<f64>().unwrap_or(0.0);
+    scenario.until("meets its limit", |_| hits(&read(&failures)) > 0.0);
+    let stat = of_group("memory", "memory-backup", "memory.stat");
+    let files = vec![stat.clone(), failures.clone()];
+    Look { files, ..Look::new("memory-backup", state.path()) }.judge(|window, said| {
+        window.known("hits of the limit/s", window.rate(|snapshot| hits(snapshot.text(&failures))), 10.0, f64::MAX);
+        window.known("refaults/s", window.rate(|snapshot| snapshot.pair(&stat, "workingset_refault_file")), 0.0, 5.0);
+        window.known("reads/s", window.disk(&device).reads, 50.0, f64::MAX);
+        for kind in ["memory-pressure", "swapping", "oom-kill", "io-throttled", "hung-task", "disk-stalled"] {
+            said.must_not(kind);
+        }
+        // It is as fast as its disk.
+        said.at_most_a_note("idle-but-blocked", "box");
+    });
+}
+
+/// CPU 1's own truth: its ticks, and how long the processes that may use no other one have waited for it.
+fn one_cpu(count: u32, window: &mut Window, spins: &[String]) -> f64 {
+    let delay = |text: &str| text.split_whitespace().nth(1).and_then(|ns| ns.parse().ok()).unwrap_or(f64::NAN);
+    let waits = spins.iter().map(|file| window.rate(|snapshot| delay(snapshot.text(file))) / 1e9).sum();
+    window.known("busy of CPU 1", window.ticks("cpu1").busy(), 0.97, 1.0);
+    window.known("CPU used", window.used("spin"), 0.9, 1.02);
+    window.known("processes that wait", waits, f64::from(count) - 1.0, f64::from(count) - 0.9);
+    waits
+}
+
+fn restricted(mode: &str, count: u32, judge: impl Fn(f64, &mut Window, &mut Judgement)) {
+    let Some(lab) = open("cpuset", &["taskset"]) else { return };
+    if cpus() < 2.0 {
+        println!("skipped: one CPU is the whole box");
+        return;
+    }
+    let state = tempfile::tempdir().expect("a folder");
+    let mut scenario = start(&lab, "one-cpu", &[("MODE", mode), ("THREADS", &count.to_string())]);
+    scenario.until("burns CPU", |_| {
+        let spins = processes("spin");
+        spins.len() == count as usize && spins.iter().all(|pid| ticks(*pid) >= 10)
+    });
+    let spins: Vec<String> = processes("spin").iter().map(|pid| format!("/proc/{pid}/schedstat")).collect();
+    // Who is put on that CPU by chance is not woken in time.
+    let name = format!("one-cpu-{mode}-{count}");
+    Look { crowded: true, files: spins.clone(), ..Look::new(&name, state.path()) }.judge(|window, said| {
+        let waits = one_cpu(count, window, &spins);
+        judge(waits, window, said);
+        for kind in ["cpu-throttled", "idle-but-blocked", "hung-task", "saturated-thread"] {
+            said.must_not(kind);
+        }
+    });
+}
+
+/// Four processes for the one CPU of a cpuset; the other one has nothing to do.
+fn four_for_one(subject: &str, whose: &str, waits: f64, said: &mut Judgement) {
+    let crowd = said.must("cpu-saturated", subject, "warning");
+    said.value(&crowd, waits - 0.15, waits + 0.15);
+    said.evidence(&crowd, "wanting_threads", waits + 0.8, waits + 1.2);
+    said.word(&crowd, "allowed_cpus", "1");
+    said.says(&crowd, &["4 threads want CPU 1", whose, "spin"]);
+    said.nothing_wrong_but(&["cpu-saturated", "saturated-core"]);
+}
+
+#[test]
+fn a_cpuset_that_is_full_on_an_idle_box() {
+    restricted("cpuset", 4, |waits, _, said| four_for_one("lab-one-cpu", "cpuset /lab-one-cpu allows", waits, said));
+}
+
+#[test]
+fn an_affinity_that_is_full_on_an_idle_box() {
+    restricted("taskset", 4, |waits, _, said| four_for_one("cpu1", "CPU affinity allows", waits, said));
+}
+
+/// Their twin: one process that has the CPU of its cpuset for itself. It is at its limit; nobody waits.
+#[test]
+fn a_cpuset_for_one_thread() {
+    let Some(lab) = open("cpuset", &[]) else { return };
+    if cpus() < 2.0 {
+        println!("skipped: one CPU is the whole box");
+        return;
+    }
+    let state = tempfile::tempdir().expect("a folder");
+    let mut scenario = start(&lab, "one-cpu", &[("THREADS", "1")]);
+    scenario.until("burns CPU", |_| processes("spin").iter().any(|pid| ticks(*pid) >= 30));
+    Look::new("one-cpu-alone", state.path()).judge(|window, said| {
+        window.known("CPU used", window.used("spin"), 0.97, 1.03);
+        said.must("saturated-thread", "spin", "warning");
+        said.must_not("cpu-saturated");
+        said.must_not("cpu-throttled");
+        said.nothing_wrong_but(&["saturated-thread", "saturated-core"]);
+    });
+}
+
+/// The quota is of a group above the one that the task is in: that group is named, with the task.
+#[test]
+fn a_task_held_back_by_a_quota_above_its_own_group() {
+    let Some(lab) = open("cpu", &[]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let mut scenario = start(&lab, "nested-quota", &[]);
+    let stat = of_group("cpu", "nested-quota", "cpu.stat");
+    scenario.until("burns its quota", |_| processes("spin").iter().any(|pid| ticks(*pid) >= 10));
+    Look { files: vec![stat.clone()], ..Look::new("nested-quota", state.path()) }.judge(|window, said| {
+        let throttled = window.rate(|snapshot| snapshot.pair(&stat, "throttled_time")) / 1e9;
+        window.known("throttled", throttled, 0.6, 0.72);
+        window.known("CPU used", window.used("spin"), 0.27, 0.34);
+        let held = said.must("cpu-throttled", "lab-nested-quota", "warning");
+        // An interval of a second has ten periods, and may end inside one: a part of 100 ms is in this one or the next.
+        said.value(&held, throttled - 0.1, throttled + 0.1);
+        said.evidence(&held, "quota_cpus", 0.2999, 0.3001);
+        said.says(&held, &["idle box, throttled container: cgroup /lab-nested-quota ", "0.30 CPU", "spin"]);
+        for kind in ["cpu-saturated", "saturated-core", "saturated-thread", "idle-but-blocked", "load-not-cpu"] {
+            said.must_not(kind);
+        }
+        said.nothing_wrong_but(&["cpu-throttled"]);
+    });
+}
+
+/// Its twin: the same groups, and a quota of 1.5 CPUs for one thread, which cannot use it up.
+#[test]
+fn a_quota_above_that_is_not_used_up() {
+    let Some(lab) = open("cpu", &[]) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let mut scenario = start(&lab, "nested-quota", &[("QUOTA_US", "150000")]);
+    let stat = of_group("cpu", "nested-quota", "cpu.stat");
+    scenario.until("burns CPU", |_| processes("spin").iter().any(|pid| ticks(*pid) >= 30));
+    Look { files: vec![stat.clone()], ..Look::new("nested-quota-room", state.path()) }.judge(|window, said| {
+        window.known("throttled", window.rate(|snapshot| snapshot.pair(&stat, "throttled_time")), 0.0, 1e7);
+        window.known("CPU used", window.used("spin"), 0.97, 1.03);
+        said.must("saturated-thread", "spin", "warning");
+        said.must_not("cpu-throttled");
+        said.nothing_wrong_but(&["saturated-thread", "saturated-core"]);
+    });
+}
+
+fn reads_under_a_limit(name: &str, limit: u32, judge: impl Fn(&str, f64, &mut Window, &mut Judgement)) {
+    let Some(lab) = open("blkio", DISK_TOOLS) else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let mut scenario = start(&lab, "io-limit", &[("LIMIT", &limit.to_string())]);
+    let device = scenario.device();
+    scenario.until("reads", |_| diskstat(&device, READS_COMPLETED) > 100);
+    let serviced = of_group("blkio", "io-limit", "blkio.throttle.io_serviced");
+    Look { files: vec![serviced.clone()], ..Look::new(name, state.path()) }.judge(|window, said| {
+        let reads = window.rate(|snapshot| snapshot.pair(&serviced, "Read"));
+        judge(&device, reads, window, said);
+        for kind in ["disk-stalled", "hung-task", "disk-latency", "cpu-throttled", "memory-pressure"] {
+            said.must_not(kind);
+        }
+    });
+}
+
+/// 50 reads a second by the group's own count, each of which waits 20 ms above a disk that answers in less than 1 ms.
+#[test]
+fn reads_held_back_by_the_io_limit_of_their_cgroup() {
+    reads_under_a_limit("io-limit", 50, |device, reads, window, said| {
+        let truth = window.disk(device);
+        window.known("reads/s by the group's count", reads, 48.0, 52.0);
+        window.known("await", truth.read_await, 0.0001, 0.001);
+        window.known("readers in D", window.threads("fio", 'D'), 0.9, 1.0);
+        let held = said.must("io-throttled", "fio", "warning");
+        said.word(&held, "limiting_cgroup", "/lab-io-limit");
+        said.evidence(&held, "limit_per_second", 50.0, 50.0);
+        said.evidence_is(&held, "limit_used_ratio", reads / 50.0, 0.04);
+        said.evidence(&held, "blocked_threads", 0.85, 1.05);
+        // What the device holds of them by Little's law, in the last second as in all.
+        said.evidence(&held, "requests_in_devices", 0.0, truth.queue * 2.0 + 0.02);
+        said.says(&held, &["/lab-io-limit", "50.0 reads/s", device]);
+        said.nothing_wrong_but(&["io-throttled", "idle-but-blocked"]);
+    });
+}
+
+/// Its twin: the same reader under a limit that it never reaches. It is as fast as its disk.
+#[test]
+fn reads_below_the_io_limit_of_their_cgroup() {
+    reads_under_a_limit("io-limit-room", 100_000, |device, reads, window, said| {
+        window.known("reads/s by the group's count", reads, 500.0, 7000.0);
+        window.known("reads/s of the disk", window.disk(device).reads, reads * 0.98, reads * 1.02);
+        said.must_not("io-throttled");
+        said.at_most_a_note("idle-but-blocked", "box");
+        said.nothing_wrong_but(&[]);
+    });
+}
