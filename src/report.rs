@@ -3,5 +3,6 @@
 pub mod baselines;
 pub mod json;
 pub mod nicstat;
+pub mod table;
 pub mod text;
 pub mod window;

@@ -17,9 +17,14 @@ pub struct MemorySpan {
     pub writeback: Option<Bytes>,
     pub swap_total: Option<Bytes>,
     pub swap_free: Option<Bytes>,
+    /// Caches of the kernel that it gives back on demand
+    pub slab_reclaimable: Option<Bytes>,
     /// Bytes a second from and to swap
     pub swapped_in: Option<PerSecond>,
     pub swapped_out: Option<PerSecond>,
+    /// Bytes a second from and to block devices
+    pub paged_in: Option<PerSecond>,
+    pub paged_out: Option<PerSecond>,
     pub major_faults: Option<PerSecond>,
     pub faults: Option<PerSecond>,
     /// Pages a second that came back from storage soon after they had been dropped
@@ -32,6 +37,17 @@ pub struct MemorySpan {
 }
 
 impl MemorySpan {
+    /// What vmstat calls cache: Cached + SReclaimable.
+    pub fn caches(&self) -> Option<Bytes> {
+        let slab = self.slab_reclaimable.unwrap_or_default();
+        self.cached.map(|cached| Bytes(cached.0.saturating_add(slab.0)))
+    }
+
+    /// What of the swap is in use.
+    pub fn swap_used(&self) -> Option<Bytes> {
+        Some(Bytes(self.swap_total?.0.saturating_sub(self.swap_free?.0)))
+    }
+
     pub(super) fn between(host: &Host, older: &Sample, newer: &Sample, seconds: f64) -> Option<MemorySpan> {
         let (was, now) = (older.memory.as_ref().ok()?, newer.memory.as_ref().ok()?);
         let rate = |field: fn(&Memory) -> Option<Counter>| PerSecond::between(field(now), field(was), seconds);
@@ -47,8 +63,11 @@ impl MemorySpan {
             writeback: amount(now.writeback_kb),
             swap_total: amount(now.swap_total_kb),
             swap_free: amount(now.swap_free_kb),
+            slab_reclaimable: amount(now.slab_reclaimable_kb),
             swapped_in: rate(|m| m.swapped_in_pages).map(|pages| PerSecond(pages.0 * page)),
             swapped_out: rate(|m| m.swapped_out_pages).map(|pages| PerSecond(pages.0 * page)),
+            paged_in: rate(|m| m.paged_in_kb).map(|kb| PerSecond(kb.0 * 1024.0)),
+            paged_out: rate(|m| m.paged_out_kb).map(|kb| PerSecond(kb.0 * 1024.0)),
             major_faults: rate(|m| m.major_faults),
             faults: rate(|m| m.faults),
             refaults: rate(|m| m.refaulted_pages),

@@ -63,6 +63,10 @@ pub struct ProcessSpan {
     pub run_queue: Option<Ratio>,
     /// Σ over its threads of their microstates: a process of 64 threads has 64 in all
     pub states: Microstates,
+    /// Times that its threads were given a CPU
+    pub switches: Option<PerSecond>,
+    /// Σ over its threads
+    pub block_io_delay: Option<Ratio>,
     pub minor_faults: Option<PerSecond>,
     pub major_faults: Option<PerSecond>,
     /// From and to storage, bytes a second
@@ -84,6 +88,9 @@ pub struct ThreadSpan {
     /// Run-queue wait ÷ timeslices, ms
     pub run_queue_latency_ms: Option<f64>,
     pub timeslices: Option<PerSecond>,
+    /// Waiting for block I/O ÷ Δt, from stat's ticks; `None` where delay accounting is off
+    pub block_io_delay: Option<Ratio>,
+    pub minor_faults: Option<PerSecond>,
     pub major_faults: Option<PerSecond>,
     pub states: Microstates,
     pub state: TaskState,
@@ -202,6 +209,8 @@ impl Context<'_> {
         let unchanged = old.is_some_and(|old| Arc::ptr_eq(old, new));
         let mut states = Microstates::default();
         let (mut run_queue, mut foremost) = (None, None);
+        let (mut switches, mut delayed) = (None, None);
+        let rows = span.threads.len();
         let mut most = 0.0;
         if unchanged && !new.threads.iter().any(not_just_asleep) {
             states.sleep = new.threads.len() as f64;
@@ -217,6 +226,12 @@ impl Context<'_> {
                 states.add(&row.states);
                 if let Some(wait) = row.run_queue {
                     *run_queue.get_or_insert(0.0) += wait.0;
+                }
+                if let Some(slices) = row.timeslices {
+                    *switches.get_or_insert(0.0) += slices.0;
+                }
+                if let Some(delay) = row.block_io_delay {
+                    *delayed.get_or_insert(0.0) += delay.0;
                 }
                 let weight = row.states.awake();
                 if weight > most {
@@ -237,6 +252,7 @@ impl Context<'_> {
         if let Some(wait) = run_queue {
             sums.run_queue += wait;
         }
+        let slept = old.is_some() && span.threads.len() == rows;
         sums.has_run_queue |= run_queue.is_some() || unchanged;
         let rate = |field: fn(&Process) -> Option<Counter>| PerSecond::between(field(new), field(old?), self.seconds);
         span.processes.push(ProcessSpan {
@@ -246,6 +262,8 @@ impl Context<'_> {
             user: cpu.zip(old).and_then(|(cpu, old)| Some(Ratio(cpu.0 * user_share(old, new)?))),
             run_queue: run_queue.map(Ratio).or(unchanged.then_some(Ratio(0.0))),
             states,
+            switches: switches.or(slept.then_some(0.0)).map(PerSecond),
+            block_io_delay: delayed.or((slept && self.delays_counted()).then_some(0.0)).map(Ratio),
             minor_faults: rate(|process| Some(process.minor_faults)),
             major_faults: rate(|process| Some(process.major_faults)),
             read_bytes: rate(|process| process.io.ok().map(|io| io.read_bytes)),
@@ -253,6 +271,11 @@ impl Context<'_> {
             resident_pages: new.resident_pages,
             foremost,
         });
+    }
+
+    /// With the accounting off the kernel says 0 for everybody.
+    fn delays_counted(&self) -> bool {
+        self.host.privilege.delay_accounting == Ok(true)
     }
 
     fn process_cpu(&self, old: &Process, new: &Process) -> Option<Ratio> {
@@ -299,6 +322,11 @@ impl Context<'_> {
             run_queue,
             run_queue_latency_ms: delayed_ns.zip(sliced).filter(|&(_, n)| n > 0).map(|(ns, n)| ns as f64 / 1e6 / n as f64),
             timeslices: sliced.and_then(|n| PerSecond::over(n, self.seconds)),
+            block_io_delay: old.filter(|_| self.delays_counted()).and_then(|old| {
+                let ticks = new.block_io_delay_ticks.since(old.block_io_delay_ticks)? as f64;
+                Ratio::of(ticks / self.host.ticks_per_second.max(1) as f64, self.seconds)
+            }),
+            minor_faults: old.and_then(|old| PerSecond::between(Some(new.minor_faults), Some(old.minor_faults), self.seconds)),
             major_faults: old.and_then(|old| PerSecond::between(Some(new.major_faults), Some(old.major_faults), self.seconds)),
             states: microstates(
                 cpu,

@@ -1,0 +1,88 @@
+//! One figure of one row: a number in the unit of its name in JSON, a text, or nothing that is known.
+
+use crate::sample::Name;
+use crate::units::{Bytes, Millis, PerSecond, Ratio};
+
+/// What stands in a column.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Cell {
+    /// `-` in text, nothing in CSV, null in JSON
+    #[default]
+    Unknown,
+    /// Shares of 1, seconds, bytes, events; finite
+    Number(f64),
+    /// From outside: whoever prints it makes it harmless
+    Text(String),
+}
+
+impl Cell {
+    /// The number, where it is one.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Cell::Number(number) => Some(*number),
+            Cell::Unknown | Cell::Text(_) => None,
+        }
+    }
+}
+
+impl From<f64> for Cell {
+    fn from(number: f64) -> Cell {
+        if number.is_finite() { Cell::Number(number) } else { Cell::Unknown }
+    }
+}
+
+impl From<u32> for Cell {
+    fn from(number: u32) -> Cell {
+        Cell::Number(f64::from(number))
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(number: u64) -> Cell {
+        Cell::Number(number as f64)
+    }
+}
+
+impl From<Ratio> for Cell {
+    fn from(ratio: Ratio) -> Cell {
+        ratio.0.into()
+    }
+}
+
+impl From<PerSecond> for Cell {
+    fn from(rate: PerSecond) -> Cell {
+        rate.0.into()
+    }
+}
+
+impl From<Bytes> for Cell {
+    fn from(bytes: Bytes) -> Cell {
+        bytes.0.into()
+    }
+}
+
+/// Seconds, as names in JSON have them.
+impl From<Millis> for Cell {
+    fn from(ms: Millis) -> Cell {
+        (ms.0 / 1000.0).into()
+    }
+}
+
+/// What is no UTF-8 becomes U+FFFD.
+impl From<&Name> for Cell {
+    fn from(name: &Name) -> Cell {
+        Cell::Text(String::from_utf8_lossy(name.as_bytes()).into_owned())
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        Cell::Text(text.to_owned())
+    }
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Cell {
+        value.map_or(Cell::Unknown, T::into)
+    }
+}

@@ -1,0 +1,46 @@
+//! `pressure`: the shares of time in which tasks were stalled.
+
+use super::column::{Column, Unit};
+use super::{Typed, of_one};
+use crate::interval::pressure::PressureSpan;
+
+type Figure = Column<PressureSpan>;
+
+pub(super) static PRESSURE: Typed<PressureSpan> = Typed {
+    name: "pressure",
+    about: "pressure stall shares (/proc/pressure): exact, of the interval itself",
+    columns: &[&[
+        Figure::new("%cpu-some", "psi_cpu_some_ratio", Unit::Percent, "some task waited for a CPU", |_, psi| {
+            psi.cpu_some.into()
+        })
+        .of_time(),
+        Figure::new("%io-some", "psi_io_some_ratio", Unit::Percent, "some task waited for I/O", |_, psi| psi.io_some.into())
+            .of_time(),
+        Figure::new("%io-full", "psi_io_full_ratio", Unit::Percent, "all that had work waited for I/O", |_, psi| {
+            psi.io_full.into()
+        })
+        .of_time(),
+        Figure::new("%mem-some", "psi_memory_some_ratio", Unit::Percent, "some task waited for memory", |_, psi| {
+            psi.memory_some.into()
+        })
+        .of_time(),
+        Figure::new("%mem-full", "psi_memory_full_ratio", Unit::Percent, "all that had work waited for memory", |_, psi| {
+            psi.memory_full.into()
+        })
+        .of_time(),
+        Figure::new("%irq-full", "psi_irq_full_ratio", Unit::Percent, "tasks stood behind interrupts; since 6.1", |_, psi| {
+            psi.irq_full.into()
+        })
+        .of_time(),
+    ]],
+    key: &[],
+    sets: &[],
+    single: true,
+    measure: "%io-some",
+    each: |look, show| show(&look.interval.pressure),
+    is_idle: |psi| {
+        *psi == PressureSpan::default()
+            || [psi.cpu_some, psi.io_some, psi.memory_some].iter().flatten().all(|share| share.0 == 0.0)
+    },
+    whole: of_one,
+};

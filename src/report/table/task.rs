@@ -1,0 +1,121 @@
+//! `task`: pidstat's and pstime's columns of each process, with four significant digits.
+
+use std::sync::Arc;
+
+use super::column::{Column, Unit};
+use super::{Cell, Typed, of_one};
+use crate::interval::task::{Microstates, ProcessSpan};
+use crate::sample::task::Process;
+
+type Figure = Column<ProcessRow>;
+
+/// One process.
+pub(super) struct ProcessRow {
+    process: Arc<Process>,
+    span: ProcessSpan,
+}
+
+pub(super) static TASK: Typed<ProcessRow> = Typed {
+    name: "task",
+    about: "a row a process: pidstat's columns, exact to the nanosecond where the kernel is",
+    columns: &[
+        COLUMNS,
+        STATES,
+        &[Figure::name("Command", "command", "its name", |_, row| (&row.process.comm).into())],
+        CMDLINE,
+    ],
+    key: &["PID", "Command"],
+    sets: &[],
+    single: false,
+    measure: "%CPU",
+    each: |look, show| {
+        let (Some(tasks), Ok(now)) = (&look.interval.tasks, &look.interval.newer.tasks) else { return };
+        for (process, span) in now.processes.iter().zip(&tasks.processes) {
+            show(&ProcessRow { process: Arc::clone(process), span: *span });
+        }
+    },
+    is_idle,
+    whole: of_one,
+};
+
+const COLUMNS: &[Figure] = &[
+    Figure::new("PID", "pid", Unit::Id, "the process", |_, row| row.process.pid.into()),
+    Figure::new("PPID", "parent_pid", Unit::Id, "its parent", |_, row| row.process.ppid.into()).unusual(),
+    Figure::new("UID", "uid", Unit::Id, "its user's number", |_, row| row.process.uid.into()).unusual(),
+    Figure::name("User", "user", "its user's name", |look, row| {
+        let tasks = look.interval.newer.tasks.as_ref().ok();
+        tasks.and_then(|tasks| tasks.users.get(&row.process.uid)).into()
+    })
+    .unusual(),
+    Figure::four("%usr", "user_ratio", Unit::PercentOfCpu, "on a CPU, in the program", |_, row| row.span.user.into()),
+    Figure::four("%system", "system_ratio", Unit::PercentOfCpu, "on a CPU, in the kernel", |_, row| {
+        row.span.cpu.zip(row.span.user).map(|(cpu, user)| (cpu.0 - user.0).max(0.0)).into()
+    }),
+    Figure::four("%wait", "run_queue_wait_ratio", Unit::PercentOfCpu, "runnable without a CPU, its threads added", |_, row| {
+        row.span.run_queue.into()
+    }),
+    Figure::four("%CPU", "cpu_ratio", Unit::PercentOfCpu, "on a CPU, its threads added, those that ended too", |_, row| {
+        row.span.cpu.into()
+    }),
+    Figure::new("CPU", "last_cpu", Unit::Id, "where its first thread ran last", |_, row| {
+        row.process.thread(row.process.pid).map(|thread| thread.processor).into()
+    }),
+    Figure::four("minflt/s", "minor_faults_per_second", Unit::Rate, "page faults that read nothing", |_, row| {
+        row.span.minor_faults.into()
+    }),
+    Figure::four("majflt/s", "major_faults_per_second", Unit::Rate, "page faults that had to read", |_, row| {
+        row.span.major_faults.into()
+    }),
+    Figure::new("RSS", "resident_bytes", Unit::Kb, "memory that it has in RAM", |look, row| {
+        row.span.resident_pages.saturating_mul(look.interval.host.page_size).into()
+    }),
+    Figure::four("kB_rd/s", "read_bytes_per_second", Unit::KbRate, "read from storage", |_, row| row.span.read_bytes.into()),
+    Figure::four("kB_wr/s", "write_bytes_per_second", Unit::KbRate, "written to storage, sooner or later", |_, row| {
+        row.span.write_bytes.into()
+    }),
+    Figure::four(
+        "iodelay",
+        "block_io_delay_ratio",
+        Unit::PercentOfCpu,
+        "waiting for block I/O, its threads added; kernel.task_delayacct",
+        |_, row| row.span.block_io_delay.into(),
+    ),
+    Figure::four("switch/s", "switches_per_second", Unit::Rate, "times its threads were given a CPU", |_, row| {
+        row.span.switches.into()
+    }),
+    Figure::new("threads", "threads", Unit::Count, "at the end", |_, row| row.span.threads.into()),
+];
+
+const CMDLINE: &[Figure] =
+    &[Figure::name("Cmdline", "command_line", "its command line, blanks between the arguments", |_, row| {
+        row.process.cmdline.as_ref().map_or(Cell::Unknown, |line| {
+            let text = String::from_utf8_lossy(line.as_bytes());
+            Cell::Text(text.trim_end_matches('\0').replace('\0', " "))
+        })
+    })
+    .unusual()];
+
+/// Where the time of its threads went.
+const STATES: &[Figure] = &[
+    Figure::seen("%disk", "disk_ratio", "its threads in waits for storage", |_, row| known(row, |states| states.disk)),
+    Figure::seen("%lock", "lock_ratio", "its threads in waits for locks", |_, row| known(row, |states| states.lock)),
+    Figure::seen("%otherD", "other_blocked_ratio", "its threads in other D states", |_, row| {
+        known(row, |states| states.other_blocked)
+    }),
+];
+
+/// Of a process of which nothing is known, no state is.
+fn known(row: &ProcessRow, of: fn(&Microstates) -> f64) -> Cell {
+    row.span.cpu.map(|_| of(&row.span.states)).into()
+}
+
+/// It did not run, did not want to, and is not stuck.
+fn is_idle(row: &ProcessRow) -> bool {
+    let span = &row.span;
+    let none = |value: Option<f64>| value.is_none_or(|value| value == 0.0);
+    none(span.cpu.map(|share| share.0))
+        && none(span.run_queue.map(|share| share.0))
+        && none(span.read_bytes.map(|rate| rate.0))
+        && none(span.write_bytes.map(|rate| rate.0))
+        && span.states.awake() == 0.0
+}

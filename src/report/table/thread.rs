@@ -1,0 +1,122 @@
+//! `thread`: the same for each thread (pidstat -t), and where it waits.
+
+use std::sync::Arc;
+
+use super::column::{Column, Digits, Unit};
+use super::{Cell, Typed, of_one};
+use crate::interval::task::{Microstates, ThreadSpan};
+use crate::sample::task::{Process, Thread};
+use crate::units::{PerSecond, Ratio};
+
+type Figure = Column<ThreadRow>;
+
+/// One thread.
+pub(super) struct ThreadRow {
+    process: Arc<Process>,
+    /// Its place among the threads of the process
+    at: usize,
+    /// `None` is one that slept all the time
+    span: Option<ThreadSpan>,
+}
+
+impl ThreadRow {
+    fn thread(&self) -> Option<&Thread> {
+        self.process.threads.get(self.at)
+    }
+
+    fn share(&self, of: fn(&ThreadSpan) -> Option<Ratio>) -> Cell {
+        self.span.as_ref().map_or(Some(Ratio(0.0)), of).into()
+    }
+
+    fn rate(&self, of: fn(&ThreadSpan) -> Option<PerSecond>) -> Cell {
+        self.span.as_ref().map_or(Some(PerSecond(0.0)), of).into()
+    }
+
+    /// Where its CPU time is not known, no state is.
+    fn state(&self, asleep: f64, of: fn(&Microstates) -> f64) -> Cell {
+        self.span.as_ref().map_or(Some(asleep), |span| span.cpu.map(|_| of(&span.states))).into()
+    }
+}
+
+pub(super) static THREAD: Typed<ThreadRow> = Typed {
+    name: "thread",
+    about: "a row a thread: pidstat -t's columns, and the states of its time",
+    columns: &[COLUMNS],
+    key: &["PID", "TID", "Command"],
+    sets: &[(
+        "states",
+        &["PID", "TID", "%usr", "%system", "%wait", "%disk", "%lock", "%otherD", "%sleep", "%unknown", "wchan", "Command"],
+    )],
+    single: false,
+    measure: "%CPU",
+    each: |look, show| {
+        let (Some(tasks), Ok(now)) = (&look.interval.tasks, &look.interval.newer.tasks) else { return };
+        for process in &now.processes {
+            for (at, thread) in process.threads.iter().enumerate() {
+                let span = tasks.thread(process.task_id(thread)).copied();
+                show(&ThreadRow { process: Arc::clone(process), at, span });
+            }
+        }
+    },
+    is_idle: |row| row.span.is_none_or(|span| span.states.awake() == 0.0),
+    whole: of_one,
+};
+
+const COLUMNS: &[Figure] = &[
+    Figure::new("PID", "pid", Unit::Id, "its process", |_, row| row.process.pid.into()),
+    Figure::new("TID", "tid", Unit::Id, "the thread", |_, row| row.thread().map(|thread| thread.tid).into()),
+    Figure::four("%usr", "user_ratio", Unit::PercentOfCpu, "on a CPU, in the program", |_, row| {
+        row.state(0.0, |states| states.user)
+    }),
+    Figure::four("%system", "system_ratio", Unit::PercentOfCpu, "on a CPU, in the kernel", |_, row| {
+        row.state(0.0, |states| states.system)
+    }),
+    Figure::four("%wait", "run_queue_wait_ratio", Unit::PercentOfCpu, "runnable without a CPU", |_, row| {
+        row.share(|span| span.run_queue)
+    }),
+    Figure::four("%CPU", "cpu_ratio", Unit::PercentOfCpu, "on a CPU", |_, row| row.share(|span| span.cpu)),
+    Figure::new("CPU", "last_cpu", Unit::Id, "where it ran last", |_, row| row.thread().map(|thread| thread.processor).into()),
+    Figure::four("minflt/s", "minor_faults_per_second", Unit::Rate, "page faults that read nothing", |_, row| {
+        row.rate(|span| span.minor_faults)
+    }),
+    Figure::four("majflt/s", "major_faults_per_second", Unit::Rate, "page faults that had to read", |_, row| {
+        row.rate(|span| span.major_faults)
+    }),
+    Figure::four(
+        "iodelay",
+        "block_io_delay_ratio",
+        Unit::PercentOfCpu,
+        "waiting for block I/O; kernel.task_delayacct",
+        |look, row| match look.interval.host.privilege.delay_accounting {
+            Ok(true) => row.share(|span| span.block_io_delay),
+            _ => Cell::Unknown,
+        },
+    ),
+    Figure::four("switch/s", "switches_per_second", Unit::Rate, "times it was given a CPU", |_, row| {
+        row.rate(|span| span.timeslices)
+    }),
+    Figure::new("runlat", "run_queue_latency_seconds", Unit::Millis, "mean wait for a CPU", |_, row| {
+        row.span.and_then(|span| span.run_queue_latency_ms).map(|ms| ms / 1000.0).into()
+    })
+    .digits(Digits::Four),
+    Figure::seen("%disk", "disk_ratio", "waiting for storage", |_, row| row.state(0.0, |states| states.disk)),
+    Figure::seen("%lock", "lock_ratio", "waiting for a lock", |_, row| row.state(0.0, |states| states.lock)),
+    Figure::seen("%otherD", "other_blocked_ratio", "in another D state", |_, row| {
+        row.state(0.0, |states| states.other_blocked)
+    }),
+    Figure::seen("%sleep", "sleep_ratio", "asleep for want of work", |_, row| row.state(1.0, |states| states.sleep)),
+    Figure::seen("%unknown", "unknown_ratio", "nobody knows where", |_, row| {
+        row.span.map_or(0.0, |span| span.states.unknown).into()
+    }),
+    Figure::name("S", "state", "its state letter at the end", |_, row| {
+        row.thread().map(|thread| Cell::Text(thread.state.letter().to_string())).unwrap_or_default()
+    })
+    .momentary()
+    .unusual(),
+    Figure::name("wchan", "wait_channel", "the kernel function it slept in at the end", |_, row| {
+        row.thread().and_then(|thread| thread.wait.channel.as_ref().ok()).into()
+    })
+    .momentary()
+    .unusual(),
+    Figure::name("Command", "command", "its name", |_, row| row.thread().map(|thread| &thread.comm).into()),
+];
