@@ -30,6 +30,7 @@ mod stuck;
 mod tests;
 mod thrash;
 mod thresholds;
+pub mod witnesses;
 mod words;
 
 use std::sync::Arc;
@@ -222,10 +223,4 @@ pub struct Judged {
     pub baselines: crate::baseline::Baselines,
     /// What this interval taught
     pub lessons: Arc<[crate::baseline::Lesson]>,
-}
-
-/// One sentence where iowait or PSI mislead: an io_uring artefact, or a convoy that iowait does not count. For the panel
-/// that shows the witnesses side by side.
-pub fn witness_sentence(interval: &crate::interval::Interval) -> Option<String> {
-    blocked::contradiction(interval)
 }

@@ -3,9 +3,8 @@
 use super::chain::{self, Limit, WORTH_A_WORD};
 use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
-use super::words::{count, percent, plural};
-use super::{Evidence, Kind, Severity, Subject, Value, disk};
-use crate::interval::Interval;
+use super::words::{count, percent};
+use super::{Evidence, Kind, Severity, Subject, Value, disk, witnesses};
 use crate::interval::blocked::{DeviceBy, GroupBlocked, IdleBlocked};
 
 pub(super) const IDLE_BUT_BLOCKED: Rule = Rule {
@@ -25,8 +24,8 @@ pub(super) const IDLE_BUT_BLOCKED: Rule = Rule {
                latency above baseline, critical from 50 % with two blocked threads for each CPU or a chain behind one holder.",
     wrong: "A backup or a copy is as fast as its disk: that is the note. Where wait channels are hidden (other users' tasks, \
             no privilege) only D counts: the figure is a lower bound and written with ≥. Who waits for a lock by inference \
-            may wait for another thread's work instead. iowait and PSI are witnesses only: before Linux 6.15 both read \
-            ~100 % on an idle io_uring service.",
+            may wait for another thread's work instead. iowait and PSI are witnesses only: both may read \
+            ~100 % on an idle io_uring service (from Linux 6.15 on it can ask not to be counted).",
     next: &[
         "the holder's thread: what it waits for, and for how long (screen blocked)",
         "the device's await against its baseline (screen disks)",
@@ -188,42 +187,11 @@ fn evidence(scene: &Scene, blocked: &IdleBlocked, top: &GroupBlocked) -> Vec<Evi
             list.push(text("device_answers", answers.as_str()));
         }
     }
-    if let Some(sentence) = super::witness_sentence(scene.interval) {
+    if let Some(sentence) = witnesses::sentence(scene.interval) {
         list.push(text("witnesses", sentence.as_str()));
     }
     let chain = chain::chain(scene.interval, scene.standings, top);
     list.push(text("chain_confidence", chain.confidence.word()));
     list.push(Evidence { name: "chain", value: Value::Chain(chain.links) });
     list
-}
-
-/// iowait or PSI from which they are worth a word when they contradict the verdict.
-const LOUD: f64 = 0.3;
-
-/// What the classic witnesses say beside the verdict, where they mislead; `None` where they agree with it.
-pub(super) fn contradiction(interval: &Interval) -> Option<String> {
-    let blocked = interval.blocked.as_ref()?;
-    let witnesses = &blocked.witnesses;
-    let (iowait, psi) = (witnesses.iowait.unwrap_or(0.0), witnesses.psi_io_some.unwrap_or(0.0));
-    let idle = blocked.blocked_threads < 0.05 && witnesses.in_flight.is_some_and(|requests| requests < 0.05);
-    if idle && !blocked.lower_bound && (iowait >= LOUD || psi >= LOUD) {
-        return Some(format!(
-            "iowait {}, PSI io {}, but no blocked thread and nothing in flight: an io_uring artefact (kernels before 6.15), ignore it",
-            percent(iowait),
-            witnesses.psi_io_some.map_or_else(|| "-".into(), percent)
-        ));
-    }
-    if blocked.ratio >= 0.1 && iowait < blocked.ratio / 2.0 {
-        return Some(format!(
-            "iowait says {} where {} of the box is blocked: {} behind others or asleep for completions, which iowait does not count",
-            percent(iowait),
-            percent(blocked.ratio),
-            plural(
-                blocked.groups.iter().map(|group| group.behind() + group.behind_peer + group.aio).sum(),
-                "thread is",
-                "threads are"
-            )
-        ));
-    }
-    None
 }

@@ -20,6 +20,7 @@ pub fn check(window: &Window) -> String {
         to,
         verdict: if window.is_empty() { "unknown" } else { verdict(window.worst()) },
         figures: window.figures(),
+        witnesses: Testimony::of(window),
         findings: window.findings().into_iter().map(Reported::of).collect(),
         absent: window.absent().into_iter().map(|(what, why)| Missing { what, why }).collect(),
     };
@@ -69,8 +70,33 @@ struct Check {
     to: Option<String>,
     verdict: &'static str,
     figures: Figures,
+    witnesses: Testimony,
     findings: Vec<Reported>,
     absent: Vec<Missing>,
+}
+
+/// What the classic tools say of the same time; `iowait_ratio` stands among the figures.
+#[derive(Serialize)]
+struct Testimony {
+    psi_io_some_ratio: Option<f64>,
+    d_threads: f64,
+    in_flight: Option<f64>,
+    run_queue_wait_threads: Option<f64>,
+    /// Where iowait or PSI speak of nothing
+    artefact: Option<String>,
+}
+
+impl Testimony {
+    fn of(window: &Window) -> Testimony {
+        let seen = window.witnesses();
+        Testimony {
+            psi_io_some_ratio: seen.psi_io_some,
+            d_threads: seen.d_threads,
+            in_flight: seen.in_flight,
+            run_queue_wait_threads: seen.run_queue_wait,
+            artefact: window.artefact(),
+        }
+    }
 }
 
 #[derive(Serialize)]

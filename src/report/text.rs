@@ -27,6 +27,9 @@ pub fn check(window: &Window) -> String {
     for found in window.findings() {
         text.push_str(&finding(found));
     }
+    if let Some(words) = window.artefact() {
+        let _ = writeln!(text, "  witness: {}", printable(&words));
+    }
     if window.worst().is_none_or(|worst| worst == Severity::Note) {
         text.push_str("Nothing is wrong as far as it can be seen.\n");
     }

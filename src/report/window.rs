@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::findings::{Finding, Judged, Severity, Verdict};
+use crate::findings::{Finding, Judged, Severity, Verdict, witnesses};
 use crate::interval::Interval;
+use crate::interval::blocked::Witnesses;
 use crate::sample::{Absent, HIDDEN_PROCESSES, HIDDEN_WAITS, Host, Instant};
 
 /// Grows by intervals, in the order of time.
@@ -21,6 +22,8 @@ pub struct Window {
     hidden_threads: Option<(u32, u32)>,
     /// The same of threads whose wait channels cannot be read, of those that can be seen
     hidden_waits: Option<(u32, u32)>,
+    /// Who was last seen asleep in io_uring while nothing was waited for
+    sleeper: Option<String>,
 }
 
 /// Mean figures over a window, under their names in metrics.md; shares of the box. `None` where it could not be told.
@@ -66,11 +69,32 @@ impl Window {
         if waits > 0 {
             self.hidden_waits = interval.tasks.as_ref().map(|tasks| (waits, tasks.counts.threads));
         }
+        if witnesses::artefact_now(interval).is_some() {
+            self.sleeper = witnesses::ring_sleeper(&interval.newer);
+        }
         for (what, why) in interval.newer.absent() {
             if !self.absent.iter().any(|(known, _)| *known == what) {
                 self.absent.push((what, why));
             }
         }
+    }
+
+    /// What the classic tools say of the same time, side by side; means.
+    pub fn witnesses(&self) -> Witnesses {
+        let means = &self.means;
+        Witnesses {
+            iowait: means.iowait.mean(),
+            psi_io_some: means.psi_io_some.mean(),
+            d_threads: means.d_threads.mean().unwrap_or(0.0),
+            in_flight: means.in_flight.mean(),
+            run_queue_wait: means.run_queue_wait.mean(),
+        }
+    }
+
+    /// One sentence where iowait or PSI speak of nothing.
+    pub fn artefact(&self) -> Option<String> {
+        let blocked_threads = self.means.blocked_threads.mean()?;
+        witnesses::artefact(&self.witnesses(), blocked_threads, self.means.lower_bound, || self.sleeper.clone())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -145,6 +169,10 @@ struct Means {
     running: Mean,
     blocked: Mean,
     blocked_threads: Mean,
+    psi_io_some: Mean,
+    d_threads: Mean,
+    in_flight: Mean,
+    run_queue_wait: Mean,
     lower_bound: bool,
 }
 
@@ -161,6 +189,11 @@ impl Means {
         self.idle_but_blocked.add(stuck.map(|stuck| stuck.ratio), seconds);
         self.free.add(stuck.map(|stuck| stuck.free), seconds);
         self.blocked_threads.add(stuck.map(|stuck| stuck.blocked_threads), seconds);
+        let witnesses = stuck.map(|stuck| stuck.witnesses);
+        self.psi_io_some.add(witnesses.and_then(|seen| seen.psi_io_some), seconds);
+        self.d_threads.add(witnesses.map(|seen| seen.d_threads), seconds);
+        self.in_flight.add(witnesses.and_then(|seen| seen.in_flight), seconds);
+        self.run_queue_wait.add(witnesses.and_then(|seen| seen.run_queue_wait), seconds);
         self.lower_bound |= stuck.is_some_and(|stuck| stuck.lower_bound);
         let (load, cpu) = (interval.newer.load.as_ref().ok(), interval.newer.cpu.as_ref().ok());
         self.load1.add(load.map(|load| load.one), seconds);

@@ -3,6 +3,8 @@
 use super::canvas::Canvas;
 use super::text::{self, SafeText};
 use super::theme::{self, Ink};
+use crate::findings::witnesses;
+use crate::interval::Interval;
 use crate::safe;
 use crate::state::layout::Plan;
 use crate::state::{Asks, Recorder, Screen, Source, State};
@@ -147,7 +149,9 @@ pub fn verdict(state: &State, canvas: &mut Canvas) {
     let hidden = findings.len() - 1 - shown;
     if hidden > 0 && usize::from(y) < lines {
         canvas.rest(2, y, safe!("+{hidden} more: 6"), Ink::Dim);
+        y += 1;
     }
+    artefact(&judged.interval, canvas, y);
 }
 
 fn all_well(state: &State, canvas: &mut Canvas) {
@@ -167,10 +171,26 @@ fn all_well(state: &State, canvas: &mut Canvas) {
         None => "nothing found wrong in what could be seen".into(),
     };
     canvas.rest(2, 0, &words, Ink::Bold);
-    if canvas.height() >= 2
+    let mut y = 1;
+    if canvas.height() > y
         && let Some(limits) = unseen(state)
     {
-        canvas.rest(2, 1, &limits, Ink::Dim);
+        canvas.rest(2, y, &limits, Ink::Dim);
+        y += 1;
+    }
+    artefact(&judged.interval, canvas, y);
+}
+
+/// What makes iowait look like trouble where there is none, as far as there are rows for it.
+fn artefact(interval: &Interval, canvas: &mut Canvas, y: u16) {
+    let left = usize::from(canvas.height().saturating_sub(y));
+    if left == 0 {
+        return;
+    }
+    let Some(words) = witnesses::artefact_now(interval) else { return };
+    let room = usize::from(canvas.width()).saturating_sub(2);
+    for (y, line) in (y..).zip(text::wrap(SafeText::of(words).as_str(), room, left)) {
+        canvas.rest(2, y, SafeText::of(line), Ink::Dim);
     }
 }
 

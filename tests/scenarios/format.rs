@@ -418,6 +418,8 @@ pub struct Pressure {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Expect {
+    /// Words of the sentence that says where iowait and PSI mislead; empty: there must be none
+    pub witness: Option<String>,
     pub figures: BTreeMap<String, Figure>,
     pub finding: Vec<Expected>,
 }

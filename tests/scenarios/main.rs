@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stalltop::baseline::Baselines;
-use stalltop::findings::{Finding, Judge, Judged, Kind, RULES};
+use stalltop::findings::{Finding, Judge, Judged, Kind, RULES, witnesses};
 use stalltop::interval::Interval;
 
 use format::{Case, Expect, Figure, File};
@@ -99,6 +99,12 @@ fn check(expect: &Expect, judged: &Judged, mut complain: impl FnMut(String)) {
         match figure_of(name, &judged.interval) {
             Some(value) if is(figure, value) => {}
             other => complain(format!("{name} is {other:?}, not {} ± {}", figure.is, figure.within)),
+        }
+    }
+    if let Some(words) = &expect.witness {
+        let said = witnesses::sentence(&judged.interval).unwrap_or_default();
+        if words.is_empty() != said.is_empty() || !said.contains(words.as_str()) {
+            complain(format!("the witnesses say {said:?}, not {words:?}"));
         }
     }
     let mut left: Vec<&Finding> = judged.verdict.iter().collect();

@@ -2,7 +2,7 @@
 
 use super::{AXIS, Page, Plot};
 use crate::baseline::Standing;
-use crate::findings::{Evidence, Finding, Judged, Kind, RULES, Subject, Value, chains, witness_sentence};
+use crate::findings::{Evidence, Finding, Judged, Kind, RULES, Subject, Value, chains, witnesses as testimony};
 use crate::ids::DiskId;
 use crate::interval::Interval;
 use crate::interval::disk::Operation;
@@ -204,7 +204,7 @@ fn witnesses(interval: &Interval, page: &mut Page) {
     let columns = [2, 13, 27, 42, 54];
     page.row(columns.into_iter().zip(heads.map(SafeText::from)).collect(), Ink::Dim);
     page.row(columns.into_iter().zip(values).collect(), Ink::Plain);
-    if let Some(words) = witness_sentence(interval) {
+    if let Some(words) = testimony::sentence(interval) {
         page.prose(2, &SafeText::of(words), Ink::Plain);
     }
     if blocked.lower_bound {
