@@ -14,11 +14,14 @@ pub mod keyboard;
 pub mod learn;
 pub mod lines;
 pub mod nicstat;
+pub mod output;
 pub mod panics;
 pub mod papers;
 pub mod patience;
 pub mod record;
+pub mod recorded;
 pub mod recording;
+pub mod report;
 pub mod sampling;
 pub mod signals;
 pub mod stdout;
@@ -67,6 +70,7 @@ fn run(invocation: Invocation) -> Result<Exit, Failure> {
             Err(Failure::new(Exit::Usage, "cannot replay", why, "for lines try 'stalltop check FILE'"))
         }
         Command::Info(info) => inspect::info(&info),
+        Command::Report(report) => report::report(&report),
     }
 }
 

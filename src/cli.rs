@@ -2,6 +2,7 @@
 
 pub mod baseline;
 pub mod nicstat;
+pub mod report;
 pub mod values;
 
 use std::ffi::OsString;
@@ -40,6 +41,9 @@ pub enum Command {
     /// What a recording holds
     #[command(after_help = "Example: stalltop info --verify db1-20261120T120000.stalltop")]
     Info(Info),
+    /// A recording as one page that needs nothing else: to attach to a ticket
+    #[command(after_help = "Example: stalltop report db1-20261120T120000.stalltop -o slow.html")]
+    Report(report::Report),
     /// What this user on this kernel can and cannot see, and what would change it
     #[command(after_help = "Example: sudo stalltop doctor")]
     Doctor,

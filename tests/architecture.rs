@@ -57,6 +57,8 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("tokio", &["app"]),
     ("tui_input", &["state", "view", "app"]),
     ("nucleo_matcher", &["state", "view"]),
+    ("maud", &["report"]),
+    ("tempfile", &["app"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli", "app"]),
     ("clap_mangen", &["cli", "app"]),

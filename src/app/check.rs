@@ -1,18 +1,17 @@
 //! `check`: watches for a while (or reads a recording), says what is wrong, and exits as a monitoring plugin does.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::exit::{Exit, Failure, quoted};
+use super::exit::{Exit, Failure};
 use super::judging::{Judging, Lessons};
+use super::recorded::Recorded;
 use super::recording::{self, Session};
 use super::sampling::Sampling;
 use super::stdout;
 use crate::cli::Check;
-use crate::findings::Judge;
 use crate::kernel::Root;
-use crate::recording::{Redaction, Replayer};
+use crate::recording::Redaction;
 use crate::report::{json, text, window::Window};
 
 /// How long is looked unless it is said.
@@ -79,30 +78,14 @@ fn live(root: Root, check: &Check) -> Result<Window, Failure> {
 /// All of a recording, or so much of its end. Judged from its beginning all the same: what was learned and what had begun
 /// before is known.
 fn recorded(file: &Path, span: Option<Duration>) -> Result<Window, Failure> {
-    let mut replayer = Replayer::open(file).map_err(recording::failure)?;
-    let baselines = recording::baselines(replayer.section(recording::baselines_section()));
-    let mut judging = Judging::new(Arc::new(replayer.meta().host.clone()), Judge::new(baselines));
-    let end = replayer.len().checked_sub(1).and_then(|last| replayer.instant(last)).unwrap_or_default();
+    let mut recorded = Recorded::open(file)?;
     let span = span.map_or(u64::MAX, |span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
-    let from = end.boottime_ns.saturating_sub(span);
+    let from = recorded.end().boottime_ns.saturating_sub(span);
     let mut window = Window::default();
-    for index in 0..replayer.len() {
-        // What is damaged is told below.
-        let Ok(sample) = replayer.sample(index) else { continue };
-        let within = sample.at.boottime_ns > from;
-        if let Some(judged) = judging.take(sample)
-            && within
-        {
-            window.add(&judged);
-        }
+    for judged in recorded.by_ref().filter(|judged| judged.interval.at().boottime_ns > from) {
+        window.add(&judged);
     }
-    if let Some(first) = replayer.damage().first() {
-        let (places, at) = (replayer.damage().len(), first.bytes.start);
-        stdout::complain(&format!(
-            "{} is damaged in {places} places, first at byte {at}: all that is sound was judged",
-            quoted(file)
-        ));
-    }
+    recorded.complain();
     Ok(window)
 }
 

@@ -13,8 +13,13 @@ pub enum Reader {
 
 /// Writes the text and flushes it.
 pub fn print(text: &str) -> Result<Reader, Failure> {
+    print_bytes(text.as_bytes())
+}
+
+/// The same for what need not be text.
+pub fn print_bytes(bytes: &[u8]) -> Result<Reader, Failure> {
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Ok(()) => Ok(Reader::Listening),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
         Err(error) => Err(Failure::new(Exit::Failed, "cannot write to standard output", error, "")),

@@ -5,6 +5,8 @@ use std::fmt::Write;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
+use super::chronicle::steps::rounded;
+use super::chronicle::{Chart, Chronicle, Hole};
 use super::window::{Figures, Window};
 use crate::findings::{Evidence, Finding, Kind, Severity, Subject, Value};
 use crate::ids::{CgroupVersion, GroupId, is_unprintable};
@@ -12,20 +14,87 @@ use crate::sample::{Instant, Name};
 
 /// `check --json`: one object, one line.
 pub fn check(window: &Window) -> String {
-    let (from, to) = window.span().map_or((None, None), |(from, to)| (Some(moment(from)), Some(moment(to))));
-    let report = Check {
-        schema: "stalltop/1",
-        host: window.host().map(|host| lossy(&host.hostname)),
-        from,
-        to,
-        verdict: if window.is_empty() { "unknown" } else { verdict(window.worst()) },
-        figures: window.figures(),
-        witnesses: Testimony::of(window),
-        findings: window.findings().into_iter().map(Reported::of).collect(),
-        absent: window.absent().into_iter().map(|(what, why)| Missing { what, why }).collect(),
-    };
+    let report = Check::of(window);
     // Strings, numbers and lists cannot fail to become JSON.
     plain(&serde_json::to_string(&report).unwrap_or_default()) + "\n"
+}
+
+/// `report --format json`: one object, one line.
+pub fn chronicle(chronicle: &Chronicle) -> String {
+    let window = &chronicle.window;
+    let steps: Vec<Stretch> =
+        chronicle.steps().iter().map(|step| Stretch { from: moment(step.from), to: moment(step.to) }).collect();
+    let commands = chronicle.commands(MOST_COMMANDS).into_iter().map(|command| Commanded {
+        command: lossy(&command.name),
+        processes: command.processes,
+        cpu_seconds: rounded(command.cpu_seconds),
+        run_queue_seconds: rounded(command.run_queue_seconds),
+        disk_seconds: rounded(command.disk_seconds),
+        lock_seconds: rounded(command.lock_seconds),
+    });
+    let report = Told {
+        check: Check::of(window),
+        intervals: chronicle.intervals(),
+        intervals_per_step: chronicle.steps().each(),
+        steps,
+        charts: chronicle.charts(),
+        commands: commands.collect(),
+        marks: chronicle.marks.iter().map(|mark| Marked { at: moment(mark.at), text: mark.text.clone() }).collect(),
+        gaps: chronicle.holes.iter().map(Missed::of).collect(),
+    };
+    plain(&serde_json::to_string(&report).unwrap_or_default()) + "\n"
+}
+
+/// Rows of commands in a report.
+const MOST_COMMANDS: usize = 50;
+
+#[derive(Serialize)]
+struct Told {
+    #[serde(flatten)]
+    check: Check,
+    intervals: u64,
+    intervals_per_step: usize,
+    steps: Vec<Stretch>,
+    charts: Vec<Chart>,
+    commands: Vec<Commanded>,
+    marks: Vec<Marked>,
+    gaps: Vec<Missed>,
+}
+
+#[derive(Serialize)]
+struct Stretch {
+    from: String,
+    to: String,
+}
+
+#[derive(Serialize)]
+struct Commanded {
+    command: String,
+    processes: u32,
+    cpu_seconds: f64,
+    run_queue_seconds: f64,
+    disk_seconds: f64,
+    lock_seconds: f64,
+}
+
+#[derive(Serialize)]
+struct Marked {
+    at: String,
+    text: String,
+}
+
+#[derive(Serialize)]
+struct Missed {
+    from: String,
+    to: String,
+    samples: u64,
+    why: String,
+}
+
+impl Missed {
+    fn of(hole: &Hole) -> Missed {
+        Missed { from: moment(hole.from), to: moment(hole.to), samples: hole.lost, why: hole.why.clone() }
+    }
 }
 
 /// JSON escapes what lies below U+0020 only; the rest of what acts on a terminal, or hides, can stand in strings alone.
@@ -73,6 +142,23 @@ struct Check {
     witnesses: Testimony,
     findings: Vec<Reported>,
     absent: Vec<Missing>,
+}
+
+impl Check {
+    fn of(window: &Window) -> Check {
+        let (from, to) = window.span().map_or((None, None), |(from, to)| (Some(moment(from)), Some(moment(to))));
+        Check {
+            schema: "stalltop/1",
+            host: window.host().map(|host| lossy(&host.hostname)),
+            from,
+            to,
+            verdict: if window.is_empty() { "unknown" } else { verdict(window.worst()) },
+            figures: window.figures(),
+            witnesses: Testimony::of(window),
+            findings: window.findings().into_iter().map(Reported::of).collect(),
+            absent: window.absent().into_iter().map(|(what, why)| Missing { what, why }).collect(),
+        }
+    }
 }
 
 /// What the classic tools say of the same time; `iowait_ratio` stands among the figures.

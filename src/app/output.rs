@@ -1,0 +1,74 @@
+//! A file that a command makes: whole or not at all, never over another one, never through a link.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::exit::{Exit, Failure, quoted};
+use super::stdout;
+
+/// Where the outcome goes.
+#[derive(Clone, Debug)]
+pub enum Output {
+    Stdout,
+    New(PathBuf),
+}
+
+impl Output {
+    /// `-` is standard output. What is there already is refused now, before any work is done for it.
+    pub fn to(path: &Path) -> Result<Output, Failure> {
+        if path == Path::new("-") {
+            return Ok(Output::Stdout);
+        }
+        match path.symlink_metadata() {
+            Ok(there) if there.file_type().is_file() => Err(exists(path)),
+            Ok(there) => {
+                let what = if there.file_type().is_symlink() { "a symbolic link" } else { "there, and no file" };
+                let why = format!("it is {what}");
+                Err(Failure::new(Exit::Refused, format!("cannot write {}", quoted(path)), why, "give the name of a new file"))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Output::New(path.to_owned())),
+            Err(error) => Err(cannot(path, &error)),
+        }
+    }
+
+    /// Writes it beside its place and gives it its name when it is whole: whatever goes wrong leaves nothing behind.
+    pub fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
+        match self {
+            Output::Stdout => stdout::print_bytes(bytes).map(|_| ()),
+            Output::New(path) => write_new(path, |file| file.write_all(bytes)),
+        }
+    }
+}
+
+/// A new file of that name, 0600, as `fill` makes it.
+pub fn write_new(path: &Path, fill: impl FnOnce(&mut fs::File) -> io::Result<()>) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut aside = tempfile::Builder::new().prefix(".stalltop-").tempfile_in(folder).map_err(|error| cannot(path, &error))?;
+    let file = aside.as_file_mut();
+    fill(file).and_then(|()| file.sync_all()).map_err(|error| cannot(path, &error))?;
+    match aside.persist_noclobber(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Err(exists(path)),
+        Err(error) => Err(cannot(path, &error.error)),
+    }
+}
+
+fn exists(path: &Path) -> Failure {
+    Failure::new(
+        Exit::CannotWrite,
+        format!("cannot write {}", quoted(path)),
+        "it exists already",
+        "give another name, or remove it",
+    )
+}
+
+fn cannot(path: &Path, error: &io::Error) -> Failure {
+    let (exit, remedy) = match error.kind() {
+        io::ErrorKind::PermissionDenied => (Exit::Refused, "give a directory that you may write"),
+        io::ErrorKind::NotFound => (Exit::CannotWrite, "give a directory that is there"),
+        io::ErrorKind::StorageFull => (Exit::CannotWrite, "nothing was left behind: make room, or give another place"),
+        _ => (Exit::CannotWrite, ""),
+    };
+    Failure::new(exit, format!("cannot write {}", quoted(path)), error, remedy)
+}

@@ -1,0 +1,70 @@
+//! A recording read from its beginning to its end, and judged on the way.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::exit::{Failure, quoted};
+use super::judging::Judging;
+use super::{recording, stdout};
+use crate::findings::{Judge, Judged};
+use crate::recording::{Moment, Replayer};
+use crate::sample::Instant;
+
+/// Gives its intervals, judged one after the other. What is damaged is left out, and told at the end.
+pub struct Recorded {
+    path: PathBuf,
+    replayer: Replayer,
+    judging: Judging,
+    next: usize,
+}
+
+impl Recorded {
+    pub fn open(path: &Path) -> Result<Recorded, Failure> {
+        let replayer = Replayer::open(path).map_err(recording::failure)?;
+        let baselines = recording::baselines(replayer.section(recording::baselines_section()));
+        let judging = Judging::new(Arc::new(replayer.meta().host.clone()), Judge::new(baselines));
+        Ok(Recorded { path: path.to_owned(), replayer, judging, next: 0 })
+    }
+
+    pub fn replayer(&self) -> &Replayer {
+        &self.replayer
+    }
+
+    /// When the last sample was taken; without reading it.
+    pub fn end(&self) -> Moment {
+        self.replayer.len().checked_sub(1).and_then(|last| self.replayer.instant(last)).unwrap_or_default()
+    }
+
+    /// Says on standard error what could not be read.
+    pub fn complain(&self) {
+        let damage = self.replayer.damage();
+        if let Some(first) = damage.first() {
+            let (name, places, at) = (quoted(&self.path), damage.len(), first.bytes.start);
+            stdout::complain(&format!(
+                "{name} is damaged in {places} places, first at byte {at}: all that is sound was judged"
+            ));
+        }
+    }
+}
+
+impl Iterator for Recorded {
+    type Item = Judged;
+
+    fn next(&mut self) -> Option<Judged> {
+        while self.next < self.replayer.len() {
+            let index = self.next;
+            self.next += 1;
+            // What is damaged is told at the end.
+            let Ok(sample) = self.replayer.sample(index) else { continue };
+            if let Some(judged) = self.judging.take(sample) {
+                return Some(judged);
+            }
+        }
+        None
+    }
+}
+
+/// As the layers above the recording have it; MONOTONIC is not kept beside frames.
+pub fn instant(at: Moment) -> Instant {
+    Instant { boottime_ns: at.boottime_ns, monotonic_ns: at.boottime_ns, realtime_ns: at.realtime_ns }
+}

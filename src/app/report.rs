@@ -1,0 +1,64 @@
+//! `report`: a recording as one page, as Markdown or as JSON.
+
+use jiff::tz::TimeZone;
+
+use super::exit::{Exit, Failure, quoted};
+use super::output::Output;
+use super::recorded::{Recorded, instant};
+use crate::cli::report::{Format, Report};
+use crate::report::chronicle::{Chronicle, Hole, Mark};
+use crate::report::page::{self, Origin};
+use crate::report::{json, markdown};
+
+pub fn report(report: &Report) -> Result<Exit, Failure> {
+    let output = Output::to(&report.output)?;
+    let mut recorded = Recorded::open(&report.file)?;
+    let mut chronicle = Chronicle::new(recorded.replayer().len().saturating_sub(1));
+    for judged in recorded.by_ref() {
+        chronicle.add(&judged);
+    }
+    holes_and_marks(&recorded, &mut chronicle);
+    let origin = Origin {
+        file: report.file.file_name().unwrap_or(report.file.as_os_str()).to_string_lossy().into_owned(),
+        recorded_by: recorded.replayer().meta().version.clone(),
+        samples: recorded.replayer().len(),
+        zone: TimeZone::system(),
+    };
+    let text = match format(report) {
+        Format::Html => page::page(&chronicle, &origin),
+        Format::Md => markdown::markdown(&chronicle, &origin),
+        Format::Json => Some(json::chronicle(&chronicle)).filter(|_| !chronicle.window.is_empty()),
+    };
+    let Some(text) = text else {
+        let why = format!("it holds {} of the two samples that make an interval", recorded.replayer().len());
+        return Err(Failure::new(Exit::Damaged, format!("cannot report on {}", quoted(&report.file)), why, ""));
+    };
+    output.write(text.as_bytes())?;
+    recorded.complain();
+    Ok(if recorded.replayer().damage().is_empty() { Exit::Fine } else { Exit::Damaged })
+}
+
+/// As the name says, unless it is said.
+fn format(report: &Report) -> Format {
+    report.format.unwrap_or_else(|| match report.output.extension().and_then(|ending| ending.to_str()) {
+        Some("md" | "markdown") => Format::Md,
+        Some("json") => Format::Json,
+        _ => Format::Html,
+    })
+}
+
+fn holes_and_marks(recorded: &Recorded, chronicle: &mut Chronicle) {
+    let replayer = recorded.replayer();
+    let gaps = replayer.gaps().iter().map(|gap| Hole {
+        from: instant(gap.from),
+        to: instant(gap.to),
+        lost: gap.lost,
+        why: gap.why.words().to_owned(),
+    });
+    let damage = replayer.damage().iter().filter(|damage| damage.lost > 0).filter_map(|damage| {
+        let (from, to) = (damage.from.or(damage.to)?, damage.to.or(damage.from)?);
+        Some(Hole { from: instant(from), to: instant(to), lost: damage.lost, why: format!("damaged: {}", damage.what) })
+    });
+    chronicle.holes = gaps.chain(damage).collect();
+    chronicle.marks = replayer.marks().iter().map(|mark| Mark { at: instant(mark.at), text: mark.text.clone() }).collect();
+}

@@ -1,0 +1,246 @@
+//! A whole recording boiled down to what a page can hold: mean figures, findings, figures over time, who used the box.
+//!
+//! It grows by intervals in the order of time and keeps none of them. Of a long recording several intervals make a step:
+//! each step keeps their mean and their highest value, so that no peak is lost.
+
+pub mod commands;
+pub mod curves;
+pub mod steps;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::text::printable;
+use super::window::Window;
+use crate::findings::{Judged, Thresholds};
+use crate::ids::{DiskId, NicId};
+use crate::interval::Interval;
+use crate::interval::network::NicSpan;
+use crate::sample::{Instant, Name};
+use commands::{Command, Commands};
+use curves::{CPU, Curve, DISK, DiskMoment, Form, LOAD, MEMORY, NIC, Unit};
+use steps::{Steps, Track, Values, rounded};
+
+/// Time that is missing from the recording.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hole {
+    pub from: Instant,
+    pub to: Instant,
+    /// Samples that should be there
+    pub lost: u64,
+    pub why: String,
+}
+
+/// A word that somebody put into the recording.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mark {
+    pub at: Instant,
+    /// From outside
+    pub text: String,
+}
+
+/// Grows by intervals.
+#[derive(Debug)]
+pub struct Chronicle {
+    pub window: Window,
+    pub holes: Vec<Hole>,
+    pub marks: Vec<Mark>,
+    steps: Steps,
+    cpu: Panel<Interval>,
+    load: Panel<Interval>,
+    memory: Panel<Interval>,
+    disks: BTreeMap<DiskId, Disk>,
+    nics: BTreeMap<NicId, Panel<NicSpan>>,
+    commands: Commands,
+    /// From which multiple of its baseline a latency is told
+    latency_multiple: f64,
+    intervals: u64,
+}
+
+/// Series over the same steps, in one unit.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Chart {
+    /// `cpu`, `disk-sdb`
+    pub id: String,
+    #[serde(skip)]
+    pub title: String,
+    pub unit: Unit,
+    /// What the layers can be together at most
+    #[serde(skip)]
+    pub whole: Option<f64>,
+    #[serde(skip)]
+    pub logarithmic: bool,
+    pub series: Vec<Series>,
+}
+
+/// One figure, a value a step; `None` where it could not be told.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Series {
+    pub name: &'static str,
+    pub label: String,
+    #[serde(skip)]
+    pub form: Form,
+    /// Over all the time in which it is known
+    pub overall: Option<f64>,
+    /// The highest value of any interval
+    pub peak: Option<f64>,
+    pub mean: Vec<Option<f64>>,
+    pub max: Vec<Option<f64>>,
+}
+
+impl Series {
+    fn new(name: &'static str, label: &str, form: Form, overall: Option<f64>, values: Values) -> Series {
+        let (mean, max) = values;
+        let peak = max.iter().flatten().copied().reduce(f64::max);
+        Series { name, label: label.to_owned(), form, overall: overall.map(rounded), peak, mean, max }
+    }
+}
+
+impl Chronicle {
+    /// Of a recording with so many intervals.
+    pub fn new(intervals: usize) -> Chronicle {
+        Chronicle {
+            window: Window::default(),
+            holes: Vec::new(),
+            marks: Vec::new(),
+            steps: Steps::new(intervals),
+            cpu: Panel::new(CPU),
+            load: Panel::new(LOAD),
+            memory: Panel::new(MEMORY),
+            disks: BTreeMap::new(),
+            nics: BTreeMap::new(),
+            commands: Commands::default(),
+            latency_multiple: Thresholds::default().latency_multiple,
+            intervals: 0,
+        }
+    }
+
+    pub fn add(&mut self, judged: &Judged) {
+        let interval: &Interval = &judged.interval;
+        let (at, seconds) = (self.steps.take(interval), interval.seconds);
+        self.intervals += 1;
+        self.window.add(judged);
+        self.cpu.add(interval, at, seconds);
+        self.load.add(interval, at, seconds);
+        self.memory.add(interval, at, seconds);
+        let facts = interval.newer.disks.as_deref().unwrap_or_default();
+        for span in interval.disks.iter().filter(|span| span.completed() > 0 || span.in_flight > 0) {
+            let Some(disk) = facts.get(span.index) else { continue };
+            let moment = DiskMoment::of(span, &judged.standings, self.latency_multiple);
+            let disk = self.disks.entry(span.id).or_insert_with(|| Disk::new(disk.name.clone()));
+            disk.provisional = moment.provisional;
+            disk.panel.add(&moment, at, seconds);
+        }
+        for span in interval.nics.iter().filter(|span| span.rx.packets.0 > 0.0 || span.tx.packets.0 > 0.0) {
+            self.nics.entry(span.id.clone()).or_insert_with(|| Panel::new(NIC)).add(span, at, seconds);
+        }
+        self.commands.add(interval, at);
+    }
+
+    pub fn intervals(&self) -> u64 {
+        self.intervals
+    }
+
+    pub fn steps(&self) -> &Steps {
+        &self.steps
+    }
+
+    /// Who used or waited most, at most so many.
+    pub fn commands(&self, most: usize) -> Vec<&Command> {
+        self.commands.foremost(most)
+    }
+
+    /// All charts, in the order of a page: the box, then what it is made of.
+    pub fn charts(&self) -> Vec<Chart> {
+        let steps = self.steps.len();
+        let mut charts = vec![
+            Chart { whole: Some(1.0), ..self.cpu.chart("cpu", "CPU", Unit::Ratio, steps) },
+            self.load.chart("load", "Load average, and what it is made of", Unit::Threads, steps),
+        ];
+        let mut disks: Vec<&Disk> = self.disks.values().collect();
+        disks.sort_by(|a, b| b.panel.weight().total_cmp(&a.panel.weight()));
+        charts.extend(disks.into_iter().map(|disk| disk.chart(steps)));
+        let mut nics: Vec<(&NicId, &Panel<NicSpan>)> = self.nics.iter().collect();
+        nics.sort_by(|a, b| b.1.weight().total_cmp(&a.1.weight()));
+        for (id, panel) in nics {
+            let name = printable(&lossy(&id.name));
+            charts.push(panel.chart(&format!("nic-{name}"), &format!("Network {name}"), Unit::BytesPerSecond, steps));
+        }
+        charts.push(self.memory.chart("memory", "Memory", Unit::Bytes, steps));
+        charts.push(self.commands.chart(&self.steps));
+        charts.retain(|chart| !chart.series.is_empty());
+        charts
+    }
+}
+
+impl Chart {
+    /// Whether anything is known at that step.
+    pub fn knows(&self, step: usize) -> bool {
+        self.series.iter().any(|series| series.mean.get(step).is_some_and(Option::is_some))
+    }
+}
+
+/// A device that did something.
+#[derive(Debug)]
+struct Disk {
+    name: Name,
+    panel: Panel<DiskMoment>,
+    /// Its baselines were not all learned, at the last look
+    provisional: bool,
+}
+
+impl Disk {
+    fn new(name: Name) -> Disk {
+        Disk { name, panel: Panel::new(DISK), provisional: false }
+    }
+
+    fn chart(&self, steps: usize) -> Chart {
+        let name = printable(&lossy(&self.name));
+        let mut chart = self.panel.chart(&format!("disk-{name}"), &format!("Disk {name}: await"), Unit::Seconds, steps);
+        chart.logarithmic = true;
+        for series in chart.series.iter_mut().filter(|series| series.form == Form::Limit && self.provisional) {
+            series.label = format!("{} (~ not learned yet)", series.label);
+        }
+        chart
+    }
+}
+
+/// The curves of one subject with what they were.
+#[derive(Debug)]
+struct Panel<S: 'static> {
+    curves: &'static [Curve<S>],
+    tracks: Vec<Track>,
+}
+
+impl<S> Panel<S> {
+    fn new(curves: &'static [Curve<S>]) -> Panel<S> {
+        Panel { curves, tracks: vec![Track::default(); curves.len()] }
+    }
+
+    fn add(&mut self, subject: &S, step: usize, seconds: f64) {
+        for (curve, track) in self.curves.iter().zip(&mut self.tracks) {
+            if let Some(value) = (curve.of)(subject) {
+                track.add(step, value, seconds);
+            }
+        }
+    }
+
+    /// The sum over time of the first curves: which of several is worth being shown first.
+    fn weight(&self) -> f64 {
+        let weighty = self.curves.iter().zip(&self.tracks).filter(|(curve, _)| curve.form != Form::Limit);
+        weighty.map(|(_, track)| track.sum()).sum()
+    }
+
+    fn chart(&self, id: &str, title: &str, unit: Unit, steps: usize) -> Chart {
+        let known = self.curves.iter().zip(&self.tracks).filter(|(_, track)| !track.is_empty());
+        let series =
+            known.map(|(curve, track)| Series::new(curve.name, curve.label, curve.form, track.mean(), track.values(steps)));
+        Chart { id: id.to_owned(), title: title.to_owned(), unit, whole: None, logarithmic: false, series: series.collect() }
+    }
+}
+
+/// Names are bytes; what is no UTF-8 becomes U+FFFD.
+pub(super) fn lossy(name: &Name) -> String {
+    String::from_utf8_lossy(name.as_bytes()).into_owned()
+}

@@ -1,0 +1,348 @@
+//! A recording as one page of HTML that needs nothing else: no network, no other file. To be attached to a ticket.
+//!
+//! All text goes through maud, which escapes it; nothing from a recording is ever taken for markup.
+
+mod axis;
+mod plot;
+
+use jiff::tz::TimeZone;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::chronicle::commands::Command;
+use super::chronicle::{Chart, Chronicle, lossy};
+use super::json::verdict;
+use super::text::printable;
+use super::words::{evidence, quantity, span, subject, three};
+use crate::findings::{Finding, Severity, Thresholds, Value};
+use crate::report::chronicle::curves::Unit;
+use axis::TimeAxis;
+use plot::{Frame, left};
+
+/// Where a report comes from.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// The recording's file name
+    pub file: String,
+    /// The stalltop that recorded it
+    pub recorded_by: String,
+    pub samples: usize,
+    /// In which times of day are told
+    pub zone: TimeZone,
+}
+
+const STYLE: &str = include_str!("page/page.css");
+const SCRIPT: &str = include_str!("page/page.js");
+
+/// Nothing is fetched from anywhere, whatever stands in the page.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
+/// More than this many of a kind are not drawn; the page says how many are left out.
+const MOST_DISKS: usize = 12;
+const MOST_NICS: usize = 8;
+const MOST_LANES: usize = 40;
+const MOST_FINDINGS: usize = 200;
+const MOST_COMMANDS: usize = 20;
+
+/// The whole page; `None` where there are no two samples to compare.
+pub fn page(chronicle: &Chronicle, origin: &Origin) -> Option<String> {
+    let (from, to) = chronicle.window.span()?;
+    let time = TimeAxis::new(from, to, origin.zone.clone());
+    let frame = Frame { time: &time, steps: chronicle.steps(), holes: &chronicle.holes, marks: &chronicle.marks };
+    let findings = chronicle.window.findings();
+    let host = chronicle.window.host().map_or_else(String::new, |host| printable(&lossy(&host.hostname)));
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (host) " · " (time.date(from)) " · stalltop" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                main data-moments=(plot::moments(chronicle.steps(), &time)) {
+                    (heading(chronicle, origin, &time, &host))
+                    (banner(chronicle, &findings))
+                    (tiles(chronicle))
+                    (lanes(&frame, &findings))
+                    (charts(&frame, chronicle.charts()))
+                    (commands(&chronicle.commands(MOST_COMMANDS), time.seconds()))
+                    (explained(&findings, &time))
+                    (missing(chronicle, &time))
+                    (how_to_read(chronicle, origin, &time))
+                }
+                p.now aria-live="polite" {}
+                (patterns())
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    Some(page.into_string() + "\n")
+}
+
+fn heading(chronicle: &Chronicle, origin: &Origin, time: &TimeAxis, host: &str) -> Markup {
+    let kernel = chronicle.window.host().map(|host| printable(&lossy(&host.kernel)));
+    let cpus = chronicle.window.figures().cpus;
+    html! {
+        header {
+            p.program { "stalltop report" }
+            h1 { (host) }
+            p.facts {
+                @if let Some((from, to)) = chronicle.window.span() {
+                    span { (time.date(from)) " to " (time.clock(to)) " (" (span(time.seconds())) ")" }
+                }
+                span { (cpus) @if cpus == 1 { " CPU" } @else { " CPUs" } }
+                @if let Some(kernel) = kernel { span { "Linux " (kernel) } }
+                span { (origin.samples) " samples" }
+                span { (printable(&origin.file)) }
+            }
+        }
+    }
+}
+
+/// The eye lands here first: how bad it is, and the worst of it in a sentence.
+fn banner(chronicle: &Chronicle, findings: &[&Finding]) -> Markup {
+    let worst = chronicle.window.worst();
+    let told = findings.iter().filter(|finding| finding.severity > Severity::Note).count();
+    let foremost = findings.iter().max_by(|a, b| a.severity.cmp(&b.severity).then(a.explains.total_cmp(&b.explains)));
+    let foremost = foremost.filter(|finding| finding.severity > Severity::Note);
+    html! {
+        section.verdict.(verdict(worst)) aria-label="Verdict" {
+            p.word { (sign(worst)) " " (verdict(worst)) }
+            @match foremost {
+                Some(finding) => {
+                    p.sentence { (printable(&finding.sentence)) }
+                    @if told > 1 { p.more { "and " (told - 1) " more below" } }
+                }
+                None => p.sentence { "Nothing is wrong as far as it can be seen." },
+            }
+        }
+    }
+}
+
+/// Idle but blocked has a texture of its own: its colour is not all that tells it from busy.
+fn patterns() -> Markup {
+    html! {
+        svg.patterns width="0" height="0" aria-hidden="true" {
+            defs {
+                pattern id="blocked" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)" {
+                    rect.pattern-ground width="6" height="6" {}
+                    path.pattern d="M0 3H6" {}
+                }
+            }
+        }
+    }
+}
+
+fn tiles(chronicle: &Chronicle) -> Markup {
+    let figures = chronicle.window.figures();
+    let percent = |ratio: Option<f64>| ratio.map_or_else(|| "-".to_owned(), |ratio| quantity(ratio, Unit::Ratio));
+    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), three);
+    let is_blocked = figures.idle_but_blocked_ratio.is_some_and(|ratio| ratio >= Thresholds::default().blocked_ratio);
+    let bound = if figures.idle_but_blocked_is_lower_bound { "≥ " } else { "" };
+    html! {
+        dl.tiles {
+            div { dt { "busy" } dd { (percent(figures.busy_ratio)) } }
+            div.blocked[is_blocked] { dt { "idle but blocked" } dd { (bound) (percent(figures.idle_but_blocked_ratio)) } }
+            div { dt { "free" } dd { (percent(figures.free_ratio)) } }
+            div { dt { "iowait says" } dd { (percent(figures.iowait_ratio)) } }
+            div { dt { "load average" } dd { (number(figures.load1)) small { (number(figures.running)) " running + " (number(figures.blocked)) " in D" } } }
+            div { dt { "threads blocked" } dd { (number(figures.blocked_threads)) } }
+        }
+    }
+}
+
+/// When each finding held.
+fn lanes(frame: &Frame, findings: &[&Finding]) -> Markup {
+    let time = frame.time;
+    let end = |finding: &Finding| finding.until.map_or(1.0, |until| time.place(until));
+    html! {
+        section.timeline aria-labelledby="timeline" {
+            h2 id="timeline" { "What was wrong, and when" }
+            @if findings.is_empty() { p { "No finding." } }
+            div.lanes {
+                ol {
+                    @for (index, finding) in findings.iter().take(MOST_LANES).enumerate() {
+                        @let (from, to) = (time.place(finding.since), end(finding));
+                        @let side = if from > 0.6 { "before" } else { "after" };
+                        li.(finding.severity.word()) {
+                            a href=(format!("#finding-{index}")) title=(printable(&finding.sentence)) {
+                                span.bar style=(format!("{};width:{:.3}%", left(from), (to - from).max(0.002) * 100.0)) {}
+                                span.name.(side) style=(if side == "after" { left(from) } else { format!("right:{:.3}%", (1.0 - to) * 100.0) }) {
+                                    span.sign { (sign(Some(finding.severity))) } " " (finding.kind.word()) " "
+                                    b { (subject(&finding.subject)) }
+                                }
+                            }
+                        }
+                    }
+                }
+                (frame.overlay())
+                div.cursor hidden {}
+            }
+            (frame.clock_row())
+            @if findings.len() > MOST_LANES { p { "and " (findings.len() - MOST_LANES) " more, which are listed below" } }
+            @if !frame.marks.is_empty() {
+                ul.marks { @for mark in frame.marks { li { time { (time.clock(mark.at)) } " " (printable(&mark.text)) } } }
+            }
+        }
+    }
+}
+
+fn charts(frame: &Frame, all: Vec<Chart>) -> Markup {
+    let (mut disks, mut nics) = (0, 0);
+    let shown: Vec<Chart> = all
+        .into_iter()
+        .filter(|chart| {
+            let (count, most) = match () {
+                () if chart.id.starts_with("disk-") => (&mut disks, MOST_DISKS),
+                () if chart.id.starts_with("nic-") => (&mut nics, MOST_NICS),
+                () => return true,
+            };
+            *count += 1;
+            *count <= most
+        })
+        .collect();
+    let left_out = |count: usize, most: usize, what: &str| {
+        let more = count.saturating_sub(most);
+        (more > 0).then(|| format!("{more} more {what} did less, and are not drawn."))
+    };
+    html! {
+        section aria-labelledby="charts" {
+            h2 id="charts" { "Over time" }
+            @for chart in &shown { (frame.figure(chart)) }
+            @for words in [left_out(disks, MOST_DISKS, "disks"), left_out(nics, MOST_NICS, "interfaces")].iter().flatten() {
+                p { (words) }
+            }
+        }
+    }
+}
+
+fn commands(commands: &[&Command], seconds: f64) -> Markup {
+    let threads = |thread_seconds: f64| three(thread_seconds / seconds.max(1e-9));
+    // A row of zeros tells nobody anything.
+    let visible = |command: &&&Command| command.most_cpus.max(command.weight() / seconds.max(1e-9)) >= 0.005;
+    let shown: Vec<&&Command> = commands.iter().filter(visible).collect();
+    html! {
+        section aria-labelledby="commands" {
+            h2 id="commands" { "Who used the box, and who waited" }
+            div.wide {
+                table {
+                    thead {
+                        tr {
+                            th scope="col" { "command" }
+                            th scope="col" { "processes" }
+                            th scope="col" { "CPUs" } th scope="col" { "CPUs, peak" } th scope="col" { "CPU time" }
+                            th scope="col" { "run queue" } th scope="col" { "disk" } th scope="col" { "lock" }
+                        }
+                    }
+                    tbody {
+                        @for command in shown {
+                            tr {
+                                th scope="row" { (printable(&lossy(&command.name))) }
+                                td { (command.processes) }
+                                td { (threads(command.cpu_seconds)) } td { (three(command.most_cpus)) }
+                                td { (span(command.cpu_seconds)) }
+                                td { (threads(command.run_queue_seconds)) }
+                                td { (threads(command.disk_seconds)) } td { (threads(command.lock_seconds)) }
+                            }
+                        }
+                    }
+                }
+            }
+            p.note { "Means over the recording: CPUs in use, and threads waiting for a CPU, on storage, behind a lock. Processes: the most that were at work in one interval." }
+        }
+    }
+}
+
+/// Each finding with what it rests on.
+fn explained(findings: &[&Finding], time: &TimeAxis) -> Markup {
+    if findings.is_empty() {
+        return html! {};
+    }
+    html! {
+        section aria-labelledby="findings" {
+            h2 id="findings" { "Findings, and what they rest on" }
+            @for (index, finding) in findings.iter().take(MOST_FINDINGS).enumerate() {
+                article.finding.(finding.severity.word()) id=(format!("finding-{index}")) {
+                    h3 { (sign(Some(finding.severity))) " " (finding.kind.word()) " " b { (subject(&finding.subject)) } }
+                    p.when { (when(finding, time)) }
+                    p.sentence { (printable(&finding.sentence)) }
+                    @if let Some(rule) = finding.kind.rule() { p.meaning { (rule.meaning) } }
+                    @for evidence in &finding.evidence {
+                        @if let Value::Chain(links) = &evidence.value {
+                            ol.chain { @for link in links { li { (printable(&link.what)) " " small { "(" (link.known_by) ")" } } } }
+                        }
+                    }
+                    dl.evidence {
+                        @for (label, value) in finding.evidence.iter().filter(|e| !matches!(e.value, Value::Chain(_))).map(evidence) {
+                            div { dt { (label) } dd { (value) } }
+                        }
+                    }
+                    @if !finding.next.is_empty() {
+                        details { summary { "Look at next" } ul { @for next in &finding.next { li { (printable(next)) } } } }
+                    }
+                }
+            }
+            @if findings.len() > MOST_FINDINGS { p { "and " (findings.len() - MOST_FINDINGS) " more, less severe ones" } }
+        }
+    }
+}
+
+/// What nobody can know from this recording.
+fn missing(chronicle: &Chronicle, time: &TimeAxis) -> Markup {
+    let absent = chronicle.window.absent();
+    if absent.is_empty() && chronicle.holes.is_empty() {
+        return html! {};
+    }
+    html! {
+        section aria-labelledby="missing" {
+            h2 id="missing" { "What is missing" }
+            ul {
+                @for hole in &chronicle.holes {
+                    li { (time.clock(hole.from)) " to " (time.clock(hole.to)) ": " (hole.lost) " samples: " (printable(&hole.why)) }
+                }
+                @for (what, why) in &absent { li { (what) ": " (why) } }
+            }
+        }
+    }
+}
+
+fn how_to_read(chronicle: &Chronicle, origin: &Origin, time: &TimeAxis) -> Markup {
+    let each = chronicle.steps().each();
+    let zone = time.zone.iana_name().unwrap_or("local time");
+    html! {
+        footer {
+            p {
+                @if each == 1 { "Each flat piece of a line is one interval between two samples. " }
+                @else {
+                    "This recording has " (chronicle.intervals()) " intervals: each flat piece of a line is the mean of " (each)
+                    " of them, and the lighter band above it (the thin line above the layers) reaches to the highest of them. "
+                }
+                "Hatched bands are time that was not recorded. Times of day are those of " (zone) "."
+            }
+            p { "Point at a chart, or focus it and use the arrow keys, to read its values; a click holds them, and the address then leads there." }
+            p { "Recorded by stalltop " (printable(&origin.recorded_by)) ", reported by stalltop " (env!("CARGO_PKG_VERSION")) ". 'stalltop replay " (printable(&origin.file)) "' shows every moment." }
+        }
+    }
+}
+
+fn when(finding: &Finding, time: &TimeAxis) -> String {
+    match finding.until {
+        Some(until) => {
+            format!("{} to {} ({})", time.clock(finding.since), time.clock(until), span(until.seconds_since(finding.since)))
+        }
+        None => format!("since {}, to the end of the recording", time.clock(finding.since)),
+    }
+}
+
+fn sign(severity: Option<Severity>) -> &'static str {
+    match severity {
+        None => "✓",
+        Some(Severity::Note) => "•",
+        Some(Severity::Warning) => "▲",
+        Some(Severity::Critical) => "✖",
+    }
+}

@@ -1,0 +1,117 @@
+//! Quantities as people read them: three significant digits, with their unit.
+
+use super::chronicle::curves::Unit;
+use super::text::printable;
+use crate::findings::{Evidence, Subject, Value};
+use crate::sample::Name;
+
+/// A value of a chart.
+pub fn quantity(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Ratio => format!("{} %", three(value * 100.0)),
+        Unit::Threads | Unit::Cpus => three(value),
+        Unit::Seconds => duration(value),
+        Unit::Bytes => bytes(value),
+        Unit::BytesPerSecond => format!("{}/s", bytes(value)),
+    }
+}
+
+/// Three significant digits, as the screens have them.
+pub fn three(value: f64) -> String {
+    let decimals = match value.abs() {
+        value if value >= 99.95 => 0,
+        value if value >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// A latency.
+pub fn duration(seconds: f64) -> String {
+    match seconds.abs() {
+        s if s >= 0.9995 => format!("{} s", three(seconds)),
+        s if s >= 0.000_999_5 || s == 0.0 => format!("{} ms", three(seconds * 1e3)),
+        _ => format!("{} µs", three(seconds * 1e6)),
+    }
+}
+
+/// A stretch of time: `1d 2h`, `3h 4m`, `5m 6s`, `7.0 s`.
+pub fn span(seconds: f64) -> String {
+    let whole = seconds.max(0.0) as u64;
+    match (whole / 86_400, whole / 3600 % 24, whole / 60 % 60, whole % 60) {
+        (0, 0, 0, _) => format!("{seconds:.1} s"),
+        (0, 0, m, s) => format!("{m}m {s}s"),
+        (0, h, m, _) => format!("{h}h {m}m"),
+        (d, h, ..) => format!("{d}d {h}h"),
+    }
+}
+
+/// An amount, in powers of 1024.
+pub fn bytes(value: f64) -> String {
+    let (mut value, mut units) = (value, ["B", "KiB", "MiB", "GiB", "TiB"].into_iter());
+    let mut unit = units.next().unwrap_or_default();
+    while value.abs() >= 999.5 {
+        let Some(larger) = units.next() else { break };
+        value /= 1024.0;
+        unit = larger;
+    }
+    format!("{} {unit}", three(value))
+}
+
+/// A figure of evidence under the words of its name, in the unit that the name ends with.
+pub fn evidence(evidence: &Evidence) -> (String, String) {
+    let units = ["_bytes_per_second", "_per_second", "_bytes", "_seconds", "_ratio"];
+    let unit = units.into_iter().find(|unit| evidence.name.ends_with(unit)).unwrap_or_default();
+    let label = evidence.name.strip_suffix(unit).unwrap_or(evidence.name).replace('_', " ");
+    let value = match &evidence.value {
+        Value::Number(value) => match unit {
+            "_bytes_per_second" => format!("{}/s", bytes(*value)),
+            "_per_second" => format!("{}/s", three(*value)),
+            "_bytes" => bytes(*value),
+            "_seconds" => duration(*value),
+            // Shares are told in per cent, multiples as multiples.
+            "_ratio" if value.abs() <= 1.5 => format!("{} %", three(value * 100.0)),
+            "_ratio" => format!("{}×", three(*value)),
+            _ => three(*value),
+        },
+        Value::Text(text) => printable(&String::from_utf8_lossy(text.as_bytes())),
+        Value::Chain(links) => links.iter().map(|link| printable(&link.what)).collect::<Vec<_>>().join(" ← "),
+        Value::Unknown => "-".to_owned(),
+    };
+    (label, value)
+}
+
+/// What a finding is about, in a word; nothing where it is the whole box.
+pub fn subject(subject: &Subject) -> String {
+    let name = |name: &Name| printable(&String::from_utf8_lossy(name.as_bytes()));
+    match subject {
+        Subject::Box => String::new(),
+        Subject::Cpu(id) => format!("cpu{}", id.0),
+        Subject::Disk { name: disk, .. } => name(disk),
+        Subject::Nic(id) => name(&id.name),
+        Subject::Task { id, name: task } => format!("{} ({})", name(task), id.tid),
+        Subject::Group { name: group, .. } => name(group),
+        Subject::Cgroup(id) => name(&id.path),
+        Subject::Socket(address) | Subject::Peer(address) => name(address),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_have_three_digits_and_a_unit() {
+        let said = [
+            quantity(0.4567, Unit::Ratio),
+            quantity(0.1087, Unit::Seconds),
+            quantity(0.000_052, Unit::Seconds),
+            quantity(0.0, Unit::Seconds),
+            quantity(1536.0, Unit::BytesPerSecond),
+            quantity(1023.0, Unit::Bytes),
+            quantity(61.04, Unit::Threads),
+        ];
+        assert_eq!(said, ["45.7 %", "109 ms", "52.0 µs", "0.00 ms", "1.50 KiB/s", "1.00 KiB", "61.0"]);
+        assert_eq!([span(7.04), span(366.0), span(7260.0), span(93_600.0)], ["7.0 s", "6m 6s", "2h 1m", "1d 2h"]);
+    }
+}
