@@ -14,7 +14,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use dev::{Line, parse as parse_dev};
+pub use listeners::listener;
+pub use netlink::messages;
+pub use peers::{connection, tcp_info};
 pub use protocols::{ip_octets, tcp, tcp_ext, udp};
+pub use qdisc::Trees;
 pub use softnet::softnet;
 
 use self::ethtool::Ethtool;

@@ -13,6 +13,8 @@ use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, SocketId, Stat
 use nix::sys::socket::SockProtocol;
 use nix::time::ClockId;
 
+pub use connection::{connection, tcp_info};
+
 use super::netlink::Netlink;
 use crate::kernel::clock;
 use crate::sample::network::peers::Peers;

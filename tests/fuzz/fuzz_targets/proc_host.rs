@@ -1,0 +1,4 @@
+#![no_main]
+#[path = "../targets.rs"]
+mod targets;
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| targets::proc_host(bytes));

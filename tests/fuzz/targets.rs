@@ -1,0 +1,159 @@
+//! What is done with the bytes that a fuzzer makes: one function a target. It returns, or something is wrong.
+//!
+//! Also compiled into `cargo test --test fuzz`, which runs them on the corpus.
+
+// Each target is a program of its own, and takes what it needs.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "recordings.rs"]
+pub mod recordings;
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use recordings::{indexed_with, mended, read_file, read_stream, sound_then};
+use stalltop::kernel::taskstats::{Account, message};
+use stalltop::kernel::{cgroup, cpu, disk, fields, host, memory, mounts, network, pressure, task, users};
+use stalltop::recording::{Redaction, Tape};
+use stalltop::sample::Sample;
+
+pub type Target = fn(&[u8]);
+
+/// Each under the name of its program.
+pub const TARGETS: [(&str, Target); 13] = [
+    ("file", file),
+    ("frames", frames),
+    ("delta", delta),
+    ("index", index),
+    ("proc_cpu", proc_cpu),
+    ("proc_memory", proc_memory),
+    ("proc_disk", proc_disk),
+    ("proc_network", proc_network),
+    ("proc_cgroup", proc_cgroup),
+    ("proc_host", proc_host),
+    ("proc_task", proc_task),
+    ("netlink", netlink),
+    ("taskstats", taskstats),
+];
+
+/// A recording as it comes.
+pub fn file(bytes: &[u8]) {
+    read_file(bytes.to_vec());
+    read_stream(bytes);
+}
+
+/// The frames of a recording, whose checksums are put right before they are read.
+pub fn frames(bytes: &[u8]) {
+    let recording = mended(bytes);
+    let samples = read_file(recording.clone());
+    read_stream(&recording);
+    recorded_again(&samples);
+}
+
+/// Payloads of samples behind a sound key frame. File and pipe must give the same.
+pub fn delta(bytes: &[u8]) {
+    let recording = sound_then(bytes);
+    let samples = read_file(recording.clone());
+    assert!(samples == read_stream(&recording), "file and pipe differ");
+    recorded_again(&samples);
+}
+
+/// The index of a sound recording: whatever it says, nothing is read that was not recorded, and all of that is found.
+pub fn index(bytes: &[u8]) {
+    let (recording, recorded) = indexed_with(bytes);
+    let found = read_file(recording);
+    assert!(found.iter().all(|sample| recorded.contains(sample)), "a sample that was never recorded");
+    assert_eq!(found.len(), recorded.len());
+}
+
+/// What came from somebody else can be copied and kept, too.
+fn recorded_again(samples: &[Arc<Sample>]) {
+    let mut tape = Tape::new(samples.len(), 64 << 20, Redaction::Nothing);
+    for sample in samples {
+        tape.push(sample);
+    }
+    for place in 0..tape.len() {
+        let _ = black_box(tape.sample(place));
+    }
+}
+
+/// /proc/stat, loadavg, pressure
+pub fn proc_cpu(bytes: &[u8]) {
+    let _ = black_box((cpu::parse_stat(bytes), cpu::boot_time(bytes), cpu::parse_loadavg(bytes), pressure::parse(bytes)));
+}
+
+/// /proc/meminfo, vmstat
+pub fn proc_memory(bytes: &[u8]) {
+    let mut figures = stalltop::sample::memory::Memory::default();
+    memory::parse_meminfo(bytes, &mut figures);
+    memory::parse_vmstat(bytes, &mut figures);
+    let _ = black_box(figures);
+}
+
+/// /proc/diskstats, mountinfo
+pub fn proc_disk(bytes: &[u8]) {
+    disk::parse(bytes).for_each(|line| _ = black_box(line));
+    for mount in mounts::parse(bytes) {
+        black_box(mount.option(b"memory"));
+    }
+    if let Some((name, other)) = bytes.split_at_checked(bytes.len() / 2) {
+        black_box(disk::is_named_as_partition_of(name, other));
+    }
+}
+
+/// /proc/net/dev, snmp, netstat, softnet_stat
+pub fn proc_network(bytes: &[u8]) {
+    let _ = black_box(network::parse_dev(bytes).map(|lines| lines.len()));
+    let _ = black_box((network::tcp(bytes), network::udp(bytes), network::tcp_ext(bytes), network::ip_octets(bytes)));
+    let _ = black_box(network::softnet(bytes));
+}
+
+/// The files of control groups
+pub fn proc_cgroup(bytes: &[u8]) {
+    let id = stalltop::ids::CgroupId { version: stalltop::ids::CgroupVersion::V2, path: "/".into() };
+    let mut group = stalltop::sample::cgroup::Cgroup::new(id);
+    cgroup::parse_cpu_stat(bytes, &mut group);
+    cgroup::parse_memory_stat(bytes, &mut group);
+    let _ = black_box((group, cgroup::parse_cpu_max(bytes), cgroup::parse_limit(bytes)));
+}
+
+/// /proc/self/status, /etc/passwd, lists and numbers of /sys
+pub fn proc_host(bytes: &[u8]) {
+    let _ = black_box((host::rights(bytes), users::parse_passwd(bytes).count()));
+    let _ = black_box((fields::number_list(bytes), fields::sole_number(bytes), fields::sole_text(bytes), fields::fraction(bytes)));
+}
+
+/// Files below /proc/PID
+pub fn proc_task(bytes: &[u8]) {
+    let _ = black_box((task::stat(bytes), task::schedstat(bytes), task::system_call(bytes).ok()));
+    let _ = black_box((task::io(bytes), task::cgroups(bytes), task::allowed_cpus(bytes)));
+}
+
+/// Answers of rtnetlink and sock_diag: one receipt, what is in it, and the bytes as the inside of an answer
+pub fn netlink(bytes: &[u8]) {
+    let sequence = bytes.get(8..12).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_ne_bytes);
+    let mut trees = network::Trees::default();
+    let mut kinds = Vec::new();
+    let mut each = |kind, payload: &[u8]| {
+        let _ = black_box((network::listener(kind, payload), network::connection(kind, payload)));
+        trees.add(kind, payload, &mut kinds);
+    };
+    let _ = network::messages(bytes, sequence, &mut each);
+    for kind in [20, 36] {
+        each(kind, bytes);
+    }
+    let _ = black_box(network::tcp_info(bytes));
+}
+
+/// Answers of generic netlink: one receipt, and what is in it
+pub fn taskstats(bytes: &[u8]) {
+    let family = bytes.first().map_or(0, |&first| u16::from(first));
+    for answer in message::answers(bytes, family, 0) {
+        black_box(answer);
+    }
+    let _ = black_box(message::first(bytes, family));
+    let _ = black_box((message::family(bytes), message::account(bytes)));
+    if let Some(account) = Account::parse(bytes) {
+        black_box(account.comm());
+    }
+}
