@@ -52,8 +52,7 @@ fn every_target_survives_the_seeds_of_the_recordings() {
 fn the_package_names_every_target() {
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz");
     let manifest: toml::Table = fs::read_to_string(package.join("Cargo.toml")).unwrap().parse().unwrap();
-    let mut programs: Vec<&str> =
-        manifest["bin"].as_array().unwrap().iter().map(|bin| bin["name"].as_str().unwrap()).collect();
+    let mut programs: Vec<&str> = manifest["bin"].as_array().unwrap().iter().map(|bin| bin["name"].as_str().unwrap()).collect();
     let mut targets: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
     programs.sort_unstable();
     targets.sort_unstable();

@@ -12,8 +12,6 @@
 
 #[path = "recording/copy.rs"]
 mod copy;
-#[path = "recording/damage.rs"]
-mod damage;
 #[path = "recording/generator.rs"]
 mod generator;
 #[path = "recording/golden.rs"]

@@ -109,7 +109,7 @@ impl<R: Read> StreamReader<R> {
                         // Cut in this frame, unless bytes are missing in it and others follow.
                         self.skip(1);
                     } else {
-                        self.frame(header);
+                        self.frame(header).map_err(|source| self.failed(source))?;
                     }
                 }
                 None if self.rest().is_empty() => self.end(),
@@ -183,7 +183,7 @@ impl<R: Read> StreamReader<R> {
         self.pending.push(StreamEvent::Damage(damage));
     }
 
-    fn frame(&mut self, header: FrameHeader) {
+    fn frame(&mut self, header: FrameHeader) -> io::Result<()> {
         let offset = self.offset;
         let begins = HEADER_LENGTH;
         let payload = self.rest().get(begins..begins + header.stored as usize).unwrap_or_default();
@@ -192,7 +192,8 @@ impl<R: Read> StreamReader<R> {
         let Verdict::Sound { lost } = self.order.judge(&header) else {
             self.damage(offset..offset + length as u64, DamageKind::OutOfOrder, 0, header.at);
             self.skipping = None;
-            return self.advance(length);
+            self.advance(length);
+            return Ok(());
         };
         if let Some(from) = self.skipping.take() {
             self.damage(from..offset, DamageKind::Garbage, lost, header.at);
@@ -209,12 +210,13 @@ impl<R: Read> StreamReader<R> {
         match result {
             Err(FrameFault::Checksum) => {
                 self.advance(HEADER_LENGTH);
-                let inside = self.rest().get(..header.stored as usize).unwrap_or_default();
-                let next = find_frame(inside, &self.header).unwrap_or(header.stored as usize);
-                self.advance(next);
+                self.fill(header.stored as usize + HEADER_LENGTH)?;
+                let next = find_frame(self.rest(), &self.header).unwrap_or(usize::MAX);
+                self.advance(next.min(header.stored as usize));
             }
             _ => self.advance(length),
         }
+        Ok(())
     }
 
     fn take(&mut self, header: &FrameHeader, payload: &[u8]) -> Result<(), FrameFault> {

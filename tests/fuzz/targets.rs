@@ -120,7 +120,8 @@ pub fn proc_cgroup(bytes: &[u8]) {
 /// /proc/self/status, /etc/passwd, lists and numbers of /sys
 pub fn proc_host(bytes: &[u8]) {
     let _ = black_box((host::rights(bytes), users::parse_passwd(bytes).count()));
-    let _ = black_box((fields::number_list(bytes), fields::sole_number(bytes), fields::sole_text(bytes), fields::fraction(bytes)));
+    let _ =
+        black_box((fields::number_list(bytes), fields::sole_number(bytes), fields::sole_text(bytes), fields::fraction(bytes)));
 }
 
 /// Files below /proc/PID

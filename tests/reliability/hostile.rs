@@ -3,69 +3,15 @@
 //!
 //! The frames are made here by docs/recording-format.md, not by the code under test.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::cast_possible_wrap,
-    reason = "a test may fail loudly, and says why it skips"
-)]
+use std::io::Read;
 
-#[path = "recording/generator.rs"]
-mod generator;
-#[path = "recording/support.rs"]
-mod support;
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
-
-use generator::Dice;
 use stalltop::recording::{Replayer, StreamReader};
 
-/// Counts what is allocated, and the most there ever was.
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: hands every call on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        PEAK.fetch_max(now, Ordering::Relaxed);
-        // SAFETY: the caller's layout is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the pointer came from `alloc` above with this layout.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// One test at a time, or their memory is not told apart.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// The most memory that `run` held at once, beyond what there was before.
-fn memory_of(run: impl FnOnce()) -> usize {
-    let before = NOW.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
-    run();
-    PEAK.load(Ordering::Relaxed) - before
-}
+use crate::generator::Dice;
+use crate::measure::{MIB, Tally, full};
+use crate::support;
 
 const ID: [u8; 16] = [9; 16];
-const MIB: usize = 1 << 20;
 
 const INDEX: u8 = 7;
 const END: u8 = 8;
@@ -193,49 +139,45 @@ fn section(number: u64, bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn the_frames_made_here_are_read_there() {
-    let _alone = alone();
     let (start, frames) = taken_apart(5);
     assert_eq!(read(&put_together(&start, &frames)), 5);
 }
 
 #[test]
 fn lengths_that_lie_are_refused_before_anything_is_allocated() {
-    let _alone = alone();
     let (start, frames) = taken_apart(3);
+    let mut tally = Tally::new("lengths that lie", 3);
     for lie in [0, 1, 51, 1 << 24, (1 << 24) + 1, 1 << 26, (1 << 26) + 1, 1 << 31, u32::MAX - 51, u32::MAX] {
         for which in 0..3 {
             let mut lying = frames.clone();
-            let memory = memory_of(|| {
-                lying[which].stored = Some(lie);
-                assert!(read(&put_together(&start, &lying)) < 3);
-                lying[which].stored = None;
-                lying[which].raw = Some(lie);
-                assert!(read(&put_together(&start, &lying)) < 3);
-            });
-            assert!(memory < 16 * MIB, "{lie} in frame {which}: {} MiB", memory / MIB);
+            for (stored, raw) in [(Some(lie), None), (None, Some(lie))] {
+                (lying[which].stored, lying[which].raw) = (stored, raw);
+                tally.attempt(16 * MIB, || {
+                    let sound = read(&put_together(&start, &lying));
+                    assert!(sound < 3, "{lie} in frame {which}");
+                    3 - sound
+                });
+            }
         }
     }
 }
 
 #[test]
 fn bombs_stop_at_the_cap() {
-    let _alone = alone();
     let (start, _) = taken_apart(1);
     let zeros = zstd::stream::encode_all(std::io::repeat(0).take(800 << 20), 3).unwrap();
+    let mut tally = Tally::new("800 MiB packed into a frame", 1);
     for raw in [1000, 64 << 20] {
         let bomb = Frame { packed: Some(zeros.clone()), raw: Some(raw), ..Frame::key(Vec::new()) };
         let bytes = put_together(&start, &[bomb]);
-        let memory = memory_of(|| assert_eq!(read(&bytes), 0));
-        assert!(memory < 200 * MIB, "{} MiB", memory / MIB);
+        tally.attempt(200 * MIB, || 1 - read(&bytes));
     }
 }
 
-use std::io::Read;
-
 #[test]
 fn counts_that_lie_are_refused_in_every_section() {
-    let _alone = alone();
     let (start, _) = taken_apart(1);
+    let mut tally = Tally::new("counts that lie, in every section", 1);
     for count in [1u64 << 20, 4_000_000_000, 1 << 40, u64::MAX >> 2, u64::MAX] {
         for number in 1..=15 {
             for fate in 0..4 {
@@ -248,8 +190,10 @@ fn counts_that_lie_are_refused_in_every_section() {
                     [varint(1), run, varint(1), varint(0), vec![2; 5000]].concat(),
                 ] {
                     let bytes = put_together(&start, &[Frame::key(section(number, &table))]);
-                    let memory = memory_of(|| assert_eq!(read(&bytes), 0));
-                    assert!(memory < 16 * MIB, "count {count} in section {number}: {} MiB", memory / MIB);
+                    tally.attempt(16 * MIB, || {
+                        assert_eq!(read(&bytes), 0, "count {count} in section {number}");
+                        1
+                    });
                 }
             }
         }
@@ -259,9 +203,10 @@ fn counts_that_lie_are_refused_in_every_section() {
 /// As large as a table may be, from few bytes.
 #[test]
 fn the_largest_tables_stay_below_their_cap() {
-    let _alone = alone();
     let (start, frames) = taken_apart(1);
-    for (number, width) in [(3, 17), (4, 40), (5, 40), (8, 32), (9, 28), (11, 36), (14, 16)] {
+    let mut tally = Tally::new("the largest tables that few bytes can make", 1);
+    let tables = [(3, 17), (9, 28), (4, 40), (5, 40), (8, 32), (11, 36), (14, 16)];
+    for (number, width) in tables.into_iter().take(if full() { 7 } else { 2 }) {
         for rows in [(4 << 20) / width, (4 << 20) / width + 1, 8 << 20] {
             let rows = rows as u64;
             let table = [varint(1), varint(rows << 2 | 2), varint(1), varint(0), vec![0; rows as usize]].concat();
@@ -278,10 +223,7 @@ fn the_largest_tables_stay_below_their_cap() {
             }
             payload.extend(section(number, &table));
             let bytes = put_together(&start, &[Frame::key(payload)]);
-            let memory = memory_of(|| {
-                read(&bytes);
-            });
-            assert!(memory < 320 * MIB, "section {number}, {rows} rows: {} MiB", memory / MIB);
+            tally.attempt(320 * MIB, || 1 - read(&bytes));
         }
     }
 }
@@ -301,8 +243,8 @@ fn take_varint(rest: &mut &[u8]) -> u64 {
 
 #[test]
 fn references_that_lie_lose_their_frame_only() {
-    let _alone = alone();
     let (start, frames) = taken_apart(12);
+    let mut tally = Tally::new("references to itself, ahead, to nothing", 12);
     for which in 1..12 {
         for distance in [0, 1, 3, 64, 127, 128, 9999, u16::MAX] {
             let mut lying = frames.clone();
@@ -310,8 +252,11 @@ fn references_that_lie_lose_their_frame_only() {
                 continue;
             }
             lying[which].key_distance = distance;
-            let sound = read(&put_together(&start, &lying));
-            assert!(sound < 12, "frame {which} at distance {distance}");
+            tally.attempt(16 * MIB, || {
+                let sound = read(&put_together(&start, &lying));
+                assert!(sound < 12, "frame {which} at distance {distance}");
+                12 - sound
+            });
         }
     }
     // Without its key frame nothing is left; a key frame that comes later is none.
@@ -320,7 +265,6 @@ fn references_that_lie_lose_their_frame_only() {
 
 #[test]
 fn an_index_that_lies_is_not_believed() {
-    let _alone = alone();
     let samples = support::few_samples(10);
     let bytes = support::record(&samples);
     let end = bytes.len() - 68;
@@ -330,7 +274,9 @@ fn an_index_that_lies_is_not_believed() {
     let raw = if bytes[index_at + 5] == 1 { zstd::bulk::decompress(payload, MIB).unwrap() } else { payload.to_vec() };
     let mut dice = Dice::new(5);
     let mut believed = 0;
-    for _ in 0..800 {
+    let rounds = if full() { 100_000 } else { 100 };
+    let mut tally = Tally::new("an index that lies", 10);
+    for _ in 0..rounds {
         let mut lie = raw.clone();
         for _ in 0..1 + dice.below(3) {
             let at = dice.below(lie.len() as u64) as usize;
@@ -341,30 +287,31 @@ fn an_index_that_lies_is_not_believed() {
         changed.extend(index.bytes());
         let payload = [(index_at as u64).to_le_bytes(), 10u64.to_le_bytes()].concat();
         changed.extend(Frame { kind: END, compressed: false, sequence: 10, ..Frame::key(payload) }.bytes());
-        let mut replayer = Replayer::from_bytes(changed).unwrap();
-        believed += usize::from(replayer.is_indexed());
-        let mut read = Vec::new();
-        let mut index = 0;
-        while index < replayer.len() {
-            if let Ok(sample) = replayer.sample(index) {
-                assert!(samples.contains(&sample), "a sample that was never recorded");
-                read.push(sample);
+        tally.attempt(16 * MIB, || {
+            let mut replayer = Replayer::from_bytes(changed).unwrap();
+            believed += usize::from(replayer.is_indexed());
+            let mut index = 0;
+            while index < replayer.len() {
+                if let Ok(sample) = replayer.sample(index) {
+                    assert!(samples.contains(&sample), "a sample that was never recorded");
+                }
+                index += 1;
             }
-            index += 1;
-        }
-        assert_eq!(replayer.verify().unwrap(), 10, "the walk finds all");
+            10 - replayer.verify().unwrap()
+        });
     }
-    assert!(believed < 800);
+    assert_eq!(tally.lost(), 0, "the walk finds all");
+    assert!(believed < rounds);
 }
 
 /// Bytes of sound payloads changed, with checksums to match: anything may come out, but orderly.
 #[test]
 fn payloads_that_were_tampered_with_do_no_harm() {
-    let _alone = alone();
     let (start, frames) = taken_apart(6);
     let mut dice = Dice::new(3);
-    let rounds = if std::env::var_os("STALLTOP_FULL").is_some() { 200_000 } else { 1500 };
-    for round in 0..rounds {
+    let rounds = if full() { 200_000 } else { 150 };
+    let mut tally = Tally::new("payloads tampered with, checksums put right", 6);
+    for _ in 0..rounds {
         let mut changed = frames.clone();
         for _ in 0..1 + dice.below(4) {
             let which = dice.below(6) as usize;
@@ -381,9 +328,6 @@ fn payloads_that_were_tampered_with_do_no_harm() {
             }
         }
         let bytes = put_together(&start, &changed);
-        let memory = memory_of(|| {
-            read(&bytes);
-        });
-        assert!(memory < 320 * MIB, "round {round}: {} MiB", memory / MIB);
+        tally.attempt(320 * MIB, || 6 - read(&bytes));
     }
 }

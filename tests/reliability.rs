@@ -1,0 +1,27 @@
+//! What recordings survive, with figures: `cargo test --release --test reliability -- --nocapture` prints a line for each
+//! kind of damage; with `STALLTOP_FULL=1` each sweep is whole (minutes), without it a part (seconds). docs/reliability.md.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::cast_possible_wrap,
+    reason = "a test may fail loudly, and says why it skips"
+)]
+
+#[path = "reliability/damage.rs"]
+mod damage;
+#[path = "recording/generator.rs"]
+mod generator;
+#[path = "reliability/hostile.rs"]
+mod hostile;
+#[path = "reliability/measure.rs"]
+mod measure;
+#[path = "reliability/recorded.rs"]
+mod recorded;
+#[path = "recording/support.rs"]
+mod support;
+#[path = "reliability/sweeps.rs"]
+mod sweeps;

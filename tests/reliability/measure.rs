@@ -1,0 +1,99 @@
+//! Counting: tries, samples lost at worst, memory at worst; one line for each kind of damage.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// Counts what this thread allocates, and the most it ever held.
+struct Counting;
+
+thread_local! {
+    static NOW: Cell<isize> = const { Cell::new(0) };
+    static PEAK: Cell<isize> = const { Cell::new(0) };
+}
+
+fn count(bytes: isize) {
+    // A thread that is ending has no counters any more.
+    let _ = NOW.try_with(|now| {
+        now.set(now.get() + bytes);
+        PEAK.try_with(|peak| peak.set(peak.get().max(now.get())))
+    });
+}
+
+// SAFETY: hands every call on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller's layout is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: the pointer came from `alloc` above with this layout.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+pub const MIB: usize = 1 << 20;
+
+/// The most memory that `run` held at once on this thread, beyond what there was before; and what it gave.
+fn memory_of<T>(run: impl FnOnce() -> T) -> (usize, T) {
+    let before = NOW.get();
+    PEAK.set(before);
+    let result = run();
+    (usize::try_from(PEAK.get() - before).unwrap_or(0), result)
+}
+
+/// Whether every sweep shall be whole.
+pub fn full() -> bool {
+    std::env::var_os("STALLTOP_FULL").is_some()
+}
+
+/// What became of the tries of one kind. A value that is wrong, a panic or too much memory fails its test at once.
+pub struct Tally {
+    what: &'static str,
+    tried: u64,
+    samples: usize,
+    lost: usize,
+    memory: usize,
+    slowest: Duration,
+}
+
+impl Tally {
+    /// Of recordings of so many samples.
+    pub fn new(what: &'static str, samples: usize) -> Tally {
+        Tally { what, tried: 0, samples, lost: 0, memory: 0, slowest: Duration::ZERO }
+    }
+
+    /// One try, which may hold at most `cap` bytes, and gives how many samples were lost.
+    pub fn attempt(&mut self, cap: usize, attempt: impl FnOnce() -> usize) {
+        let begun = Instant::now();
+        let (memory, lost) = memory_of(attempt);
+        assert!(memory <= cap, "{}: {memory} bytes at once, and {cap} are allowed", self.what);
+        self.tried += 1;
+        self.lost = self.lost.max(lost);
+        self.memory = self.memory.max(memory);
+        self.slowest = self.slowest.max(begun.elapsed());
+    }
+
+    /// Samples lost at worst, so far.
+    pub fn lost(&self) -> usize {
+        self.lost
+    }
+}
+
+/// The line, once all is survived.
+impl Drop for Tally {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        let Tally { what, tried, samples, lost, memory, slowest } = self;
+        let (kib, ms) = (memory.div_ceil(1024), slowest.as_millis());
+        println!("| {what} | {tried} | {tried} | 0 | {lost} of {samples} | {kib} KiB | {ms} ms |");
+    }
+}

@@ -1,0 +1,153 @@
+//! Sound recordings with the samples that went in, and reading damaged ones: every sample that comes out must be one that
+//! went in, unchanged and in order.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use stalltop::recording::{RecordingError, Replayer, StreamEvent, StreamReader, Tail};
+use stalltop::sample::Sample;
+
+use crate::generator::Machine;
+use crate::support::{Place, frames, record};
+
+/// A recording, and the truth.
+pub struct Recorded {
+    pub bytes: Vec<u8>,
+    pub samples: Vec<Arc<Sample>>,
+    pub frames: Vec<Place>,
+    numbers: BTreeMap<u64, usize>,
+}
+
+/// What a damaged recording still gives.
+#[derive(Debug, Default, PartialEq)]
+pub struct Found {
+    /// The numbers of the samples that are sound
+    pub sound: BTreeSet<usize>,
+    /// It says that something is missing
+    pub damaged: bool,
+}
+
+impl Recorded {
+    pub fn of(samples: Vec<Arc<Sample>>) -> Recorded {
+        let bytes = record(&samples);
+        let numbers = samples.iter().enumerate().map(|(number, sample)| (sample.at.boottime_ns, number)).collect();
+        Recorded { frames: frames(&bytes), bytes, samples, numbers }
+    }
+
+    /// A recording of 6 samples: small enough for every bit of it.
+    pub fn small() -> &'static Recorded {
+        static SMALL: OnceLock<Recorded> = OnceLock::new();
+        SMALL.get_or_init(|| {
+            let mut machine = Machine::new(7, 3, 4, 1, 1);
+            Recorded::of((0..6).map(|_| machine.next()).collect())
+        })
+    }
+
+    /// One of 150 samples, with several key frames.
+    pub fn long() -> &'static Recorded {
+        static LONG: OnceLock<Recorded> = OnceLock::new();
+        LONG.get_or_init(|| {
+            let mut machine = Machine::new(7, 6, 8, 2, 2);
+            let recorded = Recorded::of((0..150).map(|_| machine.next()).collect());
+            assert!(recorded.frames.iter().filter(|frame| frame.kind == 3).count() >= 2);
+            recorded
+        })
+    }
+
+    /// Where sample `number` stands.
+    pub fn frame(&self, number: usize) -> Place {
+        *self.frames.iter().filter(|frame| frame.is_sample()).nth(number).unwrap()
+    }
+
+    /// The samples that cannot be had once these bytes are gone: those in them, and those that refer to one in them. All, if
+    /// no copy of the meta frame is left.
+    pub fn lost_with(&self, bytes: &Range<usize>) -> BTreeSet<usize> {
+        let hit = |frame: &Place| frame.at < bytes.end && bytes.start < frame.end();
+        let all = 0..self.samples.len();
+        if self.frames.iter().filter(|frame| frame.kind == 1).all(hit) {
+            return all.collect();
+        }
+        let samples: Vec<Place> = self.frames.iter().copied().filter(Place::is_sample).collect();
+        let distance = |frame: &Place| usize::from(u16::from_le_bytes([self.bytes[frame.at + 6], self.bytes[frame.at + 7]]));
+        all.filter(|&number| {
+            let key = number - distance(&samples[number]);
+            let mut at = number - key;
+            loop {
+                if hit(&samples[key + at]) {
+                    return true;
+                }
+                if at == 0 {
+                    return false;
+                }
+                at &= at - 1;
+            }
+        })
+        .collect()
+    }
+
+    fn take(&self, sample: &Arc<Sample>, found: &mut Found) {
+        let number = self.numbers.get(&sample.at.boottime_ns).copied();
+        let number = number.filter(|&number| self.samples[number] == *sample).expect("a sample that was never recorded");
+        assert!(found.sound.last().is_none_or(|&last| last < number), "samples are out of order");
+        found.sound.insert(number);
+    }
+
+    /// Reads all of it. `None` when the file header, or every copy of the meta frame, is gone.
+    pub fn read_file(&self, bytes: &[u8]) -> Option<Found> {
+        let mut replayer = match Replayer::from_bytes(bytes.to_vec()) {
+            Ok(replayer) => replayer,
+            Err(error) => {
+                assert_eq!(error.exit_code(), 4, "{error}");
+                return None;
+            }
+        };
+        let mut found = Found::default();
+        for index in 0..replayer.len() {
+            match replayer.sample(index) {
+                Ok(sample) => self.take(&sample, &mut found),
+                Err(RecordingError::DamagedFrame { .. }) => assert!(!replayer.damage().is_empty()),
+                // The index lied, and the rebuilt one is shorter.
+                Err(RecordingError::NoSuchSample { .. }) => {}
+                Err(other) => panic!("{other}"),
+            }
+        }
+        let ends_well = matches!(replayer.tail(), Tail::Closed | Tail::Unfinished);
+        assert_eq!(replayer.verify().unwrap(), found.sound.len(), "verify sees what replay sees");
+        found.damaged = !replayer.damage().is_empty() || !ends_well;
+        Some(found)
+    }
+
+    /// The same from a pipe.
+    pub fn read_pipe(&self, bytes: &[u8]) -> Option<Found> {
+        let mut reader = match StreamReader::open(bytes) {
+            Ok(reader) => reader,
+            Err(error) => {
+                assert_eq!(error.exit_code(), 4, "{error}");
+                return None;
+            }
+        };
+        let mut found = Found::default();
+        while let Some(event) = reader.event().unwrap() {
+            match event {
+                StreamEvent::Sample(sample) => self.take(&sample, &mut found),
+                StreamEvent::Damage(_) => found.damaged = true,
+                _ => {}
+            }
+        }
+        Some(found)
+    }
+
+    /// Reads it both ways: how many samples are lost, of which none may be that is not in `allowed`.
+    pub fn survives(&self, bytes: &[u8], allowed: &BTreeSet<usize>, what: &str) -> usize {
+        let mut lost = 0;
+        for (how, found) in [("a file", self.read_file(bytes)), ("a pipe", self.read_pipe(bytes))] {
+            let sound = found.map(|found| found.sound).unwrap_or_default();
+            let missing = (0..self.samples.len()).filter(|number| !sound.contains(number));
+            lost = lost.max(missing.clone().count());
+            let too_many: Vec<usize> = missing.filter(|number| !allowed.contains(number)).collect();
+            assert!(too_many.is_empty(), "{what}, as {how}: {too_many:?} are lost, and nothing of theirs was damaged");
+        }
+        lost
+    }
+}
