@@ -22,7 +22,7 @@ mod uevents;
 pub mod users;
 pub mod waits;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nix::time::ClockId;
@@ -30,7 +30,6 @@ use thiserror::Error;
 
 pub use root::Root;
 
-use crate::sample::task::Tasks;
 use crate::sample::{Cost, Host, Instant, Name, Sample};
 use crate::units::Counter;
 use sweep::{Sweep, nanoseconds};
@@ -65,7 +64,6 @@ pub struct Sampler {
     exits: exits::ExitReader,
     budget: Budget,
     sub_samples_ns: u64,
-    own_pid: u32,
 }
 
 impl Sampler {
@@ -92,7 +90,6 @@ impl Sampler {
             exits: exits::ExitReader::new(&root),
             budget: Budget::new(DEFAULT_SHARE),
             sub_samples_ns: 0,
-            own_pid: if root.is_host() { std::process::id() } else { 0 },
             root,
         })
     }
@@ -113,6 +110,12 @@ impl Sampler {
         self.budget = Budget::new(share);
     }
 
+    /// Of a tree that stands for a machine: what the CPU clock of a process says, in nanoseconds. Without clocks every
+    /// process is read every time.
+    pub fn give_clock(&mut self, pid: u32, cpu_ns: u64) {
+        self.sweep.give_clock(pid, cpu_ns);
+    }
+
     /// Whether the budget allows a sub-sample now. `sub_sample` asks by itself.
     pub fn allows_sub_sample(&self) -> bool {
         self.budget.allows(clock(ClockId::CLOCK_MONOTONIC))
@@ -129,7 +132,7 @@ impl Sampler {
         let cpu = self.cpu.total_only(&self.root).ok();
         let in_flight = self.disk.in_flight(&self.root).ok();
         let witnesses = Witnesses { boottime_ns: clock(ClockId::CLOCK_BOOTTIME), cpu, in_flight };
-        self.watch.count(self.sweep.known(), self.own_pid, witnesses);
+        self.watch.count(self.sweep.awake(), witnesses);
         self.exits.fetch(clock(ClockId::CLOCK_BOOTTIME), &self.sweep);
         let cost_ns = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
         self.sub_samples_ns = self.sub_samples_ns.saturating_add(cost_ns);
@@ -154,7 +157,7 @@ impl Sampler {
         let forks = sample.cpu.as_ref().ok().and_then(|cpu| cpu.forks);
         self.exits.fetch(clock(ClockId::CLOCK_BOOTTIME), &self.sweep);
         let mut tasks = self.sweep.sweep(clock(ClockId::CLOCK_BOOTTIME), forks);
-        tasks.users = self.user_names(&tasks);
+        tasks.users = self.user_names();
         sample.tasks = Ok(tasks);
         sample.exits = self.exits.sample(sample.at.boottime_ns, &self.sweep);
         sample.delays = self.delays.sample(&self.root, self.sweep.known(), clock(ClockId::CLOCK_BOOTTIME));
@@ -163,7 +166,7 @@ impl Sampler {
         let cpu = self.cpu.total_only(&self.root).ok();
         let in_flight = self.disk.in_flight(&self.root).ok();
         let witnesses = Witnesses { boottime_ns: clock(ClockId::CLOCK_BOOTTIME), cpu, in_flight };
-        self.watch.count(self.sweep.known(), self.own_pid, witnesses);
+        self.watch.count(self.sweep.awake(), witnesses);
         let drained = self.watch.drain();
         let disks = sample.disks.as_deref().unwrap_or_default();
         let machine = self.host.machine.as_bytes();
@@ -181,11 +184,10 @@ impl Sampler {
     }
 
     /// The names of all who own a process: the same map as long as nothing new is known.
-    fn user_names(&mut self, tasks: &Tasks) -> Arc<BTreeMap<u32, Name>> {
-        let owners: BTreeSet<u32> = tasks.processes.iter().map(|process| process.uid).collect();
+    fn user_names(&mut self) -> Arc<BTreeMap<u32, Name>> {
         let known = &self.user_names;
         let mut new = Vec::new();
-        for uid in owners {
+        for &uid in self.sweep.owners() {
             if let Some(name) = self.users.name(&self.root, uid).filter(|name| known.get(&uid) != Some(name)) {
                 new.push((uid, name));
             }

@@ -269,7 +269,7 @@ pub(super) fn waiting(scene: &Scene) -> Option<f64> {
         return Some((f64::from(tasks.counts.running) - scene.cpus()).max(0.0));
     }
     let throttled = throttled_groups(scene);
-    let waits = tasks.processes.iter().filter(|span| !is_throttled(scene, &throttled, span.id.pid));
+    let waits = tasks.awake.iter().filter(|span| !is_throttled(scene, &throttled, span.id.pid));
     Some(waits.filter_map(|span| span.run_queue).map(|wait| wait.0).sum())
 }
 
@@ -287,7 +287,7 @@ pub(super) fn throttled_groups<'a>(scene: &Scene<'a>) -> Vec<&'a CgroupSpan> {
 /// `; most: cc1 (4711) 1.20 CPUs, …`
 pub(super) fn most(scene: &Scene) -> String {
     let Some(tasks) = &scene.interval.tasks else { return String::new() };
-    let mut users: Vec<_> = tasks.processes.iter().filter_map(|span| Some((span.cpu?.0, span.id.pid))).collect();
+    let mut users: Vec<_> = tasks.awake.iter().filter_map(|span| Some((span.cpu?.0, span.id.pid))).collect();
     users.sort_by(|a, b| b.0.total_cmp(&a.0));
     let told = users.iter().take(3).filter(|(cpus, _)| *cpus >= 0.05).filter_map(|(cpus, pid)| {
         let process = scene.process(*pid)?;

@@ -13,8 +13,9 @@ use crate::units::{Counter, PerSecond, Ratio, growth};
 /// All tasks.
 #[derive(Clone, Debug, Default)]
 pub struct TaskSpan {
-    /// One for each process of the newer sample, in its order (sorted by pid).
-    pub processes: Vec<ProcessSpan>,
+    /// Processes that ran, or have a thread that is not just asleep; sorted by pid. One that is missing here slept the
+    /// whole time: `of` and `with_spans` say so of it.
+    pub awake: Vec<ProcessSpan>,
     /// Threads that ran, waited for a CPU, or are not just asleep; sorted by identity. A thread that is missing here slept
     /// the whole time.
     pub threads: Vec<ThreadSpan>,
@@ -28,6 +29,8 @@ pub struct TaskSpan {
     /// Threads of processes that are hidden from this user (hidepid, a container): those that /proc/loadavg counts on the
     /// whole machine less those seen. `None` where nothing is known to be hidden.
     pub hidden_threads: Option<u32>,
+    /// Whether the kernel counts waits for storage
+    delays_counted: bool,
 }
 
 /// How many threads are in which state, from the newer sample alone.
@@ -139,11 +142,46 @@ impl Microstates {
 /// A worker that had a timeslice this recently is cycling; one that did not is parked (metrics.md section 3).
 pub const ACTIVE_SECONDS: f64 = 5.0;
 
+impl ProcessSpan {
+    /// Of a process that did nothing.
+    fn asleep(process: &Process, delays_counted: bool) -> ProcessSpan {
+        let nothing = Some(PerSecond(0.0));
+        let threads = u32::try_from(process.threads.len()).unwrap_or(u32::MAX);
+        ProcessSpan {
+            id: process.id(),
+            threads,
+            cpu: Some(Ratio(0.0)),
+            user: None,
+            run_queue: Some(Ratio(0.0)),
+            states: Microstates { sleep: f64::from(threads), ..Microstates::default() },
+            switches: nothing,
+            block_io_delay: delays_counted.then_some(Ratio(0.0)),
+            minor_faults: nothing,
+            major_faults: nothing,
+            read_bytes: nothing.filter(|_| process.io.is_ok()),
+            write_bytes: nothing.filter(|_| process.io.is_ok()),
+            resident_pages: process.resident_pages,
+            foremost: None,
+        }
+    }
+}
+
 impl TaskSpan {
-    /// The span of the process with this identity.
-    pub fn process(&self, id: ProcessId) -> Option<&ProcessSpan> {
-        let at = self.processes.binary_search_by_key(&id.pid, |span| span.id.pid).ok()?;
-        self.processes.get(at).filter(|span| span.id == id)
+    /// The span of a process of the newer sample.
+    pub fn of(&self, process: &Process) -> ProcessSpan {
+        let at = self.awake.binary_search_by_key(&process.pid, |span| span.id.pid).ok();
+        let found = at.and_then(|at| self.awake.get(at)).filter(|span| span.id == process.id());
+        found.copied().unwrap_or_else(|| ProcessSpan::asleep(process, self.delays_counted))
+    }
+
+    /// Each of these processes with its span; both sorted by pid.
+    pub fn with_spans<'a>(&'a self, processes: &'a [Arc<Process>]) -> impl Iterator<Item = (&'a Arc<Process>, ProcessSpan)> {
+        let mut spans = self.awake.iter().peekable();
+        processes.iter().map(move |process| {
+            while spans.next_if(|span| span.id.pid < process.pid).is_some() {}
+            let span = spans.next_if(|span| span.id == process.id());
+            (process, span.copied().unwrap_or_else(|| ProcessSpan::asleep(process, self.delays_counted)))
+        })
     }
 
     /// The span of a thread that did more than sleep.
@@ -160,7 +198,7 @@ impl TaskSpan {
         let (holding, completions) = (holding_groups(newer), completions_outstanding(newer));
         let older_ns = older.tasks.is_ok().then_some(older.at.boottime_ns);
         let context = Context { host, seen, seconds, now_ns: newer.at.boottime_ns, older_ns, holding, completions };
-        let mut span = TaskSpan { processes: Vec::with_capacity(now.processes.len()), ..TaskSpan::default() };
+        let mut span = TaskSpan { delays_counted: context.delays_counted(), ..TaskSpan::default() };
         let mut sums = Sums::default();
         let mut before = was.processes.iter().peekable();
         for process in &now.processes {
@@ -207,39 +245,40 @@ impl Context<'_> {
         let thread_count = u32::try_from(new.threads.len()).unwrap_or(u32::MAX);
         span.counts.threads += thread_count;
         let unchanged = old.is_some_and(|old| Arc::ptr_eq(old, new));
+        if unchanged && !new.threads.iter().any(not_just_asleep) {
+            sums.has_cpu |= new.cpu_ns.is_some() || !new.kernel_thread;
+            sums.has_run_queue = true;
+            return;
+        }
         let mut states = Microstates::default();
         let (mut run_queue, mut foremost) = (None, None);
         let (mut switches, mut delayed) = (None, None);
         let rows = span.threads.len();
         let mut most = 0.0;
-        if unchanged && !new.threads.iter().any(not_just_asleep) {
-            states.sleep = new.threads.len() as f64;
-        } else {
-            let mut peers = old.map_or(&[][..], |old| &old.threads).iter().peekable();
-            for thread in &new.threads {
-                while peers.next_if(|old| old.tid < thread.tid).is_some() {}
-                let before = peers.next_if(|old| old.tid == thread.tid).filter(|old| old.start_ticks == thread.start_ticks);
-                let Some(row) = self.thread(before, new, thread, &mut span.counts) else {
-                    states.sleep += 1.0;
-                    continue;
-                };
-                states.add(&row.states);
-                if let Some(wait) = row.run_queue {
-                    *run_queue.get_or_insert(0.0) += wait.0;
-                }
-                if let Some(slices) = row.timeslices {
-                    *switches.get_or_insert(0.0) += slices.0;
-                }
-                if let Some(delay) = row.block_io_delay {
-                    *delayed.get_or_insert(0.0) += delay.0;
-                }
-                let weight = row.states.awake();
-                if weight > most {
-                    most = weight;
-                    foremost = Some(row.id);
-                }
-                span.threads.push(row);
+        let mut peers = old.map_or(&[][..], |old| &old.threads).iter().peekable();
+        for thread in &new.threads {
+            while peers.next_if(|old| old.tid < thread.tid).is_some() {}
+            let before = peers.next_if(|old| old.tid == thread.tid).filter(|old| old.start_ticks == thread.start_ticks);
+            let Some(row) = self.thread(before, new, thread, &mut span.counts) else {
+                states.sleep += 1.0;
+                continue;
+            };
+            states.add(&row.states);
+            if let Some(wait) = row.run_queue {
+                *run_queue.get_or_insert(0.0) += wait.0;
             }
+            if let Some(slices) = row.timeslices {
+                *switches.get_or_insert(0.0) += slices.0;
+            }
+            if let Some(delay) = row.block_io_delay {
+                *delayed.get_or_insert(0.0) += delay.0;
+            }
+            let weight = row.states.awake();
+            if weight > most {
+                most = weight;
+                foremost = Some(row.id);
+            }
+            span.threads.push(row);
         }
         let cpu = match old {
             Some(old) => self.process_cpu(old, new),
@@ -255,7 +294,7 @@ impl Context<'_> {
         let slept = old.is_some() && span.threads.len() == rows;
         sums.has_run_queue |= run_queue.is_some() || unchanged;
         let rate = |field: fn(&Process) -> Option<Counter>| PerSecond::between(field(new), field(old?), self.seconds);
-        span.processes.push(ProcessSpan {
+        span.awake.push(ProcessSpan {
             id: new.id(),
             threads: thread_count,
             cpu,

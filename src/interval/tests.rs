@@ -315,10 +315,10 @@ fn a_pid_that_was_given_away_again_is_a_new_task() {
     let late = process(55, 500, 3_000_000_000);
     let newer = with_tasks(11.0, vec![process(50, 1010, 400_000_000), late, process(60, 1, 250_000_000)]);
     let tasks = between(&older, &newer).tasks.expect("both samples have tasks");
-    assert!(close(tasks.processes[0].cpu.expect("all it has used").0, 0.4), "no difference between two strangers");
+    assert!(close(tasks.awake[0].cpu.expect("all it has used").0, 0.4), "no difference between two strangers");
     assert!(tasks.thread(TaskId { pid: 50, tid: 50, start_ticks: 1010 }).is_some_and(|thread| thread.cpu.is_none()));
-    assert_eq!(tasks.processes[1].cpu, None, "it was there before, unseen");
-    assert!(close(tasks.processes[2].cpu.expect("the same").0, 0.25));
+    assert_eq!(tasks.awake[1].cpu, None, "it was there before, unseen");
+    assert!(close(tasks.awake[2].cpu.expect("the same").0, 0.25));
     assert_eq!((tasks.born, close(tasks.busy_cpus.expect("two"), 0.65)), (2, true));
 }
 
@@ -329,7 +329,7 @@ fn what_a_new_thread_did_is_not_known() {
     let tasks = between(&older, &newer).tasks.expect("both samples have tasks");
     let states = tasks.threads[0].states;
     assert!(close(states.unknown, 1.0) && close(states.awake() + states.sleep, 0.0), "{states:?}");
-    assert!(close(tasks.processes[0].states.unknown, 1.0));
+    assert!(close(tasks.awake[0].states.unknown, 1.0));
 }
 
 #[test]

@@ -17,6 +17,9 @@ pub const MOST_BYTES: usize = 64 << 20;
 /// How much is asked for at once. Files of seq_file give less and must be asked again until they give nothing.
 const CHUNK: usize = 16 << 10;
 
+/// A reading shorter than this leaves half a page free: more than a record of any file that is kept open takes.
+const SHORT: usize = 2 << 10;
+
 /// The directory that stands for `/`. Paths are given relative to it: `proc/stat`, `sys/block`.
 #[derive(Clone, Debug)]
 pub struct Root {
@@ -101,14 +104,14 @@ impl KeptFile {
     /// Reads the whole file into `buffer`, which is emptied first. A descriptor that went bad is opened again once.
     pub fn read(&mut self, root: &Root, buffer: &mut Vec<u8>) -> Reading<()> {
         if let Some(file) = &self.file {
-            if read_whole(file, buffer).is_ok() {
+            if read_kept(file, buffer).is_ok() {
                 return Ok(());
             }
             self.file = None;
         }
         buffer.clear();
         let file = root.open(&self.relative)?;
-        read_whole(&file, buffer)?;
+        read_kept(&file, buffer)?;
         let inode = file.metadata().ok().map(|file| file.ino());
         self.another |= self.inode.is_some() && inode != self.inode;
         self.inode = inode;
@@ -146,6 +149,16 @@ impl KeptFile {
 
 /// Reads an open file from offset 0 to its end. `buffer` is emptied first, and left empty on failure.
 pub fn read_whole(file: &File, buffer: &mut Vec<u8>) -> Reading<()> {
+    read_to_end(file, buffer, 0)
+}
+
+/// The same of a file with short records. seq_file makes up as many records as fit into a page, so that a reading which
+/// leaves room for any of them was the last one: to ask once more would make the kernel walk through its list again.
+fn read_kept(file: &File, buffer: &mut Vec<u8>) -> Reading<()> {
+    read_to_end(file, buffer, SHORT)
+}
+
+fn read_to_end(file: &File, buffer: &mut Vec<u8>, short: usize) -> Reading<()> {
     buffer.clear();
     loop {
         let filled = buffer.len();
@@ -155,6 +168,7 @@ pub fn read_whole(file: &File, buffer: &mut Vec<u8>) -> Reading<()> {
         buffer.truncate(filled + read.as_ref().copied().unwrap_or(0));
         let why = match read {
             Ok(0) => return Ok(()),
+            Ok(read) if read < short && filled == 0 => return Ok(()),
             Ok(_) if buffer.len() <= MOST_BYTES => continue,
             Ok(_) => Absent::Malformed,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,

@@ -1,7 +1,8 @@
 //! One look at all tasks. It remembers what it saw so as not to read it again: a cache of facts, never a difference.
 //!
-//! The interface is small on purpose (`sweep`, `glance`, `known`): a task iterator in the kernel may take its place.
+//! The interface is small on purpose (`sweep`, `glance`, `awake`): a task iterator in the kernel may take its place.
 
+mod books;
 mod clock;
 mod facts;
 mod names;
@@ -11,6 +12,7 @@ mod ran;
 mod tests;
 pub mod thread;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use nix::time::ClockId;
@@ -33,8 +35,10 @@ use ran::Ran;
 /// CPU time that the slow facts of newly found processes may take in the first sweep, for a fast first screen, and later.
 const FACTS_FIRST_NS: u64 = 8_000_000;
 const FACTS_LATER_NS: u64 = 20_000_000;
-/// So few processes that all their clocks are asked at every sub-sample, not only those of processes that ran lately.
+/// So few processes that sub-samples ask the clocks of all of them, in turn, not only of those that ran lately: then it is
+/// seen within `TURNS` looks that one begins to work.
 const FEW_PROCESSES: usize = 300;
+const TURNS: usize = 3;
 /// Threads whose allowed CPUs are read in one sweep: a status each.
 const ALLOWED_AT_ONCE: u32 = 64;
 /// Until so long after the first sweep nothing is known about who runs: all clocks are asked.
@@ -48,7 +52,13 @@ pub struct Sweep {
     eye: Eye,
     /// Sorted by pid.
     processes: Vec<KnownProcess>,
+    /// Indices of those that sub-samples look at: few of many.
+    awake: Vec<usize>,
+    /// Whose turn it is among those asleep
+    turn: usize,
     pids: Vec<u32>,
+    /// The monitor is not part of the box's work: sub-samples leave it out.
+    own_pid: u32,
     /// Forks since boot before the last walk through /proc: no more, no new process.
     walked_at_forks: Option<Counter>,
     first_sweep_ns: Option<u64>,
@@ -77,6 +87,8 @@ pub struct Eye {
     has_schedstat: bool,
     user: u32,
     sees_other_users: bool,
+    /// Who owns a process, or did.
+    pub owners: BTreeSet<u32>,
 }
 
 impl Eye {
@@ -124,10 +136,14 @@ impl Sweep {
             has_schedstat: root.read_once("proc/self/schedstat").ok().as_deref().and_then(task::schedstat).is_none_or(has_run),
             user: host.privilege.effective_uid,
             sees_other_users: host.privilege.sees_other_users,
+            owners: BTreeSet::new(),
         };
         Ok(Sweep {
             eye,
             processes: Vec::new(),
+            awake: Vec::new(),
+            turn: 0,
+            own_pid: if root.is_host() { std::process::id() } else { 0 },
             pids: Vec::new(),
             walked_at_forks: None,
             first_sweep_ns: None,
@@ -155,6 +171,7 @@ impl Sweep {
         // One tick earlier: start times are cut down to whole ticks.
         self.eye.previous_sweep_ticks = Some(self.eye.ticks(now_ns));
         self.first_sweep_ns.get_or_insert(now_ns);
+        self.find_awake(now_ns);
         Tasks {
             processes: self.processes.iter().map(|known| Arc::clone(&known.shared)).collect(),
             users: Arc::default(),
@@ -167,17 +184,39 @@ impl Sweep {
         self.eye.now_ns = now_ns;
         let warming_up = self.first_sweep_ns.is_none_or(|first| now_ns.saturating_sub(first) < WARM_UP_NS);
         let all = self.eye.clocks.can_tell() && (self.processes.len() <= FEW_PROCESSES || warming_up);
-        for known in &mut self.processes {
-            let wanted = all || !known.hot.is_empty() || known.ran_lately(now_ns);
-            if wanted && !known.shared.kernel_thread {
-                known.glance(&mut self.eye);
-            }
+        let Self { processes, awake, eye, own_pid, .. } = self;
+        at_places(processes, awake).for_each(|known| known.glance(eye));
+        if all {
+            let turns = if warming_up { 1 } else { TURNS };
+            self.turn = (self.turn + 1) % turns;
+            let asleep =
+                |known: &&mut KnownProcess| !known.is_awake(now_ns) && !known.shared.kernel_thread && known.pid != *own_pid;
+            let those = processes.iter_mut().skip(self.turn).step_by(turns);
+            those.filter(asleep).for_each(|known| known.glance(eye));
+            self.find_awake(now_ns);
         }
     }
 
-    /// All processes as they were last seen; to be annotated, not to be reordered.
-    pub fn known(&mut self) -> &mut [KnownProcess] {
-        &mut self.processes
+    /// All processes as they were last seen.
+    pub fn known(&self) -> &[KnownProcess] {
+        &self.processes
+    }
+
+    /// The processes that sub-samples look at, as they were last seen; to be annotated.
+    pub fn awake(&mut self) -> impl Iterator<Item = &mut KnownProcess> {
+        at_places(&mut self.processes, &self.awake)
+    }
+
+    fn find_awake(&mut self, now_ns: u64) {
+        let Self { processes, awake, own_pid, .. } = self;
+        let is_awake = |known: &KnownProcess| known.is_awake(now_ns) && known.pid != *own_pid;
+        awake.clear();
+        awake.extend(processes.iter().enumerate().filter(|(_, known)| is_awake(known)).map(|(index, _)| index));
+    }
+
+    /// Of a tree that stands for a machine: what the CPU clock of a process says, in nanoseconds.
+    pub fn give_clock(&mut self, pid: u32, cpu_ns: u64) {
+        self.eye.clocks.give(pid, cpu_ns);
     }
 
     /// Tasks whose files the last sweep, and the sub-samples since, have read.
@@ -190,6 +229,11 @@ impl Sweep {
         self.eye.ran.is_by_iterator()
     }
 
+    /// Users that own a process, or did.
+    pub fn owners(&self) -> &BTreeSet<u32> {
+        &self.eye.owners
+    }
+
     pub fn files(&mut self) -> &mut TaskFiles {
         &mut self.eye.files
     }
@@ -200,8 +244,8 @@ impl Sweep {
         let mut old = std::mem::take(&mut self.processes).into_iter().peekable();
         self.processes.reserve(self.pids.len());
         for &pid in &self.pids {
-            while old.next_if(|known| known.pid() < pid).is_some() {}
-            let still = old.next_if(|known| known.pid() == pid).and_then(|mut known| {
+            while old.next_if(|known| known.pid < pid).is_some() {}
+            let still = old.next_if(|known| known.pid == pid).and_then(|mut known| {
                 let seen = known.look(&mut self.eye);
                 (seen != Seen::Gone).then_some(known)
             });
@@ -230,7 +274,7 @@ impl Sweep {
     }
 
     fn known_process(&self, pid: u32) -> Option<&KnownProcess> {
-        let at = self.processes.binary_search_by_key(&pid, KnownProcess::pid).ok()?;
+        let at = self.processes.binary_search_by_key(&pid, |known| known.pid).ok()?;
         self.processes.get(at)
     }
 
@@ -259,4 +303,14 @@ impl Kin for Sweep {
     fn has_thread(&self, pid: u32, tid: u32) -> bool {
         self.known_process(pid).is_some_and(|known| known.shared.thread(tid).is_some())
     }
+}
+
+/// The items at these places, which are sorted.
+fn at_places<'a, T>(items: &'a mut [T], places: &'a [usize]) -> impl Iterator<Item = &'a mut T> {
+    let (mut rest, mut passed) = (items, 0);
+    places.iter().map_while(move |&place| {
+        let (item, behind) = std::mem::take(&mut rest).split_at_mut_checked(place.checked_sub(passed)?)?.1.split_first_mut()?;
+        (rest, passed) = (behind, place + 1);
+        Some(item)
+    })
 }

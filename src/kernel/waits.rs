@@ -45,11 +45,10 @@ pub struct Witnesses {
 }
 
 impl Watch {
-    /// Counts what the hot threads do, as `known` was last looked at. `own_pid` is not part of the box's work.
-    pub fn count(&mut self, known: &mut [KnownProcess], own_pid: u32, witnesses: Witnesses) {
+    /// Counts what the hot threads of these processes do, as they were last looked at.
+    pub fn count<'a>(&mut self, awake: impl Iterator<Item = &'a mut KnownProcess>, witnesses: Witnesses) {
         self.counts.iter_mut().for_each(|counts| *counts = GroupWaits::default());
-        let hot = |known: &&mut KnownProcess| !known.hot.is_empty() && !known.shared.kernel_thread && known.pid() != own_pid;
-        for known in known.iter_mut().filter(hot) {
+        for known in awake.filter(|known| !known.hot.is_empty()) {
             // More groups than that are not told apart.
             let Some(group) = self.number(known) else { continue };
             let KnownProcess { hot, threads, shared, .. } = known;

@@ -196,7 +196,7 @@ fn cpus(interval: &crate::interval::Interval) -> Box<[u8]> {
 fn processes(interval: &crate::interval::Interval) -> Box<[(ProcessId, f32)]> {
     let Some(tasks) = &interval.tasks else { return Box::default() };
     let used = |span: &crate::interval::task::ProcessSpan| Some((span.id, span.cpu.filter(|cpu| cpu.0 > 0.0005)?.0 as f32));
-    let mut list: Vec<_> = tasks.processes.iter().filter_map(used).collect();
+    let mut list: Vec<_> = tasks.awake.iter().filter_map(used).collect();
     if list.len() > PROCESSES_KEPT {
         list.select_nth_unstable_by(PROCESSES_KEPT, |a, b| b.1.total_cmp(&a.1));
         list.truncate(PROCESSES_KEPT);

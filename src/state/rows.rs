@@ -32,7 +32,7 @@ pub enum Row {
     Nic(usize),
     /// In the rows of `judged.peers`
     Peer(usize),
-    /// In `interval.tasks.processes` and in the newer sample's processes alike
+    /// In the newer sample's processes
     Process { index: usize, depth: u8 },
     /// A thread of that process, in the newer sample
     Thread { process: usize, thread: usize },
@@ -88,7 +88,7 @@ pub fn item(state: &State, row: Row) -> Option<Item> {
         Row::Disk(at) => Some(Item::Disk(interval.disks.get(at)?.id)),
         Row::Nic(at) => Some(Item::Nic(interval.nics.get(at)?.id.clone())),
         Row::Peer(at) => Some(Item::Peer(judged.peers.as_ref()?.rows.get(at)?.address)),
-        Row::Process { index, .. } => Some(Item::Process(interval.tasks.as_ref()?.processes.get(index)?.id)),
+        Row::Process { index, .. } => Some(Item::Process(interval.newer.tasks.as_ref().ok()?.processes.get(index)?.id())),
         Row::Thread { process, thread } => {
             let process = interval.newer.tasks.as_ref().ok()?.processes.get(process)?;
             Some(Item::Thread(process.task_id(process.threads.get(thread)?)))
@@ -210,7 +210,7 @@ fn tasks(state: &State, interval: &Interval, sort: Sort) -> Vec<Row> {
     }
     let matters = Matters::of(interval);
     let mut keyed: Vec<(f64, Row)> = Vec::with_capacity(sample.processes.len());
-    for (index, (process, row)) in sample.processes.iter().zip(&span.processes).enumerate() {
+    for (index, (process, row)) in span.with_spans(&sample.processes).enumerate() {
         if matching.on() && !matching.process(process, sample) {
             continue;
         }
@@ -220,7 +220,7 @@ fn tasks(state: &State, interval: &Interval, sort: Sort) -> Vec<Row> {
                 keyed.push((value, Row::Thread { process: index, thread }));
             }
         } else {
-            keyed.push((process_key(sort.column, process, row, &matters), Row::Process { index, depth: 0 }));
+            keyed.push((process_key(sort.column, process, &row, &matters), Row::Process { index, depth: 0 }));
         }
     }
     if sort.column == Column::Name || sort.column == Column::Owner {

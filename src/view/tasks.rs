@@ -111,7 +111,7 @@ fn summary(state: &State, interval: &Interval, plan: &Plan, canvas: &mut Canvas)
 
 fn process_row(interval: &Interval, sample: &Tasks, index: usize, depth: u8, table: &Table, canvas: &mut Canvas, y: u16) {
     let Some(process) = sample.processes.get(index) else { return };
-    let Some(span) = interval.tasks.as_ref().and_then(|tasks| tasks.processes.get(index)) else { return };
+    let Some(span) = &interval.tasks.as_ref().map(|tasks| tasks.of(process)) else { return };
     table.put(canvas, y, "pid", safe!("{}", process.pid), Ink::Plain);
     table.put(canvas, y, "thr", safe!("{}", span.threads), Ink::Dim);
     owner(sample, process, table, canvas, y);

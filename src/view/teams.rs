@@ -41,9 +41,9 @@ pub fn teams(interval: &Interval) -> Vec<Team<'_>> {
         interval.blocked.iter().flat_map(|idle| &idle.groups).map(|group| (&group.group, group)).collect();
     let matters = Matters::of(interval);
     let mut teams: FxHashMap<GroupId, Team> = FxHashMap::default();
-    for (process, row) in sample.processes.iter().zip(&span.processes) {
+    for row in &span.awake {
+        let Some(process) = sample.process(row.id.pid) else { continue };
         let used = row.cpu.map_or(0.0, |cpu| cpu.0);
-        // Those asleep are most of a box; they belong to nothing here.
         if row.states.awake().max(used) < 0.0005 {
             continue;
         }

@@ -1,5 +1,6 @@
 //! The CPU clock of another process: 0.24 µs tell whether any of its threads ran since the last look.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use nix::time::ClockId;
@@ -13,8 +14,8 @@ pub enum ProcessClocks {
     Kernel,
     /// A captured tree, or another namespace's /proc: every process must be read every time.
     Absent,
-    #[cfg(test)]
-    Given(std::collections::BTreeMap<u32, u64>),
+    /// Of a tree that stands for a machine, by pid
+    Given(BTreeMap<u32, u64>),
 }
 
 impl ProcessClocks {
@@ -34,8 +35,15 @@ impl ProcessClocks {
                 nanoseconds(ClockId::from_raw(clock))
             }
             ProcessClocks::Absent => None,
-            #[cfg(test)]
             ProcessClocks::Given(clocks) => clocks.get(&pid).copied(),
+        }
+    }
+
+    /// What the clock of a process says from now on. Those of which nothing is said do not exist.
+    pub fn give(&mut self, pid: u32, cpu_ns: u64) {
+        match self {
+            ProcessClocks::Given(clocks) => drop(clocks.insert(pid, cpu_ns)),
+            ProcessClocks::Kernel | ProcessClocks::Absent => *self = ProcessClocks::Given(BTreeMap::from([(pid, cpu_ns)])),
         }
     }
 

@@ -47,7 +47,7 @@ impl Due {
 /// Reads them into the process of the next sample.
 pub fn read(known: &mut KnownProcess, eye: &mut Eye) {
     known.return_borrowed(eye);
-    let pid = known.pid();
+    let pid = known.pid;
     let may_ask_memory = !known.memory_is_in_doubt();
     let old = &known.shared;
     let (cmdline, executable) = if old.kernel_thread {
@@ -59,7 +59,9 @@ pub fn read(known: &mut KnownProcess, eye: &mut Eye) {
     let (cgroup, memberships) = cgroups(eye, pid, &old.cgroup);
     let text = eye.files.process(pid, ProcessFile::Io, &mut Kept::default(), false);
     let io = text.and_then(|text| task::io(text).ok_or(Absent::Malformed));
-    let uid = eye.files.owner(pid).unwrap_or(old.uid);
+    // Its owner was asked for a moment ago when it was found.
+    let uid = if known.facts.read_ns.is_none() { old.uid } else { eye.files.owner(pid).unwrap_or(old.uid) };
+    eye.owners.insert(uid);
     // Unchanged facts must not make another `Process`. Its io did not move when it did not run.
     let io = if old.io.is_ok() && io.is_ok() { old.io } else { io };
     let moved = cgroup != old.cgroup || memberships != old.memberships;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::books::Books;
 use super::thread::{Figures, Glance, KnownThread, Look};
 use super::{Eye, facts};
 use crate::kernel::task::files::{Kept, ProcessFile, ThreadFile};
@@ -23,6 +24,7 @@ const EXAMINED_AT_ONCE: usize = 64;
 /// What is remembered of a process between two looks.
 #[derive(Debug)]
 pub struct KnownProcess {
+    pub pid: u32,
     /// As it is in the last sample.
     pub shared: Arc<Process>,
     /// Beside `shared.threads`, in the same order.
@@ -35,6 +37,9 @@ pub struct KnownProcess {
     pub hidden: (u32, u32),
     pub facts: facts::Due,
     clock_ns: Option<u64>,
+    books: Books,
+    /// A sub-sample saw more than the last sample has.
+    ahead: bool,
     /// When it was last seen to have run; `None` for one that did not since it was first seen.
     ran_ns: Option<u64>,
     unsettled: bool,
@@ -60,6 +65,7 @@ impl KnownProcess {
     pub fn first(eye: &mut Eye, pid: u32) -> Reading<KnownProcess> {
         let clock_ns = eye.clocks.cpu_ns(pid);
         let uid = eye.files.owner(pid)?;
+        eye.owners.insert(uid);
         let mut kept = Kept::default();
         let text = eye.files.process(pid, ProcessFile::Stat, &mut kept, false)?;
         let stat = task::stat(text).ok_or(Absent::Malformed)?;
@@ -87,6 +93,7 @@ impl KnownProcess {
         let alone = (stat.thread_count <= 1).then(|| (stat.state, Figures::of(&stat)));
         let argument_start = stat.argument_start;
         let mut known = KnownProcess {
+            pid,
             shared: Arc::new(process),
             threads: Vec::new(),
             hot: Vec::new(),
@@ -94,6 +101,8 @@ impl KnownProcess {
             hidden: (0, 0),
             facts: facts::Due::default(),
             clock_ns,
+            books: Books::default(),
+            ahead: false,
             ran_ns: None,
             unsettled: false,
             behind: false,
@@ -109,12 +118,9 @@ impl KnownProcess {
             None => known.list_threads(eye)?,
         }
         known.examine_parked(eye);
+        known.balance_books(clock_ns);
         known.settle(eye);
         Ok(known)
-    }
-
-    pub fn pid(&self) -> u32 {
-        self.shared.pid
     }
 
     /// Whether it ran in the last seconds.
@@ -124,9 +130,9 @@ impl KnownProcess {
 
     /// Looks again, for a sample.
     pub fn look(&mut self, eye: &mut Eye) -> Seen {
-        let clock_ns = eye.clocks.cpu_ns(self.pid());
+        let clock_ns = eye.clocks.cpu_ns(self.pid);
         let ran = clock_ns.is_none() || clock_ns != self.clock_ns;
-        if ran || self.behind || clock_ns.map(Counter) != self.shared.cpu_ns {
+        if ran || self.behind || self.ahead {
             // One that ran and cannot be read any more (it became another user's behind hidepid) would stand there as if it
             // did nothing: it is gone for us as one that ended is.
             return self.look_at_all(eye, clock_ns, ran).unwrap_or(Seen::Gone);
@@ -151,7 +157,7 @@ impl KnownProcess {
         if self.hot.is_empty() && self.threads.len() > FEW_THREADS && !self.ran_lately(eye.now_ns) {
             return;
         }
-        let clock_ns = eye.clocks.cpu_ns(self.pid());
+        let clock_ns = eye.clocks.cpu_ns(self.pid);
         let ran = clock_ns.is_none() || clock_ns != self.clock_ns;
         let runs = |thread: &KnownThread| thread.state == TaskState::Running;
         if !ran && !self.hot.iter().any(|&index| self.threads.get(index).is_some_and(runs)) {
@@ -159,24 +165,44 @@ impl KnownProcess {
         }
         self.clock_ns = clock_ns;
         if ran {
+            self.ahead = true;
             self.ran_ns = Some(eye.now_ns);
         }
         let glance = self.permit(eye, false);
-        let few = self.threads.len() <= FEW_THREADS;
-        let count = if few { self.threads.len() } else { self.hot.len() };
-        for place in 0..count {
-            let index = if few { Some(place) } else { self.hot.get(place).copied() };
-            let Some(thread) = index.and_then(|index| self.threads.get_mut(index)) else { continue };
-            match thread.look(eye, glance) {
-                Look::Same => {}
-                Look::Moved(_) => eye.tasks_read += 1,
-                Look::Gone => thread.state = TaskState::Dead,
+        for place in 0..self.hot.len() {
+            if let Some(&index) = self.hot.get(place) {
+                self.glance_at(index, eye, glance);
             }
-            self.unsettled |= thread.is_unsettled();
         }
-        if few {
-            self.find_hot(eye.now_ns);
+        if self.threads.len() > FEW_THREADS {
+            return;
         }
+        if !self.books.balance(clock_ns) {
+            for index in 0..self.threads.len() {
+                if self.hot.binary_search(&index).is_err() {
+                    self.glance_at(index, eye, glance);
+                }
+            }
+            self.balance_books(clock_ns);
+        }
+        self.find_hot(eye.now_ns);
+    }
+
+    fn glance_at(&mut self, index: usize, eye: &mut Eye, glance: Glance) {
+        let Some(thread) = self.threads.get_mut(index) else { return };
+        let before = thread.sched;
+        match thread.look(eye, glance) {
+            Look::Same => {}
+            Look::Moved(_) | Look::Asleep => eye.tasks_read += 1,
+            Look::Gone => thread.state = TaskState::Dead,
+        }
+        self.books.enter(before, thread.sched);
+        self.unsettled |= thread.is_unsettled();
+    }
+
+    /// After all threads were read.
+    fn balance_books(&mut self, clock_ns: Option<u64>) {
+        self.books = Books::of(clock_ns, self.threads.iter().map(|thread| thread.sched));
     }
 
     /// A thread in D that may hold the lock of its address space: who reads its memory (cmdline) could hang behind it.
@@ -191,7 +217,7 @@ impl KnownProcess {
 
     /// Something of it ran, or a sub-sample saw more than the last sample has.
     fn look_at_all(&mut self, eye: &mut Eye, clock_ns: Option<u64>, ran: bool) -> Reading<Seen> {
-        let pid = self.pid();
+        let pid = self.pid;
         let keep = self.ran_lately(eye.now_ns);
         if ran && eye.clocks.can_tell() {
             self.ran_ns = Some(eye.now_ns);
@@ -203,6 +229,7 @@ impl KnownProcess {
         }
         eye.tasks_read += 1;
         self.clock_ns = clock_ns;
+        self.ahead = false;
         let executed = stat.comm != self.shared.comm.as_bytes() || stat.argument_start != self.argument_start;
         self.argument_start = stat.argument_start;
         let thread_count = usize::try_from(stat.thread_count).unwrap_or(0);
@@ -214,27 +241,56 @@ impl KnownProcess {
             process.io = text.and_then(|text| task::io(text).ok_or(Absent::Malformed));
         }
         self.facts.note_run(executed, eye.now_ns);
-        let glance = self.permit(eye, true);
-        self.behind = eye.ran.prepare(self.threads.len());
-        let Self { threads, shared, .. } = self;
-        let process = Arc::make_mut(shared);
-        let mut lost = thread_count != threads.len();
-        for (known, thread) in threads.iter_mut().zip(&mut process.threads) {
-            match known.look(eye, glance) {
-                Look::Same => {}
-                Look::Moved(figures) if figures.start_ticks == thread.start_ticks => {
-                    eye.tasks_read += 1;
-                    *thread = known.thread(&figures);
-                }
-                Look::Moved(_) | Look::Gone => lost = true,
-            }
-        }
-        if lost {
+        let lost = self.look_at_threads(eye, clock_ns);
+        if lost || thread_count != self.threads.len() {
             self.list_threads(eye)?;
+            self.balance_books(clock_ns);
         }
         self.examine_parked(eye);
         self.settle(eye);
         Ok(Seen::Moved)
+    }
+
+    /// First those that are likely to have run or changed; the others only when that does not explain the clock.
+    /// True when some thread is gone.
+    fn look_at_threads(&mut self, eye: &mut Eye, clock_ns: Option<u64>) -> bool {
+        let glance = self.permit(eye, true);
+        let now_ns = eye.now_ns;
+        let mut lost = false;
+        self.behind = false;
+        for others in [false, true] {
+            if others && self.books.balance(clock_ns) {
+                return lost;
+            }
+            if others {
+                self.behind = eye.ran.prepare(self.threads.len());
+            }
+            let Self { threads, shared, books, .. } = self;
+            let wanted = |known: &KnownThread| match others {
+                false => known.is_hot(now_ns) || known.is_unsettled(),
+                true => known.looked_ns != now_ns,
+            };
+            let pairs = threads.iter_mut().zip(&mut Arc::make_mut(shared).threads);
+            for (known, thread) in pairs.filter(|(known, _)| wanted(known)) {
+                let before = known.sched;
+                match known.look(eye, glance) {
+                    Look::Same => {}
+                    Look::Moved(figures) if figures.start_ticks == thread.start_ticks => {
+                        eye.tasks_read += 1;
+                        *thread = known.thread(&figures);
+                    }
+                    // Only a glance is content with less than the figures.
+                    Look::Asleep => {}
+                    Look::Moved(_) | Look::Gone => lost = true,
+                }
+                books.enter(before, known.sched);
+            }
+        }
+        self.balance_books(clock_ns);
+        if self.behind {
+            self.books = Books::default();
+        }
+        lost
     }
 
     /// Nothing ran, but some threads were running, blocked, or seen by a sub-sample only.
@@ -288,8 +344,8 @@ impl KnownProcess {
             let process = Arc::make_mut(&mut self.shared);
             let (old_known, old_threads) = (std::mem::take(&mut self.threads), std::mem::take(&mut process.threads));
             let mut old = old_known.into_iter().zip(old_threads).peekable();
-            self.threads.reserve(tids.len());
-            process.threads.reserve(tids.len());
+            self.threads.reserve_exact(tids.len());
+            process.threads.reserve_exact(tids.len());
             for &tid in &tids {
                 while old.next_if(|(known, _)| known.tid < tid).is_some() {}
                 let same = old.next_if(|(known, _)| known.tid == tid);
@@ -315,15 +371,16 @@ impl KnownProcess {
             if sched.is_some_and(|sched| sched.timeslices.0 > 0 && Some(sched.run_ns.0) == self.clock_ns) {
                 eye.tasks_read += 1;
                 let known = KnownThread::new(tid, self.shared.comm.clone(), state, figures, sched, eye.now_ns, false);
-                Arc::make_mut(&mut self.shared).threads.push(known.thread(&figures));
-                self.threads.push(known);
+                // Lists of exactly one: most processes have one thread, and a list that grows begins with room for four.
+                Arc::make_mut(&mut self.shared).threads = vec![known.thread(&figures)];
+                self.threads = vec![known];
                 self.borrowed = true;
                 return Ok(());
             }
         }
         let (known, thread) = first_thread(eye, glance, tid)?;
-        self.threads.push(known);
-        Arc::make_mut(&mut self.shared).threads.push(thread);
+        self.threads = vec![known];
+        Arc::make_mut(&mut self.shared).threads = vec![thread];
         Ok(())
     }
 
@@ -345,7 +402,7 @@ impl KnownProcess {
 
     fn permit(&self, eye: &Eye, full: bool) -> Glance {
         Glance {
-            pid: self.pid(),
+            pid: self.pid,
             keep: eye.clocks.can_tell() && self.ran_lately(eye.now_ns),
             full,
             kernel_thread: self.shared.kernel_thread,
@@ -361,19 +418,27 @@ impl KnownProcess {
         }
     }
 
-    /// After a full look: what the next one need not find out again.
+    /// After a full look: what the next one need not find out again. One pass: there may be ten thousand threads.
     fn settle(&mut self, eye: &Eye) {
-        self.find_hot(eye.now_ns);
-        self.unsettled = self.threads.iter().any(KnownThread::is_unsettled);
-        let sees = eye.sees(self.shared.uid);
-        let sleeps = |thread: &&KnownThread| matches!(thread.state, TaskState::Sleeping | TaskState::Blocked);
-        let kept_from_us = |thread: &&KnownThread| !sees || thread.wait.channel == Err(Absent::Hidden);
-        let hidden = match self.shared.kernel_thread {
-            true => 0,
-            false => self.threads.iter().filter(sleeps).filter(kept_from_us).count(),
-        };
-        let no_schedstat = self.threads.iter().filter(|thread| !thread.has_schedstat()).count();
-        self.hidden = (u32::try_from(hidden).unwrap_or(u32::MAX), u32::try_from(no_schedstat).unwrap_or(u32::MAX));
+        let Self { threads, hot, shared, .. } = self;
+        let (user, sees) = (!shared.kernel_thread, eye.sees(shared.uid));
+        let (mut unsettled, mut hidden, mut no_schedstat) = (false, 0, 0);
+        hot.clear();
+        for (index, thread) in threads.iter().enumerate() {
+            unsettled |= thread.is_unsettled();
+            no_schedstat += u32::from(thread.sched.is_none());
+            if user && thread.is_hot(eye.now_ns) {
+                hot.push(index);
+            }
+            let waits = matches!(thread.state, TaskState::Sleeping | TaskState::Blocked);
+            hidden += u32::from(user && waits && (!sees || thread.wait.channel == Err(Absent::Hidden)));
+        }
+        (self.unsettled, self.hidden) = (unsettled, (hidden, no_schedstat));
+    }
+
+    /// Whether sub-samples look at it: one of its threads is hot, or something of it ran lately.
+    pub fn is_awake(&self, now_ns: u64) -> bool {
+        !self.hot.is_empty() || (self.ran_lately(now_ns) && !self.shared.kernel_thread)
     }
 }
 

@@ -92,8 +92,7 @@ impl Machine {
     }
 
     fn clock(&mut self, pid: u32, clock_ns: u64) {
-        let ProcessClocks::Given(clocks) = &mut self.sweep.eye.clocks else { panic!("clocks are given") };
-        clocks.insert(pid, clock_ns);
+        self.sweep.give_clock(pid, clock_ns);
     }
 
     fn end(&mut self, pid: u32) {
@@ -110,11 +109,11 @@ impl Machine {
 
     fn hot(&mut self) -> Vec<u32> {
         let hot = |known: &KnownProcess| known.hot.iter().map(|&index| known.threads[index].tid).collect::<Vec<_>>();
-        self.sweep.known().iter().flat_map(hot).collect()
+        self.sweep.processes.iter().flat_map(hot).collect()
     }
 
     fn known(&mut self, pid: u32, tid: u32) -> &KnownThread {
-        let known = self.sweep.known().iter().find(|known| known.pid() == pid).unwrap();
+        let known = self.sweep.processes.iter().find(|known| known.pid == pid).unwrap();
         known.threads.iter().find(|thread| thread.tid == tid).unwrap()
     }
 }
@@ -333,7 +332,7 @@ fn a_sub_sample_keeps_the_next_sample_true() {
     machine.now_ns += SECOND / 10;
     machine.sweep.glance(machine.now_ns);
     assert_eq!(machine.known(40, 40).class, Some(WaitClass::Disk));
-    assert!(machine.sweep.known()[0].ran_lately(machine.now_ns));
+    assert!(machine.sweep.processes[0].ran_lately(machine.now_ns));
     // Nothing ran since the sub-sample, but the last sample knows nothing of it.
     let tasks = machine.sweep();
     let (process, thread) = only(&tasks, 40);
@@ -373,12 +372,13 @@ fn the_counts_of_a_look_are_by_group() {
     machine.put(50, "db", 6, 10_000_000, &[disk(50)]);
     machine.put(60, "make", 5, 10_000_000, &[vfork(60)]);
     machine.put(70, "monitor", 5, 10_000_000, &[disk(70)]);
+    machine.sweep.own_pid = 70;
     machine.sweep();
     let mut watch = crate::kernel::waits::Watch::default();
     let boottime_ns = machine.now_ns;
     let witnesses = crate::kernel::waits::Witnesses { boottime_ns, ..Default::default() };
-    watch.count(machine.sweep.known(), 70, witnesses);
-    watch.count(machine.sweep.known(), 70, witnesses);
+    watch.count(machine.sweep.awake(), witnesses);
+    watch.count(machine.sweep.awake(), witnesses);
     let waits = watch.drain().waits;
     // Both fork from 700 and are called the same: one group.
     assert_eq!(waits.groups.len(), 1);
@@ -389,4 +389,64 @@ fn the_counts_of_a_look_are_by_group() {
     assert_eq!(waits.blocked.iter().map(|thread| (thread.task.pid, thread.times)).collect::<Vec<_>>(), [(40, 2), (50, 2)]);
     assert_eq!(waits.threads.iter().map(|thread| thread.looks()).collect::<Vec<_>>(), [2, 2]);
     assert!(watch.drain().waits.sub_samples.is_empty());
+}
+
+#[test]
+fn a_sub_sample_believes_a_channel_that_tells_the_state_and_the_next_sample_reads_the_rest() {
+    let mut machine = Machine::new(true);
+    machine.put(40, "server", 5, 10_000_000, &[one(40)]);
+    machine.sweep();
+    // It ran and sleeps again; what stat says is made up, so that it is seen whether it was read.
+    machine.put(40, "server", 5, 20_000_000, &[Given { state: 'D', timeslices: 6, channel: "ep_poll", ..one(40) }]);
+    machine.sweep.glance(machine.now_ns + 1);
+    let known = machine.known(40, 40);
+    assert_eq!((known.state, known.class), (TaskState::Sleeping, Some(WaitClass::Poll)));
+    machine.put(40, "server", 5, 20_000_000, &[Given { timeslices: 6, channel: "ep_poll", ..one(40) }]);
+    let tasks = machine.sweep();
+    let (_, thread) = only(&tasks, 40);
+    assert_eq!((thread.sched.map(|sched| sched.timeslices.0), thread.user_ticks), (Some(6), Counter(2)));
+    // A channel in which one waits in D as well tells nothing.
+    let disk = Given { state: 'D', timeslices: 7, channel: "folio_wait_bit_common", call: "17 0x3 0x0 0x0", ..one(40) };
+    machine.put(40, "server", 5, 30_000_000, &[disk]);
+    machine.sweep.glance(machine.now_ns + 1);
+    assert_eq!((machine.known(40, 40).state, machine.known(40, 40).class), (TaskState::Blocked, Some(WaitClass::Disk)));
+}
+
+#[test]
+fn without_permission_the_state_is_read_from_stat() {
+    let mut machine = Machine::new(false);
+    machine.put(40, "server", 5, 10_000_000, &[one(40)]);
+    machine.sweep();
+    machine.put(40, "server", 5, 20_000_000, &[Given { state: 'D', timeslices: 6, channel: "0", ..one(40) }]);
+    machine.sweep.glance(machine.now_ns + 1);
+    assert_eq!(machine.known(40, 40).state, TaskState::Blocked);
+}
+
+#[test]
+fn when_those_that_work_explain_the_clock_the_others_are_not_read() {
+    let mut machine = Machine::new(true);
+    let mut threads: Vec<Given<'_>> = (40..48).map(one).collect();
+    machine.put(40, "pool", 5, 80_000_000, &threads);
+    machine.sweep();
+    let ran = |machine: &mut Machine, clock_ns: u64, moved: &[(u32, u64)]| {
+        for &(tid, run_ns) in moved {
+            let directory = if tid == 40 { "40".to_owned() } else { format!("40/task/{tid}") };
+            machine.write(&format!("{directory}/schedstat"), format!("{run_ns} 7 {}\n", run_ns / 1_000_000));
+        }
+        machine.clock(40, clock_ns);
+        machine.sweep();
+        machine.sweep.eye.tasks_read
+    };
+    assert_eq!(ran(&mut machine, 81_000_000, &[(43, 11_000_000)]), 2, "all are asked, one has run, and the process");
+    assert_eq!(machine.hot(), [43]);
+    // Of a thread that is not asked nothing is known: this one has not run as long as the sum is explained without it.
+    let before = machine.known(40, 45).looked_ns;
+    assert_eq!(ran(&mut machine, 82_000_000, &[(43, 12_000_000)]), 2);
+    assert_eq!(machine.known(40, 45).looked_ns, before);
+    assert_eq!(ran(&mut machine, 84_000_000, &[(43, 13_000_000), (45, 11_000_000)]), 3, "and here it has");
+    assert_eq!(machine.hot(), [43, 45]);
+    threads.pop();
+    machine.put(40, "pool", 5, 84_000_000, &threads);
+    machine.clock(40, 84_000_001);
+    assert_eq!(machine.sweep().processes[0].threads.len(), 7, "one that ended is missed all the same");
 }

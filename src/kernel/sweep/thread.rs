@@ -39,7 +39,9 @@ pub struct KnownThread {
     pub record: Option<(u32, usize)>,
     /// What of it is in the last sample is older than the last look.
     pub stale: bool,
-    sched: Option<Sched>,
+    /// CLOCK_BOOTTIME of the last look
+    pub looked_ns: u64,
+    pub sched: Option<Sched>,
     ticks: (Counter, Counter),
     /// The CPUs it may use, and when that was read.
     allowed: Option<(Name, u64)>,
@@ -54,6 +56,8 @@ pub enum Look {
     Same,
     /// Its figures, to be put into the next sample. `sched` and waits are in the `KnownThread`.
     Moved(Figures),
+    /// It ran and sleeps again. Its figures were not read: the next sample does that.
+    Asleep,
     Gone,
 }
 
@@ -120,6 +124,7 @@ impl KnownThread {
             moved_ns: born.then_some(now_ns),
             record: None,
             stale: false,
+            looked_ns: now_ns,
             sched,
             ticks: (figures.user_ticks, figures.system_ticks),
             allowed: None,
@@ -158,10 +163,6 @@ impl KnownThread {
         self.stale || self.state == TaskState::Running || (self.state == TaskState::Blocked && !self.is_harmless())
     }
 
-    pub fn has_schedstat(&self) -> bool {
-        self.sched.is_some()
-    }
-
     pub fn release(&mut self) {
         self.kept.release();
     }
@@ -189,6 +190,7 @@ impl KnownThread {
     /// Looks again.
     pub fn look(&mut self, eye: &mut Eye, glance: Glance) -> Look {
         let now_ns = eye.now_ns;
+        self.looked_ns = now_ns;
         let keep_rest = glance.keep && self.is_active(now_ns);
         if !keep_rest {
             self.kept.release_all_but_schedstat();
@@ -208,6 +210,10 @@ impl KnownThread {
         let same_time = sched.map(|sched| sched.run_ns) == self.sched.map(|sched| sched.run_ns);
         if sched.is_some() && !ran && same_time && at_rest && !(glance.full && self.stale) {
             return self.look_at_wait_again(eye, glance, keep_rest);
+        }
+        if ran && !glance.full && self.sleeps_again(eye, glance, keep_rest) {
+            (self.sched, self.moved_ns, self.stale) = (sched, Some(now_ns), true);
+            return Look::Asleep;
         }
         let figures = match self.read_stat(eye, glance, keep_rest) {
             Ok(figures) => figures,
@@ -308,32 +314,27 @@ impl KnownThread {
         Ok(Figures::of(&stat))
     }
 
+    /// Where it sleeps says mostly that it sleeps: then its stat, the dearest of its files, need not be read. Should the
+    /// freezer hold it there, which shows as D, the next sample reads so.
+    fn sleeps_again(&mut self, eye: &mut Eye, glance: Glance, keep: bool) -> bool {
+        if glance.kernel_thread || !glance.permitted {
+            return false;
+        }
+        let channel = self.read_channel(eye, glance, keep);
+        let sleeps = channel.as_ref().is_ok_and(|name| WaitClass::is_asleep_in(name.as_bytes()));
+        if sleeps {
+            self.state = TaskState::Sleeping;
+            self.learn_wait(channel, eye, glance, keep);
+        }
+        sleeps
+    }
+
     /// Channel and, where the channel alone does not tell, the call. State and channel are read at different moments: a pair
     /// that cannot be is read once again, then dropped.
     fn read_wait(&mut self, eye: &mut Eye, glance: Glance, keep: bool) {
         for _ in 0..2 {
             let channel = self.read_channel(eye, glance, keep);
-            let alone = channel.as_ref().ok().and_then(|name| WaitClass::of(self.state, Some(name.as_bytes()), None));
-            let call_tells = self.state == TaskState::Blocked
-                || matches!(alone, Some(WaitClass::Futex | WaitClass::Lock | WaitClass::Other));
-            let doubtful = channel == Err(Absent::Vanished);
-            let call = if glance.kernel_thread || !(call_tells || doubtful) {
-                Err(Absent::NotRead)
-            } else {
-                self.read_call(eye, glance, keep)
-            };
-            // For those who may see, `0` means "moved on"; but a guarded process answers them, too, like that.
-            let guarded = doubtful && call == Err(Absent::NoPermission);
-            let channel = if guarded { Err(Absent::Hidden) } else { channel };
-            let known = call.as_ref().ok().and_then(|&call| Call::from_number(eye.machine.as_bytes(), call));
-            self.class = match &channel {
-                Ok(name) => WaitClass::of(self.state, Some(name.as_bytes()), known),
-                Err(Absent::Vanished) => None,
-                Err(_) => WaitClass::of(self.state, None, known),
-            };
-            self.contended = self.class == Some(WaitClass::Lock) && self.state == TaskState::Sleeping;
-            self.futex = known.and_then(Call::futex);
-            self.wait = Wait { channel, call };
+            self.learn_wait(channel, eye, glance, keep);
             if self.class.is_some() || self.read_stat(eye, glance, keep).is_err() {
                 return;
             }
@@ -354,6 +355,30 @@ impl KnownThread {
         let before = self.sched;
         let impossible = self.state == TaskState::Blocked && self.wait.channel.is_ok();
         impossible && before.is_some() && self.read_schedstat(eye, glance).is_ok_and(|now| now == before)
+    }
+
+    fn learn_wait(&mut self, channel: Reading<Name>, eye: &mut Eye, glance: Glance, keep: bool) {
+        let alone = channel.as_ref().ok().and_then(|name| WaitClass::of(self.state, Some(name.as_bytes()), None));
+        let call_tells =
+            self.state == TaskState::Blocked || matches!(alone, Some(WaitClass::Futex | WaitClass::Lock | WaitClass::Other));
+        let doubtful = channel == Err(Absent::Vanished);
+        let call = if glance.kernel_thread || !(call_tells || doubtful) {
+            Err(Absent::NotRead)
+        } else {
+            self.read_call(eye, glance, keep)
+        };
+        // For those who may see, `0` means "moved on"; but a guarded process answers them, too, like that.
+        let guarded = doubtful && call == Err(Absent::NoPermission);
+        let channel = if guarded { Err(Absent::Hidden) } else { channel };
+        let known = call.as_ref().ok().and_then(|&call| Call::from_number(eye.machine.as_bytes(), call));
+        self.class = match &channel {
+            Ok(name) => WaitClass::of(self.state, Some(name.as_bytes()), known),
+            Err(Absent::Vanished) => None,
+            Err(_) => WaitClass::of(self.state, None, known),
+        };
+        self.contended = self.class == Some(WaitClass::Lock) && self.state == TaskState::Sleeping;
+        self.futex = known.and_then(Call::futex);
+        self.wait = Wait { channel, call };
     }
 
     fn read_channel(&mut self, eye: &mut Eye, glance: Glance, keep: bool) -> Reading<Name> {

@@ -65,7 +65,7 @@ impl Commands {
     pub fn add(&mut self, interval: &Interval, step: usize) {
         let (Some(span), Ok(tasks)) = (&interval.tasks, &interval.newer.tasks) else { return };
         let mut now: FxHashMap<&Name, Now> = FxHashMap::default();
-        for (process, span) in tasks.processes.iter().zip(&span.processes) {
+        for (process, span) in span.with_spans(&tasks.processes) {
             let cpu = span.cpu.map_or(0.0, |cpu| cpu.0);
             if cpu + span.states.disk + span.states.lock < NOTHING {
                 continue;

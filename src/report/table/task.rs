@@ -30,8 +30,8 @@ pub(super) static TASK: Typed<ProcessRow> = Typed {
     measure: "%CPU",
     each: |look, show| {
         let (Some(tasks), Ok(now)) = (&look.interval.tasks, &look.interval.newer.tasks) else { return };
-        for (process, span) in now.processes.iter().zip(&tasks.processes) {
-            show(&ProcessRow { process: Arc::clone(process), span: *span });
+        for (process, span) in tasks.with_spans(&now.processes) {
+            show(&ProcessRow { process: Arc::clone(process), span });
         }
     },
     is_idle,

@@ -112,6 +112,12 @@ impl WaitClass {
         }
     }
 
+    /// Whether nobody waits there but in S, so that the channel tells the state as well.
+    pub fn is_asleep_in(channel: &[u8]) -> bool {
+        use WaitClass::{Aio, Futex, Net, Pipe, Poll, Timer};
+        matches!(WaitClass::of_channel(without_compiler_suffix(channel)), Some(Aio | Futex | Net | Pipe | Poll | Timer))
+    }
+
     fn of_channel(symbol: &[u8]) -> Option<WaitClass> {
         if let Some(&(_, class)) = EXACT.iter().find(|(name, _)| name.as_bytes() == symbol) {
             return Some(class);

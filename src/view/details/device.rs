@@ -131,7 +131,7 @@ fn waiting(judged: &Judged, id: DiskId, page: &mut Page) {
     }
     let (Some(tasks), Ok(sample)) = (&interval.tasks, &interval.newer.tasks) else { return };
     let moved = |rate: Option<PerSecond>| rate.map_or(0.0, |rate| rate.0);
-    let mut busiest: Vec<_> = (tasks.processes.iter())
+    let mut busiest: Vec<_> = (tasks.awake.iter())
         .map(|span| (moved(span.read_bytes) + moved(span.write_bytes), span))
         .filter(|(rate, _)| *rate > 0.0)
         .collect();

@@ -22,7 +22,7 @@ pub fn process(state: &State, judged: &Judged, id: ProcessId, page: &mut Page) {
     let interval = &*judged.interval;
     let Ok(sample) = &interval.newer.tasks else { return };
     let Some(process) = sample.process(id.pid).filter(|process| process.id() == id) else { return };
-    let Some(span) = interval.tasks.as_ref().and_then(|tasks| tasks.process(id)) else { return };
+    let Some(span) = interval.tasks.as_ref().map(|tasks| tasks.of(process)) else { return };
     let user = sample.users.get(&process.uid).map_or_else(|| safe!("{}", process.uid), SafeText::name);
     page.line(0, safe!("{}   pid {}   {user}", SafeText::name(&process.comm), process.pid), Ink::Bold);
     page.prose(2, &command_line(process), Ink::Plain);

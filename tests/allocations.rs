@@ -1,0 +1,121 @@
+//! No allocation per task per sweep: what a look allocates does not depend on how many tasks there are, only on how many
+//! of them ran.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test may fail loudly, and prints its figures"
+)]
+
+mod tree;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use tree::{FIRST, Tree};
+
+/// The system's allocator, counting what each thread asks of it.
+struct Counting;
+
+thread_local! {
+    static ASKED: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: everything is the system's allocator's work; a counter in const-initialised thread-local storage allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _ = ASKED.try_with(|asked| asked.set(asked.get() + 1));
+        // SAFETY: the caller's promise about the layout is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: `place` came from `alloc`, that is from the system, with this layout.
+        unsafe { System.dealloc(place, layout) }
+    }
+
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let _ = ASKED.try_with(|asked| asked.set(asked.get() + 1));
+        // SAFETY: as in `dealloc`; the caller's promise about the size is passed on.
+        unsafe { System.realloc(place, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of one piece of work.
+fn allocations<T>(work: impl FnOnce() -> T) -> u64 {
+    let before = ASKED.get();
+    let made = work();
+    let asked = ASKED.get() - before;
+    drop(made);
+    asked
+}
+
+/// A list of the threads that ran is made of single allocations that grow by doubling, and of what is kept of each.
+const A_TASK_THAT_RAN: u64 = 6;
+
+#[test]
+fn tasks_that_did_not_run_cost_no_allocation() {
+    let [few, many] = [200, 2000].map(|processes| {
+        let mut tree = Tree::new(processes, 1);
+        let sample = allocations(|| {
+            tree.look();
+        });
+        let sub_sample = allocations(|| tree.sampler.sub_sample());
+        println!("{processes} processes asleep: {sample} allocations a sample, {sub_sample} a sub-sample");
+        (sample, sub_sample)
+    });
+    assert_eq!(few, many, "a sample and a sub-sample of a tenth of the processes");
+    let mut threads = Tree::new(1, 2000);
+    assert_eq!(
+        allocations(|| {
+            threads.look();
+        }),
+        few.0,
+        "a process with 2,000 threads asleep"
+    );
+}
+
+#[test]
+fn tasks_that_ran_cost_a_bounded_number_each() {
+    let mut tree = Tree::new(2000, 1);
+    let asleep = allocations(|| {
+        tree.look();
+    });
+    for look in 1..6 {
+        for ran in [20, 200] {
+            for pid in FIRST..FIRST + ran {
+                tree.run(pid, pid, look * 2 + u64::from(ran == 200));
+                tree.clock(pid, look * 2 + u64::from(ran == 200));
+            }
+            let asked = allocations(|| {
+                tree.look();
+            }) - asleep;
+            println!("{ran} of 2000 ran: {asked} allocations more");
+            assert!(asked <= u64::from(ran) * A_TASK_THAT_RAN + 40, "{asked} for {ran} processes that ran");
+        }
+    }
+}
+
+#[test]
+fn of_a_process_with_many_threads_only_those_that_ran_are_read() {
+    const THREADS: u32 = 2000;
+    let mut tree = Tree::new(1, THREADS);
+    let mut asked = 0;
+    let mut read = 0;
+    for look in 1..8 {
+        for tid in FIRST..FIRST + 50 {
+            tree.run(FIRST, tid, look);
+        }
+        tree.clock(FIRST, look * 50);
+        asked = allocations(|| read = tree.look().cost.tasks_read);
+    }
+    println!("50 of {THREADS} threads ran: {asked} allocations, {read} tasks read");
+    assert!(asked < 50 * A_TASK_THAT_RAN + 200, "{asked} allocations");
+    // The threads that ran, and the process itself.
+    assert_eq!(read, 51);
+}
