@@ -64,6 +64,8 @@ pub struct Sampler {
     exits: exits::ExitReader,
     budget: Budget,
     sub_samples_ns: u64,
+    /// Of a tree that stands for a machine
+    given_ns: Option<u64>,
 }
 
 impl Sampler {
@@ -90,6 +92,7 @@ impl Sampler {
             exits: exits::ExitReader::new(&root),
             budget: Budget::new(DEFAULT_SHARE),
             sub_samples_ns: 0,
+            given_ns: None,
             root,
         })
     }
@@ -110,6 +113,22 @@ impl Sampler {
         self.budget = Budget::new(share);
     }
 
+    /// Of a tree that stands for a machine: what time it is there, as CLOCK_BOOTTIME, until another one is given.
+    pub fn give_time(&mut self, boottime_ns: u64) {
+        self.given_ns = Some(boottime_ns);
+    }
+
+    fn boottime_ns(&self) -> u64 {
+        self.given_ns.unwrap_or_else(|| clock(ClockId::CLOCK_BOOTTIME))
+    }
+
+    fn now(&self) -> Instant {
+        match self.given_ns {
+            Some(boottime_ns) => Instant { boottime_ns, monotonic_ns: boottime_ns, ..now() },
+            None => now(),
+        }
+    }
+
     /// Of a tree that stands for a machine: what the CPU clock of a process says, in nanoseconds. Without clocks every
     /// process is read every time.
     pub fn give_clock(&mut self, pid: u32, cpu_ns: u64) {
@@ -128,12 +147,12 @@ impl Sampler {
             return false;
         }
         let begin = clock(ClockId::CLOCK_THREAD_CPUTIME_ID);
-        self.sweep.glance(clock(ClockId::CLOCK_BOOTTIME));
+        self.sweep.glance(self.boottime_ns());
         let cpu = self.cpu.total_only(&self.root).ok();
         let in_flight = self.disk.in_flight(&self.root).ok();
-        let witnesses = Witnesses { boottime_ns: clock(ClockId::CLOCK_BOOTTIME), cpu, in_flight };
+        let witnesses = Witnesses { boottime_ns: self.boottime_ns(), cpu, in_flight };
         self.watch.count(self.sweep.awake(), witnesses);
-        self.exits.fetch(clock(ClockId::CLOCK_BOOTTIME), &self.sweep);
+        self.exits.fetch(self.boottime_ns(), &self.sweep);
         let cost_ns = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
         self.sub_samples_ns = self.sub_samples_ns.saturating_add(cost_ns);
         self.budget.spend(clock(ClockId::CLOCK_MONOTONIC), cost_ns);
@@ -143,7 +162,7 @@ impl Sampler {
     /// Everything, once; with the sub-samples since the last sample, the one that closes them included.
     /// How late it is only the caller knows: `cost.late_ns` is left 0.
     pub fn sample(&mut self) -> Sample {
-        let mut sample = Sample::empty(now());
+        let mut sample = Sample::empty(self.now());
         sample.cpu = self.cpu.sample(&self.root);
         sample.load = self.cpu.load(&self.root);
         sample.pressure = self.pressure.sample(&self.root);
@@ -155,8 +174,8 @@ impl Sampler {
 
         let begin = clock(ClockId::CLOCK_THREAD_CPUTIME_ID);
         let forks = sample.cpu.as_ref().ok().and_then(|cpu| cpu.forks);
-        self.exits.fetch(clock(ClockId::CLOCK_BOOTTIME), &self.sweep);
-        let mut tasks = self.sweep.sweep(clock(ClockId::CLOCK_BOOTTIME), forks);
+        self.exits.fetch(self.boottime_ns(), &self.sweep);
+        let mut tasks = self.sweep.sweep(self.boottime_ns(), forks);
         tasks.users = self.user_names();
         sample.tasks = Ok(tasks);
         sample.exits = self.exits.sample(sample.at.boottime_ns, &self.sweep);
@@ -165,7 +184,7 @@ impl Sampler {
 
         let cpu = self.cpu.total_only(&self.root).ok();
         let in_flight = self.disk.in_flight(&self.root).ok();
-        let witnesses = Witnesses { boottime_ns: clock(ClockId::CLOCK_BOOTTIME), cpu, in_flight };
+        let witnesses = Witnesses { boottime_ns: self.boottime_ns(), cpu, in_flight };
         self.watch.count(self.sweep.awake(), witnesses);
         let drained = self.watch.drain();
         let disks = sample.disks.as_deref().unwrap_or_default();

@@ -65,7 +65,7 @@ fn tasks_that_did_not_run_cost_no_allocation() {
         let sample = allocations(|| {
             tree.look();
         });
-        let sub_sample = allocations(|| tree.sampler.sub_sample());
+        let sub_sample = allocations(|| tree.glance());
         println!("{processes} processes asleep: {sample} allocations a sample, {sub_sample} a sub-sample");
         (sample, sub_sample)
     });

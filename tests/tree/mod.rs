@@ -15,10 +15,13 @@ pub struct Tree {
     /// The sample before, which is in somebody's hands while the next one is taken
     last: Option<Sample>,
     threads: u32,
+    now_ns: u64,
 }
 
 /// The first process has this number, and the others follow each other.
 pub const FIRST: u32 = 1000;
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// What each thread ran before the first look.
 const RAN_NS: u64 = 40_000_000;
@@ -32,7 +35,7 @@ impl Tree {
         fs::create_dir_all(&proc).unwrap();
         write(&proc.join("stat"), "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nprocesses 5000\n");
         let sampler = Sampler::new(Root::at(directory.path().to_owned())).unwrap();
-        let mut tree = Tree { directory, sampler, last: None, threads };
+        let mut tree = Tree { directory, sampler, last: None, threads, now_ns: 1000 * SECOND_NS };
         tree.sampler.set_sub_sample_share(f64::INFINITY);
         for at in 0..processes {
             let pid = FIRST + at * threads;
@@ -53,10 +56,18 @@ impl Tree {
         tree
     }
 
-    /// The next sample.
+    /// The next sample, a second later.
     pub fn look(&mut self) -> &Sample {
+        self.now_ns += SECOND_NS;
+        self.sampler.give_time(self.now_ns);
         let sample = self.sampler.sample();
         self.last.insert(sample)
+    }
+
+    /// A look between two samples, a tenth of a second later.
+    pub fn glance(&mut self) {
+        self.sampler.give_time(self.now_ns + SECOND_NS / 10);
+        assert!(self.sampler.sub_sample(), "the budget is without end");
     }
 
     /// A thread has run for so many milliseconds since the beginning.

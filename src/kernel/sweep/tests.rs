@@ -405,9 +405,15 @@ fn a_sub_sample_believes_a_channel_that_tells_the_state_and_the_next_sample_read
     let tasks = machine.sweep();
     let (_, thread) = only(&tasks, 40);
     assert_eq!((thread.sched.map(|sched| sched.timeslices.0), thread.user_ticks), (Some(6), Counter(2)));
-    // A channel in which one waits in D as well tells nothing.
+}
+
+#[test]
+fn a_channel_in_which_one_waits_in_d_does_not_tell_the_state() {
+    let mut machine = Machine::new(true);
+    machine.put(40, "server", 5, 10_000_000, &[one(40)]);
+    machine.sweep();
     let disk = Given { state: 'D', timeslices: 7, channel: "folio_wait_bit_common", call: "17 0x3 0x0 0x0", ..one(40) };
-    machine.put(40, "server", 5, 30_000_000, &[disk]);
+    machine.put(40, "server", 5, 20_000_000, &[disk]);
     machine.sweep.glance(machine.now_ns + 1);
     assert_eq!((machine.known(40, 40).state, machine.known(40, 40).class), (TaskState::Blocked, Some(WaitClass::Disk)));
 }
