@@ -120,6 +120,21 @@ fn load_convoy() {
     ready_until_killed();
 }
 
+/// Threads of one process that block and wake in turn, each in its own time.
+#[test]
+fn load_turns() {
+    if !is_load("load_turns") {
+        return;
+    }
+    for number in 1..=40_u64 {
+        let work = move || loop {
+            thread::sleep(Duration::from_millis(3 * number));
+        };
+        thread::Builder::new().name(format!("turn-{number}")).spawn(work).unwrap();
+    }
+    ready_until_killed();
+}
+
 /// More threads than are asked one by one: most park, some sleep and wake.
 #[test]
 fn load_large() {
@@ -273,7 +288,7 @@ fn standing(thread: &Thread) -> impl PartialEq + std::fmt::Debug + use<'_> {
 #[test]
 fn what_the_sweep_remembers_is_what_a_full_reading_says() {
     let _alone = alone();
-    let _loads = [Load::start("load_pool"), Load::start("load_convoy"), Load::start("load_churn")];
+    let _loads = [Load::start("load_pool"), Load::start("load_convoy"), Load::start("load_turns"), Load::start("load_churn")];
     let mut remembering = sampler();
     remembering.sample();
     compare_with_full_readings(&mut remembering, 25);
@@ -297,7 +312,7 @@ fn what_the_iterator_leaves_out_is_what_a_full_reading_says() {
 
 /// What a sampler says of tasks that stood still between two full readings around it is what these say.
 fn compare_with_full_readings(remembering: &mut Sampler, rounds: u64) {
-    let mut compared = 0;
+    let (mut compared, mut overtaken) = (0, 0);
     for round in 0..rounds {
         thread::sleep(Duration::from_millis(7 * (round % 5)));
         remembering.sub_sample();
@@ -312,6 +327,12 @@ fn compare_with_full_readings(remembering: &mut Sampler, rounds: u64) {
             let process = sample.process(old.pid).unwrap_or_else(|| panic!("{} is not in the sample", old.pid));
             for (first, last) in old.threads.iter().filter_map(|first| Some((first, new.thread(first.tid)?))) {
                 if standing(first) != standing(last) {
+                    // Threads block and wake all the while: what was over before the sample is in it.
+                    let slices = |thread: &Thread| thread.sched.map(|sched| sched.timeslices);
+                    if let Some(thread) = process.thread(first.tid).filter(|_| first.state != TaskState::Running) {
+                        assert!(slices(thread) >= slices(first), "a run of {} of {:?} was missed", first.tid, process.comm);
+                        overtaken += 1;
+                    }
                     continue;
                 }
                 let thread = process.thread(first.tid).unwrap_or_else(|| panic!("{} of {} is not there", first.tid, old.pid));
@@ -329,6 +350,7 @@ fn compare_with_full_readings(remembering: &mut Sampler, rounds: u64) {
         }
     }
     assert!(compared > rounds * 20, "only {compared} threads stood still");
+    assert!(overtaken > rounds, "only {overtaken} threads ran meanwhile");
 }
 
 #[test]
