@@ -18,6 +18,8 @@
 mod generator;
 #[path = "../tests/frames/machine.rs"]
 mod machine;
+#[path = "../tests/frames/network.rs"]
+mod network;
 #[path = "../tests/frames/scenes.rs"]
 #[allow(dead_code, reason = "the frames' tests use the other scenes")]
 mod scenes;

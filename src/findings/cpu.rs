@@ -275,7 +275,8 @@ pub(super) fn waiting(scene: &Scene) -> Option<f64> {
 
 /// Whether its quota, or that of a group above its own, holds a process back.
 pub(super) fn is_throttled(scene: &Scene, throttled: &[&CgroupSpan], pid: u32) -> bool {
-    let cgroup = scene.process(pid).and_then(|process| process.cgroup.as_ref().ok());
+    // Mostly nobody is held back, and then no process need be looked up.
+    let cgroup = Some(pid).filter(|_| !throttled.is_empty()).and_then(|pid| scene.process(pid)?.cgroup.as_ref().ok());
     cgroup.is_some_and(|cgroup| throttled.iter().any(|group| contains(&group.id, cgroup)))
 }
 

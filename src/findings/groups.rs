@@ -32,7 +32,7 @@ pub fn members(scene: &Scene, controller: Controller, group: &CgroupId, weight: 
         .processes
         .iter()
         .filter(|process| applies(controller, group, process))
-        .map(|process| (spans.and_then(|spans| spans.process(process.id())).map_or(0.0, &weight), process))
+        .map(|process| (spans.map_or(0.0, |spans| weight(&spans.of(process))), process))
         .collect();
     inside.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut told: Vec<String> =
