@@ -160,7 +160,7 @@ impl Sampler {
     }
 
     /// Everything, once; with the sub-samples since the last sample, the one that closes them included.
-    /// How late it is only the caller knows: `cost.late_ns` is left 0.
+    /// How late it is, and how many were left out before it, only the caller knows: `cost.late_ns` and `left_out` stay 0.
     pub fn sample(&mut self) -> Sample {
         let mut sample = Sample::empty(self.now());
         sample.cpu = self.cpu.sample(&self.root);
@@ -198,6 +198,7 @@ impl Sampler {
             sub_samples_ns: std::mem::take(&mut self.sub_samples_ns),
             late_ns: 0,
             tasks_read: self.sweep.tasks_read(),
+            left_out: 0,
         };
         sample
     }

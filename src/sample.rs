@@ -188,6 +188,8 @@ pub struct Cost {
     pub late_ns: u64,
     /// Tasks whose files were read in the full sweep.
     pub tasks_read: u32,
+    /// Samples that were due before this one and were left out because they cost too much; see `app/sampling/pace.rs`.
+    pub left_out: u32,
 }
 
 #[cfg(test)]

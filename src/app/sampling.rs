@@ -1,7 +1,10 @@
 //! The sampling thread: reading /proc blocks, for seconds on a sick box, so it happens where nobody waits for it.
 //!
-//! Samples stand on a grid of due times, so that they do not drift; one that comes late says by how much. Whoever
-//! receives them records them before the screen may leave any out, and never waits for the terminal.
+//! Samples stand on a grid of due times, so that they do not drift; one that comes late says by how much. Where one costs
+//! more than it may, some are left out (`pace`), and the next one says how many. Whoever receives them records them before
+//! the screen may leave any out, and never waits for the terminal.
+
+mod pace;
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -10,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc as channel;
 
+use self::pace::Pace;
 use super::exit::{Exit, Failure};
 use crate::kernel::{Root, Sampler};
 use crate::sample::{Host, Sample};
@@ -55,13 +59,15 @@ impl Sampling {
         let (sender, samples) = channel::channel(WAITING);
         let (orders, inbox) = mpsc::channel();
         let mut due = Due::new(interval, span);
+        let mut pace = Pace::default();
         let mut missed = 0_u64;
         let body = move || {
             loop {
                 let begun = Instant::now();
                 let late = due.late(begun);
                 missed = missed.saturating_add(due.missed(begun));
-                let mut sample = sampler.sample();
+                let (mut sample, cost) = pace::measured(|| sampler.sample());
+                sample.cost.left_out = due.left_out;
                 sample.cost.late_ns = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
                 super::panics::rehearse("sampling");
                 match sender.try_send(Taken { sample: Arc::new(sample), missed }) {
@@ -69,7 +75,7 @@ impl Sampling {
                     Err(channel::error::TrySendError::Full(_)) => missed = missed.saturating_add(1),
                     Err(channel::error::TrySendError::Closed(_)) => return,
                 }
-                if !due.advance(Instant::now()) {
+                if !due.advance(Instant::now(), pace.one_in(cost, due.interval)) {
                     return;
                 }
                 let mut glance = Instant::now() + SUB_SAMPLE;
@@ -119,50 +125,63 @@ struct Due {
     origin: Instant,
     /// The last due time that is accounted for
     counted: Instant,
+    /// Due times before `next` that are passed over on purpose
+    left_out: u32,
     end: Option<Instant>,
 }
 
 impl Due {
     fn new(interval: Duration, span: Option<Duration>) -> Due {
         let now = Instant::now();
-        Due { interval, next: now, origin: now, counted: now, end: span.map(|span| now + span) }
+        Due { interval, next: now, origin: now, counted: now, left_out: 0, end: span.map(|span| now + span) }
     }
 
     fn late(&self, begun: Instant) -> Duration {
         begun.saturating_duration_since(self.next)
     }
 
-    /// How many due times have passed since the last sample without one, this sample's own not counted.
+    /// How many due times have passed since the last sample without one, this sample's own and those that were left out not
+    /// counted.
     fn missed(&mut self, begun: Instant) -> u64 {
         let interval = self.interval.as_nanos().max(1);
         let passed = |until: Instant| until.saturating_duration_since(self.origin).as_nanos() / interval;
         let here = self.origin + self.interval * u32::try_from(passed(begun)).unwrap_or(u32::MAX);
-        let missed = passed(here).saturating_sub(passed(self.counted)).saturating_sub(1);
+        let wanted = 1 + u128::from(self.left_out);
+        let missed = passed(here).saturating_sub(passed(self.counted)).saturating_sub(wanted);
         self.counted = self.counted.max(here);
         u64::try_from(missed).unwrap_or(u64::MAX)
     }
 
-    /// To the next due time after `now`: those that were missed are not made up for. False when there is none.
-    fn advance(&mut self, now: Instant) -> bool {
+    /// To the next due time after `now`, of which only one in so many is wanted; those that were missed are not made up for.
+    /// False when there is none.
+    fn advance(&mut self, now: Instant, one_in: u32) -> bool {
         if self.end.is_some_and(|end| self.next >= end) {
             return false;
         }
+        self.left_out = 0;
         self.next = if self.next == self.origin && self.interval > FIRST * 2 && now < self.origin + FIRST {
             self.origin + FIRST
         } else {
-            let passed = now.saturating_duration_since(self.origin).as_nanos() / self.interval.as_nanos().max(1);
-            self.origin + self.interval * u32::try_from(passed + 1).unwrap_or(u32::MAX)
+            let grid = |at: Instant| {
+                let passed = at.saturating_duration_since(self.origin).as_nanos() / self.interval.as_nanos().max(1);
+                u32::try_from(passed).unwrap_or(u32::MAX)
+            };
+            // Counted from this sample's own due time: one that took long has used up a part of the pause.
+            let (soonest, wanted) = (grid(now).saturating_add(1), grid(self.next).saturating_add(one_in));
+            self.left_out = wanted.saturating_sub(soonest);
+            self.origin + self.interval * soonest.max(wanted)
         };
         if let Some(end) = self.end {
             // A rest that is too short for an interval belongs to the last one.
             let last = self.next + self.interval.min(FIRST) > end;
             self.next = if last { end } else { self.next };
+            self.left_out = if last { 0 } else { self.left_out };
         }
         true
     }
 
     fn change(&mut self, interval: Duration, now: Instant) {
-        *self = Due { interval, next: now + interval.min(FIRST), origin: now, counted: now, end: self.end };
+        *self = Due { interval, next: now + interval.min(FIRST), origin: now, counted: now, left_out: 0, end: self.end };
     }
 }
 
@@ -174,14 +193,14 @@ mod tests {
     fn the_grid_does_not_drift() {
         let mut due = Due::new(Duration::from_secs(1), None);
         let start = due.origin;
-        due.advance(start + Duration::from_millis(5));
+        due.advance(start + Duration::from_millis(5), 1);
         assert_eq!(due.next, start + FIRST, "the first figures come soon");
-        due.advance(start + Duration::from_millis(260));
+        due.advance(start + Duration::from_millis(260), 1);
         assert_eq!(due.next, start + Duration::from_secs(1));
-        due.advance(start + Duration::from_millis(1040));
+        due.advance(start + Duration::from_millis(1040), 1);
         assert_eq!(due.next, start + Duration::from_secs(2));
         assert_eq!(due.late(start + Duration::from_millis(2300)), Duration::from_millis(300));
-        due.advance(start + Duration::from_millis(5300));
+        due.advance(start + Duration::from_millis(5300), 1);
         assert_eq!(due.next, start + Duration::from_secs(6), "missed ones are not made up for");
     }
 
@@ -192,15 +211,29 @@ mod tests {
         let mut missed = |ms: u64| {
             let now = start + Duration::from_millis(ms);
             let missed = due.missed(now);
-            due.advance(now + Duration::from_millis(5));
+            due.advance(now + Duration::from_millis(5), 1);
             missed
         };
         let counted: Vec<u64> = [0, 250, 1000, 2400, 3000, 33_100, 34_000, 35_999, 36_001].map(&mut missed).to_vec();
         assert_eq!(counted, [0, 0, 0, 0, 0, 29, 0, 0, 0], "stopped for 30 s");
         // A sample that itself takes three seconds.
-        due.advance(start + Duration::from_millis(39_500));
+        due.advance(start + Duration::from_millis(39_500), 1);
         assert_eq!(due.next, start + Duration::from_secs(40));
         assert_eq!(due.missed(start + Duration::from_secs(40)), 3);
+    }
+
+    #[test]
+    fn what_is_left_out_on_purpose_is_not_missed_and_the_grid_stays() {
+        let mut due = Due::new(Duration::from_secs(1), None);
+        let start = due.origin;
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        due.advance(at(900), 3);
+        assert_eq!((due.next, due.left_out), (at(3000), 2));
+        assert_eq!(due.missed(at(3010)), 0);
+        // This one takes 1.2 s itself: one of the two due times is past already when it is done.
+        due.advance(at(4210), 3);
+        assert_eq!((due.next, due.left_out), (at(6000), 1));
+        assert_eq!(due.missed(at(9_020)), 4, "of the five between, only the one at 5 s was not wanted");
     }
 
     #[test]
@@ -208,7 +241,7 @@ mod tests {
         let mut due = Due::new(Duration::from_secs(1), Some(Duration::from_millis(2100)));
         let start = due.origin;
         let mut times = Vec::new();
-        while due.advance(due.next) {
+        while due.advance(due.next, 1) {
             times.push((due.next - start).as_millis());
         }
         assert_eq!(times, [250, 1000, 2100]);
@@ -220,7 +253,7 @@ mod tests {
         let now = due.origin + Duration::from_secs(10);
         due.change(Duration::from_secs(5), now);
         assert_eq!(due.next, now + FIRST);
-        due.advance(due.next);
+        due.advance(due.next, 1);
         assert_eq!(due.next, now + Duration::from_secs(5));
     }
 }

@@ -128,7 +128,7 @@ pub struct TaskSingles {
 }
 
 cells! { TaskSingles, 15 { hidden @ 0, users @ 6 } }
-cells! { Cost, 8 { process_cpu_ns @ 0, sweep_ns @ 1, sub_samples_ns @ 2, late_ns @ 3, tasks_read @ 4 } }
+cells! { Cost, 8 { process_cpu_ns @ 0, sweep_ns @ 1, sub_samples_ns @ 2, late_ns @ 3, tasks_read @ 4, left_out @ 5 } }
 
 impl Singles {
     pub fn of(sample: &Sample) -> Singles {

@@ -1,13 +1,17 @@
 //! What surrounds every screen: the head line, the verdict, the key line.
 
 use super::canvas::Canvas;
-use super::text::{self, SafeText};
+use super::text::{self, SafeText, figure};
 use super::theme::{self, Ink};
 use crate::findings::witnesses;
 use crate::interval::Interval;
 use crate::safe;
+use crate::sample::Cost;
 use crate::state::layout::Plan;
 use crate::state::{Asks, Recorder, Screen, Source, State};
+
+/// A sample that came so long after its time is called late, nanoseconds.
+const WORTH_A_WORD_NS: u64 = 100_000_000;
 
 /// Who, how big, since when; and at the right the time, and whether it is now.
 pub fn head(state: &State, canvas: &mut Canvas) {
@@ -64,6 +68,8 @@ fn right_of_head(state: &State) -> Vec<(SafeText, Ink)> {
     }
     if let Some(late) = state.late_seconds() {
         parts.push((safe!("no sample for {}", text::span(late)), Ink::Warning));
+    } else if let Some(strain) = state.current.as_ref().and_then(|judged| strain(&judged.interval.newer.cost)) {
+        parts.push((strain, Ink::Warning));
     }
     parts.push((safe!("{}", text::clock(at.realtime_ns, &state.setup.zone)), Ink::Bold));
     match state.setup.source {
@@ -98,6 +104,15 @@ fn right_of_head(state: &State) -> Vec<(SafeText, Ink)> {
         Recorder::Failed(_) => parts.push(("✖rec".into(), Ink::Critical)),
     }
     parts
+}
+
+/// That samples come less often than asked for, or did not come in time.
+fn strain(cost: &Cost) -> Option<SafeText> {
+    if cost.left_out > 0 {
+        let sweep = figure(cost.sweep_ns as f64 / 1e6, 4);
+        return Some(safe!("1 sample in {}: a sweep takes {sweep} ms", cost.left_out.saturating_add(1)));
+    }
+    (cost.late_ns >= WORTH_A_WORD_NS).then(|| safe!("sampled {} ms late", figure(cost.late_ns as f64 / 1e6, 4)))
 }
 
 /// What is wrong, worst first; or that nothing is.

@@ -193,6 +193,7 @@ impl Machine {
             sub_samples_ns: 900_000,
             late_ns: 0,
             tasks_read: 12,
+            left_out: 0,
         };
         sample
     }

@@ -241,6 +241,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
             sub_samples_ns: d.u64(),
             late_ns: d.u64(),
             tasks_read: d.u32(),
+            left_out: d.u32(),
         },
     }
 }
@@ -899,6 +900,7 @@ impl Machine {
             sub_samples_ns: 1_000_000 + d.below(100_000),
             late_ns: d.below(100_000),
             tasks_read: self.busy as u32,
+            left_out: 0,
         };
         Arc::new(now.clone())
     }
