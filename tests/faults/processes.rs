@@ -43,7 +43,7 @@ fn is_possible(interval: &Interval) {
     let most = interval.cpus() as f64 * (interval.seconds + 10.0);
     let tasks = interval.tasks.as_ref().unwrap();
     let used = |cpu: Option<stalltop::units::Ratio>| cpu.map_or(0.0, |cpu| cpu.0 * interval.seconds);
-    for process in &tasks.processes {
+    for process in &tasks.awake {
         assert!((0.0..=most).contains(&used(process.cpu)), "{process:?}");
     }
     for thread in &tasks.threads {
@@ -156,7 +156,7 @@ fn inside_a_pid_namespace() {
             assert_eq!(after.comm.as_bytes(), program[0].as_bytes(), "the figures of the one that is there now");
             let interval = Interval::between(&host, &older, &newer).unwrap();
             is_possible(&interval);
-            let row = interval.tasks.as_ref().unwrap().processes.iter().find(|row| row.id.pid == number).unwrap();
+            let row = interval.tasks.as_ref().unwrap().awake.iter().find(|row| row.id.pid == number).unwrap();
             if after.start_ticks != before.start_ticks {
                 // What it used since it began is its own; nothing is counted across the two.
                 let own = after.cpu_ns.unwrap().0 as f64 / 1e9 / interval.seconds;
