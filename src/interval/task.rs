@@ -1,5 +1,7 @@
 //! Tasks over an interval: who used the CPUs, who waited for what.
 
+mod states;
+
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -9,6 +11,7 @@ use crate::sample::task::{Process, Sched, TaskState, Tasks, Thread};
 use crate::sample::waits::{Call, Futex, ThreadWaits, WaitClass};
 use crate::sample::{Absent, Host, Sample};
 use crate::units::{Counter, PerSecond, Ratio, growth};
+pub use states::Microstates;
 
 /// All tasks.
 #[derive(Clone, Debug, Default)]
@@ -104,39 +107,6 @@ pub struct ThreadSpan {
     pub moved: bool,
     /// Whether its timeslices moved in the last 5 s
     pub active: bool,
-}
-
-/// Where the time went: shares of Δt that add up to 1 for one thread (what `prstat -mL` shows).
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Microstates {
-    pub user: f64,
-    pub system: f64,
-    pub run_queue: f64,
-    pub disk: f64,
-    pub lock: f64,
-    pub other_blocked: f64,
-    pub sleep: f64,
-    /// Nobody knows: a thread that was not there at the older sample, or whose CPU time cannot be read, where it was not
-    /// seen to be blocked
-    pub unknown: f64,
-}
-
-impl Microstates {
-    fn add(&mut self, other: &Microstates) {
-        self.user += other.user;
-        self.system += other.system;
-        self.run_queue += other.run_queue;
-        self.disk += other.disk;
-        self.lock += other.lock;
-        self.other_blocked += other.other_blocked;
-        self.sleep += other.sleep;
-        self.unknown += other.unknown;
-    }
-
-    /// Everything but sleep and what is not known.
-    pub fn awake(&self) -> f64 {
-        self.user + self.system + self.run_queue + self.disk + self.lock + self.other_blocked
-    }
 }
 
 /// A worker that had a timeslice this recently is cycling; one that did not is parked (metrics.md section 3).
@@ -367,7 +337,7 @@ impl Context<'_> {
             }),
             minor_faults: old.and_then(|old| PerSecond::between(Some(new.minor_faults), Some(old.minor_faults), self.seconds)),
             major_faults: old.and_then(|old| PerSecond::between(Some(new.major_faults), Some(old.major_faults), self.seconds)),
-            states: microstates(
+            states: states::of(
                 cpu,
                 user,
                 run_queue,
@@ -483,43 +453,4 @@ fn tick_share(user_now: Counter, user_was: Counter, system_now: Counter, system_
 
 fn user_share(old: &Process, new: &Process) -> Option<f64> {
     tick_share(new.user_ticks, old.user_ticks, new.system_ticks, old.system_ticks)
-}
-
-/// CPU and run-queue time are exact; what is left is divided as the sub-samples saw the thread when it was not running.
-fn microstates(
-    cpu: Option<Ratio>,
-    user: Option<f64>,
-    run_queue: Option<Ratio>,
-    waits: Option<[f64; 4]>,
-    state: TaskState,
-    class: WaitClass,
-    ran: bool,
-) -> Microstates {
-    let known = cpu.is_some();
-    let cpu = cpu.map_or(0.0, |cpu| cpu.0.min(1.0));
-    let run_queue = run_queue.map_or(0.0, |wait| wait.0.min(1.0 - cpu));
-    let left = (1.0 - cpu - run_queue).max(0.0);
-    let user = user.unwrap_or(1.0);
-    let mut states = Microstates { user: cpu * user, system: cpu * (1.0 - user), run_queue, ..Microstates::default() };
-    match waits.filter(|shares| shares.iter().any(|&share| share > 0.0)) {
-        Some([disk, lock, other, sleep]) => {
-            states.disk = left * disk;
-            states.lock = left * lock;
-            states.other_blocked = left * other;
-            states.sleep = left * sleep;
-        }
-        None => match (state, class) {
-            (TaskState::Blocked, WaitClass::Disk) => states.disk = left,
-            (_, WaitClass::Lock) => states.lock = left,
-            (TaskState::Blocked, _) => states.other_blocked = left,
-            // Runnable all the time and never given a CPU: the kernel adds that to its run delay only when it is.
-            (TaskState::Running, _) if !ran => states.run_queue += left,
-            _ => states.sleep = left,
-        },
-    }
-    // It may have run, for all we know.
-    if !known {
-        states.unknown = std::mem::take(&mut states.sleep);
-    }
-    states
 }
