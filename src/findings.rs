@@ -8,6 +8,7 @@
 mod blocked;
 mod chain;
 mod cpu;
+mod criteria;
 mod crowd;
 mod disk;
 mod drift;
@@ -15,6 +16,7 @@ mod groups;
 mod hidden;
 mod io_limit;
 mod judge;
+mod limit;
 mod load;
 mod memory;
 mod network;
@@ -41,11 +43,13 @@ use crate::ids::{CgroupId, CpuId, DiskId, GroupId, NicId, TaskId};
 use crate::sample::{Instant, Name};
 
 pub use chain::{Chain, Confidence, Link, chains};
+pub use criteria::{Criteria, Ignored, SetBaseline};
 pub use judge::Judge;
+pub use limit::{Limit, Unit};
 pub use page::page;
 pub use peers::{HeldUp, held_up, is_slow, round_trip};
 pub use rule::{Patience, RULES, Rule};
-pub use thresholds::Thresholds;
+pub use thresholds::{LIMITS, Thresholds};
 
 /// What kind of thing is wrong. The words are never renamed once released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -102,6 +106,11 @@ impl Kind {
             Kind::Swapping => "swapping",
             Kind::OomKill => "oom-kill",
         }
+    }
+
+    /// The kind of that word.
+    pub fn named(word: &str) -> Option<Kind> {
+        RULES.iter().map(|rule| rule.kind).find(|kind| kind.word() == word)
     }
 
     /// What it means, how it is found and what to look at next.

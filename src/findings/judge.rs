@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::rule::{Patience, RULES, Rule};
 use super::scene::{Scene, Suspicion};
 use super::streaks::Streaks;
-use super::{Finding, Judged, Kind, Severity, Subject, Thresholds, Verdict};
+use super::{Criteria, Finding, Judged, Kind, Severity, Subject, Verdict};
 use crate::baseline::{Baselines, Gathering};
 use crate::interval::Interval;
 use crate::sample::Instant;
@@ -15,7 +15,7 @@ use crate::sample::Instant;
 /// Everything that the next judgement depends on. Small and cheap to clone: it keeps no interval and no sample.
 #[derive(Clone, Debug, Default)]
 pub struct Judge {
-    thresholds: Arc<Thresholds>,
+    criteria: Arc<Criteria>,
     baselines: Baselines,
     gathering: Gathering,
     streaks: Streaks,
@@ -68,10 +68,19 @@ impl Judge {
         Judge { baselines, ..Judge::default() }
     }
 
-    /// The same with other thresholds than the defaults.
-    pub fn with_thresholds(mut self, thresholds: Thresholds) -> Judge {
-        self.thresholds = Arc::new(thresholds);
+    /// The same, judging by these instead of the defaults.
+    pub fn by(mut self, criteria: Arc<Criteria>) -> Judge {
+        self.criteria = criteria;
         self
+    }
+
+    /// One that judges by the same and knows the same baselines, but remembers nothing.
+    pub fn afresh(&self) -> Judge {
+        Judge::new(self.baselines.clone()).by(Arc::clone(&self.criteria))
+    }
+
+    pub fn criteria(&self) -> &Criteria {
+        &self.criteria
     }
 
     /// What it has learned so far: what the store keeps.
@@ -80,7 +89,11 @@ impl Judge {
     }
 
     /// Judge the next interval.
-    pub fn judge(&mut self, interval: Interval) -> Judged {
+    pub fn judge(&mut self, mut interval: Interval) -> Judged {
+        self.criteria.assume_links(&mut interval);
+        if let Ok(disks) = &interval.newer.disks {
+            self.criteria.set_baselines(disks, &mut self.baselines);
+        }
         let interval = Arc::new(interval);
         let mut ended = self.mind_the_gap(&interval);
         let awake = interval.suspended_seconds <= interval.seconds * SUSPENDED_SHARE;
@@ -91,22 +104,24 @@ impl Judge {
         let baselines = self.baselines.clone();
         let mut lessons = Vec::new();
         if awake {
-            self.streaks.observe(&interval, &self.thresholds);
-            let thresholds = Arc::clone(&self.thresholds);
+            let criteria = Arc::clone(&self.criteria);
+            let thresholds = &criteria.thresholds;
+            self.streaks.observe(&interval, thresholds);
             let streaks = self.streaks.clone();
             let drifts = baselines.drifts(&interval);
             let scene = Scene {
                 interval: &interval,
                 standings: &standings,
                 drifts: &drifts,
-                thresholds: &thresholds,
+                thresholds,
                 streaks: &streaks,
             };
             for case in &mut self.cases {
                 case.pass();
             }
             for rule in RULES {
-                for suspicion in (rule.suspect)(&scene) {
+                let told = (rule.suspect)(&scene).into_iter().filter(|suspicion| !criteria.ignored.holds(&suspicion.subject));
+                for suspicion in told {
                     self.take(rule, suspicion, &interval);
                 }
             }
@@ -153,7 +168,7 @@ impl Judge {
 
     fn take(&mut self, rule: &Rule, suspicion: Suspicion, interval: &Interval) {
         let began = interval.older.at;
-        let limit_seconds = self.thresholds.limit_seconds;
+        let limit_seconds = self.criteria.thresholds.limit_seconds;
         let at = self.cases.iter().position(|case| case.is(rule.kind, &suspicion.subject));
         let case = match at.and_then(|at| self.cases.get_mut(at)) {
             Some(case) => case,

@@ -95,7 +95,7 @@ fn full(scene: &Scene, nic: &Nic, span: &NicSpan) -> Option<Suspicion> {
     let carried = format!("rx {}, tx {}", rate(span.rx.kilobytes.0), rate(span.tx.kilobytes.0));
     let shaped = scene.streaks.backlogged(&span.id);
     let judged = if let Some(used) = used.filter(|used| *used >= thresholds.nic_busy_ratio) {
-        let speed = nic.facts.speed_mbps.map_or_else(|_| "-".into(), |mbps| mbps.to_string());
+        let speed = span.link.mbps.map_or_else(|| "-".into(), |mbps| mbps.to_string());
         let sentence = format!("{device}: {direction} is at {} of its {speed} Mbit/s ({carried})", percent(used));
         Some((used, thresholds.nic_busy_ratio, "ratio", sentence))
     } else if let (true, Some(qdisc)) = (enough(shaped), &span.qdisc) {
@@ -137,11 +137,11 @@ fn backlog_drops(scene: &Scene) -> Option<String> {
 
 /// The direction that is fuller and its share of the speed. A virtual interface's claimed speed is no limit.
 fn utilization(nic: &Nic, span: &NicSpan) -> (&'static str, Option<f64>) {
-    if nic.facts.virtual_device || nic.facts.loopback {
+    if (nic.facts.virtual_device || nic.facts.loopback) && !span.link_is_said {
         return ("tx", None);
     }
     let (rx, tx) = (span.rx.utilization.map(|share| share.0), span.tx.utilization.map(|share| share.0));
-    if nic.facts.duplex == Ok(Duplex::Half) {
+    if span.link.duplex == Some(Duplex::Half) {
         return ("the link (half duplex)", span.utilization.map(|share| share.0));
     }
     if rx > tx { ("rx", rx) } else { ("tx", tx) }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::rule::Patience;
-use super::{RULES, Thresholds};
+use super::{LIMITS, Limit, RULES};
 
 /// The whole page. A test fails when the file in docs/ is not this.
 pub fn page() -> String {
@@ -29,17 +29,26 @@ pub fn page() -> String {
             Patience::AtOnce => " Raised at once.",
         };
         let _ = writeln!(page, "How it is computed: {}{patience}\n", rule.computed);
+        let limits = LIMITS.iter().filter(|limit| limit.kinds.contains(&rule.kind));
+        let limits: Vec<String> = limits.map(|limit| format!("`{}`", limit.name())).collect();
+        if !limits.is_empty() {
+            let _ = writeln!(page, "Thresholds: {}\n", limits.join(", "));
+        }
         let _ = writeln!(page, "When it is wrong: {}\n\nWhat to look at next:\n", rule.wrong);
         for line in rule.next {
             let _ = writeln!(page, "- {line}");
         }
     }
     page.push_str(
-        "\n## Thresholds\n\nAll of them can be set in the configuration file, section `thresholds`; shares are 0 … 1.\n\n",
+        "\n## Thresholds\n\nAll of them can be set: in section `thresholds` of the [configuration](configuration.md), in \
+         `STALLTOP_THRESHOLD`, and with `check --threshold NAME=VALUE`, where a kind stands for the first limit of its own.\n\n\
+         | name | default | unit | of | meaning |\n| --- | --- | --- | --- | --- |\n",
     );
-    page.push_str("| name | default | meaning |\n| --- | --- | --- |\n");
-    for (name, meaning, default) in Thresholds::documented() {
-        let _ = writeln!(page, "| `{name}` | {default} | {meaning} |");
+    for limit in LIMITS {
+        let Limit { default, unit, kinds, .. } = limit;
+        let kinds: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
+        let (name, unit, meaning) = (limit.name(), unit.word(), limit.meaning());
+        let _ = writeln!(page, "| `{name}` | {default} | {unit} | {} | {meaning} |", kinds.join(", "));
     }
     page
 }

@@ -1,7 +1,9 @@
 //! What the judge keeps, and how sentences write figures.
 
 use super::words::{bytes, count, figure, millis, multiple, percent, plural, seconds};
-use super::{Judge, Thresholds};
+use super::{Ignored, Judge, Kind, LIMITS, Limit, RULES, Subject, Thresholds};
+use crate::ids::{DiskId, NicId};
+use crate::sample::Name;
 
 #[test]
 fn three_significant_digits_and_never_a_share_that_rounds_to_nothing() {
@@ -21,9 +23,48 @@ fn three_significant_digits_and_never_a_share_that_rounds_to_nothing() {
 
 #[test]
 fn thresholds_come_from_a_file_that_may_leave_any_of_them_out() {
-    let some: Thresholds = toml::from_str("blocked-ratio = 0.1").expect("one of them");
+    let mut some = Thresholds::default();
+    let set = |some: &mut Thresholds, name, value| Limit::named(name).expect("its name").set(some, value);
+    assert_eq!(set(&mut some, "blocked-ratio", 0.1), Ok(()));
     assert_eq!(some, Thresholds { blocked_ratio: 0.1, ..Thresholds::default() });
-    assert!(toml::from_str::<Thresholds>("blocked-ration = 0.1").is_err(), "a word that is none is told");
+    assert!(Limit::named("blocked-ration").is_none(), "a word that is none is told");
+    for (name, value) in [
+        ("blocked-ratio", 1.1),
+        ("blocked-ratio", f64::NAN),
+        ("latency-multiple", 0.5),
+        ("nic-intervals", 2.5),
+        ("nic-intervals", 0.0),
+        ("hung-seconds", -1.0),
+        ("hung-seconds", f64::INFINITY),
+    ] {
+        assert!(set(&mut some, name, value).is_err(), "{name} = {value}");
+    }
+    assert_eq!(some, Thresholds { blocked_ratio: 0.1, ..Thresholds::default() }, "what is refused changes nothing");
+}
+
+#[test]
+fn each_limit_is_one_word_and_its_default_is_one_of_its_values() {
+    for limit in LIMITS {
+        let mut thresholds = Thresholds::default();
+        assert_eq!(limit.get(&thresholds), limit.default, "{}", limit.name());
+        assert_eq!(limit.set(&mut thresholds, limit.default), Ok(()), "{}", limit.name());
+        assert_eq!(LIMITS.iter().filter(|other| other.name() == limit.name()).count(), 1);
+        assert!(Kind::named(&limit.name()).is_none(), "{} would be a kind and a limit", limit.name());
+        assert!(!limit.meaning().is_empty());
+    }
+    assert_eq!(Limit::of(Kind::SaturatedThread).map(Limit::name).as_deref(), Some("thread-busy-ratio"));
+    assert_eq!(Limit::of(Kind::DiskDrift).map(Limit::name).as_deref(), Some("drift-multiple"));
+    let without = RULES.iter().map(|rule| rule.kind).filter(|&kind| Limit::of(kind).is_none());
+    assert_eq!(without.collect::<Vec<_>>(), [Kind::ListenOverflow, Kind::OomKill], "any is one");
+}
+
+#[test]
+fn a_device_to_be_ignored_is_named_or_begins_so() {
+    let ignored = Ignored { disks: vec!["loop*".to_owned(), "sda".to_owned()], nics: vec!["*".to_owned()] };
+    let disk = |name: &str| Subject::Disk { id: DiskId { major: 7, minor: 0 }, name: Name::from(name) };
+    assert_eq!(["loop", "loop12", "sda", "sdaa", "xloop"].map(|name| ignored.holds(&disk(name))), [true, true, true, false, false]);
+    assert!(ignored.holds(&Subject::Nic(NicId { ifindex: 2, name: Name::from("eth0") })));
+    assert!(!ignored.holds(&Subject::Box));
 }
 
 #[test]

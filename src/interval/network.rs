@@ -3,6 +3,7 @@
 pub mod peers;
 pub mod softnet;
 
+use super::nicstat::Link;
 use crate::ids::NicId;
 use crate::sample::Sample;
 use crate::sample::network::{Direction, Duplex, Nic, Protocols, Qdisc, Tcp, TcpExt, Udp};
@@ -16,6 +17,10 @@ pub struct NicSpan {
     pub index: usize,
     pub rx: DirectionSpan,
     pub tx: DirectionSpan,
+    /// What the shares are of: as the driver has it, or as somebody said
+    pub link: Link,
+    /// Somebody said so: it is a limit even where the interface is a virtual one
+    pub link_is_said: bool,
     /// nicstat's %Util: full duplex the larger direction, half duplex both added. `None` where the speed is unknown.
     pub utilization: Option<Ratio>,
     /// nicstat's Sat: rx drop + rx fifo + rx missed + tx drop + tx fifo + collisions + carrier, a second
@@ -48,14 +53,14 @@ pub struct QdiscSpan {
 }
 
 impl DirectionSpan {
-    fn between(older: &Direction, newer: &Direction, bits_per_second: Option<f64>, seconds: f64) -> Option<DirectionSpan> {
+    fn between(older: &Direction, newer: &Direction, seconds: f64) -> Option<DirectionSpan> {
         let bytes = newer.bytes.since(older.bytes)? as f64 / seconds;
         let packets = newer.packets.since(older.packets)? as f64 / seconds;
         Some(DirectionSpan {
             kilobytes: PerSecond(bytes / 1024.0),
             packets: PerSecond(packets),
             average_bytes: if packets > 0.0 { bytes / packets } else { 0.0 },
-            utilization: bits_per_second.and_then(|speed| Ratio::of((bytes * 8.0).min(speed), speed)),
+            utilization: None,
             errors: PerSecond::between(Some(newer.errors), Some(older.errors), seconds),
             dropped: PerSecond::between(Some(newer.dropped), Some(older.dropped), seconds),
         })
@@ -64,13 +69,8 @@ impl DirectionSpan {
 
 impl NicSpan {
     fn between(index: usize, older: &Nic, newer: &Nic, seconds: f64) -> Option<NicSpan> {
-        let speed = newer.facts.speed_mbps.ok().map(|mbps| f64::from(mbps) * 1e6);
-        let rx = DirectionSpan::between(&older.rx, &newer.rx, speed, seconds)?;
-        let tx = DirectionSpan::between(&older.tx, &newer.tx, speed, seconds)?;
-        let utilization = rx.utilization.zip(tx.utilization).map(|(rx, tx)| match newer.facts.duplex {
-            Ok(Duplex::Full) => Ratio(rx.0.max(tx.0)),
-            _ => Ratio((rx.0 + tx.0).min(1.0)),
-        });
+        let rx = DirectionSpan::between(&older.rx, &newer.rx, seconds)?;
+        let tx = DirectionSpan::between(&older.tx, &newer.tx, seconds)?;
         let pieces = [
             newer.rx.dropped.since(older.rx.dropped),
             newer.rx.fifo_errors.since(older.rx.fifo_errors),
@@ -86,16 +86,40 @@ impl NicSpan {
         ];
         let saturation = pieces.into_iter().try_fold(0_u64, |sum, piece| Some(sum.saturating_add(piece?)));
         let saturation = saturation.and_then(|sum| PerSecond::over(sum, seconds));
-        Some(NicSpan {
+        let mut span = NicSpan {
             id: newer.id.clone(),
             index,
             rx,
             tx,
-            utilization,
+            link: Link::default(),
+            link_is_said: false,
+            utilization: None,
             saturation,
             collisions: PerSecond::between(Some(newer.collisions), Some(older.collisions), seconds),
             qdisc: newer.qdisc.as_ref().map(|qdisc| QdiscSpan::between(older.qdisc.as_ref(), qdisc, seconds)),
-        })
+        };
+        span.fill(Link { mbps: newer.facts.speed_mbps.ok(), duplex: newer.facts.duplex.ok() });
+        Some(span)
+    }
+
+    /// Takes somebody's word for what the link can carry.
+    pub fn assume(&mut self, link: Link) {
+        self.link_is_said = true;
+        self.fill(link);
+    }
+
+    /// How full a link that can carry so much is.
+    fn fill(&mut self, link: Link) {
+        let speed = link.mbps.map(|mbps| f64::from(mbps) * 1e6);
+        for side in [&mut self.rx, &mut self.tx] {
+            let bits = side.kilobytes.0 * 1024.0 * 8.0;
+            side.utilization = speed.and_then(|speed| Ratio::of(bits.min(speed), speed));
+        }
+        self.link = link;
+        self.utilization = self.rx.utilization.zip(self.tx.utilization).map(|(rx, tx)| match link.duplex {
+            Some(Duplex::Full) => Ratio(rx.0.max(tx.0)),
+            _ => Ratio((rx.0 + tx.0).min(1.0)),
+        });
     }
 }
 

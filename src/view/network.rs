@@ -164,27 +164,27 @@ pub fn nic_row(interval: &Interval, nic: &NicSpan, table: &Table, canvas: &mut C
     table.put(canvas, y, "Sat", &sat, if saturated { Ink::Warning } else { Ink::Plain });
     let facts = interval.newer.nics.as_ref().ok().and_then(|nics| nics.get(nic.index)).map(|nic| &*nic.facts);
     if let Some(facts) = facts {
-        table.put(canvas, y, "speed", speed(facts), Ink::Dim);
+        table.put(canvas, y, "speed", speed(nic, facts), Ink::Dim);
     }
 }
 
-fn speed(facts: &NicFacts) -> SafeText {
-    if facts.loopback {
+fn speed(nic: &NicSpan, facts: &NicFacts) -> SafeText {
+    if facts.loopback && !nic.link_is_said {
         return "lo".into();
     }
     if facts.up == Some(false) {
         return "down".into();
     }
-    let duplex = match facts.duplex {
-        Ok(Duplex::Full) => "fd",
-        Ok(Duplex::Half) => "hd",
-        Err(_) => "",
+    let duplex = match nic.link.duplex {
+        Some(Duplex::Full) => "fd",
+        Some(Duplex::Half) => "hd",
+        None => "",
     };
-    match facts.speed_mbps {
-        Ok(mbps) if facts.virtual_device => safe!("{mbps}{duplex} virtual"),
-        Ok(mbps) => safe!("{mbps}{duplex}"),
-        Err(_) if facts.virtual_device => "? virtual".into(),
-        Err(_) => "?".into(),
+    match nic.link.mbps {
+        Some(mbps) if facts.virtual_device && !nic.link_is_said => safe!("{mbps}{duplex} virtual"),
+        Some(mbps) => safe!("{mbps}{duplex}"),
+        None if facts.virtual_device => "? virtual".into(),
+        None => "?".into(),
     }
 }
 

@@ -75,7 +75,7 @@ impl Course {
             // Older than every judge that is remembered, since what lay before is forgotten: one that knows the baselines.
             (_, None) => {
                 let (_, later) = self.remembered.first_key_value()?;
-                let judge = Judge::new(later.baselines().clone());
+                let judge = later.afresh();
                 self.begin(samples, first, judge)
             }
         };
@@ -91,7 +91,7 @@ impl Course {
     /// Begins in the middle, where no straight run has come by yet: what follows is judged by somebody who remembers
     /// nothing of before.
     pub fn guess(&mut self, samples: &mut impl Samples, number: u64, judge: &Judge) {
-        let judge = Judge::new(judge.baselines().clone());
+        let judge = judge.afresh();
         self.cursor = Some(self.begin(samples, number, judge));
     }
 

@@ -174,12 +174,16 @@ pub fn nic(state: &State, judged: &Judged, id: &NicId, page: &mut Page) {
     page.heading("INTERFACE");
     let nic = interval.newer.nics.as_ref().ok().and_then(|nics| nics.get(span.index));
     if let Some(nic) = nic {
-        match nic.facts.speed_mbps {
-            Ok(mbps) => page.pair(
+        match (span.link.mbps, nic.facts.speed_mbps) {
+            (Some(mbps), _) if span.link_is_said => page.pair("speed", safe!("{mbps} Mbit/s, as configured")),
+            (_, Ok(mbps)) => page.pair(
                 "speed",
                 safe!("{mbps} Mbit/s{}", if nic.facts.virtual_device { " (claimed by a virtual device)" } else { "" }),
             ),
-            Err(why) => page.pair("speed", safe!("? {why}: give it with --speed {}=1000fd", SafeText::name(&id.name))),
+            (_, Err(why)) => {
+                let name = SafeText::name(&id.name);
+                page.pair("speed", safe!("? {why}: give it in STALLTOP_SPEED={name}:1000fd, or the configuration"));
+            }
         }
         if let (Some(qdisc), Some(now)) = (&nic.qdisc, &span.qdisc) {
             page.pair("discipline", SafeText::name(&qdisc.kind));
