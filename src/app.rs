@@ -3,6 +3,7 @@
 pub mod allocation;
 pub mod baseline;
 pub mod check;
+pub mod config;
 pub mod doctor;
 pub mod event_loop;
 pub mod exit;
@@ -53,24 +54,25 @@ pub fn start(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn run(invocation: Invocation) -> Result<Exit, Failure> {
-    let root = invocation.root.map_or_else(Root::host, Root::at);
-    match invocation.command {
-        Command::Live(live) if terminal::is_there() => event_loop::live(root, &live),
-        Command::Live(live) => lines::live(root, &live),
-        Command::Check(check) => check::check(root, &check),
-        Command::Baseline(command) => baseline::baseline(root, &command),
-        Command::Doctor => doctor::doctor(root),
-        Command::Nicstat(options) => nicstat::nicstat(&root, &options),
+    let Invocation { root, configuration, command } = invocation;
+    let root = root.map_or_else(Root::host, Root::at);
+    match command {
+        Command::Live(live) if terminal::is_there() => event_loop::live(root, &configuration, &live),
+        Command::Live(live) => lines::live(root, &configuration, &live),
+        Command::Check(check) => check::check(root, &configuration, &check),
+        Command::Baseline(command) => baseline::baseline(root, &configuration, &command),
+        Command::Doctor => doctor::doctor(root, &configuration),
+        Command::Nicstat(options) => nicstat::nicstat(&root, &configuration, &options),
         Command::Completions { shell } => papers::completions(shell),
-        Command::Man => papers::manual(),
-        Command::Record(record) => record::record(root, &record),
-        Command::Replay(replay) if terminal::is_there() => event_loop::replay(&replay),
+        Command::Man { command } => papers::manual(&command),
+        Command::Record(record) => record::record(root, &configuration, &record),
+        Command::Replay(replay) if terminal::is_there() => event_loop::replay(&configuration, &replay),
         Command::Replay(_) => {
             let why = "standard output is no terminal, or TERM is not set";
             Err(Failure::new(Exit::Usage, "cannot replay", why, "for lines try 'stalltop check FILE'"))
         }
         Command::Info(info) => inspect::info(&info),
-        Command::Report(report) => report::report(&report),
+        Command::Report(report) => report::report(&configuration, &report),
     }
 }
 

@@ -1,9 +1,11 @@
 //! The command line, made into a `Command`. Touches nothing: neither files nor the terminal nor a clock.
 
 pub mod baseline;
+pub mod check;
 pub mod nicstat;
 pub mod report;
 pub mod values;
+pub mod words;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,13 +15,26 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::state::moment::Moment;
+pub use check::Check;
 
 /// All of what was asked for.
 #[derive(Debug, PartialEq)]
 pub struct Invocation {
     /// Where /proc and /sys are: `/`, or a tree of captured files
     pub root: Option<PathBuf>,
+    pub configuration: Configuration,
     pub command: Command,
+}
+
+/// Which configuration is read.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+pub struct Configuration {
+    /// Read this configuration instead of the user's and the system's
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Read no configuration
+    #[arg(long, global = true, conflicts_with = "config")]
+    pub no_config: bool,
 }
 
 /// What to do.
@@ -36,7 +51,9 @@ pub enum Command {
                             A live remote screen: ssh db1 stalltop record - | stalltop replay -")]
     Replay(Replay),
     /// Say what is wrong and exit: 0 nothing, 1 a warning, 2 something critical, 3 cannot tell
-    #[command(after_help = "Example: stalltop check --for 10s --json")]
+    #[command(after_help = "Example: stalltop check --for 10s --json\n\
+                            For Nagios: stalltop check --for 30s --format nagios --ignore swapping --threshold disk-latency=5\n\
+                            A log to leave running: stalltop check --watch >> /var/log/stalltop.log")]
     Check(Check),
     /// What a recording holds
     #[command(after_help = "Example: stalltop info --verify db1-20261120T120000.stalltop")]
@@ -57,9 +74,13 @@ pub enum Command {
     /// Completions for a shell, to standard output
     #[command(after_help = "Example: stalltop completions bash > /etc/bash_completion.d/stalltop")]
     Completions { shell: Shell },
-    /// The manual page, to standard output
-    #[command(after_help = "Example: stalltop man > /usr/share/man/man1/stalltop.1")]
-    Man,
+    /// The manual page of the program or of a command, to standard output
+    #[command(after_help = "Example: stalltop man > /usr/share/man/man1/stalltop.1\n\
+                            Of a command: stalltop man baseline set > /usr/share/man/man1/stalltop-baseline-set.1")]
+    Man {
+        /// The command, such as record or baseline set
+        command: Vec<String>,
+    },
 }
 
 /// Options of the screen.
@@ -115,25 +136,6 @@ pub struct Replay {
 }
 
 #[derive(Args, Clone, Debug, PartialEq)]
-pub struct Check {
-    /// Judge this recording instead of the running machine
-    #[arg(conflicts_with_all = ["interval", "save"])]
-    pub file: Option<PathBuf>,
-    /// Watch the machine for this time [default: 5s]; of a recording, judge so much of its end [default: all]
-    #[arg(long = "for", value_name = "TIME", value_parser = values::span)]
-    pub span: Option<Duration>,
-    /// Time between samples [default: 1s, less for a short look]
-    #[arg(short, long, value_parser = values::interval)]
-    pub interval: Option<Duration>,
-    /// One JSON object instead of sentences
-    #[arg(long)]
-    pub json: bool,
-    /// Keep the samples that were judged in this new file
-    #[arg(long, value_name = "FILE")]
-    pub save: Option<PathBuf>,
-}
-
-#[derive(Args, Clone, Debug, PartialEq)]
 pub struct Info {
     pub file: PathBuf,
     /// Check every frame
@@ -161,13 +163,14 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
     }
     let line = Line::try_parse_from(arguments).map_err(|error| refusal(&error, "stalltop --help"))?;
     let unused = line.live != Live { interval: values::SECOND, appearance: Appearance::default() };
-    match line.command {
+    let Line { root, configuration, live, command } = line;
+    match command {
         Some(_) if unused => {
             let what = "options of a command stand behind its name: 'stalltop record -i 5s', not 'stalltop -i 5s record'";
             Err(Refusal::Wrong(format!("{what}: try 'stalltop --help'")))
         }
-        Some(command) => Ok(Invocation { root: line.root, command }),
-        None => Ok(Invocation { root: line.root, command: Command::Live(line.live) }),
+        Some(command) => Ok(Invocation { root, configuration, command }),
+        None => Ok(Invocation { root, configuration, command: Command::Live(live) }),
     }
 }
 
@@ -182,11 +185,15 @@ pub fn definition() -> clap::Command {
 #[derive(Debug, Parser)]
 #[command(name = "stalltop", version, disable_help_subcommand = true)]
 #[command(after_help = "Example: stalltop -i 500ms      (? shows the keys, q quits)\n\
+                        Environment: STALLTOP_CONFIG=FILE, STALLTOP_THRESHOLD=KIND=VALUE,..., STALLTOP_SPEED=INT:MBPS[fd|hd],...\n\
+                        Files: ~/.config/stalltop/config.toml, /etc/stalltop/config.toml\n\
                         Exit codes: 0 fine; 1 failed; 2 wrong usage; 3 damaged recording; 4 not a recording; 5 cannot write it; 6 refused")]
 struct Line {
     /// Read /proc and /sys below this directory
     #[arg(long, global = true, hide = true, value_name = "DIR")]
     root: Option<PathBuf>,
+    #[command(flatten)]
+    configuration: Configuration,
     #[command(flatten)]
     live: Live,
     #[command(subcommand)]
@@ -232,7 +239,7 @@ mod tests {
 
     #[test]
     fn without_a_command_it_is_live() {
-        let Ok(Invocation { command: Command::Live(live), root: None }) = line("-i 500ms --ascii") else { panic!() };
+        let Ok(Invocation { command: Command::Live(live), root: None, .. }) = line("-i 500ms --ascii") else { panic!() };
         assert_eq!(live.interval, Duration::from_millis(500));
         assert!(live.appearance.ascii);
     }
@@ -247,7 +254,7 @@ mod tests {
             panic!()
         };
         assert_eq!((record.span, record.max_size, record.redact), (Some(Duration::from_secs(600)), Some(1 << 30), true));
-        let Ok(Invocation { command: Command::Check(check), root }) = line("check --json --root /tmp/x") else { panic!() };
+        let Ok(Invocation { command: Command::Check(check), root, .. }) = line("check --json --root /tmp/x") else { panic!() };
         assert!(check.json && root == Some(PathBuf::from("/tmp/x")));
         assert_eq!(line("--root /tmp/x check").map(|line| line.root), Ok(Some(PathBuf::from("/tmp/x"))));
     }

@@ -45,7 +45,7 @@ use crate::sample::{Instant, Name};
 pub use chain::{Chain, Confidence, Link, chains};
 pub use criteria::{Criteria, Ignored, SetBaseline};
 pub use judge::Judge;
-pub use limit::{Limit, Unit};
+pub use limit::{Limit, Setting, Unit};
 pub use page::page;
 pub use peers::{HeldUp, held_up, is_slow, round_trip};
 pub use rule::{Patience, RULES, Rule};

@@ -5,10 +5,12 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use super::config::Settings;
 use super::exit::{Exit, Failure};
 use super::{learn, stdout};
 use crate::baseline::store::{Store, Trouble};
 use crate::baseline::{Baselines, Device, Key, SizeClass, judge_by};
+use crate::cli::Configuration;
 use crate::cli::baseline::{Baseline, Forget, Op, Set, Show, Size};
 use crate::ids::DiskId;
 use crate::interval::disk::Operation;
@@ -17,10 +19,10 @@ use crate::kernel::{self, Root};
 use crate::report::baselines::{Row, json, table};
 use crate::sample::disk::Disk;
 
-pub fn baseline(root: Root, command: &Baseline) -> Result<Exit, Failure> {
+pub fn baseline(root: Root, configuration: &Configuration, command: &Baseline) -> Result<Exit, Failure> {
     let shelf = Shelf::open(root)?;
     match command {
-        Baseline::Show(show) => shelf.show(show),
+        Baseline::Show(show) => shelf.show(show, configuration),
         Baseline::Set(set) => shelf.set(set),
         Baseline::Forget(forget) => shelf.forget(forget),
         Baseline::Learn(learn) => learn::learn(&shelf, &learn.device),
@@ -60,8 +62,9 @@ impl Shelf {
         })
     }
 
-    fn show(&self, show: &Show) -> Result<Exit, Failure> {
-        let known = self.known()?;
+    fn show(&self, show: &Show, configuration: &Configuration) -> Result<Exit, Failure> {
+        let mut known = self.known()?;
+        Settings::load_or_complain(&self.root, configuration)?.criteria().set_baselines(&self.disks, &mut known);
         let only = show.device.as_deref().map(|name| self.device(name, &known)).transpose()?;
         let now_s = kernel::now().realtime_ns.div_euclid(1_000_000_000);
         let rows =

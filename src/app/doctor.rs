@@ -2,11 +2,13 @@
 
 use std::fmt::Write;
 
+use super::config::{PATIENCE as CONFIGURATION_PATIENCE, place::Place};
 use super::exit::{Exit, Failure};
 use super::judging::{START_PATIENCE, obstacle};
 use super::patience::within;
 use super::stdout::print;
 use crate::baseline::store::{Store, Trouble};
+use crate::cli::Configuration;
 use crate::kernel::probe::Probe;
 use crate::kernel::{Root, Sampler};
 use crate::report::text::printable;
@@ -20,7 +22,7 @@ struct Line {
     lacks: Option<(String, &'static str)>,
 }
 
-pub fn doctor(root: Root) -> Result<Exit, Failure> {
+pub fn doctor(root: Root, configuration: &Configuration) -> Result<Exit, Failure> {
     let on_host = root.is_host();
     let mut sampler = Sampler::new(root.clone()).map_err(|error| {
         Failure::new(Exit::NoProc, "cannot sample this machine", error, "mount it: mount -t proc proc /proc")
@@ -35,6 +37,7 @@ pub fn doctor(root: Root) -> Result<Exit, Failure> {
             Some((why, remedy)) => writeln!(text, "not seen  {}: {why}: {remedy}", line.what),
         };
     }
+    text.push_str(&configurations(on_host, configuration));
     if on_host {
         text.push_str(&iterator());
         text.push_str(&baselines());
@@ -156,6 +159,33 @@ fn iterator() -> String {
             format!("by /proc  which of 1,000 threads and more of a process ran: {why}: root, or CAP_BPF and CAP_PERFMON\n")
         }
     }
+}
+
+/// Which configurations count, and whose they are.
+fn configurations(on_host: bool, asked: &Configuration) -> String {
+    let asked_for = asked.clone();
+    let look = move || -> Vec<(Place, Result<bool, Failure>)> {
+        let places = if on_host || Place::named(&asked_for).is_some() { Place::all(&asked_for) } else { Vec::new() };
+        places.into_iter().map(|place| (place.look(), place)).map(|(found, place)| (place, found)).collect()
+    };
+    let Some(found) = within(CONFIGURATION_PATIENCE, look) else {
+        return "not read  configuration: its file system does not answer\n".to_owned();
+    };
+    let mut text = String::new();
+    for (place, found) in found {
+        let path = printable(&place.path.display().to_string());
+        text += &match found {
+            Ok(true) => format!("read      configuration {path}\n"),
+            Ok(false) => format!("no file   configuration {path}\n"),
+            Err(failure) => format!("not read  {failure}\n"),
+        };
+    }
+    let sudoer = std::env::var_os("SUDO_USER").filter(|_| nix::unistd::geteuid().is_root() && !text.is_empty());
+    if let Some(user) = sudoer {
+        let user = printable(&user.to_string_lossy());
+        text += &format!("by sudo   root's configuration counts, not {user}'s\n");
+    }
+    text
 }
 
 /// Where what is learned of disks is kept, and whether it can be. Looks only.

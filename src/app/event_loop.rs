@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
+use super::config::Settings;
 use super::exit::{Exit, Failure};
 use super::feed::Feed;
 use super::feed::live::Live;
@@ -33,25 +34,31 @@ const BETWEEN_FRAMES: Duration = Duration::from_millis(60);
 const BEHIND: Duration = Duration::from_millis(20);
 
 /// The live screen.
-pub fn live(root: Root, options: &cli::Live) -> Result<Exit, Failure> {
+pub fn live(root: Root, configuration: &cli::Configuration, options: &cli::Live) -> Result<Exit, Failure> {
+    let (settings, mut notices) = Settings::load(&root, configuration)?;
     let (lessons, told) = if root.is_host() { Lessons::load() } else { (Lessons::none(), None) };
     let sampling = Sampling::start(root, options.interval, None)?;
     let meta = recording::meta(&sampling.host, options.interval, Redaction::Nothing);
     let setup = setup(&options.appearance, Source::Live, options.interval);
     let state = State::new(setup);
-    show(state, Feed::Live(Box::new(Live::new(Spring::Machine(sampling), meta, lessons, told))))
+    notices.extend(told);
+    let judge = lessons.judge(settings.criteria_for(&sampling.host));
+    show(state, Feed::Live(Box::new(Live::new(Spring::Machine(sampling), meta, judge, lessons, notices))))
 }
 
 /// The same screens on a recording.
-pub fn replay(options: &cli::Replay) -> Result<Exit, Failure> {
+pub fn replay(configuration: &cli::Configuration, options: &cli::Replay) -> Result<Exit, Failure> {
+    let (settings, notices) = Settings::load(&Root::host(), configuration)?;
     let (feed, interval) = if options.file == Path::new("-") {
         let (Beginning { meta, sections }, spring) = spring::pipe()?;
         let section = sections.iter().find(|section| section.0 == recording::baselines_section());
         let lessons = Lessons::of(recording::baselines(section.map(|section| section.1.as_slice())));
         let interval = meta.interval;
-        (Feed::Live(Box::new(Live::new(spring, meta, lessons, None))), interval)
+        let judge = lessons.judge(settings.criteria_for(&meta.host));
+        (Feed::Live(Box::new(Live::new(spring, meta, judge, lessons, notices))), interval)
     } else {
-        let replay = Replay::open(&options.file, options.at, options.speed, &jiff::tz::TimeZone::system())?;
+        let mut replay = Replay::open(&options.file, options.at, options.speed, &jiff::tz::TimeZone::system(), &settings)?;
+        replay.notice(notices);
         let interval = replay.interval();
         (Feed::Replay(Box::new(replay)), interval)
     };

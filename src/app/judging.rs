@@ -12,7 +12,7 @@ use super::patience::within;
 use super::stdout;
 use crate::baseline::store::Store;
 use crate::baseline::{Baselines, Lesson};
-use crate::findings::{Judge, Judged};
+use crate::findings::{Criteria, Judge, Judged};
 use crate::interval::Interval;
 use crate::sample::{Host, Sample};
 
@@ -118,8 +118,9 @@ impl Lessons {
         &self.known
     }
 
-    pub fn judge(&self) -> Judge {
-        Judge::new(self.known.clone())
+    /// A judge that begins with them.
+    pub fn judge(&self, criteria: Arc<Criteria>) -> Judge {
+        Judge::new(self.known.clone()).by(criteria)
     }
 
     /// Takes in what an interval taught.

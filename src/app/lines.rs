@@ -1,18 +1,20 @@
 //! Without a terminal: a block of lines a second (or as often as asked for).
 
+use super::config::Settings;
 use super::exit::{Exit, Failure};
 use super::judging::{Judging, Lessons};
 use super::sampling::Sampling;
 use super::stdout::{self, Reader};
-use crate::cli::Live;
+use crate::cli::{Configuration, Live};
 use crate::kernel::Root;
 use crate::report::{text, window::Window};
 
 /// Until somebody ends it, or nobody reads any more.
-pub fn live(root: Root, live: &Live) -> Result<Exit, Failure> {
+pub fn live(root: Root, configuration: &Configuration, live: &Live) -> Result<Exit, Failure> {
+    let settings = Settings::load_or_complain(&root, configuration)?;
     let mut lessons = if root.is_host() { Lessons::load_or_complain() } else { Lessons::none() };
     let mut sampling = Sampling::start(root, live.interval, None)?;
-    let mut judging = Judging::new(sampling.host.clone(), lessons.judge());
+    let mut judging = Judging::new(sampling.host.clone(), lessons.judge(settings.criteria_for(&sampling.host)));
     while let Some(taken) = sampling.samples.blocking_recv() {
         let Some(judged) = judging.take(taken.sample) else { continue };
         lessons.hear(&judged);

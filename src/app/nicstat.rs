@@ -5,26 +5,28 @@ use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 
+use super::config::Settings;
 use super::exit::{Exit, Failure};
 use super::stdout::{Reader, print};
+use crate::cli::Configuration;
 use crate::cli::nicstat::Nicstat;
 use crate::interval::nicstat::{self as arithmetic, Arithmetic, Link, Since};
 use crate::kernel::Root;
 use crate::kernel::network::NetworkReader;
 use crate::kernel::network::ethtool::Ethtool;
 use crate::report::nicstat::{At, Figures, Form, Listed, Printer, list};
-use crate::sample::network::{Duplex, Nic, Protocols};
+use crate::sample::network::{Nic, Protocols};
 
 /// As the tool says it: for whoever looks for these words.
 const NO_INTERFACE: &str = "no matching interface";
 
-pub fn nicstat(root: &Root, options: &Nicstat) -> Result<Exit, Failure> {
+pub fn nicstat(root: &Root, configuration: &Configuration, options: &Nicstat) -> Result<Exit, Failure> {
     if options.version {
         let text = format!("nicstat of stalltop {}\n", env!("CARGO_PKG_VERSION"));
         return print(&text).map(|_| Exit::Fine);
     }
     let operands = Operands::of(options)?;
-    let links = Links::of(root, options)?;
+    let links = Links::of(root, configuration, options)?;
     let mut network = NetworkReader::default();
     if options.list {
         let nics = shown(&mut network, root, options)?;
@@ -136,8 +138,12 @@ struct Links {
 }
 
 impl Links {
-    fn of(root: &Root, options: &Nicstat) -> Result<Links, Failure> {
-        let asked = options.speeds.iter().map(|text| speed(text)).collect::<Result<_, _>>()?;
+    /// What -S says goes before what is configured; the old one knows no configuration.
+    fn of(root: &Root, configuration: &Configuration, options: &Nicstat) -> Result<Links, Failure> {
+        let mut asked: Vec<(String, Link)> = options.speeds.iter().map(|text| speed(text)).collect::<Result<_, _>>()?;
+        if !options.compat {
+            asked.extend_from_slice(&Settings::load_or_complain(root, configuration)?.criteria().links);
+        }
         let arithmetic = if options.compat { Arithmetic::Compat } else { Arithmetic::Fixed };
         let old = if options.compat && root.is_host() { Ethtool::open().ok() } else { None };
         Ok(Links { arithmetic, asked, old })
@@ -172,21 +178,11 @@ impl Links {
     }
 }
 
-/// `eth0:1000`, `eth0:100hd`. A name may have colons itself: the last one counts.
+/// As `-S` has it.
 fn speed(text: &str) -> Result<(String, Link), Failure> {
-    let parsed = text.rsplit_once(':').and_then(|(name, speed)| {
-        let digits = speed.find(|c: char| !c.is_ascii_digit()).unwrap_or(speed.len());
-        let (mbps, suffix) = speed.split_at(digits);
-        let duplex = match suffix.chars().next() {
-            None | Some('f' | 'F') => Some(Duplex::Full),
-            Some('h' | 'H') => Some(Duplex::Half),
-            Some(_) => None,
-        };
-        let mbps = mbps.parse().ok().filter(|mbps: &u32| *mbps > 0)?;
-        Some((name.to_owned(), Link { mbps: Some(mbps), duplex }))
-    });
     let name = text.split(':').next().unwrap_or_default();
-    parsed.ok_or_else(|| Failure::new(Exit::Usage, format!("invalid speed for -S {name}"), "", "try -S eth0:1000fd"))
+    let wrong = || Failure::new(Exit::Usage, format!("invalid speed for -S {name}"), "", "try -S eth0:1000fd");
+    Link::named(text).ok_or_else(wrong)
 }
 
 /// Seconds since boot. Compat: whole seconds of it and the fraction of the wall clock's second, as nicstat has it.

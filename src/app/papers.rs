@@ -1,8 +1,8 @@
-//! Completions and the manual page, for packages.
+//! Completions and the manual pages, for packages.
 
 use super::exit::{Exit, Failure};
 use super::stdout::print;
-use crate::cli;
+use crate::cli::{self, words};
 
 pub fn completions(shell: clap_complete::Shell) -> Result<Exit, Failure> {
     let mut text = Vec::new();
@@ -10,9 +10,21 @@ pub fn completions(shell: clap_complete::Shell) -> Result<Exit, Failure> {
     print(&String::from_utf8_lossy(&text)).map(|_| Exit::Fine)
 }
 
-pub fn manual() -> Result<Exit, Failure> {
+/// The page of the program, or of the command that the words lead to.
+pub fn manual(path: &[String]) -> Result<Exit, Failure> {
+    let mut command = cli::definition();
+    // Gives each command its full name.
+    command.build();
+    for word in path {
+        let Some(next) = command.get_subcommands().find(|next| next.get_name() == word).cloned() else {
+            let meant = words::meant(word, command.get_subcommands().map(|next| next.get_name()));
+            let why = format!("there is no such command{meant}");
+            return Err(Failure::new(Exit::Usage, format!("no manual page for '{word}'"), why, "try 'stalltop --help'"));
+        };
+        command = next;
+    }
     let mut text = Vec::new();
-    let written = clap_mangen::Man::new(cli::definition()).render(&mut text);
+    let written = clap_mangen::Man::new(command).render(&mut text);
     written.map_err(|error| Failure::new(Exit::Failed, "cannot write the manual page", error, ""))?;
     print(&String::from_utf8_lossy(&text)).map(|_| Exit::Fine)
 }

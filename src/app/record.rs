@@ -7,22 +7,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::config::Settings;
 use super::exit::{Exit, Failure};
 use super::judging::Lessons;
 use super::recording::{self, Session};
 use super::sampling::{Order, Sampling};
 use super::{panics, signals, stdout};
-use crate::cli::Record;
+use crate::baseline::Baselines;
+use crate::cli::{Configuration, Record};
 use crate::kernel::Root;
 use crate::recording::{Meta, RecorderStatus, Redaction};
 
-pub fn record(root: Root, record: &Record) -> Result<Exit, Failure> {
+pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Result<Exit, Failure> {
     let to_stream = record.file.as_deref() == Some(Path::new("-"));
     if to_stream && io::stdout().is_terminal() {
         let remedy = "pipe it: stalltop record - | stalltop replay -";
         return Err(Failure::new(Exit::Usage, "cannot record to standard output", "it is a terminal", remedy));
     }
     let stop = signals::Ending::hold().map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
+    let settings = Settings::load_or_complain(&root, configuration)?;
     let lessons = if root.is_host() { Lessons::load_or_complain() } else { Lessons::none() };
     let mut sampling = Sampling::start(root, record.interval, record.span)?;
     let orders = sampling.orders();
@@ -34,11 +37,16 @@ pub fn record(root: Root, record: &Record) -> Result<Exit, Failure> {
     let redaction = if record.redact { Redaction::Arguments } else { Redaction::Nothing };
     let mut meta = recording::meta(&sampling.host, record.interval, redaction);
     meta.absent = first.sample.absent().into_iter().map(|(what, why)| (what.to_owned(), why)).collect();
+    // Baselines that were said are known to whoever replays it, elsewhere too; the rest is a matter of judgement, then.
+    let mut baselines = lessons.baselines().clone();
+    if let Ok(disks) = &first.sample.disks {
+        settings.criteria().set_baselines(disks, &mut baselines);
+    }
     let reader_gone = Arc::new(AtomicBool::new(false));
     let session = if to_stream {
-        Session::stream(standard_output(Arc::clone(&reader_gone))?, &meta, lessons.baselines()).map_err(recording::failure)
+        Session::stream(standard_output(Arc::clone(&reader_gone))?, &meta, &baselines).map_err(recording::failure)
     } else {
-        create(record.file.clone(), &meta, &lessons)
+        create(record.file.clone(), &meta, &baselines)
     };
     let mut session = match session {
         // Whoever was to read did not wait for the first byte.
@@ -71,9 +79,9 @@ pub fn record(root: Root, record: &Record) -> Result<Exit, Failure> {
     }
 }
 
-fn create(file: Option<PathBuf>, meta: &Meta, lessons: &Lessons) -> Result<Session, Failure> {
+fn create(file: Option<PathBuf>, meta: &Meta, baselines: &Baselines) -> Result<Session, Failure> {
     let path = file.unwrap_or_else(|| PathBuf::from(recording::default_name(&meta.host)));
-    Session::create(&path, meta, lessons.baselines()).map_err(recording::failure)
+    Session::create(&path, meta, baselines).map_err(recording::failure)
 }
 
 /// Standard output past std's line buffer, which would hold frames back.

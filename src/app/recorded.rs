@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::config::Settings;
 use super::exit::{Failure, quoted};
 use super::judging::Judging;
 use super::{recording, stdout};
@@ -19,10 +20,13 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    pub fn open(path: &Path) -> Result<Recorded, Failure> {
+    /// Judged by what is set here, as far as it holds for the machine of the recording.
+    pub fn open(path: &Path, settings: &Settings) -> Result<Recorded, Failure> {
         let replayer = Replayer::open(path).map_err(recording::failure)?;
         let baselines = recording::baselines(replayer.section(recording::baselines_section()));
-        let judging = Judging::new(Arc::new(replayer.meta().host.clone()), Judge::new(baselines));
+        let host = Arc::new(replayer.meta().host.clone());
+        let judge = Judge::new(baselines).by(settings.criteria_for(&host));
+        let judging = Judging::new(host, judge);
         Ok(Recorded { path: path.to_owned(), replayer, judging, next: 0 })
     }
 

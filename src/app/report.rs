@@ -2,17 +2,21 @@
 
 use jiff::tz::TimeZone;
 
+use super::config::Settings;
 use super::exit::{Exit, Failure, quoted};
 use super::output::Output;
 use super::recorded::{Recorded, instant};
+use crate::cli::Configuration;
 use crate::cli::report::{Format, Report};
+use crate::kernel::Root;
 use crate::report::chronicle::{Chronicle, Hole, Mark};
 use crate::report::page::{self, Origin};
 use crate::report::{json, markdown};
 
-pub fn report(report: &Report) -> Result<Exit, Failure> {
+pub fn report(configuration: &Configuration, report: &Report) -> Result<Exit, Failure> {
+    let settings = Settings::load_or_complain(&Root::host(), configuration)?;
     let output = Output::to(&report.output)?;
-    let mut recorded = Recorded::open(&report.file)?;
+    let mut recorded = Recorded::open(&report.file, &settings)?;
     let mut chronicle = Chronicle::new(recorded.replayer().len().saturating_sub(1));
     for judged in recorded.by_ref() {
         chronicle.add(&judged);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser};
 
-use super::{Command, Invocation, Refusal, refusal};
+use super::{Command, Configuration, Invocation, Refusal, refusal};
 
 /// nicstat's own options, under its own letters.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
@@ -70,6 +70,8 @@ struct Called {
     #[arg(long, hide = true, value_name = "DIR")]
     root: Option<PathBuf>,
     #[command(flatten)]
+    configuration: Configuration,
+    #[command(flatten)]
     options: Nicstat,
 }
 
@@ -80,7 +82,8 @@ pub(super) fn is_called(arguments: &[OsString]) -> bool {
 
 pub(super) fn parse(arguments: Vec<OsString>) -> Result<Invocation, Refusal> {
     let called = Called::try_parse_from(arguments).map_err(|error| refusal(&error, "nicstat -h"))?;
-    Ok(Invocation { root: called.root, command: Command::Nicstat(called.options) })
+    let Called { root, configuration, options } = called;
+    Ok(Invocation { root, configuration, command: Command::Nicstat(options) })
 }
 
 #[cfg(test)]

@@ -109,13 +109,7 @@ impl Judge {
             self.streaks.observe(&interval, thresholds);
             let streaks = self.streaks.clone();
             let drifts = baselines.drifts(&interval);
-            let scene = Scene {
-                interval: &interval,
-                standings: &standings,
-                drifts: &drifts,
-                thresholds,
-                streaks: &streaks,
-            };
+            let scene = Scene { interval: &interval, standings: &standings, drifts: &drifts, thresholds, streaks: &streaks };
             for case in &mut self.cases {
                 case.pass();
             }

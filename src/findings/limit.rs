@@ -15,6 +15,40 @@ pub struct Limit {
     pub(super) put: fn(&mut Thresholds, f64),
 }
 
+impl PartialEq for Limit {
+    fn eq(&self, other: &Limit) -> bool {
+        self.field == other.field
+    }
+}
+
+/// A limit with a value that it may have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Setting {
+    limit: &'static Limit,
+    value: f64,
+}
+
+impl Setting {
+    /// Why not, where its unit has no such value.
+    pub fn new(limit: &'static Limit, value: f64) -> Result<Setting, String> {
+        let (allowed, what) = limit.unit.allows(value);
+        if allowed { Ok(Setting { limit, value }) } else { Err(format!("{} is {what}", limit.name())) }
+    }
+
+    pub fn limit(&self) -> &'static Limit {
+        self.limit
+    }
+
+    /// In the limit's unit.
+    pub fn value(&self) -> f64 {
+        self.value
+    }
+
+    pub fn apply(&self, thresholds: &mut Thresholds) {
+        (self.limit.put)(thresholds, self.value);
+    }
+}
+
 /// What a limit is counted in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -56,16 +90,6 @@ impl Limit {
 
     pub fn get(&self, thresholds: &Thresholds) -> f64 {
         (self.get)(thresholds)
-    }
-
-    /// Sets it, unless its unit has no such value; why not.
-    pub fn set(&self, thresholds: &mut Thresholds, value: f64) -> Result<(), String> {
-        let (allowed, what) = self.unit.allows(value);
-        if !allowed {
-            return Err(format!("{} is {what}", self.name()));
-        }
-        (self.put)(thresholds, value);
-        Ok(())
     }
 }
 

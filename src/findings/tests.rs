@@ -1,7 +1,7 @@
 //! What the judge keeps, and how sentences write figures.
 
 use super::words::{bytes, count, figure, millis, multiple, percent, plural, seconds};
-use super::{Ignored, Judge, Kind, LIMITS, Limit, RULES, Subject, Thresholds};
+use super::{Ignored, Judge, Kind, LIMITS, Limit, RULES, Setting, Subject, Thresholds};
 use crate::ids::{DiskId, NicId};
 use crate::sample::Name;
 
@@ -24,7 +24,10 @@ fn three_significant_digits_and_never_a_share_that_rounds_to_nothing() {
 #[test]
 fn thresholds_come_from_a_file_that_may_leave_any_of_them_out() {
     let mut some = Thresholds::default();
-    let set = |some: &mut Thresholds, name, value| Limit::named(name).expect("its name").set(some, value);
+    let set = |some: &mut Thresholds, name, value| {
+        let setting = Setting::new(Limit::named(name).expect("its name"), value);
+        setting.map(|setting| setting.apply(some))
+    };
     assert_eq!(set(&mut some, "blocked-ratio", 0.1), Ok(()));
     assert_eq!(some, Thresholds { blocked_ratio: 0.1, ..Thresholds::default() });
     assert!(Limit::named("blocked-ration").is_none(), "a word that is none is told");
@@ -45,9 +48,8 @@ fn thresholds_come_from_a_file_that_may_leave_any_of_them_out() {
 #[test]
 fn each_limit_is_one_word_and_its_default_is_one_of_its_values() {
     for limit in LIMITS {
-        let mut thresholds = Thresholds::default();
-        assert_eq!(limit.get(&thresholds), limit.default, "{}", limit.name());
-        assert_eq!(limit.set(&mut thresholds, limit.default), Ok(()), "{}", limit.name());
+        assert_eq!(limit.get(&Thresholds::default()), limit.default, "{}", limit.name());
+        assert!(Setting::new(limit, limit.default).is_ok(), "{}", limit.name());
         assert_eq!(LIMITS.iter().filter(|other| other.name() == limit.name()).count(), 1);
         assert!(Kind::named(&limit.name()).is_none(), "{} would be a kind and a limit", limit.name());
         assert!(!limit.meaning().is_empty());
@@ -62,7 +64,10 @@ fn each_limit_is_one_word_and_its_default_is_one_of_its_values() {
 fn a_device_to_be_ignored_is_named_or_begins_so() {
     let ignored = Ignored { disks: vec!["loop*".to_owned(), "sda".to_owned()], nics: vec!["*".to_owned()] };
     let disk = |name: &str| Subject::Disk { id: DiskId { major: 7, minor: 0 }, name: Name::from(name) };
-    assert_eq!(["loop", "loop12", "sda", "sdaa", "xloop"].map(|name| ignored.holds(&disk(name))), [true, true, true, false, false]);
+    assert_eq!(
+        ["loop", "loop12", "sda", "sdaa", "xloop"].map(|name| ignored.holds(&disk(name))),
+        [true, true, true, false, false]
+    );
     assert!(ignored.holds(&Subject::Nic(NicId { ifindex: 2, name: Name::from("eth0") })));
     assert!(!ignored.holds(&Subject::Box));
 }

@@ -23,6 +23,27 @@ pub struct Link {
     pub duplex: Option<Duplex>,
 }
 
+impl Link {
+    /// As `-S` has it, `1000`, `100hd`: full unless it says h or f; anything else is an unknown duplex. `None` without a speed.
+    pub fn said(text: &str) -> Option<Link> {
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (mbps, suffix) = text.split_at(digits);
+        let duplex = match suffix.chars().next() {
+            None | Some('f' | 'F') => Some(Duplex::Full),
+            Some('h' | 'H') => Some(Duplex::Half),
+            Some(_) => None,
+        };
+        let mbps = mbps.parse().ok().filter(|mbps: &u32| *mbps > 0)?;
+        Some(Link { mbps: Some(mbps), duplex })
+    }
+
+    /// `eth0:1000`, `eth0:100hd`. A name may have colons itself: the last one counts.
+    pub fn named(text: &str) -> Option<(String, Link)> {
+        let (name, link) = text.rsplit_once(':')?;
+        Some((name.to_owned(), Link::said(link)?))
+    }
+}
+
 /// One interface over one interval (or since boot). A figure is `None` where a counter fell or the speed is not known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NicLine {

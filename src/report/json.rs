@@ -98,7 +98,7 @@ impl Missed {
 }
 
 /// JSON escapes what lies below U+0020 only; the rest of what acts on a terminal, or hides, can stand in strings alone.
-fn plain(json: &str) -> String {
+pub(super) fn plain(json: &str) -> String {
     let mut plain = String::with_capacity(json.len());
     for c in json.chars() {
         if is_unprintable(c) {
@@ -192,7 +192,7 @@ struct Missing {
 }
 
 #[derive(Serialize)]
-struct Reported {
+pub(super) struct Reported {
     kind: Kind,
     severity: Severity,
     subject: About,
@@ -208,7 +208,7 @@ struct Reported {
 }
 
 impl Reported {
-    fn of(finding: &Finding) -> Reported {
+    pub(super) fn of(finding: &Finding) -> Reported {
         Reported {
             kind: finding.kind,
             severity: finding.severity,
@@ -283,7 +283,7 @@ impl Serialize for Witnesses {
 }
 
 /// Names are bytes; what is no UTF-8 becomes U+FFFD.
-fn lossy(name: &Name) -> String {
+pub(super) fn lossy(name: &Name) -> String {
     String::from_utf8_lossy(name.as_bytes()).into_owned()
 }
 

@@ -31,7 +31,10 @@ pub fn check(window: &Window) -> String {
         let _ = writeln!(text, "  witness: {}", printable(&words));
     }
     if window.worst().is_none_or(|worst| worst == Severity::Note) {
-        text.push_str("Nothing is wrong as far as it can be seen.\n");
+        text.push_str(match window.tells_all() {
+            true => "Nothing is wrong as far as it can be seen.\n",
+            false => "Nothing of the kinds asked for is wrong, as far as it can be seen.\n",
+        });
     }
     let absent: Vec<String> = window.absent().iter().map(|(what, why)| format!("{what} ({why})")).collect();
     if !absent.is_empty() {

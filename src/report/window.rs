@@ -2,14 +2,32 @@
 
 use std::sync::Arc;
 
-use crate::findings::{Finding, Judged, Severity, Verdict, witnesses};
+use crate::findings::{Finding, Judged, Kind, Severity, Verdict, witnesses};
 use crate::interval::Interval;
 use crate::interval::blocked::Witnesses;
 use crate::sample::{Absent, HIDDEN_PROCESSES, HIDDEN_WAITS, Host, Instant};
 
+/// The kinds of findings that are told: of those named alone where any are, and none of those left out.
+#[derive(Clone, Debug, Default)]
+pub struct Chosen {
+    pub only: Vec<Kind>,
+    pub ignore: Vec<Kind>,
+}
+
+impl Chosen {
+    pub fn holds(&self, kind: Kind) -> bool {
+        (self.only.is_empty() || self.only.contains(&kind)) && !self.ignore.contains(&kind)
+    }
+
+    pub fn all(&self) -> bool {
+        self.only.is_empty() && self.ignore.is_empty()
+    }
+}
+
 /// Grows by intervals, in the order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
+    chosen: Chosen,
     host: Option<Arc<Host>>,
     from: Option<Instant>,
     to: Option<Instant>,
@@ -51,6 +69,16 @@ pub struct Figures {
 }
 
 impl Window {
+    /// One that tells of some findings only.
+    pub fn of(chosen: Chosen) -> Window {
+        Window { chosen, ..Window::default() }
+    }
+
+    /// Whether it tells of all kinds of findings.
+    pub fn tells_all(&self) -> bool {
+        self.chosen.all()
+    }
+
     pub fn add(&mut self, judged: &Judged) {
         let interval = &judged.interval;
         self.host = Some(Arc::clone(&interval.host));
@@ -134,7 +162,8 @@ impl Window {
     pub fn findings(&self) -> Vec<&Finding> {
         let mut ended: Vec<&Finding> = self.ended.iter().collect();
         ended.sort_by(|a, b| b.severity.cmp(&a.severity).then(b.explains.total_cmp(&a.explains)));
-        self.open.iter().flat_map(|open| open.iter()).chain(ended).collect()
+        let all = self.open.iter().flat_map(|open| open.iter()).chain(ended);
+        all.filter(|finding| self.chosen.holds(finding.kind)).collect()
     }
 
     pub fn worst(&self) -> Option<Severity> {

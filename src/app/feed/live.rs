@@ -14,7 +14,7 @@ use crate::app::judging::{Judging, Lessons};
 use crate::app::recording::{self, Session};
 use crate::app::sampling::Taken;
 use crate::app::stdout;
-use crate::findings::{Judged, Verdict};
+use crate::findings::{Judge, Judged, Verdict};
 use crate::recording::{Meta, RecorderStatus, Tape};
 use crate::sample::{Instant, Sample};
 use crate::state::{self, Effect, Event, Notice, Position};
@@ -51,11 +51,11 @@ pub struct Live {
 const WORTH_A_WORD_SECONDS: f64 = 2.0;
 
 impl Live {
-    pub fn new(spring: Spring, meta: Meta, lessons: Lessons, notice: Option<String>) -> Live {
+    pub fn new(spring: Spring, meta: Meta, judge: Judge, lessons: Lessons, notices: Vec<String>) -> Live {
         let host = Arc::new(meta.host.clone());
         Live {
             spring,
-            judging: Judging::new(Arc::clone(&host), lessons.judge()),
+            judging: Judging::new(Arc::clone(&host), judge),
             lessons,
             course: Course::new(host),
             kept: Kept { tape: Tape::new(KEPT_SAMPLES, KEPT_BYTES, meta.redaction) },
@@ -65,7 +65,7 @@ impl Live {
             beginning: false,
             errands: Errands::default(),
             told: state::Recorder::Off,
-            notices: notice.map(Notice::failure).into_iter().collect(),
+            notices: notices.into_iter().map(Notice::failure).collect(),
             last_at: None,
         }
     }

@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::course::{Course, Samples};
 use super::survey::Survey;
+use crate::app::config::Settings;
 use crate::app::exit::{Exit, Failure};
 use crate::app::recording;
 use crate::findings::{Judge, Judged};
@@ -54,7 +55,13 @@ pub struct Replay {
 
 impl Replay {
     /// Opens the file and goes to where it shall begin.
-    pub fn open(path: &Path, at: Option<moment::Moment>, speed: f64, zone: &jiff::tz::TimeZone) -> Result<Replay, Failure> {
+    pub fn open(
+        path: &Path,
+        at: Option<moment::Moment>,
+        speed: f64,
+        zone: &jiff::tz::TimeZone,
+        settings: &Settings,
+    ) -> Result<Replay, Failure> {
         let replayer = Replayer::open(path).map_err(recording::failure)?;
         if replayer.len() < 2 && !replayer.is_growing() {
             let why = format!("it holds {} of the two samples that make an interval", replayer.len());
@@ -62,7 +69,7 @@ impl Replay {
         }
         let host = Arc::new(replayer.meta().host.clone());
         let baselines = recording::baselines(replayer.section(recording::baselines_section()));
-        let survey = Survey::new(Arc::clone(&host), Judge::new(baselines));
+        let survey = Survey::new(Arc::clone(&host), Judge::new(baselines).by(settings.criteria_for(&host)));
         let now = Instant::now();
         let mut replay = Replay {
             at: 1,
@@ -83,6 +90,11 @@ impl Replay {
         let shown = replay.show(start, true);
         replay.waiting.extend(shown);
         Ok(replay)
+    }
+
+    /// Has something be told as soon as there is a screen.
+    pub fn notice(&mut self, lines: Vec<String>) {
+        self.waiting.extend(lines.into_iter().map(|line| Event::Notice(Notice::failure(line))));
     }
 
     /// The nominal time between its samples.

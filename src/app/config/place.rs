@@ -1,0 +1,154 @@
+//! Where configurations are, and reading them without being led astray: what others may write is not believed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy;
+
+use super::CONFIG;
+use super::format::{Said, Wrong};
+use crate::app::exit::{Exit, Failure};
+use crate::cli::Configuration;
+
+/// The system's file.
+const SYSTEM: &str = "/etc/stalltop/config.toml";
+
+/// No configuration that a person wrote is larger.
+const LARGEST: u64 = 1 << 20;
+
+/// A file that may hold a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub path: PathBuf,
+    /// It was named for this run, and has to be there
+    pub named: bool,
+}
+
+/// Why a configuration is not used.
+#[derive(Debug)]
+pub enum Trouble {
+    /// Others may write it
+    Unsafe(String),
+    /// It is no configuration
+    Wrong(Wrong),
+    Io(io::Error),
+}
+
+impl Place {
+    /// The one that the command line, else the environment names.
+    pub fn named(asked: &Configuration) -> Option<PathBuf> {
+        let set = || std::env::var_os(CONFIG).filter(|path| !path.is_empty()).map(PathBuf::from);
+        if asked.no_config { None } else { asked.config.clone().or_else(set) }
+    }
+
+    /// Those that count, the weaker first: the system's and the user's, or the one that is named instead.
+    pub fn all(asked: &Configuration) -> Vec<Place> {
+        if asked.no_config {
+            return Vec::new();
+        }
+        if let Some(path) = Place::named(asked) {
+            return vec![Place { path, named: true }];
+        }
+        let usual = |path| Place { path, named: false };
+        let system = std::iter::once(usual(PathBuf::from(SYSTEM)));
+        system.chain(user().map(usual)).collect()
+    }
+
+    /// What it says; `None` where there is no file.
+    pub fn read(&self) -> Result<Option<Said>, Trouble> {
+        let text = self.text(nix::unistd::geteuid().as_raw())?;
+        text.map(|text| Said::parse(&text).map_err(Trouble::Wrong)).transpose()
+    }
+
+    /// Whether there is one, and it is sound.
+    pub fn look(&self) -> Result<bool, Failure> {
+        self.read().map(|said| said.is_some()).map_err(|trouble| trouble.failure(self))
+    }
+
+    /// Its text; `None` where there is no file. Links are followed (dotfiles are often kept elsewhere), and what they lead
+    /// to is looked at.
+    fn text(&self, effective_uid: u32) -> Result<Option<String>, Trouble> {
+        let file = match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(&self.path) {
+            // A link that leads nowhere is there.
+            Err(error) if is_absent(&error) && !self.named && fs::symlink_metadata(&self.path).is_err() => return Ok(None),
+            Err(error) => return Err(Trouble::Io(error)),
+            Ok(file) => file,
+        };
+        check(&file, effective_uid)?;
+        let mut bytes = Vec::new();
+        file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(Trouble::Io)?;
+        if bytes.len() as u64 > LARGEST {
+            return Err(Trouble::Wrong(Wrong::of_the_file(too_large())));
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) => {
+                let line =
+                    1 + error.as_bytes().iter().take(error.utf8_error().valid_up_to()).filter(|&&byte| byte == b'\n').count();
+                Err(Trouble::Wrong(Wrong { line: Some(line), what: "this is not UTF-8".to_owned(), remedy: String::new() }))
+            }
+        }
+    }
+}
+
+/// By the open file: what its name leads to may change meanwhile.
+fn check(file: &File, effective_uid: u32) -> Result<(), Trouble> {
+    let facts = file.metadata().map_err(Trouble::Io)?;
+    let mode = facts.mode() & 0o7777;
+    match facts.uid() {
+        _ if !facts.is_file() => Err(Trouble::Wrong(Wrong::of_the_file("it is no regular file".to_owned()))),
+        uid if uid != effective_uid && uid != 0 => Err(Trouble::Unsafe("it belongs to another user".to_owned())),
+        _ if mode & 0o022 != 0 => Err(Trouble::Unsafe(format!("others may write it (mode {mode:04o})"))),
+        _ if facts.len() > LARGEST => Err(Trouble::Wrong(Wrong::of_the_file(too_large()))),
+        _ => Ok(()),
+    }
+}
+
+fn too_large() -> String {
+    format!("it is larger than {} MiB", LARGEST >> 20)
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// $XDG_CONFIG_HOME/stalltop/config.toml, else below ~/.config. Root does not take a variable's word for a place that is not
+/// root's: under sudo it may be that of the user behind it.
+fn user() -> Option<PathBuf> {
+    let ours = |path: &Path| !nix::unistd::geteuid().is_root() || is_roots(path);
+    let set = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute() && ours(path));
+    let home = || etcetera::base_strategy::Xdg::new().ok().map(|xdg| xdg.home_dir().join(".config")).filter(|path| ours(path));
+    let directory = set.or_else(home).or_else(|| nix::unistd::geteuid().is_root().then(|| PathBuf::from("/root/.config")))?;
+    Some(directory.join("stalltop").join("config.toml"))
+}
+
+/// Whether a place, or the directory in which it would be made, is root's.
+fn is_roots(path: &Path) -> bool {
+    path.ancestors().find_map(|path| fs::metadata(path).ok()).is_some_and(|facts| facts.uid() == 0)
+}
+
+impl Trouble {
+    /// What somebody wrote down wrongly, or others may have written, is an error. What this machine cannot read now is no
+    /// reason to show nothing of it, unless it was asked for by name.
+    pub fn ends_the_program(&self, place: &Place) -> bool {
+        place.named || !matches!(self, Trouble::Io(_))
+    }
+
+    /// In one line.
+    pub fn failure(self, place: &Place) -> Failure {
+        let path = place.path.display();
+        match self {
+            Trouble::Unsafe(why) => {
+                let remedy = format!("chmod go-w {path}, and make it yours or root's");
+                Failure::new(Exit::Refused, format!("refused the configuration {path}"), why, remedy)
+            }
+            Trouble::Io(error) => Failure::new(Exit::Failed, format!("cannot read the configuration {path}"), error, ""),
+            Trouble::Wrong(Wrong { line, what, remedy }) => {
+                let at = line.map_or_else(String::new, |line| format!(" line {line}"));
+                Failure::new(Exit::Usage, format!("wrong configuration {path}{at}"), what, remedy)
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! One line as monitoring plugins write it: `STALLTOP WARNING - what is wrong | label=value[unit];warn;crit;min;max …`, by the
+//! Monitoring Plugins Development Guidelines, which Nagios, Icinga and Naemon read.
+
+use std::fmt::Write;
+
+use super::text::printable;
+use super::window::{Figures, Window};
+use crate::findings::{Severity, Thresholds};
+
+/// Longer plugin output is cut by some who read it, in the middle of a figure.
+const LONGEST: usize = 900;
+
+/// The status and the figures; what is not known is left out. A finding that is less bad than `fail_on` is no reason to alarm.
+pub fn line(window: &Window, fail_on: Severity, thresholds: &Thresholds) -> String {
+    if window.is_empty() {
+        return "STALLTOP UNKNOWN - there were no two samples to compare\n".to_owned();
+    }
+    let findings = window.findings();
+    let worst = findings.iter().map(|finding| finding.severity).max();
+    let status = match worst.filter(|&worst| worst >= fail_on) {
+        Some(Severity::Critical) => "CRITICAL",
+        Some(Severity::Warning) => "WARNING",
+        Some(Severity::Note) | None => "OK",
+    };
+    // Those that hold and those that ended come apart: the worst of both is what the status is about.
+    let first =
+        findings.iter().rev().max_by_key(|finding| finding.severity).copied().filter(|first| first.severity > Severity::Note);
+    let mut text = format!("STALLTOP {status} - ");
+    match first {
+        None => text.push_str("nothing is wrong as far as it can be seen"),
+        Some(first) => {
+            // One sentence begins with these very words.
+            let words = format!("{}: ", first.kind.word().replace('-', " "));
+            let sentence = first.sentence.strip_prefix(&words).unwrap_or(&first.sentence);
+            // Into memory: cannot fail.
+            let _ = write!(text, "{}: {}", first.kind.word(), cut(&plain(sentence)));
+            let others = findings.iter().filter(|other| other.severity > Severity::Note && !std::ptr::eq(**other, first));
+            let others: Vec<&str> = others.map(|finding| finding.kind.word()).collect();
+            if !others.is_empty() {
+                let _ = write!(text, " (and {}: {})", others.len(), cut(&others.join(", ")));
+            }
+        }
+    }
+    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
+    let data = data(&window.figures(), count(Severity::Warning), count(Severity::Critical), thresholds);
+    format!("{text} | {}\n", data.join(" "))
+}
+
+fn data(figures: &Figures, warnings: usize, criticals: usize, thresholds: &Thresholds) -> Vec<String> {
+    let share = |label: &str, ratio: Option<f64>, limits: Option<(f64, f64)>| {
+        let limits =
+            limits.map_or(";".to_owned(), |(warn, critical)| format!("{};{}", number(warn * 100.0), number(critical * 100.0)));
+        ratio.map(|ratio| format!("{label}={}%;{limits};0;100", number(ratio * 100.0)))
+    };
+    let plain = |label: &str, value: Option<f64>| value.map(|value| format!("{label}={};;;0", number(value)));
+    let data = [
+        share("busy", figures.busy_ratio, None),
+        share(
+            "idle_but_blocked",
+            figures.idle_but_blocked_ratio,
+            Some((thresholds.blocked_ratio, thresholds.blocked_critical_ratio)),
+        ),
+        share("free", figures.free_ratio, None),
+        share("iowait", figures.iowait_ratio, None),
+        share("steal", figures.steal_ratio, Some((thresholds.stolen_ratio, thresholds.stolen_critical_ratio))),
+        plain("load1", figures.load1),
+        plain("running", figures.running),
+        plain("blocked", figures.blocked),
+        plain("blocked_threads", figures.blocked_threads),
+        plain("warnings", Some(warnings as f64)),
+        plain("criticals", Some(criticals as f64)),
+    ];
+    data.into_iter().flatten().collect()
+}
+
+/// Neither exponent nor a tail of zeros.
+fn number(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A bar would be taken for the beginning of the figures.
+fn plain(text: &str) -> String {
+    printable(text).replace('|', "\\u{7c}")
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_name_begins_the_figures_or_another_line() {
+        assert_eq!(plain("a|b\n\u{1b}[31m"), "a\\u{7c}b\\n\\u{1b}[31m");
+        assert_eq!(cut(&"é".repeat(LONGEST + 1)).chars().count(), LONGEST + 1);
+        assert_eq!(cut("short"), "short");
+    }
+
+    #[test]
+    fn figures_are_plain_decimals() {
+        assert_eq!([0.0, 12.3456, 100.0, 1e-9, 1e9].map(number), ["0", "12.346", "100", "0", "1000000000"]);
+    }
+
+    #[test]
+    fn nothing_seen_is_unknown() {
+        let line = line(&Window::default(), Severity::Warning, &Thresholds::default());
+        assert!(line.starts_with("STALLTOP UNKNOWN - ") && line.lines().count() == 1);
+    }
+}
