@@ -3,6 +3,7 @@
 pub mod allocation;
 pub mod baseline;
 pub mod check;
+pub mod compare;
 pub mod config;
 pub mod doctor;
 pub mod event_loop;
@@ -73,6 +74,7 @@ fn run(invocation: Invocation) -> Result<Exit, Failure> {
         }
         Command::Info(info) => inspect::info(&info),
         Command::Report(report) => report::report(&configuration, &report),
+        Command::Compare(compare) => compare::compare(&configuration, &compare),
     }
 }
 

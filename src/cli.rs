@@ -2,6 +2,7 @@
 
 pub mod baseline;
 pub mod check;
+pub mod compare;
 pub mod nicstat;
 pub mod report;
 pub mod values;
@@ -61,6 +62,10 @@ pub enum Command {
     /// A recording as one page that needs nothing else: to attach to a ticket
     #[command(after_help = "Example: stalltop report db1-20261120T120000.stalltop -o slow.html")]
     Report(report::Report),
+    /// Recordings beside a base: each figure's median and p95, what became worse and how sure that is, cost per operation
+    #[command(after_help = "Example: stalltop compare before.stalltop after.stalltop --ops BASE=120000,NEW=131000\n\
+                            Certainty speaks of the time that was recorded: it knows nothing of how one run differs from the next.")]
+    Compare(compare::Compare),
     /// What this user on this kernel can and cannot see, and what would change it
     #[command(after_help = "Example: sudo stalltop doctor")]
     Doctor,

@@ -3,11 +3,13 @@
 pub mod baselines;
 pub mod changes;
 pub mod chronicle;
+pub mod comparison;
 pub mod json;
 pub mod markdown;
 pub mod nagios;
 pub mod nicstat;
 pub mod page;
+pub mod statistics;
 pub mod table;
 pub mod text;
 pub mod window;

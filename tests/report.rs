@@ -20,9 +20,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use stalltop::ids::CpuId;
-use stalltop::recording::{Recorder, RecorderStatus};
 use stalltop::sample::cpu::{Cpu, CpuTimes};
-use stalltop::sample::{Instant, Name, Sample};
+use stalltop::sample::{Name, Sample};
 use stalltop::units::Counter;
 
 #[path = "recording/generator.rs"]
@@ -43,21 +42,6 @@ fn report(recording: &Path, target: &Path) -> String {
     let output = stalltop(&["report", recording.to_str().unwrap(), "-o", target.to_str().unwrap()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     fs::read_to_string(target).unwrap()
-}
-
-/// A recording of these samples in a file.
-fn recording(file: &Path, host: &str, samples: Vec<Arc<Sample>>, mark: &str) {
-    let mut meta = generator::meta();
-    meta.host.hostname = Name::from(host);
-    let mut recorder = Recorder::create(file, &meta, support::options(samples.len())).unwrap();
-    for (index, sample) in samples.into_iter().enumerate() {
-        if index == 2 {
-            assert!(recorder.mark(sample.at.into(), mark));
-        }
-        recorder.offer(sample);
-    }
-    let status = recorder.finish(support::PATIENCE);
-    assert!(matches!(status, RecorderStatus::Finished(_)), "{status:?}");
 }
 
 /// What a browser makes of the page: its elements, and what it says on its console. `None` without a browser.
@@ -188,7 +172,7 @@ fn hostile_names_are_never_markup() {
         }
         Arc::new(sample)
     });
-    recording(&file, HOSTILE, samples.collect(), HOSTILE);
+    support::record_into(&file, HOSTILE, &samples.collect::<Vec<_>>(), [HOSTILE, ""]);
     let page = folder.path().join("page.html");
     let text = report(&file, &page);
     assert!(text.contains("&lt;script&gt;alert("), "the names are not shown at all");
@@ -211,11 +195,9 @@ fn busy(shares: &[f64]) -> Vec<Arc<Sample>> {
     let samples = (0_u64..).zip(std::iter::once(&0.0).chain(shares)).map(|(second, share)| {
         user += share * 100.0;
         idle += (1.0 - share) * 100.0;
-        let ns = (second + 1000) * 1_000_000_000;
-        let at = Instant { boottime_ns: ns, monotonic_ns: ns, realtime_ns: 1_800_000_000_000_000_000 + ns as i64 };
         let times = CpuTimes { user_ticks: Counter(user as u64), idle_ticks: Counter(idle as u64), ..CpuTimes::default() };
         let cpu = Cpu { total: times, cpus: vec![(CpuId(0), times)], ..Cpu::default() };
-        Arc::new(Sample { cpu: Ok(cpu), ..Sample::empty(at) })
+        Arc::new(Sample { cpu: Ok(cpu), ..Sample::empty(support::instant(second * 1000)) })
     });
     samples.collect()
 }
@@ -226,7 +208,7 @@ fn a_long_recording_loses_no_peak() {
     let file = folder.path().join("long.stalltop");
     let mut shares = vec![0.1; 1000];
     shares[500] = 0.9;
-    recording(&file, "long", busy(&shares), "the peak is near");
+    support::record_into(&file, "long", &busy(&shares), ["the peak is near", ""]);
     let told: Value = serde_json::from_str(&report(&file, &folder.path().join("page.json"))).unwrap();
     assert_eq!((&told["intervals"], &told["intervals_per_step"]), (&1000.into(), &3.into()));
     let user = &told["charts"][0]["series"][0];
@@ -284,7 +266,7 @@ fn a_disk_that_fills_leaves_nothing_behind() {
 fn without_two_samples_there_is_nothing_to_tell() {
     let folder = tempfile::tempdir().unwrap();
     let (file, page) = (folder.path().join("one.stalltop"), folder.path().join("page.html"));
-    recording(&file, "one", support::few_samples(1), "");
+    support::record_into(&file, "one", &support::few_samples(1), ["", ""]);
     let output = stalltop(&["report", file.to_str().unwrap(), "-o", page.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(3));
     assert!(!page.exists());

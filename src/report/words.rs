@@ -83,14 +83,21 @@ pub fn evidence(evidence: &Evidence) -> (String, String) {
 
 /// What a finding is about, in a word; nothing where it is the whole box.
 pub fn subject(subject: &Subject) -> String {
+    match subject {
+        Subject::Task { id, .. } => format!("{} ({})", subject_name(subject), id.tid),
+        _ => subject_name(subject),
+    }
+}
+
+/// The same without what is another number in the next recording.
+pub fn subject_name(subject: &Subject) -> String {
     let name = |name: &Name| printable(&String::from_utf8_lossy(name.as_bytes()));
     match subject {
         Subject::Box => String::new(),
         Subject::Cpu(id) => format!("cpu{}", id.0),
         Subject::Disk { name: disk, .. } => name(disk),
         Subject::Nic(id) => name(&id.name),
-        Subject::Task { id, name: task } => format!("{} ({})", name(task), id.tid),
-        Subject::Group { name: group, .. } => name(group),
+        Subject::Task { name: task, .. } | Subject::Group { name: task, .. } => name(task),
         Subject::Cgroup(id) => name(&id.path),
         Subject::Socket(address) | Subject::Peer(address) => name(address),
     }

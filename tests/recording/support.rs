@@ -4,11 +4,12 @@
 #![allow(dead_code)]
 
 use std::io::Write;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use stalltop::recording::{Recorder, RecorderOptions, RecorderStatus};
-use stalltop::sample::Sample;
+use stalltop::sample::{Instant, Name, Sample};
 
 use crate::generator;
 
@@ -45,6 +46,30 @@ pub fn record(samples: &[Arc<Sample>]) -> Vec<u8> {
     assert!(matches!(status, RecorderStatus::Finished(_)), "{status:?}");
 
     sink.0.lock().unwrap().clone()
+}
+
+/// A recording of these samples in a file: of that host, with a word before the third sample and one after the last.
+pub fn record_into(file: &Path, host: &str, samples: &[Arc<Sample>], marks: [&str; 2]) {
+    let mut meta = generator::meta();
+    meta.host.hostname = Name::from(host);
+    let mut recorder = Recorder::create(file, &meta, options(samples.len())).unwrap();
+    for (index, sample) in samples.iter().enumerate() {
+        if index == 2 {
+            assert!(recorder.mark(sample.at.into(), marks[0]));
+        }
+        recorder.offer(sample.clone());
+    }
+    if let Some(last) = samples.last().filter(|_| !marks[1].is_empty()) {
+        assert!(recorder.mark(last.at.into(), marks[1]));
+    }
+    let status = recorder.finish(PATIENCE);
+    assert!(matches!(status, RecorderStatus::Finished(_)), "{status:?}");
+}
+
+/// The instant so many milliseconds after some beginning.
+pub fn instant(ms: u64) -> Instant {
+    let ns = (ms + 1_000_000) * 1_000_000;
+    Instant { boottime_ns: ns, monotonic_ns: ns, realtime_ns: 1_800_000_000_000_000_000 + i64::try_from(ns).unwrap() }
 }
 
 /// A small machine's samples.

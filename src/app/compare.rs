@@ -1,0 +1,91 @@
+//! `compare`: recordings beside a base.
+
+use std::path::Path;
+
+use super::config::Settings;
+use super::exit::{Exit, Failure, quoted};
+use super::recorded::{Recorded, instant};
+use super::stdout;
+use crate::cli::Configuration;
+use crate::cli::compare::Compare;
+use crate::findings::Judged;
+use crate::kernel::Root;
+use crate::report::comparison::{self, Comparison, Gathered, Side};
+use crate::sample::Instant;
+
+pub fn compare(configuration: &Configuration, compare: &Compare) -> Result<Exit, Failure> {
+    let settings = Settings::load_or_complain(&Root::host(), configuration)?;
+    let files: Vec<&Path> = std::iter::once(&compare.base).chain(&compare.new).map(AsRef::as_ref).collect();
+    let told = told(compare, &files)?;
+    let mut sides = Vec::new();
+    for (file, operations) in files.iter().zip(told) {
+        sides.push(side(file, operations, compare, &settings)?);
+    }
+    let comparison = Comparison::of(sides);
+    let lines = if compare.json { comparison::json(&comparison) } else { comparison::text(&comparison, compare.all) };
+    stdout::print(&lines)?;
+    Ok(Exit::Fine)
+}
+
+fn side(file: &Path, operations: Option<f64>, compare: &Compare, settings: &Settings) -> Result<Side, Failure> {
+    let mut recorded = Recorded::open(file, settings)?;
+    let counted = if operations.is_none() { between_marks(&recorded) } else { None };
+    // An interval belongs to the time between the marks if its middle does.
+    let within = |judged: &Judged| {
+        let interval = &judged.interval;
+        let middle = interval.older.at.boottime_ns.midpoint(interval.at().boottime_ns);
+        counted.is_none_or(|(from, to, _)| (from.boottime_ns..=to.boottime_ns).contains(&middle))
+    };
+    let mut gathered = Gathered::new(compare.disks.clone());
+    for judged in recorded.by_ref().filter(within) {
+        gathered.add(&judged);
+    }
+    recorded.complain();
+    if gathered.window.is_empty() {
+        let why = "it holds no two samples that make an interval";
+        return Err(Failure::new(Exit::Damaged, format!("cannot compare {}", quoted(file)), why, ""));
+    }
+    Ok(Side { name: name(file), gathered, operations: operations.or(counted.map(|(.., operations)| operations)) })
+}
+
+/// The counts of `--ops`, for each file in its order.
+fn told(compare: &Compare, files: &[&Path]) -> Result<Vec<Option<f64>>, Failure> {
+    let mut counts = vec![None; files.len()];
+    let wrong = |why: String| {
+        Failure::new(Exit::Usage, "cannot take --ops", why, "say --ops BASE=N,NEW=N or a number for each recording")
+    };
+    for (index, count) in compare.ops.iter().enumerate() {
+        let place = match count.name.as_deref() {
+            None => Some(index),
+            Some("BASE" | "base") => Some(0),
+            Some("NEW" | "new") if files.len() == 2 => Some(1),
+            Some(wanted) => files.iter().position(|file| name(file) == wanted || file.as_os_str() == wanted),
+        };
+        let slot = place.and_then(|place| counts.get_mut(place));
+        let Some(slot) = slot else {
+            return Err(wrong(match &count.name {
+                Some(name) => format!("no recording is called '{name}'"),
+                None => format!("there are {} counts for {} recordings", compare.ops.len(), files.len()),
+            }));
+        };
+        *slot = Some(count.operations);
+    }
+    Ok(counts)
+}
+
+/// Its file's name without the ending.
+fn name(file: &Path) -> String {
+    file.file_stem().unwrap_or(file.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// From the first to the last mark that tells a running total ('ops 1234'), and how many operations came between them.
+fn between_marks(recorded: &Recorded) -> Option<(Instant, Instant, f64)> {
+    let marks = recorded.replayer().marks();
+    let mut totals = marks.iter().filter_map(|mark| {
+        let total: f64 = mark.text.trim().strip_prefix("ops ")?.trim().parse().ok()?;
+        Some((instant(mark.at), total)).filter(|_| total.is_finite())
+    });
+    let (from, first) = totals.next()?;
+    let (to, last) = totals.last()?;
+    Some((from, to, last - first)).filter(|(.., operations)| *operations > 0.0)
+}

@@ -1,0 +1,44 @@
+//! `compare`: recordings beside a base.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct Compare {
+    /// The recording that the others are compared with
+    pub base: PathBuf,
+    /// One or more that are compared with it
+    #[arg(required = true)]
+    pub new: Vec<PathBuf>,
+    /// How many operations each recording saw: BASE=N,NEW=N, or a number for each in their order; else marks of the form
+    /// 'ops N' say it
+    #[arg(long, value_name = "[NAME=]N,...", value_delimiter = ',', value_parser = count)]
+    pub ops: Vec<Count>,
+    /// Count the requests of these devices per operation [default: all that stand on no other]
+    #[arg(long = "disk", value_name = "NAME,...", value_delimiter = ',')]
+    pub disks: Vec<String>,
+    /// Show the figures that did not move too
+    #[arg(long)]
+    pub all: bool,
+    /// One JSON object instead of tables
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A number of operations, and whose it is where that is said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Count {
+    pub name: Option<String>,
+    pub operations: f64,
+}
+
+fn count(text: &str) -> Result<Count, String> {
+    let (name, number) = match text.rsplit_once('=') {
+        Some((name, number)) => (Some(name.to_owned()), number),
+        None => (None, text),
+    };
+    let operations = number.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
+    let operations = operations.ok_or("a count of operations is a number above 0, or NAME= and that number")?;
+    Ok(Count { name, operations })
+}
