@@ -27,6 +27,7 @@ pub mod report;
 pub mod sampling;
 pub mod signals;
 pub mod stdout;
+pub mod table;
 pub mod terminal;
 
 use std::ffi::OsString;
@@ -72,6 +73,7 @@ fn run(invocation: Invocation) -> Result<Exit, Failure> {
             let why = "standard output is no terminal, or TERM is not set";
             Err(Failure::new(Exit::Usage, "cannot replay", why, "for lines try 'stalltop check FILE'"))
         }
+        Command::Table(options) => table::table(root, &configuration, &options),
         Command::Info(info) => inspect::info(&info),
         Command::Report(report) => report::report(&configuration, &report),
         Command::Compare(compare) => compare::compare(&configuration, &compare),

@@ -5,6 +5,7 @@ pub mod check;
 pub mod compare;
 pub mod nicstat;
 pub mod report;
+pub mod table;
 pub mod values;
 pub mod words;
 
@@ -76,6 +77,11 @@ pub enum Command {
     /// The learned latencies of disks: show, set, learn, forget
     #[command(subcommand, after_help = "Example: stalltop baseline show")]
     Baseline(baseline::Baseline),
+    /// Figures as lines: text, CSV, JSON; live, of a recording, or of a command
+    #[command(after_help = "Example: stalltop table disk 1 10\n\
+                            Of a recording: stalltop table task 1m --from slow.stalltop --top 5 --format csv\n\
+                            Of a command: stalltop table cpu -- make -j8")]
+    Table(table::Table),
     /// Completions for a shell, to standard output
     #[command(after_help = "Example: stalltop completions bash > /etc/bash_completion.d/stalltop")]
     Completions { shell: Shell },

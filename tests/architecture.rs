@@ -67,6 +67,8 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("etcetera", &["baseline", "app"]),
     ("toml", &["baseline", "app"]),
     ("serde_json", &["report", "baseline"]),
+    ("csv", &["report"]),
+    ("regex_lite", &["report"]),
     ("thiserror", &["kernel", "recording", "baseline"]),
     ("serde", &["*"]),
     ("rustc_hash", &["*"]),

@@ -25,6 +25,8 @@ pub enum Exit {
     NoProc,
     /// Of `check`: the worst that it found
     Found(Severity),
+    /// Of `table -- COMMAND`: how that ended
+    Passed(u8),
     /// Of `check`: it cannot tell
     CannotTell,
 }
@@ -41,6 +43,7 @@ impl Exit {
             Exit::CannotWrite => 5,
             Exit::Refused => 6,
             Exit::NoProc => 7,
+            Exit::Passed(code) => code,
         }
     }
 }
@@ -111,6 +114,7 @@ mod tests {
             (Exit::Found(Severity::Warning), 1),
             (Exit::Found(Severity::Critical), 2),
             (Exit::CannotTell, 3),
+            (Exit::Passed(130), 130),
         ];
         for (exit, code) in all {
             assert_eq!(exit.code(), code, "{exit:?}");

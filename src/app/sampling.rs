@@ -38,6 +38,8 @@ pub struct Taken {
 /// What the sampling thread can be asked for.
 pub enum Order {
     Interval(Duration),
+    /// One sample more, at once
+    Last,
     /// No sample more
     End,
 }
@@ -52,14 +54,21 @@ pub struct Sampling {
 impl Sampling {
     /// Starts sampling at once; the first sample follows without a wait. With a span it ends after that, with a sample.
     pub fn start(root: Root, interval: Duration, span: Option<Duration>) -> Result<Sampling, Failure> {
+        Sampling::on(root, Due::new(interval, span), Some(Pace::default()))
+    }
+
+    /// The same without an early look, and whatever it costs: every interval but the last is as long as it was asked for.
+    pub fn steady(root: Root, interval: Duration, span: Option<Duration>) -> Result<Sampling, Failure> {
+        Sampling::on(root, Due { first: interval, ..Due::new(interval, span) }, None)
+    }
+
+    fn on(root: Root, mut due: Due, mut pace: Option<Pace>) -> Result<Sampling, Failure> {
         let mut sampler = Sampler::new(root).map_err(|error| {
             Failure::new(Exit::NoProc, "cannot sample this machine", error, "mount it: mount -t proc proc /proc")
         })?;
         let host = Arc::new(sampler.host().clone());
         let (sender, samples) = channel::channel(WAITING);
         let (orders, inbox) = mpsc::channel();
-        let mut due = Due::new(interval, span);
-        let mut pace = Pace::default();
         let mut missed = 0_u64;
         let body = move || {
             loop {
@@ -75,7 +84,8 @@ impl Sampling {
                     Err(channel::error::TrySendError::Full(_)) => missed = missed.saturating_add(1),
                     Err(channel::error::TrySendError::Closed(_)) => return,
                 }
-                if !due.advance(Instant::now(), pace.one_in(cost, due.interval)) {
+                let one_in = pace.as_mut().map_or(1, |pace| pace.one_in(cost, due.interval));
+                if !due.advance(Instant::now(), one_in) {
                     return;
                 }
                 let mut glance = Instant::now() + SUB_SAMPLE;
@@ -94,6 +104,7 @@ impl Sampling {
                     let until = if glance_counts { glance } else { due.next };
                     match inbox.recv_timeout(until.saturating_duration_since(now)) {
                         Ok(Order::Interval(interval)) => due.change(interval, Instant::now()),
+                        Ok(Order::Last) => due.end_at(Instant::now()),
                         Err(RecvTimeoutError::Timeout) => {}
                         Ok(Order::End) | Err(RecvTimeoutError::Disconnected) => return,
                     }
@@ -128,12 +139,14 @@ struct Due {
     /// Due times before `next` that are passed over on purpose
     left_out: u32,
     end: Option<Instant>,
+    /// How soon the second sample comes
+    first: Duration,
 }
 
 impl Due {
     fn new(interval: Duration, span: Option<Duration>) -> Due {
         let now = Instant::now();
-        Due { interval, next: now, origin: now, counted: now, left_out: 0, end: span.map(|span| now + span) }
+        Due { interval, next: now, origin: now, counted: now, left_out: 0, end: span.map(|span| now + span), first: FIRST }
     }
 
     fn late(&self, begun: Instant) -> Duration {
@@ -159,8 +172,8 @@ impl Due {
             return false;
         }
         self.left_out = 0;
-        self.next = if self.next == self.origin && self.interval > FIRST * 2 && now < self.origin + FIRST {
-            self.origin + FIRST
+        self.next = if self.next == self.origin && self.interval > self.first * 2 && now < self.origin + self.first {
+            self.origin + self.first
         } else {
             let grid = |at: Instant| {
                 let passed = at.saturating_duration_since(self.origin).as_nanos() / self.interval.as_nanos().max(1);
@@ -180,8 +193,13 @@ impl Due {
         true
     }
 
+    fn end_at(&mut self, now: Instant) {
+        (self.next, self.end) = (now, Some(now));
+    }
+
     fn change(&mut self, interval: Duration, now: Instant) {
-        *self = Due { interval, next: now + interval.min(FIRST), origin: now, counted: now, left_out: 0, end: self.end };
+        let (first, end) = (self.first, self.end);
+        *self = Due { interval, next: now + interval.min(first), origin: now, counted: now, left_out: 0, end, first };
     }
 }
 

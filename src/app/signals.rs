@@ -1,6 +1,8 @@
 //! Signals: which end the program, which it outlives.
 
 use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction, signal};
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal as stream};
@@ -11,6 +13,20 @@ pub fn prepare() {
     // SAFETY: ignoring a signal installs no function of ours.
     let _ = unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) };
 }
+
+/// A command that minds signals as if we were not there.
+pub fn as_started(command: &mut Command) -> &mut Command {
+    let before_exec = || {
+        // SAFETY: the default action is no function of ours.
+        unsafe { signal(Signal::SIGXFSZ, SigHandler::SigDfl) }?;
+        Ok(SigSet::from_iter(ENDING).thread_unblock()?)
+    };
+    // SAFETY: between fork and exec two system calls are made and nothing is allocated.
+    unsafe { command.pre_exec(before_exec) }
+}
+
+/// What ends a command without a screen.
+const ENDING: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 
 /// What a signal means to the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +86,7 @@ pub struct Ending(SigSet);
 impl Ending {
     pub fn hold() -> io::Result<Ending> {
         let mut set = SigSet::empty();
-        for ending in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
+        for ending in ENDING {
             // Who was started with a signal ignored (nohup, a job of a shell without job control) shall not mind it.
             if !is_ignored(ending) {
                 set.add(ending);

@@ -6,19 +6,29 @@
 
 mod cell;
 mod cgroup;
+mod choice;
 mod column;
+mod cost;
 mod cpu;
 mod disk;
 mod load;
 mod memory;
 mod network;
+mod page;
 mod pressure;
+mod printer;
 mod protocols;
+mod run;
 mod task;
 mod thread;
 
 pub use cell::Cell;
+pub use choice::{Choice, Wishes};
 pub use column::{Digits, Head, Total, Unit};
+pub use cost::Cost;
+pub use page::page;
+pub use printer::{Format, Headings, Printer, Stamp};
+pub use run::{Run, Whole};
 
 use column::Column;
 

@@ -205,6 +205,19 @@ impl<T> Column<T> {
 }
 
 impl Head {
+    /// Cells that it takes on a line: the heading, and figures of six digits.
+    pub fn width(&self) -> usize {
+        let figures = match (self.unit, self.digits) {
+            (Unit::Name, _) => 12,
+            (Unit::Id, _) => 7,
+            // Memory has more than six digits of kB.
+            (Unit::Kb, Digits::Whole) => 9,
+            (Unit::Percent | Unit::PercentOfCpu, Digits::Two) => 6,
+            (_, digits) => digits.width(),
+        };
+        self.name.len().max(figures)
+    }
+
     /// Its name in JSON and CSV in a total: what was a rate has no time in it.
     pub fn total_json(&self) -> String {
         match self.total {

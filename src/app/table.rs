@@ -1,0 +1,251 @@
+//! `table`: figures as lines, of the running machine or of a recording; and what the whole run came to.
+
+mod command;
+mod page;
+
+use std::path::Path;
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+
+use super::config::Settings;
+use super::exit::{Exit, Failure};
+use super::judging::{Judging, Lessons};
+use super::recorded::Recorded;
+use super::sampling::{Order, Sampling, Taken};
+use super::stdout::{self, Reader};
+use super::{panics, signals};
+use crate::cli::Configuration;
+use crate::cli::table::{Format as Asked, Table};
+use crate::findings::Judged;
+use crate::kernel::Root;
+use crate::recording::Replayer;
+use crate::report::table::{Choice, Format, Look, Printer, Run, Stamp, Total, Whole, Wishes, named};
+use page::Page;
+
+/// Time between lines where none is asked for.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+pub fn table(root: Root, configuration: &Configuration, options: &Table) -> Result<Exit, Failure> {
+    let mut lines = Lines::of(options)?;
+    let settings = Settings::load_or_complain(&root, configuration)?;
+    match &options.from {
+        Some(file) => recorded(file, &settings, options, &mut lines),
+        None if options.command.is_empty() => live(root, &settings, options, &mut lines),
+        None => command::measure(root, &settings, options, &mut lines),
+    }
+}
+
+/// Lines as they were asked for, and what all of them come to.
+struct Lines {
+    choice: Choice,
+    printer: Printer,
+    page: Page,
+    zone: TimeZone,
+    /// All intervals, where a total is asked for
+    run: Option<Run>,
+    /// No line but the total
+    silent: bool,
+    printed: u32,
+    most: u32,
+}
+
+impl Lines {
+    fn of(options: &Table) -> Result<Lines, Failure> {
+        let usage = |what: String| Failure::new(Exit::Usage, what, "", "try 'stalltop table --help'");
+        let Some(table) = named(&options.what) else { return Err(usage(format!("there is no table '{}'", options.what))) };
+        let wishes = Wishes {
+            columns: options.columns.clone(),
+            sort: options.sort.clone(),
+            top: options.top.and_then(|top| usize::try_from(top).ok()),
+            pids: options.pids.clone(),
+            name: options.name.clone(),
+            busy: options.busy,
+            of_box: options.of_box,
+        };
+        let choice = Choice::of(table, wishes).map_err(usage)?;
+        let format = match options.format {
+            Asked::Text => Format::Text,
+            Asked::Csv => Format::Csv { safe_formulas: options.safe_formulas },
+            Asked::Json => Format::Json,
+            Asked::Parseable => Format::Parseable,
+        };
+        let page = if options.command.is_empty() { Page::StandardOutput } else { Page::StandardError };
+        let printer = Printer::new(table, &choice.heads, format, page.headings());
+        // Of the running machine, nothing said is one line; of a recording it is all of it.
+        let endless = options.interval.is_some() || options.span.is_some() || options.from.is_some();
+        let total = options.total || !options.command.is_empty();
+        Ok(Lines {
+            choice,
+            printer,
+            page,
+            zone: TimeZone::system(),
+            run: total.then(Run::default),
+            silent: total && (options.format == Asked::Csv || !options.command.is_empty() && options.interval.is_none()),
+            printed: 0,
+            most: options.count.unwrap_or(if endless || !options.command.is_empty() { u32::MAX } else { 1 }),
+        })
+    }
+
+    /// One interval more; whether another one is wanted.
+    fn take(&mut self, judged: &Judged) -> Result<bool, Failure> {
+        if let Some(run) = &mut self.run {
+            run.add(judged);
+        }
+        self.show(judged.into(), false)
+    }
+
+    /// Several intervals as one line. What only a single one can tell is not known of them.
+    fn take_all(&mut self, run: &Run) -> Result<bool, Failure> {
+        match run.whole() {
+            Some(whole) => self.show(whole.look(), run.is_several()),
+            None => Ok(true),
+        }
+    }
+
+    fn show(&mut self, look: Look, several: bool) -> Result<bool, Failure> {
+        self.printed += 1;
+        if !self.silent {
+            let mut rows = self.choice.rows(&look);
+            for (at, _) in self.choice.heads.iter().enumerate().filter(|(_, head)| several && head.total == Total::Unknown) {
+                rows.iter_mut().filter_map(|row| row.get_mut(at)).for_each(|cell| *cell = Default::default());
+            }
+            let text = self.printer.lines(&stamp(&look, &self.zone), &rows);
+            if self.page.print(&text)? == Reader::Gone {
+                self.run = None;
+                return Ok(false);
+            }
+        }
+        Ok(self.printed < self.most)
+    }
+
+    /// The total, where it is asked for.
+    fn end(&mut self) -> Result<Option<Whole>, Failure> {
+        let Some(whole) = self.run.as_ref().and_then(Run::whole) else { return Ok(None) };
+        let look = whole.look();
+        let rows = self.choice.rows(&look);
+        let text = self.printer.total(&stamp(&look, &self.zone), self.choice.table().whole(&look), &rows);
+        self.page.print(&text)?;
+        Ok(Some(whole))
+    }
+}
+
+/// The time of an interval, on clocks of that zone.
+pub(super) fn stamp(look: &Look, zone: &TimeZone) -> Stamp {
+    let at = look.interval.at();
+    let zoned = jiff::Timestamp::from_nanosecond(i128::from(at.realtime_ns)).map(|time| time.to_zoned(zone.clone()));
+    let clock = zoned.map_or_else(|_| "--:--:--".to_owned(), |time| time.strftime("%H:%M:%S").to_string());
+    Stamp { clock, at, seconds: look.interval.seconds }
+}
+
+/// Samples of the running machine on their way to lines.
+struct Watch {
+    sampling: Sampling,
+    judging: Judging,
+    lessons: Lessons,
+}
+
+impl Watch {
+    /// Steady: a late line does not make the next one late. Baselines are for the table that shows them.
+    fn start(root: Root, settings: &Settings, interval: Duration, options: &Table) -> Result<Watch, Failure> {
+        let lessons = if root.is_host() && options.what == "disk" { Lessons::load_or_complain() } else { Lessons::none() };
+        let sampling = Sampling::steady(root, interval, options.span)?;
+        let judging = Judging::new(sampling.host.clone(), lessons.judge(settings.criteria_for(&sampling.host)));
+        Ok(Watch { sampling, judging, lessons })
+    }
+
+    fn judge(&mut self, taken: Taken) -> Option<Judged> {
+        let judged = self.judging.take(taken.sample)?;
+        self.lessons.hear(&judged);
+        Some(judged)
+    }
+
+    fn end(mut self) -> Result<Exit, Failure> {
+        if let Some(line) = self.lessons.keep_in_time() {
+            stdout::complain(&line);
+        }
+        if panics::happened() { Err(Failure::told(Exit::Failed)) } else { Ok(Exit::Fine) }
+    }
+}
+
+fn live(root: Root, settings: &Settings, options: &Table, lines: &mut Lines) -> Result<Exit, Failure> {
+    // Whoever interrupts a run that is to be totalled wants the total.
+    let stop = lines.run.is_some().then(signals::Ending::hold).transpose();
+    let stop = stop.map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
+    let interval = options.interval.unwrap_or(INTERVAL).min(options.span.unwrap_or(Duration::MAX));
+    let mut watch = Watch::start(root, settings, interval, options)?;
+    if let Some(stop) = stop {
+        let orders = watch.sampling.orders();
+        stop.then(move || {
+            let _ = orders.send(Order::Last);
+        });
+    }
+    while let Some(taken) = watch.sampling.samples.blocking_recv() {
+        let Some(judged) = watch.judge(taken) else { continue };
+        if !lines.take(&judged)? {
+            break;
+        }
+        if let Some(line) = watch.lessons.keep_now_and_then() {
+            stdout::complain(&format!("what was learned of disks is not kept: {line}"));
+        }
+    }
+    lines.end()?;
+    watch.end()
+}
+
+/// Judged from its beginning, so that baselines are what they were by then.
+fn recorded(file: &Path, settings: &Settings, options: &Table, lines: &mut Lines) -> Result<Exit, Failure> {
+    let mut recorded = Recorded::open(file, settings)?;
+    let (from, until) = span(recorded.replayer(), options, &lines.zone)?;
+    let mut step = Run::default();
+    for judged in recorded.by_ref() {
+        let (older, newer) = (judged.interval.older.at.boottime_ns, judged.interval.newer.at.boottime_ns);
+        if newer > until {
+            break;
+        }
+        if older < from {
+            continue;
+        }
+        let go_on = match options.interval {
+            None => lines.take(&judged)?,
+            Some(interval) => {
+                if let Some(run) = &mut lines.run {
+                    run.add(&judged);
+                }
+                step.add(&judged);
+                // A sample that was a little early belongs to the line all the same.
+                let due = step.seconds() + judged.interval.seconds / 2.0 >= interval.as_secs_f64();
+                let go_on = !due || lines.take_all(&step)?;
+                if due {
+                    step = Run::default();
+                }
+                go_on
+            }
+        };
+        if !go_on {
+            break;
+        }
+    }
+    lines.end()?;
+    recorded.complain();
+    Ok(if recorded.replayer().damage().is_empty() { Exit::Fine } else { Exit::Damaged })
+}
+
+/// From when to when, as CLOCK_BOOTTIME of the recording.
+fn span(replayer: &Replayer, options: &Table, zone: &TimeZone) -> Result<(u64, u64), Failure> {
+    let last = replayer.len().checked_sub(1);
+    let (Some(first), Some(last)) = (replayer.instant(0), last.and_then(|last| replayer.instant(last))) else {
+        return Ok((0, u64::MAX));
+    };
+    let span = options.span.map(|span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
+    let Some(at) = options.at else {
+        return Ok((span.map_or(0, |span| last.boottime_ns.saturating_sub(span)), u64::MAX));
+    };
+    let wrong = || Failure::new(Exit::Usage, "--at is no time of that recording", "", "try 'stalltop info FILE'");
+    let at = at.resolve(first.realtime_ns, last.realtime_ns, zone).ok_or_else(wrong)?;
+    let from = match replayer.at_time(at).and_then(|index| replayer.instant(index)) {
+        Some(instant) => instant.boottime_ns,
+        None => first.boottime_ns,
+    };
+    Ok((from, span.map_or(u64::MAX, |span| from.saturating_add(span))))
+}

@@ -1,0 +1,37 @@
+//! Where lines go: standard output, or standard error beside a command that has the other for itself.
+
+use std::io::{self, IsTerminal, Write};
+
+use crate::app::exit::{Exit, Failure};
+use crate::app::stdout::{self, Reader};
+use crate::report::table::Headings;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Page {
+    StandardOutput,
+    StandardError,
+}
+
+impl Page {
+    /// On a terminal a heading for each page of it.
+    pub fn headings(self) -> Headings {
+        let terminal = match self {
+            Page::StandardOutput => io::stdout().is_terminal(),
+            Page::StandardError => io::stderr().is_terminal(),
+        };
+        let height = crossterm::terminal::size().ok().filter(|_| terminal).map(|(_, rows)| usize::from(rows));
+        height.map_or(Headings::Once, |rows| Headings::Every(rows.saturating_sub(1).max(2)))
+    }
+
+    pub fn print(self, text: &str) -> Result<Reader, Failure> {
+        match self {
+            Page::StandardOutput => stdout::print(text),
+            Page::StandardError => {
+                let mut stderr = io::stderr().lock();
+                let written = stderr.write_all(text.as_bytes());
+                written.map_err(|error| Failure::new(Exit::Failed, "cannot write to standard error", error, ""))?;
+                Ok(Reader::Listening)
+            }
+        }
+    }
+}

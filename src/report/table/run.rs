@@ -1,0 +1,133 @@
+//! Many intervals as one: what a whole run, or a longer stretch of a recording, comes to.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Look;
+use crate::baseline::Standing;
+use crate::findings::Judged;
+use crate::ids::ProcessId;
+use crate::interval::Interval;
+use crate::interval::blocked::IdleBlocked;
+use crate::sample::Sample;
+use crate::sample::task::{Process, Tasks};
+
+/// Intervals that follow each other.
+#[derive(Debug, Default)]
+pub struct Run {
+    first: Option<Arc<Sample>>,
+    last: Option<Arc<Interval>>,
+    standings: Arc<[Standing]>,
+    intervals: u64,
+    blocked: Blocked,
+    /// Processes that ended, as they were last seen
+    ended: BTreeMap<ProcessId, Arc<Process>>,
+}
+
+/// What the run comes to.
+pub struct Whole {
+    pub interval: Arc<Interval>,
+    pub standings: Arc<[Standing]>,
+}
+
+impl Whole {
+    pub fn look(&self) -> Look<'_> {
+        Look { interval: &self.interval, standings: &self.standings }
+    }
+}
+
+/// So many processes that ended are remembered.
+const MOST_ENDED: usize = 100_000;
+
+impl Run {
+    pub fn add(&mut self, judged: &Judged) {
+        let interval = &judged.interval;
+        if self.first.is_none() {
+            self.first = Some(Arc::clone(&interval.older));
+        }
+        if let (Ok(was), Ok(now)) = (&interval.older.tasks, &interval.newer.tasks) {
+            let gone = was.processes.iter().filter(|old| now.process(old.pid).is_none_or(|new| new.id() != old.id()));
+            let room = MOST_ENDED.saturating_sub(self.ended.len());
+            self.ended.extend(gone.take(room).map(|process| (process.id(), Arc::clone(process))));
+        }
+        self.blocked.add(interval);
+        self.standings = Arc::clone(&judged.standings);
+        self.last = Some(Arc::clone(interval));
+        self.intervals += 1;
+    }
+
+    pub fn is_several(&self) -> bool {
+        self.intervals > 1
+    }
+
+    /// Seconds so far.
+    pub fn seconds(&self) -> f64 {
+        match (&self.first, &self.last) {
+            (Some(first), Some(last)) => last.newer.at.seconds_since(first.at),
+            _ => 0.0,
+        }
+    }
+
+    /// From the first sample to the last one: counters are subtracted once, so that nothing is rounded or lost between.
+    pub fn whole(&self) -> Option<Whole> {
+        let (first, last) = (self.first.as_ref()?, self.last.as_ref()?);
+        let standings = Arc::clone(&self.standings);
+        if self.intervals == 1 {
+            return Some(Whole { interval: Arc::clone(last), standings });
+        }
+        let newer = self.with_ended(&last.newer);
+        let mut interval = Interval::between(&last.host, first, &newer)?;
+        interval.blocked = self.blocked.mean();
+        Some(Whole { interval: Arc::new(interval), standings })
+    }
+
+    /// The last sample with the processes that did not live to see it. A number that was given away again is its new
+    /// owner's.
+    fn with_ended(&self, last: &Arc<Sample>) -> Arc<Sample> {
+        let Ok(tasks) = &last.tasks else { return Arc::clone(last) };
+        let gone = self.ended.values().filter(|process| tasks.process(process.pid).is_none());
+        let mut all: BTreeMap<u32, &Arc<Process>> = gone.map(|process| (process.pid, process)).collect();
+        if all.is_empty() {
+            return Arc::clone(last);
+        }
+        all.extend(tasks.processes.iter().map(|process| (process.pid, process)));
+        let processes = all.into_values().map(Arc::clone).collect();
+        let tasks = Tasks { processes, users: Arc::clone(&tasks.users), hidden: tasks.hidden };
+        Arc::new(Sample { tasks: Ok(tasks), ..Sample::clone(last) })
+    }
+}
+
+/// Idle-but-blocked rests on sub-samples, which belong to one interval: of several it is the mean over their time.
+#[derive(Debug, Default)]
+struct Blocked {
+    seconds: f64,
+    sums: IdleBlocked,
+}
+
+impl Blocked {
+    fn add(&mut self, interval: &Interval) {
+        let Some(blocked) = &interval.blocked else { return };
+        let (sums, seconds) = (&mut self.sums, interval.seconds);
+        self.seconds += seconds;
+        sums.ratio += blocked.ratio * seconds;
+        sums.cpus += blocked.cpus * seconds;
+        sums.free += blocked.free * seconds;
+        sums.available += blocked.available * seconds;
+        sums.blocked_threads += blocked.blocked_threads * seconds;
+        sums.lower_bound |= blocked.lower_bound;
+        sums.sub_samples = sums.sub_samples.saturating_add(blocked.sub_samples);
+    }
+
+    fn mean(&self) -> Option<IdleBlocked> {
+        let part = 1.0 / Some(self.seconds).filter(|&seconds| seconds > 0.0)?;
+        let sums = &self.sums;
+        Some(IdleBlocked {
+            ratio: sums.ratio * part,
+            cpus: sums.cpus * part,
+            free: sums.free * part,
+            available: sums.available * part,
+            blocked_threads: sums.blocked_threads * part,
+            ..sums.clone()
+        })
+    }
+}

@@ -1,0 +1,126 @@
+//! `stalltop table` and the catalogue behind it: the real program on recordings that are made here, its lines read back by
+//! real parsers; the page in docs/. `STALLTOP_BLESS=1 cargo test --test tables` writes that anew.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::cast_possible_wrap,
+    reason = "a test may fail loudly, and says why it skips"
+)]
+
+#[path = "tables/bad_input.rs"]
+mod bad_input;
+#[path = "tables/command.rs"]
+mod command;
+#[path = "tables/formats.rs"]
+mod formats;
+#[path = "tables/made.rs"]
+mod made;
+
+use std::path::Path;
+
+use made::{Box, run};
+
+#[test]
+fn the_page_is_what_the_catalogue_says() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/tables.md");
+    let page = stalltop::report::table::page();
+    if std::env::var_os("STALLTOP_BLESS").is_some() {
+        std::fs::write(&path, &page).expect("docs/tables.md can be written");
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(written == page, "docs/tables.md is stale: STALLTOP_BLESS=1 cargo test --test tables");
+}
+
+#[test]
+fn the_command_line_knows_every_table() {
+    let names: Vec<&str> = stalltop::report::table::TABLES.iter().map(|table| table.name()).collect();
+    assert_eq!(names, stalltop::cli::table::WHAT);
+}
+
+#[test]
+fn one_busy_core_of_256() {
+    let recording = Box { cpus: 256, ..Box::default() }.record(3);
+    let (code, text, _) = run(&["table", "core", "--busy", "--from", recording.path()]);
+    let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!((code, rows.len()), (0, 2), "{text}");
+    assert!(rows.iter().all(|row| row[1] == "7" && row[2] == "100.00"), "{text}");
+    let (_, text, _) = run(&["table", "cpu", "--columns", "CPU,%usr,%busy", "--from", recording.path()]);
+    assert!(text.lines().skip(1).all(|line| line.split_whitespace().skip(2).eq(["0.39", "0.39"])), "{text}");
+}
+
+#[test]
+fn a_total_is_the_sum_of_its_lines() {
+    let recording = Box::default().record(11);
+    let (_, lines, _) = run(&["table", "disk", "--format", "csv", "--from", recording.path()]);
+    let (_, total, _) = run(&["table", "disk", "--format", "csv", "--total", "--from", recording.path()]);
+    let sum = |name: &str| -> f64 {
+        let rows = formats::csv(&lines);
+        rows.iter().map(|row| row[name].parse::<f64>().unwrap() * row["seconds"].parse::<f64>().unwrap()).sum()
+    };
+    let total = formats::csv(&total);
+    assert_eq!(total.len(), 1, "{total:?}");
+    for (rate, amount) in [("reads_per_second", "reads"), ("read_bytes_per_second", "read_bytes")] {
+        let (sum, whole) = (sum(rate), total[0][amount].parse::<f64>().unwrap());
+        assert!(sum > 0.0 && (sum - whole).abs() <= 0.001 * whole, "{rate}: {sum} and {whole}");
+    }
+    // 100 reads a second of 2 ms each, for ten seconds.
+    assert_eq!((total[0]["reads"].as_str(), total[0]["read_await_seconds"].as_str()), ("1000", "0.002"));
+}
+
+#[test]
+fn a_total_has_who_ended_before_its_end() {
+    let recording = Box { short_lived: true, ..Box::default() }.record(6);
+    let (_, text, _) = run(&["table", "task", "--format", "csv", "--total", "--from", recording.path()]);
+    let rows = formats::csv(&text);
+    let ended = rows.iter().find(|row| row["command"] == "short").expect("the process that ended");
+    // Half a CPU for the three seconds that it was seen.
+    assert_eq!(ended["cpu_seconds"], "1.5", "{text}");
+}
+
+#[test]
+fn steps_of_a_recording_are_as_long_as_they_were_asked_for() {
+    let recording = Box::default().record(13);
+    let (_, text, _) = run(&["table", "disk", "4s", "--format", "csv", "--from", recording.path()]);
+    let rows = formats::csv(&text);
+    assert_eq!(rows.iter().map(|row| row["seconds"].as_str()).collect::<Vec<_>>(), ["4", "4", "4"]);
+    assert!(rows.iter().all(|row| row["reads_per_second"] == "100"), "{text}");
+    let (_, text, _) = run(&["table", "disk", "4s", "2", "--at", "+2s", "--format", "csv", "--from", recording.path()]);
+    assert_eq!(formats::csv(&text).len(), 2, "{text}");
+    let (_, text, _) = run(&["table", "disk", "--for", "3s", "--format", "csv", "--from", recording.path()]);
+    assert_eq!(formats::csv(&text).len(), 3, "{text}");
+}
+
+#[test]
+fn rows_are_chosen_and_ordered() {
+    let recording = Box { cpus: 4, ..Box::default() }.record(2);
+    let run = |more: &str| {
+        let all = format!("table task --from {} --columns Command,%CPU {more}", recording.path());
+        let (code, text, stderr) = run(&all.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(code, 0, "{stderr}");
+        let names = text.lines().skip(1).map(|line| line.split_whitespace().nth(1).unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(run(""), ["init", "busy", "idle"]);
+    assert_eq!(run("--sort %CPU"), ["busy", "init", "idle"]);
+    assert_eq!(run("--sort Command"), ["busy", "idle", "init"]);
+    assert_eq!(run("--top 1"), ["busy"]);
+    assert_eq!(run("--busy"), ["busy"]);
+    assert_eq!(run("-p 1,300"), ["init", "idle"]);
+    assert_eq!(run("--name ^i"), ["init", "idle"]);
+    let args = ["table", "task", "--of-box", "--top", "1", "--format", "csv", "--from", recording.path()];
+    assert_eq!(formats::csv(&self::run(&args).1)[0]["cpu_ratio"], "0.25");
+}
+
+#[test]
+fn a_pipe_has_one_heading() {
+    let recording = Box::default().record(40);
+    for what in ["cpu", "disk", "load"] {
+        let (_, text, _) = run(&["table", what, "--from", recording.path()]);
+        assert_eq!(text.lines().filter(|line| line.starts_with("    Time")).count(), 1, "{text}");
+        assert_eq!(text.lines().count(), 40, "{text}");
+    }
+}

@@ -1,0 +1,79 @@
+//! Wrong operands, readers that leave, a full disk.
+
+use std::fs::File;
+use std::io::Read;
+use std::process::Stdio;
+
+use crate::made::{Box, read, run, stalltop};
+
+fn is_one_line(stderr: &str) -> bool {
+    stderr.starts_with("stalltop: ") && stderr.ends_with('\n') && stderr.lines().count() == 1
+}
+
+#[test]
+fn wrong_usage_is_2_and_one_line() {
+    let wrong: &[&[&str]] = &[
+        &["table"],
+        &["table", "nothing"],
+        &["table", "cpu", "0"],
+        &["table", "cpu", "-1"],
+        &["table", "cpu", "text"],
+        &["table", "cpu", "NaN"],
+        &["table", "cpu", "1e9"],
+        &["table", "cpu", "1", "0"],
+        &["table", "cpu", "1", "-1"],
+        &["table", "cpu", "1", "1.5"],
+        &["table", "cpu", "1", "99999999999999"],
+        &["table", "cpu", "1", "1", "1"],
+        &["table", "cpu", "--format", "xml"],
+        &["table", "cpu", "--columns", ""],
+        &["table", "cpu", "--columns", "%usr,nonsense"],
+        &["table", "cpu", "--sort", "nonsense"],
+        &["table", "task", "--top", "0"],
+        &["table", "task", "--name", "("],
+        &["table", "task", "-p", "x"],
+        &["table", "cpu", "-p", "1"],
+        &["table", "cpu", "--name", "x"],
+        &["table", "cpu", "--at", "12:00"],
+        &["table", "cpu", "--for", "0"],
+        &["table", "cpu", "--from", "x", "--", "true"],
+    ];
+    for arguments in wrong {
+        let (code, stdout, stderr) = run(arguments);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{arguments:?}: {stderr}");
+        assert!(is_one_line(&stderr), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_recording_that_is_none_is_4() {
+    let (code, stdout, stderr) = run(&["table", "cpu", "--from", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")]);
+    assert_eq!((code, stdout.as_str()), (4, ""), "{stderr}");
+    assert!(is_one_line(&stderr));
+}
+
+#[test]
+fn a_full_disk_is_1_and_one_line() {
+    let recording = Box::default().record(5);
+    for format in ["text", "csv", "json", "parseable"] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut command = stalltop(&["table", "cpu", "--total", "--format", format, "--from", recording.path()]);
+        let (code, _, stderr) = read(&command.stdout(full).output().unwrap());
+        assert_eq!(code, 1, "{stderr}");
+        assert!(is_one_line(&stderr) && stderr.contains("No space left"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let recording = Box::default().record(2000);
+    let mut child = stalltop(&["table", "core", "--total", "--columns", "all", "--from", recording.path()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut byte = [0];
+    child.stdout.take().unwrap().read_exact(&mut byte).unwrap();
+    let (code, _, stderr) = read(&child.wait_with_output().unwrap());
+    assert_eq!((code, stderr.as_str()), (0, ""));
+}

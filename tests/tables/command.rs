@@ -1,0 +1,46 @@
+//! `table WHAT -- COMMAND`.
+
+use crate::made::{read, run, stalltop};
+
+#[test]
+fn the_code_of_the_command_is_passed_on() {
+    let code = |command: &[&str]| run(&[&["table", "cpu", "--"], command].concat()).0;
+    assert_eq!(code(&["true"]), 0);
+    assert_eq!(code(&["sh", "-c", "exit 42"]), 42);
+    assert_eq!(code(&["sh", "-c", "kill -TERM $$"]), 143);
+    assert_eq!(code(&["/nonexistent/program"]), 127);
+    assert_eq!(code(&[concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")]), 126);
+}
+
+#[test]
+fn the_command_has_standard_output_for_itself_and_signals_as_they_were() {
+    let (code, stdout, stderr) = run(&["table", "cpu", "--", "cat", "/proc/self/status"]);
+    assert_eq!(code, 0);
+    assert!(stdout.starts_with("Name:\tcat\n"), "{stdout}");
+    let mask = |name: &str| {
+        let line = stdout.lines().find(|line| line.starts_with(name)).unwrap();
+        u64::from_str_radix(line.split_whitespace().nth(1).unwrap(), 16).unwrap()
+    };
+    // SIGHUP to SIGTERM, SIGPIPE, SIGXFSZ: unless this test was started with some of them ignored.
+    assert_eq!(mask("SigBlk"), 0);
+    assert_eq!(mask("SigIgn") & (1 << 24), 0, "SIGXFSZ");
+    assert!(stderr.contains("Total of ") && stderr.contains("s user"), "{stderr}");
+}
+
+#[test]
+fn what_it_used_is_counted_with_its_children() {
+    // A second process of the shell's reads 64 MiB of zeros a byte at a time by the block: CPU time that is the child's.
+    let script = "(dd if=/dev/zero of=/dev/null bs=512 count=400000 2>/dev/null); exit 3";
+    let output = stalltop(&["table", "cpu", "--format", "json", "--", "sh", "-c", script]).output().unwrap();
+    let (code, stdout, stderr) = read(&output);
+    assert_eq!((code, stdout.as_str()), (3, ""), "{stderr}");
+    let lines: Vec<serde_json::Value> = stderr.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let [total, cost] = lines.as_slice() else { panic!("{stderr}") };
+    assert_eq!((&total["total"], &total["table"]), (&true.into(), &"cpu".into()));
+    assert_eq!((&cost["table"], &cost["exit_code"]), (&"command".into(), &3.into()));
+    let figure = |name: &str| cost[name].as_f64().unwrap();
+    let used = figure("user_seconds") + figure("system_seconds");
+    assert!(used > 0.01 && used <= figure("elapsed_seconds") * 1.5, "{stderr}");
+    assert!((figure("cpu_ratio") - used / figure("elapsed_seconds")).abs() < 1e-6, "{stderr}");
+    assert!(figure("max_resident_bytes") > 100_000.0 && figure("minor_faults") > 10.0, "{stderr}");
+}
