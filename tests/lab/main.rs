@@ -27,6 +27,7 @@ mod judgement;
 mod look;
 mod machine;
 mod network;
+mod nicstat;
 mod scenario;
 mod together;
 mod watch;

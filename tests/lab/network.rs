@@ -27,7 +27,7 @@ fn round_trips(text: &str) -> (f64, f64) {
 }
 
 /// Starts 10 and waits until its flows have had a second to fill the queue. The rate is in bytes a second.
-fn start_flows(lab: &Lab, environment: &[(&str, &str)], rate: f64) -> Scenario {
+pub fn start_flows(lab: &Lab, environment: &[(&str, &str)], rate: f64) -> Scenario {
     let mut scenario = lab.start("10-nic-saturation", 120, environment);
     scenario.until("sends", |_| {
         // The client may be in a network namespace of its own.
