@@ -20,7 +20,8 @@ pub(super) const IO_THROTTLED: Rule = Rule {
     computed: "Threads of a group blocked on storage at least 50 % of the time, while the devices they use complete requests \
                and hold on average less than a tenth of these threads' requests (Little's law: who waits in the device is \
                counted there); or while a limit of their cgroup (v2 io.max, v1 blkio.throttle) is used up to 90 % and by the \
-               device's await at most half of them can be in it. A limit that is used up is named; else it is inference.",
+               device's await at most half of them can be in it. A limit that is used up is named; else it is inference. \
+               Writers in balance_dirty_pages wait until others have written pages out: that is said instead.",
     wrong: "A network or FUSE file system has no block device: waits that show one in their wait channel are left out, those \
             that do not cannot be told apart.",
     next: &["io.max, io.latency (v2) or blkio.throttle.* (v1) of the cgroup", "the device's await: it answers at its baseline"],
@@ -51,6 +52,11 @@ const ELSEWHERE: &[&str] =
 
 fn is_elsewhere(channel: Option<&Name>) -> bool {
     channel.is_some_and(|channel| ELSEWHERE.iter().any(|prefix| channel.as_bytes().starts_with(prefix.as_bytes())))
+}
+
+/// It has dirtied more pages than it may: not its own request is waited for, but whoever writes pages out.
+fn waits_for_write_back(thread: &BlockedThread) -> bool {
+    thread.channel.as_ref().is_some_and(|channel| channel.as_bytes() == b"balance_dirty_pages")
 }
 
 fn io_throttled(scene: &Scene) -> Vec<Suspicion> {
@@ -90,6 +96,11 @@ fn held_back(scene: &Scene, group: &GroupBlocked) -> Option<Suspicion> {
     }
     let limited_by = match (&used_up, process.and_then(|process| process.cgroup_for(Controller::Io))) {
         (Some(limit), _) => format!(" by {}", limit.words()),
+        _ if waits_for_write_back(holder) => {
+            ", until dirty pages are written out: by a limit of dirty pages (vm.dirty_ratio, of the cgroup's memory, of the \
+             device), or of the I/O of those who write them"
+                .into()
+        }
         (None, Some(cgroup)) if cgroup.path.as_bytes() != b"/" => {
             format!(", most likely by an I/O limit of its cgroup ({}) or of one above it", name(&cgroup.path))
         }

@@ -102,6 +102,13 @@ pub fn system_call(text: &[u8]) -> Reading<SystemCall> {
     Ok(SystemCall { number, arguments })
 }
 
+/// Whether the line names a call that gives up at a time: the fourth argument of futex and semtimedop, which is 0 for one
+/// that waits for ever. False where there is no such line.
+pub fn has_time_limit(text: &[u8]) -> bool {
+    let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    whole(text).is_some() && words.nth(4).and_then(hexadecimal).is_some_and(|address| address != 0)
+}
+
 /// /proc/PID/io, by field name.
 pub fn io(text: &[u8]) -> Option<TaskIo> {
     let mut io = TaskIo::default();
@@ -222,6 +229,15 @@ mod tests {
         assert_eq!(system_call(fsync), Ok(SystemCall { number: 74, arguments: [3, 16, 0] }));
         assert_eq!(system_call(b"74 0x3\n"), Err(Absent::Malformed));
         assert_eq!(system_call(b""), Err(Absent::Malformed));
+    }
+
+    #[test]
+    fn a_futex_with_a_timeout_is_told_from_one_without() {
+        assert!(has_time_limit(b"202 0x7f1c 0x89 0x0 0x7f1d 0x0 0xffffffff 0x7ffc 0x7f1c\n"));
+        assert!(!has_time_limit(b"202 0x7f1c 0x189 0x0 0x0 0x0 0xffffffff 0x7ffc 0x7f1c\n"));
+        for other in [&b"running\n"[..], b"-1 0x7ffe 0x7f1c\n", b"202 0x7f1c 0x89 0x0 0x7f1d", b""] {
+            assert!(!has_time_limit(other));
+        }
     }
 
     #[test]

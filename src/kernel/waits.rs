@@ -121,8 +121,9 @@ impl Watch {
     fn count_thread(&mut self, of: &Process, thread: &mut KnownThread, start_ticks: u64, group: u16, witnesses: Witnesses) {
         // State and wait did not fit together: not counted at this look.
         let Some(mut class) = thread.class else { return };
-        if matches!((class, thread.futex), (WaitClass::Futex, Some(Futex::Note { .. }))) {
-            // It waits to be given something to do: whatever its group is stuck in, it is not.
+        let idles = thread.timed || matches!(thread.futex, Some(Futex::Note { .. }));
+        if class == WaitClass::Futex && idles {
+            // It waits for the clock, or to be given something to do: whatever its group is stuck in, it is not.
             class = WaitClass::Other;
         }
         let task = crate::ids::TaskId { pid: of.pid, tid: thread.tid, start_ticks };
@@ -152,7 +153,7 @@ impl Watch {
                     self.queues.add(group, kind, None, waiter);
                 }
                 (QueueKind::Mutex, Some(Futex::Contended { address })) => {
-                    self.queues.suspect(Suspect { group, address, active, waiter });
+                    self.queues.suspect(Suspect { group, address, active: active && !thread.timed, waiter });
                 }
                 (_, Some(Futex::Held { address })) => self.queues.add(group, kind, Some(address), waiter),
                 _ => self.queues.add(group, kind, None, waiter),

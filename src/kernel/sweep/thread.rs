@@ -32,6 +32,8 @@ pub struct KnownThread {
     pub contended: bool,
     /// What its call says, if it is a futex call
     pub futex: Option<Futex>,
+    /// It is asleep in a futex or a semaphore that it gives up by itself after a time.
+    pub timed: bool,
     first_seen_ns: u64,
     /// When its timeslices were seen to move; `None` for one that did not since it was first seen.
     pub moved_ns: Option<u64>,
@@ -120,6 +122,7 @@ impl KnownThread {
             class: WaitClass::of(state, None, None).filter(|&class| class != WaitClass::Hidden),
             contended: false,
             futex: None,
+            timed: false,
             first_seen_ns: now_ns,
             moved_ns: born.then_some(now_ns),
             record: None,
@@ -298,6 +301,7 @@ impl KnownThread {
         self.wait = Wait::default();
         self.contended = false;
         self.futex = None;
+        self.timed = false;
         self.class = WaitClass::of(self.state, None, None).filter(|&class| class != WaitClass::Hidden);
     }
 
@@ -362,6 +366,7 @@ impl KnownThread {
         let call_tells =
             self.state == TaskState::Blocked || matches!(alone, Some(WaitClass::Futex | WaitClass::Lock | WaitClass::Other));
         let doubtful = channel == Err(Absent::Vanished);
+        self.timed = false;
         let call = if glance.kernel_thread || !(call_tells || doubtful) {
             Err(Absent::NotRead)
         } else {
@@ -378,6 +383,7 @@ impl KnownThread {
         };
         self.contended = self.class == Some(WaitClass::Lock) && self.state == TaskState::Sleeping;
         self.futex = known.and_then(Call::futex);
+        self.timed &= self.futex.is_some() || known.is_some_and(|call| call.name == "semtimedop");
         self.wait = Wait { channel, call };
     }
 
@@ -394,6 +400,7 @@ impl KnownThread {
 
     fn read_call(&mut self, eye: &mut Eye, glance: Glance, keep: bool) -> Reading<crate::sample::task::SystemCall> {
         let text = eye.files.thread(glance.pid, self.tid, ThreadFile::Syscall, &mut self.kept, keep)?;
+        self.timed = task::has_time_limit(text);
         task::system_call(text)
     }
 }
