@@ -18,8 +18,8 @@ pub(super) const IDLE_BUT_BLOCKED: Rule = Rule {
                requests in flight (no more of them than requests that no thread in D waits for), in memory reclaim, or, in \
                a group that has a thread on storage, in a lock that the kernel or several futex calls with one address show \
                to be held, active and in another futex or semaphore that they do not give up by the clock, or asleep in a \
-               pipe or socket whose other end only processes on storage hold. The smaller of the two, averaged, is idle- \
-               but-blocked. Told from 25 % of the box and 0.5 CPU: a note where one thread alone is bound by a device that \
+               pipe or socket whose other end only processes on storage hold. The smaller of the two, averaged, is \
+               idle-but-blocked. Told from 25 % of the box and 0.5 CPU: a note where one thread alone is bound by a device that \
                answers at its baseline, a warning with two or more threads or latency above baseline, critical from 50 % \
                with two blocked threads for each CPU or a chain behind one holder.",
     wrong: "A backup or a copy is as fast as its disk: that is the note. Where wait channels are hidden (other users' tasks, \

@@ -2,109 +2,12 @@
 //!
 //! They work on a simulated disk of the lab (loads/disk.sh): a flush takes 10 ms, a read 2 ms, a write 0.5 ms, eight at once.
 
-use std::fs;
-use std::io::{BufRead, BufReader};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use nix::sys::signal::{Signal, kill, killpg};
-use nix::unistd::Pid;
-use serde_json::Value;
+use nix::sys::signal::{Signal, kill};
 
-use crate::judgement::Judgement;
-use crate::look::{Look, Window};
-use crate::machine::{FLUSHES_COMPLETED, IN_FLIGHT, READS_COMPLETED, WRITES_COMPLETED, diskstat};
-use crate::scenario::{DISK_TOOLS, Lab, Scenario};
-use crate::watch::MARK;
-
-/// A simulated disk with a file system, for one test.
-struct Ground {
-    scenario: Scenario,
-    device: String,
-    folder: PathBuf,
-    load: PathBuf,
-    state: tempfile::TempDir,
-}
-
-impl Ground {
-    fn open() -> Option<Ground> {
-        let lab = Lab::open(DISK_TOOLS)?;
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads");
-        let state = tempfile::tempdir().expect("a folder");
-        let load = state.path().join("load");
-        let compiled = Command::new("gcc").args(["-O1", "-pthread", "-o"]).arg(&load).arg(sources.join("load.c")).status();
-        assert!(compiled.expect("gcc").success(), "load.c does not compile");
-        let mut scenario = lab.start_script(&sources.join("disk.sh"), 90, &[]);
-        scenario.until("is mounted", |scenario| scenario.note("hardware").is_some() && scenario.note("device").is_some());
-        let device = scenario.device();
-        let folder = PathBuf::from(scenario.note("folder").expect("its folder"));
-        Some(Ground { scenario, device, folder, load, state })
-    }
-
-    /// Starts a load and waits until it says that it is on.
-    fn start(&self, mode: &str, count: u32) -> Load {
-        let mut child = Command::new(&self.load)
-            .arg(mode)
-            .arg(&self.folder)
-            .args(["80", &count.to_string()])
-            .env(MARK, "chain")
-            .stdout(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .expect("the load starts");
-        let mut said = String::new();
-        BufReader::new(child.stdout.take().expect("its output")).read_line(&mut said).expect("its word");
-        assert_eq!(said, "ready\n", "{mode}");
-        Load { child }
-    }
-
-    /// Waits until that many more operations of a kind have completed.
-    fn until(&mut self, column: usize, more: u64) {
-        let (device, before) = (self.device.clone(), diskstat(&self.device, column));
-        self.scenario.until("does I/O", |_| diskstat(&device, column) >= before + more);
-    }
-
-    fn judge(&self, name: &str, seconds: u32, judge: impl FnMut(&mut Window, &mut Judgement)) {
-        let name = format!("chain-{name}");
-        Look { seconds, ..Look::new(&name, self.state.path()) }.judge(judge);
-    }
-
-    /// The process that is the disk.
-    fn hardware(&self) -> Pid {
-        Pid::from_raw(self.scenario.note("hardware").and_then(|pid| pid.parse().ok()).expect("its pid"))
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.folder.join(name).to_str().expect("a plain path").to_owned()
-    }
-}
-
-/// A running load; ended when dropped, also out of a cgroup, a freeze or a stopped disk.
-struct Load {
-    child: Child,
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        let _ = killpg(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGKILL);
-        let _ = self.child.wait();
-    }
-}
-
-/// The chain of a finding: each link's words and how it is known.
-fn links(finding: &Value) -> Vec<(String, String)> {
-    let word = |link: &Value, name: &str| link[name].as_str().unwrap_or_default().to_owned();
-    let list = finding["evidence"]["chain"].as_array().into_iter().flatten();
-    list.map(|link| (word(link, "what"), word(link, "known_by"))).collect()
-}
-
-/// Some link must contain these words, and be known like that.
-fn link(said: &mut Judgement, finding: &Value, words: &str, known_by: &str) {
-    let links = links(finding);
-    let holds = links.iter().any(|(what, by)| what.contains(words) && by.contains(known_by));
-    said.expect(holds, || format!("no link `{words}` ({known_by}) in {links:#?}"));
-}
+use crate::ground::{Cgroup, Ground, Load, link, link_by_one_of};
+use crate::machine::{FLUSHES_COMPLETED, IN_FLIGHT, READS_COMPLETED, WRITES_COMPLETED, diskstat, read};
 
 /// Eight processes, one lock file, who has it commits: /proc/locks names him, his descriptor the file, the mount the disk.
 #[test]
@@ -123,12 +26,45 @@ fn processes_behind_the_lock_of_a_file() {
         said.evidence_is(&stuck, "limit_await_seconds", truth.flush_await, 0.05);
         said.evidence(&stuck, "group_behind_lock_threads", 6.0, 7.2);
         said.evidence(&stuck, "group_on_storage_threads", 0.7, 1.1);
-        // /proc/locks names the holder; where the lock went on between two reads of it, the wait channel and inference do.
-        link(said, &stuck, &ground.file("lock"), "");
-        link(said, &stuck, "fsync (", "");
+        // The lock goes from one to the next: by the time /proc/locks is read, who was seen to wait may have it.
+        link(said, &stuck, &format!("wait for the lock of {}", ground.file("lock")), "the wait channel");
+        link_by_one_of(said, &stuck, "fsync (", &["the kernel names its process", "inference: who of them is on storage"]);
         link(said, &stuck, &format!("{}, on {}", ground.file("data"), ground.folder.display()), "descriptor");
         link(said, &stuck, &format!("{}: f_await 1", ground.device), "the mount of that file");
     });
+}
+
+/// The same where one keeps the lock and goes on committing: what the kernel says in /proc/locks must be known.
+#[test]
+fn processes_behind_a_lock_that_is_kept() {
+    let Some(mut ground) = Ground::open() else { return };
+    let _load = ground.start("flock-held", 8);
+    ground.until(FLUSHES_COMPLETED, 20);
+    let holder = holder_of_a_file_lock("load");
+    ground.judge("flock-held", 5, |window, said| {
+        let truth = window.disk(&ground.device);
+        window.known("flush await", truth.flush_await, 0.0095, 0.0125);
+        window.known("who waits for it", window.mean(|place| place.channel == "locks_lock_inode_wait"), 6.9, 7.1);
+        let stuck = said.must("idle-but-blocked", "box", "critical");
+        said.evidence(&stuck, "group_behind_lock_threads", 6.9, 7.1);
+        said.evidence(&stuck, "holder_tid", f64::from(holder), f64::from(holder));
+        said.word(&stuck, "chain_confidence", "high");
+        link(said, &stuck, &format!("7 wait for the lock of {}", ground.file("lock")), "the wait channel and /proc/locks");
+        link(said, &stuck, &format!("load/{holder} in fsync ("), "the kernel names its process");
+        link(said, &stuck, &format!("{}, on {}", ground.file("data"), ground.folder.display()), "the descriptor of its call");
+        link(said, &stuck, &format!("{}: f_await 1", ground.device), "the mount of that file");
+    });
+}
+
+/// Who has the lock of a file that processes of this name wait for, by /proc/locks.
+fn holder_of_a_file_lock(comm: &str) -> u32 {
+    let locks = read("/proc/locks");
+    let lines: Vec<Vec<&str>> = locks.lines().map(|line| line.split_whitespace().collect()).collect();
+    let named = |pid: &str| read(&format!("/proc/{pid}/comm")).trim() == comm;
+    let waits = lines.iter().find(|words| words.get(1) == Some(&"->") && words.get(5).is_some_and(|pid| named(pid)));
+    let number = waits.map(|words| words[0]).expect("a process that waits");
+    let holds = lines.iter().find(|words| words[0] == number && words[1] != "->").expect("a process that has it");
+    holds[4].parse().expect("its pid")
 }
 
 /// Eight threads that append to one file directly: the inode's lock is held over the write (wait channel
@@ -199,16 +135,13 @@ fn a_convoy_behind_a_busy_holder() {
 fn asynchronous_readers() {
     let Some(mut ground) = Ground::open() else { return };
     for engine in ["libaio", "io_uring"] {
-        let child = Command::new("fio")
+        let mut fio = Command::new("fio");
+        let fio = fio
             .args(["--name=reads", "--rw=randread", "--bs=4k", "--direct=1", "--time_based", "--runtime=60", "--iodepth=4"])
             .args(["--thread", "--size=16m", &format!("--ioengine={engine}")])
             .arg(format!("--directory={}", ground.folder.display()))
-            .env(MARK, "chain")
-            .stdout(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .expect("fio");
-        let _load = Load { child };
+            .stdout(Stdio::null());
+        let _load = Load::start_silent(fio);
         ground.until(READS_COMPLETED, 500);
         ground.judge(engine, 5, |window, said| {
             window.known("queue", window.disk(&ground.device).queue, 3.5, 4.2);
@@ -272,7 +205,7 @@ fn writes_held_back_by_a_cgroup() {
     let number = ground.scenario.note("device").expect("its number");
     group.write("blkio.throttle.write_iops_device", &format!("{number} 50"));
     let load = ground.start("direct", 2);
-    group.take(load.child.id());
+    group.take(load.pid());
     ground.until(WRITES_COMPLETED, 60);
     ground.judge("limit", 5, |_, said| {
         let held = said.must("io-throttled", "load", "warning");
@@ -290,9 +223,9 @@ fn frozen_and_stopped_tasks_are_not_blocked() {
     let Some(ground) = Ground::open() else { return };
     let Some(group) = Cgroup::make("freezer", "stalltop-chain-ice") else { return };
     let (iced, stopped) = (ground.start("idle-ring", 4), ground.start("burn", 4));
-    group.take(iced.child.id());
+    group.take(iced.pid());
     group.write("freezer.state", "FROZEN");
-    killpg(Pid::from_raw(stopped.child.id().cast_signed()), Signal::SIGSTOP).expect("our own load");
+    stopped.signal(Signal::SIGSTOP);
     ground.judge("ice", 8, |window, said| {
         window.known("frozen threads", window.threads("ring", 'D'), 3.9, 4.1);
         said.must_not("hung-task");
@@ -300,42 +233,4 @@ fn frozen_and_stopped_tasks_are_not_blocked() {
         said.figure("blocked_threads", 0.0, 0.1);
     });
     group.write("freezer.state", "THAWED");
-}
-
-/// A control group of version 1, removed when dropped; its tasks go back up.
-struct Cgroup {
-    folder: PathBuf,
-}
-
-impl Cgroup {
-    fn make(controller: &str, name: &str) -> Option<Cgroup> {
-        let above = Path::new("/sys/fs/cgroup").join(controller);
-        if !above.join("cgroup.procs").exists() {
-            println!("skipped: no cgroup v1 hierarchy {controller}");
-            return None;
-        }
-        let folder = above.join(name);
-        fs::create_dir_all(&folder).expect("a cgroup");
-        Some(Cgroup { folder })
-    }
-
-    fn write(&self, file: &str, words: &str) {
-        fs::write(self.folder.join(file), words).unwrap_or_else(|why| panic!("{file}: {why}"));
-    }
-
-    /// All threads of a process.
-    fn take(&self, pid: u32) {
-        self.write("cgroup.procs", &pid.to_string());
-    }
-}
-
-impl Drop for Cgroup {
-    fn drop(&mut self) {
-        let _ = fs::write(self.folder.join("freezer.state"), "THAWED");
-        let above = self.folder.parent().map(|above| above.join("cgroup.procs"));
-        for pid in fs::read_to_string(self.folder.join("cgroup.procs")).unwrap_or_default().lines() {
-            let _ = above.as_ref().map(|above| fs::write(above, pid));
-        }
-        let _ = fs::remove_dir(&self.folder);
-    }
 }

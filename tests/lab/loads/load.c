@@ -51,6 +51,19 @@ static void flocks(void) {
         for (;;) { if (flock(lock, LOCK_EX)) die("flock"); commit(fd); flock(lock, LOCK_UN); }
     }
 }
+/* The same, but the first one keeps the lock. */
+static void flock_held(void) {
+    int has[2]; char c; if (pipe(has)) die("pipe");
+    for (int i = 0; i < count; i++) {
+        if (!fork()) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            int lock = file("lock", O_RDWR), fd = file("data", O_RDWR);
+            if (flock(lock, LOCK_EX) || write(has[1], "x", 1) < 1) die("flock");
+            for (;;) commit(fd);
+        }
+        if (!i && read(has[0], &c, 1) < 1) die("its lock");
+    }
+}
 /* Direct writes past the end of one file: the inode's lock is held over the write. */
 static void *append(void *a) {
     (void)a; name("append"); int fd = file("grows", O_RDWR | O_DIRECT); void *b = aligned(4096);
@@ -140,6 +153,7 @@ int main(int c, char **v) {
 #define MODE(n) else if (!strcmp(mode, n))
     if (0) {}
     MODE("flock") flocks();
+    MODE("flock-held") flock_held();
     MODE("append") many(append);
     MODE("rename") many(rename_loop);
     MODE("condvar") { pthread_create(&t, 0, committer, 0); many(client); }

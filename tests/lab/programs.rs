@@ -1,0 +1,208 @@
+//! Programs as they are found in the field, whose waiting looks unlike that of load.c's own mutexes: a Java machine, a server of
+//! Python processes, mapped files, writers of more than the disk takes; and tasks that a debugger has stopped.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use nix::sys::signal::Signal;
+
+use crate::ground::{Ground, Load, link};
+use crate::machine::{FLUSHES_COMPLETED, READS_COMPLETED, Stat, WRITES_COMPLETED, diskstat, threads};
+
+/// 32 threads that read a mapped file which is not in memory: their faults wait for the disk, and no descriptor of a call says
+/// for which one. Its pages are dropped on purpose: there is memory.
+#[test]
+fn threads_that_fault_on_a_mapped_file() {
+    let Some(mut ground) = Ground::open() else { return };
+    let _load = ground.start("faults", 32);
+    ground.until(READS_COMPLETED, 3000);
+    ground.judge("faults", 6, |window, said| {
+        let truth = window.disk(&ground.device);
+        let faulting = window.threads("faults", 'D');
+        window.known("threads in D", faulting, 24.0, 32.0);
+        window.known("queue", truth.queue, 18.0, 32.0);
+        let stuck = said.must("idle-but-blocked", "box", "warning");
+        said.word(&stuck, "device", &ground.device);
+        said.word(&stuck, "limit", "reads");
+        said.evidence(&stuck, "group_on_storage_threads", faulting - 4.0, 32.1);
+        said.evidence(&stuck, "group_behind_lock_threads", 0.0, 0.5);
+        said.evidence_is(&stuck, "limit_await_seconds", truth.read_await, 0.1);
+        link(said, &stuck, "in a page fault (", "the wait channel");
+        link(said, &stuck, &format!("{}: r_await", ground.device), "the only device with requests in flight");
+        for kind in ["memory-pressure", "swapping", "io-throttled", "hung-task", "disk-stalled"] {
+            said.must_not(kind);
+        }
+    });
+}
+
+/// The kernel's limit of dirty pages of one device (its bdi), so that the box's other writers go on; lifted when dropped.
+struct DirtyLimit {
+    folder: PathBuf,
+}
+
+impl DirtyLimit {
+    fn set(number: &str, bytes: u64) -> Option<DirtyLimit> {
+        let folder = Path::new("/sys/class/bdi").join(number);
+        let limit = DirtyLimit { folder };
+        let set = limit.write("max_bytes", &bytes.to_string()).and_then(|()| limit.write("strict_limit", "1"));
+        set.map_err(|why| println!("skipped: no limit of dirty pages for one device: {why}")).ok().map(|()| limit)
+    }
+
+    fn write(&self, file: &str, word: &str) -> std::io::Result<()> {
+        fs::write(self.folder.join(file), word)
+    }
+}
+
+impl Drop for DirtyLimit {
+    fn drop(&mut self) {
+        let _ = self.write("strict_limit", "0");
+        let _ = self.write("max_ratio", "100");
+    }
+}
+
+/// Twelve writers of more than a disk of 40 ms takes: the kernel holds them in balance_dirty_pages until some of it is
+/// written out. The disk is what they wait for, and no limit.
+#[test]
+fn writers_that_may_dirty_no_more_pages() {
+    let Some(mut ground) = Ground::open_with(&[], &[("WRITE_US", "40000")]) else { return };
+    let number = ground.scenario.note("device").expect("its number");
+    let Some(_limit) = DirtyLimit::set(&number, 16 << 20) else { return };
+    let _load = ground.start("dirty", 12);
+    ground.until(WRITES_COMPLETED, 200);
+    ground.judge("dirty", 6, |window, said| {
+        let held = window.mean(|place| place.channel == "balance_dirty_pages" && place.state == 'D');
+        window.known("threads in balance_dirty_pages", held, 6.0, 12.0);
+        let stuck = said.must("idle-but-blocked", "box", "warning");
+        said.word(&stuck, "device", &ground.device);
+        said.word(&stuck, "limit", "writes");
+        said.evidence(&stuck, "group_on_storage_threads", held - 2.0, 12.1);
+        link(said, &stuck, "pwrite64 (balance_dirty_pages)", "the wait channel");
+        link(said, &stuck, &format!("{}/dirty", ground.folder.display()), "the descriptor of its call");
+        link(said, &stuck, &format!("{}: w_await", ground.device), "the mount of that file");
+        for kind in ["hung-task", "disk-stalled", "memory-pressure"] {
+            said.must_not(kind);
+        }
+    });
+}
+
+/// Sixteen threads, one lock, who has it commits. Of a mutex with priority inheritance (rt_mutex_schedule) the call says that
+/// it is held; of a read-write lock (FUTEX_WAIT_BITSET, as a condition variable) only inference does.
+#[test]
+fn threads_behind_other_locks_than_a_plain_mutex() {
+    let Some(mut ground) = Ground::open() else { return };
+    let locks = [
+        ("pi", "rt_mutex_schedule", "one mutex", "the futex call: one address", "high"),
+        ("rwlock", "futex_do_wait", "wait for a lock", "inference: they cycle", "medium"),
+    ];
+    for (mode, channel, what, known_by, confidence) in locks {
+        let _load = ground.start(mode, 16);
+        ground.until(FLUSHES_COMPLETED, 100);
+        ground.judge(mode, 6, |window, said| {
+            // The kernel's names differ: older ones say futex_wait_queue.
+            let waiting = window.mean(|place| place.state == 'S' && place.channel == channel);
+            window.known("threads that wait", waiting, 14.0, 15.6);
+            let stuck = said.must("idle-but-blocked", "box", "critical");
+            said.evidence(&stuck, "group_behind_lock_threads", waiting - 2.0, 15.6);
+            said.evidence(&stuck, "group_on_storage_threads", 0.6, 1.1);
+            said.word(&stuck, "chain_confidence", confidence);
+            link(said, &stuck, what, known_by);
+            link(said, &stuck, "in fsync (", "who of them is on storage");
+            link(said, &stuck, &ground.file(if mode == "pi" { "pi" } else { "rw" }), "the descriptor of its call");
+        });
+    }
+}
+
+/// A Java machine with so many workers behind one monitor, beside 200 threads that are parked and its own housekeepers.
+fn java(ground: &Ground, workers: u32) -> Load {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/Monitor.java");
+    let mut command = Command::new("java");
+    command.arg("-Xmx128m").arg(source).arg(&ground.folder).args(["80", &workers.to_string(), "200"]);
+    Load::start(command)
+}
+
+/// Who waits for a monitor sleeps on a condition of his own, as do 200 that wait for nothing, and housekeepers that wake by
+/// the clock: only the first are stuck.
+#[test]
+fn java_threads_behind_one_monitor() {
+    let Some(mut ground) = Ground::open_with(&["java", "javac"], &[]) else { return };
+    let _load = java(&ground, 40);
+    ground.until(FLUSHES_COMPLETED, 300);
+    ground.judge("java", 8, |window, said| {
+        let parked = window.mean(|place| place.comm == "parked" && place.channel.starts_with("futex"));
+        let waiting = window.mean(|place| place.comm == "worker" && place.channel.starts_with("futex"));
+        window.known("parked threads", parked, 198.0, 200.0);
+        window.known("workers in futex", waiting, 36.0, 39.8);
+        window.known("workers in D", window.threads("worker", 'D'), 0.6, 1.1);
+        let stuck = said.must("idle-but-blocked", "box", "critical");
+        said.word(&stuck, "group", "java");
+        said.word(&stuck, "lock_basis", "by inference");
+        // A monitor is not fair: who has had no turn for 5 s is not known to work.
+        said.evidence(&stuck, "group_behind_lock_threads", waiting / 2.0, 40.0);
+        link(said, &stuck, "worker/", "who of them is on storage");
+        link(said, &stuck, &ground.file("java"), "the descriptor of its call");
+    });
+}
+
+/// The twin: one thread of the same program commits for itself, and nobody wants the monitor.
+#[test]
+fn a_java_machine_with_one_thread_that_commits() {
+    let Some(mut ground) = Ground::open_with(&["java", "javac"], &[]) else { return };
+    let _load = java(&ground, 1);
+    ground.until(FLUSHES_COMPLETED, 300);
+    ground.judge("java-alone", 8, |window, said| {
+        window.known("workers in D", window.threads("worker", 'D'), 0.6, 1.1);
+        said.figure("blocked_threads", 0.6, 1.3);
+        said.at_most_a_note("idle-but-blocked", "box");
+        said.must_not("hung-task");
+    });
+}
+
+/// A process a connection, one semaphore in shared memory: one group, although no thread shares anything with another but
+/// pages and a parent.
+#[test]
+fn python_processes_behind_a_semaphore() {
+    let Some(mut ground) = Ground::open_with(&["python3"], &[]) else { return };
+    let mut command = Command::new("/usr/bin/python3");
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/semaphore.py"));
+    command.arg(&ground.folder).args(["80", "12"]);
+    let _load = Load::start(command);
+    ground.until(FLUSHES_COMPLETED, 100);
+    ground.judge("python", 6, |window, said| {
+        let waiting = window.mean(|place| place.comm == "python3" && place.channel.starts_with("futex"));
+        window.known("processes in futex", waiting, 10.0, 11.6);
+        let stuck = said.must("idle-but-blocked", "box", "critical");
+        said.word(&stuck, "group", "python3");
+        said.evidence(&stuck, "group_processes", 12.0, 13.0);
+        said.evidence(&stuck, "group_behind_lock_threads", waiting - 2.0, 11.6);
+        said.word(&stuck, "lock_basis", "by inference");
+        link(said, &stuck, &format!("{}, on {}", ground.file("python"), ground.folder.display()), "descriptor");
+    });
+}
+
+/// gdb has stopped a process in the middle of its I/O: state t, and nothing is stuck.
+#[test]
+fn threads_that_a_debugger_has_stopped() {
+    let Some(mut ground) = Ground::open_with(&["gdb"], &[]) else { return };
+    let load = ground.start("direct", 8);
+    ground.until(WRITES_COMPLETED, 100);
+    let mut gdb = Command::new("gdb");
+    // It stays for as long as it may read from us.
+    gdb.args(["-q", "-nx", "-p", &load.pid().to_string()]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let _gdb = Load::start_silent(&mut gdb);
+    let stat = |tid: u32| Stat::read(Path::new(&format!("/proc/{0}/task/{tid}/stat", load.pid())));
+    ground.scenario.until("is stopped by gdb", |_| {
+        let all = threads(load.pid());
+        all.len() == 9 && all.into_iter().all(|tid| stat(tid).is_some_and(|stat| stat.state == 't'))
+    });
+    let written = diskstat(&ground.device, WRITES_COMPLETED);
+    ground.judge("traced", 7, |window, said| {
+        window.known("traced threads", window.mean(|place| place.state == 't'), 8.9, 9.1);
+        said.figure("blocked_threads", 0.0, 0.1);
+        for kind in ["idle-but-blocked", "hung-task", "disk-stalled", "io-throttled", "load-not-cpu"] {
+            said.must_not(kind);
+        }
+    });
+    assert!(diskstat(&ground.device, WRITES_COMPLETED) - written < 100, "it was stopped all the time");
+    load.signal(Signal::SIGKILL);
+}
