@@ -68,6 +68,16 @@ pub enum GroupId {
     Siblings { parent: u32, executable: Name },
 }
 
+impl GroupId {
+    /// The parent of siblings.
+    pub fn parent(&self) -> Option<u32> {
+        match self {
+            GroupId::Process(_) => None,
+            GroupId::Siblings { parent, .. } => Some(*parent),
+        }
+    }
+}
+
 /// What must not reach a terminal from outside: control characters (C0, DEL, C1), separators of lines, everything that
 /// changes the direction of writing, and characters without a width that could hide in a name.
 pub fn is_unprintable(character: char) -> bool {

@@ -25,6 +25,7 @@ pub use thread::KnownThread;
 use super::exits::{Kin, Relative};
 use super::root::Root;
 use super::task::{self, files::TaskFiles};
+use crate::ids::GroupId;
 use crate::sample::host::Host;
 use crate::sample::task::{Hidden, Sched, Tasks};
 use crate::sample::{Name, Reading};
@@ -41,6 +42,8 @@ const FEW_PROCESSES: usize = 300;
 const TURNS: usize = 3;
 /// Threads whose allowed CPUs are read in one sweep: a status each.
 const ALLOWED_AT_ONCE: u32 = 64;
+/// Processes that look parked, but have a stuck sibling: so many are examined in one sweep.
+const SIBLINGS_AT_ONCE: usize = 64;
 /// Until so long after the first sweep nothing is known about who runs: all clocks are asked.
 const WARM_UP_NS: u64 = 1_500_000_000;
 /// The inode of the initial pid namespace: PROC_PID_INIT_INO of include/linux/proc_ns.h.
@@ -167,6 +170,7 @@ impl Sweep {
             self.walked_at_forks = forks;
         }
         self.read_facts();
+        self.examine_siblings();
         self.eye.ran.end();
         // One tick earlier: start times are cut down to whole ticks.
         self.eye.previous_sweep_ticks = Some(self.eye.ticks(now_ns));
@@ -270,6 +274,24 @@ impl Sweep {
                 break;
             }
             facts::read(known, eye);
+        }
+    }
+
+    /// Processes that wait for a lock which a stuck sibling has do not work, so nobody would ever look at them.
+    fn examine_siblings(&mut self) {
+        let stuck: BTreeSet<GroupId> = self
+            .processes
+            .iter()
+            .filter(|known| known.is_stuck())
+            .map(|known| known.shared.group())
+            .filter(|group| matches!(group, GroupId::Siblings { .. }))
+            .collect();
+        let parents: BTreeSet<u32> = stuck.iter().filter_map(GroupId::parent).collect();
+        let mut left = SIBLINGS_AT_ONCE;
+        for known in self.processes.iter_mut().filter(|known| parents.contains(&known.shared.ppid)) {
+            if left > 0 && stuck.contains(&known.shared.group()) && known.examine_sibling(&mut self.eye) {
+                left -= 1;
+            }
         }
     }
 

@@ -316,11 +316,28 @@ impl KnownProcess {
         seen
     }
 
+    /// Whether one of its threads is in D, as far as that may matter to others.
+    pub fn is_stuck(&self) -> bool {
+        self.hot.iter().filter_map(|&index| self.threads.get(index)).any(KnownThread::is_stuck)
+    }
+
+    /// Where its parked threads sleep, when one of its siblings is stuck: see `examine_parked`.
+    pub fn examine_sibling(&mut self, eye: &mut Eye) -> bool {
+        let examined = self.examine(eye);
+        if examined {
+            self.settle(eye);
+        }
+        examined
+    }
+
     /// Threads that wait for a lock whose holder is stuck do not work, so nobody would ever look at them.
     fn examine_parked(&mut self, eye: &mut Eye) -> bool {
+        self.threads.len() > 1 && self.threads.iter().any(KnownThread::is_stuck) && self.examine(eye)
+    }
+
+    fn examine(&mut self, eye: &mut Eye) -> bool {
         let glance = self.permit(eye, true);
-        let stuck = |thread: &KnownThread| thread.state == TaskState::Blocked && !thread.is_harmless();
-        if glance.kernel_thread || !glance.permitted || self.threads.len() < 2 || !self.threads.iter().any(stuck) {
+        if glance.kernel_thread || !glance.permitted {
             return false;
         }
         let mut left = EXAMINED_AT_ONCE;

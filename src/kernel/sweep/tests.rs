@@ -323,6 +323,20 @@ fn waiters_for_a_held_lock_are_known_though_nobody_saw_them_move() {
 }
 
 #[test]
+fn processes_that_wait_for_the_lock_of_a_stuck_sibling_are_known_though_nobody_saw_them_move() {
+    let mut machine = Machine::new(true);
+    let waits = |tid| Given { channel: "locks_lock_inode_wait", call: "73 0x3 0x2 0x0 0x0", ..one(tid) };
+    let holder = Given { state: 'D', channel: "jbd2_log_wait_commit", call: "74 0x3 0x0 0x0 0x0", ..one(50) };
+    machine.put(50, "mail", 5, 10_000_000, &[holder]);
+    machine.put(51, "mail", 6, 10_000_000, &[waits(51)]);
+    machine.put(52, "other", 7, 10_000_000, &[waits(52)]);
+    machine.sweep();
+    assert_eq!(machine.known(51, 51).class, Some(WaitClass::Lock));
+    assert_eq!(machine.known(52, 52).wait.channel, Err(Absent::NotRead), "no sibling: it has another name");
+    assert_eq!(machine.hot(), [50, 51]);
+}
+
+#[test]
 fn a_sub_sample_keeps_the_next_sample_true() {
     let mut machine = Machine::new(true);
     let worker = |state, timeslices, channel| Given { state, timeslices, channel, ..one(40) };
@@ -455,4 +469,22 @@ fn when_those_that_work_explain_the_clock_the_others_are_not_read() {
     machine.put(40, "pool", 5, 84_000_000, &threads);
     machine.clock(40, 84_000_001);
     assert_eq!(machine.sweep().processes[0].threads.len(), 7, "one that ended is missed all the same");
+}
+
+#[test]
+fn who_sleeps_by_the_clock_waits_for_no_lock() {
+    let mut machine = Machine::new(true);
+    let holder = Given { state: 'D', channel: "jbd2_log_wait_commit", call: "74 0x3 0x0 0x0 0x0", ..one(40) };
+    let futex = |tid, timeslices, call| Given { timeslices, channel: "futex_do_wait", call, ..one(tid) };
+    let (for_ever, timed) = ("202 0x7000 0x189 0x0 0x0 0x0 0x0 0x1 0x2", "202 0x8000 0x89 0x0 0x7f1d 0x0 0x0 0x1 0x2");
+    machine.put(40, "java", 5, 10_000_000, &[holder, futex(41, 5, for_ever), futex(42, 5, timed)]);
+    machine.sweep();
+    machine.put(40, "java", 5, 20_000_000, &[holder, futex(41, 6, for_ever), futex(42, 6, timed)]);
+    machine.sweep();
+    let mut watch = crate::kernel::waits::Watch::default();
+    let boottime_ns = machine.now_ns;
+    watch.count(machine.sweep.awake(), crate::kernel::waits::Witnesses { boottime_ns, ..Default::default() });
+    let waits = watch.drain().waits;
+    let counts = waits.sub_samples[0].groups[0];
+    assert_eq!((counts.storage, counts.lock_inferred), (1, 1));
 }

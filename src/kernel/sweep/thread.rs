@@ -150,10 +150,15 @@ impl KnownThread {
     pub fn is_hot(&self, now_ns: u64) -> bool {
         match self.state {
             TaskState::Running => true,
-            TaskState::Blocked => !self.is_harmless(),
+            TaskState::Blocked => self.is_stuck(),
             TaskState::Sleeping => self.contended || self.is_active(now_ns),
             _ => false,
         }
+    }
+
+    /// In D, and not for nothing.
+    pub fn is_stuck(&self) -> bool {
+        self.state == TaskState::Blocked && !self.is_harmless()
     }
 
     /// In D for nothing: a vfork parent, a frozen task.
@@ -163,7 +168,7 @@ impl KnownThread {
 
     /// Whether it may have left its state without having run: only a runnable task, or one that is woken from D.
     pub fn is_unsettled(&self) -> bool {
-        self.stale || self.state == TaskState::Running || (self.state == TaskState::Blocked && !self.is_harmless())
+        self.stale || self.state == TaskState::Running || self.is_stuck()
     }
 
     pub fn release(&mut self) {
