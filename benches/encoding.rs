@@ -88,7 +88,7 @@ fn sizes() {
             tape.push(sample);
             // No delta of these streams comes near a key frame's size.
             let grown = tape.bytes() - before;
-            if grown > 5000 + 10 * busy {
+            if grown > 4000 + 15 * busy {
                 keys += grown;
             }
         }
@@ -106,7 +106,7 @@ fn day() {
     let path = directory.path().join("day.stalltop");
     let options = RecorderOptions { queue: 4000, ..RecorderOptions::default() };
     let mut recorder = Recorder::create(&path, &generator::meta(), options).unwrap();
-    let mut machine = Machine::new(1, 500, 2000, 20, 64);
+    let mut machine = Machine::new(1, 500, 2000, 20, 64).with_devices(8, 4);
     let mut offered = 0;
     while offered < SAMPLES {
         recorder.offer(machine.next());

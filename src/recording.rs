@@ -5,6 +5,7 @@
 //! `Copier` makes a new recording of others.
 
 mod cells;
+mod columns;
 mod copy;
 mod damage;
 mod decode;
@@ -16,6 +17,7 @@ mod framer;
 mod header;
 mod index;
 mod inspect;
+mod layout;
 mod meta;
 mod recorder;
 mod replayer;

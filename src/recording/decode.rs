@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use super::Moment;
 use super::cells::{Cells, take_at};
-use super::encode::{MAX_CELLS_ON_THE_WAY, MAX_DISTANCE, is_referred_to, parent};
+use super::encode::MAX_CELLS_ON_THE_WAY;
 use super::error::FrameFault;
 use super::facts::SharedFacts;
+use super::layout::{Layout, MAX_DISTANCE};
 use super::schema::tasks::{CLOCK, ProcessRow, SUB_SAMPLE_CPU, SUMS, SWITCHED, SubSampleRow, THREAD_COUNT};
 use super::schema::{self, CPU_TOTAL, Singles};
 use super::strings::{self, Names};
-use super::table::{Changes, Fate, Rows, Table};
+use super::table::{BITS, Changes, Fate, Rows, Table};
 use super::wire::{Input, Malformed};
 use crate::sample::cpu::CpuTimes;
 use crate::sample::network::Protocols;
@@ -24,8 +25,8 @@ use crate::sample::waits::{SubSample, Waits};
 use crate::sample::{Instant, Name, Sample};
 
 /// Decodes the frames of one recording. Holds the frames that the next one may refer to.
-#[derive(Default)]
 pub struct Decoder {
+    layout: Layout,
     /// The number of the key frame's sample.
     key: u64,
     /// The key frame, and each frame on the way to the last one that is referred to.
@@ -68,6 +69,15 @@ struct Decoded {
 }
 
 impl Decoder {
+    pub fn new(layout: Layout) -> Decoder {
+        let (levels, names) = (Vec::new(), Vec::new());
+        Decoder { layout, key: 0, levels, names, facts: SharedFacts::default(), empty: Name::default() }
+    }
+
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
     /// Whether the sample at that distance from that key frame is held, so that others can be decoded from it.
     pub fn holds(&self, key: u64, distance: u16) -> bool {
         self.key == key && self.levels.iter().any(|level| level.distance == distance)
@@ -89,14 +99,15 @@ impl Decoder {
             known = self.names.drain(..).collect();
             self.key = key;
         } else {
-            if distance > MAX_DISTANCE || !self.holds(key, parent(distance)) {
+            if distance > MAX_DISTANCE || !self.holds(key, self.layout.parent(distance)) {
                 return Err(FrameFault::ReferenceMissing);
             }
-            while self.levels.pop_if(|level| level.distance > parent(distance)).is_some() {}
+            let parent = self.layout.parent(distance);
+            while self.levels.pop_if(|level| level.distance > parent).is_some() {}
         }
         let reference = self.levels.last();
         self.names.truncate(reference.map_or(0, |level| level.names));
-        let sections = Sections::of(raw)?;
+        let sections = Sections::of(raw, self.layout)?;
         self.names.extend(sections.names(&known)?);
         let names = Names { list: &self.names, empty: &self.empty, facts: &self.facts };
         let decoded = Decoding { sections: &sections, names: &names, reference, neighbour, at }.sample()?;
@@ -104,7 +115,7 @@ impl Decoder {
         if distance > 0 && on_the_way > MAX_CELLS_ON_THE_WAY {
             return Err(Malformed("the frames on the way to it hold too much").into());
         }
-        if is_referred_to(distance) {
+        if self.layout.is_referred_to(distance) {
             self.levels.push(Level {
                 distance,
                 sample: decoded.sample.clone(),
@@ -119,17 +130,19 @@ impl Decoder {
 }
 
 /// The sections of a payload by number; unknown ones are skipped.
-#[derive(Default)]
-struct Sections<'a>([Option<&'a [u8]>; 32]);
+struct Sections<'a> {
+    layout: Layout,
+    list: [Option<&'a [u8]>; 64],
+}
 
 impl<'a> Sections<'a> {
-    fn of(raw: &'a [u8]) -> Result<Sections<'a>, Malformed> {
+    fn of(raw: &'a [u8], layout: Layout) -> Result<Sections<'a>, Malformed> {
         let mut input = Input::new(raw);
-        let mut sections = Sections::default();
+        let mut sections = Sections { layout, list: [None; 64] };
         while !input.is_empty() {
             let number = input.varint()?;
             let section = input.block()?;
-            let place = usize::try_from(number).ok().and_then(|number| sections.0.get_mut(number));
+            let place = usize::try_from(number).ok().and_then(|number| sections.list.get_mut(number));
             if place.is_some_and(|place| place.replace(section).is_some()) {
                 return Err(Malformed("a section comes twice"));
             }
@@ -138,7 +151,7 @@ impl<'a> Sections<'a> {
     }
 
     fn section(&self, number: u64) -> Option<&'a [u8]> {
-        usize::try_from(number).ok().and_then(|number| self.0.get(number).copied()?)
+        usize::try_from(number).ok().and_then(|number| self.list.get(number).copied()?)
     }
 
     fn names(&self, known: &HashSet<Name>) -> Result<Vec<Name>, Malformed> {
@@ -149,7 +162,9 @@ impl<'a> Sections<'a> {
     }
 
     fn changes(&self, table: Table, cells: &mut usize) -> Result<Option<Changes>, Malformed> {
-        let changes = self.section(table.section).map(|section| Changes::read(table, section)).transpose()?;
+        let bits = self.section(table.section + BITS).unwrap_or_default();
+        let read = |section| Changes::read(table, self.layout, section, bits);
+        let changes = self.section(table.section).map(read).transpose()?;
         *cells += changes.as_ref().map_or(0, Changes::cells);
         Ok(changes)
     }

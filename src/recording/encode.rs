@@ -1,51 +1,36 @@
 //! From a sample to the payload of a frame: whole in a key frame, else as differences from an earlier sample.
 //!
-//! The frames of a group form a tree: the one at distance d from the key frame refers to the one at d without its lowest
-//! set bit (13 → 12 → 8 → 0). Most refer to a sample one or two seconds old, so little has changed; a reader
-//! decodes at most seven frames to get anywhere, and half of all frames are referred to by none.
+//! Each frame refers to the one before it, so that little has changed, but each eighth one to the eighth before it
+//! (18 → 17 → 16 → 8 → 0): a reader decodes at most 22 frames to get anywhere.
 
 use std::sync::Arc;
 
 use super::Redaction;
 use super::cells::{Cells, put_at};
+use super::layout::Layout;
 use super::schema::tasks::{ProcessRow, SUB_SAMPLE_CPU, SUMS, SWITCHED, SubSampleRow};
 use super::schema::{self, CPU_TOTAL, Singles};
 use super::strings::Interner;
-use super::table::{Differences, MAX_CELLS, Rows, Table};
-use super::wire::put_varint;
+use super::table::{Differences, MAX_CELLS, Rows, Table, put_section};
 use crate::sample::Sample;
 use crate::sample::cpu::CpuTimes;
 use crate::sample::task::{Process, Thread};
 
-/// A key frame after so many samples, once the deltas have taken as many bytes as their key frame did.
-const SAMPLES_A_GROUP: u16 = 60;
-/// In any case after so many: where little happens on a box with many processes, key frames are most of the recording.
-const MOST_SAMPLES_A_GROUP: u16 = 120;
+/// A key frame after so many samples: on a box with many processes of which few do anything, key frames are half of the
+/// recording.
+const SAMPLES_A_GROUP: u16 = 120;
 /// And in any case after so many bytes of deltas.
 const BYTES_A_GROUP: usize = 1 << 20;
-/// No reader accepts a greater distance from the key frame.
-pub const MAX_DISTANCE: u16 = 127;
 /// Cells that all frames on the way to one sample may hold together: a reader keeps them.
 pub const MAX_CELLS_ON_THE_WAY: usize = 6 * MAX_CELLS;
-
-/// What a frame refers to, by their distances from the key frame.
-pub fn parent(distance: u16) -> u16 {
-    distance & distance.wrapping_sub(1)
-}
-
-/// Whether later frames of the group refer to it.
-pub fn is_referred_to(distance: u16) -> bool {
-    distance.is_multiple_of(2)
-}
 
 /// Encodes one sample after the other. Holds the samples that the next one may refer to.
 pub struct Encoder {
     redaction: Redaction,
     strings: Interner,
-    /// The key frame, and each frame on the way to the last one that is referred to.
+    /// Those frames of the group that a later one may refer to, by their distance.
     levels: Vec<Level>,
     next: u16,
-    key_bytes: usize,
     delta_bytes: usize,
     /// The table section being written.
     scratch: Vec<u8>,
@@ -58,7 +43,8 @@ struct Level {
     tables: Vec<Rows>,
     /// How many names are known after it.
     names: usize,
-    cells: usize,
+    /// In all frames on the way to it, itself included.
+    cells_so_far: usize,
 }
 
 /// A sample's payload, not compressed yet.
@@ -66,6 +52,8 @@ pub struct Encoded {
     /// Samples after the key frame's; 0 is a key frame.
     pub key_distance: u16,
     pub raw: Vec<u8>,
+    /// How many bytes of it there are before the bits of packed columns.
+    pub front: usize,
 }
 
 /// A sample that has more rows than a frame may hold.
@@ -79,7 +67,6 @@ impl Encoder {
             strings: Interner::default(),
             levels: Vec::new(),
             next: 0,
-            key_bytes: 0,
             delta_bytes: 0,
             scratch: Vec::new(),
             row: Vec::new(),
@@ -93,17 +80,11 @@ impl Encoder {
 
     /// Tells how many bytes the last frame took: it decides when the next key frame is due.
     pub fn stored(&mut self, bytes: usize) {
-        if self.next == 1 {
-            self.key_bytes = bytes;
-            self.delta_bytes = 0;
-        } else {
-            self.delta_bytes += bytes;
-        }
+        self.delta_bytes = if self.next == 1 { 0 } else { self.delta_bytes + bytes };
     }
 
     fn is_key_due(&self) -> bool {
-        let long = self.next >= SAMPLES_A_GROUP && self.delta_bytes >= self.key_bytes;
-        long || self.next >= MOST_SAMPLES_A_GROUP || self.delta_bytes >= BYTES_A_GROUP
+        self.next >= SAMPLES_A_GROUP || self.delta_bytes >= BYTES_A_GROUP
     }
 
     pub fn encode(&mut self, sample: &Arc<Sample>) -> Result<Encoded, TooLarge> {
@@ -111,7 +92,7 @@ impl Encoder {
             self.levels.clear();
         }
         if !self.levels.is_empty() {
-            let parent = parent(self.next);
+            let parent = Layout::NEW.parent(self.next);
             while self.levels.pop_if(|level| level.distance > parent).is_some() {}
         }
         // Taken, so that after a failure the next sample is a key frame.
@@ -124,19 +105,23 @@ impl Encoder {
         }
         let mut encoding = Encoding::new(self, reference);
         encoding.sample(sample)?;
-        let (raw, tables, cells) = (encoding.raw, encoding.tables, encoding.cells);
-        let on_the_way = levels.iter().map(|level| level.cells).sum::<usize>() + cells;
+        let Encoding { raw, packed, tables, cells, .. } = encoding;
+        let on_the_way = reference.map_or(0, |reference| reference.cells_so_far) + cells;
         if distance > 0 && on_the_way > MAX_CELLS_ON_THE_WAY {
             // As a key frame it stands alone.
             return self.encode(sample);
         }
-        let raw = self.with_names(raw)?;
-        if is_referred_to(distance) {
-            levels.push(Level { distance, sample: sample.clone(), tables, names: self.strings.len(), cells });
+        let mut raw = self.with_names(raw)?;
+        let front = raw.len();
+        raw.extend_from_slice(&packed);
+        levels.retain(|level| level.distance == Layout::trunk(distance));
+        if Layout::NEW.is_referred_to(distance) {
+            let names = self.strings.len();
+            levels.push(Level { distance, sample: sample.clone(), tables, names, cells_so_far: on_the_way });
         }
         self.levels = levels;
         self.next = distance + 1;
-        Ok(Encoded { key_distance: distance, raw })
+        Ok(Encoded { key_distance: distance, raw, front })
     }
 
     /// The names come first: a reader needs them for everything else.
@@ -150,9 +135,7 @@ impl Encoder {
         self.scratch.clear();
         self.strings.write(&mut self.scratch);
         let mut raw = Vec::with_capacity(sections.len() + self.scratch.len() + 16);
-        put_varint(&mut raw, schema::NAMES);
-        put_varint(&mut raw, self.scratch.len() as u64);
-        raw.extend_from_slice(&self.scratch);
+        put_section(&mut raw, schema::NAMES, &self.scratch);
         raw.extend_from_slice(&sections);
         Ok(raw)
     }
@@ -166,6 +149,8 @@ struct Encoding<'e> {
     hide_arguments: bool,
     reference: Option<&'e Level>,
     raw: Vec<u8>,
+    /// What stands behind it: the bits of packed columns.
+    packed: Vec<u8>,
     tables: Vec<Rows>,
     cells: usize,
 }
@@ -179,6 +164,7 @@ impl<'e> Encoding<'e> {
             hide_arguments: encoder.redaction == Redaction::Arguments,
             reference,
             raw: Vec::new(),
+            packed: Vec::new(),
             tables: Vec::new(),
             cells: 0,
         }
@@ -247,7 +233,7 @@ impl<'e> Encoding<'e> {
         }
         self.cells += differences.cells();
         if !differences.is_all_same() {
-            differences.write(&mut self.raw, self.scratch);
+            differences.write(&mut self.raw, &mut self.packed, self.scratch);
         }
         Ok(())
     }

@@ -13,8 +13,10 @@ pub const MAX_STORED: u32 = 16 << 20;
 /// Bytes of a payload unpacked.
 pub const MAX_RAW: u32 = 64 << 20;
 
-/// Bit 0 of the flags: the payload is one zstd frame.
+/// Bit 0 of the flags: the payload begins with a zstd frame.
 const COMPRESSED: u8 = 1;
+/// Bit 1: what stands behind the zstd frame is the rest of the payload, as it is.
+const REST: u8 = 2;
 /// Below this, packing makes it longer.
 const WORTH_PACKING: usize = 64;
 /// Ratio against time: measured by benches/encoding.rs.
@@ -166,7 +168,11 @@ fn unpack(stored: &[u8], flags: u8, raw: u32) -> Result<Vec<u8>, FrameFault> {
     let mut decoder = zstd::stream::read::Decoder::with_buffer(stored).map_err(fault)?;
     decoder.window_log_max(26).map_err(fault)?;
     let mut out = Vec::new();
-    decoder.single_frame().take(raw as u64 + 1).read_to_end(&mut out).map_err(fault)?;
+    let mut decoder = decoder.single_frame();
+    decoder.by_ref().take(raw as u64 + 1).read_to_end(&mut out).map_err(fault)?;
+    if flags & REST != 0 && out.len() <= raw {
+        out.extend_from_slice(decoder.finish());
+    }
     if out.len() == raw { Ok(out) } else { Err(FrameFault::Compression) }
 }
 
@@ -199,13 +205,24 @@ impl Packed {
 impl Packer {
     /// `None` when it is larger than a frame may be.
     pub fn pack(&mut self, raw: Vec<u8>) -> Option<Packed> {
+        let all = raw.len();
+        self.pack_front(raw, all)
+    }
+
+    /// Compresses the first `front` bytes only: the others are bits that cannot become fewer.
+    pub fn pack_front(&mut self, raw: Vec<u8>, front: usize) -> Option<Packed> {
         let length = u32::try_from(raw.len()).ok().filter(|&length| length <= MAX_RAW)?;
-        let packed = (raw.len() >= WORTH_PACKING)
-            .then(|| self.compressor.as_mut()?.compress(&raw).ok())
+        let (front, rest) = raw.split_at_checked(front)?;
+        let packed = (front.len() >= WORTH_PACKING)
+            .then(|| self.compressor.as_mut()?.compress(front).ok())
             .flatten()
-            .filter(|packed| packed.len() < raw.len());
+            .filter(|packed| packed.len() < front.len());
         let (stored, flags) = match packed {
-            Some(packed) => (packed, COMPRESSED),
+            Some(packed) if rest.is_empty() => (packed, COMPRESSED),
+            Some(mut packed) => {
+                packed.extend_from_slice(rest);
+                (packed, COMPRESSED | REST)
+            }
             None => (raw, 0),
         };
         (stored.len() <= MAX_STORED as usize).then_some(Packed { stored, raw: length, flags })

@@ -48,7 +48,7 @@ impl SampleEncoder {
     pub fn encode(&mut self, sample: &Arc<Sample>) -> Result<SampleFrame, TooLarge> {
         let encoded = self.encoder.encode(sample)?;
         let key_distance = encoded.key_distance;
-        let Some(packed) = self.packer.pack(encoded.raw) else {
+        let Some(packed) = self.packer.pack_front(encoded.raw, encoded.front) else {
             self.encoder.forget_key();
             return Err(TooLarge);
         };

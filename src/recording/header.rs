@@ -1,16 +1,19 @@
 //! The file header: 64 bytes that say what this is. Written twice, so that one damaged copy costs nothing.
 
+use super::layout::Layout;
 use super::wire::array;
 
 pub const MAGIC: [u8; 8] = *b"\x89STL\r\n\x1a\n";
 pub const LENGTH: usize = 64;
 pub const MAJOR: u16 = 1;
-pub const MINOR: u16 = 0;
+pub const MINOR: u16 = 1;
 
 /// Flags of things that an older reader may ignore; none yet.
 const COMPATIBLE: u32 = 0;
-/// Flags of things that a reader must know; none yet.
-const INCOMPATIBLE: u32 = 0;
+/// A flag that a reader must know: the samples are laid out in rows of eight, their columns may be packed.
+const EIGHTS: u32 = 1;
+/// All flags that a reader must know, and this one does.
+const INCOMPATIBLE: u32 = EIGHTS;
 
 /// What salts each frame's checksum, so that bytes of another recording are never taken for this one's.
 pub type FileId = [u8; 16];
@@ -37,7 +40,16 @@ pub enum HeaderFault {
 
 impl FileHeader {
     pub fn new(id: FileId, created_ns: i64) -> FileHeader {
-        FileHeader { major: MAJOR, minor: MINOR, compatible: COMPATIBLE, incompatible: INCOMPATIBLE, id, created_ns }
+        let incompatible = match Layout::NEW {
+            Layout::Tree => 0,
+            Layout::Eights => EIGHTS,
+        };
+        FileHeader { major: MAJOR, minor: MINOR, compatible: COMPATIBLE, incompatible, id, created_ns }
+    }
+
+    /// How its samples are laid out.
+    pub fn layout(&self) -> Layout {
+        if self.incompatible & EIGHTS == 0 { Layout::Tree } else { Layout::Eights }
     }
 
     /// One copy.

@@ -13,7 +13,7 @@ use super::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
 use super::header::{self, FileHeader, HeaderFault};
 use super::index::{self, END_PAYLOAD_LENGTH, Entry, EntryKind};
 use super::meta::{Gap, Mark, Meta, parse_section};
-use super::samples::{Samples, way_to};
+use super::samples::Samples;
 use super::storage::{Source, open_source, read_at_most};
 use super::walk::Walk;
 use crate::sample::Sample;
@@ -70,7 +70,7 @@ impl Replayer {
             marks: Vec::new(),
             sections: BTreeMap::new(),
             damage: Vec::new(),
-            decoded: Samples::default(),
+            decoded: Samples::new(header.layout()),
             walk: None,
             second_opinion: None,
             tail: Tail::Closed,
@@ -292,7 +292,7 @@ impl Replayer {
         self.gaps.clear();
         self.marks.clear();
         self.sections.clear();
-        self.decoded = Samples::default();
+        self.decoded = Samples::new(self.header.layout());
         self.add_entries(entries)
     }
 
@@ -340,7 +340,7 @@ impl Replayer {
         let Some(key) = entry.sequence.checked_sub(u64::from(entry.key_distance)) else {
             return Err(self.damaged(entry, missing));
         };
-        for distance in way_to(entry.key_distance) {
+        for distance in self.decoded.way_to(entry.key_distance) {
             if self.decoded.holds(key, distance) {
                 continue;
             }

@@ -5,21 +5,29 @@ use std::sync::Arc;
 
 use super::Moment;
 use super::decode::Decoder;
-use super::encode::parent;
 use super::error::FrameFault;
+use super::layout::Layout;
 use crate::sample::Sample;
 
 /// Enough for both sides of an interval on both sides of a key frame, and a step back.
 const KEPT: usize = 8;
 
 /// Decoded samples by their sequence number.
-#[derive(Default)]
 pub struct Samples {
     decoder: Decoder,
     recent: VecDeque<(u64, Arc<Sample>)>,
 }
 
 impl Samples {
+    pub fn new(layout: Layout) -> Samples {
+        Samples { decoder: Decoder::new(layout), recent: VecDeque::new() }
+    }
+
+    /// The distances that must be decoded before this one, from the key frame on.
+    pub fn way_to(&self, distance: u16) -> Vec<u16> {
+        self.decoder.layout().way_to(distance)
+    }
+
     pub fn recent(&self, sequence: u64) -> Option<Arc<Sample>> {
         self.recent.iter().find(|(kept, _)| *kept == sequence).map(|(_, sample)| sample.clone())
     }
@@ -37,30 +45,5 @@ impl Samples {
         self.recent.push_front((sequence, sample.clone()));
         self.recent.truncate(KEPT);
         Ok(sample)
-    }
-}
-
-/// The distances that must be decoded before this one, from the key frame on.
-pub fn way_to(distance: u16) -> Vec<u16> {
-    let mut way = Vec::new();
-    let mut next = distance;
-    while next > 0 {
-        next = parent(next);
-        way.push(next);
-    }
-    way.reverse();
-    way
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::recording::encode::MAX_DISTANCE;
-
-    #[test]
-    fn the_way_to_a_sample_is_short() {
-        assert!(way_to(0).is_empty());
-        assert_eq!(way_to(13), [0, 8, 12]);
-        assert!((0..=MAX_DISTANCE).all(|distance| way_to(distance).len() <= 7));
     }
 }

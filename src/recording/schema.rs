@@ -20,29 +20,30 @@ use crate::sample::task::Hidden;
 use crate::sample::{Cost, Name, Reading, Sample};
 use crate::units::Counter;
 use peers::PeerSingles;
+use tasks::SWITCHED;
 
 /// The frame's own names.
 pub const NAMES: u64 = 1;
 /// Everything there is only one of.
-pub const SINGLES: Table = Table { section: 2, width: Singles::WIDTH, keys: 0, steps: 0 };
-pub const CPUS: Table = Table { section: 3, width: <(CpuId, CpuTimes)>::WIDTH, keys: 1, steps: 1 };
-pub const DISKS: Table = Table { section: 4, width: 40, keys: 2, steps: 4 };
-pub const NICS: Table = Table { section: 5, width: 40, keys: 2, steps: 3 };
-pub const LISTENERS: Table = Table { section: 6, width: 16, keys: 6, steps: 6 };
-pub const CGROUPS: Table = Table { section: 7, width: 48, keys: 2, steps: 2 };
-pub const PROCESSES: Table = Table { section: 8, width: 40, keys: 2, steps: 13 };
-pub const THREADS: Table = Table { section: 9, width: 28, keys: 3, steps: 9 };
-pub const GROUPS: Table = Table { section: 10, width: 4, keys: 4, steps: 2 };
-pub const THREAD_WAITS: Table = Table { section: 11, width: 36, keys: 3, steps: 4 };
-pub const BLOCKED: Table = Table { section: 12, width: 32, keys: 3, steps: 7 };
-pub const SUB_SAMPLES: Table = Table { section: 13, width: 24, keys: 0, steps: 24 };
-pub const GROUP_WAITS: Table = Table { section: 14, width: 16, keys: 0, steps: 0 };
-pub const SOFTNET: Table = Table { section: 15, width: 16, keys: 2, steps: 2 };
-pub const PEERS: Table = Table { section: 16, width: 48, keys: 3, steps: 3 };
-pub const EXITS: Table = Table { section: 20, width: 16, keys: 6, steps: 5 };
-pub const QUEUES: Table = Table { section: 21, width: 16, keys: 2, steps: 2 };
-pub const IO_LIMITS: Table = Table { section: 24, width: 24, keys: 4, steps: 4 };
-pub const DELAYS: Table = Table { section: 25, width: 24, keys: 3, steps: 3 };
+pub const SINGLES: Table = Table { section: 2, width: Singles::WIDTH, keys: 0, steps: 0, fresh: None };
+pub const CPUS: Table = Table { section: 3, width: <(CpuId, CpuTimes)>::WIDTH, keys: 1, steps: 1, fresh: None };
+pub const DISKS: Table = Table { section: 4, width: 40, keys: 2, steps: 4, fresh: None };
+pub const NICS: Table = Table { section: 5, width: 40, keys: 2, steps: 3, fresh: None };
+pub const LISTENERS: Table = Table { section: 6, width: 16, keys: 6, steps: 6, fresh: None };
+pub const CGROUPS: Table = Table { section: 7, width: 48, keys: 2, steps: 2, fresh: None };
+pub const PROCESSES: Table = Table { section: 8, width: 40, keys: 2, steps: 13, fresh: None };
+pub const THREADS: Table = Table { section: 9, width: 28, keys: 3, steps: 9, fresh: Some(SWITCHED) };
+pub const GROUPS: Table = Table { section: 10, width: 4, keys: 4, steps: 2, fresh: None };
+pub const THREAD_WAITS: Table = Table { section: 11, width: 36, keys: 3, steps: 4, fresh: None };
+pub const BLOCKED: Table = Table { section: 12, width: 32, keys: 3, steps: 7, fresh: None };
+pub const SUB_SAMPLES: Table = Table { section: 13, width: 24, keys: 0, steps: 24, fresh: None };
+pub const GROUP_WAITS: Table = Table { section: 14, width: 16, keys: 0, steps: 0, fresh: None };
+pub const SOFTNET: Table = Table { section: 15, width: 16, keys: 2, steps: 2, fresh: None };
+pub const PEERS: Table = Table { section: 16, width: 48, keys: 3, steps: 3, fresh: None };
+pub const EXITS: Table = Table { section: 20, width: 16, keys: 6, steps: 5, fresh: None };
+pub const QUEUES: Table = Table { section: 21, width: 16, keys: 2, steps: 2, fresh: None };
+pub const IO_LIMITS: Table = Table { section: 24, width: 24, keys: 4, steps: 4, fresh: None };
+pub const DELAYS: Table = Table { section: 25, width: 24, keys: 3, steps: 3, fresh: None };
 
 /// The tables that need nothing but their rows, in the order of their sections.
 pub const PLAIN: [Table; 15] = [

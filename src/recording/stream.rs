@@ -8,6 +8,7 @@ use super::damage::{Damage, DamageKind, Order, Verdict};
 use super::error::{FrameFault, Place, RecordingError};
 use super::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
 use super::header::{self, FileHeader};
+use super::layout::Layout;
 use super::meta::{Gap, Mark, Meta, parse_section};
 use super::replayer::parse_file_header;
 use super::samples::Samples;
@@ -66,7 +67,7 @@ impl<R: Read> StreamReader<R> {
             used: 0,
             offset: 0,
             order: Order::default(),
-            samples: Samples::default(),
+            samples: Samples::new(Layout::NEW),
             has_meta: false,
             skipping: None,
             pending: Vec::new(),
@@ -77,6 +78,7 @@ impl<R: Read> StreamReader<R> {
         let start = reader.rest().get(..header::LENGTH * 2).unwrap_or(reader.rest());
         let (header, damaged) = parse_file_header(start, &Place::Stream)?;
         reader.header = header;
+        reader.samples = Samples::new(header.layout());
         if damaged {
             let bytes = 0..header::LENGTH as u64 * 2;
             let damage = Damage { bytes, what: DamageKind::FileHeader, lost: 0, from: None, to: None };

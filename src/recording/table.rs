@@ -2,14 +2,16 @@
 //!
 //! ```text
 //! runs       count, then each run: length << 2 | (0 same, 1 changed, 2 new, 3 gone), in the order of the new table
-//! columns    count, then each column: its number less the one before, and one zigzag difference a changed or new row
+//! columns    count, then each column: its number less the one before, and one difference a changed or new row
 //! ```
 //! A changed cell is a difference from the earlier frame's; a new row's differs from 0, or in the first `steps` columns
 //! from the new row before. Column 0 is always there, so that no count of rows is larger than the bytes that follow.
 
 use rustc_hash::FxHashMap;
 
-use super::wire::{Input, Malformed, put_varint, unzigzag, zigzag};
+use super::columns::{BitSink, BitSource, put_column, read_column, read_gap};
+use super::layout::Layout;
+use super::wire::{Input, Malformed, put_varint};
 
 /// Cells that one table of one frame may decode to: 32 MiB, about 150,000 threads.
 pub const MAX_CELLS: usize = 4 << 20;
@@ -23,6 +25,8 @@ pub struct Table {
     pub keys: usize,
     /// The first cells of a new row are likely to resemble those of the new row before.
     pub steps: usize,
+    /// The cell whose new value has nothing to do with its last one: since `Layout::Eights` it is written as it is.
+    pub fresh: Option<usize>,
 }
 
 /// A table in memory.
@@ -144,6 +148,9 @@ impl Differences {
         for ((change, new), old) in change.iter_mut().zip(new).zip(old) {
             *change = new.wrapping_sub(*old);
         }
+        if let Some((at, change)) = self.table.fresh.and_then(|at| Some((at, change.get_mut(at)?))) {
+            *change = new.get(at).copied().unwrap_or_default();
+        }
     }
 
     pub fn new_row(&mut self, row: &[u64]) {
@@ -169,8 +176,10 @@ impl Differences {
         self.runs.iter().all(|(fate, _)| *fate == Fate::Same)
     }
 
-    /// Appends the section: its number, its length, its bytes.
-    pub fn write(&self, out: &mut Vec<u8>, scratch: &mut Vec<u8>) {
+    /// Appends the section: its number, its length, its bytes; and to `packed` the one that holds the bits of its packed
+    /// columns, if it has any.
+    pub fn write(&self, out: &mut Vec<u8>, packed: &mut Vec<u8>, scratch: &mut Vec<u8>) {
+        let mut bits = BitSink::default();
         scratch.clear();
         put_varint(scratch, self.runs.len() as u64);
         for &(fate, length) in &self.runs {
@@ -189,29 +198,44 @@ impl Differences {
             }
             put_varint(scratch, used.iter().filter(|&&used| used).count() as u64);
             let mut before = 0;
+            let mut values = Vec::with_capacity(rows);
             for (column, _) in used.iter().enumerate().filter(|(_, used)| **used) {
-                put_varint(scratch, (column - before) as u64);
+                values.clear();
+                values.extend(self.changes.iter().map(|row| row.get(column).copied().unwrap_or_default()));
+                put_column(scratch, &mut bits, column - before, &values);
                 before = column;
-                for row in self.changes.iter() {
-                    put_varint(scratch, zigzag(row.get(column).copied().unwrap_or_default()));
-                }
             }
         }
-        put_varint(out, self.table.section);
-        put_varint(out, scratch.len() as u64);
-        out.extend_from_slice(scratch);
+        put_section(out, self.table.section, scratch);
+        let bits = bits.take();
+        if !bits.is_empty() {
+            put_section(packed, self.table.section + BITS, &bits);
+        }
     }
+}
+
+/// The bits of a table's packed columns stand in the section of its own number and this.
+pub const BITS: u64 = 32;
+
+/// Appends a section: its number, its length, its bytes.
+pub fn put_section(out: &mut Vec<u8>, number: u64, bytes: &[u8]) {
+    put_varint(out, number);
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
 }
 
 /// A table being read.
 pub struct Changes {
     table: Table,
+    layout: Layout,
     pub runs: Vec<(Fate, usize)>,
     changes: Rows,
 }
 
 impl Changes {
-    pub fn read(table: Table, section: &[u8]) -> Result<Changes, Malformed> {
+    /// `bits`: those of its packed columns; empty where it has none.
+    pub fn read(table: Table, layout: Layout, section: &[u8], bits: &[u8]) -> Result<Changes, Malformed> {
+        let mut bits = BitSource::new(bits);
         let mut input = Input::new(section);
         let run_count = input.count()?;
         let mut runs = Vec::with_capacity(run_count);
@@ -233,32 +257,31 @@ impl Changes {
         let mut changes = Rows::new(table.width);
         if rows > 0 {
             let columns = input.count()?;
-            if rows > input.left() || rows.saturating_mul(table.width) > MAX_CELLS {
+            if rows > input.left() + bits.left() || rows.saturating_mul(table.width) > MAX_CELLS {
                 return Err(TOO_MANY);
             }
             changes.cells.resize(rows * table.width, 0);
             let mut column = 0usize;
             for at in 0..columns {
-                let gap = usize::try_from(input.varint()?).map_err(|_| Malformed("a column's number is too large"))?;
+                let (gap, how) = read_gap(&mut input, layout)?;
                 if (at == 0) != (gap == 0) {
                     return Err(Malformed("columns are out of order"));
                 }
                 column = column.saturating_add(gap);
-                if column < table.width {
-                    for cell in changes.cells.iter_mut().skip(column).step_by(table.width) {
-                        *cell = unzigzag(input.varint()?);
+                // Of a column that only a later version knows there are no cells.
+                let cells = if column < table.width { changes.cells.get_mut(column..) } else { None };
+                let mut cells = cells.unwrap_or_default().iter_mut().step_by(table.width.max(1));
+                read_column(&mut input, &mut bits, (gap, how), rows, |value| {
+                    if let Some(cell) = cells.next() {
+                        *cell = value;
                     }
-                } else {
-                    for _ in 0..rows {
-                        input.varint()?;
-                    }
-                }
+                })?;
             }
         }
-        if !input.is_empty() {
+        if !input.is_empty() || !bits.is_empty() {
             return Err(Malformed("a table is longer than its columns"));
         }
-        Ok(Changes { table, runs, changes })
+        Ok(Changes { table, layout, runs, changes })
     }
 
     /// How many cells it holds.
@@ -275,6 +298,7 @@ impl Changes {
         mut visit: impl FnMut(Fate, Option<usize>, &[u64]) -> Result<(), Malformed>,
     ) -> Result<(), Malformed> {
         let old = |at| reference(at).unwrap_or_default();
+        let fresh = self.table.fresh.filter(|_| self.layout == Layout::Eights);
         let mut next = 0usize;
         let mut change = self.changes.iter();
         let mut row = vec![0u64; self.table.width];
@@ -301,6 +325,9 @@ impl Changes {
                         let change = change.next().ok_or(TOO_MANY)?;
                         for ((cell, old), change) in row.iter_mut().zip(old(at)).zip(change) {
                             *cell = old.wrapping_add(*change);
+                        }
+                        if let Some((at, cell)) = fresh.and_then(|at| Some((at, row.get_mut(at)?))) {
+                            *cell = change.get(at).copied().unwrap_or_default();
                         }
                         visit(fate, Some(at), &row)?;
                     }
@@ -332,7 +359,7 @@ const TOO_MANY: Malformed = Malformed("there are more rows than the frame can ho
 mod tests {
     use super::*;
 
-    const TABLE: Table = Table { section: 3, width: 4, keys: 1, steps: 2 };
+    const TABLE: Table = Table { section: 3, width: 4, keys: 1, steps: 2, fresh: Some(3) };
 
     fn rows(rows: &[[u64; 4]]) -> Rows {
         let mut table = Rows::new(4);
@@ -341,12 +368,15 @@ mod tests {
     }
 
     fn round_trip(reference: &Rows, current: &Rows) -> usize {
-        let mut out = Vec::new();
-        Differences::between(TABLE, reference, current).write(&mut out, &mut Vec::new());
+        let (mut out, mut packed) = (Vec::new(), Vec::new());
+        Differences::between(TABLE, reference, current).write(&mut out, &mut packed, &mut Vec::new());
         let mut input = Input::new(&out);
         assert_eq!(input.varint(), Ok(3));
         let section = input.block().unwrap();
-        assert_eq!(&Changes::read(TABLE, section).unwrap().rows(reference).unwrap(), current);
+        let mut packed = Input::new(&packed);
+        let bits = if packed.is_empty() { &[] } else { packed.varint().and_then(|_| packed.block()).unwrap() };
+        let changes = Changes::read(TABLE, Layout::NEW, section, bits).unwrap();
+        assert_eq!(&changes.rows(reference).unwrap(), current);
         section.len()
     }
 
@@ -368,10 +398,10 @@ mod tests {
         put_varint(&mut lie, 1);
         put_varint(&mut lie, (1 << 40) << 2 | 2);
         put_varint(&mut lie, 1);
-        assert!(Changes::read(TABLE, &lie).is_err());
+        assert!(Changes::read(TABLE, Layout::Tree, &lie, &[]).is_err());
         let mut same = Vec::new();
         put_varint(&mut same, 1);
         put_varint(&mut same, (1 << 40) << 2);
-        assert!(Changes::read(TABLE, &same).unwrap().rows(&rows(&[])).is_err());
+        assert!(Changes::read(TABLE, Layout::NEW, &same, &[]).unwrap().rows(&rows(&[])).is_err());
     }
 }

@@ -9,8 +9,9 @@ use super::Moment;
 use super::encode::TooLarge;
 use super::error::{FrameFault, Place, RecordingError};
 use super::framer::{Framer, SampleEncoder, SampleFrame, Sections, fresh_identity};
+use super::layout::Layout;
 use super::meta::{Meta, Redaction};
-use super::samples::{Samples, way_to};
+use super::samples::Samples;
 use super::storage::{FileStorage, Storage, StreamStorage, write_all};
 use crate::sample::Sample;
 
@@ -39,7 +40,7 @@ impl Tape {
             forgotten: 0,
             keep_samples: samples.max(1),
             keep_bytes: bytes,
-            decoded: Samples::default(),
+            decoded: Samples::new(Layout::NEW),
         }
     }
 
@@ -103,7 +104,7 @@ impl Tape {
         let Some((group, frame)) = frame_at(groups, index) else { return Err(missing) };
         let key = sequence.saturating_sub(u64::from(frame.key_distance));
         let damaged = |why| RecordingError::DamagedFrame { offset: 0, why };
-        for distance in way_to(frame.key_distance) {
+        for distance in decoded.way_to(frame.key_distance) {
             if decoded.holds(key, distance) {
                 continue;
             }

@@ -744,6 +744,22 @@ impl Machine {
         Machine { dice, now, busy, cpus }
     }
 
+    /// With so many disks and interfaces, of which those of before are the busy ones.
+    pub fn with_devices(mut self, disks: usize, nics: usize) -> Machine {
+        if let Ok(list) = &mut self.now.disks {
+            let model = list[0].clone();
+            list.extend((list.len()..disks).map(|minor| Disk {
+                id: DiskId { major: 259, minor: minor as u32 },
+                name: Name::from(format!("nvme{minor}n1").as_str()),
+                ..model.clone()
+            }));
+        }
+        if let Ok(list) = &mut self.now.nics {
+            list.extend((list.len()..nics).map(|at| plain_nic(&format!("eth{at}-{}", "x".repeat(at)))));
+        }
+        self
+    }
+
     /// One second later.
     pub fn next(&mut self) -> Arc<Sample> {
         let d = &mut self.dice;

@@ -80,7 +80,7 @@ impl Recorded {
                 if at == 0 {
                     return false;
                 }
-                at &= at - 1;
+                at -= if at % 8 == 0 { 8 } else { 1 };
             }
         })
         .collect()

@@ -1,0 +1,74 @@
+//! Which sample a frame refers to, and how its columns are written: a flag of the file header tells, so that what was
+//! recorded before is read as it was written.
+
+/// No reader accepts a greater distance from the key frame.
+pub const MAX_DISTANCE: u16 = 127;
+
+/// How the samples of one recording are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Format 1.0: the frame at distance d refers to the one at d without its lowest set bit; all columns are varints.
+    Tree,
+    /// Since 1.1: a frame refers to the one before it, each eighth one to the eighth before it; columns may be packed.
+    Eights,
+}
+
+/// Frames that follow each other in a row of `Layout::Eights`.
+const ROW: u16 = 8;
+
+impl Layout {
+    /// What new recordings have.
+    pub const NEW: Layout = Layout::Eights;
+
+    /// What a frame refers to, by their distances from the key frame; 0 for the key frame too, which refers to nothing.
+    pub fn parent(self, distance: u16) -> u16 {
+        match self {
+            Layout::Tree => distance & distance.wrapping_sub(1),
+            Layout::Eights if distance.is_multiple_of(ROW) => distance.saturating_sub(ROW),
+            Layout::Eights => distance - 1,
+        }
+    }
+
+    /// Whether later frames of the group refer to it.
+    pub fn is_referred_to(self, distance: u16) -> bool {
+        match self {
+            Layout::Tree => distance.is_multiple_of(2),
+            Layout::Eights => distance % ROW != ROW - 1,
+        }
+    }
+
+    /// The frame that all later ones of the group are reached over, given the last one.
+    pub fn trunk(distance: u16) -> u16 {
+        distance - distance % ROW
+    }
+
+    /// The distances that must be decoded before this one, from the key frame on.
+    pub fn way_to(self, distance: u16) -> Vec<u16> {
+        let mut way = Vec::new();
+        let mut next = distance;
+        while next > 0 {
+            next = self.parent(next);
+            way.push(next);
+        }
+        way.reverse();
+        way
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_to_a_sample_is_short_and_leads_over_frames_that_are_referred_to() {
+        assert_eq!(Layout::Tree.way_to(13), [0, 8, 12]);
+        assert_eq!(Layout::Eights.way_to(18), [0, 8, 16, 17]);
+        for (layout, longest) in [(Layout::Tree, 7), (Layout::Eights, 22)] {
+            assert!(layout.way_to(0).is_empty());
+            for distance in 1..=MAX_DISTANCE {
+                let way = layout.way_to(distance);
+                assert!(way.len() <= longest && way.iter().all(|&on| layout.is_referred_to(on)), "{distance}: {way:?}");
+            }
+        }
+    }
+}
