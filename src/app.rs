@@ -25,6 +25,7 @@ pub mod recorded;
 pub mod recording;
 pub mod report;
 pub mod sampling;
+pub mod segments;
 pub mod signals;
 pub mod stdout;
 pub mod table;

@@ -46,6 +46,7 @@ pub enum Command {
     Live(Live),
     /// Record without a screen, until stopped
     #[command(after_help = "Example: stalltop record --for 10m /var/tmp/slow.stalltop\n\
+                            A week in days: stalltop record --rotate 1d --keep 7d /var/lib/stalltop\n\
                             A live remote screen: ssh db1 stalltop record - | stalltop replay -")]
     Record(Record),
     /// The same screens on a recording, with time travel
@@ -127,9 +128,15 @@ pub struct Record {
     /// Keep command names and leave their arguments out
     #[arg(long)]
     pub redact: bool,
-    /// Stop before the file grows larger, such as 1G
+    /// Stop before the file grows larger, such as 1G; with --rotate, begin the next one
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     pub max_size: Option<u64>,
+    /// FILE is a directory: begin a new recording in it after this time, such as 1d. Replay the directory as one
+    #[arg(long, value_name = "TIME", value_parser = values::span, requires = "file")]
+    pub rotate: Option<Duration>,
+    /// Delete our own ended recordings in the directory that are older, such as 7d
+    #[arg(long, value_name = "TIME", value_parser = values::span, requires = "rotate")]
+    pub keep: Option<Duration>,
 }
 
 #[derive(Args, Clone, Debug, PartialEq)]

@@ -46,6 +46,9 @@ fn text(path: &Path, inspection: &Inspection) -> String {
         ("host", format!("{}, Linux {}, {}", lossy(&meta.host.hostname), lossy(&meta.host.kernel), lossy(&meta.host.machine))),
         ("interval", format!("{} s", meta.interval.as_secs_f64())),
     ];
+    if inspection.files > 1 {
+        lines.push(("segments", format!("{} files", inspection.files)));
+    }
     let each = inspection.bytes_per_sample().map_or_else(String::new, |bytes| format!(", {bytes:.0} bytes each"));
     lines.push(("samples", format!("{}{each}", inspection.samples)));
     if let Some((from, to)) = inspection.from.zip(inspection.to) {

@@ -12,6 +12,7 @@ use super::exit::{Exit, Failure};
 use super::judging::Lessons;
 use super::recording::{self, Session};
 use super::sampling::{Order, Sampling};
+use super::segments::Segments;
 use super::{panics, signals, stdout};
 use crate::baseline::Baselines;
 use crate::cli::{Configuration, Record};
@@ -24,6 +25,14 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
         let remedy = "pipe it: stalltop record - | stalltop replay -";
         return Err(Failure::new(Exit::Usage, "cannot record to standard output", "it is a terminal", remedy));
     }
+    let mut segments = match (record.rotate, &record.file) {
+        (Some(_), _) if to_stream => {
+            let remedy = "give the name of a directory";
+            return Err(Failure::new(Exit::Usage, "cannot begin new files on standard output", "it is one stream", remedy));
+        }
+        (Some(rotate), Some(directory)) => Some(Segments::into(directory, rotate, record.keep)?),
+        _ => None,
+    };
     let stop = signals::Ending::hold().map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
     let settings = Settings::load_or_complain(&root, configuration)?;
     let lessons = if root.is_host() { Lessons::load_or_complain() } else { Lessons::none() };
@@ -46,23 +55,36 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
     let session = if to_stream {
         Session::stream(standard_output(Arc::clone(&reader_gone))?, &meta, &baselines).map_err(recording::failure)
     } else {
-        create(record.file.clone(), &meta, &baselines)
+        let path = segments.as_ref().map(|segments| segments.next_path(&sampling.host)).or_else(|| record.file.clone());
+        create(path, &meta, &baselines)
     };
     let mut session = match session {
         // Whoever was to read did not wait for the first byte.
         Err(_) if reader_gone.load(Ordering::SeqCst) => return Ok(Exit::Fine),
         session => session?,
     };
-    let mut growth = Growth { given: 1, ..Growth::default() };
-    session.offer(first);
-    while let Some(taken) = sampling.samples.blocking_recv() {
+    let mut growth = Growth::default();
+    let mut next = Some(first);
+    while let Some(taken) = next.take().or_else(|| sampling.samples.blocking_recv()) {
+        let at = taken.sample.at;
         session.offer(taken);
         growth.given += 1;
         let status = session.status();
-        if matches!(status, RecorderStatus::Failed { .. })
-            || record.max_size.is_some_and(|most| growth.would_pass(&status, most))
-        {
-            break;
+        let too_large = record.max_size.is_some_and(|most| growth.would_pass(&status, most));
+        let full = segments.as_mut().is_some_and(|segments| segments.is_full(at));
+        match &mut segments {
+            _ if matches!(status, RecorderStatus::Failed { .. }) => break,
+            None if too_large => break,
+            Some(segments) if full || too_large => {
+                // The new one is there before the old one ends: whoever follows finds it.
+                let new = create(Some(segments.next_path(&sampling.host)), &meta, &baselines)?;
+                let ended = std::mem::replace(&mut session, new).finish();
+                stdout::complain(&ended.failure().unwrap_or_else(|| ended.words()));
+                segments.turned();
+                segments.forget_old(&sampling.host, at);
+                growth = Growth::default();
+            }
+            _ => {}
         }
     }
     sampling.order(Order::End);

@@ -96,16 +96,30 @@ pub fn saved_name(host: &Host) -> String {
     format!("{}-saved.stalltop", stem(host))
 }
 
+/// Whether a file of that name is a recording that `default_name` named, with or without a number behind it.
+pub fn names(host: &Host, name: &str) -> bool {
+    let rest = name.strip_prefix(&format!("{}-", prefix(host))).and_then(|rest| rest.strip_suffix(".stalltop"));
+    let (time, number) = rest.unwrap_or_default().split_once('-').unwrap_or((rest.unwrap_or_default(), "2"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_time =
+        time.split_once('T').is_some_and(|(day, time)| day.len() == 8 && time.len() == 6 && digits(day) && digits(time));
+    is_time && digits(number)
+}
+
 fn stem(host: &Host) -> String {
     let now = jiff::Zoned::now();
+    format!("{}-{}", prefix(host), now.strftime("%Y%m%dT%H%M%S"))
+}
+
+/// The host's name as it may stand in the name of a file.
+fn prefix(host: &Host) -> String {
     let host: String = String::from_utf8_lossy(host.hostname.as_bytes())
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' })
         .collect();
     // A name that begins with a point would be hidden, one that begins with a dash an option.
     let host = host.trim_start_matches(['.', '-']);
-    let host = if host.is_empty() { "stalltop" } else { host };
-    format!("{host}-{}", now.strftime("%Y%m%dT%H%M%S"))
+    if host.is_empty() { "stalltop".to_owned() } else { host.to_owned() }
 }
 
 /// What a recording of this machine says of itself.

@@ -11,7 +11,7 @@ use super::encode::TooLarge;
 use super::error::RecordingError;
 use super::framer::{Framer, SampleEncoder, Sections, fresh_identity};
 use super::meta::{Gap, GapReason, Mark, Meta};
-use super::replayer::Replayer;
+use super::segments::Replayer;
 use super::storage::{FileStorage, Storage, write_all};
 
 /// A recording that is being made of others. One that is given up leaves no file behind.

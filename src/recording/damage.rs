@@ -28,6 +28,8 @@ pub enum DamageKind {
     Missing,
     #[error("a frame stands here that belongs elsewhere")]
     OutOfOrder,
+    #[error("a file of the directory cannot be read as a recording")]
+    Segment,
     #[error("{0}")]
     Frame(FrameFault),
 }

@@ -27,6 +27,8 @@ pub enum RecordingError {
     NothingSound { path: Place },
     #[error("'{path}' cannot be read from any place (it is {kind}); stream it instead: stalltop replay - < FILE")]
     NotSeekable { path: Place, kind: &'static str },
+    #[error("the directory '{path}' holds no recordings")]
+    NoSegments { path: Place },
     #[error("there is no sample {index}; the recording has {len}")]
     NoSuchSample { index: usize, len: usize },
     #[error("the frame at byte {offset} is damaged: {why}")]
@@ -76,6 +78,7 @@ impl RecordingError {
             | RecordingError::UnknownFlags { .. }
             | RecordingError::NoMeta { .. }
             | RecordingError::NothingSound { .. }
+            | RecordingError::NoSegments { .. }
             | RecordingError::NotSeekable { .. } => 4,
             RecordingError::BeingWritten { .. } | RecordingError::Write { .. } => 5,
             RecordingError::Exists { .. } | RecordingError::NotARegularTarget { .. } | RecordingError::NotPermitted { .. } => 6,

@@ -5,7 +5,7 @@ use super::damage::{Damage, Tail};
 use super::error::RecordingError;
 use super::header::FileHeader;
 use super::meta::{Gap, Mark, Meta};
-use super::replayer::Replayer;
+use super::segments::Replayer;
 
 /// A recording at a glance.
 #[derive(Clone, Debug)]
@@ -13,6 +13,8 @@ pub struct Inspection {
     pub header: FileHeader,
     pub meta: Meta,
     pub bytes: u64,
+    /// In how many files it is.
+    pub files: usize,
     pub samples: usize,
     /// Of the first and the last sample.
     pub from: Option<Moment>,
@@ -39,6 +41,7 @@ impl Inspection {
             header: *replayer.header(),
             meta: replayer.meta().clone(),
             bytes: replayer.length()?,
+            files: replayer.files(),
             samples: replayer.len(),
             from: replayer.instant(0),
             to: last.and_then(|last| replayer.instant(last)),

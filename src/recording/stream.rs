@@ -10,7 +10,7 @@ use super::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
 use super::header::{self, FileHeader};
 use super::layout::Layout;
 use super::meta::{Gap, Mark, Meta, parse_section};
-use super::replayer::parse_file_header;
+use super::part::parse_file_header;
 use super::samples::Samples;
 use super::walk::find_sync;
 use super::wire::Malformed;

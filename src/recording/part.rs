@@ -14,12 +14,13 @@ use super::header::{self, FileHeader, HeaderFault};
 use super::index::{self, END_PAYLOAD_LENGTH, Entry, EntryKind};
 use super::meta::{Gap, Mark, Meta, parse_section};
 use super::samples::Samples;
+use super::segments::Growth;
 use super::storage::{Source, open_source, read_at_most};
 use super::walk::Walk;
 use crate::sample::Sample;
 
-/// A recording that is open for reading.
-pub struct Replayer {
+/// One file that is open for reading.
+pub struct Part {
     source: Box<dyn Source>,
     place: Place,
     header: FileHeader,
@@ -38,29 +39,21 @@ pub struct Replayer {
     tail: Tail,
 }
 
-/// What `refresh` found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Growth {
-    pub new_samples: usize,
-    /// More may come.
-    pub growing: bool,
-}
-
-impl Replayer {
-    pub fn open(path: &Path) -> Result<Replayer, RecordingError> {
-        Replayer::read(Box::new(open_source(path)?), path.into())
+impl Part {
+    pub fn open(path: &Path) -> Result<Part, RecordingError> {
+        Part::read(Box::new(open_source(path)?), path.into())
     }
 
     /// A recording in memory.
-    pub fn from_bytes(bytes: Vec<u8>) -> Result<Replayer, RecordingError> {
-        Replayer::read(Box::new(bytes), Place::Stream)
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Part, RecordingError> {
+        Part::read(Box::new(bytes), Place::Stream)
     }
 
-    fn read(source: Box<dyn Source>, place: Place) -> Result<Replayer, RecordingError> {
+    fn read(source: Box<dyn Source>, place: Place) -> Result<Part, RecordingError> {
         let failed = |source| RecordingError::Read { path: place.clone(), offset: Some(0), source };
         let start = read_at_most(source.as_ref(), 0, header::LENGTH * 2).map_err(failed)?;
         let (header, one_copy_damaged) = parse_file_header(&start, &place)?;
-        let mut replayer = Replayer {
+        let mut replayer = Part {
             source,
             place: place.clone(),
             header,
@@ -91,10 +84,6 @@ impl Replayer {
         Ok(replayer)
     }
 
-    pub fn place(&self) -> &Place {
-        &self.place
-    }
-
     pub fn header(&self) -> &FileHeader {
         &self.header
     }
@@ -106,10 +95,6 @@ impl Replayer {
     /// How many samples there are.
     pub fn len(&self) -> usize {
         self.samples.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.samples.is_empty()
     }
 
     /// When the sample was taken; without reading it.

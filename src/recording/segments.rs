@@ -1,0 +1,297 @@
+//! A recording in one file, or in a directory of segments that one recorder wrote one after the other: read as one, with
+//! an explicit gap wherever nobody recorded between two of them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Moment;
+use super::damage::{Damage, DamageKind, Tail};
+use super::error::{Place, RecordingError};
+use super::header::FileHeader;
+use super::meta::{Gap, GapReason, Mark, Meta};
+use super::part::Part;
+use crate::sample::Sample;
+
+/// What the names of segments end in.
+pub const EXTENSION: &str = "stalltop";
+
+/// A recording that is open for reading.
+pub struct Replayer {
+    place: Place,
+    /// Of the first segment.
+    header: FileHeader,
+    /// Of the newest segment.
+    meta: Meta,
+    /// In the order of time.
+    segments: Vec<Segment>,
+    /// Where later segments may appear, and the files there that are known.
+    directory: Option<(PathBuf, BTreeSet<PathBuf>)>,
+    /// Of all segments together.
+    gaps: Vec<Gap>,
+    marks: Vec<Mark>,
+    damage: Vec<Damage>,
+    /// Files of the directory that cannot be read.
+    unreadable: usize,
+}
+
+struct Segment {
+    part: Part,
+    /// Samples before its first one, and the number of that one.
+    first: usize,
+    first_number: u64,
+}
+
+/// What `refresh` found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Growth {
+    pub new_samples: usize,
+    /// More may come.
+    pub growing: bool,
+}
+
+impl Replayer {
+    /// A file, or a directory of segments.
+    pub fn open(path: &Path) -> Result<Replayer, RecordingError> {
+        if !path.is_dir() {
+            return Ok(Replayer::one(Part::open(path)?, path.into()));
+        }
+        let mut known = BTreeSet::new();
+        let (mut parts, first_error) = read_new(path, &mut known)?;
+        parts.sort_by_key(began);
+        let unreadable = known.len() - parts.len();
+        let mut parts = parts.into_iter();
+        let Some(first) = parts.next() else {
+            return Err(first_error.unwrap_or(RecordingError::NoSegments { path: path.into() }));
+        };
+        let mut replayer = Replayer::one(first, path.into());
+        replayer.segments.extend(parts.map(Segment::new));
+        replayer.directory = Some((path.to_owned(), known));
+        replayer.unreadable = unreadable;
+        replayer.join();
+        Ok(replayer)
+    }
+
+    /// A recording in memory.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Replayer, RecordingError> {
+        Ok(Replayer::one(Part::from_bytes(bytes)?, Place::Stream))
+    }
+
+    fn one(part: Part, place: Place) -> Replayer {
+        let (header, meta) = (*part.header(), part.meta().clone());
+        let (gaps, marks, damage) = (Vec::new(), Vec::new(), Vec::new());
+        let segments = vec![Segment::new(part)];
+        let mut replayer = Replayer { place, header, meta, segments, directory: None, gaps, marks, damage, unreadable: 0 };
+        replayer.join();
+        replayer
+    }
+
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Of the first segment.
+    pub fn header(&self) -> &FileHeader {
+        &self.header
+    }
+
+    /// Of the newest segment: what is true now.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// In how many files it is.
+    pub fn files(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// How many samples there are.
+    pub fn len(&self) -> usize {
+        self.segments.last().map_or(0, |last| last.first + last.part.len())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// When the sample was taken; without reading it.
+    pub fn instant(&self, index: usize) -> Option<Moment> {
+        let segment = self.segments.get(self.holder(index))?;
+        segment.part.instant(index - segment.first)
+    }
+
+    /// The number of the sample: where damage took samples away, numbers are missing.
+    pub fn sequence(&self, index: usize) -> Option<u64> {
+        let segment = self.segments.get(self.holder(index))?;
+        segment.part.sequence(index - segment.first).map(|number| segment.first_number.saturating_add(number))
+    }
+
+    /// The last sample taken at that wall-clock time or before; the first where there is none.
+    pub fn at_time(&self, realtime_ns: i64) -> Option<usize> {
+        let begins_before = |segment: &&Segment| segment.part.instant(0).is_some_and(|begin| begin.realtime_ns <= realtime_ns);
+        match self.segments.iter().rev().find(begins_before) {
+            Some(segment) => segment.part.at_time(realtime_ns).map(|index| segment.first + index),
+            None => (!self.is_empty()).then_some(0),
+        }
+    }
+
+    /// The sample at that place. What did not change is shared with the samples that were read before it.
+    pub fn sample(&mut self, index: usize) -> Result<Arc<Sample>, RecordingError> {
+        let missing = RecordingError::NoSuchSample { index, len: self.len() };
+        let holder = self.holder(index);
+        let segment = self.segments.get_mut(holder).ok_or(missing)?;
+        let before = (segment.part.len(), segment.part.damage().len());
+        let sample = segment.part.sample(index - segment.first);
+        if before != (segment.part.len(), segment.part.damage().len()) {
+            self.join();
+        }
+        sample
+    }
+
+    /// Blocks of bytes that the recorder's upper layers put in at the beginning.
+    pub fn section(&self, name: &str) -> Option<&[u8]> {
+        self.segments.first()?.part.section(name)
+    }
+
+    pub fn sections(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.segments.iter().take(1).flat_map(|segment| segment.part.sections())
+    }
+
+    /// Where the recorder lost samples, and why; and where nobody recorded between two segments.
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
+    }
+
+    pub fn marks(&self) -> &[Mark] {
+        &self.marks
+    }
+
+    /// What is missing, as far as it is known: damage inside a frame is found when the frame is read.
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+
+    /// How the newest segment ends.
+    pub fn tail(&self) -> Tail {
+        self.segments.last().map_or(Tail::Closed, |last| last.part.tail())
+    }
+
+    /// Whether a recorder is still at it.
+    pub fn is_growing(&self) -> bool {
+        self.tail() == Tail::Growing
+    }
+
+    /// Frames of kinds that this version does not know.
+    pub fn unknown_frames(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.part.unknown_frames()).fold(0, u64::saturating_add)
+    }
+
+    /// Whether each file's own index was there and is believed.
+    pub fn is_indexed(&self) -> bool {
+        self.segments.iter().all(|segment| segment.part.is_indexed())
+    }
+
+    /// Bytes of all files now.
+    pub fn length(&self) -> Result<u64, RecordingError> {
+        self.segments.iter().map(|segment| segment.part.length()).sum()
+    }
+
+    /// Looks for what has been written since, in this file and in new ones.
+    pub fn refresh(&mut self) -> Result<Growth, RecordingError> {
+        let before = self.len();
+        if let Some(last) = self.segments.last_mut() {
+            last.part.refresh()?;
+        }
+        if let Some((directory, known)) = &mut self.directory
+            && self.segments.last().is_some_and(|last| !last.part.is_growing())
+        {
+            let (mut parts, _) = read_new(directory, known)?;
+            parts.sort_by_key(began);
+            self.segments.extend(parts.into_iter().map(Segment::new));
+        }
+        self.join();
+        Ok(Growth { new_samples: self.len().saturating_sub(before), growing: self.is_growing() })
+    }
+
+    /// Believes no index any more, and checks every frame that is no sample.
+    pub(super) fn check_frames(&mut self) -> Result<(), RecordingError> {
+        for segment in &mut self.segments {
+            segment.part.check_frames()?;
+        }
+        self.join();
+        Ok(())
+    }
+
+    /// The segment that holds the sample at that place.
+    fn holder(&self, index: usize) -> usize {
+        self.segments.partition_point(|segment| segment.first <= index).saturating_sub(1)
+    }
+
+    /// Puts the segments behind each other, and what they say of themselves.
+    fn join(&mut self) {
+        self.gaps.clear();
+        self.marks.clear();
+        self.damage.clear();
+        if let Some(newest) = self.segments.last().filter(|newest| newest.part.meta() != &self.meta) {
+            self.meta = newest.part.meta().clone();
+        }
+        let (mut first, mut number) = (0, 0_u64);
+        let mut before: Option<(Moment, std::time::Duration)> = None;
+        for segment in &mut self.segments {
+            (segment.first, segment.first_number) = (first, number);
+            let part = &segment.part;
+            let shifted = |own: u64| number.saturating_add(own);
+            if let (Some((from, interval)), Some(to)) = (before, part.instant(0)) {
+                self.gaps.extend(between(from, to, interval, number));
+            }
+            self.gaps.extend(part.gaps().iter().map(|gap| Gap { before: shifted(gap.before), ..gap.clone() }));
+            self.marks.extend(part.marks().iter().map(|mark| Mark { before: shifted(mark.before), ..mark.clone() }));
+            self.damage.extend_from_slice(part.damage());
+            if let Some(last) = part.len().checked_sub(1) {
+                before = part.instant(last).map(|at| (at, part.meta().interval)).or(before);
+                number = part.sequence(last).map_or(number, |own| shifted(own).saturating_add(1));
+            }
+            first += part.len();
+        }
+        let unreadable = Damage { bytes: 0..0, what: DamageKind::Segment, lost: 0, from: None, to: None };
+        self.damage.extend(std::iter::repeat_n(unreadable, self.unreadable));
+    }
+}
+
+impl Segment {
+    fn new(part: Part) -> Segment {
+        Segment { part, first: 0, first_number: 0 }
+    }
+}
+
+/// The samples that would lie between two segments; `None` where the one follows the other as it should.
+fn between(from: Moment, to: Moment, interval: std::time::Duration, before: u64) -> Option<Gap> {
+    let apart = u64::try_from(to.realtime_ns.saturating_sub(from.realtime_ns)).ok()?;
+    let interval = u64::try_from(interval.as_nanos()).ok().filter(|&interval| interval > 0)?;
+    let lost = (apart.saturating_add(interval / 2) / interval).saturating_sub(1);
+    (lost > 0).then_some(Gap { before, lost, from, to, why: GapReason::NotTaken })
+}
+
+/// When a segment begins, by the clock on the wall: they may be of several boots.
+fn began(part: &Part) -> i64 {
+    part.instant(0).map_or(part.header().created_ns, |at| at.realtime_ns)
+}
+
+/// Segments of the directory that are not known yet, which they are then; also why the first unreadable one is not.
+fn read_new(directory: &Path, known: &mut BTreeSet<PathBuf>) -> Result<(Vec<Part>, Option<RecordingError>), RecordingError> {
+    let failed = |source| RecordingError::Read { path: directory.into(), offset: None, source };
+    let (mut parts, mut first_error) = (Vec::new(), None);
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_none_or(|extension| extension != EXTENSION) || known.contains(&path) {
+            continue;
+        }
+        match Part::open(&path) {
+            Ok(part) => parts.push(part),
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+        known.insert(path);
+    }
+    Ok((parts, first_error))
+}

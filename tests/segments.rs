@@ -1,0 +1,118 @@
+//! A directory of recordings, one behind the other, in the real program: it replays as one, and only our own are deleted.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail loudly, and says why it skips"
+)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use stalltop::recording::{GapReason, Replayer, Tail};
+
+/// Runs it; its code, standard output, standard error.
+fn run(state: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_stalltop")).args(arguments).env("XDG_STATE_HOME", state).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn a_directory_of_segments_is_one_recording_with_gaps_between_runs() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("tape");
+    let name = directory.to_str().unwrap();
+    let record = || {
+        let arguments = ["record", "-i", "100ms", "--rotate", "400ms", "--for", "1s", name];
+        let (code, _, stderr) = run(temporary.path(), &arguments);
+        assert_eq!(code, 0, "{stderr}");
+    };
+    record();
+    let first_run = files(&directory).len();
+    assert!(first_run >= 2, "{:?}", files(&directory));
+    let replayer = Replayer::open(&directory).unwrap();
+    assert_eq!(replayer.files(), first_run);
+    let gaps: u64 = replayer.gaps().iter().map(|gap| gap.lost).sum();
+    assert!(replayer.len() as u64 + gaps >= 10, "{} samples, {gaps} missing", replayer.len());
+    std::thread::sleep(std::time::Duration::from_millis(1200));
+    let before = replayer.len();
+    record();
+    let mut replayer = Replayer::open(&directory).unwrap();
+    assert_eq!(replayer.verify().unwrap(), replayer.len());
+    assert!(replayer.len() > before && replayer.tail() == Tail::Closed && replayer.damage().is_empty());
+    let pause = replayer.gaps().iter().find(|gap| gap.lost >= 10).expect("the time between the runs is a gap");
+    assert_eq!((pause.why, pause.before), (GapReason::NotTaken, before as u64));
+    let moments: Vec<i64> = (0..replayer.len()).map(|at| replayer.instant(at).unwrap().realtime_ns).collect();
+    assert!(moments.is_sorted(), "{moments:?}");
+    for (at, &moment) in moments.iter().enumerate() {
+        assert_eq!(replayer.at_time(moment), Some(at));
+    }
+    let (code, stdout, stderr) = run(temporary.path(), &["info", name]);
+    assert!(code == 0 && stdout.contains("segments  ") && stdout.contains("gap  "), "{code} {stdout} {stderr}");
+    let (code, _, stderr) = run(temporary.path(), &["check", name]);
+    assert!([0, 1, 2].contains(&code), "{code} {stderr}");
+}
+
+#[test]
+fn only_our_own_ended_segments_are_deleted() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("tape");
+    let name = directory.to_str().unwrap();
+    let record = |keep: &str| {
+        let arguments = ["record", "-i", "100ms", "--rotate", "300ms", "--keep", keep, "--for", "500ms", name];
+        let (code, _, stderr) = run(temporary.path(), &arguments);
+        assert_eq!(code, 0, "{stderr}");
+    };
+    record("1h");
+    let ours = files(&directory);
+    assert!(!ours.is_empty());
+    // What somebody else put there: another name, a damaged copy, a link, a file that is no recording.
+    let foreign = directory.join("saved-by-hand.stalltop");
+    fs::copy(&ours[0], &foreign).unwrap();
+    let numbered = |number: u32| PathBuf::from(ours[0].to_str().unwrap().replace(".stalltop", &format!("-{number}.stalltop")));
+    let mut bytes = fs::read(&ours[0]).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    bytes.truncate(bytes.len() - 20);
+    let (damaged, link, text) = (numbered(90), numbered(91), numbered(92));
+    fs::write(&damaged, &bytes).unwrap();
+    std::os::unix::fs::symlink(&ours[0], &link).unwrap();
+    fs::write(&text, "not a recording").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    record("200ms");
+    for kept in [&foreign, &damaged, &text] {
+        assert!(kept.exists(), "{}", kept.display());
+    }
+    assert!(link.symlink_metadata().is_ok());
+    assert!(!ours[0].exists(), "it is older than was to be kept: {:?}", files(&directory));
+}
+
+#[test]
+fn rotation_needs_a_directory() {
+    let temporary = tempfile::tempdir().unwrap();
+    let file = temporary.path().join("file");
+    fs::write(&file, "there already").unwrap();
+    let (code, _, stderr) = run(temporary.path(), &["record", "--rotate", "1d", file.to_str().unwrap()]);
+    assert!(code == 5 && stderr.lines().count() == 1, "{code} {stderr}");
+    assert_eq!(run(temporary.path(), &["record", "--rotate", "1d", "-"]).0, 2);
+    assert_eq!(run(temporary.path(), &["record", "--rotate", "1d"]).0, 2);
+    assert_eq!(run(temporary.path(), &["record", "--keep", "1d", "x"]).0, 2);
+    assert_eq!(fs::read(&file).unwrap(), b"there already");
+    let (code, _, stderr) = run(temporary.path(), &["replay", temporary.path().join("none").to_str().unwrap()]);
+    assert!(code != 0 && stderr.lines().count() == 1, "{stderr}");
+    let empty = temporary.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let (code, _, stderr) = run(temporary.path(), &["info", empty.to_str().unwrap()]);
+    assert!(code == 4 && stderr.contains("holds no recordings"), "{code} {stderr}");
+}
