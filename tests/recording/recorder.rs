@@ -495,6 +495,6 @@ fn what_cannot_be_seeked_in_is_said_to_be_so() {
     let pipe = directory.path().join("pipe");
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRUSR).unwrap();
     assert!(matches!(Replayer::open(&pipe), Err(RecordingError::NotSeekable { .. })));
-    assert!(matches!(Replayer::open(directory.path()), Err(RecordingError::NotSeekable { .. })));
+    assert!(matches!(Replayer::open(directory.path()), Err(RecordingError::NoSegments { .. })));
     assert!(matches!(Replayer::open(&directory.path().join("nothing")), Err(RecordingError::Read { .. })));
 }
