@@ -15,6 +15,7 @@ pub mod judging;
 pub mod keyboard;
 pub mod learn;
 pub mod lines;
+pub mod news;
 pub mod nicstat;
 pub mod output;
 pub mod panics;

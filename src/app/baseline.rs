@@ -111,7 +111,11 @@ impl Shelf {
             [size] if operation != Operation::Flush => format!(" of {}", size.word()),
             _ => String::new(),
         };
-        let text = format!("{name}: {}{sized} are set to {} ms, from the next start on\n", operation.plural(), set.value.0);
+        let text = format!(
+            "{name}: {}{sized} are set to {} ms; a stalltop that runs sees it in a few seconds\n",
+            operation.plural(),
+            set.value.0
+        );
         stdout::print(&text).map(|_| Exit::Fine)
     }
 

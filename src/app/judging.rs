@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::AccessFlags;
 
+use super::news::News;
 use super::patience::within;
 use super::stdout;
 use crate::baseline::store::Store;
-use crate::baseline::{Baselines, Lesson};
+use crate::baseline::{Baselines, Device, Lesson};
 use crate::findings::{Criteria, Judge, Judged};
 use crate::interval::Interval;
 use crate::sample::{Host, Sample};
@@ -41,6 +42,11 @@ impl Judging {
         self.last = Some(sample);
     }
 
+    /// From now on judged by these baselines.
+    pub fn adopt(&mut self, baselines: Baselines) {
+        self.judge.adopt(baselines);
+    }
+
     /// The judge as it is now: what the next interval will be judged by.
     pub fn judge(&self) -> &Judge {
         &self.judge
@@ -56,6 +62,7 @@ pub struct Lessons {
     pending: Vec<Lesson>,
     since: Instant,
     keeping: Option<Receiver<Kept>>,
+    news: News,
     /// That they cannot be kept was told already
     told: bool,
 }
@@ -65,6 +72,9 @@ type Kept = Result<(), (Vec<Lesson>, String)>;
 
 /// How much of what was learned may be lost with a kill -9.
 const KEEP_EVERY: Duration = Duration::from_secs(300);
+
+/// How often the file is looked at for what others have written.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// How long its beginning waits for one, which may be the very disk that is slow.
 pub const START_PATIENCE: Duration = Duration::from_secs(3);
@@ -82,16 +92,18 @@ impl Lessons {
         let found = within(START_PATIENCE, || {
             let store = Store::usual(nix::unistd::geteuid().as_raw());
             let obstacle = obstacle(store.as_ref());
-            (store.map(|store| (store.load(), store)), obstacle)
+            let loaded = |store: Store| (store.stamp(), store.load(), store);
+            (store.map(loaded), obstacle)
         });
         let Some((found, obstacle)) = found else {
             let line = "the state directory does not answer: latencies learned before are not known";
             return (Lessons::none(), Some(line.to_owned()));
         };
         let not_kept = obstacle.map(|why| format!("what is learned of disks is not kept: {why}"));
-        let Some((loaded, store)) = found else { return (Lessons::none(), not_kept) };
+        let Some((stamp, loaded, store)) = found else { return (Lessons::none(), not_kept) };
         let told = not_kept.is_some();
-        (Lessons { store: Some(store), told, ..Lessons::of(loaded.baselines) }, loaded.notice.or(not_kept))
+        let news = News::since(stamp, loaded.baselines.clone(), LOOK_EVERY);
+        (Lessons { store: Some(store), told, news, ..Lessons::of(loaded.baselines) }, loaded.notice.or(not_kept))
     }
 
     /// The same for a command that prints lines.
@@ -110,7 +122,8 @@ impl Lessons {
 
     /// Those of a recording: nothing is kept.
     pub fn of(known: Baselines) -> Lessons {
-        Lessons { store: None, known, pending: Vec::new(), since: Instant::now(), keeping: None, told: false }
+        let news = News::since(None, known.clone(), LOOK_EVERY);
+        Lessons { store: None, known, pending: Vec::new(), since: Instant::now(), keeping: None, news, told: false }
     }
 
     /// What was known in the beginning.
@@ -132,11 +145,24 @@ impl Lessons {
         }
     }
 
+    /// What is to be judged by from now on, where somebody has changed the file: what it holds, and what this run has
+    /// learned and not kept yet. What was taught of a device that is forgotten since is forgotten too.
+    pub fn news(&mut self) -> Option<Baselines> {
+        // What is being written is not yet in the file, and no longer to be added.
+        let store = self.store.as_ref().filter(|_| self.keeping.is_none())?;
+        let (was, filed) = self.news.changed(store)?;
+        let holds = |baselines: &Baselines, device: &Device| baselines.of(device).next().is_some();
+        self.pending.retain(|lesson| !holds(&was, &lesson.key.device) || holds(&filed, &lesson.key.device));
+        let mut now = filed;
+        now.learn(&self.pending);
+        Some(now)
+    }
+
     /// Keeps what was learned if that has not been done for a while; on a thread of its own, since the disk may be stuck.
     /// Says once why that did not succeed.
     pub fn keep_now_and_then(&mut self) -> Option<String> {
         let failed = self.hear_of_it(Duration::ZERO);
-        if self.since.elapsed() >= KEEP_EVERY {
+        if self.since.elapsed() >= KEEP_EVERY && !self.news.is_looking() {
             self.since = Instant::now();
             self.send();
         }
@@ -147,18 +173,21 @@ impl Lessons {
     pub fn keep_in_time(&mut self) -> Option<String> {
         let end = Instant::now() + PATIENCE;
         let left = || end.saturating_duration_since(Instant::now());
+        self.news.settle(left());
         // What failed before is tried once more.
         let _ = self.hear_of_it(left());
         self.send();
         let failed = self.hear_of_it(left());
-        let waits = self.keeping.is_some().then(|| "writing it takes too long".to_owned());
+        let waits = self.keeping.is_some() || self.news.is_looking() && !self.pending.is_empty();
+        let waits = waits.then(|| "writing it takes too long".to_owned());
         let why = failed.or(waits)?;
         let place = self.store.as_ref().map(|store| format!(" in {}", store.path().display())).unwrap_or_default();
         Some(format!("what this run learned of disks is not kept{place}: {why}"))
     }
 
     fn send(&mut self) {
-        let Some(store) = self.store.clone().filter(|_| self.keeping.is_none() && !self.pending.is_empty()) else { return };
+        let free = self.keeping.is_none() && !self.news.is_looking();
+        let Some(store) = self.store.clone().filter(|_| free && !self.pending.is_empty()) else { return };
         let lessons = std::mem::take(&mut self.pending);
         let (sender, done) = channel();
         let body = move || {
@@ -192,5 +221,54 @@ pub fn obstacle(store: Option<&Store>) -> Option<String> {
     match store {
         Some(store) => store.obstacle(may_write),
         None => Some("there is no home directory".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::baseline::{Key, SizeClass};
+    use crate::interval::disk::Operation;
+    use crate::units::Millis;
+
+    #[test]
+    fn what_others_write_is_taken_in_and_what_they_forget_is_not_kept_after_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path().join("stalltop/baselines.toml"), nix::unistd::geteuid().as_raw());
+        let device = |name: &str| Device(name.into());
+        let key = |name: &str| Key { device: device(name), operation: Operation::Read, size: SizeClass::Small };
+        let lesson = |name: &str| Lesson {
+            key: key(name),
+            name: name.to_owned(),
+            r#await: Millis(1.0),
+            time_ms: 10.0,
+            alone: true,
+            rate: 10.0,
+            outstanding: 0.01,
+            at_s: 1,
+        };
+        store.update(|baselines| baselines.set(key("sda"), Millis(5.0))).unwrap();
+        let known = store.look().unwrap();
+        let news = News::since(store.stamp(), known.clone(), Duration::ZERO);
+        let mut lessons = Lessons { store: Some(store.clone()), news, ..Lessons::of(known) };
+        lessons.pending = vec![lesson("sda"), lesson("sdb")];
+        store
+            .update(|baselines| {
+                baselines.forget(&device("sda"));
+                baselines.set(key("sdc"), Millis(7.0));
+            })
+            .unwrap();
+        let now = loop {
+            if let Some(now) = lessons.news() {
+                break now;
+            }
+            thread::yield_now();
+        };
+        let known = |name: &str| now.get(&key(name)).is_some();
+        assert_eq!((known("sda"), known("sdb"), known("sdc")), (false, true, true));
+        assert!(lessons.pending.iter().all(|lesson| lesson.key == key("sdb")));
+        assert_eq!(lessons.keep_in_time(), None);
+        let kept = store.look().unwrap();
+        assert!(kept.get(&key("sda")).is_none() && kept.get(&key("sdb")).is_some());
     }
 }

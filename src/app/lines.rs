@@ -16,6 +16,9 @@ pub fn live(root: Root, configuration: &Configuration, live: &Live) -> Result<Ex
     let mut sampling = Sampling::start(root, live.interval, None)?;
     let mut judging = Judging::new(sampling.host.clone(), lessons.judge(settings.criteria_for(&sampling.host)));
     while let Some(taken) = sampling.samples.blocking_recv() {
+        if let Some(baselines) = lessons.news() {
+            judging.adopt(baselines);
+        }
         let Some(judged) = judging.take(taken.sample) else { continue };
         lessons.hear(&judged);
         let mut window = Window::default();

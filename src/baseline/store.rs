@@ -31,6 +31,14 @@ pub struct Loaded {
     pub notice: Option<String>,
 }
 
+/// Which version of the file is there: it is replaced whole, so each has an inode of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    inode: u64,
+    modified_ns: i128,
+    length: u64,
+}
+
 /// Why there are no baselines although there is a file.
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
@@ -73,6 +81,13 @@ impl Store {
             Some(bytes) => Ok(Baselines::from_bytes(&bytes)?),
             None => Ok(Baselines::default()),
         }
+    }
+
+    /// Which version of the file is there; `None` where there is none.
+    pub fn stamp(&self) -> Option<Stamp> {
+        let facts = fs::symlink_metadata(&self.path).ok()?;
+        let modified_ns = i128::from(facts.mtime()) * 1_000_000_000 + i128::from(facts.mtime_nsec());
+        Some(Stamp { inode: facts.ino(), modified_ns, length: facts.len() })
     }
 
     /// What the file holds. Never fails: no file is no baselines, a file that is none is kept aside, with a notice.

@@ -83,6 +83,11 @@ impl Judge {
         &self.criteria
     }
 
+    /// Judges by other baselines from the next interval on.
+    pub fn adopt(&mut self, baselines: Baselines) {
+        self.baselines = baselines;
+    }
+
     /// What it has learned so far: what the store keeps.
     pub fn baselines(&self) -> &Baselines {
         &self.baselines

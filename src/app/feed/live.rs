@@ -91,6 +91,9 @@ impl Live {
         let Taken { sample, missed } = taken;
         events.extend(self.missed(missed, sample.at).map(Event::Notice));
         let kept = self.kept.tape.push(&sample);
+        if let Some(baselines) = self.lessons.news() {
+            self.judging.adopt(baselines);
+        }
         let judged = self.judging.take(sample);
         if kept && let Some(number) = self.kept.numbers().end.checked_sub(1) {
             self.course.remember(number, &self.judging);
