@@ -71,7 +71,10 @@ impl Interval {
         }
         let monotonic = newer.at.monotonic_ns.saturating_sub(older.at.monotonic_ns) as f64 / 1e9;
         let tasks = task::TaskSpan::between(host, older, newer, seconds);
-        let ended = ended::EndedSpan::between(host, older, newer, seconds);
+        let online = newer.cpu.as_ref().ok().map(|cpu| cpu.cpus.len() as f64);
+        let seen = tasks.as_ref().and_then(|tasks| tasks.busy_cpus);
+        let room = online.zip(seen).map(|(online, seen)| (online - seen).max(0.0));
+        let ended = ended::EndedSpan::between(host, older, newer, seconds, room);
         let cpu = cpu::CpuSpan::between(host, older, newer, seconds, tasks.as_ref(), ended.as_ref());
         let clocks = cpu.as_ref().and_then(|cpu| cpu.clocks.as_ref());
         let short_lived = ended.as_ref().map(|ended| short_lived::ShortLived::between(older, newer, seconds, ended, clocks));

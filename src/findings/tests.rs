@@ -8,7 +8,7 @@ use crate::sample::Name;
 #[test]
 fn three_significant_digits_and_never_a_share_that_rounds_to_nothing() {
     assert_eq!(percent(1.0 / 256.0), "0.39 %");
-    assert_eq!(percent(0.00004), "4.0e-3 %");
+    assert_eq!(percent(0.00004), "0.0040 %");
     assert_eq!(
         [figure(0.0), figure(1.0), figure(12.34), figure(99.96), figure(4711.2)],
         ["0.00", "1.00", "12.3", "100", "4711"]

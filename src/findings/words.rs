@@ -2,7 +2,7 @@
 
 use crate::sample::Name;
 
-/// Three significant digits, no more than two decimals unless it is below 0.1.
+/// Three significant digits, no more than two decimals unless it is below 0.1; two digits below 0.01.
 pub fn figure(value: f64) -> String {
     let size = value.abs();
     match size {
@@ -10,6 +10,7 @@ pub fn figure(value: f64) -> String {
         _ if size >= 9.995 => format!("{value:.1}"),
         _ if size >= 0.0995 || size == 0.0 => format!("{value:.2}"),
         _ if size >= 0.00995 => format!("{value:.3}"),
+        _ if size >= 0.000_995 => format!("{value:.4}"),
         _ => format!("{value:.1e}"),
     }
 }

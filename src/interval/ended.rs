@@ -35,7 +35,8 @@ struct Heir {
 }
 
 impl EndedSpan {
-    pub(super) fn between(host: &Host, older: &Sample, newer: &Sample, seconds: f64) -> Option<EndedSpan> {
+    /// `room`: CPUs that the tasks of the newer sample left to those that ended.
+    pub(super) fn between(host: &Host, older: &Sample, newer: &Sample, seconds: f64, room: Option<f64>) -> Option<EndedSpan> {
         let (was, now) = (older.tasks.as_ref().ok()?, newer.tasks.as_ref().ok()?);
         let clock = Clock { ticks: host.ticks_per_second.max(1) as f64, older_ns: older.at.boottime_ns };
         let mut span = EndedSpan::default();
@@ -76,7 +77,21 @@ impl EndedSpan {
             .collect();
         span.unseen = recorded.then(|| span.parents.iter().map(|&(_, cpus)| cpus).sum());
         span.parents.sort_by(|a, b| b.1.total_cmp(&a.1));
+        if let Some(room) = room {
+            span.fit(room);
+        }
         Some(span)
+    }
+
+    /// Nobody used more than there is. A sweep takes a while: a child that ended between the looks at its parent and at
+    /// itself is in neither sample, and its parent gets in this interval what it had used in all its life.
+    fn fit(&mut self, room: f64) {
+        self.cpus = self.cpus.map(|cpus| cpus.min(room));
+        let Some(unseen) = self.unseen.filter(|&unseen| unseen > room) else { return };
+        self.unseen = Some(room);
+        for (_, cpus) in &mut self.parents {
+            *cpus *= room / unseen;
+        }
     }
 }
 

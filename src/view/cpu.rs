@@ -160,7 +160,7 @@ fn cpu_row(state: &State, interval: &Interval, cpu: &CpuUse, table: &Table, canv
     }
     if let Some((task, share)) = cpu.top {
         let name = whereabouts::thread_name(&interval.newer, task);
-        table.put(canvas, y, "top thread", safe!("{name} {}%", figure(share.percent(), 4)), Ink::Plain);
+        table.put(canvas, y, "top thread", safe!("{:>4}% {name}", figure(share.percent(), 4)), Ink::Plain);
     }
 }
 

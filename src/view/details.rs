@@ -56,7 +56,7 @@ pub struct Plot {
 
 const LABEL: u16 = 20;
 /// Where a graph begins: room for the label of its top edge.
-pub const AXIS: u16 = 10;
+pub const AXIS: u16 = 11;
 
 impl Page {
     fn new(width: u16) -> Page {

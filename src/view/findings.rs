@@ -45,25 +45,31 @@ fn finding_lines(state: &State, judged: &Judged, finding: &Finding, canvas: &mut
     let zone = &state.setup.zone;
     let ink = Ink::from(finding.severity);
     canvas.text(7, y, 1, sign(finding.severity), ink);
-    canvas.text(9, y, 30, title(finding), if finding.until.is_none() { Ink::Bold } else { Ink::Plain });
     let since = text::clock(finding.since.realtime_ns, zone);
-    let lasted = finding.until.unwrap_or(judged.interval.at()).seconds_since(finding.since);
-    let times = match finding.until {
-        None => safe!("since {since} ({})", text::span(lasted)),
-        Some(until) => safe!("{since} – {}", text::clock(until.realtime_ns, zone)),
-    };
     let sentence = SafeText::of(finding.sentence.clone());
-    let x = canvas.rest(40, y, &times, Ink::Dim);
-    if finding.until.is_some() {
-        canvas.rest(x.max(60) + 2, y, &sentence, Ink::Dim);
-    } else {
+    let Some(until) = finding.until else {
+        let lasted = judged.interval.at().seconds_since(finding.since);
+        canvas.text(9, y, TITLE, title(finding), Ink::Bold);
+        canvas.rest(9 + TITLE + 1, y, safe!("since {since} ({})", text::span(lasted)), Ink::Dim);
         let room = canvas.width().saturating_sub(10);
         let lines = usize::from(canvas.height().saturating_sub(y + 1));
         for (y, line) in (y + 1..).zip(text::wrap(sentence.as_str(), usize::from(room), lines)) {
             canvas.rest(9, y, SafeText::of(line), Ink::Plain);
         }
+        return;
+    };
+    // One line: where there is no room for both, the sentence says more than the heading.
+    let mut x = 9;
+    if canvas.width() >= 120 {
+        canvas.text(x, y, TITLE, title(finding), Ink::Plain);
+        x += TITLE + 1;
     }
+    let x = canvas.rest(x, y, safe!("{since} – {}", text::clock(until.realtime_ns, zone)), Ink::Dim);
+    canvas.rest(x + 2, y, &sentence, Ink::Plain);
 }
+
+/// Cells for a rule's heading.
+const TITLE: u16 = 37;
 
 /// The rule's heading.
 pub fn title(finding: &Finding) -> &'static str {

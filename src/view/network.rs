@@ -95,6 +95,9 @@ fn remote_hosts(state: &State, judged: &Judged, plan: &Plan, canvas: &mut Canvas
     });
     canvas.rest(0, end, peers::about(state, judged), Ink::Dim);
     canvas.right(0, end, canvas.width(), arrangement(state, plan), Ink::Dim);
+    if judged.peers.as_ref().is_some_and(|peers| peers.rows.is_empty()) {
+        canvas.rest(0, 1, "no TCP connection with another host in this network namespace", Ink::Dim);
+    }
     if judged.peers.is_none() {
         let why = judged.interval.newer.protocols.peers.as_ref().err();
         let why = why.map_or_else(|| "figures need two looks".to_owned(), |why| format!("sock_diag: {why}"));

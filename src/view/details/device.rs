@@ -165,7 +165,8 @@ pub fn nic(state: &State, judged: &Judged, id: &NicId, page: &mut Page) {
         let packets = figure(side.packets.0, 6);
         let average = figure(side.average_bytes, 5);
         page.pair("rate", safe!("{} KB/s, {packets} packets/s of {average} bytes", figure(side.kilobytes.0, 6)));
-        page.pair("of its speed", safe!("{}%", text::percent(side.utilization.map(|share| share.0), 5)));
+        let share = side.utilization.map(|share| safe!("{}%", figure(share.percent(), 5)));
+        page.pair("of its speed", share.unwrap_or_else(|| "?".into()));
         page.pair("lost", safe!("{} errors/s, {} dropped/s", rate(side.errors), rate(side.dropped)));
         let inward = words == "IN";
         let value = |digest: &Digest| digest.nic(id).map(|(rx, tx)| if inward { rx } else { tx });
