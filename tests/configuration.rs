@@ -188,7 +188,7 @@ fn what_cannot_be_read_is_told_and_gone_on_without() {
     symlink(home.config(), home.config()).unwrap();
     goes_on(&home, "symbolic links");
     let home = Home::with("[thresholds]\n");
-    fs::set_permissions(home.config(), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(home.config(), fs::Permissions::from_mode(0o000)).unwrap();
     match nix::unistd::geteuid().is_root() {
         true => println!("skipped: root reads every file"),
         false => goes_on(&home, "Permission denied"),

@@ -22,6 +22,9 @@ _stalltop() {
             stalltop,check)
                 cmd="stalltop__subcmd__check"
                 ;;
+            stalltop,compare)
+                cmd="stalltop__subcmd__compare"
+                ;;
             stalltop,completions)
                 cmd="stalltop__subcmd__completions"
                 ;;
@@ -46,6 +49,9 @@ _stalltop() {
             stalltop,report)
                 cmd="stalltop__subcmd__report"
                 ;;
+            stalltop,table)
+                cmd="stalltop__subcmd__table"
+                ;;
             stalltop__subcmd__baseline,forget)
                 cmd="stalltop__subcmd__baseline__subcmd__forget"
                 ;;
@@ -65,7 +71,7 @@ _stalltop() {
 
     case "${cmd}" in
         stalltop)
-            opts="-i -h -V --root --config --no-config --interval --ascii --mono --no-color --help --version record replay check info report doctor nicstat baseline completions man"
+            opts="-i -h -V --root --config --no-config --interval --ascii --mono --no-color --help --version record replay check info report compare doctor nicstat baseline table completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -270,6 +276,36 @@ _stalltop() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        stalltop__subcmd__compare)
+            opts="-h --ops --disk --all --json --root --config --no-config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --ops)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --disk)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         stalltop__subcmd__completions)
             opts="-h --root --config --no-config --help bash elvish fish powershell zsh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -393,7 +429,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__record)
-            opts="-i -h --interval --for --redact --max-size --root --config --no-config --help"
+            opts="-i -h --interval --for --redact --max-size --rotate --keep --root --config --no-config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -412,6 +448,14 @@ _stalltop() {
                     return 0
                     ;;
                 --max-size)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rotate)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -477,6 +521,68 @@ _stalltop() {
                     ;;
                 --format)
                     COMPREPLY=($(compgen -W "html md json" -- "${cur}"))
+                    return 0
+                    ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        stalltop__subcmd__table)
+            opts="-p -h --from --at --for --format --columns --sort --top --pid --name --busy --total --of-box --safe-formulas --root --config --no-config --help cpu core disk nic tcp udp task thread load pressure memory cgroup"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --at)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --for)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text csv json parseable" -- "${cur}"))
+                    return 0
+                    ;;
+                --columns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sort)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --top)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pid)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --root)

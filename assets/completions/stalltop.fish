@@ -37,14 +37,18 @@ complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "replay" -d 'The s
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "check" -d 'Say what is wrong and exit: 0 nothing, 1 a warning, 2 something critical, 3 cannot tell'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "info" -d 'What a recording holds'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "report" -d 'A recording as one page that needs nothing else: to attach to a ticket'
+complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "compare" -d 'Recordings beside a base: each figure\'s median and p95, what became worse and how sure that is, cost per operation'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "doctor" -d 'What this user on this kernel can and cannot see, and what would change it'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "nicstat" -d 'A drop-in nicstat: the same options, columns and arithmetic'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "baseline" -d 'The learned latencies of disks: show, set, learn, forget'
+complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "table" -d 'Figures as lines: text, CSV, JSON; live, of a recording, or of a command'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "completions" -d 'Completions for a shell, to standard output'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "man" -d 'The manual page of the program or of a command, to standard output'
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -s i -l interval -d 'Time between samples: 100ms to 1h' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l for -d 'Stop after this time, such as 10m' -r
-complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l max-size -d 'Stop before the file grows larger, such as 1G' -r
+complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l max-size -d 'Stop before the file grows larger, such as 1G; with --rotate, begin the next one' -r
+complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l rotate -d 'FILE is a directory: begin a new recording in it after this time, such as 1d. Replay the directory as one' -r
+complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l keep -d 'Delete our own ended recordings in the directory that are older, such as 7d' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l redact -d 'Keep command names and leave their arguments out'
@@ -205,6 +209,14 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand report" -l root -d 'Re
 complete -c stalltop -n "__fish_stalltop_using_subcommand report" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand report" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l ops -d 'How many operations each recording saw: BASE=N,NEW=N, or a number for each in their order; else marks of the form \'ops N\' say it' -r
+complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l disk -d 'Count the requests of these devices per operation [default: all that stand on no other]' -r
+complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l root -d 'Read /proc and /sys below this directory' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l all -d 'Show the figures that did not move too'
+complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l json -d 'One JSON object instead of tables'
+complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l no-config -d 'Read no configuration'
+complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_using_subcommand doctor" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand doctor" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand doctor" -l no-config -d 'Read no configuration'
@@ -257,6 +269,26 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_s
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from forget" -l all -d 'All devices'
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from forget" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from forget" -s h -l help -d 'Print help'
+complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l from -d 'Of a recording; with INTERVAL in steps of at least so long' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l at -d 'Of the recording, begin here: 12:03, RFC 3339, -5m before the end, +90s after the start' -r
+complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l for -d 'Stop after this time; of a recording without --at, so much of its end' -r
+complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l format -d 'How lines are written' -r -f -a "text\t'For people'
+csv\t'For spreadsheets'
+json\t'An object a line'
+parseable\t'Figures with colons between them'"
+complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l columns -d 'Columns by their headings, with commas; a set of them (pt, vmstat, states), or all' -r
+complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l sort -d 'The largest of this column first' -r
+complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l top -d 'The first so many rows, by --sort or by what matters most' -r
+complete -c stalltop -n "__fish_stalltop_using_subcommand table" -s p -l pid -d 'These processes only' -r
+complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l name -d 'Rows whose name matches this regular expression' -r
+complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l root -d 'Read /proc and /sys below this directory' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l busy -d 'Without idle rows'
+complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l total -d 'At the end, exact totals of the whole run (as CSV, instead of lines)'
+complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l of-box -d 'Shares of the whole box instead of one CPU'
+complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l safe-formulas -d 'In CSV, a quote before text that a spreadsheet would take for a formula'
+complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l no-config -d 'Read no configuration'
+complete -c stalltop -n "__fish_stalltop_using_subcommand table" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c stalltop -n "__fish_stalltop_using_subcommand completions" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand completions" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand completions" -l no-config -d 'Read no configuration'

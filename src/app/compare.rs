@@ -86,6 +86,6 @@ fn between_marks(recorded: &Recorded) -> Option<(Instant, Instant, f64)> {
         Some((instant(mark.at), total)).filter(|_| total.is_finite())
     });
     let (from, first) = totals.next()?;
-    let (to, last) = totals.last()?;
+    let (to, last) = totals.next_back()?;
     Some((from, to, last - first)).filter(|(.., operations)| *operations > 0.0)
 }
