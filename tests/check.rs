@@ -42,9 +42,12 @@ fn check(recording: &str, options: &[&str]) -> (i32, String, String) {
     run(stalltop(&[&["check", file.to_str().unwrap()], options].concat()))
 }
 
+/// Options, the exit code they give, what is said, and what is not.
+type Case<'a> = (&'a [&'a str], i32, &'a [&'a str], &'a [&'a str]);
+
 #[test]
 fn only_what_is_asked_for_counts() {
-    let cases: &[(&[&str], i32, &[&str], &[&str])] = &[
+    let cases: &[Case] = &[
         (&[], 2, &["critical: idle but blocked", "warning: "], &[]),
         (&["--only", "disk-latency"], 1, &["warning: "], &["idle but blocked: 7"]),
         (&["--only", "disk-latency,oom-kill"], 1, &["warning: "], &["critical: "]),
