@@ -113,6 +113,7 @@ fn inside_with_a_hung_mount() {
     finishes(&mut stalltop(&check), "check");
     // Its thread can be killed only as long as nobody holds a lock of that file system: then the kernel lets nothing end.
     finishes(stalltop(&check).env("XDG_STATE_HOME", at.join("state")), "a state directory");
+    finishes(stalltop(&check).env("XDG_CONFIG_HOME", at.join("config")), "a configuration");
     // Somebody waits there, as in life.
     let mut stuck = Command::new("cat").arg(at.join("file")).stderr(Stdio::null()).spawn().unwrap();
     finishes(&mut stalltop(&check), "check beside somebody who waits");
