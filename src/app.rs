@@ -8,6 +8,7 @@ pub mod config;
 pub mod doctor;
 pub mod event_loop;
 pub mod exit;
+pub mod export;
 pub mod feed;
 pub mod hangup;
 pub mod inspect;
@@ -75,6 +76,7 @@ fn run(invocation: Invocation) -> Result<Exit, Failure> {
             let why = "standard output is no terminal, or TERM is not set";
             Err(Failure::new(Exit::Usage, "cannot replay", why, "for lines try 'stalltop check FILE'"))
         }
+        Command::Export(options) => export::export(&configuration, &options),
         Command::Table(options) => table::table(root, &configuration, &options),
         Command::Info(info) => inspect::info(&info),
         Command::Report(report) => report::report(&configuration, &report),

@@ -3,6 +3,7 @@
 pub mod baseline;
 pub mod check;
 pub mod compare;
+pub mod export;
 pub mod nicstat;
 pub mod report;
 pub mod table;
@@ -83,6 +84,9 @@ pub enum Command {
                             Of a recording: stalltop table task 1m --from slow.stalltop --top 5 --format csv\n\
                             Of a command: stalltop table cpu -- make -j8")]
     Table(table::Table),
+    /// Every figure of every interval of a recording, as CSV, JSON lines or Parquet
+    #[command(after_help = "Example: stalltop export slow.stalltop -o slow.csv")]
+    Export(export::Export),
     /// Completions for a shell, to standard output
     #[command(after_help = "Example: stalltop completions bash > /etc/bash_completion.d/stalltop")]
     Completions { shell: Shell },

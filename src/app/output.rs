@@ -1,7 +1,7 @@
 //! A file that a command makes: whole or not at all, never over another one, never through a link.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::exit::{Exit, Failure, quoted};
@@ -37,6 +37,22 @@ impl Output {
         match self {
             Output::Stdout => stdout::print_bytes(bytes).map(|_| ()),
             Output::New(path) => write_new(path, |file| file.write_all(bytes)),
+        }
+    }
+
+    /// The same of what is made piece by piece. Whoever reads standard output may have seen enough.
+    pub fn fill(&self, fill: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> Result<(), Failure> {
+        let buffered = |sink: &mut (dyn Write + Send)| {
+            let mut sink = BufWriter::new(sink);
+            fill(&mut sink)?;
+            sink.flush()
+        };
+        match self {
+            Output::Stdout => match buffered(&mut io::stdout()) {
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(stdout::cannot(&error)),
+                _ => Ok(()),
+            },
+            Output::New(path) => write_new(path, |file| buffered(file)),
         }
     }
 }

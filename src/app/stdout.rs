@@ -22,8 +22,13 @@ pub fn print_bytes(bytes: &[u8]) -> Result<Reader, Failure> {
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Ok(()) => Ok(Reader::Listening),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
-        Err(error) => Err(Failure::new(Exit::Failed, "cannot write to standard output", error, "")),
+        Err(error) => Err(cannot(&error)),
     }
+}
+
+/// A full disk, or whatever else there is.
+pub fn cannot(error: &io::Error) -> Failure {
+    Failure::new(Exit::Failed, "cannot write to standard output", error, "")
 }
 
 /// A line on standard error. Nothing can be done about one that cannot be written.

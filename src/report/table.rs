@@ -15,10 +15,13 @@ mod load;
 mod memory;
 mod network;
 mod page;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod pressure;
 mod printer;
 mod protocols;
 mod run;
+mod sheet;
 mod task;
 mod thread;
 
@@ -27,8 +30,11 @@ pub use choice::{Choice, Wishes};
 pub use column::{Digits, Head, Total, Unit};
 pub use cost::Cost;
 pub use page::page;
+#[cfg(feature = "parquet")]
+pub use parquet::Parquet;
 pub use printer::{Format, Headings, Printer, Stamp};
 pub use run::{Run, Whole};
+pub use sheet::Sheet;
 
 use column::Column;
 

@@ -18,7 +18,7 @@ use stalltop::sample::Sample;
 use crate::machine::{IN_FLIGHT, READS_COMPLETED, diskstat};
 use crate::scenario::{DISK_TOOLS, Lab};
 
-const SECONDS: &str = "20";
+pub const SECONDS: &str = "20";
 
 /// The share by which two tools may differ on the same load: their samples are some milliseconds apart.
 const TOLERANCE: f64 = 0.02;
@@ -116,13 +116,13 @@ fn compare_nic(table: &mut Table, interval: &Interval, sar: &str) {
 
 /// Figures side by side.
 #[derive(Default)]
-struct Table {
+pub struct Table {
     text: String,
     wrong: usize,
 }
 
 impl Table {
-    fn row(&mut self, name: &str, ours: f64, theirs: f64, floor: f64) {
+    pub fn row(&mut self, name: &str, ours: f64, theirs: f64, floor: f64) {
         let apart = (ours - theirs).abs();
         // Also wrong where either is no number.
         let agrees = apart <= floor || apart <= TOLERANCE * theirs.abs();
@@ -131,13 +131,13 @@ impl Table {
         self.text.push_str(&format!("{name:20} {ours:12.3} {theirs:12.3}{mark}\n"));
     }
 
-    fn conclude(self) {
+    pub fn conclude(self) {
         println!("{:20} {:>12} {:>12}\n{}", "", "stalltop", "they", self.text);
         assert!(self.wrong == 0, "{} figures are more than 2 % apart:\n{}", self.wrong, self.text);
     }
 }
 
-fn tool(name: &str, arguments: &[&str]) -> Child {
+pub fn tool(name: &str, arguments: &[&str]) -> Child {
     Command::new(name)
         .args(arguments)
         .env("LC_ALL", "C")
@@ -147,19 +147,19 @@ fn tool(name: &str, arguments: &[&str]) -> Child {
         .unwrap_or_else(|why| panic!("{name}: {why}"))
 }
 
-fn answer(child: Child) -> String {
+pub fn answer(child: Child) -> String {
     let out = child.wait_with_output().expect("its output");
     String::from_utf8(out.stdout).expect("text")
 }
 
 /// A burnt CPU and a thousand packets a second over loopback, until dropped.
-struct Load {
+pub struct Load {
     over: Arc<AtomicBool>,
     threads: Vec<thread::JoinHandle<()>>,
 }
 
 impl Load {
-    fn start() -> Load {
+    pub fn start() -> Load {
         let over = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&over);
         let burner = thread::spawn(move || {

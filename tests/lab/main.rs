@@ -31,6 +31,7 @@ mod network;
 mod nicstat;
 mod programs;
 mod scenario;
+mod tables;
 mod together;
 mod watch;
 

@@ -25,7 +25,7 @@ pub(super) static CPU: Typed<CpuRow> = Typed {
     name: "cpu",
     about: "the CPU time of the whole box: mpstat's columns with decimals, and how much of the idle time is free",
     columns: &[
-        &[Figure::name("CPU", "cpu", "the whole box", |_, _| "all".into())],
+        &[Figure::name("CPU", "name", "the whole box", |_, _| "all".into())],
         SHARES,
         &[
             Figure::new(

@@ -57,11 +57,13 @@ const LOAD_COLUMNS: &[Figure] = &[
         now.blocked.as_ref().map(|blocked| blocked.blocked_threads).into()
     })
     .digits(Digits::Two),
-    Figure::new("R", "running", Unit::Count, "threads in state R at the end", |_, now| count(now, |counts| counts.running)),
+    Figure::new("R", "running", Unit::Count, "threads in state R at the end", |_, now| count(now, |counts| counts.running))
+        .unusual(),
     Figure::new("D", "blocked", Unit::Count, "threads in state D at the end", |_, now| count(now, |counts| counts.blocked)),
     Figure::new("D-disk", "blocked_disk", Unit::Count, "of those, on storage", |_, now| {
         count(now, |counts| counts.blocked_disk)
-    }),
+    })
+    .unusual(),
     Figure::new("D-vfork", "blocked_vfork", Unit::Count, "in vfork", |_, now| count(now, |counts| counts.blocked_vfork))
         .unusual(),
     Figure::new("D-mem", "blocked_memory", Unit::Count, "in reclaim", |_, now| count(now, |counts| counts.blocked_memory))
@@ -78,7 +80,8 @@ const LOAD_COLUMNS: &[Figure] = &[
         .unusual(),
     Figure::new("threads", "threads", Unit::Count, "threads at the end", |_, now| count(now, |counts| counts.threads))
         .unusual(),
-    Figure::new("forks/s", "forks_per_second", Unit::Rate, "processes and threads begun", |_, now| rate(now, |cpu| cpu.forks)),
+    Figure::new("forks/s", "forks_per_second", Unit::Rate, "processes and threads begun", |_, now| rate(now, |cpu| cpu.forks))
+        .unusual(),
 ];
 
 /// What vmstat has beside `r` and `b`, in its order.
@@ -99,10 +102,11 @@ const VMSTAT: &[Figure] = &[
         memory(now, |memory| memory.paged_out)
     })
     .unusual(),
-    Figure::new("in", "interrupts_per_second", Unit::Rate, "interrupts", |_, now| rate(now, |cpu| cpu.interrupts)),
+    Figure::new("in", "interrupts_per_second", Unit::Rate, "interrupts", |_, now| rate(now, |cpu| cpu.interrupts)).unusual(),
     Figure::new("cs", "context_switches_per_second", Unit::Rate, "context switches", |_, now| {
         rate(now, |cpu| cpu.context_switches)
-    }),
+    })
+    .unusual(),
     share("us", "user_with_nice_ratio", "user and nice", |_, now| of_total(now, |total| total.user + total.nice)),
     share("sy", "system_with_irq_ratio", "kernel, interrupts included", |_, now| {
         of_total(now, |total| total.system + total.irq + total.softirq)

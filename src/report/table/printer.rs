@@ -3,6 +3,7 @@
 use serde::Serializer as _;
 use serde::ser::SerializeMap;
 
+use super::sheet::{field, record};
 use super::{Cell, Head, Total, Unit};
 use crate::report::json::{moment, plain};
 use crate::report::text::printable;
@@ -138,27 +139,24 @@ impl Printer {
 
     /// One heading, then a record a row; RFC 4180.
     fn csv(&mut self, stamp: &Stamp, rows: &[Vec<Cell>], kind: Kind, safe_formulas: bool) -> String {
-        let mut writer = csv::Writer::from_writer(Vec::new());
         let programs = self.programs(kind);
+        let mut text = String::new();
         if self.since.is_none() {
             self.since = Some(0);
             let names = programs.iter().map(|(_, name)| name.as_str());
-            // Into memory: cannot fail.
-            let _ = writer.write_record(["time", "seconds"].into_iter().chain(names));
+            text.push_str(&record(["time", "seconds"].into_iter().chain(names)));
         }
         let (time, seconds) = (moment(stamp.at), plain_number(stamp.seconds));
         for row in rows {
             let cells = programs.iter().map(|(at, _)| match row.get(*at) {
-                Some(Cell::Number(number)) => plain_number(*number),
-                Some(Cell::Text(text)) if safe_formulas => unformula(printable(text)),
-                Some(Cell::Text(text)) => printable(text),
-                Some(Cell::Unknown) | None => String::new(),
+                Some(text @ Cell::Text(_)) if safe_formulas => unformula(field(text)),
+                cell => cell.map(field).unwrap_or_default(),
             });
-            let record: Vec<String> = [time.clone(), seconds.clone()].into_iter().chain(cells).collect();
-            let _ = writer.write_record(&record);
+            let cells: Vec<String> = cells.collect();
+            let common = [time.as_str(), seconds.as_str()];
+            text.push_str(&record(common.into_iter().chain(cells.iter().map(String::as_str))));
         }
-        let bytes = writer.into_inner().unwrap_or_default();
-        String::from_utf8_lossy(&bytes).into_owned()
+        text
     }
 
     fn json(&self, stamp: &Stamp, rows: &[Vec<Cell>], kind: Kind) -> String {
@@ -236,7 +234,7 @@ fn is_whole(number: f64) -> bool {
 }
 
 /// The shortest text that is read back as the same number.
-fn plain_number(number: f64) -> String {
+pub(super) fn plain_number(number: f64) -> String {
     format!("{number}")
 }
 

@@ -1,0 +1,95 @@
+//! `export`: every figure of every interval of a recording, for another tool.
+
+use std::io::{self, Write};
+
+use jiff::tz::TimeZone;
+
+use super::config::Settings;
+use super::exit::{Exit, Failure, quoted};
+use super::output::Output;
+use super::recorded::Recorded;
+use super::table::stamp;
+use crate::cli::Configuration;
+use crate::cli::export::{Export, Format};
+use crate::findings::Judged;
+use crate::kernel::Root;
+use crate::report::table::{self, Headings, Look, Printer, Sheet, Stamp, TABLES, Table};
+
+pub fn export(configuration: &Configuration, options: &Export) -> Result<Exit, Failure> {
+    let format = format(options)?;
+    let settings = Settings::load_or_complain(&Root::host(), configuration)?;
+    let output = Output::to(&options.output)?;
+    let mut recorded = Recorded::open(&options.file, &settings)?;
+    let tables = tables(options);
+    let sheet = Sheet::of(&tables, options.idle);
+    output.fill(|sink| match format {
+        Format::Csv => csv(&sheet, &mut recorded, sink),
+        Format::Jsonl => jsonl(&sheet, &mut recorded, sink),
+        Format::Parquet => parquet(&sheet, &mut recorded, sink),
+    })?;
+    recorded.complain();
+    Ok(if recorded.replayer().damage().is_empty() { Exit::Fine } else { Exit::Damaged })
+}
+
+fn tables(options: &Export) -> Vec<&'static dyn Table> {
+    let wanted =
+        |table: &&'static dyn Table| options.tables.is_empty() || options.tables.iter().any(|name| name == table.name());
+    TABLES.iter().copied().filter(wanted).collect()
+}
+
+/// As the name says, unless it is said.
+fn format(options: &Export) -> Result<Format, Failure> {
+    let ending = options.output.extension().and_then(|ending| ending.to_str());
+    let format = options.format.or(match ending {
+        Some("csv") => Some(Format::Csv),
+        Some("jsonl" | "ndjson" | "json") => Some(Format::Jsonl),
+        Some("parquet") => Some(Format::Parquet),
+        _ => None,
+    });
+    let wrong = |why: &str, remedy: &str| {
+        Err(Failure::new(Exit::Usage, format!("cannot export to {}", quoted(&options.output)), why, remedy))
+    };
+    match format {
+        None => wrong("its name ends in none of .csv, .jsonl, .parquet", "say --format"),
+        Some(Format::Parquet) if cfg!(not(feature = "parquet")) => wrong(
+            "this stalltop was built without Parquet",
+            "build it with --features parquet, or export .csv: DuckDB reads that too",
+        ),
+        Some(format) => Ok(format),
+    }
+}
+
+/// Each interval with its time.
+fn intervals(recorded: &mut Recorded) -> impl Iterator<Item = (Stamp, Judged)> {
+    recorded.map(|judged| (stamp(&Look::from(&judged), &TimeZone::UTC), judged))
+}
+
+fn csv(sheet: &Sheet, recorded: &mut Recorded, sink: &mut (dyn Write + Send)) -> io::Result<()> {
+    sink.write_all(sheet.csv_heading().as_bytes())?;
+    intervals(recorded).try_for_each(|(stamp, judged)| sink.write_all(sheet.csv(&stamp, &(&judged).into()).as_bytes()))
+}
+
+/// The lines of `table --format json`, each with what its own table has.
+fn jsonl(sheet: &Sheet, recorded: &mut Recorded, sink: &mut (dyn Write + Send)) -> io::Result<()> {
+    let printer = |choice: &table::Choice| Printer::new(choice.table(), &choice.heads, table::Format::Json, Headings::Once);
+    let mut printers: Vec<Printer> = sheet.choices().map(printer).collect();
+    intervals(recorded).try_for_each(|(stamp, judged)| {
+        let look = (&judged).into();
+        let mut pairs = sheet.choices().zip(&mut printers);
+        pairs.try_for_each(|(choice, printer)| sink.write_all(printer.lines(&stamp, &choice.rows(&look)).as_bytes()))
+    })
+}
+
+#[cfg(feature = "parquet")]
+fn parquet(sheet: &Sheet, recorded: &mut Recorded, sink: &mut (dyn Write + Send)) -> io::Result<()> {
+    let mut file = table::Parquet::new(&sheet.fields, sink)?;
+    for (stamp, judged) in intervals(recorded) {
+        sheet.each(&(&judged).into(), |table, cells| file.row(&stamp, table, cells))?;
+    }
+    file.finish()
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquet(_: &Sheet, _: &mut Recorded, _: &mut (dyn Write + Send)) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}

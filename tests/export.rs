@@ -1,0 +1,163 @@
+//! `export`: every figure of every interval, read back by parsers that are not ours; targets that must not be written.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::cast_possible_wrap,
+    reason = "a test may fail loudly, and says why it skips"
+)]
+
+#[path = "tables/made.rs"]
+mod made;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use made::{Box, run};
+
+const HOSTILE: &str = "=1+1,\"a\"\n\u{1b}[31m";
+
+fn export(recording: &str, target: &Path, more: &[&str]) -> (i32, String, String) {
+    run(&[&["export", recording, "-o", target.to_str().unwrap()], more].concat())
+}
+
+fn csv(text: &str) -> Vec<BTreeMap<String, String>> {
+    let mut reader = ::csv::Reader::from_reader(text.as_bytes());
+    reader.deserialize().map(|record| record.expect("CSV with as many fields as names")).collect()
+}
+
+fn json(text: &str) -> Vec<serde_json::Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+}
+
+#[test]
+fn csv_and_json_have_the_same_figures() {
+    let (recording, directory) = (Box { name: HOSTILE, ..Box::default() }.record(4), tempfile::tempdir().unwrap());
+    let (wide, lines) = (directory.path().join("out.csv"), directory.path().join("out.jsonl"));
+    assert_eq!(export(recording.path(), &wide, &[]), (0, String::new(), String::new()));
+    assert_eq!(export(recording.path(), &lines, &[]), (0, String::new(), String::new()));
+    let (wide, lines) = (csv(&fs::read_to_string(wide).unwrap()), json(&fs::read_to_string(lines).unwrap()));
+    // Of each of three intervals: the box, two CPUs, a disk, an interface, TCP, UDP, a busy process and its thread, load and
+    // pressure; memory was not read, and no group has a limit.
+    assert_eq!((wide.len(), lines.len()), (33, 33));
+    for (row, object) in wide.iter().zip(&lines) {
+        for (name, value) in object.as_object().unwrap() {
+            let field = row.get(name).map_or("", String::as_str);
+            match value {
+                serde_json::Value::Number(number) => assert_eq!(field.parse::<f64>().ok(), number.as_f64(), "{name}"),
+                serde_json::Value::Null => assert_eq!(field, "", "{name}"),
+                serde_json::Value::String(text) if text == HOSTILE => assert!(field.starts_with("=1+1,\"a\"\\n"), "{field}"),
+                serde_json::Value::String(_) if name == "schema" => {}
+                serde_json::Value::String(text) => assert_eq!(field, text, "{name}"),
+                other => panic!("{name}: {other}"),
+            }
+        }
+    }
+    let disk = wide.iter().find(|row| row["table"] == "disk").unwrap();
+    assert_eq!((disk["read_await_seconds"].as_str(), disk["reads_per_second"].as_str()), ("0.002", "100"));
+    assert_eq!(disk["user_ratio"], "", "no figure of another table");
+}
+
+#[test]
+fn tables_are_chosen() {
+    let (recording, directory) = (Box::default().record(3), tempfile::tempdir().unwrap());
+    let target = directory.path().join("out.csv");
+    assert_eq!(export(recording.path(), &target, &["--tables", "task,cpu", "--idle"]).0, 0);
+    let rows = csv(&fs::read_to_string(target).unwrap());
+    let tables: Vec<&str> = rows.iter().map(|row| row["table"].as_str()).collect();
+    assert_eq!(tables, ["cpu", "task", "task", "task"].repeat(2));
+    assert!(!rows[0].contains_key("read_await_seconds"));
+    let (code, stdout, _) = run(&["export", recording.path(), "-o", "-", "--format", "jsonl", "--tables", "cpu"]);
+    assert_eq!((code, json(&stdout).len()), (0, 2));
+}
+
+#[test]
+fn nothing_is_written_over_and_nothing_half() {
+    let (recording, directory) = (Box::default().record(3), tempfile::tempdir().unwrap());
+    let at = |name: &str| directory.path().join(name);
+    fs::write(at("there.csv"), "mine").unwrap();
+    symlink(at("elsewhere"), at("link.csv")).unwrap();
+    let refused = |target: &str, code: i32| {
+        let (exit, stdout, stderr) = export(recording.path(), &at(target), &[]);
+        assert_eq!((exit, stdout.as_str(), stderr.lines().count()), (code, "", 1), "{target}: {stderr}");
+    };
+    refused("there.csv", 5);
+    refused("link.csv", 6);
+    refused("none/out.csv", 5);
+    refused("out.xls", 2);
+    assert_eq!(fs::read_to_string(at("there.csv")).unwrap(), "mine");
+    let mut names: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["link.csv", "there.csv"]);
+}
+
+#[test]
+fn a_file_that_cannot_grow_leaves_nothing() {
+    let (recording, directory) = (Box { cpus: 64, ..Box::default() }.record(60), tempfile::tempdir().unwrap());
+    let target = directory.path().join("out.csv");
+    // As a full disk: writes past 64 KiB fail.
+    let script = "ulimit -f 64; exec \"$0\" export \"$1\" -o \"$2\"";
+    let program = env!("CARGO_BIN_EXE_stalltop");
+    let output =
+        Command::new("bash").args(["-c", script, program, recording.path(), target.to_str().unwrap()]).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), stderr.lines().count()), (Some(5), 1), "{stderr}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "{stderr}");
+}
+
+#[test]
+fn a_full_standard_output_is_1() {
+    let recording = Box::default().record(3);
+    let script = "exec \"$0\" export \"$1\" -o - --format csv > /dev/full";
+    let output = Command::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_stalltop"), recording.path()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let script = "\"$0\" export \"$1\" -o - --format csv | head -c 1 > /dev/null; exit ${PIPESTATUS[0]}";
+    let output = Command::new("bash").args(["-c", script, env!("CARGO_BIN_EXE_stalltop"), recording.path()]).output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+}
+
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn without_the_feature_parquet_is_refused_in_words() {
+    let (recording, directory) = (Box::default().record(3), tempfile::tempdir().unwrap());
+    let (code, _, stderr) = export(recording.path(), &directory.path().join("out.parquet"), &[]);
+    assert_eq!(code, 2);
+    assert!(stderr.contains("--features parquet"), "{stderr}");
+}
+
+/// Read by DuckDB, which knows nothing of us.
+#[cfg(feature = "parquet")]
+#[test]
+fn parquet_is_read_by_duckdb() {
+    let python = Command::new("python3").args(["-c", "import duckdb"]).output();
+    if !python.is_ok_and(|output| output.status.success()) {
+        println!("skipped: python3 has no duckdb (pip install duckdb)");
+        return;
+    }
+    let (recording, directory) = (Box { name: HOSTILE, ..Box::default() }.record(4), tempfile::tempdir().unwrap());
+    let (wide, columns) = (directory.path().join("out.csv"), directory.path().join("out.parquet"));
+    assert_eq!(export(recording.path(), &wide, &[]).0, 0);
+    assert_eq!(export(recording.path(), &columns, &[]), (0, String::new(), String::new()));
+    let query = |sql: &str| {
+        let script = "import duckdb, sys\nfor row in duckdb.sql(sys.argv[1]).fetchall(): print(*row, sep='|')";
+        let sql = sql.replace("FILE", &format!("'{}'", columns.display()));
+        let output = Command::new("python3").args(["-c", script, &sql]).env("TZ", "UTC").output().unwrap();
+        assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let disk =
+        "SELECT epoch_ms(time), seconds, reads_per_second, read_await_seconds, user_ratio FROM FILE WHERE \"table\" = 'disk'";
+    assert_eq!(
+        query(&format!("{disk} ORDER BY time")),
+        "1772366401000|1.0|100.0|0.002|None\n1772366402000|1.0|100.0|0.002|None\n1772366403000|1.0|100.0|0.002|None\n"
+    );
+    assert_eq!(query("SELECT count(*) FROM FILE"), "33\n");
+    assert_eq!(query("SELECT DISTINCT pid, command FROM FILE WHERE \"table\" = 'task'"), format!("200|{HOSTILE}\n"));
+    assert_eq!(query("SELECT sum(cpu_ratio) FROM FILE WHERE \"table\" = 'task'"), "3.0\n");
+}
