@@ -12,11 +12,15 @@
 
 #[path = "faults/again.rs"]
 mod again;
+#[path = "kernel/copied.rs"]
+mod copied;
 #[path = "pty/harness.rs"]
 #[allow(dead_code, reason = "tests/pty.rs uses all of it")]
 mod harness;
 #[path = "faults/identities.rs"]
 mod identities;
+#[path = "own/load.rs"]
+mod load;
 #[path = "faults/namespaces.rs"]
 mod namespaces;
 #[path = "faults/opened.rs"]

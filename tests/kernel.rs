@@ -12,6 +12,8 @@
 
 #[path = "kernel/cgroups.rs"]
 mod cgroups;
+#[path = "kernel/copied.rs"]
+mod copied;
 #[path = "kernel/damage.rs"]
 mod damage;
 #[path = "kernel/kernels.rs"]

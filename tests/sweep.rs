@@ -11,12 +11,15 @@
     reason = "a test may fail loudly, and says why it skips"
 )]
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, Command, Stdio};
+#[path = "own/load.rs"]
+mod load;
+
+use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use load::{Load, plays, ready_until_killed};
 use stalltop::kernel::{Root, Sampler};
 use stalltop::sample::Sample;
 use stalltop::sample::task::{TaskState, Thread};
@@ -28,54 +31,10 @@ fn alone() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Names the load that this binary is to be, instead of a test.
-const LOAD: &str = "STALLTOP_TEST_LOAD";
-
-/// Whether this process was started to be that load.
-fn is_load(name: &str) -> bool {
-    std::env::var_os(LOAD).is_some_and(|load| load == name)
-}
-
-/// This test binary again, as a load; ended when dropped.
-struct Load(Child);
-
-impl Load {
-    fn start(name: &str) -> Load {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", name, "--nocapture"])
-            .env(LOAD, name)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        assert!(output.lines().map_while(Result::ok).any(|line| line.contains("READY")), "{name} did not start");
-        Load(child)
-    }
-
-    fn pid(&self) -> u32 {
-        self.0.id()
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn ready_until_killed() {
-    println!("READY");
-    std::io::stdout().flush().unwrap();
-    let _ = std::io::stdin().read(&mut [0; 1]);
-}
-
 /// Six threads that wait for work that never comes, and one that sleeps and wakes.
 #[test]
 fn load_pool() {
-    if !is_load("load_pool") {
+    if !plays("load_pool") {
         return;
     }
     let pair = Arc::new((Mutex::new(0), Condvar::new()));
@@ -102,7 +61,7 @@ fn load_pool() {
 /// Eight threads that want one lock, which each holds for 20 ms.
 #[test]
 fn load_convoy() {
-    if !is_load("load_convoy") {
+    if !plays("load_convoy") {
         return;
     }
     let lock = Arc::new(Mutex::new(0_u64));
@@ -123,7 +82,7 @@ fn load_convoy() {
 /// Threads of one process that block and wake in turn, each in its own time.
 #[test]
 fn load_turns() {
-    if !is_load("load_turns") {
+    if !plays("load_turns") {
         return;
     }
     for number in 1..=40_u64 {
@@ -138,7 +97,7 @@ fn load_turns() {
 /// More threads than are asked one by one: most park, some sleep and wake.
 #[test]
 fn load_large() {
-    if !is_load("load_large") {
+    if !plays("load_large") {
         return;
     }
     for number in 0..1_200_u64 {
@@ -156,7 +115,7 @@ fn load_large() {
 /// Threads that begin and end, and children that do.
 #[test]
 fn load_churn() {
-    if !is_load("load_churn") {
+    if !plays("load_churn") {
         return;
     }
     thread::spawn(|| {
@@ -209,14 +168,14 @@ fn parked_threads_are_not_hot_and_a_sleeper_is() {
     sampler.sample();
     let sees = sees_all(&sampler, "the sleeper's wait channel");
     let hot = |sample: &Sample| {
-        let hot = sample.waits.threads.iter().filter(|waits| waits.task.pid == load.pid());
+        let hot = sample.waits.threads.iter().filter(|waits| waits.task.pid == load.0.id());
         hot.map(|waits| waits.task.tid).collect::<Vec<_>>()
     };
     let sample = sample_until(&mut sampler, |sample| !hot(sample).is_empty());
-    let sleeper = thread_named(&sample, load.pid(), "sleeper");
+    let sleeper = thread_named(&sample, load.0.id(), "sleeper");
     assert_eq!(hot(&sample), [sleeper.tid]);
     assert!(sleeper.switched_ns.is_some());
-    assert_eq!(thread_named(&sample, load.pid(), "parked-3").switched_ns, None);
+    assert_eq!(thread_named(&sample, load.0.id(), "parked-3").switched_ns, None);
     if sees {
         let waits = sample.waits.threads.iter().find(|waits| waits.task.tid == sleeper.tid).unwrap();
         assert!(waits.seen[WaitClass::Timer as usize] > 0, "{waits:?}");
@@ -234,7 +193,7 @@ fn a_lock_convoy_is_seen_waiting_for_a_lock() {
     }
     let waiting = |sample: &Sample| {
         let of_load = |group: u16| {
-            let process = sample.tasks.as_ref().unwrap().process(load.pid()).unwrap();
+            let process = sample.tasks.as_ref().unwrap().process(load.0.id()).unwrap();
             sample.waits.groups[usize::from(group)] == process.group()
         };
         let looks = sample.waits.sub_samples.iter();
@@ -243,7 +202,7 @@ fn a_lock_convoy_is_seen_waiting_for_a_lock() {
     };
     let sample = sample_until(&mut sampler, |sample| waiting(sample) >= 6);
     assert!((6..=7).contains(&waiting(&sample)), "seven of eight wait at a time: {}", waiting(&sample));
-    let of_load = sample.waits.threads.iter().filter(|waits| waits.task.pid == load.pid());
+    let of_load = sample.waits.threads.iter().filter(|waits| waits.task.pid == load.0.id());
     let in_lock =
         |waits: &&ThreadWaits| [WaitClass::Lock, WaitClass::Futex].iter().any(|&class| waits.seen[class as usize] > 0);
     let locked = of_load.filter(in_lock).count();

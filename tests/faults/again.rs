@@ -1,19 +1,13 @@
-//! This test binary run once more: as a load, or inside a namespace that is made for it.
+//! This test binary run once more, inside a namespace that is made for it; and the program, run to its end.
 
-use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-/// Names the part that this process was started to play.
-const PART: &str = "STALLTOP_TEST_PART";
+use crate::load::PART;
+pub use crate::load::{Load, plays, ready_until_killed};
 
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
-}
-
-/// Whether this process was started to play that part.
-pub fn plays(part: &str) -> bool {
-    std::env::var_os(PART).is_some_and(|played| played == part)
 }
 
 /// Runs this binary as that test behind a wrapper (`unshare …`); what it said, or why it could not be run.
@@ -33,39 +27,6 @@ pub fn inside(wrapper: &[&str], test: &str) -> Result<String, String> {
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
     Ok(said)
-}
-
-/// This test binary as a load; ended when dropped.
-pub struct Load(pub Child);
-
-impl Load {
-    pub fn start(test: &str) -> Load {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", test, "--nocapture"])
-            .env(PART, test)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        assert!(output.lines().map_while(Result::ok).any(|line| line.contains("READY")), "{test} did not start");
-        Load(child)
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// What a load does when everything runs: nothing until it is killed, or nobody is there any more.
-pub fn ready_until_killed() {
-    println!("READY");
-    std::io::stdout().flush().unwrap();
-    let _ = std::io::stdin().read(&mut [0; 1]);
 }
 
 /// The program, with a state directory of its own.

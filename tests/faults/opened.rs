@@ -15,6 +15,7 @@ use stalltop::kernel::{Root, Sampler, task};
 use stalltop::report::window::Window;
 use stalltop::report::{json, text};
 
+use crate::copied::subjects_of;
 use crate::traced::{self, Trace};
 use crate::tree::Tree;
 
@@ -52,26 +53,6 @@ fn everything(tree: &Tree) -> Option<BTreeMap<&'static str, String>> {
         ("nics", format!("{:?}", newer.nics)),
         ("protocols", format!("{:?}", newer.protocols)),
     ]))
-}
-
-/// Which of them may change with a file; `None` is a file of which this test knows nothing yet.
-fn subjects_of(file: &str) -> Option<&'static [&'static str]> {
-    const BY_PREFIX: [(&str, &[&str]); 13] = [
-        ("proc/stat", &["cpu"]),
-        ("proc/loadavg", &["load"]),
-        ("proc/meminfo", &["memory"]),
-        ("proc/vmstat", &["memory"]),
-        ("proc/pressure/", &["pressure"]),
-        ("proc/diskstats", &["disks"]),
-        ("proc/net/dev", &["nics"]),
-        ("proc/net/", &["protocols"]),
-        ("proc/self/mountinfo", &["disks"]),
-        ("sys/class/block/", &["disks"]),
-        ("sys/class/net/", &["nics"]),
-        ("sys/fs/cgroup/", &[]),
-        ("proc/700/", &[]),
-    ];
-    BY_PREFIX.iter().find(|(prefix, _)| file.starts_with(prefix)).map(|(_, subjects)| *subjects)
 }
 
 /// The regular files that are opened while `run` runs, relative to the tree.

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use crate::copied::copy;
+
 pub struct Tree {
     directory: TempDir,
     /// Every text that somebody else chose.
@@ -149,18 +151,4 @@ impl Tree {
 /// The bytes that may stand there.
 fn without(bytes: &[u8], not: &[u8]) -> Vec<u8> {
     bytes.iter().copied().filter(|byte| !not.contains(byte)).collect()
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let (kind, target) = (entry.file_type().unwrap(), to.join(entry.file_name()));
-        if kind.is_dir() {
-            copy(&entry.path(), &target);
-        } else if kind.is_symlink() {
-            std::os::unix::fs::symlink(fs::read_link(entry.path()).unwrap(), target).unwrap();
-        } else {
-            fs::copy(entry.path(), target).unwrap();
-        }
-    }
 }
