@@ -9,8 +9,7 @@ use crate::sample::disk::Disk;
 use crate::units::Millis;
 
 /// What a device stays known by over reboots: model and serial (or WWID), else the file behind it, else where it is plugged
-/// in, else its name. Names, places and paths are given to others: with them the size tells devices apart, and of files the
-/// inode number and birth time.
+/// in, else its name. Names, places and paths are given to others: with them the size tells devices apart.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Device(pub Arc<str>);
@@ -30,7 +29,6 @@ impl Device {
         };
         words.extend(model.map(|model| format!(" {model}")));
         words.extend(facts.size_bytes.map(|size| format!(" {}M", size >> 20)));
-        words.extend(facts.backing_version.as_ref().map(|version| format!(" #{}", text(version))));
         Device(words.into())
     }
 }

@@ -159,11 +159,7 @@ pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<DiskS
 /// Numbers and names are given away again: a device that was pulled and another one put in its place is known by its
 /// serial or its backing file.
 fn is_same(older: &Disk, newer: &Disk) -> bool {
-    // A file system that does not answer tells of a file later, or no more.
-    let versions = older.facts.backing_version.as_ref().zip(newer.facts.backing_version.as_ref());
     let facts = std::sync::Arc::ptr_eq(&older.facts, &newer.facts)
-        || (older.facts.serial == newer.facts.serial
-            && older.facts.backing_file == newer.facts.backing_file
-            && versions.is_none_or(|(older, newer)| older == newer));
+        || (older.facts.serial == newer.facts.serial && older.facts.backing_file == newer.facts.backing_file);
     older.id == newer.id && older.name == newer.name && facts
 }

@@ -1,6 +1,5 @@
 //! Block devices: the counters of every whole device, with the facts about it that are read only now and then.
 
-mod backing;
 mod diskstats;
 mod facts;
 mod trial;
@@ -14,8 +13,7 @@ pub use diskstats::{Line, parse};
 pub use facts::{is_named_as_partition_of, largest_request};
 pub use trial::Trial;
 
-use self::backing::Backings;
-use super::mounts::{Mount, MountTable};
+use super::mounts::MountTable;
 use super::root::{KeptFile, Root};
 use super::uevents::Uevents;
 use crate::ids::DiskId;
@@ -32,7 +30,6 @@ pub struct DiskReader {
     file: KeptFile,
     buffer: Vec<u8>,
     mounts: MountTable,
-    backings: Backings,
     known: FxHashMap<DiskId, Known>,
     facts_read: Option<Instant>,
     uevents: Uevents,
@@ -60,7 +57,6 @@ impl Default for DiskReader {
             file: KeptFile::new("proc/diskstats"),
             buffer: Vec::new(),
             mounts: MountTable::default(),
-            backings: Backings::default(),
             known: FxHashMap::default(),
             facts_read: None,
             uevents: Uevents::default(),
@@ -84,7 +80,7 @@ impl DiskReader {
             let known = match self.known.get_mut(&line.id) {
                 Some(known) if known.name.as_bytes() == line.name && known.reads <= line.reads.completed => known,
                 _ => {
-                    let known = look_at(root, &line, last_whole, self.mounts.mounts(), &mut self.backings);
+                    let known = look_at(root, &line, last_whole, self.mounts.mounts());
                     self.known.entry(line.id).insert_entry(known).into_mut()
                 }
             };
@@ -126,17 +122,17 @@ impl DiskReader {
         let old = self.facts_read.is_none_or(|read| read.elapsed() >= FACTS_FOR);
         if self.uevents.happened(root) || mounts_changed || old {
             self.facts_read = Some(Instant::now());
-            let Self { known, mounts, backings, uevents, .. } = self;
-            uevents.look(|| read_facts_again(root, known, mounts, backings));
+            let Self { known, mounts, uevents, .. } = self;
+            uevents.look(|| read_facts_again(root, known, mounts));
         }
     }
 }
 
 /// Keeps the allocation where nothing is new, so that samples go on sharing it.
-fn read_facts_again(root: &Root, known: &mut FxHashMap<DiskId, Known>, mounts: &MountTable, backings: &mut Backings) {
+fn read_facts_again(root: &Root, known: &mut FxHashMap<DiskId, Known>, mounts: &MountTable) {
     for (id, known) in known {
         let Some(facts) = &mut known.facts else { continue };
-        let now = facts_of(root, *id, known.name.as_bytes(), mounts.mounts(), backings);
+        let now = facts::read(root, *id, known.name.as_bytes(), mounts.mounts());
         if **facts != now {
             *facts = Arc::new(now);
         }
@@ -150,11 +146,11 @@ pub fn find(root: &Root, id: DiskId) -> Reading<Option<Disk>> {
     // Without a mount table the mounts stay unknown.
     let _ = mounts.refresh(root);
     let Some(line) = parse(&bytes).find(|line| line.id == id) else { return Ok(None) };
-    let known = look_at(root, &line, None, mounts.mounts(), &mut Backings::default());
+    let known = look_at(root, &line, None, mounts.mounts());
     Ok(known.facts.map(|facts| line.with_facts(known.name, facts)))
 }
 
-fn look_at(root: &Root, line: &Line<'_>, last_whole: Option<&[u8]>, mounts: &[Mount], backings: &mut Backings) -> Known {
+fn look_at(root: &Root, line: &Line<'_>, last_whole: Option<&[u8]>, mounts: &[super::mounts::Mount]) -> Known {
     let whole = match facts::is_partition(root, line.name) {
         Some(partition) => !partition,
         // No sysfs: a partition's line follows its disk's, with a number behind the name.
@@ -162,13 +158,7 @@ fn look_at(root: &Root, line: &Line<'_>, last_whole: Option<&[u8]>, mounts: &[Mo
     };
     Known {
         name: Name::from(line.name),
-        facts: whole.then(|| Arc::new(facts_of(root, line.id, line.name, mounts, backings))),
+        facts: whole.then(|| Arc::new(facts::read(root, line.id, line.name, mounts))),
         reads: line.reads.completed,
     }
-}
-
-fn facts_of(root: &Root, id: DiskId, name: &[u8], mounts: &[Mount], backings: &mut Backings) -> DiskFacts {
-    let facts = facts::read(root, id, name, mounts);
-    let backing_version = facts.backing_file.as_ref().and_then(|file| backings.version(root, file));
-    DiskFacts { backing_version, ..facts }
 }

@@ -90,8 +90,6 @@ struct DiskFactsMessage {
     mounts: Vec<Vec<u8>>,
     #[prost(bytes = "vec", optional, tag = "10")]
     path: Option<Vec<u8>>,
-    #[prost(bytes = "vec", optional, tag = "11")]
-    backing_version: Option<Vec<u8>>,
 }
 
 fn encode_disk(facts: &DiskFacts) -> Vec<u8> {
@@ -107,7 +105,6 @@ fn encode_disk(facts: &DiskFacts) -> Vec<u8> {
         partitions: pairs(&facts.partitions),
         mounts: facts.mounts.iter().map(bytes).collect(),
         path: facts.path.as_ref().map(bytes),
-        backing_version: facts.backing_version.as_ref().map(bytes),
     }
     .encode_to_vec()
 }
@@ -128,7 +125,6 @@ fn decode_disk(bytes: &[u8]) -> Result<DiskFacts, Malformed> {
         partitions: ids(&message.partitions),
         mounts: message.mounts.iter().map(|mount| Name::from(mount.as_slice())).collect(),
         path: message.path.as_deref().map(Name::from),
-        backing_version: message.backing_version.as_deref().map(Name::from),
     })
 }
 

@@ -58,8 +58,6 @@ pub struct DiskFacts {
     pub size_bytes: Option<u64>,
     /// loop/backing_file
     pub backing_file: Option<Name>,
-    /// Which file that is of all that ever had that path: inode number and birth time (statx)
-    pub backing_version: Option<Name>,
     /// Where it is plugged in: what /sys/class/block/NAME is a link to, below /sys/devices, without its own name; none of a
     /// virtual device
     pub path: Option<Name>,

@@ -319,7 +319,6 @@ fn disk(d: &mut Dice) -> Disk {
             serial: d.maybe(Dice::name),
             size_bytes: d.maybe(Dice::u64),
             backing_file: d.maybe(Dice::name),
-            backing_version: d.maybe(Dice::name),
             path: d.maybe(Dice::name),
             slaves: d.list(3, disk_id),
             partitions: d.list(3, disk_id),

@@ -15,7 +15,7 @@ use crate::sample::disk::DiskFacts;
 /// Bind mounts of containers can be hundreds: more than these are not named.
 const MOST_MOUNTS: usize = 32;
 
-/// Everything that sysfs and the mount table say about a whole device.
+/// Everything that can be found out about a whole device.
 pub fn read(root: &Root, id: DiskId, name: &[u8], mounts: &[Mount]) -> DiskFacts {
     let device = directory(name);
     let bytes = |file: &str| root.read_once(device.join(file)).ok();
@@ -30,7 +30,6 @@ pub fn read(root: &Root, id: DiskId, name: &[u8], mounts: &[Mount]) -> DiskFacts
         serial: ["device/serial", "serial", "wwid", "device/wwid", "dm/uuid", "md/uuid"].into_iter().find_map(text),
         size_bytes: bytes("size").as_deref().and_then(sole_number).and_then(|sectors| sectors.checked_mul(512)),
         backing_file: text("loop/backing_file"),
-        backing_version: None,
         path: root.read_link(&device).ok().as_deref().and_then(place),
         slaves: slaves(root, &device),
         mounts: mount_points(root, &whose, mounts),
