@@ -6,6 +6,7 @@ pub mod check;
 pub mod compare;
 pub mod config;
 pub mod doctor;
+pub mod door;
 pub mod event_loop;
 pub mod exit;
 pub mod export;
@@ -16,6 +17,7 @@ pub mod judging;
 pub mod keyboard;
 pub mod learn;
 pub mod lines;
+pub mod mark;
 pub mod news;
 pub mod nicstat;
 pub mod output;
@@ -68,6 +70,7 @@ fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Baseline(command) => baseline::baseline(root, &configuration, &command),
         Command::Doctor => doctor::doctor(root, &configuration),
         Command::Nicstat(options) => nicstat::nicstat(&root, &configuration, &options),
+        Command::Mark(words) => mark::mark(&words),
         Command::Completions { shell } => papers::completions(shell),
         Command::Man { command } => papers::manual(&command),
         Command::Record(record) => record::record(root, &configuration, &record),

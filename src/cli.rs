@@ -4,6 +4,7 @@ pub mod baseline;
 pub mod check;
 pub mod compare;
 pub mod export;
+pub mod mark;
 pub mod nicstat;
 pub mod report;
 pub mod table;
@@ -69,6 +70,9 @@ pub enum Command {
     #[command(after_help = "Example: stalltop compare before.stalltop after.stalltop --ops BASE=120000,NEW=131000\n\
                             Certainty speaks of the time that was recorded: it knows nothing of how one run differs from the next.")]
     Compare(compare::Compare),
+    /// Put a word into every recording and live session of this user
+    #[command(after_help = "Example: stalltop mark \"deploy 42\"")]
+    Mark(mark::Mark),
     /// What this user on this kernel can and cannot see, and what would change it
     #[command(after_help = "Example: sudo stalltop doctor")]
     Doctor,
@@ -115,6 +119,9 @@ pub struct Live {
     /// Time between samples: 100ms to 1h
     #[arg(short, long, default_value = "1s", value_parser = values::interval)]
     pub interval: Duration,
+    /// Keep so much in memory: to go back in, to write (w), to record from (R); at most 16 MiB
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = values::span)]
+    pub history: Duration,
     #[command(flatten)]
     pub appearance: Appearance,
 }
@@ -184,7 +191,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
         return nicstat::parse(arguments);
     }
     let line = Line::try_parse_from(arguments).map_err(|error| refusal(&error, "stalltop --help"))?;
-    let unused = line.live != Live { interval: values::SECOND, appearance: Appearance::default() };
+    let unused = line.live != Live { interval: values::SECOND, history: values::HISTORY, appearance: Appearance::default() };
     let Line { root, configuration, live, command } = line;
     match command {
         Some(_) if unused => {

@@ -43,7 +43,7 @@ pub use recorder::{Kept, Recorder, RecorderOptions, RecorderStatus};
 pub use segments::{Growth, Replayer};
 pub use storage::{Room, Storage};
 pub use stream::{StreamEvent, StreamReader};
-pub use tape::Tape;
+pub use tape::{History, Tape};
 pub use wire::Malformed;
 
 /// An instant as every frame carries it. Order is by sequence: REALTIME may jump.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
-pub use event::{Click, Effect, Event, Key, Notice, Position, Recorder, Tick};
+pub use event::{Click, Effect, Event, Key, Mark, Notice, Position, Recorder, Tick};
 pub use look::{Colours, Glyphs, Look};
 pub use rows::{Item, Row};
 pub use screen::{Column, Screen};
@@ -67,6 +67,8 @@ pub struct State {
     pub timeline: Timeline,
     /// The whole recording, a tick an interval; empty when live
     pub strip: Arc<[Tick]>,
+    /// Words among what can be gone to, in the order of time
+    pub marks: Arc<[Mark]>,
     pub position: Option<Position>,
     pub paused: bool,
     /// Of replay: 1.0 is as it happened
@@ -147,6 +149,7 @@ impl State {
             history: History::default(),
             timeline: Timeline::default(),
             strip: Arc::from([]),
+            marks: Arc::from([]),
             position: None,
             paused: false,
             speed: 1.0,

@@ -43,7 +43,7 @@ pub fn live(root: Root, configuration: &cli::Configuration, options: &cli::Live)
     let state = State::new(setup);
     notices.extend(told);
     let judge = lessons.judge(settings.criteria_for(&sampling.host));
-    show(state, Feed::Live(Box::new(Live::new(Spring::Machine(sampling), meta, judge, lessons, notices))))
+    show(state, Feed::Live(Box::new(Live::new(Spring::Machine(sampling), meta, judge, lessons, notices, options.history))))
 }
 
 /// The same screens on a recording.
@@ -55,7 +55,7 @@ pub fn replay(configuration: &cli::Configuration, options: &cli::Replay) -> Resu
         let lessons = Lessons::of(recording::baselines(section.map(|section| section.1.as_slice())));
         let interval = meta.interval;
         let judge = lessons.judge(settings.criteria_for(&meta.host));
-        (Feed::Live(Box::new(Live::new(spring, meta, judge, lessons, notices))), interval)
+        (Feed::Live(Box::new(Live::new(spring, meta, judge, lessons, notices, cli::values::HISTORY))), interval)
     } else {
         let mut replay = Replay::open(&options.file, options.at, options.speed, &jiff::tz::TimeZone::system(), &settings)?;
         replay.notice(notices);

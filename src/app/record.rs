@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::config::Settings;
+use super::door::Door;
 use super::exit::{Exit, Failure};
 use super::judging::Lessons;
-use super::recording::{self, Session};
+use super::recording::{self, Session, Shared};
 use super::sampling::{Order, Sampling};
 use super::segments::Segments;
 use super::{panics, signals, stdout};
@@ -58,18 +59,29 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
         let path = segments.as_ref().map(|segments| segments.next_path(&sampling.host)).or_else(|| record.file.clone());
         create(path, &meta, &baselines)
     };
-    let mut session = match session {
+    let session = match session {
         // Whoever was to read did not wait for the first byte.
         Err(_) if reader_gone.load(Ordering::SeqCst) => return Ok(Exit::Fine),
-        session => session?,
+        session => Shared::new(session?),
     };
+    let marked = session.clone();
+    let take_in = move |at, text: String| match marked.with(|session| session.mark(at, &text)) {
+        Some(true) => Ok(()),
+        Some(false) => Err("its disk does not keep up"),
+        None => Err("it has just ended"),
+    };
+    // Without a door, whoever knocks is told that nobody is there.
+    let _door = Door::open(take_in).ok();
     let mut growth = Growth::default();
     let mut next = Some(first);
     while let Some(taken) = next.take().or_else(|| sampling.samples.blocking_recv()) {
         let at = taken.sample.at;
-        session.offer(taken);
+        let status = session.with(|session| {
+            session.offer(taken);
+            session.status()
+        });
+        let Some(status) = status else { break };
         growth.given += 1;
-        let status = session.status();
         let too_large = record.max_size.is_some_and(|most| growth.would_pass(&status, most));
         let full = segments.as_mut().is_some_and(|segments| segments.is_full(at));
         match &mut segments {
@@ -78,8 +90,9 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
             Some(segments) if full || too_large => {
                 // The new one is there before the old one ends: whoever follows finds it.
                 let new = create(Some(segments.next_path(&sampling.host)), &meta, &baselines)?;
-                let ended = std::mem::replace(&mut session, new).finish();
-                stdout::complain(&ended.failure().unwrap_or_else(|| ended.words()));
+                if let Some(ended) = session.replace(Some(new)).map(Session::finish) {
+                    stdout::complain(&ended.failure().unwrap_or_else(|| ended.words()));
+                }
                 segments.turned();
                 segments.forget_old(&sampling.host, at);
                 growth = Growth::default();
@@ -88,7 +101,7 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
         }
     }
     sampling.order(Order::End);
-    let ended = session.finish();
+    let Some(ended) = session.replace(None).map(Session::finish) else { return Err(Failure::told(Exit::Failed)) };
     match ended.failure() {
         _ if panics::happened() => Err(Failure::told(Exit::Failed)),
         // Whoever read has seen enough.

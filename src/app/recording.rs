@@ -4,13 +4,13 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::exit::{Exit, Failure};
 use super::sampling::Taken;
 use crate::baseline::Baselines;
-use crate::kernel;
-use crate::recording::{Meta, Recorder, RecorderOptions, RecorderStatus, RecordingError, Redaction, Sections};
+use crate::recording::{History, Meta, Moment, Recorder, RecorderOptions, RecorderStatus, RecordingError, Redaction, Sections};
 use crate::sample::Host;
 
 /// How long the end of the program waits for a disk.
@@ -27,7 +27,12 @@ pub struct Session {
 
 impl Session {
     pub fn create(path: &Path, meta: &Meta, baselines: &Baselines) -> Result<Session, RecordingError> {
-        let recorder = Recorder::create(path, meta, options(baselines))?;
+        Session::after(History::default(), path, meta, baselines)
+    }
+
+    /// One that begins with what was in memory.
+    pub fn after(history: History, path: &Path, meta: &Meta, baselines: &Baselines) -> Result<Session, RecordingError> {
+        let recorder = Recorder::create(path, meta, RecorderOptions { history, ..options(baselines) })?;
         Ok(Session { recorder, place: path.display().to_string() })
     }
 
@@ -42,8 +47,9 @@ impl Session {
         self.recorder.offer(taken.sample);
     }
 
-    pub fn mark(&mut self, text: &str) -> bool {
-        self.recorder.mark(kernel::now().into(), text)
+    /// `false` when the recorder's queue has no room for it.
+    pub fn mark(&mut self, at: Moment, text: &str) -> bool {
+        self.recorder.mark(at, text)
     }
 
     pub fn status(&self) -> RecorderStatus {
@@ -57,6 +63,25 @@ impl Session {
 
     pub fn finish(self) -> Ended {
         Ended { status: self.recorder.finish(PATIENCE), place: self.place }
+    }
+}
+
+/// A session that marks come into from another thread, until it is taken out and finished.
+#[derive(Clone)]
+pub struct Shared(Arc<Mutex<Option<Session>>>);
+
+impl Shared {
+    pub fn new(session: Session) -> Shared {
+        Shared(Arc::new(Mutex::new(Some(session))))
+    }
+
+    /// What `with` says of the session; `None` when it was taken out. Nobody holds it for long: a session never blocks.
+    pub fn with<T>(&self, with: impl FnOnce(&mut Session) -> T) -> Option<T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(with)
+    }
+
+    pub fn replace(&self, by: Option<Session>) -> Option<Session> {
+        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), by)
     }
 }
 

@@ -10,6 +10,9 @@ pub const INTERVALS: std::ops::RangeInclusive<Duration> = Duration::from_millis(
 /// The time between samples where none is asked for.
 pub const SECOND: Duration = Duration::from_secs(1);
 
+/// How much a live session remembers where nothing else is asked for.
+pub const HISTORY: Duration = Duration::from_secs(600);
+
 /// `500ms`, `5s`, `10m`, `2h`, `1d`; a bare number is seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text);

@@ -83,6 +83,19 @@ pub struct Mark {
     pub text: String,
 }
 
+impl Mark {
+    /// A text as long as a mark may be, in one line without control characters; `None` where nothing is left of it.
+    pub fn text(text: &str) -> Option<String> {
+        let plain: String = text.chars().map(|c| if crate::ids::is_unprintable(c) { ' ' } else { c }).collect();
+        let plain = plain.trim();
+        let end = plain.floor_char_boundary(Mark::LONGEST);
+        plain.get(..end).filter(|text| !text.is_empty()).map(str::to_owned)
+    }
+
+    /// Bytes.
+    pub const LONGEST: usize = 1024;
+}
+
 #[derive(Message)]
 struct MetaMessage {
     #[prost(string, tag = "1")]

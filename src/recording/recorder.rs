@@ -14,8 +14,9 @@ use super::encode::TooLarge;
 use super::error::{Place, RecordingError};
 use super::framer::{Framer, SampleEncoder, Sections, fresh_identity};
 use super::header::FileId;
-use super::meta::{Gap, GapReason, Meta};
+use super::meta::{Gap, GapReason, Mark, Meta};
 use super::storage::{FileStorage, Storage, StreamStorage, write_all};
+use super::tape::History;
 use crate::sample::Sample;
 
 /// A power cut costs at most so many samples.
@@ -31,13 +32,22 @@ pub struct RecorderOptions {
     pub keep_free: bool,
     /// How long a full disk is left alone before it is tried again, by the samples' own clock.
     pub retry: Duration,
+    /// What was kept in memory before, of the same machine and with the same redaction: the recording begins with it.
+    pub history: History,
     /// Given only where the bytes must be the same again.
     pub identity: Option<(FileId, i64)>,
 }
 
 impl Default for RecorderOptions {
     fn default() -> RecorderOptions {
-        RecorderOptions { sections: Sections::new(), queue: 32, keep_free: true, retry: Duration::from_secs(5), identity: None }
+        RecorderOptions {
+            sections: Sections::new(),
+            queue: 32,
+            keep_free: true,
+            retry: Duration::from_secs(5),
+            history: History::default(),
+            identity: None,
+        }
     }
 }
 
@@ -181,7 +191,8 @@ impl Recorder {
 
     /// Puts a word into the recording; `false` when the queue has no room for it.
     pub fn mark(&mut self, at: Moment, text: &str) -> bool {
-        let message = Message::Mark { at, text: text.to_owned() };
+        let Some(text) = Mark::text(text) else { return false };
+        let message = Message::Mark { at, text };
         self.queue.as_ref().is_some_and(|queue| queue.try_send(message).is_ok())
     }
 
@@ -222,7 +233,8 @@ fn begin(storage: &mut dyn Storage, meta: &Meta, options: &RecorderOptions) -> R
     let (id, created_ns) = options.identity.unwrap_or_else(fresh_identity);
     let mut framer = Framer::new(id, created_ns);
     let too_large = |TooLarge| std::io::Error::other("what it begins with is larger than a frame may be");
-    let bytes = framer.start(meta, &options.sections).map_err(too_large)?;
+    let mut bytes = framer.start(meta, &options.sections).map_err(too_large)?;
+    options.history.write(&mut framer, &mut bytes);
     write_all(storage, &bytes).map_err(|(_, error)| error)?;
     storage.sync()?;
     Ok(framer)
@@ -237,7 +249,7 @@ fn start(
 ) -> Result<Recorder, RecordingError> {
     let (queue, messages) = sync_channel(options.queue.max(1));
     let (end, ended) = sync_channel(1);
-    let kept = Kept { bytes: framer.offset(), samples: 0, lost: 0 };
+    let kept = Kept { bytes: framer.offset(), samples: framer.samples(), lost: 0 };
     let shared = Arc::new(Shared { status: Mutex::new(RecorderStatus::Recording(kept)), lost_at_end: Mutex::new(None) });
     let mut writing = Writing {
         storage,

@@ -10,10 +10,13 @@ use super::encode::TooLarge;
 use super::error::{FrameFault, Place, RecordingError};
 use super::framer::{Framer, SampleEncoder, SampleFrame, Sections, fresh_identity};
 use super::layout::Layout;
-use super::meta::{Meta, Redaction};
+use super::meta::{Mark, Meta, Redaction};
 use super::samples::Samples;
 use super::storage::{FileStorage, Storage, StreamStorage, write_all};
 use crate::sample::Sample;
+
+/// Words that are kept at most: the oldest ones go.
+const MOST_MARKS: usize = 500;
 
 /// Keeps whole key groups, and forgets the oldest one once the rest is enough.
 pub struct Tape {
@@ -24,6 +27,8 @@ pub struct Tape {
     bytes: usize,
     /// Samples forgotten so far: the sequence of the first one kept.
     forgotten: u64,
+    /// Words that were put between the samples.
+    marks: VecDeque<Mark>,
     keep_samples: usize,
     keep_bytes: usize,
     decoded: Samples,
@@ -38,6 +43,7 @@ impl Tape {
             len: 0,
             bytes: 0,
             forgotten: 0,
+            marks: VecDeque::new(),
             keep_samples: samples.max(1),
             keep_bytes: bytes,
             decoded: Samples::new(Layout::NEW),
@@ -67,7 +73,33 @@ impl Tape {
             self.forgotten += count as u64;
             self.groups.pop_front();
         }
+        while self.marks.front().is_some_and(|mark| mark.before < self.forgotten) {
+            self.marks.pop_front();
+        }
         true
+    }
+
+    /// Puts a word behind the newest sample.
+    pub fn mark(&mut self, at: Moment, text: &str) {
+        let Some(text) = Mark::text(text) else { return };
+        if self.marks.len() >= MOST_MARKS {
+            self.marks.pop_front();
+        }
+        self.marks.push_back(Mark { before: self.forgotten + self.len as u64, at, text });
+    }
+
+    /// The words among the samples that are kept, in their order.
+    pub fn marks(&self) -> impl Iterator<Item = &Mark> {
+        self.marks.iter()
+    }
+
+    /// What is kept, for a recorder to begin with.
+    pub fn history(&self) -> History {
+        History {
+            frames: self.groups.iter().flatten().cloned().collect(),
+            first: self.forgotten,
+            marks: self.marks.iter().cloned().collect(),
+        }
     }
 
     /// How many samples are kept.
@@ -142,12 +174,12 @@ impl Tape {
             out.clear();
             result
         };
+        let mut frames = Frames { first: self.forgotten, marks: self.marks.iter().peekable() };
         for group in &self.groups {
-            for frame in group {
-                framer.sample(&mut out, frame);
-            }
+            frames.put(&mut framer, &mut out, group);
             write(&mut out)?;
         }
+        frames.end(&mut framer, &mut out);
         framer.end(&mut out);
         write(&mut out)?;
         storage.sync()?;
@@ -156,6 +188,46 @@ impl Tape {
 
     fn frame(&self, index: usize) -> Option<(&[SampleFrame], &SampleFrame)> {
         frame_at(&self.groups, index)
+    }
+}
+
+/// Samples that were kept in memory before somebody began to record, and the words among them.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    frames: Vec<SampleFrame>,
+    /// The number of the first, as marks count.
+    first: u64,
+    marks: Vec<Mark>,
+}
+
+impl History {
+    pub(super) fn write(&self, framer: &mut Framer, out: &mut Vec<u8>) {
+        let mut frames = Frames { first: self.first, marks: self.marks.iter().peekable() };
+        frames.put(framer, out, &self.frames);
+        frames.end(framer, out);
+    }
+}
+
+/// Frames into a recording, each mark before the sample that it was put before.
+struct Frames<'m, M: Iterator<Item = &'m Mark>> {
+    /// The number of the next sample.
+    first: u64,
+    marks: std::iter::Peekable<M>,
+}
+
+impl<'m, M: Iterator<Item = &'m Mark>> Frames<'m, M> {
+    fn put(&mut self, framer: &mut Framer, out: &mut Vec<u8>, frames: &[SampleFrame]) {
+        for frame in frames {
+            while let Some(mark) = self.marks.next_if(|mark| mark.before <= self.first) {
+                framer.mark(out, mark.at, &mark.text);
+            }
+            framer.sample(out, frame);
+            self.first += 1;
+        }
+    }
+
+    fn end(&mut self, framer: &mut Framer, out: &mut Vec<u8>) {
+        self.marks.by_ref().for_each(|mark| framer.mark(out, mark.at, &mark.text));
     }
 }
 

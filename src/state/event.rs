@@ -30,6 +30,8 @@ pub enum Event {
     Position(Position),
     /// The whole recording, one tick an interval; again whenever more of it is known
     Strip(Arc<[Tick]>),
+    /// The words that were put into what can be gone to, in the order of time
+    Marks(Arc<[Mark]>),
     /// All findings of the recording, ended ones with their end
     Findings(Vec<Finding>),
     Recorder(Recorder),
@@ -103,7 +105,7 @@ pub enum Effect {
     Save,
     /// `R`: start recording, or stop
     ToggleRecord,
-    /// `m`: put a mark with this text into the recording
+    /// `m`: put a mark with this text into memory, and into the recording that is being made
     Mark(String),
 }
 
@@ -132,6 +134,15 @@ pub struct Tick {
     pub gap: bool,
     /// A mark was set in it
     pub mark: Option<String>,
+}
+
+/// A word that somebody put into a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Nanoseconds after 1970 in UTC
+    pub realtime_ns: i64,
+    /// From outside
+    pub text: String,
 }
 
 /// What is being recorded.

@@ -37,6 +37,7 @@ pub enum Action {
     Save,
     Record,
     Mark,
+    NextMark,
     Plus,
     Minus,
     Help,
@@ -165,9 +166,9 @@ pub const BINDINGS: &[Binding] = &[
         screens: &[],
     },
     Binding {
-        shown: "R  m",
-        words: "start / stop recording, put a mark into it",
-        keys: &[(Char('R'), Action::Record), (Char('m'), Action::Mark)],
+        shown: "R  m  M",
+        words: "start / stop recording, set a mark, go to the next one",
+        keys: &[(Char('R'), Action::Record), (Char('m'), Action::Mark), (Char('M'), Action::NextMark)],
         screens: &[],
     },
     Binding {

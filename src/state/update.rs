@@ -2,7 +2,7 @@
 
 use tui_input::{Input, InputRequest};
 
-use super::event::{Click, Effect, Event, Key, Notice, Recorder};
+use super::event::{Click, Effect, Event, Key, Notice};
 use super::history::Digest;
 use super::keys::{self, Action};
 use super::layout::{self, Plan};
@@ -26,6 +26,7 @@ pub fn update(state: &mut State, event: Event) -> Effect {
         Event::Moved { shown, before } => state.show(shown, &before),
         Event::Position(position) => state.position = Some(position),
         Event::Strip(strip) => state.strip = strip,
+        Event::Marks(marks) => state.marks = marks,
         Event::Findings(findings) => {
             state.timeline.replace(findings);
             state.arrange();
@@ -201,8 +202,9 @@ impl State {
             Action::Save => return Effect::Save,
             Action::Record if !self.is_live() => self.say(Notice::new("this is a recording already")),
             Action::Record => return Effect::ToggleRecord,
-            Action::Mark if matches!(self.recorder, Recorder::On { .. }) => self.ask(Asks::Mark),
-            Action::Mark => self.say(Notice::new("a mark goes into a recording: R starts one")),
+            Action::Mark if !self.is_live() => self.say(Notice::new("this is a recording already")),
+            Action::Mark => self.ask(Asks::Mark),
+            Action::NextMark => return self.go_to_mark(),
             Action::Plus => return self.faster_or_longer(true),
             Action::Minus => return self.faster_or_longer(false),
             Action::Help => self.help = Some(0),
@@ -319,6 +321,17 @@ impl State {
         }
         self.paused = true;
         effect
+    }
+
+    /// The next mark, and behind the last one the first again.
+    fn go_to_mark(&mut self) -> Effect {
+        let here = self.at().map_or(i64::MIN, |at| at.realtime_ns);
+        let Some(next) = self.marks.iter().find(|mark| mark.realtime_ns > here).or(self.marks.first()).cloned() else {
+            self.say(Notice::new("no marks so far: m puts one in, and 'stalltop mark TEXT' in another shell"));
+            return Effect::Redraw;
+        };
+        self.say(Notice::new(format!("mark: {}", next.text)));
+        self.travel(Effect::JumpTo(next.realtime_ns))
     }
 
     fn go_to_moment(&mut self) -> Effect {

@@ -30,6 +30,7 @@ pub fn draw(state: &State, canvas: &mut Canvas) {
     } else {
         state.strip.iter().for_each(|tick| put(tick.realtime_ns, tick.worst, tick.mark.is_some()));
     }
+    state.marks.iter().for_each(|mark| put(mark.realtime_ns, None, true));
     let here = state.at().filter(|_| state.paused || !state.is_live()).and_then(|at| scale.cell_of(at.realtime_ns));
     for (at, cell) in (0_u16..).zip(&cells) {
         let (glyph, ink) = cell.looks();

@@ -88,8 +88,14 @@ fn recording() {
     let mut state = state();
     assert_eq!(effect(&mut state, 'w'), Effect::Save);
     assert_eq!(effect(&mut state, 'R'), Effect::ToggleRecord);
-    press(&mut state, "m");
-    assert!(state.prompt.is_none(), "no mark without a recording");
+    assert_eq!(effect(&mut state, 'M'), Effect::Redraw, "there is no mark to go to");
+    let mark = |realtime_ns: i64| stalltop::state::Mark { realtime_ns, text: "deploy 6".to_owned() };
+    let here = state.at().unwrap().realtime_ns;
+    update(&mut state, Event::Marks([mark(here - 5_500_000_000), mark(here + 1)].into()));
+    assert_eq!(effect(&mut state, 'M'), Effect::JumpTo(here + 1));
+    update(&mut state, Event::Marks([mark(here - 5_500_000_000)].into()));
+    assert_eq!(effect(&mut state, 'M'), Effect::JumpTo(here - 5_500_000_000), "behind the last one comes the first");
+    assert!(text(&state).contains("mark: deploy 6") && text(&state).contains('◆'), "{}", text(&state));
     update(&mut state, Event::Recorder(Recorder::On { file: "a".to_owned(), bytes: 0 }));
     assert!(text(&state).contains("●rec"));
     press(&mut state, "mdeploy 7");

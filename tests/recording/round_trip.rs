@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use stalltop::recording::{Replayer, StreamEvent, StreamReader, Tape};
+use stalltop::recording::{Recorder, RecorderOptions, Replayer, StreamEvent, StreamReader, Tape};
 use stalltop::sample::Sample;
 
 use crate::generator::{self, Dice, Machine, strange_samples};
-use crate::support::record;
+use crate::support::{PATIENCE, options, record};
 
 fn assert_same(left: &Sample, right: &Sample, what: &str) {
     // Field by field, so that a failure can be read.
@@ -125,6 +125,38 @@ fn a_tape_keeps_the_last_and_saves_them() {
     assert_eq!(replayer.section("baselines"), Some([1, 2, 3].as_slice()));
     assert_eq!(replayer.verify().unwrap(), tape.len());
     assert_eq!(replayer.sample(0).unwrap(), samples[first]);
+}
+
+#[test]
+fn a_recorder_begins_with_what_was_in_memory_and_its_marks() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("from-memory");
+    let mut machine = Machine::new(3, 10, 20, 3, 2);
+    let samples: Vec<_> = (0..300).map(|_| machine.next()).collect();
+    let mut tape = Tape::new(100, 16 << 20, Default::default());
+    let (before, after) = samples.split_at(280);
+    for (at, sample) in before.iter().enumerate() {
+        tape.push(sample);
+        if [3, 250].contains(&at) {
+            tape.mark(sample.at.into(), &format!("\x1b mark {at}"));
+        }
+    }
+    let marks: Vec<_> = tape.marks().map(|mark| mark.text.clone()).collect();
+    assert_eq!(marks, ["mark 250"], "the other one was forgotten with its sample");
+    let options = RecorderOptions { history: tape.history(), ..options(after.len()) };
+    let mut recorder = Recorder::create(&path, &generator::meta(), options).unwrap();
+    assert!(recorder.mark(after[0].at.into(), &"x".repeat(1 << 20)), "cut, and kept");
+    assert!(!recorder.mark(after[0].at.into(), "\n\x07 "), "nothing is left of it");
+    after.iter().for_each(|sample| recorder.offer(sample.clone()));
+    assert_eq!(recorder.finish(PATIENCE).kept().samples, (tape.len() + after.len()) as u64);
+    let mut replayer = Replayer::open(&path).unwrap();
+    let first = usize::try_from(tape.forgotten()).unwrap();
+    assert_eq!(replayer.verify().unwrap(), samples.len() - first);
+    for index in 0..replayer.len() {
+        assert_same(&replayer.sample(index).unwrap(), &samples[first + index], &format!("sample {index}"));
+    }
+    let marks: Vec<_> = replayer.marks().iter().map(|mark| (mark.before as usize + first, mark.text.len())).collect();
+    assert_eq!(marks, [(251, "mark 250".len()), (280, 1024)]);
 }
 
 #[test]

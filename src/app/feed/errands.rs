@@ -6,7 +6,7 @@ use std::thread;
 
 use crate::app::recording::{self, Session};
 use crate::baseline::Baselines;
-use crate::recording::Meta;
+use crate::recording::{History, Meta};
 use crate::state::Notice;
 
 /// How an errand came out.
@@ -37,8 +37,8 @@ impl Errands {
         self.done.try_iter()
     }
 
-    pub fn begin_recording(&self, path: PathBuf, meta: Meta, baselines: Baselines) {
-        self.run(move || match Session::create(&path, &meta, &baselines) {
+    pub fn begin_recording(&self, history: History, path: PathBuf, meta: Meta, baselines: Baselines) {
+        self.run(move || match Session::after(history, &path, &meta, &baselines) {
             Ok(session) => Done::Recording(Box::new(session)),
             Err(error) => Done::NotRecording(Notice::failure(error.to_string())),
         });

@@ -6,22 +6,30 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
+
 use super::course::{Course, Samples};
 use super::errands::{Done, Errands};
 use super::spring::{Drop, Spring};
 use super::survey::begins;
+use crate::app::door::Door;
 use crate::app::judging::{Judging, Lessons};
 use crate::app::recording::{self, Session};
 use crate::app::sampling::Taken;
 use crate::app::stdout;
+use crate::baseline::Baselines;
 use crate::findings::{Judge, Judged, Verdict};
-use crate::recording::{Meta, RecorderStatus, Tape};
+use crate::kernel;
+use crate::recording::{Meta, Moment, RecorderStatus, Tape};
 use crate::sample::{Instant, Sample};
 use crate::state::{self, Effect, Event, Notice, Position};
 
-/// How much is kept in memory: ten minutes at one a second, as long as it fits.
-const KEPT_SAMPLES: usize = 600;
-const KEPT_BYTES: usize = 8 << 20;
+/// How much is kept in memory at most, however long it is to go back.
+const KEPT_BYTES: usize = 16 << 20;
+/// Samples and marks that wait for a recording to begin; its disk may be slow.
+const MOST_WAITING: usize = 64;
+/// Marks of other shells that wait to be seen.
+const MOST_LEFT: usize = 16;
 
 /// Intervals that lead to one that was gone to, for the graphs.
 const LEADING: u64 = 60;
@@ -36,8 +44,11 @@ pub struct Live {
     /// The interval that is shown where it is not the newest
     shown: Option<u64>,
     session: Option<Session>,
-    /// A recording is about to begin
-    beginning: bool,
+    /// What came since a recording was asked for, while it is about to begin
+    beginning: Option<Vec<Waiting>>,
+    /// Where other shells leave marks; closed when this ends
+    _door: Option<Door>,
+    left: mpsc::Receiver<(Moment, String)>,
     errands: Errands,
     /// What was last said of the recorder
     told: state::Recorder,
@@ -51,18 +62,27 @@ pub struct Live {
 const WORTH_A_WORD_SECONDS: f64 = 2.0;
 
 impl Live {
-    pub fn new(spring: Spring, meta: Meta, judge: Judge, lessons: Lessons, notices: Vec<String>) -> Live {
+    /// `history`: how long what came is kept.
+    pub fn new(spring: Spring, meta: Meta, judge: Judge, lessons: Lessons, notices: Vec<String>, history: Duration) -> Live {
         let host = Arc::new(meta.host.clone());
+        let samples = history.as_nanos().div_ceil(meta.interval.as_nanos().max(1));
+        let samples = usize::try_from(samples).unwrap_or(usize::MAX).max(2);
+        let (sender, left) = mpsc::channel(MOST_LEFT);
+        let take_in = move |at, text| sender.try_send((at, text)).map_err(|_| "too many marks are waiting");
+        // Without one, whoever knocks is told that nobody is there.
+        let door = matches!(spring, Spring::Machine(_)).then(|| Door::open(take_in).ok()).flatten();
         Live {
             spring,
             judging: Judging::new(Arc::clone(&host), judge),
             lessons,
             course: Course::new(host),
-            kept: Kept { tape: Tape::new(KEPT_SAMPLES, KEPT_BYTES, meta.redaction) },
+            kept: Kept { tape: Tape::new(samples, KEPT_BYTES, meta.redaction) },
             meta,
             shown: None,
             session: None,
-            beginning: false,
+            beginning: None,
+            _door: door,
+            left,
             errands: Errands::default(),
             told: state::Recorder::Off,
             notices: notices.into_iter().map(Notice::failure).collect(),
@@ -75,8 +95,13 @@ impl Live {
         if !events.is_empty() {
             return events;
         }
-        match self.spring.next().await {
+        let drop = tokio::select! {
+            Some((at, text)) = self.left.recv() => Drop::Mark(at, text),
+            drop = self.spring.next() => drop,
+        };
+        match drop {
             Drop::Sample(taken) => self.take(taken, &mut events),
+            Drop::Mark(at, text) => events.extend(self.mark(at, &text)),
             Drop::Word(text) => events.push(Event::Notice(Notice::new(text))),
             Drop::Ended(why) => events.push(Event::Ended(why)),
         }
@@ -88,6 +113,7 @@ impl Live {
         if let Some(session) = &mut self.session {
             session.offer(taken.clone());
         }
+        self.wait_for_session(|| Waiting::Sample(taken.clone()));
         let Taken { sample, missed } = taken;
         events.extend(self.missed(missed, sample.at).map(Event::Notice));
         let kept = self.kept.tape.push(&sample);
@@ -147,14 +173,7 @@ impl Live {
             Effect::PreviousFinding => self.go_to_finding(false),
             Effect::Save => self.save(),
             Effect::ToggleRecord => self.toggle_recording(),
-            Effect::Mark(text) => {
-                let marked = self.session.as_mut().is_some_and(|session| session.mark(&text));
-                vec![Event::Notice(if marked {
-                    Notice::new("marked")
-                } else {
-                    Notice::failure("not marked: nothing is being recorded")
-                })]
-            }
+            Effect::Mark(text) => self.mark(kernel::now().into(), &text),
             Effect::Nothing | Effect::Redraw | Effect::Quit | Effect::Suspend | Effect::Speed(_) => Vec::new(),
         }
     }
@@ -230,11 +249,14 @@ impl Live {
         }
     }
 
+    /// Those that were known when what is in memory began: a replay learns again what was learned since.
+    fn baselines_of_then(&self) -> &Baselines {
+        self.course.oldest().map_or(self.lessons.baselines(), |judge| judge.baselines())
+    }
+
     fn save(&mut self) -> Vec<Event> {
         let mut bytes = Vec::new();
-        // Those of then: a replay learns again what was learned since.
-        let baselines = self.course.oldest().map_or(self.lessons.baselines(), |judge| judge.baselines());
-        let sections = recording::sections(baselines);
+        let sections = recording::sections(self.baselines_of_then());
         match self.kept.tape.write_to(&mut bytes, &self.meta, &sections) {
             Ok(_) => {
                 let path = PathBuf::from(recording::saved_name(&self.meta.host));
@@ -245,15 +267,38 @@ impl Live {
         }
     }
 
+    /// Into memory, and into the recording that is being made.
+    fn mark(&mut self, at: Moment, text: &str) -> Vec<Event> {
+        self.kept.tape.mark(at, text);
+        let recorded = self.session.as_mut().is_none_or(|session| session.mark(at, text));
+        self.wait_for_session(|| Waiting::Mark(at, text.to_owned()));
+        let marks =
+            self.kept.tape.marks().map(|mark| state::Mark { realtime_ns: mark.at.realtime_ns, text: mark.text.clone() });
+        let notice = match recorded {
+            true => Notice::new(format!("marked: {text}")),
+            false => Notice::failure("marked in memory, and not in the recording: its disk does not keep up"),
+        };
+        vec![Event::Marks(marks.collect()), Event::Notice(notice)]
+    }
+
+    /// Keeps it for a recording that is about to begin.
+    fn wait_for_session(&mut self, what: impl FnOnce() -> Waiting) {
+        if let Some(waiting) = self.beginning.as_mut().filter(|waiting| waiting.len() < MOST_WAITING) {
+            waiting.push(what());
+        }
+    }
+
     fn toggle_recording(&mut self) -> Vec<Event> {
         if let Some(session) = self.session.take() {
             self.errands.end_recording(session);
             self.told = state::Recorder::Off;
             return vec![Event::Recorder(state::Recorder::Off)];
         }
-        if !std::mem::replace(&mut self.beginning, true) {
+        if self.beginning.is_none() {
+            self.beginning = Some(Vec::new());
             let path = PathBuf::from(recording::default_name(&self.meta.host));
-            self.errands.begin_recording(path, self.meta.clone(), self.judging.judge().baselines().clone());
+            let baselines = self.baselines_of_then().clone();
+            self.errands.begin_recording(self.kept.tape.history(), path, self.meta.clone(), baselines);
         }
         Vec::new()
     }
@@ -263,11 +308,17 @@ impl Live {
         for done in self.errands.done() {
             match done {
                 Done::Recording(session) => {
-                    self.beginning = false;
-                    self.session = Some(*session);
+                    let mut session = *session;
+                    for waiting in self.beginning.take().unwrap_or_default() {
+                        match waiting {
+                            Waiting::Sample(taken) => session.offer(taken),
+                            Waiting::Mark(at, text) => drop(session.mark(at, &text)),
+                        }
+                    }
+                    self.session = Some(session);
                 }
                 Done::NotRecording(notice) => {
-                    self.beginning = false;
+                    self.beginning = None;
                     events.push(Event::Notice(notice));
                 }
                 Done::Said(notice) => events.push(Event::Notice(notice)),
@@ -291,6 +342,12 @@ impl Live {
             events.push(Event::Recorder(now));
         }
     }
+}
+
+/// What came while a recording was about to begin.
+enum Waiting {
+    Sample(Taken),
+    Mark(Moment, String),
 }
 
 /// The minutes in memory.

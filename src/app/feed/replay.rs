@@ -16,9 +16,9 @@ use crate::app::config::Settings;
 use crate::app::exit::{Exit, Failure};
 use crate::app::recording;
 use crate::findings::{Judge, Judged};
-use crate::recording::{Moment, Replayer, Tail};
+use crate::recording::{Mark, Moment, Replayer, Tail};
 use crate::sample::{self, Sample};
-use crate::state::{Effect, Event, Notice, Position, moment};
+use crate::state::{self, Effect, Event, Notice, Position, moment};
 
 /// The survey works for so long before keys and frames have their turn.
 const SLICE: Duration = Duration::from_millis(8);
@@ -86,6 +86,7 @@ impl Replay {
             waiting: Vec::new(),
         };
         replay.waiting.extend(replay.condition().map(|text| Event::Notice(Notice::failure(text))));
+        replay.waiting.push(Event::Marks(replay.samples.marks()));
         let start = replay.start(at, zone);
         let shown = replay.show(start, true);
         replay.waiting.extend(shown);
@@ -314,6 +315,7 @@ impl Replay {
         self.refreshed = now;
         match self.samples.replayer.refresh() {
             Ok(growth) if growth.new_samples > 0 || !growth.growing => {
+                self.waiting.push(Event::Marks(self.samples.marks()));
                 self.waiting.extend(self.position());
                 // It had reached the end and waited: what is new is due now, not in arrears.
                 if self.due().is_some_and(|due| due + LONGEST_PAUSE < now) {
@@ -350,6 +352,11 @@ impl Recorded {
 
     fn at_time(&self, realtime_ns: i64) -> u64 {
         self.replayer.at_time(realtime_ns).unwrap_or(0) as u64
+    }
+
+    fn marks(&self) -> Arc<[state::Mark]> {
+        let mark = |mark: &Mark| state::Mark { realtime_ns: mark.at.realtime_ns, text: mark.text.clone() };
+        self.replayer.marks().iter().map(mark).collect()
     }
 
     /// Samples from that number on before which something is missing, or a mark was set.

@@ -12,12 +12,14 @@ use tokio::sync::mpsc;
 use crate::app::exit::{Exit, Failure};
 use crate::app::recording::failure;
 use crate::app::sampling::{Order, Sampling, Taken};
-use crate::recording::{Meta, RecordingError, StreamEvent, StreamReader};
+use crate::recording::{Meta, Moment, RecordingError, StreamEvent, StreamReader};
 
 /// One thing that comes.
 pub enum Drop {
     Sample(Taken),
-    /// Something to be told: a gap, damage, a mark
+    /// A word that somebody put in, and when
+    Mark(Moment, String),
+    /// Something to be told: a gap, damage
     Word(String),
     /// Nothing more; and why, unless that was to be expected
     Ended(Option<String>),
@@ -109,7 +111,7 @@ fn tell(event: StreamEvent) -> Option<Drop> {
         StreamEvent::Damage(damage) => {
             Drop::Word(format!("damage at byte {}: {}; {} samples lost", damage.bytes.start, damage.what, damage.lost))
         }
-        StreamEvent::Mark(mark) => Drop::Word(format!("mark: {}", mark.text)),
+        StreamEvent::Mark(mark) => Drop::Mark(mark.at, mark.text),
         StreamEvent::End => Drop::Ended(None),
         StreamEvent::Meta(_) | StreamEvent::Section { .. } => return None,
     })

@@ -1,0 +1,246 @@
+//! The door at which another shell of the same user leaves marks: a socket a program, in the runtime directory.
+//!
+//! `stalltop mark TEXT` knocks at every door there is. Whoever knocks must be the user we are; a text is bounded, and
+//! nobody is waited for longer than a second. A door whose program is gone is taken away by the next who knocks.
+
+use std::fs::{self, DirBuilder};
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, UnixAddr, sockopt};
+use nix::unistd::geteuid;
+
+use crate::kernel;
+use crate::recording::{Mark, Moment};
+
+/// How long either side waits for the other.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// An open door. It closes when this is dropped.
+pub struct Door {
+    path: PathBuf,
+}
+
+/// What becomes of a mark that was left.
+pub type Received = Result<(), &'static str>;
+
+impl Door {
+    /// Opens one; `receive` is called on a thread of its own with each mark, and must not block.
+    pub fn open(receive: impl FnMut(Moment, String) -> Received + Send + 'static) -> io::Result<Door> {
+        Door::open_in(&directory()?, receive)
+    }
+
+    fn open_in(directory: &Path, mut receive: impl FnMut(Moment, String) -> Received + Send + 'static) -> io::Result<Door> {
+        let path = directory.join(format!("{}.sock", std::process::id()));
+        // Of an earlier process of that number.
+        let _ = fs::remove_file(&path);
+        let listener = UnixListener::bind(&path)?;
+        let door = Door { path };
+        fs::set_permissions(&door.path, fs::Permissions::from_mode(0o600))?;
+        let body = move || {
+            for knocking in listener.incoming() {
+                match knocking {
+                    Ok(mut knocking) => {
+                        let answer = answer(&mut knocking, &mut receive);
+                        // Whoever left may have gone already.
+                        let _ = knocking.write_all(answer.err().unwrap_or(DONE).as_bytes());
+                    }
+                    // Out of descriptors, say: not to be asked again at once.
+                    Err(_) => std::thread::sleep(PATIENCE),
+                }
+            }
+        };
+        std::thread::Builder::new().name("marks".to_owned()).stack_size(128 << 10).spawn(body)?;
+        Ok(door)
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// The answer to a mark that was taken.
+const DONE: &str = "marked";
+
+fn answer(knocking: &mut UnixStream, receive: &mut impl FnMut(Moment, String) -> Received) -> Received {
+    let peer = socket::getsockopt(knocking, sockopt::PeerCredentials).map_err(|_| "nobody knows who asks")?;
+    if peer.uid() != geteuid().as_raw() {
+        return Err("refused: marks are left by the user who records");
+    }
+    let _ = knocking.set_write_timeout(Some(PATIENCE));
+    let bytes = read_text(knocking).map_err(|_| "the mark did not come to its end")?;
+    if bytes.len() > Mark::LONGEST {
+        return Err("refused: a mark is at most 1024 bytes");
+    }
+    let text = Mark::text(&String::from_utf8_lossy(&bytes)).ok_or("refused: the mark is empty")?;
+    receive(kernel::now().into(), text)
+}
+
+/// To its end, but no more than shows that it is too long, and no longer than we have patience.
+fn read_text(from: &mut UnixStream) -> io::Result<Vec<u8>> {
+    let until = Instant::now() + PATIENCE;
+    let mut text = Vec::new();
+    let mut part = [0; 512];
+    while text.len() <= Mark::LONGEST {
+        let left = until.saturating_duration_since(Instant::now());
+        from.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        match from.read(&mut part) {
+            Ok(0) => break,
+            Ok(count) => text.extend_from_slice(part.get(..count).unwrap_or_default()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(text)
+}
+
+/// What came of knocking at one door.
+pub struct Knocked {
+    /// The process behind it
+    pub pid: String,
+    pub received: Result<(), String>,
+}
+
+/// Leaves a mark at every door of this user. Those behind which nobody is any more are taken away.
+pub fn leave(text: &str) -> io::Result<Vec<Knocked>> {
+    leave_in(&directory()?, text)
+}
+
+fn leave_in(directory: &Path, text: &str) -> io::Result<Vec<Knocked>> {
+    let mut knocked = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".sock"));
+        let Some(pid) = name.filter(|pid| pid.bytes().all(|byte| byte.is_ascii_digit())).map(str::to_owned) else { continue };
+        match knock(&path, text) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {
+                let _ = fs::remove_file(&path);
+            }
+            Err(error) => knocked.push(Knocked { pid, received: Err(error.to_string()) }),
+            Ok(answer) if answer == DONE => knocked.push(Knocked { pid, received: Ok(()) }),
+            Ok(answer) => knocked.push(Knocked { pid, received: Err(answer) }),
+        }
+    }
+    Ok(knocked)
+}
+
+fn knock(path: &Path, text: &str) -> io::Result<String> {
+    let mut stream = connect(path)?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(PATIENCE * 2))?;
+    // Whoever refuses before it has all of it says why.
+    let written = stream.write_all(text.as_bytes()).and_then(|()| stream.shutdown(std::net::Shutdown::Write));
+    let mut answer = String::new();
+    match stream.take(200).read_to_string(&mut answer) {
+        Ok(_) if !answer.is_empty() => Ok(answer),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+            Err(io::Error::other("it does not answer: it is stopped, or gets no CPU"))
+        }
+        Err(error) => Err(error),
+        Ok(_) => written.and(Err(io::ErrorKind::UnexpectedEof.into())),
+    }
+}
+
+/// Connects without waiting: behind the door of a program that is stopped others may stand in a row.
+fn connect(path: &Path) -> io::Result<UnixStream> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let socket = socket::socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    match socket::connect(socket.as_raw_fd(), &UnixAddr::new(path)?) {
+        Ok(()) => {}
+        Err(Errno::EAGAIN) => return Err(io::Error::other("it does not answer: too many are waiting")),
+        Err(error) => return Err(error.into()),
+    }
+    let stream = UnixStream::from(socket);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
+}
+
+/// Where the doors of this user are: $XDG_RUNTIME_DIR/stalltop, /run/user/UID/stalltop, else /tmp/stalltop-UID; made where
+/// it is missing, and refused where it is not ours alone.
+fn directory() -> io::Result<PathBuf> {
+    let uid = geteuid().as_raw();
+    let named = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let usual = PathBuf::from(format!("/run/user/{uid}"));
+    let base = named.into_iter().chain([usual]).find(|base| base.metadata().is_ok_and(|it| it.is_dir() && it.uid() == uid));
+    let directory = match base {
+        Some(base) => base.join("stalltop"),
+        None => PathBuf::from(format!("/tmp/stalltop-{uid}")),
+    };
+    private(&directory, uid)?;
+    Ok(directory)
+}
+
+fn private(directory: &Path, uid: u32) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let there = directory.symlink_metadata()?;
+    let ours = there.is_dir() && there.uid() == uid && there.mode() & 0o077 == 0;
+    if ours { Ok(()) } else { Err(io::Error::other(format!("{} is not a directory of ours alone", directory.display()))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    fn taken(knocked: &[Knocked]) -> Vec<Result<(), &str>> {
+        knocked.iter().map(|knocked| knocked.received.as_ref().map(|&()| ()).map_err(String::as_str)).collect()
+    }
+
+    #[test]
+    fn a_mark_is_left_cleaned_and_answered() {
+        let directory = tempfile::tempdir().unwrap();
+        let (sender, marks) = mpsc::sync_channel(2);
+        let receive = move |_: Moment, text: String| sender.try_send(text).map_err(|_| "full");
+        let door = Door::open_in(directory.path(), receive).unwrap();
+        assert_eq!(door.path.metadata().unwrap().mode() & 0o777, 0o600);
+        assert_eq!(taken(&leave_in(directory.path(), "deploy 42").unwrap()), [Ok(())]);
+        assert_eq!(taken(&leave_in(directory.path(), " \x1b]0;evil\x07 a\nb ").unwrap()), [Ok(())]);
+        assert_eq!(taken(&leave_in(directory.path(), "third").unwrap()), [Err("full")]);
+        assert_eq!(marks.try_iter().collect::<Vec<_>>(), ["deploy 42", "]0;evil  a b"]);
+        let long = "x".repeat(1 << 20);
+        let refused = leave_in(directory.path(), &long).unwrap();
+        assert!(refused[0].received.is_err() && marks.try_recv().is_err());
+        assert_eq!(taken(&leave_in(directory.path(), "\x01\n").unwrap()), [Err("refused: the mark is empty")]);
+        assert_eq!(taken(&leave_in(directory.path(), "after all that").unwrap()), [Ok(())]);
+        drop(door);
+        assert!(leave_in(directory.path(), "nobody").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_dead_door_is_taken_away_and_one_that_does_not_answer_is_said_to_be() {
+        let directory = tempfile::tempdir().unwrap();
+        let (dead, mute) = (directory.path().join("11.sock"), directory.path().join("12.sock"));
+        drop(UnixListener::bind(&dead).unwrap());
+        let _mute = UnixListener::bind(&mute).unwrap();
+        fs::write(directory.path().join("notes"), "no door").unwrap();
+        let knocked = leave_in(directory.path(), "x").unwrap();
+        assert_eq!((knocked.len(), knocked[0].pid.as_str()), (1, "12"));
+        assert!(knocked[0].received.is_err());
+        assert!(!dead.exists() && mute.exists() && directory.path().join("notes").exists());
+    }
+
+    #[test]
+    fn a_directory_that_others_may_enter_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let uid = geteuid().as_raw();
+        let inside = directory.path().join("doors");
+        private(&inside, uid).unwrap();
+        fs::set_permissions(&inside, fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(private(&inside, uid).is_err());
+        fs::set_permissions(&inside, fs::Permissions::from_mode(0o700)).unwrap();
+        assert!(private(&inside, uid + 1).is_err(), "another user's");
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(&inside, &link).unwrap();
+        assert!(private(&link, uid).is_err());
+    }
+}

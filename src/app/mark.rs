@@ -1,0 +1,34 @@
+//! `mark`: leaves a word at every recorder and every live screen of this user.
+
+use super::door::{self, Knocked};
+use super::exit::{Exit, Failure};
+use super::stdout;
+use crate::cli;
+use crate::recording::Mark;
+
+pub fn mark(mark: &cli::mark::Mark) -> Result<Exit, Failure> {
+    let words = mark.words.join(" ");
+    let refused = |why: &str| Failure::new(Exit::Usage, "cannot mark", why, "say in a few words what happens now");
+    if words.len() > Mark::LONGEST {
+        return Err(refused("the text is longer than 1024 bytes"));
+    }
+    let text = Mark::text(&words).ok_or_else(|| refused("the text is empty"))?;
+    let knocked = door::leave(&text).map_err(|error| Failure::new(Exit::Failed, "cannot mark", error, ""))?;
+    let taken = knocked.iter().filter(|knocked| knocked.received.is_ok()).count();
+    for Knocked { pid, received } in &knocked {
+        if let Err(why) = received {
+            stdout::complain(&format!("not marked by process {pid}: {why}"));
+        }
+    }
+    match (taken, knocked.len()) {
+        (0, 0) => {
+            let remedy = "start 'stalltop record', or stalltop itself, as this user";
+            Err(Failure::new(Exit::Failed, "not marked", "nobody of this user is recording or watching", remedy))
+        }
+        (taken, all) => {
+            let programs = if taken == 1 { "program" } else { "programs" };
+            stdout::print(&format!("marked by {taken} {programs}\n"))?;
+            if taken == all { Ok(Exit::Fine) } else { Err(Failure::told(Exit::Failed)) }
+        }
+    }
+}
