@@ -32,7 +32,7 @@ pub use root::Root;
 
 use crate::sample::{Cost, Host, Instant, Name, Sample};
 use crate::units::Counter;
-use sweep::{Sweep, nanoseconds};
+use sweep::{Sweep, births, nanoseconds};
 use waits::budget::{Budget, DEFAULT_SHARE};
 use waits::{Watch, Witnesses};
 
@@ -174,8 +174,9 @@ impl Sampler {
 
         let begin = clock(ClockId::CLOCK_THREAD_CPUTIME_ID);
         let forks = sample.cpu.as_ref().ok().and_then(|cpu| cpu.forks);
+        let births = births::Count { forks, last_pid: self.cpu.last_pid() };
         self.exits.fetch(self.boottime_ns(), &self.sweep);
-        let mut tasks = self.sweep.sweep(self.boottime_ns(), forks);
+        let mut tasks = self.sweep.sweep(self.boottime_ns(), births);
         tasks.users = self.user_names();
         sample.tasks = Ok(tasks);
         sample.exits = self.exits.sample(sample.at.boottime_ns, &self.sweep);

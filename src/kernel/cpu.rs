@@ -13,11 +13,17 @@ pub struct CpuReader {
     stat: KeptFile,
     loadavg: KeptFile,
     buffer: Vec<u8>,
+    last_pid: Option<u32>,
 }
 
 impl Default for CpuReader {
     fn default() -> CpuReader {
-        CpuReader { stat: KeptFile::new("proc/stat"), loadavg: KeptFile::new("proc/loadavg"), buffer: Vec::new() }
+        CpuReader {
+            stat: KeptFile::new("proc/stat"),
+            loadavg: KeptFile::new("proc/loadavg"),
+            buffer: Vec::new(),
+            last_pid: None,
+        }
     }
 }
 
@@ -39,8 +45,15 @@ impl CpuReader {
 
     /// /proc/loadavg.
     pub fn load(&mut self, root: &Root) -> Reading<Load> {
+        self.last_pid = None;
         self.loadavg.read(root, &mut self.buffer)?;
+        self.last_pid = lines(&self.buffer).next().and_then(|line| words(line).last()).and_then(small_number);
         parse_loadavg(&self.buffer).ok_or(Absent::Malformed)
+    }
+
+    /// The number that was given to a process or thread last, as /proc/loadavg said it when the load was read.
+    pub fn last_pid(&self) -> Option<u32> {
+        self.last_pid
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! The interface is small on purpose (`sweep`, `glance`, `awake`): a task iterator in the kernel may take its place.
 
+pub mod births;
 mod books;
 mod clock;
 mod facts;
@@ -13,10 +14,13 @@ mod tests;
 pub mod thread;
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use nix::time::ClockId;
+use nix::unistd::gettid;
 
+use births::{Births, Newcomers};
 pub use clock::{ProcessClocks, nanoseconds};
 pub use process::KnownProcess;
 use process::Seen;
@@ -29,7 +33,6 @@ use crate::ids::GroupId;
 use crate::sample::host::Host;
 use crate::sample::task::{Hidden, Sched, Tasks};
 use crate::sample::{Name, Reading};
-use crate::units::Counter;
 use names::Names;
 use ran::Ran;
 
@@ -62,8 +65,7 @@ pub struct Sweep {
     pids: Vec<u32>,
     /// The monitor is not part of the box's work: sub-samples leave it out.
     own_pid: u32,
-    /// Forks since boot before the last walk through /proc: no more, no new process.
-    walked_at_forks: Option<Counter>,
+    births: Births,
     first_sweep_ns: Option<u64>,
     namespaced: bool,
     hidepid: bool,
@@ -148,26 +150,28 @@ impl Sweep {
             turn: 0,
             own_pid: if root.is_host() { std::process::id() } else { 0 },
             pids: Vec::new(),
-            walked_at_forks: None,
+            births: Births::default(),
             first_sweep_ns: None,
             namespaced,
             hidepid: host.privilege.hidepid && !host.privilege.sees_other_users,
         })
     }
 
-    /// Reads whatever may have changed since the last sweep. `forks` is /proc/stat's count, read before.
+    /// Reads whatever may have changed since the last sweep. `births` was read before.
     /// The names of users are not looked up here.
-    pub fn sweep(&mut self, now_ns: u64, forks: Option<Counter>) -> Tasks {
+    pub fn sweep(&mut self, now_ns: u64, births: births::Count) -> Tasks {
         self.eye.now_ns = now_ns;
         self.eye.tasks_read = 0;
         self.eye.allowed_left = ALLOWED_AT_ONCE;
-        let complete = self.eye.clocks.can_tell() && forks.is_some() && forks == self.walked_at_forks;
-        if complete {
-            let eye = &mut self.eye;
-            self.processes.retain_mut(|known| known.look(eye) != Seen::Gone);
-        } else {
-            self.walk();
-            self.walked_at_forks = forks;
+        match self.births.since(now_ns, births, self.processes.len()) {
+            newcomers if newcomers == Newcomers::Anywhere || !self.eye.clocks.can_tell() => self.walk(),
+            newcomers => {
+                let eye = &mut self.eye;
+                self.processes.retain_mut(|known| known.look(eye) != Seen::Gone);
+                if let Newcomers::Among(numbers) = newcomers {
+                    self.find(numbers);
+                }
+            }
         }
         self.read_facts();
         self.examine_siblings();
@@ -256,6 +260,20 @@ impl Sweep {
             // A process that ended between listing and reading was never there.
             if let Some(known) = still.or_else(|| KnownProcess::first(&mut self.eye, pid).ok()) {
                 self.processes.push(known);
+            }
+        }
+    }
+
+    /// Asks each of these numbers whether it is a new process's: a clock that cannot be read is that of a thread, or of nobody.
+    fn find(&mut self, numbers: RangeInclusive<u32>) {
+        // Our own thread's number reads the clock of the process.
+        let own = u32::try_from(gettid().as_raw()).unwrap_or(0);
+        for pid in numbers.filter(|&pid| pid != own) {
+            let Err(place) = self.processes.binary_search_by_key(&pid, |known| known.pid) else { continue };
+            if self.eye.clocks.cpu_ns(pid).is_some()
+                && let Ok(known) = KnownProcess::first(&mut self.eye, pid)
+            {
+                self.processes.insert(place, known);
             }
         }
     }

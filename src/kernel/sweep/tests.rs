@@ -9,6 +9,7 @@ use crate::sample::Absent;
 use crate::sample::host::Privilege;
 use crate::sample::task::{Process, TaskState, Thread};
 use crate::sample::waits::WaitClass;
+use crate::units::Counter;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -104,7 +105,7 @@ impl Machine {
     /// One second later.
     fn sweep(&mut self) -> Tasks {
         self.now_ns += SECOND;
-        self.sweep.sweep(self.now_ns, None)
+        self.sweep.sweep(self.now_ns, births::Count::default())
     }
 
     fn hot(&mut self) -> Vec<u32> {
@@ -243,12 +244,36 @@ fn nothing_is_listed_while_nothing_forks() {
         machine.put(pid, "x", 5, 10_000_000, &[one(pid)]);
     }
     let pids = |tasks: &Tasks| tasks.processes.iter().map(|process| process.pid).collect::<Vec<_>>();
-    let forks = |machine: &mut Machine, forks| machine.sweep.sweep(machine.now_ns, Some(Counter(forks)));
+    let forks = |machine: &mut Machine, forks| {
+        machine.sweep.sweep(machine.now_ns, births::Count { forks: Some(Counter(forks)), last_pid: None })
+    };
     assert_eq!(pids(&forks(&mut machine, 7)), [40, 50]);
     machine.put(60, "x", 5, 10_000_000, &[one(60)]);
     machine.end(40);
     assert_eq!(pids(&forks(&mut machine, 7)), [50], "an end is seen by the clock, a birth by the fork counter");
     assert_eq!(pids(&forks(&mut machine, 8)), [50, 60]);
+}
+
+#[test]
+fn new_processes_are_found_by_their_numbers() {
+    let mut machine = Machine::new(true);
+    for pid in [40, 60, 100, 200, 300] {
+        machine.put(pid, "x", 5, 10_000_000, &[one(pid)]);
+    }
+    let sweep = |machine: &mut Machine, forks, last_pid| {
+        let count = births::Count { forks: Some(Counter(forks)), last_pid: Some(last_pid) };
+        let tasks = machine.sweep.sweep(machine.now_ns, count);
+        tasks.processes.iter().map(|process| process.pid).collect::<Vec<_>>()
+    };
+    assert_eq!(sweep(&mut machine, 7, 300), [40, 60, 100, 200, 300]);
+    machine.put(302, "x", 5, 10_000_000, &[one(302)]);
+    machine.put(50, "far", 5, 10_000_000, &[one(50)]);
+    assert_eq!(sweep(&mut machine, 9, 303), [40, 60, 100, 200, 300, 302], "between 301 and 303, and nowhere else");
+    machine.put(303, "late", 5, 10_000_000, &[one(303)]);
+    machine.put(304, "x", 5, 10_000_000, &[one(304)]);
+    assert_eq!(sweep(&mut machine, 10, 304), [40, 60, 100, 200, 300, 302, 303, 304], "its number was given a second before");
+    machine.now_ns += 10 * SECOND;
+    assert_eq!(sweep(&mut machine, 11, 305), [40, 50, 60, 100, 200, 300, 302, 303, 304], "whoever chose his number himself");
 }
 
 #[test]
