@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""The table of docs/cost.md, measured: what stalltop costs beside other monitors, as root and not, by its threads and with a
+recording running. Needs root, gcc, the harness (shared/perf, beside this repository, or PERF=) and a release build (or
+STALLTOP=); the peers that are not installed are left out. Takes five minutes on a quiet machine; a busy one shows in `load`.
+
+    cargo build --release && benches/cost.py > table.md"""
+import fcntl, os, pathlib, pty, shutil, signal, struct, sys, tempfile, termios, threading, time
+
+HOUSE = pathlib.Path(__file__).resolve().parent.parent
+PERF = pathlib.Path(os.environ.get("PERF", HOUSE.parent / "shared/perf"))
+BINARY = pathlib.Path(os.environ.get("STALLTOP", HOUSE / "target/release/stalltop"))
+SIZE, WARM, TAKE = (200, 50), 3, 8
+NOBODY = "65534"
+
+# name, processes asleep, threads of one process, busy ones among the processes, goal as root and not, peers beside it
+LOADS = [
+    ("200 processes", 200, 0, 0, 2, 2.5, ["top", "htop", "btop"]),
+    ("2,000 processes, asleep", 2000, 0, 0, 4, 8, ["top", "htop", "btop"]),
+    ("2,000 processes, 100 of them busy", 2000, 0, 100, 6, 12, []),
+    ("10,000 threads in one process, asleep", 0, 10000, 0, 8, 8, []),
+    ("2,000 processes + 10,000 threads", 2000, 10000, 0, 12, 20, ["top-H"]),
+]
+
+
+def main():
+    if os.geteuid() != 0 or not BINARY.exists() or not (PERF / "measure.py").exists():
+        sys.exit(f"cost.py: needs root, {BINARY} and {PERF}/measure.py")
+    place = pathlib.Path(tempfile.mkdtemp(prefix="stalltop-cost-"))
+    place.chmod(0o755)
+    binary = place / "stalltop"
+    shutil.copy(BINARY, binary)
+    homes = {who: home(place / who) for who in ("root", "nobody", "recording")}
+    shutil.chown(homes["nobody"], int(NOBODY), int(NOBODY))
+    os.environ["PERF_HOME"] = str(homes["root"])
+    sys.path.insert(0, str(PERF))
+    import json, measure
+    from populate import Load
+
+    others = json.loads((PERF / "peers.json").read_text())
+    drop = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", str(binary)]
+    specs = {
+        "root": {"cmd": [str(binary)], "env": places(homes["root"])},
+        "nobody": {"cmd": drop, "env": places(homes["nobody"])},
+        "recording": {"cmd": [str(binary)], "env": places(homes["recording"]), "keys": ["R"]},
+    }
+    try:
+        print("CPU ms a refresh at 1 s, 200×50, with peak RSS and what reaches the terminal:\n")
+        print("| load | root | goal | not root | goal | RSS MiB | B a refresh | first screen ms | peers in the same run | load |")
+        print("| --- | --: | --: | --: | --: | --: | --: | --: | --- | --: |", flush=True)
+        for name, processes, threads, busy, goal, goal_nobody, peers in LOADS:
+            with Load(processes, threads, busy):
+                run = lambda spec: measure.run("", spec, SIZE, TAKE, WARM, False)
+                root, nobody = run(specs["root"]), run(specs["nobody"])
+                beside = [f"{peer} {said(run(others[peer]), 'cpu_ms')}" for peer in peers]
+                rss = root.get("hwm_kib", 0) / 1024
+                print(
+                    f"| {name} | {said(root, 'cpu_ms')} | {goal} | {said(nobody, 'cpu_ms')} | {goal_nobody} | {rss:.1f} "
+                    f"| {said(root, 'tty_B')} | {said(root, 'ttff_ms')} | {', '.join(beside)} | {os.getloadavg()[0]:.1f} |",
+                    flush=True,
+                )
+        with Load(2000, 0, 100):
+            plain, recording = [measure.run("", specs[spec], SIZE, TAKE, WARM, False) for spec in ("root", "recording")]
+            print(f"\n2,000 processes, 100 busy: {said(plain, 'cpu_ms')} ms, {said(recording, 'cpu_ms')} ms with a recording.")
+            print("\nBy thread, CPU ms a second, 2,000 processes, 100 busy (`sampling` takes samples and sub-samples, `stalltop`")
+            print("makes figures and findings, keeps the last minutes in memory and draws):\n")
+            for thread, spent in sorted(by_thread(binary, homes["root"]).items(), key=lambda item: -item[1]):
+                print(f"- {thread} {spent:.1f}")
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def home(path):
+    path.mkdir()
+    return path
+
+
+def places(directory):
+    return {"HOME": str(directory), "XDG_CONFIG_HOME": f"{directory}/.config", "XDG_STATE_HOME": f"{directory}/.state"}
+
+
+def said(result, what):
+    return result.get("error", "-")[:60] if result.get(what) is None else str(result[what])
+
+
+def by_thread(binary, directory):
+    """CPU ms a second of each thread of a monitor on a terminal that is read."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ.update(places(directory), TERM="xterm-256color")
+        os.execv(binary, [str(binary)])
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", SIZE[1], SIZE[0], 0, 0))
+    threading.Thread(target=drain, args=(terminal,), daemon=True).start()
+
+    def clocks():
+        now = {}
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            name = (task / "comm").read_text().strip()
+            now[name] = now.get(name, 0) + int((task / "schedstat").read_text().split()[0])
+        return now
+
+    time.sleep(WARM)
+    before, begin = clocks(), time.monotonic()
+    time.sleep(TAKE)
+    after, seconds = clocks(), time.monotonic() - begin
+    os.kill(pid, signal.SIGTERM)
+    os.waitpid(pid, 0)
+    return {name: (spent - before.get(name, 0)) / 1e6 / seconds for name, spent in after.items()}
+
+
+def drain(terminal):
+    try:
+        while os.read(terminal, 1 << 16):
+            pass
+    except OSError:
+        pass
+
+
+if __name__ == "__main__":
+    main()
