@@ -23,6 +23,7 @@ pub mod nicstat;
 pub mod output;
 pub mod panics;
 pub mod papers;
+pub mod part;
 pub mod patience;
 pub mod record;
 pub mod recorded;
@@ -83,6 +84,8 @@ fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Table(options) => table::table(root, &configuration, &options),
         Command::Info(info) => inspect::info(&info),
         Command::Report(report) => report::report(&configuration, &report),
+        Command::Cut(cut) => part::cut(&cut),
+        Command::Cat(cat) => part::cat(&cat),
         Command::Compare(compare) => compare::compare(&configuration, &compare),
     }
 }

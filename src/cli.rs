@@ -6,6 +6,7 @@ pub mod compare;
 pub mod export;
 pub mod mark;
 pub mod nicstat;
+pub mod part;
 pub mod report;
 pub mod table;
 pub mod values;
@@ -66,6 +67,12 @@ pub enum Command {
     /// A recording as one page that needs nothing else: to attach to a ticket
     #[command(after_help = "Example: stalltop report db1-20261120T120000.stalltop -o slow.html")]
     Report(report::Report),
+    /// A part of a recording as a recording of its own
+    #[command(after_help = "Example: stalltop cut night.stalltop --from 03:10 --to 03:25 -o slow.stalltop")]
+    Cut(part::Cut),
+    /// Several recordings of one run of a machine as one, with the gaps between them
+    #[command(after_help = "Example: stalltop cat db1-*.stalltop -o day.stalltop")]
+    Cat(part::Cat),
     /// Recordings beside a base: each figure's median and p95, what became worse and how sure that is, cost per operation
     #[command(after_help = "Example: stalltop compare before.stalltop after.stalltop --ops BASE=120000,NEW=131000\n\
                             Certainty speaks of the time that was recorded: it knows nothing of how one run differs from the next.")]
@@ -157,6 +164,8 @@ pub struct Replay {
     /// Begin here: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start
     #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true)]
     pub at: Option<Moment>,
+    #[command(flatten)]
+    pub part: part::Part,
     /// Play so many times as fast
     #[arg(long, default_value = "1", value_parser = values::speed)]
     pub speed: f64,

@@ -57,7 +57,7 @@ pub fn replay(configuration: &cli::Configuration, options: &cli::Replay) -> Resu
         let judge = lessons.judge(settings.criteria_for(&meta.host));
         (Feed::Live(Box::new(Live::new(spring, meta, judge, lessons, notices, cli::values::HISTORY))), interval)
     } else {
-        let mut replay = Replay::open(&options.file, options.at, options.speed, &jiff::tz::TimeZone::system(), &settings)?;
+        let mut replay = Replay::open(options, &jiff::tz::TimeZone::system(), &settings)?;
         replay.notice(notices);
         let interval = replay.interval();
         (Feed::Replay(Box::new(replay)), interval)

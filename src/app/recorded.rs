@@ -3,11 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jiff::tz::TimeZone;
+
 use super::config::Settings;
 use super::exit::{Failure, quoted};
 use super::judging::Judging;
-use super::{recording, stdout};
-use crate::findings::{Judge, Judged};
+use super::{part, recording, stdout};
+use crate::cli::part::Part;
+use crate::findings::{Criteria, Judge, Judged, Thresholds};
 use crate::recording::{Moment, Replayer};
 use crate::sample::Instant;
 
@@ -16,6 +19,7 @@ pub struct Recorded {
     path: PathBuf,
     replayer: Replayer,
     judging: Judging,
+    criteria: Arc<Criteria>,
     next: usize,
 }
 
@@ -25,9 +29,20 @@ impl Recorded {
         let replayer = Replayer::open(path).map_err(recording::failure)?;
         let baselines = recording::baselines(replayer.section(recording::baselines_section()));
         let host = Arc::new(replayer.meta().host.clone());
-        let judge = Judge::new(baselines).by(settings.criteria_for(&host));
+        let criteria = settings.criteria_for(&host);
+        let judge = Judge::new(baselines).by(Arc::clone(&criteria));
         let judging = Judging::new(host, judge);
-        Ok(Recorded { path: path.to_owned(), replayer, judging, next: 0 })
+        Ok(Recorded { path: path.to_owned(), replayer, judging, criteria, next: 0 })
+    }
+
+    /// Only that part of it, judged from where it begins.
+    pub fn narrow(&mut self, part: &Part, zone: &TimeZone) -> Result<(), Failure> {
+        part::narrow(&mut self.replayer, part, &self.path, zone)
+    }
+
+    /// What it is judged by.
+    pub fn thresholds(&self) -> &Thresholds {
+        &self.criteria.thresholds
     }
 
     pub fn replayer(&self) -> &Replayer {

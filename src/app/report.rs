@@ -16,8 +16,10 @@ use crate::report::{json, markdown};
 pub fn report(configuration: &Configuration, report: &Report) -> Result<Exit, Failure> {
     let settings = Settings::load_or_complain(&Root::host(), configuration)?;
     let output = Output::to(&report.output)?;
+    let zone = TimeZone::system();
     let mut recorded = Recorded::open(&report.file, &settings)?;
-    let mut chronicle = Chronicle::new(recorded.replayer().len().saturating_sub(1));
+    recorded.narrow(&report.part, &zone)?;
+    let mut chronicle = Chronicle::new(recorded.replayer().len().saturating_sub(1), recorded.thresholds());
     for judged in recorded.by_ref() {
         chronicle.add(&judged);
     }
@@ -26,7 +28,7 @@ pub fn report(configuration: &Configuration, report: &Report) -> Result<Exit, Fa
         file: report.file.file_name().unwrap_or(report.file.as_os_str()).to_string_lossy().into_owned(),
         recorded_by: recorded.replayer().meta().version.clone(),
         samples: recorded.replayer().len(),
-        zone: TimeZone::system(),
+        zone,
     };
     let text = match format(report) {
         Format::Html => page::page(&chronicle, &origin),

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::part::Part;
+
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Report {
     /// The recording
@@ -11,6 +13,8 @@ pub struct Report {
     /// The new file, `-` for standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
+    #[command(flatten)]
+    pub part: Part,
     /// In which form [default: as the new file's name ends, else html]
     #[arg(long)]
     pub format: Option<Format>,

@@ -5,12 +5,13 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::Moment;
 use super::encode::TooLarge;
 use super::error::RecordingError;
 use super::framer::{Framer, SampleEncoder, Sections, fresh_identity};
-use super::meta::{Gap, GapReason, Mark, Meta};
+use super::meta::{Gap, GapReason, Mark, Meta, Redaction};
 use super::segments::Replayer;
 use super::storage::{FileStorage, Storage, write_all};
 
@@ -60,13 +61,48 @@ impl Copier {
     /// All that is sound of `from`, with its own meta frame and sections.
     pub fn repair(from: &mut Replayer, path: &Path) -> Result<Copied, RecordingError> {
         from.check_frames()?;
-        let sections = from.sections().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).collect();
-        let mut copy = Copier::create(path, &from.meta().clone(), &sections)?;
+        let mut copy = Copier::create(path, &from.meta().clone(), &sections(from))?;
         copy.take(from, 0..from.len())?;
         match copy.framer.samples() {
             0 => Err(RecordingError::NothingSound { path: from.place().clone() }),
             _ => copy.finish(),
         }
+    }
+
+    /// Some of the samples of `from`, with its own meta frame and sections.
+    pub fn part(from: &mut Replayer, range: Range<usize>, path: &Path) -> Result<Copied, RecordingError> {
+        let mut copy = Copier::create(path, &from.meta().clone(), &sections(from))?;
+        copy.take(from, range)?;
+        copy.finish()
+    }
+
+    /// All samples of several recordings of one machine, one behind the other in the order of time, with a gap between each
+    /// two of them.
+    pub fn join(all: &mut [Replayer], path: &Path) -> Result<Copied, RecordingError> {
+        let Some(first) = all.first() else { return Ok(Copied::default()) };
+        let mut meta = first.meta().clone();
+        // What one of them keeps to itself the whole does not tell.
+        if all.iter().any(|from| from.meta().redaction == Redaction::Arguments) {
+            meta.redaction = Redaction::Arguments;
+        }
+        let mut copy = Copier::create(path, &meta, &sections(first))?;
+        let mut end = None;
+        for from in all {
+            if let Some((end, begin)) = end.zip(from.instant(0)) {
+                copy.apart(end, begin, meta.interval);
+            }
+            copy.take(from, 0..from.len())?;
+            end = from.len().checked_sub(1).and_then(|last| from.instant(last)).or(end);
+        }
+        copy.finish()
+    }
+
+    /// Nobody recorded from one sample to the next.
+    fn apart(&mut self, from: Moment, to: Moment, interval: Duration) {
+        let ns = u128::from(to.boottime_ns.saturating_sub(from.boottime_ns));
+        let due = ns.checked_div(interval.as_nanos()).unwrap_or(0).saturating_sub(1);
+        let lost = u64::try_from(due).unwrap_or(u64::MAX);
+        self.framer.gap(&mut self.out, &Gap { before: self.framer.samples(), lost, from, to, why: GapReason::Apart });
     }
 
     /// Adds the sound ones of these samples, with the gaps and marks among them. Of a recording whose index may lie,
@@ -142,6 +178,11 @@ impl Copier {
     fn failed(&self, source: std::io::Error) -> RecordingError {
         RecordingError::Write { path: self.path.as_path().into(), source }
     }
+}
+
+/// As a copy begins with them.
+fn sections(from: &Replayer) -> Sections {
+    from.sections().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).collect()
 }
 
 /// Half a copy helps nobody.

@@ -56,6 +56,8 @@ pub enum GapReason {
     NotTaken,
     /// They were damaged in the recording that this one was made of.
     Damaged,
+    /// Nobody recorded: the recording was put together from several.
+    Apart,
     /// One that only a later version knows.
     Other,
 }
@@ -68,6 +70,7 @@ impl GapReason {
             GapReason::TooLarge => "the sample was larger than a frame may be",
             GapReason::NotTaken => "the recorder was stopped, or got no CPU",
             GapReason::Damaged => "the recording was damaged there",
+            GapReason::Apart => "nobody recorded then",
             GapReason::Other => "for a reason that only a newer stalltop knows",
         }
     }
@@ -208,6 +211,7 @@ impl Gap {
                 GapReason::TooLarge => 3,
                 GapReason::NotTaken => 4,
                 GapReason::Damaged => 5,
+                GapReason::Apart => 6,
             },
         }
         .encode_to_vec()
@@ -227,6 +231,7 @@ impl Gap {
                 3 => GapReason::TooLarge,
                 4 => GapReason::NotTaken,
                 5 => GapReason::Damaged,
+                6 => GapReason::Apart,
                 _ => GapReason::Other,
             },
         })

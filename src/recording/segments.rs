@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -34,6 +35,8 @@ pub struct Replayer {
     damage: Vec<Damage>,
     /// Files of the directory that cannot be read.
     unreadable: usize,
+    /// The numbers of the samples that are there for whoever asks.
+    shown: Range<u64>,
 }
 
 struct Segment {
@@ -82,7 +85,8 @@ impl Replayer {
         let (header, meta) = (*part.header(), part.meta().clone());
         let (gaps, marks, damage) = (Vec::new(), Vec::new(), Vec::new());
         let segments = vec![Segment::new(part)];
-        let mut replayer = Replayer { place, header, meta, segments, directory: None, gaps, marks, damage, unreadable: 0 };
+        let mut replayer =
+            Replayer { place, header, meta, segments, directory: None, gaps, marks, damage, unreadable: 0, shown: 0..u64::MAX };
         replayer.join();
         replayer
     }
@@ -106,9 +110,19 @@ impl Replayer {
         self.segments.len()
     }
 
+    /// From now on only these samples are there, with the gaps and marks among them; after the last of them too, where none
+    /// is left out there.
+    pub fn narrow(&mut self, range: Range<usize>) {
+        let first = if range.start == 0 { Some(self.shown.start) } else { self.sequence(range.start) };
+        let end = if range.end >= self.len() { Some(self.shown.end) } else { self.sequence(range.end) };
+        self.shown = first.unwrap_or(u64::MAX)..end.unwrap_or(u64::MAX);
+        self.join();
+    }
+
     /// How many samples there are.
     pub fn len(&self) -> usize {
-        self.segments.last().map_or(0, |last| last.first + last.part.len())
+        let Range { start, end } = self.places();
+        end.saturating_sub(start)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -117,36 +131,65 @@ impl Replayer {
 
     /// When the sample was taken; without reading it.
     pub fn instant(&self, index: usize) -> Option<Moment> {
-        let segment = self.segments.get(self.holder(index))?;
-        segment.part.instant(index - segment.first)
+        let place = self.place_of(index)?;
+        let segment = self.segments.get(self.holder(place))?;
+        segment.part.instant(place - segment.first)
     }
 
     /// The number of the sample: where damage took samples away, numbers are missing.
     pub fn sequence(&self, index: usize) -> Option<u64> {
-        let segment = self.segments.get(self.holder(index))?;
-        segment.part.sequence(index - segment.first).map(|number| segment.first_number.saturating_add(number))
+        self.number(self.place_of(index)?)
     }
 
     /// The last sample taken at that wall-clock time or before; the first where there is none.
     pub fn at_time(&self, realtime_ns: i64) -> Option<usize> {
         let begins_before = |segment: &&Segment| segment.part.instant(0).is_some_and(|begin| begin.realtime_ns <= realtime_ns);
-        match self.segments.iter().rev().find(begins_before) {
-            Some(segment) => segment.part.at_time(realtime_ns).map(|index| segment.first + index),
-            None => (!self.is_empty()).then_some(0),
-        }
+        let found = self.segments.iter().rev().find(begins_before);
+        let place = found.and_then(|segment| segment.part.at_time(realtime_ns).map(|index| segment.first + index));
+        let last = self.len().checked_sub(1)?;
+        Some(place.unwrap_or(0).saturating_sub(self.places().start).min(last))
     }
 
     /// The sample at that place. What did not change is shared with the samples that were read before it.
     pub fn sample(&mut self, index: usize) -> Result<Arc<Sample>, RecordingError> {
         let missing = RecordingError::NoSuchSample { index, len: self.len() };
-        let holder = self.holder(index);
+        let Some(place) = self.place_of(index) else { return Err(missing) };
+        let holder = self.holder(place);
         let segment = self.segments.get_mut(holder).ok_or(missing)?;
         let before = (segment.part.len(), segment.part.damage().len());
-        let sample = segment.part.sample(index - segment.first);
+        let sample = segment.part.sample(place - segment.first);
         if before != (segment.part.len(), segment.part.damage().len()) {
             self.join();
         }
         sample
+    }
+
+    /// Where the samples that are shown stand among all.
+    fn places(&self) -> Range<usize> {
+        let all = self.segments.last().map_or(0, |last| last.first + last.part.len());
+        let before = |number: u64| {
+            let (mut low, mut high) = (0, all);
+            while low < high {
+                let middle = low.midpoint(high);
+                if self.number(middle).is_some_and(|own| own < number) { low = middle + 1 } else { high = middle }
+            }
+            low
+        };
+        let first = if self.shown.start == 0 { 0 } else { before(self.shown.start) };
+        let end = if self.shown.end == u64::MAX { all } else { before(self.shown.end) };
+        first..end
+    }
+
+    /// Where the sample stands among all.
+    fn place_of(&self, index: usize) -> Option<usize> {
+        let Range { start, end } = self.places();
+        start.checked_add(index).filter(|place| *place < end)
+    }
+
+    /// The number of the sample that stands there among all.
+    fn number(&self, place: usize) -> Option<u64> {
+        let segment = self.segments.get(self.holder(place))?;
+        segment.part.sequence(place - segment.first).map(|number| segment.first_number.saturating_add(number))
     }
 
     /// Blocks of bytes that the recorder's upper layers put in at the beginning.
@@ -179,7 +222,7 @@ impl Replayer {
 
     /// Whether a recorder is still at it.
     pub fn is_growing(&self) -> bool {
-        self.tail() == Tail::Growing
+        self.tail() == Tail::Growing && self.shown.end == u64::MAX
     }
 
     /// Frames of kinds that this version does not know.
@@ -215,7 +258,7 @@ impl Replayer {
     }
 
     /// Believes no index any more, and checks every frame that is no sample.
-    pub(super) fn check_frames(&mut self) -> Result<(), RecordingError> {
+    pub fn check_frames(&mut self) -> Result<(), RecordingError> {
         for segment in &mut self.segments {
             segment.part.check_frames()?;
         }
@@ -223,7 +266,7 @@ impl Replayer {
         Ok(())
     }
 
-    /// The segment that holds the sample at that place.
+    /// The segment that holds the sample at that place among all.
     fn holder(&self, index: usize) -> usize {
         self.segments.partition_point(|segment| segment.first <= index).saturating_sub(1)
     }
@@ -254,6 +297,10 @@ impl Replayer {
             }
             first += part.len();
         }
+        let Range { start, end } = self.shown;
+        let among = |before: u64| (start == 0 || start < before) && before < end;
+        self.gaps.retain(|gap| among(gap.before));
+        self.marks.retain(|mark| among(mark.before));
         let unreadable = Damage { bytes: 0..0, what: DamageKind::Segment, lost: 0, from: None, to: None };
         self.damage.extend(std::iter::repeat_n(unreadable, self.unreadable));
     }

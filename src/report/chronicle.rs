@@ -55,6 +55,8 @@ pub struct Chronicle {
     commands: Commands,
     /// From which multiple of its baseline a latency is told
     latency_multiple: f64,
+    /// From which share of the box idle-but-blocked is told
+    pub blocked_ratio: f64,
     intervals: u64,
 }
 
@@ -98,8 +100,8 @@ impl Series {
 }
 
 impl Chronicle {
-    /// Of a recording with so many intervals.
-    pub fn new(intervals: usize) -> Chronicle {
+    /// Of a recording with so many intervals, judged by these thresholds.
+    pub fn new(intervals: usize, thresholds: &Thresholds) -> Chronicle {
         Chronicle {
             window: Window::default(),
             holes: Vec::new(),
@@ -111,7 +113,8 @@ impl Chronicle {
             disks: BTreeMap::new(),
             nics: BTreeMap::new(),
             commands: Commands::default(),
-            latency_multiple: Thresholds::default().latency_multiple,
+            latency_multiple: thresholds.latency_multiple,
+            blocked_ratio: thresholds.blocked_ratio,
             intervals: 0,
         }
     }

@@ -13,7 +13,7 @@ use super::chronicle::{Chart, Chronicle, lossy};
 use super::json::verdict;
 use super::text::printable;
 use super::words::{evidence, quantity, span, subject, three};
-use crate::findings::{Finding, Severity, Thresholds, Value};
+use crate::findings::{Finding, Severity, Value};
 use crate::report::chronicle::curves::Unit;
 use axis::TimeAxis;
 use plot::{Frame, left};
@@ -47,7 +47,7 @@ const MOST_COMMANDS: usize = 20;
 /// The whole page; `None` where there are no two samples to compare.
 pub fn page(chronicle: &Chronicle, origin: &Origin) -> Option<String> {
     let (from, to) = chronicle.window.span()?;
-    let time = TimeAxis::new(from, to, origin.zone.clone());
+    let time = TimeAxis::new(from, to, chronicle.steps().are_of_several_boots(), origin.zone.clone());
     let frame = Frame { time: &time, steps: chronicle.steps(), holes: &chronicle.holes, marks: &chronicle.marks };
     let findings = chronicle.window.findings();
     let host = chronicle.window.host().map_or_else(String::new, |host| printable(&lossy(&host.hostname)));
@@ -141,7 +141,7 @@ fn tiles(chronicle: &Chronicle) -> Markup {
     let figures = chronicle.window.figures();
     let percent = |ratio: Option<f64>| ratio.map_or_else(|| "-".to_owned(), |ratio| quantity(ratio, Unit::Ratio));
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), three);
-    let is_blocked = figures.idle_but_blocked_ratio.is_some_and(|ratio| ratio >= Thresholds::default().blocked_ratio);
+    let is_blocked = figures.idle_but_blocked_ratio.is_some_and(|ratio| ratio >= chronicle.blocked_ratio);
     let bound = if figures.idle_but_blocked_is_lower_bound { "≥ " } else { "" };
     html! {
         dl.tiles {

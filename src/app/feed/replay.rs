@@ -3,7 +3,6 @@
 
 use std::future::pending;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +13,8 @@ use super::course::{Course, Samples};
 use super::survey::Survey;
 use crate::app::config::Settings;
 use crate::app::exit::{Exit, Failure};
-use crate::app::recording;
+use crate::app::{part, recording};
+use crate::cli;
 use crate::findings::{Judge, Judged};
 use crate::recording::{Mark, Moment, Replayer, Tail};
 use crate::sample::{self, Sample};
@@ -55,17 +55,13 @@ pub struct Replay {
 
 impl Replay {
     /// Opens the file and goes to where it shall begin.
-    pub fn open(
-        path: &Path,
-        at: Option<moment::Moment>,
-        speed: f64,
-        zone: &jiff::tz::TimeZone,
-        settings: &Settings,
-    ) -> Result<Replay, Failure> {
-        let replayer = Replayer::open(path).map_err(recording::failure)?;
+    pub fn open(options: &cli::Replay, zone: &jiff::tz::TimeZone, settings: &Settings) -> Result<Replay, Failure> {
+        let &cli::Replay { ref file, at, ref part, speed, .. } = options;
+        let mut replayer = Replayer::open(file).map_err(recording::failure)?;
+        part::narrow(&mut replayer, part, file, zone)?;
         if replayer.len() < 2 && !replayer.is_growing() {
             let why = format!("it holds {} of the two samples that make an interval", replayer.len());
-            return Err(Failure::new(Exit::Damaged, format!("cannot replay {}", super::super::exit::quoted(path)), why, ""));
+            return Err(Failure::new(Exit::Damaged, format!("cannot replay {}", super::super::exit::quoted(file)), why, ""));
         }
         let host = Arc::new(replayer.meta().host.clone());
         let baselines = recording::baselines(replayer.section(recording::baselines_section()));

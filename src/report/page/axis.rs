@@ -4,11 +4,13 @@ use jiff::tz::TimeZone;
 
 use crate::sample::Instant;
 
-/// Time from left to right. It goes by BOOTTIME, which nobody sets; what is written beside it is the time of day.
+/// Time from left to right. It goes by BOOTTIME, which nobody sets, unless the machine was started anew in between; what is
+/// written beside it is the time of day.
 #[derive(Clone, Debug)]
 pub struct TimeAxis {
     from: Instant,
     to: Instant,
+    several_boots: bool,
     pub zone: TimeZone,
 }
 
@@ -41,17 +43,23 @@ const APART: [f64; 21] = [
 ];
 
 impl TimeAxis {
-    pub fn new(from: Instant, to: Instant, zone: TimeZone) -> TimeAxis {
-        TimeAxis { from, to, zone }
+    pub fn new(from: Instant, to: Instant, several_boots: bool, zone: TimeZone) -> TimeAxis {
+        TimeAxis { from, to, several_boots, zone }
     }
 
     pub fn place(&self, at: Instant) -> f64 {
-        let whole = self.to.seconds_since(self.from).max(1e-9);
-        (at.seconds_since(self.from) / whole).clamp(0.0, 1.0)
+        (self.after_the_beginning(at) / self.seconds().max(1e-9)).clamp(0.0, 1.0)
     }
 
     pub fn seconds(&self) -> f64 {
-        self.to.seconds_since(self.from)
+        self.after_the_beginning(self.to)
+    }
+
+    fn after_the_beginning(&self, at: Instant) -> f64 {
+        match self.several_boots {
+            false => at.seconds_since(self.from),
+            true => at.realtime_ns.saturating_sub(self.from.realtime_ns).max(0) as f64 / 1e9,
+        }
     }
 
     /// Round times of day with their places.
@@ -156,11 +164,11 @@ mod tests {
 
     #[test]
     fn times_are_round_and_few() {
-        let axis = TimeAxis::new(instant(7), instant(307), TimeZone::UTC);
+        let axis = TimeAxis::new(instant(7), instant(307), false, TimeZone::UTC);
         let labels: Vec<String> = axis.ticks().into_iter().map(|(_, label)| label).collect();
         assert_eq!(labels, ["08:01", "08:02", "08:03", "08:04", "08:05"]);
         for hours in [1_u64, 5, 24, 24 * 30] {
-            let axis = TimeAxis::new(instant(3), instant(hours * 3600), TimeZone::UTC);
+            let axis = TimeAxis::new(instant(3), instant(hours * 3600), false, TimeZone::UTC);
             assert!((2..=9).contains(&axis.ticks().len()), "{hours}: {:?}", axis.ticks());
             assert!(axis.ticks().iter().all(|(place, _)| (0.0..=1.0).contains(place)));
         }

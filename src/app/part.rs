@@ -1,0 +1,120 @@
+//! Parts of recordings: from when to when, `cut` and `cat`.
+
+use std::ops::Range;
+use std::path::Path;
+
+use jiff::tz::TimeZone;
+
+use super::exit::{Exit, Failure, quoted};
+use super::recording::{amount, failure};
+use super::stdout::complain;
+use crate::cli::part::{Cat, Cut, Part};
+use crate::recording::{Copied, Copier, Moment, Replayer};
+
+/// Shows only that part of a recording.
+pub fn narrow(replayer: &mut Replayer, part: &Part, file: &Path, zone: &TimeZone) -> Result<(), Failure> {
+    if !part.is_all() {
+        let range = range(replayer, part, file, zone)?;
+        replayer.narrow(range);
+    }
+    Ok(())
+}
+
+/// The samples of a part: so that its first interval reaches back to where it begins, and its last one ends within it.
+fn range(replayer: &Replayer, part: &Part, file: &Path, zone: &TimeZone) -> Result<Range<usize>, Failure> {
+    let realtime = |index: usize| replayer.instant(index).map(|at| at.realtime_ns);
+    let (first, last) = (realtime(0), replayer.len().checked_sub(1).and_then(realtime));
+    let nothing = || {
+        let what = format!("there is no such part of {}", quoted(file));
+        let span = first.zip(last).map_or_else(String::new, |(first, last)| {
+            format!("it reaches from {} to {}", clock(first, zone), clock(last, zone))
+        });
+        Failure::new(Exit::Usage, what, span, "give --from and --to within that")
+    };
+    let (first, last) = first.zip(last).ok_or_else(nothing)?;
+    let at = |moment: crate::state::moment::Moment| moment.resolve(first, last, zone).ok_or_else(nothing);
+    let from = part.from.map(at).transpose()?.unwrap_or(first);
+    let to = part.to.map(at).transpose()?.unwrap_or(last);
+    let begin = replayer.at_time(from).unwrap_or(0);
+    let end = if to >= last { replayer.len() } else { replayer.at_time(to).unwrap_or(0) + 1 };
+    if from > last || to < first || from > to || begin >= end {
+        return Err(nothing());
+    }
+    Ok(begin..end)
+}
+
+fn clock(realtime_ns: i64, zone: &TimeZone) -> String {
+    let at = jiff::Timestamp::from_nanosecond(i128::from(realtime_ns)).map(|at| at.to_zoned(zone.clone()));
+    at.map_or_else(|_| "?".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string())
+}
+
+/// A part as a recording of its own.
+pub fn cut(cut: &Cut) -> Result<Exit, Failure> {
+    let mut replayer = sound(&cut.file)?;
+    let range = range(&replayer, &cut.part, &cut.file, &TimeZone::system())?;
+    let copied = Copier::part(&mut replayer, range, &cut.output).map_err(failure)?;
+    Ok(told(&copied, &cut.output))
+}
+
+/// Several recordings as one.
+pub fn cat(cat: &Cat) -> Result<Exit, Failure> {
+    let mut all = Vec::new();
+    for file in &cat.files {
+        let replayer = sound(file)?;
+        let (Some(begin), Some(end)) =
+            (replayer.instant(0), replayer.len().checked_sub(1).and_then(|last| replayer.instant(last)))
+        else {
+            return Err(Failure::new(
+                Exit::Damaged,
+                format!("cannot take {}", quoted(file)),
+                "there is no sample in it",
+                "leave it out",
+            ));
+        };
+        all.push(Piece { file, replayer, begin, end });
+    }
+    all.sort_by_key(|piece| piece.begin);
+    for (piece, next) in all.iter().zip(all.iter().skip(1)) {
+        fits(piece, next)?;
+    }
+    let mut replayers: Vec<Replayer> = all.into_iter().map(|piece| piece.replayer).collect();
+    let copied = Copier::join(&mut replayers, &cat.output).map_err(failure)?;
+    Ok(told(&copied, &cat.output))
+}
+
+/// One of several recordings.
+struct Piece<'a> {
+    file: &'a Path,
+    replayer: Replayer,
+    begin: Moment,
+    end: Moment,
+}
+
+/// Counters of another machine, or of before it was started anew, are never put beside each other.
+fn fits(piece: &Piece, next: &Piece) -> Result<(), Failure> {
+    let (one, other) = (&piece.replayer.meta().host, &next.replayer.meta().host);
+    let (why, remedy) = match () {
+        () if one.hostname != other.hostname || one.machine != other.machine => ("they are of different machines", ""),
+        () if one.boot_id != other.boot_id => {
+            ("the machine was started anew in between: its counters began again", "put together those of one run")
+        }
+        () if next.begin.boottime_ns <= piece.end.boottime_ns => ("they overlap in time", "cut one of them: stalltop cut --to"),
+        () => return Ok(()),
+    };
+    let what = format!("cannot put {} behind {}", quoted(next.file), quoted(piece.file));
+    Err(Failure::new(Exit::Refused, what, why, remedy))
+}
+
+/// With its frames looked for, whatever its index says.
+fn sound(file: &Path) -> Result<Replayer, Failure> {
+    let mut replayer = Replayer::open(file).map_err(failure)?;
+    replayer.check_frames().map_err(failure)?;
+    Ok(replayer)
+}
+
+fn told(copied: &Copied, output: &Path) -> Exit {
+    let Copied { samples, lost, bytes } = copied;
+    let damaged = if *lost > 0 { format!(", {lost} damaged ones left out") } else { String::new() };
+    complain(&format!("{samples} samples{damaged}, {} into {}", amount(*bytes), quoted(output)));
+    if *lost > 0 { Exit::Damaged } else { Exit::Fine }
+}
