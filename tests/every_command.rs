@@ -50,6 +50,10 @@ const COMMANDS: &[(&str, Prints)] = &[
     ("baseline learn /dev/null", Nothing),
     ("baseline forget --all", Text),
     ("report FILE -o -", Text),
+    ("cut FILE --from +1s -o NEW", Nothing),
+    ("cat FILE -o NEW", Nothing),
+    ("export FILE -o - --format csv", Text),
+    ("mark deploy", Nothing),
     ("compare FILE FILE", Text),
     ("compare FILE FILE --json", Text),
     ("table cpu --from FILE", Text),
@@ -74,7 +78,9 @@ fn run(words: &str, stdout: Stdio) -> Output {
             word => command.arg(word),
         };
     }
-    command.env("XDG_STATE_HOME", folder.path()).env("XDG_CONFIG_HOME", folder.path());
+    for home in ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"] {
+        command.env(home, folder.path());
+    }
     command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).output().unwrap()
 }
 

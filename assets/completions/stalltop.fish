@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_stalltop_global_optspecs
-    string join \n root= config= no-config i/interval= ascii no-color h/help V/version
+    string join \n root= config= no-config i/interval= history= ascii no-color h/help V/version
 end
 
 function __fish_stalltop_needs_command
@@ -27,6 +27,7 @@ end
 complete -c stalltop -n "__fish_stalltop_needs_command" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_needs_command" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
 complete -c stalltop -n "__fish_stalltop_needs_command" -s i -l interval -d 'Time between samples: 100ms to 1h' -r
+complete -c stalltop -n "__fish_stalltop_needs_command" -l history -d 'Keep so much in memory: to go back in, to write (w), to record from (R); at most 16 MiB' -r
 complete -c stalltop -n "__fish_stalltop_needs_command" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_needs_command" -l ascii -d 'Draw with ASCII characters only'
 complete -c stalltop -n "__fish_stalltop_needs_command" -l no-color -l mono -d 'Draw without colours (as with NO_COLOR set)'
@@ -37,11 +38,15 @@ complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "replay" -d 'The s
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "check" -d 'Say what is wrong and exit: 0 nothing, 1 a warning, 2 something critical, 3 cannot tell'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "info" -d 'What a recording holds'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "report" -d 'A recording as one page that needs nothing else: to attach to a ticket'
+complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "cut" -d 'A part of a recording as a recording of its own'
+complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "cat" -d 'Several recordings of one run of a machine as one, with the gaps between them'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "compare" -d 'Recordings beside a base: each figure\'s median and p95, what became worse and how sure that is, cost per operation'
+complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "mark" -d 'Put a word into every recording and live session of this user'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "doctor" -d 'What this user on this kernel can and cannot see, and what would change it'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "nicstat" -d 'A drop-in nicstat: the same options, columns and arithmetic'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "baseline" -d 'The learned latencies of disks: show, set, learn, forget'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "table" -d 'Figures as lines: text, CSV, JSON; live, of a recording, or of a command'
+complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "export" -d 'Every figure of every interval of a recording, as CSV, JSON lines or Parquet'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "completions" -d 'Completions for a shell, to standard output'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "man" -d 'The manual page of the program or of a command, to standard output'
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -s i -l interval -d 'Time between samples: 100ms to 1h' -r
@@ -55,6 +60,8 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l redact -d '
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l at -d 'Begin here: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start' -r
+complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l from -d 'Leave out what was before: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start' -r
+complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l to -d 'Leave out what was after' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l speed -d 'Play so many times as fast' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
@@ -202,6 +209,8 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand info" -l verify -d 'Ch
 complete -c stalltop -n "__fish_stalltop_using_subcommand info" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand info" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_using_subcommand report" -s o -l output -d 'The new file, `-` for standard output' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand report" -l from -d 'Leave out what was before: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start' -r
+complete -c stalltop -n "__fish_stalltop_using_subcommand report" -l to -d 'Leave out what was after' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand report" -l format -d 'In which form [default: as the new file\'s name ends, else html]' -r -f -a "html\t'One page that needs nothing else: charts, findings on a time line, commands'
 md\t'Text for a ticket'
 json\t'One JSON object'"
@@ -209,6 +218,18 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand report" -l root -d 'Re
 complete -c stalltop -n "__fish_stalltop_using_subcommand report" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand report" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c stalltop -n "__fish_stalltop_using_subcommand cut" -l from -d 'Leave out what was before: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start' -r
+complete -c stalltop -n "__fish_stalltop_using_subcommand cut" -l to -d 'Leave out what was after' -r
+complete -c stalltop -n "__fish_stalltop_using_subcommand cut" -s o -l output -d 'The new recording' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand cut" -l root -d 'Read /proc and /sys below this directory' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand cut" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand cut" -l no-config -d 'Read no configuration'
+complete -c stalltop -n "__fish_stalltop_using_subcommand cut" -s h -l help -d 'Print help'
+complete -c stalltop -n "__fish_stalltop_using_subcommand cat" -s o -l output -d 'The new recording' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand cat" -l root -d 'Read /proc and /sys below this directory' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand cat" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand cat" -l no-config -d 'Read no configuration'
+complete -c stalltop -n "__fish_stalltop_using_subcommand cat" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l ops -d 'How many operations each recording saw: BASE=N,NEW=N, or a number for each in their order; else marks of the form \'ops N\' say it' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l disk -d 'Count the requests of these devices per operation [default: all that stand on no other]' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l root -d 'Read /proc and /sys below this directory' -r -F
@@ -217,6 +238,10 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l all -d 'Sh
 complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l json -d 'One JSON object instead of tables'
 complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -s h -l help -d 'Print help'
+complete -c stalltop -n "__fish_stalltop_using_subcommand mark" -l root -d 'Read /proc and /sys below this directory' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand mark" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand mark" -l no-config -d 'Read no configuration'
+complete -c stalltop -n "__fish_stalltop_using_subcommand mark" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_using_subcommand doctor" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand doctor" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand doctor" -l no-config -d 'Read no configuration'
@@ -289,6 +314,27 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l of-box -d 'S
 complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l safe-formulas -d 'In CSV, a quote before text that a spreadsheet would take for a formula'
 complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand table" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c stalltop -n "__fish_stalltop_using_subcommand export" -s o -l output -d 'The new file, `-` for standard output' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand export" -l format -d 'In which form [default: as the new file\'s name ends]' -r -f -a "csv\t'One wide table; what a row does not have is empty'
+jsonl\t'An object a line, as `table --format json` has it'
+parquet\t'The wide table in columns; where it was built with it'"
+complete -c stalltop -n "__fish_stalltop_using_subcommand export" -l tables -d 'These tables only' -r -f -a "cpu\t''
+core\t''
+disk\t''
+nic\t''
+tcp\t''
+udp\t''
+task\t''
+thread\t''
+load\t''
+pressure\t''
+memory\t''
+cgroup\t''"
+complete -c stalltop -n "__fish_stalltop_using_subcommand export" -l root -d 'Read /proc and /sys below this directory' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand export" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand export" -l idle -d 'With the tasks and threads that did nothing in an interval'
+complete -c stalltop -n "__fish_stalltop_using_subcommand export" -l no-config -d 'Read no configuration'
+complete -c stalltop -n "__fish_stalltop_using_subcommand export" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c stalltop -n "__fish_stalltop_using_subcommand completions" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand completions" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand completions" -l no-config -d 'Read no configuration'

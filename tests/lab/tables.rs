@@ -131,7 +131,7 @@ fn threads(table: &mut Table, rows: &[Value], own: &str, pidstat: &str) {
     let busiest = lines.iter().filter(|line| line.get(at("TID")).is_some_and(|tid| tid.parse::<u32>().is_ok()));
     let busiest = busiest.max_by(|a, b| cpu(a).partial_cmp(&cpu(b)).expect("numbers")).expect("a thread");
     let tid: u32 = busiest[at("TID")].parse().expect("a TID");
-    let mine: Vec<Value> = rows.iter().filter(|row| row["pid"].to_string() == own).cloned().collect();
+    let mine: Vec<Value> = rows.iter().filter(|row| row["pid"].as_u64() == own.parse().ok()).cloned().collect();
     let row = find(&mine, "tid", &tid.into());
     let figures =
         [("user_ratio", "%usr"), ("system_ratio", "%system"), ("run_queue_wait_ratio", "%wait"), ("cpu_ratio", "%CPU")];

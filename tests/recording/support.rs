@@ -54,7 +54,7 @@ pub fn record_into(file: &Path, host: &str, samples: &[Arc<Sample>], marks: [&st
     meta.host.hostname = Name::from(host);
     let mut recorder = Recorder::create(file, &meta, options(samples.len())).unwrap();
     for (index, sample) in samples.iter().enumerate() {
-        if index == 2 {
+        if index == 2 && !marks[0].is_empty() {
             assert!(recorder.mark(sample.at.into(), marks[0]));
         }
         recorder.offer(sample.clone());

@@ -128,7 +128,9 @@ impl Gathered {
 
 /// Figures, not names; each once; and nothing that only says what a device was judged against.
 fn is_compared(head: &Head) -> bool {
-    head.usual && !matches!(head.unit, Unit::Name | Unit::Id) && !head.json.contains("_baseline_")
+    // A rate may be what moved although a table leaves it out unasked: context switches, say.
+    let is_rate = matches!(head.unit, Unit::Rate | Unit::KbRate);
+    (head.usual || is_rate) && !matches!(head.unit, Unit::Name | Unit::Id) && !head.json.contains("_baseline_")
 }
 
 impl Totals {
