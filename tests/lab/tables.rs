@@ -66,7 +66,7 @@ fn parsed(json: &str) -> Value {
 }
 
 fn find<'a>(rows: &'a [Value], field: &str, value: &Value) -> &'a Value {
-    rows.iter().find(|row| row[field] == *value).unwrap_or_else(|| panic!("no row with {field} {value}"))
+    rows.iter().find(|row| row[field] == *value).unwrap_or_else(|| panic!("no row with {field} {value} in {rows:?}"))
 }
 
 fn number(row: &Value, field: &str) -> f64 {
@@ -125,7 +125,8 @@ fn disk(table: &mut Table, row: &Value, device: &str, iostat: &Value) {
 /// The burner's thread. A tick of 10 ms in 20 s is 0.05 %; 1 point for the moments at which each tool looked.
 fn threads(table: &mut Table, rows: &[Value], own: &str, pidstat: &str) {
     let lines: Vec<Vec<&str>> = pidstat.lines().filter(|line| line.starts_with("Average:")).map(words).collect();
-    let head = lines.iter().find(|line| line.contains(&"%CPU")).expect("pidstat's heading");
+    // The averages have no heading of their own; a time stands where "Average:" does.
+    let head = pidstat.lines().map(words).find(|line| line.contains(&"%CPU")).expect("pidstat's heading");
     let at = |name: &str| head.iter().position(|word| *word == name).unwrap_or_else(|| panic!("no {name} in {head:?}"));
     let cpu = |line: &Vec<&str>| line.get(at("%CPU"))?.parse::<f64>().ok();
     let busiest = lines.iter().filter(|line| line.get(at("TID")).is_some_and(|tid| tid.parse::<u32>().is_ok()));
