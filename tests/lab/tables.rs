@@ -19,7 +19,7 @@ use crate::scenario::{DISK_TOOLS, Lab};
 fn tables_agree_with_the_tools_they_are_named_after() {
     let tools = ["mpstat", "iostat", "pidstat", "vmstat", "sar"];
     let Some(lab) = Lab::open(&[DISK_TOOLS, &tools].concat()) else { return };
-    let mut scenario = lab.start("09-util100-not-saturated", 60, &[("DEPTHS", "4")]);
+    let mut scenario = lab.start("09-util100-not-saturated", 120, &[("DEPTHS", "4")]);
     let device = scenario.device();
     let _load = Load::start();
     let _chat = Chat::start();
