@@ -17,8 +17,12 @@ mod damage;
 mod generator;
 #[path = "reliability/hostile.rs"]
 mod hostile;
+#[path = "reliability/kills.rs"]
+mod kills;
 #[path = "reliability/measure.rs"]
 mod measure;
+#[path = "reliability/power.rs"]
+mod power;
 #[path = "reliability/recorded.rs"]
 mod recorded;
 #[path = "recording/support.rs"]

@@ -1,0 +1,198 @@
+//! The recorder is killed at any moment, killed inside each of its system calls, and refused each of them: every sample whose
+//! write had returned is there afterwards, and nothing that was never recorded.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use stalltop::recording::{Recorder, RecorderOptions, RecorderStatus, Replayer};
+use stalltop::sample::Sample;
+
+use crate::generator::{self, Dice, Machine};
+use crate::measure::{MIB, Tally, full};
+use crate::support::{PATIENCE, options};
+
+/// What the process that is killed records, and this one knows.
+fn samples(count: usize) -> Vec<Arc<Sample>> {
+    let mut machine = Machine::new(31, 5, 6, 1, 1);
+    (0..count).map(|_| machine.next()).collect()
+}
+
+/// A recording that another process makes, and a file that grows by one byte with each sample that is written.
+struct Victim {
+    directory: tempfile::TempDir,
+    count: usize,
+}
+
+impl Victim {
+    fn new(count: usize) -> Victim {
+        Victim { directory: tempfile::tempdir().unwrap(), count }
+    }
+
+    fn recording(&self) -> PathBuf {
+        self.directory.path().join("victim.stalltop")
+    }
+
+    /// How many samples were written, as the one who wrote them saw it.
+    fn written(&self) -> usize {
+        fs::metadata(self.directory.path().join("written")).map_or(0, |metadata| metadata.len() as usize)
+    }
+
+    fn command(&self, before: &[&str]) -> Command {
+        let own = std::env::current_exe().unwrap();
+        let mut words = before.iter().map(PathBuf::from).chain([own]);
+        let mut command = Command::new(words.next().unwrap());
+        command
+            .args(words)
+            .args(["--exact", "kills::records_where_the_environment_says"])
+            .env("STALLTOP_TEST_RECORDS", self.directory.path())
+            .env("STALLTOP_TEST_SAMPLES", self.count.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    }
+
+    /// What is there afterwards: how many of the samples that were written are lost. None may be.
+    fn lost(&self, what: &str) -> usize {
+        let written = self.written();
+        let truth = samples(self.count);
+        let sound = match Replayer::open(&self.recording()) {
+            Ok(mut replayer) => {
+                assert!(!replayer.is_growing(), "{what}: the lock outlives its process");
+                let sound = replayer.verify().unwrap();
+                assert_eq!(sound, replayer.len(), "{what}: {:?}", replayer.damage());
+                assert!(replayer.damage().is_empty(), "{what}: {:?}", replayer.damage());
+                for number in 0..sound {
+                    let place = usize::try_from(replayer.sequence(number).unwrap()).unwrap();
+                    let sample = replayer.sample(number).unwrap();
+                    let in_gaps: u64 =
+                        replayer.gaps().iter().filter(|gap| gap.before <= place as u64).map(|gap| gap.lost).sum();
+                    assert_eq!(sample, truth[place + in_gaps as usize], "{what}: a sample that was never recorded");
+                }
+                sound
+            }
+            Err(error) => {
+                assert_eq!(written, 0, "{what}: {error}");
+                0
+            }
+        };
+        let beside: Vec<_> = fs::read_dir(&self.directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(beside.len() <= 2, "{what}: something is left: {beside:?}");
+        assert!(sound >= written, "{what}: {written} samples were written, and {sound} are there");
+        written.saturating_sub(sound)
+    }
+}
+
+/// The process that is killed: does nothing by itself.
+#[test]
+fn records_where_the_environment_says() {
+    let Some(directory) = std::env::var_os("STALLTOP_TEST_RECORDS") else { return };
+    let count = std::env::var("STALLTOP_TEST_SAMPLES").unwrap().parse().unwrap();
+    let directory = Path::new(&directory);
+    let options = RecorderOptions { keep_free: false, ..options(count) };
+    let Ok(mut recorder) = Recorder::create(&directory.join("victim.stalltop"), &generator::meta(), options) else { return };
+    let written = fs::OpenOptions::new().append(true).create(true).open(directory.join("written")).unwrap();
+    for (number, sample) in samples(count).into_iter().enumerate() {
+        recorder.offer(sample);
+        loop {
+            let status = recorder.status();
+            if status.kept().samples > number as u64 {
+                std::io::Write::write_all(&mut &written, b".").unwrap();
+                break;
+            }
+            if !matches!(status, RecorderStatus::Recording(_)) || status.kept().lost > 0 {
+                break;
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+    recorder.finish(PATIENCE);
+}
+
+fn killed(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn killed_at_any_moment_it_loses_the_sample_in_flight_at_most() {
+    let mut dice = Dice::new(9);
+    let rounds = if full() { 1000 } else { 25 };
+    let mut tally = Tally::new("kill -9 at a random moment", 150);
+    for round in 0..rounds {
+        let victim = Victim::new(150);
+        let mut child = victim.command(&[]).spawn().unwrap();
+        // Some while it opens its file, most while it writes.
+        let until = dice.below(140).saturating_sub(10) as usize;
+        while victim.written() < until && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        std::thread::sleep(Duration::from_micros(dice.below(3000)));
+        killed(child);
+        tally.attempt(64 * MIB, || victim.lost(&format!("round {round}")));
+    }
+}
+
+/// The system calls on the recording, each with how often it comes, as strace sees them; `None` where it may not look.
+fn system_calls(count: usize) -> Option<Vec<(String, usize)>> {
+    let victim = Victim::new(count);
+    let log = victim.directory.path().join("strace");
+    let recording = victim.recording();
+    let words = ["strace", "-f", "-qq", "-o", log.to_str().unwrap(), "-P", recording.to_str().unwrap()];
+    if !victim.command(&words).status().is_ok_and(|status| status.success()) {
+        println!("skipped: strace is not there, or may not trace");
+        return None;
+    }
+    let mut calls = std::collections::BTreeMap::new();
+    for line in fs::read_to_string(&log).unwrap().lines() {
+        let call = line.split_whitespace().nth(1).and_then(|call| call.split_once('('));
+        if let Some((name, _)) = call {
+            *calls.entry(name.to_owned()).or_insert(0) += 1;
+        }
+    }
+    fs::remove_file(log).unwrap();
+    assert_eq!(victim.lost("traced"), 0);
+    assert!(calls.contains_key("write") && calls.contains_key("fdatasync"), "{calls:?}");
+    Some(calls.into_iter().collect())
+}
+
+/// Runs it with something done to the `nth` call of that name.
+fn injected(call: &str, nth: usize, what: &str, count: usize) -> usize {
+    let victim = Victim::new(count);
+    let recording = victim.recording();
+    let inject = format!("inject={call}:{what}:when={nth}");
+    let words = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", recording.to_str().unwrap(), "-e", &inject];
+    // However it ends.
+    let _ = victim.command(&words).status().unwrap();
+    victim.lost(&inject)
+}
+
+#[test]
+fn killed_inside_each_system_call_it_loses_the_sample_in_flight_at_most() {
+    let count = if full() { 8 } else { 2 };
+    let Some(calls) = system_calls(count) else { return };
+    let mut tally = Tally::new("killed inside each system call", count);
+    for (call, times) in calls {
+        for nth in 1..=times {
+            tally.attempt(64 * MIB, || injected(&call, nth, "signal=SIGKILL", count));
+        }
+    }
+}
+
+#[test]
+fn whichever_system_call_fails_what_was_written_is_there() {
+    let count = if full() { 8 } else { 2 };
+    let Some(calls) = system_calls(count) else { return };
+    let mut tally = Tally::new("each system call fails: ENOSPC, EIO, EDQUOT, EINTR", count);
+    let errors: &[&str] = if full() { &["ENOSPC", "EIO", "EDQUOT", "EINTR"] } else { &["EIO"] };
+    for (call, times) in calls {
+        for nth in (1..=times).take(if full() { usize::MAX } else { 2 }) {
+            for error in errors {
+                tally.attempt(64 * MIB, || injected(&call, nth, &format!("error={error}"), count));
+            }
+        }
+    }
+}
