@@ -13,6 +13,8 @@
 
 #[path = "reliability/damage.rs"]
 mod damage;
+#[path = "reliability/disks.rs"]
+mod disks;
 #[path = "recording/generator.rs"]
 mod generator;
 #[path = "reliability/hostile.rs"]

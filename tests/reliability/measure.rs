@@ -94,6 +94,6 @@ impl Drop for Tally {
         }
         let Tally { what, tried, samples, lost, memory, slowest } = self;
         let (kib, ms) = (memory.div_ceil(1024), slowest.as_millis());
-        println!("| {what} | {tried} | {tried} | 0 | {lost} of {samples} | {kib} KiB | {ms} ms |");
+        println!("\n| {what} | {tried} | {tried} | 0 | {lost} of {samples} | {kib} KiB | {ms} ms |");
     }
 }
