@@ -25,6 +25,8 @@ mod kills;
 mod measure;
 #[path = "reliability/power.rs"]
 mod power;
+#[path = "reliability/program.rs"]
+mod program;
 #[path = "reliability/recorded.rs"]
 mod recorded;
 #[path = "recording/support.rs"]
