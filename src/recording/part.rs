@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use super::Moment;
 use super::damage::{Damage, DamageKind, Tail};
 use super::error::{FrameFault, LooksLike, Place, RecordingError};
@@ -31,6 +33,8 @@ pub struct Part {
     marks: Vec<Mark>,
     sections: BTreeMap<String, Vec<u8>>,
     damage: Vec<Damage>,
+    /// The frames among it whose inside is damaged
+    noted: FxHashSet<u64>,
     decoded: Samples,
     /// `None` as long as the recording's own index is believed.
     walk: Option<Walk>,
@@ -63,6 +67,7 @@ impl Part {
             marks: Vec::new(),
             sections: BTreeMap::new(),
             damage: Vec::new(),
+            noted: FxHashSet::default(),
             decoded: Samples::new(header.layout()),
             walk: None,
             second_opinion: None,
@@ -256,6 +261,7 @@ impl Part {
         let mut walk = Walk::new(self.header.id);
         walk.go_on(self.source.as_ref()).map_err(|source| self.failed(None, source))?;
         self.damage.retain(|damage| damage.what == DamageKind::FileHeader);
+        self.noted.clear();
         self.damage.extend_from_slice(&walk.damage);
         self.tail = walk.tail;
         let entries = walk.entries.clone();
@@ -376,7 +382,7 @@ impl Part {
     }
 
     fn note(&mut self, offset: u64, lost: u64, why: FrameFault, at: Moment) {
-        if self.damage.iter().any(|damage| damage.bytes.start == offset) {
+        if !self.noted.insert(offset) {
             return;
         }
         let length = read_at_most(self.source.as_ref(), offset, HEADER_LENGTH)

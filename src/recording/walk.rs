@@ -46,6 +46,8 @@ impl Walk {
         let growing = source.is_being_written();
         let end = source.length()?;
         let mut window = Window { end, ..Window::default() };
+        // Searching goes back to where walking was: a window of its own, or headers inside headers cost a large read each.
+        let mut search = Window { end, ..Window::default() };
         while self.position < end {
             let here = window.header(source, self.position, &self.id)?;
             match here {
@@ -57,7 +59,7 @@ impl Walk {
                 }
                 _ if growing && end - self.position < HEADER_LENGTH as u64 => break,
                 here => {
-                    if !self.resynchronise(source, &mut window, end)? {
+                    if !self.resynchronise(source, &mut search, end)? {
                         let need = here.map(|header| header.length());
                         self.tail = match growing {
                             true => Tail::Growing,
@@ -153,6 +155,8 @@ struct Window {
 }
 
 const WINDOW: usize = 256 << 10;
+/// Read at first, where walking jumps.
+const JUMP: usize = 4 << 10;
 
 impl Window {
     fn at(&mut self, source: &dyn Source, offset: u64, length: usize) -> io::Result<&[u8]> {
@@ -164,7 +168,11 @@ impl Window {
             Some(from) => from,
             None => {
                 let left = usize::try_from(self.end.saturating_sub(offset)).unwrap_or(usize::MAX);
-                self.bytes = read_at_most(source, offset, WINDOW.max(length).min(left))?;
+                // More each time, as long as one piece follows on the other.
+                let held = self.bytes.len() as u64;
+                let follows = (self.start..=self.start + held * 2).contains(&offset);
+                let ahead = if follows { (self.bytes.len() * 2).clamp(JUMP, WINDOW) } else { JUMP };
+                self.bytes = read_at_most(source, offset, ahead.max(length).min(left))?;
                 self.start = offset;
                 0
             }

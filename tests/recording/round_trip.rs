@@ -1,13 +1,14 @@
 //! Every field of every sample comes back as it was, from any place, in any order, and what was shared is shared again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use stalltop::recording::{Recorder, RecorderOptions, Replayer, StreamEvent, StreamReader, Tape};
+use stalltop::recording::{Copier, Recorder, RecorderOptions, Replayer, Sections, StreamEvent, StreamReader, Tape};
 use stalltop::sample::Sample;
 
 use crate::generator::{self, Dice, Machine, strange_samples};
-use crate::support::{PATIENCE, options, record};
+use crate::support::{PATIENCE, Sink, few_samples, options, record};
 
 fn assert_same(left: &Sample, right: &Sample, what: &str) {
     // Field by field, so that a failure can be read.
@@ -69,6 +70,66 @@ proptest! {
             }
         }
         prop_assert_eq!(index, samples.len());
+    }
+
+    #[test]
+    fn any_sample_comes_back_from_a_copy(seed in any::<u64>(), count in 1usize..30) {
+        let samples = strange_samples(&mut Dice::new(seed), count);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("copy");
+        let copied = Copier::repair(&mut Replayer::from_bytes(record(&samples)).unwrap(), &path).unwrap();
+        prop_assert_eq!((copied.samples, copied.lost), (count as u64, 0));
+        let mut replayer = Replayer::open(&path).unwrap();
+        for (index, sample) in samples.iter().enumerate() {
+            assert_same(&replayer.sample(index).unwrap(), sample, &format!("sample {index}"));
+        }
+    }
+
+    /// Sections, marks and gaps, from a file, a pipe and a copy.
+    #[test]
+    fn whatever_stands_between_samples_comes_back(
+        sections in proptest::collection::btree_map(any::<String>(), proptest::collection::vec(any::<u8>(), 0..300), 0..4),
+        marks in proptest::collection::vec((0u64..20, any::<String>()), 0..8),
+        gaps in proptest::collection::btree_map(1u64..20, 1u64..1 << 40, 0..5),
+    ) {
+        let mut marks = marks;
+        marks.sort_by_key(|mark| mark.0);
+        let sink = Sink::default();
+        let options = RecorderOptions { sections: sections.clone(), ..options(64) };
+        let mut recorder = Recorder::stream(sink.clone(), &generator::meta(), options).unwrap();
+        for (number, sample) in few_samples(20).into_iter().enumerate() {
+            for (_, text) in marks.iter().filter(|mark| mark.0 == number as u64) {
+                prop_assert!(recorder.mark(sample.at.into(), text));
+            }
+            recorder.miss(gaps.get(&(number as u64)).copied().unwrap_or(0), sample.at.into());
+            recorder.offer(sample);
+        }
+        recorder.finish(PATIENCE);
+        let bytes = sink.0.lock().unwrap().clone();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("copy");
+        let mut replayer = Replayer::from_bytes(bytes.clone()).unwrap();
+        Copier::repair(&mut replayer, &path).unwrap();
+        for replayer in [replayer, Replayer::open(&path).unwrap()] {
+            let read: Vec<_> = replayer.marks().iter().map(|mark| (mark.before, mark.text.clone())).collect();
+            prop_assert_eq!(&read, &marks);
+            let read: BTreeMap<_, _> = replayer.gaps().iter().map(|gap| (gap.before, gap.lost)).collect();
+            prop_assert_eq!(&read, &gaps);
+            let read: Sections = replayer.sections().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).collect();
+            prop_assert_eq!(&read, &sections);
+        }
+        let mut reader = StreamReader::open(bytes.as_slice()).unwrap();
+        let (mut texts, mut lost, mut blocks) = (Vec::new(), Vec::new(), Sections::new());
+        while let Some(event) = reader.event().unwrap() {
+            match event {
+                StreamEvent::Mark(mark) => texts.push((mark.before, mark.text)),
+                StreamEvent::Gap(gap) => lost.push((gap.before, gap.lost)),
+                StreamEvent::Section { name, bytes } => drop(blocks.insert(name, bytes)),
+                StreamEvent::Damage(damage) => prop_assert!(false, "{:?}", damage),
+                _ => {}
+            }
+        }
+        prop_assert_eq!((texts, lost, blocks), (marks, gaps.into_iter().collect::<Vec<_>>(), sections));
     }
 }
 

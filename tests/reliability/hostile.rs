@@ -13,6 +13,7 @@ use crate::support;
 
 const ID: [u8; 16] = [9; 16];
 
+const HEADER: usize = 52;
 const INDEX: u8 = 7;
 const END: u8 = 8;
 
@@ -111,15 +112,15 @@ fn put_together(start: &[u8], frames: &[Frame]) -> Vec<u8> {
 
 /// How many samples could be read, by file and by pipe; neither may panic or hang.
 fn read(bytes: &[u8]) -> usize {
-    let mut sound = 0;
-    if let Ok(mut replayer) = Replayer::from_bytes(bytes.to_vec()) {
-        for index in 0..replayer.len() {
-            sound += usize::from(replayer.sample(index).is_ok());
-        }
-        let _ = replayer.verify();
-    }
     let mut reader = StreamReader::open(bytes).unwrap();
     while let Ok(Some(_)) = reader.event() {}
+    by_file(bytes)
+}
+
+fn by_file(bytes: &[u8]) -> usize {
+    let Ok(mut replayer) = Replayer::from_bytes(bytes.to_vec()) else { return 0 };
+    let sound = (0..replayer.len()).filter(|&index| replayer.sample(index).is_ok()).count();
+    let _ = replayer.verify();
     sound
 }
 
@@ -261,6 +262,30 @@ fn references_that_lie_lose_their_frame_only() {
     }
     // Without its key frame nothing is left; a key frame that comes later is none.
     assert_eq!(read(&put_together(&start, &frames[1..])), 0);
+}
+
+/// Every 52 bytes a header that claims megabytes, and frames without end whose payload is damaged: what is read must not grow
+/// with the square of the file.
+#[test]
+fn headers_within_headers_and_damage_without_end_take_no_time_without_end() {
+    let (start, frames) = taken_apart(1);
+    let count = if full() { 80_000 } else { 8000 };
+    let mut tally = Tally::new("headers inside each other's payload", count);
+    for stored in [1000, 100 << 10, 2 << 20] {
+        let header = |sequence| Frame { sequence, stored: Some(stored), packed: Some(Vec::new()), ..frames[0].clone() };
+        let mut bytes = start.clone();
+        (0..count).for_each(|sequence| bytes.extend(header(sequence as u64).bytes()));
+        tally.attempt(64 * MIB, || count - by_file(&bytes));
+    }
+    drop(tally);
+    let mut tally = Tally::new("payloads that are all damaged", count);
+    let mut bytes = start.clone();
+    for sequence in 0..count {
+        let mut frame = Frame { sequence: sequence as u64, compressed: false, ..Frame::key(vec![1; 8]) }.bytes();
+        frame[HEADER] ^= 1;
+        bytes.extend(frame);
+    }
+    tally.attempt(64 * MIB, || count - read(&bytes));
 }
 
 #[test]
