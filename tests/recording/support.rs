@@ -6,7 +6,7 @@
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use stalltop::recording::{Recorder, RecorderOptions, RecorderStatus};
 use stalltop::sample::{Instant, Name, Sample};
@@ -32,7 +32,7 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits for a condition.
 pub fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
+    let begun = std::time::Instant::now();
     while !done() {
         assert!(begun.elapsed() < PATIENCE, "{what} did not come about");
         std::thread::sleep(Duration::from_millis(2));
