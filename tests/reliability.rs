@@ -23,6 +23,8 @@ mod hostile;
 mod kills;
 #[path = "reliability/measure.rs"]
 mod measure;
+#[path = "recording/payload.rs"]
+mod payload;
 #[path = "reliability/power.rs"]
 mod power;
 #[path = "reliability/program.rs"]

@@ -4,6 +4,8 @@
 
 #[path = "../recording/generator.rs"]
 mod generator;
+#[path = "../recording/payload.rs"]
+mod payload;
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -206,10 +208,8 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
 fn unpacked(frame: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let mut header = frame[..HEADER].to_vec();
     let stored = u32::from_le_bytes(header[8..12].try_into().unwrap()) as usize;
-    let raw = u32::from_le_bytes(header[12..16].try_into().unwrap()) as usize;
-    let payload = &frame[HEADER..HEADER + stored];
-    let payload = if header[5] & 1 == 1 { zstd::bulk::decompress(payload, raw).unwrap() } else { payload.to_vec() };
+    let payload = payload::unpacked(header[5], &frame[HEADER..HEADER + stored]);
     header[5] = 0;
-    header[8..12].copy_from_slice(&(raw as u32).to_le_bytes());
+    header.copy_within(12..16, 8);
     (header, payload)
 }

@@ -9,6 +9,7 @@ use stalltop::recording::{Replayer, StreamReader};
 
 use crate::generator::Dice;
 use crate::measure::{MIB, Tally, full};
+use crate::payload::unpacked;
 use crate::support;
 
 const ID: [u8; 16] = [9; 16];
@@ -84,11 +85,10 @@ fn taken_apart(count: usize) -> (Vec<u8>, Vec<Frame>) {
         let stored = word(at + 8) as usize;
         if kind == 3 || kind == 4 {
             start.get_or_insert(at);
-            let payload = &bytes[at + 52..at + 52 + stored];
-            let payload = if flags == 1 { zstd::bulk::decompress(payload, 64 * MIB).unwrap() } else { payload.to_vec() };
+            let payload = unpacked(flags, &bytes[at + 52..at + 52 + stored]);
             let frame = Frame {
                 kind,
-                compressed: flags == 1,
+                compressed: flags != 0,
                 key_distance: u16::from_le_bytes([bytes[at + 6], bytes[at + 7]]),
                 stored: None,
                 raw: None,
@@ -295,8 +295,7 @@ fn an_index_that_lies_is_not_believed() {
     let end = bytes.len() - 68;
     let index_at = u64::from_le_bytes(bytes[end + 52..end + 60].try_into().unwrap()) as usize;
     let stored = u32::from_le_bytes(bytes[index_at + 8..index_at + 12].try_into().unwrap()) as usize;
-    let payload = &bytes[index_at + 52..index_at + 52 + stored];
-    let raw = if bytes[index_at + 5] == 1 { zstd::bulk::decompress(payload, MIB).unwrap() } else { payload.to_vec() };
+    let raw = unpacked(bytes[index_at + 5], &bytes[index_at + 52..index_at + 52 + stored]);
     let mut dice = Dice::new(5);
     let mut believed = 0;
     let rounds = if full() { 100_000 } else { 100 };

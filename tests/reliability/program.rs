@@ -208,7 +208,7 @@ fn unknown_kinds_and_a_higher_minor_are_read_on() {
     let directory = tempfile::tempdir().unwrap();
     let (path, out) = (directory.path().join("newer"), directory.path().join("out"));
     for copy in [0, 64] {
-        newer[copy + 16] = 1;
+        newer[copy + 16] |= 0x80;
         let crc = crc32c::crc32c(&newer[copy..copy + 60]);
         newer[copy + 60..copy + 64].copy_from_slice(&crc.to_le_bytes());
     }
