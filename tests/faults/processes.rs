@@ -201,12 +201,7 @@ fn threads_too(sampler: &mut Sampler, host: &Arc<Host>) {
     let of = |sample: &Sample, number: u32| {
         sample.tasks.as_ref().unwrap().process(own).unwrap().threads.iter().find(|thread| thread.tid == number).cloned()
     };
-    let mut reused = 0;
-    // The number of a thread that has been joined is not always free at once.
-    for _ in 0..60 {
-        if reused >= 3 {
-            return;
-        }
+    for _ in 0..3 {
         let (number, over, busy) = thread(true);
         let older = loop {
             sampler.sub_sample();
@@ -218,26 +213,39 @@ fn threads_too(sampler: &mut Sampler, host: &Arc<Host>) {
         };
         over.store(true, Ordering::SeqCst);
         busy.join().unwrap();
-        assert!(next_number_is(number));
-        let (again, over, idle) = thread(false);
+        let (over, idle) = thread_of_number(number);
         let newer = Arc::new(sampler.sample());
-        if again == number {
-            reused += 1;
-            let (before, after) = (of(&older, number).unwrap(), of(&newer, number).unwrap());
-            assert!(after.sched.unwrap().run_ns < before.sched.unwrap().run_ns, "{after:?}");
-            let interval = Interval::between(host, &older, &newer).unwrap();
-            is_possible(&interval);
-            if before.start_ticks != after.start_ticks {
-                let rows = &interval.tasks.as_ref().unwrap().threads;
-                assert!(
-                    rows.iter().filter(|row| row.id.tid == number).all(|row| row.cpu.is_none_or(|cpu| cpu.0 < 0.5)),
-                    "{rows:?}"
-                );
-            }
+        let (before, after) = (of(&older, number).unwrap(), of(&newer, number).unwrap());
+        assert!(after.sched.unwrap().run_ns < before.sched.unwrap().run_ns, "{after:?}");
+        let interval = Interval::between(host, &older, &newer).unwrap();
+        is_possible(&interval);
+        if before.start_ticks != after.start_ticks {
+            let rows = &interval.tasks.as_ref().unwrap().threads;
+            assert!(
+                rows.iter().filter(|row| row.id.tid == number).all(|row| row.cpu.is_none_or(|cpu| cpu.0 < 0.5)),
+                "{rows:?}"
+            );
         }
-        over.store(true, Ordering::SeqCst);
-        idle.thread().unpark();
-        idle.join().unwrap();
+        end(over, idle);
     }
-    println!("skipped: numbers of threads were given away again {reused} times only");
+}
+
+/// An idle thread of that number, which another one had. A joined thread has left /proc, and the kernel takes its number back
+/// a moment later: until then the next one gets another.
+fn thread_of_number(number: u32) -> (Arc<AtomicBool>, std::thread::JoinHandle<()>) {
+    for _ in 0..100_000 {
+        assert!(next_number_is(number));
+        let (got, over, idle) = thread(false);
+        if got == number {
+            return (over, idle);
+        }
+        end(over, idle);
+    }
+    panic!("{number} is not given away again");
+}
+
+fn end(over: Arc<AtomicBool>, idle: std::thread::JoinHandle<()>) {
+    over.store(true, Ordering::SeqCst);
+    idle.thread().unpark();
+    idle.join().unwrap();
 }

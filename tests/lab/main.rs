@@ -21,6 +21,7 @@ mod blocked;
 mod cgroups;
 mod chain;
 mod cpu;
+mod delays;
 mod disk;
 mod figures;
 mod ground;

@@ -35,9 +35,9 @@ heart() {
     while [ ! -e "$work/run/$scenario/ready" ]; do sleep 0.2; done
   fi
   sleep 1
-  if [ "$before" -ge 8 ]; then # what the disk does with one request at a time is learned first
-    XDG_STATE_HOME=$state "$stalltop" check --for 6s --interval 400ms > /dev/null || true
-    before=$((before - 7))
+  if [ "$before" -ge 14 ]; then # what the disk does with one request at a time is learned first: it takes ten seconds
+    XDG_STATE_HOME=$state "$stalltop" check --for 12s --interval 400ms > /dev/null || true
+    before=$((before - 13))
   fi
   sleep "$before"
   rm -f "$file"
@@ -54,9 +54,10 @@ heart 03-fio-sync32 03-fio-sync32 3
 heart 06-vfork-thousand 06-vfork-thousand 6
 heart 07-one-hot-thread-pinned 07-one-hot-thread-pinned 1
 heart 08-one-hot-thread-migrating 08-one-hot-thread-migrating 1
-heart 09-depth1 09-util100-not-saturated 8 DEPTHS=1 SECONDS_TO_RUN=90
-heart 09-depth4 09-util100-not-saturated 11 "DEPTHS=1 4 4" SECONDS_TO_RUN=33
-heart 09-depth64 09-util100-not-saturated 11 "DEPTHS=1 64 64" SECONDS_TO_RUN=33
+# The recording keeps the baseline that it was begun with.
+heart 09-depth1 09-util100-not-saturated 14 DEPTHS=1 SECONDS_TO_RUN=90
+heart 09-depth4 09-util100-not-saturated 17 "DEPTHS=1 4 4" SECONDS_TO_RUN=51
+heart 09-depth64 09-util100-not-saturated 17 "DEPTHS=1 64 64" SECONDS_TO_RUN=51
 heart 10-half 10-nic-saturation 3
 heart 10-full 10-nic-saturation 3 MODE=full
 heart 10-bbr 10-nic-saturation 3 CC=bbr
