@@ -142,15 +142,13 @@ fn threads(table: &mut Table, rows: &[Value], own: &str, pidstat: &str) {
     }
 }
 
-/// The second line of vmstat: whole numbers, so half a unit more.
+/// The second line of vmstat: whole numbers, so half a unit more. buff and cache are of a moment, and may jump by 5 % in it.
 fn whole_line(table: &mut Table, [load, memory, cpu]: [&Value; 3], vmstat: &str) {
     let lines: Vec<Vec<&str>> = vmstat.lines().map(words).collect();
     let (head, last) = (&lines[1], lines.last().expect("vmstat's line"));
     let percent = 100.0 / (1.0 - number(cpu, "unaccounted_ratio"));
     let columns = [
         (memory, "swap_used_bytes", "swpd", 1.0 / 1024.0, 1.0),
-        (memory, "buffers_bytes", "buff", 1.0 / 1024.0, 1000.0),
-        (memory, "cache_bytes", "cache", 1.0 / 1024.0, 10_000.0),
         (memory, "swap_in_bytes_per_second", "si", 1.0 / 1024.0, 1.0),
         (memory, "swap_out_bytes_per_second", "so", 1.0 / 1024.0, 1.0),
         (memory, "paged_in_bytes_per_second", "bi", 1.0 / 1024.0, 5.0),
