@@ -18,8 +18,9 @@ pub(super) const NETWORK_LATENCY: Rule = Rule {
                own minimum, and at least 2 ms, at 2 of 3 looks. Counted are connections that have more to send than the path \
                takes; in others the host's delayed acknowledgements and its time to answer look like a long path, so that they \
                count from 200 ms above their minimum. Connections of this machine with itself are left out. It is said what \
-               holds them up: a queue here that accounts for at least half of the excess, the receiver's window, the send \
-               buffer, the application; else the path.",
+               holds them up: a queue here that accounts for at least half of the excess, or that held back 10 % of the \
+               packets or lost 0.1 % of them although it was empty at the look (a sender that paces itself), the receiver's \
+               window, the send buffer, the application; else the path.",
     wrong: "A bulk transfer fills the queue before the slowest link on its own: nobody may mind. A path that became longer (a \
             failover) is told for an hour. A full window of a receiver that reads slowly is a note.",
     next: &[
@@ -45,6 +46,15 @@ pub enum HeldUp {
         packets: u64,
         seconds: f64,
     },
+    /// A queueing discipline of ours that was empty when it was looked at, and made packets wait or lost them in between: what
+    /// a sender does that paces itself (bbr)
+    OwnShaper {
+        nic: Name,
+        kind: Name,
+        /// A second
+        held: f64,
+        dropped: f64,
+    },
     /// The receiver's window
     Receiver,
     SendBuffer,
@@ -60,7 +70,7 @@ impl HeldUp {
     /// As screens and JSON say it.
     pub fn word(&self) -> &'static str {
         match self {
-            HeldUp::OwnQueue { .. } => "own queue",
+            HeldUp::OwnQueue { .. } | HeldUp::OwnShaper { .. } => "own queue",
             HeldUp::Receiver => "receiver",
             HeldUp::SendBuffer => "send buffer",
             HeldUp::Application => "application",
@@ -90,7 +100,7 @@ pub fn is_slow(peer: &PeerSpan, thresholds: &Thresholds) -> bool {
 /// What holds up the connections with a host; `None` where none carried data, or the kernel does not tell.
 pub fn held_up(interval: &Interval, peer: &PeerSpan) -> Option<HeldUp> {
     let limits = peer.limits.as_ref()?;
-    if let Some(queue) = own_queue(interval, peer) {
+    if let Some(queue) = own_queue(interval, peer).or_else(|| own_shaper(interval, peer)) {
         return Some(queue);
     }
     let most = |share: f64| share >= 0.5;
@@ -120,6 +130,24 @@ fn own_queue(interval: &Interval, peer: &PeerSpan) -> Option<HeldUp> {
         packets: fullest.backlog_packets,
         seconds,
     })
+}
+
+/// Of the packets sent, a discipline that limits them holds back this share, or loses that one.
+const HELD_BACK: f64 = 0.1;
+const LOST: f64 = 0.001;
+
+/// The same discipline by what it did over the interval: its queue may be empty at both looks.
+fn own_shaper(interval: &Interval, peer: &PeerSpan) -> Option<HeldUp> {
+    let interface = peer.interface?;
+    peer.pressed.as_ref()?.excess().filter(|excess| excess.0 > 0.0)?;
+    let span = interval.nics.iter().find(|span| span.id.ifindex == interface)?;
+    let qdisc = span.qdisc.as_ref()?;
+    let rate = |rate: Option<crate::units::PerSecond>| rate.map_or(0.0, |rate| rate.0);
+    let (held, dropped, sent) = (rate(qdisc.overlimits), rate(qdisc.dropped), span.tx.packets.0);
+    let nics = interval.newer.nics.as_deref().ok()?;
+    let kind = nics.iter().find(|nic| nic.id == span.id)?.qdisc.as_ref()?.kind.clone();
+    let limits = sent > 0.0 && (held >= sent * HELD_BACK || (dropped >= 1.0 && dropped >= sent * LOST));
+    limits.then(|| HeldUp::OwnShaper { nic: span.id.name.clone(), kind, held, dropped })
 }
 
 fn network_latency(scene: &Scene) -> Vec<Suspicion> {
@@ -182,6 +210,10 @@ fn because(held_up: Option<&HeldUp>, peer: &PeerSpan) -> String {
         Some(HeldUp::OwnQueue { nic, kind, packets, .. }) => {
             let waiting = plural(*packets as f64, "packet", "packets");
             format!("; they wait here, in the queue of {} ({}, {waiting})", name(nic), name(kind))
+        }
+        Some(HeldUp::OwnShaper { nic, kind, held, dropped }) => {
+            let (held, dropped) = (count(*held), count(*dropped));
+            format!("; they wait here: {} ({}) held back {held} and dropped {dropped} packets a second", name(nic), name(kind))
         }
         Some(HeldUp::Receiver) => {
             format!("; the receiver's window is full {} of the time: it reads too slowly", share(|limits| limits.receiver.0))

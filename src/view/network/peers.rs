@@ -105,7 +105,7 @@ pub fn limited_by(interval: &Interval, peer: &PeerSpan) -> SafeText {
         return "this machine".into();
     }
     match findings::held_up(interval, peer) {
-        Some(HeldUp::OwnQueue { nic, .. }) => safe!("own queue on {}", SafeText::name(&nic)),
+        Some(HeldUp::OwnQueue { nic, .. } | HeldUp::OwnShaper { nic, .. }) => safe!("own queue on {}", SafeText::name(&nic)),
         Some(other) => other.word().into(),
         None if peer.active.is_none() && peer.limits.is_none() => SafeText::default(),
         None => "-".into(),
