@@ -18,9 +18,9 @@ pub(super) const NETWORK_LATENCY: Rule = Rule {
                own minimum, and at least 2 ms, at 2 of 3 looks. Counted are connections that have more to send than the path \
                takes; in others the host's delayed acknowledgements and its time to answer look like a long path, so that they \
                count from 200 ms above their minimum. Connections of this machine with itself are left out. It is said what \
-               holds them up: a queue here that accounts for at least half of the excess, or that held back 10 % of the \
-               packets or lost 0.1 % of them although it was empty at the look (a sender that paces itself), the receiver's \
-               window, the send buffer, the application; else the path.",
+               holds them up: a queue here that accounts for at least half of the excess, the receiver's window, the send buffer, \
+               the application, a queue here that held back 10 % of the packets or lost 0.1 % of them although it was empty at \
+               the look (a sender that paces itself); else the path.",
     wrong: "A bulk transfer fills the queue before the slowest link on its own: nobody may mind. A path that became longer (a \
             failover) is told for an hour. A full window of a receiver that reads slowly is a note.",
     next: &[
@@ -100,7 +100,7 @@ pub fn is_slow(peer: &PeerSpan, thresholds: &Thresholds) -> bool {
 /// What holds up the connections with a host; `None` where none carried data, or the kernel does not tell.
 pub fn held_up(interval: &Interval, peer: &PeerSpan) -> Option<HeldUp> {
     let limits = peer.limits.as_ref()?;
-    if let Some(queue) = own_queue(interval, peer).or_else(|| own_shaper(interval, peer)) {
+    if let Some(queue) = own_queue(interval, peer) {
         return Some(queue);
     }
     let most = |share: f64| share >= 0.5;
@@ -109,7 +109,8 @@ pub fn held_up(interval: &Interval, peer: &PeerSpan) -> Option<HeldUp> {
         _ if most(limits.send_buffer.0) => HeldUp::SendBuffer,
         _ if most(limits.application.0) => HeldUp::Application,
         _ if peer.pressed.is_none() => HeldUp::Answers,
-        _ => HeldUp::Path,
+        // Weaker than what the kernel counted of the connections themselves: others may be held back there, too.
+        _ => own_shaper(interval, peer).unwrap_or(HeldUp::Path),
     })
 }
 
