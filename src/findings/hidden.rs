@@ -17,7 +17,7 @@ pub(super) const HIDDEN_CPU: Rule = Rule {
                of a CPU apart in one direction for 3 intervals, and apart by more than reading one after the other (skew) and chance \
                (4 standard deviations of what 100 ticks a second see, over these intervals) explain. A CPU is named where threads that \
                stayed on it ran more than its ticks; ticks above run time count only where the fields of /proc/stat add up to more \
-               than the time that passed.",
+               than the time that passed. Less than a quarter of a CPU that no one CPU hides is a note.",
     wrong: "Work that is woken by a timer of the tick itself hides like that without meaning to. On a virtual machine whose steal \
             time the hypervisor does not tell, run time contains stolen time.",
     next: &[
@@ -27,6 +27,9 @@ pub(super) const HIDDEN_CPU: Rule = Rule {
     patience: Patience::AtOnce,
     suspect: hidden_cpu,
 };
+
+/// So much of one CPU, hidden by tasks that move between CPUs, is a warning.
+const SCATTERED_CPUS: f64 = 0.25;
 
 fn hidden_cpu(scene: &Scene) -> Vec<Suspicion> {
     let Some(cpu) = &scene.interval.cpu else { return Vec::new() };
@@ -75,7 +78,9 @@ fn hides_somewhere(scene: &Scene, cpu: &CpuSpan, gap: f64) -> Suspicion {
         figure(gap),
         most(scene),
     );
-    suspicion(scene, cpu, None, gap, sentence, None)
+    // Throttled I/O and paced packets are woken by timers of the tick: a little of that is on every box.
+    let severity = if gap < SCATTERED_CPUS { Severity::Note } else { Severity::Warning };
+    Suspicion { severity, ..suspicion(scene, cpu, None, gap, sentence, None) }
 }
 
 fn counted_twice(scene: &Scene, cpu: &CpuSpan, gap: f64) -> Suspicion {
