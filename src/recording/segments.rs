@@ -156,9 +156,13 @@ impl Replayer {
         let Some(place) = self.place_of(index) else { return Err(missing) };
         let holder = self.holder(place);
         let segment = self.segments.get_mut(holder).ok_or(missing)?;
-        let before = (segment.part.len(), segment.part.damage().len());
+        let before = (segment.part.len(), segment.part.is_indexed());
+        let known = segment.part.damage().len();
         let sample = segment.part.sample(place - segment.first);
-        if before != (segment.part.len(), segment.part.damage().len()) {
+        if before == (segment.part.len(), segment.part.is_indexed()) {
+            // Only what is new: of damage without end there is no end of joining.
+            self.damage.extend_from_slice(segment.part.damage().get(known..).unwrap_or_default());
+        } else {
             self.join();
         }
         sample

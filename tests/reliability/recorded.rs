@@ -138,16 +138,22 @@ impl Recorded {
         Some(found)
     }
 
-    /// Reads it both ways: how many samples are lost, of which none may be that is not in `allowed`.
-    pub fn survives(&self, bytes: &[u8], allowed: &BTreeSet<usize>, what: &str) -> usize {
-        let mut lost = 0;
-        for (how, found) in [("a file", self.read_file(bytes)), ("a pipe", self.read_pipe(bytes))] {
+    /// Reads it both ways: how many samples are lost, of which none may be that has nothing to do with the bytes that were
+    /// hit; anything may, where those are not known.
+    pub fn survives(&self, bytes: &[u8], hit: Option<&Range<usize>>, what: &str) -> usize {
+        let mut allowed = hit.map_or_else(|| (0..self.samples.len()).collect(), |hit| self.lost_with(hit));
+        let missing = |found: Option<Found>, allowed: &BTreeSet<usize>, how: &str| {
             let sound = found.map(|found| found.sound).unwrap_or_default();
-            let missing = (0..self.samples.len()).filter(|number| !sound.contains(number));
-            lost = lost.max(missing.clone().count());
-            let too_many: Vec<usize> = missing.filter(|number| !allowed.contains(number)).collect();
+            let missing: BTreeSet<usize> = (0..self.samples.len()).filter(|number| !sound.contains(number)).collect();
+            let too_many: Vec<_> = missing.difference(allowed).collect();
             assert!(too_many.is_empty(), "{what}, as {how}: {too_many:?} are lost, and nothing of theirs was damaged");
-        }
-        lost
+            missing.len()
+        };
+        let lost = missing(self.read_file(bytes), &allowed, "a file");
+        // A pipe gives nothing before it has said which machine it is about.
+        let whole = |frame: &&Place| hit.is_some_and(|hit| frame.end() <= hit.start || hit.end <= frame.at);
+        let begins = self.frames.iter().filter(|frame| frame.kind == 1).find(whole).map_or(0, |meta| meta.at);
+        allowed.extend((0..self.samples.len()).filter(|&number| self.frame(number).at < begins));
+        lost.max(missing(self.read_pipe(bytes), &allowed, "a pipe"))
     }
 }
