@@ -24,6 +24,14 @@ impl Part {
     }
 }
 
+/// A stream cannot be checked before it is given away, as what goes into a part is.
+fn new_file(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "-" => Err("a part is written into a file, not to standard output".into()),
+        file => Ok(file.into()),
+    }
+}
+
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Cut {
     /// The recording, which stays as it is
@@ -31,7 +39,7 @@ pub struct Cut {
     #[command(flatten)]
     pub part: Part,
     /// The new recording
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = new_file)]
     pub output: PathBuf,
 }
 
@@ -41,6 +49,6 @@ pub struct Cat {
     #[arg(required = true, num_args = 2..)]
     pub files: Vec<PathBuf>,
     /// The new recording
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = new_file)]
     pub output: PathBuf,
 }
