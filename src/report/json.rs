@@ -165,7 +165,7 @@ impl Check {
 #[derive(Serialize)]
 struct Testimony {
     psi_io_some_ratio: Option<f64>,
-    d_threads: f64,
+    d_threads: Option<f64>,
     in_flight: Option<f64>,
     run_queue_wait_threads: Option<f64>,
     /// Where iowait or PSI speak of nothing
@@ -176,10 +176,10 @@ impl Testimony {
     fn of(window: &Window) -> Testimony {
         let seen = window.witnesses();
         Testimony {
-            psi_io_some_ratio: seen.psi_io_some,
-            d_threads: seen.d_threads,
-            in_flight: seen.in_flight,
-            run_queue_wait_threads: seen.run_queue_wait,
+            psi_io_some_ratio: seen.and_then(|seen| seen.psi_io_some),
+            d_threads: seen.map(|seen| seen.d_threads),
+            in_flight: seen.and_then(|seen| seen.in_flight),
+            run_queue_wait_threads: seen.and_then(|seen| seen.run_queue_wait),
             artefact: window.artefact(),
         }
     }

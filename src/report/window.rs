@@ -107,22 +107,22 @@ impl Window {
         }
     }
 
-    /// What the classic tools say of the same time, side by side; means.
-    pub fn witnesses(&self) -> Witnesses {
+    /// What the classic tools say of the same time, side by side; means. `None` where the threads could not be read.
+    pub fn witnesses(&self) -> Option<Witnesses> {
         let means = &self.means;
-        Witnesses {
+        Some(Witnesses {
             iowait: means.iowait.mean(),
             psi_io_some: means.psi_io_some.mean(),
-            d_threads: means.d_threads.mean().unwrap_or(0.0),
+            d_threads: means.d_threads.mean()?,
             in_flight: means.in_flight.mean(),
             run_queue_wait: means.run_queue_wait.mean(),
-        }
+        })
     }
 
     /// One sentence where iowait or PSI speak of nothing.
     pub fn artefact(&self) -> Option<String> {
         let blocked_threads = self.means.blocked_threads.mean()?;
-        witnesses::artefact(&self.witnesses(), blocked_threads, self.means.lower_bound, || self.sleeper.clone())
+        witnesses::artefact(&self.witnesses()?, blocked_threads, self.means.lower_bound, || self.sleeper.clone())
     }
 
     pub fn is_empty(&self) -> bool {
