@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/fuzz/run.sh MINUTES [TARGET...]: fuzzes each target for so many minutes of one CPU, one after the other, at the lowest
-# priority, and prints what each did. Needs a nightly toolchain and cargo-fuzz. What is found grows in $STALLTOP_FUZZ
+# tests/fuzz/run.sh MINUTES [TARGET...]: fuzzes each target until it has used so many minutes of CPU, one after the other, on
+# time that nobody else wants, and prints what each did. Needs a nightly toolchain and cargo-fuzz. What is found grows in $STALLTOP_FUZZ
 # (default: tests/fuzz/target); a crash is left in artifacts/ there.
 set -u
 minutes=${1:?minutes for each target}
@@ -9,7 +9,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=${STALLTOP_FUZZ:-$here/target}
 mkdir -p "$work"
 export CARGO_TARGET_DIR=$work/build
-nice -n 19 cargo +nightly fuzz build --fuzz-dir "$here" >"$work/build.log" 2>&1 || { tail -30 "$work/build.log"; exit 1; }
+chrt --idle 0 cargo +nightly fuzz build --fuzz-dir "$here" >"$work/build.log" 2>&1 || { tail -30 "$work/build.log"; exit 1; }
 
 # The files of captured kernels are what the parsers of /proc begin with.
 seeds_of() {
@@ -32,11 +32,17 @@ for target; do
       [ -f "$tree/$file" ] && cp "$tree/$file" "$corpus/seed-$(echo "${tree##*/}-$file" | tr / _)"
     done
   done
-  cpu=$( { time nice -n 19 "$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/$target" \
-    -max_total_time=$((minutes * 60)) -timeout=20 -rss_limit_mb=1500 -max_len=40000 -print_final_stats=1 \
-    -artifact_prefix="$work/artifacts/$target/" "$corpus" "$here/corpus/$target" >"$work/$target.log" 2>&1; } 2>&1)
-  runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$work/$target.log")
+  spent=0 runs=0
+  while [ "$spent" -lt $((minutes * 60)) ]; do
+    cpu=$( { time chrt --idle 0 "$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/$target" \
+      -max_total_time=120 -timeout=20 -rss_limit_mb=1500 -max_len=40000 -print_final_stats=1 \
+      -artifact_prefix="$work/artifacts/$target/" "$corpus" "$here/corpus/$target" >"$work/$target.log" 2>&1; } 2>&1)
+    ran=$(sed -n 's/^stat::number_of_executed_units: *//p' "$work/$target.log")
+    runs=$((runs + ${ran:-0}))
+    spent=$(awk -v before="$spent" '{ printf "%d", before + $1 + $2 }' <<<"$cpu")
+    [ -n "$(find "$work/artifacts/$target" -type f)" ] && break
+  done
   crashes=$(find "$work/artifacts/$target" -type f | wc -l)
   inputs=$(find "$corpus" -type f | wc -l)
-  echo "$target: ${runs:-0} executions, CPU seconds (user system): $cpu, $inputs inputs kept, $crashes crashes" | tee -a "$work/figures"
+  echo "$target: $runs executions, $spent CPU seconds, $inputs inputs kept, $crashes crashes" | tee -a "$work/figures"
 done
