@@ -228,8 +228,8 @@ impl Case {
         for (level, severity) in self.levels.iter_mut().zip(SEVERITIES) {
             let enough = match rule.patience {
                 Patience::AtOnce => 1,
-                // That it has lasted is patience enough.
-                Patience::Lasting if severity > Severity::Note => 1,
+                // That it has lasted is patience enough, but one figure out of many is not the worst there is.
+                Patience::Lasting if severity == Severity::Warning => 1,
                 Patience::Lasting | Patience::TwoOfThree => 2,
             };
             if suspicion.severity >= severity {

@@ -321,7 +321,7 @@ impl Context<'_> {
         let delay = |sched: Option<Sched>| sched.map(|sched| sched.run_delay_ns);
         let slices = |sched: Option<Sched>| sched.map(|sched| sched.timeslices);
         let old_sched = old.and_then(|old| old.sched);
-        let delayed_ns = growth(delay(new.sched), delay(old_sched));
+        let delayed_ns = growth(delay(new.sched), delay(old_sched)).and_then(|ns| self.waited_ns(old, new, ns));
         let sliced = growth(slices(new.sched), slices(old_sched));
         let run_queue = delayed_ns.and_then(|ns| Ratio::of(ns as f64 / 1e9, self.seconds));
         let user = old.and_then(|old| tick_share(new.user_ticks, old.user_ticks, new.system_ticks, old.system_ticks));
@@ -352,6 +352,21 @@ impl Context<'_> {
             moved: old.is_some_and(|old| old.processor != new.processor),
             active: self.active(new),
         })
+    }
+
+    /// Of the growth of its run-queue wait, what this interval can have seen. The kernel counts a wait as it ends, whole:
+    /// of one that began before, the rest belongs there. One longer than the interval of a thread that slept as it began
+    /// is none: since 6.12 a sleeper that another CPU takes over while its dequeue is delayed is counted as waiting until
+    /// it wakes, for minutes if it comes to that.
+    fn waited_ns(&self, old: Option<&Thread>, new: &Thread, grown_ns: u64) -> Option<u64> {
+        let interval_ns = (self.seconds * 1e9) as u64;
+        // Threads are not read at the very moment of the sample.
+        if grown_ns <= interval_ns + interval_ns / 10 {
+            return Some(grown_ns.min(interval_ns));
+        }
+        let slept = old.is_some_and(|old| old.state != TaskState::Running);
+        let ran = growth(new.sched.map(|sched| sched.run_ns), old.and_then(|old| old.sched).map(|sched| sched.run_ns));
+        (!slept).then(|| interval_ns.saturating_sub(ran.unwrap_or(0)))
     }
 
     fn thread_cpu(&self, old: &Thread, new: &Thread) -> Option<Ratio> {
