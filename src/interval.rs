@@ -12,9 +12,11 @@ pub mod disk;
 pub mod ended;
 pub mod memory;
 pub mod network;
+pub mod newborn;
 pub mod nicstat;
 pub mod pressure;
 pub mod short_lived;
+pub mod switches;
 pub mod task;
 
 #[cfg(test)]
@@ -54,6 +56,8 @@ pub struct Interval {
     pub short_lived: Option<short_lived::ShortLived>,
     /// What kept active threads waiting, sorted by task; empty without delay accounting
     pub delays: Vec<delays::DelaySpan>,
+    /// How often threads left a CPU; `None` where nobody counts
+    pub switches: Option<switches::SwitchSpans>,
     /// Who waits for CPUs and may use only some of them
     pub crowds: Vec<crowd::Crowd>,
     /// Idle-but-blocked: how much of the available time is really free.
@@ -95,6 +99,7 @@ impl Interval {
             cgroups: cgroup::between(older, newer, seconds),
             io_limits: cgroup::io_between(older, newer, seconds),
             delays: delays::between(older, newer, seconds),
+            switches: switches::SwitchSpans::between(host, older, newer, seconds),
             crowds: cpu.as_ref().zip(tasks.as_ref()).map_or_else(Vec::new, |(cpu, tasks)| crowd::crowds(newer, cpu, tasks)),
             own_cpus: newer.cost.process_cpu_ns.since(older.cost.process_cpu_ns).map(|ns| ns as f64 / 1e9 / seconds),
             pressure,

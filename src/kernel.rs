@@ -16,6 +16,7 @@ pub mod pressure;
 pub mod probe;
 pub mod root;
 pub mod sweep;
+mod switches;
 pub mod task;
 pub mod taskstats;
 mod uevents;
@@ -57,6 +58,8 @@ pub struct Sampler {
     network: network::NetworkReader,
     cgroup: cgroup::CgroupReader,
     delays: delays::DelayReader,
+    /// Where they were asked for
+    switches: Option<switches::SwitchReader>,
     users: users::Users,
     user_names: Arc<BTreeMap<u32, Name>>,
     sweep: Sweep,
@@ -85,6 +88,7 @@ impl Sampler {
             network: network::NetworkReader::default(),
             cgroup: cgroup::CgroupReader::default(),
             delays: delays::DelayReader::default(),
+            switches: None,
             users: users::Users::default(),
             user_names: Arc::default(),
             sweep,
@@ -106,6 +110,11 @@ impl Sampler {
     /// where the kernel permits it.
     pub fn has_iterator(&self) -> bool {
         self.sweep.has_iterator()
+    }
+
+    /// Reads context switches from now on: a file a thread that ran.
+    pub fn count_switches(&mut self) {
+        self.switches.get_or_insert_default();
     }
 
     /// Another share of one CPU for sub-samples than 1 %.
@@ -178,6 +187,9 @@ impl Sampler {
         self.exits.fetch(self.boottime_ns(), &self.sweep);
         let mut tasks = self.sweep.sweep(self.boottime_ns(), births);
         tasks.users = self.user_names();
+        if let Some(reader) = &mut self.switches {
+            sample.switches = Ok(reader.sample(self.sweep.files(), &tasks));
+        }
         sample.tasks = Ok(tasks);
         sample.exits = self.exits.sample(sample.at.boottime_ns, &self.sweep);
         sample.delays = self.delays.sample(&self.root, self.sweep.known(), clock(ClockId::CLOCK_BOOTTIME));

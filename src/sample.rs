@@ -13,6 +13,7 @@ pub mod host;
 pub mod memory;
 pub mod network;
 pub mod pressure;
+pub mod switches;
 pub mod task;
 pub mod waits;
 
@@ -50,6 +51,8 @@ pub struct Sample {
     pub tasks: Reading<task::Tasks>,
     /// Delay accounting of active threads, sorted by task. Where kernel.task_delayacct is off `Absent::Unsupported`.
     pub delays: Reading<Vec<delays::TaskDelays>>,
+    /// Context switches, sorted by task, where somebody asks for them. No recording has them
+    pub switches: Reading<Vec<switches::TaskSwitches>>,
     pub waits: waits::Waits,
     /// Short-lived tasks, as the kernel told of their ends
     pub exits: Reading<exits::Exits>,
@@ -72,6 +75,7 @@ impl Sample {
             io_limits: Vec::new(),
             tasks: Err(Absent::NotRead),
             delays: Err(Absent::NotRead),
+            switches: Err(Absent::NotRead),
             waits: waits::Waits::default(),
             exits: Err(Absent::NotRead),
             cost: Cost::default(),

@@ -360,6 +360,7 @@ fn every_figure_is_what_procfs_reads() {
             assert_eq!((thread.state.letter(), i32::try_from(thread.processor).ok()), (stat.state, stat.processor), "{tid}");
             assert_eq!(String::from_utf8_lossy(thread.comm.as_bytes()), stat.comm);
             assert_eq!(Some(thread.block_io_delay_ticks.0), stat.delayacct_blkio_ticks);
+            assert_eq!(Some(thread.guest_ticks.0), stat.guest_time);
             compared += 1;
         }
         if pid == tid {

@@ -79,6 +79,16 @@ fn a_total_has_who_ended_before_its_end() {
     let ended = rows.iter().find(|row| row["command"] == "short").expect("the process that ended");
     // Half a CPU for the three seconds that it was seen.
     assert_eq!(ended["cpu_seconds"], "1.5", "{text}");
+    // Half a second for each of the two that it was seen, from its birth on.
+    let newborn = rows.iter().find(|row| row["command"] == "newborn").expect("the process that came and went");
+    let figures = ["cpu_seconds", "read_bytes", "minor_faults", "threads"].map(|name| newborn[name].as_str());
+    assert_eq!(figures, ["0.5", "8192", "3", "1"], "{text}");
+    let idle = rows.iter().find(|row| row["command"] == "idle").expect("the process whose thread ended");
+    assert_eq!((idle["switches"].as_str(), idle["threads"].as_str()), ("300", "1"), "{text}");
+    let (_, text, _) = run(&["table", "thread", "--format", "csv", "--total", "--from", recording.path()]);
+    let rows = formats::csv(&text);
+    let ended = rows.iter().find(|row| row["tid"] == "301").expect("the thread that ended");
+    assert_eq!((ended["pid"].as_str(), ended["cpu_seconds"].as_str()), ("300", "0.3"), "{text}");
 }
 
 #[test]

@@ -54,18 +54,20 @@ pub struct Sampling {
 impl Sampling {
     /// Starts sampling at once; the first sample follows without a wait. With a span it ends after that, with a sample.
     pub fn start(root: Root, interval: Duration, span: Option<Duration>) -> Result<Sampling, Failure> {
-        Sampling::on(root, Due::new(interval, span), Some(Pace::default()))
+        Sampling::by(sampler(root)?, Due::new(interval, span), Some(Pace::default()))
     }
 
     /// The same without an early look, and whatever it costs: every interval but the last is as long as it was asked for.
-    pub fn steady(root: Root, interval: Duration, span: Option<Duration>) -> Result<Sampling, Failure> {
-        Sampling::on(root, Due { first: interval, ..Due::new(interval, span) }, None)
+    /// `switches` are those of each thread, a file more of each that ran.
+    pub fn steady(root: Root, interval: Duration, span: Option<Duration>, switches: bool) -> Result<Sampling, Failure> {
+        let mut sampler = sampler(root)?;
+        if switches {
+            sampler.count_switches();
+        }
+        Sampling::by(sampler, Due { first: interval, ..Due::new(interval, span) }, None)
     }
 
-    fn on(root: Root, mut due: Due, mut pace: Option<Pace>) -> Result<Sampling, Failure> {
-        let mut sampler = Sampler::new(root).map_err(|error| {
-            Failure::new(Exit::NoProc, "cannot sample this machine", error, "mount it: mount -t proc proc /proc")
-        })?;
+    fn by(mut sampler: Sampler, mut due: Due, mut pace: Option<Pace>) -> Result<Sampling, Failure> {
         let host = Arc::new(sampler.host().clone());
         let (sender, samples) = channel::channel(WAITING);
         let (orders, inbox) = mpsc::channel();
@@ -125,6 +127,11 @@ impl Sampling {
     pub fn order(&self, order: Order) {
         let _ = self.orders.send(order);
     }
+}
+
+fn sampler(root: Root) -> Result<Sampler, Failure> {
+    Sampler::new(root)
+        .map_err(|error| Failure::new(Exit::NoProc, "cannot sample this machine", error, "mount it: mount -t proc proc /proc"))
 }
 
 /// When samples are due: start, start + a short while, then start + n · interval; at the end of the span at last.

@@ -147,9 +147,10 @@ struct Watch {
 
 impl Watch {
     /// Steady: a late line does not make the next one late. Baselines are for the table that shows them.
-    fn start(root: Root, settings: &Settings, interval: Duration, options: &Table) -> Result<Watch, Failure> {
+    fn start(root: Root, settings: &Settings, interval: Duration, asked: (&Table, &Choice)) -> Result<Watch, Failure> {
+        let (options, choice) = asked;
         let lessons = if root.is_host() && options.what == "disk" { Lessons::load_or_complain() } else { Lessons::none() };
-        let sampling = Sampling::steady(root, interval, options.span)?;
+        let sampling = Sampling::steady(root, interval, options.span, choice.is_dear())?;
         let judging = Judging::new(sampling.host.clone(), lessons.judge(settings.criteria_for(&sampling.host)));
         Ok(Watch { sampling, judging, lessons })
     }
@@ -173,7 +174,7 @@ fn live(root: Root, settings: &Settings, options: &Table, lines: &mut Lines) -> 
     let stop = lines.run.is_some().then(signals::Ending::hold).transpose();
     let stop = stop.map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
     let interval = options.interval.unwrap_or(INTERVAL).min(options.span.unwrap_or(Duration::MAX));
-    let mut watch = Watch::start(root, settings, interval, options)?;
+    let mut watch = Watch::start(root, settings, interval, (options, &lines.choice))?;
     if let Some(stop) = stop {
         let orders = watch.sampling.orders();
         stop.then(move || {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::newborn::Beginning;
 use crate::ids::ProcessId;
 use crate::sample::task::{Ended, Process};
 use crate::sample::{Host, Sample};
@@ -38,7 +39,8 @@ impl EndedSpan {
     /// `room`: CPUs that the tasks of the newer sample left to those that ended.
     pub(super) fn between(host: &Host, older: &Sample, newer: &Sample, seconds: f64, room: Option<f64>) -> Option<EndedSpan> {
         let (was, now) = (older.tasks.as_ref().ok()?, newer.tasks.as_ref().ok()?);
-        let clock = Clock { ticks: host.ticks_per_second.max(1) as f64, older_ns: older.at.boottime_ns };
+        let ticks = host.ticks_per_second.max(1) as f64;
+        let clock = Clock { ticks, older_ns: older.at.boottime_ns, beginning: Beginning::of(host, older) };
         let mut span = EndedSpan::default();
         let (mut heirs, mut gone): (Vec<Heir>, Vec<&Process>) = Default::default();
         let mut before = was.processes.iter().peekable();
@@ -99,7 +101,7 @@ impl EndedSpan {
 fn born(old: Option<&Arc<Process>>, new: &Process, clock: &Clock) -> u32 {
     let fresh = new.threads.iter().filter(|thread| match old.and_then(|old| old.thread(thread.tid)) {
         Some(old) => old.start_ticks != thread.start_ticks,
-        None => clock.is_new(thread.start_ticks),
+        None => clock.beginning.is_before(thread.start_ticks),
     });
     u32::try_from(fresh.count()).unwrap_or(u32::MAX)
 }
@@ -121,14 +123,10 @@ fn heir<'a>(process: &Process, gone: &[&Process], heirs: &'a mut [Heir]) -> Opti
 struct Clock {
     ticks: f64,
     older_ns: u64,
+    beginning: Beginning,
 }
 
 impl Clock {
-    /// Whether what started then began after the older sample. Start times are whole ticks, cut down.
-    fn is_new(&self, start_ticks: u64) -> bool {
-        start_ticks as f64 + 1.0 >= self.older_ns as f64 / 1e9 * self.ticks
-    }
-
     fn seconds(&self, ended: Ended) -> f64 {
         (ended.user_ticks.0 as f64 + ended.system_ticks.0 as f64) / self.ticks
     }
@@ -137,7 +135,7 @@ impl Clock {
     fn got(&self, old: Option<&Arc<Process>>, new: &Process) -> Option<f64> {
         let now = new.children?;
         match old {
-            None => self.is_new(new.start_ticks).then(|| self.seconds(now)),
+            None => self.beginning.is_before(new.start_ticks).then(|| self.seconds(now)),
             Some(old) => {
                 let was = old.children?;
                 let user_ticks = now.user_ticks.since(was.user_ticks)?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::newborn::{Beginning, unborn_process, unborn_thread};
 use crate::ids::{CpuId, ProcessId, TaskId};
 use crate::sample::task::{Process, Sched, TaskState, Tasks, Thread};
 use crate::sample::waits::{Call, Futex, ThreadWaits, WaitClass};
@@ -65,6 +66,8 @@ pub struct ProcessSpan {
     pub cpu: Option<Ratio>,
     /// The user part of `cpu`, as the tick figures divide it
     pub user: Option<Ratio>,
+    /// The part of `user` in which it ran guests (virtual machines)
+    pub guest: Option<Ratio>,
     /// Σ over its threads of run-queue wait ÷ Δt
     pub run_queue: Option<Ratio>,
     /// Σ over its threads of their microstates: a process of 64 threads has 64 in all
@@ -87,8 +90,11 @@ pub struct ProcessSpan {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThreadSpan {
     pub id: TaskId,
-    /// 1.0 is one whole CPU. `None` for a new thread, or where neither schedstat nor its ticks can be paired.
+    /// 1.0 is one whole CPU. `None` for one that is seen for the first time and is not new, or where neither schedstat nor
+    /// its ticks can be paired.
     pub cpu: Option<Ratio>,
+    /// In which it ran guests (virtual machines): a part of its user time
+    pub guest: Option<Ratio>,
     /// Runnable without a CPU ÷ Δt
     pub run_queue: Option<Ratio>,
     /// Run-queue wait ÷ timeslices, ms
@@ -121,7 +127,8 @@ impl ProcessSpan {
             id: process.id(),
             threads,
             cpu: Some(Ratio(0.0)),
-            user: None,
+            user: Some(Ratio(0.0)),
+            guest: Some(Ratio(0.0)),
             run_queue: Some(Ratio(0.0)),
             states: Microstates { sleep: f64::from(threads), ..Microstates::default() },
             switches: nothing,
@@ -166,8 +173,8 @@ impl TaskSpan {
         let was = older.tasks.as_ref().unwrap_or(&nothing);
         let seen: FxHashMap<TaskId, &ThreadWaits> = newer.waits.threads.iter().map(|waits| (waits.task, waits)).collect();
         let (holding, completions) = (holding_groups(newer), completions_outstanding(newer));
-        let older_ns = older.tasks.is_ok().then_some(older.at.boottime_ns);
-        let context = Context { host, seen, seconds, now_ns: newer.at.boottime_ns, older_ns, holding, completions };
+        let beginning = older.tasks.is_ok().then(|| Beginning::of(host, older));
+        let context = Context { host, seen, seconds, now_ns: newer.at.boottime_ns, beginning, holding, completions };
         let mut span = TaskSpan { delays_counted: context.delays_counted(), ..TaskSpan::default() };
         let mut sums = Sums::default();
         let mut before = was.processes.iter().peekable();
@@ -202,8 +209,8 @@ struct Context<'a> {
     seen: FxHashMap<TaskId, &'a ThreadWaits>,
     seconds: f64,
     now_ns: u64,
-    /// When the older sample was taken; `None` where it has no tasks
-    older_ns: Option<u64>,
+    /// `None` where the older sample has no tasks
+    beginning: Option<Beginning>,
     /// By index into `Waits::groups`: whether it has a thread on storage
     holding: Vec<bool>,
     /// Whether asynchronous completions are worth waiting for: some device has requests in flight
@@ -212,7 +219,9 @@ struct Context<'a> {
 
 impl Context<'_> {
     fn process(&self, old: Option<&Arc<Process>>, new: &Arc<Process>, span: &mut TaskSpan, sums: &mut Sums) {
-        let thread_count = u32::try_from(new.threads.len()).unwrap_or(u32::MAX);
+        // One that is being reaped, or that only a total still has, is none any more.
+        let alive = new.threads.iter().filter(|thread| thread.state != TaskState::Dead).count();
+        let thread_count = u32::try_from(alive).unwrap_or(u32::MAX);
         span.counts.threads += thread_count;
         let unchanged = old.is_some_and(|old| Arc::ptr_eq(old, new));
         if unchanged && !new.threads.iter().any(not_just_asleep) {
@@ -250,10 +259,9 @@ impl Context<'_> {
             }
             span.threads.push(row);
         }
-        let cpu = match old {
-            Some(old) => self.process_cpu(old, new),
-            None => self.newborn_cpu(new),
-        };
+        let unborn = (old.is_none() && self.is_newborn(new.start_ticks)).then(|| unborn_process(new));
+        let was = old.map(Arc::as_ref).or(unborn.as_ref());
+        let cpu = was.and_then(|was| self.process_cpu(was, new));
         if let (Some(cpu), false) = (cpu, new.kernel_thread && new.cpu_ns.is_none()) {
             sums.cpu += cpu.0;
             sums.has_cpu = true;
@@ -263,12 +271,17 @@ impl Context<'_> {
         }
         let slept = old.is_some() && span.threads.len() == rows;
         sums.has_run_queue |= run_queue.is_some() || unchanged;
-        let rate = |field: fn(&Process) -> Option<Counter>| PerSecond::between(field(new), field(old?), self.seconds);
+        let rate = |field: fn(&Process) -> Option<Counter>| PerSecond::between(field(new), field(was?), self.seconds);
+        let user = match cpu.zip(was) {
+            Some((cpu, was)) if cpu.0 > 0.0 => user_share(was, new).map(|share| Ratio(cpu.0 * share)),
+            nothing => nothing.map(|(cpu, _)| cpu),
+        };
         span.awake.push(ProcessSpan {
             id: new.id(),
             threads: thread_count,
             cpu,
-            user: cpu.zip(old).and_then(|(cpu, old)| Some(Ratio(cpu.0 * user_share(old, new)?))),
+            user,
+            guest: was.and_then(|was| self.guest(was.guest_ticks, new.guest_ticks, user)),
             run_queue: run_queue.map(Ratio).or(unchanged.then_some(Ratio(0.0))),
             states,
             switches: switches.or(slept.then_some(0.0)).map(PerSecond),
@@ -295,14 +308,14 @@ impl Context<'_> {
         Ratio::of(ticks / self.host.ticks_per_second.max(1) as f64, self.seconds)
     }
 
-    /// A process that began in the interval used all it has used in it.
-    fn newborn_cpu(&self, new: &Process) -> Option<Ratio> {
-        let ticks_per_second = self.host.ticks_per_second.max(1) as f64;
-        // Start times are whole ticks, cut down.
-        let is_new = new.start_ticks as f64 + 1.0 >= self.older_ns? as f64 / 1e9 * ticks_per_second;
-        let ticks = (new.user_ticks.0 as f64 + new.system_ticks.0 as f64) / ticks_per_second;
-        let used = new.cpu_ns.map_or(ticks, |ns| ns.0 as f64 / 1e9);
-        Ratio::of(used, self.seconds).filter(|_| is_new)
+    fn is_newborn(&self, start_ticks: u64) -> bool {
+        self.beginning.is_some_and(|beginning| beginning.is_before(start_ticks))
+    }
+
+    /// Ticks are sampled, and the kernel scales user time: no part is more than the whole.
+    fn guest(&self, was: Counter, now: Counter, user: Option<Ratio>) -> Option<Ratio> {
+        let guest = Ratio::of(now.since(was)? as f64 / self.host.ticks_per_second.max(1) as f64, self.seconds)?;
+        Some(Ratio(user.map_or(guest.0, |user| guest.0.min(user.0))))
     }
 
     fn thread(&self, old: Option<&Thread>, process: &Process, new: &Thread, counts: &mut Counts) -> Option<ThreadSpan> {
@@ -317,6 +330,9 @@ impl Context<'_> {
         if !ran && seen.is_none() && !not_just_asleep(new) {
             return None;
         }
+        let moved = old.is_some_and(|old| old.processor != new.processor);
+        let unborn = (old.is_none() && self.is_newborn(new.start_ticks)).then(|| unborn_thread(new));
+        let old = old.or(unborn.as_ref());
         let cpu = old.and_then(|old| self.thread_cpu(old, new));
         let delay = |sched: Option<Sched>| sched.map(|sched| sched.run_delay_ns);
         let slices = |sched: Option<Sched>| sched.map(|sched| sched.timeslices);
@@ -328,6 +344,7 @@ impl Context<'_> {
         Some(ThreadSpan {
             id,
             cpu,
+            guest: old.and_then(|old| self.guest(old.guest_ticks, new.guest_ticks, cpu)),
             run_queue,
             run_queue_latency_ms: delayed_ns.zip(sliced).filter(|&(_, n)| n > 0).map(|(ns, n)| ns as f64 / 1e6 / n as f64),
             timeslices: sliced.and_then(|n| PerSecond::over(n, self.seconds)),
@@ -349,7 +366,7 @@ impl Context<'_> {
             state: new.state,
             class,
             processor: CpuId(new.processor),
-            moved: old.is_some_and(|old| old.processor != new.processor),
+            moved,
             active: self.active(new),
         })
     }

@@ -1,6 +1,8 @@
 //! The arithmetic at its edges: counters that fell, things that come and go, and whatever else a damaged recording or an
 //! odd kernel may say. Nothing may panic, and no figure may be NaN, infinite or negative.
 
+mod newborn;
+
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -270,6 +272,7 @@ fn thread(tid: u32, start_ticks: u64, run_ns: u64) -> Thread {
         minor_faults: Counter(0),
         major_faults: Counter(0),
         block_io_delay_ticks: Counter(0),
+        guest_ticks: Counter(0),
         sched: Some(Sched {
             run_ns: Counter(run_ns),
             run_delay_ns: Counter(run_ns / 2),
@@ -317,6 +320,7 @@ fn process(pid: u32, start_ticks: u64, run_ns: u64) -> Arc<Process> {
         memberships: None,
         user_ticks: Counter(run_ns / 10_000_000),
         system_ticks: Counter(0),
+        guest_ticks: Counter(0),
         children: None,
         cpu_ns: Some(Counter(run_ns)),
         minor_faults: Counter(0),
@@ -338,7 +342,8 @@ fn a_pid_that_was_given_away_again_is_a_new_task() {
     let newer = with_tasks(11.0, vec![process(50, 1010, 400_000_000), late, process(60, 1, 250_000_000)]);
     let tasks = between(&older, &newer).tasks.expect("both samples have tasks");
     assert!(close(tasks.awake[0].cpu.expect("all it has used").0, 0.4), "no difference between two strangers");
-    assert!(tasks.thread(TaskId { pid: 50, tid: 50, start_ticks: 1010 }).is_some_and(|thread| thread.cpu.is_none()));
+    let thread = tasks.thread(TaskId { pid: 50, tid: 50, start_ticks: 1010 }).and_then(|thread| thread.cpu);
+    assert!(close(thread.expect("all it has used").0, 0.4));
     assert_eq!(tasks.awake[1].cpu, None, "it was there before, unseen");
     assert!(close(tasks.awake[2].cpu.expect("the same").0, 0.25));
     assert_eq!((tasks.born, close(tasks.busy_cpus.expect("two"), 0.65)), (2, true));

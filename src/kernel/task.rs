@@ -6,6 +6,7 @@
 pub mod files;
 
 use crate::ids::CgroupVersion;
+use crate::sample::switches::Switches;
 use crate::sample::task::{Ended, Sched, SystemCall, TaskIo, TaskState};
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
@@ -31,6 +32,7 @@ pub struct Stat<'a> {
     pub resident_pages: u64,
     pub processor: u32,
     pub block_io_delay_ticks: Counter,
+    pub guest_ticks: Counter,
     /// Where the command line lies in its memory: another place after exec; 0 where we may not know.
     pub argument_start: u64,
 }
@@ -73,6 +75,7 @@ pub fn stat(text: &[u8]) -> Option<Stat<'_>> {
         resident_pages: fields[24],
         processor: u32::try_from(fields[39]).ok()?,
         block_io_delay_ticks: Counter(fields[42]),
+        guest_ticks: Counter(fields[43]),
         argument_start: fields[48],
     })
 }
@@ -159,6 +162,15 @@ pub fn allowed_cpus(text: &[u8]) -> Option<&[u8]> {
     Some(line.trim_ascii()).filter(|list| !list.is_empty())
 }
 
+/// The last two lines of /proc/PID/task/TID/status.
+pub fn switches(text: &[u8]) -> Option<Switches> {
+    let field = |name: &[u8]| {
+        let line = whole(text)?.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(name));
+        line.and_then(|rest| number(rest.trim_ascii())).map(Counter)
+    };
+    Some(Switches { voluntary: field(b"voluntary_ctxt_switches:")?, involuntary: field(b"nonvoluntary_ctxt_switches:")? })
+}
+
 /// A decimal number. A negative one (priority, tty) reads as 0: none of those is used.
 fn number(word: &[u8]) -> Option<u64> {
     if word.first() == Some(&b'-') {
@@ -182,7 +194,7 @@ mod tests {
     use super::*;
 
     const TAIL: &[u8] = b" D 7 9 9 0 -1 4194560 11 0 3 0 41 17 9 4 20 0 2 0 886 12902400 512 18446744073709551615 \
-        1 1 0 0 0 0 0 16781312 134217730 0 0 0 17 1 0 0 5 0 0 0 0 0 140736 0 0 0 0\n";
+        1 1 0 0 0 0 0 16781312 134217730 0 0 0 17 1 0 0 5 6 0 0 0 0 140736 0 0 0 0\n";
 
     fn line(comm: &[u8]) -> Vec<u8> {
         [b"42 (", comm, b")", TAIL].concat()
@@ -205,7 +217,8 @@ mod tests {
         assert_eq!((stat.user_ticks, stat.system_ticks), (Counter(41), Counter(17)));
         assert_eq!((stat.children.user_ticks, stat.children.system_ticks), (Counter(9), Counter(4)));
         assert_eq!((stat.thread_count, stat.start_ticks, stat.resident_pages), (2, 886, 512));
-        assert_eq!((stat.processor, stat.block_io_delay_ticks, stat.argument_start), (1, Counter(5), 140_736));
+        assert_eq!((stat.processor, stat.argument_start), (1, 140_736));
+        assert_eq!((stat.block_io_delay_ticks, stat.guest_ticks), (Counter(5), Counter(6)));
         assert!(!stat.kernel_thread);
     }
 
@@ -265,6 +278,14 @@ mod tests {
         let text = b"Name:\tx\nCpus_allowed:\t8\nCpus_allowed_list:\t0-1,3\nMems_allowed_list:\t0\n";
         assert_eq!(allowed_cpus(text), Some(&b"0-1,3"[..]));
         assert_eq!(allowed_cpus(b"Cpus_allowed_list:\t\n"), None);
+    }
+
+    #[test]
+    fn switches_are_two_lines() {
+        let text = b"Name:\tx\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n";
+        assert_eq!(switches(text), Some(Switches { voluntary: Counter(150), involuntary: Counter(545) }));
+        assert_eq!(switches(&text[..text.len() - 1]), None, "its last number may be any other");
+        assert_eq!(switches(b"Name:\tx\n"), None);
     }
 
     #[test]

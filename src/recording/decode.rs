@@ -22,7 +22,7 @@ use crate::sample::cpu::CpuTimes;
 use crate::sample::network::Protocols;
 use crate::sample::task::{Process, Tasks, Thread};
 use crate::sample::waits::{SubSample, Waits};
-use crate::sample::{Instant, Name, Sample};
+use crate::sample::{Absent, Instant, Name, Sample};
 
 /// Decodes the frames of one recording. Holds the frames that the next one may refer to.
 pub struct Decoder {
@@ -264,6 +264,7 @@ impl Decoding<'_> {
                 Ok(()) => Ok(self.list(delays)?),
                 Err(why) => Err(why),
             },
+            switches: Err(Absent::NotRead),
             tasks: singles.tasks.map(|tasks| Tasks { processes, users: tasks.users, hidden: tasks.hidden }),
             waits: Waits {
                 sub_samples: self.sub_samples(singles_row, &mut cells)?,

@@ -75,6 +75,8 @@ pub struct Process {
     /// stat fields 14, 15: threads that ended are in it
     pub user_ticks: Counter,
     pub system_ticks: Counter,
+    /// stat field 43, ticks, threads that ended included: the part of `user_ticks` that ran guests. 0 in older recordings
+    pub guest_ticks: Counter,
     /// stat fields 16, 17: children that ended and were waited for, and theirs. `None` in older recordings
     pub children: Option<Ended>,
     /// The process CPU clock, ns, ended threads included; clock_gettime on clock id (~pid)<<3|2
@@ -151,6 +153,8 @@ pub struct Thread {
     pub major_faults: Counter,
     /// stat field 42, ticks; 0 without kernel.task_delayacct
     pub block_io_delay_ticks: Counter,
+    /// stat field 43, ticks: the part of `user_ticks` that ran guests. 0 in older recordings
+    pub guest_ticks: Counter,
     /// schedstat
     pub sched: Option<Sched>,
     /// CLOCK_BOOTTIME at which its timeslices were last seen to have moved since the look before; `None` when they never

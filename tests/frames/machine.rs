@@ -319,6 +319,7 @@ impl Worker {
             memberships: None,
             user_ticks: Counter(used * k / 10),
             system_ticks: Counter(0),
+            guest_ticks: Counter(0),
             children: None,
             cpu_ns: Some(Counter(used * k * 1_000_000)),
             minor_faults: Counter(0),
@@ -344,6 +345,7 @@ impl Strand {
             minor_faults: Counter(0),
             major_faults: Counter(0),
             block_io_delay_ticks: Counter(0),
+            guest_ticks: Counter(0),
             sched: Some(Sched {
                 run_ns: Counter(self.user_ms * k * 1_000_000),
                 run_delay_ns: Counter(self.delay_ms * k * 1_000_000),

@@ -1,6 +1,7 @@
 //! The running machine, with the procfs crate as the oracle.
 
 use procfs::prelude::*;
+use stalltop::kernel::Sampler;
 use stalltop::kernel::cpu::CpuReader;
 use stalltop::kernel::disk::DiskReader;
 use stalltop::kernel::host;
@@ -185,4 +186,29 @@ fn connections_of_this_machine_with_itself_are_counted() {
     assert!(newer.active.looks > older.active.looks, "a connection carried data");
     let cost = |peers: &Peers| peers.cost_ns as f64 / 1e6;
     println!("{} connections: {:.2} ms, then {:.2} ms", second.connections, cost(&first), cost(&second));
+}
+
+#[test]
+fn context_switches_are_those_of_status() {
+    let mut sampler = Sampler::new(Root::host()).unwrap();
+    assert!(sampler.sample().switches.is_err(), "nobody asked");
+    sampler.count_switches();
+    let pid = std::process::id();
+    let own = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/status")).unwrap();
+        let field =
+            |name: &str| -> u64 { status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().parse().unwrap() };
+        (field("voluntary_ctxt_switches:"), field("nonvoluntary_ctxt_switches:"))
+    };
+    let before = own();
+    let sample = sampler.sample();
+    let after = own();
+    let counted = sample.switches.as_ref().unwrap();
+    let row = counted.iter().find(|row| (row.task.pid, row.task.tid) == (pid, pid)).unwrap();
+    let (voluntary, involuntary) = (row.switches.voluntary.0, row.switches.involuntary.0);
+    assert!((before.0..=after.0).contains(&voluntary) && (before.1..=after.1).contains(&involuntary), "{row:?}");
+    let tasks = sample.tasks.as_ref().unwrap();
+    let threads: usize = tasks.processes.iter().map(|process| process.threads.len()).sum();
+    assert!(counted.len() * 10 >= threads * 9, "{} of {threads}", counted.len());
+    assert!(counted.is_sorted_by_key(|row| row.task));
 }

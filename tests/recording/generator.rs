@@ -179,6 +179,8 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
         cgroups: d.reading(|d| d.list(3, cgroup)),
         io_limits: d.list(3, io_limit),
         delays: d.reading(|d| d.list(3, task_delays)),
+        // No recording has them.
+        switches: Err(Absent::NotRead),
         tasks: d.reading(|d| {
             let mut processes = d.list(6, strange_process);
             processes.sort_by_key(|process| process.pid);
@@ -565,6 +567,7 @@ fn strange_process(d: &mut Dice) -> Process {
         minor_faults: d.counter(),
         major_faults: d.counter(),
         block_io_delay_ticks: d.counter(),
+        guest_ticks: d.counter(),
         sched: d.maybe(|d| Sched { run_ns: d.counter(), run_delay_ns: d.counter(), timeslices: d.counter() }),
         switched_ns: d.maybe(Dice::u64),
         wait: Wait { channel: d.reading(Dice::name), call: d.reading(call) },
@@ -587,6 +590,7 @@ fn strange_process(d: &mut Dice) -> Process {
         memberships: d.maybe(memberships).map(Arc::new),
         user_ticks: d.counter(),
         system_ticks: d.counter(),
+        guest_ticks: d.counter(),
         children: d.maybe(ended),
         cpu_ns: d.maybe(Dice::counter),
         minor_faults: d.counter(),
@@ -960,6 +964,7 @@ fn plain_process(d: &mut Dice, pid: u32, threads: u32) -> Process {
             minor_faults: Counter(d.below(100_000)),
             major_faults: Counter(d.below(10)),
             block_io_delay_ticks: Counter(0),
+            guest_ticks: Counter(0),
             sched: Some(Sched {
                 run_ns: Counter(d.below(100_000_000_000)),
                 run_delay_ns: Counter(d.below(1_000_000_000)),
@@ -983,6 +988,7 @@ fn plain_process(d: &mut Dice, pid: u32, threads: u32) -> Process {
         memberships: None,
         user_ticks: sum(|thread| thread.user_ticks.0),
         system_ticks: sum(|thread| thread.system_ticks.0),
+        guest_ticks: Counter(0),
         children: Some(Ended { user_ticks: Counter(d.below(1_000)), system_ticks: Counter(d.below(100)) }),
         cpu_ns: Some(sum(|thread| thread.sched.map_or(0, |sched| sched.run_ns.0))),
         minor_faults: sum(|thread| thread.minor_faults.0),

@@ -500,6 +500,7 @@ impl Machine {
             minor_faults: Counter(0),
             major_faults: if index == 0 { self.read(&format!("task {pid} major")) } else { Counter(0) },
             block_io_delay_ticks: Counter(0),
+            guest_ticks: Counter(0),
             sched: Some(match index {
                 0 => Sched {
                     run_ns,
@@ -528,6 +529,7 @@ impl Machine {
             memberships: None,
             user_ticks: Counter(run_ns.0 / 10_000_000),
             system_ticks: Counter(0),
+            guest_ticks: Counter(0),
             children: Some(Ended { user_ticks: self.read(&format!("task {pid} ended")), system_ticks: Counter(0) }),
             cpu_ns: Some(run_ns),
             minor_faults: Counter(0),

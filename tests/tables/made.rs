@@ -11,7 +11,7 @@ use stalltop::sample::cpu::{Cpu, CpuTimes};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
 use stalltop::sample::host::Privilege;
 use stalltop::sample::network::{Direction, Nic, NicFacts};
-use stalltop::sample::task::{Process, Sched, TaskState, Tasks, Thread, Wait};
+use stalltop::sample::task::{Process, Sched, TaskIo, TaskState, Tasks, Thread, Wait};
 use stalltop::sample::{Absent, Host, Instant, Name, Sample};
 use stalltop::units::Counter;
 
@@ -20,7 +20,8 @@ pub struct Box {
     pub cpus: u32,
     /// What the busy process, the disk and the interface are called
     pub name: &'static str,
-    /// A process that ends after the fourth sample
+    /// A process that ends after the fourth sample, one that is born after the second and ends with it, and so does a thread
+    /// of the idle one
     pub short_lived: bool,
 }
 
@@ -122,7 +123,11 @@ impl Box {
         }]);
         let mut processes = vec![process(1, "init", 0), process(200, self.name, second * 1000), process(300, "idle", 0)];
         if self.short_lived && second <= 3 {
+            processes[2].threads.push(Thread { tid: 301, ..process(300, "worker", second * 100).threads.remove(0) });
             processes.push(process(400, "short", second * 500));
+            if second >= 2 {
+                processes.push(newborn(500, "newborn", BOOT_S + 1, second));
+            }
         }
         sample.tasks = Ok(Tasks { processes: processes.into_iter().map(Arc::new).collect(), ..Tasks::default() });
         sample
@@ -142,6 +147,7 @@ fn process(pid: u32, name: &str, run_ms: u64) -> Process {
         minor_faults: Counter(0),
         major_faults: Counter(0),
         block_io_delay_ticks: Counter(0),
+        guest_ticks: Counter(0),
         sched: Some(Sched { run_ns: Counter(run_ms * 1_000_000), run_delay_ns: Counter(0), timeslices: Counter(run_ms) }),
         switched_ns: None,
         wait: Wait::default(),
@@ -160,6 +166,7 @@ fn process(pid: u32, name: &str, run_ms: u64) -> Process {
         memberships: None,
         user_ticks: ticks,
         system_ticks: Counter(0),
+        guest_ticks: Counter(0),
         children: None,
         cpu_ns: Some(Counter(run_ms * 1_000_000)),
         minor_faults: Counter(0),
@@ -168,6 +175,16 @@ fn process(pid: u32, name: &str, run_ms: u64) -> Process {
         io: Err(Absent::NoPermission),
         threads: vec![thread],
     }
+}
+
+/// One that has begun then, and has done something each second since.
+fn newborn(pid: u32, name: &str, began_s: u64, second: u64) -> Process {
+    let start_ticks = began_s * 100 + 50;
+    let bytes = Counter((second - 1) * 4096);
+    let mut process = process(pid, name, (second - 1) * 250);
+    process.threads[0].start_ticks = start_ticks;
+    let io = Ok(TaskIo { read_bytes: bytes, ..TaskIo::default() });
+    Process { start_ticks, minor_faults: Counter(second), io, ..process }
 }
 
 fn host() -> Host {

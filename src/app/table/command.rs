@@ -27,7 +27,7 @@ pub(super) fn measure(root: Root, settings: &Settings, options: &Table, lines: &
     let [program, arguments @ ..] = options.command.as_slice() else { return Ok(Exit::Fine) };
     // An interrupt is for the command. When it has ended of it there is a total all the same.
     let stop = signals::Ending::hold().map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
-    let mut watch = Watch::start(root, settings, options.interval.unwrap_or(INTERVAL), options)?;
+    let mut watch = Watch::start(root, settings, options.interval.unwrap_or(INTERVAL), (options, &lines.choice))?;
     stop.then(|| ());
     // The first sample comes before the command.
     let Some(first) = watch.sampling.samples.blocking_recv() else { return Err(Failure::told(Exit::Failed)) };

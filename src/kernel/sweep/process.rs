@@ -82,6 +82,7 @@ impl KnownProcess {
             memberships: None,
             user_ticks: stat.user_ticks,
             system_ticks: stat.system_ticks,
+            guest_ticks: stat.guest_ticks,
             children: Some(stat.children),
             cpu_ns: clock_ns.map(Counter),
             minor_faults: stat.minor_faults,
@@ -464,6 +465,7 @@ fn update(process: &mut Process, stat: &Stat<'_>, clock_ns: Option<u64>) {
     process.ppid = stat.ppid;
     process.user_ticks = stat.user_ticks;
     process.system_ticks = stat.system_ticks;
+    process.guest_ticks = stat.guest_ticks;
     process.children = Some(stat.children);
     process.cpu_ns = clock_ns.map(Counter);
     process.minor_faults = stat.minor_faults;

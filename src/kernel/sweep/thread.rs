@@ -73,6 +73,7 @@ pub struct Figures {
     pub minor_faults: Counter,
     pub major_faults: Counter,
     pub block_io_delay_ticks: Counter,
+    pub guest_ticks: Counter,
 }
 
 /// Why a thread is looked at, and how much may be spent on it.
@@ -99,6 +100,7 @@ impl Figures {
             minor_faults: stat.minor_faults,
             major_faults: stat.major_faults,
             block_io_delay_ticks: stat.block_io_delay_ticks,
+            guest_ticks: stat.guest_ticks,
         }
     }
 }
@@ -188,6 +190,7 @@ impl KnownThread {
             minor_faults: figures.minor_faults,
             major_faults: figures.major_faults,
             block_io_delay_ticks: figures.block_io_delay_ticks,
+            guest_ticks: figures.guest_ticks,
             sched: self.sched,
             switched_ns: self.moved_ns,
             wait: self.wait.clone(),

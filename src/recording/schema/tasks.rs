@@ -29,6 +29,7 @@ pub struct ProcessRow {
     memberships: Option<Arc<Memberships>>,
     user_ticks: Counter,
     system_ticks: Counter,
+    guest_ticks: Counter,
     children: Option<Ended>,
     cpu_ns: Option<Counter>,
     minor_faults: Counter,
@@ -41,7 +42,7 @@ pub struct ProcessRow {
 cells! { ProcessRow, 40 {
     pid @ 0, start_ticks @ 1, ppid @ 2, uid @ 3, comm @ 4, cmdline @ 5, executable @ 7, kernel_thread @ 9, cgroup @ 10,
     memberships @ 13, threads @ 15, user_ticks @ 16, system_ticks @ 17, cpu_ns @ 18, minor_faults @ 20, major_faults @ 21,
-    resident_pages @ 22, io @ 24, children @ 32,
+    resident_pages @ 22, io @ 24, children @ 32, guest_ticks @ 35,
 } }
 cells! { Ended, 2 { user_ticks @ 0, system_ticks @ 1 } }
 
@@ -79,6 +80,7 @@ impl ProcessRow {
             memberships: process.memberships.clone(),
             user_ticks: process.user_ticks,
             system_ticks: process.system_ticks,
+            guest_ticks: process.guest_ticks,
             children: process.children,
             cpu_ns: process.cpu_ns,
             minor_faults: process.minor_faults,
@@ -103,6 +105,7 @@ impl ProcessRow {
             memberships: self.memberships,
             user_ticks: self.user_ticks,
             system_ticks: self.system_ticks,
+            guest_ticks: self.guest_ticks,
             children: self.children,
             cpu_ns: self.cpu_ns,
             minor_faults: self.minor_faults,
@@ -118,7 +121,7 @@ impl ProcessRow {
 cells! { Thread, 27 {
     tid @ 0, start_ticks @ 1, comm @ 2, state @ 3, processor @ 4, wait @ 5,
     user_ticks @ 13, system_ticks @ 14, minor_faults @ 15, major_faults @ 16, block_io_delay_ticks @ 17, sched @ 18,
-    switched_ns @ 22, allowed @ 24,
+    switched_ns @ 22, allowed @ 24, guest_ticks @ 26,
 } }
 cells! { Wait, 8 { channel @ 0, call @ 2 } }
 cells! { SystemCall, 4 { number @ 0, arguments @ 1 } }

@@ -96,6 +96,12 @@ impl Choice {
         Choice { table, columns, shown, heads, pid: None, named: Vec::new(), sorted: None, wishes, name: None }
     }
 
+    /// Whether some of it is sampled only on request.
+    pub fn is_dear(&self) -> bool {
+        let heads = self.table.heads();
+        self.columns.iter().filter_map(|&at| heads.get(at)).any(|head| head.dear)
+    }
+
     pub fn table(&self) -> &'static dyn Table {
         self.table
     }

@@ -21,6 +21,8 @@ pub struct Head {
     pub total: Total,
     /// Whether it is shown unless something else is asked for
     pub usual: bool,
+    /// Whether it costs more to sample, and so is sampled only where it is shown
+    pub dear: bool,
     pub meaning: &'static str,
 }
 
@@ -156,7 +158,7 @@ impl<T> Column<T> {
             Unit::PercentOfCpu => Total::Seconds,
             Unit::Rate | Unit::KbRate | Unit::MbRate => Total::Amount,
         };
-        Column { head: Head { name, json, unit, digits, total, usual: true, meaning }, read }
+        Column { head: Head { name, json, unit, digits, total, usual: true, dear: false, meaning }, read }
     }
 
     /// A figure of a task: with four significant digits.
@@ -194,6 +196,12 @@ impl<T> Column<T> {
     /// Known of short times only.
     pub(super) const fn momentary(mut self) -> Column<T> {
         self.head.total = Total::Unknown;
+        self
+    }
+
+    /// It costs a file more a thread that ran, so it is sampled where it is shown.
+    pub(super) const fn dear(mut self) -> Column<T> {
+        self.head.dear = true;
         self
     }
 

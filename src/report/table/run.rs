@@ -10,7 +10,7 @@ use crate::ids::ProcessId;
 use crate::interval::Interval;
 use crate::interval::blocked::IdleBlocked;
 use crate::sample::Sample;
-use crate::sample::task::{Process, Tasks};
+use crate::sample::task::{Process, TaskState, Tasks, Thread};
 
 /// Intervals that follow each other.
 #[derive(Debug, Default)]
@@ -22,6 +22,10 @@ pub struct Run {
     blocked: Blocked,
     /// Processes that ended, as they were last seen
     ended: BTreeMap<ProcessId, Arc<Process>>,
+    /// Threads that ended before their processes did, as they were last seen
+    ended_threads: BTreeMap<ProcessId, BTreeMap<u32, Thread>>,
+    /// How many those are
+    threads: usize,
 }
 
 /// What the run comes to.
@@ -36,7 +40,7 @@ impl Whole {
     }
 }
 
-/// So many processes that ended are remembered.
+/// So many processes, and so many threads, that ended are remembered.
 const MOST_ENDED: usize = 100_000;
 
 impl Run {
@@ -46,14 +50,35 @@ impl Run {
             self.first = Some(Arc::clone(&interval.older));
         }
         if let (Ok(was), Ok(now)) = (&interval.older.tasks, &interval.newer.tasks) {
-            let gone = was.processes.iter().filter(|old| now.process(old.pid).is_none_or(|new| new.id() != old.id()));
-            let room = MOST_ENDED.saturating_sub(self.ended.len());
-            self.ended.extend(gone.take(room).map(|process| (process.id(), Arc::clone(process))));
+            self.remember(was, now);
         }
         self.blocked.add(interval);
         self.standings = Arc::clone(&judged.standings);
         self.last = Some(Arc::clone(interval));
         self.intervals += 1;
+    }
+
+    /// Whoever ended in between.
+    fn remember(&mut self, was: &Tasks, now: &Tasks) {
+        for old in &was.processes {
+            match now.process(old.pid).filter(|new| new.id() == old.id()) {
+                Some(new) if Arc::ptr_eq(old, new) => {}
+                Some(new) => {
+                    let is_there = |old: &Thread| new.thread(old.tid).is_some_and(|new| new.start_ticks == old.start_ticks);
+                    for thread in old.threads.iter().filter(|thread| !is_there(thread)) {
+                        if self.threads < MOST_ENDED {
+                            self.threads += 1;
+                            let ended = Thread { state: TaskState::Dead, ..thread.clone() };
+                            self.ended_threads.entry(old.id()).or_default().insert(thread.tid, ended);
+                        }
+                    }
+                }
+                None if self.ended.len() < MOST_ENDED => {
+                    self.ended.insert(old.id(), Arc::clone(old));
+                }
+                None => {}
+            }
+        }
     }
 
     pub fn is_several(&self) -> bool {
@@ -81,19 +106,26 @@ impl Run {
         Some(Whole { interval: Arc::new(interval), standings })
     }
 
-    /// The last sample with the processes that did not live to see it. A number that was given away again is its new
-    /// owner's.
+    /// The last sample with the processes and threads that did not live to see it. A number that was given away again is
+    /// its new owner's.
     fn with_ended(&self, last: &Arc<Sample>) -> Arc<Sample> {
         let Ok(tasks) = &last.tasks else { return Arc::clone(last) };
-        let gone = self.ended.values().filter(|process| tasks.process(process.pid).is_none());
-        let mut all: BTreeMap<u32, &Arc<Process>> = gone.map(|process| (process.pid, process)).collect();
-        if all.is_empty() {
+        if self.ended.is_empty() && self.ended_threads.is_empty() {
             return Arc::clone(last);
         }
+        let gone = self.ended.values().filter(|process| tasks.process(process.pid).is_none());
+        let mut all: BTreeMap<u32, &Arc<Process>> = gone.map(|process| (process.pid, process)).collect();
         all.extend(tasks.processes.iter().map(|process| (process.pid, process)));
-        let processes = all.into_values().map(Arc::clone).collect();
+        let processes = all.into_values().map(|process| self.with_ended_threads(process)).collect();
         let tasks = Tasks { processes, users: Arc::clone(&tasks.users), hidden: tasks.hidden };
         Arc::new(Sample { tasks: Ok(tasks), ..Sample::clone(last) })
+    }
+
+    fn with_ended_threads(&self, process: &Arc<Process>) -> Arc<Process> {
+        let Some(ended) = self.ended_threads.get(&process.id()) else { return Arc::clone(process) };
+        let mut threads: BTreeMap<u32, Thread> = ended.clone();
+        threads.extend(process.threads.iter().map(|thread| (thread.tid, thread.clone())));
+        Arc::new(Process { threads: threads.into_values().collect(), ..Process::clone(process) })
     }
 }
 

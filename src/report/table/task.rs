@@ -38,6 +38,10 @@ pub(super) static TASK: Typed<ProcessRow> = Typed {
     whole: of_one,
 };
 
+/// Of the threads that there are at the end: those that ended took theirs with them.
+const VOLUNTARY: &str = "its threads left a CPU to wait; only live";
+const INVOLUNTARY: &str = "its threads left a CPU to others; only live";
+
 const COLUMNS: &[Figure] = &[
     Figure::new("PID", "pid", Unit::Id, "the process", |_, row| row.process.pid.into()),
     Figure::new("PPID", "parent_pid", Unit::Id, "its parent", |_, row| row.process.ppid.into()).unusual(),
@@ -50,6 +54,9 @@ const COLUMNS: &[Figure] = &[
     Figure::four("%usr", "user_ratio", Unit::PercentOfCpu, "on a CPU, in the program", |_, row| row.span.user.into()),
     Figure::four("%system", "system_ratio", Unit::PercentOfCpu, "on a CPU, in the kernel", |_, row| {
         row.span.cpu.zip(row.span.user).map(|(cpu, user)| (cpu.0 - user.0).max(0.0)).into()
+    }),
+    Figure::four("%guest", "guest_ratio", Unit::PercentOfCpu, "the part of %usr that ran guests", |_, row| {
+        row.span.guest.into()
     }),
     Figure::four("%wait", "run_queue_wait_ratio", Unit::PercentOfCpu, "runnable without a CPU, its threads added", |_, row| {
         row.span.run_queue.into()
@@ -80,6 +87,16 @@ const COLUMNS: &[Figure] = &[
         "waiting for block I/O, its threads added; kernel.task_delayacct",
         |_, row| row.span.block_io_delay.into(),
     ),
+    Figure::four("cswch/s", "voluntary_switches_per_second", Unit::Rate, VOLUNTARY, |look, row| {
+        let switches = look.interval.switches.as_ref();
+        switches.and_then(|switches| switches.of_process(&row.process)).map(|rates| rates.voluntary).into()
+    })
+    .dear(),
+    Figure::four("nvcswch/s", "involuntary_switches_per_second", Unit::Rate, INVOLUNTARY, |look, row| {
+        let switches = look.interval.switches.as_ref();
+        switches.and_then(|switches| switches.of_process(&row.process)).map(|rates| rates.involuntary).into()
+    })
+    .dear(),
     Figure::four("switch/s", "switches_per_second", Unit::Rate, "times its threads were given a CPU", |_, row| {
         row.span.switches.into()
     }),

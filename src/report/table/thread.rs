@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::column::{Column, Digits, Unit};
-use super::{Cell, Typed, of_one};
+use super::{Cell, Look, Typed, of_one};
+use crate::interval::switches::SwitchRates;
 use crate::interval::task::{Microstates, ThreadSpan};
 use crate::sample::task::{Process, Thread};
 use crate::units::{PerSecond, Ratio};
@@ -30,6 +31,11 @@ impl ThreadRow {
 
     fn rate(&self, of: fn(&ThreadSpan) -> Option<PerSecond>) -> Cell {
         self.span.as_ref().map_or(Some(PerSecond(0.0)), of).into()
+    }
+
+    fn switches(&self, look: &Look, of: fn(SwitchRates) -> PerSecond) -> Cell {
+        let task = self.thread().map(|thread| self.process.task_id(thread));
+        look.interval.switches.as_ref().zip(task).and_then(|(switches, task)| switches.of(task)).map(of).into()
     }
 
     /// Where its CPU time is not known, no state is.
@@ -71,6 +77,9 @@ const COLUMNS: &[Figure] = &[
     Figure::four("%system", "system_ratio", Unit::PercentOfCpu, "on a CPU, in the kernel", |_, row| {
         row.state(0.0, |states| states.system)
     }),
+    Figure::four("%guest", "guest_ratio", Unit::PercentOfCpu, "the part of %usr that ran guests", |_, row| {
+        row.share(|span| span.guest)
+    }),
     Figure::four("%wait", "run_queue_wait_ratio", Unit::PercentOfCpu, "runnable without a CPU", |_, row| {
         row.share(|span| span.run_queue)
     }),
@@ -92,6 +101,14 @@ const COLUMNS: &[Figure] = &[
             _ => Cell::Unknown,
         },
     ),
+    Figure::four("cswch/s", "voluntary_switches_per_second", Unit::Rate, "left a CPU to wait; only live", |look, row| {
+        row.switches(look, |rates| rates.voluntary)
+    })
+    .dear(),
+    Figure::four("nvcswch/s", "involuntary_switches_per_second", Unit::Rate, "left a CPU to others; only live", |look, row| {
+        row.switches(look, |rates| rates.involuntary)
+    })
+    .dear(),
     Figure::four("switch/s", "switches_per_second", Unit::Rate, "times it was given a CPU", |_, row| {
         row.rate(|span| span.timeslices)
     }),
