@@ -34,6 +34,7 @@ pub mod segments;
 pub mod signals;
 pub mod stdout;
 pub mod table;
+pub mod tally;
 pub mod terminal;
 
 use std::ffi::OsString;

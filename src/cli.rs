@@ -50,6 +50,7 @@ pub enum Command {
     /// Record without a screen, until stopped
     #[command(after_help = "Example: stalltop record --for 10m /var/tmp/slow.stalltop\n\
                             A week in days: stalltop record --rotate 1d --keep 7d /var/lib/stalltop\n\
+                            Counting work: stalltop record --ops 'redis-cli info stats | sed -n s/total_commands_processed://p' base.stalltop\n\
                             A live remote screen: ssh db1 stalltop record - | stalltop replay -")]
     Record(Record),
     /// The same screens on a recording, with time travel
@@ -155,6 +156,10 @@ pub struct Record {
     /// Delete our own ended recordings in the directory that are older, such as 7d
     #[arg(long, value_name = "TIME", value_parser = values::span, requires = "rotate")]
     pub keep: Option<Duration>,
+    /// Run `sh -c CMD` at most once a second, with your own rights, and record the running total that it prints as its first
+    /// word: `compare` then tells what an operation costs. Killed after 5 s; the recording never waits for it
+    #[arg(long, value_name = "CMD")]
+    pub ops: Option<OsString>,
 }
 
 #[derive(Args, Clone, Debug, PartialEq)]

@@ -12,6 +12,7 @@ pub mod exits;
 pub mod host;
 pub mod memory;
 pub mod network;
+pub mod operations;
 pub mod pressure;
 pub mod switches;
 pub mod task;
@@ -56,6 +57,8 @@ pub struct Sample {
     pub waits: waits::Waits,
     /// Short-lived tasks, as the kernel told of their ends
     pub exits: Reading<exits::Exits>,
+    /// What `record --ops` counts; `Absent::NotRead` where nothing is counted.
+    pub operations: Reading<operations::Operations>,
     pub cost: Cost,
 }
 
@@ -78,6 +81,7 @@ impl Sample {
             switches: Err(Absent::NotRead),
             waits: waits::Waits::default(),
             exits: Err(Absent::NotRead),
+            operations: Err(Absent::NotRead),
             cost: Cost::default(),
         }
     }

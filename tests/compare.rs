@@ -18,7 +18,8 @@ use serde_json::Value;
 use stalltop::ids::{CpuId, DiskId};
 use stalltop::sample::cpu::{Cpu, CpuTimes};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
-use stalltop::sample::{Name, Sample};
+use stalltop::sample::operations::Operations;
+use stalltop::sample::{Absent, Name, Sample};
 use stalltop::units::Counter;
 
 #[path = "recording/generator.rs"]
@@ -196,6 +197,51 @@ fn an_operation_costs_what_it_costs() {
     near(&named["recordings"][0]["per_operation"]["reads"], 2.0);
     let (_, text, _) = compare(&[&base, &lean], &["--ops", "4000,8000"]);
     assert!(text.contains("PER OPERATION") && text.contains("2.00×") && text.contains("5.00 ms"), "{text}");
+}
+
+/// A recording in which a command said at each sample but the first so many operations, 300 ms before it.
+fn counted(folder: &Path, name: &str, total: impl Fn(u64) -> Result<u64, Absent>) -> PathBuf {
+    let file = folder.join(format!("{name}.stalltop"));
+    let list = samples(LOAD, 40, 5).into_iter().zip(0..).map(|(sample, second)| {
+        let at_boottime_ns = sample.at.boottime_ns - 300_000_000;
+        let operations = total(second).map(|total| Operations { total: Counter(total), at_boottime_ns });
+        Arc::new(Sample { operations, ..(*sample).clone() })
+    });
+    support::record_into(&file, "box", &list.collect::<Vec<_>>(), ["", ""]);
+    file
+}
+
+#[test]
+fn what_was_counted_while_it_was_recorded_needs_no_ops() {
+    let folder = tempfile::tempdir().unwrap();
+    let base =
+        counted(folder.path(), "base", |second| if second == 0 { Err(Absent::NotRead) } else { Ok(1000 + 100 * second) });
+    // The command is silent for a while, and what it asks is started anew later on.
+    let lame = counted(folder.path(), "lame", |second| match second {
+        10..=19 => Err(Absent::Malformed),
+        30.. => Ok(50 * (second - 30)),
+        _ => Ok(1 << 40 | (50 * second)),
+    });
+    let none = recording(folder.path(), "none", LOAD, 1, ["", ""]);
+    let told = json(&[&base, &lame, &none], &[]);
+    let cost = |side: usize, name: &str| told["recordings"][side]["per_operation"][name].clone();
+    // From 1 s to 40 s.
+    assert_eq!(told["recordings"][0]["operations"], 3900.0);
+    near(&cost(0, "operations_per_second"), 100.0);
+    near(&cost(0, "cpu_seconds"), 0.005);
+    near(&cost(0, "context_switches"), 10.0);
+    near(&cost(0, "reads"), 1.0);
+    // All but the second in which the total fell: 39 of 40.
+    assert_eq!(told["recordings"][1]["operations"], 50.0 * 39.0);
+    near(&cost(1, "operations_per_second"), 50.0);
+    near(&cost(1, "reads"), 2.0);
+    near(&told["recordings"][1]["relative_to_base"]["operations_per_second"], 0.5);
+    assert_eq!(told["recordings"][2]["per_operation"], Value::Null);
+    // Who says a number knows better.
+    let said = json(&[&base, &lame], &["--ops", "BASE=8000"]);
+    assert_eq!((&said["recordings"][0]["operations"], &said["recordings"][1]["operations"]), (&8000.0.into(), &1950.0.into()));
+    let (_, text, _) = compare(&[&base, &lame], &[]);
+    assert!(text.contains("PER OPERATION") && text.contains("0.50×"), "{text}");
 }
 
 #[test]

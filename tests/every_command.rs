@@ -30,6 +30,7 @@ const COMMANDS: &[(&str, Prints)] = &[
     ("", Text),
     ("record NEW --for 300ms -i 100ms", Nothing),
     ("record - --for 300ms -i 100ms", Text),
+    ("record NEW --for 300ms -i 100ms --ops nproc", Nothing),
     ("replay FILE", Nothing),
     ("check FILE", Text),
     ("check FILE --json", Text),

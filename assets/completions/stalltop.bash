@@ -573,7 +573,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__record)
-            opts="-i -h --interval --for --redact --max-size --rotate --keep --root --config --no-config --help"
+            opts="-i -h --interval --for --redact --max-size --rotate --keep --ops --root --config --no-config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -600,6 +600,10 @@ _stalltop() {
                     return 0
                     ;;
                 --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ops)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -54,6 +54,7 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l for -d 'Sto
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l max-size -d 'Stop before the file grows larger, such as 1G; with --rotate, begin the next one' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l rotate -d 'FILE is a directory: begin a new recording in it after this time, such as 1d. Replay the directory as one' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l keep -d 'Delete our own ended recordings in the directory that are older, such as 7d' -r
+complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l ops -d 'Run `sh -c CMD` at most once a second, with your own rights, and record the running total that it prints as its first word: `compare` then tells what an operation costs. Killed after 5 s; the recording never waits for it' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l redact -d 'Keep command names and leave their arguments out'
@@ -230,7 +231,7 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand cat" -l root -d 'Read 
 complete -c stalltop -n "__fish_stalltop_using_subcommand cat" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand cat" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand cat" -s h -l help -d 'Print help'
-complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l ops -d 'How many operations each recording saw: BASE=N,NEW=N, or a number for each in their order; else marks of the form \'ops N\' say it' -r
+complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l ops -d 'How many operations each recording saw: BASE=N,NEW=N, or a number for each in their order; else marks of the form \'ops N\' say it, else what was counted with record --ops' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l disk -d 'Count the requests of these devices per operation [default: all that stand on no other]' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F

@@ -29,12 +29,12 @@ pub fn compare(configuration: &Configuration, compare: &Compare) -> Result<Exit,
 
 fn side(file: &Path, operations: Option<f64>, compare: &Compare, settings: &Settings) -> Result<Side, Failure> {
     let mut recorded = Recorded::open(file, settings)?;
-    let counted = if operations.is_none() { between_marks(&recorded) } else { None };
+    let marked = if operations.is_none() { between_marks(&recorded) } else { None };
     // An interval belongs to the time between the marks if its middle does.
     let within = |judged: &Judged| {
         let interval = &judged.interval;
         let middle = interval.older.at.boottime_ns.midpoint(interval.at().boottime_ns);
-        counted.is_none_or(|(from, to, _)| (from.boottime_ns..=to.boottime_ns).contains(&middle))
+        marked.is_none_or(|(from, to, _)| (from.boottime_ns..=to.boottime_ns).contains(&middle))
     };
     let mut gathered = Gathered::new(compare.disks.clone());
     for judged in recorded.by_ref().filter(within) {
@@ -45,7 +45,10 @@ fn side(file: &Path, operations: Option<f64>, compare: &Compare, settings: &Sett
         let why = "it holds no two samples that make an interval";
         return Err(Failure::new(Exit::Damaged, format!("cannot compare {}", quoted(file)), why, ""));
     }
-    Ok(Side { name: name(file), gathered, operations: operations.or(counted.map(|(.., operations)| operations)) })
+    // What somebody says, then what somebody marked, then what was counted.
+    let told = operations.or(marked.map(|(.., operations)| operations));
+    let work = told.map(|operations| gathered.work(operations)).or_else(|| gathered.counted());
+    Ok(Side { name: name(file), gathered, work })
 }
 
 /// The counts of `--ops`, for each file in its order.

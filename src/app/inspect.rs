@@ -10,6 +10,7 @@ use crate::cli::Info;
 use crate::recording::{Copied, Copier, Inspection, Moment, Redaction, Replayer, Tail};
 use crate::report::text::printable;
 use crate::sample::Name;
+use crate::sample::operations::Operations;
 
 pub fn info(info: &Info) -> Result<Exit, Failure> {
     let mut replayer = Replayer::open(&info.file).map_err(failure)?;
@@ -64,6 +65,9 @@ fn text(path: &Path, inspection: &Inspection) -> String {
     } else if inspection.sound.is_none() {
         lines.push(("index", "none, or not to be believed: the frames were walked".to_owned()));
     }
+    if let Some((first, last)) = inspection.operations {
+        lines.push(("counted", counted(first, last)));
+    }
     for (name, bytes) in &inspection.sections {
         lines.push(("section", format!("{name}, {}", amount(*bytes as u64))));
     }
@@ -96,6 +100,15 @@ fn text(path: &Path, inspection: &Inspection) -> String {
         let _ = writeln!(text, "{name:<9} {}", printable(&what));
     }
     text
+}
+
+/// The running total of `record --ops`, and how fast it grew.
+fn counted(first: Operations, last: Operations) -> String {
+    let seconds = last.at_boottime_ns.saturating_sub(first.at_boottime_ns) as f64 / 1e9;
+    let passed = last.total.since(first.total);
+    let rate = passed.filter(|_| seconds > 0.0).map(|passed| format!(": {:.1} a second", passed as f64 / seconds));
+    let anew = if passed.is_none() { ": it began anew in between" } else { "" };
+    format!("{} to {} operations{}{anew}", first.total.0, last.total.0, rate.unwrap_or_default())
 }
 
 fn tail(tail: Tail) -> String {

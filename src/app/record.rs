@@ -14,6 +14,7 @@ use super::judging::Lessons;
 use super::recording::{self, Session, Shared};
 use super::sampling::{Order, Sampling};
 use super::segments::Segments;
+use super::tally::Tally;
 use super::{panics, signals, stdout};
 use crate::baseline::Baselines;
 use crate::cli::{Configuration, Record};
@@ -37,7 +38,8 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
     let stop = signals::Ending::hold().map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
     let settings = Settings::load_or_complain(&root, configuration)?;
     let lessons = if root.is_host() { Lessons::load_or_complain() } else { Lessons::none() };
-    let mut sampling = Sampling::start(root, record.interval, record.span)?;
+    let tally = record.ops.as_deref().map(|command| Tally::of(command, record.interval)).transpose()?;
+    let mut sampling = Sampling::counting(root, record.interval, record.span, tally.as_ref().map(Tally::latest))?;
     let orders = sampling.orders();
     stop.then(move || {
         let _ = orders.send(Order::End);

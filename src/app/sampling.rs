@@ -15,8 +15,9 @@ use tokio::sync::mpsc as channel;
 
 use self::pace::Pace;
 use super::exit::{Exit, Failure};
+use super::tally::Latest;
 use crate::kernel::{Root, Sampler};
-use crate::sample::{Host, Sample};
+use crate::sample::{Absent, Host, Sample};
 
 /// Time between sub-samples.
 const SUB_SAMPLE: Duration = Duration::from_millis(100);
@@ -54,7 +55,17 @@ pub struct Sampling {
 impl Sampling {
     /// Starts sampling at once; the first sample follows without a wait. With a span it ends after that, with a sample.
     pub fn start(root: Root, interval: Duration, span: Option<Duration>) -> Result<Sampling, Failure> {
-        Sampling::by(sampler(root)?, Due::new(interval, span), Some(Pace::default()))
+        Sampling::by(sampler(root)?, Due::new(interval, span), Some(Pace::default()), None)
+    }
+
+    /// The same; each sample takes along what was counted last.
+    pub fn counting(
+        root: Root,
+        interval: Duration,
+        span: Option<Duration>,
+        tally: Option<Latest>,
+    ) -> Result<Sampling, Failure> {
+        Sampling::by(sampler(root)?, Due::new(interval, span), Some(Pace::default()), tally)
     }
 
     /// The same without an early look, and whatever it costs: every interval but the last is as long as it was asked for.
@@ -64,10 +75,10 @@ impl Sampling {
         if switches {
             sampler.count_switches();
         }
-        Sampling::by(sampler, Due { first: interval, ..Due::new(interval, span) }, None)
+        Sampling::by(sampler, Due { first: interval, ..Due::new(interval, span) }, None, None)
     }
 
-    fn by(mut sampler: Sampler, mut due: Due, mut pace: Option<Pace>) -> Result<Sampling, Failure> {
+    fn by(mut sampler: Sampler, mut due: Due, mut pace: Option<Pace>, tally: Option<Latest>) -> Result<Sampling, Failure> {
         let host = Arc::new(sampler.host().clone());
         let (sender, samples) = channel::channel(WAITING);
         let (orders, inbox) = mpsc::channel();
@@ -77,7 +88,10 @@ impl Sampling {
                 let begun = Instant::now();
                 let late = due.late(begun);
                 missed = missed.saturating_add(due.missed(begun));
+                // Before the sample, so that it is never later than that.
+                let operations = tally.as_ref().map_or(Err(Absent::NotRead), Latest::reading);
                 let (mut sample, cost) = pace::measured(|| sampler.sample());
+                sample.operations = operations;
                 sample.cost.left_out = due.left_out;
                 sample.cost.late_ns = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
                 super::panics::rehearse("sampling");

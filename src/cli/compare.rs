@@ -12,7 +12,7 @@ pub struct Compare {
     #[arg(required = true)]
     pub new: Vec<PathBuf>,
     /// How many operations each recording saw: BASE=N,NEW=N, or a number for each in their order; else marks of the form
-    /// 'ops N' say it
+    /// 'ops N' say it, else what was counted with record --ops
     #[arg(long, value_name = "[NAME=]N,...", value_delimiter = ',', value_parser = count)]
     pub ops: Vec<Count>,
     /// Count the requests of these devices per operation [default: all that stand on no other]

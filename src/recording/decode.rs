@@ -278,6 +278,7 @@ impl Decoding<'_> {
                 Ok(singles) => Ok(singles.with(self.list(exits)?)),
                 Err(why) => Err(why),
             },
+            operations: singles.operations.map(|operations| operations.at(self.at.boottime_ns)),
             cost,
         };
         Ok(Decoded { sample: Arc::new(sample), tables, processes: process_cells, cells })

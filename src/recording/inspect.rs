@@ -6,6 +6,7 @@ use super::error::RecordingError;
 use super::header::FileHeader;
 use super::meta::{Gap, Mark, Meta};
 use super::segments::Replayer;
+use crate::sample::operations::Operations;
 
 /// A recording at a glance.
 #[derive(Clone, Debug)]
@@ -28,6 +29,8 @@ pub struct Inspection {
     /// It has an index of its own that is right.
     pub indexed: bool,
     pub unknown_frames: u64,
+    /// The first and the last total that was counted while it was recorded.
+    pub operations: Option<(Operations, Operations)>,
     /// How many samples were decoded without fault, where that was asked for.
     pub sound: Option<usize>,
 }
@@ -52,6 +55,7 @@ impl Inspection {
             tail: replayer.tail(),
             indexed: replayer.is_indexed(),
             unknown_frames: replayer.unknown_frames(),
+            operations: operations(replayer),
             sound,
         })
     }
@@ -71,6 +75,17 @@ impl Inspection {
         let damage = self.damage.iter().map(|damage| damage.lost);
         damage.chain(self.gaps.iter().map(|gap| gap.lost)).fold(0, u64::saturating_add)
     }
+}
+
+/// Of the samples near its beginning and near its end: a command that is slow answers a few of them late.
+fn operations(replayer: &mut Replayer) -> Option<(Operations, Operations)> {
+    /// So many samples are looked at on each side.
+    const NEAR: usize = 8;
+    let length = replayer.len();
+    let mut counted = |index: usize| replayer.sample(index).ok().and_then(|sample| sample.operations.ok());
+    let first = (0..length.min(NEAR)).find_map(&mut counted)?;
+    let last = (length.saturating_sub(NEAR)..length).rev().find_map(&mut counted)?;
+    Some((first, last))
 }
 
 impl Replayer {

@@ -15,6 +15,7 @@ use crate::sample::cpu::{Cpu, CpuTimes, Load};
 use crate::sample::exits::{Exited, Exits, Others};
 use crate::sample::memory::Memory;
 use crate::sample::network::{Tcp, TcpExt, Udp};
+use crate::sample::operations::Operations;
 use crate::sample::pressure::Pressure;
 use crate::sample::task::Hidden;
 use crate::sample::{Cost, Name, Reading, Sample};
@@ -86,6 +87,7 @@ pub struct Singles {
     pub tasks: Reading<TaskSingles>,
     pub peers: Reading<PeerSingles>,
     pub exits: Reading<ExitSingles>,
+    pub operations: Reading<OperationSingles>,
     pub delays: Reading<()>,
 }
 
@@ -93,7 +95,7 @@ cells! { Singles, 480 {
     asleep_ns @ 0, cost @ 8, skipped @ 16, cpu @ 24, load @ 88, memory @ 104, pressure @ 200,
     disks @ 296, nics @ 298, cgroups @ 300, delays @ 302,
     tcp @ 304, tcp_ext @ 320, udp @ 352, ip_octets @ 368, listeners @ 372, softnet @ 374, tasks @ 376, peers @ 392,
-    exits @ 460,
+    exits @ 460, operations @ 476,
 } }
 
 /// /proc/stat without the lines `cpuN`.
@@ -118,6 +120,15 @@ pub struct ExitSingles {
 }
 
 cells! { ExitSingles, 15 { others @ 0, known @ 8, lost @ 9 } }
+
+/// The running total, and how long before the sample it was printed.
+#[derive(Clone, Copy)]
+pub struct OperationSingles {
+    total: Counter,
+    age_ns: u64,
+}
+
+cells! { OperationSingles, 2 { total @ 0, age_ns @ 1 } }
 
 /// Where the total's cells begin in the row of singles: sub-samples are kept as differences from it.
 pub const CPU_TOTAL: usize = 24 + 1;
@@ -157,6 +168,7 @@ impl Singles {
                 Err(why) => Err(*why),
             },
             exits: sample.exits.as_ref().map(ExitSingles::of).map_err(|why| *why),
+            operations: sample.operations.map(|operations| OperationSingles::of(operations, sample.at.boottime_ns)),
             delays: presence(&sample.delays),
         }
     }
@@ -167,6 +179,16 @@ impl Singles {
 
     pub fn cost(&self) -> Cost {
         self.cost
+    }
+}
+
+impl OperationSingles {
+    fn of(operations: Operations, boottime_ns: u64) -> OperationSingles {
+        OperationSingles { total: operations.total, age_ns: boottime_ns.wrapping_sub(operations.at_boottime_ns) }
+    }
+
+    pub fn at(self, boottime_ns: u64) -> Operations {
+        Operations { total: self.total, at_boottime_ns: boottime_ns.wrapping_sub(self.age_ns) }
     }
 }
 
@@ -239,6 +261,7 @@ mod tests {
         apart::<Singles>();
         apart::<CpuSingles>();
         apart::<ExitSingles>();
+        apart::<OperationSingles>();
         apart::<Exited>();
         apart::<Others>();
         apart::<Used>();

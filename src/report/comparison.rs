@@ -1,6 +1,7 @@
 //! Recordings beside the first of them: each figure's middle and bad end, how much it moved, how sure that is, and whether it
 //! is for the worse; what was found in one and not in the other; and what an operation costs.
 
+mod counted;
 mod direction;
 mod gathered;
 mod json;
@@ -9,18 +10,19 @@ mod text;
 
 use super::statistics::{Certainty, Distribution, Superiority};
 use crate::findings::Severity;
+pub use counted::Work;
 use direction::{Better, better};
 pub use gathered::{Gathered, Key, Totals};
 pub use json::json;
 pub use operations::PerOperation;
 pub use text::text;
 
-/// A recording with its name, and how many operations it saw where that is known.
+/// A recording with its name, and what its operations were done with where their number is known.
 #[derive(Debug)]
 pub struct Side {
     pub name: String,
     pub gathered: Gathered,
-    pub operations: Option<f64>,
+    pub work: Option<Work>,
 }
 
 /// The first side is the base, all others are beside it.

@@ -20,6 +20,7 @@ use stalltop::sample::host::{CpuPlace, Privilege};
 use stalltop::sample::memory::Memory;
 use stalltop::sample::network::peers::{Limits, Peer, Peers, RoundTrips};
 use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Protocols, Qdisc, Softnet, Tcp, TcpExt, Udp};
+use stalltop::sample::operations::Operations;
 use stalltop::sample::pressure::{Pressure, Stall, StallLine};
 use stalltop::sample::task::{Ended, Hidden, Process, Sched, SystemCall, TaskIo, TaskState, Tasks, Thread, Wait};
 use stalltop::sample::waits::{BlockedThread, GroupWaits, Queue, QueueKind, SubSample, ThreadWaits, WaitClass, Waits};
@@ -237,6 +238,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
             known: d.u32(),
             lost: d.counter(),
         }),
+        operations: d.reading(|d| Operations { total: d.counter(), at_boottime_ns: d.u64() }),
         cost: Cost {
             process_cpu_ns: d.counter(),
             sweep_ns: d.u64(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::counted::{Counted, Work};
 use crate::findings::{Finding, Judged, Kind, Severity};
 use crate::interval::Interval;
 use crate::report::table::{self, Cell, Head, Look, Table, Unit};
@@ -60,6 +61,7 @@ pub struct Found {
 pub struct Gathered {
     pub window: Window,
     pub totals: Totals,
+    counted: Counted,
     values: BTreeMap<Key, Vec<f64>>,
     /// Devices whose requests are in the totals; all that stand on nothing where none are named
     disks: Vec<String>,
@@ -74,6 +76,7 @@ impl Gathered {
     pub fn add(&mut self, judged: &Judged) {
         self.window.add(judged);
         self.totals.add(&judged.interval, &self.disks);
+        self.counted.add(&judged.interval, &self.disks);
         let look = Look::from(judged);
         for (subject, table) in SUBJECTS.iter().filter_map(|name| table::named(name)).enumerate() {
             self.take(subject, table, &look);
@@ -100,6 +103,16 @@ impl Gathered {
                 }
             }
         }
+    }
+
+    /// What was done for as many operations as somebody says there were.
+    pub fn work(&self, operations: f64) -> Work {
+        Work { operations, totals: self.totals }
+    }
+
+    /// What was done for those that a command counted while it was recorded.
+    pub fn counted(&self) -> Option<Work> {
+        self.counted.work()
     }
 
     /// In the order of time.
@@ -134,7 +147,7 @@ fn is_compared(head: &Head) -> bool {
 }
 
 impl Totals {
-    fn add(&mut self, interval: &Interval, disks: &[String]) {
+    pub(super) fn add(&mut self, interval: &Interval, disks: &[String]) {
         let seconds = interval.seconds;
         self.seconds += seconds;
         let cpu = interval.cpu.as_ref();
@@ -155,6 +168,17 @@ impl Totals {
                 sum(&mut self.written_bytes, Some(span.writes.kilobytes.0 * 1024.0 * seconds));
             }
         }
+    }
+
+    pub(super) fn join(&mut self, more: &Totals) {
+        let Totals { seconds, cpu_seconds, context_switches, reads, writes, read_bytes, written_bytes } = *more;
+        self.seconds += seconds;
+        sum(&mut self.cpu_seconds, cpu_seconds);
+        sum(&mut self.context_switches, context_switches);
+        sum(&mut self.reads, reads);
+        sum(&mut self.writes, writes);
+        sum(&mut self.read_bytes, read_bytes);
+        sum(&mut self.written_bytes, written_bytes);
     }
 }
 

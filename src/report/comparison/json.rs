@@ -18,7 +18,7 @@ pub fn json(comparison: &Comparison) -> String {
             from: span.map(|(from, _)| moment(from)),
             to: span.map(|(_, to)| moment(to)),
             seconds: side.gathered.totals.seconds,
-            operations: side.operations,
+            operations: side.work.map(|work| work.operations),
             per_operation,
             relative_to_base: per_operation.zip(base).map(|(own, base)| own.relative(&base)),
         }

@@ -1,6 +1,6 @@
 //! What one operation costs: what a benchmarker puts into a table of versions.
 
-use super::{Side, Totals};
+use super::{Side, Totals, Work};
 
 /// The figures of one side, ÷ its operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
@@ -18,8 +18,8 @@ pub struct PerOperation {
 impl PerOperation {
     /// `None` where nobody counted them.
     pub fn of(side: &Side) -> Option<PerOperation> {
-        let operations = side.operations.filter(|operations| *operations > 0.0)?;
-        let Totals { seconds, cpu_seconds, context_switches, reads, writes, read_bytes, written_bytes } = side.gathered.totals;
+        let Work { operations, totals } = side.work.filter(|work| work.operations > 0.0)?;
+        let Totals { seconds, cpu_seconds, context_switches, reads, writes, read_bytes, written_bytes } = totals;
         let each = |total: Option<f64>| total.map(|total| total / operations);
         Some(PerOperation {
             operations_per_second: (seconds > 0.0).then(|| operations / seconds),

@@ -1,0 +1,361 @@
+//! `record --ops CMD`: a command that prints a running total is asked again and again, on a thread of its own, and each
+//! sample takes along what it said last. Nobody waits for it: neither the sampling nor the recording.
+//!
+//! It is run by `/bin/sh -c`, one at a time, in a process group of its own, without input and without what its standard
+//! error says. Of its output 4 KiB are looked at and only a number is taken. One that does not end is killed with all of
+//! its group. It runs with the rights of who records, and with none that were given to the recorder alone (ambient
+//! capabilities of a service).
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::Pid;
+
+use super::exit::{Exit, Failure};
+use super::{signals, stdout};
+use crate::kernel;
+use crate::sample::operations::Operations;
+use crate::sample::{Absent, Reading};
+use crate::units::Counter;
+
+/// A command that takes longer is killed.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// It is not asked more often.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Of its time at most one part in so many: what counts must not become the load.
+const SHARE: u32 = 10;
+/// How soon an order to end is seen.
+const SLICE: Duration = Duration::from_millis(50);
+/// What it prints at most.
+const OUTPUT: usize = 4096;
+/// What goes wrong again and again is told again after this.
+const TOLD: Duration = Duration::from_secs(60);
+
+/// The end of the program waits for a killed command so long: one that hangs in the kernel cannot be seen off.
+const FAREWELL: Duration = Duration::from_millis(300);
+
+/// The last total, and the thread that asks for it. Dropping it ends both, and the command.
+pub struct Tally {
+    latest: Latest,
+    end: Arc<AtomicBool>,
+    thread: Thread,
+    ended: Receiver<()>,
+}
+
+/// Where the last total is found.
+#[derive(Clone)]
+pub struct Latest(Arc<Mutex<Reading<Operations>>>);
+
+impl Latest {
+    pub fn reading(&self) -> Reading<Operations> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, reading: Reading<Operations>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = reading;
+    }
+}
+
+impl Tally {
+    /// Begins to ask, about as often as samples are taken.
+    pub fn of(command: &OsStr, interval: Duration) -> Result<Tally, Failure> {
+        let latest = Latest(Arc::new(Mutex::new(Err(Absent::NotRead))));
+        let end = Arc::new(AtomicBool::new(false));
+        let (ending, ended) = channel();
+        let mut asking =
+            Asking { command: command.into(), patience: PATIENCE, end: Arc::clone(&end), latest: latest.clone(), told: None };
+        let body = move || {
+            asking.go_on(interval.max(PAUSE));
+            // Nobody may be waiting any more.
+            let _ = ending.send(());
+        };
+        let thread = thread::Builder::new().name("operations".to_owned()).spawn(body);
+        let thread = thread.map_err(|error| Failure::new(Exit::Failed, "cannot start counting operations", error, ""))?;
+        Ok(Tally { latest, end, thread: thread.thread().clone(), ended })
+    }
+
+    pub fn latest(&self) -> Latest {
+        self.latest.clone()
+    }
+}
+
+impl Drop for Tally {
+    fn drop(&mut self) {
+        self.end.store(true, Ordering::SeqCst);
+        self.thread.unpark();
+        let _ = self.ended.recv_timeout(FAREWELL);
+    }
+}
+
+/// What the thread knows.
+struct Asking {
+    command: Box<OsStr>,
+    patience: Duration,
+    end: Arc<AtomicBool>,
+    latest: Latest,
+    /// When something was last said of its troubles
+    told: Option<Instant>,
+}
+
+impl Asking {
+    fn go_on(&mut self, pause: Duration) {
+        while !self.is_over() {
+            let begun = Instant::now();
+            match self.ask() {
+                Ok(total) => {
+                    let at_boottime_ns = kernel::now().boottime_ns;
+                    self.latest.set(Ok(Operations { total: Counter(total), at_boottime_ns }));
+                }
+                Err(_) if self.is_over() => return,
+                Err(trouble) => {
+                    self.latest.set(Err(trouble.absent()));
+                    self.tell(&trouble);
+                }
+            }
+            let took = begun.elapsed();
+            let next = begun + pause.max(took * SHARE);
+            while !self.is_over() {
+                let left = next.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    break;
+                }
+                thread::park_timeout(left);
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.end.load(Ordering::SeqCst)
+    }
+
+    fn tell(&mut self, trouble: &Trouble) {
+        if self.told.is_none_or(|told| told.elapsed() >= TOLD) {
+            self.told = Some(Instant::now());
+            let command = self.command.to_string_lossy();
+            stdout::complain(&format!(
+                "cannot count operations: '{command}': {trouble}: recording goes on, and it is asked again"
+            ));
+        }
+    }
+
+    /// What it prints now.
+    fn ask(&self) -> Result<u64, Trouble> {
+        let until = Instant::now() + self.patience;
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c").arg(&self.command).process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut group = Group(with_own_rights(signals::as_started(&mut command)).spawn().map_err(Trouble::Os)?);
+        let Some(output) = group.0.stdout.take() else { return Err(Trouble::Os(io::ErrorKind::BrokenPipe.into())) };
+        let text = self.read(output, until)?;
+        loop {
+            if group.has_ended().map_err(Trouble::Os)? {
+                break;
+            }
+            self.wait(until)?;
+            thread::sleep(Duration::from_millis(1));
+        }
+        total(&text).ok_or(Trouble::NoNumber(text))
+    }
+
+    /// All that it prints, as far as it is looked at.
+    fn read(&self, mut output: ChildStdout, until: Instant) -> Result<Vec<u8>, Trouble> {
+        let mut text = Vec::new();
+        while text.len() < OUTPUT {
+            let slice = self.wait(until)?.min(SLICE);
+            let ready = {
+                let mut fds = [PollFd::new(output.as_fd(), PollFlags::POLLIN)];
+                let timeout = PollTimeout::try_from(slice).unwrap_or(PollTimeout::ZERO);
+                match poll(&mut fds, timeout) {
+                    Ok(count) => count > 0,
+                    Err(nix::errno::Errno::EINTR) => false,
+                    Err(error) => return Err(Trouble::Os(error.into())),
+                }
+            };
+            if ready {
+                let mut buffer = [0; OUTPUT];
+                match output.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(count) => text.extend_from_slice(buffer.get(..count).unwrap_or_default()),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(Trouble::Os(error)),
+                }
+            }
+        }
+        Ok(text)
+    }
+
+    /// How long it may still take.
+    fn wait(&self, until: Instant) -> Result<Duration, Trouble> {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() || self.is_over() { Err(Trouble::TooLong) } else { Ok(left) }
+    }
+}
+
+/// A command that has no rights but the user's, and does not outlive us, however we end.
+fn with_own_rights(command: &mut Command) -> &mut Command {
+    let before_exec = || {
+        // SAFETY: neither call takes a pointer.
+        let status = unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+            libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+        };
+        // A kernel that knows none (before 4.3) gave us none.
+        let none = status == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL);
+        if none { Ok(()) } else { Err(io::Error::last_os_error()) }
+    };
+    // SAFETY: between fork and exec two system calls are made and nothing is allocated.
+    unsafe { command.pre_exec(before_exec) }
+}
+
+/// A command with all that it started in its group: nothing of it outlives the question.
+struct Group(Child);
+
+impl Group {
+    fn pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.0.id()).unwrap_or(i32::MAX))
+    }
+
+    /// Whether the shell has ended. It is not waited for yet: its number stays its own until the group is killed.
+    fn has_ended(&self) -> io::Result<bool> {
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        Ok(waitid(Id::Pid(self.pid()), flags)? != WaitStatus::StillAlive)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // All of it may be gone already.
+        let _ = killpg(self.pid(), Signal::SIGKILL);
+        let _ = self.0.wait();
+    }
+}
+
+/// Why there is no total.
+#[derive(Debug)]
+enum Trouble {
+    Os(io::Error),
+    TooLong,
+    /// And what there is instead
+    NoNumber(Vec<u8>),
+}
+
+impl Trouble {
+    fn absent(&self) -> Absent {
+        match self {
+            Trouble::Os(error) => Absent::Os(error.raw_os_error().unwrap_or(libc::EIO)),
+            Trouble::TooLong => Absent::Os(libc::ETIMEDOUT),
+            Trouble::NoNumber(_) => Absent::Malformed,
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Os(error) => write!(f, "{error}"),
+            Trouble::TooLong => write!(f, "it took longer than {} s and was killed", PATIENCE.as_secs()),
+            Trouble::NoNumber(text) if text.is_empty() => f.write_str("it printed nothing"),
+            Trouble::NoNumber(text) => {
+                let start: String = String::from_utf8_lossy(text).chars().take(40).collect();
+                write!(f, "it printed no number but '{}'", start.trim())
+            }
+        }
+    }
+}
+
+/// The first word, where it is a number that is no less than 0. What stands behind the point is left out.
+fn total(text: &[u8]) -> Option<u64> {
+    /// Above it not every whole number has a floating-point one.
+    const MOST: f64 = 9_007_199_254_740_992.0;
+    let word = std::str::from_utf8(text).ok()?.split_whitespace().next()?;
+    let float = || word.parse::<f64>().ok().filter(|number| (0.0..=MOST).contains(number)).map(|number| number as u64);
+    word.parse().ok().or_else(float)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asking(command: &str) -> Asking {
+        let latest = Latest(Arc::new(Mutex::new(Err(Absent::NotRead))));
+        let patience = Duration::from_secs(60);
+        Asking { command: OsStr::new(command).into(), patience, end: Arc::default(), latest, told: None }
+    }
+
+    fn said(command: &str) -> Result<u64, String> {
+        asking(command).ask().map_err(|trouble| trouble.to_string())
+    }
+
+    #[test]
+    fn a_total_is_the_first_word_if_that_is_a_number() {
+        for (text, expected) in [
+            ("17\n", Some(17)),
+            ("  18446744073709551615 ops", Some(u64::MAX)),
+            ("1.5e3\r\n", Some(1500)),
+            ("0", Some(0)),
+            ("-1", None),
+            ("nan", None),
+            ("inf", None),
+            ("1e300", None),
+            ("", None),
+            ("QPS: 7", None),
+            ("7\u{9b}2J", None),
+        ] {
+            assert_eq!(total(text.as_bytes()), expected, "{text:?}");
+        }
+        assert_eq!(total(b"\xff7"), None);
+    }
+
+    #[test]
+    fn a_command_goes_through_the_shell_and_what_it_prints_is_bounded() {
+        assert_eq!(said("echo $((40 + 2)); echo noise >&2"), Ok(42));
+        assert_eq!(said("cat"), Err("it printed nothing".to_owned()), "there is no input");
+        assert_eq!(said("exec printf '\\033]0;x\\007'"), Err("it printed no number but '\u{1b}]0;x\u{7}'".to_owned()));
+        assert_eq!(said("echo 7; exec yes"), Ok(7), "without an end: the first 4 KiB are enough");
+        assert!(said("exit 3").is_err() && said("no-such-command-anywhere").is_err());
+    }
+
+    #[test]
+    fn one_that_does_not_end_is_killed_with_all_that_it_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("group");
+        let command = format!("echo $$ > {}; echo 7; sleep 1000 & sleep 1000", file.display());
+        let asking = Asking { patience: Duration::from_millis(200), ..asking(&command) };
+        assert!(matches!(asking.ask(), Err(Trouble::TooLong)));
+        // On a box that is starved the shell may not even have begun.
+        if let Ok(pid) = std::fs::read_to_string(file).unwrap_or_default().trim().parse() {
+            let gone = || killpg(Pid::from_raw(pid), None) == Err(nix::errno::Errno::ESRCH);
+            let end = Instant::now() + Duration::from_secs(20);
+            // Orphans are seen off by whoever adopts them.
+            while !gone() {
+                assert!(Instant::now() < end, "something of it is still there");
+                thread::yield_now();
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_asked_can_be_ended_at_once() {
+        let tally = Tally::of(OsStr::new("echo 5; sleep 1000"), Duration::from_millis(100)).unwrap();
+        drop(tally);
+        let tally = Tally::of(OsStr::new("echo 5"), Duration::from_millis(100)).unwrap();
+        let end = Instant::now() + Duration::from_secs(20);
+        while tally.latest().reading().is_err() {
+            assert!(Instant::now() < end);
+            thread::yield_now();
+        }
+        assert_eq!(tally.latest().reading().unwrap().total, Counter(5));
+    }
+}
