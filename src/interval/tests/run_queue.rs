@@ -1,0 +1,25 @@
+//! Waiting for a CPU.
+
+use super::*;
+
+/// The kernel counts a wait for a CPU as it ends, and some that were none: a sleeper's since its dequeue was delayed.
+#[test]
+fn a_wait_for_a_cpu_is_no_longer_than_the_interval() {
+    let waited = |state: TaskState, waited_ns: u64| {
+        let with = |state, run_ns, delay_ns| {
+            let mut process = (*process(50, 1, run_ns)).clone();
+            let sched = Sched { run_ns: Counter(run_ns), run_delay_ns: Counter(delay_ns), timeslices: Counter(run_ns) };
+            process.threads = vec![Thread { state, sched: Some(sched), ..thread(50, 1, run_ns) }];
+            Ok(Tasks { processes: vec![Arc::new(process)], ..Tasks::default() })
+        };
+        let older = Sample { tasks: with(state, 0, 0), ..at(10.0) };
+        let newer = Sample { tasks: with(TaskState::Sleeping, 500_000_000, waited_ns), ..at(12.0) };
+        between(&older, &newer).tasks.expect("tasks").run_queue_wait
+    };
+    let is = |waited: Option<f64>, threads: f64| waited.is_some_and(|waited| close(waited, threads));
+    assert!(is(waited(TaskState::Running, 500_000_000), 0.25), "half a second of two");
+    assert!(is(waited(TaskState::Sleeping, 500_000_000), 0.25), "woken within");
+    assert!(is(waited(TaskState::Sleeping, 2_100_000_000), 1.0), "read a little later than the sample");
+    assert!(is(waited(TaskState::Running, 29_000_000_000), 0.75), "since long before: all but what it ran");
+    assert_eq!(waited(TaskState::Sleeping, 29_000_000_000), None, "it was asleep as the interval began");
+}
