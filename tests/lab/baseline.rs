@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::machine::{IN_FLIGHT, READS_COMPLETED, diskstat};
+use crate::machine::{IN_FLIGHT, READ_MS, READS_COMPLETED, diskstat};
 use crate::scenario::{DISK_TOOLS, Lab};
 
 /// Writes completed, by the column that `diskstat` counts.
@@ -37,12 +37,14 @@ fn a_disk_of_five_milliseconds_is_learned_alone_and_not_at_work() {
             .expect("stalltop")
     };
     let (reads, writes) = (diskstat(&device, READS_COMPLETED), diskstat(&device, WRITES_COMPLETED));
+    let before_ms = diskstat(&device, READ_MS);
 
     let learned = stalltop(&["baseline", "learn", &device]);
     let said = String::from_utf8_lossy(&learned.stdout).into_owned() + &String::from_utf8_lossy(&learned.stderr);
     assert_eq!(learned.status.code(), Some(0), "{said}");
     // 11 times 5 reads of each of three sizes, and one of each to begin with; 20 a second for 10 s at most.
     let reads = diskstat(&device, READS_COMPLETED) - reads;
+    let mean_ms = (diskstat(&device, READ_MS) - before_ms) as f64 / reads as f64;
     assert!((150..=200).contains(&reads), "{reads} reads: {said}");
     assert_eq!(diskstat(&device, WRITES_COMPLETED), writes, "it never writes");
 
@@ -53,8 +55,8 @@ fn a_disk_of_five_milliseconds_is_learned_alone_and_not_at_work() {
         let row = rows.iter().find(|row| row["size"] == size && row["operation"] == "read").expect(size);
         let ms = row["baseline_seconds"].as_f64().expect("a baseline") * 1000.0;
         // iostat's r_await of this disk is 5.24 ms at one request at a time on a quiet machine (lab scenario 09), 5.6 on a
-        // busy one, where fio says 5.9.
-        assert!((5.0..6.5).contains(&ms), "{size}: {ms} ms\n{lines}");
+        // busy one, where fio says 5.9; on one that is slower still, no more than the kernel counts itself.
+        assert!((5.0..6.5_f64.max(mean_ms * 1.1)).contains(&ms), "{size}: {ms} ms, mean {mean_ms} ms\n{lines}");
         assert_eq!((&row["provisional"], row["intervals"].as_u64() >= Some(10)), (&Value::Bool(false), true), "{lines}");
     }
 

@@ -3,7 +3,7 @@
 use crate::judgement::Judgement;
 use crate::long;
 use crate::look::{Look, Window};
-use crate::machine::{cpus, processes, read, ticks, ticks_per_second};
+use crate::machine::{cpus, processes, read, ticks};
 use crate::scenario::{Lab, Scenario};
 
 /// /proc/stat counts in ticks of 10 ms, stalltop and this test read it some milliseconds apart, and stalltop's own work
@@ -21,7 +21,7 @@ fn one_hot_thread(window: &mut Window, said: &mut Judgement) {
     window.known("the thread's CPU", window.used("spin"), 0.97, 1.03);
     window.known("busy CPUs", busy * cpus(), 0.97, 1.2);
     let thread = said.must("saturated-thread", "spin", "warning");
-    said.value(&thread, 0.97, 1.01);
+    said.value(&thread, window.used_each("spin").least - 0.03, 1.01);
     said.says(&thread, &["spin", "more CPUs won't help"]);
     said.figure_is("busy_ratio", busy, TICK);
     for kind in ["cpu-saturated", "idle-but-blocked", "cpu-throttled", "load-not-cpu", "hung-task", "hidden-cpu"] {
@@ -42,7 +42,7 @@ fn one_hot_thread_on_one_cpu() {
         let busy = window.ticks("cpu1").busy();
         window.known("busy of CPU 1", busy, 0.97, 1.0);
         let core = said.must("saturated-core", "cpu1", "warning");
-        said.value(&core, 0.97, 1.0);
+        said.value(&core, window.each(|span| span.ticks("cpu1").busy()).least - TICK, 1.0);
         said.says(&core, &["spin"]);
         said.nothing_wrong_but(&["saturated-thread", "saturated-core"]);
     });
@@ -98,7 +98,8 @@ fn throttled(name: &str, quota_us: u32) {
         window.known("CPU used", window.used("spin"), quota * 0.9, quota * 1.1 + 0.01);
         let held = said.must("cpu-throttled", group, "warning");
         // An interval of a second has ten periods, and may end inside one: a part of 100 ms is in this one or the next.
-        said.value(&held, throttled - 0.1, throttled + 0.1);
+        let of_seconds = window.rate_each(|snapshot| snapshot.pair(&stat, "throttled_time") / 1e9);
+        said.value_in(&held, of_seconds.give_or_take(0.1));
         said.evidence(&held, "quota_cpus", quota * 0.999, quota * 1.001);
         said.says(&held, &["spin"]);
         said.figure_is("busy_ratio", busy, TICK);
@@ -180,14 +181,16 @@ fn hides(name: &str, margin_us: &str, least: f64) {
         let run_ns = |text: &str| text.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(f64::NAN);
         let used = window.rate(|snapshot| run_ns(snapshot.text(&schedstat))) / 1e9;
         let seen = window.ticks("cpu1");
-        let missing = 1.0 - seen.all() as f64 / (window.seconds() * ticks_per_second());
+        let missing = window.missing("cpu1");
         window.known("the thread's CPU", used, least, 0.85);
         window.known("part of CPU 1's time in no field", missing, least - 0.1, 0.85);
         window.known("busy of CPU 1 by ticks", seen.busy(), 0.0, 0.25);
 
         let hidden = said.must("hidden-cpu", "cpu1", "warning");
-        said.evidence(&hidden, "core_scheduler_ratio", used - 0.05, used + 0.08);
-        said.evidence(&hidden, "core_unaccounted_ratio", missing - 0.08, missing + 0.08);
+        let used_each = window.rate_each(|snapshot| run_ns(snapshot.text(&schedstat)) / 1e9);
+        said.evidence(&hidden, "core_scheduler_ratio", used_each.least - 0.05, used_each.most + 0.08);
+        let missing_each = window.each(|span| span.missing("cpu1"));
+        said.evidence_in(&hidden, "core_unaccounted_ratio", missing_each.give_or_take(0.08));
         said.says(&hidden, &["cheat", "CPU 1"]);
         // mpstat would have all but a few per cent of the box free.
         said.figure("free_ratio", 0.0, 1.0 - used * 0.9 / cpus());

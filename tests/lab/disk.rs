@@ -2,15 +2,23 @@
 
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::judgement::Judgement;
 use crate::long;
 use crate::look::{Look, Looked, Window, repeat};
 use crate::machine::{IN_FLIGHT, READS_COMPLETED, diskstat};
 use crate::scenario::{DISK_TOOLS, Lab, Scenario};
 
-/// What stalltop and this test read of a device is some milliseconds apart, and the last interval's figure is held against
-/// the whole time's mean: 4 per cent.
+/// What stalltop and this test read of a device is some milliseconds apart: 4 per cent beside the least and the most of any
+/// second.
 const STEADY: f64 = 0.04;
+
+/// Await and queue of a finding about a device, against those of the window's seconds.
+fn is_as_measured(said: &mut Judgement, finding: &Value, window: &Window, device: &str) {
+    said.evidence_in(finding, "await_seconds", window.each(|span| span.disk(device).read_await).within(STEADY));
+    said.evidence_in(finding, "queue", window.each(|span| span.disk(device).queue).within(STEADY));
+}
 
 /// 03: 32 threads in synchronous reads on a disk with 8 slots of 20 ms. fio: clat 79.8 ms; iostat: r_await 79.96,
 /// aqu-sz 32.0; mpstat: busy 1.7 %; all 32 in D.
@@ -25,13 +33,13 @@ pub fn thirty_two_readers(device: &str, window: &mut Window, said: &mut Judgemen
     let stuck = said.must("idle-but-blocked", "box", "warning");
     said.word(&stuck, "group", "fio");
     said.word(&stuck, "device", device);
-    said.evidence(&stuck, "group_on_storage_threads", stuck_threads - 1.0, 32.5);
+    let of_looks = window.looks(|place| place.comm == "fio" && place.state == 'D');
+    said.evidence(&stuck, "group_on_storage_threads", of_looks.least - 1.0, 32.5);
     said.says(&stuck, &["fio", "32", device]);
     said.figure("blocked_threads", stuck_threads - 1.5, 33.0);
     // Nothing is learned about this disk yet: against the class default it can be no more than a warning.
     let slow = said.must("disk-latency", device, "warning");
-    said.evidence_is(&slow, "await_seconds", truth.read_await, STEADY);
-    said.evidence_is(&slow, "queue", truth.queue, STEADY);
+    is_as_measured(said, &slow, window, device);
     for kind in ["cpu-saturated", "cpu-throttled", "hung-task", "disk-stalled", "disk-busy-not-saturated", "io-throttled"] {
         said.must_not(kind);
     }
@@ -56,7 +64,7 @@ fn synchronous_readers_behind_a_saturated_disk() {
         window.known("available", available, 0.9, 1.0);
         let stuck = said.must("idle-but-blocked", "box", "critical");
         // At each moment more threads are blocked than there are CPUs: all that is available is blocked.
-        said.value(&stuck, available - 0.08, 1.0);
+        said.value(&stuck, window.available_each().least - 0.08, 1.0);
         said.figure("free_ratio", 0.0, 0.08);
         for kind in ["saturated-core", "saturated-thread"] {
             said.must_not(kind);
@@ -103,14 +111,12 @@ fn phase(scenario: &mut Scenario, device: &str, state: &Path, name: &str, depth:
         let multiple = truth.read_await / alone;
         if multiple < 1.8 {
             let busy = said.must("disk-busy-not-saturated", device, "note");
-            said.evidence_is(&busy, "await_seconds", truth.read_await, STEADY);
-            said.evidence_is(&busy, "queue", truth.queue, STEADY);
+            is_as_measured(said, &busy, window, device);
             said.must_not("disk-latency");
         } else if multiple >= 3.3 {
             let slow = said.must("disk-latency", device, "warning");
-            said.evidence_is(&slow, "await_seconds", truth.read_await, STEADY);
-            said.evidence_is(&slow, "queue", truth.queue, STEADY);
-            said.value(&slow, multiple * 0.9, multiple * 1.1);
+            is_as_measured(said, &slow, window, device);
+            said.value_in(&slow, window.each(|span| span.disk(device).read_await / alone).within(0.1));
             said.must_not("disk-busy-not-saturated");
         }
         for kind in ["disk-stalled", "hung-task", "io-throttled", "cpu-saturated"] {

@@ -6,6 +6,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::look::Range;
+
 /// One answer of `check --json`, and what was found wrong with it.
 pub struct Judgement {
     json: Value,
@@ -104,9 +106,14 @@ impl Judgement {
         }
     }
 
-    /// A number of a finding's evidence that must be what was measured beside it, give or take this share of it.
-    pub fn evidence_is(&mut self, finding: &Value, name: &str, truth: f64, share: f64) {
-        self.evidence(finding, name, truth * (1.0 - share), truth * (1.0 + share));
+    /// The same of the seconds or looks that were measured beside it.
+    pub fn evidence_in(&mut self, finding: &Value, name: &str, range: Range) {
+        self.evidence(finding, name, range.least, range.most);
+    }
+
+    /// A number of a finding that must lie among the seconds that were measured beside it.
+    pub fn value_in(&mut self, finding: &Value, range: Range) {
+        self.value(finding, range.least, range.most);
     }
 
     /// A word of a finding's evidence that must be this one.

@@ -4,15 +4,16 @@
 //! Right is right, disturbed or not. Wrong on a machine that was left alone is a failure. Wrong while others used the
 //! CPUs, or while the load was not what it is known to be, says nothing about stalltop: that look is taken again.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::judgement::{Judgement, check};
 use crate::machine::{
-    BUSY_MS, FLUSH_MS, FLUSHES_COMPLETED, READ_MS, READS_COMPLETED, Snapshot, Ticks, WEIGHTED_MS, diskstat_of,
+    BUSY_MS, FLUSH_MS, FLUSHES_COMPLETED, READ_MS, READS_COMPLETED, Snapshot, Ticks, WEIGHTED_MS, diskstat_of, ticks_per_second,
 };
-use crate::watch::{OTHERS, Watch, Watched, others_now};
+use crate::watch::{OTHERS, Place, Watch, Watched, others_now};
 
 /// Looks are taken so often at most.
 const MOST_LOOKS: u32 = 3;
@@ -58,7 +59,7 @@ impl<'a> Look<'a> {
     /// Looks once.
     pub fn once(&self, mut judge: impl FnMut(&mut Window, &mut Judgement)) -> Looked {
         wait_for_quiet();
-        let watch = Watch::start();
+        let watch = Watch::start(self.files.clone());
         let from = Snapshot::take(&self.files);
         let mut said = check(self.name, self.state, self.seconds, self.interval);
         let to = Snapshot::take(&self.files);
@@ -88,14 +89,39 @@ pub fn repeat(name: &str, mut attempt: impl FnMut() -> Vec<Looked>) {
         }
         let Some(wrong) = looks.iter().find(|look| !look.said.is_right()) else { return };
         println!("{name}: {}", wrong.said.faults());
-        let why = wrong.why.join("; ");
-        if number < MOST_LOOKS && patient() {
-            println!("{name}: disturbed: {why}, again ({number} of {MOST_LOOKS})");
-        } else {
-            println!("skipped: {name}: the machine was never quiet: {why}");
+        if !again(name, number, &wrong.why.join("; ")) {
             return;
         }
     }
+}
+
+/// Measures with other tools beside stalltop until both agree, or do not on a machine that was left alone, or no look is left.
+/// What does not agree is said by the attempt.
+pub fn agree(name: &str, mut attempt: impl FnMut() -> Result<(), String>) {
+    for number in 1.. {
+        wait_for_quiet();
+        let watch = Watch::start(Vec::new());
+        let found = attempt();
+        // Such a load takes CPUs itself: nobody is woken in time.
+        let disturbance = watch.end().disturbance(true);
+        let Err(wrong) = found else { return };
+        let Some(why) = disturbance else { panic!("{wrong}") };
+        println!("{name}: {wrong}");
+        if !again(name, number, &why) {
+            return;
+        }
+    }
+}
+
+/// Whether to look again after this look, which was wrong and disturbed; says so.
+fn again(name: &str, number: u32, why: &str) -> bool {
+    let again = number < MOST_LOOKS && patient();
+    if again {
+        println!("{name}: disturbed: {why}, again ({number} of {MOST_LOOKS})");
+    } else {
+        println!("skipped: {name}: the machine was never quiet: {why}");
+    }
+    again
 }
 
 fn wait_for_quiet() {
@@ -122,9 +148,45 @@ pub struct DiskTruth {
     pub busy: f64,
 }
 
+/// The least and the most of what was measured several times.
+#[derive(Clone, Copy, Debug)]
+pub struct Range {
+    pub least: f64,
+    pub most: f64,
+}
+
+impl Range {
+    /// What is no number is left out; nothing at all is a range that nothing lies in.
+    fn of(values: impl Iterator<Item = f64>) -> Range {
+        let empty = Range { least: f64::INFINITY, most: f64::NEG_INFINITY };
+        values
+            .filter(|value| !value.is_nan())
+            .fold(empty, |range, value| Range { least: range.least.min(value), most: range.most.max(value) })
+    }
+
+    /// Wider by so much at both ends.
+    pub fn give_or_take(self, slack: f64) -> Range {
+        Range { least: self.least - slack, most: self.most + slack }
+    }
+
+    /// Wider by this share of itself at both ends.
+    pub fn within(self, share: f64) -> Range {
+        Range { least: self.least * (1.0 - share), most: self.most * (1.0 + share) }
+    }
+}
+
 impl Window {
-    pub fn seconds(&self) -> f64 {
-        self.to.at.duration_since(self.from.at).as_secs_f64()
+    /// From end to end.
+    fn whole(&self) -> Span<'_> {
+        Span { from: &self.from, to: &self.to }
+    }
+
+    /// In each second: a finding tells of its last one, which lies between the least and the most of them. What comes in
+    /// bursts may have twice the most, where a burst lies in two of ours and in one of stalltop's.
+    pub fn each(&self, figure: impl Fn(Span) -> f64) -> Range {
+        let points: Vec<&Snapshot> = [&self.from].into_iter().chain(&self.watched.snapshots).chain([&self.to]).collect();
+        let spans = points.windows(2).map(|pair| Span { from: pair[0], to: pair[1] });
+        Range::of(spans.filter(|span| span.seconds() >= 0.5).map(figure))
     }
 
     /// The load was not what it is known to be: whatever was said of it is not judged.
@@ -135,9 +197,90 @@ impl Window {
     }
 
     pub fn disk(&self, device: &str) -> DiskTruth {
+        self.whole().disk(device)
+    }
+
+    /// The box (`cpu`) or a CPU (`cpu1`), by /proc/stat.
+    pub fn ticks(&self, name: &str) -> Ticks {
+        self.whole().ticks(name)
+    }
+
+    /// The part of the box that no task used, in each second.
+    pub fn available_each(&self) -> Range {
+        self.each(|span| {
+            let ticks = span.ticks("cpu");
+            ticks.share(ticks.available)
+        })
+    }
+
+    /// The part of the time that stands in no field of a CPU's line.
+    pub fn missing(&self, name: &str) -> f64 {
+        self.whole().missing(name)
+    }
+
+    /// How much a counter grew a second.
+    pub fn rate(&self, counter: impl Fn(&Snapshot) -> f64) -> f64 {
+        self.whole().rate(counter)
+    }
+
+    /// The same in each second.
+    pub fn rate_each(&self, counter: impl Fn(&Snapshot) -> f64) -> Range {
+        self.each(|span| span.rate(&counter))
+    }
+
+    /// A counter of /proc/net/netstat's TcpExt.
+    pub fn tcp_ext(&self, name: &str) -> f64 {
+        self.rate(|snapshot| snapshot.protocol("/proc/net/netstat", "TcpExt", name))
+    }
+
+    /// Mean number of the scenario's threads of this name in this state.
+    pub fn threads(&self, comm: &str, state: char) -> f64 {
+        self.mean(|place| place.comm == comm && place.state == state)
+    }
+
+    /// Mean number of the scenario's threads in such a place.
+    pub fn mean(&self, is: impl Fn(&Place) -> bool) -> f64 {
+        let looks = &self.watched.looks;
+        let sum: f64 = looks.iter().map(|look| count(look, &is)).sum();
+        if looks.is_empty() { f64::NAN } else { sum / looks.len() as f64 }
+    }
+
+    /// How many of them any one look saw there.
+    pub fn looks(&self, is: impl Fn(&Place) -> bool) -> Range {
+        Range::of(self.watched.looks.iter().map(|look| count(look, &is)))
+    }
+
+    /// CPUs that the scenario's processes of this name used.
+    pub fn used(&self, comm: &str) -> f64 {
+        self.watched.used.get(comm).copied().unwrap_or(0.0)
+    }
+
+    /// The same in each second.
+    pub fn used_each(&self, comm: &str) -> Range {
+        Range::of(self.watched.used_each(comm))
+    }
+}
+
+fn count(look: &HashMap<Place, u32>, is: impl Fn(&Place) -> bool) -> f64 {
+    look.iter().filter(|(place, _)| is(place)).map(|(_, count)| f64::from(*count)).sum()
+}
+
+/// From one moment to another.
+#[derive(Clone, Copy)]
+pub struct Span<'a> {
+    pub from: &'a Snapshot,
+    pub to: &'a Snapshot,
+}
+
+impl Span<'_> {
+    pub fn seconds(self) -> f64 {
+        self.to.at.duration_since(self.from.at).as_secs_f64()
+    }
+
+    pub fn disk(self, device: &str) -> DiskTruth {
         let grown = |column: usize| {
             let at = |snapshot: &Snapshot| diskstat_of(snapshot.text("/proc/diskstats"), device, column);
-            at(&self.to).saturating_sub(at(&self.from)) as f64
+            at(self.to).saturating_sub(at(self.from)) as f64
         };
         let each = |ms: usize, completed: usize| grown(ms) / grown(completed).max(1.0) / 1000.0;
         DiskTruth {
@@ -150,41 +293,21 @@ impl Window {
         }
     }
 
-    /// The box (`cpu`) or a CPU (`cpu1`), by /proc/stat.
-    pub fn ticks(&self, name: &str) -> Ticks {
+    pub fn ticks(self, name: &str) -> Ticks {
         let at = |snapshot: &Snapshot| Ticks::of(snapshot.text("/proc/stat"), name);
-        at(&self.to).since(at(&self.from))
+        at(self.to).since(at(self.from))
     }
 
-    /// How much a counter grew a second.
-    pub fn rate(&self, counter: impl Fn(&Snapshot) -> f64) -> f64 {
-        (counter(&self.to) - counter(&self.from)) / self.seconds()
+    pub fn missing(self, name: &str) -> f64 {
+        1.0 - self.ticks(name).all() as f64 / (self.seconds() * ticks_per_second())
     }
 
-    /// A counter of /proc/net/netstat's TcpExt a second.
-    pub fn tcp_ext(&self, name: &str) -> f64 {
-        self.rate(|snapshot| snapshot.protocol("/proc/net/netstat", "TcpExt", name))
+    pub fn rate(self, counter: impl Fn(&Snapshot) -> f64) -> f64 {
+        (counter(self.to) - counter(self.from)) / self.seconds()
     }
 
-    /// A counter of /proc/net/snmp's Tcp a second.
-    pub fn tcp(&self, name: &str) -> f64 {
+    /// A counter of /proc/net/snmp's Tcp.
+    pub fn tcp(self, name: &str) -> f64 {
         self.rate(|snapshot| snapshot.protocol("/proc/net/snmp", "Tcp", name))
-    }
-
-    /// Mean number of the scenario's threads of this name in this state.
-    pub fn threads(&self, comm: &str, state: char) -> f64 {
-        self.mean(|place| place.comm == comm && place.state == state)
-    }
-
-    /// Mean number of the scenario's threads in such a place.
-    pub fn mean(&self, is: impl Fn(&crate::watch::Place) -> bool) -> f64 {
-        let looks = &self.watched.looks;
-        let sum: u32 = looks.iter().flatten().filter(|(place, _)| is(place)).map(|(_, count)| count).sum();
-        if looks.is_empty() { f64::NAN } else { f64::from(sum) / looks.len() as f64 }
-    }
-
-    /// CPUs that the scenario's processes of this name used.
-    pub fn used(&self, comm: &str) -> f64 {
-        self.watched.used.get(comm).copied().unwrap_or(0.0)
     }
 }

@@ -121,6 +121,11 @@ pub fn diskstat_of(text: &str, device: &str, column: usize) -> u64 {
     line.and_then(|line| line.split_whitespace().nth(column + 2)?.parse().ok()).unwrap_or(0)
 }
 
+/// The whole disks and partitions of /proc/diskstats.
+pub fn disk_names(text: &str) -> Vec<&str> {
+    text.lines().filter_map(|line| line.split_whitespace().nth(2)).collect()
+}
+
 /// Columns of /proc/diskstats (Documentation/admin-guide/iostats.rst).
 pub const READS_COMPLETED: usize = 1;
 pub const READ_MS: usize = 4;

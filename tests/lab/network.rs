@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::long;
-use crate::look::{Look, Window};
+use crate::look::{Look, Range, Window};
 use crate::machine::{RX_BYTES, TX_BYTES, nic_bytes, processes, read};
 use crate::scenario::{Lab, Scenario};
 
@@ -38,9 +38,9 @@ pub fn start_flows(lab: &Lab, environment: &[(&str, &str)], rate: f64) -> Scenar
     scenario
 }
 
-/// A counter of labA's queueing discipline, by tc.
-fn qdisc(window: &Window, counter: &str) -> f64 {
-    window.rate(|snapshot| {
+/// A counter of labA's queueing discipline in each second, by tc.
+fn qdisc(window: &Window, counter: &str) -> Range {
+    window.rate_each(|snapshot| {
         let list: Value = serde_json::from_str(snapshot.text(QDISC)).unwrap_or_default();
         list[0][counter].as_f64().unwrap_or(f64::NAN)
     })
@@ -57,9 +57,11 @@ fn full_interface(name: &str, megabits: f64, both_ways: bool, environment: &[(&s
     Look { files, ..Look::new(name, state.path()) }.judge(|window, said| {
         let bytes = |column: usize| window.rate(|snapshot| nic_bytes(snapshot.text("/proc/net/dev"), "labA", column));
         let (sent, received) = (bytes(TX_BYTES), bytes(RX_BYTES));
+        let each = |column: usize| window.rate_each(|snapshot| nic_bytes(snapshot.text("/proc/net/dev"), "labA", column));
+        let (sent_each, received_each) = (each(TX_BYTES), each(RX_BYTES));
         let (dropped, overlimits) = (qdisc(window, "drops"), qdisc(window, "overlimits"));
-        let again = window.tcp("RetransSegs");
-        let share = again / window.tcp("OutSegs");
+        let again = window.each(|span| span.tcp("RetransSegs"));
+        let share = window.each(|span| span.tcp("RetransSegs") / span.tcp("OutSegs").max(1.0));
         window.known("of the limit sent", sent / limit, 0.93, 1.02);
         if both_ways {
             window.known("of the limit received", received / limit, 0.93, 1.02);
@@ -68,17 +70,16 @@ fn full_interface(name: &str, megabits: f64, both_ways: bool, environment: &[(&s
         let full = said.must("nic-saturated", "labA", "warning");
         said.says(&full, &["labA", "tx", "tbf"]);
         // A second at a limit that tbf holds to within a burst of 32 kB.
-        said.evidence_is(&full, "tx_bytes_per_second", sent, 0.03);
-        said.evidence(&full, "rx_bytes_per_second", received * 0.9 - 5e3, received * 1.1 + 5e3);
-        // Of the last second: senders probe in bursts, and then hold back for a while.
-        said.evidence(&full, "qdisc_overlimits_per_second", overlimits * 0.4, overlimits * 2.5);
-        said.evidence(&full, "qdisc_dropped_per_second", dropped * 0.1 - 50.0, dropped * 4.0 + 200.0);
-        if share >= 0.015 && again >= 20.0 {
+        said.evidence_in(&full, "tx_bytes_per_second", sent_each.within(0.03));
+        said.evidence_in(&full, "rx_bytes_per_second", received_each.within(0.1).give_or_take(5e3));
+        // Senders probe in bursts, and then hold back for a while: a burst may be in two of our seconds.
+        said.evidence(&full, "qdisc_overlimits_per_second", overlimits.least * 0.4, overlimits.most * 2.0);
+        said.evidence(&full, "qdisc_dropped_per_second", dropped.least * 0.1 - 50.0, dropped.most * 2.0 + 200.0);
+        if share.least >= 0.015 && again.least >= 20.0 {
             let lost = said.must("tcp-retransmits", "box", "warning");
-            // Of the last second of a sender that probes in bursts: from a tenth to several times the mean.
-            said.value(&lost, 0.01, share * 6.0);
+            said.value(&lost, 0.01, share.most * 2.0);
             said.says(&lost, &["queueing discipline of labA", "not the network"]);
-        } else if share < 0.007 || again < 7.0 {
+        } else if share.most < 0.007 || again.most < 7.0 {
             said.must_not("tcp-retransmits");
         }
         let (before, after) = (round_trips(window.from.text(SOCKETS)), round_trips(window.to.text(SOCKETS)));
@@ -157,8 +158,9 @@ fn overflow(name: &str, port: u32) {
         window.known("ListenDrops/s", lost, 10.0, 80.0);
         window.known("busy", window.ticks("cpu").busy(), 0.0, 0.2);
         let overflows = said.must("listen-overflow", &format!("127.0.0.1:{port}"), "warning");
-        // Of the last second: clients that were turned away together come again together, and between them hardly anyone.
-        said.value(&overflows, 0.5, lost * 4.0);
+        // Clients that were turned away together come again together, and between them hardly anyone.
+        let most = window.rate_each(|snapshot| snapshot.protocol("/proc/net/netstat", "TcpExt", "ListenDrops")).most;
+        said.value(&overflows, 0.5, most * 2.0 + 1.0);
         said.evidence(&overflows, "queue_limit", 4.0, 4.0);
         said.evidence(&overflows, "queue", 1.0, 5.0);
         said.word(&overflows, "owner", "lq");

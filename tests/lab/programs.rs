@@ -9,6 +9,7 @@ use nix::sys::signal::Signal;
 
 use crate::ground::{Ground, Load, link};
 use crate::machine::{FLUSHES_COMPLETED, READS_COMPLETED, Stat, WRITES_COMPLETED, diskstat, threads};
+use crate::watch::Place;
 
 /// 32 threads that read a mapped file which is not in memory: their faults wait for the disk, and no descriptor of a call says
 /// for which one. Its pages are dropped on purpose: there is memory.
@@ -25,9 +26,11 @@ fn threads_that_fault_on_a_mapped_file() {
         let stuck = said.must("idle-but-blocked", "box", "warning");
         said.word(&stuck, "device", &ground.device);
         said.word(&stuck, "limit", "reads");
-        said.evidence(&stuck, "group_on_storage_threads", faulting - 4.0, 32.1);
+        let least = window.looks(|place| place.comm == "faults" && place.state == 'D').least;
+        said.evidence(&stuck, "group_on_storage_threads", least.min(faulting - 4.0), 32.1);
         said.evidence(&stuck, "group_behind_lock_threads", 0.0, 0.5);
-        said.evidence_is(&stuck, "limit_await_seconds", truth.read_await, 0.1);
+        let await_each = window.each(|span| span.disk(&ground.device).read_await);
+        said.evidence_in(&stuck, "limit_await_seconds", await_each.within(0.1));
         link(said, &stuck, "in a page fault (", "the wait channel");
         link(said, &stuck, &format!("{}: r_await", ground.device), "the only device with requests in flight");
         for kind in ["memory-pressure", "swapping", "io-throttled", "hung-task", "disk-stalled"] {
@@ -71,12 +74,12 @@ fn writers_that_may_dirty_no_more_pages() {
     let _load = ground.start("dirty", 12);
     ground.until(WRITES_COMPLETED, 200);
     ground.judge("dirty", 6, |window, said| {
-        let held = window.mean(|place| place.channel == "balance_dirty_pages" && place.state == 'D');
-        window.known("threads in balance_dirty_pages", held, 6.0, 12.0);
+        let held = |place: &Place| place.channel == "balance_dirty_pages" && place.state == 'D';
+        window.known("threads in balance_dirty_pages", window.mean(held), 6.0, 12.0);
         let stuck = said.must("idle-but-blocked", "box", "warning");
         said.word(&stuck, "device", &ground.device);
         said.word(&stuck, "limit", "writes");
-        said.evidence(&stuck, "group_on_storage_threads", held - 2.0, 12.1);
+        said.evidence(&stuck, "group_on_storage_threads", window.looks(held).least - 2.0, 12.1);
         link(said, &stuck, "pwrite64 (balance_dirty_pages)", "the wait channel");
         link(said, &stuck, &format!("{}/dirty", ground.folder.display()), "the descriptor of its call");
         link(said, &stuck, &format!("{}: w_await", ground.device), "the mount of that file");
@@ -100,11 +103,11 @@ fn threads_behind_other_locks_than_a_plain_mutex() {
         ground.until(FLUSHES_COMPLETED, 100);
         ground.judge(mode, 6, |window, said| {
             // The kernel's names differ: older ones say futex_wait_queue.
-            let waiting = window.mean(|place| place.state == 'S' && place.channel == channel);
-            window.known("threads that wait", waiting, 14.0, 15.6);
+            let waits = |place: &Place| place.state == 'S' && place.channel == channel;
+            window.known("threads that wait", window.mean(waits), 14.0, 15.6);
             let stuck = said.must("idle-but-blocked", "box", "critical");
-            said.evidence(&stuck, "group_behind_lock_threads", waiting - 2.0, 15.6);
-            said.evidence(&stuck, "group_on_storage_threads", 0.6, 1.1);
+            said.evidence(&stuck, "group_behind_lock_threads", window.looks(waits).least - 2.0, 15.6);
+            said.evidence(&stuck, "group_on_storage_threads", 0.5, 1.2);
             said.word(&stuck, "chain_confidence", confidence);
             link(said, &stuck, what, known_by);
             link(said, &stuck, "in fsync (", "who of them is on storage");
@@ -169,12 +172,12 @@ fn python_processes_behind_a_semaphore() {
     let _load = Load::start(command);
     ground.until(FLUSHES_COMPLETED, 100);
     ground.judge("python", 6, |window, said| {
-        let waiting = window.mean(|place| place.comm == "python3" && place.channel.starts_with("futex"));
-        window.known("processes in futex", waiting, 10.0, 11.6);
+        let waits = |place: &Place| place.comm == "python3" && place.channel.starts_with("futex");
+        window.known("processes in futex", window.mean(waits), 10.0, 11.6);
         let stuck = said.must("idle-but-blocked", "box", "critical");
         said.word(&stuck, "group", "python3");
         said.evidence(&stuck, "group_processes", 12.0, 13.0);
-        said.evidence(&stuck, "group_behind_lock_threads", waiting - 2.0, 11.6);
+        said.evidence(&stuck, "group_behind_lock_threads", window.looks(waits).least - 2.0, 11.6);
         said.word(&stuck, "lock_basis", "by inference");
         link(said, &stuck, &format!("{}, on {}", ground.file("python"), ground.folder.display()), "descriptor");
     });

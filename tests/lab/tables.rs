@@ -12,8 +12,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::figures::{Load, SECONDS, Table, answer, tool};
+use crate::look::agree;
 use crate::machine::{IN_FLIGHT, READS_COMPLETED, diskstat};
-use crate::scenario::{DISK_TOOLS, Lab};
+use crate::scenario::{DISK_TOOLS, Lab, Scenario};
 
 #[test]
 fn tables_agree_with_the_tools_they_are_named_after() {
@@ -25,6 +26,10 @@ fn tables_agree_with_the_tools_they_are_named_after() {
     let _chat = Chat::start();
     scenario.until("reads", |_| diskstat(&device, IN_FLIGHT) >= 4 && diskstat(&device, READS_COMPLETED) > 100);
 
+    agree("tables", || compare(&mut scenario, &device));
+}
+
+fn compare(scenario: &mut Scenario, device: &str) -> Result<(), String> {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("lab.stalltop");
     let own = std::process::id().to_string();
@@ -53,12 +58,12 @@ fn tables_agree_with_the_tools_they_are_named_after() {
     };
     let mut table = Table::default();
     cpus(&mut table, &[rows("cpu"), rows("core")].concat(), &parsed(&mpstat));
-    disk(&mut table, find(&rows("disk"), "name", &device.as_str().into()), &device, &parsed(&iostat));
+    disk(&mut table, find(&rows("disk"), "name", &device.into()), device, &parsed(&iostat));
     threads(&mut table, &rows("thread"), &own, &pidstat);
     let (load, memory, cpu) = (rows("load"), rows("memory"), rows("cpu"));
     whole_line(&mut table, [&load[0], &memory[0], &cpu[0]], &vmstat);
     network(&mut table, find(&rows("nic"), "name", &"lo".into()), &rows("tcp")[0], &sar);
-    table.conclude();
+    table.conclude()
 }
 
 fn parsed(json: &str) -> Value {

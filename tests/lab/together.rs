@@ -50,9 +50,10 @@ fn a_hot_thread_beside_a_saturated_disk() {
         window.known("available CPUs", available * cpus(), cpus() - 1.13, cpus() - 0.95);
         // Less than half of this box is left, which is no longer critical; of a larger one more is.
         let stuck = said.must("idle-but-blocked", "box", if available > 0.55 { "critical" } else { "warning" });
-        said.value(&stuck, available - 0.08, available + 0.03);
+        let spare = window.available_each();
+        said.value(&stuck, spare.least - 0.08, spare.most + 0.03);
         let thread = said.must("saturated-thread", "spin", "warning");
-        said.value(&thread, 0.95, 1.01);
+        said.value(&thread, window.used_each("spin").least - 0.03, 1.01);
         said.must("saturated-core", "cpu1", "warning");
         said.nothing_wrong_but(&["idle-but-blocked", "disk-latency", "saturated-thread", "saturated-core"]);
     });
@@ -109,7 +110,8 @@ fn a_throttled_task_on_a_busy_box() {
         window.known("busy", window.ticks("cpu").busy(), 0.97, 1.0);
         window.known("throttled", throttled, 0.3, 0.83);
         let held = said.must("cpu-throttled", group, "warning");
-        said.value(&held, throttled - 0.15, throttled + 0.15);
+        let of_seconds = window.rate_each(|snapshot| snapshot.pair(&stat, "throttled_time") / 1e9);
+        said.value_in(&held, of_seconds.give_or_take(0.15));
         said.says(&held, &["spin"]);
         for kind in ["saturated-core", "saturated-thread", "idle-but-blocked", "hung-task", "cpu-saturated"] {
             said.must_not(kind);

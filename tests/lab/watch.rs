@@ -1,7 +1,8 @@
 //! Whether the machine was left alone while it was looked at, and what the scenario's own tasks did meanwhile.
 //!
 //! A thread of this process looks five times a second: how late it was given a CPU, what the hypervisor stole, and once a
-//! second how much CPU went to processes that are neither the scenario's nor descend from this one.
+//! second how much CPU went to processes that are neither the scenario's nor descend from this one, and which of them were
+//! in D. It keeps the counters of each second: what is said of one second is held against the seconds, not against the mean.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::machine::{Stat, Ticks, pids, threads, ticks_per_second};
+use crate::machine::{Snapshot, Stat, Ticks, WEIGHTED_MS, disk_names, diskstat_of, pids, threads, ticks_per_second};
 
 /// The variable in whose presence a process is the scenario's.
 pub const MARK: &str = "STALLTOP_LAB_SCENARIO";
@@ -20,15 +21,21 @@ pub const MARK: &str = "STALLTOP_LAB_SCENARIO";
 /// 2-CPU box; a tenth of a CPU is 5 % of it.
 pub const OTHERS: f64 = 0.1;
 
-/// CPUs that they may use in one second: two such seconds in three would be enough for a finding about them.
-const OTHERS_IN_A_SECOND: f64 = 0.3;
+/// CPUs that they may use in one second: what is said of the last second is off by as much.
+const OTHERS_IN_A_SECOND: f64 = 0.2;
 
 /// CPUs used by nobody who was there at the end of a second: short-lived neighbours. The clock tick's own error is in it.
 const UNSEEN: f64 = 0.2;
 
 /// Shares of the box that the hypervisor may keep.
 const STOLEN: f64 = 0.02;
-const STOLEN_IN_A_SECOND: f64 = 0.1;
+const STOLEN_IN_A_SECOND: f64 = 0.05;
+
+/// Times that processes of others were found in D: that there were is true, whatever the scenario does.
+const OTHERS_STUCK: usize = 2;
+
+/// Requests outstanding on a disk that is not the scenario's, in one second.
+const OTHERS_QUEUE: f64 = 0.5;
 
 /// A thread that sleeps is woken within 1 ms on a machine that is not short of CPUs; stalltop's ten looks a second become
 /// uneven when they come more than half their distance late.
@@ -47,10 +54,11 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub fn start() -> Watch {
+    /// `files` are read in each second beside the usual ones.
+    pub fn start(files: Vec<String>) -> Watch {
         let over = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&over);
-        Watch { over, thread: thread::spawn(move || watch(&until)) }
+        Watch { over, thread: thread::spawn(move || watch(&until, &files)) }
     }
 
     pub fn end(self) -> Watched {
@@ -70,6 +78,8 @@ pub struct Watched {
     pub looks: Vec<HashMap<Place, u32>>,
     /// CPUs that the scenario's own processes used, by name
     pub used: HashMap<String, f64>,
+    /// One about each second
+    pub snapshots: Vec<Snapshot>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -86,6 +96,10 @@ struct Second {
     /// Who most
     most: String,
     stolen: f64,
+    /// Processes of others that were in D at its end
+    stuck: Vec<String>,
+    /// CPUs that the scenario's own processes used, by name
+    used: HashMap<String, f64>,
 }
 
 impl Watched {
@@ -105,6 +119,13 @@ impl Watched {
         if stolen > STOLEN || peak > STOLEN_IN_A_SECOND {
             return Some(format!("the hypervisor kept {stolen:.3} of the box, {peak:.3} in one second"));
         }
+        let stuck: Vec<&str> = self.seconds.iter().flat_map(|second| second.stuck.iter().map(String::as_str)).collect();
+        if stuck.len() >= OTHERS_STUCK {
+            return Some(format!("others were in D: {}", stuck.join(", ")));
+        }
+        if let Some((disk, queue)) = self.others_disk() {
+            return Some(format!("{disk}, which is not the scenario's, had {queue:.1} requests outstanding in one second"));
+        }
         if !crowded && self.unseen > UNSEEN {
             return Some(format!("{:.2} CPUs went to processes that came and went", self.unseen));
         }
@@ -113,9 +134,28 @@ impl Watched {
         }
         None
     }
+
+    /// CPUs that processes of this name used, in each second.
+    pub fn used_each(&self, comm: &str) -> impl Iterator<Item = f64> {
+        self.seconds.iter().map(move |second| second.used.get(comm).copied().unwrap_or(0.0))
+    }
+
+    /// A disk with too much to do that is no loop device: the scenarios' are, and stand on memory or the page cache.
+    fn others_disk(&self) -> Option<(String, f64)> {
+        let pairs = self.snapshots.iter().zip(self.snapshots.iter().skip(1));
+        let queues = pairs.flat_map(|(older, newer)| {
+            let seconds = newer.at.duration_since(older.at).as_secs_f64().max(0.1);
+            let (was, now) = (older.text("/proc/diskstats"), newer.text("/proc/diskstats"));
+            let names = disk_names(now).into_iter().filter(|name| !name.starts_with("loop"));
+            let grown =
+                |name: &str| diskstat_of(now, name, WEIGHTED_MS).saturating_sub(diskstat_of(was, name, WEIGHTED_MS)) as f64;
+            names.map(move |name| (name.to_owned(), grown(name) / 1000.0 / seconds)).collect::<Vec<_>>()
+        });
+        queues.filter(|(_, queue)| *queue > OTHERS_QUEUE).max_by(|a, b| a.1.total_cmp(&b.1))
+    }
 }
 
-fn watch(over: &AtomicBool) -> Watched {
+fn watch(over: &AtomicBool, files: &[String]) -> Watched {
     let mut watched = Watched::default();
     let mut household = Household::default();
     let begin = Instant::now();
@@ -133,8 +173,12 @@ fn watch(over: &AtomicBool) -> Watched {
         }
         let (newer, now) = (household.sweep(), Ticks::now());
         at = Instant::now();
+        watched.snapshots.push(Snapshot::take(files));
         let spent = now.since(ticks);
-        let second = compare(&sweep, &newer, seconds, spent.share(spent.steal), &mut watched.used, &mut seen);
+        let second = compare(&sweep, &newer, seconds, spent.share(spent.steal), &mut seen);
+        for (comm, cpus) in &second.used {
+            *watched.used.entry(comm.clone()).or_default() += cpus * seconds;
+        }
         // The last piece may be too short to have a rate.
         if seconds >= 0.5 {
             watched.seconds.push(second);
@@ -155,31 +199,39 @@ pub fn others_now() -> f64 {
     let (older, begin) = (household.sweep(), Instant::now());
     thread::sleep(Duration::from_secs(1));
     let (newer, seconds) = (household.sweep(), begin.elapsed().as_secs_f64());
-    compare(&older, &newer, seconds, 0.0, &mut HashMap::new(), &mut 0.0).others
+    compare(&older, &newer, seconds, 0.0, &mut 0.0).others
 }
 
-/// One second of all processes. `used` and `seen` gather CPU seconds: of the scenario's by name, of all.
-fn compare(older: &Sweep, newer: &Sweep, seconds: f64, stolen: f64, used: &mut HashMap<String, f64>, seen: &mut f64) -> Second {
+/// One second of all processes. `seen` gathers the CPU seconds of all.
+fn compare(older: &Sweep, newer: &Sweep, seconds: f64, stolen: f64, seen: &mut f64) -> Second {
     let mut others: HashMap<&str, f64> = HashMap::new();
+    let mut used: HashMap<String, f64> = HashMap::new();
+    let mut stuck = Vec::new();
     for (pid, process) in newer {
         // Who has come meanwhile has used what it has in this time.
         let before = older.get(pid).filter(|before| before.start == process.start).map_or(0, |before| before.ticks);
         let spent = process.ticks.saturating_sub(before) as f64 / ticks_per_second();
         *seen += spent;
         match process.whose {
-            Whose::Others => *others.entry(&process.comm).or_default() += spent / seconds,
-            Whose::Scenario => *used.entry(process.comm.clone()).or_default() += spent,
+            Whose::Others => {
+                *others.entry(&process.comm).or_default() += spent / seconds;
+                if process.state == 'D' {
+                    stuck.push(process.comm.clone());
+                }
+            }
+            Whose::Scenario => *used.entry(process.comm.clone()).or_default() += spent / seconds,
             Whose::Ours | Whose::Kernel => {}
         }
     }
     let most = others.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(name, _)| (*name).to_owned()).unwrap_or_default();
-    Second { others: others.values().sum(), most, stolen }
+    Second { others: others.values().sum(), most, stolen, stuck, used }
 }
 
 type Sweep = HashMap<u32, Process>;
 
 struct Process {
     comm: String,
+    state: char,
     start: u64,
     ticks: u64,
     whose: Whose,
@@ -207,7 +259,10 @@ impl Household {
         let mut sweep = Sweep::with_capacity(stats.len());
         for (&pid, stat) in &stats {
             let whose = self.whose(pid, &stats);
-            sweep.insert(pid, Process { comm: stat.comm.clone(), start: stat.start, ticks: stat.ticks, whose });
+            sweep.insert(
+                pid,
+                Process { comm: stat.comm.clone(), state: stat.state, start: stat.start, ticks: stat.ticks, whose },
+            );
         }
         sweep
     }
