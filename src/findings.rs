@@ -13,6 +13,7 @@ mod crowd;
 mod disk;
 mod drift;
 mod groups;
+mod habits;
 mod hidden;
 mod io_limit;
 mod judge;

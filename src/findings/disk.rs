@@ -3,7 +3,7 @@
 use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
 use super::words::{count, millis, multiple, name, percent, plural, seconds};
-use super::{Evidence, Kind, Severity, Subject, chain};
+use super::{Evidence, Kind, Severity, Subject, chain, stuck};
 use crate::baseline::{ALONE, Load, Standing};
 use crate::ids::DiskId;
 use crate::interval::disk::{DiskSpan, Operation};
@@ -310,6 +310,11 @@ fn disk_stalled(scene: &Scene) -> Vec<Suspicion> {
         let Some(silent) = for_seconds(span.id).filter(|&silent| silent >= scene.thresholds.stalled_seconds) else { continue };
         let waiting = chain::is_waited_for(scene.interval, span.id, scene.thresholds.latency_waiting_threads);
         let requests = plural(f64::from(span.in_flight), "request", "requests");
+        let of_kernel = stuck::kernel::hang_with(scene, span.id);
+        let with_it = match of_kernel.as_slice() {
+            [] => String::new(),
+            threads => format!("; kernel threads hang with it: {}", stuck::kernel::names(threads)),
+        };
         found.push(Suspicion {
             severity: if waiting { Severity::Critical } else { Severity::Warning },
             subject: subject(scene, span.id),
@@ -317,7 +322,7 @@ fn disk_stalled(scene: &Scene) -> Vec<Suspicion> {
             threshold: scene.thresholds.stalled_seconds,
             unit: "seconds",
             sentence: format!(
-                "{} has {requests} in flight and has completed none for {}",
+                "{} has {requests} in flight and has completed none for {}{with_it}",
                 scene.disk_name(span.id),
                 seconds(silent)
             ),
@@ -325,6 +330,7 @@ fn disk_stalled(scene: &Scene) -> Vec<Suspicion> {
                 number("in_flight", f64::from(span.in_flight)),
                 number("silent_seconds", silent),
                 maybe("blocked_threads", scene.blocked_threads()),
+                stuck::kernel::evidence(&of_kernel),
             ],
             explains: explained(scene, span.id),
         });

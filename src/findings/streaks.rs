@@ -9,7 +9,8 @@ use crate::interval::Interval;
 use crate::interval::clocks::{self, Clocks};
 use crate::interval::network::peers::PeersSpan;
 
-use super::Thresholds;
+use super::habits::{Habits, Hanging};
+use super::{Thresholds, stuck};
 
 /// Streaks that have not broken yet.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +29,8 @@ pub struct Streaks {
     peers: Option<Arc<PeersSpan>>,
     /// Hosts whose round trips were far above their minimum at one of the last looks; bit 0 is the latest
     slow: Vec<(IpAddr, u8)>,
+    /// Kernel threads in D
+    habits: Habits,
 }
 
 /// The last three looks.
@@ -66,6 +69,13 @@ impl Streaks {
             self.refused_ns = Some(interval.at().boottime_ns);
         }
         self.look_at_peers(interval, thresholds);
+        let trouble = !self.silent.is_empty() || stuck::hung(interval, thresholds).next().is_some();
+        self.habits.look(interval, trouble);
+    }
+
+    /// Kernel threads that hang, the longest first, without those that always sit in D.
+    pub fn hanging(&self) -> &[Hanging] {
+        self.habits.hanging()
     }
 
     fn look_at_peers(&mut self, interval: &Interval, thresholds: &Thresholds) {

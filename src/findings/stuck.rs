@@ -1,10 +1,13 @@
 //! Findings about threads that are stuck where the devices below are not to blame, or stuck without an end.
 
+pub(super) mod kernel;
+
 use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
 use super::words::{count, name, plural, seconds};
-use super::{Kind, Severity, Subject, disk, io_limit};
+use super::{Kind, Severity, Subject, Thresholds, disk, io_limit};
 use crate::ids::DiskId;
+use crate::interval::Interval;
 use crate::interval::blocked::GroupBlocked;
 use crate::interval::disk::DiskSpan;
 use crate::sample::Name;
@@ -34,8 +37,10 @@ pub(super) const HUNG_TASK: Rule = Rule {
     title: "Stuck without a break",
     meaning: "A thread has been in uninterruptible sleep (D) in one single wait for seconds: it cannot be killed, and who \
               waits for it waits too.",
-    computed: "In D for at least 5 s in which it was given no CPU once. vfork parents, frozen tasks and kernel threads are left \
-               out. Critical from 120 s.",
+    computed: "In D for at least 5 s in which it was given no CPU once. vfork parents and frozen tasks are left out. Critical from \
+               120 s. Kernel threads that come into D and hang there beside it are named; alone they are told from 120 s, as a \
+               note; where a device completes nothing, that finding names them. Names that sit in D from the start are learned \
+               (10 s in which nothing else hangs) and left out.",
     wrong: "One very large request (a discard of a device, a sync of gigabytes to a slow disk) is honest work.",
     next: &[
         "its wait channel and file: a frozen file system, a server that does not answer, a stalled device",
@@ -145,17 +150,24 @@ fn with_slaves(scene: &Scene, spans: &[&DiskSpan]) -> Vec<DiskId> {
     spans.iter().map(|span| span.id).chain(slaves).collect()
 }
 
+/// Threads of programs that have been in D for so long without a break.
+pub(super) fn hung<'a>(interval: &'a Interval, thresholds: &Thresholds) -> impl Iterator<Item = &'a BlockedThread> {
+    let least = thresholds.hung_seconds;
+    let blocked = interval.newer.waits.blocked.iter();
+    blocked
+        .filter(|thread| !matches!(thread.class, WaitClass::Vfork | WaitClass::Frozen | WaitClass::Aio))
+        .filter(move |thread| waited(interval, thread.since_ns) >= least && is_in_d(interval, thread))
+}
+
+fn waited(interval: &Interval, since_ns: u64) -> f64 {
+    interval.at().boottime_ns.saturating_sub(since_ns) as f64 / 1e9
+}
+
 fn hung_task(scene: &Scene) -> Vec<Suspicion> {
     let newer = &scene.interval.newer;
-    let now = newer.at.boottime_ns;
-    let waited = |thread: &BlockedThread| now.saturating_sub(thread.since_ns) as f64 / 1e9;
-    let hung: Vec<&BlockedThread> = newer
-        .waits
-        .blocked
-        .iter()
-        .filter(|thread| !matches!(thread.class, WaitClass::Vfork | WaitClass::Frozen | WaitClass::Aio))
-        .filter(|thread| waited(thread) >= scene.thresholds.hung_seconds && is_in_d(scene, thread))
-        .collect();
+    let waited = |thread: &BlockedThread| waited(scene.interval, thread.since_ns);
+    let hung: Vec<&BlockedThread> = hung(scene.interval, scene.thresholds).collect();
+    let of_kernel = kernel::hanging(scene);
     let mut found: Vec<Suspicion> = Vec::new();
     for (index, id) in newer.waits.groups.iter().enumerate() {
         let of_group = hung.iter().filter(|thread| usize::from(thread.group) == index);
@@ -173,8 +185,17 @@ fn hung_task(scene: &Scene) -> Vec<Suspicion> {
             1 => String::new(),
             many => format!(" and {} more of its group", many - 1),
         };
+        let of_kernel = match stalled(scene, longest) {
+            // Who hangs with the device is told there.
+            Some(_) => [].as_slice(),
+            None => of_kernel.as_slice(),
+        };
+        let beside = match of_kernel {
+            [] => String::new(),
+            threads => format!("; kernel threads hang beside it: {}", kernel::names(threads)),
+        };
         let sentence = format!(
-            "{who}{others} stuck in D for {} without a break, in {place}{on}: {}",
+            "{who}{others} stuck in D for {} without a break, in {place}{on}: {}{beside}",
             seconds(longest_s),
             cause(scene, longest)
         );
@@ -201,16 +222,18 @@ fn hung_task(scene: &Scene) -> Vec<Suspicion> {
                 longest.mount.clone().map_or(maybe("mount", None), |mount| text("mount", mount)),
                 longest.disk.map_or(maybe("device", None), |disk| text("device", scene.disk_name(disk).as_str())),
                 maybe("in_flight", in_flight(scene, longest.disk)),
+                kernel::evidence(of_kernel),
             ],
             explains: 0.0,
         });
     }
+    found.extend(kernel::alone(scene, &of_kernel));
     found
 }
 
 /// Whether it still is in D now, and no kernel thread. Where tasks could not be read, what the sub-samples saw stands.
-fn is_in_d(scene: &Scene, blocked: &BlockedThread) -> bool {
-    let Ok(tasks) = &scene.interval.newer.tasks else { return true };
+fn is_in_d(interval: &Interval, blocked: &BlockedThread) -> bool {
+    let Ok(tasks) = &interval.newer.tasks else { return true };
     tasks.thread(blocked.task).is_some_and(|(process, thread)| !process.kernel_thread && thread.state == TaskState::Blocked)
 }
 
@@ -221,8 +244,13 @@ fn in_flight(scene: &Scene, device: Option<DiskId>) -> Option<f64> {
     Some(concerned.map(|disk| f64::from(disk.in_flight)).sum())
 }
 
+/// The device that is waited for, where it completes nothing.
+fn stalled<'a>(scene: &'a Scene, thread: &BlockedThread) -> Option<&'a DiskSpan> {
+    scene.interval.disks.iter().find(|span| span.silent && thread.disk.is_none_or(|disk| disk == span.id))
+}
+
 fn cause(scene: &Scene, thread: &BlockedThread) -> String {
-    let stalled = scene.interval.disks.iter().find(|span| span.silent && thread.disk.is_none_or(|disk| disk == span.id));
+    let stalled = stalled(scene, thread);
     let requests = in_flight(scene, thread.disk);
     let idle = requests.is_some_and(|requests| requests < 0.5);
     let frozen = thread.channel.as_ref().is_some_and(|channel| channel.as_bytes().starts_with(b"percpu_rwsem"));

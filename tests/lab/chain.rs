@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use nix::sys::signal::{Signal, kill};
 
 use crate::ground::{Cgroup, Ground, Load, link, link_by_one_of};
-use crate::machine::{FLUSHES_COMPLETED, IN_FLIGHT, READS_COMPLETED, WRITES_COMPLETED, diskstat, read};
+use crate::machine::{FLUSHES_COMPLETED, IN_FLIGHT, READS_COMPLETED, Stat, WRITES_COMPLETED, diskstat, processes, read};
 use crate::watch::Place;
 
 /// Eight processes, one lock file, who has it commits: /proc/locks names him, his descriptor the file, the mount the disk.
@@ -179,6 +179,28 @@ fn a_disk_that_answers_nothing() {
         said.says(&hung, &[&format!("{device} completes nothing"), "direct"]);
         let stuck = said.must("idle-but-blocked", "box", "critical");
         said.word(&stuck, "device", &device);
+        said.must_not("io-throttled");
+    });
+    kill(hardware, Signal::SIGCONT).expect("our own disk");
+}
+
+/// The same under committing processes: the thread of the file system's journal, a kernel thread, hangs with its disk. It is
+/// named there, and counts as nobody's work.
+#[test]
+fn a_kernel_thread_that_hangs_with_its_disk() {
+    let Some(mut ground) = Ground::open() else { return };
+    let _load = ground.start("flock", 4);
+    ground.until(FLUSHES_COMPLETED, 20);
+    let hardware = ground.hardware();
+    kill(hardware, Signal::SIGSTOP).expect("our own disk");
+    let (device, journal) = (ground.device.clone(), format!("jbd2/{}-8", ground.device));
+    let in_d = || processes(&journal).into_iter().any(|pid| Stat::of(pid).is_some_and(|stat| stat.state == 'D'));
+    ground.scenario.until("has a journal that waits", |_| in_d());
+    ground.judge("dead-journal", 8, |window, said| {
+        window.known("journals in D", f64::from(u8::from(in_d())), 1.0, 1.0);
+        let dead = said.must("disk-stalled", &device, "critical");
+        said.says(&dead, &["kernel threads hang with it", &journal]);
+        said.figure("blocked_threads", 0.5, 4.5);
         said.must_not("io-throttled");
     });
     kill(hardware, Signal::SIGCONT).expect("our own disk");

@@ -156,6 +156,9 @@ pub struct Process {
     pub major_faults: f64,
     #[serde(default)]
     pub kernel_thread: bool,
+    /// How often each of its threads was given a CPU before the first phase
+    #[serde(default)]
+    pub timeslices: u64,
     /// Threads of the whole group in each kind of wait, at every sub-sample
     #[serde(default)]
     pub waits: Waits,

@@ -505,11 +505,11 @@ impl Machine {
                 0 => Sched {
                     run_ns,
                     run_delay_ns: self.read(&format!("task {pid} delay")),
-                    timeslices: self.read(&format!("task {pid} slices")),
+                    timeslices: Counter(process.timeslices + self.read(&format!("task {pid} slices")).0),
                 },
-                _ => Sched::default(),
+                _ => Sched { timeslices: Counter(process.timeslices), ..Sched::default() },
             }),
-            switched_ns: None,
+            switched_ns: (process.kernel_thread && process.cpu > 0.0).then_some(self.boottime_ns),
             wait: Wait {
                 channel: process.channel.as_deref().map(Name::from).ok_or(Absent::NotRead),
                 call: Err(Absent::NotRead),

@@ -1,0 +1,133 @@
+//! Kernel threads in D: which of them always are, and which hang with something else.
+//!
+//! Some drivers' threads sit in D for as long as the machine runs. They are learned per name, and left out. The memory is of
+//! one session on purpose: a name kept over runs would hide for ever the one hang that it was learned from, and nothing is
+//! said of a kernel thread before there was time to learn it anew.
+
+use crate::ids::TaskId;
+use crate::interval::Interval;
+use crate::sample::Name;
+use crate::sample::task::{Process, TaskState, Thread};
+
+/// A name is learned when it has sat in D for so long and at so many looks while nothing else hung.
+const LEARNED_SECONDS: f64 = 10.0;
+const LEARNED_LOOKS: u32 = 5;
+
+/// A thread that was given a CPU no more often than this has been where it is since it began. A worker of a queue may have
+/// begun for the very work that it hangs in.
+const NEVER_WORKED: u64 = 2;
+
+const WORKER: &[u8] = b"kworker/";
+
+/// What is known of kernel threads in D. Small: replay keeps copies of it.
+#[derive(Clone, Debug, Default)]
+pub struct Habits {
+    /// Whether there was a look before this one
+    begun: bool,
+    habits: Vec<Habit>,
+    hanging: Vec<Hanging>,
+}
+
+/// A name one of whose threads has sat in D since it was first seen.
+#[derive(Clone, Debug)]
+struct Habit {
+    name: Name,
+    since_ns: u64,
+    looks: u32,
+    learned: bool,
+}
+
+/// A kernel thread in one single wait in D that came into it under our eyes, or was found there while something else hung.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hanging {
+    pub task: TaskId,
+    pub name: Name,
+    pub channel: Option<Name>,
+    /// CLOCK_BOOTTIME since when its timeslices have not moved
+    pub since_ns: u64,
+}
+
+impl Habits {
+    /// Takes in one look. `trouble`: a device completes nothing, or a task of a program hangs: who sits in D may do so for it.
+    pub fn look(&mut self, interval: &Interval, trouble: bool) {
+        let Ok(tasks) = &interval.newer.tasks else { return };
+        let began = std::mem::replace(&mut self.begun, true);
+        let (start_ns, now_ns) = (interval.older.at.boottime_ns, interval.at().boottime_ns);
+        let of_kernel = tasks.processes.iter().filter(|process| process.kernel_thread);
+        let threads = of_kernel.flat_map(|process| process.threads.iter().map(move |thread| (&**process, thread)));
+        let in_d: Vec<(&Process, &Thread)> = threads.filter(|(_, thread)| thread.state == TaskState::Blocked).collect();
+        let sits = |thread: &Thread| thread.switched_ns.is_none_or(|at| at <= start_ns);
+
+        let mut doubtful = Vec::new();
+        self.habits.retain_mut(|habit| {
+            habit.looks = habit.looks.saturating_add(1);
+            let seconds = now_ns.saturating_sub(habit.since_ns) as f64 / 1e9;
+            habit.learned |= !trouble && habit.looks >= LEARNED_LOOKS && seconds >= LEARNED_SECONDS;
+            // What is not learned yet may have been found in the middle of what hangs now.
+            if trouble && !habit.learned {
+                doubtful.push(habit.clone());
+            }
+            let still = in_d.iter().any(|(_, thread)| sits(thread) && plain_name(&thread.comm) == habit.name.as_bytes());
+            still && (habit.learned || !trouble)
+        });
+        let mut hanging = Vec::new();
+        for (process, thread) in in_d {
+            let name = plain_name(&thread.comm);
+            if self.habits.iter().any(|habit| habit.name.as_bytes() == name) {
+                continue;
+            }
+            let learned = has_never_worked(thread);
+            if learned || (sits(thread) && !began && !trouble) {
+                self.habits.push(Habit { name: name.into(), since_ns: start_ns, looks: 1, learned });
+                continue;
+            }
+            let task = process.task_id(thread);
+            let before = self.hanging.iter().find(|before| before.task == task).map(|before| before.since_ns);
+            let candidate = || doubtful.iter().find(|habit| habit.name.as_bytes() == name).map(|habit| habit.since_ns);
+            let since_ns = thread.switched_ns.or(before).or_else(candidate).unwrap_or(start_ns);
+            hanging.push(Hanging { task, name: thread.comm.clone(), channel: thread.wait.channel.clone().ok(), since_ns });
+        }
+        hanging.sort_by_key(|thread| (thread.since_ns, thread.task));
+        self.hanging = hanging;
+    }
+
+    /// Kernel threads that hang, the longest first.
+    pub fn hanging(&self) -> &[Hanging] {
+        &self.hanging
+    }
+}
+
+fn has_never_worked(thread: &Thread) -> bool {
+    !thread.comm.as_bytes().starts_with(WORKER) && thread.sched.is_some_and(|sched| sched.timeslices.0 <= NEVER_WORKED)
+}
+
+/// What threads with the same work are called: `kworker/3:1+flush-8:16` as `flush-8:16`, `migration/3` as `migration`.
+fn plain_name(comm: &Name) -> &[u8] {
+    let comm = comm.as_bytes();
+    if let Some(worker) = comm.strip_prefix(WORKER) {
+        let work = worker.iter().position(|byte| matches!(byte, b'+' | b'-')).and_then(|at| worker.get(at + 1..));
+        return work.unwrap_or(b"kworker");
+    }
+    let slash = comm.iter().rposition(|&byte| byte == b'/');
+    match slash.and_then(|at| Some((comm.get(..at)?, comm.get(at + 1..)?))) {
+        Some((name, cpu)) if !cpu.is_empty() && cpu.iter().all(u8::is_ascii_digit) => name,
+        _ => comm,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_with_the_same_work_have_one_name() {
+        let plain = |comm: &str| String::from_utf8(plain_name(&Name::from(comm)).to_vec()).unwrap();
+        assert_eq!(plain("kworker/u8:1+flush-8:16"), "flush-8:16");
+        assert_eq!(plain("kworker/1:2H-kblockd"), "kblockd");
+        assert_eq!(plain("kworker/0:0"), "kworker");
+        assert_eq!(plain("migration/3"), "migration");
+        assert_eq!(plain("jbd2/sda1-8"), "jbd2/sda1-8");
+        assert_eq!(plain("irq/25-ACPI:Ged"), "irq/25-ACPI:Ged");
+        assert_eq!(plain("/"), "/");
+    }
+}
