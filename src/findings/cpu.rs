@@ -6,6 +6,7 @@ use super::scene::{Scene, Suspicion, maybe, number, text};
 use super::softirq::{self, is_softirq};
 use super::words::{figure, name, percent};
 use super::{Kind, Severity, Subject, crowd};
+use crate::ids::TaskId;
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::cpu::{CpuSpan, CpuUse};
 use crate::interval::task::{ProcessSpan, ThreadSpan};
@@ -35,7 +36,8 @@ pub(super) const SATURATED_THREAD: Rule = Rule {
     title: "One thread at its limit",
     meaning: "A thread uses a whole CPU all the time, on one CPU or moving between them so that no CPU shows it. It is at its \
               limit: more CPUs won't help, only a faster one or less work.",
-    computed: "The scheduler's own run time of the thread is at least 95 % of the time while the box is below 60 % busy.",
+    computed: "The scheduler's own run time of the thread is at least 95 % of the time while the box is below 60 % busy. A \
+               note where the thread gives way to others (SCHED_IDLE, nice 19).",
     wrong: "A batch job that is meant to run like that. A busy-polling thread (DPDK, spinning locks) uses its CPU without being \
             at a limit.",
     next: &["what it computes: perf top -t TID", "whether its work can be divided among threads"],
@@ -47,8 +49,8 @@ pub(super) const CPU_SATURATED: Rule = Rule {
     kind: Kind::CpuSaturated,
     title: "More work than CPUs",
     meaning: "Nearly all CPUs are used, and threads wait for their turn: everything takes longer than its CPU time.",
-    computed: "CPUs at least 90 % busy, stolen time included, and threads that are not throttled wait for a CPU for at least \
-               0.25 seconds a second for each CPU. Where a cpuset or an affinity mask restricts threads to some CPUs, the same \
+    computed: "CPUs at least 90 % busy, stolen time included, and threads that are neither throttled nor meant to give way \
+               (SCHED_IDLE, nice 19) wait for a CPU for at least 0.25 seconds a second for each CPU. Where a cpuset or an affinity mask restricts threads to some CPUs, the same \
                of those CPUs and of those threads, although the box has room. PSI cpu and run delay alone do not raise it: a \
                task held back by its quota shows both on an idle box.",
     wrong: "A compile or another batch job that is meant to use the whole box.",
@@ -92,6 +94,17 @@ pub(super) const CPU_STOLEN: Rule = Rule {
 /// The part of a CPU's time from which the thread that ran there most says something about it.
 const WORTH_NAMING: f64 = 0.1;
 
+/// The part of a CPU's time that leaves nothing of it to others if it is not given up.
+const MOSTLY: f64 = 0.5;
+
+/// Of a thread that others need not wait for.
+const GIVES_WAY: &str = "; it gives way to others (SCHED_IDLE or nice 19)";
+
+fn gives_way(scene: &Scene, task: TaskId) -> bool {
+    let threads = scene.interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.threads);
+    threads.binary_search_by_key(&task, |thread| thread.id).is_ok_and(|at| threads.get(at).is_some_and(|row| row.background))
+}
+
 fn saturated_core(scene: &Scene) -> Vec<Suspicion> {
     let thresholds = scene.thresholds;
     let Some(cpu) = box_is_not_busy(scene) else { return Vec::new() };
@@ -112,14 +125,16 @@ fn saturated_core(scene: &Scene) -> Vec<Suspicion> {
             Some(((_, who), share)) => format!("; {who} ran there most: {}", percent(*share)),
             None => String::new(),
         };
+        let meek = core.top.is_some_and(|(task, share)| share.0 >= busy * MOSTLY && gives_way(scene, task));
         let what = if softirq { softirq::sentence(scene, core) } else { parts(core) };
         let sentence = format!(
-            "CPU {} is {} busy ({}) while the box is {} busy ({}){who}",
+            "CPU {} is {} busy ({}) while the box is {} busy ({}){who}{}",
             core.id.0,
             percent(busy),
             what,
             percent(cpu.busy()),
             scene.of_cpus(cpu.busy() * scene.cpus()),
+            if meek { GIVES_WAY } else { "" },
         );
         let mut evidence = vec![
             number("busy_ratio", busy),
@@ -133,7 +148,7 @@ fn saturated_core(scene: &Scene) -> Vec<Suspicion> {
         ];
         evidence.extend(softirq::evidence(scene, core.id));
         found.push(Suspicion {
-            severity: Severity::Warning,
+            severity: if meek { Severity::Note } else { Severity::Warning },
             subject: Subject::Cpu(core.id),
             value: busy,
             threshold: thresholds.core_busy_ratio,
@@ -190,13 +205,14 @@ fn saturated_thread(scene: &Scene) -> Vec<Suspicion> {
             "moving between CPUs, so that none of them shows it".into()
         };
         let sentence = format!(
-            "{who} uses {} of one CPU, {place}: at its limit, more CPUs won't help; the box is {} busy ({})",
+            "{who} uses {} of one CPU, {place}: at its limit, more CPUs won't help{}; the box is {} busy ({})",
             percent(used.min(1.0)),
+            if thread.background { GIVES_WAY } else { "" },
             percent(cpu.busy()),
             scene.of_cpus(cpu.busy() * scene.cpus()),
         );
         found.push(Suspicion {
-            severity: Severity::Warning,
+            severity: if thread.background { Severity::Note } else { Severity::Warning },
             subject: Subject::Task { id: thread.id, name: thread_name },
             value: used,
             threshold: thresholds.thread_busy_ratio,
@@ -225,7 +241,8 @@ fn box_saturated(scene: &Scene) -> Option<Suspicion> {
     let thresholds = scene.thresholds;
     let cpu = scene.interval.cpu.as_ref()?;
     let taken = cpu.busy() + cpu.total.steal;
-    let waiting = waiting(scene)?;
+    let background = waiting_in_background(scene);
+    let waiting = (waiting(scene)? - background).max(0.0);
     if taken < thresholds.cpu_busy_ratio || waiting < thresholds.cpu_waiting_per_cpu * scene.cpus() {
         return None;
     }
@@ -255,6 +272,7 @@ fn box_saturated(scene: &Scene) -> Option<Suspicion> {
             number("steal_ratio", cpu.total.steal),
             number("waiting_threads", waiting),
             number("wanting_threads", wanted),
+            number("background_waiting_threads", background),
             maybe("psi_cpu_some_ratio", scene.interval.pressure.cpu_some.map(|share| share.0)),
         ],
         explains: taken.min(1.0),
@@ -271,6 +289,14 @@ pub(super) fn waiting(scene: &Scene) -> Option<f64> {
     let throttled = throttled_groups(scene);
     let waits = tasks.awake.iter().filter(|span| !is_throttled(scene, &throttled, span.id.pid));
     Some(waits.filter_map(|span| span.run_queue).map(|wait| wait.0).sum())
+}
+
+/// Of those that wait, the ones that are meant to wait for all others.
+fn waiting_in_background(scene: &Scene) -> f64 {
+    let Some(tasks) = &scene.interval.tasks else { return 0.0 };
+    let throttled = throttled_groups(scene);
+    let meek = tasks.threads.iter().filter(|thread| thread.background && !is_throttled(scene, &throttled, thread.id.pid));
+    meek.filter_map(|thread| thread.run_queue).map(|wait| wait.0).sum()
 }
 
 /// Whether its quota, or that of a group above its own, holds a process back.

@@ -29,7 +29,8 @@ const WAITED: f64 = 0.02;
 pub(super) fn crowds(newer: &Sample, cpu: &CpuSpan, tasks: &TaskSpan) -> Vec<Crowd> {
     let Ok(sample) = &newer.tasks else { return Vec::new() };
     let mut found: BTreeMap<&Name, Crowd> = BTreeMap::new();
-    for span in &tasks.threads {
+    // Who gives way to all others is meant to wait.
+    for span in tasks.threads.iter().filter(|span| !span.background) {
         let Some(wait) = span.run_queue.filter(|wait| wait.0 >= WAITED) else { continue };
         let Some(allowed) = sample.thread(span.id).and_then(|(_, thread)| thread.allowed.as_ref()) else { continue };
         let crowd = found.entry(allowed).or_insert_with(|| Crowd::at(allowed, cpu));

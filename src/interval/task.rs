@@ -113,6 +113,8 @@ pub struct ThreadSpan {
     pub moved: bool,
     /// Whether its timeslices moved in the last 5 s
     pub active: bool,
+    /// Whether it gives way to whoever else wants a CPU
+    pub background: bool,
 }
 
 /// A worker that had a timeslice this recently is cycling; one that did not is parked (metrics.md section 3).
@@ -368,6 +370,7 @@ impl Context<'_> {
             processor: CpuId(new.processor),
             moved,
             active: self.active(new),
+            background: new.background,
         })
     }
 

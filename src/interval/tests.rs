@@ -274,6 +274,7 @@ fn thread(tid: u32, start_ticks: u64, run_ns: u64) -> Thread {
         major_faults: Counter(0),
         block_io_delay_ticks: Counter(0),
         guest_ticks: Counter(0),
+        background: false,
         sched: Some(Sched {
             run_ns: Counter(run_ns),
             run_delay_ns: Counter(run_ns / 2),

@@ -33,9 +33,18 @@ pub struct Stat<'a> {
     pub processor: u32,
     pub block_io_delay_ticks: Counter,
     pub guest_ticks: Counter,
+    /// Of SCHED_IDLE, or nice 19
+    pub background: bool,
     /// Where the command line lies in its memory: another place after exec; 0 where we may not know.
     pub argument_start: u64,
 }
+
+/// include/uapi/linux/sched.h
+const SCHED_IDLE: u64 = 5;
+/// SCHED_NORMAL and SCHED_BATCH: for others a nice value means nothing.
+const FAIR: [u64; 2] = [0, 3];
+/// Beside a thread of nice 0 it gets one part in 69.
+const LAST_NICE: u64 = 19;
 
 /// A text whose end is missing was cut, and its last number may be any other.
 fn whole(text: &[u8]) -> Option<&[u8]> {
@@ -76,6 +85,7 @@ pub fn stat(text: &[u8]) -> Option<Stat<'_>> {
         processor: u32::try_from(fields[39]).ok()?,
         block_io_delay_ticks: Counter(fields[42]),
         guest_ticks: Counter(fields[43]),
+        background: fields[41] == SCHED_IDLE || (fields[19] == LAST_NICE && FAIR.contains(&fields[41])),
         argument_start: fields[48],
     })
 }
@@ -219,7 +229,19 @@ mod tests {
         assert_eq!((stat.thread_count, stat.start_ticks, stat.resident_pages), (2, 886, 512));
         assert_eq!((stat.processor, stat.argument_start), (1, 140_736));
         assert_eq!((stat.block_io_delay_ticks, stat.guest_ticks), (Counter(5), Counter(6)));
-        assert!(!stat.kernel_thread);
+        assert!(!stat.kernel_thread && !stat.background);
+    }
+
+    #[test]
+    fn what_gives_way_is_of_the_idle_class_or_of_the_last_nice_value() {
+        let background = |nice: i64, policy: u32| {
+            let text = format!(
+                "42 (x) R 7 9 9 0 -1 64 1 0 3 0 41 17 9 4 39 {nice} 2 0 886 1 5 9 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 {policy} 5 6 0\n"
+            );
+            stat(text.as_bytes()).unwrap().background
+        };
+        assert_eq!([background(19, 0), background(19, 3), background(0, 5), background(-5, 5)], [true; 4]);
+        assert_eq!([background(0, 0), background(18, 0), background(-20, 0), background(19, 1)], [false; 4]);
     }
 
     #[test]

@@ -346,6 +346,7 @@ impl Strand {
             major_faults: Counter(0),
             block_io_delay_ticks: Counter(0),
             guest_ticks: Counter(0),
+            background: false,
             sched: Some(Sched {
                 run_ns: Counter(self.user_ms * k * 1_000_000),
                 run_delay_ns: Counter(self.delay_ms * k * 1_000_000),

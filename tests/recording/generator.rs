@@ -570,6 +570,7 @@ fn strange_process(d: &mut Dice) -> Process {
         major_faults: d.counter(),
         block_io_delay_ticks: d.counter(),
         guest_ticks: d.counter(),
+        background: d.bool(),
         sched: d.maybe(|d| Sched { run_ns: d.counter(), run_delay_ns: d.counter(), timeslices: d.counter() }),
         switched_ns: d.maybe(Dice::u64),
         wait: Wait { channel: d.reading(Dice::name), call: d.reading(call) },
@@ -967,6 +968,7 @@ fn plain_process(d: &mut Dice, pid: u32, threads: u32) -> Process {
             major_faults: Counter(d.below(10)),
             block_io_delay_ticks: Counter(0),
             guest_ticks: Counter(0),
+            background: false,
             sched: Some(Sched {
                 run_ns: Counter(d.below(100_000_000_000)),
                 run_delay_ns: Counter(d.below(1_000_000_000)),

@@ -135,6 +135,9 @@ pub struct Process {
     /// Threads of it that wait for a CPU, on average
     #[serde(default)]
     pub run_queue: f64,
+    /// SCHED_IDLE, or nice 19
+    #[serde(default)]
+    pub background: bool,
     #[serde(default)]
     pub on_cpu: u32,
     /// Whether it is on another CPU at each sample

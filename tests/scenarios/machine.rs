@@ -501,6 +501,7 @@ impl Machine {
             major_faults: if index == 0 { self.read(&format!("task {pid} major")) } else { Counter(0) },
             block_io_delay_ticks: Counter(0),
             guest_ticks: Counter(0),
+            background: process.background,
             sched: Some(match index {
                 0 => Sched {
                     run_ns,

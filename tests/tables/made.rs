@@ -148,6 +148,7 @@ fn process(pid: u32, name: &str, run_ms: u64) -> Process {
         major_faults: Counter(0),
         block_io_delay_ticks: Counter(0),
         guest_ticks: Counter(0),
+        background: false,
         sched: Some(Sched { run_ns: Counter(run_ms * 1_000_000), run_delay_ns: Counter(0), timeslices: Counter(run_ms) }),
         switched_ns: None,
         wait: Wait::default(),

@@ -74,6 +74,7 @@ pub struct Figures {
     pub major_faults: Counter,
     pub block_io_delay_ticks: Counter,
     pub guest_ticks: Counter,
+    pub background: bool,
 }
 
 /// Why a thread is looked at, and how much may be spent on it.
@@ -101,6 +102,7 @@ impl Figures {
             major_faults: stat.major_faults,
             block_io_delay_ticks: stat.block_io_delay_ticks,
             guest_ticks: stat.guest_ticks,
+            background: stat.background,
         }
     }
 }
@@ -191,6 +193,7 @@ impl KnownThread {
             major_faults: figures.major_faults,
             block_io_delay_ticks: figures.block_io_delay_ticks,
             guest_ticks: figures.guest_ticks,
+            background: figures.background,
             sched: self.sched,
             switched_ns: self.moved_ns,
             wait: self.wait.clone(),

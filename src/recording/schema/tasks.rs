@@ -118,10 +118,11 @@ impl ProcessRow {
 }
 
 // In the table the process's pid is cell 0, so each of these stands one further to the right there.
-cells! { Thread, 27 {
+cells! { Thread, 28 {
     tid @ 0, start_ticks @ 1, comm @ 2, state @ 3, processor @ 4, wait @ 5,
     user_ticks @ 13, system_ticks @ 14, minor_faults @ 15, major_faults @ 16, block_io_delay_ticks @ 17, sched @ 18,
     switched_ns @ 22, allowed @ 24, guest_ticks @ 26,
+    background @ 27,
 } }
 cells! { Wait, 8 { channel @ 0, call @ 2 } }
 cells! { SystemCall, 4 { number @ 0, arguments @ 1 } }
