@@ -3,6 +3,7 @@
 //! A figure that cannot be had is `None` (a counter fell, a file was missing, nothing completed), never 0.
 
 pub mod blocked;
+pub mod boot;
 pub mod cgroup;
 pub mod clocks;
 pub mod cpu;

@@ -105,6 +105,29 @@ fn steps_of_a_recording_are_as_long_as_they_were_asked_for() {
 }
 
 #[test]
+fn the_time_since_boot_comes_first_where_it_is_asked_for() {
+    let recording = Box::default().record(11);
+    let lines = |arguments: &[&str]| {
+        let all = [arguments, &["--since-boot", "--for", "1s", "--format", "csv", "--from", recording.path()]].concat();
+        let (code, text, said) = run(&all);
+        assert_eq!((code, said.as_str()), (0, ""));
+        formats::csv(&text)
+    };
+    let number = |text: &str| text.parse::<f64>().unwrap();
+    let rows = lines(&["table", "disk"]);
+    let seconds: Vec<&str> = rows.iter().map(|row| row["seconds"].as_str()).collect();
+    assert_eq!(seconds, ["1009", "1"], "up to where the stretch begins");
+    assert!((number(&rows[0]["reads_per_second"]) - 900.0 / 1009.0).abs() < 1e-9, "{rows:?}");
+    assert_eq!((rows[0]["read_await_seconds"].as_str(), rows[1]["reads_per_second"].as_str()), ("0.002", "100"));
+    let rows = lines(&["table", "task", "--name", "busy"]);
+    assert!((number(&rows[0]["cpu_ratio"]) - 9.0 / 1009.0).abs() < 1e-9, "{rows:?}");
+    let rows = lines(&["table", "cpu", "1s", "1", "--columns", "all"]);
+    assert_eq!((rows.len(), rows[0]["idle_but_blocked_ratio"].as_str()), (1, ""), "it counts; it is a mean of ticks alone");
+    let (_, text, _) = run(&["table", "disk", "--since-boot", "--total", "--format", "csv", "--from", recording.path()]);
+    assert_eq!(formats::csv(&text)[0]["reads"], "1000", "the total is of the recording");
+}
+
+#[test]
 fn rows_are_chosen_and_ordered() {
     let recording = Box { cpus: 4, ..Box::default() }.record(2);
     let run = |more: &str| {

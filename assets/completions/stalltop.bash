@@ -703,7 +703,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__table)
-            opts="-p -h --from --at --for --format --columns --sort --top --pid --name --busy --total --of-box --safe-formulas --root --config --no-config --help cpu core disk nic tcp udp task thread load pressure memory cgroup"
+            opts="-p -h --from --at --for --format --columns --sort --top --pid --name --busy --total --since-boot --of-box --safe-formulas --root --config --no-config --help cpu core disk nic tcp udp task thread load pressure memory cgroup"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -311,6 +311,7 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l root -d 'Rea
 complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l busy -d 'Without idle rows'
 complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l total -d 'At the end, exact totals of the whole run (as CSV, instead of lines)'
+complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l since-boot -d 'First a line of the time since boot, as vmstat and iostat have it; it counts as one'
 complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l of-box -d 'Shares of the whole box instead of one CPU'
 complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l safe-formulas -d 'In CSV, a quote before text that a spreadsheet would take for a formula'
 complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l no-config -d 'Read no configuration'

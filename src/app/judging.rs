@@ -15,6 +15,7 @@ use crate::baseline::store::Store;
 use crate::baseline::{Baselines, Device, Lesson};
 use crate::findings::{Criteria, Judge, Judged};
 use crate::interval::Interval;
+use crate::interval::boot::since_boot;
 use crate::sample::{Host, Sample};
 
 /// A judge with the sample that the next interval begins with.
@@ -35,6 +36,11 @@ impl Judging {
         let older = self.last.replace(Arc::clone(&sample))?;
         let interval = Interval::between(&self.host, &older, &sample)?;
         Some(self.judge.judge(interval))
+    }
+
+    /// The time from boot to this sample; nothing is learned of it.
+    pub fn since_boot(&self, sample: &Arc<Sample>) -> Option<Judged> {
+        Some(self.judge.clone().judge(since_boot(&self.host, sample)?))
     }
 
     /// The next interval begins with this sample; nothing is judged.

@@ -12,7 +12,7 @@ use super::{part, recording, stdout};
 use crate::cli::part::Part;
 use crate::findings::{Criteria, Judge, Judged, Thresholds};
 use crate::recording::{Moment, Replayer};
-use crate::sample::Instant;
+use crate::sample::{Instant, Sample};
 
 /// Gives its intervals, judged one after the other. What is damaged is left out, and told at the end.
 pub struct Recorded {
@@ -43,6 +43,11 @@ impl Recorded {
     /// What it is judged by.
     pub fn thresholds(&self) -> &Thresholds {
         &self.criteria.thresholds
+    }
+
+    /// From boot to a sample of it.
+    pub fn since_boot(&self, sample: &Arc<Sample>) -> Option<Judged> {
+        self.judging.since_boot(sample)
     }
 
     pub fn replayer(&self) -> &Replayer {

@@ -103,6 +103,11 @@ impl Lines {
         }
     }
 
+    /// The line of the time since boot; it is in no total. What only a short time can tell is not known of it.
+    fn take_since_boot(&mut self, judged: Option<Judged>) -> Result<bool, Failure> {
+        judged.map_or(Ok(true), |judged| self.show((&judged).into(), true))
+    }
+
     fn show(&mut self, look: Look, several: bool) -> Result<bool, Failure> {
         self.printed += 1;
         if !self.silent {
@@ -181,7 +186,11 @@ fn live(root: Root, settings: &Settings, options: &Table, lines: &mut Lines) -> 
             let _ = orders.send(Order::Last);
         });
     }
+    let mut since_boot = options.since_boot;
     while let Some(taken) = watch.sampling.samples.blocking_recv() {
+        if std::mem::take(&mut since_boot) && !lines.take_since_boot(watch.judging.since_boot(&taken.sample))? {
+            break;
+        }
         let Some(judged) = watch.judge(taken) else { continue };
         if !lines.take(&judged)? {
             break;
@@ -199,13 +208,17 @@ fn recorded(file: &Path, settings: &Settings, options: &Table, lines: &mut Lines
     let mut recorded = Recorded::open(file, settings)?;
     let (from, until) = span(recorded.replayer(), options, &lines.zone)?;
     let mut step = Run::default();
-    for judged in recorded.by_ref() {
+    let mut since_boot = options.since_boot;
+    while let Some(judged) = recorded.next() {
         let (older, newer) = (judged.interval.older.at.boottime_ns, judged.interval.newer.at.boottime_ns);
         if newer > until {
             break;
         }
         if older < from {
             continue;
+        }
+        if std::mem::take(&mut since_boot) && !lines.take_since_boot(recorded.since_boot(&judged.interval.older))? {
+            break;
         }
         let go_on = match options.interval {
             None => lines.take(&judged)?,

@@ -54,6 +54,9 @@ pub struct Table {
     /// At the end, exact totals of the whole run (as CSV, instead of lines)
     #[arg(long)]
     pub total: bool,
+    /// First a line of the time since boot, as vmstat and iostat have it; it counts as one
+    #[arg(long, conflicts_with = "command")]
+    pub since_boot: bool,
     /// Shares of the whole box instead of one CPU
     #[arg(long)]
     pub of_box: bool,

@@ -1,0 +1,143 @@
+//! The time since boot as one interval: what vmstat, iostat and mpstat print first. The kernel counts from 0 at boot, so
+//! the older of its two samples need not be taken.
+//!
+//! What does not begin at boot, or is known of short times only, has no value: cgroups, idle-but-blocked, queues.
+
+use std::sync::Arc;
+
+use super::Interval;
+use crate::sample::cpu::{Cpu, CpuTimes};
+use crate::sample::disk::{Disk, OpCounters};
+use crate::sample::memory::Memory;
+use crate::sample::network::{Direction, Nic, Protocols, Qdisc, Tcp, TcpExt, Udp};
+use crate::sample::pressure::{Pressure, Stall, StallLine};
+use crate::sample::task::Tasks;
+use crate::sample::{Absent, Host, Instant, Reading, Sample};
+use crate::units::Counter;
+
+/// From boot to the sample; `None` where its clock says that no time passed.
+pub fn since_boot(host: &Arc<Host>, sample: &Arc<Sample>) -> Option<Interval> {
+    let mut interval = Interval::between(host, &Arc::new(at_boot(sample)), sample)?;
+    interval.blocked = None;
+    interval.short_lived = None;
+    if let Some(tasks) = &mut interval.tasks {
+        // Of those that live; who has ended waited, too.
+        (tasks.run_queue_wait, tasks.busy_cpus) = (None, None);
+    }
+    Some(interval)
+}
+
+/// The sample that would have been taken when everything was 0.
+fn at_boot(sample: &Sample) -> Sample {
+    let up_ns = i64::try_from(sample.at.boottime_ns).unwrap_or(i64::MAX);
+    let at = Instant { boottime_ns: 0, monotonic_ns: 0, realtime_ns: sample.at.realtime_ns.saturating_sub(up_ns) };
+    Sample {
+        cpu: sample.cpu.as_ref().map(cpu).map_err(|why| *why),
+        memory: sample.memory.map(memory),
+        pressure: pressure(&sample.pressure),
+        disks: sample.disks.as_ref().map(|disks| disks.iter().map(disk).collect()).map_err(|why| *why),
+        nics: sample.nics.as_ref().map(|nics| nics.iter().map(nic).collect()).map_err(|why| *why),
+        protocols: protocols(&sample.protocols),
+        tasks: sample.tasks.as_ref().map(|_| Tasks::default()).map_err(|why| *why),
+        ..Sample::empty(at)
+    }
+}
+
+const NOTHING: Counter = Counter(0);
+
+/// 0 where it is counted.
+fn zero(counter: Option<Counter>) -> Option<Counter> {
+    counter.map(|_| NOTHING)
+}
+
+fn cpu(now: &Cpu) -> Cpu {
+    let times = |now: &CpuTimes| CpuTimes {
+        steal_ticks: zero(now.steal_ticks),
+        guest_ticks: zero(now.guest_ticks),
+        guest_nice_ticks: zero(now.guest_nice_ticks),
+        ..CpuTimes::default()
+    };
+    Cpu {
+        total: times(&now.total),
+        cpus: now.cpus.iter().map(|(id, now)| (*id, times(now))).collect(),
+        context_switches: zero(now.context_switches),
+        interrupts: zero(now.interrupts),
+        forks: zero(now.forks),
+        running: None,
+        blocked: None,
+    }
+}
+
+fn memory(now: Memory) -> Memory {
+    Memory {
+        swapped_in_pages: zero(now.swapped_in_pages),
+        swapped_out_pages: zero(now.swapped_out_pages),
+        paged_in_kb: zero(now.paged_in_kb),
+        paged_out_kb: zero(now.paged_out_kb),
+        faults: zero(now.faults),
+        major_faults: zero(now.major_faults),
+        scanned_kswapd_pages: zero(now.scanned_kswapd_pages),
+        scanned_direct_pages: zero(now.scanned_direct_pages),
+        reclaimed_pages: zero(now.reclaimed_pages),
+        refaulted_pages: zero(now.refaulted_pages),
+        allocation_stalls: zero(now.allocation_stalls),
+        oom_kills: zero(now.oom_kills),
+        ..now
+    }
+}
+
+fn pressure(now: &Pressure) -> Pressure {
+    let line = |now: Option<StallLine>| now.map(|_| StallLine::default());
+    let stall = |now: Reading<Stall>| now.map(|now| Stall { some: line(now.some), full: line(now.full) });
+    Pressure { cpu: stall(now.cpu), io: stall(now.io), memory: stall(now.memory), irq: stall(now.irq) }
+}
+
+fn disk(now: &Disk) -> Disk {
+    Disk {
+        reads: OpCounters::default(),
+        writes: OpCounters::default(),
+        discards: now.discards.map(|_| OpCounters::default()),
+        flushes: zero(now.flushes),
+        flush_time_ms: zero(now.flush_time_ms),
+        busy_time_ms: NOTHING,
+        queue_time_ms: NOTHING,
+        ..now.clone()
+    }
+}
+
+fn nic(now: &Nic) -> Nic {
+    let qdisc = |now: &Qdisc| Qdisc { dropped: NOTHING, overlimits: NOTHING, requeues: NOTHING, ..now.clone() };
+    Nic {
+        id: now.id.clone(),
+        facts: Arc::clone(&now.facts),
+        rx: Direction::default(),
+        tx: Direction::default(),
+        multicast: NOTHING,
+        collisions: NOTHING,
+        carrier_losses: NOTHING,
+        rx_missed: zero(now.rx_missed),
+        rx_nohandler: zero(now.rx_nohandler),
+        qdisc: now.qdisc.as_ref().map(qdisc),
+    }
+}
+
+fn protocols(now: &Protocols) -> Protocols {
+    Protocols {
+        tcp: now.tcp.map(|_| Tcp::default()),
+        tcp_ext: now.tcp_ext.map(|now| TcpExt {
+            listen_overflows: zero(now.listen_overflows),
+            listen_drops: zero(now.listen_drops),
+            syn_retransmits: zero(now.syn_retransmits),
+            timeouts: zero(now.timeouts),
+            lost_retransmits: zero(now.lost_retransmits),
+            backlog_drops: zero(now.backlog_drops),
+        }),
+        udp: now.udp.map(|now| Udp {
+            receive_buffer_errors: zero(now.receive_buffer_errors),
+            send_buffer_errors: zero(now.send_buffer_errors),
+            ..Udp::default()
+        }),
+        ip_octets: now.ip_octets.map(|_| (NOTHING, NOTHING)),
+        ..Protocols::absent(Absent::NotRead)
+    }
+}
