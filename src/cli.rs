@@ -40,6 +40,9 @@ pub struct Configuration {
     /// Read no configuration
     #[arg(long, global = true, conflicts_with = "config")]
     pub no_config: bool,
+    /// The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd
+    #[arg(long, global = true, value_name = "INT=MBPS[fd|hd],...", value_delimiter = ',')]
+    pub nic_speed: Vec<String>,
 }
 
 /// What to do.
@@ -228,7 +231,7 @@ pub fn definition() -> clap::Command {
 #[derive(Debug, Parser)]
 #[command(name = "stalltop", version, disable_help_subcommand = true)]
 #[command(after_help = "Example: stalltop -i 500ms      (? shows the keys, q quits)\n\
-                        Environment: STALLTOP_CONFIG=FILE, STALLTOP_THRESHOLD=KIND=VALUE,..., STALLTOP_SPEED=INT:MBPS[fd|hd],...\n\
+                        Environment: STALLTOP_CONFIG=FILE, STALLTOP_THRESHOLD=KIND=VALUE,..., STALLTOP_SPEED=INT=MBPS[fd|hd],...\n\
                         Files: ~/.config/stalltop/config.toml, /etc/stalltop/config.toml\n\
                         Exit codes: 0 fine; 1 failed; 2 wrong usage; 3 damaged recording; 4 not a recording; 5 cannot write it; 6 refused")]
 struct Line {

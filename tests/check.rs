@@ -135,6 +135,23 @@ fn perfdata(text: &str) -> Vec<(String, f64, String)> {
     data
 }
 
+/// The same by the parser that Perl's plugins and many a collector use; `None` where it is not installed.
+fn perfdata_by_others(text: &str) -> Option<Vec<(String, f64, String)>> {
+    let script = "print join(\"\\t\", $_->label, $_->value, $_->uom // ''), \"\\n\" \
+                  for Monitoring::Plugin::Performance->parse_perfstring($ARGV[0])";
+    let output = Command::new("perl").args(["-MMonitoring::Plugin::Performance", "-e", script, text]).output().ok()?;
+    if !output.status.success() {
+        println!("skipped: Perl's Monitoring::Plugin is not installed (libmonitoring-plugin-perl)");
+        return None;
+    }
+    let items = String::from_utf8(output.stdout).unwrap();
+    let item = |line: &str| {
+        let [label, value, unit] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        (label.to_owned(), value.parse().unwrap_or_else(|_| panic!("{line}")), unit.to_owned())
+    };
+    Some(items.lines().map(item).collect())
+}
+
 #[test]
 fn a_plugin_says_one_line_with_figures() {
     for (recording, options, code, status) in [
@@ -150,7 +167,11 @@ fn a_plugin_says_one_line_with_figures() {
         assert!(!line.contains('\n') && line.starts_with(&format!("STALLTOP {status} - ")), "{line}");
         let (words, data) = line.split_once(" | ").unwrap();
         assert!(!words.contains('|') && line.len() < 4096, "{line}");
-        let data = perfdata(data);
+        let text = data;
+        let data = perfdata(text);
+        if let Some(theirs) = perfdata_by_others(text) {
+            assert_eq!(theirs, data, "{line}");
+        }
         let value = |label: &str| data.iter().find(|item| item.0 == label).map(|item| (item.1, item.2.as_str()));
         let (_, json, _) = check(recording, &[options, &["--json"]].concat());
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();

@@ -258,6 +258,36 @@ fn speeds_are_those_of_the_file() {
     assert!(listed(&["-S", "lo:25fd"]).contains("full"));
 }
 
+/// On the command line it is said of whichever machine the run is about: also of a recording of another one.
+#[test]
+fn a_speed_can_be_said_for_one_run() {
+    let file = recording("10-full");
+    let home = Home::with("[speeds]\nlo = \"100hd\"\n");
+    let most = |arguments: &[&str]| {
+        let table = ["table", "nic", "--from", &file, "--format", "json", "--columns", "all"];
+        let (code, text, said) = home.run(&[&table, arguments].concat());
+        assert_eq!((code, said.as_str()), (0, ""), "{arguments:?}");
+        let rows = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let row = rows.filter(|row| row["name"] == "labA").max_by(|a, b| {
+            let bytes = |row: &serde_json::Value| row["sent_bytes_per_second"].as_f64().unwrap_or_default();
+            bytes(a).total_cmp(&bytes(b))
+        });
+        let row = row.unwrap();
+        let number = |name: &str| row[name].as_f64().unwrap_or_else(|| panic!("{name} in {row}"));
+        (number("sent_bytes_per_second") * 8.0 / 1e6, number("tx_utilization_ratio"))
+    };
+    let (mbps, claimed) = most(&[]);
+    let (_, said) = most(&["--nic-speed", "labA=400fd,eth7=10hd"]);
+    assert!((said - mbps / 400.0).abs() < 1e-6 && said > claimed, "{said} of {mbps} Mbit/s, {claimed} as the driver has it");
+    let listed = |arguments: &[&str]| home.run(&[&["nicstat", "-l"], arguments].concat()).1;
+    assert!(listed(&[]).contains("half") && listed(&["--nic-speed", "lo:1000fd"]).contains("full"));
+    for wrong in ["labA", "labA=", "=10fd", "labA=fast", "labA=10xy", "labA=0fd"] {
+        let (code, text, said) = home.run(&["table", "nic", "--nic-speed", wrong]);
+        assert_eq!((code, text.as_str(), said.lines().count()), (2, "", 1), "{wrong}: {said}");
+        assert!(said.contains("--nic-speed") && said.contains("eth0=1000fd"), "{said}");
+    }
+}
+
 /// No findings of a device that is to be left alone; of another machine's devices nothing was said.
 #[test]
 fn devices_are_left_alone_where_the_file_is_named() {

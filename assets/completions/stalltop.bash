@@ -83,7 +83,7 @@ _stalltop() {
 
     case "${cmd}" in
         stalltop)
-            opts="-i -h -V --root --config --no-config --interval --history --ascii --mono --no-color --help --version record replay check info report cut cat compare mark doctor nicstat baseline table export completions man"
+            opts="-i -h -V --root --config --no-config --nic-speed --interval --history --ascii --mono --no-color --help --version record replay check info report cut cat compare mark doctor nicstat baseline table export completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -94,6 +94,10 @@ _stalltop() {
                     return 0
                     ;;
                 --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nic-speed)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -117,7 +121,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__baseline)
-            opts="-h --root --config --no-config --help show set learn forget"
+            opts="-h --root --config --no-config --nic-speed --help show set learn forget"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -131,6 +135,10 @@ _stalltop() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nic-speed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -139,7 +147,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__baseline__subcmd__forget)
-            opts="-h --all --root --config --no-config --help"
+            opts="-h --all --root --config --no-config --nic-speed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -150,6 +158,10 @@ _stalltop() {
                     return 0
                     ;;
                 --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nic-speed)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -161,7 +173,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__baseline__subcmd__learn)
-            opts="-h --root --config --no-config --help"
+            opts="-h --root --config --no-config --nic-speed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -175,6 +187,10 @@ _stalltop() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nic-speed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -183,7 +199,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__baseline__subcmd__set)
-            opts="-h --size --root --config --no-config --help read write flush discard"
+            opts="-h --size --root --config --no-config --nic-speed --help read write flush discard"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -201,6 +217,10 @@ _stalltop() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nic-speed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -209,7 +229,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__baseline__subcmd__show)
-            opts="-h --json --root --config --no-config --help"
+            opts="-h --json --root --config --no-config --nic-speed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -223,6 +243,10 @@ _stalltop() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nic-speed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -231,7 +255,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__cat)
-            opts="-o -h --output --root --config --no-config --help"
+            opts="-o -h --output --root --config --no-config --nic-speed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -253,6 +277,10 @@ _stalltop() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nic-speed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -261,7 +289,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__check)
-            opts="-i -h --at --for --interval --only --ignore --threshold --fail-on --format --json --watch --save --root --config --no-config --help"
+            opts="-i -h --at --for --interval --only --ignore --threshold --fail-on --format --json --watch --save --root --config --no-config --nic-speed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -315,6 +343,10 @@ _stalltop() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nic-speed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -323,7 +355,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__compare)
-            opts="-h --ops --disk --all --json --root --config --no-config --help"
+            opts="-h --ops --disk --all --json --root --config --no-config --nic-speed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -345,6 +377,10 @@ _stalltop() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nic-speed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -353,7 +389,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__completions)
-            opts="-h --root --config --no-config --help bash elvish fish powershell zsh"
+            opts="-h --root --config --no-config --nic-speed --help bash elvish fish powershell zsh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -367,6 +403,10 @@ _stalltop() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nic-speed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -375,7 +415,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__cut)
-            opts="-o -h --from --to --output --root --config --no-config --help"
+            opts="-o -h --from --to --output --root --config --no-config --nic-speed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -405,6 +445,10 @@ _stalltop() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nic-speed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -413,7 +457,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__doctor)
-            opts="-h --root --config --no-config --help"
+            opts="-h --root --config --no-config --nic-speed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -427,6 +471,10 @@ _stalltop() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nic-speed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -435,7 +483,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__export)
-            opts="-o -h --output --format --tables --idle --root --config --no-config --help"
+            opts="-o -h --output --format --tables --idle --root --config --no-config --nic-speed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -465,6 +513,10 @@ _stalltop() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nic-speed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -473,7 +525,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__info)
-            opts="-h --verify --repair --root --config --no-config --help"
+            opts="-h --verify --repair --root --config --no-config --nic-speed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -491,6 +543,10 @@ _stalltop() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nic-speed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -499,7 +555,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__man)
-            opts="-h --root --config --no-config --help"
+            opts="-h --root --config --no-config --nic-speed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -510,6 +566,10 @@ _stalltop() {
                     return 0
                     ;;
                 --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nic-speed)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -521,7 +581,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__mark)
-            opts="-h --root --config --no-config --help"
+            opts="-h --root --config --no-config --nic-speed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -535,6 +595,10 @@ _stalltop() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nic-speed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -543,7 +607,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__nicstat)
-            opts="-v -i -n -s -x -p -z -t -u -a -l -M -U -S -h --compat --root --config --no-config --help"
+            opts="-v -i -n -s -x -p -z -t -u -a -l -M -U -S -h --compat --root --config --no-config --nic-speed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -565,6 +629,10 @@ _stalltop() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nic-speed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -573,7 +641,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__record)
-            opts="-i -h --interval --for --redact --max-size --rotate --keep --ops --root --config --no-config --help"
+            opts="-i -h --interval --for --redact --max-size --rotate --keep --ops --root --config --no-config --nic-speed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -615,6 +683,10 @@ _stalltop() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nic-speed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -623,7 +695,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__replay)
-            opts="-h --at --from --to --speed --ascii --mono --no-color --root --config --no-config --help"
+            opts="-h --at --from --to --speed --ascii --mono --no-color --root --config --no-config --nic-speed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -653,6 +725,10 @@ _stalltop() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nic-speed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -661,7 +737,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__report)
-            opts="-o -h --output --from --to --format --root --config --no-config --help"
+            opts="-o -h --output --from --to --format --root --config --no-config --nic-speed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -695,6 +771,10 @@ _stalltop() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nic-speed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -703,7 +783,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__table)
-            opts="-p -h --from --at --for --format --columns --sort --top --pid --name --busy --total --since-boot --of-box --safe-formulas --root --config --no-config --help cpu core disk nic tcp udp task thread load pressure memory cgroup"
+            opts="-p -h --from --at --for --format --columns --sort --top --pid --name --busy --total --since-boot --of-box --safe-formulas --root --config --no-config --nic-speed --help cpu core disk nic tcp udp task thread load pressure memory cgroup"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -754,6 +834,10 @@ _stalltop() {
                     return 0
                     ;;
                 --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nic-speed)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

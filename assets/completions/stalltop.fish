@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_stalltop_global_optspecs
-    string join \n root= config= no-config i/interval= history= ascii no-color h/help V/version
+    string join \n root= config= no-config nic-speed= i/interval= history= ascii no-color h/help V/version
 end
 
 function __fish_stalltop_needs_command
@@ -26,6 +26,7 @@ end
 
 complete -c stalltop -n "__fish_stalltop_needs_command" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_needs_command" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_needs_command" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_needs_command" -s i -l interval -d 'Time between samples: 100ms to 1h' -r
 complete -c stalltop -n "__fish_stalltop_needs_command" -l history -d 'Keep so much in memory: to go back in, to write (w), to record from (R); at most 16 MiB' -r
 complete -c stalltop -n "__fish_stalltop_needs_command" -l no-config -d 'Read no configuration'
@@ -57,6 +58,7 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l keep -d 'De
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l ops -d 'Run `sh -c CMD` at most once a second, with your own rights, and record the running total that it prints as its first word: `compare` then tells what an operation costs. Killed after 5 s; the recording never waits for it' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l redact -d 'Keep command names and leave their arguments out'
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand record" -s h -l help -d 'Print help'
@@ -66,6 +68,7 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l to -d 'Leav
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l speed -d 'Play so many times as fast' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l ascii -d 'Draw with ASCII characters only'
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l no-color -l mono -d 'Draw without colours (as with NO_COLOR set)'
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l no-config -d 'Read no configuration'
@@ -199,6 +202,7 @@ nagios\t''"
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l save -d 'Keep the samples that were judged in this new file' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l json -d 'The same as --format json'
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l watch -d 'Go on, and say in a line each when a finding begins, gets worse or better, and ends'
 complete -c stalltop -n "__fish_stalltop_using_subcommand check" -l no-config -d 'Read no configuration'
@@ -206,6 +210,7 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand check" -s h -l help -d
 complete -c stalltop -n "__fish_stalltop_using_subcommand info" -l repair -d 'Check every frame, and copy all that is sound into this new file' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand info" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand info" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand info" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand info" -l verify -d 'Check every frame'
 complete -c stalltop -n "__fish_stalltop_using_subcommand info" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand info" -s h -l help -d 'Print help'
@@ -217,6 +222,7 @@ md\t'Text for a ticket'
 json\t'One JSON object'"
 complete -c stalltop -n "__fish_stalltop_using_subcommand report" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand report" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand report" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand report" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c stalltop -n "__fish_stalltop_using_subcommand cut" -l from -d 'Leave out what was before: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start' -r
@@ -224,33 +230,39 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand cut" -l to -d 'Leave o
 complete -c stalltop -n "__fish_stalltop_using_subcommand cut" -s o -l output -d 'The new recording' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand cut" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand cut" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand cut" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand cut" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand cut" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_using_subcommand cat" -s o -l output -d 'The new recording' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand cat" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand cat" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand cat" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand cat" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand cat" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l ops -d 'How many operations each recording saw: BASE=N,NEW=N, or a number for each in their order; else marks of the form \'ops N\' say it, else what was counted with record --ops' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l disk -d 'Count the requests of these devices per operation [default: all that stand on no other]' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l all -d 'Show the figures that did not move too'
 complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l json -d 'One JSON object instead of tables'
 complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand compare" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_using_subcommand mark" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand mark" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand mark" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand mark" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand mark" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_using_subcommand doctor" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand doctor" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand doctor" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand doctor" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand doctor" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_using_subcommand nicstat" -s i -d 'These interfaces only' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand nicstat" -s S -d 'The speed of an interface: eth0:1000, eth0:100hd' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand nicstat" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand nicstat" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand nicstat" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand nicstat" -s v -d 'Print the version'
 complete -c stalltop -n "__fish_stalltop_using_subcommand nicstat" -s n -d 'Leave the loopback interface out'
 complete -c stalltop -n "__fish_stalltop_using_subcommand nicstat" -s s -d 'Summary: KB read and written only'
@@ -268,6 +280,7 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand nicstat" -l no-config 
 complete -c stalltop -n "__fish_stalltop_using_subcommand nicstat" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and not __fish_seen_subcommand_from show set learn forget" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and not __fish_seen_subcommand_from show set learn forget" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and not __fish_seen_subcommand_from show set learn forget" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and not __fish_seen_subcommand_from show set learn forget" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and not __fish_seen_subcommand_from show set learn forget" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and not __fish_seen_subcommand_from show set learn forget" -f -a "show" -d 'What each device needs alone, from how many intervals, since when'
@@ -276,6 +289,7 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and not __fi
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and not __fish_seen_subcommand_from show set learn forget" -f -a "forget" -d 'Forget what is known of a device, or of all'
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from show" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from show" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from show" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from show" -l json -d 'A JSON object a line'
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from show" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
@@ -284,14 +298,17 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_s
 more\t''"
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from set" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from set" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from set" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from set" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from set" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from learn" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from learn" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from learn" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from learn" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from learn" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from forget" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from forget" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from forget" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from forget" -l all -d 'All devices'
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from forget" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand baseline; and __fish_seen_subcommand_from forget" -s h -l help -d 'Print help'
@@ -309,6 +326,7 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand table" -s p -l pid -d 
 complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l name -d 'Rows whose name matches this regular expression' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l busy -d 'Without idle rows'
 complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l total -d 'At the end, exact totals of the whole run (as CSV, instead of lines)'
 complete -c stalltop -n "__fish_stalltop_using_subcommand table" -l since-boot -d 'First a line of the time since boot, as vmstat and iostat have it; it counts as one'
@@ -334,14 +352,17 @@ memory\t''
 cgroup\t''"
 complete -c stalltop -n "__fish_stalltop_using_subcommand export" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand export" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand export" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand export" -l idle -d 'With the tasks and threads that did nothing in an interval'
 complete -c stalltop -n "__fish_stalltop_using_subcommand export" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand export" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c stalltop -n "__fish_stalltop_using_subcommand completions" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand completions" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand completions" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand completions" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand completions" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_using_subcommand man" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand man" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
+complete -c stalltop -n "__fish_stalltop_using_subcommand man" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand man" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand man" -s h -l help -d 'Print help'

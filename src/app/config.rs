@@ -26,15 +26,20 @@ pub const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Thresholds, as `check --threshold` has them, for every command.
 pub const THRESHOLD: &str = "STALLTOP_THRESHOLD";
-/// Speeds of interfaces, as `nicstat -S` has them, for every command.
+/// Speeds of interfaces, as `--nic-speed` has them.
 pub const SPEED: &str = "STALLTOP_SPEED";
 /// The one file that is read instead of the user's and the system's.
 pub const CONFIG: &str = "STALLTOP_CONFIG";
+
+/// Speeds of interfaces, on the command line.
+const NIC_SPEED: &str = "--nic-speed";
 
 /// What is set for this run.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     criteria: Criteria,
+    /// Said on the command line: of whichever machine this run is about
+    links: Vec<(String, Link)>,
     /// The file was named for this run: what it says of devices holds whichever machine a recording is of
     named: bool,
 }
@@ -42,6 +47,8 @@ pub struct Settings {
 impl Settings {
     /// From the environment and the files; with lines for the user where a file there cannot be read.
     pub fn load(root: &Root, asked: &Configuration) -> Result<(Settings, Vec<String>), Failure> {
+        // What is wrong on the command line is told before what is wrong in a file.
+        let speeds = asked.nic_speed.iter().map(|word| link(NIC_SPEED, word)).collect::<Result<Vec<_>, _>>()?;
         let named = Place::named(asked);
         let mut settings = Settings { named: named.is_some(), ..Settings::default() };
         let mut notices = Vec::new();
@@ -65,6 +72,8 @@ impl Settings {
             }
         }
         settings.take(environment()?);
+        settings.links = speeds.clone();
+        settings.take(Said { links: speeds, ..Said::default() });
         Ok((settings, notices))
     }
 
@@ -92,7 +101,7 @@ impl Settings {
         let Criteria { thresholds, .. } = &self.criteria;
         Arc::new(match ours || self.named {
             true => self.criteria.clone(),
-            false => Criteria { thresholds: thresholds.clone(), ..Criteria::default() },
+            false => Criteria { thresholds: thresholds.clone(), links: self.links.clone(), ..Criteria::default() },
         })
     }
 
@@ -118,17 +127,25 @@ impl Settings {
 /// What the variables say.
 fn environment() -> Result<Said, Failure> {
     let mut said = Said::default();
-    let wrong = |name: &str, word: &str, why: String| {
-        Failure::new(Exit::Usage, format!("invalid value '{word}' in {name}"), why, "see docs/configuration.md")
-    };
     for word in listed(THRESHOLD) {
         said.thresholds.push(words::setting(&word).map_err(|why| wrong(THRESHOLD, &word, why))?);
     }
     for word in listed(SPEED) {
-        let link = Link::named(&word).ok_or_else(|| wrong(SPEED, &word, "it is like eth0:1000fd".to_owned()))?;
-        said.links.push(link);
+        said.links.push(link(SPEED, &word)?);
     }
     Ok(said)
+}
+
+/// `eth0=1000fd`, or with a colon as nicstat has it.
+fn link(option: &str, word: &str) -> Result<(String, Link), Failure> {
+    let named = word.rsplit_once(['=', ':']).filter(|(name, _)| !name.is_empty());
+    let link = named.and_then(|(name, said)| Some((name.to_owned(), Link::said(said)?)));
+    let known = link.filter(|(_, link)| link.duplex.is_some());
+    known.ok_or_else(|| wrong(option, word, "it is Mbit/s and fd or hd, like eth0=1000fd".to_owned()))
+}
+
+fn wrong(option: &str, word: &str, why: String) -> Failure {
+    Failure::new(Exit::Usage, format!("invalid value '{word}' in {option}"), why, "see docs/configuration.md")
 }
 
 fn listed(name: &str) -> Vec<String> {

@@ -51,8 +51,9 @@ const BEGINNING: &str = "\
 
 Nothing has to be configured. What is, is read from, the first one that says something about a thing being the one that counts:
 
-1. the command line: `check --threshold KIND=VALUE`, `nicstat -S`
-2. the environment: `STALLTOP_THRESHOLD=disk-latency=5,hung-task=10s`, `STALLTOP_SPEED=eth0:1000fd`
+1. the command line: `check --threshold KIND=VALUE`, `--nic-speed eth0=1000fd` (of every command, the live screen and `replay`
+   among them; for `replay`, `--speed` is how fast it plays), `nicstat -S`
+2. the environment: `STALLTOP_THRESHOLD=disk-latency=5,hung-task=10s`, `STALLTOP_SPEED=eth0=1000fd`
 3. the user's file: `$XDG_CONFIG_HOME/stalltop/config.toml`, where that is not set `~/.config/stalltop/config.toml`
 4. the system's file: `/etc/stalltop/config.toml`
 
@@ -62,7 +63,7 @@ read. Under sudo the user's file is root's (`/root/.config/stalltop/config.toml`
 All commands that judge go by it: the live screen and lines, `replay`, `check`; `nicstat` takes the speeds (`--compat` does
 not), `baseline show` the baselines, and `record` writes the baselines into the recording; all else in a recording is what the
 kernel gave. A recording of another machine is judged by the thresholds here; its devices are its own, and what is said of
-devices holds for it only when the file is named with `--config`.
+devices holds for it only when the file is named with `--config`, or `--nic-speed` says it.
 
 ## Every key
 ";

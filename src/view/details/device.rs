@@ -183,7 +183,7 @@ pub fn nic(state: &State, judged: &Judged, id: &NicId, page: &mut Page) {
             ),
             (_, Err(why)) => {
                 let name = SafeText::name(&id.name);
-                page.pair("speed", safe!("? {why}: give it in STALLTOP_SPEED={name}:1000fd, or the configuration"));
+                page.pair("speed", safe!("? {why}: say it with --nic-speed {name}=1000fd, or in the configuration"));
             }
         }
         if let (Some(qdisc), Some(now)) = (&nic.qdisc, &span.qdisc) {
