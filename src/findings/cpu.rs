@@ -37,7 +37,7 @@ pub(super) const SATURATED_THREAD: Rule = Rule {
     meaning: "A thread uses a whole CPU all the time, on one CPU or moving between them so that no CPU shows it. It is at its \
               limit: more CPUs won't help, only a faster one or less work.",
     computed: "The scheduler's own run time of the thread is at least 95 % of the time while the box is below 60 % busy. A \
-               note where the thread gives way to others (SCHED_IDLE, nice 19).",
+               note where the thread is meant to give way to others (SCHED_IDLE, nice 19).",
     wrong: "A batch job that is meant to run like that. A busy-polling thread (DPDK, spinning locks) uses its CPU without being \
             at a limit.",
     next: &["what it computes: perf top -t TID", "whether its work can be divided among threads"],
@@ -98,7 +98,7 @@ const WORTH_NAMING: f64 = 0.1;
 const MOSTLY: f64 = 0.5;
 
 /// Of a thread that others need not wait for.
-const GIVES_WAY: &str = "; it gives way to others (SCHED_IDLE or nice 19)";
+const GIVES_WAY: &str = "; it is meant to give way to others (SCHED_IDLE or nice 19)";
 
 fn gives_way(scene: &Scene, task: TaskId) -> bool {
     let threads = scene.interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.threads);

@@ -113,7 +113,7 @@ pub struct ThreadSpan {
     pub moved: bool,
     /// Whether its timeslices moved in the last 5 s
     pub active: bool,
-    /// Whether it gives way to whoever else wants a CPU
+    /// Whether it is meant to give way to whoever else wants a CPU
     pub background: bool,
 }
 

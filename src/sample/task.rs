@@ -155,7 +155,8 @@ pub struct Thread {
     pub block_io_delay_ticks: Counter,
     /// stat field 43, ticks: the part of `user_ticks` that ran guests. 0 in older recordings
     pub guest_ticks: Counter,
-    /// stat fields 41 and 19: SCHED_IDLE, or nice 19. It gives way to whoever else wants the CPU. False in older recordings
+    /// stat fields 41 and 19: SCHED_IDLE, or nice 19. Meant to give way to whoever else wants the
+    /// CPU; to those of another session or cgroup it need not. False in older recordings
     pub background: bool,
     /// schedstat
     pub sched: Option<Sched>,
