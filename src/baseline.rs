@@ -55,6 +55,12 @@ impl Standing {
     }
 }
 
+/// Where one operation of one device stands, among those of one interval.
+pub fn standing(standings: &[Standing], disk: DiskId, operation: Operation) -> Option<&Standing> {
+    let at = standings.binary_search_by_key(&(disk, operation), |standing| (standing.disk, standing.operation)).ok()?;
+    standings.get(at)
+}
+
 /// The highest load at which a device still answered within twice its baseline, of all kinds of requests together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Usual {
@@ -171,7 +177,9 @@ impl Baselines {
         let at_s = interval.at().realtime_ns.div_euclid(1_000_000_000);
         let mut lessons = Vec::new();
         for (id, load) in gathering.ripe() {
-            let Some((disk, span)) = paired(interval).find(|(_, span)| span.id == id) else { continue };
+            let disks = interval.newer.disks.as_deref().unwrap_or_default();
+            let Some(span) = interval.disk(id) else { continue };
+            let Some(disk) = disks.get(span.index) else { continue };
             let device = Device::of(disk);
             for (operation, _) in span.operations() {
                 let Some(r#await) = load.r#await(operation).filter(|_| load.completed(operation) >= COMPLETIONS) else {

@@ -118,6 +118,12 @@ impl Interval {
         self.delays.get(at)
     }
 
+    /// What a device did.
+    pub fn disk(&self, id: crate::ids::DiskId) -> Option<&disk::DiskSpan> {
+        let at = self.disks.binary_search_by_key(&id, |span| span.id).ok()?;
+        self.disks.get(at)
+    }
+
     /// When it ended.
     pub fn at(&self) -> Instant {
         self.newer.at

@@ -15,6 +15,7 @@ pub mod network;
 pub mod pressure;
 pub mod probe;
 pub mod root;
+mod rounds;
 pub mod sweep;
 mod switches;
 pub mod task;

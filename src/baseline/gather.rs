@@ -124,6 +124,7 @@ impl Load {
 /// What the judge remembers of the last second: nothing at all of devices that did nothing in it.
 #[derive(Clone, Debug, Default)]
 pub struct Gathering {
+    /// Sorted by id, as an interval's devices are
     disks: Vec<Gathered>,
 }
 
@@ -142,10 +143,11 @@ impl Gathering {
     /// Takes in the interval that follows those before.
     pub fn take(&mut self, interval: &Interval) {
         let mut disks = Vec::with_capacity(self.disks.len());
+        let mut known = std::mem::take(&mut self.disks).into_iter().peekable();
         for span in &interval.disks {
             let load = Load::of(span, interval.seconds);
-            let known = self.disks.iter().position(|gathered| gathered.id == span.id).map(|at| self.disks.swap_remove(at));
-            let mut gathered = match known {
+            while known.next_if(|gathered| gathered.id < span.id).is_some() {}
+            let mut gathered = match known.next_if(|gathered| gathered.id == span.id) {
                 Some(gathered) => gathered,
                 None if load.is_idle() => continue,
                 None => Gathered { id: span.id, recent: VecDeque::new(), growing: Load::default(), ripe: None },
@@ -161,7 +163,7 @@ impl Gathering {
 
     /// What one operation of one device is judged by; `None` where a second had too few completions.
     pub fn judged(&self, disk: DiskId, operation: Operation) -> Option<Load> {
-        let gathered = self.disks.iter().find(|gathered| gathered.id == disk)?;
+        let gathered = self.disks.get(self.disks.binary_search_by_key(&disk, |gathered| gathered.id).ok()?)?;
         let mut sum = Load::default();
         gathered.recent.iter().rev().find_map(|load| {
             sum.add(load);

@@ -4,11 +4,12 @@
 use serde::Serialize;
 
 use super::words::{count, millis, multiple, name, plural, seconds};
-use crate::baseline::{ALONE, Standing};
+use crate::baseline::{ALONE, Standing, standing};
 use crate::ids::DiskId;
 use crate::interval::Interval;
 use crate::interval::blocked::{DeviceBy, GroupBlocked, Queueing};
 use crate::interval::disk::{DiskSpan, OpSpan, Operation};
+use crate::sample::disk::find;
 use crate::sample::task::TaskState;
 use crate::sample::waits::{BlockedThread, Call, QueueKind, WaitClass};
 
@@ -346,7 +347,7 @@ pub(super) fn limit<'a>(
     device: DiskId,
     holder: Option<&BlockedThread>,
 ) -> Option<Limit<'a>> {
-    let span = interval.disks.iter().find(|span| span.id == device)?;
+    let span = interval.disk(device)?;
     let done = || span.operations().filter(|(_, op)| op.completed > 0 && op.r#await.is_some());
     let only = |wanted: Operation| done().find(|(operation, _)| *operation == wanted);
     let wanted = match holder.map(|holder| need(interval, holder)) {
@@ -356,7 +357,7 @@ pub(super) fn limit<'a>(
         Some(Need::Unknown) | None => None,
     };
     let (operation, op) = wanted.or_else(|| done().max_by(|a, b| a.1.concurrency.total_cmp(&b.1.concurrency)))?;
-    let standing = standings.iter().find(|standing| standing.disk == device && standing.operation == operation);
+    let standing = standing(standings, device, operation);
     Some(Limit { operation, op, standing })
 }
 
@@ -400,7 +401,7 @@ const MOST_STOREYS: u32 = 8;
 
 /// Whether requests to the one device become requests to the other. What a loop device's file is on is not known.
 fn stands_on(interval: &Interval, above: DiskId, below: DiskId, storeys: u32) -> bool {
-    let find = |id: DiskId| interval.newer.disks.as_ref().ok()?.iter().find(|disk| disk.id == id);
+    let find = |id: DiskId| find(interval.newer.disks.as_ref().ok()?, id);
     let Some(disk) = find(above).filter(|_| storeys > 0) else { return false };
     let is_loop = |id: DiskId| find(id).is_some_and(|disk| disk.facts.backing_file.is_some());
     (disk.facts.backing_file.is_some() && !is_loop(below))
@@ -408,6 +409,6 @@ fn stands_on(interval: &Interval, above: DiskId, below: DiskId, storeys: u32) ->
 }
 
 fn disk_name(interval: &Interval, id: DiskId) -> String {
-    let disk = interval.newer.disks.as_ref().ok().and_then(|disks| disks.iter().find(|disk| disk.id == id));
+    let disk = interval.newer.disks.as_ref().ok().and_then(|disks| find(disks, id));
     disk.map_or_else(|| format!("device {}:{}", id.major, id.minor), |disk| name(&disk.name))
 }

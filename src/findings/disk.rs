@@ -64,7 +64,7 @@ fn disk_latency(scene: &Scene) -> Vec<Suspicion> {
     for span in &scene.interval.disks {
         // The latency of a device that stands on a slow one is that one's.
         let below = scene.disk(span.id).map(|disk| disk.facts.slaves.as_slice()).unwrap_or_default();
-        if scene.interval.disks.iter().any(|lower| below.contains(&lower.id) && is_slow(scene, lower)) {
+        if below.iter().filter_map(|&lower| scene.disk_span(lower)).any(|lower| is_slow(scene, lower)) {
             continue;
         }
         let slow = span.operations().filter_map(|(operation, _)| Slow::of(scene, span, operation));

@@ -3,12 +3,12 @@
 use super::streaks::Streaks;
 use super::words;
 use super::{Evidence, Severity, Subject, Thresholds, Value};
-use crate::baseline::{Drift, SizeClass, Standing};
+use crate::baseline::{Drift, SizeClass, Standing, standing};
 use crate::ids::{DiskId, TaskId};
 use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::sample::Name;
-use crate::sample::disk::Disk;
+use crate::sample::disk::{Disk, find};
 use crate::sample::task::Process;
 
 /// One interval with all that a judgement on it may rest on.
@@ -43,12 +43,11 @@ impl Scene<'_> {
 
     /// The device with this identity, as it was last seen.
     pub fn disk(&self, id: DiskId) -> Option<&Disk> {
-        let disks = self.interval.newer.disks.as_ref().ok()?;
-        disks.iter().find(|disk| disk.id == id)
+        find(self.interval.newer.disks.as_ref().ok()?, id)
     }
 
     pub fn standing(&self, disk: DiskId, operation: Operation) -> Option<&Standing> {
-        self.standings.iter().find(|standing| standing.disk == disk && standing.operation == operation)
+        standing(self.standings, disk, operation)
     }
 
     /// How a sentence calls a device.
@@ -57,7 +56,7 @@ impl Scene<'_> {
     }
 
     pub fn disk_span(&self, id: DiskId) -> Option<&DiskSpan> {
-        self.interval.disks.iter().find(|span| span.id == id)
+        self.interval.disk(id)
     }
 
     /// The process of a task, as it was last seen.

@@ -130,7 +130,8 @@ impl Streaks {
 
     /// Since when a device has completed nothing although it was asked to.
     pub fn silent_since(&self, disk: DiskId) -> Option<u64> {
-        self.silent.iter().find(|(id, _)| *id == disk).map(|&(_, since)| since)
+        let at = self.silent.binary_search_by_key(&disk, |(id, _)| *id).ok()?;
+        self.silent.get(at).map(|&(_, since)| since)
     }
 
     /// Whether requests that are sent again now may be those that a full accept queue here has dropped.

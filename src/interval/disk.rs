@@ -2,7 +2,7 @@
 
 use crate::ids::DiskId;
 use crate::sample::Sample;
-use crate::sample::disk::{Disk, OpCounters};
+use crate::sample::disk::{Disk, OpCounters, find};
 use crate::units::{Millis, PerSecond, Ratio, growth};
 
 /// One device, present at both samples.
@@ -150,7 +150,7 @@ pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<DiskS
     now.iter()
         .enumerate()
         .filter_map(|(index, disk)| {
-            let before = was.iter().find(|before| is_same(before, disk))?;
+            let before = find(was, disk.id).filter(|before| is_same(before, disk))?;
             DiskSpan::between(index, before, disk, seconds)
         })
         .collect()

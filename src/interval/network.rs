@@ -3,6 +3,8 @@
 pub mod peers;
 pub mod softnet;
 
+use rustc_hash::FxHashMap;
+
 use super::nicstat::Link;
 use crate::ids::NicId;
 use crate::sample::Sample;
@@ -136,16 +138,20 @@ impl QdiscSpan {
     }
 }
 
+/// Each of the newer interfaces as it was before. They come in the order of the kernel, which is mostly the same.
+pub(super) fn pairs<'a>(older: &'a [Nic], newer: &'a [Nic]) -> impl Iterator<Item = Option<&'a Nic>> {
+    let mut by_id: Option<FxHashMap<&NicId, &Nic>> = None;
+    newer.iter().enumerate().map(move |(index, nic)| match older.get(index) {
+        Some(before) if before.id == nic.id => Some(before),
+        _ => by_id.get_or_insert_with(|| older.iter().map(|nic| (&nic.id, nic)).collect()).get(&nic.id).copied(),
+    })
+}
+
 /// Interfaces present at both samples whose counters did not fall.
 pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<NicSpan> {
     let (Ok(was), Ok(now)) = (&older.nics, &newer.nics) else { return Vec::new() };
-    now.iter()
-        .enumerate()
-        .filter_map(|(index, nic)| {
-            let before = was.iter().find(|before| before.id == nic.id)?;
-            NicSpan::between(index, before, nic, seconds)
-        })
-        .collect()
+    let pairs = now.iter().enumerate().zip(pairs(was, now));
+    pairs.filter_map(|((index, nic), before)| NicSpan::between(index, before?, nic, seconds)).collect()
 }
 
 /// TCP and UDP of the network namespace; everything a second.

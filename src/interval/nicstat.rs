@@ -1,6 +1,7 @@
 //! nicstat's figures: one line an interface, one for TCP, one for UDP. Beside the arithmetic of `interval/network` there is
 //! the old one of nicstat 1.95, bit for bit, for people who compare with old logs; docs/nicstat.md lists where they differ.
 
+use super::network::pairs;
 use crate::ids::NicId;
 use crate::sample::Reading;
 use crate::sample::network::{Direction, Duplex, Nic, Protocols};
@@ -146,11 +147,8 @@ pub fn interfaces(
     link: impl Fn(&Nic) -> Link,
 ) -> Vec<NicLine> {
     let rates = Rates { arithmetic, seconds: if older.is_some() { since.older } else { since.boot } };
-    let lines = newer.iter().filter(|nic| nic.rx.packets.0 > 0 || nic.tx.packets.0 > 0).filter_map(|nic| {
-        let before = match older {
-            Some(older) => older.iter().find(|before| before.id == nic.id),
-            None => None,
-        };
+    let lines = newer.iter().zip(pairs(older.unwrap_or_default(), newer));
+    let lines = lines.filter(|(nic, _)| nic.rx.packets.0 > 0 || nic.tx.packets.0 > 0).filter_map(|(nic, before)| {
         match (older, before, arithmetic) {
             (Some(_), None, Arithmetic::Fixed) => None,
             (Some(_), None, Arithmetic::Compat) => {

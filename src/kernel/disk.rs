@@ -2,26 +2,30 @@
 
 mod diskstats;
 mod facts;
+mod mounted;
 mod trial;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
 pub use diskstats::{Line, parse};
 pub use facts::{is_named_as_partition_of, largest_request};
+use mounted::Mounted;
 pub use trial::Trial;
 
 use super::mounts::MountTable;
 use super::root::{KeptFile, Root};
+use super::rounds::Rounds;
 use super::uevents::Uevents;
 use crate::ids::DiskId;
 use crate::sample::disk::{Disk, DiskFacts};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
 
-/// Facts are read again after this long even if nothing seems to have changed (a scheduler may be switched).
+/// Facts are read again after this long even if nothing seems to have changed (a scheduler may be switched); of hundreds of
+/// devices a few a sample.
 const FACTS_FOR: Duration = Duration::from_secs(30);
 
 /// Reads /proc/diskstats again and again.
@@ -30,9 +34,12 @@ pub struct DiskReader {
     file: KeptFile,
     buffer: Vec<u8>,
     mounts: MountTable,
+    mounted: Mounted,
     known: FxHashMap<DiskId, Known>,
-    facts_read: Option<Instant>,
+    rounds: Rounds<DiskId>,
     uevents: Uevents,
+    /// How often it was read
+    readings: u64,
 }
 
 /// What is remembered of a line of /proc/diskstats that did I/O.
@@ -43,6 +50,8 @@ struct Known {
     facts: Option<Arc<DiskFacts>>,
     /// Reads completed as last seen. When they fall, it is another device under the same name and number.
     reads: Counter,
+    /// The last reading that it was in
+    reading: u64,
 }
 
 impl Known {
@@ -57,9 +66,11 @@ impl Default for DiskReader {
             file: KeptFile::new("proc/diskstats"),
             buffer: Vec::new(),
             mounts: MountTable::default(),
+            mounted: Mounted::default(),
             known: FxHashMap::default(),
-            facts_read: None,
+            rounds: Rounds::every(FACTS_FOR),
             uevents: Uevents::default(),
+            readings: 0,
         }
     }
 }
@@ -67,8 +78,9 @@ impl Default for DiskReader {
 impl DiskReader {
     /// The whole devices that did I/O since boot or have some outstanding, sorted by id.
     pub fn sample(&mut self, root: &Root) -> Reading<Vec<Disk>> {
-        self.forget_old_facts(root);
+        self.look_again(root);
         self.file.read(root, &mut self.buffer)?;
+        self.readings += 1;
         let mut disks = Vec::with_capacity(self.known.len());
         let mut seen_any = false;
         let mut last_whole = None;
@@ -80,11 +92,11 @@ impl DiskReader {
             let known = match self.known.get_mut(&line.id) {
                 Some(known) if known.name.as_bytes() == line.name && known.reads <= line.reads.completed => known,
                 _ => {
-                    let known = look_at(root, &line, last_whole, self.mounts.mounts());
+                    let known = look_at(root, &line, last_whole, &self.mounted);
                     self.known.entry(line.id).insert_entry(known).into_mut()
                 }
             };
-            known.reads = line.reads.completed;
+            (known.reads, known.reading) = (line.reads.completed, self.readings);
             let Some(facts) = &known.facts else { continue };
             last_whole = Some(line.name);
             disks.push(line.with_facts(known.name.clone(), facts.clone()));
@@ -116,25 +128,22 @@ impl DiskReader {
         Ok(below.max(above))
     }
 
-    fn forget_old_facts(&mut self, root: &Root) {
+    /// At the facts of those whose turn it is. Keeps the allocation where nothing is new, so that samples go on sharing it.
+    fn look_again(&mut self, root: &Root) {
         // Without a mount table the mounts stay unknown, and the rest is read all the same.
         let mounts_changed = self.mounts.refresh(root).unwrap_or(false);
-        let old = self.facts_read.is_none_or(|read| read.elapsed() >= FACTS_FOR);
-        if self.uevents.happened(root) || mounts_changed || old {
-            self.facts_read = Some(Instant::now());
-            let Self { known, mounts, uevents, .. } = self;
-            uevents.look(|| read_facts_again(root, known, mounts));
+        if self.rounds.is_due(self.uevents.happened(root) || mounts_changed) {
+            self.mounted = Mounted::read(root, self.mounts.mounts());
+            self.known.retain(|_, known| known.reading == self.readings);
+            self.rounds.begin(self.known.iter().filter(|(_, known)| known.facts.is_some()).map(|(id, _)| *id));
         }
-    }
-}
-
-/// Keeps the allocation where nothing is new, so that samples go on sharing it.
-fn read_facts_again(root: &Root, known: &mut FxHashMap<DiskId, Known>, mounts: &MountTable) {
-    for (id, known) in known {
-        let Some(facts) = &mut known.facts else { continue };
-        let now = facts::read(root, *id, known.name.as_bytes(), mounts.mounts());
-        if **facts != now {
-            *facts = Arc::new(now);
+        for id in self.rounds.turn() {
+            let Some(known) = self.known.get_mut(&id) else { continue };
+            let Some(facts) = &mut known.facts else { continue };
+            let now = facts::read(root, id, known.name.as_bytes(), &self.mounted);
+            if **facts != now {
+                *facts = Arc::new(now);
+            }
         }
     }
 }
@@ -146,11 +155,11 @@ pub fn find(root: &Root, id: DiskId) -> Reading<Option<Disk>> {
     // Without a mount table the mounts stay unknown.
     let _ = mounts.refresh(root);
     let Some(line) = parse(&bytes).find(|line| line.id == id) else { return Ok(None) };
-    let known = look_at(root, &line, None, mounts.mounts());
+    let known = look_at(root, &line, None, &Mounted::read(root, mounts.mounts()));
     Ok(known.facts.map(|facts| line.with_facts(known.name, facts)))
 }
 
-fn look_at(root: &Root, line: &Line<'_>, last_whole: Option<&[u8]>, mounts: &[super::mounts::Mount]) -> Known {
+fn look_at(root: &Root, line: &Line<'_>, last_whole: Option<&[u8]>, mounted: &Mounted) -> Known {
     let whole = match facts::is_partition(root, line.name) {
         Some(partition) => !partition,
         // No sysfs: a partition's line follows its disk's, with a number behind the name.
@@ -158,7 +167,8 @@ fn look_at(root: &Root, line: &Line<'_>, last_whole: Option<&[u8]>, mounts: &[su
     };
     Known {
         name: Name::from(line.name),
-        facts: whole.then(|| Arc::new(facts::read(root, line.id, line.name, mounts))),
+        facts: whole.then(|| Arc::new(facts::read(root, line.id, line.name, mounted))),
         reads: line.reads.completed,
+        reading: 0,
     }
 }

@@ -11,7 +11,9 @@ mod qdisc;
 mod softnet;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
 
 pub use dev::{Line, parse as parse_dev};
 pub use listeners::listener;
@@ -27,13 +29,14 @@ use self::peers::PeerReader;
 use self::qdisc::QdiscReader;
 use super::fields::sole_number;
 use super::root::{KeptFile, Root};
+use super::rounds::Rounds;
 use super::uevents::Uevents;
 use crate::ids::NicId;
 use crate::sample::network::{Nic, NicFacts, Protocols, TcpExt};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
 
-/// Facts are read again after this long: a link may have come up at another speed.
+/// Facts are read again after this long: a link may have come up at another speed. Of hundreds of interfaces a few a sample.
 const FACTS_FOR: Duration = Duration::from_secs(10);
 
 /// Reads network counters again and again.
@@ -46,7 +49,8 @@ pub struct NetworkReader {
     buffer: Vec<u8>,
     small: Vec<u8>,
     known: Vec<Known>,
-    facts_read: Option<Instant>,
+    /// Places in `known`
+    rounds: Rounds<usize>,
     uevents: Uevents,
     ethtool: Option<Ethtool>,
     qdiscs: QdiscReader,
@@ -82,7 +86,7 @@ impl Default for NetworkReader {
             buffer: Vec::new(),
             small: Vec::new(),
             known: Vec::new(),
-            facts_read: None,
+            rounds: Rounds::every(FACTS_FOR),
             uevents: Uevents::default(),
             ethtool: None,
             qdiscs: QdiscReader::default(),
@@ -98,17 +102,24 @@ impl NetworkReader {
     pub fn sample(&mut self, root: &Root) -> Reading<Vec<Nic>> {
         self.dev.read(root, &mut self.buffer)?;
         let lines = dev::parse(&self.buffer).ok_or(Absent::Malformed)?;
+        if self.ethtool.is_none() && root.is_host() {
+            self.ethtool = Ethtool::open().ok();
+        }
+        let ethtool = self.ethtool.as_ref();
         let same = lines.len() == self.known.len() && lines.iter().zip(&self.known).all(|(line, known)| known.is(line));
-        let another = self.uevents.happened(root);
-        if another || !same || self.facts_read.is_none_or(|read| read.elapsed() >= FACTS_FOR) {
-            if self.ethtool.is_none() && root.is_host() {
-                self.ethtool = Ethtool::open().ok();
+        let due = self.rounds.is_due(self.uevents.happened(root));
+        if !same {
+            // Those that are new have just been looked at; in the beginning that is all of them.
+            let others = self.known.len();
+            self.known = meet(root, &lines, std::mem::take(&mut self.known), ethtool);
+            self.rounds.begin(0..if others > 0 { self.known.len() } else { 0 });
+        } else if due {
+            self.rounds.begin(0..self.known.len());
+        }
+        for place in self.rounds.turn() {
+            if let Some(known) = self.known.get_mut(place) {
+                known.look_again(root, ethtool);
             }
-            let older = std::mem::take(&mut self.known);
-            let ethtool = self.ethtool.as_ref();
-            let look = || lines.iter().map(|line| look_at(root, line, &older, ethtool)).collect();
-            self.known = self.uevents.look(look);
-            self.facts_read = Some(Instant::now());
         }
         let mut qdiscs = if root.is_host() { self.qdiscs.sample().unwrap_or_default() } else { Default::default() };
         let mut nics = Vec::with_capacity(lines.len());
@@ -155,31 +166,54 @@ impl NetworkReader {
 }
 
 impl Known {
+    fn first(root: &Root, line: &Line<'_>, ethtool: Option<&Ethtool>) -> Known {
+        let (ifindex, facts) = facts::read(root, line.name, ethtool);
+        Known {
+            id: NicId { ifindex, name: Name::from(line.name) },
+            statistics: statistics(root, line.name, &facts),
+            facts: Arc::new(facts),
+            packets: (line.rx.packets, line.tx.packets),
+        }
+    }
+
+    /// Keeps name, facts and open files of the same interface where nothing is new.
+    fn look_again(&mut self, root: &Root, ethtool: Option<&Ethtool>) {
+        let name = self.id.name.as_bytes();
+        let (ifindex, facts) = facts::read(root, name, ethtool);
+        if ifindex == self.id.ifindex && facts == *self.facts {
+            return;
+        }
+        self.statistics = statistics(root, name, &facts);
+        self.id.ifindex = ifindex;
+        self.facts = Arc::new(facts);
+    }
+
     fn is(&self, line: &Line<'_>) -> bool {
-        let fell = line.rx.packets < self.packets.0 || line.tx.packets < self.packets.1;
-        self.id.name.as_bytes() == line.name && !fell
+        self.id.name.as_bytes() == line.name && !self.has_fallen(line)
+    }
+
+    fn has_fallen(&self, line: &Line<'_>) -> bool {
+        line.rx.packets < self.packets.0 || line.tx.packets < self.packets.1
     }
 }
 
-/// Keeps name, facts and open files of the same interface where nothing is new.
-fn look_at(root: &Root, line: &Line<'_>, older: &[Known], ethtool: Option<&Ethtool>) -> Known {
-    let (ifindex, facts) = facts::read(root, line.name, ethtool);
-    let before = older.iter().find(|known| known.id.name.as_bytes() == line.name);
-    let name = before.map_or_else(|| Name::from(line.name), |known| known.id.name.clone());
-    let directory = facts::directory(line.name).join("statistics");
+/// Those of these lines, in their order: as they were known, where they were.
+fn meet(root: &Root, lines: &[Line<'_>], older: Vec<Known>, ethtool: Option<&Ethtool>) -> Vec<Known> {
+    let mut older: FxHashMap<Name, Known> = older.into_iter().map(|known| (known.id.name.clone(), known)).collect();
+    let known = |line: &Line<'_>| {
+        let before = older.remove(line.name).filter(|known| !known.has_fallen(line));
+        before.unwrap_or_else(|| Known::first(root, line, ethtool))
+    };
+    lines.iter().map(known).collect()
+}
+
+fn statistics(root: &Root, name: &[u8], facts: &NicFacts) -> Option<Statistics> {
+    let directory = facts::directory(name).join("statistics");
     let hardware = !facts.loopback && !facts.virtual_device && root.exists(&directory);
-    Known {
-        id: NicId { ifindex, name },
-        statistics: hardware.then(|| Statistics {
-            rx_missed: KeptFile::new(directory.join("rx_missed_errors")),
-            rx_nohandler: KeptFile::new(directory.join("rx_nohandler")),
-        }),
-        facts: match before {
-            Some(known) if *known.facts == facts => known.facts.clone(),
-            _ => Arc::new(facts),
-        },
-        packets: (line.rx.packets, line.tx.packets),
-    }
+    hardware.then(|| Statistics {
+        rx_missed: KeptFile::new(directory.join("rx_missed_errors")),
+        rx_nohandler: KeptFile::new(directory.join("rx_nohandler")),
+    })
 }
 
 fn counter(file: &mut KeptFile, root: &Root, buffer: &mut Vec<u8>) -> Option<Counter> {

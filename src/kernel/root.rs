@@ -6,8 +6,13 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+use nix::dir::Dir;
+use nix::fcntl::{AtFlags, OFlag, open, openat};
+use nix::sys::stat::{Mode, fstatat};
 
 use crate::sample::{Absent, Reading};
 
@@ -79,9 +84,50 @@ impl Root {
         Ok(entries.filter_map(Result::ok).map(|entry| entry.file_name()).collect())
     }
 
+    /// A directory of which several files are to be read.
+    pub fn folder(&self, relative: impl AsRef<Path>) -> Reading<Folder> {
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let directory = open(&self.path(relative), flags, Mode::empty()).map_err(|errno| absent(&errno.into()))?;
+        Ok(Folder { directory, buffer: Vec::new() })
+    }
+
     /// Whether there is such a file, a link counting as what it points to.
     pub fn exists(&self, relative: impl AsRef<Path>) -> bool {
         self.path(relative).exists()
+    }
+}
+
+/// An open directory of small files (of sysfs: one value each) and a buffer for one of them at a time.
+#[derive(Debug)]
+pub struct Folder {
+    directory: OwnedFd,
+    buffer: Vec<u8>,
+}
+
+impl Folder {
+    /// The whole of a file below it.
+    pub fn read(&mut self, name: impl AsRef<Path>) -> Reading<&[u8]> {
+        let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
+        let file = openat(&self.directory, name.as_ref(), flags, Mode::empty()).map_err(|errno| absent(&errno.into()))?;
+        read_kept(&file.into(), &mut self.buffer)?;
+        Ok(&self.buffer)
+    }
+
+    /// Shows each name in a directory below it, `.` for its own.
+    pub fn each(&self, name: &str, mut show: impl FnMut(&[u8])) -> Reading<()> {
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let mut names = Dir::openat(&self.directory, name, flags, Mode::empty()).map_err(|errno| absent(&errno.into()))?;
+        let names = names.iter().filter_map(Result::ok);
+        names.for_each(|entry| match entry.file_name().to_bytes() {
+            b"." | b".." => {}
+            name => show(name),
+        });
+        Ok(())
+    }
+
+    /// Whether there is such a file below it, a link counting as what it points to.
+    pub fn exists(&self, name: impl AsRef<Path>) -> bool {
+        fstatat(&self.directory, name.as_ref(), AtFlags::empty()).is_ok()
     }
 }
 

@@ -245,7 +245,7 @@ impl<'e> Encoding<'e> {
         let old_ns = self.reference.map(|level| level.sample.at.boottime_ns).unwrap_or_default();
         let new_ns = sample.at.boottime_ns;
         let mut processes = Differences::new(schema::PROCESSES);
-        let mut threads = Differences::new(schema::THREADS);
+        let mut moved: Vec<(&Process, Option<&Process>)> = Vec::new();
         let mut olds = old.iter().peekable();
         let (mut old_row, mut new_row) = (Vec::new(), Vec::new());
         for process in new {
@@ -268,9 +268,8 @@ impl<'e> Encoding<'e> {
                 }
                 None => processes.new_row(&new_row),
             }
-            let old_threads = reference.map(|reference| reference.threads.as_slice()).unwrap_or_default();
-            self.threads(process, old_threads, old_ns, new_ns, &mut threads);
-            if processes.is_too_large() || threads.is_too_large() {
+            moved.push((process, reference.map(Arc::as_ref)));
+            if processes.is_too_large() {
                 return Err(TooLarge);
             }
         }
@@ -278,6 +277,16 @@ impl<'e> Encoding<'e> {
             processes.gone();
         }
         self.write(&processes)?;
+        // One after the other: the rows of both, in a key frame of thousands of tasks, are the most that is held at once.
+        drop(processes);
+        let mut threads = Differences::new(schema::THREADS);
+        for (process, reference) in moved {
+            let old_threads = reference.map(|reference| reference.threads.as_slice()).unwrap_or_default();
+            self.threads(process, old_threads, old_ns, new_ns, &mut threads);
+            if threads.is_too_large() {
+                return Err(TooLarge);
+            }
+        }
         self.write(&threads)
     }
 

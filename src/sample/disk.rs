@@ -30,6 +30,12 @@ pub struct Disk {
     pub queue_time_ms: Counter,
 }
 
+/// The device with this identity, among those of a sample.
+pub fn find(disks: &[Disk], id: DiskId) -> Option<&Disk> {
+    let at = disks.binary_search_by_key(&id, |disk| disk.id).ok()?;
+    disks.get(at)
+}
+
 /// The four columns of one kind of operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpCounters {

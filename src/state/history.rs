@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use crate::findings::{Finding, Judged, Severity};
 use crate::ids::{CpuId, DiskId, NicId, ProcessId};
 use crate::interval::disk::Operation;
+use crate::interval::network::NicSpan;
 use crate::sample::Instant;
 
 /// Digests of at most `KEPT` intervals, in the order of time.
@@ -19,8 +20,10 @@ pub struct History {
 /// Ten minutes at one a second.
 pub const KEPT: usize = 600;
 
-/// Processes of which one interval is remembered: those that used most.
+/// Of so many processes, devices and interfaces one interval is remembered: of those that did most.
 const PROCESSES_KEPT: usize = 48;
+const DISKS_KEPT: usize = 64;
+const NICS_KEPT: usize = 64;
 
 /// One interval in a few hundred bytes.
 #[derive(Clone, Debug)]
@@ -38,7 +41,9 @@ pub struct Digest {
     pub memory_stalled: Option<f32>,
     /// Busy share in 1/200 of each CPU by its number; 255 is unknown
     cpus: Box<[u8]>,
+    /// Sorted
     disks: Box<[DiskDigest]>,
+    /// Sorted
     nics: Box<[(NicId, f32, f32)]>,
     /// Milliseconds
     round_trips: Box<[(IpAddr, f32)]>,
@@ -132,10 +137,8 @@ impl Digest {
             retransmitted: interval.protocols.retransmitted_share.map(|ratio| share(ratio.0)),
             memory_stalled: interval.pressure.memory_some.map(|ratio| share(ratio.0)),
             cpus: cpus(interval),
-            disks: interval.disks.iter().filter(|disk| disk.completed() > 0).map(DiskDigest::of).collect(),
-            nics: (interval.nics.iter())
-                .map(|nic| (nic.id.clone(), share(nic.rx.kilobytes.0), share(nic.tx.kilobytes.0)))
-                .collect(),
+            disks: disks(interval),
+            nics: nics(interval),
             round_trips: round_trips(judged),
             processes: processes(interval),
             findings: judged.verdict.iter().map(|finding| (key(finding), share(finding.value))).collect(),
@@ -150,13 +153,14 @@ impl Digest {
 
     /// Await in milliseconds.
     pub fn disk_await(&self, id: DiskId, operation: Operation) -> Option<f32> {
-        let disk = self.disks.iter().find(|disk| disk.id == id)?;
+        let disk = self.disks.get(self.disks.binary_search_by_key(&id, |disk| disk.id).ok()?)?;
         disk.awaits.get(operation as usize).copied().filter(|value| value.is_finite())
     }
 
     /// KB a second in and out.
     pub fn nic(&self, id: &NicId) -> Option<(f32, f32)> {
-        self.nics.iter().find(|nic| nic.0 == *id).map(|nic| (nic.1, nic.2))
+        let at = self.nics.binary_search_by(|nic| nic.0.cmp(id)).ok()?;
+        self.nics.get(at).map(|nic| (nic.1, nic.2))
     }
 
     /// Milliseconds of a round trip to that host.
@@ -196,13 +200,32 @@ fn cpus(interval: &crate::interval::Interval) -> Box<[u8]> {
 fn processes(interval: &crate::interval::Interval) -> Box<[(ProcessId, f32)]> {
     let Some(tasks) = &interval.tasks else { return Box::default() };
     let used = |span: &crate::interval::task::ProcessSpan| Some((span.id, span.cpu.filter(|cpu| cpu.0 > 0.0005)?.0 as f32));
-    let mut list: Vec<_> = tasks.awake.iter().filter_map(used).collect();
-    if list.len() > PROCESSES_KEPT {
-        list.select_nth_unstable_by(PROCESSES_KEPT, |a, b| b.1.total_cmp(&a.1));
-        list.truncate(PROCESSES_KEPT);
-    }
+    let mut list = most(tasks.awake.iter().filter_map(used).collect(), PROCESSES_KEPT, |process| process.1);
     list.sort_unstable_by_key(|process| process.0);
     list.into_boxed_slice()
+}
+
+fn disks(interval: &crate::interval::Interval) -> Box<[DiskDigest]> {
+    let busy = interval.disks.iter().filter(|disk| disk.completed() > 0).collect();
+    let mut list = most(busy, DISKS_KEPT, |disk| disk.operations().map(|(_, op)| op.concurrency as f32).sum());
+    list.sort_unstable_by_key(|disk| disk.id);
+    list.into_iter().map(DiskDigest::of).collect()
+}
+
+fn nics(interval: &crate::interval::Interval) -> Box<[(NicId, f32, f32)]> {
+    let carried = |nic: &&NicSpan| (nic.rx.kilobytes.0 + nic.tx.kilobytes.0) as f32;
+    let mut list = most(interval.nics.iter().collect(), NICS_KEPT, carried);
+    list.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+    list.into_iter().map(|nic| (nic.id.clone(), nic.rx.kilobytes.0 as f32, nic.tx.kilobytes.0 as f32)).collect()
+}
+
+/// Those that weigh most.
+fn most<T>(mut list: Vec<T>, count: usize, weight: impl Fn(&T) -> f32) -> Vec<T> {
+    if list.len() > count {
+        list.select_nth_unstable_by(count, |a, b| weight(b).total_cmp(&weight(a)));
+        list.truncate(count);
+    }
+    list
 }
 
 fn round_trips(judged: &Judged) -> Box<[(IpAddr, f32)]> {

@@ -7,7 +7,7 @@ use super::theme::{Ink, sign};
 use super::whereabouts;
 use super::widgets::spark;
 use super::widgets::table::{Spec, Table};
-use crate::baseline::Standing;
+use crate::baseline::{self, Standing};
 use crate::findings::{Judged, Severity};
 use crate::ids::DiskId;
 use crate::interval::Interval;
@@ -182,7 +182,7 @@ pub fn kind(disk: &Disk) -> SafeText {
 
 /// Where that operation of that device stands.
 pub fn standing(judged: &Judged, disk: DiskId, operation: Operation) -> Option<&Standing> {
-    judged.standings.iter().find(|standing| standing.disk == disk && standing.operation == operation)
+    baseline::standing(&judged.standings, disk, operation)
 }
 
 /// How many times its baseline, with the sign that says how bad that is in the cell behind the figure.

@@ -6,6 +6,7 @@ use crate::interval::Interval;
 use crate::interval::blocked::GroupBlocked;
 use crate::interval::task::class_of;
 use crate::safe;
+use crate::sample::disk::find;
 use crate::sample::task::{Process, SystemCall, TaskState};
 use crate::sample::waits::{BlockedThread, Call, WaitClass};
 use crate::sample::{Absent, Name, Sample};
@@ -70,7 +71,7 @@ pub fn of_group(interval: &Interval, group: &GroupBlocked) -> Option<SafeText> {
 
 /// The kernel's name of a device; its number where the device is not in the sample.
 pub fn disk_name(sample: &Sample, id: DiskId) -> SafeText {
-    let disk = sample.disks.as_ref().ok().and_then(|disks| disks.iter().find(|disk| disk.id == id));
+    let disk = sample.disks.as_ref().ok().and_then(|disks| find(disks, id));
     disk.map_or_else(|| safe!("{}:{}", id.major, id.minor), |disk| SafeText::name(&disk.name))
 }
 

@@ -329,6 +329,9 @@ fn a_file_that_changes_while_it_is_read_is_survived() {
 
 /// Numbers, and names that are another machine's, do not count.
 fn kind_of(path: &str) -> String {
+    // A device's directory, once it is open, is called by where its link leads.
+    let device = path.split_once("sys/devices/").and_then(|(_, rest)| rest.rsplit_once("/block/"));
+    let path = &device.map_or_else(|| path.to_owned(), |(_, rest)| format!("sys/class/block/{rest}"));
     let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     if path.contains("sys/fs/cgroup/") {
         return format!("sys/fs/cgroup/**/{}", parts[parts.len() - 1]);

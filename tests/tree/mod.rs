@@ -1,6 +1,9 @@
 //! A tree of files that stands for a machine with many tasks, and the sampler that looks at it: the same on every machine
 //! and at every load.
 
+// Each user of this file takes what it needs.
+#![allow(dead_code)]
+
 use std::fs;
 use std::path::Path;
 
@@ -39,14 +42,7 @@ impl Tree {
         tree.sampler.set_sub_sample_share(f64::INFINITY);
         for at in 0..processes {
             let pid = FIRST + at * threads;
-            fs::create_dir_all(tree.file(pid, "")).unwrap();
-            write(&tree.file(pid, "cmdline"), &format!("/usr/bin/worker\0--id={at}\0"));
-            write(&tree.file(pid, "cgroup"), "0::/system.slice/worker.service\n");
-            write(&tree.file(pid, "io"), "read_bytes: 0\nwrite_bytes: 0\ncancelled_write_bytes: 0\nsyscr: 1\nsyscw: 1\n");
-            for tid in pid..pid + threads {
-                fs::create_dir_all(tree.file(pid, &format!("task/{tid}"))).unwrap();
-                tree.put(pid, tid, RAN_NS);
-            }
+            tree.begin(pid);
             tree.sampler.give_clock(pid, RAN_NS * u64::from(threads));
         }
         while !is_complete(tree.look(), processes) {}
@@ -54,6 +50,30 @@ impl Tree {
             tree.look();
         }
         tree
+    }
+
+    /// Another process, asleep. It has no clock: its files are read every time.
+    pub fn begin(&mut self, pid: u32) {
+        fs::create_dir_all(self.file(pid, "")).unwrap();
+        write(&self.file(pid, "cmdline"), &format!("/usr/bin/worker\0--id={}\0", (pid - FIRST) / self.threads));
+        write(&self.file(pid, "cgroup"), "0::/system.slice/worker.service\n");
+        write(&self.file(pid, "io"), "read_bytes: 0\nwrite_bytes: 0\ncancelled_write_bytes: 0\nsyscr: 1\nsyscw: 1\n");
+        for tid in pid..pid + self.threads {
+            fs::create_dir_all(self.file(pid, &format!("task/{tid}"))).unwrap();
+            self.put(pid, tid, RAN_NS);
+        }
+    }
+
+    /// A process without a clock has ended.
+    pub fn end(&mut self, pid: u32) {
+        fs::remove_dir_all(self.file(pid, "")).unwrap();
+    }
+
+    /// A file of the whole machine: `proc/diskstats`.
+    pub fn machine_file(&self, path: &str, text: &str) {
+        let path = self.directory.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        write(&path, text);
     }
 
     /// The next sample, a second later.

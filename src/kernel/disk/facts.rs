@@ -2,37 +2,36 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::mounted::Mounted;
 use crate::ids::DiskId;
 use crate::kernel::fields::{lines, number, small_number, sole_number, sole_text};
-use crate::kernel::mounts::Mount;
-use crate::kernel::root::Root;
+use crate::kernel::root::{Folder, Root};
 use crate::sample::Name;
 use crate::sample::disk::DiskFacts;
 
-/// Bind mounts of containers can be hundreds: more than these are not named.
-const MOST_MOUNTS: usize = 32;
-
 /// Everything that can be found out about a whole device.
-pub fn read(root: &Root, id: DiskId, name: &[u8], mounts: &[Mount]) -> DiskFacts {
-    let device = directory(name);
-    let bytes = |file: &str| root.read_once(device.join(file)).ok();
-    let text = |file: &str| bytes(file).as_deref().and_then(sole_text);
-    let partitions = partitions(root, &device, name);
-    let mut whose = vec![id];
-    whose.extend(&partitions);
+pub fn read(root: &Root, id: DiskId, name: &[u8], mounted: &Mounted) -> DiskFacts {
+    let directory = directory(name);
+    let Ok(mut device) = root.folder(&directory) else {
+        return DiskFacts { mounts: mounted.of([id].into_iter()), ..DiskFacts::default() };
+    };
+    let mut text = |file: &str| device.read(file).ok().and_then(sole_text);
+    let model = text("device/model");
+    let serial = ["device/serial", "serial", "wwid", "device/wwid", "dm/uuid", "md/uuid"].into_iter().find_map(&mut text);
+    let backing_file = text("loop/backing_file");
+    let partitions = partitions(&mut device, directory.file_name().unwrap_or_default().as_bytes());
     DiskFacts {
-        rotational: bytes("queue/rotational").as_deref().and_then(sole_number).map(|value| value != 0),
-        scheduler: bytes("queue/scheduler").as_deref().and_then(chosen),
-        model: text("device/model"),
-        serial: ["device/serial", "serial", "wwid", "device/wwid", "dm/uuid", "md/uuid"].into_iter().find_map(text),
-        size_bytes: bytes("size").as_deref().and_then(sole_number).and_then(|sectors| sectors.checked_mul(512)),
-        backing_file: text("loop/backing_file"),
-        path: root.read_link(&device).ok().as_deref().and_then(place),
-        slaves: slaves(root, &device),
-        mounts: mount_points(root, &whose, mounts),
+        rotational: device.read("queue/rotational").ok().and_then(sole_number).map(|value| value != 0),
+        scheduler: device.read("queue/scheduler").ok().and_then(chosen),
+        model,
+        serial,
+        size_bytes: device.read("size").ok().and_then(sole_number).and_then(|sectors| sectors.checked_mul(512)),
+        backing_file,
+        path: root.read_link(&directory).ok().as_deref().and_then(place),
+        slaves: slaves(&mut device),
+        mounts: mounted.of([id].into_iter().chain(partitions.iter().copied())),
         partitions,
     }
 }
@@ -61,7 +60,7 @@ pub fn is_named_as_partition_of(name: &[u8], disk: &[u8]) -> bool {
 }
 
 /// Where sysfs describes it. A `/` in the name (cciss/c0d0) is a `!` there.
-fn directory(name: &[u8]) -> PathBuf {
+pub fn directory(name: &[u8]) -> PathBuf {
     let name = name.iter().map(|byte| if *byte == b'/' { b'!' } else { *byte }).collect();
     Path::new("sys/class/block").join(OsString::from_vec(name))
 }
@@ -86,74 +85,35 @@ fn chosen(bytes: &[u8]) -> Option<Name> {
 }
 
 /// Its subdirectories that are partitions have its name in front.
-fn partitions(root: &Root, device: &Path, name: &[u8]) -> Vec<DiskId> {
-    let mut found: Vec<DiskId> = root
-        .list(device)
-        .unwrap_or_default()
-        .iter()
-        .filter(|entry| is_named_as_partition_of(entry.as_bytes(), directory(name).file_name().unwrap_or_default().as_bytes()))
-        .filter(|entry| root.exists(device.join(entry).join("partition")))
-        .filter_map(|entry| device_number(root, &device.join(entry)))
-        .collect();
-    found.sort_unstable();
-    found
+fn partitions(device: &mut Folder, name: &[u8]) -> Vec<DiskId> {
+    let mut entries = Vec::new();
+    let _ = device.each(".", |entry| {
+        if is_named_as_partition_of(entry, name) {
+            entries.push(PathBuf::from(OsStr::from_bytes(entry)));
+        }
+    });
+    entries.retain(|entry| device.exists(&entry.join("partition")));
+    numbers(device, &entries)
 }
 
-fn slaves(root: &Root, device: &Path) -> Vec<DiskId> {
-    let slaves = device.join("slaves");
-    let entries = root.list(&slaves).unwrap_or_default();
-    let mut found: Vec<DiskId> = entries.iter().filter_map(|entry| device_number(root, &slaves.join(entry))).collect();
+fn slaves(device: &mut Folder) -> Vec<DiskId> {
+    let mut entries = Vec::new();
+    let _ = device.each("slaves", |entry| entries.push(Path::new("slaves").join(OsStr::from_bytes(entry))));
+    numbers(device, &entries)
+}
+
+/// Of the devices that these directories describe.
+fn numbers(device: &mut Folder, entries: &[PathBuf]) -> Vec<DiskId> {
+    let number = |entry: &PathBuf| device_number(device.read(entry.join("dev")).ok()?);
+    let mut found: Vec<DiskId> = entries.iter().filter_map(number).collect();
     found.sort_unstable();
     found
 }
 
 /// The file `dev`: `254:0`.
-fn device_number(root: &Root, device: &Path) -> Option<DiskId> {
-    let bytes = root.read_once(device.join("dev")).ok()?;
-    let mut numbers = lines(&bytes).next()?.splitn(2, |byte| *byte == b':').map(small_number);
+pub fn device_number(bytes: &[u8]) -> Option<DiskId> {
+    let mut numbers = lines(bytes).next()?.splitn(2, |byte| *byte == b':').map(small_number);
     Some(DiskId { major: numbers.next()??, minor: numbers.next()?? })
-}
-
-/// Where the devices are mounted, whole file systems before single directories of them.
-fn mount_points(root: &Root, whose: &[DiskId], mounts: &[Mount]) -> Vec<Name> {
-    let mut found: Vec<(bool, Name)> = mounts
-        .iter()
-        .filter(|mount| device_of(root, mount).is_some_and(|device| whose.contains(&device)))
-        .map(|mount| (mount.root != b"/", Name::from(mount.mount_point.as_os_str().as_bytes())))
-        .collect();
-    found.sort();
-    found.dedup_by(|one, other| one.1 == other.1);
-    found.truncate(MOST_MOUNTS);
-    found.into_iter().map(|(_, point)| point).collect()
-}
-
-/// File systems over several devices (btrfs) have a device number of their own, and only the source says where they are.
-fn device_of(root: &Root, mount: &Mount) -> Option<DiskId> {
-    if mount.device.major != 0 {
-        return Some(mount.device);
-    }
-    let name = mount.source.strip_prefix(b"/dev/")?;
-    // The source is whatever the one who mounted wrote there (`fsname=` of a FUSE file system): it must not lead us out of
-    // /dev, into a file system that never answers.
-    let mut parts = name.split(|byte| *byte == b'/');
-    let sound = parts.clone().count() <= 2 && parts.all(|part| !matches!(part, b"" | b"." | b".."));
-    if !sound {
-        return None;
-    }
-    device_number(root, &directory(name)).or_else(|| device_node(root, Path::new(OsStr::from_bytes(&mount.source))))
-}
-
-/// /dev/mapper/NAME and /dev/GROUP/NAME: links to /dev/dm-N, which only the running machine has. The link is read and not
-/// followed.
-fn device_node(root: &Root, path: &Path) -> Option<DiskId> {
-    if !root.is_host() {
-        return None;
-    }
-    if let Ok(target) = root.read_link(path) {
-        return device_number(root, &directory(target.file_name()?.as_bytes()));
-    }
-    let device = std::fs::symlink_metadata(root.path(path)).ok()?.rdev();
-    (device != 0).then(|| DiskId { major: libc::major(device), minor: libc::minor(device) })
 }
 
 #[cfg(test)]

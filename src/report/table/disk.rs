@@ -2,7 +2,7 @@
 
 use super::column::{Column, Digits, Unit};
 use super::{Cell, Look, Typed, of_one};
-use crate::baseline::Standing;
+use crate::baseline::{self, Standing};
 use crate::interval::disk::{DiskSpan, OpSpan, Operation};
 use crate::units::{PerSecond, Ratio};
 
@@ -221,7 +221,7 @@ fn each(disk: &DiskSpan, seconds: f64) -> Option<Ratio> {
 }
 
 fn standing<'a>(look: &Look<'a>, disk: &DiskSpan, operation: Operation) -> Option<&'a Standing> {
-    look.standings.iter().find(|standing| standing.disk == disk.id && standing.operation == operation)
+    baseline::standing(look.standings, disk.id, operation)
 }
 
 fn multiple(op: &OpSpan, standing: Option<&Standing>) -> Cell {

@@ -17,7 +17,7 @@ use crate::view::whereabouts;
 
 pub fn disk(state: &State, judged: &Judged, id: DiskId, page: &mut Page) {
     let interval = &*judged.interval;
-    let Some(span) = interval.disks.iter().find(|span| span.id == id) else { return };
+    let Some(span) = interval.disk(id) else { return };
     let name = whereabouts::disk_name(&interval.newer, id);
     page.line(0, safe!("{name}   {}:{}", id.major, id.minor), Ink::Bold);
     findings_of(judged, page, |subject| matches!(subject, Subject::Disk { id: other, .. } if *other == id));

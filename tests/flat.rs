@@ -1,0 +1,124 @@
+//! An hour of samples on a box where tasks, disks and interfaces come and go: when the memory of the last minutes is full, no
+//! more is taken, and no descriptor is left open.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test may fail loudly, and prints its figures"
+)]
+
+mod counting;
+mod tree;
+
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use counting::held;
+use jiff::tz::TimeZone;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use stalltop::app::feed::course::Course;
+use stalltop::app::judging::Judging;
+use stalltop::baseline::Baselines;
+use stalltop::findings::Judge;
+use stalltop::recording::{Redaction, Tape};
+use stalltop::state::{Event, Key, Look, Setup, Source, State, update};
+use stalltop::view;
+use tree::{FIRST, Tree};
+
+const HOUR: u32 = 3600;
+/// What the screen can go back to: ten minutes, and two key groups at most.
+const FULL: u32 = 900;
+const STEP: u32 = 300;
+/// Processes that stay, and those of which three come and three go each second.
+const STEADY: u32 = 40;
+const FLEETING: usize = 30;
+
+/// Disks and interfaces, of which one is another one every ten seconds; all counters move.
+fn devices(tree: &Tree, second: u32) {
+    let mut disks = String::new();
+    let mut nics = "Inter-| Receive | Transmit\n face |bytes packets errs drop fifo frame compressed multicast|bytes packets \
+                    errs drop fifo colls carrier compressed\n"
+        .to_owned();
+    for at in 0..8 {
+        // A number is not given again soon.
+        let number = if at == 0 { 100 + second / 10 } else { at };
+        let k = second;
+        writeln!(disks, "  7 {number:7} loop{number} {k} 0 {} {k} {k} 0 {} {k} 0 {k} {k} 0 0 0 0 0 0", 8 * k, 8 * k).unwrap();
+        writeln!(nics, "veth{number}: {} {k} 0 0 0 0 0 0 {} {k} 0 0 0 0 0 0", 1000 * k, 900 * k).unwrap();
+    }
+    tree.machine_file("proc/diskstats", &disks);
+    tree.machine_file("proc/net/dev", &nics);
+    tree.machine_file("sys/kernel/uevent_seqnum", &format!("{}\n", second / 10));
+    let k = second * 100;
+    tree.machine_file("proc/stat", &format!("cpu  {k} 0 {k} {k} 0 0 0 0 0 0\ncpu0 {k} 0 {k} {k} 0 0 0 0 0 0\nprocesses {k}\n"));
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+#[test]
+fn an_hour_takes_no_more_than_its_first_minutes() {
+    let mut tree = Tree::new(STEADY, 1);
+    let host = Arc::new(tree.sampler.host().clone());
+    let mut judging = Judging::new(Arc::clone(&host), Judge::new(Baselines::default()));
+    let mut course = Course::new(host);
+    let mut tape = Tape::new(600, 16 << 20, Redaction::Nothing);
+    let size = (80, 24);
+    let setup = Setup { look: Look::default(), source: Source::Live, zone: TimeZone::UTC, size, interval_ms: 1000 };
+    let mut state = State::new(setup);
+    let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
+    let mut fleeting = VecDeque::new();
+    let mut next = FIRST + STEADY;
+    let (mut most_held, mut most_open) = (0, 0);
+    let (mut full_held, mut full_open) = (0, 0);
+    for second in 1..=HOUR {
+        devices(&tree, second);
+        for _ in 0..3 {
+            tree.begin(next);
+            fleeting.push_back(next);
+            next += 1;
+            if fleeting.len() > FLEETING {
+                tree.end(fleeting.pop_front().unwrap());
+            }
+        }
+        for pid in FIRST..FIRST + 4 {
+            tree.run(pid, pid, u64::from(second) * 10);
+            tree.clock(pid, u64::from(second) * 10);
+        }
+        tree.glance();
+        let sample = Arc::new(tree.look().clone());
+        assert!(tape.push(&sample));
+        let judged = judging.take(sample);
+        let numbers = tape.forgotten()..tape.forgotten() + tape.len() as u64;
+        course.remember(numbers.end - 1, &judging);
+        course.forget_before(numbers.start);
+        if let Some(judged) = judged {
+            update(&mut state, Event::Judged(judged));
+        }
+        if second % 20 == 0 {
+            let screen = char::from_digit(1 + second / 20 % 6, 10).unwrap();
+            update(&mut state, Event::Key(Key::Char(screen)));
+            terminal.draw(|frame| view::render(&state, frame)).unwrap();
+        }
+        let (now_held, now_open) = (held(), descriptors());
+        (most_held, most_open) = (most_held.max(now_held), most_open.max(now_open));
+        if second % STEP == 0 {
+            let counts = state.current.as_ref().unwrap().interval.tasks.as_ref().unwrap().counts;
+            println!("{second:4} s: at most {most_held} bytes, {most_open} descriptors; {} processes", counts.processes);
+            assert_eq!(counts.processes as usize, STEADY as usize + FLEETING);
+            if second == FULL {
+                (full_held, full_open) = (most_held, most_open);
+            } else if second > FULL {
+                assert!(most_held <= full_held + full_held / 50, "{most_held} bytes after {full_held}");
+                assert_eq!(most_open, full_open, "descriptors");
+            }
+            (most_held, most_open) = (0, 0);
+        }
+    }
+    println!("{} samples kept in {} bytes", tape.len(), tape.bytes());
+}
