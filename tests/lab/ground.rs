@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -47,9 +47,14 @@ impl Ground {
 
     /// Starts a load of load.c and waits until it says that it is on.
     pub fn start(&self, mode: &str, count: u32) -> Load {
+        Load::start(self.load(mode, &self.folder, count))
+    }
+
+    /// A load of load.c that works in this folder.
+    pub fn load(&self, mode: &str, folder: &Path, count: u32) -> Command {
         let mut command = Command::new(&self.load);
-        command.arg(mode).arg(&self.folder).args(["80", &count.to_string()]);
-        Load::start(command)
+        command.arg(mode).arg(folder).args(["80", &count.to_string()]);
+        command
     }
 
     /// Waits until that many more operations of a kind have completed.
@@ -97,6 +102,11 @@ impl Load {
 
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// How it has ended, by itself.
+    pub fn ended(mut self) -> ExitStatus {
+        self.child.wait().expect("our own child")
     }
 
     /// To all its processes.

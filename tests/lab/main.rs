@@ -32,6 +32,7 @@ mod network;
 mod nicstat;
 mod programs;
 mod scenario;
+mod stress;
 mod tables;
 mod together;
 mod watch;

@@ -143,6 +143,20 @@ static void *ring(void *a) { (void)a; name("ring"); struct io_uring_params p; me
     for (;;) { struct __kernel_timespec t = {0, 100000000}; struct io_uring_getevents_arg e = {.ts = (uintptr_t)&t}; syscall(SYS_io_uring_enter, fd, 0, 1, IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &e, sizeof e); } return 0; }
 /* What an idle M of the Go runtime does, woken ten times a second; beside unrelated I/O. */
 static void *idle_m(void *a) { static int notes[1024]; int *note = &notes[(long)a]; name("idle-m"); for (;;) { struct timespec t = {0, 100000000}; syscall(SYS_futex, note, 128, 0, &t, 0, 0); } return 0; }
+/* Processes that do nothing but run. */
+static void hogs(void) { for (int i = 0; i < count; i++) if (!fork()) { prctl(PR_SET_PDEATHSIG, SIGKILL); name("hog"); for (;;) burn(1000); } }
+/* Together so many processes a second that end at once; each of eight parents makes up for what it missed. */
+static void storm(void) {
+    for (int i = 0; i < 8; i++) if (!fork()) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); name("storm"); signal(SIGCHLD, SIG_IGN);
+        struct timespec a, b; clock_gettime(CLOCK_MONOTONIC, &a);
+        for (long made = 0;; nap(5)) {
+            clock_gettime(CLOCK_MONOTONIC, &b);
+            double due = ((b.tv_sec - a.tv_sec) + (b.tv_nsec - a.tv_nsec) / 1e9) * count / 8;
+            for (; made < due; made++) if (!fork()) _exit(0);
+        }
+    }
+}
 /* What a condition variable of musl does: each waiter on a word of its own that says 2. */
 static void *musl(void *a) { int word = 2; (void)a; name("musl"); for (;;) syscall(SYS_futex, &word, 128, 2, 0, 0, 0); return 0; }
 
@@ -170,6 +184,8 @@ int main(int c, char **v) {
     MODE("ring") { pthread_create(&t, 0, unrelated, 0); many(ring); }
     MODE("idle-ring") many(ring);
     MODE("go") { pthread_create(&t, 0, unrelated, 0); many(idle_m); }
+    MODE("hogs") hogs();
+    MODE("storm") storm();
     MODE("musl") { pthread_create(&t, 0, unrelated, 0); many(musl); }
     else return 2;
     printf("ready\n"); fflush(stdout);
