@@ -24,6 +24,7 @@ mod cpu;
 mod delays;
 mod disk;
 mod figures;
+mod frozen;
 mod ground;
 mod judgement;
 mod look;

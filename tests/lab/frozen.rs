@@ -1,0 +1,88 @@
+//! The counters of two moments, 20 seconds apart, as files: then all tools read the same ones, whenever each of them looks,
+//! and their figures can be compared to the last digit that is printed.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::figures::{SECONDS, tool};
+
+const SPAN: Duration = Duration::from_secs(20);
+
+/// So long after the first moment the tools begin at the earliest: when they look again the second one is written.
+const MARGIN: Duration = Duration::from_secs(1);
+
+const OF_THE_BOX: &[&str] =
+    &["stat", "diskstats", "vmstat", "meminfo", "loadavg", "version", "cpuinfo", "net/dev", "net/snmp", "net/netstat"];
+const OF_A_PROCESS: &[&str] = &["stat", "status", "schedstat", "comm", "cmdline", "io"];
+const OF_A_THREAD: &[&str] = &["stat", "status", "schedstat", "comm"];
+
+/// A /proc of the counters of one moment: of the box, and of one process.
+pub struct Frozen {
+    directory: tempfile::TempDir,
+    pid: u32,
+    threads: Vec<String>,
+    begun: Instant,
+    uptime: f64,
+}
+
+impl Frozen {
+    /// As it is now.
+    pub fn begin(pid: u32) -> Frozen {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::os::unix::fs::symlink("/sys", directory.path().join("sys")).expect("a link");
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("its threads");
+        let threads = tasks.map(|entry| entry.expect("a thread").file_name().to_string_lossy().into_owned()).collect();
+        let uptime = fs::read_to_string("/proc/uptime").expect("/proc/uptime");
+        let uptime = uptime.split_whitespace().next().and_then(|word| word.parse().ok()).expect("a number");
+        let frozen = Frozen { directory, pid, threads, begun: Instant::now(), uptime };
+        frozen.copy(0.0);
+        thread::sleep(MARGIN);
+        frozen
+    }
+
+    /// As it is 20 s after the beginning: comes back then.
+    pub fn end(&self) -> Result<(), String> {
+        thread::sleep((self.begun + SPAN).saturating_duration_since(Instant::now()));
+        self.copy(SPAN.as_secs_f64());
+        let late = self.begun.elapsed().saturating_sub(SPAN);
+        if late < MARGIN { Ok(()) } else { Err(format!("it took {late:.1?} to copy some files")) }
+    }
+
+    fn copy(&self, seconds: f64) {
+        let pid = self.pid;
+        let process = OF_A_PROCESS.iter().map(|name| format!("{pid}/{name}"));
+        let threads =
+            self.threads.iter().flat_map(|tid| OF_A_THREAD.iter().map(move |name| format!("{pid}/task/{tid}/{name}")));
+        // Those of tasks first: their counters move the most.
+        for name in process.chain(threads).chain(OF_THE_BOX.iter().map(|name| (*name).to_owned())) {
+            // A thread that has ended stays as it was.
+            if let Ok(text) = fs::read(Path::new("/proc").join(&name)) {
+                self.write(&name, &text);
+            }
+        }
+        self.write("uptime", format!("{:.2} 0.00\n", self.uptime + seconds).as_bytes());
+    }
+
+    fn write(&self, name: &str, text: &[u8]) {
+        let path = self.directory.path().join("proc").join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+
+    /// Another tool, in a mount namespace where that is its /proc.
+    pub fn tool(&self, name: &str, arguments: &[&str]) -> Child {
+        let script = "mount --bind \"$0/proc\" /proc && exec \"$@\"";
+        let root = self.directory.path().to_str().expect("its name");
+        tool("unshare", &[&["-m", "sh", "-c", script, root, name], arguments].concat())
+    }
+
+    /// `stalltop table`.
+    pub fn table(&self, what: &str) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+        command.arg("--root").arg(self.directory.path()).args(["table", what, SECONDS, "1", "--columns", "all"]);
+        command.args(["--format", "json"]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("stalltop")
+    }
+}
