@@ -92,7 +92,7 @@ fn partitions(device: &mut Folder, name: &[u8]) -> Vec<DiskId> {
             entries.push(PathBuf::from(OsStr::from_bytes(entry)));
         }
     });
-    entries.retain(|entry| device.exists(&entry.join("partition")));
+    entries.retain(|entry| device.exists(entry.join("partition")));
     numbers(device, &entries)
 }
 
