@@ -39,10 +39,8 @@ use ran::Ran;
 /// CPU time that the slow facts of newly found processes may take in the first sweep, for a fast first screen, and later.
 const FACTS_FIRST_NS: u64 = 8_000_000;
 const FACTS_LATER_NS: u64 = 20_000_000;
-/// So few processes that sub-samples ask the clocks of all of them, in turn, not only of those that ran lately: then it is
-/// seen within `TURNS` looks that one begins to work.
+/// So few processes that sub-samples ask the clocks of all that ran in the last half minute, not only in the last seconds.
 const FEW_PROCESSES: usize = 300;
-const TURNS: usize = 3;
 /// Threads whose allowed CPUs are read in one sweep: a status each.
 const ALLOWED_AT_ONCE: u32 = 64;
 /// Processes that look parked, but have a stuck sibling: so many are examined in one sweep.
@@ -60,8 +58,6 @@ pub struct Sweep {
     processes: Vec<KnownProcess>,
     /// Indices of those that sub-samples look at: few of many.
     awake: Vec<usize>,
-    /// Whose turn it is among those asleep
-    turn: usize,
     pids: Vec<u32>,
     /// The monitor is not part of the box's work: sub-samples leave it out.
     own_pid: u32,
@@ -81,6 +77,8 @@ pub struct Eye {
     pub ran: Ran,
     /// CLOCK_BOOTTIME of the look.
     pub now_ns: u64,
+    /// The number of the last sub-sample
+    pub look: u32,
     pub tasks_read: u32,
     pub tids: Vec<u32>,
     /// Threads whose CPUs may still be asked for in this sweep.
@@ -133,6 +131,7 @@ impl Sweep {
             clocks,
             machine: host.machine.clone(),
             now_ns: 0,
+            look: 0,
             tasks_read: 0,
             tids: Vec::new(),
             allowed_left: 0,
@@ -147,7 +146,6 @@ impl Sweep {
             eye,
             processes: Vec::new(),
             awake: Vec::new(),
-            turn: 0,
             own_pid: if root.is_host() { std::process::id() } else { 0 },
             pids: Vec::new(),
             births: Births::default(),
@@ -190,17 +188,17 @@ impl Sweep {
     /// Looks between two sweeps at the threads that work, run or are blocked.
     pub fn glance(&mut self, now_ns: u64) {
         self.eye.now_ns = now_ns;
+        self.eye.look = self.eye.look.wrapping_add(1);
         let warming_up = self.first_sweep_ns.is_none_or(|first| now_ns.saturating_sub(first) < WARM_UP_NS);
         let all = self.eye.clocks.can_tell() && (self.processes.len() <= FEW_PROCESSES || warming_up);
         let Self { processes, awake, eye, own_pid, .. } = self;
         at_places(processes, awake).for_each(|known| known.glance(eye));
         if all {
-            let turns = if warming_up { 1 } else { TURNS };
-            self.turn = (self.turn + 1) % turns;
-            let asleep =
-                |known: &&mut KnownProcess| !known.is_awake(now_ns) && !known.shared.kernel_thread && known.pid != *own_pid;
-            let those = processes.iter_mut().skip(self.turn).step_by(turns);
-            those.filter(asleep).for_each(|known| known.glance(eye));
+            let asleep = |known: &&mut KnownProcess| {
+                let dozes = !known.is_awake(now_ns) && (warming_up || known.is_warm(now_ns));
+                dozes && !known.shared.kernel_thread && known.pid != *own_pid
+            };
+            processes.iter_mut().filter(asleep).for_each(|known| known.glance(eye));
             self.find_awake(now_ns);
         }
     }

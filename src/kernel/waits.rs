@@ -121,8 +121,7 @@ impl Watch {
     fn count_thread(&mut self, of: &Process, thread: &mut KnownThread, start_ticks: u64, group: u16, witnesses: Witnesses) {
         // State and wait did not fit together: not counted at this look.
         let Some(mut class) = thread.class else { return };
-        let idles = thread.timed || matches!(thread.futex, Some(Futex::Note { .. }));
-        if class == WaitClass::Futex && idles {
+        if class == WaitClass::Futex && thread.idles() {
             // It waits for the clock, or to be given something to do: whatever its group is stuck in, it is not.
             class = WaitClass::Other;
         }

@@ -1,6 +1,8 @@
 //! One process as it was last looked at. Its CPU clock tells whether any of its threads ran; as long as none did, nothing
 //! of it is read and the samples share one `Process`.
 
+mod between;
+
 use std::sync::Arc;
 
 use super::books::Books;
@@ -16,8 +18,6 @@ use crate::units::Counter;
 const LATELY_NS: u64 = super::thread::ACTIVE_NS;
 /// Descriptors of one that did not run for so long are given back.
 const COLD_NS: u64 = 30_000_000_000;
-/// With so few threads all of them are looked at between samples, else only those known to be hot.
-const FEW_THREADS: usize = 64;
 /// Threads that look parked, but belong to a process with a blocked one: so many are examined a sweep.
 const EXAMINED_AT_ONCE: usize = 64;
 
@@ -42,6 +42,10 @@ pub struct KnownProcess {
     ahead: bool,
     /// When it was last seen to have run; `None` for one that did not since it was first seen.
     ran_ns: Option<u64>,
+    /// When it was last seen in what may be trouble, or to begin to work
+    troubled_ns: u64,
+    /// The number of the sub-sample that looks at it next
+    due: u32,
     unsettled: bool,
     /// Its threads were asked before its clock was: one may have run in between.
     behind: bool,
@@ -105,6 +109,8 @@ impl KnownProcess {
             books: Books::default(),
             ahead: false,
             ran_ns: None,
+            troubled_ns: eye.now_ns,
+            due: 0,
             unsettled: false,
             behind: false,
             borrowed: false,
@@ -129,6 +135,11 @@ impl KnownProcess {
         self.ran_ns.is_some_and(|ran| now_ns.saturating_sub(ran) <= LATELY_NS)
     }
 
+    /// Whether it ran in the last half minute.
+    pub fn is_warm(&self, now_ns: u64) -> bool {
+        self.ran_ns.is_some_and(|ran| now_ns.saturating_sub(ran) <= COLD_NS)
+    }
+
     /// Looks again, for a sample.
     pub fn look(&mut self, eye: &mut Eye) -> Seen {
         let clock_ns = eye.clocks.cpu_ns(self.pid);
@@ -141,7 +152,7 @@ impl KnownProcess {
         if self.unsettled {
             return self.look_at_unsettled(eye);
         }
-        if !self.kept.is_empty() && self.ran_ns.is_none_or(|ran| eye.now_ns.saturating_sub(ran) > COLD_NS) {
+        if !self.kept.is_empty() && !self.is_warm(eye.now_ns) {
             self.kept.release();
             self.threads.iter_mut().for_each(KnownThread::release);
         }
@@ -152,53 +163,12 @@ impl KnownProcess {
         Seen::Same
     }
 
-    /// Looks at its hot threads between two samples.
-    pub fn glance(&mut self, eye: &mut Eye) {
-        // The clock of a process adds up its threads' each time.
-        if self.hot.is_empty() && self.threads.len() > FEW_THREADS && !self.ran_lately(eye.now_ns) {
-            return;
+    /// It ran. One that slept till now is watched closely at first.
+    fn note_run(&mut self, now_ns: u64) {
+        if !self.ran_lately(now_ns) {
+            self.troubled_ns = now_ns;
         }
-        let clock_ns = eye.clocks.cpu_ns(self.pid);
-        let ran = clock_ns.is_none() || clock_ns != self.clock_ns;
-        let runs = |thread: &KnownThread| thread.state == TaskState::Running;
-        if !ran && !self.hot.iter().any(|&index| self.threads.get(index).is_some_and(runs)) {
-            return;
-        }
-        self.clock_ns = clock_ns;
-        if ran {
-            self.ahead = true;
-            self.ran_ns = Some(eye.now_ns);
-        }
-        let glance = self.permit(eye, false);
-        for place in 0..self.hot.len() {
-            if let Some(&index) = self.hot.get(place) {
-                self.glance_at(index, eye, glance);
-            }
-        }
-        if self.threads.len() > FEW_THREADS {
-            return;
-        }
-        if !self.books.balance(clock_ns) {
-            for index in 0..self.threads.len() {
-                if self.hot.binary_search(&index).is_err() {
-                    self.glance_at(index, eye, glance);
-                }
-            }
-            self.balance_books(clock_ns);
-        }
-        self.find_hot(eye.now_ns);
-    }
-
-    fn glance_at(&mut self, index: usize, eye: &mut Eye, glance: Glance) {
-        let Some(thread) = self.threads.get_mut(index) else { return };
-        let before = thread.sched;
-        match thread.look(eye, glance) {
-            Look::Same => {}
-            Look::Moved(_) | Look::Asleep => eye.tasks_read += 1,
-            Look::Gone => thread.state = TaskState::Dead,
-        }
-        self.books.enter(before, thread.sched);
-        self.unsettled |= thread.is_unsettled();
+        self.ran_ns = Some(now_ns);
     }
 
     /// After all threads were read.
@@ -221,7 +191,7 @@ impl KnownProcess {
         let pid = self.pid;
         let keep = self.ran_lately(eye.now_ns);
         if ran && eye.clocks.can_tell() {
-            self.ran_ns = Some(eye.now_ns);
+            self.note_run(eye.now_ns);
         }
         let text = eye.files.process(pid, ProcessFile::Stat, &mut self.kept, keep)?;
         let stat = task::stat(text).ok_or(Absent::Malformed)?;
@@ -242,7 +212,7 @@ impl KnownProcess {
             process.io = text.and_then(|text| task::io(text).ok_or(Absent::Malformed));
         }
         self.facts.note_run(executed, eye.now_ns);
-        let lost = self.look_at_threads(eye, clock_ns);
+        let lost = self.look_at_threads(eye, clock_ns, ran);
         if lost || thread_count != self.threads.len() {
             self.list_threads(eye)?;
             self.balance_books(clock_ns);
@@ -254,8 +224,9 @@ impl KnownProcess {
 
     /// First those that are likely to have run or changed; the others only when that does not explain the clock.
     /// True when some thread is gone.
-    fn look_at_threads(&mut self, eye: &mut Eye, clock_ns: Option<u64>) -> bool {
-        let glance = self.permit(eye, true);
+    fn look_at_threads(&mut self, eye: &mut Eye, clock_ns: Option<u64>, ran: bool) -> bool {
+        let alone = clock_ns.is_some() && self.threads.len() == 1;
+        let glance = Glance { ran: alone.then_some(ran), ..self.permit(eye, true) };
         let now_ns = eye.now_ns;
         let mut lost = false;
         self.behind = false;
@@ -425,14 +396,14 @@ impl KnownProcess {
             full,
             kernel_thread: self.shared.kernel_thread,
             permitted: eye.sees(self.shared.uid),
+            ran: None,
         }
     }
 
-    fn find_hot(&mut self, now_ns: u64) {
-        self.hot.clear();
-        if !self.shared.kernel_thread {
-            let hot = self.threads.iter().enumerate().filter(|(_, thread)| thread.is_hot(now_ns));
-            self.hot.extend(hot.map(|(index, _)| index));
+    fn note_trouble(&mut self, now_ns: u64) {
+        let Self { threads, hot, .. } = self;
+        if !hot.iter().filter_map(|&index| threads.get(index)).all(KnownThread::is_calm) {
+            self.troubled_ns = now_ns;
         }
     }
 
@@ -452,6 +423,7 @@ impl KnownProcess {
             hidden += u32::from(user && waits && (!sees || thread.wait.channel == Err(Absent::Hidden)));
         }
         (self.unsettled, self.hidden) = (unsettled, (hidden, no_schedstat));
+        self.note_trouble(eye.now_ns);
     }
 
     /// Whether sub-samples look at it: one of its threads is hot, or something of it ran lately.

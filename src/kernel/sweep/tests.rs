@@ -398,3 +398,70 @@ fn who_sleeps_by_the_clock_waits_for_no_lock() {
     let counts = waits.sub_samples[0].groups[0];
     assert_eq!((counts.storage, counts.lock_inferred), (1, 1));
 }
+
+#[test]
+fn between_samples_the_clock_stands_for_the_schedstat_of_an_only_thread() {
+    let mut machine = Machine::new(true);
+    machine.put(40, "server", 5, 10_000_000, &[one(40)]);
+    machine.sweep();
+    machine.put(40, "server", 5, 20_000_000, &[Given { state: 'D', timeslices: 6, channel: "submit_bio_wait", ..one(40) }]);
+    let schedstat = fs::read(machine.path("40/schedstat")).unwrap();
+    fs::remove_file(machine.path("40/schedstat")).unwrap();
+    let blocked_ns = machine.now_ns + SECOND / 10;
+    machine.sweep.glance(blocked_ns);
+    assert_eq!(machine.known(40, 40).class, Some(WaitClass::Disk));
+    machine.write("40/schedstat", schedstat);
+    let tasks = machine.sweep();
+    let (_, thread) = only(&tasks, 40);
+    assert_eq!(thread.sched.unwrap().timeslices.0, 6);
+    assert_eq!(
+        thread.switched_ns,
+        Some(blocked_ns),
+        "it has not run since, whatever the schedstat counts since the last sample"
+    );
+}
+
+#[test]
+fn of_many_threads_a_few_hot_ones_are_asked_and_not_the_clock() {
+    let mut machine = Machine::new(true);
+    let mut threads: Vec<Given<'_>> = (40..240).map(one).collect();
+    machine.put(40, "java", 5, 2_000_000_000, &threads);
+    machine.sweep();
+    threads[3].timeslices = 6;
+    machine.put(40, "java", 5, 2_100_000_000, &threads);
+    machine.sweep();
+    assert_eq!(machine.hot(), [43]);
+    threads[3] = Given { state: 'D', timeslices: 7, channel: "submit_bio_wait", ..threads[3] };
+    machine.put(40, "java", 5, 2_100_000_000, &threads);
+    machine.sweep.glance(machine.now_ns + 1);
+    assert_eq!(machine.known(40, 43).class, Some(WaitClass::Disk), "though the clock stands still");
+}
+
+#[test]
+fn a_calm_process_has_its_turn_and_one_in_trouble_is_always_looked_at() {
+    let mut machine = Machine::new(true);
+    machine.put(40, "server", 5, 10_000_000, &[one(40)]);
+    machine.sweep();
+    let mut clock_ns = 10_000_000;
+    let mut looks = |machine: &mut Machine, given: Given<'_>, times: u64| {
+        let before = machine.sweep.eye.tasks_read;
+        for _ in 0..times {
+            clock_ns += 1_000_000;
+            machine.put(40, "server", 5, clock_ns, &[given]);
+            machine.now_ns += SECOND / 10;
+            machine.sweep.glance(machine.now_ns);
+        }
+        machine.sweep.eye.tasks_read - before
+    };
+    let poll = Given { channel: "ep_poll", ..one(40) };
+    let disk = Given { state: 'D', channel: "submit_bio_wait", call: "74 0x3 0x0 0x0 0x0", ..one(40) };
+    assert_eq!(looks(&mut machine, poll, 20), 20, "it has just begun to work");
+    looks(&mut machine, poll, 3);
+    assert_eq!(looks(&mut machine, poll, 30), 10, "calm");
+    assert_eq!(looks(&mut machine, disk, 3), 1, "found at its turn, which is not put forward");
+    looks(&mut machine, disk, 2);
+    assert_eq!(looks(&mut machine, disk, 10), 10);
+    assert_eq!(looks(&mut machine, poll, 20), 20, "it may be back");
+    looks(&mut machine, poll, 3);
+    assert_eq!(looks(&mut machine, poll, 30), 10);
+}

@@ -89,6 +89,8 @@ pub struct Glance {
     pub kernel_thread: bool,
     /// Its wait channels and system calls may be read.
     pub permitted: bool,
+    /// It is its process's only thread, and by the process's clock it ran since the last look, or did not.
+    pub ran: Option<bool>,
 }
 
 impl Figures {
@@ -160,6 +162,22 @@ impl KnownThread {
         }
     }
 
+    /// Whether it runs, or waits for something that shows no trouble.
+    pub fn is_calm(&self) -> bool {
+        use WaitClass::{Child, Hidden, Net, Pipe, Poll, Timer};
+        match (self.state, self.class) {
+            (TaskState::Running, _) => true,
+            (TaskState::Sleeping, Some(WaitClass::Futex)) => self.idles(),
+            (TaskState::Sleeping, class) => matches!(class, Some(Timer | Poll | Net | Pipe | Child | Hidden)),
+            _ => false,
+        }
+    }
+
+    /// Whether its futex or semaphore is one that gives up by itself, or a wait to be given something to do.
+    pub fn idles(&self) -> bool {
+        self.timed || matches!(self.futex, Some(Futex::Note { .. }))
+    }
+
     /// In D, and not for nothing.
     pub fn is_stuck(&self) -> bool {
         self.state == TaskState::Blocked && !self.is_harmless()
@@ -209,23 +227,29 @@ impl KnownThread {
         if !keep_rest {
             self.kept.release_all_but_schedstat();
         }
-        let rests = eye.ran.is_at_rest(glance.pid, self.tid, self.sched.as_ref());
+        let told = glance.ran.filter(|_| self.sched.is_some());
+        let rests = match told {
+            // Of one that ran only the next sample's figures want more than that.
+            Some(ran) => !glance.full || !(ran || self.stale),
+            None => eye.ran.is_at_rest(glance.pid, self.tid, self.sched.as_ref()),
+        };
         let sched = match if rests { Ok(self.sched) } else { self.read_schedstat(eye, glance) } {
             Ok(sched) => sched,
             Err(why) if is_gone(why) && self.sched.is_some() => return Look::Gone,
             Err(_) => None,
         };
-        let ran = match (sched, self.sched) {
+        let ran = told.unwrap_or(match (sched, self.sched) {
             (Some(new), Some(old)) => new.timeslices != old.timeslices,
             _ => false,
-        };
+        });
         let at_rest = matches!(self.state, TaskState::Sleeping | TaskState::Blocked | TaskState::Idle);
         // A timeslice is counted as it begins, its time only as it ends: it may have been read in the middle.
         let same_time = sched.map(|sched| sched.run_ns) == self.sched.map(|sched| sched.run_ns);
         if sched.is_some() && !ran && same_time && at_rest && !(glance.full && self.stale) {
             return self.look_at_wait_again(eye, glance, keep_rest);
         }
-        if ran && !glance.full && self.sleeps_again(eye, glance, keep_rest) {
+        // Who was running mostly still is.
+        if ran && !glance.full && at_rest && self.sleeps_again(eye, glance, keep_rest) {
             (self.sched, self.moved_ns, self.stale) = (sched, Some(now_ns), true);
             return Look::Asleep;
         }
@@ -399,6 +423,10 @@ impl KnownThread {
     }
 
     fn read_channel(&mut self, eye: &mut Eye, glance: Glance, keep: bool) -> Reading<Name> {
+        // The answer would be `0`; samples ask all the same.
+        if !glance.permitted && !glance.full {
+            return Err(Absent::Hidden);
+        }
         let text = eye.files.thread(glance.pid, self.tid, ThreadFile::Wchan, &mut self.kept, keep)?;
         let symbol = without_compiler_suffix(text.trim_ascii());
         match symbol {

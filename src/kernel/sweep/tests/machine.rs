@@ -76,7 +76,12 @@ impl Machine {
         self.write(&format!("{pid}/stat"), stat(pid, leader));
         self.write(&format!("{pid}/cmdline"), format!("/bin/{comm}\0--flag\0"));
         self.write(&format!("{pid}/cgroup"), "0::/a.slice\n");
-        let _ = fs::remove_dir_all(self.path(&format!("{pid}/task")));
+        // Those that stay keep their files: descriptors may be open.
+        for entry in fs::read_dir(self.path(&format!("{pid}/task"))).into_iter().flatten().flatten() {
+            if !threads.iter().any(|thread| entry.file_name() == *thread.tid.to_string()) {
+                fs::remove_dir_all(entry.path()).unwrap();
+            }
+        }
         for thread in threads {
             let directory = format!("{pid}/task/{}", thread.tid);
             let run_ns = clock_ns / count as u64;

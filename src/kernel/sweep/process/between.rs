@@ -1,0 +1,93 @@
+//! A process between two samples: its hot threads are looked at, and the others where its clock shows that one of them ran.
+
+use super::KnownProcess;
+use crate::kernel::sweep::Eye;
+use crate::kernel::sweep::thread::{Glance, KnownThread, Look};
+use crate::sample::task::TaskState;
+
+/// With so few threads all of them are looked at, else only those known to be hot.
+const FEW_THREADS: usize = 64;
+/// A process none of whose hot threads was in trouble for so long is calm.
+const CALM_NS: u64 = 2_000_000_000;
+/// A calm process has its turn in one of so many sub-samples: more than three times a second.
+const TURNS: u32 = 3;
+
+impl KnownProcess {
+    /// Looks at its hot threads between two samples, if it is its turn.
+    pub fn glance(&mut self, eye: &mut Eye) {
+        if eye.look < self.due {
+            return;
+        }
+        self.note_trouble(eye.now_ns);
+        self.due = self.next_turn(eye);
+        let many = self.threads.len() > FEW_THREADS;
+        // The clock of a process adds up its threads' each time: a few of them are sooner asked themselves.
+        if many && self.threads.len() / FEW_THREADS > self.hot.len() {
+            return self.glance_at_hot(eye, self.permit(eye, false));
+        }
+        let clock_ns = eye.clocks.cpu_ns(self.pid);
+        let ran = clock_ns.is_none() || clock_ns != self.clock_ns;
+        let runs = |thread: &KnownThread| thread.state == TaskState::Running;
+        if !ran && !self.hot.iter().any(|&index| self.threads.get(index).is_some_and(runs)) {
+            return;
+        }
+        self.clock_ns = clock_ns;
+        if ran {
+            self.ahead = true;
+            self.note_run(eye.now_ns);
+        }
+        let alone = clock_ns.is_some() && self.threads.len() == 1;
+        let glance = Glance { ran: alone.then_some(ran), ..self.permit(eye, false) };
+        self.glance_at_hot(eye, glance);
+        if many {
+            return;
+        }
+        if !self.books.balance(clock_ns) {
+            for index in 0..self.threads.len() {
+                if self.hot.binary_search(&index).is_err() {
+                    self.glance_at(index, eye, glance);
+                }
+            }
+            self.balance_books(clock_ns);
+        }
+        self.find_hot(eye.now_ns);
+    }
+
+    /// Which sub-sample looks at it after this one: the next, or, where all has been calm, one of the next three. What a
+    /// thread was seen doing is counted until it is looked at again, and the turn is fixed before it is seen, so that
+    /// nothing weighs more or less for being looked at less often.
+    fn next_turn(&self, eye: &Eye) -> u32 {
+        let calm = eye.now_ns.saturating_sub(self.troubled_ns) > CALM_NS;
+        let turns = if calm { TURNS } else { 1 };
+        eye.look + turns - eye.look.wrapping_add(self.pid) % turns
+    }
+
+    fn glance_at_hot(&mut self, eye: &mut Eye, glance: Glance) {
+        for place in 0..self.hot.len() {
+            if let Some(&index) = self.hot.get(place) {
+                self.glance_at(index, eye, glance);
+            }
+        }
+    }
+
+    fn glance_at(&mut self, index: usize, eye: &mut Eye, glance: Glance) {
+        let Some(thread) = self.threads.get_mut(index) else { return };
+        let before = thread.sched;
+        match thread.look(eye, glance) {
+            Look::Same => {}
+            Look::Moved(_) | Look::Asleep => eye.tasks_read += 1,
+            Look::Gone => thread.state = TaskState::Dead,
+        }
+        self.books.enter(before, thread.sched);
+        self.unsettled |= thread.is_unsettled();
+    }
+
+    fn find_hot(&mut self, now_ns: u64) {
+        self.hot.clear();
+        if !self.shared.kernel_thread {
+            let hot = self.threads.iter().enumerate().filter(|(_, thread)| thread.is_hot(now_ns));
+            self.hot.extend(hot.map(|(index, _)| index));
+            self.note_trouble(now_ns);
+        }
+    }
+}
