@@ -25,7 +25,7 @@ pub use softnet::softnet;
 
 use self::ethtool::Ethtool;
 use self::listeners::ListenerReader;
-use self::peers::PeerReader;
+use self::peers::{Counted, PeerReader};
 use self::qdisc::QdiscReader;
 use super::fields::sole_number;
 use super::root::{KeptFile, Root};
@@ -160,7 +160,7 @@ impl NetworkReader {
         let just_refused = last.is_some_and(|last| self.last_tcp_ext.is_some_and(|now| refused(&now) != refused(&last)));
         let listeners = if root.is_host() { self.listeners.sample(root, just_refused) } else { Err(Absent::NotRead) };
         let softnet = self.softnet.read(root, &mut self.buffer).and_then(|()| softnet(&self.buffer));
-        let peers = if root.is_host() { self.peers.sample() } else { Err(Absent::NotRead) };
+        let peers = if root.is_host() { self.peers.sample(tcp.as_ref().ok().map(Counted::of)) } else { Err(Absent::NotRead) };
         Protocols { tcp, tcp_ext, udp, ip_octets, listeners, softnet, peers }
     }
 }
