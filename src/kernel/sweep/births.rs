@@ -62,7 +62,8 @@ impl Births {
         // Numbers begin again from below when the highest was given.
         let tried = now.last_pid.zip(from.or(last.last_pid)).and_then(|(now, from)| Some((from.checked_add(1)?, now)));
         let Some(((first, end), numbers)) = tried.zip(numbers) else { return Newcomers::Anywhere };
-        let few = end.checked_sub(first).is_none_or(|more| usize::try_from(more).is_ok_and(|more| more < most));
+        // Below the first they began again in the second before.
+        let few = end.checked_sub(first).is_some_and(|more| usize::try_from(more).is_ok_and(|more| more < most));
         let explained = born <= u64::from(numbers);
         let due = now_ns.saturating_sub(self.walked_ns) >= WALK_NS;
         if few && explained && !due { Newcomers::Among(first..=end) } else { Newcomers::Anywhere }
@@ -92,19 +93,25 @@ mod tests {
 
     #[test]
     fn where_it_cannot_be_told_all_are_walked_through() {
-        let since = |now, second, most| {
+        let after = |now, second, most| {
             let mut births = Births::default();
             births.since(SECOND, count(500, 900), most);
             births.since(second * SECOND, now, most)
         };
-        assert_eq!(since(count(505, 906), 2, 100), Newcomers::Among(901..=906));
-        assert_eq!(since(count(505, 904), 2, 100), Newcomers::Anywhere, "one chose its number");
-        assert_eq!(since(count(505, 303), 2, 100), Newcomers::Anywhere, "they began again from below");
-        assert_eq!(since(count(505, 906), 2, 5), Newcomers::Anywhere, "a walk is cheaper");
-        assert_eq!(since(count(505, 906), 11, 100), Newcomers::Anywhere, "now and then");
-        assert_eq!(since(Count::default(), 2, 100), Newcomers::Anywhere);
-        assert_eq!(since(count(400, 906), 2, 100), Newcomers::Anywhere, "it fell");
+        assert_eq!(after(count(505, 906), 2, 100), Newcomers::Among(901..=906));
+        assert_eq!(after(count(505, 904), 2, 100), Newcomers::Anywhere, "one chose its number");
+        assert_eq!(after(count(505, 303), 2, 100), Newcomers::Anywhere, "they began again from below");
+        assert_eq!(after(count(505, 906), 2, 5), Newcomers::Anywhere, "a walk is cheaper");
+        assert_eq!(after(count(505, 906), 11, 100), Newcomers::Anywhere, "now and then");
+        assert_eq!(after(Count::default(), 2, 100), Newcomers::Anywhere);
+        assert_eq!(after(count(400, 906), 2, 100), Newcomers::Anywhere, "it fell");
+        let mut births = Births::default();
+        let mut since = |second: u64, now| births.since(second * SECOND, now, 100);
+        since(1, count(500, 32_700));
+        assert_eq!(since(2, count(505, 303)), Newcomers::Anywhere);
+        assert_eq!(since(3, count(507, 305)), Newcomers::Anywhere, "the second after they began again from below");
+        assert_eq!(since(4, count(508, 306)), Newcomers::Among(304..=306));
         let of_forks = |forks| Count { last_pid: None, ..count(forks, 0) };
-        assert_eq!((since(of_forks(500), 2, 100), since(of_forks(501), 2, 100)), (Newcomers::Nobody, Newcomers::Anywhere));
+        assert_eq!((after(of_forks(500), 2, 100), after(of_forks(501), 2, 100)), (Newcomers::Nobody, Newcomers::Anywhere));
     }
 }
