@@ -41,7 +41,7 @@ pub use inspect::Inspection;
 pub use meta::{Gap, GapReason, Mark, Meta, Redaction};
 pub use recorder::{Kept, Recorder, RecorderOptions, RecorderStatus};
 pub use segments::{Growth, Replayer};
-pub use storage::{Room, Storage};
+pub use storage::{Folder, Room, Storage};
 pub use stream::{StreamEvent, StreamReader};
 pub use tape::{History, Tape};
 pub use wire::Malformed;

@@ -74,6 +74,11 @@ pub fn cat(cat: &Cat) -> Result<Exit, Failure> {
         all.push(Piece { file, replayer, begin, end });
     }
     all.sort_by_key(|piece| piece.begin);
+    let mut end: Option<Moment> = None;
+    for piece in &mut all {
+        end.into_iter().for_each(|end| piece.leave_out(end));
+        end = Some(piece.end);
+    }
     for (piece, next) in all.iter().zip(all.iter().skip(1)) {
         fits(piece, next)?;
     }
@@ -88,6 +93,18 @@ struct Piece<'a> {
     replayer: Replayer,
     begin: Moment,
     end: Moment,
+}
+
+impl Piece<'_> {
+    /// What repeats the one before, up to the sample that was taken then: its disk had failed, and this one goes on.
+    fn leave_out(&mut self, until: Moment) {
+        let last = self.replayer.at_time(until.realtime_ns);
+        let again = last.filter(|&last| self.replayer.instant(last) == Some(until) && last + 1 < self.replayer.len());
+        if let Some(begin) = again.and_then(|last| self.replayer.instant(last + 1)) {
+            self.replayer.narrow(again.map_or(0, |last| last + 1)..self.replayer.len());
+            self.begin = begin;
+        }
+    }
 }
 
 /// Counters of another machine, or of before it was started anew, are never put beside each other.

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -58,8 +58,7 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
     let session = if to_stream {
         Session::stream(standard_output(Arc::clone(&reader_gone))?, &meta, &baselines).map_err(recording::failure)
     } else {
-        let path = segments.as_ref().map(|segments| segments.next_path(&sampling.host)).or_else(|| record.file.clone());
-        create(path, &meta, &baselines)
+        create(segments.as_ref(), record.file.as_deref(), &meta, &baselines)
     };
     let session = match session {
         // Whoever was to read did not wait for the first byte.
@@ -80,9 +79,12 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
         let at = taken.sample.at;
         let status = session.with(|session| {
             session.offer(taken);
-            session.status()
+            (session.status(), session.news())
         });
-        let Some(status) = status else { break };
+        let Some((status, news)) = status else { break };
+        if let Some(news) = news {
+            stdout::complain(&news);
+        }
         growth.given += 1;
         let too_large = record.max_size.is_some_and(|most| growth.would_pass(&status, most));
         let full = segments.as_mut().is_some_and(|segments| segments.is_full(at));
@@ -91,7 +93,16 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
             None if too_large => break,
             Some(segments) if full || too_large => {
                 // The new one is there before the old one ends: whoever follows finds it.
-                let new = create(Some(segments.next_path(&sampling.host)), &meta, &baselines)?;
+                let new = match create(Some(segments), None, &meta, &baselines) {
+                    Ok(new) => new,
+                    Err(failure) if too_large => return Err(failure),
+                    // What is there now goes on.
+                    Err(failure) => {
+                        stdout::complain(&failure.to_string());
+                        segments.put_off(at);
+                        continue;
+                    }
+                };
                 if let Some(ended) = session.replace(Some(new)).map(Session::finish) {
                     stdout::complain(&ended.failure().unwrap_or_else(|| ended.words()));
                 }
@@ -116,9 +127,14 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
     }
 }
 
-fn create(file: Option<PathBuf>, meta: &Meta, baselines: &Baselines) -> Result<Session, Failure> {
-    let path = file.unwrap_or_else(|| PathBuf::from(recording::default_name(&meta.host)));
-    Session::create(&path, meta, baselines).map_err(recording::failure)
+/// The next segment, or the one file.
+fn create(segments: Option<&Segments>, file: Option<&Path>, meta: &Meta, baselines: &Baselines) -> Result<Session, Failure> {
+    let session = match (segments, file) {
+        (Some(segments), _) => Session::create_in(segments.folder(), &segments.next_name(&meta.host), meta, baselines),
+        (None, Some(file)) => Session::create(file, meta, baselines),
+        (None, None) => Session::create(Path::new(&recording::default_name(&meta.host)), meta, baselines),
+    };
+    session.map_err(recording::failure)
 }
 
 /// Standard output past std's line buffer, which would hold frames back.

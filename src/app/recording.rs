@@ -1,5 +1,6 @@
 //! A recording that is being made: its name, what it begins with, and how it ended.
 
+use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,7 +11,9 @@ use std::time::Duration;
 use super::exit::{Exit, Failure};
 use super::sampling::Taken;
 use crate::baseline::Baselines;
-use crate::recording::{History, Meta, Moment, Recorder, RecorderOptions, RecorderStatus, RecordingError, Redaction, Sections};
+use crate::recording::{
+    Folder, History, Meta, Moment, Place, Recorder, RecorderOptions, RecorderStatus, RecordingError, Redaction, Sections,
+};
 use crate::sample::Host;
 
 /// How long the end of the program waits for a disk.
@@ -22,7 +25,15 @@ const BASELINES: &str = "baselines";
 /// One recording from beginning to end.
 pub struct Session {
     recorder: Recorder,
-    place: String,
+    /// It is told when that changes
+    told: Standing,
+}
+
+/// What is worth a word when it changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Standing {
+    files: usize,
+    paused: Option<String>,
 }
 
 impl Session {
@@ -32,13 +43,25 @@ impl Session {
 
     /// One that begins with what was in memory.
     pub fn after(history: History, path: &Path, meta: &Meta, baselines: &Baselines) -> Result<Session, RecordingError> {
-        let recorder = Recorder::create(path, meta, RecorderOptions { history, ..options(baselines) })?;
-        Ok(Session { recorder, place: path.display().to_string() })
+        Ok(Session::of(Recorder::create(path, meta, RecorderOptions { history, ..options(baselines) })?))
+    }
+
+    /// In a folder that is held.
+    pub fn create_in(
+        folder: &Arc<Folder>,
+        name: &OsStr,
+        meta: &Meta,
+        baselines: &Baselines,
+    ) -> Result<Session, RecordingError> {
+        Ok(Session::of(Recorder::create_in(folder, name, meta, options(baselines))?))
     }
 
     pub fn stream(sink: impl Write + Send + 'static, meta: &Meta, baselines: &Baselines) -> Result<Session, RecordingError> {
-        let recorder = Recorder::stream(sink, meta, options(baselines))?;
-        Ok(Session { recorder, place: "standard output".to_owned() })
+        Ok(Session::of(Recorder::stream(sink, meta, options(baselines))?))
+    }
+
+    fn of(recorder: Recorder) -> Session {
+        Session { recorder, told: Standing { files: 1, paused: None } }
     }
 
     /// Never blocks. What is missing before the sample is noted before it.
@@ -56,13 +79,37 @@ impl Session {
         self.recorder.status()
     }
 
-    /// Where it goes.
-    pub fn place(&self) -> &str {
-        &self.place
+    /// Where it goes now.
+    pub fn place(&self) -> String {
+        self.recorder.places().last().map(words).unwrap_or_default()
+    }
+
+    /// That its disk does not take it, or takes it again, perhaps in another file; once each.
+    pub fn news(&mut self) -> Option<String> {
+        let places = self.recorder.places();
+        let status = self.recorder.status();
+        let paused = match &status {
+            RecorderStatus::Paused { why, .. } => Some(why.clone()),
+            _ => None,
+        };
+        let now = Standing { files: places.len(), paused };
+        let before = std::mem::replace(&mut self.told, now.clone());
+        let (last, kept) = (places.last().map(words).unwrap_or_default(), status.kept());
+        match (&before.paused, &now.paused) {
+            _ if now.files > before.files => {
+                let failed = places.get(before.files - 1).map(words).unwrap_or_default();
+                Some(format!("the disk failed under {failed}: going on in {last}, which repeats what that one may have lost"))
+            }
+            (None, Some(why)) => Some(format!("recording into {last} is paused: {why}: {} samples are safe", kept.samples)),
+            (Some(_), None) => Some(format!("recording into {last} again: {} samples were lost", kept.lost)),
+            _ => None,
+        }
     }
 
     pub fn finish(self) -> Ended {
-        Ended { status: self.recorder.finish(PATIENCE), place: self.place }
+        let mut recorder = self.recorder;
+        let status = recorder.close(PATIENCE);
+        Ended { status, places: recorder.places() }
     }
 }
 
@@ -88,7 +135,7 @@ impl Shared {
 /// How a recording ended.
 pub struct Ended {
     status: RecorderStatus,
-    place: String,
+    places: Vec<Place>,
 }
 
 impl Ended {
@@ -96,7 +143,11 @@ impl Ended {
     pub fn words(&self) -> String {
         let kept = self.status.kept();
         let lost = if kept.lost > 0 { format!(", {} lost", kept.lost) } else { String::new() };
-        format!("recorded {} samples{lost}, {} into {}", kept.samples, amount(kept.bytes), self.place)
+        format!("recorded {} samples{lost}, {} into {}", kept.samples, amount(kept.bytes), self.place())
+    }
+
+    fn place(&self) -> String {
+        self.places.iter().map(words).collect::<Vec<_>>().join(" and ")
     }
 
     /// Why it is not whole.
@@ -104,10 +155,17 @@ impl Ended {
         match &self.status {
             RecorderStatus::Paused { why, .. } | RecorderStatus::Failed { why, .. } => {
                 let kept = self.status.kept();
-                Some(format!("cannot record any more into {}: {why}: {} samples are safe", self.place, kept.samples))
+                Some(format!("cannot record any more into {}: {why}: {} samples are safe", self.place(), kept.samples))
             }
             RecorderStatus::Recording(_) | RecorderStatus::Finished(_) => None,
         }
+    }
+}
+
+fn words(place: &Place) -> String {
+    match place {
+        Place::File(_) => place.to_string(),
+        Place::Stream => "standard output".to_owned(),
     }
 }
 
@@ -121,14 +179,15 @@ pub fn saved_name(host: &Host) -> String {
     format!("{}-saved.stalltop", stem(host))
 }
 
-/// Whether a file of that name is a recording that `default_name` named, with or without a number behind it.
+/// Whether a file of that name is a recording that `default_name` named, with or without numbers behind it.
 pub fn names(host: &Host, name: &str) -> bool {
     let rest = name.strip_prefix(&format!("{}-", prefix(host))).and_then(|rest| rest.strip_suffix(".stalltop"));
-    let (time, number) = rest.unwrap_or_default().split_once('-').unwrap_or((rest.unwrap_or_default(), "2"));
+    let mut words = rest.unwrap_or_default().split('-');
+    let time = words.next().unwrap_or_default();
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_time =
         time.split_once('T').is_some_and(|(day, time)| day.len() == 8 && time.len() == 6 && digits(day) && digits(time));
-    is_time && digits(number)
+    is_time && words.all(digits)
 }
 
 fn stem(host: &Host) -> String {

@@ -109,7 +109,7 @@ impl Copier {
     /// `check_frames` comes first: places may move.
     pub fn take(&mut self, from: &mut Replayer, range: Range<usize>) -> Result<(), RecordingError> {
         self.encoder.forget_key();
-        let first = if range.start == 0 { Some(0) } else { from.sequence(range.start) };
+        let first = if range.start == 0 { Some(from.first_number()) } else { from.sequence(range.start) };
         let Some(first) = first else { return Ok(()) };
         let mut notes = Notes::of(from, first);
         let mut missing = Missing::default();
@@ -189,7 +189,7 @@ fn sections(from: &Replayer) -> Sections {
 impl Drop for Copier {
     fn drop(&mut self) {
         if !self.whole {
-            self.storage.discard(&self.path);
+            self.storage.discard();
         }
     }
 }

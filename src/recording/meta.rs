@@ -58,6 +58,8 @@ pub enum GapReason {
     Damaged,
     /// Nobody recorded: the recording was put together from several.
     Apart,
+    /// The disk failed, and there was no other file to go on in yet.
+    DiskFailed,
     /// One that only a later version knows.
     Other,
 }
@@ -71,6 +73,7 @@ impl GapReason {
             GapReason::NotTaken => "the recorder was stopped, or got no CPU",
             GapReason::Damaged => "the recording was damaged there",
             GapReason::Apart => "nobody recorded then",
+            GapReason::DiskFailed => "the recorder's disk failed",
             GapReason::Other => "for a reason that only a newer stalltop knows",
         }
     }
@@ -212,6 +215,7 @@ impl Gap {
                 GapReason::NotTaken => 4,
                 GapReason::Damaged => 5,
                 GapReason::Apart => 6,
+                GapReason::DiskFailed => 7,
             },
         }
         .encode_to_vec()
@@ -232,6 +236,7 @@ impl Gap {
                 4 => GapReason::NotTaken,
                 5 => GapReason::Damaged,
                 6 => GapReason::Apart,
+                7 => GapReason::DiskFailed,
                 _ => GapReason::Other,
             },
         })

@@ -107,6 +107,19 @@ impl Part {
         self.samples.get(index).map(|entry| entry.at)
     }
 
+    /// When it begins, by the clock on the wall, and when it was created: several may be of several boots, or begin with the
+    /// same sample.
+    pub fn began(&self) -> (i64, i64) {
+        let created_ns = self.header.created_ns;
+        (self.instant(0).map_or(created_ns, |at| at.realtime_ns), created_ns)
+    }
+
+    /// Which sample was taken exactly then.
+    pub fn index_of(&self, at: Moment) -> Option<usize> {
+        let begins_before = self.samples.first().is_some_and(|first| first.at.boottime_ns <= at.boottime_ns);
+        if begins_before { self.samples.iter().position(|entry| entry.at == at) } else { None }
+    }
+
     /// The number that the recorder gave the sample: where damage took samples away, numbers are missing.
     pub fn sequence(&self, index: usize) -> Option<u64> {
         self.samples.get(index).map(|entry| entry.sequence)

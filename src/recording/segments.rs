@@ -41,7 +41,9 @@ pub struct Replayer {
 
 struct Segment {
     part: Part,
-    /// Samples before its first one, and the number of that one.
+    /// Samples at its beginning that the segment before has too: its disk failed, and this one repeats what may be lost there.
+    repeated: usize,
+    /// Samples before its first one of its own, and what its own numbers are counted from.
     first: usize,
     first_number: u64,
 }
@@ -62,7 +64,7 @@ impl Replayer {
         }
         let mut known = BTreeSet::new();
         let (mut parts, first_error) = read_new(path, &mut known)?;
-        parts.sort_by_key(began);
+        parts.sort_by_key(Part::began);
         let unreadable = known.len() - parts.len();
         let mut parts = parts.into_iter();
         let Some(first) = parts.next() else {
@@ -119,6 +121,11 @@ impl Replayer {
         self.join();
     }
 
+    /// From which number on samples are there, or are missing.
+    pub(super) fn first_number(&self) -> u64 {
+        self.shown.start
+    }
+
     /// How many samples there are.
     pub fn len(&self) -> usize {
         let Range { start, end } = self.places();
@@ -133,7 +140,7 @@ impl Replayer {
     pub fn instant(&self, index: usize) -> Option<Moment> {
         let place = self.place_of(index)?;
         let segment = self.segments.get(self.holder(place))?;
-        segment.part.instant(place - segment.first)
+        segment.part.instant(segment.index(place))
     }
 
     /// The number of the sample: where damage took samples away, numbers are missing.
@@ -143,9 +150,9 @@ impl Replayer {
 
     /// The last sample taken at that wall-clock time or before; the first where there is none.
     pub fn at_time(&self, realtime_ns: i64) -> Option<usize> {
-        let begins_before = |segment: &&Segment| segment.part.instant(0).is_some_and(|begin| begin.realtime_ns <= realtime_ns);
+        let begins_before = |segment: &&Segment| segment.begin().is_some_and(|begin| begin.realtime_ns <= realtime_ns);
         let found = self.segments.iter().rev().find(begins_before);
-        let place = found.and_then(|segment| segment.part.at_time(realtime_ns).map(|index| segment.first + index));
+        let place = found.and_then(|segment| segment.part.at_time(realtime_ns).map(|index| segment.place(index)));
         let last = self.len().checked_sub(1)?;
         Some(place.unwrap_or(0).saturating_sub(self.places().start).min(last))
     }
@@ -158,7 +165,7 @@ impl Replayer {
         let segment = self.segments.get_mut(holder).ok_or(missing)?;
         let before = (segment.part.len(), segment.part.is_indexed());
         let known = segment.part.damage().len();
-        let sample = segment.part.sample(place - segment.first);
+        let sample = segment.part.sample(segment.index(place));
         if before == (segment.part.len(), segment.part.is_indexed()) {
             // Only what is new: of damage without end there is no end of joining.
             self.damage.extend_from_slice(segment.part.damage().get(known..).unwrap_or_default());
@@ -170,7 +177,7 @@ impl Replayer {
 
     /// Where the samples that are shown stand among all.
     fn places(&self) -> Range<usize> {
-        let all = self.segments.last().map_or(0, |last| last.first + last.part.len());
+        let all = self.segments.last().map_or(0, |last| last.first + last.len());
         let before = |number: u64| {
             let (mut low, mut high) = (0, all);
             while low < high {
@@ -193,7 +200,7 @@ impl Replayer {
     /// The number of the sample that stands there among all.
     fn number(&self, place: usize) -> Option<u64> {
         let segment = self.segments.get(self.holder(place))?;
-        segment.part.sequence(place - segment.first).map(|number| segment.first_number.saturating_add(number))
+        segment.part.sequence(segment.index(place)).map(|number| segment.first_number.saturating_add(number))
     }
 
     /// Blocks of bytes that the recorder's upper layers put in at the beginning.
@@ -254,7 +261,7 @@ impl Replayer {
             && self.segments.last().is_some_and(|last| !last.part.is_growing())
         {
             let (mut parts, _) = read_new(directory, known)?;
-            parts.sort_by_key(began);
+            parts.sort_by_key(Part::began);
             self.segments.extend(parts.into_iter().map(Segment::new));
         }
         self.join();
@@ -286,20 +293,31 @@ impl Replayer {
         let (mut first, mut number) = (0, 0_u64);
         let mut before: Option<(Moment, std::time::Duration)> = None;
         for segment in &mut self.segments {
-            (segment.first, segment.first_number) = (first, number);
+            segment.first = first;
+            (segment.repeated, segment.first_number) = segment.repeats(before.map(|(last, _)| last), number);
+            let shifted = |own: u64| segment.first_number.saturating_add(own);
             let part = &segment.part;
-            let shifted = |own: u64| number.saturating_add(own);
-            if let (Some((from, interval)), Some(to)) = (before, part.instant(0)) {
-                self.gaps.extend(between(from, to, interval, number));
+            if let (Some((from, interval)), Some(to)) = (before, segment.begin()) {
+                // What the new segment says itself of the time before its first sample.
+                let own = part.sequence(segment.repeated).unwrap_or(0);
+                let told = part.gaps().iter().filter(|gap| gap.before == own).map(|gap| gap.lost);
+                self.gaps.extend(between(from, to, interval, number, told.fold(0, u64::saturating_add)));
             }
             self.gaps.extend(part.gaps().iter().map(|gap| Gap { before: shifted(gap.before), ..gap.clone() }));
-            self.marks.extend(part.marks().iter().map(|mark| Mark { before: shifted(mark.before), ..mark.clone() }));
+            let known = self.marks.len();
+            for mark in part.marks() {
+                let mark = Mark { before: shifted(mark.before), ..mark.clone() };
+                let same = |other: &Mark| (other.at, &other.text) == (mark.at, &mark.text);
+                if segment.repeated == 0 || !self.marks.iter().take(known).any(same) {
+                    self.marks.push(mark);
+                }
+            }
             self.damage.extend_from_slice(part.damage());
             if let Some(last) = part.len().checked_sub(1) {
                 before = part.instant(last).map(|at| (at, part.meta().interval)).or(before);
                 number = part.sequence(last).map_or(number, |own| shifted(own).saturating_add(1));
             }
-            first += part.len();
+            first += segment.len();
         }
         let Range { start, end } = self.shown;
         let among = |before: u64| (start == 0 || start < before) && before < end;
@@ -312,21 +330,48 @@ impl Replayer {
 
 impl Segment {
     fn new(part: Part) -> Segment {
-        Segment { part, first: 0, first_number: 0 }
+        Segment { part, repeated: 0, first: 0, first_number: 0 }
+    }
+
+    /// Samples of its own.
+    fn len(&self) -> usize {
+        self.part.len().saturating_sub(self.repeated)
+    }
+
+    /// When the first sample of its own was taken.
+    fn begin(&self) -> Option<Moment> {
+        self.part.instant(self.repeated)
+    }
+
+    /// Where the sample that stands there among all stands in the file, and back.
+    fn index(&self, place: usize) -> usize {
+        place - self.first + self.repeated
+    }
+
+    fn place(&self, index: usize) -> usize {
+        self.first + index.saturating_sub(self.repeated)
+    }
+
+    /// How many of its samples the segments before it have too, of which the last was taken then and is the one before
+    /// `number`; and what its own numbers are counted from.
+    fn repeats(&self, last: Option<Moment>, number: u64) -> (usize, u64) {
+        let repeated = || {
+            let index = self.part.index_of(last?)?;
+            // Numbers never run backwards, whatever is in a file.
+            let first_number = number.checked_sub(self.part.sequence(index)?.checked_add(1)?)?;
+            Some((index + 1, first_number))
+        };
+        repeated().unwrap_or((0, number))
     }
 }
 
-/// The samples that would lie between two segments; `None` where the one follows the other as it should.
-fn between(from: Moment, to: Moment, interval: std::time::Duration, before: u64) -> Option<Gap> {
+/// The samples that would lie between two segments, beside those that somebody tells of; `None` where the one follows the
+/// other as it should.
+fn between(from: Moment, to: Moment, interval: std::time::Duration, before: u64, told: u64) -> Option<Gap> {
     let apart = u64::try_from(to.realtime_ns.saturating_sub(from.realtime_ns)).ok()?;
     let interval = u64::try_from(interval.as_nanos()).ok().filter(|&interval| interval > 0)?;
-    let lost = (apart.saturating_add(interval / 2) / interval).saturating_sub(1);
+    let lost = (apart.saturating_add(interval / 2) / interval).saturating_sub(1).saturating_sub(told);
     (lost > 0).then_some(Gap { before, lost, from, to, why: GapReason::NotTaken })
-}
-
-/// When a segment begins, by the clock on the wall: they may be of several boots.
-fn began(part: &Part) -> i64 {
-    part.instant(0).map_or(part.header().created_ns, |at| at.realtime_ns)
 }
 
 /// Segments of the directory that are not known yet, which they are then; also why the first unreadable one is not.

@@ -152,7 +152,7 @@ impl Tape {
         match self.put(&mut storage, meta, sections) {
             Ok(bytes) => Ok(bytes),
             Err(source) => {
-                storage.discard(path);
+                storage.discard();
                 Err(RecordingError::Write { path: path.into(), source })
             }
         }
@@ -201,6 +201,24 @@ pub struct History {
 }
 
 impl History {
+    /// One more at the end.
+    pub(super) fn push(&mut self, frame: SampleFrame) {
+        self.frames.push(frame);
+    }
+
+    /// A word behind the newest sample.
+    pub(super) fn mark(&mut self, at: Moment, text: &str) {
+        self.marks.push(Mark { before: self.first + self.frames.len() as u64, at, text: text.to_owned() });
+    }
+
+    /// Of all that is older than the last key frame nobody needs to know any more.
+    pub(super) fn forget_before_key(&mut self) {
+        let key = self.frames.iter().rposition(SampleFrame::is_key).unwrap_or(0);
+        self.frames.drain(..key);
+        self.first += key as u64;
+        self.marks.retain(|mark| mark.before > self.first);
+    }
+
     pub(super) fn write(&self, framer: &mut Framer, out: &mut Vec<u8>) {
         let mut frames = Frames { first: self.first, marks: self.marks.iter().peekable() };
         frames.put(framer, out, &self.frames);

@@ -7,7 +7,9 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use stalltop::recording::{Copier, Recorder, RecorderOptions, RecorderStatus, Replayer, Room, Storage, Tail};
+use stalltop::recording::{
+    Copier, GapReason, Place, Recorder, RecorderOptions, RecorderStatus, RecordingError, Replayer, Room, Storage, Tail,
+};
 use stalltop::sample::Sample;
 
 use crate::generator::{self, Machine};
@@ -138,6 +140,143 @@ fn survives(disk: &BadDisk, samples: &[Arc<Sample>], what: &str) -> bool {
         assert!(samples.contains(&sample), "{what}: a sample that was never recorded");
     }
     *disk.operations.lock().unwrap() >= disk.bad
+}
+
+/// A disk with others beside it, to go on on when it fails.
+#[derive(Clone)]
+struct Shelf {
+    disk: BadDisk,
+    /// Those that come next, and which of them are in use
+    next: Arc<Mutex<Vec<BadDisk>>>,
+    used: Arc<Mutex<Vec<BadDisk>>>,
+    /// What the disk surely has
+    synced: Arc<Mutex<usize>>,
+}
+
+impl Shelf {
+    fn of(mut disks: Vec<BadDisk>) -> Shelf {
+        let disk = disks.remove(0);
+        Shelf {
+            used: Arc::new(Mutex::new(vec![disk.clone()])),
+            disk,
+            next: Arc::new(Mutex::new(disks)),
+            synced: Arc::default(),
+        }
+    }
+}
+
+impl Storage for Shelf {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.disk.write(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        match self.disk.sync() {
+            Ok(()) => {
+                *self.synced.lock().unwrap() = self.disk.kept.lock().unwrap().len();
+                Ok(())
+            }
+            // What it did not take may be gone for good.
+            Err(error) => {
+                self.disk.kept.lock().unwrap().truncate(*self.synced.lock().unwrap());
+                Err(error)
+            }
+        }
+    }
+
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        self.disk.truncate(length)
+    }
+
+    fn room(&self) -> Option<Room> {
+        None
+    }
+
+    fn place(&self) -> Place {
+        Place::File(format!("{}", self.used.lock().unwrap().len()).into())
+    }
+
+    fn successor(&self) -> Option<Result<Box<dyn Storage>, RecordingError>> {
+        let mut next = self.next.lock().unwrap();
+        if next.is_empty() {
+            return Some(Err(RecordingError::Exists { path: self.place() }));
+        }
+        let disk = next.remove(0);
+        self.used.lock().unwrap().push(disk.clone());
+        Some(Ok(Box::new(Shelf { disk, synced: Arc::default(), ..self.clone() })))
+    }
+
+    fn discard(&self) {
+        self.used.lock().unwrap().pop();
+    }
+}
+
+fn disk(bad: usize, forever: bool) -> BadDisk {
+    let (kept, operations) = Default::default();
+    BadDisk { kept, operations, bad, forever, errno: nix::libc::EIO, at_most: usize::MAX }
+}
+
+/// Records 200 samples and two marks on them. How it ended, how many files it took, and all of it together.
+fn on_shelf(shelf: &Shelf) -> (RecorderStatus, usize, Replayer, tempfile::TempDir) {
+    let samples = few_samples(200);
+    let options = RecorderOptions { retry: Duration::from_secs(3), ..options(samples.len()) };
+    let mut recorder = Recorder::into_storage(Box::new(shelf.clone()), &generator::meta(), options).unwrap();
+    for (index, sample) in samples.iter().enumerate() {
+        if index == 50 || index == 130 {
+            assert!(recorder.mark(sample.at.into(), "word"));
+        }
+        recorder.offer(sample.clone());
+    }
+    let status = recorder.close(PATIENCE);
+    let used = shelf.used.lock().unwrap().clone();
+    assert_eq!(recorder.places().len(), used.len());
+    let folder = tempfile::tempdir().unwrap();
+    for (index, disk) in used.iter().enumerate() {
+        fs::write(folder.path().join(format!("{index}.stalltop")), &*disk.kept.lock().unwrap()).unwrap();
+    }
+    let mut replayer = Replayer::open(folder.path()).unwrap();
+    assert_eq!(replayer.verify().unwrap(), replayer.len());
+    assert_eq!(replayer.damage().first(), None);
+    let held: Vec<_> = (0..replayer.len()).map(|index| replayer.sample(index).unwrap()).collect();
+    assert!(held.is_sorted_by(|a, b| a.at < b.at) && held.iter().all(|sample| samples.contains(sample)));
+    assert_eq!(replayer.len() as u64, status.kept().samples, "{status:?}");
+    (status, used.len(), replayer, folder)
+}
+
+/// Whichever write or sync of the first disk fails, and though all is gone that was not synced: nothing is lost.
+#[test]
+fn a_disk_that_fails_is_left_for_another_file_and_nothing_is_lost() {
+    let mut failed = 0;
+    // The first two begin the recording.
+    for bad in (3..).step_by(if full() { 1 } else { 17 }) {
+        let shelf = Shelf::of(vec![disk(bad, true), disk(0, false)]);
+        let (status, files, replayer, _folder) = on_shelf(&shelf);
+        let RecorderStatus::Finished(kept) = status else { panic!("operation {bad}: {status:?}") };
+        assert_eq!((kept.samples, kept.lost, replayer.gaps().len()), (200, 0, 0), "operation {bad}");
+        let marks: Vec<u64> = replayer.marks().iter().map(|mark| mark.before).collect();
+        assert_eq!(marks, [50, 130], "operation {bad}");
+        if files == 1 {
+            break;
+        }
+        failed += 1;
+    }
+    assert!(failed >= 10, "{failed} operations failed");
+}
+
+/// Where the next file fails at once too, it is tried again after a while, and what is lost meanwhile is told.
+#[test]
+fn a_disk_that_takes_nothing_for_a_while_costs_a_gap() {
+    let shelf = Shelf::of(vec![disk(80, true), disk(1, true), disk(1, true), disk(0, false)]);
+    let (status, files, replayer, _folder) = on_shelf(&shelf);
+    let RecorderStatus::Finished(kept) = status else { panic!("{status:?}") };
+    assert_eq!((files, kept.samples + kept.lost), (2, 200));
+    let [gap] = replayer.gaps() else { panic!("{:?}", replayer.gaps()) };
+    assert_eq!((gap.lost, gap.why), (kept.lost, GapReason::DiskFailed));
+    assert!((1..10).contains(&gap.lost), "{gap:?}");
+    // And where there is none at all, it says so and what is safe.
+    let (status, files, ..) = on_shelf(&Shelf::of(vec![disk(80, true)]));
+    let RecorderStatus::Paused { why, kept } = status else { panic!("{status:?}") };
+    assert!(files == 1 && why.contains("os error 5") && kept.samples > 60 && kept.samples + kept.lost == 200, "{why} {kept:?}");
 }
 
 /// A file system of that size, for root.

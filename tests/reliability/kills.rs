@@ -14,6 +14,9 @@ use crate::generator::{self, Dice, Machine};
 use crate::measure::{MIB, Tally, full};
 use crate::support::{PATIENCE, options};
 
+/// The recording's file.
+const FILE: &str = "victim.stalltop";
+
 /// What the process that is killed records, and this one knows.
 fn samples(count: usize) -> Vec<Arc<Sample>> {
     let mut machine = Machine::new(31, 5, 6, 1, 1);
@@ -28,11 +31,25 @@ struct Victim {
 
 impl Victim {
     fn new(count: usize) -> Victim {
-        Victim { directory: tempfile::tempdir().unwrap(), count }
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("tape")).unwrap();
+        Victim { directory, count }
+    }
+
+    /// Where the recording is, in one file or in two.
+    fn tape(&self) -> PathBuf {
+        self.directory.path().join("tape")
     }
 
     fn recording(&self) -> PathBuf {
-        self.directory.path().join("victim.stalltop")
+        self.tape().join(FILE)
+    }
+
+    /// strace for the system calls on the recording's first file: by its path, and by its name in its directory.
+    fn traced(&self, options: &[&str]) -> Command {
+        let recording = self.recording();
+        let files = ["-P", recording.to_str().unwrap(), "-P", FILE];
+        self.command(&[&["strace", "-f", "-qq"], options, &files[..]].concat())
     }
 
     /// How many samples were written, as the one who wrote them saw it.
@@ -59,7 +76,7 @@ impl Victim {
     fn lost(&self, what: &str) -> usize {
         let written = self.written();
         let truth = samples(self.count);
-        let sound = match Replayer::open(&self.recording()) {
+        let sound = match Replayer::open(&self.tape()) {
             Ok(mut replayer) => {
                 assert!(!replayer.is_growing(), "{what}: the lock outlives its process");
                 let sound = replayer.verify().unwrap();
@@ -79,7 +96,7 @@ impl Victim {
                 0
             }
         };
-        let beside: Vec<_> = fs::read_dir(&self.directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let beside: Vec<_> = fs::read_dir(self.tape()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert!(beside.len() <= 2, "{what}: something is left: {beside:?}");
         assert!(sound >= written, "{what}: {written} samples were written, and {sound} are there");
         written.saturating_sub(sound)
@@ -93,7 +110,7 @@ fn records_where_the_environment_says() {
     let count = std::env::var("STALLTOP_TEST_SAMPLES").unwrap().parse().unwrap();
     let directory = Path::new(&directory);
     let options = RecorderOptions { keep_free: false, ..options(count) };
-    let Ok(mut recorder) = Recorder::create(&directory.join("victim.stalltop"), &generator::meta(), options) else { return };
+    let Ok(mut recorder) = Recorder::create(&directory.join("tape").join(FILE), &generator::meta(), options) else { return };
     let written = fs::OpenOptions::new().append(true).create(true).open(directory.join("written")).unwrap();
     for (number, sample) in samples(count).into_iter().enumerate() {
         recorder.offer(sample);
@@ -140,9 +157,7 @@ fn killed_at_any_moment_it_loses_the_sample_in_flight_at_most() {
 fn system_calls(count: usize) -> Option<Vec<(String, usize)>> {
     let victim = Victim::new(count);
     let log = victim.directory.path().join("strace");
-    let recording = victim.recording();
-    let words = ["strace", "-f", "-qq", "-o", log.to_str().unwrap(), "-P", recording.to_str().unwrap()];
-    if !victim.command(&words).status().is_ok_and(|status| status.success()) {
+    if !victim.traced(&["-o", log.to_str().unwrap()]).status().is_ok_and(|status| status.success()) {
         println!("skipped: strace is not there, or may not trace");
         return None;
     }
@@ -162,11 +177,9 @@ fn system_calls(count: usize) -> Option<Vec<(String, usize)>> {
 /// Runs it with something done to the `nth` call of that name.
 fn injected(call: &str, nth: usize, what: &str, count: usize) -> usize {
     let victim = Victim::new(count);
-    let recording = victim.recording();
     let inject = format!("inject={call}:{what}:when={nth}");
-    let words = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", recording.to_str().unwrap(), "-e", &inject];
     // However it ends.
-    let _ = victim.command(&words).status().unwrap();
+    let _ = victim.traced(&["-o", "/dev/null", "-e", &inject]).status().unwrap();
     victim.lost(&inject)
 }
 

@@ -327,14 +327,15 @@ impl Live {
     }
 
     fn tell_recorder(&mut self, events: &mut Vec<Event>) {
-        let Some(session) = &self.session else { return };
+        let Some(session) = &mut self.session else { return };
+        events.extend(session.news().map(|news| Event::Notice(Notice::failure(news))));
         let now = match session.status() {
             RecorderStatus::Failed { why, .. } => state::Recorder::Failed(why),
             RecorderStatus::Paused { why, kept } => {
                 state::Recorder::Failed(format!("paused: {why}; {} samples are safe", kept.samples))
             }
             RecorderStatus::Recording(kept) | RecorderStatus::Finished(kept) => {
-                state::Recorder::On { file: session.place().to_owned(), bytes: kept.bytes }
+                state::Recorder::On { file: session.place(), bytes: kept.bytes }
             }
         };
         if now != self.told {

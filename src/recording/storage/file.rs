@@ -1,0 +1,254 @@
+//! Files that are written to: new, ours alone, in a folder that is held from the beginning, so that nobody can put another
+//! in its place.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag};
+use nix::sys::stat::{Mode, fstatat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+
+use super::super::error::{Place, RecordingError};
+use super::{Room, Storage};
+
+/// A directory that is held open: what happens to its path afterwards does not matter.
+pub struct Folder {
+    handle: OwnedFd,
+    path: PathBuf,
+}
+
+impl Folder {
+    pub fn open(path: &Path) -> Result<Folder, RecordingError> {
+        let handle = hold(path).map_err(|error| refusal(path, error))?;
+        Ok(Folder { handle, path: path.to_owned() })
+    }
+
+    /// As it was called.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A path of what is in it, whatever became of its own.
+    pub fn inside(&self, name: &OsStr) -> PathBuf {
+        use std::os::fd::AsRawFd;
+        PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd())).join(name)
+    }
+
+    /// Deletes what has that name, unless it is a directory.
+    pub fn delete(&self, name: &OsStr) -> io::Result<()> {
+        Ok(unlinkat(&self.handle, name, UnlinkatFlags::NoRemoveDir)?)
+    }
+
+    fn create(&self, name: &OsStr) -> io::Result<File> {
+        let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        Ok(File::from(nix::fcntl::openat(&self.handle, name, flags, Mode::S_IRUSR | Mode::S_IWUSR)?))
+    }
+
+    /// Until the device knows its names, where the file system can.
+    fn sync(&self) {
+        let _ = nix::unistd::fsync(&self.handle);
+    }
+}
+
+fn hold(path: &Path) -> io::Result<OwnedFd> {
+    let held = |flags: OFlag| nix::fcntl::open(path, flags | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty());
+    // One that may be written to and not listed can be held all the same.
+    Ok(held(OFlag::O_RDONLY).or_else(|_| held(OFlag::O_PATH))?)
+}
+
+/// A new file, locked as long as it is open.
+pub struct FileStorage {
+    file: LockedFile,
+    folder: Arc<Folder>,
+    name: OsString,
+    /// Of which file this is the successor
+    first: OsString,
+}
+
+/// Some file systems know no locks; then a reader cannot tell that the file is still growing.
+enum LockedFile {
+    Locked(Flock<File>),
+    Plain(File),
+}
+
+impl FileStorage {
+    /// Creates the file: new, ours alone, never through a link.
+    pub fn create(path: &Path) -> Result<FileStorage, RecordingError> {
+        // With a slash behind it, it is the name of a directory.
+        let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
+        let Some(name) = name else { return Err(refusal(path, io::ErrorKind::IsADirectory.into())) };
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let handle = hold(here).map_err(|error| refusal(path, error))?;
+        FileStorage::create_in(&Arc::new(Folder { handle, path: folder.to_owned() }), name)
+    }
+
+    /// The same in a folder that is held.
+    pub fn create_in(folder: &Arc<Folder>, name: &OsStr) -> Result<FileStorage, RecordingError> {
+        FileStorage::create_as(folder, name, name)
+    }
+
+    fn create_as(folder: &Arc<Folder>, name: &OsStr, first: &OsStr) -> Result<FileStorage, RecordingError> {
+        let path = folder.path.join(name);
+        let file = folder.create(name).map_err(|error| refusal(&path, error))?;
+        // Whatever the umask took away.
+        if let Err(source) = file.set_permissions(std::fs::Permissions::from_mode(0o600)) {
+            return Err(RecordingError::Write { path: Place::File(path), source });
+        }
+        folder.sync();
+        let file = lock(file).map_err(|()| RecordingError::BeingWritten { path: Place::File(path) })?;
+        Ok(FileStorage { file, folder: Arc::clone(folder), name: name.to_owned(), first: first.to_owned() })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path.join(&self.name)
+    }
+
+    fn file(&self) -> &File {
+        match &self.file {
+            LockedFile::Locked(file) => file,
+            LockedFile::Plain(file) => file,
+        }
+    }
+}
+
+/// NAME.stalltop becomes NAME-2.stalltop.
+fn numbered(name: &OsStr, number: u32) -> OsString {
+    let name = Path::new(name);
+    let mut numbered = name.file_stem().unwrap_or_default().to_owned();
+    numbered.push(format!("-{number}"));
+    if let Some(extension) = name.extension() {
+        numbered.push(".");
+        numbered.push(extension);
+    }
+    numbered
+}
+
+/// A reader that asks whether we are writing may hold the lock for a moment.
+fn lock(mut file: File) -> Result<LockedFile, ()> {
+    for _ in 0..100 {
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(locked) => return Ok(LockedFile::Locked(locked)),
+            Err((back, nix::errno::Errno::EWOULDBLOCK | nix::errno::Errno::EINTR)) => {
+                file = back;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err((back, _)) => return Ok(LockedFile::Plain(back)),
+        }
+    }
+    Err(())
+}
+
+/// Whether somebody is writing this file now. Never blocks.
+pub fn is_being_written(file: &File) -> bool {
+    let Ok(file) = file.try_clone() else { return false };
+    // The lock belongs to the open file, which the clone shares; it is given back at once.
+    matches!(Flock::lock(file, FlockArg::LockSharedNonblock), Err((_, nix::errno::Errno::EWOULDBLOCK)))
+}
+
+/// Why the file could not be created, from what is there.
+fn refusal(path: &Path, source: io::Error) -> RecordingError {
+    let place = Place::from(path);
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => return RecordingError::NotPermitted { path: place, source },
+        io::ErrorKind::AlreadyExists => {}
+        _ => return RecordingError::Write { path: place, source },
+    }
+    let kind = path.symlink_metadata().map(|metadata| metadata.file_type());
+    match kind {
+        Ok(kind) if kind.is_file() => {
+            let reading = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
+            match reading {
+                Ok(file) if is_being_written(&file) => RecordingError::BeingWritten { path: place },
+                _ => RecordingError::Exists { path: place },
+            }
+        }
+        Ok(kind) => RecordingError::NotARegularTarget { path: place, kind: kind_words(kind) },
+        Err(_) => RecordingError::Exists { path: place },
+    }
+}
+
+fn kind_words(kind: std::fs::FileType) -> &'static str {
+    if kind.is_symlink() {
+        "a symbolic link"
+    } else if kind.is_dir() {
+        "a directory"
+    } else if kind.is_fifo() {
+        "a named pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    }
+}
+
+impl Storage for FileStorage {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file().write(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file().sync_data()
+    }
+
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        self.file().set_len(length)
+    }
+
+    fn room(&self) -> Option<Room> {
+        let room = nix::sys::statvfs::fstatvfs(self.file().as_fd()).ok()?;
+        let unit = room.fragment_size();
+        Some(Room { available: room.blocks_available().saturating_mul(unit), total: room.blocks().saturating_mul(unit) })
+    }
+
+    fn place(&self) -> Place {
+        Place::File(self.path())
+    }
+
+    fn successor(&self) -> Option<Result<Box<dyn Storage>, RecordingError>> {
+        /// Whose disk fails more often has another problem.
+        const MOST: u32 = 99;
+        let mut taken = RecordingError::Exists { path: self.place() };
+        for number in 2..=MOST {
+            match FileStorage::create_as(&self.folder, &numbered(&self.first, number), &self.first) {
+                Ok(storage) => return Some(Ok(Box::new(storage))),
+                Err(error @ (RecordingError::Exists { .. } | RecordingError::BeingWritten { .. })) => taken = error,
+                Err(other) => return Some(Err(other)),
+            }
+        }
+        Some(Err(taken))
+    }
+
+    fn discard(&self) {
+        let own = self.file().metadata().map(|metadata| (metadata.dev(), metadata.ino()));
+        let there = fstatat(&self.folder.handle, self.name.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW);
+        if let (Ok(own), Ok(there)) = (own, there)
+            && own == (there.st_dev, there.st_ino)
+        {
+            // Nothing is lost when it stays.
+            let _ = self.folder.delete(&self.name);
+        }
+    }
+}
+
+/// Opens a recording for reading. A pipe or a device is no file to seek in, and opening it must not block.
+pub fn open_source(path: &Path) -> Result<File, RecordingError> {
+    let failed = |source| RecordingError::Read { path: path.into(), offset: None, source };
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY)
+        .open(path)
+        .map_err(failed)?;
+    let kind = file.metadata().map_err(failed)?.file_type();
+    if !kind.is_file() {
+        return Err(RecordingError::NotSeekable { path: path.into(), kind: kind_words(kind) });
+    }
+    Ok(file)
+}
