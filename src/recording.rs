@@ -9,6 +9,7 @@ mod columns;
 mod copy;
 mod damage;
 mod decode;
+mod digest;
 mod encode;
 mod error;
 mod facts;
@@ -34,6 +35,7 @@ mod wire;
 
 pub use copy::{Copied, Copier};
 pub use damage::{Damage, DamageKind, Tail};
+pub use digest::{Digest, Seen};
 pub use error::{FrameFault, LooksLike, Place, RecordingError};
 pub use framer::Sections;
 pub use header::{FileHeader, FileId};

@@ -12,6 +12,8 @@
 
 #[path = "recording/copy.rs"]
 mod copy;
+#[path = "recording/digest.rs"]
+mod digest;
 #[path = "recording/generator.rs"]
 mod generator;
 #[path = "recording/golden.rs"]

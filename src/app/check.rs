@@ -140,6 +140,7 @@ impl Source<'_> {
         let mut judging = Judging::new(sampling.host.clone(), lessons.judge(criteria));
         let mut session = None;
         while let Some(taken) = sampling.samples.blocking_recv() {
+            let judged = judging.take(taken.sample.clone());
             if let Some(path) = &check.save {
                 let session = match &mut session {
                     Some(session) => session,
@@ -148,9 +149,9 @@ impl Source<'_> {
                         session.insert(Session::create(path, &meta, lessons.baselines()).map_err(recording::failure)?)
                     }
                 };
-                session.offer(taken.clone());
+                session.offer(taken, recording::digest(judged.as_ref()));
             }
-            let Some(judged) = judging.take(taken.sample) else { continue };
+            let Some(judged) = judged else { continue };
             lessons.hear(&judged);
             if each(&judged)? == Reader::Gone {
                 stopped.store(true, Ordering::SeqCst);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::config::Settings;
 use super::door::Door;
 use super::exit::{Exit, Failure};
-use super::judging::Lessons;
+use super::judging::{Judging, Lessons};
 use super::recording::{self, Session, Shared};
 use super::sampling::{Order, Sampling};
 use super::segments::Segments;
@@ -54,6 +54,8 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
     if let Ok(disks) = &first.sample.disks {
         settings.criteria().set_baselines(disks, &mut baselines);
     }
+    // Only for the strip of time, which a replay paints before it has judged a day itself.
+    let mut judging = Judging::new(Arc::clone(&sampling.host), lessons.judge(settings.criteria_for(&sampling.host)));
     let reader_gone = Arc::new(AtomicBool::new(false));
     let session = if to_stream {
         Session::stream(standard_output(Arc::clone(&reader_gone))?, &meta, &baselines).map_err(recording::failure)
@@ -77,8 +79,10 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
     let mut next = Some(first);
     while let Some(taken) = next.take().or_else(|| sampling.samples.blocking_recv()) {
         let at = taken.sample.at;
+        let judged = judging.take(Arc::clone(&taken.sample));
+        let digest = recording::digest(judged.as_ref());
         let status = session.with(|session| {
-            session.offer(taken);
+            session.offer(taken, digest);
             (session.status(), session.news())
         });
         let Some((status, news)) = status else { break };

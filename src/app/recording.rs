@@ -11,8 +11,10 @@ use std::time::Duration;
 use super::exit::{Exit, Failure};
 use super::sampling::Taken;
 use crate::baseline::Baselines;
+use crate::findings::{Judged, Severity};
 use crate::recording::{
-    Folder, History, Meta, Moment, Place, Recorder, RecorderOptions, RecorderStatus, RecordingError, Redaction, Sections,
+    Digest, Folder, History, Meta, Moment, Place, Recorder, RecorderOptions, RecorderStatus, RecordingError, Redaction,
+    Sections, Seen,
 };
 use crate::sample::Host;
 
@@ -65,9 +67,9 @@ impl Session {
     }
 
     /// Never blocks. What is missing before the sample is noted before it.
-    pub fn offer(&mut self, taken: Taken) {
+    pub fn offer(&mut self, taken: Taken, digest: Digest) {
         self.recorder.miss(taken.missed, taken.sample.at.into());
-        self.recorder.offer(taken.sample);
+        self.recorder.offer_judged(taken.sample, digest);
     }
 
     /// `false` when the recorder's queue has no room for it.
@@ -204,6 +206,23 @@ fn prefix(host: &Host) -> String {
     // A name that begins with a point would be hidden, one that begins with a dash an option.
     let host = host.trim_start_matches(['.', '-']);
     if host.is_empty() { "stalltop".to_owned() } else { host.to_owned() }
+}
+
+/// What was seen in the interval that a sample ends, as the strip of time will show it.
+pub fn digest(judged: Option<&Judged>) -> Digest {
+    let Some(judged) = judged else { return Digest::default() };
+    let share = |share: f64| (share.clamp(0.0, 1.0) * 255.0).round() as u8;
+    let interval = &judged.interval;
+    Digest {
+        busy: interval.cpu.as_ref().map_or(0, |cpu| share(cpu.busy())),
+        blocked: interval.blocked.as_ref().map_or(0, |blocked| share(blocked.ratio)),
+        worst: match judged.verdict.iter().map(|finding| finding.severity).max() {
+            None => Seen::Nothing,
+            Some(Severity::Note) => Seen::Note,
+            Some(Severity::Warning) => Seen::Warning,
+            Some(Severity::Critical) => Seen::Critical,
+        },
+    }
 }
 
 /// What a recording of this machine says of itself.

@@ -119,7 +119,11 @@ impl Copier {
             missing.numbers(sequence.saturating_sub(next), at);
             next = sequence.saturating_add(1);
             let frame = match from.sample(index) {
-                Ok(sample) => self.encoder.encode(&sample).ok(),
+                // Of what was seen in the first one, something lay before it.
+                Ok(sample) => {
+                    let digest = from.digest(index).filter(|_| index > range.start).unwrap_or_default();
+                    self.encoder.encode(&sample, digest).ok()
+                }
                 Err(RecordingError::DamagedFrame { .. }) => None,
                 Err(other) => return Err(other),
             };

@@ -37,6 +37,8 @@ pub enum FrameKind {
     /// The table of contents, and where it begins.
     Index,
     End,
+    /// What the recorder saw in each sample.
+    Digest,
     Unknown(u8),
 }
 
@@ -51,6 +53,7 @@ impl FrameKind {
             FrameKind::Mark => 6,
             FrameKind::Index => 7,
             FrameKind::End => 8,
+            FrameKind::Digest => 9,
             FrameKind::Unknown(number) => number,
         }
     }
@@ -65,6 +68,7 @@ impl FrameKind {
             6 => FrameKind::Mark,
             7 => FrameKind::Index,
             8 => FrameKind::End,
+            9 => FrameKind::Digest,
             other => FrameKind::Unknown(other),
         }
     }
@@ -86,7 +90,7 @@ pub struct FrameHeader {
     /// Of a sample, its number; of any other frame, how many samples stand before it.
     pub sequence: u64,
     pub at: Moment,
-    /// Bytes from this frame back to its key frame; 0 in all but deltas.
+    /// Bytes back: of a delta to its key frame, of the index to the digest, where there is one; 0 in all others.
     pub back: u32,
     pub payload_crc: u32,
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Moment;
+use super::digest::{Digest, Digests};
 use super::encode::{Encoder, TooLarge};
 use super::frame::{FrameHeader, FrameKind, HEADER_LENGTH, Packed, Packer};
 use super::header::{FileHeader, FileId};
@@ -21,6 +22,8 @@ pub struct SampleFrame {
     /// 0 is a key frame.
     pub key_distance: u16,
     pub packed: Packed,
+    /// What was seen in it, where somebody has looked.
+    pub digest: Digest,
 }
 
 impl SampleFrame {
@@ -45,14 +48,14 @@ impl SampleEncoder {
         SampleEncoder { encoder: Encoder::new(redaction), packer: Packer::default() }
     }
 
-    pub fn encode(&mut self, sample: &Arc<Sample>) -> Result<SampleFrame, TooLarge> {
+    pub fn encode(&mut self, sample: &Arc<Sample>, digest: Digest) -> Result<SampleFrame, TooLarge> {
         let encoded = self.encoder.encode(sample)?;
         let key_distance = encoded.key_distance;
         let Some(packed) = self.packer.pack_front(encoded.raw, encoded.front) else {
             self.encoder.forget_key();
             return Err(TooLarge);
         };
-        let frame = SampleFrame { at: sample.at.into(), key_distance, packed };
+        let frame = SampleFrame { at: sample.at.into(), key_distance, packed, digest };
         self.encoder.stored(frame.length());
         Ok(frame)
     }
@@ -72,6 +75,9 @@ pub struct Framer {
     meta: Option<Packed>,
     position: Position,
     index: IndexBuilder,
+    digests: Digests,
+    /// Where the digest frame stands.
+    digest_at: Option<u64>,
 }
 
 /// What a frame that could not be written must not have moved.
@@ -88,6 +94,7 @@ struct Position {
 pub struct Checkpoint {
     position: Position,
     index: IndexLength,
+    digests: usize,
 }
 
 impl Framer {
@@ -99,6 +106,8 @@ impl Framer {
             meta: None,
             position: Position::default(),
             index: IndexBuilder::default(),
+            digests: Digests::default(),
+            digest_at: None,
         }
     }
 
@@ -113,12 +122,13 @@ impl Framer {
     }
 
     pub fn checkpoint(&self) -> Checkpoint {
-        Checkpoint { position: self.position, index: self.index.length() }
+        Checkpoint { position: self.position, index: self.index.length(), digests: self.digests.len() }
     }
 
     pub fn take_back(&mut self, checkpoint: Checkpoint) {
         self.position = checkpoint.position;
         self.index.take_back(checkpoint.index);
+        self.digests.take_back(checkpoint.digests);
     }
 
     /// The file header twice, the meta frame, the sections.
@@ -148,6 +158,7 @@ impl Framer {
         }
         let kind = if frame.is_key() { FrameKind::Key } else { FrameKind::Delta };
         self.frame(out, kind, frame.key_distance, frame.at, &frame.packed);
+        self.digests.push(frame.digest);
         self.position.sequence += 1;
     }
 
@@ -163,9 +174,14 @@ impl Framer {
         }
     }
 
-    /// The index and the end frame.
+    /// The digest, the index and the end frame.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         let at = self.position.last;
+        self.digest_at = None;
+        if let Some(packed) = self.digests.payload().and_then(|payload| self.packer.pack(payload)) {
+            self.digest_at = Some(self.position.offset);
+            self.frame(out, FrameKind::Digest, 0, at, &packed);
+        }
         let mut index_offset = 0;
         if let Some(packed) = self.index.payload().and_then(|payload| self.packer.pack(payload)) {
             index_offset = self.position.offset;
@@ -178,10 +194,12 @@ impl Framer {
 
     fn frame(&mut self, out: &mut Vec<u8>, kind: FrameKind, key_distance: u16, at: Moment, packed: &Packed) {
         let position = &mut self.position;
-        let back = match (kind, position.key) {
-            (FrameKind::Delta, Some(key)) => u32::try_from(position.offset - key).unwrap_or(0),
-            _ => 0,
+        let to = match kind {
+            FrameKind::Delta => position.key,
+            FrameKind::Index => self.digest_at,
+            _ => None,
         };
+        let back = to.and_then(|to| u32::try_from(position.offset - to).ok()).unwrap_or(0);
         let header = FrameHeader {
             kind,
             flags: packed.flags,

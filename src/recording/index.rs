@@ -38,7 +38,7 @@ impl EntryKind {
             FrameKind::Key | FrameKind::Delta => EntryKind::Sample,
             FrameKind::Gap => EntryKind::Gap,
             FrameKind::Mark => EntryKind::Mark,
-            FrameKind::Index | FrameKind::End | FrameKind::Unknown(_) => EntryKind::Other,
+            FrameKind::Index | FrameKind::End | FrameKind::Digest | FrameKind::Unknown(_) => EntryKind::Other,
         }
     }
 

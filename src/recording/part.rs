@@ -10,6 +10,7 @@ use rustc_hash::FxHashSet;
 
 use super::Moment;
 use super::damage::{Damage, DamageKind, Tail};
+use super::digest::{self, Digest};
 use super::error::{FrameFault, LooksLike, Place, RecordingError};
 use super::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
 use super::header::{self, FileHeader, HeaderFault};
@@ -29,6 +30,8 @@ pub struct Part {
     meta: Meta,
     /// In the order of the file; sample frames only.
     samples: Vec<Entry>,
+    /// What the recorder saw in each of them, or nothing.
+    digests: Vec<Digest>,
     gaps: Vec<Gap>,
     marks: Vec<Mark>,
     sections: BTreeMap<String, Vec<u8>>,
@@ -63,6 +66,7 @@ impl Part {
             header,
             meta: Meta::unknown(),
             samples: Vec::new(),
+            digests: Vec::new(),
             gaps: Vec::new(),
             marks: Vec::new(),
             sections: BTreeMap::new(),
@@ -77,9 +81,10 @@ impl Part {
             let bytes = 0..header::LENGTH as u64 * 2;
             replayer.damage.push(Damage { bytes, what: DamageKind::FileHeader, lost: 0, from: None, to: None });
         }
-        let from_index = replayer.indexed().and_then(|entries| {
+        let from_index = replayer.indexed().and_then(|(entries, digests)| {
             let meta = replayer.find_meta(&entries)?;
             replayer.take_entries(&entries).ok()?;
+            replayer.digests = digests;
             Some(meta)
         });
         match from_index {
@@ -105,6 +110,11 @@ impl Part {
     /// When the sample was taken; without reading it.
     pub fn instant(&self, index: usize) -> Option<Moment> {
         self.samples.get(index).map(|entry| entry.at)
+    }
+
+    /// What the recorder saw in the sample, if it is known.
+    pub fn digest(&self, index: usize) -> Option<Digest> {
+        self.digests.get(index).copied()
     }
 
     /// When it begins, by the clock on the wall, and when it was created: several may be of several boots, or begin with the
@@ -241,8 +251,8 @@ impl Part {
         RecordingError::Read { path: self.place.clone(), offset, source }
     }
 
-    /// The table of contents that a closed recording ends with.
-    fn indexed(&mut self) -> Option<Vec<Entry>> {
+    /// The table of contents that a closed recording ends with, and the digest before it.
+    fn indexed(&mut self) -> Option<(Vec<Entry>, Vec<Digest>)> {
         let end = self.source.length().ok()?;
         let at = end.checked_sub((HEADER_LENGTH + END_PAYLOAD_LENGTH) as u64)?;
         let (header, payload) = self.frame(at).ok()?;
@@ -253,8 +263,16 @@ impl Part {
         }
         let entries = index::parse(&payload, index_offset).ok()?;
         // Numbers that are missing, or samples that the end frame does not count, are for the walk to explain.
-        let count = entries.iter().filter(|entry| entry.kind == EntryKind::Sample).count() as u64;
-        (count == samples).then_some(entries)
+        let count = entries.iter().filter(|entry| entry.kind == EntryKind::Sample).count();
+        let digests = self.digests(index_offset, header.back, count).unwrap_or_default();
+        (count as u64 == samples).then_some((entries, digests))
+    }
+
+    /// The digest that stands so many bytes before the index. That there is none costs nothing but time.
+    fn digests(&self, index_offset: u64, back: u32, count: usize) -> Option<Vec<Digest>> {
+        let at = index_offset.checked_sub(u64::from(back)).filter(|_| back > 0)?;
+        let (header, payload) = self.frame(at).ok()?;
+        digest::parse(&payload, count).ok().filter(|_| header.kind == FrameKind::Digest)
     }
 
     /// Whether a walk finds that sample at another place than the index says.
@@ -293,6 +311,7 @@ impl Part {
 
     fn take_entries(&mut self, entries: &[Entry]) -> Result<(), RecordingError> {
         self.samples.clear();
+        self.digests.clear();
         self.gaps.clear();
         self.marks.clear();
         self.sections.clear();

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::Moment;
+use super::digest::Digest;
 use super::error::{Place, RecordingError};
 use super::framer::Sections;
 use super::header::FileId;
@@ -109,7 +110,7 @@ struct Shared {
 }
 
 enum Message {
-    Sample { sample: Arc<Sample>, lost: Option<Lost> },
+    Sample { sample: Arc<Sample>, digest: Digest, lost: Option<Lost> },
     Mark { at: Moment, text: String },
 }
 
@@ -184,9 +185,14 @@ impl Recorder {
 
     /// Takes a sample to be recorded. Never blocks: one that does not fit is counted, and told in the recording.
     pub fn offer(&mut self, sample: Arc<Sample>) {
+        self.offer_judged(sample, Digest::default());
+    }
+
+    /// The same with what was seen in it.
+    pub fn offer_judged(&mut self, sample: Arc<Sample>, digest: Digest) {
         let at = sample.at.into();
         self.last = Some(at);
-        let message = Message::Sample { sample, lost: self.lost };
+        let message = Message::Sample { sample, digest, lost: self.lost };
         match self.queue.as_ref().map(|queue| queue.try_send(message)) {
             Some(Ok(())) => self.lost = None,
             Some(Err(TrySendError::Full(_))) => Lost::add(&mut self.lost, at, GapReason::TooSlow),

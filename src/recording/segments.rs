@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::Moment;
 use super::damage::{Damage, DamageKind, Tail};
+use super::digest::Digest;
 use super::error::{Place, RecordingError};
 use super::header::FileHeader;
 use super::meta::{Gap, GapReason, Mark, Meta};
@@ -146,6 +147,13 @@ impl Replayer {
     /// The number of the sample: where damage took samples away, numbers are missing.
     pub fn sequence(&self, index: usize) -> Option<u64> {
         self.number(self.place_of(index)?)
+    }
+
+    /// What the recorder saw in that sample; nothing but the strip of time may rest on it.
+    pub fn digest(&self, index: usize) -> Option<Digest> {
+        let place = self.place_of(index)?;
+        let segment = self.segments.get(self.holder(place))?;
+        segment.part.digest(segment.index(place))
     }
 
     /// The last sample taken at that wall-clock time or before; the first where there is none.

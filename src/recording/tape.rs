@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Moment;
+use super::digest::Digest;
 use super::encode::TooLarge;
 use super::error::{FrameFault, Place, RecordingError};
 use super::framer::{Framer, SampleEncoder, SampleFrame, Sections, fresh_identity};
@@ -52,7 +53,12 @@ impl Tape {
 
     /// Adds the newest sample; `false` when it is too large to be kept.
     pub fn push(&mut self, sample: &Arc<Sample>) -> bool {
-        let frame = match self.encoder.encode(sample) {
+        self.push_judged(sample, Digest::default())
+    }
+
+    /// The same with what was seen in it.
+    pub fn push_judged(&mut self, sample: &Arc<Sample>, digest: Digest) -> bool {
+        let frame = match self.encoder.encode(sample, digest) {
             Ok(frame) => frame,
             Err(TooLarge) => return false,
         };

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stalltop::kernel::{Root, Sampler};
-use stalltop::recording::{Meta, Redaction, Replayer, Tail, Tape};
+use stalltop::recording::{Digest, Meta, Redaction, Replayer, Seen, Tail, Tape};
 use stalltop::sample::Sample;
+use stalltop::sample::operations::Operations;
+use stalltop::units::Counter;
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings")
@@ -104,9 +106,13 @@ fn a_golden_recording_is_made() {
             sampler.sub_sample();
         }
         std::thread::sleep(Duration::from_millis(100));
-        samples.push(Arc::new(sampler.sample()));
+        let mut sample = sampler.sample();
+        sample.operations =
+            Ok(Operations { total: Counter(100 * samples.len() as u64), at_boottime_ns: sample.at.boottime_ns });
+        samples.push(Arc::new(sample));
     }
-    samples.iter().for_each(|sample| assert!(tape.push(sample)));
+    let digest = Digest { busy: 9, blocked: 3, worst: Seen::Nothing };
+    samples.iter().for_each(|sample| assert!(tape.push_judged(sample, digest)));
     tape.save(&path, &meta, &Default::default()).unwrap();
     let mut replayer = Replayer::open(&path).unwrap();
     for (index, original) in samples.iter().enumerate() {

@@ -20,7 +20,7 @@ use crate::app::stdout;
 use crate::baseline::Baselines;
 use crate::findings::{Judge, Judged, Verdict};
 use crate::kernel;
-use crate::recording::{Meta, Moment, RecorderStatus, Tape};
+use crate::recording::{Digest, Meta, Moment, RecorderStatus, Tape};
 use crate::sample::{Instant, Sample};
 use crate::state::{self, Effect, Event, Notice, Position};
 
@@ -110,17 +110,18 @@ impl Live {
 
     fn take(&mut self, taken: Taken, events: &mut Vec<Event>) {
         self.hear(events);
-        if let Some(session) = &mut self.session {
-            session.offer(taken.clone());
-        }
-        self.wait_for_session(|| Waiting::Sample(taken.clone()));
-        let Taken { sample, missed } = taken;
-        events.extend(self.missed(missed, sample.at).map(Event::Notice));
-        let kept = self.kept.tape.push(&sample);
         if let Some(baselines) = self.lessons.news() {
             self.judging.adopt(baselines);
         }
-        let judged = self.judging.take(sample);
+        let judged = self.judging.take(Arc::clone(&taken.sample));
+        let digest = recording::digest(judged.as_ref());
+        if let Some(session) = &mut self.session {
+            session.offer(taken.clone(), digest);
+        }
+        self.wait_for_session(|| Waiting::Sample(taken.clone(), digest));
+        let Taken { sample, missed } = taken;
+        events.extend(self.missed(missed, sample.at).map(Event::Notice));
+        let kept = self.kept.tape.push_judged(&sample, digest);
         if kept && let Some(number) = self.kept.numbers().end.checked_sub(1) {
             self.course.remember(number, &self.judging);
             self.course.forget_before(self.kept.numbers().start);
@@ -311,7 +312,7 @@ impl Live {
                     let mut session = *session;
                     for waiting in self.beginning.take().unwrap_or_default() {
                         match waiting {
-                            Waiting::Sample(taken) => session.offer(taken),
+                            Waiting::Sample(taken, digest) => session.offer(taken, digest),
                             Waiting::Mark(at, text) => drop(session.mark(at, &text)),
                         }
                     }
@@ -347,7 +348,7 @@ impl Live {
 
 /// What came while a recording was about to begin.
 enum Waiting {
-    Sample(Taken),
+    Sample(Taken, Digest),
     Mark(Moment, String),
 }
 

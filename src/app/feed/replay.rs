@@ -15,10 +15,10 @@ use crate::app::config::Settings;
 use crate::app::exit::{Exit, Failure};
 use crate::app::{part, recording};
 use crate::cli;
-use crate::findings::{Judge, Judged};
-use crate::recording::{Mark, Moment, Replayer, Tail};
+use crate::findings::{Judge, Judged, Severity};
+use crate::recording::{Mark, Moment, Replayer, Seen, Tail};
 use crate::sample::{self, Sample};
-use crate::state::{self, Effect, Event, Notice, Position, moment};
+use crate::state::{self, Effect, Event, Notice, Position, Tick, moment};
 
 /// The survey works for so long before keys and frames have their turn.
 const SLICE: Duration = Duration::from_millis(8);
@@ -39,6 +39,8 @@ pub struct Replay {
     samples: Recorded,
     course: Course,
     survey: Survey,
+    /// What the recorder saw, of the intervals that end with the samples of these numbers: shown until they are judged
+    foretold: Vec<(u64, Tick)>,
     told: Instant,
     refreshed: Instant,
     /// The sample that ends the interval shown
@@ -71,6 +73,7 @@ impl Replay {
             at: 1,
             course: Course::new(host),
             survey,
+            foretold: Vec::new(),
             samples: Recorded { replayer },
             told: now,
             refreshed: now,
@@ -83,6 +86,10 @@ impl Replay {
         };
         replay.waiting.extend(replay.condition().map(|text| Event::Notice(Notice::failure(text))));
         replay.waiting.push(Event::Marks(replay.samples.marks()));
+        replay.foretold = replay.samples.foretold();
+        if !replay.foretold.is_empty() {
+            replay.waiting.push(Event::Strip(replay.foretold.iter().map(|(_, tick)| tick.clone()).collect()));
+        }
         let start = replay.start(at, zone);
         let shown = replay.show(start, true);
         replay.waiting.extend(shown);
@@ -293,12 +300,15 @@ impl Replay {
         let more = survey.go_on(samples, course, SLICE, describe);
         if self.told.elapsed() >= NEWS || !more {
             self.told = Instant::now();
-            if let Some((strip, findings)) = self.survey.news() {
+            if let Some((strip, findings)) = self.survey.news(&self.foretold) {
                 self.waiting.extend([Event::Strip(strip), Event::Findings(findings)]);
             }
         }
         if self.samples.replayer.damage().len() > damage {
             self.waiting.extend(self.condition().map(|text| Event::Notice(Notice::failure(text))));
+        }
+        if !more {
+            self.foretold.clear();
         }
         if self.guessed && self.survey.next() > self.at {
             self.course.forget_cursor();
@@ -353,6 +363,29 @@ impl Recorded {
     fn marks(&self) -> Arc<[state::Mark]> {
         let mark = |mark: &Mark| state::Mark { realtime_ns: mark.at.realtime_ns, text: mark.text.clone() };
         self.replayer.marks().iter().map(mark).collect()
+    }
+
+    /// What the recorder saw, where it is kept.
+    fn foretold(&self) -> Vec<(u64, Tick)> {
+        let mut notes = self.notes(1);
+        notes.sort_by_key(|note| note.0);
+        let tick = |number: u64| {
+            let digest = self.replayer.digest(usize::try_from(number).ok()?)?;
+            let worst = match digest.worst {
+                Seen::NotJudged => return None,
+                Seen::Nothing => None,
+                Seen::Note => Some(Severity::Note),
+                Seen::Warning => Some(Severity::Warning),
+                Seen::Critical => Some(Severity::Critical),
+            };
+            let share = |share: u8| f32::from(share) / 255.0;
+            let (busy, blocked) = (share(digest.busy), share(digest.blocked));
+            let at = notes.partition_point(|note| note.0 < number);
+            let here = notes.get(at..).unwrap_or_default().iter().take_while(|note| note.0 == number);
+            let (gap, mark) = here.fold((false, None), |(gap, mark), note| (gap | note.1, mark.or(note.2.clone())));
+            Some((number, Tick { realtime_ns: self.realtime_ns(number)?, worst, busy, blocked, gap, mark }))
+        };
+        self.numbers().filter_map(tick).collect()
     }
 
     /// Samples from that number on before which something is missing, or a mark was set.

@@ -75,9 +75,11 @@ impl Survey {
         self.judging.judge()
     }
 
-    /// The strip and all findings, if there is anything new.
-    pub fn news(&mut self) -> Option<(Arc<[Tick]>, Vec<Finding>)> {
-        std::mem::take(&mut self.news).then(|| (Arc::from(self.ticks.as_slice()), self.findings()))
+    /// The strip and all findings, if there is anything new; where it has not been yet, the strip is what was foretold.
+    pub fn news(&mut self, foretold: &[(u64, Tick)]) -> Option<(Arc<[Tick]>, Vec<Finding>)> {
+        let rest = foretold.get(foretold.partition_point(|(number, _)| *number < self.next)..).unwrap_or_default();
+        let strip = || self.ticks.iter().chain(rest.iter().map(|(_, tick)| tick)).cloned().collect();
+        std::mem::take(&mut self.news).then(|| (strip(), self.findings()))
     }
 
     /// All findings, those that hold at the end too.

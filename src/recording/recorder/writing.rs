@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 use super::super::Moment;
+use super::super::digest::Digest;
 use super::super::encode::TooLarge;
 use super::super::framer::{Checkpoint, Framer, SampleEncoder, Sections, fresh_identity};
 use super::super::header::FileId;
@@ -122,9 +123,9 @@ impl Writing {
                 Err(TryRecvError::Disconnected) => break,
             };
             match message {
-                Message::Sample { sample, lost } => {
+                Message::Sample { sample, digest, lost } => {
                     self.gap(lost);
-                    self.sample(&sample);
+                    self.sample(&sample, digest);
                 }
                 Message::Mark { at, text } => self.mark(at, &text),
             }
@@ -147,12 +148,12 @@ impl Writing {
         Lost::add(&mut self.pending, at, why);
     }
 
-    fn sample(&mut self, sample: &Arc<Sample>) {
+    fn sample(&mut self, sample: &Arc<Sample>, digest: Digest) {
         let at: Moment = sample.at.into();
         if !self.is_ready(at) {
             return;
         }
-        let frame = match self.encoder.encode(sample) {
+        let frame = match self.encoder.encode(sample, digest) {
             Ok(frame) => frame,
             Err(TooLarge) => return self.lose(at, GapReason::TooLarge),
         };

@@ -1,0 +1,90 @@
+//! What the recorder saw is there at once when a recording is opened; missing, damaged or lying it harms nothing else.
+
+use std::sync::Arc;
+
+use stalltop::recording::{Copier, Digest, Recorder, RecorderOptions, RecorderStatus, Replayer, Seen, Tape};
+use stalltop::sample::Sample;
+
+use crate::generator;
+use crate::support::{PATIENCE, Sink, few_samples, frames, options};
+
+const INDEX: u8 = 7;
+const DIGEST: u8 = 9;
+
+/// What was seen in sample `number`: nothing in the first one.
+fn seen(number: usize) -> Digest {
+    let worst = [Seen::NotJudged, Seen::Nothing, Seen::Note, Seen::Warning, Seen::Critical];
+    let small = number as u8;
+    let worst = if number == 0 { Seen::NotJudged } else { worst[1 + number % 4] };
+    Digest { busy: small, blocked: 255 - small, worst }
+}
+
+fn recorded(samples: &[Arc<Sample>]) -> Vec<u8> {
+    let sink = Sink::default();
+    let mut recorder = Recorder::stream(sink.clone(), &generator::meta(), options(samples.len())).unwrap();
+    samples.iter().enumerate().for_each(|(number, sample)| recorder.offer_judged(sample.clone(), seen(number)));
+    assert!(matches!(recorder.finish(PATIENCE), RecorderStatus::Finished(_)));
+    sink.0.lock().unwrap().clone()
+}
+
+fn told(replayer: &Replayer) -> Vec<Option<Digest>> {
+    (0..replayer.len()).map(|index| replayer.digest(index)).collect()
+}
+
+#[test]
+fn what_was_seen_is_told_of_each_sample() {
+    let samples = few_samples(130);
+    let bytes = recorded(&samples);
+    let mut replayer = Replayer::from_bytes(bytes).unwrap();
+    let all: Vec<_> = (0..130).map(|number| Some(seen(number))).collect();
+    assert_eq!(told(&replayer), all);
+    // Of a part too, but what was seen from before it on.
+    let folder = tempfile::tempdir().unwrap();
+    let part = folder.path().join("part.stalltop");
+    Copier::part(&mut replayer, 40..60, &part).unwrap();
+    let part = Replayer::open(&part).unwrap();
+    assert_eq!((part.digest(0), part.digest(1), part.len()), (Some(Digest::default()), Some(seen(41)), 20));
+    replayer.narrow(40..60);
+    assert_eq!(replayer.digest(1), Some(seen(41)));
+    // Of what was in memory before somebody recorded.
+    let mut tape = Tape::new(1000, 16 << 20, Default::default());
+    samples.iter().enumerate().for_each(|(number, sample)| assert!(tape.push_judged(sample, seen(number))));
+    let sink = Sink::default();
+    let options = RecorderOptions { history: tape.history(), ..options(1) };
+    Recorder::stream(sink.clone(), &generator::meta(), options).unwrap().finish(PATIENCE);
+    assert_eq!(told(&Replayer::from_bytes(sink.0.lock().unwrap().clone()).unwrap()), all);
+}
+
+#[test]
+fn without_it_or_with_a_false_one_every_sample_is_what_it_was() {
+    let samples = few_samples(20);
+    let bytes = recorded(&samples);
+    let sound = |bytes: Vec<u8>, what: &str| {
+        let mut replayer = Replayer::from_bytes(bytes).unwrap();
+        assert_eq!(replayer.len(), 20, "{what}");
+        for (index, sample) in samples.iter().enumerate() {
+            assert_eq!(&replayer.sample(index).unwrap(), sample, "{what}");
+        }
+        told(&replayer)
+    };
+    let places = frames(&bytes);
+    let place = |kind: u8| *places.iter().find(|place| place.kind == kind).unwrap();
+    // Not closed: it is gone with the index.
+    assert!(sound(bytes[..place(DIGEST).at].to_vec(), "cut").iter().all(Option::is_none));
+    // Damaged: gone, and the index is believed all the same.
+    for at in place(DIGEST).at..place(DIGEST).end() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x10;
+        assert!(sound(damaged, "damaged").iter().all(Option::is_none), "byte {at}");
+    }
+    // The index points at another frame, or nowhere.
+    let index = place(INDEX);
+    let to_meta = (index.at - 128) as u32;
+    for back in [1, 52, to_meta, u32::MAX] {
+        let mut lying = bytes.clone();
+        lying[index.at + 40..index.at + 44].copy_from_slice(&back.to_le_bytes());
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&[9; 16]), &lying[index.at..index.at + 48]);
+        lying[index.at + 48..index.at + 52].copy_from_slice(&crc.to_le_bytes());
+        assert!(sound(lying, "lying").iter().all(Option::is_none), "{back} bytes back");
+    }
+}
