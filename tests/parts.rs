@@ -127,6 +127,31 @@ fn parts_are_put_together_with_the_gap_between_them() {
     assert_eq!(run(&["cat", text(&head), "-o", text(&none)]).0, 2);
 }
 
+/// As a recorder leaves them whose disk failed under the first one.
+#[test]
+fn what_a_second_file_repeats_of_the_first_is_there_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = support::few_samples(200);
+    for repeated in [1, 10, 129] {
+        let (first, second) = (folder.path().join("one.stalltop"), folder.path().join("one-2.stalltop"));
+        support::record_into(&first, "box", &all[..130], ["begun", ""]);
+        support::record_into(&second, "box", &all[130 - repeated..], ["", "done"]);
+        let mut together = Replayer::open(folder.path()).unwrap();
+        assert_eq!((together.len(), together.gaps().len(), together.marks().len()), (200, 0, 2), "{repeated}");
+        for (index, sample) in all.iter().enumerate() {
+            assert_eq!(&together.sample(index).unwrap(), sample, "{repeated}, {index}");
+            assert_eq!(together.at_time(sample.at.realtime_ns), Some(index), "{repeated}");
+        }
+        let out = folder.path().join("together");
+        let (code, said) = run(&["cat", text(&second), text(&first), "-o", text(&out)]);
+        assert_eq!(code, 0, "{said}");
+        let (replayer, held) = samples(&out);
+        assert!(held == all, "{repeated}: {} samples", held.len());
+        assert_eq!((replayer.gaps().len(), replayer.marks().len()), (0, 2), "{repeated}");
+        [first, second, out].iter().for_each(|file| fs::remove_file(file).unwrap());
+    }
+}
+
 #[test]
 fn a_damaged_sample_is_a_gap_in_the_part() {
     let folder = tempfile::tempdir().unwrap();

@@ -73,12 +73,13 @@ pub fn cat(cat: &Cat) -> Result<Exit, Failure> {
         };
         all.push(Piece { file, replayer, begin, end });
     }
-    all.sort_by_key(|piece| piece.begin);
+    all.sort_by_key(|piece| (piece.begin, piece.replayer.header().created_ns));
     let mut end: Option<Moment> = None;
-    for piece in &mut all {
-        end.into_iter().for_each(|end| piece.leave_out(end));
-        end = Some(piece.end);
-    }
+    all.retain_mut(|piece| {
+        let more = end.is_none_or(|end| piece.leave_out(end));
+        end = if more { Some(piece.end) } else { end };
+        more
+    });
     for (piece, next) in all.iter().zip(all.iter().skip(1)) {
         fits(piece, next)?;
     }
@@ -96,14 +97,15 @@ struct Piece<'a> {
 }
 
 impl Piece<'_> {
-    /// What repeats the one before, up to the sample that was taken then: its disk had failed, and this one goes on.
-    fn leave_out(&mut self, until: Moment) {
+    /// What repeats the one before, up to the sample that was taken then: its disk had failed, and this one goes on. False
+    /// where nothing else is in it.
+    fn leave_out(&mut self, until: Moment) -> bool {
         let last = self.replayer.at_time(until.realtime_ns);
-        let again = last.filter(|&last| self.replayer.instant(last) == Some(until) && last + 1 < self.replayer.len());
-        if let Some(begin) = again.and_then(|last| self.replayer.instant(last + 1)) {
-            self.replayer.narrow(again.map_or(0, |last| last + 1)..self.replayer.len());
-            self.begin = begin;
-        }
+        let Some(last) = last.filter(|&last| self.replayer.instant(last) == Some(until)) else { return true };
+        let Some(begin) = self.replayer.instant(last + 1) else { return false };
+        self.replayer.narrow(last + 1..self.replayer.len());
+        self.begin = begin;
+        true
     }
 }
 

@@ -149,7 +149,7 @@ impl Ended {
     }
 
     fn place(&self) -> String {
-        self.places.iter().map(words).collect::<Vec<_>>().join(" and ")
+        self.places.iter().map(words).collect::<Vec<_>>().join(", and when its disk failed into ")
     }
 
     /// Why it is not whole.

@@ -102,6 +102,10 @@ impl Copier {
         let ns = u128::from(to.boottime_ns.saturating_sub(from.boottime_ns));
         let due = ns.checked_div(interval.as_nanos()).unwrap_or(0).saturating_sub(1);
         let lost = u64::try_from(due).unwrap_or(u64::MAX);
+        // The one goes on where the other's disk failed.
+        if lost == 0 {
+            return;
+        }
         self.framer.gap(&mut self.out, &Gap { before: self.framer.samples(), lost, from, to, why: GapReason::Apart });
     }
 
