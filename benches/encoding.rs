@@ -17,17 +17,18 @@ mod generator;
 
 use std::hint::black_box;
 use std::io::Write;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput};
 use generator::Machine;
-use stalltop::recording::{Recorder, RecorderOptions, Replayer, Tape};
+use stalltop::recording::{Digest, Recorder, RecorderOptions, Replayer, Seen, Tape};
 use stalltop::sample::Sample;
 
 fn main() {
-    if std::env::var_os("STALLTOP_DAY").is_some() {
-        return day();
+    if let Some(keep) = std::env::var_os("STALLTOP_DAY") {
+        return day(keep.as_ref());
     }
     sizes();
     let mut criterion = Criterion::default().sample_size(20).configure_from_args();
@@ -99,17 +100,20 @@ fn sizes() {
     println!();
 }
 
-/// A recording of 24 hours: how long it takes to open, to jump, to step. `STALLTOP_DAY=1 cargo bench --bench encoding`.
-fn day() {
+/// A recording of 24 hours: how long it takes to open, to jump, to step. `STALLTOP_DAY=1 cargo bench --bench encoding`; with the
+/// name of a directory it is kept there, for `report` and `compare`.
+fn day(keep: &Path) {
     const SAMPLES: usize = 86_400;
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("day.stalltop");
+    let path = if keep.is_dir() { keep } else { directory.path() }.join("day.stalltop");
     let options = RecorderOptions { queue: 4000, ..RecorderOptions::default() };
     let mut recorder = Recorder::create(&path, &generator::meta(), options).unwrap();
     let mut machine = Machine::new(1, 500, 2000, 20, 64).with_devices(8, 4);
     let mut offered = 0;
     while offered < SAMPLES {
-        recorder.offer(machine.next());
+        // As a box that is well most of the time.
+        let worst = if offered % 900 < 30 { Seen::Warning } else { Seen::Nothing };
+        recorder.offer_judged(machine.next(), Digest { busy: (offered % 50) as u8, blocked: 1, worst });
         offered += 1;
         while offered as u64 - recorder.status().kept().samples > 3000 {
             std::thread::sleep(Duration::from_millis(1));

@@ -85,17 +85,69 @@ fn only_our_own_ended_segments_are_deleted() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     bytes.truncate(bytes.len() - 20);
-    let (damaged, link, text) = (numbered(90), numbered(91), numbered(92));
+    let (damaged, link, text, killed) = (numbered(90), numbered(91), numbered(92), numbered(93));
     fs::write(&damaged, &bytes).unwrap();
+    // Whoever was killed left its samples and no end: it may be all there is of an accident.
+    let end = Replayer::open(&ours[0]).unwrap().length().unwrap() as usize;
+    let sound = fs::read(&ours[0]).unwrap();
+    let index_at = u64::from_le_bytes(sound[end - 16..end - 8].try_into().unwrap()) as usize;
+    fs::write(&killed, &sound[..index_at]).unwrap();
+    assert_eq!(Replayer::open(&killed).unwrap().tail(), Tail::Unfinished);
     std::os::unix::fs::symlink(&ours[0], &link).unwrap();
     fs::write(&text, "not a recording").unwrap();
     std::thread::sleep(std::time::Duration::from_millis(300));
     record("200ms");
-    for kept in [&foreign, &damaged, &text] {
+    for kept in [&foreign, &damaged, &text, &killed] {
         assert!(kept.exists(), "{}", kept.display());
     }
     assert!(link.symlink_metadata().is_ok());
     assert!(!ours[0].exists(), "it is older than was to be kept: {:?}", files(&directory));
+}
+
+/// Whoever owns the directory above may put another one, or a link, in the place of ours while it is recorded into.
+#[test]
+fn a_directory_that_is_swapped_gets_nothing() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (directory, moved, victim) =
+        (temporary.path().join("tape"), temporary.path().join("moved"), temporary.path().join("victim"));
+    fs::create_dir(&victim).unwrap();
+    // What has the name of an old recording of ours there must stay.
+    let arguments =
+        ["record", "-i", "100ms", "--rotate", "300ms", "--keep", "200ms", "--for", "2500ms", directory.to_str().unwrap()];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_stalltop"))
+        .args(arguments)
+        .env("XDG_STATE_HOME", temporary.path())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    while !directory.is_dir() || files(&directory).is_empty() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    let old = files(&directory)[0].clone();
+    fs::rename(&directory, &moved).unwrap();
+    fs::write(victim.join(old.file_name().unwrap()), "somebody's").unwrap();
+    std::os::unix::fs::symlink(&victim, &directory).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(files(&victim), [victim.join(old.file_name().unwrap())], "the link was followed");
+    let replayer = Replayer::open(&moved).unwrap();
+    assert!(!replayer.is_empty() && replayer.damage().is_empty());
+    assert!(files(&moved).iter().all(|file| file.extension().is_some_and(|ending| ending == "stalltop")));
+}
+
+#[test]
+fn a_directory_that_others_may_write_in_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("open");
+    fs::create_dir(&directory).unwrap();
+    for mode in [0o777, 0o1777, 0o757] {
+        fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).unwrap();
+        let (code, _, said) = run(temporary.path(), &["record", "--rotate", "1d", "--for", "1s", directory.to_str().unwrap()]);
+        assert_eq!((code, said.lines().count()), (6, 1), "{said}");
+        assert!(said.contains(&format!("mode {mode:o}")) && said.contains("open"), "{said}");
+    }
+    assert!(files(&directory).is_empty());
 }
 
 #[test]

@@ -139,7 +139,8 @@ fn knock(path: &Path, text: &str) -> io::Result<String> {
     let written = stream.write_all(text.as_bytes()).and_then(|()| stream.shutdown(std::net::Shutdown::Write));
     let mut answer = String::new();
     match stream.take(200).read_to_string(&mut answer) {
-        Ok(_) if !answer.is_empty() => Ok(answer),
+        // Whoever is not heard to the end is told why before the line is cut.
+        _ if !answer.is_empty() => Ok(answer),
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
             Err(io::Error::other("it does not answer: it is stopped, or gets no CPU"))
         }

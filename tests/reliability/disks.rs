@@ -383,6 +383,32 @@ fn a_limit_on_the_size_of_files_ends_it_with_a_word_and_keeps_what_was_written()
     }
 }
 
+/// Whoever gets no memory ends, with a word or without: what was written by then is sound.
+#[test]
+fn without_memory_what_was_written_stays_sound() {
+    let mut begun = 0;
+    for kib in [20_000, 40_000, 60_000, 90_000, 140_000, 200_000] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("poor.stalltop");
+        let output = Command::new("sh")
+            .args(["-c", "ulimit -v \"$2\" && exec \"$0\" record --for 700ms -i 100ms \"$1\"", env!("CARGO_BIN_EXE_stalltop")])
+            .arg(&path)
+            .arg(kib.to_string())
+            .env("XDG_STATE_HOME", directory.path())
+            .output()
+            .unwrap();
+        match Replayer::open(&path) {
+            Ok(mut replayer) => {
+                assert_eq!(replayer.verify().unwrap(), replayer.len(), "{kib} KiB");
+                assert_eq!(replayer.damage(), &[], "{kib} KiB");
+                begun += 1;
+            }
+            Err(error) => assert!(!output.status.success(), "{kib} KiB: {error}"),
+        }
+    }
+    println!("{begun} of 6 could begin");
+}
+
 #[test]
 fn a_disk_that_is_nearly_full_is_left_alone() {
     struct Nearly(BadDisk);

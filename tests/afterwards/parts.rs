@@ -1,36 +1,18 @@
 //! Parts of recordings: `cut`, `cat`, `--from` and `--to`. What is in the part is what was in the whole; the whole stays.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::cast_possible_wrap,
-    reason = "a test may fail loudly, and says why it skips"
-)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 
 use stalltop::recording::{GapReason, Recorder, RecorderStatus, Replayer, Tail};
 use stalltop::sample::{Name, Sample};
 
-#[path = "recording/generator.rs"]
-mod generator;
-#[path = "recording/support.rs"]
-mod support;
+use crate::{generator, stalltop, support, text};
 
 /// Runs it; its code and what it says on standard error.
 fn run(arguments: &[&str]) -> (i32, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_stalltop")).args(arguments).env("TZ", "UTC").output().unwrap();
+    let output = stalltop(arguments);
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
 }
 
 /// 150 samples, a second apart: three key frames, and marks before the third and after the last.

@@ -1,17 +1,6 @@
 //! `compare`: recordings whose truth is known, beside each other.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::cast_possible_wrap,
-    reason = "a test may fail loudly, and says why it skips"
-)]
-
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -22,10 +11,7 @@ use stalltop::sample::operations::Operations;
 use stalltop::sample::{Absent, Name, Sample};
 use stalltop::units::Counter;
 
-#[path = "recording/generator.rs"]
-mod generator;
-#[path = "recording/support.rs"]
-mod support;
+use crate::{generator, lab, stalltop, support, text};
 
 /// What a box does each second: 2 CPUs, one disk, and one that stands on it.
 #[derive(Clone, Copy)]
@@ -104,7 +90,8 @@ fn recording(folder: &Path, name: &str, load: Load, seed: u64, marks: [&str; 2])
 }
 
 fn compare(files: &[&Path], options: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_stalltop")).arg("compare").args(files).args(options).output().unwrap();
+    let files: Vec<&str> = files.iter().map(|file| text(file)).collect();
+    let output = stalltop(&[&["compare"], files.as_slice(), options].concat());
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
@@ -246,7 +233,6 @@ fn what_was_counted_while_it_was_recorded_needs_no_ops() {
 
 #[test]
 fn findings_are_new_or_gone() {
-    let lab = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/lab/{name}.stalltop"));
     let told = json(&[&lab("16-idle-pool"), &lab("15-lock-convoy")], &[]);
     let findings = told["findings"].as_array().unwrap();
     let stuck = findings.iter().find(|finding| finding["kind"] == "idle-but-blocked").unwrap();
@@ -259,7 +245,7 @@ fn findings_are_new_or_gone() {
 
 #[test]
 fn wrong_counts_are_wrong_usage() {
-    let lab = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/lab/16-idle-pool.stalltop");
+    let lab = lab("16-idle-pool");
     for ops in ["0", "-1", "x=", "NaN", "1,2,3", "nobody=5"] {
         let (code, stdout, stderr) = compare(&[&lab, &lab], &[&format!("--ops={ops}")]);
         assert_eq!((code, stdout.as_str(), stderr.lines().count()), (2, "", 1), "{ops}: {stderr}");

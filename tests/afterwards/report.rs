@@ -1,21 +1,11 @@
 //! `report`: the page opened in a real browser, its figures against those of JSON, hostile names, targets that must not be
 //! written, and peaks that must not be lost.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::cast_possible_wrap,
-    reason = "a test may fail loudly, and says why it skips"
-)]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -24,18 +14,7 @@ use stalltop::sample::cpu::{Cpu, CpuTimes};
 use stalltop::sample::{Name, Sample};
 use stalltop::units::Counter;
 
-#[path = "recording/generator.rs"]
-mod generator;
-#[path = "recording/support.rs"]
-mod support;
-
-fn lab(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/lab/{name}.stalltop"))
-}
-
-fn stalltop(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_stalltop")).args(arguments).env("TZ", "UTC").output().unwrap()
-}
+use crate::{lab, stalltop, support};
 
 /// Makes a report; its text.
 fn report(recording: &Path, target: &Path) -> String {

@@ -1,0 +1,153 @@
+//! What other users may do to a recorder of root's, and see of what it has recorded: nothing. For root.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail loudly, and says why it skips"
+)]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output};
+use std::time::{Duration, Instant};
+
+use stalltop::recording::Replayer;
+
+const NOBODY: u32 = 65_534;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// A recorder of root's, with its files in a directory that everybody may look into.
+struct Recorder {
+    folder: tempfile::TempDir,
+    child: Child,
+}
+
+impl Recorder {
+    /// `None` where this is not root.
+    fn start() -> Option<Recorder> {
+        if !nix::unistd::geteuid().is_root() {
+            println!("skipped: not root, who could become somebody else");
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        mode(folder.path(), 0o755);
+        // Where they were built others may not be allowed to look.
+        for (name, program) in [("stalltop", env!("CARGO_BIN_EXE_stalltop").into()), ("test", std::env::current_exe().unwrap())]
+        {
+            fs::copy::<PathBuf, _>(program, folder.path().join(name)).unwrap();
+            mode(&folder.path().join(name), 0o755);
+        }
+        let runtime = folder.path().join("runtime");
+        fs::create_dir(&runtime).unwrap();
+        mode(&runtime, 0o700);
+        let mut command = own(folder.path(), &["record", "-i", "200ms", "--for", "10m"]);
+        let child = command.arg(folder.path().join("own.stalltop")).stderr(std::process::Stdio::null()).spawn().unwrap();
+        let recorder = Recorder { folder, child };
+        let begun = Instant::now();
+        while recorder.door().is_none() {
+            assert!(begun.elapsed() < PATIENCE, "it opens no door");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Some(recorder)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn door(&self) -> Option<PathBuf> {
+        let path = self.path("runtime/stalltop").join(format!("{}.sock", self.child.id()));
+        path.exists().then_some(path)
+    }
+
+    fn as_nobody(&self, arguments: &[&str]) -> Output {
+        let mut command = own(self.folder.path(), arguments);
+        command.uid(NOBODY).gid(NOBODY).current_dir("/").output().unwrap()
+    }
+
+    /// The marks of the recording, once it has ended.
+    fn end(&mut self) -> Vec<String> {
+        let pid = nix::unistd::Pid::from_raw(self.child.id().try_into().unwrap());
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+        assert!(self.child.wait().unwrap().success());
+        let replayer = Replayer::open(&self.path("own.stalltop")).unwrap();
+        replayer.marks().iter().map(|mark| mark.text.clone()).collect()
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn own(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(folder.join("stalltop"));
+    command.args(arguments).env("XDG_RUNTIME_DIR", folder.join("runtime")).env("XDG_STATE_HOME", folder.join("state"));
+    command.env("XDG_CONFIG_HOME", folder.join("config"));
+    command
+}
+
+/// Knocks at a door as whoever it is, and says what was answered; does nothing by itself.
+#[test]
+fn knocks_where_the_environment_says() {
+    let Some(door) = std::env::var_os("STALLTOP_TEST_DOOR") else { return };
+    let mut stream = match UnixStream::connect(door) {
+        Ok(stream) => stream,
+        Err(error) => return println!("not let in: {error}"),
+    };
+    // Whoever is refused is not heard to the end: what was said before that counts.
+    let _ = stream.write_all(b"evil").and_then(|()| stream.shutdown(Shutdown::Write));
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer);
+    println!("answered: {answer}");
+}
+
+#[test]
+fn nobody_else_leaves_a_mark() {
+    let Some(mut recorder) = Recorder::start() else { return };
+    assert!(own(recorder.folder.path(), &["mark", "mine"]).output().unwrap().status.success());
+    // Somebody else does not get as far as the door.
+    let knock = || {
+        let mut command = Command::new(recorder.path("test"));
+        command.args(["--exact", "knocks_where_the_environment_says", "--nocapture"]);
+        command.env("STALLTOP_TEST_DOOR", recorder.door().unwrap()).uid(NOBODY).gid(NOBODY).current_dir("/").output().unwrap()
+    };
+    let said = String::from_utf8(knock().stdout).unwrap();
+    assert!(said.contains("not let in: Permission denied"), "{said}");
+    // And where everything stands open, it is asked who knocks.
+    for (path, wide) in [("runtime", 0o777), ("runtime/stalltop", 0o777)] {
+        mode(&recorder.path(path), wide);
+    }
+    mode(&recorder.door().unwrap(), 0o666);
+    let said = String::from_utf8(knock().stdout).unwrap();
+    assert!(said.contains("answered: refused: marks are left by the user who records"), "{said}");
+    assert_eq!(recorder.end(), ["mine"]);
+}
+
+#[test]
+fn nobody_else_reads_a_recording() {
+    let Some(mut recorder) = Recorder::start() else { return };
+    let file = recorder.path("own.stalltop");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    for command in ["info", "check", "replay"] {
+        let output = recorder.as_nobody(&[command, file.to_str().unwrap()]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && output.stdout.is_empty(), "{command}: {said}");
+        assert!(command == "replay" || said.contains("Permission denied"), "{command}: {said}");
+    }
+    assert!(recorder.end().is_empty());
+}
