@@ -220,11 +220,22 @@ fn signals_end_a_recording_in_good_order() {
 fn a_recording_ends_before_it_is_too_large() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("a.stalltop");
-    let most = 40 << 10;
-    let (code, _, stderr) = run(&["record", "-i", "100ms", "--for", "60s", "--max-size", "40K", file.to_str().unwrap()]);
+    // So much that it fits a few samples of any box.
+    let record =
+        |most: u64| run(&["record", "-i", "100ms", "--for", "60s", "--max-size", &most.to_string(), file.to_str().unwrap()]);
+    let (code, _, stderr) = run(&["record", "-i", "100ms", "--for", "300ms", file.to_str().unwrap()]);
+    assert_eq!(code, 0, "{stderr}");
+    let most = fs::metadata(&file).unwrap().len() + (20 << 10);
+    fs::remove_file(&file).unwrap();
+    let (code, _, stderr) = record(most);
     assert_eq!(code, 0, "{stderr}");
     let size = fs::metadata(&file).unwrap().len();
-    assert!(size <= most && size > most / 4, "{size}");
+    assert!(size <= most && size > most / 4, "{size} of {most}");
+    fs::remove_file(&file).unwrap();
+    // Less than one sample takes: nothing is left of it.
+    let (code, _, stderr) = record(1100);
+    assert_eq!((code, stderr.lines().count()), (5, 1), "{stderr}");
+    assert!(stderr.contains("--max-size") && !file.exists(), "{stderr}");
 }
 
 #[test]

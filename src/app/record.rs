@@ -19,7 +19,7 @@ use super::{panics, signals, stdout};
 use crate::baseline::Baselines;
 use crate::cli::{Configuration, Record};
 use crate::kernel::Root;
-use crate::recording::{Meta, RecorderStatus, Redaction};
+use crate::recording::{Kept, Meta, RecorderStatus, Redaction};
 
 pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Result<Exit, Failure> {
     let to_stream = record.file.as_deref() == Some(Path::new("-"));
@@ -58,9 +58,10 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
     let mut judging = Judging::new(Arc::clone(&sampling.host), lessons.judge(settings.criteria_for(&sampling.host)));
     let reader_gone = Arc::new(AtomicBool::new(false));
     let session = if to_stream {
-        Session::stream(standard_output(Arc::clone(&reader_gone))?, &meta, &baselines).map_err(recording::failure)
+        Session::stream(record.max_size, standard_output(Arc::clone(&reader_gone))?, &meta, &baselines)
+            .map_err(recording::failure)
     } else {
-        create(segments.as_ref(), record.file.as_deref(), &meta, &baselines)
+        create(record, segments.as_ref(), &meta, &baselines)
     };
     let session = match session {
         // Whoever was to read did not wait for the first byte.
@@ -93,11 +94,11 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
         let too_large = record.max_size.is_some_and(|most| growth.would_pass(&status, most));
         let full = segments.as_mut().is_some_and(|segments| segments.is_full(at));
         match &mut segments {
-            _ if matches!(status, RecorderStatus::Failed { .. }) => break,
-            None if too_large => break,
-            Some(segments) if full || too_large => {
+            _ if matches!(status, RecorderStatus::Failed { .. } | RecorderStatus::Full(Kept { samples: 0, .. })) => break,
+            None if too_large || matches!(status, RecorderStatus::Full(_)) => break,
+            Some(segments) if full || too_large || matches!(status, RecorderStatus::Full(_)) => {
                 // The new one is there before the old one ends: whoever follows finds it.
-                let new = match create(Some(segments), None, &meta, &baselines) {
+                let new = match create(record, Some(segments), &meta, &baselines) {
                     Ok(new) => new,
                     Err(failure) if too_large => return Err(failure),
                     // What is there now goes on.
@@ -132,11 +133,12 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
 }
 
 /// The next segment, or the one file.
-fn create(segments: Option<&Segments>, file: Option<&Path>, meta: &Meta, baselines: &Baselines) -> Result<Session, Failure> {
-    let session = match (segments, file) {
-        (Some(segments), _) => Session::create_in(segments.folder(), &segments.next_name(&meta.host), meta, baselines),
-        (None, Some(file)) => Session::create(file, meta, baselines),
-        (None, None) => Session::create(Path::new(&recording::default_name(&meta.host)), meta, baselines),
+fn create(record: &Record, segments: Option<&Segments>, meta: &Meta, baselines: &Baselines) -> Result<Session, Failure> {
+    let most = record.max_size;
+    let session = match (segments, record.file.as_deref()) {
+        (Some(segments), _) => Session::create_in(most, segments.folder(), &segments.next_name(&meta.host), meta, baselines),
+        (None, Some(file)) => Session::within(most, file, meta, baselines),
+        (None, None) => Session::within(most, Path::new(&recording::default_name(&meta.host)), meta, baselines),
     };
     session.map_err(recording::failure)
 }

@@ -13,7 +13,7 @@ use super::sampling::Taken;
 use crate::baseline::Baselines;
 use crate::findings::{Judged, Severity};
 use crate::recording::{
-    Digest, Folder, History, Meta, Moment, Place, Recorder, RecorderOptions, RecorderStatus, RecordingError, Redaction,
+    Digest, Folder, History, Kept, Meta, Moment, Place, Recorder, RecorderOptions, RecorderStatus, RecordingError, Redaction,
     Sections, Seen,
 };
 use crate::sample::Host;
@@ -43,6 +43,11 @@ impl Session {
         Session::after(History::default(), path, meta, baselines)
     }
 
+    /// Of as many bytes at most.
+    pub fn within(most: Option<u64>, path: &Path, meta: &Meta, baselines: &Baselines) -> Result<Session, RecordingError> {
+        Ok(Session::of(Recorder::create(path, meta, RecorderOptions { most, ..options(baselines) })?))
+    }
+
     /// One that begins with what was in memory.
     pub fn after(history: History, path: &Path, meta: &Meta, baselines: &Baselines) -> Result<Session, RecordingError> {
         Ok(Session::of(Recorder::create(path, meta, RecorderOptions { history, ..options(baselines) })?))
@@ -50,16 +55,22 @@ impl Session {
 
     /// In a folder that is held.
     pub fn create_in(
+        most: Option<u64>,
         folder: &Arc<Folder>,
         name: &OsStr,
         meta: &Meta,
         baselines: &Baselines,
     ) -> Result<Session, RecordingError> {
-        Ok(Session::of(Recorder::create_in(folder, name, meta, options(baselines))?))
+        Ok(Session::of(Recorder::create_in(folder, name, meta, RecorderOptions { most, ..options(baselines) })?))
     }
 
-    pub fn stream(sink: impl Write + Send + 'static, meta: &Meta, baselines: &Baselines) -> Result<Session, RecordingError> {
-        Ok(Session::of(Recorder::stream(sink, meta, options(baselines))?))
+    pub fn stream(
+        most: Option<u64>,
+        sink: impl Write + Send + 'static,
+        meta: &Meta,
+        baselines: &Baselines,
+    ) -> Result<Session, RecordingError> {
+        Ok(Session::of(Recorder::stream(sink, meta, RecorderOptions { most, ..options(baselines) })?))
     }
 
     fn of(recorder: Recorder) -> Session {
@@ -159,7 +170,11 @@ impl Ended {
                 let kept = self.status.kept();
                 Some(format!("cannot record any more into {}: {why}: {} samples are safe", self.place(), kept.samples))
             }
-            RecorderStatus::Recording(_) | RecorderStatus::Finished(_) => None,
+            RecorderStatus::Full(Kept { samples: 0, .. }) => {
+                let why = "not one sample of this machine fits into --max-size";
+                Some(format!("cannot record into {}: {why}: give more", self.place()))
+            }
+            RecorderStatus::Recording(_) | RecorderStatus::Full(_) | RecorderStatus::Finished(_) => None,
         }
     }
 }

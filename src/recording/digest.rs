@@ -56,6 +56,11 @@ impl Digests {
         self.0.len()
     }
 
+    /// Bytes of the payload at most.
+    pub fn payload_length(&self) -> usize {
+        self.0.len() * 3 + 10
+    }
+
     pub fn take_back(&mut self, length: usize) {
         self.0.truncate(length);
     }

@@ -174,6 +174,15 @@ impl Framer {
         }
     }
 
+    /// The most that this sample and the end behind it can take, whatever they are packed to.
+    pub fn length_with(&self, frame: &SampleFrame) -> u64 {
+        /// What is beside the sample: a gap frame, the frames of digest, index and end, and its own entries in these.
+        const BESIDE: usize = 512;
+        let meta = self.meta.as_ref().filter(|_| frame.is_key()).map_or(0, |meta| HEADER_LENGTH + meta.stored.len());
+        let cache = self.index.payload_length() + self.digests.payload_length();
+        (frame.length() + meta + cache + BESIDE) as u64
+    }
+
     /// The digest, the index and the end frame.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         let at = self.position.last;

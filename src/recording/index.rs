@@ -119,6 +119,11 @@ impl IndexBuilder {
         self.last = length.last;
     }
 
+    /// Bytes of the payload.
+    pub fn payload_length(&self) -> usize {
+        self.bytes.len() + 10
+    }
+
     /// The payload of the index frame; `None` when there is none to write.
     pub fn payload(&self) -> Option<Vec<u8>> {
         if self.full {

@@ -32,6 +32,8 @@ pub struct RecorderOptions {
     pub queue: usize,
     /// Whether to stop before the file system is full: 5 % of it, at least 64 MiB, at most 1 GiB stay free.
     pub keep_free: bool,
+    /// More bytes than this the recording never has; it ends before.
+    pub most: Option<u64>,
     /// How long a full disk is left alone before it is tried again, by the samples' own clock.
     pub retry: Duration,
     /// What was kept in memory before, of the same machine and with the same redaction: the recording begins with it.
@@ -46,6 +48,7 @@ impl Default for RecorderOptions {
             sections: Sections::new(),
             queue: 32,
             keep_free: true,
+            most: None,
             retry: Duration::from_secs(5),
             history: History::default(),
             identity: None,
@@ -67,6 +70,8 @@ pub enum RecorderStatus {
         why: String,
         kept: Kept,
     },
+    /// The next sample would not fit into as many bytes as it may have: nothing more is recorded.
+    Full(Kept),
     /// Closed in good order.
     Finished(Kept),
 }
@@ -74,7 +79,7 @@ pub enum RecorderStatus {
 impl RecorderStatus {
     pub fn kept(&self) -> Kept {
         match self {
-            RecorderStatus::Recording(kept) | RecorderStatus::Finished(kept) => *kept,
+            RecorderStatus::Recording(kept) | RecorderStatus::Full(kept) | RecorderStatus::Finished(kept) => *kept,
             RecorderStatus::Paused { kept, .. } | RecorderStatus::Failed { kept, .. } => *kept,
         }
     }

@@ -133,7 +133,7 @@ fn survives(disk: &BadDisk, samples: &[Arc<Sample>], what: &str) -> bool {
             assert!(!why.is_empty());
             assert_eq!(kept.samples + kept.lost, samples.len() as u64, "{what}: {status:?}");
         }
-        RecorderStatus::Recording(_) => panic!("{what}: {status:?}"),
+        RecorderStatus::Recording(_) | RecorderStatus::Full(_) => panic!("{what}: {status:?}"),
     }
     for index in 0..replayer.len() {
         let sample = replayer.sample(index).unwrap();

@@ -335,7 +335,7 @@ impl Live {
             RecorderStatus::Paused { why, kept } => {
                 state::Recorder::Failed(format!("paused: {why}; {} samples are safe", kept.samples))
             }
-            RecorderStatus::Recording(kept) | RecorderStatus::Finished(kept) => {
+            RecorderStatus::Recording(kept) | RecorderStatus::Full(kept) | RecorderStatus::Finished(kept) => {
                 state::Recorder::On { file: session.place(), bytes: kept.bytes }
             }
         };

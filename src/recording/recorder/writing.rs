@@ -54,6 +54,8 @@ enum Mode {
     Failed {
         why: String,
     },
+    /// It has as many bytes as it may have.
+    Full,
 }
 
 /// What became of a write.
@@ -164,6 +166,11 @@ impl Writing {
             self.mode = Mode::Paused { why, tried_ns: at.boottime_ns };
             return self.lose(at, GapReason::NoSpace);
         }
+        let needed = self.earlier_bytes + self.framer.offset() + self.framer.length_with(&frame);
+        if self.options.most.is_some_and(|most| needed > most) {
+            self.mode = Mode::Full;
+            return;
+        }
         let written = self.put(at, |writing| {
             writing.put_gap();
             writing.framer.sample(&mut writing.out, &frame);
@@ -190,6 +197,8 @@ impl Writing {
         match &mut self.mode {
             Mode::Recording => return true,
             Mode::Failed { .. } => self.lost += 1,
+            // Whoever limits it knows that nothing comes after that.
+            Mode::Full => {}
             Mode::Paused { tried_ns, .. } if waits(*tried_ns) => self.lose(at, GapReason::NoSpace),
             Mode::Paused { tried_ns, .. } => {
                 *tried_ns = at.boottime_ns;
@@ -311,6 +320,11 @@ impl Writing {
 
     fn end(&mut self) {
         let paused = matches!(self.mode, Mode::Paused { .. });
+        if matches!(self.mode, Mode::Full) && self.samples == 0 {
+            // Not one sample fits: a file without any is of no use.
+            self.storage.discard();
+            return self.tell();
+        }
         let at = Moment::default();
         let put = |writing: &mut Writing| {
             writing.put_gap();
@@ -318,7 +332,7 @@ impl Writing {
         };
         let mut ended = false;
         for _ in 0..2 {
-            let open = matches!(self.mode, Mode::Recording | Mode::Paused { .. });
+            let open = matches!(self.mode, Mode::Recording | Mode::Paused { .. } | Mode::Full);
             if !open || !matches!(self.put(at, put), Written::Whole) {
                 break;
             }
@@ -343,6 +357,7 @@ impl Writing {
             Mode::Recording => RecorderStatus::Recording(kept),
             Mode::Paused { why, .. } | Mode::Adrift { why, .. } => RecorderStatus::Paused { why: why.clone(), kept },
             Mode::Failed { why } => RecorderStatus::Failed { why: why.clone(), kept },
+            Mode::Full => RecorderStatus::Full(kept),
         };
     }
 }
