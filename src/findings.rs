@@ -5,6 +5,7 @@
 //! `Judge` keeps what must be remembered between intervals: a suspicion becomes a finding after 2 of the last 3
 //! intervals and ends after 5 clean ones.
 
+mod awaited;
 mod blocked;
 mod chain;
 mod cpu;

@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::awaited::{Awaiting, KNOWN_BY, awaiting};
 use super::words::{count, millis, multiple, name, plural, seconds};
 use crate::baseline::{ALONE, Standing, standing};
 use crate::ids::DiskId;
@@ -64,12 +65,21 @@ const BESIDE: f64 = 0.2;
 /// A wait that has lasted so long is told with its length; a shorter one is one of many.
 const LONG_SECONDS: f64 = 1.0;
 
-/// The chains of the groups that matter, the most blocked first, at most three.
+/// The chains of the groups that matter, the most blocked first, at most three; after them who waits for remote hosts.
 pub fn chains(interval: &Interval, standings: &[Standing]) -> Vec<Chain> {
     let Some(blocked) = &interval.blocked else { return Vec::new() };
     let least = blocked.groups.first().map_or(0.0, GroupBlocked::blocked) * BESIDE;
-    let groups = blocked.groups.iter().filter(|group| group.blocked() >= WORTH_A_WORD.max(least)).take(3);
-    groups.map(|group| chain(interval, standings, group)).collect()
+    let groups = blocked.groups.iter().filter(|group| group.blocked() >= WORTH_A_WORD.max(least));
+    let chains = groups.map(|group| chain(interval, standings, group));
+    // Who only waits for another machine is told where there is room.
+    let stuck = |waiting: &Awaiting| blocked.groups.iter().any(|group| group.group == *waiting.group);
+    let others = awaiting(interval).into_iter().filter(|waiting| !stuck(waiting)).map(|waiting| Chain {
+        links: vec![Link { what: waiting.words(), known_by: KNOWN_BY }],
+        threads: waiting.threads,
+        who: waiting.who,
+        confidence: Confidence::Medium,
+    });
+    chains.chain(others).take(3).collect()
 }
 
 /// The chain of one group.
@@ -123,6 +133,8 @@ pub(super) fn chain(interval: &Interval, standings: &[Standing], group: &GroupBl
     } else if on_storage + group.aio >= WORTH_A_WORD {
         guesses += 1;
     }
+    let awaited = awaiting(interval).into_iter().find(|waiting| *waiting.group == group.group);
+    links.extend(awaited.map(|waiting| Link { what: waiting.words(), known_by: KNOWN_BY }));
     let confidence = match guesses {
         0 => Confidence::High,
         1 => Confidence::Medium,
@@ -155,7 +167,7 @@ fn waiting(group: &GroupBlocked) -> Vec<(String, &'static str, bool)> {
             QueueKind::Futex => ("inference: they cycle, and one of them is on storage", true),
             QueueKind::FileLock if queue.holder.is_some() => ("the wait channel and /proc/locks", false),
             QueueKind::FileLock | QueueKind::KernelLock => ("the wait channel", false),
-            QueueKind::Pipe | QueueKind::Socket => ("who holds the other end", false),
+            QueueKind::Pipe | QueueKind::Socket | QueueKind::Remote => ("who holds the other end", false),
         };
         list.push((what, known_by, guess));
     }
@@ -175,6 +187,7 @@ fn is_counted(group: &GroupBlocked, queue: &Queueing) -> bool {
         QueueKind::Futex => group.lock_by_inference,
         QueueKind::Mutex | QueueKind::FileLock | QueueKind::KernelLock => group.lock_by_call,
         QueueKind::Pipe | QueueKind::Socket => group.behind_peer,
+        QueueKind::Remote => return false,
     };
     counted >= WORTH_A_WORD && queue.threads >= WORTH_A_WORD
 }
@@ -198,7 +211,7 @@ fn object(queue: &Queueing) -> String {
             format!("a lock inside the kernel{of}{at}")
         }
         (QueueKind::Pipe, ..) => "the other end of a pipe".into(),
-        (QueueKind::Socket, ..) => "the other end of a socket".into(),
+        (QueueKind::Socket | QueueKind::Remote, ..) => "the other end of a socket".into(),
     }
 }
 

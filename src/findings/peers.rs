@@ -3,7 +3,7 @@
 use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
 use super::words::{bytes, count, millis, multiple, name, percent, plural};
-use super::{Evidence, Kind, Severity, Subject, Thresholds};
+use super::{Evidence, Kind, Severity, Subject, Thresholds, awaited};
 use crate::interval::Interval;
 use crate::interval::network::peers::{PeerSpan, RoundTrip};
 use crate::sample::Name;
@@ -175,8 +175,10 @@ fn suspicion(scene: &Scene, peer: &PeerSpan) -> Option<Suspicion> {
     let held_up = held_up(scene.interval, peer);
     let sent = peer.kilobytes_out.filter(|rate| rate.0 >= 1.0);
     let sent = sent.map_or_else(String::new, |rate| format!(", {}/s sent", bytes(rate.0 * 1024.0)));
+    let waiting = awaited::of_host(scene.interval, peer.address);
+    let waiting = waiting.map_or_else(String::new, |who| format!("; its answers are waited for, by inference: {who}"));
     let sentence = format!(
-        "{}: round trips of {} = {} their minimum of {} ({}{sent}){}",
+        "{}: round trips of {} = {} their minimum of {} ({}{sent}){}{waiting}",
         peer.address,
         time(trip.smoothed.0),
         multiple(times),
@@ -255,5 +257,7 @@ fn evidence(scene: &Scene, peer: &PeerSpan, trip: &RoundTrip, held_up: Option<&H
         maybe("path_limited_ratio", limits.map(|limits| limits.path.0)),
         maybe("own_queue_seconds", queue),
         nic.map_or(maybe("interface", None), |nic| text("interface", nic.id.name.clone())),
+        awaited::of_host(scene.interval, peer.address)
+            .map_or(maybe("waiting_groups", None), |who| text("waiting_groups", who.as_str())),
     ]
 }

@@ -78,7 +78,9 @@ pub fn at_its_limit(scene: &Scene, group: &CgroupSpan) -> Option<Suspicion> {
             maybe("major_faults_per_second", faults),
             maybe("limit_hits_per_second", hits),
             number("waiting_threads", time.threads()),
-            maybe("time_in_faults_ratio", (time.seen > 0).then(|| time.share())),
+            maybe("time_in_faults_ratio", (time.seen > 0).then(|| time.share().min(1.0))),
+            maybe("thrashing_threads", time.counted(scene, time.thrashing)),
+            maybe("reclaiming_threads", time.counted(scene, time.reclaiming)),
             maybe("psi_memory_some_ratio", stall),
             maybe("box_psi_memory_some_ratio", scene.interval.pressure.memory_some.map(|share| share.0)),
         ],
@@ -100,6 +102,9 @@ struct Time {
     /// Threads that do either
     seen: usize,
     processes: usize,
+    /// Waiting for pages that came back, and in reclaim, as delay accounting counts it
+    thrashing: f64,
+    reclaiming: f64,
 }
 
 impl Time {
@@ -129,7 +134,10 @@ impl Time {
     /// Whether the thread spends any time on pages.
     fn add(&mut self, scene: &Scene, span: &ThreadSpan, blocked: Option<&BlockedThread>) -> bool {
         let faults = span.major_faults.map_or(0.0, |rate| rate.0);
-        let counted = scene.interval.delays_of(span.id).map_or(0.0, DelaySpan::memory);
+        let delays = scene.interval.delays_of(span.id);
+        self.thrashing += delays.and_then(|delays| delays.thrashing).map_or(0.0, |share| share.0);
+        self.reclaiming += delays.and_then(|delays| delays.reclaim).map_or(0.0, |share| share.0);
+        let counted = delays.map_or(0.0, DelaySpan::memory);
         let waits = (span.states.disk + span.states.other_blocked).max(counted);
         let in_fault = counted >= COUNTED
             || faults >= 1.0
@@ -147,6 +155,11 @@ impl Time {
 
     fn threads(&self) -> f64 {
         self.faulting + self.reading
+    }
+
+    /// `None` where delay accounting is off.
+    fn counted(&self, scene: &Scene, threads: f64) -> Option<f64> {
+        scene.interval.newer.delays.as_ref().ok().map(|_| threads)
     }
 
     /// Mean share of the time of those threads.

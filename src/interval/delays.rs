@@ -5,7 +5,16 @@ use crate::sample::Sample;
 use crate::sample::delays::{Delay, TaskDelays};
 use crate::units::Ratio;
 
-/// One thread over the interval; each a share of Δt. `None` where the kernel does not count it.
+/// One thread over the interval; each a share of Δt, 0 to 1. `None` where the kernel does not count it.
+///
+/// A wait is counted when it ends: of one that began before the interval only Δt is taken. And one wait may be counted
+/// under several names, so that they have no sum: a page of a file that came back is waited for in `thrashing` and, since
+/// it is read, in `block_io` (mm/filemap.c, folio_wait_bit_common); one from swap in `swap_in`, in `thrashing` where it
+/// was needed not long ago, and in `block_io` (mm/page_io.c, swap_read_folio); reclaim that writes waits in `block_io`, too.
+///
+/// Since Linux 6.12 the kernel counts too much `block_io` where CPUs are short (140 % of a thread's time was seen): a task
+/// whose dequeue was delayed has the begin of its wait written into another one's account (kernel/sched/sched.h,
+/// __block_task). Nobody is said to have waited longer than there was time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DelaySpan {
     pub task: TaskId,
@@ -19,10 +28,12 @@ pub struct DelaySpan {
 }
 
 impl DelaySpan {
-    /// For want of memory: in reclaim and compaction, for pages from swap and for pages that came back.
+    /// For want of memory, at least: in reclaim and compaction, and for pages that came back. A page from swap may be counted
+    /// as thrashing, too.
     pub fn memory(&self) -> f64 {
-        let parts = [self.swap_in, self.reclaim, self.thrashing, self.compaction];
-        parts.into_iter().flatten().map(|share| share.0).sum()
+        let share = |part: Option<Ratio>| part.map_or(0.0, |share| share.0);
+        let pages = share(self.swap_in).max(share(self.thrashing));
+        (pages + share(self.reclaim) + share(self.compaction)).min(1.0)
     }
 }
 
@@ -34,7 +45,10 @@ pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<Delay
 }
 
 fn span(old: &TaskDelays, new: &TaskDelays, seconds: f64) -> DelaySpan {
-    let share = |new: Delay, old: Delay| Ratio::of(new.total_ns.since(old.total_ns)? as f64 / 1e9, seconds);
+    let share = |new: Delay, old: Delay| {
+        let passed = new.total_ns.since(old.total_ns)? as f64 / 1e9;
+        Ratio::of(passed.min(seconds), seconds)
+    };
     let maybe = |new: Option<Delay>, old: Option<Delay>| share(new?, old?);
     DelaySpan {
         task: new.task,
@@ -45,5 +59,41 @@ fn span(old: &TaskDelays, new: &TaskDelays, seconds: f64) -> DelaySpan {
         compaction: maybe(new.compaction, old.compaction),
         write_protect_copy: maybe(new.write_protect_copy, old.write_protect_copy),
         irq: maybe(new.irq, old.irq),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Counter;
+
+    fn account(block_io: f64, swap_in: f64, reclaim: f64, thrashing: f64) -> TaskDelays {
+        let delay = |seconds: f64| Delay { count: Counter(1), total_ns: Counter((seconds * 1e9) as u64) };
+        TaskDelays {
+            task: TaskId { pid: 1, tid: 1, start_ticks: 1 },
+            block_io: delay(block_io),
+            swap_in: delay(swap_in),
+            reclaim: Some(delay(reclaim)),
+            thrashing: Some(delay(thrashing)),
+            compaction: None,
+            write_protect_copy: None,
+            irq: None,
+        }
+    }
+
+    #[test]
+    fn one_wait_under_several_names_is_one_wait() {
+        let none = account(0.0, 0.0, 0.0, 0.0);
+        let pages = span(&none, &account(0.9, 0.8, 0.05, 0.9), 1.0);
+        assert!((pages.memory() - 0.95).abs() < 1e-9, "{pages:?}");
+        let swap = span(&none, &account(0.3, 0.3, 0.1, 0.0), 1.0);
+        assert!((swap.memory() - 0.4).abs() < 1e-9, "{swap:?}");
+    }
+
+    #[test]
+    fn a_wait_that_began_before_is_no_more_than_the_interval() {
+        let (none, long) = (account(0.0, 0.0, 0.0, 0.0), account(7.0, 0.0, 2.5, 7.0));
+        let span = span(&none, &long, 1.0);
+        assert_eq!((span.block_io, span.thrashing, span.memory()), (Some(Ratio(1.0)), Some(Ratio(1.0)), 1.0));
     }
 }

@@ -5,7 +5,7 @@ pub mod ethtool;
 mod facts;
 mod listeners;
 pub(super) mod netlink;
-mod peers;
+pub(super) mod peers;
 mod protocols;
 mod qdisc;
 mod softnet;

@@ -7,6 +7,7 @@ pub mod budget;
 mod locks;
 mod peers;
 mod queues;
+mod remote;
 
 use rustc_hash::FxHashMap;
 

@@ -8,7 +8,7 @@ use crate::units::Counter;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskDelays {
     pub task: TaskId,
-    /// blkio_delay: for synchronous block I/O, swap-in not included
+    /// blkio_delay: asleep in io_schedule(), for whatever it is: pages that came back and pages from swap, too
     pub block_io: Delay,
     /// swapin_delay: for pages from swap
     pub swap_in: Delay,

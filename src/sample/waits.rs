@@ -94,6 +94,9 @@ pub enum QueueKind {
     Pipe,
     /// The other end of a socket
     Socket,
+    /// The answer of a remote host: the other end of a TCP connection that this side has made, and on which it spoke last. It
+    /// is told, and counts as nothing.
+    Remote,
 }
 
 /// One kind of queue of one group, over all sub-samples since the sample before.
@@ -104,11 +107,11 @@ pub struct Queue {
     pub kind: QueueKind,
     /// Times a thread was seen in it: divided by the number of sub-samples, how many threads wait on average
     pub times: u32,
-    /// Part of `times`: at the one futex address that most wait at
+    /// Part of `times`: at the one futex address, or remote port, that most wait at
     pub times_at_one: u32,
     /// The kernel function that the last one sleeps in
     pub channel: Option<Name>,
-    /// The lock's file, by the descriptor of the last one's call
+    /// The lock's file, by the descriptor of the last one's call; of a remote host its address and port
     pub file: Option<Name>,
     /// The process that has it: of a file's lock by /proc/locks, of a pipe or socket by its other end
     pub holder: Option<u32>,

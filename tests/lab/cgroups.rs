@@ -31,17 +31,23 @@ fn of_group(controller: &str, load: &str, file: &str) -> String {
     format!("/sys/fs/cgroup/{controller}/lab-{load}/{file}")
 }
 
-/// Four processes in page faults under 32 MiB. Each fault takes a read of 1 ms, and the kernel's work on it: they are in D
-/// four fifths of the time and more, and nobody else of the box is short of memory.
-#[test]
-fn a_cgroup_that_is_larger_than_its_memory_limit() {
-    let Some(lab) = open("memory", DISK_TOOLS) else { return };
+/// Four processes that map more than their limit of 32 MiB, and a folder for what is learned.
+pub fn start_mappers() -> Option<(Lab, Scenario, tempfile::TempDir)> {
+    let lab = open("memory", DISK_TOOLS)?;
     let state = tempfile::tempdir().expect("a folder");
     let mut scenario = start(&lab, "memory-thrash", &[]);
     let device = scenario.device();
     let before = diskstat(&device, READS_COMPLETED);
     // Their first 32 MiB are no want of memory yet.
     scenario.until("reads what was taken from it", |_| diskstat(&device, READS_COMPLETED) >= before + 20_000);
+    Some((lab, scenario, state))
+}
+
+/// Four processes in page faults under 32 MiB. Each fault takes a read of 1 ms, and the kernel's work on it: they are in D
+/// four fifths of the time and more, and nobody else of the box is short of memory.
+#[test]
+fn a_cgroup_that_is_larger_than_its_memory_limit() {
+    let Some((_lab, _scenario, state)) = start_mappers() else { return };
     let stat = of_group("memory", "memory-thrash", "memory.stat");
     let failures = of_group("memory", "memory-thrash", "memory.failcnt");
     let files = vec![stat.clone(), failures.clone()];

@@ -126,6 +126,27 @@ fn idle_pools_beside_a_thread_with_io_of_its_own() {
     }
 }
 
+/// An io_uring service with a request each that nobody will ever complete: iowait and PSI cry, and nothing waits for storage.
+#[test]
+fn an_idle_io_uring_service_that_iowait_takes_for_work() {
+    let Some(ground) = Ground::open() else { return };
+    let _load = ground.start("ring-waits", 4);
+    ground.judge("ring-waits", 5, |window, said| {
+        let ticks = window.ticks("cpu");
+        let iowait = ticks.share(ticks.iowait);
+        // A CPU is counted where one of them went to sleep last.
+        window.known("iowait", iowait, 0.4, 1.0);
+        window.known("rings", window.mean(|place| place.channel == "io_cqring_wait"), 3.9, 4.1);
+        window.known("requests on disks", window.each(|span| span.disk(&ground.device).queue).most, 0.0, 0.01);
+        said.figure_is("iowait_ratio", iowait, 0.05);
+        said.figure("idle_but_blocked_ratio", 0.0, 0.02);
+        said.figure("free_ratio", 0.9, 1.0);
+        said.must_not("idle-but-blocked");
+        said.witness_says(&["nothing in flight", "an io_uring artefact of load (", "ignore it"]);
+        said.nothing_wrong_but(&[]);
+    });
+}
+
 /// A mutex whose holder burns CPU is no idleness: nothing is blocked on anything.
 #[test]
 fn a_convoy_behind_a_busy_holder() {

@@ -130,6 +130,14 @@ impl Judgement {
         }
     }
 
+    /// The sentence that says where iowait and PSI mislead must contain each of these.
+    pub fn witness_says(&mut self, words: &[&str]) {
+        let sentence = self.json["witnesses"]["artefact"].as_str().unwrap_or_default().to_owned();
+        for word in words {
+            self.expect(sentence.contains(word), || format!("`{word}` is not said of the witnesses: {sentence}"));
+        }
+    }
+
     fn within(&mut self, what: &str, value: Option<f64>, low: f64, high: f64) {
         let holds = value.is_some_and(|value| (low..=high).contains(&value));
         self.expect(holds, || format!("{what} is {value:?}, not {low:.4} to {high:.4}"));

@@ -2,8 +2,12 @@
 //! Python processes, mapped files, writers of more than the disk takes; and tasks that a debugger has stopped.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
@@ -180,6 +184,48 @@ fn python_processes_behind_a_semaphore() {
         said.evidence(&stuck, "group_behind_lock_threads", window.looks(waits).least - 2.0, 11.6);
         said.word(&stuck, "lock_basis", "by inference");
         link(said, &stuck, &format!("{}, on {}", ground.file("python"), ground.folder.display()), "descriptor");
+    });
+}
+
+/// A server that answers each question after a while, until the process ends; its port.
+fn slow_server() -> u16 {
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port on loopback");
+    let port = server.local_addr().expect("its address").port();
+    thread::spawn(move || {
+        for mut connection in server.incoming().map_while(Result::ok) {
+            thread::spawn(move || {
+                while connection.read_exact(&mut [0]).is_ok() {
+                    thread::sleep(Duration::from_millis(400));
+                    if connection.write_all(b"!").is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    port
+}
+
+/// Threads that have asked another program wait for it, as far as one can tell; only the one that commits is on storage. The
+/// threads of the server, which wait for questions half of the time, are said to wait for nobody.
+#[test]
+fn clients_of_a_slow_server() {
+    let Some(mut ground) = Ground::open_with(&["python3"], &[]) else { return };
+    let port = slow_server();
+    let mut command = Command::new("/usr/bin/python3");
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/clients.py"));
+    command.arg(port.to_string()).arg(&ground.folder).args(["80", "6"]);
+    let _load = Load::start(command);
+    ground.until(FLUSHES_COMPLETED, 100);
+    ground.judge("clients", 5, |window, said| {
+        let in_socket =
+            |place: &Place| place.comm == "python3" && matches!(place.channel.as_str(), "wait_woken" | "sk_wait_data");
+        window.known("threads in a socket", window.mean(in_socket), 5.5, 6.0);
+        window.known("threads in D", window.threads("python3", 'D'), 0.6, 1.1);
+        said.figure("blocked_threads", 0.5, 1.3);
+        let stuck = said.must("idle-but-blocked", "box", "note");
+        link(said, &stuck, &format!("6 wait for an answer of 127.0.0.1:{port}: not counted"), "inference");
+        said.at_most_a_note("idle-but-blocked", "box");
     });
 }
 

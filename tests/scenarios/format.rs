@@ -191,7 +191,7 @@ pub struct Waits {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Queue {
-    /// mutex, futex, file-lock, kernel-lock, pipe, socket
+    /// mutex, futex, file-lock, kernel-lock, pipe, socket, remote
     pub kind: String,
     pub threads: u16,
     /// Those at the futex address that most are at

@@ -599,6 +599,7 @@ fn queues(phase: &Phase, groups: &[GroupId]) -> Vec<Queue> {
             "kernel-lock" => QueueKind::KernelLock,
             "pipe" => QueueKind::Pipe,
             "socket" => QueueKind::Socket,
+            "remote" => QueueKind::Remote,
             other => panic!("no kind of queue {other}"),
         },
         times: u32::from(queue.threads) * SUB_SAMPLES,

@@ -14,7 +14,7 @@ use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, SocketId, Stat
 use nix::sys::socket::SockProtocol;
 use nix::time::ClockId;
 
-pub use connection::{connection, tcp_info};
+pub use connection::{Connection, connection, tcp_info};
 pub use singles::Counted;
 
 use super::netlink::Netlink;
@@ -100,7 +100,7 @@ impl PeerReader {
             None => Netlink::open(SockProtocol::NetlinkSockDiag)?,
         };
         if self.requests.is_empty() {
-            let dump = |family, socket_id| request(family, socket_id, NLM_F_REQUEST | NLM_F_DUMP);
+            let dump = |family, socket_id| request(family, socket_id, NLM_F_REQUEST | NLM_F_DUMP, OPEN_STATES);
             self.requests = vec![dump(AF_INET, SocketId::new_v4()), dump(AF_INET6, SocketId::new_v6())];
         }
         let now_ns = clock(ClockId::CLOCK_BOOTTIME);
@@ -121,15 +121,15 @@ impl PeerReader {
     }
 }
 
-/// All connections of a family that can carry data, or this one, with tcp_info.
-fn request(family: u8, socket_id: SocketId, flags: u16) -> Vec<u8> {
+/// Sockets of a family in these states, or this one, with tcp_info.
+pub fn request(family: u8, socket_id: SocketId, flags: u16, states: StateFlags) -> Vec<u8> {
     let mut header = NetlinkHeader::default();
     header.flags = flags;
     let body = SockDiagMessage::InetRequest(InetRequest {
         family,
         protocol: IPPROTO_TCP,
         extensions: ExtensionFlags::INFO,
-        states: OPEN_STATES,
+        states,
         socket_id,
     });
     let mut message = NetlinkMessage::new(header, body.into());

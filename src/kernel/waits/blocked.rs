@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use rustc_hash::FxHashMap;
 
-use super::{Drained, locks, peers};
+use super::{Drained, locks, peers, remote};
 use crate::ids::DiskId;
 use crate::kernel::disk::is_named_as_partition_of;
 use crate::kernel::mounts;
@@ -51,6 +51,7 @@ pub fn describe(
     }
     if !peers.is_empty() {
         peers::trace(&mut waits, &peers, tasks, root, files, machine);
+        remote::trace(&mut waits, &peers, root, files, machine);
     }
     waits
 }

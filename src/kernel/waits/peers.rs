@@ -3,7 +3,7 @@
 //! A pool of idle workers sleeps in the same read, and some thread beside it may well be on storage for reasons of its own.
 //! So the other end decides: those who hold it must all be on storage (or just wait for it, too). It is looked for only
 //! in groups that had a thread on storage and active sleepers in pipes and sockets, within bounds; whose other end is
-//! not found does not count. The other end of a TCP connection is not looked for.
+//! not found does not count. The other end of a TCP connection is named (`remote`) and counts as nothing.
 
 use std::os::unix::ffi::OsStrExt;
 
@@ -125,11 +125,27 @@ fn ends_of_waiters(looks: &[PeerLook], group: u16, files: &mut TaskFiles, machin
     ends
 }
 
-fn end_of(task: TaskId, files: &mut TaskFiles, machine: &[u8]) -> Reading<Option<End>> {
+/// The socket that a thread receives from.
+pub fn socket_of_receiver(task: TaskId, files: &mut TaskFiles, machine: &[u8]) -> Option<u32> {
+    let call = call_of(task, files, machine).ok()?.filter(|call| receives(*call))?;
+    let target = files.link(format_args!("{}/fd/{}", task.pid, call.arguments[0])).ok()?;
+    inode(target.as_bytes(), b"socket:[")
+}
+
+fn call_of(task: TaskId, files: &mut TaskFiles, machine: &[u8]) -> Reading<Option<Call>> {
     let TaskId { pid, tid, .. } = task;
     let call = task::system_call(files.once(format_args!("{pid}/task/{tid}/syscall"))?)?;
-    let Some(call) = Call::from_number(machine, call) else { return Ok(None) };
-    let reads = matches!(call.name, "read" | "readv" | "recvfrom" | "recvmsg");
+    Ok(Call::from_number(machine, call))
+}
+
+fn receives(call: Call) -> bool {
+    matches!(call.name, "read" | "readv" | "recvfrom" | "recvmsg")
+}
+
+fn end_of(task: TaskId, files: &mut TaskFiles, machine: &[u8]) -> Reading<Option<End>> {
+    let TaskId { pid, .. } = task;
+    let Some(call) = call_of(task, files, machine)? else { return Ok(None) };
+    let reads = receives(call);
     let writes = matches!(call.name, "write" | "writev" | "sendto" | "sendmsg");
     if !(reads || writes) {
         return Ok(None);

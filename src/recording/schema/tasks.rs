@@ -243,4 +243,5 @@ numbered! { QueueKind, otherwise QueueKind::Futex, {
     QueueKind::KernelLock = 3,
     QueueKind::Pipe = 4,
     QueueKind::Socket = 5,
+    QueueKind::Remote = 6,
 } }

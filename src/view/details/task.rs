@@ -83,6 +83,9 @@ fn delays(interval: &Interval, threads: &[TaskId], page: &mut Page) {
         let sum = (!shares.is_empty()).then(|| shares.iter().sum());
         page.pair(word, safe!("{}%", text::percent(sum, 6)));
     }
+    if spans.iter().any(|span| span.block_io.is_some_and(|share| share.0 > 0.0) && span.memory() > 0.0) {
+        page.line(2, "a page read again is under block I/O, too: no sums".into(), Ink::Dim);
+    }
 }
 
 pub fn thread(judged: &Judged, id: TaskId, page: &mut Page) {

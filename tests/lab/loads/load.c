@@ -141,6 +141,16 @@ static void pool_of_processes(void) {
 /* An io_uring service that has nothing to do but wakes up ten times a second. */
 static void *ring(void *a) { (void)a; name("ring"); struct io_uring_params p; memset(&p, 0, sizeof p); int fd = syscall(SYS_io_uring_setup, 8, &p); if (fd < 0) die("io_uring_setup");
     for (;;) { struct __kernel_timespec t = {0, 100000000}; struct io_uring_getevents_arg e = {.ts = (uintptr_t)&t}; syscall(SYS_io_uring_enter, fd, 0, 1, IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &e, sizeof e); } return 0; }
+/* The same, woken every two seconds, with a request each that never completes: a connection nobody uses shall be read. */
+static void *ring_waits(void *a) { (void)a; name("ring"); struct io_uring_params p; memset(&p, 0, sizeof p);
+    int s[2], fd = syscall(SYS_io_uring_setup, 8, &p); if (fd < 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, s)) die("ring");
+    char *q = mmap(0, p.sq_off.array + p.sq_entries * 4, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, IORING_OFF_SQ_RING);
+    struct io_uring_sqe *e = mmap(0, p.sq_entries * sizeof *e, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, IORING_OFF_SQES);
+    if (q == MAP_FAILED || e == MAP_FAILED) die("ring");
+    e->opcode = IORING_OP_POLL_ADD; e->fd = s[0]; e->poll32_events = POLLIN; ((unsigned *)(q + p.sq_off.array))[0] = 0;
+    __atomic_store_n((unsigned *)(q + p.sq_off.tail), 1, __ATOMIC_RELEASE);
+    for (int more = 1;; more = 0) { struct __kernel_timespec t = {2, 0}; struct io_uring_getevents_arg g = {.ts = (uintptr_t)&t};
+        syscall(SYS_io_uring_enter, fd, more, 1, IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &g, sizeof g); } return 0; }
 /* What an idle M of the Go runtime does, woken ten times a second; beside unrelated I/O. */
 static void *idle_m(void *a) { static int notes[1024]; int *note = &notes[(long)a]; name("idle-m"); for (;;) { struct timespec t = {0, 100000000}; syscall(SYS_futex, note, 128, 0, &t, 0, 0); } return 0; }
 /* Processes that do nothing but run. */
@@ -183,6 +193,7 @@ int main(int c, char **v) {
     MODE("pools") pool_of_processes();
     MODE("ring") { pthread_create(&t, 0, unrelated, 0); many(ring); }
     MODE("idle-ring") many(ring);
+    MODE("ring-waits") many(ring_waits);
     MODE("go") { pthread_create(&t, 0, unrelated, 0); many(idle_m); }
     MODE("hogs") hogs();
     MODE("storm") storm();

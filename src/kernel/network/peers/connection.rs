@@ -15,6 +15,10 @@ pub struct Connection {
     /// Its number in this boot, never given again
     pub cookie: [u8; 8],
     pub remote: IpAddr,
+    /// Ports here and there
+    pub ports: (u16, u16),
+    /// The socket's, as a descriptor's link says it
+    pub inode: u32,
     /// Both ends are on this machine
     pub local: bool,
     pub tcp: TcpInfo,
@@ -30,6 +34,9 @@ pub struct TcpInfo {
     /// Microseconds
     pub smoothed_us: u32,
     pub retransmitted: u32,
+    /// Milliseconds since data was last sent, and received
+    pub sent_ms: u32,
+    pub received_ms: u32,
     pub bytes_acked: Option<u64>,
     pub bytes_received: Option<u64>,
     pub unsent_bytes: Option<u32>,
@@ -51,6 +58,8 @@ pub fn connection(kind: u16, payload: &[u8]) -> Option<Connection> {
     Some(Connection {
         cookie: socket.socket_id.cookie,
         remote,
+        ports: (socket.socket_id.source_port, socket.socket_id.destination_port),
+        inode: socket.inode,
         local: remote == local || remote.is_loopback(),
         tcp: tcp_info(info.value())?,
     })
@@ -62,6 +71,8 @@ pub fn tcp_info(bytes: &[u8]) -> Option<TcpInfo> {
     let large = |at: usize| bytes.get(at..)?.first_chunk::<8>().map(|field| u64::from_ne_bytes(*field));
     Some(TcpInfo {
         unacked: small(24)?,
+        sent_ms: small(44)?,
+        received_ms: small(52)?,
         smoothed_us: small(68)?,
         congestion_window: small(80)?,
         retransmitted: small(100)?,

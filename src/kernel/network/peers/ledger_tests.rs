@@ -9,10 +9,14 @@ const SECOND: u64 = 1_000_000_000;
 /// Everything in hundreds: segments of 100 bytes, a millisecond each.
 fn connection(cookie: u8, host: u8, segments: u32) -> Connection {
     Connection {
+        ports: (40000, 80),
+        inode: 0,
         cookie: [cookie; 8],
         remote: IpAddr::V4(Ipv4Addr::new(192, 0, 2, host)),
         local: false,
         tcp: TcpInfo {
+            sent_ms: 0,
+            received_ms: 0,
             unacked: 1,
             congestion_window: 10,
             smoothed_us: 500,

@@ -54,7 +54,7 @@ impl Singles {
         if self.requests.len() < FEW
             && let Ok(socket) = InetResponseHeader::parse(payload)
         {
-            self.requests.push(request(socket.family, socket.socket_id, NLM_F_REQUEST | NLM_F_ACK));
+            self.requests.push(request(socket.family, socket.socket_id, NLM_F_REQUEST | NLM_F_ACK, super::OPEN_STATES));
         }
     }
 
