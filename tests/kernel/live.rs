@@ -1,5 +1,11 @@
 //! The running machine, with the procfs crate as the oracle.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
 use procfs::prelude::*;
 use stalltop::kernel::Sampler;
 use stalltop::kernel::cpu::CpuReader;
@@ -11,6 +17,7 @@ use stalltop::kernel::pressure::PressureReader;
 use stalltop::kernel::root::Root;
 use stalltop::kernel::users::Users;
 use stalltop::sample::Absent;
+use stalltop::sample::waits::QueueKind;
 use stalltop::units::Counter;
 
 /// A counter that was read between two readings of the oracle.
@@ -211,4 +218,57 @@ fn context_switches_are_those_of_status() {
     let threads: usize = tasks.processes.iter().map(|process| process.threads.len()).sum();
     assert!(counted.len() * 10 >= threads * 9, "{} of {threads}", counted.len());
     assert!(counted.is_sorted_by_key(|row| row.task));
+}
+
+/// A child that asks a server of ours and waits, and one that is told things it never asked for: only the first is said to
+/// wait, and for whom.
+#[test]
+fn whose_answer_is_waited_for_is_told() {
+    let server = |answers: bool| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            let mut connection = listener.accept().unwrap().0;
+            while !answers || connection.read_exact(&mut [0]).is_ok() {
+                thread::sleep(Duration::from_millis(300));
+                if connection.write_all(b"!").is_err() {
+                    return;
+                }
+            }
+        });
+        address
+    };
+    let client = |port: u16, asks: &str| {
+        let script = format!(
+            "import socket\nc = socket.create_connection(('127.0.0.1', {port}))\nwhile True:\n {asks}\n if not c.recv(1): break"
+        );
+        Command::new("python3").args(["-c", &script]).spawn()
+    };
+    let (asked, telling) = (server(true), server(false));
+    let (Ok(mut asker), Ok(mut listener)) = (client(asked.port(), "c.sendall(b'?')"), client(telling.port(), "pass")) else {
+        return println!("skipped: no python3");
+    };
+    let mut sampler = Sampler::new(Root::host()).unwrap();
+    let mut found = Vec::new();
+    // A busy machine may give both no CPU in the middle of an interval.
+    for _ in 0..20 {
+        sampler.sample();
+        for _ in 0..10 {
+            thread::sleep(Duration::from_millis(100));
+            sampler.sub_sample();
+        }
+        let waits = sampler.sample().waits;
+        let remote = waits.queues.into_iter().filter(|queue| queue.kind == QueueKind::Remote);
+        found.extend(remote.map(|queue| (queue.file, queue.times == queue.times_at_one)));
+        if !found.is_empty() {
+            break;
+        }
+    }
+    for child in [&mut asker, &mut listener] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let ours: Vec<_> = [asked, telling].map(|address| Some(address.to_string().as_str().into())).into();
+    found.retain(|(file, _)| ours.contains(file));
+    assert_eq!(found, [(ours[0].clone(), true)]);
 }

@@ -3,7 +3,8 @@
 //! A thread asleep in a receive looks the same whether it has asked or is waiting to be asked. The connection tells them
 //! apart, by inference: this side has made it (its port is none that anybody listens at), and data was sent later than any
 //! came back. A server waits on connections that others have made; who is told things he did not ask for heard last. Neither
-//! is named. Only active threads are asked after, and only while the connections of this machine are few.
+//! is named. One that reads its socket by read(2) is not told from one that reads a terminal, and one in poll is idle. Only
+//! active threads are asked after, and only while the connections of this machine are few.
 
 use std::net::SocketAddr;
 
