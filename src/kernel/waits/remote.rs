@@ -1,8 +1,8 @@
 //! Who waits for the answer of a remote host, as far as that can be told from one who only listens.
 //!
 //! A thread asleep in a receive looks the same whether it has asked or is waiting to be asked. The connection tells them
-//! apart, by inference: this side has made it (its port is none that anybody listens at), and data was sent later than any
-//! came back. A server waits on connections that others have made; who is told things he did not ask for heard last. Neither
+//! apart, by inference: this side has made it (its port is none that anybody listens at), and no data came back after the last
+//! was sent. A server waits on connections that others have made; who is told things he did not ask for heard last. Neither
 //! is named. One that reads its socket by read(2) is not told from one that reads a terminal, and one in poll is idle. Only
 //! active threads are asked after, and only while the connections of this machine are few.
 
@@ -99,9 +99,10 @@ fn answering(wanted: &FxHashSet<u32>) -> Reading<FxHashMap<u32, SocketAddr>> {
     Ok(owing.map(|socket| (socket.inode, SocketAddr::new(socket.remote, socket.ports.1))).collect())
 }
 
-/// This side has made the connection, and spoke last.
+/// This side has made the connection, and spoke last. Who asks as soon as he is answered does both in one tick; who was
+/// answered within a tick and asks no more is not active.
 fn owes_an_answer(socket: &Connection, served: &FxHashSet<u16>) -> bool {
-    let asked = socket.tcp.sent_ms < socket.tcp.received_ms || socket.tcp.unacked > 0;
+    let asked = socket.tcp.sent_ms <= socket.tcp.received_ms;
     !served.contains(&socket.ports.0) && asked
 }
 
