@@ -126,6 +126,7 @@ pub(super) fn chain(interval: &Interval, standings: &[Standing], group: &GroupBl
         let limit = limit(interval, standings, device, group.holder.as_ref());
         let answers = limit.map_or_else(|| "answers nothing".into(), |limit| limit.words());
         let (known_by, guess) = match by {
+            DeviceBy::File if is_device(group.holder.as_ref()) => ("that file is the device", false),
             DeviceBy::File => ("the mount of that file", false),
             DeviceBy::OnlyBusy => ("the only device with requests in flight", true),
         };
@@ -141,6 +142,12 @@ pub(super) fn chain(interval: &Interval, standings: &[Standing], group: &GroupBl
         _ => Confidence::Low,
     };
     Chain { who: who(group), threads: group.blocked(), links, confidence }
+}
+
+/// Whether a thread's call is about a device and not about a file in a file system.
+fn is_device(thread: Option<&BlockedThread>) -> bool {
+    let file = thread.filter(|thread| thread.mount.is_none()).and_then(|thread| thread.file.as_ref());
+    file.is_some_and(|file| file.as_bytes().starts_with(b"/dev/"))
 }
 
 /// `postgres (64 processes)`, `convoy (4711)`

@@ -68,8 +68,8 @@ pub(super) const CPU_THROTTLED: Rule = Rule {
     kind: Kind::CpuThrottled,
     title: "Held back by its CPU quota",
     meaning: "The tasks of a cgroup want more CPU than its quota allows: they are slow although the box is idle.",
-    computed: "Throttled time of the cgroup (v1 or v2) at least 5 % of the time. On v2 with several CPUs each CPU's throttled \
-               time is added, so it may pass 100 %.",
+    computed: "Throttled time of the cgroup (v1 or v2) at least 5 % of the time. The kernel adds up the time of each \
+               CPU: of several at once it is told as a number of CPUs.",
     wrong: "A quota that is meant to bind (a batch class) binds.",
     next: &[
         "the quota: cpu.max (v2) or cpu.cfs_quota_us (v1)",
@@ -324,6 +324,14 @@ pub(super) fn most(scene: &Scene) -> String {
     if told.is_empty() { String::new() } else { format!("; most: {}", told.join(", ")) }
 }
 
+/// The kernel adds up what each CPU was throttled: above the whole time it is no share of it.
+fn throttled_words(share: f64) -> String {
+    match share {
+        _ if share <= 1.0 => format!("{} of the time", percent(share)),
+        cpus => format!("on {} CPUs on average", figure(cpus)),
+    }
+}
+
 fn cpu_throttled(scene: &Scene) -> Vec<Suspicion> {
     let thresholds = scene.thresholds;
     let mut found = Vec::new();
@@ -336,10 +344,10 @@ fn cpu_throttled(scene: &Scene) -> Vec<Suspicion> {
         let room =
             if available >= 0.1 { format!(" while {} of the box is available", percent(available)) } else { String::new() };
         let sentence = format!(
-            "{}cgroup {} {used} {quota}: throttled {} of the time{}{room}; in it: {}",
+            "{}cgroup {} {used} {quota}: throttled {}{}{room}; in it: {}",
             if available >= 0.5 { "idle box, throttled container: " } else { "" },
             name(&group.id.path),
-            percent(throttled.0),
+            throttled_words(throttled.0),
             periods.unwrap_or_default(),
             members(scene, Controller::Cpu, &group.id, cpu_wanted),
         );

@@ -214,9 +214,13 @@ fn feet(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
     match worst {
         Some(group) => {
             let quota = maybe(group.quota_cpus, 5);
-            let share = text::percent(group.throttled.map(|share| share.0), 4);
             let path = SafeText::name(&group.id.path);
-            canvas.rest(0, 1, safe!("▲ {path} throttled {share} % of the time, quota {quota} CPUs"), Ink::Warning);
+            // Each CPU's time is in it: above the whole time it is no share.
+            let time = match group.throttled.map(|share| share.0) {
+                Some(cpus) if cpus > 1.0 => safe!("on {} CPUs", figure(cpus, 4)),
+                share => safe!("{} % of the time", text::percent(share, 4)),
+            };
+            canvas.rest(0, 1, safe!("▲ {path} throttled {time}, quota {quota} CPUs"), Ink::Warning);
         }
         None => {
             let words = short.and_then(short_lived).unwrap_or_else(|| own_cost(interval));
