@@ -7,6 +7,7 @@ mod gathered;
 mod json;
 mod operations;
 mod text;
+mod thinned;
 
 use super::statistics::{Certainty, Distribution, Superiority};
 use crate::findings::Severity;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::counted::{Counted, Work};
+use super::thinned::Thinned;
 use crate::findings::{Finding, Judged, Kind, Severity};
 use crate::interval::Interval;
 use crate::report::table::{self, Cell, Head, Look, Table, Unit};
@@ -62,7 +63,7 @@ pub struct Gathered {
     pub window: Window,
     pub totals: Totals,
     counted: Counted,
-    values: BTreeMap<Key, Vec<f64>>,
+    values: BTreeMap<Key, Thinned>,
     /// Devices whose requests are in the totals; all that stand on nothing where none are named
     disks: Vec<String>,
 }
@@ -115,9 +116,9 @@ impl Gathered {
         self.counted.work()
     }
 
-    /// In the order of time.
+    /// In the order of time; of a long recording one in so many.
     pub fn values(&self, key: &Key) -> &[f64] {
-        self.values.get(key).map(Vec::as_slice).unwrap_or_default()
+        self.values.get(key).map(Thinned::values).unwrap_or_default()
     }
 
     pub fn keys(&self) -> impl Iterator<Item = &Key> {
