@@ -38,6 +38,9 @@ use sweep::{Sweep, births, nanoseconds};
 use waits::budget::{Budget, DEFAULT_SHARE};
 use waits::{Watch, Witnesses};
 
+/// While no thread may be waiting for a device, the requests in flight are read in one of so many sub-samples.
+const IN_FLIGHT_TURNS: u32 = 3;
+
 /// Why there can be no sampling at all.
 #[derive(Debug, Error)]
 pub enum KernelError {
@@ -68,6 +71,9 @@ pub struct Sampler {
     exits: exits::ExitReader,
     budget: Budget,
     sub_samples_ns: u64,
+    /// Requests in flight when they were last read, and how many sub-samples ago that was
+    in_flight: Option<u32>,
+    in_flight_age: u32,
     /// Of a tree that stands for a machine
     given_ns: Option<u64>,
 }
@@ -97,6 +103,8 @@ impl Sampler {
             exits: exits::ExitReader::new(&root),
             budget: Budget::new(DEFAULT_SHARE),
             sub_samples_ns: 0,
+            in_flight: None,
+            in_flight_age: 0,
             given_ns: None,
             root,
         })
@@ -159,8 +167,12 @@ impl Sampler {
         let begin = clock(ClockId::CLOCK_THREAD_CPUTIME_ID);
         self.sweep.glance(self.boottime_ns());
         let cpu = self.cpu.total_only(&self.root).ok();
-        let in_flight = self.disk.in_flight(&self.root).ok();
-        let witnesses = Witnesses { boottime_ns: self.boottime_ns(), cpu, in_flight };
+        // While nothing waits for a device, what is in flight is only one of the screen's figures.
+        self.in_flight_age = (self.in_flight_age + 1) % IN_FLIGHT_TURNS;
+        if self.in_flight_age == 0 || self.sweep.has_blocked() {
+            self.in_flight = self.disk.in_flight(&self.root).ok();
+        }
+        let witnesses = Witnesses { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
         self.watch.count(self.sweep.awake(), witnesses);
         self.exits.fetch(self.boottime_ns(), &self.sweep);
         let cost_ns = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
@@ -197,8 +209,8 @@ impl Sampler {
         let sweep_ns = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
 
         let cpu = self.cpu.total_only(&self.root).ok();
-        let in_flight = self.disk.in_flight(&self.root).ok();
-        let witnesses = Witnesses { boottime_ns: self.boottime_ns(), cpu, in_flight };
+        self.in_flight = self.disk.in_flight(&self.root).ok();
+        let witnesses = Witnesses { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
         self.watch.count(self.sweep.awake(), witnesses);
         let drained = self.watch.drain();
         let disks = sample.disks.as_deref().unwrap_or_default();

@@ -79,6 +79,8 @@ pub struct Eye {
     pub now_ns: u64,
     /// The number of the last sub-sample
     pub look: u32,
+    /// Processes that sub-samples look at
+    pub awake: usize,
     pub tasks_read: u32,
     pub tids: Vec<u32>,
     /// Threads whose CPUs may still be asked for in this sweep.
@@ -132,6 +134,7 @@ impl Sweep {
             machine: host.machine.clone(),
             now_ns: 0,
             look: 0,
+            awake: 0,
             tasks_read: 0,
             tids: Vec::new(),
             allowed_left: 0,
@@ -213,11 +216,17 @@ impl Sweep {
         at_places(&mut self.processes, &self.awake)
     }
 
+    /// Whether a thread may be waiting for a device, as it was last seen.
+    pub fn has_blocked(&self) -> bool {
+        self.awake.iter().filter_map(|&place| self.processes.get(place)).any(KnownProcess::has_blocked)
+    }
+
     fn find_awake(&mut self, now_ns: u64) {
-        let Self { processes, awake, own_pid, .. } = self;
+        let Self { processes, awake, own_pid, eye, .. } = self;
         let is_awake = |known: &KnownProcess| known.is_awake(now_ns) && known.pid != *own_pid;
         awake.clear();
         awake.extend(processes.iter().enumerate().filter(|(_, known)| is_awake(known)).map(|(index, _)| index));
+        eye.awake = awake.len();
     }
 
     /// Of a tree that stands for a machine: what the CPU clock of a process says, in nanoseconds.

@@ -11,6 +11,7 @@ use super::{Eye, facts};
 use crate::kernel::task::files::{Kept, ProcessFile, ThreadFile};
 use crate::kernel::task::{self, Stat};
 use crate::sample::task::{Process, TaskState, Thread};
+use crate::sample::waits::WaitClass;
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
 
@@ -178,7 +179,6 @@ impl KnownProcess {
 
     /// A thread in D that may hold the lock of its address space: who reads its memory (cmdline) could hang behind it.
     pub fn memory_is_in_doubt(&self) -> bool {
-        use crate::sample::waits::WaitClass;
         self.threads.iter().any(|thread| {
             let fault = thread.wait.call.is_ok_and(|call| call.number == -1);
             let unclear = !matches!(thread.class, Some(WaitClass::Disk | WaitClass::Memory | WaitClass::Vfork));
@@ -291,6 +291,12 @@ impl KnownProcess {
     /// Whether one of its threads is in D, as far as that may matter to others.
     pub fn is_stuck(&self) -> bool {
         self.hot.iter().filter_map(|&index| self.threads.get(index)).any(KnownThread::is_stuck)
+    }
+
+    /// Whether one of its threads is in D, or asleep for asynchronous completions.
+    pub fn has_blocked(&self) -> bool {
+        let blocked = |thread: &KnownThread| thread.state == TaskState::Blocked || thread.class == Some(WaitClass::Aio);
+        self.hot.iter().filter_map(|&index| self.threads.get(index)).any(blocked)
     }
 
     /// Where its parked threads sleep, when one of its siblings is stuck: see `examine_parked`.

@@ -9,8 +9,11 @@ use crate::sample::task::TaskState;
 const FEW_THREADS: usize = 64;
 /// A process none of whose hot threads was in trouble for so long is calm.
 const CALM_NS: u64 = 2_000_000_000;
-/// A calm process has its turn in one of so many sub-samples: more than three times a second.
+/// A calm process has its turn in one of so many sub-samples: more than three times a second, or, where many processes are
+/// awake, two and a half times: a mean over many needs fewer looks at each.
 const TURNS: u32 = 3;
+const TURNS_OF_MANY: u32 = 4;
+const MANY: usize = 32;
 
 impl KnownProcess {
     /// Looks at its hot threads between two samples, if it is its turn.
@@ -53,12 +56,16 @@ impl KnownProcess {
         self.find_hot(eye.now_ns);
     }
 
-    /// Which sub-sample looks at it after this one: the next, or, where all has been calm, one of the next three. What a
+    /// Which sub-sample looks at it after this one: the next, or, where all has been calm, one of the next few. What a
     /// thread was seen doing is counted until it is looked at again, and the turn is fixed before it is seen, so that
     /// nothing weighs more or less for being looked at less often.
     fn next_turn(&self, eye: &Eye) -> u32 {
         let calm = eye.now_ns.saturating_sub(self.troubled_ns) > CALM_NS;
-        let turns = if calm { TURNS } else { 1 };
+        let turns = match calm {
+            true if eye.awake > MANY => TURNS_OF_MANY,
+            true => TURNS,
+            false => 1,
+        };
         eye.look + turns - eye.look.wrapping_add(self.pid) % turns
     }
 
