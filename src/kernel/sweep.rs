@@ -59,6 +59,8 @@ pub struct Sweep {
     /// Indices of those that sub-samples look at: few of many.
     awake: Vec<usize>,
     pids: Vec<u32>,
+    /// Those that this sweep has found to have ended, sorted
+    ended: Vec<u32>,
     /// The monitor is not part of the box's work: sub-samples leave it out.
     own_pid: u32,
     births: Births,
@@ -151,6 +153,7 @@ impl Sweep {
             awake: Vec::new(),
             own_pid: if root.is_host() { std::process::id() } else { 0 },
             pids: Vec::new(),
+            ended: Vec::new(),
             births: Births::default(),
             first_sweep_ns: None,
             namespaced,
@@ -167,13 +170,14 @@ impl Sweep {
         match self.births.since(now_ns, births, self.processes.len()) {
             newcomers if newcomers == Newcomers::Anywhere || !self.eye.clocks.can_tell() => self.walk(),
             newcomers => {
-                let eye = &mut self.eye;
-                self.processes.retain_mut(|known| known.look(eye) != Seen::Gone);
+                let Self { processes, eye, ended, .. } = self;
+                processes.retain_mut(|known| look(known, eye, ended));
                 if let Newcomers::Among(numbers) = newcomers {
                     self.find(numbers);
                 }
             }
         }
+        self.find_parents();
         self.read_facts();
         self.examine_siblings();
         self.eye.ran.end();
@@ -258,17 +262,27 @@ impl Sweep {
         self.eye.files.list_processes(&mut self.pids);
         let mut old = std::mem::take(&mut self.processes).into_iter().peekable();
         self.processes.reserve(self.pids.len());
+        let Self { eye, ended, .. } = self;
         for &pid in &self.pids {
-            while old.next_if(|known| known.pid < pid).is_some() {}
-            let still = old.next_if(|known| known.pid == pid).and_then(|mut known| {
-                let seen = known.look(&mut self.eye);
-                (seen != Seen::Gone).then_some(known)
-            });
+            ended.extend(std::iter::from_fn(|| old.next_if(|known| known.pid < pid)).map(|known| known.pid));
+            let still =
+                old.next_if(|known| known.pid == pid).and_then(|mut known| look(&mut known, eye, ended).then_some(known));
             // A process that ended between listing and reading was never there.
-            if let Some(known) = still.or_else(|| KnownProcess::first(&mut self.eye, pid).ok()) {
+            if let Some(known) = still.or_else(|| KnownProcess::first(eye, pid).ok()) {
                 self.processes.push(known);
             }
         }
+        ended.extend(old.map(|known| known.pid));
+    }
+
+    /// Whoever's parent ended has another one, though it may sleep.
+    fn find_parents(&mut self) {
+        let Self { processes, eye, ended, .. } = self;
+        let orphans = processes.iter_mut().filter(|known| ended.binary_search(&known.shared.ppid).is_ok());
+        if !ended.is_empty() {
+            orphans.for_each(|known| known.ask_parent(eye));
+        }
+        ended.clear();
     }
 
     /// Asks each of these numbers whether it is a new process's: a clock that cannot be read is that of a thread, or of nobody.
@@ -350,6 +364,15 @@ impl Kin for Sweep {
     fn has_thread(&self, pid: u32, tid: u32) -> bool {
         self.known_process(pid).is_some_and(|known| known.shared.thread(tid).is_some())
     }
+}
+
+/// Looks at a known process again: whether it is still there. One that ended is noted, also while nobody has waited for it.
+fn look(known: &mut KnownProcess, eye: &mut Eye, ended: &mut Vec<u32>) -> bool {
+    let seen = known.look(eye);
+    if seen == Seen::Gone || (seen == Seen::Moved && known.is_zombie()) {
+        ended.push(known.pid);
+    }
+    seen != Seen::Gone
 }
 
 /// The items at these places, which are sorted.

@@ -141,6 +141,22 @@ impl KnownProcess {
         self.ran_ns.is_some_and(|ran| now_ns.saturating_sub(ran) <= COLD_NS)
     }
 
+    /// Whether all of it that is left is its number.
+    pub fn is_zombie(&self) -> bool {
+        self.threads.first().is_some_and(|leader| leader.state == TaskState::Zombie)
+    }
+
+    /// Reads who its parent is: the one it had ended.
+    pub fn ask_parent(&mut self, eye: &mut Eye) {
+        let text = eye.files.process(self.pid, ProcessFile::Stat, &mut self.kept, false).ok();
+        if let Some(stat) = text.and_then(task::stat).filter(|stat| stat.start_ticks == self.shared.start_ticks)
+            && stat.ppid != self.shared.ppid
+        {
+            Arc::make_mut(&mut self.shared).ppid = stat.ppid;
+            self.group = None;
+        }
+    }
+
     /// Looks again, for a sample.
     pub fn look(&mut self, eye: &mut Eye) -> Seen {
         let clock_ns = eye.clocks.cpu_ns(self.pid);

@@ -123,6 +123,20 @@ fn a_process_that_ends_is_gone_and_its_neighbours_stay() {
 }
 
 #[test]
+fn who_sleeps_while_its_parent_ends_has_another_parent() {
+    let mut machine = Machine::new(true);
+    for pid in [40, 50, 700] {
+        machine.put(pid, "x", 5, 10_000_000, &[one(pid)]);
+    }
+    machine.sweep();
+    machine.end(700);
+    let stat = fs::read_to_string(machine.path("40/stat")).unwrap();
+    machine.write("40/stat", stat.replace(" S 700 ", " S 1 "));
+    let tasks = machine.sweep();
+    assert_eq!([40, 50].map(|pid| only(&tasks, pid).0.ppid), [1, 700]);
+}
+
+#[test]
 fn nothing_is_listed_while_nothing_forks() {
     let mut machine = Machine::new(true);
     for pid in [40, 50] {
@@ -424,15 +438,17 @@ fn between_samples_the_clock_stands_for_the_schedstat_of_an_only_thread() {
 #[test]
 fn of_many_threads_a_few_hot_ones_are_asked_and_not_the_clock() {
     let mut machine = Machine::new(true);
-    let mut threads: Vec<Given<'_>> = (40..240).map(one).collect();
-    machine.put(40, "java", 5, 2_000_000_000, &threads);
+    let threads: Vec<Given<'_>> = (40..170).map(one).collect();
+    machine.put(40, "java", 5, 1_300_000_000, &threads);
     machine.sweep();
-    threads[3].timeslices = 6;
-    machine.put(40, "java", 5, 2_100_000_000, &threads);
+    machine.write("40/task/43/schedstat", "11000000 7 6\n");
+    machine.clock(40, 1_301_000_000);
     machine.sweep();
     assert_eq!(machine.hot(), [43]);
-    threads[3] = Given { state: 'D', timeslices: 7, channel: "submit_bio_wait", ..threads[3] };
-    machine.put(40, "java", 5, 2_100_000_000, &threads);
+    let stat = fs::read_to_string(machine.path("40/task/43/stat")).unwrap();
+    machine.write("40/task/43/stat", stat.replace(" S ", " D "));
+    machine.write("40/task/43/schedstat", "12000000 7 7\n");
+    machine.write("40/task/43/wchan", "submit_bio_wait");
     machine.sweep.glance(machine.now_ns + 1);
     assert_eq!(machine.known(40, 43).class, Some(WaitClass::Disk), "though the clock stands still");
 }
