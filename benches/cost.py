@@ -4,7 +4,7 @@ recording running. Needs root, gcc, the harness (shared/perf, beside this reposi
 STALLTOP=); the peers that are not installed are left out. Takes five minutes on a quiet machine; a busy one shows in `load`.
 
     cargo build --release && benches/cost.py > table.md"""
-import fcntl, os, pathlib, pty, shutil, signal, struct, sys, tempfile, termios, threading, time
+import fcntl, os, pathlib, pty, shutil, signal, struct, subprocess, sys, tempfile, termios, threading, time
 
 HOUSE = pathlib.Path(__file__).resolve().parent.parent
 PERF = pathlib.Path(os.environ.get("PERF", HOUSE.parent / "shared/perf"))
@@ -19,6 +19,8 @@ LOADS = [
     ("2,000 processes, 100 of them busy", 2000, 0, 100, 6, 12, []),
     ("10,000 threads in one process, asleep", 0, 10000, 0, 8, 8, []),
     ("2,000 processes + 10,000 threads", 2000, 10000, 0, 12, 20, ["top-H"]),
+    # benches/threads.c, not the harness's
+    ("10,000 threads, 50 of them running now and then", 0, (10000, 50), 0, 10, 45, []),
 ]
 
 
@@ -48,7 +50,7 @@ def main():
         print("| load | root | goal | not root | goal | RSS MiB | B a refresh | first screen ms | peers in the same run | load |")
         print("| --- | --: | --: | --: | --: | --: | --: | --: | --- | --: |", flush=True)
         for name, processes, threads, busy, goal, goal_nobody, peers in LOADS:
-            with Load(processes, threads, busy):
+            with Threads(place, *threads) if isinstance(threads, tuple) else Load(processes, threads, busy):
                 run = lambda spec: measure.run("", spec, SIZE, TAKE, WARM, False)
                 root, nobody = run(specs["root"]), run(specs["nobody"])
                 beside = [f"{peer} {said(run(others[peer]), 'cpu_ms')}" for peer in peers]
@@ -67,6 +69,22 @@ def main():
                 print(f"- {thread} {spent:.1f}")
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+class Threads:
+    """A process of so many threads, some of which wake ten times a second."""
+
+    def __init__(self, place, threads, busy):
+        self.words = [str(place / "threads"), str(threads), str(busy)]
+        subprocess.run(["gcc", "-O2", "-pthread", "-o", self.words[0], str(HOUSE / "benches/threads.c")], check=True)
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.words)
+        time.sleep(3)
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
 
 
 def home(path):
