@@ -6,10 +6,11 @@ use std::sync::Arc;
 use super::Look;
 use crate::baseline::Standing;
 use crate::findings::Judged;
-use crate::ids::ProcessId;
+use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;
 use crate::interval::blocked::IdleBlocked;
 use crate::sample::Sample;
+use crate::sample::switches::TaskSwitches;
 use crate::sample::task::{Process, TaskState, Tasks, Thread};
 
 /// Intervals that follow each other.
@@ -26,6 +27,8 @@ pub struct Run {
     ended_threads: BTreeMap<ProcessId, BTreeMap<u32, Thread>>,
     /// How many those are
     threads: usize,
+    /// The context switches of all who ended
+    ended_switches: BTreeMap<TaskId, TaskSwitches>,
 }
 
 /// What the run comes to.
@@ -51,6 +54,11 @@ impl Run {
         }
         if let (Ok(was), Ok(now)) = (&interval.older.tasks, &interval.newer.tasks) {
             self.remember(was, now);
+        }
+        if let (Ok(was), Ok(now)) = (&interval.older.switches, &interval.newer.switches) {
+            let gone = was.iter().filter(|old| now.binary_search_by_key(&old.task, |new| new.task).is_err());
+            let room = (2 * MOST_ENDED).saturating_sub(self.ended_switches.len());
+            self.ended_switches.extend(gone.take(room).map(|old| (old.task, *old)));
         }
         self.blocked.add(interval);
         self.standings = Arc::clone(&judged.standings);
@@ -118,7 +126,12 @@ impl Run {
         all.extend(tasks.processes.iter().map(|process| (process.pid, process)));
         let processes = all.into_values().map(|process| self.with_ended_threads(process)).collect();
         let tasks = Tasks { processes, users: Arc::clone(&tasks.users), hidden: tasks.hidden };
-        Arc::new(Sample { tasks: Ok(tasks), ..Sample::clone(last) })
+        let switches = last.switches.as_ref().map_err(|why| *why).map(|switches| {
+            let mut all = self.ended_switches.clone();
+            all.extend(switches.iter().map(|row| (row.task, *row)));
+            all.into_values().collect()
+        });
+        Arc::new(Sample { tasks: Ok(tasks), switches, ..Sample::clone(last) })
     }
 
     fn with_ended_threads(&self, process: &Arc<Process>) -> Arc<Process> {

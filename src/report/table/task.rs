@@ -38,7 +38,7 @@ pub(super) static TASK: Typed<ProcessRow> = Typed {
     whole: of_one,
 };
 
-/// Of the threads that there are at the end: those that ended took theirs with them.
+/// Of the threads that there are at the end.
 const VOLUNTARY: &str = "its threads left a CPU to wait; only live";
 const INVOLUNTARY: &str = "its threads left a CPU to others; only live";
 
