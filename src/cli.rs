@@ -31,17 +31,22 @@ pub struct Invocation {
     pub command: Command,
 }
 
-/// Which configuration is read.
+/// In help and manual pages what all commands have stands behind what each has of its own.
+const CONFIGURATION: &str = "Configuration";
+const LAST: usize = 900;
+
+/// Which configuration is read, and what goes before it.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct Configuration {
     /// Read this configuration instead of the user's and the system's
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = CONFIGURATION, display_order = LAST)]
     pub config: Option<PathBuf>,
     /// Read no configuration
-    #[arg(long, global = true, conflicts_with = "config")]
+    #[arg(long, global = true, conflicts_with = "config", help_heading = CONFIGURATION, display_order = LAST)]
     pub no_config: bool,
     /// The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd
-    #[arg(long, global = true, value_name = "INT=MBPS[fd|hd],...", value_delimiter = ',')]
+    #[arg(long, global = true, value_name = "INT=MBPS,...", value_delimiter = ',')]
+    #[arg(help_heading = CONFIGURATION, display_order = LAST)]
     pub nic_speed: Vec<String>,
 }
 

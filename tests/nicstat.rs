@@ -151,9 +151,17 @@ fn every_form_text_for_text() {
 #[test]
 fn wrong_words_are_told_in_one_line() {
     let root = machine(DEV);
-    for (options, code) in
-        [("0", 1), ("x", 1), ("-1", 2), ("1 x", 1), ("-S giga", 2), ("-S giga:0", 2), ("-i nope", 2), ("-ni lo", 2)]
-    {
+    for (options, code) in [
+        ("0", 1),
+        ("x", 1),
+        ("-1", 1),
+        ("1 -1", 1),
+        ("1 x", 1),
+        ("-S giga", 2),
+        ("-S giga:0", 2),
+        ("-i nope", 2),
+        ("-ni lo", 2),
+    ] {
         let (exit, text, said) = nicstat(root.path(), options);
         assert_eq!((exit, text.as_str(), said.lines().count()), (Some(code), "", 1), "{options}: {said}");
     }

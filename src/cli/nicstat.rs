@@ -11,8 +11,10 @@ use super::{Command, Configuration, Invocation, Refusal, refusal};
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct Nicstat {
     /// Seconds between samples [default: one sample, since boot]
+    #[arg(allow_negative_numbers = true)]
     pub interval: Option<String>,
     /// How many samples [default: until stopped]
+    #[arg(allow_negative_numbers = true)]
     pub count: Option<String>,
     /// Print the version
     #[arg(short)]
@@ -54,7 +56,7 @@ pub struct Nicstat {
     #[arg(short = 'U')]
     pub both_utilizations: bool,
     /// The speed of an interface: eth0:1000, eth0:100hd
-    #[arg(short = 'S', value_name = "INT:MBPS[fd|hd],...", value_delimiter = ',')]
+    #[arg(short = 'S', value_name = "INT:MBPS,...", value_delimiter = ',')]
     pub speeds: Vec<String>,
     /// The arithmetic of nicstat 1.95, bit for bit
     #[arg(long)]

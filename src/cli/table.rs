@@ -19,7 +19,7 @@ pub struct Table {
     #[arg(value_parser = values::interval, allow_negative_numbers = true)]
     pub interval: Option<Duration>,
     /// How many times [default: until stopped]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
+    #[arg(value_parser = values::count, allow_negative_numbers = true)]
     pub count: Option<u32>,
     /// Of a recording; with INTERVAL in steps of at least so long
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
@@ -40,10 +40,10 @@ pub struct Table {
     #[arg(long, value_name = "COLUMN")]
     pub sort: Option<String>,
     /// The first so many rows, by --sort or by what matters most
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = values::count)]
     pub top: Option<u32>,
     /// These processes only
-    #[arg(short, long = "pid", value_name = "PID,...", value_delimiter = ',')]
+    #[arg(short, long = "pid", value_name = "PID,...", value_delimiter = ',', value_parser = values::pid)]
     pub pids: Vec<u32>,
     /// Rows whose name matches this regular expression
     #[arg(long, value_name = "REGEX")]

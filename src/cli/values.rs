@@ -70,6 +70,17 @@ pub fn latency(text: &str) -> Result<Millis, String> {
     if (0.001..=60_000.0).contains(&latency) { Ok(Millis(latency)) } else { Err("a latency is 1us to 60s".to_owned()) }
 }
 
+/// How many: 1 and more.
+pub fn count(text: &str) -> Result<u32, String> {
+    let number = text.trim().parse().ok().filter(|&count: &u32| count > 0);
+    number.ok_or_else(|| "a count is a whole number from 1 on".to_owned())
+}
+
+/// The number of a process.
+pub fn pid(text: &str) -> Result<u32, String> {
+    count(text).map_err(|_| "a process has a whole number from 1 on".to_owned())
+}
+
 /// How many times as fast.
 pub fn speed(text: &str) -> Result<f64, String> {
     let number = positive(text.trim().trim_end_matches(['x', '×']));
@@ -128,6 +139,14 @@ mod tests {
         assert_eq!([ms("0.5ms"), ms("200us"), ms("1.5s"), ms("3 ms")], [Ok(500.0), Ok(200.0), Ok(1_500_000.0), Ok(3000.0)]);
         for wrong in ["5", "0ms", "-1ms", "5min", "0.5us", "61s", "ms", "1e3ms", "NaNms"] {
             assert!(latency(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_count_is_whole() {
+        assert_eq!((count("1"), pid("4194304")), (Ok(1), Ok(4_194_304)));
+        for wrong in ["0", "-1", "1.5", "x", "", "99999999999"] {
+            assert!(count(wrong).is_err() && pid(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Tasks over an interval: who used the CPUs, who waited for what.
 
+mod counts;
 mod states;
 
 use std::sync::Arc;
@@ -8,10 +9,12 @@ use rustc_hash::FxHashMap;
 
 use super::newborn::{Beginning, unborn_process, unborn_thread};
 use crate::ids::{CpuId, ProcessId, TaskId};
-use crate::sample::task::{Process, Sched, TaskState, Tasks, Thread};
+use crate::sample::task::{Ended, Process, Sched, TaskState, Tasks, Thread};
 use crate::sample::waits::{Call, Futex, ThreadWaits, WaitClass};
 use crate::sample::{Absent, Host, Sample};
 use crate::units::{Counter, PerSecond, Ratio, growth};
+pub use counts::Counts;
+use counts::count;
 pub use states::Microstates;
 
 /// All tasks.
@@ -37,26 +40,6 @@ pub struct TaskSpan {
     delays_counted: bool,
 }
 
-/// How many threads are in which state, from the newer sample alone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    pub processes: u32,
-    pub threads: u32,
-    /// R
-    pub running: u32,
-    /// D, all of them
-    pub blocked: u32,
-    /// D, by class
-    pub blocked_disk: u32,
-    pub blocked_vfork: u32,
-    pub blocked_memory: u32,
-    pub blocked_frozen: u32,
-    /// D in anything else, or hidden
-    pub blocked_other: u32,
-    /// S in a lock that is held, or in a futex by an active worker whose group has a thread on storage
-    pub lock: u32,
-}
-
 /// One process over the interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProcessSpan {
@@ -68,6 +51,8 @@ pub struct ProcessSpan {
     pub user: Option<Ratio>,
     /// The part of `user` in which it ran guests (virtual machines)
     pub guest: Option<Ratio>,
+    /// What its children that ended, and that it waited for, had used in their lives, ÷ Δt; of theirs, too
+    pub children: Option<Ratio>,
     /// Σ over its threads of run-queue wait ÷ Δt
     pub run_queue: Option<Ratio>,
     /// Σ over its threads of their microstates: a process of 64 threads has 64 in all
@@ -131,6 +116,7 @@ impl ProcessSpan {
             cpu: Some(Ratio(0.0)),
             user: Some(Ratio(0.0)),
             guest: Some(Ratio(0.0)),
+            children: process.children.map(|_| Ratio(0.0)),
             run_queue: Some(Ratio(0.0)),
             states: Microstates { sleep: f64::from(threads), ..Microstates::default() },
             switches: nothing,
@@ -275,6 +261,7 @@ impl Context<'_> {
         sums.has_run_queue |= run_queue.is_some() || unchanged;
         let rate = |field: fn(&Process) -> Option<Counter>| PerSecond::between(field(new), field(was?), self.seconds);
         let user = match cpu.zip(was) {
+            Some(_) if new.kernel_thread => Some(Ratio(0.0)),
             Some((cpu, was)) if cpu.0 > 0.0 => user_share(was, new).map(|share| Ratio(cpu.0 * share)),
             nothing => nothing.map(|(cpu, _)| cpu),
         };
@@ -284,6 +271,7 @@ impl Context<'_> {
             cpu,
             user,
             guest: was.and_then(|was| self.guest(was.guest_ticks, new.guest_ticks, user)),
+            children: was.and_then(|was| self.children(was.children?, new.children?)),
             run_queue: run_queue.map(Ratio).or(unchanged.then_some(Ratio(0.0))),
             states,
             switches: switches.or(slept.then_some(0.0)).map(PerSecond),
@@ -318,6 +306,11 @@ impl Context<'_> {
     fn guest(&self, was: Counter, now: Counter, user: Option<Ratio>) -> Option<Ratio> {
         let guest = Ratio::of(now.since(was)? as f64 / self.host.ticks_per_second.max(1) as f64, self.seconds)?;
         Some(Ratio(user.map_or(guest.0, |user| guest.0.min(user.0))))
+    }
+
+    fn children(&self, was: Ended, now: Ended) -> Option<Ratio> {
+        let ticks = now.user_ticks.since(was.user_ticks)? as f64 + now.system_ticks.since(was.system_ticks)? as f64;
+        Ratio::of(ticks / self.host.ticks_per_second.max(1) as f64, self.seconds)
     }
 
     fn thread(&self, old: Option<&Thread>, process: &Process, new: &Thread, counts: &mut Counts) -> Option<ThreadSpan> {
@@ -460,24 +453,6 @@ pub fn class_of(host: &Host, thread: &Thread) -> WaitClass {
 fn waits_for_work(host: &Host, thread: &Thread) -> bool {
     let call = thread.wait.call.ok().and_then(|call| Call::from_number(host.machine.as_bytes(), call));
     matches!(call.and_then(Call::futex), Some(Futex::Note { .. }))
-}
-
-fn count(thread: &Thread, class: WaitClass, behind: bool, counts: &mut Counts) {
-    match thread.state {
-        TaskState::Running => counts.running += 1,
-        TaskState::Blocked => {
-            counts.blocked += 1;
-            match class {
-                WaitClass::Disk => counts.blocked_disk += 1,
-                WaitClass::Vfork => counts.blocked_vfork += 1,
-                WaitClass::Memory => counts.blocked_memory += 1,
-                WaitClass::Frozen => counts.blocked_frozen += 1,
-                _ => counts.blocked_other += 1,
-            }
-        }
-        TaskState::Sleeping if class == WaitClass::Lock || class == WaitClass::Futex && behind => counts.lock += 1,
-        _ => {}
-    }
 }
 
 /// User's part of the ticks; `None` where none were counted.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::sample::switches::{Switches, TaskSwitches};
-use crate::sample::task::TaskIo;
+use crate::sample::task::{Ended, TaskIo};
 
 #[test]
 fn a_new_task_has_done_in_the_interval_all_that_it_has_done() {
@@ -39,4 +39,17 @@ fn switches_are_counted_from_the_birth_of_a_thread() {
     let process = Process { threads: vec![thread(50, 1, 0), thread(51, 1010, 0)], ..Process::clone(&process(50, 1, 0)) };
     assert_eq!(switches.of_process(&process).map(|rates| rates.voluntary.0), Some(104.0));
     assert!(between(&with_tasks(10.0, Vec::new()), &with_tasks(12.0, Vec::new())).switches.is_none());
+}
+
+#[test]
+fn what_children_had_used_is_their_parent_s_figure_when_they_end() {
+    let parent = |ended: Option<u64>| {
+        let children = ended.map(|ticks| Ended { user_ticks: Counter(ticks), system_ticks: Counter(ticks) });
+        vec![Arc::new(Process { children, minor_faults: Counter(ended.unwrap_or(0)), ..Process::clone(&process(50, 1, 0)) })]
+    };
+    let share = |was, now| {
+        let tasks = between(&with_tasks(10.0, parent(was)), &with_tasks(12.0, parent(now))).tasks.expect("tasks");
+        tasks.of(&parent(now)[0]).children.map(|share| share.0)
+    };
+    assert_eq!([share(Some(10), Some(110)), share(Some(10), Some(10)), share(None, Some(10))], [Some(1.0), Some(0.0), None]);
 }

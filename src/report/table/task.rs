@@ -64,6 +64,14 @@ const COLUMNS: &[Figure] = &[
     Figure::four("%CPU", "cpu_ratio", Unit::PercentOfCpu, "on a CPU, its threads added, those that ended too", |_, row| {
         row.span.cpu.into()
     }),
+    Figure::four(
+        "%chld",
+        "ended_children_ratio",
+        Unit::PercentOfCpu,
+        "what children that ended had used, and theirs, when it waited for them: the shortest-lived too",
+        |_, row| row.span.children.into(),
+    )
+    .unusual(),
     Figure::new("CPU", "last_cpu", Unit::Id, "where its first thread ran last", |_, row| {
         row.process.thread(row.process.pid).map(|thread| thread.processor).into()
     }),

@@ -1,0 +1,43 @@
+//! How many threads are in which state.
+
+use crate::sample::task::{TaskState, Thread};
+use crate::sample::waits::WaitClass;
+
+/// How many threads are in which state, from the newer sample alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub processes: u32,
+    pub threads: u32,
+    /// R
+    pub running: u32,
+    /// D, all of them
+    pub blocked: u32,
+    /// D, by class
+    pub blocked_disk: u32,
+    pub blocked_vfork: u32,
+    pub blocked_memory: u32,
+    pub blocked_frozen: u32,
+    /// D in anything else, or hidden
+    pub blocked_other: u32,
+    /// S in a lock that is held, or in a futex by an active worker whose group has a thread on storage
+    pub lock: u32,
+}
+
+/// `behind`: it waits in a futex behind a thread of its group that is on storage.
+pub(super) fn count(thread: &Thread, class: WaitClass, behind: bool, counts: &mut Counts) {
+    match thread.state {
+        TaskState::Running => counts.running += 1,
+        TaskState::Blocked => {
+            counts.blocked += 1;
+            match class {
+                WaitClass::Disk => counts.blocked_disk += 1,
+                WaitClass::Vfork => counts.blocked_vfork += 1,
+                WaitClass::Memory => counts.blocked_memory += 1,
+                WaitClass::Frozen => counts.blocked_frozen += 1,
+                _ => counts.blocked_other += 1,
+            }
+        }
+        TaskState::Sleeping if class == WaitClass::Lock || class == WaitClass::Futex && behind => counts.lock += 1,
+        _ => {}
+    }
+}
