@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::figures::{SECONDS, tool};
+use crate::figures::{SECONDS, answer, tool};
 
 const SPAN: Duration = Duration::from_secs(20);
 
@@ -73,16 +73,35 @@ impl Frozen {
     }
 
     /// Another tool, in a mount namespace where that is its /proc.
-    pub fn tool(&self, name: &str, arguments: &[&str]) -> Child {
+    pub fn tool(&self, name: &str, arguments: &[&str]) -> Running {
         let script = "mount --bind \"$0/proc\" /proc && exec \"$@\"";
         let root = self.directory.path().to_str().expect("its name");
-        tool("unshare", &[&["-m", "sh", "-c", script, root, name], arguments].concat())
+        Running(Some(tool("unshare", &[&["-m", "sh", "-c", script, root, name], arguments].concat())))
     }
 
     /// `stalltop table`.
-    pub fn table(&self, what: &str) -> Child {
+    pub fn table(&self, what: &str) -> Running {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
         command.arg("--root").arg(self.directory.path()).args(["table", what, SECONDS, "1", "--columns", "all"]);
-        command.args(["--format", "json"]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("stalltop")
+        command.args(["--format", "json"]).stdin(Stdio::null()).stdout(Stdio::piped());
+        Running(Some(command.spawn().expect("stalltop")))
+    }
+}
+
+/// A tool at work; ended when it is dropped.
+pub struct Running(Option<Child>);
+
+impl Running {
+    /// What it said, when it has ended.
+    pub fn answer(mut self) -> String {
+        self.0.take().map(answer).unwrap_or_default()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = (child.kill(), child.wait());
+        }
     }
 }

@@ -4,7 +4,6 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -12,8 +11,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::figures::{Load, SECONDS, Table, answer};
-use crate::frozen::Frozen;
+use crate::figures::{Load, SECONDS, Table};
+use crate::frozen::{Frozen, Running};
 use crate::machine::{IN_FLIGHT, READS_COMPLETED, diskstat};
 use crate::scenario::{DISK_TOOLS, Lab, Scenario};
 
@@ -43,10 +42,10 @@ fn compare(scenario: &mut Scenario, device: &str) -> Result<(), String> {
     frozen.end()?;
     assert!(scenario.is_running(), "the load ended early");
     let moment = frozen.tool("vmstat", &["-n"]);
-    let (mpstat, iostat) = (answer(mpstat), answer(iostat));
-    let (pidstat, vmstat, sar) = (answer(pidstat), [answer(vmstat), answer(moment)], answer(sar));
-    let rows = |(_, child): (&str, Child)| -> Vec<Value> {
-        answer(child).lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+    let (mpstat, iostat) = (mpstat.answer(), iostat.answer());
+    let (pidstat, vmstat, sar) = (pidstat.answer(), [vmstat.answer(), moment.answer()], sar.answer());
+    let rows = |(_, child): (&str, Running)| -> Vec<Value> {
+        child.answer().lines().map(|line| serde_json::from_str(line).expect(line)).collect()
     };
     let [cpu, core, disks, thread, load, memory, nic, tcp] = ours.map(rows);
 
@@ -145,6 +144,7 @@ fn threads(table: &mut Table, rows: &[Value], own: &str, pidstat: &str) {
         ("involuntary_switches_per_second", "nvcswch/s", 1.0, LAST),
     ];
     let lines: Vec<Vec<&str>> = pidstat.lines().filter(|line| line.starts_with("Average:")).map(words).collect();
+    let number = |text: &str| text.parse::<u64>().map(Value::from).unwrap_or_default();
     let mut seen = 0;
     for (ours, name, scale, floor) in columns {
         let head = lines.iter().position(|line| line.contains(&name)).unwrap_or_else(|| panic!("pidstat has no {name}"));
@@ -153,10 +153,11 @@ fn threads(table: &mut Table, rows: &[Value], own: &str, pidstat: &str) {
         // One line of the process, then its threads; the next block has a heading of its own.
         let threads = lines[head + 1..].iter().take_while(|line| !line.contains(&"TID"));
         for line in threads.filter(|line| line[tid].parse::<u32>().is_ok()) {
-            let mine = rows.iter().find(|row| row["pid"].to_string() == own && row["tid"].to_string() == line[tid]);
+            let mine = rows.iter().find(|row| [&row["pid"], &row["tid"]] == [&number(own), &number(line[tid])]);
             let mine = mine.unwrap_or_else(|| panic!("no thread {} in {rows:?}", line[tid]));
             let theirs = line[place].parse().unwrap_or(f64::NAN);
-            table.row(&format!("{} {name}", line[tid]), scale * number(mine, ours), theirs, floor);
+            let ours = mine[ours].as_f64().unwrap_or(f64::NAN);
+            table.row(&format!("{} {name}", line[tid]), scale * ours, theirs, floor);
             seen += 1;
         }
     }
