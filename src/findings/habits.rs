@@ -45,6 +45,8 @@ pub struct Hanging {
     pub channel: Option<Name>,
     /// CLOCK_BOOTTIME since when its timeslices have not moved
     pub since_ns: u64,
+    /// It was there at the first look: when what else hung is over, it may always have been
+    found: bool,
 }
 
 impl Habits {
@@ -76,16 +78,19 @@ impl Habits {
             if self.habits.iter().any(|habit| habit.name.as_bytes() == name) {
                 continue;
             }
+            let task = process.task_id(thread);
+            let before = self.hanging.iter().find(|before| before.task == task);
+            let candidate = doubtful.iter().find(|habit| habit.name.as_bytes() == name);
+            let found = !began || candidate.is_some() || before.is_some_and(|before| before.found);
             let learned = has_never_worked(thread);
-            if learned || (sits(thread) && !began && !trouble) {
+            if learned || (sits(thread) && found && !trouble) {
                 self.habits.push(Habit { name: name.into(), since_ns: start_ns, looks: 1, learned });
                 continue;
             }
-            let task = process.task_id(thread);
-            let before = self.hanging.iter().find(|before| before.task == task).map(|before| before.since_ns);
-            let candidate = || doubtful.iter().find(|habit| habit.name.as_bytes() == name).map(|habit| habit.since_ns);
-            let since_ns = thread.switched_ns.or(before).or_else(candidate).unwrap_or(start_ns);
-            hanging.push(Hanging { task, name: thread.comm.clone(), channel: thread.wait.channel.clone().ok(), since_ns });
+            let earlier = before.map(|before| before.since_ns).or(candidate.map(|habit| habit.since_ns));
+            let since_ns = thread.switched_ns.or(earlier).unwrap_or(start_ns);
+            let (name, channel) = (thread.comm.clone(), thread.wait.channel.clone().ok());
+            hanging.push(Hanging { task, name, channel, since_ns, found });
         }
         hanging.sort_by_key(|thread| (thread.since_ns, thread.task));
         self.hanging = hanging;

@@ -69,7 +69,9 @@ impl Streaks {
             self.refused_ns = Some(interval.at().boottime_ns);
         }
         self.look_at_peers(interval, thresholds);
-        let trouble = !self.silent.is_empty() || stuck::hung(interval, thresholds).next().is_some();
+        let now_ns = interval.at().boottime_ns;
+        let stalled = |&(_, since): &(DiskId, u64)| now_ns.saturating_sub(since) as f64 / 1e9 >= thresholds.stalled_seconds;
+        let trouble = self.silent.iter().any(stalled) || stuck::hung(interval, thresholds).next().is_some();
         self.habits.look(interval, trouble);
     }
 
