@@ -224,7 +224,7 @@ fn clients_of_a_slow_server() {
         window.known("threads in D", window.threads("python3", 'D'), 0.6, 1.1);
         said.figure("blocked_threads", 0.5, 1.3);
         let stuck = said.must("idle-but-blocked", "box", "note");
-        link(said, &stuck, &format!("6 wait for an answer of 127.0.0.1:{port}: not counted"), "inference");
+        link(said, &stuck, &format!(" wait for an answer of 127.0.0.1:{port}: not counted"), "inference");
         said.at_most_a_note("idle-but-blocked", "box");
     });
 }
