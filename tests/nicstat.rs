@@ -10,15 +10,21 @@
     reason = "a test may fail loudly, and says why it skips"
 )]
 
+#[path = "nicstat/pairs.rs"]
+mod pairs;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+const HEAD: &str = "\
+Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
+";
+
 /// A gigabit card, a 100 GbE card, one with half duplex, a virtual one that does not know (−1), a bond of the first, a
 /// VLAN of the second, a veth without a speed, one that never moved a packet, an alias, a long name.
 const DEV: &str = "\
-Inter-|   Receive                                                |  Transmit
- face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
     lo: 1000000    1000    0    0    0     0          0         0  1000000    1000    0    0    0     0       0          0
   giga: 112500000000 987654321 11 22 33 44 0 55 9876543210 12345678 66 77 88 99 111 0
   huge: 9876543210000 9876543210 0 0 0 0 0 0 11234567890000 8876543210 0 0 0 0 0 0
@@ -85,35 +91,44 @@ const FORMS: &[&str] = &[
     "-nx",
 ];
 
+fn write(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// What /sys says of an interface: a card has speed and duplex; one may stand on another.
+fn interface(root: &Path, name: &str, index: u32, link: Option<(&str, &str)>, below: Option<&str>) {
+    let folder = format!("sys/class/net/{name}");
+    write(root, &format!("{folder}/ifindex"), &format!("{index}\n"));
+    if let Some((speed, duplex)) = link {
+        write(root, &format!("{folder}/speed"), &format!("{speed}\n"));
+        write(root, &format!("{folder}/duplex"), &format!("{duplex}\n"));
+        write(root, &format!("{folder}/operstate"), "up\n");
+        fs::create_dir_all(root.join(format!("{folder}/device"))).unwrap();
+    }
+    if let Some(below) = below {
+        fs::create_dir_all(root.join(format!("{folder}/lower_{below}"))).unwrap();
+    }
+}
+
 fn machine(dev: &str) -> tempfile::TempDir {
-    let root = tempfile::tempdir().unwrap();
-    let write = |path: &str, text: &str| {
-        let path = root.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    };
-    write("proc/net/dev", dev);
-    write("proc/net/snmp", SNMP);
-    write("proc/net/netstat", NETSTAT);
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    write(root, "proc/net/dev", &format!("{HEAD}{dev}"));
+    write(root, "proc/net/snmp", SNMP);
+    write(root, "proc/net/netstat", NETSTAT);
     // So long ago that the fraction of a second by which the old program is off makes no digit another one.
-    write("proc/uptime", "10000000.00 1.00\n");
-    write("proc/stat", "cpu  1 1 1 1\nbtime 1700000000\n");
-    let interfaces =
-        [("giga", "1000", "full"), ("huge", "100000", "full"), ("half", "100", "half"), ("virtio", "-1", "unknown")];
-    for (number, (name, speed, duplex)) in (2..).zip(interfaces) {
-        write(&format!("sys/class/net/{name}/ifindex"), &format!("{number}\n"));
-        write(&format!("sys/class/net/{name}/speed"), &format!("{speed}\n"));
-        write(&format!("sys/class/net/{name}/duplex"), &format!("{duplex}\n"));
-        write(&format!("sys/class/net/{name}/operstate"), "up\n");
-        fs::create_dir_all(root.path().join(format!("sys/class/net/{name}/device"))).unwrap();
+    write(root, "proc/uptime", "10000000.00 1.00\n");
+    write(root, "proc/stat", "cpu  1 1 1 1\nbtime 1700000000\n");
+    let cards = [("giga", "1000", "full"), ("huge", "100000", "full"), ("half", "100", "half"), ("virtio", "-1", "unknown")];
+    for (index, (name, speed, duplex)) in (2..).zip(cards) {
+        interface(root, name, index, Some((speed, duplex)), None);
     }
-    for (number, (name, below)) in (10..).zip([("bond0", Some("giga")), ("huge.7", Some("huge")), ("veth", None)]) {
-        write(&format!("sys/class/net/{name}/ifindex"), &format!("{number}\n"));
-        if let Some(below) = below {
-            fs::create_dir_all(root.path().join(format!("sys/class/net/{name}/lower_{below}"))).unwrap();
-        }
+    for (index, (name, below)) in (10..).zip([("bond0", Some("giga")), ("huge.7", Some("huge")), ("veth", None)]) {
+        interface(root, name, index, None, below);
     }
-    root
+    directory
 }
 
 fn nicstat(root: &Path, options: &str) -> (Option<i32>, String, String) {

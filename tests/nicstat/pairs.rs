@@ -1,29 +1,15 @@
 //! nicstat on two samples: what stands in its lines when an interface is full, appears, vanishes, begins anew, or wraps; and
 //! what the scripts of its users make of `-p`.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a test may fail loudly, and says why it skips"
-)]
-
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use super::{HEAD, interface, write};
 use stalltop::interval::nicstat::{Arithmetic, Link, Since, interfaces, tcp, udp};
 use stalltop::kernel::Root;
 use stalltop::kernel::network::NetworkReader;
 use stalltop::report::nicstat::{At, Figures, Form, Printer};
-
-const HEAD: &str = "\
-Inter-|   Receive                                                |  Transmit
- face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
-";
 
 /// Interfaces: index, speed, duplex, what it stands on.
 const FACTS: &[(&str, u32, &str, &str, Option<&str>)] = &[
@@ -70,14 +56,10 @@ huge0:1: 103400 110 0 0 0 0 0 0 0 0 0 0 0 0 0 0
 ";
 
 fn lay_out(root: &Path, dev: &str, segments: u64) {
-    let write = |path: &str, text: &str| {
-        let path = root.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    };
-    write("proc/net/dev", &format!("{HEAD}{dev}"));
+    write(root, "proc/net/dev", &format!("{HEAD}{dev}"));
     let (sent, again) = (segments * 20, segments);
     write(
+        root,
         "proc/net/snmp",
         &format!(
             "Tcp: ActiveOpens PassiveOpens AttemptFails EstabResets CurrEstab InSegs OutSegs RetransSegs InErrs OutRsts\n\
@@ -86,18 +68,14 @@ fn lay_out(root: &Path, dev: &str, segments: u64) {
              Udp: {sent} 0 {segments} {sent} 0 0\n"
         ),
     );
-    write("proc/net/netstat", "TcpExt: ListenOverflows ListenDrops\nTcpExt: 3 5\nIpExt: InOctets OutOctets\nIpExt: 0 0\n");
+    write(
+        root,
+        "proc/net/netstat",
+        "TcpExt: ListenOverflows ListenDrops\nTcpExt: 3 5\nIpExt: InOctets OutOctets\nIpExt: 0 0\n",
+    );
     for (name, index, speed, duplex, below) in FACTS {
-        let folder = format!("sys/class/net/{name}");
-        write(&format!("{folder}/ifindex"), &format!("{index}\n"));
-        if !speed.is_empty() {
-            write(&format!("{folder}/speed"), &format!("{speed}\n"));
-            write(&format!("{folder}/duplex"), &format!("{duplex}\n"));
-            fs::create_dir_all(root.join(format!("{folder}/device"))).unwrap();
-        }
-        if let Some(below) = below {
-            fs::create_dir_all(root.join(format!("{folder}/lower_{below}"))).unwrap();
-        }
+        let link = (!speed.is_empty()).then_some((*speed, *duplex));
+        interface(root, name, *index, link, *below);
     }
 }
 
