@@ -1,6 +1,8 @@
 //! The terminal: taken once, given back on every way out. Frames leave through one buffer, which is written as far as the
 //! terminal takes it, so that one that stands still stops nobody.
 
+mod thrifty;
+
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
@@ -14,9 +16,9 @@ use crossterm::style::{Print, ResetColor};
 use crossterm::terminal::{Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use crossterm::{cursor, queue};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Frame, TerminalOptions, Viewport};
+use thrifty::Thrifty;
 
 /// Presses and the wheel, in SGR's report. Not the motion of the mouse: nobody looks at it, and it would wake us.
 const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
@@ -27,7 +29,7 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal while it shows the screen.
 pub struct Terminal {
-    screen: ratatui::Terminal<CrosstermBackend<Outbox>>,
+    screen: ratatui::Terminal<Thrifty<Outbox>>,
     outbox: Outbox,
     device: Device,
 }
@@ -103,10 +105,10 @@ impl Terminal {
 
 /// A screen of the terminal's present size of which nothing has been drawn. Its place is fixed: ratatui shall neither ask for
 /// the size at each frame nor for the cursor, whose answer would come among the keys.
-fn blank(outbox: &Outbox) -> io::Result<ratatui::Terminal<CrosstermBackend<Outbox>>> {
+fn blank(outbox: &Outbox) -> io::Result<ratatui::Terminal<Thrifty<Outbox>>> {
     let (width, height) = size();
     let options = TerminalOptions { viewport: Viewport::Fixed(Rect::new(0, 0, width, height)) };
-    ratatui::Terminal::with_options(CrosstermBackend::new(outbox.clone()), options)
+    ratatui::Terminal::with_options(Thrifty::new(outbox.clone()), options)
 }
 
 impl Drop for Terminal {
