@@ -1,5 +1,8 @@
 //! Frames: a header that can be trusted alone, and a payload. Everything after the file header is a frame.
 
+use zstd::bulk::Compressor;
+use zstd::zstd_safe::CParameter;
+
 use super::Moment;
 use super::error::FrameFault;
 use super::header::FileId;
@@ -182,13 +185,23 @@ fn unpack(stored: &[u8], flags: u8, raw: u32) -> Result<Vec<u8>, FrameFault> {
 
 /// Packs payloads; keeps its compressor between frames.
 pub struct Packer {
-    compressor: Option<zstd::bulk::Compressor<'static>>,
+    compressor: Option<Compressor<'static>>,
 }
 
 impl Default for Packer {
     fn default() -> Packer {
-        Packer { compressor: zstd::bulk::Compressor::new(LEVEL).ok() }
+        Packer { compressor: compressor().ok() }
     }
+}
+
+/// With tables and a window that are small for its level: what resembles each other in a frame stands near each other, so that
+/// a frame of 10,000 tasks becomes 1 % larger, one of 2,000 smaller, and a third of a megabyte is kept instead of a whole one.
+fn compressor() -> std::io::Result<Compressor<'static>> {
+    let mut compressor = Compressor::new(LEVEL)?;
+    for parameter in [CParameter::WindowLog(16), CParameter::HashLog(14), CParameter::ChainLog(13)] {
+        compressor.set_parameter(parameter)?;
+    }
+    Ok(compressor)
 }
 
 /// A payload ready to be stored, without its place in a file.
@@ -221,7 +234,7 @@ impl Packer {
             .then(|| self.compressor.as_mut()?.compress(front).ok())
             .flatten()
             .filter(|packed| packed.len() < front.len());
-        let (stored, flags) = match packed {
+        let (mut stored, flags) = match packed {
             Some(packed) if rest.is_empty() => (packed, COMPRESSED),
             Some(mut packed) => {
                 packed.extend_from_slice(rest);
@@ -229,6 +242,8 @@ impl Packer {
             }
             None => (raw, 0),
         };
+        // It was given room for the worst case, and may be kept for minutes.
+        stored.shrink_to_fit();
         (stored.len() <= MAX_STORED as usize).then_some(Packed { stored, raw: length, flags })
     }
 }

@@ -19,6 +19,10 @@ use crate::sample::Sample;
 /// Words that are kept at most: the oldest ones go.
 const MOST_MARKS: usize = 500;
 
+/// Each of the first samples is a key frame: slow facts about tasks are still being read, so that nearly all of them change, and
+/// a sample that others refer to would be kept for minutes with all its tasks as they were before more was known of them.
+const SETTLED: u64 = 4;
+
 /// Keeps whole key groups, and forgets the oldest one once the rest is enough.
 pub struct Tape {
     encoder: SampleEncoder,
@@ -58,6 +62,9 @@ impl Tape {
 
     /// The same with what was seen in it.
     pub fn push_judged(&mut self, sample: &Arc<Sample>, digest: Digest) -> bool {
+        if self.forgotten + self.len as u64 <= SETTLED {
+            self.encoder.forget_key();
+        }
         let frame = match self.encoder.encode(sample, digest) {
             Ok(frame) => frame,
             Err(TooLarge) => return false,
