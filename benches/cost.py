@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""The table of docs/cost.md, measured: what stalltop costs beside other monitors, as root and not, by its threads and with a
-recording running. Needs root, gcc, the harness (shared/perf, beside this repository, or PERF=) and a release build (or
+"""The table of docs/cost.md, measured: what stalltop costs beside other monitors, as root and not, by its parts and with a
+recording running. Needs root, gcc, perf, the harness (shared/perf, beside this repository, or PERF=) and a release build (or
 STALLTOP=); the peers that are not installed are left out. Takes five minutes on a quiet machine; a busy one shows in `load`.
 
     cargo build --release && benches/cost.py > table.md"""
-import fcntl, os, pathlib, pty, shutil, signal, struct, subprocess, sys, tempfile, termios, threading, time
+import os, pathlib, shutil, subprocess, sys, tempfile, time
+
+import parts
 
 HOUSE = pathlib.Path(__file__).resolve().parent.parent
 PERF = pathlib.Path(os.environ.get("PERF", HOUSE.parent / "shared/perf"))
@@ -50,7 +52,7 @@ def main():
         print("| load | root | goal | not root | goal | RSS MiB | B a refresh | first screen ms | peers in the same run | load |")
         print("| --- | --: | --: | --: | --: | --: | --: | --: | --- | --: |", flush=True)
         for name, processes, threads, busy, goal, goal_nobody, peers in LOADS:
-            with Threads(place, *threads) if isinstance(threads, tuple) else Load(processes, threads, busy):
+            with load(place, Load, processes, threads, busy):
                 run = lambda spec: measure.run("", spec, SIZE, TAKE, WARM, False)
                 root, nobody = run(specs["root"]), run(specs["nobody"])
                 beside = [f"{peer} {said(run(others[peer]), 'cpu_ms')}" for peer in peers]
@@ -63,12 +65,20 @@ def main():
         with Load(2000, 0, 100):
             plain, recording = [measure.run("", specs[spec], SIZE, TAKE, WARM, False) for spec in ("root", "recording")]
             print(f"\n2,000 processes, 100 busy: {said(plain, 'cpu_ms')} ms, {said(recording, 'cpu_ms')} ms with a recording.")
-            print("\nBy thread, CPU ms a second, 2,000 processes, 100 busy (`sampling` takes samples and sub-samples, `stalltop`")
-            print("makes figures and findings, keeps the last minutes in memory and draws):\n")
-            for thread, spent in sorted(by_thread(binary, homes["root"]).items(), key=lambda item: -item[1]):
-                print(f"- {thread} {spent:.1f}")
+        print("\nBy part, CPU ms a second, a recording running (benches/parts.py):\n")
+        tables = []
+        for _, processes, threads, busy, *_ in LOADS:
+            with load(place, Load, processes, threads, busy):
+                tables.append(parts.parts(binary, homes["root"], "R"))
+        print("| part |" + "".join(f" {name} |" for name, *_ in LOADS) + "\n| --- |" + " --: |" * len(LOADS))
+        for part in sorted(set().union(*tables), key=lambda part: -tables[2][part]):
+            print(f"| {part} |" + "".join(f" {table[part]:.2f} |" for table in tables))
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def load(place, Load, processes, threads, busy):
+    return Threads(place, *threads) if isinstance(threads, tuple) else Load(processes, threads, busy)
 
 
 class Threads:
@@ -98,39 +108,6 @@ def places(directory):
 
 def said(result, what):
     return result.get("error", "-")[:60] if result.get(what) is None else str(result[what])
-
-
-def by_thread(binary, directory):
-    """CPU ms a second of each thread of a monitor on a terminal that is read."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.environ.update(places(directory), TERM="xterm-256color")
-        os.execv(binary, [str(binary)])
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", SIZE[1], SIZE[0], 0, 0))
-    threading.Thread(target=drain, args=(terminal,), daemon=True).start()
-
-    def clocks():
-        now = {}
-        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-            name = (task / "comm").read_text().strip()
-            now[name] = now.get(name, 0) + int((task / "schedstat").read_text().split()[0])
-        return now
-
-    time.sleep(WARM)
-    before, begin = clocks(), time.monotonic()
-    time.sleep(TAKE)
-    after, seconds = clocks(), time.monotonic() - begin
-    os.kill(pid, signal.SIGTERM)
-    os.waitpid(pid, 0)
-    return {name: (spent - before.get(name, 0)) / 1e6 / seconds for name, spent in after.items()}
-
-
-def drain(terminal):
-    try:
-        while os.read(terminal, 1 << 16):
-            pass
-    except OSError:
-        pass
 
 
 if __name__ == "__main__":

@@ -200,15 +200,12 @@ fn cpus(interval: &crate::interval::Interval) -> Box<[u8]> {
 fn processes(interval: &crate::interval::Interval) -> Box<[(ProcessId, f32)]> {
     let Some(tasks) = &interval.tasks else { return Box::default() };
     let used = |span: &crate::interval::task::ProcessSpan| Some((span.id, span.cpu.filter(|cpu| cpu.0 > 0.0005)?.0 as f32));
-    let mut list = most(tasks.awake.iter().filter_map(used).collect(), PROCESSES_KEPT, |process| process.1);
-    list.sort_unstable_by_key(|process| process.0);
-    list.into_boxed_slice()
+    most(tasks.awake.iter().filter_map(used).collect(), PROCESSES_KEPT, |process| process.1).into_boxed_slice()
 }
 
 fn disks(interval: &crate::interval::Interval) -> Box<[DiskDigest]> {
     let busy = interval.disks.iter().filter(|disk| disk.completed() > 0).collect();
-    let mut list = most(busy, DISKS_KEPT, |disk| disk.operations().map(|(_, op)| op.concurrency as f32).sum());
-    list.sort_unstable_by_key(|disk| disk.id);
+    let list = most(busy, DISKS_KEPT, |disk| disk.operations().map(|(_, op)| op.concurrency as f32).sum());
     list.into_iter().map(DiskDigest::of).collect()
 }
 
@@ -219,13 +216,16 @@ fn nics(interval: &crate::interval::Interval) -> Box<[(NicId, f32, f32)]> {
     list.into_iter().map(|nic| (nic.id.clone(), nic.rx.kilobytes.0 as f32, nic.tx.kilobytes.0 as f32)).collect()
 }
 
-/// Those that weigh most.
-fn most<T>(mut list: Vec<T>, count: usize, weight: impl Fn(&T) -> f32) -> Vec<T> {
-    if list.len() > count {
-        list.select_nth_unstable_by(count, |a, b| weight(b).total_cmp(&weight(a)));
-        list.truncate(count);
+/// Those that weigh most, the first ones of equals, in the order in which they were.
+fn most<T>(list: Vec<T>, count: usize, weight: impl Fn(&T) -> f32) -> Vec<T> {
+    if list.len() <= count {
+        return list;
     }
-    list
+    let mut places: Vec<(f32, usize)> = list.iter().map(weight).zip(0..).collect();
+    let (heavier, _, _) = places.select_nth_unstable_by(count, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    heavier.sort_unstable_by_key(|&(_, place)| place);
+    let mut wanted = heavier.iter().map(|&(_, place)| place).peekable();
+    list.into_iter().enumerate().filter_map(|(place, item)| wanted.next_if_eq(&place).map(|_| item)).collect()
 }
 
 fn round_trips(judged: &Judged) -> Box<[(IpAddr, f32)]> {
@@ -252,4 +252,17 @@ fn key(finding: &Finding) -> u64 {
     let mut hasher = rustc_hash::FxHasher::default();
     (finding.kind, &finding.subject).hash(&mut hasher);
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_heaviest_are_kept_in_their_order_and_of_equals_the_first() {
+        let weight = |item: &(char, f32)| item.1;
+        let list = vec![('a', 1.0), ('b', 3.0), ('c', 1.0), ('d', f32::NAN), ('e', 2.0), ('f', 1.0)];
+        let kept = |count| most(list.clone(), count, weight).into_iter().map(|item| item.0).collect::<String>();
+        assert_eq!([kept(6), kept(4), kept(2), kept(0)], ["abcdef", "abde", "bd", ""]);
+    }
 }
