@@ -12,3 +12,13 @@ pub fn prepare() {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 64 << 10);
     }
 }
+
+/// Gives back what lies free between what is in use: tasks and frames come and go in thousands, and a box that was in trouble
+/// shall not pay for it when it is over. Takes about a millisecond where there are tens of megabytes.
+pub fn give_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: touches only what the allocator knows to be free.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}

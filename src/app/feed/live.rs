@@ -12,6 +12,7 @@ use super::course::{Course, Samples};
 use super::errands::{Done, Errands};
 use super::spring::{Drop, Spring};
 use super::survey::begins;
+use crate::app::allocation;
 use crate::app::door::Door;
 use crate::app::judging::{Judging, Lessons};
 use crate::app::recording::{self, Session};
@@ -30,6 +31,10 @@ const KEPT_BYTES: usize = 16 << 20;
 const MOST_WAITING: usize = 64;
 /// Marks of other shells that wait to be seen.
 const MOST_LEFT: usize = 16;
+
+/// Samples after which free memory is given back, for the first time when all is known that takes a while to be read.
+const GIVE_BACK_EVERY: u64 = 64;
+const GIVE_BACK_FIRST: u64 = 8;
 
 /// Intervals that lead to one that was gone to, for the graphs.
 const LEADING: u64 = 60;
@@ -125,6 +130,9 @@ impl Live {
         if kept && let Some(number) = self.kept.numbers().end.checked_sub(1) {
             self.course.remember(number, &self.judging);
             self.course.forget_before(self.kept.numbers().start);
+            if number % GIVE_BACK_EVERY == GIVE_BACK_FIRST {
+                allocation::give_back();
+            }
         }
         if let Some(judged) = &judged {
             self.lessons.hear(judged);
