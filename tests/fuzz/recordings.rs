@@ -11,7 +11,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use stalltop::recording::{Recorder, RecorderOptions, RecordingError, Replayer, StreamEvent, StreamReader};
+use stalltop::recording::{Digest, Recorder, RecorderOptions, RecordingError, Replayer, Seen, StreamEvent, StreamReader};
 use stalltop::sample::Sample;
 
 const ID: [u8; 16] = [9; 16];
@@ -49,7 +49,8 @@ fn record(samples: &[Arc<Sample>]) -> Vec<u8> {
     let sink = Sink::default();
     let options = RecorderOptions { queue: samples.len() + 1, identity: Some((ID, 0)), ..RecorderOptions::default() };
     let mut recorder = Recorder::stream(sink.clone(), &generator::meta(), options).unwrap();
-    samples.iter().for_each(|sample| recorder.offer(sample.clone()));
+    let digest = Digest { busy: 100, blocked: 7, worst: Seen::Warning };
+    samples.iter().for_each(|sample| recorder.offer_judged(sample.clone(), digest));
     recorder.finish(Duration::from_secs(60));
     sink.0.lock().unwrap().clone()
 }
@@ -134,13 +135,17 @@ pub fn sound_then(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The sound recording with this index, and its samples.
+/// The sound recording with this index, which points back to its digest, and its samples.
 pub fn indexed_with(index: &[u8]) -> (Vec<u8>, &'static [Arc<Sample>]) {
     let (bytes, samples) = sound();
     let ends = ends(bytes);
     let at = ends[ends.len() - 3];
     let mut out = bytes[..at].to_vec();
-    out.extend(frame(INDEX, 0, 12, index));
+    let mut index = frame(INDEX, 0, 12, index);
+    let (header, payload) = index.split_at_mut(HEADER);
+    header[40..44].copy_from_slice(&bytes[at + 40..at + 44]);
+    seal(header, payload);
+    out.extend(index);
     out.extend(frame(END, 0, 12, &[(at as u64).to_le_bytes(), 12u64.to_le_bytes()].concat()));
     (out, samples)
 }
@@ -155,6 +160,7 @@ pub fn read_file(bytes: Vec<u8>) -> Vec<Arc<Sample>> {
     let sound = replayer.verify().expect("memory can always be read");
     let mut samples = Vec::new();
     for place in 0..replayer.len() {
+        let _ = replayer.digest(place);
         match replayer.sample(place) {
             Ok(sample) => samples.push(sample),
             Err(RecordingError::DamagedFrame { .. }) => {}
