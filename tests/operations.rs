@@ -54,29 +54,34 @@ fn a_total_goes_along_with_each_sample() {
 
 #[test]
 fn a_command_that_hangs_or_says_nonsense_costs_only_the_count() {
-    for (ops, said) in [
+    let cases = [
         ("sleep 1000 & exec sleep 1000", None),
         ("printf '\\033]0;evil\\007\\377 many'", Some("it printed no number but '\\u{1b}]0;evil")),
         ("exit 3", Some("it printed nothing")),
         ("kill -9 $$", Some("it printed nothing")),
         ("echo -7", Some("it printed no number but '-7'")),
         ("/nonexistent/command", Some("it printed nothing")),
-    ] {
-        let folder = tempfile::tempdir().unwrap();
-        let (file, output) = record(folder.path(), ops);
-        let errors = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(0), "{ops}: {errors}");
-        assert!(!errors.chars().any(|c| c.is_control() && c != '\n'), "{errors:?}");
-        assert!(errors.lines().any(|line| line.contains("recorded ")), "{ops}: {errors}");
-        let counted = counted(&file);
-        assert!(counted.len() >= 2, "{ops}: {} samples", counted.len());
-        assert!(
-            counted.iter().all(|reading| matches!(reading, Err(Absent::NotRead | Absent::Malformed))),
-            "{ops}: {counted:?}"
-        );
-        match said {
-            Some(said) => assert!(errors.lines().count() == 2 && errors.contains(said), "{ops}: {errors}"),
-            None => assert_eq!(errors.lines().count(), 1, "{ops}: {errors}"),
+    ];
+    std::thread::scope(|scope| {
+        for (ops, said) in cases {
+            scope.spawn(move || costs_only_the_count(ops, said));
         }
+    });
+}
+
+fn costs_only_the_count(ops: &str, said: Option<&str>) {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, output) = record(folder.path(), ops);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{ops}: {errors}");
+    assert!(!errors.chars().any(|c| c.is_control() && c != '\n'), "{errors:?}");
+    assert!(errors.lines().any(|line| line.contains("recorded ")), "{ops}: {errors}");
+    let counted = counted(&file);
+    assert!(counted.len() >= 2, "{ops}: {} samples", counted.len());
+    let none = |reading: &Reading<Operations>| matches!(reading, Err(Absent::NotRead | Absent::Malformed));
+    assert!(counted.iter().all(none), "{ops}: {counted:?}");
+    match said {
+        Some(said) => assert!(errors.lines().count() == 2 && errors.contains(said), "{ops}: {errors}"),
+        None => assert_eq!(errors.lines().count(), 1, "{ops}: {errors}"),
     }
 }
