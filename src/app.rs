@@ -58,6 +58,10 @@ pub fn start(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             complain(&line);
             return ExitCode::from(Exit::Usage.code());
         }
+        Err(Refusal::WrongAsNicstat(line)) => {
+            complain(&line);
+            return ExitCode::from(Exit::Failed.code());
+        }
     };
     code(panics::caught(|| run(invocation)))
 }

@@ -204,6 +204,8 @@ pub enum Refusal {
     Told(String),
     /// Wrong usage, in one line
     Wrong(String),
+    /// The same of nicstat, whose original has an exit code of its own for it
+    WrongAsNicstat(String),
 }
 
 /// Reads the command line; `arguments` begin with the program's name.
@@ -212,7 +214,12 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
     if nicstat::is_called(&arguments) {
         return nicstat::parse(arguments);
     }
-    let line = Line::try_parse_from(arguments).map_err(|error| refusal(&error, "stalltop --help"))?;
+    let asked = asked(&arguments);
+    let line = Line::try_parse_from(arguments).map_err(|error| match asked.as_deref() {
+        Some("nicstat") => nicstat::refusal(&error, "stalltop nicstat -h"),
+        Some(command) => refusal(&error, &format!("stalltop {command} --help")),
+        None => refusal(&error, "stalltop --help"),
+    })?;
     let unused = line.live != Live { interval: values::SECOND, history: values::HISTORY, appearance: Appearance::default() };
     let Line { root, configuration, live, command } = line;
     match command {
@@ -254,6 +261,13 @@ struct Line {
 fn moment(text: &str) -> Result<Moment, String> {
     Moment::parse(text)
         .ok_or_else(|| "a time is 12:03, 12:03:15, RFC 3339, -5m before the end or +90s after the start".to_owned())
+}
+
+/// The command that is meant: the first word that is one's name.
+fn asked(arguments: &[OsString]) -> Option<String> {
+    let definition = definition();
+    let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str());
+    words.find(|word| definition.find_subcommand(word).is_some()).map(str::to_owned)
 }
 
 /// clap explains on several lines; ours is one: what, why, what to do.
@@ -325,7 +339,9 @@ mod tests {
             "-i 5s record",
         ] {
             let Err(Refusal::Wrong(text)) = line(words) else { panic!("{words}") };
-            assert!(!text.contains('\n') && text.ends_with("try 'stalltop --help'"), "{text}");
+            let command = words.split(' ').next().filter(|word| ["record", "replay", "check"].contains(word));
+            let help = command.map_or("try 'stalltop --help'".to_owned(), |word| format!("try 'stalltop {word} --help'"));
+            assert!(!text.contains('\n') && (text.ends_with(&help) || text.contains("behind its name")), "{text}");
         }
         let Err(Refusal::Wrong(text)) = line("-i 5ms") else { panic!() };
         assert!(text.contains("100ms to 1h"), "{text}");

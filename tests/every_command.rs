@@ -167,7 +167,8 @@ fn a_word_that_no_command_knows_is_one_line() {
     for command in commands() {
         let words = format!("{command} --nonsense");
         let (code, text) = said(&words, &run(words.trim(), Stdio::null()));
-        assert_eq!(code, 2, "{words}: {text}");
+        // nicstat ends as its original does.
+        assert_eq!(code, if command == "nicstat" { 1 } else { 2 }, "{words}: {text}");
         assert!(text.contains("--nonsense") && text.contains("try '"), "{words}: {text}");
     }
     let (code, text) = said("chekc", &run("chekc", Stdio::null()));

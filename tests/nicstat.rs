@@ -172,6 +172,8 @@ fn wrong_words_are_told_in_one_line() {
         ("-1", 1),
         ("1 -1", 1),
         ("1 x", 1),
+        ("-Q", 1),
+        ("-i", 1),
         ("-S giga", 2),
         ("-S giga:0", 2),
         ("-i nope", 2),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser};
 
-use super::{Command, Configuration, Invocation, Refusal, refusal};
+use super::{Command, Configuration, Invocation, Refusal};
 
 /// nicstat's own options, under its own letters.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
@@ -83,9 +83,16 @@ pub(super) fn is_called(arguments: &[OsString]) -> bool {
 }
 
 pub(super) fn parse(arguments: Vec<OsString>) -> Result<Invocation, Refusal> {
-    let called = Called::try_parse_from(arguments).map_err(|error| refusal(&error, "nicstat -h"))?;
+    let called = Called::try_parse_from(arguments).map_err(|error| self::refusal(&error, "nicstat -h"))?;
     let Called { root, configuration, options } = called;
     Ok(Invocation { root, configuration, command: Command::Nicstat(options) })
+}
+
+pub(super) fn refusal(error: &clap::Error, help: &str) -> Refusal {
+    match super::refusal(error, help) {
+        Refusal::Wrong(line) => Refusal::WrongAsNicstat(line),
+        other => other,
+    }
 }
 
 #[cfg(test)]
@@ -100,8 +107,10 @@ mod tests {
     fn a_link_is_the_tool_under_its_own_name() {
         let Err(Refusal::Told(help)) = called("/usr/bin/nicstat -h") else { panic!() };
         assert!(help.contains("Usage: nicstat [OPTIONS] [INTERVAL] [COUNT]") && !help.contains("nicstat nicstat"), "{help}");
-        let Err(Refusal::Wrong(why)) = called("nicstat --nonsense") else { panic!() };
+        let Err(Refusal::WrongAsNicstat(why)) = called("nicstat --nonsense") else { panic!() };
         assert!(why.ends_with("try 'nicstat -h'"), "{why}");
+        let Err(Refusal::WrongAsNicstat(why)) = called("stalltop nicstat -Q") else { panic!() };
+        assert!(why.ends_with("try 'stalltop nicstat -h'"), "{why}");
         assert_eq!(called("./nicstat -xz 1 10"), called("stalltop nicstat -xz 1 10"));
     }
 }
