@@ -199,7 +199,7 @@ fn tcp_retransmits(scene: &Scene) -> Vec<Suspicion> {
     // Who drops at least half as much as is sent again is where they were lost.
     let dropper = scene.interval.nics.iter().find_map(|nic| {
         let dropped = nic.qdisc.as_ref()?.dropped?;
-        (dropped.0 >= again.0 / 2.0).then_some((name(&nic.id.name), dropped.0))
+        (dropped.0 * segments_a_packet(scene, nic) >= again.0 / 2.0).then_some((name(&nic.id.name), dropped.0))
     });
     let cause = match &dropper {
         Some((nic, dropped)) => {
@@ -226,6 +226,20 @@ fn tcp_retransmits(scene: &Scene) -> Vec<Suspicion> {
         ],
         explains: 0.0,
     }]
+}
+
+/// What is sent may be cut into segments behind the queueing discipline (GSO): who drops a packet there drops several. By the
+/// size of packets, and no more than all segments that the machine sends allow.
+fn segments_a_packet(scene: &Scene, nic: &NicSpan) -> f64 {
+    /// Of Ethernet without jumbo frames
+    const SEGMENT_BYTES: f64 = 1500.0;
+    let packets = nic.tx.packets.0;
+    if packets <= 0.0 {
+        return 1.0;
+    }
+    let by_size = nic.tx.kilobytes.0 * 1024.0 / packets / SEGMENT_BYTES;
+    let sent = scene.interval.protocols.segments_out.map_or(1.0, |rate| rate.0 / packets);
+    by_size.min(sent).max(1.0)
 }
 
 fn listen_overflow(scene: &Scene) -> Vec<Suspicion> {

@@ -15,7 +15,7 @@ use stalltop::interval::Interval;
 use stalltop::kernel::{Root, Sampler};
 use stalltop::sample::Sample;
 
-use crate::look::agree;
+use crate::look::{agree, wait_for_quiet};
 use crate::machine::{IN_FLIGHT, READS_COMPLETED, diskstat};
 use crate::scenario::{DISK_TOOLS, Lab, Scenario};
 
@@ -28,7 +28,8 @@ const TOLERANCE: f64 = 0.02;
 fn figures_agree_with_mpstat_iostat_and_sar() {
     let Some(lab) = Lab::open(&[DISK_TOOLS, &["mpstat", "iostat", "sar"]].concat()) else { return };
     // A steady load on all three: 4 reads outstanding on a disk of 5 ms, one CPU burnt, packets over loopback.
-    let mut scenario = lab.start("09-util100-not-saturated", 60, &[("DEPTHS", "4")]);
+    wait_for_quiet();
+    let mut scenario = lab.start("09-util100-not-saturated", 240, &[("DEPTHS", "4")]);
     let device = scenario.device();
     let _load = Load::start();
     scenario.until("reads", |_| diskstat(&device, IN_FLIGHT) >= 4 && diskstat(&device, READS_COMPLETED) > 100);

@@ -96,10 +96,9 @@ pub fn repeat(name: &str, mut attempt: impl FnMut() -> Vec<Looked>) {
 }
 
 /// Measures with other tools beside stalltop until both agree, or do not on a machine that was left alone, or no look is left.
-/// What does not agree is said by the attempt.
+/// What does not agree is said by the attempt. Whoever starts the load waits for quiet before.
 pub fn agree(name: &str, mut attempt: impl FnMut() -> Result<(), String>) {
     for number in 1.. {
-        wait_for_quiet();
         let watch = Watch::start(Vec::new());
         let found = attempt();
         // Such a load takes CPUs itself: nobody is woken in time.
@@ -124,7 +123,8 @@ fn again(name: &str, number: u32, why: &str) -> bool {
     again
 }
 
-fn wait_for_quiet() {
+/// Until others use little CPU, or for as long as that may be waited for.
+pub fn wait_for_quiet() {
     let begin = Instant::now();
     while others_now() > OTHERS && begin.elapsed() < MOST_TO_QUIET && patient() {}
 }

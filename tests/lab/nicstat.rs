@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 
-use crate::look::agree;
+use crate::look::{agree, wait_for_quiet};
 use crate::network::start_flows;
 use crate::scenario::Lab;
 
@@ -35,6 +35,7 @@ fn sar(text: &str, column: &str) -> f64 {
 #[test]
 fn a_full_interface_is_what_sar_says() {
     let Some(lab) = Lab::open(&["iperf3", "ip", "tc", "ss", "sar"]) else { return };
+    wait_for_quiet();
     let _scenario = start_flows(&lab, &[("MODE", "full")], 1.25e7);
     agree("nicstat", compare);
 }
