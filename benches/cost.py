@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The table of docs/cost.md, measured: what stalltop costs beside other monitors, as root and not, by its parts and with a
 recording running. Needs root, gcc, perf, the harness (shared/perf, beside this repository, or PERF=) and a release build (or
-STALLTOP=); the peers that are not installed are left out. Takes five minutes on a quiet machine; a busy one shows in `load`.
+STALLTOP=); the peers that are not installed are left out. Takes ten minutes on a quiet machine; a busy one shows in `load`.
 
     cargo build --release && benches/cost.py > table.md"""
 import os, pathlib, shutil, subprocess, sys, tempfile, time
@@ -11,7 +11,8 @@ import parts
 HOUSE = pathlib.Path(__file__).resolve().parent.parent
 PERF = pathlib.Path(os.environ.get("PERF", HOUSE.parent / "shared/perf"))
 BINARY = pathlib.Path(os.environ.get("STALLTOP", HOUSE / "target/release/stalltop"))
-SIZE, WARM, TAKE = (200, 50), 3, 8
+# The first seconds cost more: what is slow to be read of each process is read in portions.
+SIZE, WARM, TAKE = (200, 50), 15, 10
 NOBODY = "65534"
 
 # name, processes asleep, threads of one process, busy ones among the processes, goal as root and not, peers beside it
