@@ -1,14 +1,6 @@
 //! What a frame costs: 200×50, 2,000 processes, each screen; and what it costs to take an interval in.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::cast_possible_wrap,
-    reason = "a benchmark may fail loudly, and prints its figures"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark may fail loudly")]
 
 #[path = "../tests/frames/machine.rs"]
 mod machine;

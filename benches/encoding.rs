@@ -2,25 +2,22 @@
 //!
 //! `cargo bench --bench encoding`. The sizes are printed first; they need no statistics.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::cast_possible_wrap,
-    reason = "a benchmark may fail loudly, and prints its figures"
-)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark may fail loudly, and prints its figures")]
 
+#[path = "encoding_parts/account.rs"]
+mod account;
 #[path = "../tests/recording/generator.rs"]
 mod generator;
+#[path = "../tests/recording/payload.rs"]
+mod payload;
 
 use std::hint::black_box;
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use account::Account;
 use criterion::{Criterion, Throughput};
 use generator::Machine;
 use stalltop::recording::{Digest, Recorder, RecorderOptions, Replayer, Seen, Tape};
@@ -29,6 +26,9 @@ use stalltop::sample::Sample;
 fn main() {
     if let Some(keep) = std::env::var_os("STALLTOP_DAY") {
         return day(keep.as_ref());
+    }
+    if let Some(of) = std::env::var_os("STALLTOP_ACCOUNT") {
+        return accounts(of.as_ref());
     }
     sizes();
     let mut criterion = Criterion::default().sample_size(20).configure_from_args();
@@ -71,19 +71,32 @@ fn record(samples: &[Arc<Sample>]) -> Vec<u8> {
     sink.0.lock().unwrap().clone()
 }
 
+/// Processes, how many of them are busy, and the bytes a sample that are meant to be enough.
+const GOALS: [(u32, usize, usize); 4] = [(200, 0, 400), (200, 20, 800), (2000, 20, 2000), (2000, 200, 4000)];
+
+/// Where the bytes go, of a recording or of those that `sizes` measures: `STALLTOP_ACCOUNT=FILE|all cargo bench --bench encoding`.
+fn accounts(of: &Path) {
+    if of.is_file() {
+        return Account::of(&std::fs::read(of).unwrap()).print();
+    }
+    for (processes, busy, _) in GOALS {
+        println!("{processes} processes, {busy} busy");
+        Account::of(&record(&stream(processes, busy, 600))).print();
+    }
+}
+
 /// The figures of docs/recording-format.md.
 fn sizes() {
-    let goals = [(200, 0, 400), (200, 20, 800), (2000, 20, 2000), (2000, 200, 4000)];
     println!(
         "{:>10} {:>6} {:>14} {:>8} {:>12} {:>14}",
-        "processes", "busy", "bytes/sample", "goal", "of key frames", "µs to encode"
+        "processes", "busy", "bytes/sample", "goal", "of key frames", "µs of CPU"
     );
-    for (processes, busy, goal) in goals {
+    for (processes, busy, goal) in GOALS {
         let samples = stream(processes, busy, 600);
         let bytes = record(&samples).len() as f64 / samples.len() as f64;
         let mut keys = 0;
         let mut tape = Tape::new(samples.len(), usize::MAX, Default::default());
-        let began = Instant::now();
+        let began = cpu_time();
         for sample in &samples {
             let before = tape.bytes();
             tape.push(sample);
@@ -93,7 +106,7 @@ fn sizes() {
                 keys += grown;
             }
         }
-        let each = began.elapsed().as_secs_f64() * 1e6 / samples.len() as f64;
+        let each = (cpu_time() - began).as_secs_f64() * 1e6 / samples.len() as f64;
         let keys = keys as f64 / samples.len() as f64;
         println!("{processes:>10} {busy:>6} {bytes:>14.0} {goal:>8} {keys:>12.0} {each:>14.0}");
     }
@@ -125,10 +138,9 @@ fn day(keep: &Path) {
     let before = resident();
     // CPU time, in ms: what it takes on a machine that has nothing else to do, with the file in the page cache.
     let timed = |run: &mut dyn FnMut()| {
-        let now = || nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from).unwrap();
-        let began = now();
+        let began = cpu_time();
         run();
-        (now() - began).as_secs_f64() * 1e3
+        (cpu_time() - began).as_secs_f64() * 1e3
     };
     let mut open = None;
     println!("open by the index: {:.1} ms", timed(&mut || open = Replayer::open(&path).ok()));
@@ -148,6 +160,11 @@ fn day(keep: &Path) {
     println!("jump (two samples): median {:.2} ms, p99 {:.2} ms", jumps[1000], jumps[1980]);
     let steps = timed(&mut || (40_000..42_000).for_each(|at| drop(replayer.sample(at))));
     println!("step: {:.3} ms; resident: {} KiB more than before", steps / 2000.0, resident().saturating_sub(before));
+}
+
+/// What this thread has used.
+fn cpu_time() -> Duration {
+    nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from).unwrap()
 }
 
 fn resident() -> u64 {

@@ -4,15 +4,7 @@
 //! `cargo bench --bench instructions`; `STALLTOP_BLESS='reason'` writes the figures anew. What the kernel does for a path is
 //! not in them: `docs/cost.md` measures that.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::cast_possible_wrap,
-    reason = "a benchmark may fail loudly, and prints its figures"
-)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark may fail loudly, and prints its figures")]
 
 #[path = "../tests/recording/generator.rs"]
 mod generator;

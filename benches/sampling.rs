@@ -3,16 +3,6 @@
 //!
 //! For loads of a given size: `../shared/perf/populate.py -n 2000 -- cargo bench --bench sampling`.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::cast_possible_wrap,
-    reason = "a benchmark may fail loudly, and prints its figures"
-)]
-
 use std::fs;
 use std::hint::black_box;
 use std::io::Write;

@@ -45,12 +45,18 @@ use stdout::{complain, print};
 
 use crate::cli::{self, Command, Invocation, Refusal};
 use crate::kernel::Root;
+use crate::kernel::probe::loader;
 
 /// The whole program. Whatever happens: the terminal is given back, and one line says what went wrong.
 pub fn start(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     allocation::prepare();
     signals::prepare();
     panics::prepare();
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if matches!(arguments.as_slice(), [_, word] if word == loader::WORD) {
+        loader::serve();
+        return ExitCode::SUCCESS;
+    }
     let invocation = match cli::parse(arguments) {
         Ok(invocation) => invocation,
         Err(Refusal::Told(text)) => return code(print(&text).map(|_| Exit::Fine)),

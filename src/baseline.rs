@@ -228,6 +228,19 @@ impl Baselines {
         before - self.known.len()
     }
 
+    /// Forgets that half of what was learned which was confirmed longest ago; whether there was anything.
+    fn forget_stalest(&mut self) -> bool {
+        let mut confirmed: Vec<i64> =
+            self.known.values().filter(|learned| learned.by_hand_ms.is_none()).map(|learned| learned.last_s).collect();
+        let middle = confirmed.len() / 2;
+        if confirmed.is_empty() {
+            return false;
+        }
+        let (_, &mut median, _) = confirmed.select_nth_unstable(middle);
+        Arc::make_mut(&mut self.known).retain(|_, learned| learned.by_hand_ms.is_some() || learned.last_s > median);
+        true
+    }
+
     /// Everything that is known, in order of device, operation and size.
     pub fn iter(&self) -> impl Iterator<Item = (&Key, &Learned)> {
         self.known.iter().map(|(key, learned)| (key, &**learned))

@@ -133,7 +133,7 @@ pub struct Appearance {
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Live {
     /// Time between samples: 100ms to 1h
-    #[arg(short, long, default_value = "1s", value_parser = values::interval)]
+    #[arg(short, long, short_alias = 'd', default_value = "1s", value_parser = values::interval)]
     pub interval: Duration,
     /// Keep so much in memory: to go back in, to write (w), to record from (R); at most 16 MiB
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = values::span)]
@@ -210,9 +210,20 @@ pub enum Refusal {
 
 /// Reads the command line; `arguments` begin with the program's name.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation, Refusal> {
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
     if nicstat::is_called(&arguments) {
         return nicstat::parse(arguments);
+    }
+    // `stalltop help record` is `stalltop record --help`.
+    if arguments.get(1).is_some_and(|word| word == "help") {
+        arguments.remove(1);
+        arguments.push("--help".into());
+    }
+    if let Some(number) =
+        arguments.get(1).and_then(|word| word.to_str()).filter(|word| word.parse::<f64>().is_ok_and(|it| it > 0.0))
+    {
+        let what = format!("'{number}' is no command: for another interval try 'stalltop -i {number}'");
+        return Err(Refusal::Wrong(format!("{what}, for lines 'stalltop table cpu {number}'")));
     }
     let asked = asked(&arguments);
     let line = Line::try_parse_from(arguments).map_err(|error| match asked.as_deref() {
@@ -237,9 +248,8 @@ pub fn definition() -> clap::Command {
     Line::command()
 }
 
-/// How much of the idle time is really free, who is stuck, on what, behind whom.
-///
-/// Without a command: the live screen. Where standard output is no terminal, one summary a second.
+/// How much of the idle time is really free, who is stuck, on what, behind whom. Without a command: the live screen, or,
+/// where standard output is no terminal, one summary a second
 #[derive(Debug, Parser)]
 #[command(name = "stalltop", version, disable_help_subcommand = true)]
 #[command(after_help = "Example: stalltop -i 500ms      (? shows the keys, q quits)\n\
@@ -322,6 +332,16 @@ mod tests {
         let Ok(Invocation { command: Command::Check(check), root, .. }) = line("check --json --root /tmp/x") else { panic!() };
         assert!(check.json && root == Some(PathBuf::from("/tmp/x")));
         assert_eq!(line("--root /tmp/x check").map(|line| line.root), Ok(Some(PathBuf::from("/tmp/x"))));
+    }
+
+    #[test]
+    fn words_of_other_tools_lead_somewhere() {
+        assert_eq!(line("-d 2").map(|it| it.command), line("-i 2s").map(|it| it.command), "top's");
+        let Err(Refusal::Told(text)) = line("help record") else { panic!() };
+        assert!(text.contains("--rotate"), "{text}");
+        assert!(matches!(line("help"), Err(Refusal::Told(text)) if text.contains("Commands:")));
+        let Err(Refusal::Wrong(text)) = line("1 5") else { panic!() };
+        assert!(text.contains("'stalltop -i 1'") && text.contains("'stalltop table cpu 1'"), "{text}");
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub mod users;
 pub mod waits;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use nix::time::ClockId;
@@ -38,8 +39,9 @@ use sweep::{Sweep, births, nanoseconds};
 use waits::budget::{Budget, DEFAULT_SHARE};
 use waits::{Watch, Witnesses};
 
-/// While no thread may be waiting for a device, the requests in flight are read in one of so many sub-samples.
-const IN_FLIGHT_TURNS: u32 = 3;
+/// While no thread may be waiting for a device, the requests in flight are read in one of so many sub-samples; and what has
+/// ended is fetched in one of so many: the kernel holds 3,000 ends for us.
+const TURNS: u32 = 3;
 
 /// Why there can be no sampling at all.
 #[derive(Debug, Error)]
@@ -71,9 +73,10 @@ pub struct Sampler {
     exits: exits::ExitReader,
     budget: Budget,
     sub_samples_ns: u64,
-    /// Requests in flight when they were last read, and how many sub-samples ago that was
+    /// Requests in flight when they were last read
     in_flight: Option<u32>,
-    in_flight_age: u32,
+    /// Sub-samples since what is not done in each of them was done
+    turn: u32,
     /// Of a tree that stands for a machine
     given_ns: Option<u64>,
 }
@@ -104,7 +107,7 @@ impl Sampler {
             budget: Budget::new(DEFAULT_SHARE),
             sub_samples_ns: 0,
             in_flight: None,
-            in_flight_age: 0,
+            turn: 0,
             given_ns: None,
             root,
         })
@@ -115,8 +118,18 @@ impl Sampler {
         &self.host
     }
 
-    /// Whether the eBPF task iterator is in use: from the fourth sweep on which found a process of 1,000 threads at work,
-    /// where the kernel permits it.
+    /// From now on an eBPF task iterator may be loaded by `program`, which is this one (`probe::loader`), in a process of its
+    /// own: when the threads of a process of 1,000 had to be asked in a few sweeps, where the kernel permits it.
+    pub fn permit_iterator(&mut self, program: PathBuf) {
+        self.sweep.permit_iterator(program);
+    }
+
+    /// Whether it is being loaded.
+    pub fn is_loading_iterator(&self) -> bool {
+        self.sweep.is_loading_iterator()
+    }
+
+    /// Whether it is in use.
     pub fn has_iterator(&self) -> bool {
         self.sweep.has_iterator()
     }
@@ -168,13 +181,15 @@ impl Sampler {
         self.sweep.glance(self.boottime_ns());
         let cpu = self.cpu.total_only(&self.root).ok();
         // While nothing waits for a device, what is in flight is only one of the screen's figures.
-        self.in_flight_age = (self.in_flight_age + 1) % IN_FLIGHT_TURNS;
-        if self.in_flight_age == 0 || self.sweep.has_blocked() {
+        self.turn = (self.turn + 1) % TURNS;
+        if self.turn == 0 || self.sweep.has_blocked() {
             self.in_flight = self.disk.in_flight(&self.root).ok();
         }
         let witnesses = Witnesses { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
         self.watch.count(self.sweep.awake(), witnesses);
-        self.exits.fetch(self.boottime_ns(), &self.sweep);
+        if self.turn == 0 {
+            self.exits.fetch(self.boottime_ns(), &self.sweep);
+        }
         let cost_ns = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
         self.sub_samples_ns = self.sub_samples_ns.saturating_add(cost_ns);
         self.budget.spend(clock(ClockId::CLOCK_MONOTONIC), cost_ns);

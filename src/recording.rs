@@ -4,7 +4,10 @@
 //! it reads. `Recorder` writes, `Replayer` reads files, `StreamReader` reads pipes, `Tape` keeps the last minutes,
 //! `Copier` makes a new recording of others.
 
+mod bits;
 mod cells;
+mod changes;
+mod choice;
 mod columns;
 mod copy;
 mod damage;
@@ -13,6 +16,7 @@ mod digest;
 mod encode;
 mod error;
 mod facts;
+mod forms;
 mod frame;
 mod framer;
 mod header;
@@ -21,9 +25,11 @@ mod inspect;
 mod layout;
 mod meta;
 mod part;
+mod predicted;
 mod recorder;
 mod samples;
 mod schema;
+mod sections;
 mod segments;
 mod storage;
 mod stream;
@@ -42,8 +48,8 @@ pub use header::{FileHeader, FileId};
 pub use inspect::Inspection;
 pub use meta::{Gap, GapReason, Mark, Meta, Redaction};
 pub use recorder::{Kept, Recorder, RecorderOptions, RecorderStatus};
-pub use segments::{Growth, Replayer};
-pub use storage::{Folder, Room, Storage};
+pub use segments::{Growth, Replayer, Unreadable};
+pub use storage::{Folder, Room, Storage, save};
 pub use stream::{StreamEvent, StreamReader};
 pub use tape::{History, Tape};
 pub use wire::Malformed;

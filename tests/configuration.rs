@@ -198,6 +198,25 @@ fn what_cannot_be_read_is_told_and_gone_on_without() {
     assert!(code == 1 && said.lines().count() == 1 && said.contains("/nowhere"), "{said}");
 }
 
+/// `--config /etc/shadow` under sudo: whoever sees the message must not see the file.
+#[test]
+fn what_a_file_holds_that_is_none_is_not_told() {
+    let home = Home::new();
+    let file = home.folder.path().join("shadow");
+    for text in [
+        "root:$6$salt$topsecret:19000:0:99999:7:::\n",
+        "token = \"topsecret\"\n",
+        "[credentials\n",
+        "interval = \"topsecret\"\n",
+        "key = 'topsecret\n",
+    ] {
+        home.write(&file, text);
+        let (code, stdout, stderr) = home.run(&["check", "--for", "1s", "--config", file.to_str().unwrap()]);
+        assert_eq!(code, 3, "{text}: {stderr}");
+        assert!(stderr.contains("shadow line 1") && !(stdout + &stderr).contains("topsecret"), "{text}: {stderr}");
+    }
+}
+
 #[test]
 fn a_file_that_others_can_write_is_refused() {
     for mode in [0o666, 0o664, 0o622, 0o646] {

@@ -65,8 +65,8 @@ fn descriptors() -> usize {
 fn an_hour_takes_no_more_than_its_first_minutes() {
     let mut tree = Tree::new(STEADY, 1);
     let host = Arc::new(tree.sampler.host().clone());
-    let mut judging = Judging::new(Arc::clone(&host), Judge::new(Baselines::default()));
-    let mut course = Course::new(host);
+    let mut judging = Judging::new(host, Judge::new(Baselines::default()));
+    let mut course = Course::default();
     let mut tape = Tape::new(600, 16 << 20, Redaction::Nothing);
     let size = (80, 24);
     let setup = Setup { look: Look::default(), source: Source::Live, zone: TimeZone::UTC, size, interval_ms: 1000 };

@@ -240,6 +240,17 @@ fn a_recording_is_replayed_on_the_same_screens() {
 }
 
 #[test]
+fn a_replay_begins_where_it_is_told_to() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recordings/lab/15-lock-convoy.stalltop");
+    for (at, place) in [("-2s", "9/11"), ("+5s", "7/11")] {
+        let mut session = Session::start(stalltop(&["replay", file, "--at", at, "--speed", "0.01"]), 80, 24);
+        session.until_text(place);
+        session.type_keys("q");
+        assert_eq!(session.ended().exit_code(), 0);
+    }
+}
+
+#[test]
 fn a_growing_recording_is_followed() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("growing.stalltop");

@@ -10,6 +10,8 @@
     reason = "a test may fail loudly, and says why it skips"
 )]
 
+#[path = "recording/byte_order.rs"]
+mod byte_order;
 #[path = "recording/copy.rs"]
 mod copy;
 #[path = "recording/digest.rs"]
@@ -22,5 +24,7 @@ mod golden;
 mod recorder;
 #[path = "recording/round_trip.rs"]
 mod round_trip;
+#[path = "recording/runs.rs"]
+mod runs;
 #[path = "recording/support.rs"]
 mod support;

@@ -65,6 +65,17 @@ fn a_directory_of_segments_is_one_recording_with_gaps_between_runs() {
 }
 
 #[test]
+fn the_last_sample_begins_no_file() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("tape");
+    let arguments = ["record", "-i", "100ms", "--rotate", "1s", "--for", "1s", directory.to_str().unwrap()];
+    let (code, _, stderr) = run(temporary.path(), &arguments);
+    assert_eq!(code, 0, "{stderr}");
+    let samples: Vec<usize> = files(&directory).iter().map(|file| Replayer::open(file).unwrap().len()).collect();
+    assert!(!samples.contains(&0), "{samples:?}");
+}
+
+#[test]
 fn only_our_own_ended_segments_are_deleted() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("tape");

@@ -89,6 +89,10 @@ fn a_total_has_who_ended_before_its_end() {
     let rows = formats::csv(&text);
     let ended = rows.iter().find(|row| row["tid"] == "301").expect("the thread that ended");
     assert_eq!((ended["pid"].as_str(), ended["cpu_seconds"].as_str()), ("300", "0.3"), "{text}");
+    let load = ["table", "load", "--columns", "procs,threads", "--format", "csv", "--total", "--from", recording.path()];
+    let (_, text, _) = run(&load);
+    let row = &formats::csv(&text)[0];
+    assert_eq!((row["processes"].as_str(), row["threads"].as_str()), ("3", "3"), "who is there at the end: {text}");
 }
 
 #[test]

@@ -32,7 +32,7 @@ complete -c stalltop -n "__fish_stalltop_needs_command" -l history -d 'Keep so m
 complete -c stalltop -n "__fish_stalltop_needs_command" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_needs_command" -l ascii -d 'Draw with ASCII characters only'
 complete -c stalltop -n "__fish_stalltop_needs_command" -l no-color -l mono -d 'Draw without colours (as with NO_COLOR set)'
-complete -c stalltop -n "__fish_stalltop_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c stalltop -n "__fish_stalltop_needs_command" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_needs_command" -s V -l version -d 'Print version'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "record" -d 'Record without a screen, until stopped'
 complete -c stalltop -n "__fish_stalltop_needs_command" -f -a "replay" -d 'The same screens on a recording, with time travel'

@@ -9,7 +9,7 @@ use super::patience::within;
 use super::stdout::print;
 use crate::baseline::store::{Store, Trouble};
 use crate::cli::Configuration;
-use crate::kernel::probe::Probe;
+use crate::kernel::probe::loader::{self, Loader};
 use crate::kernel::{Root, Sampler};
 use crate::report::text::printable;
 use crate::sample::exits::Exits;
@@ -107,7 +107,7 @@ fn lines(host: &Host, sample: &Sample, kept_from_root: Option<(String, &'static 
                 "sysctl kernel.task_delayacct=1, which counts for tasks that start afterwards (delayacct on the kernel's \
                  command line counts for all)",
             )),
-            Err(why) => Some((why.to_string(), "a kernel with CONFIG_TASK_DELAY_ACCT")),
+            Err(why) => Some((why.to_string(), "Linux 5.14 or later, with CONFIG_TASK_DELAY_ACCT, says whether it counts")),
         },
     );
     line("ends of short-lived processes (taskstats)", exits(&sample.exits));
@@ -150,12 +150,13 @@ fn missing<T>(reading: &Reading<T>, remedy: &'static str) -> Option<(String, &'s
 
 /// How it is found out which threads of a large process ran. Nothing but cost depends on it.
 fn iterator() -> String {
-    match Probe::load() {
+    let loader = Loader::start(&loader::ourselves()).map_err(|why| format!("its loader cannot be started: {why}"));
+    match loader.and_then(Loader::wait) {
         Ok(_) => {
             "by eBPF   which of 1,000 threads and more of a process ran (task iterator, loaded when there are)\n".to_owned()
         }
         Err(why) => {
-            let why = printable(&why.to_string());
+            let why = printable(&why);
             format!("by /proc  which of 1,000 threads and more of a process ran: {why}: root, or CAP_BPF and CAP_PERFMON\n")
         }
     }

@@ -1,6 +1,6 @@
 //! The door at which another shell of the same user leaves marks: a socket a program, in the runtime directory.
 //!
-//! `stalltop mark TEXT` knocks at every door there is. Whoever knocks must be the user we are; a text is bounded, and
+//! `stalltop mark TEXT` knocks at every door there is. Whoever knocks must be the user we are, or root; a text is bounded, and
 //! nobody is waited for longer than a second. A door whose program is gone is taken away by the next who knocks.
 
 use std::fs::{self, DirBuilder};
@@ -71,7 +71,8 @@ const DONE: &str = "marked";
 
 fn answer(knocking: &mut UnixStream, receive: &mut impl FnMut(Moment, String) -> Received) -> Received {
     let peer = socket::getsockopt(knocking, sockopt::PeerCredentials).map_err(|_| "nobody knows who asks")?;
-    if peer.uid() != geteuid().as_raw() {
+    // Root may do as any user.
+    if peer.uid() != geteuid().as_raw() && peer.uid() != 0 {
         return Err("refused: marks are left by the user who records");
     }
     let _ = knocking.set_write_timeout(Some(PATIENCE));
@@ -108,9 +109,25 @@ pub struct Knocked {
     pub received: Result<(), String>,
 }
 
-/// Leaves a mark at every door of this user. Those behind which nobody is any more are taken away.
+/// Leaves a mark at every door of this user, wherever it was opened from. Those behind which nobody is any more are taken
+/// away.
 pub fn leave(text: &str) -> io::Result<Vec<Knocked>> {
-    leave_in(&directory()?, text)
+    let uid = geteuid();
+    let (mut knocked, mut refused) = (Vec::new(), None);
+    for place in places() {
+        match private(&place, uid.as_raw()).and_then(|()| leave_in(&place, text)) {
+            Ok(there) => knocked.extend(there),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => refused = Some(error),
+        }
+    }
+    if uid.is_root() && std::env::var_os("XDG_RUNTIME_DIR").is_none_or(|named| named == "/run/user/0") {
+        knocked.extend(leave_in(Path::new(OF_THE_SERVICE), text).unwrap_or_default());
+    }
+    match refused {
+        Some(error) if knocked.is_empty() => Err(error),
+        _ => Ok(knocked),
+    }
 }
 
 fn leave_in(directory: &Path, text: &str) -> io::Result<Vec<Knocked>> {
@@ -163,26 +180,39 @@ fn connect(path: &Path) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// Where the doors of this user are: $XDG_RUNTIME_DIR/stalltop, /run/user/UID/stalltop, else /tmp/stalltop-UID; made where
-/// it is missing, and refused where it is not ours alone.
-fn directory() -> io::Result<PathBuf> {
+/// Where doors of this user may be, the best place first: below a runtime directory, else below /tmp. One that was chosen
+/// (XDG_RUNTIME_DIR, or systemd's RuntimeDirectory=) is the only one.
+fn places() -> Vec<PathBuf> {
     let uid = geteuid().as_raw();
-    let named = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let is_ours = |base: &PathBuf| base.is_absolute() && base.metadata().is_ok_and(|it| it.is_dir() && it.uid() == uid);
     let usual = PathBuf::from(format!("/run/user/{uid}"));
-    let base = named.into_iter().chain([usual]).find(|base| base.metadata().is_ok_and(|it| it.is_dir() && it.uid() == uid));
-    let directory = match base {
-        Some(base) => base.join("stalltop"),
-        None => PathBuf::from(format!("/tmp/stalltop-{uid}")),
-    };
-    private(&directory, uid)?;
-    Ok(directory)
+    let named = ["XDG_RUNTIME_DIR", "RUNTIME_DIRECTORY"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+    if let Some(chosen) = named.filter(|base| *base != usual).find(is_ours) {
+        return vec![chosen.join(FOLDER)];
+    }
+    let below_tmp = PathBuf::from(format!("/tmp/{FOLDER}-{uid}"));
+    Some(usual).filter(is_ours).map(|base| base.join(FOLDER)).into_iter().chain([below_tmp]).collect()
 }
 
-fn private(directory: &Path, uid: u32) -> io::Result<()> {
-    match DirBuilder::new().mode(0o700).create(directory) {
+/// Where doors are below a runtime directory.
+const FOLDER: &str = "stalltop";
+
+/// Where the recorder that the machine runs all the time has its door; root leaves marks there too.
+const OF_THE_SERVICE: &str = "/run/stalltop/stalltop";
+
+/// Where our own door is; made where it is missing, and refused where it is not ours alone.
+fn directory() -> io::Result<PathBuf> {
+    let directory = places().into_iter().next().ok_or(io::ErrorKind::NotFound)?;
+    match DirBuilder::new().mode(0o700).create(&directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
+    private(&directory, geteuid().as_raw())?;
+    Ok(directory)
+}
+
+/// Fails where it is not that user's alone.
+fn private(directory: &Path, uid: u32) -> io::Result<()> {
     let there = directory.symlink_metadata()?;
     let ours = there.is_dir() && there.uid() == uid && there.mode() & 0o077 == 0;
     if ours { Ok(()) } else { Err(io::Error::other(format!("{} is not a directory of ours alone", directory.display()))) }
@@ -235,6 +265,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let uid = geteuid().as_raw();
         let inside = directory.path().join("doors");
+        DirBuilder::new().mode(0o700).create(&inside).unwrap();
         private(&inside, uid).unwrap();
         fs::set_permissions(&inside, fs::Permissions::from_mode(0o755)).unwrap();
         assert!(private(&inside, uid).is_err());

@@ -7,8 +7,9 @@ use super::exit::{Exit, Failure, quoted};
 use super::recording::{amount, failure};
 use super::stdout::print;
 use crate::cli::Info;
-use crate::recording::{Copied, Copier, Inspection, Moment, Redaction, Replayer, Tail};
+use crate::recording::{Copied, Copier, DamageKind, Inspection, Moment, Redaction, Replayer, Tail, Unreadable};
 use crate::report::text::printable;
+use crate::report::words::many;
 use crate::sample::Name;
 use crate::sample::operations::Operations;
 
@@ -19,22 +20,27 @@ pub fn info(info: &Info) -> Result<Exit, Failure> {
     print(&text(&info.file, &inspection))?;
     if let Some(out) = &info.repair {
         let Copied { samples, lost, bytes } = Copier::repair(&mut replayer, out).map_err(failure)?;
-        let what = format!("{samples} samples kept, {lost} lost: {} ({})", out.display(), amount(bytes));
+        let what = format!("{} kept, {lost} lost: {} ({})", many(samples, "sample"), out.display(), amount(bytes));
         print(&format!("repaired  {}\n", printable(&what)))?;
     }
     if inspection.damage.is_empty() && !(thorough && inspection.is_damaged()) {
         return Ok(Exit::Fine);
     }
-    let places = inspection.damage.len() + usize::from(matches!(inspection.tail, Tail::Torn { .. }));
+    let torn = inspection.torn_before + usize::from(matches!(inspection.tail, Tail::Torn { .. }));
+    let places = many((inspection.damage.len() + torn) as u64, "place");
     let what = format!("{} is damaged", quoted(&info.file));
-    let why = format!("{places} {}, {} samples lost", if places == 1 { "place" } else { "places" }, inspection.lost());
+    let lost = inspection.damage.iter().map(|damage| damage.lost).fold(0, u64::saturating_add);
+    let why = format!("{places}, {} lost", many(lost, "sample"));
     Err(Failure::new(
         Exit::Damaged,
         what,
         why,
         match &info.repair {
             Some(out) => format!("what is sound is in {}", quoted(out)),
-            None => format!("{} samples are sound: replay it", inspection.sound.unwrap_or(inspection.samples)),
+            None => {
+                let sound = inspection.sound.unwrap_or(inspection.samples);
+                format!("{} sound: replay it", many(sound as u64, "sample"))
+            }
         },
     ))
 }
@@ -50,13 +56,23 @@ fn text(path: &Path, inspection: &Inspection) -> String {
     if inspection.files > 1 {
         lines.push(("segments", format!("{} files", inspection.files)));
     }
+    if inspection.runs > 1 {
+        lines.push(("runs", format!("{}: the machine was started anew in between, or it is another one", inspection.runs)));
+    }
     let each = inspection.bytes_per_sample().map_or_else(String::new, |bytes| format!(", {bytes:.0} bytes each"));
     lines.push(("samples", format!("{}{each}", inspection.samples)));
     if let Some((from, to)) = inspection.from.zip(inspection.to) {
-        let seconds = to.boottime_ns.saturating_sub(from.boottime_ns) as f64 / 1e9;
+        let seconds = match inspection.runs {
+            1 => to.boottime_ns.saturating_sub(from.boottime_ns) as f64 / 1e9,
+            _ => to.realtime_ns.saturating_sub(from.realtime_ns) as f64 / 1e9,
+        };
         lines.push(("time", format!("{} to {} ({seconds:.1} s)", moment(from), moment(to))));
     }
     lines.push(("end", tail(inspection.tail)));
+    if inspection.torn_before > 0 {
+        let files = many(inspection.torn_before as u64, "earlier file");
+        lines.push(("torn", format!("{files} with an incomplete last frame: the recorder was stopped")));
+    }
     if meta.redaction == Redaction::Arguments {
         lines.push(("redacted", "arguments of commands were not recorded".to_owned()));
     }
@@ -72,7 +88,10 @@ fn text(path: &Path, inspection: &Inspection) -> String {
         lines.push(("section", format!("{name}, {}", amount(*bytes as u64))));
     }
     for gap in &inspection.gaps {
-        lines.push(("gap", format!("{} samples, {} to {}: {}", gap.lost, moment(gap.from), moment(gap.to), gap.why.words())));
+        lines.push((
+            "gap",
+            format!("{}, {} to {}: {}", many(gap.lost, "sample"), moment(gap.from), moment(gap.to), gap.why.words()),
+        ));
     }
     for mark in &inspection.marks {
         lines.push(("mark", format!("{}: {}", moment(mark.at), mark.text)));
@@ -83,12 +102,15 @@ fn text(path: &Path, inspection: &Inspection) -> String {
     if inspection.unknown_frames > 0 {
         lines.push(("unknown", format!("{} frames of kinds that a later version writes", inspection.unknown_frames)));
     }
-    for damage in &inspection.damage {
+    for Unreadable { why, .. } in &inspection.unreadable {
+        lines.push(("unread", why.clone()));
+    }
+    for damage in inspection.damage.iter().filter(|damage| damage.what != DamageKind::Segment) {
         let when = damage.from.or(damage.to).map_or_else(String::new, |at| format!(", about {}", moment(at)));
         let bytes = &damage.bytes;
         lines.push((
             "damage",
-            format!("bytes {} to {}: {}; {} samples lost{when}", bytes.start, bytes.end, damage.what, damage.lost),
+            format!("bytes {} to {}: {}; {} lost{when}", bytes.start, bytes.end, damage.what, many(damage.lost, "sample")),
         ));
     }
     if let Some(sound) = inspection.sound {

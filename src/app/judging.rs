@@ -38,6 +38,18 @@ impl Judging {
         Some(self.judge.judge(interval))
     }
 
+    /// The same of a recording, whose next sample may be of another machine, or of another run of it: no interval reaches from
+    /// the one to the other.
+    pub fn take_of(&mut self, host: &Arc<Host>, sample: Arc<Sample>) -> Option<Judged> {
+        if !Arc::ptr_eq(&self.host, host) {
+            if !self.host.is_same_run(host) {
+                self.last = None;
+            }
+            self.host = Arc::clone(host);
+        }
+        self.take(sample)
+    }
+
     /// The time from boot to this sample; nothing is learned of it.
     pub fn since_boot(&self, sample: &Arc<Sample>) -> Option<Judged> {
         Some(self.judge.clone().judge(since_boot(&self.host, sample)?))

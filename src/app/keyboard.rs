@@ -109,6 +109,7 @@ fn key(event: &KeyEvent) -> Option<Key> {
         KeyCode::PageDown => Key::PageDown,
         KeyCode::Home => Key::Home,
         KeyCode::End => Key::End,
+        KeyCode::F(number) => Key::Function(number),
         _ => return None,
     })
 }
@@ -126,7 +127,8 @@ mod tests {
         assert_eq!(press(KeyCode::Char('G'), KeyModifiers::SHIFT), Some(Input::Key(Key::Char('G'))));
         assert_eq!(press(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Input::Key(Key::Control('c'))));
         assert_eq!(press(KeyCode::Char('q'), KeyModifiers::ALT), None, "half of an escape sequence is no key");
-        assert_eq!(press(KeyCode::F(1), KeyModifiers::NONE), None);
+        assert_eq!(press(KeyCode::F(1), KeyModifiers::NONE), Some(Input::Key(Key::Function(1))));
+        assert_eq!(press(KeyCode::Insert, KeyModifiers::NONE), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::recording::{amount, failure};
 use super::stdout::complain;
 use crate::cli::part::{Cat, Cut, Part};
 use crate::recording::{Copied, Copier, Moment, Replayer};
+use crate::report::words::many;
 
 /// Shows only that part of a recording.
 pub fn narrow(replayer: &mut Replayer, part: &Part, file: &Path, zone: &TimeZone) -> Result<(), Failure> {
@@ -33,11 +34,13 @@ fn range(replayer: &Replayer, part: &Part, file: &Path, zone: &TimeZone) -> Resu
     };
     let (first, last) = first.zip(last).ok_or_else(nothing)?;
     let at = |moment: crate::state::moment::Moment| moment.resolve(first, last, zone).ok_or_else(nothing);
-    let from = part.from.map(at).transpose()?.unwrap_or(first);
-    let to = part.to.map(at).transpose()?.unwrap_or(last);
-    let begin = replayer.at_time(from).unwrap_or(0);
-    let end = if to >= last { replayer.len() } else { replayer.at_time(to).unwrap_or(0) + 1 };
-    if from > last || to < first || from > to || begin >= end {
+    let (from, to) = (part.from.map(at).transpose()?, part.to.map(at).transpose()?);
+    // The clock on the wall may have been set back meanwhile.
+    let (earliest, latest) = (first.min(last), first.max(last));
+    let begin = from.map_or(0, |from| replayer.at_time(from).unwrap_or(0));
+    let end = to.filter(|&to| to < latest).map_or(replayer.len(), |to| replayer.at_time(to).unwrap_or(0) + 1);
+    let outside = from.is_some_and(|from| from > latest) || to.is_some_and(|to| to < earliest);
+    if outside || from.zip(to).is_some_and(|(from, to)| from > to) || begin >= end {
         return Err(nothing());
     }
     Ok(begin..end)
@@ -133,7 +136,7 @@ fn sound(file: &Path) -> Result<Replayer, Failure> {
 
 fn told(copied: &Copied, output: &Path) -> Exit {
     let Copied { samples, lost, bytes } = copied;
-    let damaged = if *lost > 0 { format!(", {lost} damaged ones left out") } else { String::new() };
-    complain(&format!("{samples} samples{damaged}, {} into {}", amount(*bytes), quoted(output)));
+    let damaged = if *lost > 0 { format!(", {} left out", many(*lost, "damaged one")) } else { String::new() };
+    complain(&format!("{}{damaged}, {} into {}", many(*samples, "sample"), amount(*bytes), quoted(output)));
     if *lost > 0 { Exit::Damaged } else { Exit::Fine }
 }

@@ -69,17 +69,28 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
         session => Shared::new(session?),
     };
     let marked = session.clone();
-    let take_in = move |at, text: String| match marked.with(|session| session.mark(at, &text)) {
-        Some(true) => Ok(()),
-        Some(false) => Err("its disk does not keep up"),
-        None => Err("it has just ended"),
-    };
+    let take_in = move |at, text: String| marked.with(|session| session.mark(at, &text)).unwrap_or(Err("it has just ended"));
     // Without a door, whoever knocks is told that nobody is there.
     let _door = Door::open(take_in).ok();
     let mut growth = Growth::default();
     let mut next = Some(first);
+    let mut turns = false;
     while let Some(taken) = next.take().or_else(|| sampling.samples.blocking_recv()) {
         let at = taken.sample.at;
+        if let Some(segments) = segments.as_mut().filter(|_| turns) {
+            // The new one is there before the old one ends: whoever follows finds it.
+            match create(record, Some(segments), &meta, &baselines) {
+                Ok(new) => {
+                    if let Some(ended) = session.replace(Some(new)).map(Session::finish) {
+                        stdout::complain(&ended.failure().unwrap_or_else(|| ended.words()));
+                    }
+                    segments.turned();
+                    growth = Growth::default();
+                }
+                // What is there now goes on, as far as it may.
+                Err(failure) => segments.put_off(at, &failure),
+            }
+        }
         let judged = judging.take(Arc::clone(&taken.sample));
         let digest = recording::digest(judged.as_ref());
         let status = session.with(|session| {
@@ -91,35 +102,20 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
             stdout::complain(&news);
         }
         growth.given += 1;
-        let too_large = record.max_size.is_some_and(|most| growth.would_pass(&status, most));
-        let full = segments.as_mut().is_some_and(|segments| segments.is_full(at));
+        let large = record.max_size.is_some_and(|most| growth.would_pass(&status, most));
+        let large = large || matches!(status, RecorderStatus::Full(_));
         match &mut segments {
             _ if matches!(status, RecorderStatus::Failed { .. } | RecorderStatus::Full(Kept { samples: 0, .. })) => break,
-            None if too_large || matches!(status, RecorderStatus::Full(_)) => break,
-            Some(segments) if full || too_large || matches!(status, RecorderStatus::Full(_)) => {
-                // The new one is there before the old one ends: whoever follows finds it.
-                let new = match create(record, Some(segments), &meta, &baselines) {
-                    Ok(new) => new,
-                    Err(failure) if too_large => return Err(failure),
-                    // What is there now goes on.
-                    Err(failure) => {
-                        stdout::complain(&failure.to_string());
-                        segments.put_off(at);
-                        continue;
-                    }
-                };
-                if let Some(ended) = session.replace(Some(new)).map(Session::finish) {
-                    stdout::complain(&ended.failure().unwrap_or_else(|| ended.words()));
-                }
-                segments.turned();
+            None if large => break,
+            None => {}
+            Some(segments) => {
+                turns = segments.is_due(at, large);
                 segments.forget_old(&sampling.host, at);
-                growth = Growth::default();
             }
-            _ => {}
         }
     }
     sampling.order(Order::End);
-    let Some(ended) = session.replace(None).map(Session::finish) else { return Err(Failure::told(Exit::Failed)) };
+    let Some(ended) = session.replace(None).map(Session::finish_at_last) else { return Err(Failure::told(Exit::Failed)) };
     match ended.failure() {
         _ if panics::happened() => Err(Failure::told(Exit::Failed)),
         // Whoever read has seen enough.

@@ -12,6 +12,7 @@ use super::{part, recording, stdout};
 use crate::cli::part::Part;
 use crate::findings::{Criteria, Judge, Judged, Thresholds};
 use crate::recording::{Moment, Replayer};
+use crate::report::words::many;
 use crate::sample::{Instant, Sample};
 
 /// Gives its intervals, judged one after the other. What is damaged is left out, and told at the end.
@@ -54,6 +55,11 @@ impl Recorded {
         &self.replayer
     }
 
+    /// The sample that ends the interval that it gave last.
+    pub fn place(&self) -> usize {
+        self.next.saturating_sub(1)
+    }
+
     /// When the last sample was taken; without reading it.
     pub fn end(&self) -> Moment {
         self.replayer.len().checked_sub(1).and_then(|last| self.replayer.instant(last)).unwrap_or_default()
@@ -63,10 +69,11 @@ impl Recorded {
     pub fn complain(&self) {
         let damage = self.replayer.damage();
         if let Some(first) = damage.first() {
-            let (name, places, at) = (quoted(&self.path), damage.len(), first.bytes.start);
-            stdout::complain(&format!(
-                "{name} is damaged in {places} places, first at byte {at}: all that is sound was judged"
-            ));
+            let (name, places, at) = (quoted(&self.path), many(damage.len() as u64, "place"), first.bytes.start);
+            stdout::complain(&match self.replayer.unreadable().first() {
+                Some(unreadable) => format!("{name} is not whole: {}: all that is sound was judged", unreadable.why),
+                None => format!("{name} is damaged in {places}, first at byte {at}: all that is sound was judged"),
+            });
         }
     }
 }
@@ -80,7 +87,7 @@ impl Iterator for Recorded {
             self.next += 1;
             // What is damaged is told at the end.
             let Ok(sample) = self.replayer.sample(index) else { continue };
-            if let Some(judged) = self.judging.take(sample) {
+            if let Some(judged) = self.judging.take_of(&self.replayer.host(index), sample) {
                 return Some(judged);
             }
         }

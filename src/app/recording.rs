@@ -1,10 +1,8 @@
 //! A recording that is being made: its name, what it begins with, and how it ended.
 
 use std::ffi::OsStr;
-use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,13 +11,17 @@ use super::sampling::Taken;
 use crate::baseline::Baselines;
 use crate::findings::{Judged, Severity};
 use crate::recording::{
-    Digest, Folder, History, Kept, Meta, Moment, Place, Recorder, RecorderOptions, RecorderStatus, RecordingError, Redaction,
-    Sections, Seen,
+    Digest, Folder, Gap, History, Kept, Meta, Moment, Place, Recorder, RecorderOptions, RecorderStatus, RecordingError,
+    Redaction, Sections, Seen,
 };
+use crate::report::words::many;
 use crate::sample::Host;
 
-/// How long the end of the program waits for a disk.
+/// How long a disk is waited for where somebody waits at a screen, or the next file is being recorded into.
 const PATIENCE: Duration = Duration::from_millis(800);
+
+/// How long where nobody does: what waits for a slow disk is what tells why it is slow.
+const LAST_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The section of a recording that keeps the baselines it began with.
 const BASELINES: &str = "baselines";
@@ -83,9 +85,19 @@ impl Session {
         self.recorder.offer_judged(taken.sample, digest);
     }
 
-    /// `false` when the recorder's queue has no room for it.
-    pub fn mark(&mut self, at: Moment, text: &str) -> bool {
-        self.recorder.mark(at, text)
+    /// Or why it is not taken.
+    pub fn mark(&mut self, at: Moment, text: &str) -> Result<(), &'static str> {
+        match (self.recorder.mark(at, text), self.recorder.status()) {
+            (true, _) => Ok(()),
+            (false, RecorderStatus::Failed { .. }) => Err("its recording has failed"),
+            (false, RecorderStatus::Full(_) | RecorderStatus::Finished(_)) => Err("its recording has ended"),
+            (false, RecorderStatus::Recording(_) | RecorderStatus::Paused { .. }) => Err("its disk does not keep up"),
+        }
+    }
+
+    /// Samples that are missing before the next one that is offered.
+    pub fn gap(&mut self, gap: &Gap) {
+        self.recorder.gap(gap);
     }
 
     pub fn status(&self) -> RecorderStatus {
@@ -113,15 +125,24 @@ impl Session {
                 let failed = places.get(before.files - 1).map(words).unwrap_or_default();
                 Some(format!("the disk failed under {failed}: going on in {last}, which repeats what that one may have lost"))
             }
-            (None, Some(why)) => Some(format!("recording into {last} is paused: {why}: {} samples are safe", kept.samples)),
-            (Some(_), None) => Some(format!("recording into {last} again: {} samples were lost", kept.lost)),
+            (None, Some(why)) => Some(format!("recording into {last} is paused: {why}: {} safe", many(kept.samples, "sample"))),
+            (Some(_), None) => Some(format!("recording into {last} again: {} lost", many(kept.lost, "sample"))),
             _ => None,
         }
     }
 
     pub fn finish(self) -> Ended {
+        self.finish_within(PATIENCE)
+    }
+
+    /// The same where only a second signal is in a hurry.
+    pub fn finish_at_last(self) -> Ended {
+        self.finish_within(LAST_PATIENCE)
+    }
+
+    fn finish_within(self, patience: Duration) -> Ended {
         let mut recorder = self.recorder;
-        let status = recorder.close(PATIENCE);
+        let status = recorder.close(patience);
         Ended { status, places: recorder.places() }
     }
 }
@@ -156,7 +177,7 @@ impl Ended {
     pub fn words(&self) -> String {
         let kept = self.status.kept();
         let lost = if kept.lost > 0 { format!(", {} lost", kept.lost) } else { String::new() };
-        format!("recorded {} samples{lost}, {} into {}", kept.samples, amount(kept.bytes), self.place())
+        format!("recorded {}{lost}, {} into {}", many(kept.samples, "sample"), amount(kept.bytes), self.place())
     }
 
     fn place(&self) -> String {
@@ -168,7 +189,8 @@ impl Ended {
         match &self.status {
             RecorderStatus::Paused { why, .. } | RecorderStatus::Failed { why, .. } => {
                 let kept = self.status.kept();
-                Some(format!("cannot record any more into {}: {why}: {} samples are safe", self.place(), kept.samples))
+                let safe = many(kept.samples, "sample");
+                Some(format!("cannot record any more into {}: {why}: {safe} safe", self.place()))
             }
             RecorderStatus::Full(Kept { samples: 0, .. }) => {
                 let why = "not one sample of this machine fits into --max-size";
@@ -260,15 +282,28 @@ pub fn baselines_section() -> &'static str {
     BASELINES
 }
 
-/// Writes a recording that is complete in memory: into a new file, ours alone, never through a link.
-pub fn save(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
-    let mut file = options.open(path)?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).inspect_err(|_| {
-        // Half a recording that was complete in memory helps nobody.
-        let _ = std::fs::remove_file(path);
-    })
+/// Does something with a new file of that name: here, or else at home, or else in /var/tmp. Whoever presses a key for it has no
+/// second try: what is in memory is gone with the program.
+pub fn somewhere<T>(name: &str, mut with: impl FnMut(&Path) -> Result<T, RecordingError>) -> Result<T, RecordingError> {
+    let here = with(Path::new(name));
+    let elsewhere = |error: &RecordingError| match error {
+        RecordingError::NotPermitted { .. } => true,
+        RecordingError::Write { source, .. } => matches!(
+            source.kind(),
+            io::ErrorKind::ReadOnlyFilesystem
+                | io::ErrorKind::StorageFull
+                | io::ErrorKind::QuotaExceeded
+                | io::ErrorKind::NotFound
+        ),
+        _ => false,
+    };
+    let Err(first) = here else { return here };
+    if !elsewhere(&first) {
+        return Err(first);
+    }
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    let others = home.into_iter().chain([PathBuf::from("/var/tmp")]);
+    others.map(|place| with(&place.join(name))).find_map(Result::ok).ok_or(first)
 }
 
 /// An error of a recording as the end of the program.
@@ -280,10 +315,18 @@ pub fn failure(error: RecordingError) -> Failure {
         6 => Exit::Refused,
         _ => Exit::Failed,
     };
-    let remedy = match error {
+    let remedy = match &error {
         RecordingError::Exists { .. } => "give another name",
         RecordingError::NotARegularTarget { .. } => "give the name of a new file, or - for standard output",
         RecordingError::NotPermitted { .. } => "give a directory that you may write",
+        RecordingError::Read { source, .. } if source.raw_os_error() == Some(libc::EMFILE) => {
+            "allow more open files (ulimit -n), or cut and cat some of them first"
+        }
+        RecordingError::SeveralRuns { .. } => "take one of them: stalltop cut --from --to",
+        RecordingError::Write { source, .. } if source.kind() == io::ErrorKind::NotFound => "give a directory that is there",
+        RecordingError::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+            "make room, or give another place"
+        }
         _ => "",
     };
     Failure::new(exit, error.to_string(), "", remedy)
@@ -309,6 +352,24 @@ fn options(baselines: &Baselines) -> RecorderOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Where the program was started may be a place that nobody may write to: what is in memory has no other chance.
+    #[test]
+    fn what_cannot_be_written_here_is_written_elsewhere() {
+        let (mut tried, denied) = (Vec::new(), || io::Error::from(io::ErrorKind::PermissionDenied));
+        let place = somewhere("x.stalltop", |path| {
+            tried.push(path.to_owned());
+            match path.parent() {
+                Some(folder) if folder == Path::new("/var/tmp") => Ok(path.to_owned()),
+                _ => Err(RecordingError::NotPermitted { path: Place::from(path), source: denied() }),
+            }
+        });
+        assert_eq!(place.unwrap(), Path::new("/var/tmp/x.stalltop"));
+        assert_eq!((tried.first().unwrap().as_path(), tried.len() > 1), (Path::new("x.stalltop"), true));
+        let exists = |path: &Path| RecordingError::Exists { path: Place::from(path) };
+        let refused = somewhere::<()>("x.stalltop", |path| Err(exists(path)));
+        assert!(matches!(refused, Err(RecordingError::Exists { path }) if path == Place::from(Path::new("x.stalltop"))));
+    }
 
     #[test]
     fn amounts() {

@@ -16,6 +16,7 @@ use tokio::sync::mpsc as channel;
 use self::pace::Pace;
 use super::exit::{Exit, Failure};
 use super::tally::Latest;
+use crate::kernel::probe::loader;
 use crate::kernel::{Root, Sampler};
 use crate::sample::{Absent, Host, Sample};
 
@@ -144,8 +145,11 @@ impl Sampling {
 }
 
 fn sampler(root: Root) -> Result<Sampler, Failure> {
-    Sampler::new(root)
-        .map_err(|error| Failure::new(Exit::NoProc, "cannot sample this machine", error, "mount it: mount -t proc proc /proc"))
+    let mut sampler = Sampler::new(root).map_err(|error| {
+        Failure::new(Exit::NoProc, "cannot sample this machine", error, "mount it: mount -t proc proc /proc")
+    })?;
+    sampler.permit_iterator(loader::ourselves());
+    Ok(sampler)
 }
 
 /// When samples are due: start, start + a short while, then start + n · interval; at the end of the span at last.

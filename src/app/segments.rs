@@ -23,7 +23,21 @@ pub struct Segments {
     keep: Option<Duration>,
     /// CLOCK_BOOTTIME of the first sample of the segment that is being written
     begun_ns: Option<u64>,
+    /// The next one could not begin: not before then
+    put_off_until_ns: Option<u64>,
+    /// Since when the clock on the wall has gone on without a jump (CLOCK_BOOTTIME), or when old ones were looked for last;
+    /// and by how much it is ahead of that
+    steady: Option<(u64, i64)>,
 }
+
+/// How long after the next segment could not begin it is tried again.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// How often old ones are looked for, at least.
+const LOOK_EVERY: Duration = Duration::from_secs(600);
+
+/// A clock on the wall that was set by more than this has jumped.
+const JUMP: Duration = Duration::from_secs(60);
 
 impl Segments {
     /// The directory is made, ours alone, where there is none.
@@ -37,7 +51,8 @@ impl Segments {
         }
         let folder = Folder::open(directory).map_err(recording::failure)?;
         private(&folder)?;
-        Ok(Segments { folder: Arc::new(folder), rotate, keep, begun_ns: None })
+        let folder = Arc::new(folder);
+        Ok(Segments { folder, rotate, keep, begun_ns: None, put_off_until_ns: None, steady: None })
     }
 
     pub fn folder(&self) -> &Arc<Folder> {
@@ -55,37 +70,55 @@ impl Segments {
         free.next().unwrap_or_else(|| OsString::from(&name))
     }
 
-    /// Whether the segment that is being written is long enough, given the sample that goes into it.
-    pub fn is_full(&mut self, at: Instant) -> bool {
+    /// Whether the next one is to begin, given the sample that goes into the one that is being written: that is long enough,
+    /// or `large`.
+    pub fn is_due(&mut self, at: Instant, large: bool) -> bool {
         let begun_ns = *self.begun_ns.get_or_insert(at.boottime_ns);
-        u128::from(at.boottime_ns.saturating_sub(begun_ns)) >= self.rotate.as_nanos()
+        let long = at.boottime_ns.saturating_sub(begun_ns) >= ns(self.rotate);
+        (long || large) && self.put_off_until_ns.is_none_or(|until_ns| at.boottime_ns >= until_ns)
     }
 
     /// A new one has begun.
     pub fn turned(&mut self) {
-        self.begun_ns = None;
+        (self.begun_ns, self.put_off_until_ns) = (None, None);
     }
 
-    /// The next one could not begin: the one that is being written is long enough again a while later.
-    pub fn put_off(&mut self, at: Instant) {
-        const WHILE: Duration = Duration::from_secs(60);
-        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.begun_ns = Some(at.boottime_ns.saturating_add(ns(WHILE)).saturating_sub(ns(self.rotate)));
+    /// The next one could not begin: it is tried again a while later, and told once.
+    pub fn put_off(&mut self, at: Instant, failure: &Failure) {
+        if self.put_off_until_ns.replace(at.boottime_ns.saturating_add(ns(RETRY))).is_none() {
+            stdout::complain(&format!("{failure}: it is tried again"));
+        }
     }
 
-    /// Deletes what is older than is to be kept.
-    pub fn forget_old(&self, host: &Host, now: Instant) {
-        let Some(oldest_ns) = self.keep.and_then(|keep| i64::try_from(keep.as_nanos()).ok()) else { return };
-        let oldest_ns = now.realtime_ns.saturating_sub(oldest_ns);
+    /// Deletes what is older than is to be kept, now and then. Of this run of the machine by the clock that nobody sets; of
+    /// earlier ones by that on the wall, once that has gone on for a while without a jump.
+    pub fn forget_old(&mut self, host: &Host, now: Instant) {
+        let Some(keep) = self.keep else { return };
+        let offset_ns = wall_offset_ns(now);
+        let (since_ns, steady_ns) = *self.steady.get_or_insert((now.boottime_ns, offset_ns));
+        if offset_ns.abs_diff(steady_ns) > ns(JUMP) {
+            self.steady = None;
+            return;
+        }
+        if now.boottime_ns.saturating_sub(since_ns) < ns(self.rotate.min(LOOK_EVERY)) {
+            return;
+        }
+        self.steady = Some((now.boottime_ns, offset_ns));
         let Ok(entries) = fs::read_dir(self.folder.inside(OsStr::new("."))) else { return };
         let names: Vec<OsString> = entries.flatten().map(|entry| entry.file_name()).collect();
-        for name in names.iter().filter(|name| self.is_ours(name, host)) {
-            if ended_ns(&self.folder.inside(name), host).is_some_and(|ended_ns| ended_ns < oldest_ns)
+        for name in names.iter().filter(|name| self.is_ours(name, host) && self.was_left_alone(name, keep)) {
+            if age(&self.folder.inside(name), host, now).is_some_and(|age| age > keep)
                 && let Err(error) = self.folder.delete(name)
             {
                 stdout::complain(&format!("cannot delete {}: {error}", quoted(&self.folder.path().join(name))));
             }
         }
+    }
+
+    /// Whether nobody has written it for that long: only then is it worth a look inside.
+    fn was_left_alone(&self, name: &OsStr, keep: Duration) -> bool {
+        let written = self.folder.inside(name).symlink_metadata().and_then(|there| there.modified());
+        written.is_ok_and(|written| written.elapsed().is_ok_and(|elapsed| elapsed >= keep))
     }
 
     /// Whether it has its name from us, and is a file of ours.
@@ -115,12 +148,111 @@ fn private(folder: &Folder) -> Result<(), Failure> {
     Ok(())
 }
 
-/// When the last sample of a recording of this machine was taken; `None` where it is another's, is damaged, or was not
+/// How long ago the last sample of a recording of this machine was taken; `None` where it is another's, is damaged, or was not
 /// closed: what a recorder that was killed has left may be all there is of an accident.
-fn ended_ns(path: &Path, host: &Host) -> Option<i64> {
+fn age(path: &Path, host: &Host, now: Instant) -> Option<Duration> {
     let replayer = Replayer::open(path).ok()?;
     let ended = replayer.tail() == Tail::Closed && replayer.damage().is_empty();
-    let same = replayer.meta().host.hostname == host.hostname;
-    let last = replayer.len().checked_sub(1)?;
-    replayer.instant(last).filter(|_| ended && same).map(|at| at.realtime_ns)
+    let whose = &replayer.meta().host;
+    let last = replayer.instant(replayer.len().checked_sub(1)?)?;
+    let by_the_wall = || u64::try_from(now.realtime_ns.saturating_sub(last.realtime_ns)).ok();
+    let age_ns = if whose.is_same_run(host) { now.boottime_ns.checked_sub(last.boottime_ns) } else { by_the_wall() };
+    age_ns.filter(|_| ended && whose.hostname == host.hostname).map(Duration::from_nanos)
+}
+
+/// What the clock on the wall shows beyond the one that counts from boot: the same unless somebody sets it.
+fn wall_offset_ns(at: Instant) -> i64 {
+    at.realtime_ns.saturating_sub_unsigned(at.boottime_ns)
+}
+
+fn ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::baseline::Baselines;
+    use crate::recording::Redaction;
+    use crate::sample::{Name, Sample};
+
+    const HOUR: u64 = 3600;
+
+    fn host(boot_id: &str) -> Host {
+        let root = tempfile::tempdir().unwrap();
+        let host = crate::kernel::host::read(&crate::kernel::Root::at(root.path().to_owned()));
+        Host { boot_id: Name::from(boot_id), ..host }
+    }
+
+    /// So many hours after the boot, with the clock on the wall ahead by so many more.
+    fn at(hours: u64, ahead: u64) -> Instant {
+        let ns = |hours: u64| hours * HOUR * 1_000_000_000;
+        let realtime_ns = i64::try_from(ns(500_000 + hours + ahead)).unwrap();
+        Instant { boottime_ns: ns(hours), monotonic_ns: ns(hours), realtime_ns }
+    }
+
+    /// A recording that ended then, and was not touched since 1970.
+    fn ended(segments: &Segments, host: &Host, end: Instant) -> OsString {
+        let name = segments.next_name(host);
+        let meta = recording::meta(host, Duration::from_secs(1), Redaction::Nothing);
+        let mut session = recording::Session::create_in(None, segments.folder(), &name, &meta, &Baselines::default()).unwrap();
+        let sample = Arc::new(Sample::empty(end));
+        session.offer(crate::app::sampling::Taken { sample, missed: 0 }, Default::default());
+        assert!(session.finish_at_last().failure().is_none());
+        let file = fs::File::options().write(true).open(segments.folder().inside(&name)).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+        name
+    }
+
+    fn segments(directory: &Path) -> Segments {
+        fs::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        Segments::into(directory, Duration::from_secs(24 * HOUR), Some(Duration::from_secs(48 * HOUR))).unwrap()
+    }
+
+    #[test]
+    fn a_clock_that_jumps_deletes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut segments = segments(directory.path());
+        let (now, before) = (host("now"), host("before"));
+        let (own, earlier) = (ended(&segments, &now, at(90, 0)), ended(&segments, &before, at(95, 0)));
+        let there = |segments: &Segments| [&own, &earlier].map(|name| segments.folder().inside(name).exists());
+        segments.forget_old(&now, at(100, 0));
+        // Set ten years ahead, seen just when it was time to look; and put right again.
+        segments.forget_old(&now, at(101, 87_600));
+        segments.forget_old(&now, at(102, 0));
+        assert_eq!(there(&segments), [true, true]);
+        // It stays where it was set to: then it is right, and the run that is told of by the clock from boot is young still.
+        segments.forget_old(&now, at(103, 100));
+        segments.forget_old(&now, at(104, 100));
+        segments.forget_old(&now, at(105, 100));
+        assert_eq!(there(&segments), [true, false]);
+        segments.forget_old(&now, at(137, 100));
+        assert_eq!(there(&segments), [true, false]);
+        segments.forget_old(&now, at(139, 100));
+        assert_eq!(there(&segments), [false, false]);
+    }
+
+    /// A service that is started anew each day, before its first segment is long enough, keeps no more than one that is not.
+    #[test]
+    fn old_ones_are_deleted_though_no_segment_came_to_its_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut segments = segments(directory.path());
+        let now = host("now");
+        let old = ended(&segments, &host("before"), at(0, 0));
+        segments.forget_old(&now, at(100, 0));
+        segments.forget_old(&now, at(101, 0));
+        assert!(!segments.folder().inside(&old).exists());
+    }
+
+    #[test]
+    fn the_next_one_that_cannot_begin_is_tried_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut segments = segments(directory.path());
+        assert!(!segments.is_due(at(1, 0), false) && segments.is_due(at(1, 0), true) && segments.is_due(at(25, 0), false));
+        segments.put_off(at(25, 0), &Failure::new(Exit::CannotWrite, "cannot write", "", ""));
+        assert!(!segments.is_due(at(25, 0), true));
+        assert!(segments.is_due(at(26, 0), false));
+        segments.turned();
+        assert!(!segments.is_due(at(26, 0), false));
+    }
 }

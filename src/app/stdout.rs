@@ -1,6 +1,9 @@
 //! Standard output for lines: a reader that went away ends us quietly, a full disk is said.
 
 use std::io::{self, Write};
+use std::os::fd::AsFd;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::exit::{Exit, Failure};
 
@@ -31,7 +34,13 @@ pub fn cannot(error: &io::Error) -> Failure {
     Failure::new(Exit::Failed, "cannot write to standard output", error, "")
 }
 
-/// A line on standard error. Nothing can be done about one that cannot be written.
+/// A line on standard error. Nothing can be done about one that cannot be written: a terminal that stands still would hold
+/// us for ever.
 pub fn complain(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "stalltop: {}", crate::report::text::printable(text));
+    let stderr = io::stderr();
+    let takes = poll(&mut [PollFd::new(stderr.as_fd(), PollFlags::POLLOUT)], PollTimeout::from(200_u8));
+    if takes == Ok(0) {
+        return;
+    }
+    let _ = writeln!(stderr.lock(), "stalltop: {}", crate::report::text::printable(text));
 }

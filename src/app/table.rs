@@ -3,6 +3,7 @@
 mod command;
 mod page;
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
@@ -206,15 +207,14 @@ fn live(root: Root, settings: &Settings, options: &Table, lines: &mut Lines) -> 
 /// Judged from its beginning, so that baselines are what they were by then.
 fn recorded(file: &Path, settings: &Settings, options: &Table, lines: &mut Lines) -> Result<Exit, Failure> {
     let mut recorded = Recorded::open(file, settings)?;
-    let (from, until) = span(recorded.replayer(), options, &lines.zone)?;
+    let span = span(recorded.replayer(), options, &lines.zone)?;
     let mut step = Run::default();
     let mut since_boot = options.since_boot;
     while let Some(judged) = recorded.next() {
-        let (older, newer) = (judged.interval.older.at.boottime_ns, judged.interval.newer.at.boottime_ns);
-        if newer > until {
+        if recorded.place() > *span.end() {
             break;
         }
-        if older < from {
+        if recorded.place() <= *span.start() {
             continue;
         }
         if std::mem::take(&mut since_boot) && !lines.take_since_boot(recorded.since_boot(&judged.interval.older))? {
@@ -225,6 +225,10 @@ fn recorded(file: &Path, settings: &Settings, options: &Table, lines: &mut Lines
             Some(interval) => {
                 if let Some(run) = &mut lines.run {
                     run.add(&judged);
+                }
+                let ends = !step.goes_on_in(&judged);
+                if ends && !lines.take_all(&std::mem::take(&mut step))? {
+                    break;
                 }
                 step.add(&judged);
                 // A sample that was a little early belongs to the line all the same.
@@ -245,21 +249,26 @@ fn recorded(file: &Path, settings: &Settings, options: &Table, lines: &mut Lines
     Ok(if recorded.replayer().damage().is_empty() { Exit::Fine } else { Exit::Damaged })
 }
 
-/// From when to when, as CLOCK_BOOTTIME of the recording.
-fn span(replayer: &Replayer, options: &Table, zone: &TimeZone) -> Result<(u64, u64), Failure> {
-    let last = replayer.len().checked_sub(1);
-    let (Some(first), Some(last)) = (replayer.instant(0), last.and_then(|last| replayer.instant(last))) else {
-        return Ok((0, u64::MAX));
+/// The samples in which lines begin and end; the first one only begins one.
+fn span(replayer: &Replayer, options: &Table, zone: &TimeZone) -> Result<RangeInclusive<usize>, Failure> {
+    let last = replayer.len().saturating_sub(1);
+    // Within one run of the machine the clock counts that nobody sets.
+    let apart = |from: usize, to: usize| {
+        let (older, newer) = replayer.instant(from).zip(replayer.instant(to))?;
+        let ns = match replayer.host(from).is_same_run(&replayer.host(to)) {
+            true => newer.boottime_ns.saturating_sub(older.boottime_ns),
+            false => u64::try_from(newer.realtime_ns.saturating_sub(older.realtime_ns)).unwrap_or(0),
+        };
+        Some(Duration::from_nanos(ns))
     };
-    let span = options.span.map(|span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
+    let within = |from: usize, to: usize| options.span.is_none_or(|span| apart(from, to).is_some_and(|apart| apart <= span));
     let Some(at) = options.at else {
-        return Ok((span.map_or(0, |span| last.boottime_ns.saturating_sub(span)), u64::MAX));
+        let before = (0..last).rev().take_while(|&from| within(from, last)).last();
+        return Ok(before.unwrap_or(last)..=last);
     };
     let wrong = || Failure::new(Exit::Usage, "--at is no time of that recording", "", "try 'stalltop info FILE'");
-    let at = at.resolve(first.realtime_ns, last.realtime_ns, zone).ok_or_else(wrong)?;
-    let from = match replayer.at_time(at).and_then(|index| replayer.instant(index)) {
-        Some(instant) => instant.boottime_ns,
-        None => first.boottime_ns,
-    };
-    Ok((from, span.map_or(u64::MAX, |span| from.saturating_add(span))))
+    let realtime = |index: usize| replayer.instant(index).map(|at| at.realtime_ns).ok_or_else(wrong);
+    let at = at.resolve(realtime(0)?, realtime(last)?, zone).ok_or_else(wrong)?;
+    let from = replayer.at_time(at).unwrap_or(0);
+    Ok(from..=(from..=last).take_while(|&to| within(from, to)).last().unwrap_or(from))
 }

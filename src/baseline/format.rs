@@ -46,8 +46,24 @@ struct Version {
 }
 
 impl Baselines {
-    /// As the store and a recording keep them.
+    /// As the store and a recording keep them: no more than `from_bytes` takes.
     pub fn to_bytes(&self) -> Vec<u8> {
+        self.fitting(LARGEST)
+    }
+
+    /// Machines on which devices come and go (containers, volumes of a cloud) learn new ones for ever: of too many those
+    /// that taught longest ago are left out.
+    fn fitting(&self, most: u64) -> Vec<u8> {
+        let mut kept = self.clone();
+        loop {
+            let bytes = kept.all_to_bytes();
+            if bytes.len() as u64 <= most || !kept.forget_stalest() {
+                return bytes;
+            }
+        }
+    }
+
+    fn all_to_bytes(&self) -> Vec<u8> {
         let rows = self.iter().map(|(key, learned)| Row {
             device: key.device.clone(),
             operation: key.operation,
@@ -74,5 +90,37 @@ impl Baselines {
         let rows = table.baselines.into_iter();
         let key = |row: &Row| Key { device: row.device.clone(), operation: row.operation, size: row.size };
         Ok(rows.map(|row| (key(&row), row.learned.sound())).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Millis;
+
+    #[test]
+    fn of_too_many_the_latest_and_those_set_by_hand_are_kept() {
+        let key = |number: i64| Key {
+            device: Device(format!("disk {number}").into()),
+            operation: Operation::Read,
+            size: SizeClass::Small,
+        };
+        let learned = |number: i64| {
+            let mut learned = Learned::default();
+            learned.last_s = number;
+            (key(number), learned)
+        };
+        let mut baselines: Baselines = (0..100).map(learned).collect();
+        baselines.set(key(3), Millis(5.0));
+        let whole = baselines.to_bytes();
+        assert_eq!(Baselines::from_bytes(&whole).unwrap(), baselines, "all of it fits");
+        let kept = Baselines::from_bytes(&baselines.fitting(whole.len() as u64 / 3)).unwrap();
+        let devices: Vec<&str> = kept.iter().map(|(key, _)| &*key.device.0).collect();
+        assert!(
+            (10..34).contains(&devices.len()) && devices.contains(&"disk 3") && devices.contains(&"disk 99"),
+            "{devices:?}"
+        );
+        let by_hand = Baselines::from_bytes(&baselines.fitting(1)).unwrap();
+        assert_eq!(by_hand.iter().count(), 1, "what somebody said stays whatever its size");
     }
 }

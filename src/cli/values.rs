@@ -13,6 +13,9 @@ pub const SECOND: Duration = Duration::from_secs(1);
 /// How much a live session remembers where nothing else is asked for.
 pub const HISTORY: Duration = Duration::from_secs(600);
 
+/// A century: clocks can be added to, and stay in range.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
+
 /// `500ms`, `5s`, `10m`, `2h`, `1d`; a bare number is seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text);
@@ -25,7 +28,8 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         _ => return Err("a duration is a number and ms, s, m, h or d, such as 500ms or 10m".to_owned()),
     };
     let number = positive(number).ok_or("a duration is a number and ms, s, m, h or d, such as 500ms or 10m")?;
-    Duration::try_from_secs_f64(number * seconds).map_err(|_| "this is longer than can be waited for".to_owned())
+    let duration = Duration::try_from_secs_f64(number * seconds).ok().filter(|duration| *duration <= LONGEST);
+    duration.ok_or_else(|| "this is longer than anybody waits: a hundred years at most".to_owned())
 }
 
 /// A time between samples.
@@ -110,7 +114,7 @@ mod tests {
         assert_eq!(duration("5s"), Ok(Duration::from_secs(5)));
         assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
         assert_eq!(duration("10m"), Ok(Duration::from_secs(600)));
-        for wrong in ["", "s", "-1s", "1y", "NaN", "inf", "1e9", "1..2", "1 000s", "99999999999999999999999d"] {
+        for wrong in ["", "s", "-1s", "1y", "NaN", "inf", "1e9", "1..2", "1 000s", "99999999999999999999999d", "40000d"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
     }

@@ -71,10 +71,5 @@ pub fn of_host(interval: &Interval, address: IpAddr) -> Option<String> {
 }
 
 fn who(interval: &Interval, group: &GroupId) -> Option<String> {
-    let tasks = interval.newer.tasks.as_ref().ok()?;
-    let process = match group {
-        GroupId::Process(process) => tasks.process(process.pid),
-        GroupId::Siblings { .. } => tasks.processes.iter().find(|process| process.group() == *group),
-    };
-    Some(name(&process?.comm))
+    Some(name(&interval.newer.tasks.as_ref().ok()?.members(group).next()?.comm))
 }

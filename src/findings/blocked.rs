@@ -27,8 +27,8 @@ pub(super) const IDLE_BUT_BLOCKED: Rule = Rule {
             may wait for another thread's work instead. iowait and PSI are witnesses only: both may read \
             ~100 % on an idle io_uring service (from Linux 6.15 on it can ask not to be counted).",
     next: &[
-        "the holder's thread: what it waits for, and for how long (screen blocked)",
-        "the device's await against its baseline (screen disks)",
+        "the holder's thread: what it waits for, and for how long (screen 5, Enter)",
+        "the device's await against its baseline (screen 3)",
         "whether the holder's work can be made smaller or rarer: group commit, fewer fsyncs, a shorter critical section",
     ],
     patience: Patience::TwoOfThree,
@@ -76,7 +76,7 @@ fn severity(scene: &Scene, blocked: &IdleBlocked, top: &GroupBlocked) -> Severit
         return Severity::Critical;
     }
     let slow = scene.interval.disks.iter().any(|span| {
-        let concerned = top.device.is_none_or(|(device, _)| device == span.id);
+        let concerned = top.device.map_or(!top.is_elsewhere(), |(device, _)| device == span.id);
         concerned && (disk::is_slow(scene, span) || scene.streaks.silent_since(span.id).is_some())
     });
     if slow || blocked.blocked_threads >= thresholds.blocked_threads { Severity::Warning } else { Severity::Note }

@@ -401,7 +401,7 @@ pub(super) fn is_waited_for(interval: &Interval, device: DiskId, threads: f64) -
         return true;
     }
     let leads_to_it = |above: DiskId| above == device || stands_on(interval, above, device, MOST_STOREYS);
-    let may_be_on_it = |group: &GroupBlocked| group.device.is_none_or(|(of_group, _)| leads_to_it(of_group));
+    let may_be_on_it = |group: &GroupBlocked| group.device.map_or(!group.is_elsewhere(), |(of_group, _)| leads_to_it(of_group));
     let stuck = |group: &GroupBlocked| group.storage + group.aio + group.memory + group.hidden;
     if blocked.groups.iter().any(|group| may_be_on_it(group) && stuck(group) >= threads) {
         return true;

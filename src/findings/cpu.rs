@@ -4,13 +4,14 @@ use super::groups::{contains, members};
 use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
 use super::softirq::{self, is_softirq};
-use super::words::{figure, name, percent};
+use super::words::{figure, name, percent, plural};
 use super::{Kind, Severity, Subject, crowd};
 use crate::ids::TaskId;
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::cpu::{CpuSpan, CpuUse};
-use crate::interval::task::{ProcessSpan, ThreadSpan};
+use crate::interval::task::{ProcessSpan, TaskSpan, ThreadSpan};
 use crate::sample::cgroup::Controller;
+use crate::units::Ratio;
 
 pub(super) const SATURATED_CORE: Rule = Rule {
     kind: Kind::SaturatedCore,
@@ -19,7 +20,8 @@ pub(super) const SATURATED_CORE: Rule = Rule {
               CPUs stand idle beside it.",
     computed: "A CPU at least 95 % busy (user, nice, system, irq, softirq) while the box is below 60 %. Where interrupts and \
                softirqs take more of it than threads do, no thread is named: the packets that this CPU took off the \
-               interfaces are (/proc/net/softnet_stat), and the interface that most packets come in by.",
+               interfaces are (/proc/net/softnet_stat), and the interface that most packets come in by. No scheduler moves \
+               such work to another CPU: it is said of a box below 90 %. Of many CPUs eight are told.",
     wrong: "A batch job that is meant to use its one CPU. A process that hides from the clock tick can make a CPU look idle, \
             or busier than it is.",
     next: &[
@@ -37,7 +39,7 @@ pub(super) const SATURATED_THREAD: Rule = Rule {
     meaning: "A thread uses a whole CPU all the time, on one CPU or moving between them so that no CPU shows it. It is at its \
               limit: more CPUs won't help, only a faster one or less work.",
     computed: "The scheduler's own run time of the thread is at least 95 % of the time while the box is below 60 % busy. A \
-               note where the thread is meant to give way to others (SCHED_IDLE, nice 19).",
+               note where the thread is meant to give way to others (SCHED_IDLE, nice 19). Of many threads eight are told.",
     wrong: "A batch job that is meant to run like that. A busy-polling thread (DPDK, spinning locks) uses its CPU without being \
             at a limit.",
     next: &["what it computes: perf top -t TID", "whether its work can be divided among threads"],
@@ -49,14 +51,15 @@ pub(super) const CPU_SATURATED: Rule = Rule {
     kind: Kind::CpuSaturated,
     title: "More work than CPUs",
     meaning: "Nearly all CPUs are used, and threads wait for their turn: everything takes longer than its CPU time.",
-    computed: "CPUs at least 90 % busy, stolen time included, and threads that are neither throttled nor meant to give way \
-               (SCHED_IDLE, nice 19) wait for a CPU for at least 0.25 seconds a second for each CPU. Where a cpuset or an affinity mask restricts threads to some CPUs, the same \
-               of those CPUs and of those threads, although the box has room. PSI cpu and run delay alone do not raise it: a \
-               task held back by its quota shows both on an idle box.",
+    computed: "CPUs at least 90 % busy, stolen time included, and threads that are not meant to give way (SCHED_IDLE, nice 19) \
+               wait for a CPU for at least 0.25 seconds a second for each CPU, the time left out for which their own quota may \
+               have held them back. Where a cpuset or an \
+               affinity mask restricts threads to some CPUs, the same of those CPUs and of those threads, although the box has \
+               room. PSI cpu and run delay alone do not raise it: a task held back by its quota shows both on an idle box.",
     wrong: "A compile or another batch job that is meant to use the whole box.",
     next: &[
-        "who uses it: the processes by %CPU",
-        "who waits: threads by runq %",
+        "who uses it: the processes by %CPU (screen 5, s)",
+        "who waits: the threads by runq (screen 5, t and s)",
         "whether batch work can be niced or given a quota",
         "where only some CPUs are meant: taskset -p PID, cpuset.cpus of the cgroup",
     ],
@@ -73,7 +76,7 @@ pub(super) const CPU_THROTTLED: Rule = Rule {
     wrong: "A quota that is meant to bind (a batch class) binds.",
     next: &[
         "the quota: cpu.max (v2) or cpu.cfs_quota_us (v1)",
-        "the tasks in it by %CPU",
+        "the tasks in it by %CPU (screen 5, / with its name)",
         "bursts: a higher period or cpu.max.burst",
     ],
     patience: Patience::TwoOfThree,
@@ -107,12 +110,19 @@ fn gives_way(scene: &Scene, task: TaskId) -> bool {
 
 fn saturated_core(scene: &Scene) -> Vec<Suspicion> {
     let thresholds = scene.thresholds;
-    let Some(cpu) = box_is_not_busy(scene) else { return Vec::new() };
+    let Some(cpu) = scene.interval.cpu.as_ref().filter(|cpu| cpu.cpus.len() > 1) else { return Vec::new() };
+    let box_has_room = cpu.busy() < thresholds.box_idle_below_ratio;
+    // No scheduler moves softirqs to a CPU that has time.
+    let is_limit = |core: &&CpuUse| box_has_room || is_softirq(core) && cpu.busy() < thresholds.cpu_busy_ratio;
     // Half a clock tick: a short interval has few of them.
     let rounding = 0.5 / (scene.interval.seconds * scene.interval.host.ticks_per_second as f64).max(1.0);
     let limit = thresholds.core_busy_ratio - rounding.min(0.1);
+    let mut full: Vec<&CpuUse> = cpu.cpus.iter().filter(|core| core.busy() >= limit).filter(is_limit).collect();
+    // Else by their numbers, so that the same ones are told each time.
+    full.sort_by_key(|core| !is_softirq(core));
+    let others = others(full.len(), "more CPU", "more CPUs");
     let mut found = Vec::new();
-    for core in cpu.cpus.iter().filter(|core| core.busy() >= limit) {
+    for core in full.into_iter().take(TOLD) {
         let busy = core.busy();
         let softirq = is_softirq(core);
         // What ksoftirqd does is counted as softirq, and who runs beside it is not the reason. Nor is who is merely left when
@@ -128,7 +138,7 @@ fn saturated_core(scene: &Scene) -> Vec<Suspicion> {
         let meek = core.top.is_some_and(|(task, share)| share.0 >= busy * MOSTLY && gives_way(scene, task));
         let what = if softirq { softirq::sentence(scene, core) } else { parts(core) };
         let sentence = format!(
-            "CPU {} is {} busy ({}) while the box is {} busy ({}){who}{}",
+            "CPU {} is {} busy ({}) while the box is {} busy ({}){who}{}{others}",
             core.id.0,
             percent(busy),
             what,
@@ -181,16 +191,25 @@ fn box_is_not_busy<'a>(scene: &Scene<'a>) -> Option<&'a CpuSpan> {
     interval.cpu.as_ref().filter(|cpu| cpu.busy() < scene.thresholds.box_idle_below_ratio && cpu.cpus.len() > 1)
 }
 
-/// So many threads are told one by one.
-const THREADS_TOLD: usize = 8;
+/// So many CPUs, and so many threads, are told one by one: pollers that are pinned may be a hundred.
+const TOLD: usize = 8;
+
+fn others(all: usize, one: &str, many: &str) -> String {
+    match all.saturating_sub(TOLD) {
+        0 => String::new(),
+        more => format!("; {} like it", plural(more as f64, one, many)),
+    }
+}
 
 fn saturated_thread(scene: &Scene) -> Vec<Suspicion> {
     let thresholds = scene.thresholds;
     let (Some(cpu), Some(tasks)) = (box_is_not_busy(scene), &scene.interval.tasks) else { return Vec::new() };
-    let hot = |thread: &&ThreadSpan| thread.cpu.is_some_and(|used| used.0 >= thresholds.thread_busy_ratio);
+    let is_hot = |thread: &&ThreadSpan| thread.cpu.is_some_and(|used| used.0 >= thresholds.thread_busy_ratio);
+    let hot: Vec<&ThreadSpan> = tasks.threads.iter().filter(is_hot).collect();
+    let others = others(hot.len(), "more thread", "more threads");
     let mut found = Vec::new();
     // Threads are sorted by identity: the same ones are told each time.
-    for thread in tasks.threads.iter().filter(hot).take(THREADS_TOLD) {
+    for thread in hot.into_iter().take(TOLD) {
         let used = thread.cpu.map_or(0.0, |used| used.0);
         let (thread_name, who) = scene.who(thread.id);
         let home = cpu.cpus.iter().find(|core| core.id == thread.processor);
@@ -205,7 +224,7 @@ fn saturated_thread(scene: &Scene) -> Vec<Suspicion> {
             "moving between CPUs, so that none of them shows it".into()
         };
         let sentence = format!(
-            "{who} uses {} of one CPU, {place}: at its limit, more CPUs won't help{}; the box is {} busy ({})",
+            "{who} uses {} of one CPU, {place}: at its limit, more CPUs won't help{}; the box is {} busy ({}){others}",
             percent(used.min(1.0)),
             if thread.background { GIVES_WAY } else { "" },
             percent(cpu.busy()),
@@ -241,9 +260,12 @@ fn box_saturated(scene: &Scene) -> Option<Suspicion> {
     let thresholds = scene.thresholds;
     let cpu = scene.interval.cpu.as_ref()?;
     let taken = cpu.busy() + cpu.total.steal;
+    if taken < thresholds.cpu_busy_ratio {
+        return None;
+    }
     let background = waiting_in_background(scene);
-    let waiting = (waiting(scene)? - background).max(0.0);
-    if taken < thresholds.cpu_busy_ratio || waiting < thresholds.cpu_waiting_per_cpu * scene.cpus() {
+    let waiting = (waiting(scene)? - background.unwrap_or(0.0)).max(0.0);
+    if waiting < thresholds.cpu_waiting_per_cpu * scene.cpus() {
         return None;
     }
     let wanted = cpu.busy() * scene.cpus() + waiting;
@@ -272,38 +294,58 @@ fn box_saturated(scene: &Scene) -> Option<Suspicion> {
             number("steal_ratio", cpu.total.steal),
             number("waiting_threads", waiting),
             number("wanting_threads", wanted),
-            number("background_waiting_threads", background),
+            maybe("background_waiting_threads", background),
             maybe("psi_cpu_some_ratio", scene.interval.pressure.cpu_some.map(|share| share.0)),
         ],
         explains: taken.min(1.0),
     })
 }
 
-/// Threads that wait for a CPU on average, those left out that their own quota holds back. Without schedstat, how many
-/// more are in R than there are CPUs.
+/// Threads that wait for a CPU on average, without what their own quotas may have kept them waiting. Without schedstat, and
+/// where tasks are hidden from this user, at least how many more can run than there are CPUs.
 pub(super) fn waiting(scene: &Scene) -> Option<f64> {
     let tasks = scene.interval.tasks.as_ref()?;
-    if tasks.run_queue_wait.is_none() {
-        return Some((f64::from(tasks.counts.running) - scene.cpus()).max(0.0));
+    let privilege = &scene.interval.host.privilege;
+    match tasks.run_queue_wait {
+        Some(_) if privilege.hidepid && !privilege.sees_other_users => Some(waits(scene, |_| true).max(excess(scene, tasks))),
+        Some(_) => Some(waits(scene, |_| true)),
+        None => Some(excess(scene, tasks)),
     }
-    let throttled = throttled_groups(scene);
-    let waits = tasks.awake.iter().filter(|span| !is_throttled(scene, &throttled, span.id.pid));
-    Some(waits.filter_map(|span| span.run_queue).map(|wait| wait.0).sum())
 }
 
-/// Of those that wait, the ones that are meant to wait for all others.
-fn waiting_in_background(scene: &Scene) -> f64 {
-    let Some(tasks) = &scene.interval.tasks else { return 0.0 };
-    let throttled = throttled_groups(scene);
-    let meek = tasks.threads.iter().filter(|thread| thread.background && !is_throttled(scene, &throttled, thread.id.pid));
-    meek.filter_map(|thread| thread.run_queue).map(|wait| wait.0).sum()
+/// Of those that wait, the ones that are meant to wait for all others. `None` without schedstat.
+fn waiting_in_background(scene: &Scene) -> Option<f64> {
+    scene.interval.tasks.as_ref()?.run_queue_wait.map(|_| waits(scene, |thread| thread.background))
 }
 
-/// Whether its quota, or that of a group above its own, holds a process back.
-pub(super) fn is_throttled(scene: &Scene, throttled: &[&CgroupSpan], pid: u32) -> bool {
+/// What these threads waited beyond the time for which their quotas held them back.
+fn waits(scene: &Scene, which: fn(&ThreadSpan) -> bool) -> f64 {
+    let threads = scene.interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.threads);
+    let throttled = throttled_groups(scene);
+    let waits = threads.iter().filter(|thread| which(thread)).filter_map(|thread| {
+        let wait = thread.run_queue.filter(|wait| wait.0 > 0.0)?;
+        Some((wait.0 - held_back(scene, &throttled, thread.id.pid)).max(0.0))
+    });
+    waits.sum()
+}
+
+/// Tasks that can run, the monitor left out, beyond one for each CPU at this moment; the kernel does not count throttled ones
+/// among them (procs_running).
+fn excess(scene: &Scene, tasks: &TaskSpan) -> f64 {
+    let runnable = scene.interval.newer.cpu.as_ref().ok().and_then(|cpu| cpu.running);
+    let runnable = runnable.map_or(tasks.counts.running, |running| running.saturating_sub(1));
+    (f64::from(runnable) - scene.cpus()).max(0.0)
+}
+
+/// The share of the time for which its quota, or that of a group above its own, may have held back a thread of a process: no
+/// longer than the group was, its CPUs added, nor than the periods lasted in which it was.
+pub(super) fn held_back(scene: &Scene, throttled: &[&CgroupSpan], pid: u32) -> f64 {
     // Mostly nobody is held back, and then no process need be looked up.
     let cgroup = Some(pid).filter(|_| !throttled.is_empty()).and_then(|pid| scene.process(pid)?.cgroup.as_ref().ok());
-    cgroup.is_some_and(|cgroup| throttled.iter().any(|group| contains(&group.id, cgroup)))
+    let Some(cgroup) = cgroup else { return 0.0 };
+    let groups = throttled.iter().filter(|group| contains(&group.id, cgroup));
+    let share = |share: Option<Ratio>| share.map_or(1.0, |share| share.0);
+    groups.map(|group| share(group.throttled).min(share(group.throttled_periods))).sum()
 }
 
 pub(super) fn throttled_groups<'a>(scene: &Scene<'a>) -> Vec<&'a CgroupSpan> {

@@ -1,9 +1,10 @@
 //! More work than CPUs on the few that a cpuset or an affinity mask allows, on a box with room.
 
-use super::cpu::{is_throttled, throttled_groups};
+use super::cpu::{held_back, throttled_groups};
 use super::groups::applies;
 use super::scene::{Scene, Suspicion, number, text};
-use super::words::{count, figure, name, percent};
+use super::softirq::is_softirq;
+use super::words::{count, figure, name, percent, plural};
 use super::{Severity, Subject};
 use crate::ids::CgroupId;
 use crate::interval::crowd::Crowd;
@@ -18,11 +19,15 @@ pub fn saturated(scene: &Scene) -> Vec<Suspicion> {
 
 fn one(scene: &Scene, crowd: &Crowd) -> Option<Suspicion> {
     let thresholds = scene.thresholds;
+    if crowd.taken < thresholds.cpu_busy_ratio {
+        return None;
+    }
     let throttled = throttled_groups(scene);
-    let free = crowd.waiting.iter().filter(|(task, _)| !is_throttled(scene, &throttled, task.pid));
+    let free = crowd.waiting.iter().map(|&(task, wait)| (task, wait - held_back(scene, &throttled, task.pid)));
+    let free = free.filter(|&(_, wait)| wait > 0.0);
     let waiting: f64 = free.clone().map(|(_, wait)| wait).sum();
     let cpus = crowd.cpus.len() as f64;
-    if crowd.taken < thresholds.cpu_busy_ratio || waiting < thresholds.cpu_waiting_per_cpu * cpus {
+    if waiting < thresholds.cpu_waiting_per_cpu * cpus {
         return None;
     }
     let (first, _) = free.clone().next()?;
@@ -39,14 +44,13 @@ fn one(scene: &Scene, crowd: &Crowd) -> Option<Suspicion> {
     };
     let wanted = crowd.running + waiting;
     let box_taken = scene.interval.cpu.as_ref().map_or(0.0, |cpu| cpu.total.busy() + cpu.total.steal);
-    let who: Vec<String> = free.take(NAMED).map(|(task, _)| scene.who(*task).1).collect();
-    let sentence = format!(
-        "{} threads want {place}: {} of them wait, while the box is {} busy; first: {}",
-        count(wanted),
-        figure(waiting),
-        percent(box_taken),
-        who.join(", "),
-    );
+    let who: Vec<String> = free.take(NAMED).map(|(task, _)| scene.who(task).1).collect();
+    let want = match plural(wanted, "thread wants", "threads want") {
+        one if count(wanted) == "1" => format!("{one} {place}, and waits {} of the time", percent(waiting.min(1.0))),
+        many => format!("{many} {place}: {} of them wait", figure(waiting)),
+    };
+    let sentence =
+        format!("{want}, while the box is {} busy; first: {}{}", percent(box_taken), who.join(", "), rival(scene, crowd));
     let subject = match (cpuset, crowd.cpus.as_slice()) {
         (Some(id), _) => Subject::Cgroup(id),
         (None, [only]) => Subject::Cpu(*only),
@@ -71,6 +75,17 @@ fn one(scene: &Scene, crowd: &Crowd) -> Option<Suspicion> {
         ],
         explains: (cpus / scene.cpus()).min(1.0),
     })
+}
+
+/// Softirqs that take more of these CPUs than threads do: no other thread is the reason to wait.
+fn rival(scene: &Scene, crowd: &Crowd) -> String {
+    let cpus = scene.interval.cpu.iter().flat_map(|cpu| &cpu.cpus).filter(|core| crowd.cpus.contains(&core.id));
+    let cores: Vec<_> = cpus.collect();
+    if cores.is_empty() || !cores.iter().all(|core| is_softirq(core)) {
+        return String::new();
+    }
+    let taken: f64 = cores.iter().map(|core| core.shares.irq + core.shares.softirq).sum();
+    format!("; interrupts and softirqs take {} of it", percent(taken / cores.len() as f64))
 }
 
 /// The group whose cpuset is the reason: it applies to the thread and allows the very same CPUs.

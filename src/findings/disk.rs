@@ -24,7 +24,7 @@ pub(super) const DISK_LATENCY: Rule = Rule {
     wrong: "A baseline learned from other work (cached reads, another size mix) may be too low: set it by hand. Latency is \
             what the block layer sees: a limit above it or a file system's own lock is not in it.",
     next: &[
-        "who asks for it: kB_rd/s and kB_wr/s of the processes, and who is blocked",
+        "who asks for it, and who is blocked on it (screen 3, Enter)",
         "queue against multiple: a queue of 1 with a high multiple is the device, not the load",
         "whether the device's neighbours (same controller, same hypervisor, same network) are slow too",
     ],
@@ -54,7 +54,11 @@ pub(super) const DISK_STALLED: Rule = Rule {
                is left out. Critical where threads are blocked.",
     wrong: "A discard of a whole device or a tape-like operation may honestly take that long; some old drivers leave the \
             in-flight gauge above 0 for ever.",
-    next: &["dmesg for resets and timeouts of the device", "the paths and servers behind it", "who is blocked on it"],
+    next: &[
+        "dmesg for resets and timeouts of the device",
+        "the paths and servers behind it",
+        "who is blocked on it (screen 3, Enter)",
+    ],
     patience: Patience::AtOnce,
     suspect: disk_stalled,
 };

@@ -50,11 +50,15 @@ impl UsedUp<'_> {
 
 /// Of the limits that apply to the process on one of these devices, the one most used up; `None` where none is.
 pub fn used_up<'a>(scene: &Scene<'a>, process: &Process, disks: &[DiskId]) -> Option<UsedUp<'a>> {
-    let interval: &'a crate::interval::Interval = scene.interval;
-    let on_them = interval.io_limits.iter().filter(|limit| disks.contains(&limit.disk));
-    let parts = on_them
-        .filter(|limit| applies(Controller::Io, &limit.cgroup, process))
+    let parts = known(scene, process, disks)
         .flat_map(|limit| limit.uses.iter().filter_map(move |&part| Some(UsedUp { limit, part, used: part.used?.0 })));
     let used = parts.filter(|part| part.share() >= scene.thresholds.io_limit_used_ratio);
     used.max_by(|a, b| a.share().total_cmp(&b.share()))
+}
+
+/// The limits that are known to apply to the process on one of these devices.
+pub fn known<'a>(scene: &Scene<'a>, process: &Process, disks: &[DiskId]) -> impl Iterator<Item = &'a IoLimitSpan> {
+    let interval: &'a crate::interval::Interval = scene.interval;
+    let on_them = interval.io_limits.iter().filter(|limit| disks.contains(&limit.disk));
+    on_them.filter(|limit| applies(Controller::Io, &limit.cgroup, process))
 }

@@ -14,7 +14,7 @@ pub(super) const LOAD_NOT_CPU: Rule = Rule {
     computed: "Load of one minute at least 2 for each CPU, while busy CPUs and threads waiting for one are fewer than the CPUs, \
                and the tasks in R or D now make up at least half of it (what is left over from before explains itself).",
     wrong: "It is an explanation, never a fault by itself; what blocks the tasks has findings of its own.",
-    next: &["the blocked tasks and their wait channels (screen blocked)"],
+    next: &["the blocked tasks and what they wait for (screen 5, c groups them)"],
     patience: Patience::TwoOfThree,
     suspect: load_not_cpu,
 };
@@ -25,10 +25,10 @@ fn load_not_cpu(scene: &Scene) -> Vec<Suspicion> {
     };
     let n = scene.cpus();
     let counts = &tasks.counts;
-    let wanted = cpu.busy() * n + cpu::waiting(scene).unwrap_or(0.0);
     let now = f64::from(counts.running) + f64::from(counts.blocked);
     let explained = f64::from(counts.blocked) >= n && now >= load.one / 2.0;
-    if load.one < scene.thresholds.load_per_cpu * n || wanted >= n || !explained {
+    let wanted = || cpu.busy() * n + cpu::waiting(scene).unwrap_or(0.0);
+    if load.one < scene.thresholds.load_per_cpu * n || !explained || wanted() >= n {
         return Vec::new();
     }
     let sentence = format!(

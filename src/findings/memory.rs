@@ -55,16 +55,15 @@ pub(super) const OOM_KILL: Rule = Rule {
 fn memory_pressure(scene: &Scene) -> Vec<Suspicion> {
     let mut found: Vec<Suspicion> =
         scene.interval.cgroups.iter().filter_map(|group| thrash::at_its_limit(scene, group)).collect();
-    // What a cgroup's limit explains is not told of the box again.
-    let explained = !found.is_empty();
-    found.extend(box_pressure(scene, explained));
+    found.extend(box_pressure(scene, !found.is_empty()));
     found
 }
 
 /// Share of the memory that is available below which major faults alone are taken for want of memory.
 const SCARCE: f64 = 0.1;
 
-fn box_pressure(scene: &Scene, explained: bool) -> Option<Suspicion> {
+/// `limited`: a cgroup is short of memory at its own limit.
+fn box_pressure(scene: &Scene, limited: bool) -> Option<Suspicion> {
     let thresholds = scene.thresholds;
     let some = scene.interval.pressure.memory_some.map(|share| share.0);
     let memory = scene.interval.memory.as_ref();
@@ -76,10 +75,12 @@ fn box_pressure(scene: &Scene, explained: bool) -> Option<Suspicion> {
     // at its limit is not counted for the box: where cgroups cannot be read it may be that.
     let reclaimed = memory.and_then(|memory| memory.reclaimed);
     let needed = reclaimed.is_none_or(|rate| rate.0 > 0.0) || scene.interval.newer.cgroups.is_err();
-    let scarce = memory
-        .and_then(|memory| Some(memory.available?.0 as f64 / memory.total?.0 as f64))
-        .is_none_or(|available| available < SCARCE);
-    let by_faults = again >= thresholds.refaults_per_second && (returning && needed || scarce) && waiting(scene) >= 0.5;
+    let scarce =
+        memory.and_then(|memory| Some(memory.available?.0 as f64 / memory.total?.0 as f64)).map(|available| available < SCARCE);
+    let wanted = returning && needed || scarce.unwrap_or(true);
+    let by_faults = again >= thresholds.refaults_per_second && wanted && waiting(scene) >= 0.5;
+    // What a cgroup's limit explains is not told of the box again; that little is left of the box it does not explain.
+    let explained = limited && scarce != Some(true);
     if explained || !(by_pressure || by_faults) {
         return None;
     }
@@ -174,8 +175,8 @@ fn swapping(scene: &Scene) -> Vec<Suspicion> {
         unit: "per_second",
         sentence: format!("swapping: {}/s in, {}/s out{left}", bytes(into), bytes(out)),
         evidence: vec![
-            number("swapped_in_bytes_per_second", into),
-            number("swapped_out_bytes_per_second", out),
+            maybe("swapped_in_bytes_per_second", memory.swapped_in.map(|rate| rate.0)),
+            maybe("swapped_out_bytes_per_second", memory.swapped_out.map(|rate| rate.0)),
             maybe("major_faults_per_second", memory.major_faults.map(|rate| rate.0)),
             maybe("swap_free_bytes", memory.swap_free.map(|free| free.0 as f64)),
         ],

@@ -198,8 +198,8 @@ fn tcp_retransmits(scene: &Scene) -> Vec<Suspicion> {
     }
     // Who drops at least half as much as is sent again is where they were lost.
     let dropper = scene.interval.nics.iter().find_map(|nic| {
-        let dropped = nic.qdisc.as_ref()?.dropped?;
-        (dropped.0 * segments_a_packet(scene, nic) >= again.0 / 2.0).then_some((name(&nic.id.name), dropped.0))
+        let dropped = nic.qdisc.as_ref()?.dropped?.0;
+        (segments_of(scene, nic, dropped) >= again.0 / 2.0).then_some((name(&nic.id.name), dropped))
     });
     let cause = match &dropper {
         Some((nic, dropped)) => {
@@ -220,7 +220,7 @@ fn tcp_retransmits(scene: &Scene) -> Vec<Suspicion> {
         evidence: vec![
             number("retransmitted_ratio", share.0),
             number("retransmitted_per_second", again.0),
-            number("syn_retransmits_per_second", requests),
+            maybe("syn_retransmits_per_second", protocols.syn_retransmits.map(|_| requests)),
             maybe("segments_out_per_second", protocols.segments_out.map(|rate| rate.0)),
             maybe("local_qdisc_dropped_per_second", dropper.map(|(_, dropped)| dropped)),
         ],
@@ -228,18 +228,22 @@ fn tcp_retransmits(scene: &Scene) -> Vec<Suspicion> {
     }]
 }
 
-/// What is sent may be cut into segments behind the queueing discipline (GSO): who drops a packet there drops several. By the
-/// size of packets, and no more than all segments that the machine sends allow.
-fn segments_a_packet(scene: &Scene, nic: &NicSpan) -> f64 {
-    /// Of Ethernet without jumbo frames
-    const SEGMENT_BYTES: f64 = 1500.0;
-    let packets = nic.tx.packets.0;
-    if packets <= 0.0 {
-        return 1.0;
-    }
-    let by_size = nic.tx.kilobytes.0 * 1024.0 / packets / SEGMENT_BYTES;
-    let sent = scene.interval.protocols.segments_out.map_or(1.0, |rate| rate.0 / packets);
-    by_size.min(sent).max(1.0)
+/// Of Ethernet without jumbo frames
+const SEGMENT_BYTES: f64 = 1500.0;
+
+/// A packet has 64 KiB at most before it is cut.
+const MOST_SEGMENTS: f64 = 45.0;
+
+/// What is sent may be cut into segments behind the queueing discipline (GSO): who drops a packet there drops several, and
+/// large ones are the first that do not fit. As many as the packets hold that it lets through, or as TCP has sent and no
+/// interface has.
+fn segments_of(scene: &Scene, nic: &NicSpan, dropped: f64) -> f64 {
+    let by_size = |nic: &NicSpan| nic.tx.kilobytes.0 * 1024.0 / SEGMENT_BYTES;
+    let Some(sent) = scene.interval.protocols.segments_out else { return dropped };
+    let out: f64 = scene.interval.nics.iter().map(|nic| nic.tx.packets.0.max(by_size(nic))).sum();
+    let missing = (sent.0 - out).clamp(0.0, dropped * MOST_SEGMENTS);
+    let packets = nic.tx.packets.0.max(1.0);
+    (dropped * (by_size(nic) / packets).min(sent.0 / packets)).max(missing).max(dropped)
 }
 
 fn listen_overflow(scene: &Scene) -> Vec<Suspicion> {

@@ -26,7 +26,7 @@ pub(super) const NETWORK_LATENCY: Rule = Rule {
     next: &[
         "the connections: ss -ti dst ADDRESS",
         "the queue here: tc -s qdisc; the path: mtr ADDRESS",
-        "what else sends there: the peers by traffic on the network screen",
+        "what else sends there: the peers by traffic (screen 4, p)",
     ],
     // The rule counts looks itself: there may be fewer of them than intervals.
     patience: Patience::AtOnce,

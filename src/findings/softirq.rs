@@ -6,10 +6,14 @@ use super::scene::{Scene, maybe};
 use super::words::{figure, name, percent};
 use crate::ids::CpuId;
 use crate::interval::cpu::CpuUse;
+use crate::interval::network::NicSpan;
 use crate::interval::network::softnet::SoftnetSpan;
 
 /// Fewer packets than this do not fill a core, at the slowest.
 const PACKETS_THAT_FILL: f64 = 5_000.0;
+
+/// Where the cards took in this part of what a virtual interface did, it came by them: the counters are read one by one.
+const ONCE_MORE: f64 = 0.9;
 
 /// Whether more of its time goes to interrupts and softirqs than to threads.
 pub fn is_softirq(core: &CpuUse) -> bool {
@@ -52,10 +56,15 @@ fn softnet<'a>(scene: &'a Scene, cpu: CpuId) -> Option<&'a SoftnetSpan> {
     scene.interval.softnet.iter().find(|span| span.cpu == cpu)
 }
 
-/// The interface that most packets come in by, which the kernel does not tell by CPU: one that has most of all.
+/// The interface that most packets come in by, which the kernel does not tell by CPU: one that has most of all. What comes by a
+/// card comes by the bond, the VLAN and the bridge on it once more; of packets that no card has they are told apart.
 fn busiest(scene: &Scene) -> Option<String> {
-    let nics = &scene.interval.nics;
-    let all: f64 = nics.iter().map(|nic| nic.rx.packets.0).sum();
-    let busiest = nics.iter().max_by(|a, b| a.rx.packets.0.total_cmp(&b.rx.packets.0))?;
-    (busiest.rx.packets.0 > all / 2.0).then(|| name(&busiest.id.name))
+    let facts = scene.interval.newer.nics.as_deref().unwrap_or_default();
+    let is_card = |span: &&NicSpan| facts.get(span.index).is_none_or(|nic| !nic.facts.virtual_device);
+    let (cards, others): (Vec<&NicSpan>, Vec<&NicSpan>) = scene.interval.nics.iter().partition(is_card);
+    let received = |list: &[&NicSpan]| list.iter().map(|nic| nic.rx.packets.0).sum::<f64>();
+    let most = others.iter().map(|nic| nic.rx.packets.0).fold(0.0, f64::max);
+    let list = if received(&cards) >= most * ONCE_MORE { cards } else { others };
+    let busiest = list.iter().max_by(|a, b| a.rx.packets.0.total_cmp(&b.rx.packets.0))?;
+    (busiest.rx.packets.0 > received(&list) / 2.0).then(|| name(&busiest.id.name))
 }

@@ -6,14 +6,13 @@ use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
 use super::words::{count, name, plural, seconds};
 use super::{Kind, Severity, Subject, Thresholds, disk, io_limit};
-use crate::ids::DiskId;
+use crate::ids::{DiskId, GroupId};
 use crate::interval::Interval;
 use crate::interval::blocked::GroupBlocked;
 use crate::interval::disk::DiskSpan;
-use crate::sample::Name;
 use crate::sample::cgroup::Controller;
 use crate::sample::task::TaskState;
-use crate::sample::waits::{BlockedThread, WaitClass};
+use crate::sample::waits::{BLOCKED_KEPT, BlockedThread, WaitClass};
 
 pub(super) const IO_THROTTLED: Rule = Rule {
     kind: Kind::IoThrottled,
@@ -26,7 +25,7 @@ pub(super) const IO_THROTTLED: Rule = Rule {
                device's await at most half of them can be in it. A limit that is used up is named; else it is inference. \
                Writers in balance_dirty_pages wait until others have written pages out: that is said instead.",
     wrong: "A network or FUSE file system has no block device: waits that show one in their wait channel are left out, those \
-            that do not cannot be told apart.",
+            that do not cannot be told apart. ZFS holds its writers back itself: there only a limit that is used up is told.",
     next: &["io.max, io.latency (v2) or blkio.throttle.* (v1) of the cgroup", "the device's await: it answers at its baseline"],
     patience: Patience::TwoOfThree,
     suspect: io_throttled,
@@ -51,17 +50,17 @@ pub(super) const HUNG_TASK: Rule = Rule {
     suspect: hung_task,
 };
 
-/// Wait channels of file systems whose storage is not a block device of this machine.
-const ELSEWHERE: &[&str] =
-    &["nfs", "rpc_", "cifs", "smb", "ceph", "fuse_", "request_wait_answer", "v9fs", "p9_", "afs_", "gfs2"];
-
-fn is_elsewhere(channel: Option<&Name>) -> bool {
-    channel.is_some_and(|channel| ELSEWHERE.iter().any(|prefix| channel.as_bytes().starts_with(prefix.as_bytes())))
-}
-
 /// It has dirtied more pages than it may: not its own request is waited for, but whoever writes pages out.
 fn waits_for_write_back(thread: &BlockedThread) -> bool {
     thread.channel.as_ref().is_some_and(|channel| channel.as_bytes() == b"balance_dirty_pages")
+}
+
+/// What may hold requests back beside limits.
+const OTHERWISE: &str = "io.latency, io.cost or the file system";
+
+/// ZFS waits in one place for the device, for its own locks and where it holds writers back itself.
+fn waits_anywhere(thread: &BlockedThread) -> bool {
+    thread.channel.as_ref().is_some_and(|channel| channel.as_bytes() == b"cv_wait_common")
 }
 
 fn io_throttled(scene: &Scene) -> Vec<Suspicion> {
@@ -73,7 +72,7 @@ fn held_back(scene: &Scene, group: &GroupBlocked) -> Option<Suspicion> {
     let thresholds = scene.thresholds;
     let waiting = group.storage;
     let holder = group.holder.as_ref()?;
-    if waiting < thresholds.io_throttled_threads || is_elsewhere(holder.channel.as_ref()) {
+    if waiting < thresholds.io_throttled_threads || holder.is_elsewhere() {
         return None;
     }
     let below: Vec<&DiskSpan> = match holder.disk {
@@ -86,17 +85,22 @@ fn held_back(scene: &Scene, group: &GroupBlocked) -> Option<Suspicion> {
         return None;
     }
     let in_device: f64 = below.iter().flat_map(|span| span.operations()).map(|(_, op)| op.concurrency).sum();
-    let in_flight = scene.interval.blocked.as_ref().and_then(|blocked| blocked.witnesses.in_flight).unwrap_or(0.0);
+    let in_flight = scene.interval.blocked.as_ref().and_then(|blocked| blocked.witnesses.in_flight);
     let limit = (waiting * thresholds.io_throttled_device_share).min(0.5);
-    let idle_below = in_device <= limit && in_flight.min(below.iter().map(|span| f64::from(span.in_flight)).sum()) <= limit;
+    let idle_below =
+        in_device <= limit && in_flight.unwrap_or(0.0).min(below.iter().map(|span| f64::from(span.in_flight)).sum()) <= limit;
     let process = scene.process(holder.task.pid);
-    let used_up = process.and_then(|process| io_limit::used_up(scene, process, &with_slaves(scene, &below)));
+    let disks = with_slaves(scene, &below);
+    let used_up = process.and_then(|process| io_limit::used_up(scene, process, &disks));
+    // Where groups cannot be read there may be one.
+    let may_be_limited = scene.interval.newer.cgroups.is_err()
+        || process.is_some_and(|process| io_limit::known(scene, process, &disks).next().is_some());
     // Others may keep the device busy: of those who are held to a limit few can be in it.
     let held_above = used_up.as_ref().is_some_and(|limit| {
         let inside = scene.disk_span(limit.limit.disk).and_then(|span| limit.in_device(span));
         inside.is_some_and(|inside| inside <= waiting / 2.0)
     });
-    if !(idle_below || held_above) {
+    if !(idle_below && !waits_anywhere(holder) || held_above) {
         return None;
     }
     let limited_by = match (&used_up, process.and_then(|process| process.cgroup_for(Controller::Io))) {
@@ -106,10 +110,15 @@ fn held_back(scene: &Scene, group: &GroupBlocked) -> Option<Suspicion> {
              device), or of the I/O of those who write them"
                 .into()
         }
-        (None, Some(cgroup)) if cgroup.path.as_bytes() != b"/" => {
-            format!(", most likely by an I/O limit of its cgroup ({}) or of one above it", name(&cgroup.path))
+        (None, cgroup) => {
+            let own = cgroup.filter(|cgroup| cgroup.path.as_bytes() != b"/").map(|cgroup| name(&cgroup.path));
+            match (own, may_be_limited) {
+                (Some(own), true) => format!(", most likely by an I/O limit of its cgroup ({own}) or of one above it"),
+                (None, true) => ", most likely by an I/O limit of a cgroup".into(),
+                (Some(own), false) => format!("; no I/O limit of its cgroup ({own}) is known: perhaps {OTHERWISE}"),
+                (None, false) => format!("; no I/O limit is known: perhaps {OTHERWISE}"),
+            }
         }
-        (None, _) => ", most likely by an I/O limit of a cgroup".into(),
     };
     let ids: Vec<DiskId> = below.iter().filter(|span| span.completed() > 0).map(|span| span.id).collect();
     let answers = match ids.as_slice() {
@@ -133,7 +142,7 @@ fn held_back(scene: &Scene, group: &GroupBlocked) -> Option<Suspicion> {
         evidence: vec![
             number("blocked_threads", waiting),
             number("requests_in_devices", in_device),
-            number("in_flight", in_flight),
+            maybe("in_flight", in_flight),
             number("completions_per_second", completed as f64 / scene.interval.seconds),
             used_up.as_ref().map_or(maybe("limiting_cgroup", None), |by| text("limiting_cgroup", by.limit.cgroup.path.clone())),
             maybe("limit_per_second", used_up.as_ref().map(|by| by.part.most.0)),
@@ -183,7 +192,8 @@ fn hung_task(scene: &Scene) -> Vec<Suspicion> {
         };
         let others = match threads {
             1 => String::new(),
-            many => format!(" and {} more of its group", many - 1),
+            many if newer.waits.blocked.len() < BLOCKED_KEPT => format!(" and {} more of its group", many - 1),
+            many => format!(" and at least {} more of its group", many - 1),
         };
         let of_kernel = match stalled(scene, longest) {
             // Who hangs with the device is told there.
@@ -199,9 +209,9 @@ fn hung_task(scene: &Scene) -> Vec<Suspicion> {
             seconds(longest_s),
             cause(scene, longest)
         );
-        let subject = match threads {
-            1 => Subject::Task { id: longest.task, name: thread_name },
-            _ => Subject::Group {
+        let subject = match is_one_thread(scene, id) {
+            true => Subject::Task { id: longest.task, name: thread_name },
+            false => Subject::Group {
                 id: id.clone(),
                 name: scene.process(longest.task.pid).map(|p| p.comm.clone()).unwrap_or_default(),
             },
@@ -231,6 +241,12 @@ fn hung_task(scene: &Scene) -> Vec<Suspicion> {
     found
 }
 
+/// Whether the group has but one. Of others the finding is the group's, however many of its threads hang at the moment.
+fn is_one_thread(scene: &Scene, group: &GroupId) -> bool {
+    let Ok(tasks) = &scene.interval.newer.tasks else { return true };
+    tasks.members(group).map(|process| process.threads.len()).sum::<usize>() <= 1
+}
+
 /// Whether it still is in D now, and no kernel thread. Where tasks could not be read, what the sub-samples saw stands.
 fn is_in_d(interval: &Interval, blocked: &BlockedThread) -> bool {
     let Ok(tasks) = &interval.newer.tasks else { return true };
@@ -255,7 +271,7 @@ fn cause(scene: &Scene, thread: &BlockedThread) -> String {
     let idle = requests.is_some_and(|requests| requests < 0.5);
     let frozen = thread.channel.as_ref().is_some_and(|channel| channel.as_bytes().starts_with(b"percpu_rwsem"));
     match thread.class {
-        _ if is_elsewhere(thread.channel.as_ref()) => "a server (or a user-space file system) that does not answer".into(),
+        _ if thread.is_elsewhere() => "a server (or a user-space file system) that does not answer".into(),
         WaitClass::Disk if stalled.is_some() => {
             let device = stalled.map(|span| scene.disk_name(span.id)).unwrap_or_default();
             format!("{device} completes nothing")

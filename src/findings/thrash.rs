@@ -38,6 +38,11 @@ pub fn at_its_limit(scene: &Scene, group: &CgroupSpan) -> Option<Suspicion> {
         refaults.is_none_or(|rate| rate >= thresholds.refaults_per_second / 2.0 || rate >= faults.unwrap_or(0.0) * RETURNING);
     let stall = group.stall.memory_some.map(|share| share.0);
     let by_stall = stall.is_some_and(|share| share >= thresholds.memory_pressure_ratio);
+    let enough = again >= thresholds.refaults_per_second || refaults.is_some_and(|rate| rate >= FEW_REFAULTS);
+    // A group is at its limit as soon as page cache fills it: only of few are all the threads looked through.
+    if !(by_stall || returning && enough) {
+        return None;
+    }
     let time = Time::of(scene, group);
     let waits = time.threads() >= thresholds.memory_waiting_threads;
     let by_rate = again >= thresholds.refaults_per_second && waits;

@@ -7,6 +7,8 @@
 
 mod counted;
 
+use rustc_hash::FxHashSet;
+
 use crate::ids::{DiskId, GroupId};
 use crate::interval::cpu::CpuSpan;
 use crate::interval::disk::DiskSpan;
@@ -92,6 +94,11 @@ impl GroupBlocked {
         self.lock_by_call + self.lock_by_inference
     }
 
+    /// Whether the end of its chain is storage that is no block device of this machine.
+    pub fn is_elsewhere(&self) -> bool {
+        self.holder.as_ref().is_some_and(BlockedThread::is_elsewhere)
+    }
+
     /// Mean number of blocked threads.
     pub fn blocked(&self) -> f64 {
         self.storage + self.aio + self.memory + self.hidden + self.behind() + self.behind_peer
@@ -172,11 +179,12 @@ impl IdleBlocked {
         result.free = (result.available - result.ratio).max(0.0);
         result.lower_bound = is_lower_bound(host, newer, in_flight);
         let mut found = Vec::new();
+        let only_busy = only_busy(newer, disks);
         for (index, group) in groups.into_iter().enumerate() {
             let Some(mut group) = group else { continue };
             group.queues = queues(newer, index, result.sub_samples);
             group.holder = holder(host, newer, index, &group);
-            group.device = device(newer, disks, group.holder.as_ref());
+            group.device = device(group.holder.as_ref(), only_busy);
             group.seen_on_storage = u32::try_from(on_storage(newer, index).count()).unwrap_or(u32::MAX);
             found.push(group);
         }
@@ -256,13 +264,11 @@ fn is_lower_bound(host: &Host, newer: &Sample, in_flight: Option<f64>) -> bool {
     if newer.tasks.as_ref().is_ok_and(|tasks| tasks.hidden.processes) {
         return true;
     }
-    let in_d = |group: u16| {
-        let mut rows = newer.waits.sub_samples.iter().flat_map(|sub| &sub.groups);
-        rows.any(|row| row.group == group && (row.storage > 0 || row.other_blocked > 0))
-    };
+    let rows = newer.waits.sub_samples.iter().flat_map(|sub| &sub.groups);
+    let in_d: FxHashSet<u16> = rows.filter(|row| row.storage > 0 || row.other_blocked > 0).map(|row| row.group).collect();
     let completions = !host.privilege.sees_other_users && in_flight.is_some_and(|requests| requests >= 0.5);
     let mut at_work = newer.waits.threads.iter().filter(|waits| waits.seen[WaitClass::Hidden as usize] > 0);
-    at_work.any(|waits| completions || in_d(waits.group))
+    at_work.any(|waits| completions || in_d.contains(&waits.group))
 }
 
 impl GroupBlocked {
@@ -301,15 +307,9 @@ impl GroupBlocked {
 
 fn name_of(id: &GroupId, newer: &Sample) -> (Name, u32) {
     let Ok(tasks) = &newer.tasks else { return (Name::default(), 0) };
-    match id {
-        GroupId::Process(process) => (tasks.process(process.pid).map(|p| p.comm.clone()).unwrap_or_default(), 1),
-        GroupId::Siblings { parent, .. } => {
-            let mut members = tasks.processes.iter().filter(|process| process.ppid == *parent && process.group() == *id);
-            let name = members.next().map(|process| process.comm.clone());
-            let others = u32::try_from(members.count()).unwrap_or(u32::MAX);
-            (name.clone().unwrap_or_default(), others.saturating_add(u32::from(name.is_some())))
-        }
-    }
+    let mut members = tasks.members(id);
+    let Some(first) = members.next() else { return (Name::default(), 0) };
+    (first.comm.clone(), u32::try_from(members.count()).unwrap_or(u32::MAX).saturating_add(1))
 }
 
 fn on_storage(newer: &Sample, group: usize) -> impl Iterator<Item = &BlockedThread> {
@@ -345,19 +345,22 @@ fn queues(newer: &Sample, group: usize, looks: u32) -> Vec<Queueing> {
     list
 }
 
-/// By the file that the holder has open, or because no other device has anything to do. A device that others stand on is
-/// busy for them.
-fn device(newer: &Sample, disks: &[DiskSpan], holder: Option<&BlockedThread>) -> Option<(DiskId, DeviceBy)> {
-    if let Some(disk) = holder.and_then(|holder| holder.disk) {
-        return Some((disk, DeviceBy::File));
+/// By the file that the holder has open, or because no other device has anything to do.
+fn device(holder: Option<&BlockedThread>, only_busy: Option<DiskId>) -> Option<(DiskId, DeviceBy)> {
+    match holder {
+        Some(holder) if holder.disk.is_some() => holder.disk.map(|disk| (disk, DeviceBy::File)),
+        Some(holder) if holder.is_elsewhere() => None,
+        _ => only_busy.map(|disk| (disk, DeviceBy::OnlyBusy)),
     }
+}
+
+/// The one device that has something to do. A device that others stand on is busy for them.
+fn only_busy(newer: &Sample, disks: &[DiskSpan]) -> Option<DiskId> {
     let facts = newer.disks.as_ref().ok()?;
     let at_work = |span: &&DiskSpan| span.silent || span.operations().map(|(_, op)| op.concurrency).sum::<f64>() >= AT_WORK;
-    let busy: Vec<DiskId> = disks.iter().filter(at_work).map(|span| span.id).collect();
-    let below = |id: &DiskId| facts.iter().any(|disk| busy.contains(&disk.id) && disk.facts.slaves.contains(id));
-    let mut top = busy.iter().filter(|id| !below(id));
-    match (top.next(), top.next()) {
-        (Some(&only), None) => Some((only, DeviceBy::OnlyBusy)),
-        _ => None,
-    }
+    let busy: Vec<&DiskSpan> = disks.iter().filter(at_work).collect();
+    let below: Vec<DiskId> =
+        busy.iter().filter_map(|span| facts.get(span.index)).flat_map(|disk| disk.facts.slaves.iter().copied()).collect();
+    let mut top = busy.iter().filter(|span| !below.contains(&span.id));
+    top.next().filter(|_| top.next().is_none()).map(|only| only.id)
 }

@@ -1,6 +1,7 @@
 //! Control groups against their limits.
 
 use crate::ids::{CgroupId, DiskId};
+use crate::interval::pressure::stalled;
 use crate::sample::cgroup::{Cgroup, GroupStall, IoLimit};
 use crate::sample::{Name, Sample};
 use crate::units::{Bytes, Counter, PerSecond, Ratio, growth};
@@ -42,7 +43,7 @@ pub struct StallShares {
 
 impl StallShares {
     fn between(older: &GroupStall, newer: &GroupStall, seconds: f64) -> StallShares {
-        let share = |newer: Option<Counter>, older: Option<Counter>| Ratio::of(growth(newer, older)? as f64 / 1e6, seconds);
+        let share = |newer: Option<Counter>, older: Option<Counter>| stalled(growth(newer, older)?, seconds);
         StallShares {
             cpu_some: share(newer.cpu_some_us, older.cpu_some_us),
             io_some: share(newer.io_some_us, older.io_some_us),

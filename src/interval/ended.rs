@@ -99,9 +99,14 @@ impl EndedSpan {
 
 /// Threads of it that the older sample does not have. One that is not new, but was not seen before, is none.
 fn born(old: Option<&Arc<Process>>, new: &Process, clock: &Clock) -> u32 {
-    let fresh = new.threads.iter().filter(|thread| match old.and_then(|old| old.thread(thread.tid)) {
-        Some(old) => old.start_ticks != thread.start_ticks,
-        None => clock.beginning.is_before(thread.start_ticks),
+    // Both are sorted: there may be ten thousand.
+    let mut before = old.map_or(&[][..], |old| &old.threads).iter().peekable();
+    let fresh = new.threads.iter().filter(|thread| {
+        while before.next_if(|old| old.tid < thread.tid).is_some() {}
+        match before.next_if(|old| old.tid == thread.tid) {
+            Some(old) => old.start_ticks != thread.start_ticks,
+            None => clock.beginning.is_before(thread.start_ticks),
+        }
     });
     u32::try_from(fresh.count()).unwrap_or(u32::MAX)
 }

@@ -214,7 +214,7 @@ impl Context<'_> {
         let unchanged = old.is_some_and(|old| Arc::ptr_eq(old, new));
         if unchanged && !new.threads.iter().any(not_just_asleep) {
             sums.has_cpu |= new.cpu_ns.is_some() || !new.kernel_thread;
-            sums.has_run_queue = true;
+            sums.has_run_queue |= has_schedstat(new);
             return;
         }
         let mut states = Microstates::default();
@@ -258,7 +258,7 @@ impl Context<'_> {
             sums.run_queue += wait;
         }
         let slept = old.is_some() && span.threads.len() == rows;
-        sums.has_run_queue |= run_queue.is_some() || unchanged;
+        sums.has_run_queue |= run_queue.is_some() || unchanged && has_schedstat(new);
         let rate = |field: fn(&Process) -> Option<Counter>| PerSecond::between(field(new), field(was?), self.seconds);
         let user = match cpu.zip(was) {
             Some(_) if new.kernel_thread => Some(Ratio(0.0)),
@@ -385,7 +385,9 @@ impl Context<'_> {
     fn thread_cpu(&self, old: &Thread, new: &Thread) -> Option<Ratio> {
         if let (Some(newer), Some(older)) = (new.sched, old.sched) {
             // run_ns is brought up to date at the tick and at each switch; what is past the interval belongs to the next.
-            return Ratio::of(newer.run_ns.since(older.run_ns)? as f64 / 1e9, self.seconds);
+            let ran = Ratio::of(newer.run_ns.since(older.run_ns)? as f64 / 1e9, self.seconds)?;
+            // It has one CPU at most: what is more is that it was read later than the time before.
+            return Some(Ratio(ran.0.min(1.0)));
         }
         let ticks = new.user_ticks.since(old.user_ticks)? as f64 + new.system_ticks.since(old.system_ticks)? as f64;
         Ratio::of(ticks / self.host.ticks_per_second.max(1) as f64, self.seconds)
@@ -431,6 +433,11 @@ fn completions_outstanding(newer: &Sample) -> bool {
     let subs = &newer.waits.sub_samples;
     let outstanding = subs.iter().filter(|sub| sub.in_flight.is_some_and(|requests| requests > 0)).count();
     outstanding > 0 && outstanding * 2 >= subs.len()
+}
+
+/// A kernel has it for all or for none.
+fn has_schedstat(process: &Process) -> bool {
+    process.threads.first().is_some_and(|thread| thread.sched.is_some())
 }
 
 fn not_just_asleep(thread: &Thread) -> bool {

@@ -132,7 +132,8 @@ impl Book {
         // It ended at some time since, so it began at this time or later: not a process that was there long before.
         let began_ns = since_ns.saturating_sub(account.elapsed_us.saturating_mul(1000));
         let leader = account.tid == tgid;
-        let process = seen.process(tgid).filter(|process| !leader || began_ns <= process.start_ns + CLOCK_SLACK_NS);
+        let process =
+            seen.process(tgid).filter(|process| !leader || began_ns <= process.start_ns.saturating_add(CLOCK_SLACK_NS));
         if let Some(process) = &process {
             if last {
                 self.known_count = self.known_count.saturating_add(1);

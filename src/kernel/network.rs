@@ -13,7 +13,7 @@ mod softnet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 pub use dev::{Line, parse as parse_dev};
 pub use listeners::listener;
@@ -49,8 +49,7 @@ pub struct NetworkReader {
     buffer: Vec<u8>,
     small: Vec<u8>,
     known: Vec<Known>,
-    /// Places in `known`
-    rounds: Rounds<usize>,
+    rounds: Rounds<Name>,
     uevents: Uevents,
     ethtool: Option<Ethtool>,
     qdiscs: QdiscReader,
@@ -107,19 +106,17 @@ impl NetworkReader {
         }
         let ethtool = self.ethtool.as_ref();
         let same = lines.len() == self.known.len() && lines.iter().zip(&self.known).all(|(line, known)| known.is(line));
-        let due = self.rounds.is_due(self.uevents.happened(root));
+        let are_all_new = self.known.is_empty();
         if !same {
-            // Those that are new have just been looked at; in the beginning that is all of them.
-            let others = self.known.len();
             self.known = meet(root, &lines, std::mem::take(&mut self.known), ethtool);
-            self.rounds.begin(0..if others > 0 { self.known.len() } else { 0 });
-        } else if due {
-            self.rounds.begin(0..self.known.len());
         }
-        for place in self.rounds.turn() {
-            if let Some(known) = self.known.get_mut(place) {
-                known.look_again(root, ethtool);
-            }
+        if self.rounds.is_due(self.uevents.happened(root) || !same) {
+            // Those that are new have just been looked at.
+            self.rounds.begin(self.known.iter().filter(|_| !are_all_new).map(|known| known.id.name.clone()));
+        }
+        let turn: FxHashSet<Name> = self.rounds.turn().collect();
+        for known in self.known.iter_mut().filter(|known| turn.contains(&known.id.name)) {
+            known.look_again(root, ethtool);
         }
         let mut qdiscs = if root.is_host() { self.qdiscs.sample().unwrap_or_default() } else { Default::default() };
         let mut nics = Vec::with_capacity(lines.len());
@@ -219,4 +216,43 @@ fn statistics(root: &Root, name: &[u8], facts: &NicFacts) -> Option<Statistics> 
 fn counter(file: &mut KeptFile, root: &Root, buffer: &mut Vec<u8>) -> Option<Counter> {
     file.read(root, buffer).ok()?;
     sole_number(buffer).map(Counter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::rounds::AT_ONCE;
+
+    const HEADER: &str = "Inter-|   Receive                                                |  Transmit\n \
+        face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n";
+
+    #[test]
+    fn every_interface_has_its_turn_however_often_others_come_and_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |file: String, text: String| {
+            let path = folder.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let stay: Vec<String> = (1..=AT_ONCE * 2).map(|index| format!("eth{index}")).collect();
+        for (name, index) in stay.iter().zip(1..) {
+            write(format!("sys/class/net/{name}/ifindex"), format!("{index}\n"));
+        }
+        let link_up_at =
+            |mbps: u32| stay.iter().for_each(|nic| write(format!("sys/class/net/{nic}/speed"), format!("{mbps}\n")));
+        let mut reader = NetworkReader::default();
+        let mut speeds = |guest: u32| {
+            let names = stay.iter().cloned().chain([format!("veth{guest}")]);
+            let lines: String = names.map(|name| format!("{name}: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n")).collect();
+            write("proc/net/dev".to_owned(), format!("{HEADER}{lines}"));
+            let nics = reader.sample(&Root::at(folder.path().to_owned())).unwrap();
+            nics.iter().take(stay.len()).map(|nic| nic.facts.speed_mbps.unwrap()).collect::<Vec<_>>()
+        };
+        link_up_at(1000);
+        assert_eq!(speeds(0), vec![1000; stay.len()]);
+        link_up_at(10_000);
+        assert_ne!(speeds(1), vec![10_000; stay.len()], "so many at once are too dear");
+        speeds(2);
+        assert_eq!(speeds(3), vec![10_000; stay.len()]);
+    }
 }

@@ -15,6 +15,7 @@ pub mod thread;
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use nix::time::ClockId;
@@ -36,9 +37,13 @@ use crate::sample::{Name, Reading};
 use names::Names;
 use ran::Ran;
 
-/// CPU time that the slow facts of newly found processes may take in the first sweep, for a fast first screen, and later.
-const FACTS_FIRST_NS: u64 = 8_000_000;
-const FACTS_LATER_NS: u64 = 20_000_000;
+/// CPU time that slow facts may take: in the first sweep, for a fast first screen; in the next ones, so that most of them are
+/// known before anybody has read it; and then, when nobody is in a hurry for those of processes that do nothing.
+const FACTS_FIRST_NS: u64 = 16_000_000;
+const FACTS_WARM_UP_NS: u64 = 25_000_000;
+const FACTS_LATER_NS: u64 = 1_000_000;
+/// Those of processes at work, which are read before the others.
+const FACTS_URGENT_NS: u64 = 10_000_000;
 /// So few processes that sub-samples ask the clocks of all that ran in the last half minute, not only in the last seconds.
 const FEW_PROCESSES: usize = 300;
 /// Threads whose allowed CPUs are read in one sweep: a status each.
@@ -102,10 +107,6 @@ impl Eye {
     /// Whether what started then cannot have been there at the sweep before, and has run since.
     fn is_born(&self, start_ticks: u64) -> bool {
         self.previous_sweep_ticks.is_some_and(|previous| start_ticks >= previous)
-    }
-
-    fn is_first_sweep(&self) -> bool {
-        self.previous_sweep_ticks.is_none()
     }
 
     /// Whether wait channels and system calls of that user's tasks may be read.
@@ -196,7 +197,7 @@ impl Sweep {
     pub fn glance(&mut self, now_ns: u64) {
         self.eye.now_ns = now_ns;
         self.eye.look = self.eye.look.wrapping_add(1);
-        let warming_up = self.first_sweep_ns.is_none_or(|first| now_ns.saturating_sub(first) < WARM_UP_NS);
+        let warming_up = self.is_warming_up(now_ns);
         let all = self.eye.clocks.can_tell() && (self.processes.len() <= FEW_PROCESSES || warming_up);
         let Self { processes, awake, eye, own_pid, .. } = self;
         at_places(processes, awake).for_each(|known| known.glance(eye));
@@ -241,6 +242,16 @@ impl Sweep {
     /// Tasks whose files the last sweep, and the sub-samples since, have read.
     pub fn tasks_read(&self) -> u32 {
         self.eye.tasks_read
+    }
+
+    /// From now on the eBPF iterator may be loaded, by this program.
+    pub fn permit_iterator(&mut self, program: PathBuf) {
+        self.eye.ran.permit(program);
+    }
+
+    /// Whether the eBPF iterator is being loaded.
+    pub fn is_loading_iterator(&self) -> bool {
+        self.eye.ran.is_loading()
     }
 
     /// Whether the eBPF iterator tells which threads of a large process ran.
@@ -299,21 +310,32 @@ impl Sweep {
         }
     }
 
-    /// First those that ran, all of them; the rest as far as the time allows.
+    /// First those of processes that ran or are stuck, then the rest, each as far as the time allows.
     fn read_facts(&mut self) {
         let clock = || nanoseconds(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0);
-        let allowed = if self.first_sweep_ns.is_none() { FACTS_FIRST_NS } else { FACTS_LATER_NS };
-        let begin = clock();
-        let eye = &mut self.eye;
-        for known in self.processes.iter_mut().filter(|known| known.facts.is_urgent(!known.hot.is_empty())) {
-            facts::read(known, eye);
-        }
-        for (number, known) in self.processes.iter_mut().filter(|known| known.facts.is_due()).enumerate() {
-            if number % 16 == 0 && clock().saturating_sub(begin) >= allowed {
-                break;
+        let rest_ns = match self.first_sweep_ns {
+            None => FACTS_FIRST_NS,
+            Some(_) if self.is_warming_up(self.eye.now_ns) => FACTS_WARM_UP_NS,
+            Some(_) => FACTS_LATER_NS,
+        };
+        let Self { processes, eye, .. } = self;
+        for (urgent, allowed) in [(true, FACTS_URGENT_NS.max(rest_ns)), (false, rest_ns)] {
+            let wanted = |known: &&mut KnownProcess| match urgent {
+                true => known.facts.is_urgent(!known.hot.is_empty()),
+                false => known.facts.is_due(),
+            };
+            let begin = clock();
+            for (number, known) in processes.iter_mut().filter(wanted).enumerate() {
+                if number % 8 == 0 && clock().saturating_sub(begin) >= allowed {
+                    break;
+                }
+                facts::read(known, eye);
             }
-            facts::read(known, eye);
         }
+    }
+
+    fn is_warming_up(&self, now_ns: u64) -> bool {
+        self.first_sweep_ns.is_none_or(|first| now_ns.saturating_sub(first) < WARM_UP_NS)
     }
 
     /// Processes that wait for a lock which a stuck sibling has do not work, so nobody would ever look at them.

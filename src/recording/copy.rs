@@ -12,7 +12,7 @@ use super::encode::TooLarge;
 use super::error::RecordingError;
 use super::framer::{Framer, SampleEncoder, Sections, fresh_identity};
 use super::meta::{Gap, GapReason, Mark, Meta, Redaction};
-use super::segments::Replayer;
+use super::segments::{Replayer, due_between};
 use super::storage::{FileStorage, Storage, write_all};
 
 /// A recording that is being made of others. One that is given up leaves no file behind.
@@ -99,9 +99,7 @@ impl Copier {
 
     /// Nobody recorded from one sample to the next.
     fn apart(&mut self, from: Moment, to: Moment, interval: Duration) {
-        let ns = u128::from(to.boottime_ns.saturating_sub(from.boottime_ns));
-        let due = ns.checked_div(interval.as_nanos()).unwrap_or(0).saturating_sub(1);
-        let lost = u64::try_from(due).unwrap_or(u64::MAX);
+        let lost = due_between(from, to, interval, true);
         // The one goes on where the other's disk failed.
         if lost == 0 {
             return;
@@ -115,6 +113,9 @@ impl Copier {
         self.encoder.forget_key();
         let first = if range.start == 0 { Some(from.first_number()) } else { from.sequence(range.start) };
         let Some(first) = first else { return Ok(()) };
+        if range.clone().skip(1).any(|index| !from.host(index).is_same_run(&from.host(index - 1))) {
+            return Err(RecordingError::SeveralRuns { path: from.place().clone() });
+        }
         let mut notes = Notes::of(from, first);
         let mut missing = Missing::default();
         let mut next = first;

@@ -12,16 +12,19 @@ use super::cells::{Cells, take_at};
 use super::encode::MAX_CELLS_ON_THE_WAY;
 use super::error::FrameFault;
 use super::facts::SharedFacts;
+use super::forms::{Forms, Role};
 use super::layout::{Layout, MAX_DISTANCE};
+use super::predicted::{give_looks, give_ticks};
 use super::schema::tasks::{CLOCK, ProcessRow, SUB_SAMPLE_CPU, SUMS, SWITCHED, SubSampleRow, THREAD_COUNT};
 use super::schema::{self, CPU_TOTAL, Singles};
-use super::strings::{self, Names};
-use super::table::{BITS, Changes, Fate, Rows, Table};
-use super::wire::{Input, Malformed};
+use super::sections::Sections;
+use super::strings::Names;
+use super::table::{Fate, Rows};
+use super::wire::Malformed;
 use crate::sample::cpu::CpuTimes;
 use crate::sample::network::Protocols;
 use crate::sample::task::{Process, Tasks, Thread};
-use crate::sample::waits::{SubSample, Waits};
+use crate::sample::waits::{SubSample, ThreadWaits, Waits};
 use crate::sample::{Absent, Instant, Name, Sample};
 
 /// Decodes the frames of one recording. Holds the frames that the next one may refer to.
@@ -45,6 +48,8 @@ struct Level {
     /// As in `schema::PLAIN`.
     tables: Vec<Rows>,
     processes: Vec<Arc<ProcessCells>>,
+    /// How the columns of the frames that refer to it are written, but for what they say of it.
+    forms: Arc<Forms>,
     cells: usize,
 }
 
@@ -107,7 +112,8 @@ impl Decoder {
         }
         let reference = self.levels.last();
         self.names.truncate(reference.map_or(0, |level| level.names));
-        let sections = Sections::of(raw, self.layout)?;
+        let forms = reference.map(|level| level.forms.clone()).unwrap_or_default();
+        let sections = Sections::of(raw, self.layout, forms, Role::of_changed(distance))?;
         self.names.extend(sections.names(&known)?);
         let names = Names { list: &self.names, empty: &self.empty, facts: &self.facts };
         let decoded = Decoding { sections: &sections, names: &names, reference, neighbour, at }.sample()?;
@@ -122,61 +128,11 @@ impl Decoder {
                 names: self.names.len(),
                 tables: decoded.tables,
                 processes: decoded.processes,
+                forms: sections.forms().clone(),
                 cells: decoded.cells,
             });
         }
         Ok(decoded.sample)
-    }
-}
-
-/// The sections of a payload by number; unknown ones are skipped.
-struct Sections<'a> {
-    layout: Layout,
-    list: [Option<&'a [u8]>; 64],
-}
-
-impl<'a> Sections<'a> {
-    fn of(raw: &'a [u8], layout: Layout) -> Result<Sections<'a>, Malformed> {
-        let mut input = Input::new(raw);
-        let mut sections = Sections { layout, list: [None; 64] };
-        while !input.is_empty() {
-            let number = input.varint()?;
-            let section = input.block()?;
-            let place = usize::try_from(number).ok().and_then(|number| sections.list.get_mut(number));
-            if place.is_some_and(|place| place.replace(section).is_some()) {
-                return Err(Malformed("a section comes twice"));
-            }
-        }
-        Ok(sections)
-    }
-
-    fn section(&self, number: u64) -> Option<&'a [u8]> {
-        usize::try_from(number).ok().and_then(|number| self.list.get(number).copied()?)
-    }
-
-    fn names(&self, known: &HashSet<Name>) -> Result<Vec<Name>, Malformed> {
-        match self.section(schema::NAMES) {
-            Some(section) => strings::read(section, known),
-            None => Ok(Vec::new()),
-        }
-    }
-
-    fn changes(&self, table: Table, cells: &mut usize) -> Result<Option<Changes>, Malformed> {
-        let bits = self.section(table.section + BITS).unwrap_or_default();
-        let read = |section| Changes::read(table, self.layout, section, bits);
-        let changes = self.section(table.section).map(read).transpose()?;
-        *cells += changes.as_ref().map_or(0, Changes::cells);
-        Ok(changes)
-    }
-
-    /// A table that needs nothing but its rows; one that is left out did not change.
-    fn rows(&self, table: Table, reference: Option<&Rows>, cells: &mut usize) -> Result<Rows, Malformed> {
-        let empty = Rows::new(table.width);
-        let reference = reference.unwrap_or(&empty);
-        match self.changes(table, cells)? {
-            Some(changes) => changes.rows(reference),
-            None => Ok(reference.clone()),
-        }
     }
 }
 
@@ -269,7 +225,7 @@ impl Decoding<'_> {
             waits: Waits {
                 sub_samples: self.sub_samples(singles_row, &mut cells)?,
                 groups: self.list(groups)?,
-                threads: self.list(thread_waits)?,
+                threads: self.thread_waits(thread_waits)?,
                 blocked: self.list(blocked)?,
                 queues: self.list(queues)?,
                 skipped: singles.skipped,
@@ -286,6 +242,17 @@ impl Decoding<'_> {
 
     fn list<T: Cells>(&self, rows: &Rows) -> Result<Vec<T>, Malformed> {
         rows.iter().map(|row| take_at(row, 0, self.names)).collect()
+    }
+
+    fn thread_waits(&self, rows: &Rows) -> Result<Vec<ThreadWaits>, Malformed> {
+        let give = |row: &[u64]| {
+            let mut row = row.to_vec();
+            if self.sections.layout() == Layout::Forms {
+                give_looks(&mut row);
+            }
+            take_at(&row, 0, self.names)
+        };
+        rows.iter().map(give).collect()
     }
 
     /// The processes, and what later frames need of them.
@@ -391,6 +358,9 @@ impl Decoding<'_> {
             let mut thread = own.last_mut().to_vec();
             if let Some(cell) = switched(&mut thread) {
                 *cell = self.at.boottime_ns.wrapping_sub(*cell);
+            }
+            if self.sections.layout() == Layout::Forms {
+                give_ticks(&mut thread);
             }
             let has_sched = thread.get(thread_has).is_some_and(|&cell| cell != 0);
             for (sum, part) in SUMS {

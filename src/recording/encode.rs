@@ -6,8 +6,12 @@
 use std::sync::Arc;
 
 use super::Redaction;
+use super::bits::BitSink;
 use super::cells::{Cells, put_at};
+use super::choice::Chooser;
+use super::forms::{Forms, Role};
 use super::layout::Layout;
+use super::predicted::{keep_looks, keep_ticks};
 use super::schema::tasks::{ProcessRow, SUB_SAMPLE_CPU, SUMS, SWITCHED, SubSampleRow};
 use super::schema::{self, CPU_TOTAL, Singles};
 use super::strings::Interner;
@@ -28,6 +32,7 @@ pub const MAX_CELLS_ON_THE_WAY: usize = 6 * MAX_CELLS;
 pub struct Encoder {
     redaction: Redaction,
     strings: Interner,
+    chooser: Chooser,
     /// Those frames of the group that a later one may refer to, by their distance.
     levels: Vec<Level>,
     next: u16,
@@ -43,6 +48,8 @@ struct Level {
     tables: Vec<Rows>,
     /// How many names are known after it.
     names: usize,
+    /// How the columns of the frames that refer to it are written, but for what they say of it.
+    forms: Forms,
     /// In all frames on the way to it, itself included.
     cells_so_far: usize,
 }
@@ -52,7 +59,7 @@ pub struct Encoded {
     /// Samples after the key frame's; 0 is a key frame.
     pub key_distance: u16,
     pub raw: Vec<u8>,
-    /// How many bytes of it there are before the bits of packed columns.
+    /// How many bytes of it there are before the bits of its columns.
     pub front: usize,
 }
 
@@ -65,6 +72,7 @@ impl Encoder {
         Encoder {
             redaction,
             strings: Interner::default(),
+            chooser: Chooser::default(),
             levels: Vec::new(),
             next: 0,
             delta_bytes: 0,
@@ -101,41 +109,52 @@ impl Encoder {
         let distance = if reference.is_some() { self.next } else { 0 };
         match reference {
             Some(reference) => self.strings.begin_delta(reference.names),
-            None => self.strings.begin_key(),
+            None => {
+                self.strings.begin_key();
+                self.chooser.begin_key();
+            }
         }
-        let mut encoding = Encoding::new(self, reference);
+        let mut encoding = Encoding::new(self, reference, Role::of_changed(distance));
         encoding.sample(sample)?;
-        let Encoding { raw, packed, tables, cells, .. } = encoding;
+        let Encoding { raw, mut bits, tables, cells, .. } = encoding;
         let on_the_way = reference.map_or(0, |reference| reference.cells_so_far) + cells;
         if distance > 0 && on_the_way > MAX_CELLS_ON_THE_WAY {
             // As a key frame it stands alone.
             return self.encode(sample);
         }
-        let mut raw = self.with_names(raw)?;
+        let mut raw = self.with_names_and_forms(raw, reference)?;
         let front = raw.len();
-        raw.extend_from_slice(&packed);
+        let bits = bits.take();
+        if !bits.is_empty() {
+            put_section(&mut raw, schema::BITS, &bits);
+        }
         levels.retain(|level| level.distance == Layout::trunk(distance));
         if Layout::NEW.is_referred_to(distance) {
-            let names = self.strings.len();
-            levels.push(Level { distance, sample: sample.clone(), tables, names, cells_so_far: on_the_way });
+            let (names, forms) = (self.strings.len(), self.chooser.forms().clone());
+            levels.push(Level { distance, sample: sample.clone(), tables, names, forms, cells_so_far: on_the_way });
         }
         self.levels = levels;
         self.next = distance + 1;
         Ok(Encoded { key_distance: distance, raw, front })
     }
 
-    /// The names come first: a reader needs them for everything else.
-    fn with_names(&mut self, sections: Vec<u8>) -> Result<Vec<u8>, TooLarge> {
+    /// Names and forms come first: a reader needs them for everything else.
+    fn with_names_and_forms(&mut self, sections: Vec<u8>, reference: Option<&Level>) -> Result<Vec<u8>, TooLarge> {
         if self.strings.is_too_large() {
             return Err(TooLarge);
         }
-        if !self.strings.has_own() {
-            return Ok(sections);
-        }
+        let mut raw = Vec::new();
         self.scratch.clear();
-        self.strings.write(&mut self.scratch);
-        let mut raw = Vec::with_capacity(sections.len() + self.scratch.len() + 16);
-        put_section(&mut raw, schema::NAMES, &self.scratch);
+        if self.strings.has_own() {
+            self.strings.write(&mut self.scratch);
+            put_section(&mut raw, schema::NAMES, &self.scratch);
+            self.scratch.clear();
+        }
+        let none = Forms::default();
+        self.chooser.forms().write_since(reference.map_or(&none, |level| &level.forms), &mut self.scratch);
+        if !self.scratch.is_empty() {
+            put_section(&mut raw, schema::FORMS, &self.scratch);
+        }
         raw.extend_from_slice(&sections);
         Ok(raw)
     }
@@ -144,33 +163,41 @@ impl Encoder {
 /// One frame being encoded.
 struct Encoding<'e> {
     strings: &'e mut Interner,
+    chooser: &'e mut Chooser,
     scratch: &'e mut Vec<u8>,
     row: &'e mut Vec<u64>,
     hide_arguments: bool,
     reference: Option<&'e Level>,
+    /// The role of rows that changed.
+    changed: Role,
     raw: Vec<u8>,
-    /// What stands behind it: the bits of packed columns.
-    packed: Vec<u8>,
+    /// What stands behind it: the numbers of all columns.
+    bits: BitSink,
     tables: Vec<Rows>,
     cells: usize,
 }
 
 impl<'e> Encoding<'e> {
-    fn new(encoder: &'e mut Encoder, reference: Option<&'e Level>) -> Encoding<'e> {
+    fn new(encoder: &'e mut Encoder, reference: Option<&'e Level>, changed: Role) -> Encoding<'e> {
         Encoding {
             strings: &mut encoder.strings,
+            chooser: &mut encoder.chooser,
             scratch: &mut encoder.scratch,
             row: &mut encoder.row,
             hide_arguments: encoder.redaction == Redaction::Arguments,
             reference,
+            changed,
             raw: Vec::new(),
-            packed: Vec::new(),
+            bits: BitSink::default(),
             tables: Vec::new(),
             cells: 0,
         }
     }
 
     fn sample(&mut self, sample: &Sample) -> Result<(), TooLarge> {
+        if self.reference.is_none() {
+            self.names_first(sample);
+        }
         let singles = self.rows(schema::SINGLES, &[Singles::of(sample)]);
         let total: Vec<u64> =
             singles.row(0).and_then(|row| row.get(CPU_TOTAL..CPU_TOTAL + CpuTimes::WIDTH)).unwrap_or_default().to_vec();
@@ -190,7 +217,8 @@ impl<'e> Encoding<'e> {
         list(self, schema::CGROUPS, rows)?;
         let rows = self.rows(schema::GROUPS, &sample.waits.groups);
         self.table(schema::GROUPS, rows)?;
-        let rows = self.rows(schema::THREAD_WAITS, &sample.waits.threads);
+        let mut rows = self.rows(schema::THREAD_WAITS, &sample.waits.threads);
+        rows.iter_mut().for_each(keep_looks);
         self.table(schema::THREAD_WAITS, rows)?;
         let rows = self.rows(schema::BLOCKED, &sample.waits.blocked);
         self.table(schema::BLOCKED, rows)?;
@@ -208,6 +236,23 @@ impl<'e> Encoding<'e> {
         list(self, schema::DELAYS, rows)?;
         self.tasks(sample)?;
         self.sub_samples(sample, &total)
+    }
+
+    /// What many tasks have in common gets the lowest numbers, of which the columns are: a wait channel comes and goes with
+    /// every sample.
+    fn names_first(&mut self, sample: &Sample) {
+        let processes = sample.tasks.as_ref().map(|tasks| tasks.processes.as_slice()).unwrap_or_default();
+        let channels =
+            processes.iter().flat_map(|process| &process.threads).filter_map(|thread| thread.wait.channel.as_ref().ok());
+        for name in channels {
+            self.strings.name(name);
+        }
+        for process in processes {
+            let names = [process.executable.as_ref().ok(), process.cgroup.as_ref().ok().map(|cgroup| &cgroup.path)];
+            for name in names.into_iter().flatten().chain([&process.comm]) {
+                self.strings.name(name);
+            }
+        }
     }
 
     fn rows<T: Cells>(&mut self, table: Table, list: &[T]) -> Rows {
@@ -232,8 +277,11 @@ impl<'e> Encoding<'e> {
             return Err(TooLarge);
         }
         self.cells += differences.cells();
+        if self.cells > MAX_CELLS_ON_THE_WAY {
+            return Err(TooLarge);
+        }
         if !differences.is_all_same() {
-            differences.write(&mut self.raw, &mut self.packed, self.scratch);
+            differences.write(self.changed, &mut self.raw, &mut self.bits, self.chooser, self.scratch);
         }
         Ok(())
     }
@@ -345,6 +393,7 @@ impl<'e> Encoding<'e> {
         row.resize(schema::THREADS.width, 0);
         put_at(&pid, row, 0, self.strings);
         put_at(thread, row, 1, self.strings);
+        keep_ticks(row);
         if thread.switched_ns.is_some()
             && let Some(cell) = row.get_mut(SWITCHED)
         {

@@ -27,6 +27,8 @@ pub enum RecordingError {
     NothingSound { path: Place },
     #[error("'{path}' cannot be read from any place (it is {kind}); stream it instead: stalltop replay - < FILE")]
     NotSeekable { path: Place, kind: &'static str },
+    #[error("'{path}' holds several runs of a machine, or of several: their counters cannot stand in one recording")]
+    SeveralRuns { path: Place },
     #[error("the directory '{path}' holds no recordings")]
     NoSegments { path: Place },
     #[error("there is no sample {index}; the recording has {len}")]
@@ -81,7 +83,10 @@ impl RecordingError {
             | RecordingError::NoSegments { .. }
             | RecordingError::NotSeekable { .. } => 4,
             RecordingError::BeingWritten { .. } | RecordingError::Write { .. } => 5,
-            RecordingError::Exists { .. } | RecordingError::NotARegularTarget { .. } | RecordingError::NotPermitted { .. } => 6,
+            RecordingError::Exists { .. }
+            | RecordingError::NotARegularTarget { .. }
+            | RecordingError::NotPermitted { .. }
+            | RecordingError::SeveralRuns { .. } => 6,
         }
     }
 }

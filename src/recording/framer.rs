@@ -176,11 +176,22 @@ impl Framer {
 
     /// The most that this sample and the end behind it can take, whatever they are packed to.
     pub fn length_with(&self, frame: &SampleFrame) -> u64 {
-        /// What is beside the sample: a gap frame, the frames of digest, index and end, and its own entries in these.
-        const BESIDE: usize = 512;
         let meta = self.meta.as_ref().filter(|_| frame.is_key()).map_or(0, |meta| HEADER_LENGTH + meta.stored.len());
-        let cache = self.index.payload_length() + self.digests.payload_length();
-        (frame.length() + meta + cache + BESIDE) as u64
+        (frame.length() + meta) as u64 + self.end_length()
+    }
+
+    /// The most that the end can take, with one entry more in its index.
+    pub fn end_length(&self) -> u64 {
+        /// A gap frame, the frames of digest, index and end, and the entry.
+        const BESIDE: usize = 512;
+        (self.index.payload_length() + self.digests.payload_length() + BESIDE) as u64
+    }
+
+    /// The most that a mark of that text can take.
+    pub fn mark_length(text: &str) -> u64 {
+        /// Its entry in the index, and what packing may add.
+        const BESIDE: usize = 64;
+        (HEADER_LENGTH + text.len() + BESIDE) as u64
     }
 
     /// The digest, the index and the end frame.

@@ -6,14 +6,16 @@ use super::wire::array;
 pub const MAGIC: [u8; 8] = *b"\x89STL\r\n\x1a\n";
 pub const LENGTH: usize = 64;
 pub const MAJOR: u16 = 1;
-pub const MINOR: u16 = 2;
+pub const MINOR: u16 = 3;
 
 /// Flags of things that an older reader may ignore; none yet.
 const COMPATIBLE: u32 = 0;
 /// A flag that a reader must know: the samples are laid out in rows of eight, their columns may be packed.
 const EIGHTS: u32 = 1;
+/// Of those in rows of eight: their columns are written in forms that are kept from frame to frame.
+const FORMS: u32 = 2;
 /// All flags that a reader must know, and this one does.
-const INCOMPATIBLE: u32 = EIGHTS;
+const INCOMPATIBLE: u32 = EIGHTS | FORMS;
 
 /// What salts each frame's checksum, so that bytes of another recording are never taken for this one's.
 pub type FileId = [u8; 16];
@@ -43,13 +45,18 @@ impl FileHeader {
         let incompatible = match Layout::NEW {
             Layout::Tree => 0,
             Layout::Eights => EIGHTS,
+            Layout::Forms => EIGHTS | FORMS,
         };
         FileHeader { major: MAJOR, minor: MINOR, compatible: COMPATIBLE, incompatible, id, created_ns }
     }
 
     /// How its samples are laid out.
     pub fn layout(&self) -> Layout {
-        if self.incompatible & EIGHTS == 0 { Layout::Tree } else { Layout::Eights }
+        match self.incompatible & (EIGHTS | FORMS) {
+            0 => Layout::Tree,
+            EIGHTS => Layout::Eights,
+            _ => Layout::Forms,
+        }
     }
 
     /// One copy.

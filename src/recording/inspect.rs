@@ -5,7 +5,7 @@ use super::damage::{Damage, Tail};
 use super::error::RecordingError;
 use super::header::FileHeader;
 use super::meta::{Gap, Mark, Meta};
-use super::segments::Replayer;
+use super::segments::{Replayer, Unreadable};
 use crate::sample::operations::Operations;
 
 /// A recording at a glance.
@@ -16,6 +16,8 @@ pub struct Inspection {
     pub bytes: u64,
     /// In how many files it is.
     pub files: usize,
+    /// Of how many runs of a machine.
+    pub runs: usize,
     pub samples: usize,
     /// Of the first and the last sample.
     pub from: Option<Moment>,
@@ -25,7 +27,11 @@ pub struct Inspection {
     /// Name and length of each.
     pub sections: Vec<(String, usize)>,
     pub damage: Vec<Damage>,
+    /// Files of a directory that cannot be read; they stand in `damage` too.
+    pub unreadable: Vec<Unreadable>,
     pub tail: Tail,
+    /// Segments before the last one that end inside a frame.
+    pub torn_before: usize,
     /// It has an index of its own that is right.
     pub indexed: bool,
     pub unknown_frames: u64,
@@ -45,6 +51,7 @@ impl Inspection {
             meta: replayer.meta().clone(),
             bytes: replayer.length()?,
             files: replayer.files(),
+            runs: replayer.runs(),
             samples: replayer.len(),
             from: replayer.instant(0),
             to: last.and_then(|last| replayer.instant(last)),
@@ -52,7 +59,9 @@ impl Inspection {
             marks: replayer.marks().to_vec(),
             sections: replayer.sections().map(|(name, bytes)| (name.to_owned(), bytes.len())).collect(),
             damage: replayer.damage().to_vec(),
+            unreadable: replayer.unreadable().to_vec(),
             tail: replayer.tail(),
+            torn_before: replayer.torn_before(),
             indexed: replayer.is_indexed(),
             unknown_frames: replayer.unknown_frames(),
             operations: operations(replayer),
@@ -67,7 +76,7 @@ impl Inspection {
 
     /// Whether a part of it is missing that was once written; a torn last frame is.
     pub fn is_damaged(&self) -> bool {
-        !self.damage.is_empty() || matches!(self.tail, Tail::Torn { .. })
+        !self.damage.is_empty() || self.torn_before > 0 || matches!(self.tail, Tail::Torn { .. })
     }
 
     /// Samples that are missing, through damage and through gaps.

@@ -9,23 +9,30 @@ pub const MAX_DISTANCE: u16 = 127;
 pub enum Layout {
     /// Format 1.0: the frame at distance d refers to the one at d without its lowest set bit; all columns are varints.
     Tree,
-    /// Since 1.1: a frame refers to the one before it, each eighth one to the eighth before it; columns may be packed.
+    /// Format 1.1 and 1.2: a frame refers to the one before it, each eighth one to the eighth before it; columns may be packed.
     Eights,
+    /// Since 1.3: the same, with `forms` that a frame takes over from the one it refers to.
+    Forms,
 }
 
-/// Frames that follow each other in a row of `Layout::Eights`.
+/// Frames that follow each other in a row.
 const ROW: u16 = 8;
+
+/// Whether it refers to a sample that long before it.
+pub fn begins_row(distance: u16) -> bool {
+    distance.is_multiple_of(ROW)
+}
 
 impl Layout {
     /// What new recordings have.
-    pub const NEW: Layout = Layout::Eights;
+    pub const NEW: Layout = Layout::Forms;
 
     /// What a frame refers to, by their distances from the key frame; 0 for the key frame too, which refers to nothing.
     pub fn parent(self, distance: u16) -> u16 {
         match self {
             Layout::Tree => distance & distance.wrapping_sub(1),
-            Layout::Eights if distance.is_multiple_of(ROW) => distance.saturating_sub(ROW),
-            Layout::Eights => distance - 1,
+            Layout::Eights | Layout::Forms if begins_row(distance) => distance.saturating_sub(ROW),
+            Layout::Eights | Layout::Forms => distance - 1,
         }
     }
 
@@ -33,7 +40,7 @@ impl Layout {
     pub fn is_referred_to(self, distance: u16) -> bool {
         match self {
             Layout::Tree => distance.is_multiple_of(2),
-            Layout::Eights => distance % ROW != ROW - 1,
+            Layout::Eights | Layout::Forms => distance % ROW != ROW - 1,
         }
     }
 
@@ -63,7 +70,7 @@ mod tests {
     fn the_way_to_a_sample_is_short_and_leads_over_frames_that_are_referred_to() {
         assert_eq!(Layout::Tree.way_to(13), [0, 8, 12]);
         assert_eq!(Layout::Eights.way_to(18), [0, 8, 16, 17]);
-        for (layout, longest) in [(Layout::Tree, 7), (Layout::Eights, 22)] {
+        for (layout, longest) in [(Layout::Tree, 7), (Layout::Eights, 22), (Layout::Forms, 22)] {
             assert!(layout.way_to(0).is_empty());
             for distance in 1..=MAX_DISTANCE {
                 let way = layout.way_to(distance);

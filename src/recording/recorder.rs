@@ -9,7 +9,7 @@ mod writing;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::digest::Digest;
 use super::error::{Place, RecordingError};
 use super::framer::Sections;
 use super::header::FileId;
-use super::meta::{GapReason, Mark, Meta};
+use super::meta::{Gap, GapReason, Mark, Meta};
 use super::storage::{FileStorage, Folder, Storage, StreamStorage};
 use super::tape::History;
 use crate::sample::Sample;
@@ -201,8 +201,8 @@ impl Recorder {
         match self.queue.as_ref().map(|queue| queue.try_send(message)) {
             Some(Ok(())) => self.lost = None,
             Some(Err(TrySendError::Full(_))) => Lost::add(&mut self.lost, at, GapReason::TooSlow),
-            // The writer has ended; its status says why.
-            Some(Err(TrySendError::Disconnected(_))) | None => {}
+            Some(Err(TrySendError::Disconnected(_))) => self.orphan(),
+            None => {}
         }
     }
 
@@ -214,11 +214,23 @@ impl Recorder {
         }
     }
 
-    /// Puts a word into the recording; `false` when the queue has no room for it.
+    /// The same of samples that somebody else lost, and why.
+    pub fn gap(&mut self, gap: &Gap) {
+        Lost { count: gap.lost, from: gap.from, to: gap.to, why: gap.why }.join(&mut self.lost);
+    }
+
+    /// Puts a word into the recording; `false` when the queue has no room for it, or nothing more is recorded.
     pub fn mark(&mut self, at: Moment, text: &str) -> bool {
         let Some(text) = Mark::text(text) else { return false };
+        let goes_on = matches!(self.status(), RecorderStatus::Recording(_) | RecorderStatus::Paused { .. });
         let message = Message::Mark { at, text };
-        self.queue.as_ref().is_some_and(|queue| queue.try_send(message).is_ok())
+        goes_on && self.queue.as_ref().is_some_and(|queue| queue.try_send(message).is_ok())
+    }
+
+    /// Its thread is lost although nobody told it to end.
+    fn orphan(&self) {
+        let kept = self.status().kept();
+        *lock(&self.shared.status) = RecorderStatus::Failed { why: "a fault of stalltop itself".to_owned(), kept };
     }
 
     pub fn status(&self) -> RecorderStatus {
@@ -240,9 +252,13 @@ impl Recorder {
         if self.queue.is_some() {
             *lock(&self.shared.lost_at_end) = self.lost.take();
             self.queue = None;
-            if let Err(std::sync::mpsc::RecvTimeoutError::Timeout) = self.ended.recv_timeout(patience) {
-                let kept = self.status().kept();
-                return RecorderStatus::Failed { why: "the disk does not answer".to_owned(), kept };
+            match self.ended.recv_timeout(patience) {
+                Ok(()) => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    let kept = self.status().kept();
+                    return RecorderStatus::Failed { why: "the disk does not answer".to_owned(), kept };
+                }
+                Err(RecvTimeoutError::Disconnected) => self.orphan(),
             }
         }
         self.status()

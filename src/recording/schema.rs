@@ -65,6 +65,17 @@ pub const PLAIN: [Table; 15] = [
     DELAYS,
 ];
 
+/// Since format 1.3: how columns are written from here on.
+pub const FORMS: u64 = 62;
+/// Since format 1.3: the bits of all columns of all tables, in the order of their sections; the last one.
+pub const BITS: u64 = 63;
+
+/// The table with that section.
+pub fn table(section: u64) -> Option<Table> {
+    let others = [PROCESSES, THREADS, SUB_SAMPLES, GROUP_WAITS];
+    PLAIN.into_iter().chain(others).find(|table| table.section == section)
+}
+
 /// Everything in a sample that there is one of, as one row.
 pub struct Singles {
     /// BOOTTIME less MONOTONIC. The other clocks stand in the frame's header.

@@ -1,11 +1,13 @@
 //! A recording in one file, or in a directory of segments that one recorder wrote one after the other: read as one, with
 //! an explicit gap wherever nobody recorded between two of them.
 
+mod directory;
+
 use std::collections::BTreeSet;
-use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Moment;
 use super::damage::{Damage, DamageKind, Tail};
@@ -14,10 +16,8 @@ use super::error::{Place, RecordingError};
 use super::header::FileHeader;
 use super::meta::{Gap, GapReason, Mark, Meta};
 use super::part::Part;
-use crate::sample::Sample;
-
-/// What the names of segments end in.
-pub const EXTENSION: &str = "stalltop";
+use crate::sample::{Host, Sample};
+use directory::{New, in_order, read_new};
 
 /// A recording that is open for reading.
 pub struct Replayer {
@@ -34,14 +34,23 @@ pub struct Replayer {
     gaps: Vec<Gap>,
     marks: Vec<Mark>,
     damage: Vec<Damage>,
-    /// Files of the directory that cannot be read.
-    unreadable: usize,
+    /// Files of the directory that cannot be read, and why.
+    unreadable: Vec<Unreadable>,
     /// The numbers of the samples that are there for whoever asks.
     shown: Range<u64>,
 }
 
+/// A file that is called as a recording is and cannot be read as one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    pub place: Place,
+    pub why: String,
+}
+
 struct Segment {
     part: Part,
+    /// The machine and the run of it that it tells of.
+    host: Arc<Host>,
     /// Samples at its beginning that the segment before has too: its disk failed, and this one repeats what may be lost there.
     repeated: usize,
     /// Samples before its first one of its own, and what its own numbers are counted from.
@@ -64,17 +73,17 @@ impl Replayer {
             return Ok(Replayer::one(Part::open(path)?, path.into()));
         }
         let mut known = BTreeSet::new();
-        let (mut parts, first_error) = read_new(path, &mut known)?;
-        parts.sort_by_key(Part::began);
-        let unreadable = known.len() - parts.len();
-        let mut parts = parts.into_iter();
+        let New { parts, unreadable } = read_new(path, &mut known)?;
+        let mut parts = in_order(parts).into_iter();
         let Some(first) = parts.next() else {
+            let first_error = unreadable.into_iter().next().map(|(_, error)| error);
             return Err(first_error.unwrap_or(RecordingError::NoSegments { path: path.into() }));
         };
         let mut replayer = Replayer::one(first, path.into());
         replayer.segments.extend(parts.map(Segment::new));
         replayer.directory = Some((path.to_owned(), known));
-        replayer.unreadable = unreadable;
+        let told = |(path, error): (PathBuf, RecordingError)| Unreadable { place: Place::File(path), why: error.to_string() };
+        replayer.unreadable = unreadable.into_iter().map(told).collect();
         replayer.join();
         Ok(replayer)
     }
@@ -88,8 +97,8 @@ impl Replayer {
         let (header, meta) = (*part.header(), part.meta().clone());
         let (gaps, marks, damage) = (Vec::new(), Vec::new(), Vec::new());
         let segments = vec![Segment::new(part)];
-        let mut replayer =
-            Replayer { place, header, meta, segments, directory: None, gaps, marks, damage, unreadable: 0, shown: 0..u64::MAX };
+        let (directory, unreadable, shown) = (None, Vec::new(), 0..u64::MAX);
+        let mut replayer = Replayer { place, header, meta, segments, directory, gaps, marks, damage, unreadable, shown };
         replayer.join();
         replayer
     }
@@ -106,6 +115,20 @@ impl Replayer {
     /// Of the newest segment: what is true now.
     pub fn meta(&self) -> &Meta {
         &self.meta
+    }
+
+    /// Whose sample that is: a directory may hold recordings of several runs of a machine, or of several machines.
+    pub fn host(&self, index: usize) -> Arc<Host> {
+        let holder = self.place_of(index).map(|place| self.holder(place));
+        let segment = holder.and_then(|holder| self.segments.get(holder)).or(self.segments.last());
+        segment.map_or_else(|| Arc::new(self.meta.host.clone()), |segment| Arc::clone(&segment.host))
+    }
+
+    /// Of how many runs of a machine it tells.
+    pub fn runs(&self) -> usize {
+        let hosts = self.segments.iter().filter(|segment| segment.len() > 0).map(|segment| &segment.host);
+        let anew = hosts.clone().zip(hosts.skip(1)).filter(|(host, next)| !host.is_same_run(next));
+        anew.count() + 1
     }
 
     /// In how many files it is.
@@ -234,6 +257,17 @@ impl Replayer {
         &self.damage
     }
 
+    /// Files of the directory that cannot be read as recordings.
+    pub fn unreadable(&self) -> &[Unreadable] {
+        &self.unreadable
+    }
+
+    /// How many of the segments before the newest one end inside a frame.
+    pub fn torn_before(&self) -> usize {
+        let before = self.segments.split_last().map_or(&[][..], |(_, before)| before);
+        before.iter().filter(|segment| matches!(segment.part.tail(), Tail::Torn { .. })).count()
+    }
+
     /// How the newest segment ends.
     pub fn tail(&self) -> Tail {
         self.segments.last().map_or(Tail::Closed, |last| last.part.tail())
@@ -268,9 +302,8 @@ impl Replayer {
         if let Some((directory, known)) = &mut self.directory
             && self.segments.last().is_some_and(|last| !last.part.is_growing())
         {
-            let (mut parts, _) = read_new(directory, known)?;
-            parts.sort_by_key(Part::began);
-            self.segments.extend(parts.into_iter().map(Segment::new));
+            let New { parts, .. } = read_new(directory, known)?;
+            self.segments.extend(in_order(parts).into_iter().map(Segment::new));
         }
         self.join();
         Ok(Growth { new_samples: self.len().saturating_sub(before), growing: self.is_growing() })
@@ -299,17 +332,21 @@ impl Replayer {
             self.meta = newest.part.meta().clone();
         }
         let (mut first, mut number) = (0, 0_u64);
-        let mut before: Option<(Moment, std::time::Duration)> = None;
+        let mut before: Option<(Moment, Duration, Arc<Host>)> = None;
         for segment in &mut self.segments {
             segment.first = first;
-            (segment.repeated, segment.first_number) = segment.repeats(before.map(|(last, _)| last), number);
+            (segment.repeated, segment.first_number) = segment.repeats(before.as_ref().map(|&(last, ..)| last), number);
             let shifted = |own: u64| segment.first_number.saturating_add(own);
             let part = &segment.part;
-            if let (Some((from, interval)), Some(to)) = (before, segment.begin()) {
+            if let (Some((from, interval, host)), Some(to)) = (&before, segment.begin()) {
                 // What the new segment says itself of the time before its first sample.
                 let own = part.sequence(segment.repeated).unwrap_or(0);
                 let told = part.gaps().iter().filter(|gap| gap.before == own).map(|gap| gap.lost);
-                self.gaps.extend(between(from, to, interval, number, told.fold(0, u64::saturating_add)));
+                let told = told.fold(0, u64::saturating_add);
+                let same_run = host.is_same_run(&segment.host);
+                let due = due_between(*from, to, *interval, same_run).saturating_sub(told);
+                let gap = Gap { before: number, lost: due, from: *from, to, why: GapReason::NotTaken };
+                self.gaps.extend((due > 0).then_some(gap));
             }
             self.gaps.extend(part.gaps().iter().map(|gap| Gap { before: shifted(gap.before), ..gap.clone() }));
             let known = self.marks.len();
@@ -322,7 +359,7 @@ impl Replayer {
             }
             self.damage.extend_from_slice(part.damage());
             if let Some(last) = part.len().checked_sub(1) {
-                before = part.instant(last).map(|at| (at, part.meta().interval)).or(before);
+                before = part.instant(last).map(|at| (at, part.meta().interval, Arc::clone(&segment.host))).or(before);
                 number = part.sequence(last).map_or(number, |own| shifted(own).saturating_add(1));
             }
             first += segment.len();
@@ -332,13 +369,14 @@ impl Replayer {
         self.gaps.retain(|gap| among(gap.before));
         self.marks.retain(|mark| among(mark.before));
         let unreadable = Damage { bytes: 0..0, what: DamageKind::Segment, lost: 0, from: None, to: None };
-        self.damage.extend(std::iter::repeat_n(unreadable, self.unreadable));
+        self.damage.extend(std::iter::repeat_n(unreadable, self.unreadable.len()));
     }
 }
 
 impl Segment {
     fn new(part: Part) -> Segment {
-        Segment { part, repeated: 0, first: 0, first_number: 0 }
+        let host = Arc::new(part.meta().host.clone());
+        Segment { part, host, repeated: 0, first: 0, first_number: 0 }
     }
 
     /// Samples of its own.
@@ -373,29 +411,11 @@ impl Segment {
     }
 }
 
-/// The samples that would lie between two segments, beside those that somebody tells of; `None` where the one follows the
-/// other as it should.
-fn between(from: Moment, to: Moment, interval: std::time::Duration, before: u64, told: u64) -> Option<Gap> {
-    let apart = u64::try_from(to.realtime_ns.saturating_sub(from.realtime_ns)).ok()?;
-    let interval = u64::try_from(interval.as_nanos()).ok().filter(|&interval| interval > 0)?;
-    let lost = (apart.saturating_add(interval / 2) / interval).saturating_sub(1).saturating_sub(told);
-    (lost > 0).then_some(Gap { before, lost, from, to, why: GapReason::NotTaken })
-}
-
-/// Segments of the directory that are not known yet, which they are then; also why the first unreadable one is not.
-fn read_new(directory: &Path, known: &mut BTreeSet<PathBuf>) -> Result<(Vec<Part>, Option<RecordingError>), RecordingError> {
-    let failed = |source| RecordingError::Read { path: directory.into(), offset: None, source };
-    let (mut parts, mut first_error) = (Vec::new(), None);
-    for entry in fs::read_dir(directory).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if path.extension().is_none_or(|extension| extension != EXTENSION) || known.contains(&path) {
-            continue;
-        }
-        match Part::open(&path) {
-            Ok(part) => parts.push(part),
-            Err(error) => first_error = first_error.or(Some(error)),
-        }
-        known.insert(path);
-    }
-    Ok((parts, first_error))
+/// How many samples were due between two that were taken one after the other. Within one run of a machine the clock counts that
+/// nobody sets.
+pub fn due_between(from: Moment, to: Moment, interval: Duration, same_run: bool) -> u64 {
+    let by_the_wall = || u64::try_from(to.realtime_ns.saturating_sub(from.realtime_ns)).unwrap_or(0);
+    let apart = if same_run { to.boottime_ns.saturating_sub(from.boottime_ns) } else { by_the_wall() };
+    let interval = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
+    apart.saturating_add(interval / 2).checked_div(interval).unwrap_or(0).saturating_sub(1)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::error::{Place, RecordingError};
 use file::is_being_written;
-pub use file::{FileStorage, Folder, open_source};
+pub use file::{FileStorage, Folder, open_source, save};
 
 /// Room on the file system that is written to, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

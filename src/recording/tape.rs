@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::Write;
-use std::path::Path;
+use std::iter::Peekable;
 use std::sync::Arc;
 
 use super::Moment;
@@ -11,17 +11,18 @@ use super::encode::TooLarge;
 use super::error::{FrameFault, Place, RecordingError};
 use super::framer::{Framer, SampleEncoder, SampleFrame, Sections, fresh_identity};
 use super::layout::Layout;
-use super::meta::{Mark, Meta, Redaction};
+use super::meta::{Gap, GapReason, Mark, Meta, Redaction};
 use super::samples::Samples;
-use super::storage::{FileStorage, Storage, StreamStorage, write_all};
+use super::storage::{Storage, StreamStorage, write_all};
 use crate::sample::Sample;
 
-/// Words that are kept at most: the oldest ones go.
+/// Words that are kept at most, and gaps: the oldest ones go.
 const MOST_MARKS: usize = 500;
+const MOST_GAPS: usize = 500;
 
 /// Each of the first samples is a key frame: slow facts about tasks are still being read, so that nearly all of them change, and
 /// a sample that others refer to would be kept for minutes with all its tasks as they were before more was known of them.
-const SETTLED: u64 = 4;
+const SETTLED: u64 = 3;
 
 /// Keeps whole key groups, and forgets the oldest one once the rest is enough.
 pub struct Tape {
@@ -32,8 +33,9 @@ pub struct Tape {
     bytes: usize,
     /// Samples forgotten so far: the sequence of the first one kept.
     forgotten: u64,
-    /// Words that were put between the samples.
+    /// Words that were put between the samples, and samples that are missing there.
     marks: VecDeque<Mark>,
+    gaps: VecDeque<Gap>,
     keep_samples: usize,
     keep_bytes: usize,
     decoded: Samples,
@@ -49,6 +51,7 @@ impl Tape {
             bytes: 0,
             forgotten: 0,
             marks: VecDeque::new(),
+            gaps: VecDeque::new(),
             keep_samples: samples.max(1),
             keep_bytes: bytes,
             decoded: Samples::new(Layout::NEW),
@@ -89,7 +92,26 @@ impl Tape {
         while self.marks.front().is_some_and(|mark| mark.before < self.forgotten) {
             self.marks.pop_front();
         }
+        while self.gaps.front().is_some_and(|gap| gap.before <= self.forgotten) {
+            self.gaps.pop_front();
+        }
         true
+    }
+
+    /// So many samples are missing before the next one, which was taken then.
+    pub fn miss(&mut self, count: u64, next: Moment) {
+        let from = self.len.checked_sub(1).and_then(|last| self.instant(last)).unwrap_or(next);
+        self.gap(&Gap { before: 0, lost: count, from, to: next, why: GapReason::NotTaken });
+    }
+
+    /// Samples that somebody else lost, behind the newest one.
+    pub fn gap(&mut self, gap: &Gap) {
+        if gap.lost > 0 && self.len > 0 {
+            self.gaps.push_back(Gap { before: self.forgotten + self.len as u64, ..gap.clone() });
+        }
+        if self.gaps.len() > MOST_GAPS {
+            self.gaps.pop_front();
+        }
     }
 
     /// Puts a word behind the newest sample.
@@ -112,6 +134,7 @@ impl Tape {
             frames: self.groups.iter().flatten().cloned().collect(),
             first: self.forgotten,
             marks: self.marks.iter().cloned().collect(),
+            gaps: self.gaps.iter().cloned().collect(),
         }
     }
 
@@ -159,18 +182,6 @@ impl Tape {
         decode(decoded, sequence, frame).map_err(damaged)
     }
 
-    /// Saves what is kept as a recording, in a new file.
-    pub fn save(&self, path: &Path, meta: &Meta, sections: &Sections) -> Result<u64, RecordingError> {
-        let mut storage = FileStorage::create(path)?;
-        match self.put(&mut storage, meta, sections) {
-            Ok(bytes) => Ok(bytes),
-            Err(source) => {
-                storage.discard();
-                Err(RecordingError::Write { path: path.into(), source })
-            }
-        }
-    }
-
     /// Writes what is kept as a recording.
     pub fn write_to(&self, sink: impl Write + Send, meta: &Meta, sections: &Sections) -> Result<u64, RecordingError> {
         let mut storage = StreamStorage(sink);
@@ -187,7 +198,7 @@ impl Tape {
             out.clear();
             result
         };
-        let mut frames = Frames { first: self.forgotten, marks: self.marks.iter().peekable() };
+        let mut frames = Frames::new(self.forgotten, self.marks.iter(), self.gaps.iter());
         for group in &self.groups {
             frames.put(&mut framer, &mut out, group);
             write(&mut out)?;
@@ -211,6 +222,7 @@ pub struct History {
     /// The number of the first, as marks count.
     first: u64,
     marks: Vec<Mark>,
+    gaps: Vec<Gap>,
 }
 
 impl History {
@@ -230,25 +242,34 @@ impl History {
         self.frames.drain(..key);
         self.first += key as u64;
         self.marks.retain(|mark| mark.before > self.first);
+        self.gaps.retain(|gap| gap.before > self.first);
     }
 
     pub(super) fn write(&self, framer: &mut Framer, out: &mut Vec<u8>) {
-        let mut frames = Frames { first: self.first, marks: self.marks.iter().peekable() };
+        let mut frames = Frames::new(self.first, self.marks.iter(), self.gaps.iter());
         frames.put(framer, out, &self.frames);
         frames.end(framer, out);
     }
 }
 
-/// Frames into a recording, each mark before the sample that it was put before.
-struct Frames<'m, M: Iterator<Item = &'m Mark>> {
+/// Frames into a recording, each gap and each mark before the sample that it was put before.
+struct Frames<M: Iterator, G: Iterator> {
     /// The number of the next sample.
     first: u64,
-    marks: std::iter::Peekable<M>,
+    marks: Peekable<M>,
+    gaps: Peekable<G>,
 }
 
-impl<'m, M: Iterator<Item = &'m Mark>> Frames<'m, M> {
+impl<'m, M: Iterator<Item = &'m Mark>, G: Iterator<Item = &'m Gap>> Frames<M, G> {
+    fn new(first: u64, marks: M, gaps: G) -> Frames<M, G> {
+        Frames { first, marks: marks.peekable(), gaps: gaps.peekable() }
+    }
+
     fn put(&mut self, framer: &mut Framer, out: &mut Vec<u8>, frames: &[SampleFrame]) {
         for frame in frames {
+            while let Some(gap) = self.gaps.next_if(|gap| gap.before <= self.first) {
+                framer.gap(out, gap);
+            }
             while let Some(mark) = self.marks.next_if(|mark| mark.before <= self.first) {
                 framer.mark(out, mark.at, &mark.text);
             }

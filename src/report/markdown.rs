@@ -6,9 +6,9 @@ use maud::html;
 
 use super::chronicle::{Chart, Chronicle, lossy};
 use super::json::verdict;
-use super::page::Origin;
+use super::page::{COMMANDS_NOTE, Origin};
 use super::text::printable;
-use super::words::{evidence, quantity, span, subject, three};
+use super::words::{evidence, many, quantity, span, subject, three};
 use crate::findings::{Finding, Value};
 use crate::sample::Instant;
 
@@ -22,7 +22,7 @@ pub fn markdown(chronicle: &Chronicle, origin: &Origin) -> Option<String> {
     let mut text = String::new();
     // Into memory: cannot fail.
     let _ = writeln!(text, "# {host}: {}\n", verdict(chronicle.window.worst()));
-    let (lasted, cpus) = (span(to.seconds_since(from)), chronicle.window.figures().cpus);
+    let (lasted, cpus) = (span(chronicle.window.seconds()), chronicle.window.figures().cpus);
     let _ = writeln!(
         text,
         "{} to {} ({lasted}), {} samples, {cpus} CPUs, {}\n",
@@ -48,12 +48,13 @@ pub fn markdown(chronicle: &Chronicle, origin: &Origin) -> Option<String> {
         "\n## Commands\n\n| command | CPUs | peak | run queue | disk | lock |\n| --- | ---: | ---: | ---: | ---: | ---: |"
     );
     for command in chronicle.commands(12) {
-        let mean = |seconds: f64| three(seconds / to.seconds_since(from).max(1e-9));
+        let mean = |seconds: f64| three(seconds / chronicle.window.seconds().max(1e-9));
         let figures = [command.cpu_seconds, command.run_queue_seconds, command.disk_seconds, command.lock_seconds].map(mean);
         let [cpus, waiting, disk, lock] = figures;
         let (name, peak) = (plain(&lossy(&command.name)), three(command.most_cpus));
         let _ = writeln!(text, "| {name} | {cpus} | {peak} | {waiting} | {disk} | {lock} |");
     }
+    let _ = writeln!(text, "\n{COMMANDS_NOTE}");
     let absent = chronicle.window.absent();
     if !(absent.is_empty() && chronicle.holes.is_empty() && chronicle.marks.is_empty()) {
         let _ = writeln!(text, "\n## Marks, and what is missing\n");
@@ -62,7 +63,8 @@ pub fn markdown(chronicle: &Chronicle, origin: &Origin) -> Option<String> {
         let _ = writeln!(text, "- mark at {}: {}", clock(mark.at), plain(&mark.text));
     }
     for hole in &chronicle.holes {
-        let _ = writeln!(text, "- {} to {}: {} samples: {}", clock(hole.from), clock(hole.to), hole.lost, plain(&hole.why));
+        let _ =
+            writeln!(text, "- {} to {}: {}: {}", clock(hole.from), clock(hole.to), many(hole.lost, "sample"), plain(&hole.why));
     }
     for (what, why) in absent {
         let _ = writeln!(text, "- not seen: {} ({})", plain(what), plain(&why));
@@ -72,12 +74,11 @@ pub fn markdown(chronicle: &Chronicle, origin: &Origin) -> Option<String> {
 
 fn told(finding: &Finding, clock: &dyn Fn(Instant) -> String) -> String {
     let until = finding.until.map_or_else(|| "the end of the recording".to_owned(), clock);
-    let about = subject(&finding.subject);
+    let about = format!("{} {}", finding.kind.word(), plain(&subject(&finding.subject)));
     let mut text = format!(
-        "- **{}** {} {}: {}\n  From {} to {until}.\n",
+        "- **{}** {}: {}\n  From {} to {until}.\n",
         finding.severity.word(),
-        finding.kind.word(),
-        plain(&about),
+        about.trim_end(),
         plain(&finding.sentence),
         clock(finding.since),
     );

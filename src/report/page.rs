@@ -12,7 +12,7 @@ use super::chronicle::commands::Command;
 use super::chronicle::{Chart, Chronicle, lossy};
 use super::json::verdict;
 use super::text::printable;
-use super::words::{evidence, quantity, span, subject, three};
+use super::words::{evidence, many, quantity, span, subject, three};
 use crate::findings::{Finding, Severity, Value};
 use crate::report::chronicle::curves::Unit;
 use axis::TimeAxis;
@@ -37,6 +37,10 @@ const SCRIPT: &str = include_str!("page/page.js");
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
+/// What the figures of a command are.
+pub const COMMANDS_NOTE: &str =
+    "Means over the recording: CPUs in use, and threads waiting for a CPU (run queue), on storage, behind a lock.";
+
 /// More than this many of a kind are not drawn; the page says how many are left out.
 const MOST_DISKS: usize = 12;
 const MOST_NICS: usize = 8;
@@ -47,7 +51,7 @@ const MOST_COMMANDS: usize = 20;
 /// The whole page; `None` where there are no two samples to compare.
 pub fn page(chronicle: &Chronicle, origin: &Origin) -> Option<String> {
     let (from, to) = chronicle.window.span()?;
-    let time = TimeAxis::new(from, to, chronicle.steps().are_of_several_boots(), origin.zone.clone());
+    let time = TimeAxis::new(from, to, chronicle.window.is_of_several_runs(), origin.zone.clone());
     let frame = Frame { time: &time, steps: chronicle.steps(), holes: &chronicle.holes, marks: &chronicle.marks };
     let findings = chronicle.window.findings();
     let host = chronicle.window.host().map_or_else(String::new, |host| printable(&lossy(&host.hostname)));
@@ -96,7 +100,7 @@ fn heading(chronicle: &Chronicle, origin: &Origin, time: &TimeAxis, host: &str) 
                 }
                 span { (cpus) @if cpus == 1 { " CPU" } @else { " CPUs" } }
                 @if let Some(kernel) = kernel { span { "Linux " (kernel) } }
-                span { (origin.samples) " samples" }
+                span { (many(origin.samples as u64, "sample")) }
                 span { (printable(&origin.file)) }
             }
         }
@@ -252,7 +256,7 @@ fn commands(commands: &[&Command], seconds: f64) -> Markup {
                     }
                 }
             }
-            p.note { "Means over the recording: CPUs in use, and threads waiting for a CPU, on storage, behind a lock. Processes: the most that were at work in one interval." }
+            p.note { (COMMANDS_NOTE) " Processes: the most that were at work in one interval." }
         }
     }
 }
@@ -302,7 +306,7 @@ fn missing(chronicle: &Chronicle, time: &TimeAxis) -> Markup {
             h2 id="missing" { "What is missing" }
             ul {
                 @for hole in &chronicle.holes {
-                    li { (time.clock(hole.from)) " to " (time.clock(hole.to)) ": " (hole.lost) " samples: " (printable(&hole.why)) }
+                    li { (time.clock(hole.from)) " to " (time.clock(hole.to)) ": " (many(hole.lost, "sample")) ": " (printable(&hole.why)) }
                 }
                 @for (what, why) in &absent { li { (what) ": " (why) } }
             }

@@ -10,7 +10,7 @@ use crate::sample::Name;
 
 /// `check`: the verdict in a line, each finding in a line, what could not be seen in a line.
 pub fn check(window: &Window) -> String {
-    let Some((from, to)) = window.span() else {
+    let Some((_, to)) = window.span() else {
         return "unknown: there were no two samples to compare\n".to_owned();
     };
     let mut text = String::new();
@@ -20,7 +20,7 @@ pub fn check(window: &Window) -> String {
         "{}: {}, {:.1} s to {}: {}",
         verdict(window.worst()),
         window.host().map_or_else(String::new, |host| plain(&host.hostname)),
-        to.seconds_since(from),
+        window.seconds(),
         moment(to),
         figures(&window.figures())
     );

@@ -31,6 +31,7 @@ pub struct Window {
     host: Option<Arc<Host>>,
     from: Option<Instant>,
     to: Option<Instant>,
+    several_runs: bool,
     means: Means,
     cpus: usize,
     open: Option<Verdict>,
@@ -81,6 +82,7 @@ impl Window {
 
     pub fn add(&mut self, judged: &Judged) {
         let interval = &judged.interval;
+        self.several_runs |= self.host.as_ref().is_some_and(|host| !host.is_same_run(&interval.host));
         self.host = Some(Arc::clone(&interval.host));
         self.from.get_or_insert(interval.older.at);
         self.to = Some(interval.newer.at);
@@ -136,6 +138,20 @@ impl Window {
     /// From when to when.
     pub fn span(&self) -> Option<(Instant, Instant)> {
         self.from.zip(self.to)
+    }
+
+    /// Whether the machine was started anew in between: the clock that counts from boot began again.
+    pub fn is_of_several_runs(&self) -> bool {
+        self.several_runs
+    }
+
+    /// How long it is, with what may be missing in between.
+    pub fn seconds(&self) -> f64 {
+        match self.span() {
+            Some((from, to)) if self.several_runs => to.realtime_ns.saturating_sub(from.realtime_ns).max(0) as f64 / 1e9,
+            Some((from, to)) => to.seconds_since(from),
+            None => 0.0,
+        }
     }
 
     pub fn figures(&self) -> Figures {

@@ -103,6 +103,14 @@ pub fn subject_name(subject: &Subject) -> String {
     }
 }
 
+/// `1 sample`, `12 samples`.
+pub fn many(count: impl Into<u64>, what: &str) -> String {
+    match count.into() {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -28,6 +28,13 @@ pub struct Host {
     pub privilege: Privilege,
 }
 
+impl Host {
+    /// Whether both are one run of one machine: else no counter of the one is subtracted from one of the other.
+    pub fn is_same_run(&self, other: &Host) -> bool {
+        (&self.boot_id, &self.hostname, &self.machine) == (&other.boot_id, &other.hostname, &other.machine)
+    }
+}
+
 /// Where a CPU sits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuPlace {

@@ -31,6 +31,18 @@ impl Tasks {
         self.processes.get(at)
     }
 
+    /// The processes of a group.
+    pub fn members<'a>(&'a self, group: &'a GroupId) -> impl Iterator<Item = &'a Arc<Process>> {
+        let among = match group {
+            GroupId::Process(id) => self.process(id.pid).map_or(&[][..], std::slice::from_ref),
+            GroupId::Siblings { .. } => &self.processes,
+        };
+        among.iter().filter(move |process| match group {
+            GroupId::Process(id) => process.id() == *id,
+            GroupId::Siblings { parent, .. } => process.ppid == *parent && process.group() == *group,
+        })
+    }
+
     /// The thread with this identity, and its process.
     pub fn thread(&self, task: TaskId) -> Option<(&Arc<Process>, &Thread)> {
         let process = self.process(task.pid)?;

@@ -163,4 +163,9 @@ impl BlockedThread {
     pub fn is_page_fault(&self) -> bool {
         self.call.is_some_and(|call| call.number == -1)
     }
+
+    /// Whether it waits for storage that is no block device of this machine.
+    pub fn is_elsewhere(&self) -> bool {
+        self.channel.as_ref().is_some_and(|channel| class::is_elsewhere(channel.as_bytes()))
+    }
 }

@@ -63,6 +63,8 @@ pub enum Key {
     PageDown,
     Home,
     End,
+    /// F1 … F12
+    Function(u8),
 }
 
 /// What a click met.

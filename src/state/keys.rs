@@ -19,6 +19,7 @@ pub enum Action {
     Back,
     Filter,
     Sort,
+    SortBack,
     Reverse,
     Threads,
     Tree,
@@ -65,7 +66,12 @@ pub fn action(screen: Screen, key: Key) -> Option<Action> {
     BINDINGS.iter().filter(on).find_map(find).or_else(|| BINDINGS.iter().filter(everywhere).find_map(find))
 }
 
-use Key::{Char, Control};
+/// The screens that a key which does nothing here is for; `None` where it is for none.
+pub fn elsewhere(key: Key) -> Option<&'static [Screen]> {
+    BINDINGS.iter().find(|binding| binding.keys.iter().any(|bound| bound.0 == key)).map(|binding| binding.screens)
+}
+
+use Key::{Char, Control, Function};
 
 /// Every key there is, in the order in which help shows them.
 pub const BINDINGS: &[Binding] = &[
@@ -86,7 +92,7 @@ pub const BINDINGS: &[Binding] = &[
     },
     Binding {
         shown: "↑ ↓  j k",
-        words: "move (also PgUp PgDn Home End, wheel, click)",
+        words: "move (PgUp PgDn Home End g G, wheel, click; Shift selects text)",
         keys: &[
             (Key::Up, Action::Up),
             (Key::Down, Action::Down),
@@ -96,6 +102,8 @@ pub const BINDINGS: &[Binding] = &[
             (Key::PageDown, Action::PageDown),
             (Key::Home, Action::First),
             (Key::End, Action::Last),
+            (Char('g'), Action::First),
+            (Char('G'), Action::Last),
         ],
         screens: &[],
     },
@@ -107,20 +115,36 @@ pub const BINDINGS: &[Binding] = &[
     },
     Binding {
         shown: "/",
-        words: "filter rows (fuzzy; Esc clears)",
-        keys: &[(Char('/'), Action::Filter)],
-        screens: &[Screen::Cpu, Screen::Disk, Screen::Network, Screen::Tasks, Screen::Findings],
+        words: "filter rows (F4; fuzzy; Esc clears); on 1: the tasks",
+        keys: &[
+            (Char('/'), Action::Filter),
+            (Char('\\'), Action::Filter),
+            (Function(3), Action::Filter),
+            (Function(4), Action::Filter),
+        ],
+        screens: &[],
     },
     Binding {
         shown: "s  S",
-        words: "sort by the next column (or click it), reverse",
-        keys: &[(Char('s'), Action::Sort), (Char('S'), Action::Reverse)],
+        words: "sort by the next column (→ ←, F6, or click it), reverse",
+        keys: &[
+            (Char('s'), Action::Sort),
+            (Function(6), Action::Sort),
+            (Key::Right, Action::Sort),
+            (Key::Left, Action::SortBack),
+            (Char('S'), Action::Reverse),
+        ],
         screens: &[Screen::Cpu, Screen::Disk, Screen::Network, Screen::Tasks],
     },
     Binding {
         shown: "t  T  c",
-        words: "threads on/off, tree, group by what they wait for",
-        keys: &[(Char('t'), Action::Threads), (Char('T'), Action::Tree), (Char('c'), Action::ByClass)],
+        words: "threads on/off, tree (F5), group by what they wait for",
+        keys: &[
+            (Char('t'), Action::Threads),
+            (Char('T'), Action::Tree),
+            (Function(5), Action::Tree),
+            (Char('c'), Action::ByClass),
+        ],
         screens: &[Screen::Tasks],
     },
     Binding {
@@ -179,11 +203,13 @@ pub const BINDINGS: &[Binding] = &[
     },
     Binding {
         shown: "h ?  q",
-        words: "this help, quit (also Ctrl-C; Ctrl-Z, Ctrl-L as usual)",
+        words: "this help (F1), quit (F10, Ctrl-C); Ctrl-Z, Ctrl-L as usual",
         keys: &[
             (Char('h'), Action::Help),
             (Char('?'), Action::Help),
+            (Function(1), Action::Help),
             (Char('q'), Action::Quit),
+            (Function(10), Action::Quit),
             (Control('c'), Action::Quit),
             (Control('z'), Action::Suspend),
             (Control('l'), Action::Redraw),

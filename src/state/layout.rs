@@ -1,7 +1,7 @@
 //! How the height of the terminal is shared out: what must be known both to draw a list and to move in it by a page.
 
 use super::State;
-use super::rows::Row;
+use super::rows::{Item, Row};
 use super::screen::Screen;
 use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, OpSpan, Operation};
@@ -38,7 +38,11 @@ impl Plan {
     pub fn of(state: &State) -> Plan {
         let (width, height) = state.setup.size;
         let strip = height >= 12;
+        let overview = state.screen == Screen::Overview && state.details.is_none();
         let verdict = match state.screen {
+            // Its page begins with the sentence.
+            _ if state.details.as_ref().is_some_and(|details| matches!(details.item, Item::Finding { .. })) => 0,
+            Screen::Overview if !overview => 1,
             Screen::Overview if height >= 24 && width < 120 => 4,
             Screen::Overview if height >= 20 => 3,
             Screen::Overview if width < 60 => 4,
@@ -47,7 +51,7 @@ impl Plan {
             _ => 1,
         };
         // On the overview a rule closes the verdict, where there is room for it.
-        let rule = u16::from(state.screen == Screen::Overview && height >= 24);
+        let rule = u16::from(overview && height >= 24);
         let top = 1 + verdict + rule;
         let body = height.saturating_sub(top + 1 + u16::from(strip));
         let mut plan = Plan { width, height, verdict, top, body, before: 0, list: body, strip, map: (0, 0), hot: 0 };

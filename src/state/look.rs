@@ -42,9 +42,11 @@ impl Look {
         };
         let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default().to_lowercase();
         // Without any locale (ssh with a bare environment) the terminal at the other end is UTF-8 all the same; only a locale
-        // that names another encoding, and the Linux console with its 256 glyphs, say otherwise.
-        let names_another = locale.contains('.') && !locale.contains("utf-8") && !locale.contains("utf8");
-        let plain = ascii || names_another || term == "linux" || term == "dumb";
+        // that names another encoding, the Linux console with its 256 glyphs, and a serial console say otherwise.
+        let names_utf8 = locale.contains("utf-8") || locale.contains("utf8");
+        let names_another = locale.contains('.') && !names_utf8;
+        let serial = term.starts_with("vt") && !names_utf8;
+        let plain = ascii || names_another || serial || term == "linux" || term == "dumb";
         Look { colours, glyphs: if plain { Glyphs::Ascii } else { Glyphs::Unicode } }
     }
 }
@@ -66,5 +68,7 @@ mod tests {
         assert_eq!(look(&[("LANG", "de_DE.ISO-8859-1")]).glyphs, Glyphs::Ascii);
         assert_eq!(look(&[("LANG", "C")]).glyphs, Glyphs::Unicode);
         assert_eq!(look(&[("LANG", "C.UTF-8"), ("TERM", "linux")]).glyphs, Glyphs::Ascii);
+        assert_eq!(look(&[("TERM", "vt220")]).glyphs, Glyphs::Ascii, "a serial console");
+        assert_eq!(look(&[("LANG", "C.UTF-8"), ("TERM", "vt220")]).glyphs, Glyphs::Unicode);
     }
 }

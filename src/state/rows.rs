@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
+use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use rustc_hash::FxHashMap;
 
@@ -63,19 +63,26 @@ impl Item {
     }
 }
 
-/// The rows of the screen that is shown.
+/// The rows of the screen that is shown: those that hold the words of the filter as they were typed, and where none does,
+/// those that hold their letters in that order.
 pub fn rows(state: &State) -> Vec<Row> {
+    let rows = found(state, Way::Literal);
+    if rows.is_empty() && !state.search().text().is_empty() { found(state, Way::Fuzzy) } else { rows }
+}
+
+fn found(state: &State, way: Way) -> Vec<Row> {
     let Some(judged) = &state.current else { return Vec::new() };
+    let matching = Matching::new(state.search(), way);
     let interval = &*judged.interval;
     let sort = state.sort();
     match state.screen {
         Screen::Overview => (0..judged.verdict.len()).map(Row::Now).collect(),
-        Screen::Findings => findings(state, judged),
-        Screen::Cpu => cpus(state, interval, sort),
-        Screen::Disk => disks(state, interval, sort),
-        Screen::Network if state.peers => peers(state, judged),
-        Screen::Network => nics(state, interval, sort),
-        Screen::Tasks => tasks(state, interval, sort),
+        Screen::Findings => findings(state, judged, matching),
+        Screen::Cpu => cpus(interval, sort, matching),
+        Screen::Disk => disks(state, interval, sort, matching),
+        Screen::Network if state.peers => peers(judged, matching),
+        Screen::Network => nics(interval, sort, matching),
+        Screen::Tasks => tasks(state, interval, sort, matching),
     }
 }
 
@@ -99,8 +106,7 @@ pub fn item(state: &State, row: Row) -> Option<Item> {
     }
 }
 
-fn findings(state: &State, judged: &Judged) -> Vec<Row> {
-    let mut matching = Matching::new(state.search());
+fn findings(state: &State, judged: &Judged, mut matching: Matching) -> Vec<Row> {
     let mut rows = Vec::new();
     for (at, finding) in judged.verdict.iter().enumerate() {
         if matching.text(&finding.sentence) {
@@ -115,9 +121,8 @@ fn findings(state: &State, judged: &Judged) -> Vec<Row> {
     rows
 }
 
-fn cpus(state: &State, interval: &Interval, sort: Sort) -> Vec<Row> {
+fn cpus(interval: &Interval, sort: Sort, mut matching: Matching) -> Vec<Row> {
     let Some(span) = &interval.cpu else { return Vec::new() };
-    let mut matching = Matching::new(state.search());
     let mut keyed: Vec<(f64, usize)> = Vec::with_capacity(span.cpus.len());
     for (at, cpu) in span.cpus.iter().enumerate() {
         if !matching.text(&cpu.id.0.to_string()) {
@@ -138,8 +143,7 @@ fn cpus(state: &State, interval: &Interval, sort: Sort) -> Vec<Row> {
     ordered(keyed, sort).into_iter().map(Row::Cpu).collect()
 }
 
-fn disks(state: &State, interval: &Interval, sort: Sort) -> Vec<Row> {
-    let mut matching = Matching::new(state.search());
+fn disks(state: &State, interval: &Interval, sort: Sort, mut matching: Matching) -> Vec<Row> {
     let mut keyed = Vec::with_capacity(interval.disks.len());
     for (at, disk) in interval.disks.iter().enumerate() {
         let name = name_of_disk(interval, disk.index);
@@ -173,8 +177,7 @@ fn name_of_disk(interval: &Interval, index: usize) -> String {
     disk.map_or_else(String::new, |disk| String::from_utf8_lossy(disk.name.as_bytes()).into_owned())
 }
 
-fn nics(state: &State, interval: &Interval, sort: Sort) -> Vec<Row> {
-    let mut matching = Matching::new(state.search());
+fn nics(interval: &Interval, sort: Sort, mut matching: Matching) -> Vec<Row> {
     let mut keyed = Vec::with_capacity(interval.nics.len());
     for (at, nic) in interval.nics.iter().enumerate() {
         if !matching.text(&String::from_utf8_lossy(nic.id.name.as_bytes())) {
@@ -192,19 +195,17 @@ fn nics(state: &State, interval: &Interval, sort: Sort) -> Vec<Row> {
     ordered(keyed, sort).into_iter().map(Row::Nic).collect()
 }
 
-fn peers(state: &State, judged: &Judged) -> Vec<Row> {
+fn peers(judged: &Judged, mut matching: Matching) -> Vec<Row> {
     let Some(span) = &judged.peers else { return Vec::new() };
-    let mut matching = Matching::new(state.search());
     let mut wanted = |at: &usize| span.rows.get(*at).is_some_and(|peer| matching.text(&peer.address.to_string()));
     super::peers::order(judged).into_iter().filter(|at| wanted(at)).map(Row::Peer).collect()
 }
 
-fn tasks(state: &State, interval: &Interval, sort: Sort) -> Vec<Row> {
+fn tasks(state: &State, interval: &Interval, sort: Sort, mut matching: Matching) -> Vec<Row> {
     let (Some(span), Ok(sample)) = (&interval.tasks, &interval.newer.tasks) else { return Vec::new() };
     if state.by_class {
         return classes(interval, sample);
     }
-    let mut matching = Matching::new(state.search());
     if state.tree && !matching.on() {
         return tree(sample, state.threads);
     }
@@ -220,7 +221,12 @@ fn tasks(state: &State, interval: &Interval, sort: Sort) -> Vec<Row> {
                 keyed.push((value, Row::Thread { process: index, thread }));
             }
         } else {
-            keyed.push((process_key(sort.column, process, &row, &matters), Row::Process { index, depth: 0 }));
+            let mut value = process_key(sort.column, process, &row, &matters);
+            if sort.column == Column::Matters && value <= 0.0 && process.kernel_thread {
+                // Behind the programs that do nothing: of those somebody may look for one.
+                value = -1.0;
+            }
+            keyed.push((value, Row::Process { index, depth: 0 }));
         }
     }
     if sort.column == Column::Name || sort.column == Column::Owner {
@@ -343,17 +349,30 @@ fn ordered<T>(mut keyed: Vec<(f64, T)>, sort: Sort) -> Vec<T> {
     keyed.into_iter().map(|(_, row)| row).collect()
 }
 
-/// The fuzzy filter.
+/// How a filter is read.
+#[derive(Clone, Copy)]
+enum Way {
+    /// Each word somewhere
+    Literal,
+    /// Its letters in that order, others between them
+    Fuzzy,
+}
+
+/// The filter.
 struct Matching {
     pattern: Option<(Pattern, Matcher)>,
     buffer: Vec<char>,
 }
 
 impl Matching {
-    fn new(search: &Search) -> Matching {
+    fn new(search: &Search, way: Way) -> Matching {
         let text = search.text();
         let pattern = (!text.is_empty()).then(|| {
-            let pattern = Pattern::parse(text, CaseMatching::Smart, Normalization::Smart);
+            let (case, form) = (CaseMatching::Smart, Normalization::Smart);
+            let pattern = match way {
+                Way::Literal => Pattern::new(text, case, form, AtomKind::Substring),
+                Way::Fuzzy => Pattern::parse(text, case, form),
+            };
             (pattern, Matcher::new(Config::DEFAULT))
         });
         Matching { pattern, buffer: Vec::new() }
@@ -380,6 +399,9 @@ impl Matching {
         }
         if let Ok(line) = &process.cmdline {
             add(line.as_bytes());
+        }
+        if let Ok(cgroup) = &process.cgroup {
+            add(cgroup.path.as_bytes());
         }
         self.text(&text)
     }

@@ -28,6 +28,11 @@ impl Screen {
         }
     }
 
+    /// The key that shows it.
+    pub fn digit(self) -> u8 {
+        self as u8 + 1
+    }
+
     pub fn next(self) -> Screen {
         Screen::ALL.get(self as usize + 1).copied().unwrap_or_default()
     }

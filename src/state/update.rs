@@ -9,7 +9,7 @@ use super::layout::{self, Plan};
 use super::moment::Moment;
 use super::rows::{self, Item, Row};
 use super::screen::{Column, Screen};
-use super::{Asks, Details, Prompt, Search, State};
+use super::{Asks, Details, Prompt, Recorder, Search, State};
 use crate::findings::Judged;
 
 /// Takes in what happened; says what is to be done about it beyond drawing.
@@ -31,7 +31,7 @@ pub fn update(state: &mut State, event: Event) -> Effect {
             state.timeline.replace(findings);
             state.arrange();
         }
-        Event::Recorder(recorder) => state.recorder = recorder,
+        Event::Recorder(recorder) => state.records(recorder),
         Event::Notice(notice) => state.say(notice),
         Event::Ended(why) => state.ended = Some(why),
         Event::Now(now) => {
@@ -92,6 +92,13 @@ impl State {
         self.timeline.observe(judged);
     }
 
+    fn records(&mut self, recorder: Recorder) {
+        if let (Recorder::Off, Recorder::On { file, .. }) = (&self.recorder, &recorder) {
+            self.say(Notice::new(format!("recording what is in memory and from now on into {file}: R stops it")));
+        }
+        self.recorder = recorder;
+    }
+
     fn say(&mut self, notice: Notice) {
         self.notice = Some(notice);
         self.notice_left = NOTICE_INTERVALS;
@@ -143,13 +150,29 @@ impl State {
         self.notice = None;
         let Some(action) = keys::action(self.screen, key) else {
             let open = self.help.take().is_some();
-            return if open { Effect::Redraw } else { Effect::Nothing };
+            return if open { Effect::Redraw } else { self.unbound(key) };
         };
         if self.help.is_some() && !matches!(action, Action::Up | Action::Down | Action::PageUp | Action::PageDown) {
             self.help = None;
             return Effect::Redraw;
         }
         self.act(action)
+    }
+
+    /// A key that does nothing here says so, and where it would do something.
+    fn unbound(&mut self, key: Key) -> Effect {
+        let name = match key {
+            Key::Char(char) => char.to_string(),
+            Key::Function(number) => format!("F{number}"),
+            _ => return Effect::Nothing,
+        };
+        let place = match keys::elsewhere(key).unwrap_or_default() {
+            [] => "does nothing".to_owned(),
+            [only] => format!("is for screen {} ({})", only.digit(), only.word()),
+            [first, .., last] => format!("is for screens {} to {}", first.digit(), last.digit()),
+        };
+        self.say(Notice::new(format!("{name} {place}: ? shows all keys")));
+        Effect::Redraw
     }
 
     fn act(&mut self, action: Action) -> Effect {
@@ -166,18 +189,18 @@ impl State {
             Action::Last => self.move_by(i64::from(i32::MAX)),
             Action::Open => self.open(),
             Action::Back => self.back(),
-            Action::Filter => self.ask(Asks::Filter),
-            Action::Sort => {
-                let at = self.screen as usize;
-                self.sorts[at] = (self.sorts[at] + 1) % self.screen.columns().len().max(1);
-                self.reversed[at] = false;
-                self.arrange();
+            Action::Filter => {
+                // The overview's own list is of findings; whoever looks for a name there looks for a task.
+                if self.screen == Screen::Overview {
+                    self.turn_to(Screen::Tasks);
+                }
+                self.ask(Asks::Filter);
             }
-            Action::Reverse => {
-                let at = self.screen as usize;
-                self.reversed[at] = !self.reversed[at];
-                self.arrange();
+            Action::Sort => self.reorder(|columns, sort, reversed| (*sort, *reversed) = ((*sort + 1) % columns, false)),
+            Action::SortBack => {
+                self.reorder(|columns, sort, reversed| (*sort, *reversed) = ((*sort + columns - 1) % columns, false));
             }
+            Action::Reverse => self.reorder(|_, _, reversed| *reversed = !*reversed),
             Action::Threads => self.regroup(|state| state.threads = !state.threads, false),
             Action::Tree => self.regroup(|state| state.tree = !state.tree, false),
             Action::ByClass => self.regroup(|_| (), true),
@@ -213,6 +236,32 @@ impl State {
             Action::Quit => return Effect::Quit,
         }
         Effect::Redraw
+    }
+
+    /// Another order of the rows: `change(how many columns, the column, whether it is reversed)`.
+    fn reorder(&mut self, change: impl FnOnce(usize, &mut usize, &mut bool)) {
+        if self.details.is_some() {
+            return;
+        }
+        if let Some(why) = self.fixed_order() {
+            self.say(Notice::new(why));
+            return;
+        }
+        let at = self.screen as usize;
+        change(self.screen.columns().len().max(1), &mut self.sorts[at], &mut self.reversed[at]);
+        self.arrange();
+    }
+
+    /// Why the rows are in no order that one could choose.
+    pub fn fixed_order(&self) -> Option<&'static str> {
+        match self.screen {
+            Screen::Tasks if self.by_class => Some("kinds of waiting have one order: c goes back to tasks"),
+            Screen::Tasks if self.tree && self.search().text().is_empty() => {
+                Some("a tree is in the order of pids: T goes back to what matters first")
+            }
+            Screen::Network if self.peers => Some("remote hosts: the slowest against their best first; p goes back"),
+            _ => None,
+        }
     }
 
     fn turn_to(&mut self, screen: Screen) {
@@ -318,6 +367,11 @@ impl State {
     fn travel(&mut self, effect: Effect) -> Effect {
         if self.current.is_none() {
             return Effect::Nothing;
+        }
+        let later = matches!(effect, Effect::Step(1..) | Effect::StepTime(1..) | Effect::NextFinding);
+        if later && self.is_live() && !self.paused {
+            self.say(Notice::new("this is the present: [ { and N go back from it"));
+            return Effect::Redraw;
         }
         self.paused = true;
         effect

@@ -118,6 +118,15 @@ impl<'a> Canvas<'a> {
         }
     }
 
+    /// Nothing, whatever was drawn here before: its colours neither.
+    pub fn clear(&mut self) {
+        for place in self.area.positions() {
+            if let Some(cell) = self.buffer.cell_mut(place) {
+                cell.reset();
+            }
+        }
+    }
+
     /// A horizontal rule.
     pub fn rule(&mut self, y: u16) {
         self.fill(0, y, self.area.width, '─', Ink::Dim);

@@ -77,6 +77,9 @@ impl Page {
 
     /// Text of any length, broken between words.
     fn prose(&mut self, indent: u16, words: &SafeText, ink: Ink) {
+        if words.is_empty() {
+            return;
+        }
         let cells = usize::from(self.width.saturating_sub(indent + 1)).clamp(10, 100);
         for line in text::wrap(words.as_str(), cells, 12) {
             self.line(indent, SafeText::of(line), ink);
@@ -115,8 +118,9 @@ impl Entry {
                 canvas.rest(*indent, y, text, *ink);
             }
             Entry::Pair { label, text, ink } => {
-                canvas.text(2, y, LABEL - 1, label, Ink::Dim);
-                canvas.rest(2 + LABEL, y, text, *ink);
+                // A label that is longer is shown whole all the same.
+                let end = canvas.rest(2, y, label, Ink::Dim);
+                canvas.rest((end + 2).max(2 + LABEL), y, text, *ink);
             }
             Entry::Row { cells, ink } => {
                 for (x, text) in cells {

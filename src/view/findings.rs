@@ -36,6 +36,9 @@ pub fn draw(state: &State, judged: &Judged, plan: &Plan, canvas: &mut Canvas) {
         }
         finding_lines(state, judged, finding, canvas, y);
     });
+    if now + before == 0 && state.search().text().is_empty() {
+        canvas.rest(0, end + 1, "What 2 of 3 samples show is listed here; what has ended stays, below it.", Ink::Dim);
+    }
     if end + 1 < plan.before + plan.list && now + before > 0 {
         canvas.rest(7, end + 1, "Enter: meaning, evidence, what to look at next   o: go to when it began", Ink::Dim);
     }
@@ -49,8 +52,9 @@ fn finding_lines(state: &State, judged: &Judged, finding: &Finding, canvas: &mut
     let sentence = SafeText::of(finding.sentence.clone());
     let Some(until) = finding.until else {
         let lasted = judged.interval.at().seconds_since(finding.since);
-        canvas.text(9, y, TITLE, title(finding), Ink::Bold);
-        canvas.rest(9 + TITLE + 1, y, safe!("since {since} ({})", text::span(lasted)), Ink::Dim);
+        let end = canvas.text(9, y, TITLE, title(finding), Ink::Bold);
+        let x = if canvas.width() >= 80 { 9 + TITLE + 1 } else { end + 2 };
+        canvas.rest(x, y, safe!("since {since} ({})", text::span(lasted)), Ink::Dim);
         let room = canvas.width().saturating_sub(10);
         let lines = usize::from(canvas.height().saturating_sub(y + 1));
         for (y, line) in (y + 1..).zip(text::wrap(sentence.as_str(), usize::from(room), lines)) {

@@ -219,7 +219,7 @@ pub fn unseen(state: &State) -> Option<SafeText> {
         return Some(safe!("{who} are hidden (hidepid or a container): root on the host sees them"));
     }
     (hidden.wait_channels > 0 && !interval.host.privilege.sees_other_users)
-        .then(|| safe!("- what {} tasks of other users wait for is hidden: root sees it", hidden.wait_channels))
+        .then(|| safe!("what {} tasks of other users wait for is hidden (-): root sees it", hidden.wait_channels))
 }
 
 /// The prompt, the notice, or the keys.
@@ -248,7 +248,7 @@ pub fn keys(state: &State, canvas: &mut Canvas) {
         canvas.rest(0, 0, safe!("no more samples: {why}"), Ink::Warning);
         return;
     }
-    for piece in key_line(canvas.width()) {
+    for piece in key_line(canvas.width(), hints(state)) {
         let here = piece.screen == Some(state.screen);
         let key = if here { Ink::Key } else { Ink::Plain };
         let x = canvas.rest(piece.x, 0, piece.key, if piece.screen.is_none() { Ink::Plain } else { key });
@@ -260,6 +260,40 @@ pub fn keys(state: &State, canvas: &mut Canvas) {
     }
 }
 
+/// A key and what it does.
+type Hint = (&'static str, &'static str);
+
+const TIME: Hint = ("[ ]", "time");
+const SAVE: Hint = ("w", "save");
+
+/// The keys that somebody would look for in this state, the likeliest first.
+fn hints(state: &State) -> &'static [Hint] {
+    const DETAILS: &[Hint] = &[("Esc", "back"), TIME, SAVE];
+    const PAUSED: &[Hint] = &[("Space", "live"), TIME, SAVE];
+    const STOPPED: &[Hint] = &[("Space", "go on"), TIME, ("n", "next finding")];
+    const PLAYING: &[Hint] = &[("Space", "pause"), TIME, ("n", "next finding")];
+    const ENDED: &[Hint] = &[TIME, ("b", "jump"), ("N", "last finding")];
+    const FINDING: &[Hint] = &[("Enter", "why"), TIME, SAVE];
+    const CALM: &[Hint] = &[TIME, SAVE];
+    const LIST: &[Hint] = &[("Enter", "more"), ("s", "sort"), ("/", "filter"), TIME, SAVE];
+    if state.details.is_some() {
+        return DETAILS;
+    }
+    if state.ended.is_some() {
+        return ENDED;
+    }
+    match (state.is_live(), state.paused) {
+        (true, true) => PAUSED,
+        (false, true) => STOPPED,
+        (false, false) => PLAYING,
+        (true, false) => match state.screen {
+            Screen::Overview | Screen::Findings if state.rows.is_empty() => CALM,
+            Screen::Overview | Screen::Findings => FINDING,
+            _ => LIST,
+        },
+    }
+}
+
 struct Piece {
     x: u16,
     width: u16,
@@ -268,38 +302,48 @@ struct Piece {
     screen: Option<Screen>,
 }
 
-fn key_line(width: u16) -> Vec<Piece> {
+impl Piece {
+    fn new(x: u16, key: &'static str, words: &'static str, screen: Option<Screen>) -> Piece {
+        let cells = key.len() + words.len() + usize::from(!key.is_empty() && !words.is_empty());
+        Piece { x, width: u16::try_from(cells).unwrap_or(0), key, words, screen }
+    }
+}
+
+/// The screens, then as many hints as there is room for before the key that everybody needs once.
+fn key_line(width: u16, hints: &[Hint]) -> Vec<Piece> {
     const DIGITS: [&str; 6] = ["1", "2", "3", "4", "5", "6"];
-    const SPACIOUS: [(&str, &str); 4] = [("[ ]", "time"), ("w", "save"), ("?", "help"), ("q", "quit")];
-    const CLOSE: [(&str, &str); 2] = [("?", "help"), ("q", "quit")];
-    let mut pieces = Vec::with_capacity(12);
+    const ALWAYS: [Hint; 2] = [("?", "help"), ("q", "quit")];
+    let mut pieces = Vec::with_capacity(14);
     let mut x = 0;
-    let mut push = |x: &mut u16, key: &'static str, words: &'static str, screen, gap: u16| {
-        let cells = key.chars().count() + words.len() + usize::from(!key.is_empty() && !words.is_empty());
-        let piece = Piece { x: *x, width: u16::try_from(cells).unwrap_or(0), key, words, screen };
-        *x += piece.width + gap;
-        pieces.push(piece);
-    };
     let roomy = width >= 78;
     for (screen, digit) in Screen::ALL.into_iter().zip(DIGITS) {
-        push(&mut x, digit, if roomy { screen.word() } else { "" }, Some(screen), 1);
+        let piece = Piece::new(x, digit, if roomy { screen.word() } else { "" }, Some(screen));
+        x += piece.width + 1;
+        pieces.push(piece);
     }
     x += 1;
-    for &(key, words) in if roomy { &SPACIOUS[..] } else { &CLOSE[..] } {
-        let left = usize::from(width.saturating_sub(x));
-        let whole = key.len() + 1 + words.len();
-        if whole <= left {
-            push(&mut x, key, words, None, 2);
-        } else if key.len() <= left {
-            push(&mut x, key, "", None, 2);
+    /// `? help`
+    const KEPT: u16 = 6;
+    for &(key, words) in hints {
+        let piece = Piece::new(x, key, words, None);
+        if x + piece.width + 2 + KEPT > width {
+            break;
         }
+        x += piece.width + 2;
+        pieces.push(piece);
+    }
+    for (key, words) in ALWAYS {
+        let fits = |words| Some(Piece::new(x, key, words, None)).filter(|piece| x + piece.width <= width);
+        let Some(piece) = fits(words).or_else(|| fits("")) else { break };
+        x += piece.width + 2;
+        pieces.push(piece);
     }
     pieces
 }
 
 /// The screen whose key stands at that column of the key line.
 pub fn screen_at(width: u16, column: u16) -> Option<Screen> {
-    key_line(width).into_iter().find(|piece| (piece.x..piece.x + piece.width).contains(&column))?.screen
+    key_line(width, &[]).into_iter().find(|piece| (piece.x..piece.x + piece.width).contains(&column))?.screen
 }
 
 /// The list's summary at the right end of a heading: what it is filtered and sorted by.
@@ -309,7 +353,8 @@ pub fn arrangement(state: &State, plan: &Plan) -> SafeText {
     if !state.search().text().is_empty() {
         words = format!("/{} ", state.search().text());
     }
-    if sort.column != state.screen.columns().first().copied().unwrap_or(sort.column) || sort.reversed {
+    let usual = state.screen.columns().first().is_none_or(|&first| first == sort.column) && !sort.reversed;
+    if !usual && state.fixed_order().is_none() {
         words += &format!("by {}{} ", sort.column.word(), if sort.reversed { " reversed" } else { "" });
     }
     let last = state.cursor().top + usize::from(plan.list);

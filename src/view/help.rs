@@ -3,9 +3,7 @@
 use ratatui::layout::Rect;
 
 use super::canvas::Canvas;
-use super::text::SafeText;
 use super::theme::Ink;
-use super::widgets::bar::{Part, bar};
 use crate::safe;
 use crate::state::State;
 use crate::state::keys::BINDINGS;
@@ -14,9 +12,7 @@ pub fn draw(state: &State, canvas: &mut Canvas) {
     let (width, height) = (canvas.width(), canvas.height());
     let area = Rect { x: 0, y: 1, width, height: height.saturating_sub(2) };
     let mut canvas = canvas.part(area.x, area.y, area.width, area.height);
-    for y in 0..canvas.height() {
-        canvas.fill(0, y, width, ' ', Ink::Plain);
-    }
+    canvas.clear();
     canvas.rule(0);
     canvas.text(2, 0, 8, " KEYS ", Ink::Bold);
     canvas.right(2, 0, width.saturating_sub(4), safe!(" stalltop {} ", env!("CARGO_PKG_VERSION")), Ink::Dim);
@@ -26,8 +22,10 @@ pub fn draw(state: &State, canvas: &mut Canvas) {
         let here = binding.screens.is_empty() || binding.screens.contains(&state.screen);
         canvas.text(2, y, 12, binding.shown, if here { Ink::Key } else { Ink::Dim });
         let x = canvas.rest(15, y, binding.words, if here { Ink::Plain } else { Ink::Dim });
-        if !here && let Some(screen) = binding.screens.first() {
-            canvas.rest(x + 1, y, safe!("({} …)", screen.word()), Ink::Dim);
+        if let (Some(first), Some(last)) = (binding.screens.first(), binding.screens.last()) {
+            let (first, last) = (first.digit(), last.digit());
+            let place = if first == last { safe!("(on {first})") } else { safe!("(on {first}–{last})") };
+            canvas.rest(x + 1, y, place, Ink::Dim);
         }
         y += 1;
     }
@@ -36,24 +34,33 @@ pub fn draw(state: &State, canvas: &mut Canvas) {
     }
 }
 
-/// What the textures of the bars and the signs stand for.
+/// What the textures of the bars and the signs stand for, in as many lines as it takes.
 fn legend(canvas: &mut Canvas) {
     canvas.rule(0);
     canvas.text(2, 0, 10, " SIGNS ", Ink::Bold);
-    let textures = [
+    const SIGNS: [(char, Ink, &str); 14] = [
         ('█', Ink::User, "user"),
         ('▓', Ink::System, "system"),
         ('▒', Ink::Disk, "disk / irq"),
-        ('▞', Ink::Blocked, "blocked: idle, lock"),
+        ('▞', Ink::Blocked, "blocked"),
         ('╳', Ink::Steal, "stolen"),
         ('░', Ink::RunQueue, "run queue"),
         ('·', Ink::Free, "free, asleep"),
+        ('✖', Ink::Critical, "critical"),
+        ('▲', Ink::Warning, "warning"),
+        ('•', Ink::Note, "note"),
+        ('~', Ink::Plain, "provisional baseline"),
+        ('≥', Ink::Plain, "at least"),
+        ('-', Ink::Plain, "not known"),
+        ('◆', Ink::Key, "mark"),
     ];
-    let mut x = 2;
-    for (glyph, ink, words) in textures {
-        bar(canvas, x, 1, 1, &[Part { share: 1.0, glyph, ink }]);
-        x = canvas.rest(x + 2, 1, words, Ink::Dim) + 2;
+    let (mut x, mut y) = (2, 1);
+    for (glyph, ink, words) in SIGNS {
+        let end = x + 2 + u16::try_from(words.len()).unwrap_or(0);
+        if end > canvas.width() {
+            (x, y) = (2, y + 1);
+        }
+        canvas.glyph(x, y, glyph, ink);
+        x = canvas.rest(x + 2, y, words, Ink::Dim) + 2;
     }
-    let signs = "✖ critical  ▲ warning  • note   ~ provisional baseline  ≥ at least: more is hidden  - not known";
-    canvas.rest(2, 2, SafeText::from(signs), Ink::Dim);
 }

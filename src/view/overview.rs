@@ -173,7 +173,7 @@ fn load_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
         }
         x = canvas.rest(x, y, SafeText::of(words), Ink::Plain);
         if counts.lock > 0 {
-            canvas.rest(x, y, safe!("   in a lock wait {} (not in load)", counts.lock), Ink::Plain);
+            canvas.rest(x, y, safe!("   {} in a lock wait (not in load)", counts.lock), Ink::Plain);
         }
     }
     y + 1
@@ -252,7 +252,7 @@ const DISKS: [Spec; 12] = [
     Spec::number("w_await", 7),
     Spec::number("w×base", 6),
     Spec::number("queue", 5),
-    Spec::number("busy%", 5).from(60),
+    Spec::number("busy%", 5).from(66),
     Spec::words("", 0).from(90),
 ];
 
@@ -334,9 +334,9 @@ fn nic_table(state: &State, interval: &Interval, nics: &[&NicSpan], canvas: &mut
 
 const TASKS: [Spec; 9] = [
     Spec::words("TASKS", 15),
-    Spec::number("pid", 7).from(60),
+    Spec::number("pid", 7).from(66),
     Spec::number("procs", 5).from(100),
-    Spec::number("thr", 4).from(60),
+    Spec::number("thr", 4).from(72),
     Spec::number("%CPU", 5),
     Spec::number("runq", 5),
     Spec::number("disk", 5),

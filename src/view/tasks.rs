@@ -20,14 +20,23 @@ use crate::units::Ratio;
 const STATES: &str = "time goes to";
 const TASKS: [Spec; 9] = [
     Spec::number("pid", 7).by(Column::Pid),
-    Spec::number("thr", 4).by(Column::Threads).from(50),
+    Spec::number("thr", 4).by(Column::Threads).from(72),
     Spec::words("user", 8).by(Column::Owner).from(96),
     Spec::number("%CPU", 5).by(Column::Cpu),
-    Spec::number("runq", 5).by(Column::RunQueue),
+    Spec::number("runq", 5).by(Column::RunQueue).from(66),
     Spec::number("disk", 5).by(Column::Disk),
     Spec::number("lock", 5).by(Column::Lock),
     Spec::words("command", 14).by(Column::Name),
     Spec::words("where", 0).by(Column::Matters),
+];
+
+/// Where in them the columns stand for which a narrow screen has no room.
+const COMMAND: usize = 7;
+
+const MORE: [Spec; 3] = [
+    Spec::number("memory", 6).by(Column::Resident),
+    Spec::number("read/s", 6).by(Column::Read),
+    Spec::number("write/s", 7).by(Column::Write),
 ];
 
 pub fn table(state: &State, width: u16) -> Table {
@@ -35,13 +44,20 @@ pub fn table(state: &State, width: u16) -> Table {
         return Table::new(&CLASSES, width);
     }
     let mut specs = TASKS.to_vec();
+    let by = state.sort().column;
+    if width < 140 {
+        // What the rows are ordered by is shown, however narrow the screen.
+        let hidden = MORE.into_iter().find(|spec| spec.sort == Some(by));
+        specs.splice(COMMAND..COMMAND, hidden);
+    }
+    for spec in specs.iter_mut().filter(|spec| spec.sort == Some(by)) {
+        spec.from = 0;
+    }
     if width >= 110 {
-        specs.insert(7, Spec::words(STATES, if width >= 160 { 30 } else { 16 }));
+        specs.insert(COMMAND, Spec::words(STATES, if width >= 160 { 30 } else { 16 }));
     }
     if width >= 140 {
-        specs.insert(7, Spec::number("memory", 6).by(Column::Resident));
-        specs.insert(8, Spec::number("read/s", 6).by(Column::Read));
-        specs.insert(9, Spec::number("write/s", 7).by(Column::Write));
+        specs.splice(COMMAND..COMMAND, MORE);
         for spec in &mut specs {
             if spec.heading == "command" {
                 spec.width = 24;

@@ -31,11 +31,17 @@ pub fn of_thread(interval: &Interval, task: TaskId) -> SafeText {
     let class = class_of(&interval.host, thread);
     let call = thread.wait.call.as_ref().ok().and_then(|&call| call_name(interval, call));
     match (&thread.wait.channel, call) {
-        // futex says nothing that futex_do_wait does not say.
-        (Ok(channel), Some(call)) if !SafeText::name(channel).as_str().contains(call) => {
-            safe!("{} {call} {}", class.word(), SafeText::name(channel))
+        (Ok(channel), call) => {
+            let channel = SafeText::name(channel);
+            // futex and poll say nothing that futex_do_wait and poll_schedule_timeout do not say.
+            let mut words = vec![class.word()];
+            words.extend(call.filter(|&call| call != class.word() && !channel.as_str().contains(call)));
+            if words.len() == 1 && channel.as_str().starts_with(class.word()) {
+                words.clear();
+            }
+            words.push(channel.as_str());
+            SafeText::of(words.join(" "))
         }
-        (Ok(channel), _) => safe!("{} {}", class.word(), SafeText::name(channel)),
         (Err(Absent::Hidden | Absent::NoPermission), _) if thread.state == TaskState::Blocked => "blocked, hidden".into(),
         (Err(Absent::Hidden | Absent::NoPermission), _) => "asleep, hidden".into(),
         (Err(_), Some(call)) => safe!("in {call}"),

@@ -41,6 +41,10 @@ fn leaving_and_stopping() {
 #[test]
 fn time() {
     let mut state = state();
+    for later in [']', '}', 'n'] {
+        assert_eq!(effect(&mut state, later), Effect::Redraw, "there is nothing later than now");
+        assert!(!state.paused && state.notice.is_some());
+    }
     assert_eq!(effect(&mut state, '['), Effect::Step(-1));
     assert!(state.paused, "what was gone to stays");
     assert_eq!(effect(&mut state, ']'), Effect::Step(1));
@@ -97,7 +101,7 @@ fn recording() {
     assert_eq!(effect(&mut state, 'M'), Effect::JumpTo(here - 5_500_000_000), "behind the last one comes the first");
     assert!(text(&state).contains("mark: deploy 6") && text(&state).contains('◆'), "{}", text(&state));
     update(&mut state, Event::Recorder(Recorder::On { file: "a".to_owned(), bytes: 0 }));
-    assert!(text(&state).contains("●rec"));
+    assert!(text(&state).contains("●rec") && text(&state).contains("into a: R stops it"), "{}", text(&state));
     press(&mut state, "mdeploy 7");
     assert_eq!(update(&mut state, Event::Key(Key::Enter)), Effect::Mark("deploy 7".to_owned()));
     let mut replay = State::new(setup((80, 24), Source::Replay { name: "x".to_owned() }));
@@ -150,10 +154,11 @@ fn filter_sort_and_grouping() {
     assert_eq!(state.rows.len(), 64);
     press(&mut state, "\x1b");
     assert_eq!(state.rows.len(), 66, "Esc clears the filter");
-    press(&mut state, "tT");
+    press(&mut state, "StT");
     assert!(matches!(state.rows[1], Row::Process { depth: 1, .. }), "{:?}", state.rows);
     press(&mut state, "c");
     assert!(matches!(state.rows[0], Row::Class { .. }));
+    assert!(!text(&state).contains("by what matters"), "it is in no order of columns: {}", text(&state));
     press(&mut state, "cT");
     assert_eq!(state.sort().column, Column::Matters);
     press(&mut state, "s");
@@ -166,6 +171,88 @@ fn filter_sort_and_grouping() {
 }
 
 #[test]
+fn a_filter_means_what_was_typed_where_anything_holds_it() {
+    let mut state = state();
+    press(&mut state, "5/ss");
+    assert_eq!(state.rows.len(), 1, "all have two s, only sshd one behind the other");
+    press(&mut state, "\x1b1/");
+    assert_eq!(state.screen, Screen::Tasks, "who looks for a name on the overview looks for a task");
+    assert_eq!(state.prompt.as_ref().map(|prompt| prompt.asks), Some(Asks::Filter));
+}
+
+#[test]
+fn keys_of_other_tools_do_what_they_do_there() {
+    let mut state = state();
+    press(&mut state, "5");
+    let function = |state: &mut State, number| update(state, Event::Key(Key::Function(number)));
+    function(&mut state, 6);
+    assert_eq!(state.sort().column, Column::Cpu);
+    update(&mut state, Event::Key(Key::Left));
+    assert_eq!(state.sort().column, Column::Matters);
+    function(&mut state, 5);
+    assert!(state.tree);
+    press(&mut state, "s");
+    assert_eq!(state.sort().column, Column::Matters, "a tree has one order");
+    assert!(text(&state).contains("T goes back"), "{}", text(&state));
+    function(&mut state, 1);
+    assert_eq!(state.help, Some(0));
+    press(&mut state, "?");
+    assert_eq!(function(&mut state, 10), Effect::Quit);
+}
+
+#[test]
+fn a_key_that_does_nothing_says_where_it_would() {
+    let mut state = state();
+    for (screen, key, words) in [
+        ('1', 't', "t is for screen 5 (tasks): ? shows all keys"),
+        ('6', 's', "s is for screens 2 to 5: ? shows all keys"),
+        ('2', 'x', "x does nothing: ? shows all keys"),
+    ] {
+        effect(&mut state, screen);
+        effect(&mut state, key);
+        assert!(text(&state).contains(words), "{}", text(&state));
+    }
+    update(&mut state, Event::Key(Key::Function(9)));
+    assert!(text(&state).contains("F9 does nothing"), "{}", text(&state));
+}
+
+#[test]
+fn what_the_rows_are_ordered_by_is_on_the_screen() {
+    let mut state = state();
+    press(&mut state, "5");
+    for _ in state.screen.columns() {
+        let column = state.sort().column;
+        let heading = match column {
+            Column::Matters => "where",
+            Column::Cpu => "%CPU",
+            Column::RunQueue => "runq",
+            Column::Read => "read/s",
+            Column::Write => "write/s",
+            Column::Threads => "thr",
+            Column::Name => "command",
+            other => other.word(),
+        };
+        let frame = text(&state);
+        let headings = frame.lines().find(|line| line.contains("  pid ")).unwrap();
+        assert!(headings.contains(heading), "{column:?}: {headings}");
+        press(&mut state, "s");
+    }
+}
+
+#[test]
+fn the_key_line_says_what_comes_next() {
+    let mut state = state();
+    let keys = |state: &State| text(state).lines().last().unwrap().to_owned();
+    assert!(keys(&state).ends_with("Enter why  [ ] time  ? help  q"), "{}", keys(&state));
+    press(&mut state, "\n");
+    assert!(keys(&state).contains("Esc back"), "{}", keys(&state));
+    press(&mut state, "\x1b5");
+    assert!(keys(&state).contains("Enter more  s sort"), "{}", keys(&state));
+    press(&mut state, "[");
+    assert!(keys(&state).contains("Space live"), "{}", keys(&state));
+}
+
+#[test]
 fn details_open_and_close() {
     let mut state = state();
     press(&mut state, "5\n");
@@ -175,7 +262,7 @@ fn details_open_and_close() {
     assert!(state.details.is_none());
     press(&mut state, "1\n");
     assert!(matches!(&state.details, Some(open) if matches!(open.item, Item::Finding { .. })));
-    assert!(text(&state).contains("OVER TIME"));
+    assert!(text(&state).contains("LOOK AT NEXT"), "what to do is on the first page: {}", text(&state));
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn one_hot_thread(window: &mut Window, said: &mut Judgement) {
     window.known("the thread's CPU", window.used("spin"), 0.97, 1.03);
     window.known("busy CPUs", busy * cpus(), 0.97, 1.2);
     let thread = said.must("saturated-thread", "spin", "warning");
-    said.value(&thread, window.used_each("spin").least - 0.03, 1.01);
+    said.value(&thread, window.used_each("spin").least - 0.03, 1.0);
     said.says(&thread, &["spin", "more CPUs won't help"]);
     said.figure_is("busy_ratio", busy, TICK);
     for kind in ["cpu-saturated", "idle-but-blocked", "cpu-throttled", "load-not-cpu", "hung-task", "hidden-cpu"] {

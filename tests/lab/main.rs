@@ -33,6 +33,7 @@ mod network;
 mod nicstat;
 mod programs;
 mod scenario;
+mod softirq;
 mod stress;
 mod tables;
 mod together;

@@ -113,7 +113,9 @@ fn a_golden_recording_is_made() {
     }
     let digest = Digest { busy: 9, blocked: 3, worst: Seen::Nothing };
     samples.iter().for_each(|sample| assert!(tape.push_judged(sample, digest)));
-    tape.save(&path, &meta, &Default::default()).unwrap();
+    let mut bytes = Vec::new();
+    tape.write_to(&mut bytes, &meta, &Default::default()).unwrap();
+    stalltop::recording::save(&path, &bytes).unwrap();
     let mut replayer = Replayer::open(&path).unwrap();
     for (index, original) in samples.iter().enumerate() {
         let replayed = replayer.sample(index).unwrap();

@@ -4,13 +4,14 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use stalltop::recording::{
-    GapReason, Inspection, Meta, Recorder, RecorderOptions, RecorderStatus, RecordingError, Redaction, Replayer, Room, Storage,
-    StreamEvent, StreamReader, Tail, Tape,
+    GapReason, Inspection, Kept, Meta, Recorder, RecorderOptions, RecorderStatus, RecordingError, Redaction, Replayer, Room,
+    Storage, StreamEvent, StreamReader, Tail, Tape, save,
 };
 use stalltop::sample::Absent;
 
@@ -142,7 +143,12 @@ fn half_a_frame_is_not_yet_there_as_long_as_somebody_writes() {
     let bytes = record(&few_samples(10));
     let file = fs::OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path).unwrap();
     let mut file = nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusive).unwrap();
-    let (first, rest) = bytes.split_at(bytes.len() / 2);
+    // In the payload of the frame behind the middle.
+    let mut frame = 128;
+    while frame < bytes.len() / 2 {
+        frame += 52 + u32::from_le_bytes(bytes[frame + 8..frame + 12].try_into().unwrap()) as usize;
+    }
+    let (first, rest) = bytes.split_at(frame + 53);
     io::Write::write_all(&mut *file, first).unwrap();
     let mut replayer = Replayer::open(&path).unwrap();
     let before = replayer.len();
@@ -238,6 +244,139 @@ fn what_the_disk_does_not_keep_up_with_becomes_a_gap() {
     assert!(replayer.instant(before).unwrap() < gap.from && gap.to < replayer.instant(after).unwrap());
 }
 
+/// A disk that is full as long as somebody says so.
+struct FullDisk {
+    full: Arc<AtomicBool>,
+    written: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Storage for FullDisk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.full.load(Ordering::SeqCst) {
+            return Err(io::Error::from_raw_os_error(28));
+        }
+        self.written.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        self.written.lock().unwrap().truncate(length as usize);
+        Ok(())
+    }
+
+    fn room(&self) -> Option<Room> {
+        None
+    }
+}
+
+#[test]
+fn a_mark_that_finds_no_room_is_written_when_there_is_some() {
+    let (full, written) = (Arc::new(AtomicBool::new(false)), Arc::default());
+    let disk = FullDisk { full: Arc::clone(&full), written: Arc::clone(&written) };
+    let options = RecorderOptions { retry: Duration::ZERO, ..options(40) };
+    let mut recorder = Recorder::into_storage(Box::new(disk), &generator::meta(), options).unwrap();
+    let samples = few_samples(12);
+    samples[..4].iter().for_each(|sample| recorder.offer(sample.clone()));
+    until("the samples", || recorder.status().kept().samples == 4);
+    full.store(true, Ordering::SeqCst);
+    assert!(recorder.mark(samples[4].at.into(), "at the worst moment"));
+    recorder.offer(samples[4].clone());
+    until("a pause", || matches!(recorder.status(), RecorderStatus::Paused { kept: Kept { lost: 1, .. }, .. }));
+    assert!(recorder.mark(samples[5].at.into(), "and again"));
+    full.store(false, Ordering::SeqCst);
+    samples[6..].iter().for_each(|sample| recorder.offer(sample.clone()));
+    assert!(matches!(recorder.finish(PATIENCE), RecorderStatus::Finished(_)));
+    let mut replayer = Replayer::from_bytes(written.lock().unwrap().clone()).unwrap();
+    assert_eq!(replayer.verify().unwrap(), 10);
+    let marks: Vec<_> = replayer.marks().iter().map(|mark| (mark.before, mark.text.as_str())).collect();
+    assert_eq!(marks, [(4, "at the worst moment"), (4, "and again")]);
+    assert_eq!(replayer.gaps().iter().map(|gap| (gap.before, gap.lost)).collect::<Vec<_>>(), [(4, 1)]);
+}
+
+#[test]
+fn marks_make_a_recording_no_larger_than_it_may_be() {
+    let sink = crate::support::Sink::default();
+    let most = 60_000;
+    let options = RecorderOptions { most: Some(most), queue: 2000, ..options(0) };
+    let mut recorder = Recorder::stream(sink.clone(), &generator::meta(), options).unwrap();
+    let sample = few_samples(1).remove(0);
+    recorder.offer(sample.clone());
+    // Words of which packing saves little.
+    let mut dice = generator::Dice::new(5);
+    for _ in 0..200 {
+        let word: String = (0..1000).map(|_| char::from(33 + dice.below(94) as u8)).collect();
+        recorder.mark(sample.at.into(), &word);
+    }
+    let status = recorder.finish(PATIENCE);
+    let bytes = sink.0.lock().unwrap().clone();
+    assert!(bytes.len() as u64 <= most, "{} bytes: {status:?}", bytes.len());
+    let mut replayer = Replayer::from_bytes(bytes).unwrap();
+    assert_eq!((replayer.verify().unwrap(), replayer.tail()), (1, Tail::Closed));
+    assert!((1..200).contains(&replayer.marks().len()), "{}", replayer.marks().len());
+}
+
+/// A disk under which the program falls over.
+struct Trap;
+
+impl Storage for Trap {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        assert_ne!(std::thread::current().name(), Some("recorder"), "a rehearsed fault");
+        Ok(())
+    }
+
+    fn truncate(&mut self, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn room(&self) -> Option<Room> {
+        None
+    }
+}
+
+#[test]
+fn a_recorder_whose_thread_is_lost_does_not_say_that_it_records() {
+    let mut recorder = Recorder::into_storage(Box::new(Trap), &generator::meta(), options(40)).unwrap();
+    let sample = few_samples(1).remove(0);
+    until("the end", || {
+        recorder.offer(sample.clone());
+        matches!(recorder.status(), RecorderStatus::Failed { .. })
+    });
+    assert!(!recorder.mark(sample.at.into(), "too late"));
+    assert!(matches!(recorder.finish(PATIENCE), RecorderStatus::Failed { .. }));
+}
+
+#[test]
+fn what_is_missing_in_memory_is_missing_in_what_is_saved() {
+    let mut tape = Tape::new(100, 16 << 20, Redaction::Nothing);
+    let samples = few_samples(6);
+    for (index, sample) in samples.iter().enumerate() {
+        tape.miss(if index == 3 { 7 } else { 0 }, sample.at.into());
+        assert!(tape.push(sample));
+    }
+    let mut saved = Vec::new();
+    tape.write_to(&mut saved, &generator::meta(), &Default::default()).unwrap();
+    let recorder = |history| {
+        let sink = crate::support::Sink::default();
+        let options = RecorderOptions { history, ..options(10) };
+        let recorder = Recorder::stream(sink.clone(), &generator::meta(), options).unwrap();
+        recorder.finish(PATIENCE);
+        sink.0.lock().unwrap().clone()
+    };
+    for bytes in [saved, recorder(tape.history())] {
+        let replayer = Replayer::from_bytes(bytes).unwrap();
+        let gaps: Vec<_> = replayer.gaps().iter().map(|gap| (gap.before, gap.lost, gap.from, gap.to)).collect();
+        assert_eq!(gaps, [(3, 7, samples[2].at.into(), samples[3].at.into())]);
+    }
+}
+
 #[test]
 fn a_disk_that_never_answers_does_not_hold_the_end_up() {
     let (disk, allow, _) = stuck();
@@ -310,10 +449,12 @@ fn a_tape_is_saved_to_a_new_file_only() {
     let path = directory.path().join("last.stalltop");
     let mut tape = Tape::new(100, 16 << 20, Redaction::Nothing);
     few_samples(5).iter().for_each(|sample| assert!(tape.push(sample)));
-    tape.save(&path, &generator::meta(), &Default::default()).unwrap();
+    let mut bytes = Vec::new();
+    tape.write_to(&mut bytes, &generator::meta(), &Default::default()).unwrap();
+    save(&path, &bytes).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
     assert_eq!(Replayer::open(&path).unwrap().verify().unwrap(), 5);
-    assert!(matches!(tape.save(&path, &generator::meta(), &Default::default()), Err(RecordingError::Exists { .. })));
+    assert!(matches!(save(&path, &bytes), Err(RecordingError::Exists { .. })));
 }
 
 #[test]

@@ -223,10 +223,42 @@ fn the_largest_tables_stay_below_their_cap() {
                 }
             }
             payload.extend(section(number, &table));
-            let bytes = put_together(&start, &[Frame::key(payload)]);
-            tally.attempt(320 * MIB, || 1 - read(&bytes));
+            // And as it is written since format 1.3: a bit a row.
+            let forms: Vec<u8> =
+                [2, 3].into_iter().flat_map(|role| [varint(number << 2 | role), vec![1, 1, 0]].concat()).collect();
+            let runs = [varint(1), varint(rows << 2 | 2)].concat();
+            let bits = vec![0xff; rows as usize / 8 + 1];
+            let table = [section(62, &forms), section(number, &runs), section(63, &bits)].concat();
+            for payload in [payload, table] {
+                let bytes = put_together(&start, &[Frame::key(payload)]);
+                tally.attempt(320 * MIB, || 1 - read(&bytes));
+            }
         }
     }
+}
+
+/// Each of them may be as large; together they would be many times that, and all are held at once.
+#[test]
+fn all_the_largest_tables_together_are_refused() {
+    let (start, _) = taken_apart(1);
+    let mut tally = Tally::new("all tables as large as each may be, in one frame", 1);
+    let tables: [(u64, usize); 12] =
+        [(3, 17), (4, 40), (5, 40), (6, 16), (7, 48), (8, 40), (9, 29), (11, 36), (12, 32), (15, 16), (16, 48), (21, 16)];
+    let (mut forms, mut sections, mut count) = (Vec::new(), Vec::new(), 0);
+    for (number, width) in tables {
+        let rows = (4 << 20) / width;
+        for role in [2, 3] {
+            forms.extend([varint(number << 2 | role), vec![1, 1, 0]].concat());
+        }
+        sections.extend(section(number, &[varint(1), varint((rows as u64) << 2 | 2)].concat()));
+        count += rows;
+    }
+    let payload = [section(62, &forms), sections, section(63, &vec![0xff; count / 8 + 1])].concat();
+    let bytes = put_together(&start, &[Frame::key(payload)]);
+    tally.attempt(260 * MIB, || {
+        assert_eq!(read(&bytes), 0);
+        1
+    });
 }
 
 fn take_varint(rest: &mut &[u8]) -> u64 {

@@ -20,6 +20,9 @@ pub struct Case {
     pub innocent_of: Option<Kind>,
     #[serde(default = "two")]
     pub cpus: u32,
+    /// Other users' processes are out of sight
+    #[serde(default)]
+    pub hidepid: bool,
     pub phase: Vec<Phase>,
 }
 
@@ -68,6 +71,8 @@ pub struct Phase {
     pub pressure: Pressure,
     #[serde(default)]
     pub load: f64,
+    /// Tasks that can run at each sample, the monitor among them
+    pub runnable: Option<u32>,
     /// Processes and threads that begin, a second
     pub forks: Option<f64>,
     /// Ends that are heard; none are where it is left out

@@ -12,12 +12,12 @@ use stalltop::sample::host::{Host, Privilege};
 use stalltop::sample::network::peers::{Limits, Peer, Peers, RoundTrips};
 use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdisc, Softnet, Tcp, TcpExt};
 use stalltop::sample::pressure::{Stall, StallLine};
-use stalltop::sample::task::{Ended, Process, Sched, SystemCall, TaskState, Tasks, Thread, Wait};
+use stalltop::sample::task::{Ended, Hidden, Process, Sched, SystemCall, TaskState, Tasks, Thread, Wait};
 use stalltop::sample::waits::{BlockedThread, GroupWaits, Queue, QueueKind, SubSample, WaitClass, Waits};
 use stalltop::sample::{Absent, Instant, Name, Sample, memory::Memory};
 use stalltop::units::Counter;
 
-use crate::format::{self, Phase, Shares};
+use crate::format::{self, Case, Phase, Shares};
 
 const TICKS: f64 = 100.0;
 const SUB_SAMPLES: u32 = 10;
@@ -30,14 +30,16 @@ pub struct Machine {
     boottime_ns: u64,
     monotonic_ns: u64,
     cpus: u32,
+    hidepid: bool,
     samples: u32,
     /// The last look at the connections
     peers: Option<Peers>,
 }
 
 impl Machine {
-    pub fn new(cpus: u32) -> Machine {
-        Machine { cpus, boottime_ns: 1_000_000_000_000, monotonic_ns: 1_000_000_000_000, ..Machine::default() }
+    pub fn new(case: &Case) -> Machine {
+        let &Case { cpus, hidepid, .. } = case;
+        Machine { cpus, hidepid, boottime_ns: 1_000_000_000_000, monotonic_ns: 1_000_000_000_000, ..Machine::default() }
     }
 
     pub fn host(&self) -> Arc<Host> {
@@ -50,7 +52,12 @@ impl Machine {
             page_size: PAGE as u64,
             ticks_per_second: TICKS as u64,
             topology: Vec::new(),
-            privilege: Privilege { effective_uid: 0, sees_other_users: true, delay_accounting: Ok(false), hidepid: false },
+            privilege: Privilege {
+                effective_uid: 0,
+                sees_other_users: !self.hidepid,
+                delay_accounting: Ok(false),
+                hidepid: self.hidepid,
+            },
         })
     }
 
@@ -237,6 +244,7 @@ impl Machine {
             total: self.cpu_times(None),
             cpus: (0..self.cpus).map(|cpu| (CpuId(cpu), self.cpu_times(Some(cpu)))).collect(),
             forks: phase.forks.map(|_| self.read("forks")),
+            running: phase.runnable,
             ..Cpu::default()
         });
         sample.exits = phase.exits.as_ref().map(|ends| self.exits(phase, ends)).ok_or(Absent::NoPermission);
@@ -479,7 +487,7 @@ impl Machine {
         processes.sort_by_key(|process| process.pid);
         let pids: BTreeSet<u32> = processes.iter().map(|process| process.pid).collect();
         assert_eq!(pids.len(), processes.len(), "two processes of one pid");
-        Tasks { processes, ..Tasks::default() }
+        Tasks { processes, hidden: Hidden { processes: self.hidepid, ..Hidden::default() }, ..Tasks::default() }
     }
 
     fn process(&self, process: &format::Process, pid: u32) -> Process {

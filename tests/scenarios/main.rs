@@ -70,7 +70,7 @@ fn files() -> Vec<(PathBuf, File)> {
 }
 
 fn play(case: &Case, mut complain: impl FnMut(String)) {
-    let mut machine = Machine::new(case.cpus);
+    let mut machine = Machine::new(case);
     let host = machine.host();
     let mut judge = Judge::new(Baselines::default());
     let mut older = None;

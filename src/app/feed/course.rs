@@ -16,11 +16,14 @@ pub trait Samples {
 
     /// `None` where it is damaged.
     fn sample(&mut self, number: u64) -> Option<Arc<Sample>>;
+
+    /// Whose sample it is: a directory of recordings may tell of several runs of a machine.
+    fn host(&self, number: u64) -> Arc<Host>;
 }
 
 /// The way of the judge through the samples.
+#[derive(Default)]
 pub struct Course {
-    host: Arc<Host>,
     /// The judge after it took the sample of that number
     remembered: BTreeMap<u64, Judge>,
     /// Where somebody went last: the next step from there costs one sample
@@ -38,10 +41,6 @@ struct Cursor {
 const EVERY: u64 = 32;
 
 impl Course {
-    pub fn new(host: Arc<Host>) -> Course {
-        Course { host, remembered: BTreeMap::new(), cursor: None }
-    }
-
     /// Remembers the straight run, which has just taken the sample of that number, a sound one.
     pub fn remember(&mut self, number: u64, judging: &Judging) {
         if number.is_multiple_of(EVERY) {
@@ -71,17 +70,18 @@ impl Course {
         let cursor = self.cursor.take().filter(|cursor| (first..=number).contains(&cursor.number));
         let mut cursor = match (cursor, near) {
             (Some(cursor), near) if near.as_ref().is_none_or(|near| cursor.number >= near.0) => cursor,
-            (_, Some((at, judge))) => self.begin(samples, at, judge),
+            (_, Some((at, judge))) => begin(samples, at, judge),
             // Older than every judge that is remembered, since what lay before is forgotten: one that knows the baselines.
             (_, None) => {
                 let (_, later) = self.remembered.first_key_value()?;
                 let judge = later.afresh();
-                self.begin(samples, first, judge)
+                begin(samples, first, judge)
             }
         };
         while cursor.number < number {
             cursor.number += 1;
-            cursor.judged = samples.sample(cursor.number).and_then(|sample| cursor.judging.take(sample));
+            let host = samples.host(cursor.number);
+            cursor.judged = samples.sample(cursor.number).and_then(|sample| cursor.judging.take_of(&host, sample));
         }
         let judged = cursor.judged.clone();
         self.cursor = Some(cursor);
@@ -92,22 +92,22 @@ impl Course {
     /// nothing of before.
     pub fn guess(&mut self, samples: &mut impl Samples, number: u64, judge: &Judge) {
         let judge = judge.afresh();
-        self.cursor = Some(self.begin(samples, number, judge));
+        self.cursor = Some(begin(samples, number, judge));
     }
 
     /// The next one goes by what is remembered.
     pub fn forget_cursor(&mut self) {
         self.cursor = None;
     }
+}
 
-    /// A judge that has just taken the sample of that number.
-    fn begin(&self, samples: &mut impl Samples, number: u64, judge: Judge) -> Cursor {
-        let mut judging = Judging::new(Arc::clone(&self.host), judge);
-        if let Some(sample) = samples.sample(number) {
-            judging.begin(sample);
-        }
-        Cursor { number, judging, judged: None }
+/// A judge that has just taken the sample of that number.
+fn begin(samples: &mut impl Samples, number: u64, judge: Judge) -> Cursor {
+    let mut judging = Judging::new(samples.host(number), judge);
+    if let Some(sample) = samples.sample(number) {
+        judging.begin(sample);
     }
+    Cursor { number, judging, judged: None }
 }
 
 #[cfg(test)]
@@ -116,13 +116,22 @@ mod tests {
     use crate::baseline::Baselines;
     use crate::ids::CpuId;
     use crate::sample::cpu::{Cpu, CpuTimes};
-    use crate::sample::{Instant, Sample};
+    use crate::sample::{Instant, Name, Sample};
     use crate::units::Counter;
 
     /// Two CPUs, of which the first is busy now and then; a second a sample.
     struct Made {
         numbers: Range<u64>,
         damaged: Option<u64>,
+        /// From which sample on it is another run of the machine
+        anew: u64,
+        hosts: [Arc<Host>; 2],
+    }
+
+    impl Made {
+        fn new(damaged: Option<u64>, anew: u64) -> Made {
+            Made { numbers: 0..150, damaged, anew, hosts: [host("first"), host("second")] }
+        }
     }
 
     impl Samples for Made {
@@ -148,21 +157,26 @@ mod tests {
             sample.cpu = Ok(Cpu { total, cpus, ..Cpu::default() });
             Some(Arc::new(sample))
         }
+
+        fn host(&self, number: u64) -> Arc<Host> {
+            Arc::clone(&self.hosts[usize::from(number >= self.anew)])
+        }
     }
 
-    fn host() -> Arc<Host> {
+    fn host(boot_id: &str) -> Arc<Host> {
         let root = tempfile::tempdir().unwrap();
-        Arc::new(crate::kernel::host::read(&crate::kernel::Root::at(root.path().to_owned())))
+        let host = crate::kernel::host::read(&crate::kernel::Root::at(root.path().to_owned()));
+        Arc::new(Host { boot_id: Name::from(boot_id), ..host })
     }
 
     /// What is remembered, and what was concluded, in order.
     fn straight(samples: &mut Made, course: &mut Course) -> Vec<Option<String>> {
-        let mut judging = Judging::new(host(), Judge::new(Baselines::default()));
+        let mut judging = Judging::new(host("before"), Judge::new(Baselines::default()));
         let mut run = Vec::new();
         for number in samples.numbers() {
             let sample = samples.sample(number);
             let sound = sample.is_some();
-            run.push(sample.and_then(|sample| judging.take(sample)).map(|judged| told(&judged)));
+            run.push(sample.and_then(|sample| judging.take_of(&samples.host(number), sample)).map(|judged| told(&judged)));
             if sound {
                 course.remember(number, &judging);
             }
@@ -177,8 +191,8 @@ mod tests {
     #[test]
     fn any_order_gives_what_the_straight_run_gave() {
         for damaged in [None, Some(40), Some(64)] {
-            let mut samples = Made { numbers: 0..150, damaged };
-            let mut course = Course::new(host());
+            let mut samples = Made::new(damaged, 200);
+            let mut course = Course::default();
             let run = straight(&mut samples, &mut course);
             assert!(run.iter().flatten().any(|told| told.contains("SaturatedCore")), "nothing was found: {run:?}");
             for step in 0..300_u64 {
@@ -189,10 +203,26 @@ mod tests {
         }
     }
 
+    /// What one run of a machine counted says nothing of what the next one did, though its counters be higher.
+    #[test]
+    fn no_interval_reaches_from_one_run_of_the_machine_to_the_next() {
+        for damaged in [None, Some(69), Some(70)] {
+            let mut samples = Made::new(damaged, 70);
+            let mut course = Course::default();
+            let run = straight(&mut samples, &mut course);
+            let first = if damaged == Some(70) { 71 } else { 70 };
+            assert!(run[first].is_none() && run[first + 1].is_some() && run[first - 2].is_some(), "{damaged:?}");
+            for number in [149, 70, 71, 65, 72, 100] {
+                let judged = course.judged(&mut samples, number).map(|judged| told(&judged));
+                assert_eq!(judged, run[number as usize], "sample {number}, damaged {damaged:?}");
+            }
+        }
+    }
+
     #[test]
     fn what_is_forgotten_is_not_shown_and_the_rest_is_as_it_was() {
-        let mut samples = Made { numbers: 0..150, damaged: None };
-        let mut course = Course::new(host());
+        let mut samples = Made::new(None, 200);
+        let mut course = Course::default();
         let run = straight(&mut samples, &mut course);
         samples.numbers = 60..150;
         course.forget_before(60);

@@ -2,14 +2,13 @@
 //! The last minutes can be walked through.
 
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 
 use super::course::{Course, Samples};
-use super::errands::{Done, Errands};
+use super::errands::{Done, Errands, Last};
 use super::spring::{Drop, Spring};
 use super::survey::begins;
 use crate::app::allocation;
@@ -21,8 +20,9 @@ use crate::app::stdout;
 use crate::baseline::Baselines;
 use crate::findings::{Judge, Judged, Verdict};
 use crate::kernel;
-use crate::recording::{Digest, Meta, Moment, RecorderStatus, Tape};
-use crate::sample::{Instant, Sample};
+use crate::recording::{Digest, Gap, GapReason, Meta, Moment, RecorderStatus, Tape};
+use crate::report::words::many;
+use crate::sample::{Host, Instant, Sample};
 use crate::state::{self, Effect, Event, Notice, Position};
 
 /// How much is kept in memory at most, however long it is to go back.
@@ -32,12 +32,18 @@ const MOST_WAITING: usize = 64;
 /// Marks of other shells that wait to be seen.
 const MOST_LEFT: usize = 16;
 
+/// How long the end of the program waits for what was to be saved just before it.
+const LAST_PATIENCE: Duration = Duration::from_secs(5);
+
 /// Samples after which free memory is given back, for the first time when all is known that takes a while to be read.
 const GIVE_BACK_EVERY: u64 = 64;
 const GIVE_BACK_FIRST: u64 = 8;
 
 /// Intervals that lead to one that was gone to, for the graphs.
 const LEADING: u64 = 60;
+
+/// Intervals that are searched at once for where a finding began.
+const PIECE: u64 = 64;
 
 pub struct Live {
     spring: Spring,
@@ -80,8 +86,8 @@ impl Live {
             spring,
             judging: Judging::new(Arc::clone(&host), judge),
             lessons,
-            course: Course::new(host),
-            kept: Kept { tape: Tape::new(samples, KEPT_BYTES, meta.redaction) },
+            course: Course::default(),
+            kept: Kept { tape: Tape::new(samples, KEPT_BYTES, meta.redaction), host },
             meta,
             shown: None,
             session: None,
@@ -102,11 +108,25 @@ impl Live {
         }
         let drop = tokio::select! {
             Some((at, text)) = self.left.recv() => Drop::Mark(at, text),
+            done = self.errands.next() => {
+                self.hear(done, &mut events);
+                self.tell_recorder(&mut events);
+                return events;
+            }
             drop = self.spring.next() => drop,
         };
         match drop {
             Drop::Sample(taken) => self.take(taken, &mut events),
             Drop::Mark(at, text) => events.extend(self.mark(at, &text)),
+            Drop::Gap(gap) => {
+                let lost = many(gap.lost, "sample");
+                events.push(Event::Notice(Notice::new(format!("{lost} lost: {}", gap.why.words()))));
+                self.kept.tape.gap(&gap);
+                if let Some(session) = &mut self.session {
+                    session.gap(&gap);
+                }
+                self.wait_for_session(|| Waiting::Gap(gap));
+            }
             Drop::Word(text) => events.push(Event::Notice(Notice::new(text))),
             Drop::Ended(why) => events.push(Event::Ended(why)),
         }
@@ -114,7 +134,6 @@ impl Live {
     }
 
     fn take(&mut self, taken: Taken, events: &mut Vec<Event>) {
-        self.hear(events);
         if let Some(baselines) = self.lessons.news() {
             self.judging.adopt(baselines);
         }
@@ -125,6 +144,7 @@ impl Live {
         }
         self.wait_for_session(|| Waiting::Sample(taken.clone(), digest));
         let Taken { sample, missed } = taken;
+        self.kept.tape.miss(missed, sample.at.into());
         events.extend(self.missed(missed, sample.at).map(Event::Notice));
         let kept = self.kept.tape.push_judged(&sample, digest);
         if kept && let Some(number) = self.kept.numbers().end.checked_sub(1) {
@@ -151,7 +171,7 @@ impl Live {
     fn missed(&mut self, missed: u64, at: Instant) -> Option<Notice> {
         let seconds = at.seconds_since(self.last_at.replace(at)?);
         (missed > 0 && seconds >= WORTH_A_WORD_SECONDS).then(|| {
-            let many = if missed == 1 { "1 sample" } else { &format!("{missed} samples") };
+            let many = many(missed, "sample");
             Notice::failure(format!("{many} missed in {seconds:.0} s: stalltop was stopped, or got no CPU"))
         })
     }
@@ -192,7 +212,29 @@ impl Live {
         if let Some(line) = self.lessons.keep_in_time() {
             stdout::complain(&line);
         }
-        self.session.take().and_then(|session| session.finish().failure())
+        let failed = self.session.take().and_then(finished);
+        self.last_errands().or(failed)
+    }
+
+    /// Waits for what was begun at the last moment (`w`, then `q`): with a line where that did not succeed.
+    fn last_errands(&mut self) -> Option<String> {
+        let mut failed = None;
+        loop {
+            let said = match self.errands.last(LAST_PATIENCE) {
+                Last::Back(Done::Said(notice) | Done::NotRecording(notice)) => notice,
+                Last::Back(Done::Recording(session)) => {
+                    failed = finished(self.catch_up(*session)).or(failed);
+                    continue;
+                }
+                Last::AllBack => return failed,
+                Last::StillOut => return Some("what was to be saved is not safe: its disk does not answer".to_owned()),
+            };
+            if said.failure {
+                failed = Some(said.text);
+            } else {
+                stdout::complain(&said.text);
+            }
+        }
     }
 
     fn newest(&self) -> Option<u64> {
@@ -236,26 +278,31 @@ impl Live {
 
     /// To the beginning of the next or the previous finding among the minutes that are kept.
     fn go_to_finding(&mut self, forward: bool) -> Vec<Event> {
-        let numbers = self.kept.numbers();
-        let mut places: Vec<u64> = Vec::new();
-        let mut before: Verdict = Arc::from([]);
-        for number in numbers.start + 1..numbers.end {
-            let Some(judged) = self.course.judged(&mut self.kept, number) else { continue };
-            if begins(&judged.verdict, &before) {
-                places.push(number);
-            }
-            before = judged.verdict;
-        }
+        let Range { start, end } = self.kept.numbers();
         let Some(at) = self.shown.or(self.newest()) else { return Vec::new() };
-        let to = if forward {
-            places.into_iter().find(|&place| place > at)
-        } else {
-            places.into_iter().rev().find(|&place| place < at)
+        // Backwards in pieces: what lies near is found without judging all that is in memory anew.
+        let earlier = |end: u64| end.saturating_sub(PIECE).max(start + 1);
+        let pieces = std::iter::successors(Some(at), |&end| (end > start + 1).then(|| earlier(end)));
+        let to = match forward {
+            true => self.beginnings(at + 1..end).next(),
+            false => pieces.map(|end| earlier(end)..end).find_map(|piece| self.beginnings(piece).last()),
         };
         match to {
             Some(to) => self.go(|_, _| Some(to)),
             None => vec![Event::Notice(Notice::new(if forward { "no later finding" } else { "no earlier finding in memory" }))],
         }
+    }
+
+    /// The samples of these numbers that end intervals with which something began, in order.
+    fn beginnings(&mut self, numbers: Range<u64>) -> impl Iterator<Item = u64> {
+        let before = numbers.start.checked_sub(1).and_then(|before| self.course.judged(&mut self.kept, before));
+        let mut before: Verdict = before.map_or_else(|| Arc::from([]), |judged| judged.verdict);
+        numbers.filter(move |&number| {
+            let Some(judged) = self.course.judged(&mut self.kept, number) else { return false };
+            let begins = begins(&judged.verdict, &before);
+            before = judged.verdict;
+            begins
+        })
     }
 
     /// Those that were known when what is in memory began: a replay learns again what was learned since.
@@ -268,8 +315,7 @@ impl Live {
         let sections = recording::sections(self.baselines_of_then());
         match self.kept.tape.write_to(&mut bytes, &self.meta, &sections) {
             Ok(_) => {
-                let path = PathBuf::from(recording::saved_name(&self.meta.host));
-                self.errands.save(path, bytes, self.kept.tape.len());
+                self.errands.save(recording::saved_name(&self.meta.host), bytes, self.kept.tape.len());
                 Vec::new()
             }
             Err(error) => vec![Event::Notice(Notice::failure(error.to_string()))],
@@ -279,21 +325,32 @@ impl Live {
     /// Into memory, and into the recording that is being made.
     fn mark(&mut self, at: Moment, text: &str) -> Vec<Event> {
         self.kept.tape.mark(at, text);
-        let recorded = self.session.as_mut().is_none_or(|session| session.mark(at, text));
+        let recorded = self.session.as_mut().map_or(Ok(()), |session| session.mark(at, text));
         self.wait_for_session(|| Waiting::Mark(at, text.to_owned()));
         let marks =
             self.kept.tape.marks().map(|mark| state::Mark { realtime_ns: mark.at.realtime_ns, text: mark.text.clone() });
         let notice = match recorded {
-            true => Notice::new(format!("marked: {text}")),
-            false => Notice::failure("marked in memory, and not in the recording: its disk does not keep up"),
+            Ok(()) => Notice::new(format!("marked: {text}")),
+            Err(why) => Notice::failure(format!("marked in memory, and not in the recording: {why}")),
         };
         vec![Event::Marks(marks.collect()), Event::Notice(notice)]
     }
 
-    /// Keeps it for a recording that is about to begin.
+    /// Keeps it for a recording that is about to begin; of what its disk is too slow for it learns how much it was.
     fn wait_for_session(&mut self, what: impl FnOnce() -> Waiting) {
-        if let Some(waiting) = self.beginning.as_mut().filter(|waiting| waiting.len() < MOST_WAITING) {
-            waiting.push(what());
+        let Some(waiting) = &mut self.beginning else { return };
+        let what = what();
+        if waiting.len() < MOST_WAITING {
+            return waiting.push(what);
+        }
+        let Waiting::Sample(taken, _) = what else { return };
+        let (lost, at) = (taken.missed.saturating_add(1), taken.sample.at.into());
+        match waiting.last_mut() {
+            Some(Waiting::Gap(gap)) if gap.why == GapReason::TooSlow => {
+                gap.lost = gap.lost.saturating_add(lost);
+                gap.to = at;
+            }
+            _ => waiting.push(Waiting::Gap(Gap { before: 0, lost, from: at, to: at, why: GapReason::TooSlow })),
         }
     }
 
@@ -305,34 +362,38 @@ impl Live {
         }
         if self.beginning.is_none() {
             self.beginning = Some(Vec::new());
-            let path = PathBuf::from(recording::default_name(&self.meta.host));
+            let name = recording::default_name(&self.meta.host);
             let baselines = self.baselines_of_then().clone();
-            self.errands.begin_recording(self.kept.tape.history(), path, self.meta.clone(), baselines);
+            self.errands.begin_recording(self.kept.tape.history(), name, self.meta.clone(), baselines);
         }
         Vec::new()
     }
 
-    /// What threads of their own have done meanwhile.
-    fn hear(&mut self, events: &mut Vec<Event>) {
-        for done in self.errands.done() {
-            match done {
-                Done::Recording(session) => {
-                    let mut session = *session;
-                    for waiting in self.beginning.take().unwrap_or_default() {
-                        match waiting {
-                            Waiting::Sample(taken, digest) => session.offer(taken, digest),
-                            Waiting::Mark(at, text) => drop(session.mark(at, &text)),
-                        }
-                    }
-                    self.session = Some(session);
+    /// What a thread of its own has done meanwhile.
+    fn hear(&mut self, done: Done, events: &mut Vec<Event>) {
+        match done {
+            Done::Recording(session) => self.session = Some(self.catch_up(*session)),
+            Done::NotRecording(notice) => {
+                self.beginning = None;
+                events.push(Event::Notice(notice));
+            }
+            Done::Said(notice) => events.push(Event::Notice(notice)),
+        }
+    }
+
+    /// Gives a recording that has just begun what came meanwhile.
+    fn catch_up(&mut self, mut session: Session) -> Session {
+        for waiting in self.beginning.take().unwrap_or_default() {
+            match waiting {
+                Waiting::Sample(taken, digest) => session.offer(taken, digest),
+                Waiting::Gap(gap) => session.gap(&gap),
+                Waiting::Mark(at, text) => {
+                    // It is in memory, and was told to be there.
+                    let _ = session.mark(at, &text);
                 }
-                Done::NotRecording(notice) => {
-                    self.beginning = None;
-                    events.push(Event::Notice(notice));
-                }
-                Done::Said(notice) => events.push(Event::Notice(notice)),
             }
         }
+        session
     }
 
     fn tell_recorder(&mut self, events: &mut Vec<Event>) {
@@ -354,15 +415,27 @@ impl Live {
     }
 }
 
+/// Ends a recording with the program: with a line where it is not whole.
+fn finished(session: Session) -> Option<String> {
+    let ended = session.finish_at_last();
+    let failure = ended.failure();
+    if failure.is_none() {
+        stdout::complain(&ended.words());
+    }
+    failure
+}
+
 /// What came while a recording was about to begin.
 enum Waiting {
     Sample(Taken, Digest),
+    Gap(Gap),
     Mark(Moment, String),
 }
 
 /// The minutes in memory.
 struct Kept {
     tape: Tape,
+    host: Arc<Host>,
 }
 
 impl Kept {
@@ -387,5 +460,9 @@ impl Samples for Kept {
     fn sample(&mut self, number: u64) -> Option<Arc<Sample>> {
         let index = number.checked_sub(self.tape.forgotten())?;
         self.tape.sample(usize::try_from(index).ok()?).ok()
+    }
+
+    fn host(&self, _: u64) -> Arc<Host> {
+        Arc::clone(&self.host)
     }
 }

@@ -17,7 +17,8 @@ use crate::app::{part, recording};
 use crate::cli;
 use crate::findings::{Judge, Judged, Severity};
 use crate::recording::{Mark, Moment, Replayer, Seen, Tail};
-use crate::sample::{self, Sample};
+use crate::report::words::many;
+use crate::sample::{self, Host, Sample};
 use crate::state::{self, Effect, Event, Notice, Position, Tick, moment};
 
 /// The survey works for so long before keys and frames have their turn.
@@ -71,7 +72,7 @@ impl Replay {
         let now = Instant::now();
         let mut replay = Replay {
             at: 1,
-            course: Course::new(host),
+            course: Course::default(),
             survey,
             foretold: Vec::new(),
             samples: Recorded { replayer },
@@ -167,10 +168,15 @@ impl Replay {
     /// A damaged recording is told at the end too, when the screen is gone.
     pub fn close(self) -> Option<Failure> {
         let damage = self.samples.replayer.damage();
-        let lost: u64 = damage.iter().map(|damage| damage.lost).sum();
+        let lost = damage.iter().map(|damage| damage.lost).fold(0, u64::saturating_add);
         let first = damage.first()?;
+        if let Some(unreadable) = self.samples.replayer.unreadable().first() {
+            let what = format!("the recording is not whole: {}", unreadable.why);
+            return Some(Failure::new(Exit::Damaged, what, "", "everything sound was shown; 'stalltop info' tells more"));
+        }
         let what = format!("the recording is damaged at byte {}", first.bytes.start);
-        let why = format!("{} ({} places, {lost} samples lost)", first.what, damage.len());
+        let (places, lost) = (many(damage.len() as u64, "place"), many(lost, "sample"));
+        let why = format!("{} ({places}, {lost} lost)", first.what);
         Some(Failure::new(Exit::Damaged, what, why, "everything sound was shown; 'stalltop info --verify' tells more"))
     }
 
@@ -191,7 +197,11 @@ impl Replay {
         let replayer = &self.samples.replayer;
         let damage = replayer.damage();
         if let Some(first) = damage.first() {
-            return Some(format!("damaged in {} places, first at byte {}: {}", damage.len(), first.bytes.start, first.what));
+            if let Some(unreadable) = replayer.unreadable().first() {
+                return Some(format!("not whole: {}", unreadable.why));
+            }
+            let places = many(damage.len() as u64, "place");
+            return Some(format!("damaged in {places}, first at byte {}: {}", first.bytes.start, first.what));
         }
         match replayer.tail() {
             Tail::Torn { offset, .. } => {
@@ -206,7 +216,8 @@ impl Replay {
     fn show(&mut self, to: u64, forward: bool) -> Vec<Event> {
         let end = self.samples.numbers().end;
         let mut to = to.clamp(1, end.saturating_sub(1).max(1));
-        self.guessed = to > self.survey.next() + FAR;
+        // Before the survey has begun nobody knows more than a guess would.
+        self.guessed = self.survey.next() == 0 || to > self.survey.next() + FAR;
         if self.guessed {
             self.course.guess(&mut self.samples, to.saturating_sub(2 * LEADING), self.survey.judge());
         }
@@ -292,12 +303,8 @@ impl Replay {
     fn survey(&mut self) {
         let damage = self.samples.replayer.damage().len();
         let Replay { survey, course, samples, .. } = self;
-        let notes: Vec<(u64, bool, Option<String>)> = samples.notes(survey.next());
-        let describe = |number: u64| {
-            let mut here = notes.iter().filter(|note| note.0 == number);
-            here.next().map_or((false, None), |note| (note.1, note.2.clone()))
-        };
-        let more = survey.go_on(samples, course, SLICE, describe);
+        let notes = samples.notes(survey.next());
+        let more = survey.go_on(samples, course, SLICE, |number| notes.before(number));
         if self.told.elapsed() >= NEWS || !more {
             self.told = Instant::now();
             if let Some((strip, findings)) = self.survey.news(&self.foretold) {
@@ -367,8 +374,7 @@ impl Recorded {
 
     /// What the recorder saw, where it is kept.
     fn foretold(&self) -> Vec<(u64, Tick)> {
-        let mut notes = self.notes(1);
-        notes.sort_by_key(|note| note.0);
+        let notes = self.notes(1);
         let tick = |number: u64| {
             let digest = self.replayer.digest(usize::try_from(number).ok()?)?;
             let worst = match digest.worst {
@@ -380,16 +386,14 @@ impl Recorded {
             };
             let share = |share: u8| f32::from(share) / 255.0;
             let (busy, blocked) = (share(digest.busy), share(digest.blocked));
-            let at = notes.partition_point(|note| note.0 < number);
-            let here = notes.get(at..).unwrap_or_default().iter().take_while(|note| note.0 == number);
-            let (gap, mark) = here.fold((false, None), |(gap, mark), note| (gap | note.1, mark.or(note.2.clone())));
+            let (gap, mark) = notes.before(number);
             Some((number, Tick { realtime_ns: self.realtime_ns(number)?, worst, busy, blocked, gap, mark }))
         };
         self.numbers().filter_map(tick).collect()
     }
 
     /// Samples from that number on before which something is missing, or a mark was set.
-    fn notes(&self, from: u64) -> Vec<(u64, bool, Option<String>)> {
+    fn notes(&self, from: u64) -> Notes {
         let is_before = |number: u64, sequence: u64| {
             let own = usize::try_from(number).ok().and_then(|index| self.replayer.sequence(index));
             own.is_some_and(|own| own < sequence)
@@ -403,10 +407,23 @@ impl Recorded {
             }
             (low >= from && low < self.numbers().end).then_some(low)
         };
-        let gaps = self.replayer.gaps().iter().filter_map(|gap| Some((number_of(gap.before)?, true, None)));
-        let marks =
-            self.replayer.marks().iter().filter_map(|mark| Some((number_of(mark.before)?, false, Some(mark.text.clone()))));
-        gaps.chain(marks).collect()
+        let gaps = self.replayer.gaps().iter().filter_map(|gap| Some((number_of(gap.before)?, None)));
+        let marks = self.replayer.marks().iter().filter_map(|mark| Some((number_of(mark.before)?, Some(mark.text.clone()))));
+        let mut notes: Vec<(u64, Option<String>)> = gaps.chain(marks).collect();
+        notes.sort_by_key(|(number, _)| *number);
+        Notes(notes)
+    }
+}
+
+/// Before which samples something is missing, or a word was put (which), in their order.
+struct Notes(Vec<(u64, Option<String>)>);
+
+impl Notes {
+    /// Whether something is missing before that sample, and the first word there.
+    fn before(&self, number: u64) -> (bool, Option<String>) {
+        let at = self.0.partition_point(|note| note.0 < number);
+        let here = self.0.get(at..).unwrap_or_default().iter().take_while(|note| note.0 == number);
+        here.fold((false, None), |(gap, mark), (_, word)| (gap | word.is_none(), mark.or(word.clone())))
     }
 }
 
@@ -417,5 +434,9 @@ impl Samples for Recorded {
 
     fn sample(&mut self, number: u64) -> Option<Arc<Sample>> {
         self.replayer.sample(usize::try_from(number).ok()?).ok()
+    }
+
+    fn host(&self, number: u64) -> Arc<Host> {
+        self.replayer.host(usize::try_from(number).unwrap_or(usize::MAX))
     }
 }

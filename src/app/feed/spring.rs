@@ -12,14 +12,17 @@ use tokio::sync::mpsc;
 use crate::app::exit::{Exit, Failure};
 use crate::app::recording::failure;
 use crate::app::sampling::{Order, Sampling, Taken};
-use crate::recording::{Meta, Moment, RecordingError, StreamEvent, StreamReader};
+use crate::recording::{Gap, Meta, Moment, RecordingError, StreamEvent, StreamReader};
+use crate::report::words::many;
 
 /// One thing that comes.
 pub enum Drop {
     Sample(Taken),
     /// A word that somebody put in, and when
     Mark(Moment, String),
-    /// Something to be told: a gap, damage
+    /// Samples that the recorder lost
+    Gap(Gap),
+    /// Something to be told: damage
     Word(String),
     /// Nothing more; and why, unless that was to be expected
     Ended(Option<String>),
@@ -107,9 +110,9 @@ fn tell(event: StreamEvent) -> Option<Drop> {
     Some(match event {
         // What is missing comes as a word of its own.
         StreamEvent::Sample(sample) => Drop::Sample(Taken { sample, missed: 0 }),
-        StreamEvent::Gap(gap) => Drop::Word(format!("{} samples lost: {}", gap.lost, gap.why.words())),
+        StreamEvent::Gap(gap) => Drop::Gap(gap),
         StreamEvent::Damage(damage) => {
-            Drop::Word(format!("damage at byte {}: {}; {} samples lost", damage.bytes.start, damage.what, damage.lost))
+            Drop::Word(format!("damage at byte {}: {}; {} lost", damage.bytes.start, damage.what, many(damage.lost, "sample")))
         }
         StreamEvent::Mark(mark) => Drop::Mark(mark.at, mark.text),
         StreamEvent::End => Drop::Ended(None),

@@ -49,7 +49,7 @@ impl Survey {
             let number = self.next;
             self.next += 1;
             let Some(sample) = samples.sample(number) else { continue };
-            let judged = self.judging.take(sample);
+            let judged = self.judging.take_of(&samples.host(number), sample);
             course.remember(number, &self.judging);
             if let Some(judged) = judged {
                 let (gap, mark) = describe(number);

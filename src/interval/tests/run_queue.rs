@@ -1,6 +1,7 @@
-//! Waiting for a CPU.
+//! A CPU, and waiting for one.
 
 use super::*;
+use crate::units::Ratio;
 
 /// The kernel counts a wait for a CPU as it ends, and some that were none: a sleeper's since its dequeue was delayed.
 #[test]
@@ -22,4 +23,25 @@ fn a_wait_for_a_cpu_is_no_longer_than_the_interval() {
     assert!(is(waited(TaskState::Sleeping, 2_100_000_000), 1.0), "read a little later than the sample");
     assert!(is(waited(TaskState::Running, 29_000_000_000), 0.75), "since long before: all but what it ran");
     assert_eq!(waited(TaskState::Sleeping, 29_000_000_000), None, "it was asleep as the interval began");
+}
+
+#[test]
+fn a_thread_has_no_more_than_one_cpu() {
+    let at = |seconds, run_ns| with_tasks(seconds, vec![process(50, 1, run_ns)]);
+    // It was read 20 ms later than the time before.
+    let tasks = between(&at(10.0, 5_000_000_000), &at(11.0, 6_020_000_000)).tasks.expect("both samples have tasks");
+    assert_eq!(tasks.threads[0].cpu, Some(Ratio(1.0)));
+}
+
+#[test]
+fn without_schedstat_nobody_knows_who_waits() {
+    let waited = |sched| {
+        let mut process = Process::clone(&process(50, 1, 0));
+        process.threads[0].sched = sched;
+        // It did not run: both samples share it.
+        let shared = vec![Arc::new(process)];
+        between(&with_tasks(10.0, shared.clone()), &with_tasks(11.0, shared)).tasks.expect("tasks").run_queue_wait
+    };
+    assert_eq!(waited(None), None);
+    assert_eq!(waited(Some(Sched::default())), Some(0.0));
 }

@@ -210,8 +210,7 @@ impl Visit<'_> {
             // A group that may use what the one above it may is not limited by this one.
             limits.cpus = self.cpus.clone().filter(|cpus| self.step.cpus.as_ref().is_some_and(|above| above != cpus));
         }
-        // Nothing limits the root.
-        if controllers.io && self.step.depth > 0 {
+        if controllers.io {
             limits.io = self.io(*version);
         }
         let here = |limited: bool| limited.then(|| self.directory.to_owned());

@@ -35,6 +35,16 @@ impl Books {
         }
     }
 
+    /// Whether they can balance at all.
+    pub fn are_known(&self) -> bool {
+        self.rest_ns.is_some()
+    }
+
+    /// Whether nothing has moved in the clock that was not its threads'.
+    pub fn have_the_rest_of(&self, other: &Books) -> bool {
+        self.rest_ns == other.rest_ns
+    }
+
     /// Whether nothing but what was entered has run.
     pub fn balance(&self, clock_ns: Option<u64>) -> bool {
         self.rest_ns.is_some() && clock_ns.map(|clock| clock.wrapping_sub(self.threads_ns)) == self.rest_ns

@@ -46,7 +46,6 @@ impl Due {
 
 /// Reads them into the process of the next sample.
 pub fn read(known: &mut KnownProcess, eye: &mut Eye) {
-    known.return_borrowed(eye);
     let pid = known.pid;
     let may_ask_memory = !known.memory_is_in_doubt();
     let old = &known.shared;
@@ -57,13 +56,15 @@ pub fn read(known: &mut KnownProcess, eye: &mut Eye) {
         (cmdline, executable(eye, pid, &old.executable))
     };
     let (cgroup, memberships) = cgroups(eye, pid, &old.cgroup);
-    let text = eye.files.process(pid, ProcessFile::Io, &mut Kept::default(), false);
-    let io = text.and_then(|text| task::io(text).ok_or(Absent::Malformed));
+    // Once it could be read it is read whenever the process ran, and has not moved when it did not.
+    let io = old.io.or_else(|_| {
+        let text = eye.files.process(pid, ProcessFile::Io, &mut Kept::default(), false)?;
+        task::io(text).ok_or(Absent::Malformed)
+    });
     // Its owner was asked for a moment ago when it was found.
     let uid = if known.facts.read_ns.is_none() { old.uid } else { eye.files.owner(pid).unwrap_or(old.uid) };
     eye.owners.insert(uid);
-    // Unchanged facts must not make another `Process`. Its io did not move when it did not run.
-    let io = if old.io.is_ok() && io.is_ok() { old.io } else { io };
+    // Unchanged facts must not make another `Process`.
     let moved = cgroup != old.cgroup || memberships != old.memberships;
     if cmdline != old.cmdline || executable != old.executable || moved || io != old.io || uid != old.uid {
         let process = Arc::make_mut(&mut known.shared);

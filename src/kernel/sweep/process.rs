@@ -2,11 +2,16 @@
 //! of it is read and the samples share one `Process`.
 
 mod between;
+mod io;
+mod lone;
+mod threads;
 
 use std::sync::Arc;
 
+use self::threads::Summed;
 use super::books::Books;
-use super::thread::{Figures, Glance, KnownThread, Look};
+use super::ran::LARGE;
+use super::thread::{Figures, Glance, KnownThread, Lent, Look};
 use super::{Eye, facts};
 use crate::kernel::task::files::{Kept, ProcessFile, ThreadFile};
 use crate::kernel::task::{self, Stat};
@@ -39,6 +44,10 @@ pub struct KnownProcess {
     pub facts: facts::Due,
     clock_ns: Option<u64>,
     books: Books,
+    /// What the kernel added up over its threads when it was last asked
+    summed: Summed,
+    /// Of many threads what each had read and written
+    io: Option<Box<io::Ledger>>,
     /// A sub-sample saw more than the last sample has.
     ahead: bool,
     /// When it was last seen to have run; `None` for one that did not since it was first seen.
@@ -50,8 +59,8 @@ pub struct KnownProcess {
     unsettled: bool,
     /// Its threads were asked before its clock was: one may have run in between.
     behind: bool,
-    /// Its only thread's figures are the process's; see `first_and_only_thread`.
-    borrowed: bool,
+    /// It has and had but one thread, whose stat is the process's; see `process/lone.rs`
+    lone: bool,
     argument_start: u64,
     kept: Kept,
 }
@@ -96,7 +105,7 @@ impl KnownProcess {
             io: Err(Absent::NotRead),
             threads: Vec::new(),
         };
-        let alone = (stat.thread_count <= 1).then(|| (stat.state, Figures::of(&stat)));
+        let alone = (stat.thread_count <= 1).then(|| Lent::of(&stat));
         let argument_start = stat.argument_start;
         let mut known = KnownProcess {
             pid,
@@ -108,13 +117,15 @@ impl KnownProcess {
             facts: facts::Due::default(),
             clock_ns,
             books: Books::default(),
+            summed: Summed::default(),
+            io: None,
             ahead: false,
             ran_ns: None,
             troubled_ns: eye.now_ns,
             due: 0,
             unsettled: false,
             behind: false,
-            borrowed: false,
+            lone: false,
             argument_start,
             kept,
         };
@@ -122,7 +133,7 @@ impl KnownProcess {
             known.ran_ns = Some(eye.now_ns);
         }
         match alone {
-            Some((state, figures)) => known.first_and_only_thread(eye, state, figures)?,
+            Some(lent) => known.first_and_only_thread(eye, lent)?,
             None => known.list_threads(eye)?,
         }
         known.examine_parked(eye);
@@ -206,10 +217,12 @@ impl KnownProcess {
     fn look_at_all(&mut self, eye: &mut Eye, clock_ns: Option<u64>, ran: bool) -> Reading<Seen> {
         let pid = self.pid;
         let keep = self.ran_lately(eye.now_ns);
+        let adds_up = self.adds_up(clock_ns, eye.now_ns);
         if ran && eye.clocks.can_tell() {
             self.note_run(eye.now_ns);
         }
-        let text = eye.files.process(pid, ProcessFile::Stat, &mut self.kept, keep)?;
+        let text =
+            eye.files.process(pid, if adds_up { ProcessFile::LeaderStat } else { ProcessFile::Stat }, &mut self.kept, keep)?;
         let stat = task::stat(text).ok_or(Absent::Malformed)?;
         if stat.start_ticks != self.shared.start_ticks {
             return Ok(Seen::Gone);
@@ -220,65 +233,36 @@ impl KnownProcess {
         let executed = stat.comm != self.shared.comm.as_bytes() || stat.argument_start != self.argument_start;
         self.argument_start = stat.argument_start;
         let thread_count = usize::try_from(stat.thread_count).unwrap_or(0);
+        self.lone &= thread_count == 1;
+        let lent = self.lone.then(|| Lent::of(&stat));
         let process = Arc::make_mut(&mut self.shared);
         process.comm = eye.names.unless_same(&process.comm, stat.comm);
-        update(process, &stat, clock_ns);
-        if process.io.is_ok() {
+        update(process, &stat);
+        if !adds_up {
+            update_sums(process, &stat, self.threads.len());
+            self.summed.learn(&stat, eye.now_ns);
+        }
+        let many = self.threads.len() >= LARGE;
+        if process.io.is_ok() && !many {
             let text = eye.files.process(pid, ProcessFile::Io, &mut self.kept, keep);
             process.io = text.and_then(|text| task::io(text).ok_or(Absent::Malformed));
         }
         self.facts.note_run(executed, eye.now_ns);
-        let lost = self.look_at_threads(eye, clock_ns, ran);
-        if lost || thread_count != self.threads.len() {
+        let mut found = self.look_at_threads(eye, clock_ns, ran, lent);
+        if found.lost || thread_count != self.threads.len() {
             self.list_threads(eye)?;
-            self.balance_books(clock_ns);
+            self.balance_books(self.clock_ns);
         }
+        if adds_up {
+            self.add_up(eye, &found);
+        }
+        if many {
+            self.add_up_io(eye, &mut found, keep);
+        }
+        Arc::make_mut(&mut self.shared).cpu_ns = self.clock_ns.map(Counter);
         self.examine_parked(eye);
         self.settle(eye);
         Ok(Seen::Moved)
-    }
-
-    /// First those that are likely to have run or changed; the others only when that does not explain the clock.
-    /// True when some thread is gone.
-    fn look_at_threads(&mut self, eye: &mut Eye, clock_ns: Option<u64>, ran: bool) -> bool {
-        let alone = clock_ns.is_some() && self.threads.len() == 1;
-        let glance = Glance { ran: alone.then_some(ran), ..self.permit(eye, true) };
-        let now_ns = eye.now_ns;
-        let mut lost = false;
-        self.behind = false;
-        for others in [false, true] {
-            if others && self.books.balance(clock_ns) {
-                return lost;
-            }
-            if others {
-                self.behind = eye.ran.prepare(self.threads.len());
-            }
-            let Self { threads, shared, books, .. } = self;
-            let wanted = |known: &KnownThread| match others {
-                false => known.is_hot(now_ns) || known.is_unsettled(),
-                true => known.looked_ns != now_ns,
-            };
-            let pairs = threads.iter_mut().zip(&mut Arc::make_mut(shared).threads);
-            for (known, thread) in pairs.filter(|(known, _)| wanted(known)) {
-                let before = known.sched;
-                match known.look(eye, glance) {
-                    Look::Same => {}
-                    Look::Moved(figures) if figures.start_ticks == thread.start_ticks => {
-                        eye.tasks_read += 1;
-                        *thread = known.thread(&figures);
-                    }
-                    // Only a glance is content with less than the figures.
-                    Look::Asleep => {}
-                    Look::Moved(_) | Look::Gone => lost = true,
-                }
-                books.enter(before, known.sched);
-            }
-        }
-        self.balance_books(clock_ns);
-        if self.behind {
-            self.books = Books::default();
-        }
-        lost
     }
 
     /// Nothing ran, but some threads were running, blocked, or seen by a sub-sample only.
@@ -370,47 +354,6 @@ impl KnownProcess {
         listed
     }
 
-    /// A process of one thread needs no listing. In the first sweep, which a screen waits for, its thread borrows the
-    /// process's stat: three inodes of /proc less to be made for each. It must not when threads that ended have left their
-    /// time in it: then the clock of the process is ahead of the thread's run time.
-    fn first_and_only_thread(&mut self, eye: &mut Eye, state: TaskState, figures: Figures) -> Reading<()> {
-        let glance = self.permit(eye, true);
-        let tid = glance.pid;
-        if eye.is_first_sweep() && state != TaskState::Blocked {
-            let text = eye.files.thread(tid, tid, ThreadFile::Schedstat, &mut Kept::default(), false);
-            let sched = text.ok().and_then(task::schedstat);
-            if sched.is_some_and(|sched| sched.timeslices.0 > 0 && Some(sched.run_ns.0) == self.clock_ns) {
-                eye.tasks_read += 1;
-                let known = KnownThread::new(tid, self.shared.comm.clone(), state, figures, sched, eye.now_ns, false);
-                // Lists of exactly one: most processes have one thread, and a list that grows begins with room for four.
-                Arc::make_mut(&mut self.shared).threads = vec![known.thread(&figures)];
-                self.threads = vec![known];
-                self.borrowed = true;
-                return Ok(());
-            }
-        }
-        let (known, thread) = first_thread(eye, glance, tid)?;
-        self.threads = vec![known];
-        Arc::make_mut(&mut self.shared).threads = vec![thread];
-        Ok(())
-    }
-
-    /// Reads the stat of a thread that has borrowed the process's: the kernel splits time into user and system for each by
-    /// itself, and they differ.
-    pub fn return_borrowed(&mut self, eye: &mut Eye) {
-        if !std::mem::take(&mut self.borrowed) {
-            return;
-        }
-        let glance = self.permit(eye, true);
-        let Some(known) = self.threads.first_mut() else { return };
-        known.stale = true;
-        if let Look::Moved(figures) = known.look(eye, glance)
-            && let Some(thread) = Arc::make_mut(&mut self.shared).threads.first_mut()
-        {
-            *thread = known.thread(&figures);
-        }
-    }
-
     fn permit(&self, eye: &Eye, full: bool) -> Glance {
         Glance {
             pid: self.pid,
@@ -419,6 +362,8 @@ impl KnownProcess {
             kernel_thread: self.shared.kernel_thread,
             permitted: eye.sees(self.shared.uid),
             ran: None,
+            lone: self.lone,
+            lent: None,
         }
     }
 
@@ -454,17 +399,22 @@ impl KnownProcess {
     }
 }
 
-/// The figures of the whole process.
-fn update(process: &mut Process, stat: &Stat<'_>, clock_ns: Option<u64>) {
+/// The figures of the process that each of its threads' stat has.
+fn update(process: &mut Process, stat: &Stat<'_>) {
     process.ppid = stat.ppid;
-    process.user_ticks = stat.user_ticks;
-    process.system_ticks = stat.system_ticks;
-    process.guest_ticks = stat.guest_ticks;
     process.children = Some(stat.children);
-    process.cpu_ns = clock_ns.map(Counter);
-    process.minor_faults = stat.minor_faults;
-    process.major_faults = stat.major_faults;
     process.resident_pages = stat.resident_pages;
+}
+
+/// Those that the kernel adds up over its threads, in its own stat. Of many threads they may have been added up here in
+/// between, and ticks rounded: they do not fall for that.
+fn update_sums(process: &mut Process, stat: &Stat<'_>, threads: usize) {
+    let never_less = |old: Counter, new: Counter| if threads >= LARGE { old.max(new) } else { new };
+    process.user_ticks = never_less(process.user_ticks, stat.user_ticks);
+    process.system_ticks = never_less(process.system_ticks, stat.system_ticks);
+    process.guest_ticks = never_less(process.guest_ticks, stat.guest_ticks);
+    process.minor_faults = never_less(process.minor_faults, stat.minor_faults);
+    process.major_faults = never_less(process.major_faults, stat.major_faults);
 }
 
 /// A listed number that we know may by now be another thread's.

@@ -1,22 +1,29 @@
 //! Which threads of a large process ran since the last sweep, without asking each of them.
 //!
 //! The process's clock says that *some* thread ran; with thousands of them, finding out which costs a read for each. The
-//! eBPF iterator (`kernel/probe.rs`) tells all at once. It is loaded only when a process has been so large and busy for
-//! some sweeps: never before the first screen, and on most machines never.
+//! eBPF iterator (`kernel/probe.rs`) tells all at once. It is loaded, by another process, only when a process has been so
+//! large and busy a few times: never before the first screen, and on most machines never.
 
+use std::path::PathBuf;
+
+use crate::kernel::probe::loader::{Loader, is_permitted};
 use crate::kernel::probe::{Probe, Row};
 use crate::sample::task::Sched;
 
 /// Threads of one process from which the iterator is cheaper than asking each: a scan takes as long as 200 reads on a
 /// machine with 1,000 threads, and loading it as long as 10,000.
-const LARGE: usize = 1_000;
-/// So many sweeps in a row found a large process at work before the iterator is loaded.
+pub const LARGE: usize = 1_000;
+/// In so many sweeps the threads of a large process had to be asked before the iterator is loaded.
 const PERSISTENT: u32 = 3;
 
 /// How it is found out which threads ran.
 #[derive(Debug)]
 pub struct Ran {
     by: By,
+    /// The program that loads the iterator, where that is permitted
+    loading: Option<PathBuf>,
+    /// The process that has loaded it and may not be gone yet
+    leaving: Option<Loader>,
     /// Answers of this sweep; void between two.
     rows: Vec<Row>,
     scanned: bool,
@@ -26,9 +33,11 @@ pub struct Ran {
 
 #[derive(Debug)]
 enum By {
-    /// Nothing to gain so far; how many sweeps in a row would have gained.
+    /// Nothing to gain so far; how many sweeps would have gained.
     Files(u32),
-    Iterator(Box<Probe>),
+    /// It is being loaded.
+    Soon(Loader),
+    Iterator(Probe),
     /// Refused, for good.
     FilesOnly,
 }
@@ -37,7 +46,12 @@ impl Ran {
     /// `possible` where /proc is that of the running kernel, and numbers of tasks are the kernel's own.
     pub fn new(possible: bool) -> Ran {
         let by = if possible { By::Files(0) } else { By::FilesOnly };
-        Ran { by, rows: Vec::new(), scanned: false, wanted: false }
+        Ran { by, loading: None, leaving: None, rows: Vec::new(), scanned: false, wanted: false }
+    }
+
+    /// From now on the iterator may be loaded by this program, which is ours.
+    pub fn permit(&mut self, program: PathBuf) {
+        self.loading = Some(program);
     }
 
     /// About to ask so many threads of one process whose clock has been read. True when what is known is older than that
@@ -71,16 +85,35 @@ impl Ran {
         matches!(self.by, By::Iterator(_))
     }
 
-    /// The sweep is over: what was said is void, and it may be time to load the iterator.
+    /// Whether the iterator is being loaded.
+    pub fn is_loading(&self) -> bool {
+        matches!(self.by, By::Soon(_))
+    }
+
+    /// The sweep is over: what was said is void, and it may be time to load the iterator, or it has been loaded.
     pub fn end(&mut self) {
         self.rows.clear();
         self.scanned = false;
         let wanted = std::mem::take(&mut self.wanted);
-        if let By::Files(sweeps) = &mut self.by {
-            *sweeps = if wanted { *sweeps + 1 } else { 0 };
-            if *sweeps >= PERSISTENT {
-                self.by = Probe::load().map_or(By::FilesOnly, |probe| By::Iterator(Box::new(probe)));
-            }
+        if self.leaving.as_mut().is_some_and(Loader::is_gone) {
+            self.leaving = None;
         }
+        self.by = match std::mem::replace(&mut self.by, By::FilesOnly) {
+            By::Files(sweeps) if sweeps < PERSISTENT => By::Files(sweeps + u32::from(wanted)),
+            By::Files(sweeps) => match &self.loading {
+                Some(program) if is_permitted() => Loader::start(program).map_or(By::FilesOnly, By::Soon),
+                // Our rights stay what they are: they are not looked at in each sweep.
+                Some(_) => By::FilesOnly,
+                None => By::Files(sweeps),
+            },
+            By::Soon(mut loader) => match loader.answer() {
+                None => By::Soon(loader),
+                Some(answer) => {
+                    self.leaving = Some(loader);
+                    answer.map_or(By::FilesOnly, By::Iterator)
+                }
+            },
+            by => by,
+        };
     }
 }

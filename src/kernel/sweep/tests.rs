@@ -1,6 +1,8 @@
 //! Sweeps over made-up trees, with clocks that the test sets.
 
 mod machine;
+mod many;
+mod thrift;
 
 use std::collections::BTreeMap;
 use std::fs;

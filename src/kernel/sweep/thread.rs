@@ -14,6 +14,9 @@ use crate::units::{Counter, growth};
 /// a parked one never.
 pub const ACTIVE_NS: u64 = 5_000_000_000;
 
+/// Who worked within so long is the first to be asked whether it did again.
+const A_MOMENT_NS: u64 = 1_000_000_000;
+
 /// A thread that is runnable and waited this long for a CPU since the sample before is asked which CPUs it may use.
 const KEPT_WAITING_NS: u64 = 5_000_000;
 /// Its answer holds for so long: whoever sets it anew (taskset, a cpuset) is seen then.
@@ -91,6 +94,23 @@ pub struct Glance {
     pub permitted: bool,
     /// It is its process's only thread, and by the process's clock it ran since the last look, or did not.
     pub ran: Option<bool>,
+    /// It is all of its process: the stat of that is its own.
+    pub lone: bool,
+    /// And it was just read.
+    pub lent: Option<Lent>,
+}
+
+/// What the stat of a process says of its only thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Lent {
+    pub state: TaskState,
+    pub figures: Figures,
+}
+
+impl Lent {
+    pub fn of(stat: &Stat<'_>) -> Lent {
+        Lent { state: stat.state, figures: Figures::of(stat) }
+    }
 }
 
 impl Figures {
@@ -188,6 +208,12 @@ impl KnownThread {
         matches!(self.class, Some(WaitClass::Vfork | WaitClass::Frozen))
     }
 
+    /// Whether it worked a moment ago, or does not stand still: when those explain the clock of their process, no other ran.
+    pub fn is_likely_to_have_moved(&self, now_ns: u64) -> bool {
+        let lately = self.moved_ns.is_some_and(|moved| now_ns.saturating_sub(moved) <= A_MOMENT_NS);
+        lately || self.is_unsettled() || self.class.is_none()
+    }
+
     /// Whether it may have left its state without having run: only a runnable task, or one that is woken from D.
     pub fn is_unsettled(&self) -> bool {
         self.stale || self.state == TaskState::Running || self.is_stuck()
@@ -253,7 +279,7 @@ impl KnownThread {
             (self.sched, self.moved_ns, self.stale) = (sched, Some(now_ns), true);
             return Look::Asleep;
         }
-        let figures = match self.read_stat(eye, glance, keep_rest) {
+        let figures = match self.read_figures(eye, glance, keep_rest) {
             Ok(figures) => figures,
             Err(why) if is_gone(why) => return Look::Gone,
             Err(_) => return Look::Same,
@@ -326,7 +352,8 @@ impl KnownThread {
             self.stale = true;
             return Look::Same;
         }
-        match self.read_stat(eye, glance, keep) {
+        // Its state may have been read again since it was lent.
+        match glance.lent.map_or_else(|| self.read_stat(eye, glance, keep), |lent| Ok(lent.figures)) {
             Ok(figures) => Look::Moved(figures),
             Err(_) => Look::Same,
         }
@@ -345,8 +372,15 @@ impl KnownThread {
         Ok(task::schedstat(text).filter(|_| eye.has_schedstat))
     }
 
+    fn read_figures(&mut self, eye: &mut Eye, glance: Glance, keep: bool) -> Reading<Figures> {
+        let Some(lent) = glance.lent else { return self.read_stat(eye, glance, keep) };
+        self.state = lent.state;
+        Ok(lent.figures)
+    }
+
     fn read_stat(&mut self, eye: &mut Eye, glance: Glance, keep: bool) -> Reading<Figures> {
-        let text = eye.files.thread(glance.pid, self.tid, ThreadFile::Stat, &mut self.kept, keep)?;
+        let file = if glance.lone { ThreadFile::ProcessStat } else { ThreadFile::Stat };
+        let text = eye.files.thread(glance.pid, self.tid, file, &mut self.kept, keep)?;
         let stat = task::stat(text).ok_or(Absent::Malformed)?;
         self.comm = eye.names.unless_same(&self.comm, stat.comm);
         self.state = stat.state;

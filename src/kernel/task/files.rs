@@ -37,6 +37,8 @@ pub enum ThreadFile {
     Stat,
     Wchan,
     Syscall,
+    /// Of the process, which it is all of
+    ProcessStat,
 }
 
 /// The files of a process that are worth a descriptor.
@@ -44,11 +46,13 @@ pub enum ThreadFile {
 pub enum ProcessFile {
     Stat,
     Io,
+    /// The stat of its first thread: not so dear, since nothing in it is added up over all threads
+    LeaderStat,
 }
 
 /// Open descriptors of one task, indexed by `ThreadFile` or `ProcessFile`.
 #[derive(Debug, Default)]
-pub struct Kept([Option<KeptDescriptor>; 4]);
+pub struct Kept([Option<KeptDescriptor>; 5]);
 
 impl Kept {
     /// Gives back all descriptors.
@@ -123,7 +127,7 @@ impl TaskFiles {
     pub fn thread(&mut self, pid: u32, tid: u32, file: ThreadFile, kept: &mut Kept, keep: bool) -> Reading<&[u8]> {
         let name = match file {
             ThreadFile::Schedstat => "schedstat",
-            ThreadFile::Stat => "stat",
+            ThreadFile::Stat | ThreadFile::ProcessStat => "stat",
             ThreadFile::Wchan => "wchan",
             ThreadFile::Syscall => "syscall",
         };
@@ -140,8 +144,12 @@ impl TaskFiles {
         let name = match file {
             ProcessFile::Stat => "stat",
             ProcessFile::Io => "io",
+            ProcessFile::LeaderStat => "stat",
         };
         let slot = kept.0.get_mut(file as usize).ok_or(Absent::NotRead)?;
+        if file == ProcessFile::LeaderStat {
+            return self.read(slot, keep, format_args!("{pid}/task/{pid}/{name}"));
+        }
         self.read(slot, keep, format_args!("{pid}/{name}"))
     }
 

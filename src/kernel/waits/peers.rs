@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use nix::sys::socket::SockProtocol;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::ids::{GroupId, TaskId};
+use crate::ids::TaskId;
 use crate::kernel::fields::{lines, small_number, words};
 use crate::kernel::network::netlink::Netlink;
 use crate::kernel::root::Root;
@@ -51,7 +51,7 @@ pub fn trace(waits: &mut Waits, looks: &[PeerLook], tasks: Option<&Tasks>, root:
     let mut followed: FxHashMap<TaskId, u32> = FxHashMap::default();
     for group in worth_it(waits, looks) {
         let (Some(id), Some(tasks)) = (waits.groups.get(usize::from(group)), tasks) else { continue };
-        let members = members(tasks, id);
+        let members: Vec<u32> = tasks.members(id).map(|process| process.pid).collect();
         if members.len() > MOST_PROCESSES {
             continue;
         }
@@ -98,16 +98,6 @@ fn worth_it(waits: &Waits, looks: &[PeerLook]) -> Vec<u16> {
         held > 0.0 && held >= whole * HOLDING_SHARE
     });
     groups
-}
-
-fn members(tasks: &Tasks, id: &GroupId) -> Vec<u32> {
-    match id {
-        GroupId::Process(process) => vec![process.pid],
-        GroupId::Siblings { parent, .. } => {
-            let of_parent = tasks.processes.iter().filter(|process| process.ppid == *parent && process.group() == *id);
-            of_parent.map(|process| process.pid).collect()
-        }
-    }
 }
 
 /// The end that each waiter of a group sleeps at.

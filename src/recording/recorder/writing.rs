@@ -15,6 +15,9 @@ use super::super::tape::History;
 use super::{Kept, Lost, Message, RecorderOptions, RecorderStatus, Shared, lock};
 use crate::sample::Sample;
 
+/// Marks that wait for room on the disk at most: later ones are lost.
+const MOST_WAITING: usize = 500;
+
 /// A power cut costs at most so many samples.
 const SAMPLES_A_SYNC: u32 = 60;
 
@@ -31,8 +34,9 @@ pub(super) struct Writing {
     lost: u64,
     /// Bytes of files that came before this one.
     earlier_bytes: u64,
-    /// A gap that is not written yet.
+    /// A gap that is not written yet, and marks that found no room: the next sample takes them along.
     pending: Option<Lost>,
+    waiting: Vec<(Moment, String)>,
     since_sync: u32,
     /// What the disk may not have yet, with the samples that this refers to: should it fail, another file begins with it.
     unsynced: History,
@@ -108,6 +112,7 @@ impl Writing {
             lost: 0,
             earlier_bytes: 0,
             pending: None,
+            waiting: Vec::new(),
             since_sync: 0,
             unsynced: History::default(),
             out: Vec::new(),
@@ -129,7 +134,7 @@ impl Writing {
                     self.gap(lost);
                     self.sample(&sample, digest);
                 }
-                Message::Mark { at, text } => self.mark(at, &text),
+                Message::Mark { at, text } => self.mark(at, text),
             }
             self.tell();
         }
@@ -166,13 +171,12 @@ impl Writing {
             self.mode = Mode::Paused { why, tried_ns: at.boottime_ns };
             return self.lose(at, GapReason::NoSpace);
         }
-        let needed = self.earlier_bytes + self.framer.offset() + self.framer.length_with(&frame);
-        if self.options.most.is_some_and(|most| needed > most) {
+        if !self.fits(self.framer.length_with(&frame)) {
             self.mode = Mode::Full;
             return;
         }
         let written = self.put(at, |writing| {
-            writing.put_gap();
+            writing.put_pending();
             writing.framer.sample(&mut writing.out, &frame);
         });
         match written {
@@ -181,6 +185,7 @@ impl Writing {
             Written::Broken => return self.lose(at, GapReason::DiskFailed),
         }
         self.pending = None;
+        self.waiting.drain(..).for_each(|(at, text)| self.unsynced.mark(at, &text));
         self.mode = Mode::Recording;
         self.samples += 1;
         self.since_sync += 1;
@@ -216,18 +221,39 @@ impl Writing {
         false
     }
 
-    fn mark(&mut self, at: Moment, text: &str) {
+    fn mark(&mut self, at: Moment, text: String) {
+        if self.waiting.len() < MOST_WAITING {
+            self.waiting.push((at, text));
+        }
+        if !self.fits(self.framer.end_length()) {
+            self.waiting.pop();
+            self.mode = Mode::Full;
+        }
         let recording = matches!(self.mode, Mode::Recording);
-        let put = |writing: &mut Writing| writing.framer.mark(&mut writing.out, at, text);
-        if recording && matches!(self.put(at, put), Written::Whole) {
-            self.unsynced.mark(at, text);
+        if recording && matches!(self.put(at, Writing::put_marks), Written::Whole) {
+            self.waiting.drain(..).for_each(|(at, text)| self.unsynced.mark(at, &text));
         }
     }
 
-    fn put_gap(&mut self) {
-        let Some(lost) = self.pending else { return };
-        let gap = Gap { before: self.framer.samples(), lost: lost.count, from: lost.from, to: lost.to, why: lost.why };
-        self.framer.gap(&mut self.out, &gap);
+    /// Whether so much more, with the marks that wait, makes the recording no larger than it may be.
+    fn fits(&self, more: u64) -> bool {
+        let marks: u64 = self.waiting.iter().map(|(_, text)| Framer::mark_length(text)).sum();
+        let needed = self.earlier_bytes + self.framer.offset() + marks + more;
+        self.options.most.is_none_or(|most| needed <= most)
+    }
+
+    fn put_pending(&mut self) {
+        if let Some(lost) = self.pending {
+            let gap = Gap { before: self.framer.samples(), lost: lost.count, from: lost.from, to: lost.to, why: lost.why };
+            self.framer.gap(&mut self.out, &gap);
+        }
+        self.put_marks();
+    }
+
+    fn put_marks(&mut self) {
+        for (at, text) in &self.waiting {
+            self.framer.mark(&mut self.out, *at, text);
+        }
     }
 
     /// Puts frames into the recording with one write, where this one is broken into the next: what they refer to stands there
@@ -327,7 +353,7 @@ impl Writing {
         }
         let at = Moment::default();
         let put = |writing: &mut Writing| {
-            writing.put_gap();
+            writing.put_pending();
             writing.framer.end(&mut writing.out);
         };
         let mut ended = false;

@@ -57,6 +57,21 @@ pub const CLOCK: (usize, usize, usize) = (19, 18, 19);
 /// How many threads the process has.
 pub const THREAD_COUNT: usize = 15;
 
+/// Cells of a thread's CPU time.
+pub struct ThreadCpu {
+    pub user: usize,
+    pub system: usize,
+    /// Says whether there is the next.
+    pub known: usize,
+    pub run_ns: usize,
+}
+
+pub const THREAD_CPU: ThreadCpu = ThreadCpu { user: 14, system: 15, known: 19, run_ns: 20 };
+
+/// In the waits of a thread: the first class, which is kept as the sum of all, and the others.
+pub const LOOKS: usize = 4;
+pub const WAIT_CLASSES: std::ops::Range<usize> = LOOKS + 1..36;
+
 /// The thread's cell that holds a moment, kept as the time before the sample, behind the cell that says whether it is
 /// known.
 pub const SWITCHED: usize = 24;

@@ -16,7 +16,7 @@ use nix::sys::stat::{Mode, fstatat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use super::super::error::{Place, RecordingError};
-use super::{Room, Storage};
+use super::{Room, Storage, write_all};
 
 /// A directory that is held open: what happens to its path afterwards does not matter.
 pub struct Folder {
@@ -100,6 +100,8 @@ impl FileStorage {
         let file = folder.create(name).map_err(|error| refusal(&path, error))?;
         // Whatever the umask took away.
         if let Err(source) = file.set_permissions(std::fs::Permissions::from_mode(0o600)) {
+            // It is empty, and ours.
+            let _ = folder.delete(name);
             return Err(RecordingError::Write { path: Place::File(path), source });
         }
         folder.sync();
@@ -117,6 +119,17 @@ impl FileStorage {
             LockedFile::Plain(file) => file,
         }
     }
+}
+
+/// Writes a recording that is complete in memory into a new file, ours alone. Half of it would help nobody: it is all there,
+/// on the disk, or there is no such file.
+pub fn save(path: &Path, bytes: &[u8]) -> Result<(), RecordingError> {
+    let mut storage = FileStorage::create(path)?;
+    let saved = write_all(&mut storage, bytes).map_err(|(_, error)| error).and_then(|()| storage.sync());
+    saved.map_err(|source| {
+        storage.discard();
+        RecordingError::Write { path: path.into(), source }
+    })
 }
 
 /// NAME.stalltop becomes NAME-2.stalltop.

@@ -64,11 +64,6 @@ impl Steps {
         self.steps.is_empty()
     }
 
-    /// Whether the clock that counts from boot began again between two of them.
-    pub fn are_of_several_boots(&self) -> bool {
-        self.steps.iter().zip(self.steps.iter().skip(1)).any(|(step, next)| next.from.boottime_ns < step.to.boottime_ns)
-    }
-
     /// How many intervals a step is made of: more than one in a long recording.
     pub fn each(&self) -> usize {
         self.each

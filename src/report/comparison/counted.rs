@@ -1,7 +1,10 @@
 //! What was done while a recorder's command counted operations (`record --ops`).
 
+use std::sync::Arc;
+
 use super::gathered::Totals;
 use crate::interval::Interval;
+use crate::sample::Host;
 use crate::sample::operations::Operations;
 
 /// So many operations, and what was done meanwhile.
@@ -15,6 +18,7 @@ pub struct Work {
 #[derive(Debug, Default)]
 pub struct Counted {
     last: Option<Operations>,
+    host: Option<Arc<Host>>,
     operations: u64,
     /// Between the totals, by when they were printed
     span_ns: u64,
@@ -25,6 +29,10 @@ pub struct Counted {
 
 impl Counted {
     pub fn add(&mut self, interval: &Interval, disks: &[String]) {
+        // Nothing goes on from one run of the machine to the next.
+        if self.host.replace(Arc::clone(&interval.host)).is_some_and(|host| !host.is_same_run(&interval.host)) {
+            (self.last, self.pending) = (None, Totals::default());
+        }
         let Some(last) = self.last.or(interval.older.operations.ok()) else {
             self.last = interval.newer.operations.ok();
             return;

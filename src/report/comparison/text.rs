@@ -112,7 +112,7 @@ fn costs(text: &mut String, sides: &[Side]) {
         "PER OPERATION      {:>10} {:>10} {:>8} {:>8} {:>8} {:>10} {:>10}",
         "ops/s", "cpu/o", "cs/o", "r/o", "w/o", "rKB/o", "wKB/o"
     );
-    for side in sides {
+    for (index, side) in sides.iter().enumerate() {
         let name: String = printable(&side.name).chars().take(18).collect();
         let Some(own) = PerOperation::of(side) else {
             let _ = writeln!(text, "{name:<18} {:>10}", "-");
@@ -130,6 +130,9 @@ fn costs(text: &mut String, sides: &[Side]) {
             own.read_bytes.map_or_else(|| "-".to_owned(), bytes),
             own.written_bytes.map_or_else(|| "-".to_owned(), bytes),
         );
+        if index == 0 {
+            continue;
+        }
         let relative = own.relative(&base);
         let times = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}×"));
         let _ = writeln!(

@@ -10,7 +10,7 @@ use crate::sample::Instant;
 pub struct TimeAxis {
     from: Instant,
     to: Instant,
-    several_boots: bool,
+    several_runs: bool,
     pub zone: TimeZone,
 }
 
@@ -43,8 +43,8 @@ const APART: [f64; 21] = [
 ];
 
 impl TimeAxis {
-    pub fn new(from: Instant, to: Instant, several_boots: bool, zone: TimeZone) -> TimeAxis {
-        TimeAxis { from, to, several_boots, zone }
+    pub fn new(from: Instant, to: Instant, several_runs: bool, zone: TimeZone) -> TimeAxis {
+        TimeAxis { from, to, several_runs, zone }
     }
 
     pub fn place(&self, at: Instant) -> f64 {
@@ -56,7 +56,7 @@ impl TimeAxis {
     }
 
     fn after_the_beginning(&self, at: Instant) -> f64 {
-        match self.several_boots {
+        match self.several_runs {
             false => at.seconds_since(self.from),
             true => at.realtime_ns.saturating_sub(self.from.realtime_ns).max(0) as f64 / 1e9,
         }

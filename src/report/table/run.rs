@@ -20,6 +20,8 @@ pub struct Run {
     last: Option<Arc<Interval>>,
     standings: Arc<[Standing]>,
     intervals: u64,
+    /// The machine was started anew in between, or it is another one: no counter goes on from the first sample to the last
+    is_broken: bool,
     blocked: Blocked,
     /// Processes that ended, as they were last seen
     ended: BTreeMap<ProcessId, Arc<Process>>,
@@ -49,6 +51,7 @@ const MOST_ENDED: usize = 100_000;
 impl Run {
     pub fn add(&mut self, judged: &Judged) {
         let interval = &judged.interval;
+        self.is_broken |= !self.goes_on_in(judged);
         if self.first.is_none() {
             self.first = Some(Arc::clone(&interval.older));
         }
@@ -89,6 +92,11 @@ impl Run {
         }
     }
 
+    /// Whether that interval is of the same run of the machine.
+    pub fn goes_on_in(&self, judged: &Judged) -> bool {
+        self.last.as_ref().is_none_or(|last| last.host.is_same_run(&judged.interval.host))
+    }
+
     pub fn is_several(&self) -> bool {
         self.intervals > 1
     }
@@ -101,9 +109,10 @@ impl Run {
         }
     }
 
-    /// From the first sample to the last one: counters are subtracted once, so that nothing is rounded or lost between.
+    /// From the first sample to the last one: counters are subtracted once, so that nothing is rounded or lost between. `None`
+    /// where they began anew in between.
     pub fn whole(&self) -> Option<Whole> {
-        let (first, last) = (self.first.as_ref()?, self.last.as_ref()?);
+        let (first, last) = (self.first.as_ref().filter(|_| !self.is_broken)?, self.last.as_ref()?);
         let standings = Arc::clone(&self.standings);
         if self.intervals == 1 {
             return Some(Whole { interval: Arc::clone(last), standings });
@@ -111,6 +120,10 @@ impl Run {
         let newer = self.with_ended(&last.newer);
         let mut interval = Interval::between(&last.host, first, &newer)?;
         interval.blocked = self.blocked.mean();
+        if let (Some(whole), Some(end)) = (&mut interval.tasks, &last.tasks) {
+            // Who has ended is in no state any more.
+            whole.counts = end.counts;
+        }
         Some(Whole { interval: Arc::new(interval), standings })
     }
 

@@ -138,6 +138,26 @@ pub fn is_file_lock(channel: &[u8]) -> bool {
     NAMES.iter().any(|name| channel.starts_with(name.as_bytes()))
 }
 
+/// Whether a thread there waits for storage that is no block device of this machine: a server's, or a program's (FUSE).
+pub fn is_elsewhere(channel: &[u8]) -> bool {
+    const NAMES: [&str; 13] = [
+        "nfs",
+        "rpc_",
+        "cifs",
+        "smb",
+        "ceph",
+        "fuse_",
+        "__fuse_",
+        "request_wait_answer",
+        "v9fs",
+        "p9_",
+        "afs_",
+        "gfs2",
+        "netfs_",
+    ];
+    NAMES.iter().any(|name| channel.starts_with(name.as_bytes()))
+}
+
 /// The kernel leaves its own locking functions out of a wait channel: of a thread in D, these functions mean that it waits
 /// for the lock they take (of an inode, a directory, an address space). I/O is waited for in functions further down.
 const KERNEL_LOCKS: &[&str] = &[
@@ -163,7 +183,10 @@ const KERNEL_LOCKS: &[&str] = &[
     "vfs_fallocate",
     "chmod_common",
     "chown_common",
-    "lock_mm_and_find_vma", // an address space
+    "lock_mm_and_find_vma", // an address space; since 6.5
+    "do_user_addr_fault",   // before
+    "__do_page_fault",      // before 5.4
+    "do_page_fault",        // arm64
     "vm_mmap_pgoff",
     "__vm_munmap",
     "do_madvise",
@@ -248,7 +271,11 @@ const PREFIX: &[(&str, WaitClass)] = &[
     ("xfs_", WaitClass::Disk),
     ("xlog_", WaitClass::Disk),
     ("btrfs_", WaitClass::Disk),
-    ("wait_current_trans", WaitClass::Disk),
+    ("wait_current_trans", WaitClass::Disk), // btrfs, as the next four
+    ("wait_for_commit", WaitClass::Disk),
+    ("wait_log_commit", WaitClass::Disk),
+    ("wait_extent_bit", WaitClass::Disk),
+    ("handle_reserve_ticket", WaitClass::Disk),
     ("f2fs_", WaitClass::Disk),
     ("zil_", WaitClass::Disk),
     ("zio_", WaitClass::Disk),
@@ -259,9 +286,13 @@ const PREFIX: &[(&str, WaitClass)] = &[
     ("smb2_", WaitClass::Disk),
     ("ceph_", WaitClass::Disk),
     ("fuse_", WaitClass::Disk),
+    ("__fuse_", WaitClass::Disk),             // request_wait_answer, where it is inlined
     ("request_wait_answer", WaitClass::Disk), // FUSE
     ("wb_wait_for_completion", WaitClass::Disk),
     ("wait_sb_inodes", WaitClass::Disk),
+    ("inode_wait_for_writeback", WaitClass::Disk),
+    ("__inode_wait_for_writeback", WaitClass::Disk),
+    ("inode_sleep_on_writeback", WaitClass::Disk),
     // Locks
     ("futex_", WaitClass::Futex), // futex_do_wait; futex_wait_queue (5.16 to 6.12), futex_wait_queue_me before
     ("__futex", WaitClass::Futex),
@@ -368,6 +399,19 @@ mod tests {
         ];
         for (state, channel, class) in seen {
             assert_eq!(of(state, channel), Some(class), "{channel}");
+        }
+    }
+
+    #[test]
+    fn what_other_kernels_and_file_systems_show() {
+        let seen = [
+            ("wait_for_commit", WaitClass::Disk),
+            ("handle_reserve_ticket.isra.0", WaitClass::Disk),
+            ("__fuse_simple_request", WaitClass::Disk),
+            ("do_user_addr_fault", WaitClass::Lock),
+        ];
+        for (channel, class) in seen {
+            assert_eq!(of(TaskState::Blocked, channel), Some(class), "{channel}");
         }
     }
 

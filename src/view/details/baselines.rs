@@ -31,7 +31,8 @@ pub fn baselines(judged: &Judged, span: &DiskSpan, page: &mut Page) {
             0 => safe!("{baseline}  {word}"),
             n => {
                 let (first, last) = (ago(now_s - learned.first_s), ago(now_s - learned.last_s));
-                safe!("{baseline}  {word}, {n} intervals, {first} to {last}")
+                let when = if first == last { last } else { format!("{first} to {last}") };
+                safe!("{baseline}  {word}, {n} interval{}, {when}", if n == 1 { "" } else { "s" })
             }
         };
         page.pair(label, words);

@@ -56,7 +56,7 @@ fn latency(state: &State, judged: &Judged, span: &DiskSpan, operation: Operation
                 "baseline",
                 match (standing.provisional, standing.intervals) {
                     (true, 0) => "provisional: the usual for this kind of device".into(),
-                    (true, n) => safe!("provisional: {n} intervals so far, 10 are needed"),
+                    (true, n) => safe!("provisional: {n} of the 10 intervals that it takes"),
                     (false, n) => safe!("learned from {n} intervals with one request at a time"),
                 },
             );
@@ -80,7 +80,10 @@ pub fn graph(
     if values.iter().flatten().count() < 2 {
         return;
     }
-    let most = values.iter().flatten().copied().fold(f32::MIN_POSITIVE, f32::max);
+    let most = values.iter().flatten().copied().fold(0.0, f32::max);
+    if most <= 0.0 {
+        return;
+    }
     let top = threshold.map_or(most, |threshold| most.max(threshold * 1.2));
     let label = |value: f32| safe!("{}{unit}", figure(f64::from(value), 5));
     page.plot(Plot {

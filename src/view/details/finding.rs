@@ -1,4 +1,4 @@
-//! A finding explained: meaning, evidence over time, the chain of who waits for whom, the witnesses, what next, the rule.
+//! A finding explained: meaning, who waits for whom, what to look at next, evidence over time, the witnesses, the rule.
 
 use super::{AXIS, Page, Plot};
 use crate::baseline::Standing;
@@ -29,9 +29,13 @@ pub fn page(state: &State, judged: &Judged, finding: &Finding, page: &mut Page) 
     if let Some(rule) = rule {
         page.prose(2, &rule.meaning.into(), Ink::Plain);
     }
-    evidence_graph(state, judged, finding, page);
-    if finding.kind == Kind::IdleButBlocked && finding.until.is_none() {
+    let blocked = finding.kind == Kind::IdleButBlocked && finding.until.is_none();
+    if blocked {
         chain(judged, page);
+    }
+    next(finding, page);
+    evidence_graph(state, judged, finding, page);
+    if blocked {
         witnesses(&judged.interval, page);
     }
     if finding.kind == Kind::ShortLivedProcesses && finding.until.is_none() {
@@ -45,16 +49,23 @@ pub fn page(state: &State, judged: &Judged, finding: &Finding, page: &mut Page) 
             page.pair(label, value);
         }
     }
-    page.heading("LOOK AT NEXT");
-    for next in &finding.next {
-        page.prose(2, &safe!("• {next}"), Ink::Plain);
-    }
     if let Some(rule) = rule {
         page.heading("THE RULE");
         page.line(2, safe!("{}", rule.kind.word()), Ink::Dim);
         page.prose(2, &rule.computed.into(), Ink::Dim);
         page.heading("WHEN IT IS WRONG");
         page.prose(2, &rule.wrong.into(), Ink::Dim);
+    }
+}
+
+/// What to do with it: before all figures, for somebody in a hurry.
+fn next(finding: &Finding, page: &mut Page) {
+    if finding.next.is_empty() {
+        return;
+    }
+    page.heading("LOOK AT NEXT");
+    for next in &finding.next {
+        page.prose(2, &safe!("• {next}"), Ink::Plain);
     }
 }
 

@@ -41,9 +41,12 @@ impl KnownProcess {
         }
         let alone = clock_ns.is_some() && self.threads.len() == 1;
         let glance = Glance { ran: alone.then_some(ran), ..self.permit(eye, false) };
-        self.glance_at_hot(eye, glance);
         if many {
-            return;
+            return self.glance_at_hot(eye, glance);
+        }
+        self.glance_at_those(eye, glance, KnownThread::is_likely_to_have_moved);
+        if !self.books.balance(clock_ns) {
+            self.glance_at_those(eye, glance, |thread, now_ns| !thread.is_likely_to_have_moved(now_ns));
         }
         if !self.books.balance(clock_ns) {
             for index in 0..self.threads.len() {
@@ -67,6 +70,17 @@ impl KnownProcess {
             false => 1,
         };
         eye.look + turns - eye.look.wrapping_add(self.pid) % turns
+    }
+
+    /// At its hot threads that are of this kind.
+    fn glance_at_those(&mut self, eye: &mut Eye, glance: Glance, kind: fn(&KnownThread, u64) -> bool) {
+        for place in 0..self.hot.len() {
+            if let Some(&index) = self.hot.get(place)
+                && self.threads.get(index).is_some_and(|thread| thread.looked_ns != eye.now_ns && kind(thread, eye.now_ns))
+            {
+                self.glance_at(index, eye, glance);
+            }
+        }
     }
 
     fn glance_at_hot(&mut self, eye: &mut Eye, glance: Glance) {

@@ -1,0 +1,51 @@
+//! A process of one thread: its stat is the thread's, too, so that of the two only one is read, and three inodes of /proc less
+//! are to be made for it.
+//!
+//! It is not where threads that ended have left their time in it: then the clock of the process is ahead of the thread's run
+//! time. The kernel splits time into user and system for each of the two by itself, a tick here or there: of a process that
+//! is all one thread we know only one of them.
+
+use std::sync::Arc;
+
+use super::KnownProcess;
+use super::first_thread;
+use crate::kernel::sweep::Eye;
+use crate::kernel::sweep::thread::{KnownThread, Lent};
+use crate::kernel::task;
+use crate::kernel::task::files::{Kept, ThreadFile};
+use crate::sample::Reading;
+use crate::sample::task::TaskState;
+
+impl KnownProcess {
+    /// Seen for the first time; `lent` is what its stat said.
+    pub(super) fn first_and_only_thread(&mut self, eye: &mut Eye, lent: Lent) -> Reading<()> {
+        let Lent { state, figures } = lent;
+        let glance = self.permit(eye, true);
+        let tid = glance.pid;
+        if matches!(state, TaskState::Sleeping | TaskState::Idle) {
+            let text = eye.files.thread(tid, tid, ThreadFile::Schedstat, &mut Kept::default(), false);
+            let sched = text.ok().and_then(task::schedstat);
+            if sched.is_some_and(|sched| sched.timeslices.0 > 0 && Some(sched.run_ns.0) == self.clock_ns) {
+                eye.tasks_read += 1;
+                let born = eye.is_born(figures.start_ticks);
+                let mut known = KnownThread::new(tid, self.shared.comm.clone(), state, figures, sched, eye.now_ns, born);
+                known.read_wait_if_due(eye, glance, false);
+                // Lists of exactly one: most processes have one thread, and a list that grows begins with room for four.
+                Arc::make_mut(&mut self.shared).threads = vec![known.thread(&figures)];
+                self.threads = vec![known];
+                self.lone = true;
+                return Ok(());
+            }
+        }
+        let (known, thread) = first_thread(eye, glance, tid)?;
+        self.threads = vec![known];
+        Arc::make_mut(&mut self.shared).threads = vec![thread];
+        Ok(())
+    }
+
+    /// Whether its only thread has run as long as it did. Another one that came and went has left its time.
+    pub(super) fn is_all_of(&self, clock_ns: Option<u64>) -> bool {
+        let ran_ns = self.threads.first().and_then(|thread| thread.sched).map(|sched| sched.run_ns.0);
+        ran_ns.zip(clock_ns).is_some_and(|(ran, clock)| ran >= clock)
+    }
+}

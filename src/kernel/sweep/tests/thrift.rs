@@ -1,0 +1,75 @@
+//! What is not read, because what is read already tells.
+
+use std::fs;
+
+use super::machine::{Given, Machine, SECOND, one, only};
+use crate::sample::task::TaskState;
+use crate::units::Counter;
+
+/// Its threads' schedstats, as these say.
+fn ran(machine: &mut Machine, pid: u32, clock_ns: u64, moved: &[(u32, u64)]) {
+    for &(tid, run_ns) in moved {
+        let directory = if tid == pid { pid.to_string() } else { format!("{pid}/task/{tid}") };
+        machine.write(&format!("{directory}/schedstat"), format!("{run_ns} 7 {}\n", run_ns / 1_000_000));
+    }
+    machine.clock(pid, clock_ns);
+}
+
+#[test]
+fn the_stat_of_a_process_is_that_of_its_only_thread() {
+    let mut machine = Machine::new(true);
+    machine.put(40, "server", 5, 10_000_000, &[one(40)]);
+    machine.sweep();
+    machine.put(40, "renamed", 5, 50_000_000, &[Given { state: 'D', timeslices: 6, channel: "submit_bio_wait", ..one(40) }]);
+    fs::remove_file(machine.path("40/task/40/stat")).unwrap();
+    let tasks = machine.sweep();
+    let (process, thread) = only(&tasks, 40);
+    assert_eq!((thread.state, thread.comm.as_bytes()), (TaskState::Blocked, &b"renamed"[..]));
+    assert_eq!((process.user_ticks, thread.user_ticks), (Counter(5), Counter(5)));
+    // It is woken and runs.
+    machine.write("40/stat", fs::read_to_string(machine.path("40/stat")).unwrap().replace(" D ", " R "));
+    machine.clock(40, 51_000_000);
+    machine.sweep.glance(machine.now_ns + 1);
+    assert_eq!(machine.known(40, 40).state, TaskState::Running);
+}
+
+#[test]
+fn a_thread_that_came_and_went_has_left_its_time_to_the_process_only() {
+    let mut machine = Machine::new(true);
+    machine.put(40, "server", 5, 10_000_000, &[one(40)]);
+    machine.sweep();
+    let own = fs::read(machine.path("40/task/40/stat")).unwrap();
+    for clock_ns in [90_000_000, 100_000_000] {
+        machine.put(40, "server", 5, clock_ns, &[Given { timeslices: clock_ns / 1_000_000, ..one(40) }]);
+        machine.write("40/task/40/stat", &own);
+        ran(&mut machine, 40, clock_ns, &[(40, clock_ns - 70_000_000)]);
+        machine.sweep();
+    }
+    let process = &machine.sweep.processes[0].shared;
+    assert_eq!((process.user_ticks, process.threads[0].user_ticks), (Counter(10), Counter(1)));
+}
+
+#[test]
+fn between_samples_who_worked_a_moment_ago_is_asked_first_and_nobody_else_when_that_explains_the_clock() {
+    let mut machine = Machine::new(true);
+    let threads: Vec<Given<'_>> = (40..44).map(one).collect();
+    machine.put(40, "pool", 5, 40_000_000, &threads);
+    machine.sweep();
+    ran(&mut machine, 40, 42_000_000, &[(41, 11_000_000), (42, 11_000_000)]);
+    machine.sweep();
+    assert_eq!(machine.hot(), [41, 42]);
+    ran(&mut machine, 40, 43_000_000, &[(41, 12_000_000)]);
+    machine.sweep();
+    machine.now_ns += SECOND / 2;
+    let looked_ns = |machine: &mut Machine, tid| machine.known(40, tid).looked_ns;
+    let before = looked_ns(&mut machine, 42);
+    ran(&mut machine, 40, 44_000_000, &[(41, 13_000_000)]);
+    machine.now_ns += 2 * SECOND / 10;
+    machine.sweep.glance(machine.now_ns);
+    assert_eq!((looked_ns(&mut machine, 41), looked_ns(&mut machine, 42)), (machine.now_ns, before));
+    ran(&mut machine, 40, 46_000_000, &[(41, 14_000_000), (42, 12_000_000)]);
+    machine.now_ns += SECOND / 10;
+    machine.sweep.glance(machine.now_ns);
+    assert_eq!(looked_ns(&mut machine, 42), machine.now_ns, "it has run, too");
+    assert_eq!(machine.known(40, 42).sched.unwrap().run_ns, Counter(12_000_000));
+}
