@@ -217,8 +217,18 @@ fn a_kernel_thread_that_hangs_with_its_disk() {
     let (device, journal) = (ground.device.clone(), format!("jbd2/{}-8", ground.device));
     let in_d = || processes(&journal).into_iter().any(|pid| Stat::of(pid).is_some_and(|stat| stat.state == 'D'));
     ground.scenario.until("has a journal that waits", |_| in_d());
+    // The third number: how often it was given a CPU.
+    let turns = || {
+        let text = |pid: u32| read(&format!("/proc/{pid}/schedstat"));
+        let turns = |text: String| text.split_whitespace().nth(2).and_then(|turns| turns.parse::<f64>().ok());
+        processes(&journal).into_iter().filter_map(|pid| turns(text(pid))).sum::<f64>()
+    };
+    let mut before = turns();
     ground.judge("dead-journal", 8, |window, said| {
         window.known("journals in D", f64::from(u8::from(in_d())), 1.0, 1.0);
+        // Whoever went on to another wait has not hung for long.
+        let now = turns();
+        window.known("turns of the journal", now - std::mem::replace(&mut before, now), 0.0, 0.0);
         let dead = said.must("disk-stalled", &device, "critical");
         said.says(&dead, &["kernel threads hang with it", &journal]);
         said.figure("blocked_threads", 0.5, 4.5);
