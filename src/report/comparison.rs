@@ -1,6 +1,7 @@
 //! Recordings beside the first of them: each figure's middle and bad end, how much it moved, how sure that is, and whether it
 //! is for the worse; what was found in one and not in the other; and what an operation costs.
 
+mod columns;
 mod counted;
 mod direction;
 mod gathered;

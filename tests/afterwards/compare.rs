@@ -139,8 +139,15 @@ fn what_became_slower_is_said_with_its_size() {
     // The other way round it became better.
     assert_eq!(row(&json(&[&slow, &base], &[]), "disk", "read_await_seconds")["beside"][0]["change"], "better");
     let (_, text, _) = compare(&[&base, &slow], &[]);
-    assert!(text.contains("▲ disk sda r_await ms") && text.contains("WORSE, certain"), "{text}");
+    assert!(text.contains("▲ disk sda r_await ms") && text.contains(" certain\n") && text.contains("▲ WORSE"), "{text}");
     assert!(!text.contains("w_await"), "{text}");
+    // Also with all figures there are, and names that are long.
+    let long = folder.path().join(format!("{}.stalltop", "nightly-build-4711-of-the-branch-that-".repeat(3)));
+    std::fs::copy(&slow, &long).unwrap();
+    let (_, text, _) = compare(&[&base, &long, &slow], &["--all", "--ops", "123456,7890123,4"]);
+    let long = long.file_stem().unwrap().to_str().unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.contains(long)).collect();
+    assert!(lines.len() > 50 && lines.iter().all(|line| line.chars().count() <= 80), "{text}");
 }
 
 #[test]
