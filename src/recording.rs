@@ -55,7 +55,7 @@ pub use tape::{History, Tape};
 pub use wire::Malformed;
 
 /// An instant as every frame carries it. Order is by sequence: REALTIME may jump.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment {
     /// CLOCK_BOOTTIME
     pub boottime_ns: u64,

@@ -33,7 +33,7 @@ pub struct Meta {
 }
 
 /// Samples that should be there and are not.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Gap {
     /// How many samples stand before it.
     pub before: u64,
@@ -44,7 +44,7 @@ pub struct Gap {
 }
 
 /// Why there is a gap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GapReason {
     /// The recorder's disk did not keep up.
     TooSlow,

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustc_hash::FxHashSet;
+
 use super::Moment;
 use super::damage::{Damage, DamageKind, Tail};
 use super::digest::Digest;
@@ -348,15 +350,15 @@ impl Replayer {
                 let gap = Gap { before: number, lost: due, from: *from, to, why: GapReason::NotTaken };
                 self.gaps.extend((due > 0).then_some(gap));
             }
-            self.gaps.extend(part.gaps().iter().map(|gap| Gap { before: shifted(gap.before), ..gap.clone() }));
-            let known = self.marks.len();
-            for mark in part.marks() {
-                let mark = Mark { before: shifted(mark.before), ..mark.clone() };
-                let same = |other: &Mark| (other.at, &other.text) == (mark.at, &mark.text);
-                if segment.repeated == 0 || !self.marks.iter().take(known).any(same) {
-                    self.marks.push(mark);
-                }
-            }
+            // One that repeats samples repeats what stands among them too.
+            let repeats = segment.repeated > 0;
+            let known: FxHashSet<Gap> = self.gaps.iter().filter(|_| repeats).cloned().collect();
+            let gaps = part.gaps().iter().map(|gap| Gap { before: shifted(gap.before), ..gap.clone() });
+            self.gaps.extend(gaps.filter(|gap| !known.contains(gap)));
+            let known: FxHashSet<(Moment, String)> =
+                self.marks.iter().filter(|_| repeats).map(|mark| (mark.at, mark.text.clone())).collect();
+            let marks = part.marks().iter().filter(|mark| known.is_empty() || !known.contains(&(mark.at, mark.text.clone())));
+            self.marks.extend(marks.map(|mark| Mark { before: shifted(mark.before), ..mark.clone() }));
             self.damage.extend_from_slice(part.damage());
             if let Some(last) = part.len().checked_sub(1) {
                 before = part.instant(last).map(|at| (at, part.meta().interval, Arc::clone(&segment.host))).or(before);

@@ -231,6 +231,11 @@ impl History {
         self.frames.push(frame);
     }
 
+    /// Samples that are missing behind the newest one.
+    pub(super) fn gap(&mut self, gap: Gap) {
+        self.gaps.push(Gap { before: self.first + self.frames.len() as u64, ..gap });
+    }
+
     /// A word behind the newest sample.
     pub(super) fn mark(&mut self, at: Moment, text: &str) {
         self.marks.push(Mark { before: self.first + self.frames.len() as u64, at, text: text.to_owned() });
@@ -279,6 +284,7 @@ impl<'m, M: Iterator<Item = &'m Mark>, G: Iterator<Item = &'m Gap>> Frames<M, G>
     }
 
     fn end(&mut self, framer: &mut Framer, out: &mut Vec<u8>) {
+        self.gaps.by_ref().for_each(|gap| framer.gap(out, gap));
         self.marks.by_ref().for_each(|mark| framer.mark(out, mark.at, &mark.text));
     }
 }

@@ -279,6 +279,22 @@ fn a_disk_that_takes_nothing_for_a_while_costs_a_gap() {
     assert!(files == 1 && why.contains("os error 5") && kept.samples > 60 && kept.samples + kept.lost == 200, "{why} {kept:?}");
 }
 
+/// What is missing is told by the next file too: the one that told it may have lost that as it lost what was not synced.
+#[test]
+fn a_gap_is_not_lost_with_the_disk_that_it_was_written_to() {
+    // The third operation writes the gap with the sample behind it, the fourth is the sync that fails to keep them.
+    for (bad, repeats) in [(3, true), (4, true), (5, false), (40, false), (80, false)] {
+        let shelf = Shelf::of(vec![disk(80, true), disk(1, true), disk(1, true), disk(bad, true), disk(0, false)]);
+        let (status, files, replayer, folder) = on_shelf(&shelf);
+        let RecorderStatus::Finished(kept) = status else { panic!("operation {bad}: {status:?}") };
+        let [gap] = replayer.gaps() else { panic!("operation {bad}: {:?}", replayer.gaps()) };
+        assert_eq!((files, gap.lost, gap.why), (3, kept.lost, GapReason::DiskFailed), "operation {bad}");
+        let last = Replayer::open(&folder.path().join("2.stalltop")).unwrap();
+        let own: Vec<_> = last.gaps().iter().map(|own| (own.lost, own.why)).collect();
+        assert_eq!(own == [(gap.lost, gap.why)], repeats, "operation {bad}: {own:?}");
+    }
+}
+
 /// A file system of that size, for root.
 struct Small {
     directory: tempfile::TempDir,

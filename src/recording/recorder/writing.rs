@@ -184,7 +184,10 @@ impl Writing {
             Written::NoRoom => return self.lose(at, GapReason::NoSpace),
             Written::Broken => return self.lose(at, GapReason::DiskFailed),
         }
-        self.pending = None;
+        if let Some(gap) = self.pending_gap() {
+            self.unsynced.gap(gap);
+            self.pending = None;
+        }
         self.waiting.drain(..).for_each(|(at, text)| self.unsynced.mark(at, &text));
         self.mode = Mode::Recording;
         self.samples += 1;
@@ -243,11 +246,15 @@ impl Writing {
     }
 
     fn put_pending(&mut self) {
-        if let Some(lost) = self.pending {
-            let gap = Gap { before: self.framer.samples(), lost: lost.count, from: lost.from, to: lost.to, why: lost.why };
+        if let Some(gap) = self.pending_gap() {
             self.framer.gap(&mut self.out, &gap);
         }
         self.put_marks();
+    }
+
+    fn pending_gap(&self) -> Option<Gap> {
+        let before = self.framer.samples();
+        self.pending.map(|Lost { count: lost, from, to, why }| Gap { before, lost, from, to, why })
     }
 
     fn put_marks(&mut self) {
