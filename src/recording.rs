@@ -24,6 +24,7 @@ mod index;
 mod inspect;
 mod layout;
 mod meta;
+mod pack;
 mod part;
 mod predicted;
 mod recorder;

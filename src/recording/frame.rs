@@ -1,11 +1,9 @@
 //! Frames: a header that can be trusted alone, and a payload. Everything after the file header is a frame.
 
-use zstd::bulk::Compressor;
-use zstd::zstd_safe::CParameter;
-
 use super::Moment;
 use super::error::FrameFault;
 use super::header::FileId;
+use super::pack::Unpacker;
 use super::wire::array;
 
 /// Begins each frame header: what a reader looks for after damage.
@@ -15,15 +13,6 @@ pub const HEADER_LENGTH: usize = 52;
 pub const MAX_STORED: u32 = 16 << 20;
 /// Bytes of a payload unpacked.
 pub const MAX_RAW: u32 = 64 << 20;
-
-/// Bit 0 of the flags: the payload begins with a zstd frame.
-const COMPRESSED: u8 = 1;
-/// Bit 1: what stands behind the zstd frame is the rest of the payload, as it is.
-const REST: u8 = 2;
-/// Below this, packing makes it longer.
-const WORTH_PACKING: usize = 64;
-/// Ratio against time: measured by benches/encoding.rs.
-const LEVEL: i32 = 3;
 
 /// What a frame holds. Unknown kinds are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,11 +140,11 @@ impl FrameHeader {
     }
 
     /// The payload as it was before it was packed, after its checksum was found right.
-    pub fn unpack(&self, stored: &[u8]) -> Result<Vec<u8>, FrameFault> {
+    pub fn unpack(&self, stored: &[u8], unpacker: &mut Unpacker) -> Result<Vec<u8>, FrameFault> {
         if crc32c::crc32c(stored) != self.payload_crc {
             return Err(FrameFault::Checksum);
         }
-        unpack(stored, self.flags, self.raw)
+        unpacker.unpack(stored, self.flags, self.raw)
     }
 }
 
@@ -164,93 +153,10 @@ fn salted(id: &FileId, covered: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(id), covered)
 }
 
-/// Grows with what comes out, not with what the header claims.
-fn unpack(stored: &[u8], flags: u8, raw: u32) -> Result<Vec<u8>, FrameFault> {
-    use std::io::Read;
-    let raw = raw as usize;
-    if flags & COMPRESSED == 0 {
-        return if stored.len() == raw { Ok(stored.to_vec()) } else { Err(FrameFault::Compression) };
-    }
-    let fault = |_| FrameFault::Compression;
-    let mut decoder = zstd::stream::read::Decoder::with_buffer(stored).map_err(fault)?;
-    decoder.window_log_max(26).map_err(fault)?;
-    let mut out = Vec::new();
-    let mut decoder = decoder.single_frame();
-    decoder.by_ref().take(raw as u64 + 1).read_to_end(&mut out).map_err(fault)?;
-    if flags & REST != 0 && out.len() <= raw {
-        out.extend_from_slice(decoder.finish());
-    }
-    if out.len() == raw { Ok(out) } else { Err(FrameFault::Compression) }
-}
-
-/// Packs payloads; keeps its compressor between frames.
-pub struct Packer {
-    compressor: Option<Compressor<'static>>,
-}
-
-impl Default for Packer {
-    fn default() -> Packer {
-        Packer { compressor: compressor().ok() }
-    }
-}
-
-/// With tables and a window that are small for its level: what resembles each other in a frame stands near each other, so that
-/// a frame of 10,000 tasks becomes 1 % larger, one of 2,000 smaller, and a third of a megabyte is kept instead of a whole one.
-fn compressor() -> std::io::Result<Compressor<'static>> {
-    let mut compressor = Compressor::new(LEVEL)?;
-    for parameter in [CParameter::WindowLog(16), CParameter::HashLog(14), CParameter::ChainLog(13)] {
-        compressor.set_parameter(parameter)?;
-    }
-    Ok(compressor)
-}
-
-/// A payload ready to be stored, without its place in a file.
-#[derive(Clone, Debug)]
-pub struct Packed {
-    pub stored: Vec<u8>,
-    pub raw: u32,
-    pub flags: u8,
-}
-
-impl Packed {
-    /// The payload as it was.
-    pub fn unpack(&self) -> Result<Vec<u8>, FrameFault> {
-        unpack(&self.stored, self.flags, self.raw)
-    }
-}
-
-impl Packer {
-    /// `None` when it is larger than a frame may be.
-    pub fn pack(&mut self, raw: Vec<u8>) -> Option<Packed> {
-        let all = raw.len();
-        self.pack_front(raw, all)
-    }
-
-    /// Compresses the first `front` bytes only: the others are bits that cannot become fewer.
-    pub fn pack_front(&mut self, raw: Vec<u8>, front: usize) -> Option<Packed> {
-        let length = u32::try_from(raw.len()).ok().filter(|&length| length <= MAX_RAW)?;
-        let (front, rest) = raw.split_at_checked(front)?;
-        let packed = (front.len() >= WORTH_PACKING)
-            .then(|| self.compressor.as_mut()?.compress(front).ok())
-            .flatten()
-            .filter(|packed| packed.len() < front.len());
-        let (mut stored, flags) = match packed {
-            Some(packed) if rest.is_empty() => (packed, COMPRESSED),
-            Some(mut packed) => {
-                packed.extend_from_slice(rest);
-                (packed, COMPRESSED | REST)
-            }
-            None => (raw, 0),
-        };
-        // It was given room for the worst case, and may be kept for minutes.
-        stored.shrink_to_fit();
-        (stored.len() <= MAX_STORED as usize).then_some(Packed { stored, raw: length, flags })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recording::pack::Packer;
 
     fn frame(raw: Vec<u8>) -> (FrameHeader, Vec<u8>) {
         let packed = Packer::default().pack(raw).unwrap();
@@ -288,15 +194,11 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_stops_at_what_its_header_says() {
-        let (header, stored) = frame(vec![0; 1 << 20]);
-        assert!(stored.len() < 200);
-        assert_eq!(header.unpack(&stored).unwrap().len(), 1 << 20);
-        for raw in [0, 100, (1 << 20) - 1, (1 << 20) + 1, MAX_RAW] {
-            assert_eq!(FrameHeader { raw, ..header }.unpack(&stored), Err(FrameFault::Compression), "{raw}");
-        }
-        let mut flipped = stored;
-        flipped[3] ^= 1;
-        assert_eq!(header.unpack(&flipped), Err(FrameFault::Checksum));
+    fn a_payload_that_changed_is_not_unpacked() {
+        let (header, mut stored) = frame(vec![0; 1 << 20]);
+        let mut unpacker = Unpacker::default();
+        assert_eq!(header.unpack(&stored, &mut unpacker).unwrap().len(), 1 << 20);
+        stored[3] ^= 1;
+        assert_eq!(header.unpack(&stored, &mut unpacker), Err(FrameFault::Checksum));
     }
 }

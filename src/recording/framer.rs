@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Moment;
-use super::digest::{Digest, Digests};
+use super::digest::{Digest, DigestLength, Digests};
 use super::encode::{Encoder, TooLarge};
-use super::frame::{FrameHeader, FrameKind, HEADER_LENGTH, Packed, Packer};
+use super::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
 use super::header::{FileHeader, FileId};
 use super::index::{self, Entry, EntryKind, IndexBuilder, IndexLength};
 use super::meta::{Gap, Meta, Redaction, section_bytes};
+use super::pack::{Packed, Packer};
 use crate::sample::Sample;
 
 /// Blocks of bytes that upper layers put in at the start, by name.
@@ -90,11 +91,11 @@ struct Position {
 }
 
 /// To take back frames that could not be written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Checkpoint {
     position: Position,
     index: IndexLength,
-    digests: usize,
+    digests: DigestLength,
 }
 
 impl Framer {
@@ -122,7 +123,7 @@ impl Framer {
     }
 
     pub fn checkpoint(&self) -> Checkpoint {
-        Checkpoint { position: self.position, index: self.index.length(), digests: self.digests.len() }
+        Checkpoint { position: self.position, index: self.index.length(), digests: self.digests.length() }
     }
 
     pub fn take_back(&mut self, checkpoint: Checkpoint) {
@@ -150,6 +151,9 @@ impl Framer {
 
     pub fn sample(&mut self, out: &mut Vec<u8>, frame: &SampleFrame) {
         if frame.is_key() {
+            if let Some(packed) = self.digests.take_group().and_then(|payload| self.packer.pack(payload)) {
+                self.frame(out, FrameKind::Digest, 0, frame.at, &packed);
+            }
             if let Some(meta) = self.meta.take() {
                 self.frame(out, FrameKind::Meta, 0, frame.at, &meta);
                 self.meta = Some(meta);
@@ -182,7 +186,7 @@ impl Framer {
 
     /// The most that the end can take, with one entry more in its index.
     pub fn end_length(&self) -> u64 {
-        /// A gap frame, the frames of digest, index and end, and the entry.
+        /// A gap frame, the frames of both digests, index and end, and the entry.
         const BESIDE: usize = 512;
         (self.index.payload_length() + self.digests.payload_length() + BESIDE) as u64
     }
@@ -237,7 +241,7 @@ impl Framer {
         let kind = EntryKind::of(kind);
         // Of the many copies of the meta frame, the first two are enough.
         let one_of_many = kind == EntryKind::Meta && position.key.is_some();
-        if kind != EntryKind::Other && !one_of_many {
+        if !matches!(kind, EntryKind::Other | EntryKind::Digest) && !one_of_many {
             self.index.push(Entry { offset: position.offset, sequence: position.sequence, at, kind, key_distance });
         }
         position.offset += header.length();

@@ -6,7 +6,7 @@ use super::wire::array;
 pub const MAGIC: [u8; 8] = *b"\x89STL\r\n\x1a\n";
 pub const LENGTH: usize = 64;
 pub const MAJOR: u16 = 1;
-pub const MINOR: u16 = 3;
+pub const MINOR: u16 = 4;
 
 /// Flags of things that an older reader may ignore; none yet.
 const COMPATIBLE: u32 = 0;

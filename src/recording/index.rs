@@ -26,6 +26,8 @@ pub enum EntryKind {
     Sample,
     Gap,
     Mark,
+    /// Found by walking only: no index lists it.
+    Digest,
     /// Nothing that a reader looks up; no index lists it.
     Other,
 }
@@ -38,7 +40,8 @@ impl EntryKind {
             FrameKind::Key | FrameKind::Delta => EntryKind::Sample,
             FrameKind::Gap => EntryKind::Gap,
             FrameKind::Mark => EntryKind::Mark,
-            FrameKind::Index | FrameKind::End | FrameKind::Digest | FrameKind::Unknown(_) => EntryKind::Other,
+            FrameKind::Digest => EntryKind::Digest,
+            FrameKind::Index | FrameKind::End | FrameKind::Unknown(_) => EntryKind::Other,
         }
     }
 
@@ -49,7 +52,8 @@ impl EntryKind {
             EntryKind::Section => 2,
             EntryKind::Gap => 3,
             EntryKind::Mark => 4,
-            EntryKind::Other => 5,
+            EntryKind::Digest => 5,
+            EntryKind::Other => 6,
         }
     }
 

@@ -16,11 +16,15 @@ use super::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
 use super::header::{self, FileHeader, HeaderFault};
 use super::index::{self, END_PAYLOAD_LENGTH, Entry, EntryKind};
 use super::meta::{Gap, Mark, Meta, parse_section};
+use super::pack::Unpacker;
 use super::samples::Samples;
 use super::segments::Growth;
 use super::storage::{Source, open_source, read_at_most};
 use super::walk::Walk;
 use crate::sample::Sample;
+
+/// Samples that may be missing of those that a digest is of.
+const MISSING: usize = 128;
 
 /// One file that is open for reading.
 pub struct Part {
@@ -39,6 +43,7 @@ pub struct Part {
     /// The frames among it whose inside is damaged
     noted: FxHashSet<u64>,
     decoded: Samples,
+    unpacker: Unpacker,
     /// `None` as long as the recording's own index is believed.
     walk: Option<Walk>,
     /// Where a walk found each sample, asked for when the index was seen to be wrong.
@@ -73,6 +78,7 @@ impl Part {
             damage: Vec::new(),
             noted: FxHashSet::default(),
             decoded: Samples::new(header.layout()),
+            unpacker: Unpacker::default(),
             walk: None,
             second_opinion: None,
             tail: Tail::Closed,
@@ -269,10 +275,11 @@ impl Part {
     }
 
     /// The digest that stands so many bytes before the index. That there is none costs nothing but time.
-    fn digests(&self, index_offset: u64, back: u32, count: usize) -> Option<Vec<Digest>> {
+    fn digests(&mut self, index_offset: u64, back: u32, count: usize) -> Option<Vec<Digest>> {
         let at = index_offset.checked_sub(u64::from(back)).filter(|_| back > 0)?;
         let (header, payload) = self.frame(at).ok()?;
-        digest::parse(&payload, count).ok().filter(|_| header.kind == FrameKind::Digest)
+        let digests = digest::parse(&payload, count).ok().filter(|_| header.kind == FrameKind::Digest)?;
+        (digests.len() == count).then_some(digests)
     }
 
     /// Whether a walk finds that sample at another place than the index says.
@@ -324,6 +331,7 @@ impl Part {
             match entry.kind {
                 EntryKind::Sample => self.samples.push(*entry),
                 EntryKind::Meta | EntryKind::Other => {}
+                EntryKind::Digest => self.add_digests(entry),
                 EntryKind::Gap | EntryKind::Mark | EntryKind::Section => match self.payload(entry) {
                     Ok(payload) => self.add_small(entry, &payload),
                     Err(RecordingError::DamagedFrame { why: FrameFault::Moved, offset }) if self.walk.is_none() => {
@@ -336,6 +344,24 @@ impl Part {
             }
         }
         Ok(())
+    }
+
+    /// Of the samples before that frame. It may be of hardly more than there are that no other one is of: so that no frames,
+    /// however many they are, unpack to much more than the file is long.
+    fn add_digests(&mut self, entry: &Entry) {
+        let untold = self.samples.len().saturating_sub(self.digests.len()) + MISSING;
+        let header = read_at_most(self.source.as_ref(), entry.offset, HEADER_LENGTH).ok();
+        let header = header.and_then(|bytes| FrameHeader::parse(&bytes, &self.header.id));
+        if header.is_none_or(|header| header.raw as usize > digest::longest(untold)) {
+            return;
+        }
+        let Ok(payload) = self.payload(entry) else { return };
+        let Ok(digests) = digest::parse(&payload, untold) else { return };
+        // Where samples are missing, so are their places.
+        let first = entry.sequence.saturating_sub(digests.len() as u64);
+        let known = self.samples.get(self.digests.len()..).unwrap_or_default();
+        let of = |sample: &Entry| digests.get(usize::try_from(sample.sequence.checked_sub(first)?).ok()?).copied();
+        self.digests.extend(known.iter().map(|sample| of(sample).unwrap_or_default()));
     }
 
     fn add_small(&mut self, entry: &Entry, payload: &[u8]) {
@@ -426,7 +452,7 @@ impl Part {
     }
 
     /// Header and unpacked payload of the frame there.
-    fn frame(&self, offset: u64) -> Result<(FrameHeader, Vec<u8>), RecordingError> {
+    fn frame(&mut self, offset: u64) -> Result<(FrameHeader, Vec<u8>), RecordingError> {
         let damaged = |why| RecordingError::DamagedFrame { offset, why };
         let read = |offset, length| {
             read_at_most(self.source.as_ref(), offset, length).map_err(|source| self.failed(Some(offset), source))
@@ -445,7 +471,7 @@ impl Part {
             bytes.extend(read(offset + held as u64, HEADER_LENGTH + stored - held)?);
         }
         let payload = bytes.get(HEADER_LENGTH..HEADER_LENGTH + stored).ok_or(damaged(FrameFault::Cut))?;
-        Ok((header, header.unpack(payload).map_err(damaged)?))
+        Ok((header, header.unpack(payload, &mut self.unpacker).map_err(damaged)?))
     }
 }
 

@@ -128,7 +128,14 @@ impl Source for Vec<u8> {
 
 /// Up to `length` bytes from `offset` on: fewer only where the source ends.
 pub fn read_at_most(source: &dyn Source, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-    let mut buffer = vec![0; length];
+    let mut buffer = Vec::new();
+    read_into(source, offset, length, &mut buffer)?;
+    Ok(buffer)
+}
+
+/// The same into a buffer that is used again.
+pub fn read_into(source: &dyn Source, offset: u64, length: usize, buffer: &mut Vec<u8>) -> io::Result<()> {
+    buffer.resize(length, 0);
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
         match source.read_at(offset + filled as u64, rest) {
@@ -139,5 +146,5 @@ pub fn read_at_most(source: &dyn Source, offset: u64, length: usize) -> io::Resu
         }
     }
     buffer.truncate(filled);
-    Ok(buffer)
+    Ok(())
 }

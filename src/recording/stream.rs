@@ -10,6 +10,7 @@ use super::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
 use super::header::{self, FileHeader};
 use super::layout::Layout;
 use super::meta::{Gap, Mark, Meta, parse_section};
+use super::pack::Unpacker;
 use super::part::parse_file_header;
 use super::samples::Samples;
 use super::walk::find_sync;
@@ -45,6 +46,7 @@ pub struct StreamReader<R> {
     offset: u64,
     order: Order,
     samples: Samples,
+    unpacker: Unpacker,
     has_meta: bool,
     /// Where the bytes begin that gave nothing.
     skipping: Option<u64>,
@@ -74,6 +76,7 @@ impl<R: Read> StreamReader<R> {
             offset: 0,
             order: Order::default(),
             samples: Samples::new(Layout::NEW),
+            unpacker: Unpacker::default(),
             has_meta: false,
             skipping: None,
             pending: Vec::new(),
@@ -195,8 +198,9 @@ impl<R: Read> StreamReader<R> {
     fn frame(&mut self, header: FrameHeader) -> io::Result<()> {
         let offset = self.offset;
         let begins = HEADER_LENGTH;
-        let payload = self.rest().get(begins..begins + header.stored as usize).unwrap_or_default();
-        let unpacked = header.unpack(payload);
+        let StreamReader { buffer, used, unpacker, .. } = self;
+        let payload = buffer.get(*used + begins..*used + begins + header.stored as usize).unwrap_or_default();
+        let unpacked = header.unpack(payload, unpacker);
         let length = HEADER_LENGTH + header.stored as usize;
         let Verdict::Sound { lost } = self.order.judge(&header) else {
             self.damage(offset..offset + length as u64, DamageKind::OutOfOrder, 0, header.at);

@@ -12,6 +12,7 @@ use super::error::{FrameFault, Place, RecordingError};
 use super::framer::{Framer, SampleEncoder, SampleFrame, Sections, fresh_identity};
 use super::layout::Layout;
 use super::meta::{Gap, GapReason, Mark, Meta, Redaction};
+use super::pack::{Packed, Unpacker};
 use super::samples::Samples;
 use super::storage::{Storage, StreamStorage, write_all};
 use crate::sample::Sample;
@@ -39,6 +40,7 @@ pub struct Tape {
     keep_samples: usize,
     keep_bytes: usize,
     decoded: Samples,
+    unpacker: Unpacker,
 }
 
 impl Tape {
@@ -55,6 +57,7 @@ impl Tape {
             keep_samples: samples.max(1),
             keep_bytes: bytes,
             decoded: Samples::new(Layout::NEW),
+            unpacker: Unpacker::default(),
         }
     }
 
@@ -163,7 +166,7 @@ impl Tape {
 
     /// The sample at that place; 0 is the oldest one kept.
     pub fn sample(&mut self, index: usize) -> Result<Arc<Sample>, RecordingError> {
-        let Tape { groups, decoded, .. } = self;
+        let Tape { groups, decoded, unpacker, .. } = self;
         let missing = RecordingError::NoSuchSample { index, len: self.len };
         let sequence = self.forgotten + index as u64;
         if let Some(sample) = decoded.recent(sequence) {
@@ -177,9 +180,9 @@ impl Tape {
                 continue;
             }
             let reference = group.get(usize::from(distance)).ok_or(damaged(FrameFault::ReferenceMissing))?;
-            decode(decoded, key + u64::from(distance), reference).map_err(damaged)?;
+            decode(decoded, unpacker, key + u64::from(distance), reference).map_err(damaged)?;
         }
-        decode(decoded, sequence, frame).map_err(damaged)
+        decode(decoded, unpacker, sequence, frame).map_err(damaged)
     }
 
     /// Writes what is kept as a recording.
@@ -289,8 +292,14 @@ impl<'m, M: Iterator<Item = &'m Mark>, G: Iterator<Item = &'m Gap>> Frames<M, G>
     }
 }
 
-fn decode(decoded: &mut Samples, sequence: u64, frame: &SampleFrame) -> Result<Arc<Sample>, FrameFault> {
-    decoded.decode(sequence, frame.key_distance, frame.at, &frame.packed.unpack()?)
+fn decode(
+    decoded: &mut Samples,
+    unpacker: &mut Unpacker,
+    sequence: u64,
+    frame: &SampleFrame,
+) -> Result<Arc<Sample>, FrameFault> {
+    let Packed { stored, raw, flags } = &frame.packed;
+    decoded.decode(sequence, frame.key_distance, frame.at, &unpacker.unpack(stored, *flags, *raw)?)
 }
 
 /// The frame at that place, and its group.

@@ -6,7 +6,7 @@ use super::damage::{Damage, DamageKind, Order, Tail, Verdict};
 use super::frame::{FrameHeader, FrameKind, HEADER_LENGTH, SYNC};
 use super::header::{self, FileId};
 use super::index::{Entry, EntryKind};
-use super::storage::{Source, read_at_most};
+use super::storage::{Source, read_into};
 
 /// Where a recording's frames are. Grows as the walk goes on.
 #[derive(Clone, Debug)]
@@ -172,7 +172,7 @@ impl Window {
                 let held = self.bytes.len() as u64;
                 let follows = (self.start..=self.start + held * 2).contains(&offset);
                 let ahead = if follows { (self.bytes.len() * 2).clamp(JUMP, WINDOW) } else { JUMP };
-                self.bytes = read_at_most(source, offset, ahead.max(length).min(left))?;
+                read_into(source, offset, ahead.max(length).min(left), &mut self.bytes)?;
                 self.start = offset;
                 0
             }

@@ -8,6 +8,7 @@ use stalltop::sample::Sample;
 use crate::generator;
 use crate::support::{PATIENCE, Sink, few_samples, frames, options};
 
+const KEY: u8 = 3;
 const INDEX: u8 = 7;
 const DIGEST: u8 = 9;
 
@@ -53,6 +54,91 @@ fn what_was_seen_is_told_of_each_sample() {
     let options = RecorderOptions { history: tape.history(), ..options(1) };
     Recorder::stream(sink.clone(), &generator::meta(), options).unwrap().finish(PATIENCE);
     assert_eq!(told(&Replayer::from_bytes(sink.0.lock().unwrap().clone()).unwrap()), all);
+}
+
+/// A recorder that was killed, or is still at it: what it saw until the last key frame is there, as far as it is sound.
+#[test]
+fn without_an_index_what_was_seen_until_the_last_key_frame_is_told() {
+    let samples = few_samples(400);
+    let bytes = recorded(&samples);
+    let places = frames(&bytes);
+    let of_kind = |kind: u8| places.iter().filter(move |place| place.kind == kind).copied().collect::<Vec<_>>();
+    let (digests, keys) = (of_kind(DIGEST), of_kind(KEY));
+    assert_eq!((keys.len(), digests.len()), (4, 4), "each group but the last has one, and all together");
+    let told_of = |bytes: &[u8]| told(&Replayer::from_bytes(bytes.to_vec()).unwrap());
+    let until = |known: usize, all: usize| (0..all).map(|number| (number < known).then(|| seen(number))).collect::<Vec<_>>();
+    let killed = &bytes[..digests[3].at];
+    assert_eq!(told_of(killed), until(360, 400));
+    // Closed, but the index is damaged: what stands in front of it has been told already.
+    let mut damaged = bytes.clone();
+    damaged[of_kind(INDEX)[0].at + 60] ^= 1;
+    assert_eq!(told_of(&damaged), until(360, 400));
+    // One that is damaged costs its own samples, and is told.
+    let mut damaged = killed.to_vec();
+    damaged[digests[1].at + 55] ^= 1;
+    let replayer = Replayer::from_bytes(damaged).unwrap();
+    let expected: Vec<_> =
+        (0..400).map(|number| if (120..240).contains(&number) { Digest::default() } else { seen(number) }).collect();
+    let known: Vec<_> = told(&replayer).into_iter().flatten().collect();
+    assert_eq!((known.as_slice(), replayer.damage().len()), (&expected[..360], 1));
+    // Of samples that are missing it says nothing, and of the others what it said.
+    let gone = places.iter().filter(|place| place.is_sample()).nth(150).unwrap();
+    let short = [&killed[..gone.at], &killed[gone.end()..]].concat();
+    let replayer = Replayer::from_bytes(short).unwrap();
+    let expected = (0..360).filter(|&number| number != 150).map(seen).collect::<Vec<_>>();
+    assert_eq!(told(&replayer).into_iter().flatten().collect::<Vec<_>>(), expected);
+    // And a copy of it says the same.
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.stalltop");
+    Copier::repair(&mut Replayer::from_bytes(killed.to_vec()).unwrap(), &copy).unwrap();
+    let copied = told(&Replayer::open(&copy).unwrap());
+    assert_eq!((&copied[1..360], copied.len()), (&until(360, 360)[1..], 400));
+}
+
+/// Whoever follows a recording that grows learns what was seen as it comes.
+#[test]
+fn a_reader_of_a_growing_recording_learns_what_was_seen() {
+    let samples = few_samples(130);
+    let bytes = recorded(&samples);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("growing.stalltop");
+    let key = frames(&bytes).into_iter().filter(|place| place.kind == KEY).nth(1).unwrap();
+    let digest = frames(&bytes).into_iter().find(|place| place.kind == DIGEST).unwrap();
+    std::fs::write(&path, &bytes[..digest.at]).unwrap();
+    let mut replayer = Replayer::open(&path).unwrap();
+    assert!(replayer.len() == 120 && told(&replayer).iter().all(Option::is_none));
+    std::fs::write(&path, &bytes[..key.end()]).unwrap();
+    replayer.refresh().unwrap();
+    let expected: Vec<_> = (0..121).map(|number| (number < 120).then(|| seen(number))).collect();
+    assert_eq!(told(&replayer), expected);
+}
+
+/// Digests that unpack to more than there are samples are not unpacked, however many they are.
+#[test]
+fn digests_of_more_samples_than_there_are_cost_nothing() {
+    let samples = few_samples(130);
+    let bytes = recorded(&samples);
+    let digest = frames(&bytes).into_iter().find(|place| place.kind == DIGEST).unwrap();
+    let mut lies = bytes[..digest.at].to_vec();
+    let many = 20 << 20;
+    let raw = [vec![0x80, 0x80, 0x80, 0x0a], vec![1; 3 * many]].concat();
+    let stored = zstd::bulk::compress(&raw, 3).unwrap();
+    for _ in 0..2000 {
+        let at = lies.len();
+        lies.extend_from_slice(&bytes[digest.at..digest.at + 52]);
+        lies[at + 5] = 1;
+        lies[at + 8..at + 12].copy_from_slice(&(stored.len() as u32).to_le_bytes());
+        lies[at + 12..at + 16].copy_from_slice(&(raw.len() as u32).to_le_bytes());
+        lies[at + 44..at + 48].copy_from_slice(&crc32c::crc32c(&stored).to_le_bytes());
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&[9; 16]), &lies[at..at + 48]);
+        lies[at + 48..at + 52].copy_from_slice(&crc.to_le_bytes());
+        lies.extend_from_slice(&stored);
+    }
+    let begun = std::time::Instant::now();
+    let replayer = Replayer::from_bytes(lies).unwrap();
+    assert!(replayer.len() == 120 && told(&replayer).iter().all(Option::is_none));
+    // 120 GB would have come out of them.
+    assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{:?}", begun.elapsed());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use stalltop::recording::{Recorder, RecorderStatus, Room, Storage};
 use crate::generator::{self, Dice};
 use crate::measure::{MIB, Tally, full};
 use crate::recorded::Recorded;
-use crate::support::{PATIENCE, options};
+use crate::support::{PATIENCE, judged, options};
 
 /// A disk that remembers how the bytes came.
 #[derive(Clone, Default)]
@@ -77,7 +77,7 @@ fn a_power_cut_loses_what_was_not_synced_at_most() {
     let journal = Journal::default();
     let count = recorded.samples.len();
     let mut recorder = Recorder::into_storage(Box::new(journal.clone()), &generator::meta(), options(count)).unwrap();
-    recorded.samples.iter().for_each(|sample| recorder.offer(sample.clone()));
+    recorded.samples.iter().for_each(|sample| recorder.offer_judged(sample.clone(), judged()));
     assert!(matches!(recorder.finish(PATIENCE), RecorderStatus::Finished(_)));
     let steps = journal.0.lock().unwrap().clone();
     let mut dice = Dice::new(77);
