@@ -29,6 +29,7 @@ pub mod record;
 pub mod recorded;
 pub mod recording;
 pub mod report;
+pub mod rights;
 pub mod sampling;
 pub mod segments;
 pub mod signals;
@@ -53,7 +54,11 @@ pub fn start(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     signals::prepare();
     panics::prepare();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if let Err(failure) = rights::refuse_set_user_id() {
+        return code(Err(failure));
+    }
     if matches!(arguments.as_slice(), [_, word] if word == loader::WORD) {
+        rights::keep_for_loading();
         loader::serve();
         return ExitCode::SUCCESS;
     }
@@ -69,6 +74,7 @@ pub fn start(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(Exit::Failed.code());
         }
     };
+    rights::keep_for(&invocation.command);
     code(panics::caught(|| run(invocation)))
 }
 

@@ -29,10 +29,14 @@ mod opened;
 mod page;
 #[path = "faults/processes.rs"]
 mod processes;
+#[path = "faults/rights.rs"]
+mod rights;
 #[path = "faults/spoken.rs"]
 mod spoken;
 #[path = "faults/stopped.rs"]
 mod stopped;
+#[path = "faults/supply.rs"]
+mod supply;
 #[path = "faults/traced.rs"]
 mod traced;
 #[path = "faults/tree.rs"]

@@ -1,0 +1,140 @@
+//! What the program may still do once it runs: what its command needs, and no more.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::Instant;
+
+use crate::again::{for_everybody, is_root, run, stalltop, state_directory};
+use crate::harness::{self, DEADLINE, Session};
+
+const NOBODY: u32 = 65_534;
+
+/// What file rights remain: CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER.
+const FILES: u64 = 1 << 1 | 1 << 2 | 1 << 3;
+
+/// Those that the unit of the recorder names, by their numbers in include/uapi/linux/capability.h.
+fn of_the_unit() -> u64 {
+    let unit = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/stalltop-record.service")).unwrap();
+    let names = unit.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet=")).unwrap();
+    let number = |name: &str| match name {
+        "CAP_DAC_READ_SEARCH" => 2,
+        "CAP_NET_ADMIN" => 12,
+        "CAP_SYS_PTRACE" => 19,
+        "CAP_PERFMON" => 38,
+        "CAP_BPF" => 39,
+        name => panic!("{name} is new"),
+    };
+    names.split_whitespace().fold(0, |set, name| set | 1 << number(name))
+}
+
+/// One thread's line of /proc/PID/task/TID/status, as a hexadecimal number.
+fn line(status: &str, name: &str) -> u64 {
+    let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
+    u64::from_str_radix(value.trim(), 16).unwrap()
+}
+
+/// Of each thread: no_new_privs, the permitted, effective and bounding set.
+fn rights(pid: u32) -> Vec<[u64; 4]> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let status = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("status")).ok();
+    let said = |status: String| ["NoNewPrivs", "CapPrm", "CapEff", "CapBnd"].map(|name| line(&status, name));
+    threads.flatten().filter_map(status).map(said).collect()
+}
+
+/// A program that is ended with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A recorder, once it writes.
+fn recorder(command: &mut Command, file: &Path) -> Running {
+    let running = Running(command.stderr(std::process::Stdio::null()).spawn().unwrap());
+    let begun = Instant::now();
+    while !fs::metadata(file).is_ok_and(|file| file.len() > 0) {
+        assert!(begun.elapsed() < DEADLINE, "it records nothing");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    running
+}
+
+#[test]
+fn every_thread_keeps_what_watching_needs_and_gains_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("own.stalltop");
+    let mut command = stalltop(&["record", "-i", "200ms", "--for", "10m"]);
+    let recorder = recorder(command.arg(&file), &file);
+    let own = rights(std::process::id());
+    let [_, permitted, _, bounding] = own[0];
+    let kept = FILES | of_the_unit();
+    let threads = rights(recorder.0.id());
+    assert!(threads.len() > 2, "{threads:?}");
+    for thread in threads {
+        // Who may not take anything out of the bounding set gains nothing from it either.
+        let bounding = if permitted & 1 << 8 == 0 { bounding } else { bounding & kept };
+        assert_eq!(thread, [1, permitted & kept, permitted & kept, bounding], "{thread:x?}");
+    }
+}
+
+#[test]
+fn a_replay_keeps_the_rights_to_files_alone() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/lab/07-one-hot-thread-pinned.stalltop");
+    let mut session = Session::start(harness::stalltop(&["replay", file.to_str().unwrap()]), 80, 24);
+    session.until_text("REPLAY");
+    let [_, permitted, _, _] = rights(std::process::id())[0];
+    for [no_new, mine, effective, _] in rights(session.pid().as_raw().cast_unsigned()) {
+        assert_eq!((no_new, mine, effective), (1, permitted & FILES, permitted & FILES));
+    }
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
+}
+
+#[test]
+fn a_command_of_the_users_has_all_that_the_user_has() {
+    let own = line(&fs::read_to_string("/proc/self/status").unwrap(), "CapBnd");
+    let folder = tempfile::tempdir().unwrap();
+    let said = folder.path().join("said");
+    let words = format!("cat /proc/self/status > {}; echo 7", said.display());
+    let (code, _, told) = run(&mut stalltop(&["table", "cpu", "--", "sh", "-c", &words]));
+    assert_eq!(code, 0, "{told}");
+    let status = fs::read_to_string(&said).unwrap();
+    assert_eq!((line(&status, "CapBnd"), line(&status, "NoNewPrivs")), (own, 0), "table");
+    fs::remove_file(&said).unwrap();
+    let new = folder.path().join("new.stalltop");
+    let (code, _, told) = run(stalltop(&["record", "--for", "500ms", "-i", "100ms", "--ops", &words]).arg(&new));
+    assert_eq!(code, 0, "{told}");
+    let status = fs::read_to_string(&said).unwrap();
+    assert_eq!((line(&status, "CapBnd"), line(&status, "NoNewPrivs")), (own, 0), "record --ops");
+}
+
+#[test]
+fn with_the_rights_of_whom_its_file_belongs_to_it_refuses_to_run() {
+    if !is_root() {
+        return println!("skipped: not root, who could become somebody else");
+    }
+    let (folder, program) = for_everybody();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
+    let as_nobody = |program: &Path, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(arguments).uid(NOBODY).gid(NOBODY).current_dir("/").env("XDG_STATE_HOME", state_directory());
+        run(&mut command)
+    };
+    let copy = folder.path().join("id");
+    fs::copy("/usr/bin/id", &copy).unwrap();
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o4755)).unwrap();
+    if as_nobody(&copy, &["-u"]).1.trim() != "0" {
+        return println!("skipped: the temporary directory is mounted nosuid");
+    }
+    for arguments in [&["check", "--for", "200ms"][..], &["doctor"], &["--help"], &["--load-the-iterator"]] {
+        let (code, out, told) = as_nobody(&program, arguments);
+        assert_eq!((code, out.as_str()), (6, ""), "{arguments:?}: {told}");
+        assert!(told.starts_with("stalltop: cannot run: the program is set-user-ID") && told.lines().count() == 1, "{told}");
+    }
+}
