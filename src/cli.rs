@@ -19,6 +19,7 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::state::Glyphs;
 use crate::state::moment::Moment;
 pub use check::Check;
 
@@ -122,12 +123,23 @@ pub enum Command {
 /// Options of the screen.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq)]
 pub struct Appearance {
-    /// Draw with ASCII characters only
+    /// Draw with ASCII characters only (as with LC_ALL=C)
     #[arg(long)]
     pub ascii: bool,
+    /// Draw with all characters, whatever the locale and TERM say
+    #[arg(long, conflicts_with = "ascii")]
+    pub unicode: bool,
     /// Draw without colours (as with NO_COLOR set)
     #[arg(long, visible_alias = "mono")]
     pub no_color: bool,
+}
+
+impl Appearance {
+    /// The characters that were asked for; `None` leaves it to the environment.
+    pub fn glyphs(&self) -> Option<Glyphs> {
+        let asked = [(self.ascii, Glyphs::Ascii), (self.unicode, Glyphs::Unicode)];
+        asked.into_iter().find(|(asked, _)| *asked).map(|(_, glyphs)| glyphs)
+    }
 }
 
 #[derive(Args, Clone, Debug, PartialEq)]

@@ -441,9 +441,9 @@ fn standard_input_that_is_no_terminal_ends_nothing() {
 
 #[test]
 fn no_color_and_a_plain_locale_are_kept_to() {
-    let mut command = stalltop(&["--ascii"]);
+    let mut command = stalltop(&[]);
     command.env("NO_COLOR", "1");
-    command.env("LANG", "C");
+    command.env("LC_ALL", "C");
     command.env("TZ", "No/Such_Zone");
     let mut session = Session::start(command, 80, 24);
     session.until_text("busy");
@@ -461,4 +461,15 @@ fn no_color_and_a_plain_locale_are_kept_to() {
             assert!(!parameters.split(';').any(coloured), "a colour: {parameters}");
         }
     }
+}
+
+#[test]
+fn who_asks_for_all_characters_gets_them_in_any_locale() {
+    let mut command = stalltop(&["--unicode"]);
+    command.env("LC_ALL", "C");
+    let mut session = Session::start(command, 80, 24);
+    session.until_text("blocked-idle");
+    session.until_text("────");
+    session.type_keys("q");
+    assert_eq!(session.ended().exit_code(), 0);
 }

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_stalltop_global_optspecs
-    string join \n root= config= no-config nic-speed= i/interval= history= ascii no-color h/help V/version
+    string join \n root= config= no-config nic-speed= i/interval= history= ascii unicode no-color h/help V/version
 end
 
 function __fish_stalltop_needs_command
@@ -30,7 +30,8 @@ complete -c stalltop -n "__fish_stalltop_needs_command" -l nic-speed -d 'The spe
 complete -c stalltop -n "__fish_stalltop_needs_command" -s i -l interval -d 'Time between samples: 100ms to 1h' -r
 complete -c stalltop -n "__fish_stalltop_needs_command" -l history -d 'Keep so much in memory: to go back in, to write (w), to record from (R); at most 16 MiB' -r
 complete -c stalltop -n "__fish_stalltop_needs_command" -l no-config -d 'Read no configuration'
-complete -c stalltop -n "__fish_stalltop_needs_command" -l ascii -d 'Draw with ASCII characters only'
+complete -c stalltop -n "__fish_stalltop_needs_command" -l ascii -d 'Draw with ASCII characters only (as with LC_ALL=C)'
+complete -c stalltop -n "__fish_stalltop_needs_command" -l unicode -d 'Draw with all characters, whatever the locale and TERM say'
 complete -c stalltop -n "__fish_stalltop_needs_command" -l no-color -l mono -d 'Draw without colours (as with NO_COLOR set)'
 complete -c stalltop -n "__fish_stalltop_needs_command" -s h -l help -d 'Print help'
 complete -c stalltop -n "__fish_stalltop_needs_command" -s V -l version -d 'Print version'
@@ -69,7 +70,8 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l speed -d 'P
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l root -d 'Read /proc and /sys below this directory' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
-complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l ascii -d 'Draw with ASCII characters only'
+complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l ascii -d 'Draw with ASCII characters only (as with LC_ALL=C)'
+complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l unicode -d 'Draw with all characters, whatever the locale and TERM say'
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l no-color -l mono -d 'Draw without colours (as with NO_COLOR set)'
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand replay" -s h -l help -d 'Print help'

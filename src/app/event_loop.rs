@@ -74,7 +74,7 @@ fn setup(appearance: &cli::Appearance, source: Source, interval: Duration) -> Se
         _ => std::env::var(name).ok(),
     };
     Setup {
-        look: Look::from_variables(variable, appearance.ascii),
+        look: Look::from_variables(variable, appearance.glyphs()),
         source,
         zone: jiff::tz::TimeZone::system(),
         size: terminal::size(),

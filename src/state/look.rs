@@ -24,13 +24,13 @@ pub enum Colours {
 pub enum Glyphs {
     #[default]
     Unicode,
-    /// `--ascii`, or a locale that is not UTF-8
+    /// `--ascii`, a locale that is not UTF-8 (C and POSIX among them), or a console that has no more
     Ascii,
 }
 
 impl Look {
-    /// From environment variables (passed in by name) and the option `--ascii`.
-    pub fn from_variables(variable: impl Fn(&str) -> Option<String>, ascii: bool) -> Look {
+    /// From environment variables (passed in by name), and the glyphs where an option says which.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>, asked: Option<Glyphs>) -> Look {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         let term = set("TERM").unwrap_or_default();
         let colours = if set("NO_COLOR").is_some() || term == "dumb" || term.starts_with("vt") {
@@ -42,12 +42,12 @@ impl Look {
         };
         let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default().to_lowercase();
         // Without any locale (ssh with a bare environment) the terminal at the other end is UTF-8 all the same; only a locale
-        // that names another encoding, the Linux console with its 256 glyphs, and a serial console say otherwise.
+        // of another encoding, C and POSIX among them, the Linux console with its 256 glyphs, and a serial console say otherwise.
         let names_utf8 = locale.contains("utf-8") || locale.contains("utf8");
-        let names_another = locale.contains('.') && !names_utf8;
+        let names_another = (locale.contains('.') || matches!(locale.as_str(), "c" | "posix")) && !names_utf8;
         let serial = term.starts_with("vt") && !names_utf8;
-        let plain = ascii || names_another || serial || term == "linux" || term == "dumb";
-        Look { colours, glyphs: if plain { Glyphs::Ascii } else { Glyphs::Unicode } }
+        let plain = names_another || serial || term == "linux" || term == "dumb";
+        Look { colours, glyphs: asked.unwrap_or(if plain { Glyphs::Ascii } else { Glyphs::Unicode }) }
     }
 }
 
@@ -56,7 +56,11 @@ mod tests {
     use super::*;
 
     fn look(pairs: &[(&str, &str)]) -> Look {
-        Look::from_variables(|name| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned()), false)
+        asking(pairs, None)
+    }
+
+    fn asking(pairs: &[(&str, &str)], asked: Option<Glyphs>) -> Look {
+        Look::from_variables(|name| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned()), asked)
     }
 
     #[test]
@@ -66,7 +70,16 @@ mod tests {
         assert_eq!(look(&[("TERM", "xterm-256color"), ("NO_COLOR", "")]).colours, Colours::Many, "empty is not set");
         assert_eq!(look(&[("TERM", "xterm")]).colours, Colours::Sixteen);
         assert_eq!(look(&[("LANG", "de_DE.ISO-8859-1")]).glyphs, Glyphs::Ascii);
-        assert_eq!(look(&[("LANG", "C")]).glyphs, Glyphs::Unicode);
+        for plain in [("LANG", "C"), ("LC_ALL", "C"), ("LC_CTYPE", "POSIX"), ("LC_ALL", "en_US.ISO-8859-15@euro")] {
+            assert_eq!(look(&[plain]).glyphs, Glyphs::Ascii, "{plain:?}");
+            assert_eq!(asking(&[plain], Some(Glyphs::Unicode)).glyphs, Glyphs::Unicode, "what was asked for counts");
+        }
+        assert_eq!(asking(&[("LANG", "C.UTF-8")], Some(Glyphs::Ascii)).glyphs, Glyphs::Ascii);
+        for rich in [&[][..], &[("LANG", "")], &[("LANG", "de_DE")], &[("LANG", "C"), ("LC_CTYPE", "en_US.utf8")]] {
+            assert_eq!(look(rich).glyphs, Glyphs::Unicode, "{rich:?}");
+        }
+        assert_eq!(look(&[("LC_ALL", "C"), ("LANG", "de_DE.UTF-8")]).glyphs, Glyphs::Ascii, "LC_ALL is first");
+        assert_eq!(look(&[("LC_CTYPE", "C"), ("LANG", "de_DE.UTF-8")]).glyphs, Glyphs::Ascii, "then LC_CTYPE");
         assert_eq!(look(&[("LANG", "C.UTF-8"), ("TERM", "linux")]).glyphs, Glyphs::Ascii);
         assert_eq!(look(&[("TERM", "vt220")]).glyphs, Glyphs::Ascii, "a serial console");
         assert_eq!(look(&[("LANG", "C.UTF-8"), ("TERM", "vt220")]).glyphs, Glyphs::Unicode);

@@ -43,7 +43,7 @@ pub fn stalltop(arguments: &[&str]) -> CommandBuilder {
 pub fn prepared(mut command: CommandBuilder) -> CommandBuilder {
     command.env("TERM", "xterm-256color");
     command.env("LANG", "C.UTF-8");
-    command.env_remove("NO_COLOR");
+    ["NO_COLOR", "LC_ALL", "LC_CTYPE"].into_iter().for_each(|name| command.env_remove(name));
     command.env("XDG_STATE_HOME", state_directory());
     command.cwd(state_directory());
     command
