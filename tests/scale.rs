@@ -10,18 +10,24 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use counting::{allocations, held, most_held};
 use jiff::tz::TimeZone;
+use nix::time::{ClockId, clock_gettime};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use stalltop::baseline::Baselines;
-use stalltop::findings::{Judge, Judged};
+use stalltop::findings::{Judge, Judged, Kind};
+use stalltop::ids::{CgroupId, CgroupVersion};
 use stalltop::interval::Interval;
 use stalltop::kernel::{Root, Sampler};
 use stalltop::recording::{Redaction, Tape};
-use stalltop::sample::Sample;
+use stalltop::sample::cgroup::Cgroup;
+use stalltop::sample::task::{Process, Sched, TaskState, Tasks, Thread, Wait};
+use stalltop::sample::{Absent, Instant, Sample};
 use stalltop::state::{Event, Key, Look, Setup, Source, State, update};
+use stalltop::units::Counter;
 use stalltop::view;
 use tempfile::TempDir;
 
@@ -269,6 +275,104 @@ fn no_sample_reads_the_facts_of_all_devices_at_once() {
     assert!(most > quiet + 64, "no facts were read");
     // Sixty-four disks and sixty-four interfaces.
     assert!(most - quiet < 64 * 60, "{} allocations more", most - quiet);
+}
+
+/// Three samples, a second apart, of so many throttled cgroups with ten processes each, all of which wait for their CPU.
+fn throttled(groups: u32) -> [Arc<Sample>; 3] {
+    let id = |at: u32| CgroupId { version: CgroupVersion::V2, path: format!("/pods/pod{at}/app").as_str().into() };
+    let process = |at: u32, second: u64| {
+        let pid = 1000 + at;
+        let sched = Sched {
+            run_ns: Counter(second * 20_000_000),
+            run_delay_ns: Counter(second * 900_000_000),
+            timeslices: Counter(second),
+        };
+        let thread = Thread {
+            tid: pid,
+            start_ticks: 1,
+            comm: "worker".into(),
+            state: TaskState::Running,
+            processor: 0,
+            user_ticks: Counter(0),
+            system_ticks: Counter(0),
+            minor_faults: Counter(0),
+            major_faults: Counter(0),
+            block_io_delay_ticks: Counter(0),
+            guest_ticks: Counter(0),
+            background: false,
+            sched: Some(sched),
+            switched_ns: None,
+            wait: Wait { channel: Err(Absent::NotRead), call: Err(Absent::NotRead) },
+            allowed: None,
+        };
+        Arc::new(Process {
+            pid,
+            start_ticks: 1,
+            ppid: 1,
+            uid: 0,
+            comm: "worker".into(),
+            cmdline: Err(Absent::NotRead),
+            executable: Err(Absent::NotRead),
+            kernel_thread: false,
+            cgroup: Ok(id(at / 10)),
+            memberships: None,
+            user_ticks: Counter(second * 2),
+            system_ticks: Counter(0),
+            guest_ticks: Counter(0),
+            children: None,
+            cpu_ns: Some(Counter(second * 20_000_000)),
+            minor_faults: Counter(0),
+            major_faults: Counter(0),
+            resident_pages: 100,
+            io: Err(Absent::NotRead),
+            threads: vec![thread],
+        })
+    };
+    [1, 2, 3].map(|second: u64| {
+        let at = Instant { monotonic_ns: second * 1_000_000_000, boottime_ns: second * 1_000_000_000, ..Instant::default() };
+        let mut sample = Sample::empty(at);
+        let mut all: Vec<Cgroup> = (0..groups)
+            .map(|at| Cgroup {
+                quota_us: Some(20_000),
+                period_us: Some(100_000),
+                throttled_ns: Some(Counter(second * 800_000_000)),
+                ..Cgroup::new(id(at))
+            })
+            .collect();
+        all.sort_by(|a, b| a.id.cmp(&b.id));
+        sample.cgroups = Ok(all);
+        sample.tasks = Ok(Tasks { processes: (0..groups * 10).map(|at| process(at, second)).collect(), ..Tasks::default() });
+        Arc::new(sample)
+    })
+}
+
+/// CPU time of this thread that one judgement of them takes: the least of some.
+fn judgement(groups: u32) -> Duration {
+    let machine = Machine::new(Size { cpus: 2, ..Size::default() });
+    let host = Arc::new(machine.sampler.host().clone());
+    let [first, second, third] = throttled(groups);
+    let clock = || Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap());
+    let once = |_| {
+        let mut judge = Judge::new(Baselines::default());
+        judge.judge(Interval::between(&host, &first, &second).unwrap());
+        let interval = Interval::between(&host, &second, &third).unwrap();
+        let begun = clock();
+        let judged = judge.judge(interval);
+        let took = clock() - begun;
+        let told = judged.verdict.iter().filter(|finding| finding.kind == Kind::CpuThrottled).count();
+        assert_eq!(told, groups as usize);
+        took
+    };
+    (0..5).map(once).min().unwrap()
+}
+
+/// Each finding names who is in its cgroup, and each thread's wait is held against the quotas above it: in one pass over all.
+#[test]
+fn a_thousand_throttled_groups_take_no_more_than_their_share() {
+    let (small, large) = (judgement(125), judgement(1000));
+    println!("125 groups: {small:?}, 1000: {large:?}");
+    // Eight times as many; were each group looked for among all processes, sixty times as long.
+    assert!(large < small * 24, "{small:?} and {large:?}");
 }
 
 #[test]

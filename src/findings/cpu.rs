@@ -1,6 +1,6 @@
 //! Findings about CPUs: one core, one thread, all of them, and CPU time that a quota or a hypervisor kept back.
 
-use super::groups::{contains, members};
+use super::groups::{Above, Residents, members};
 use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
 use super::softirq::{self, is_softirq};
@@ -321,10 +321,10 @@ fn waiting_in_background(scene: &Scene) -> Option<f64> {
 /// What these threads waited beyond the time for which their quotas held them back.
 fn waits(scene: &Scene, which: fn(&ThreadSpan) -> bool) -> f64 {
     let threads = scene.interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.threads);
-    let throttled = throttled_groups(scene);
+    let quotas = Quotas::of(scene);
     let waits = threads.iter().filter(|thread| which(thread)).filter_map(|thread| {
         let wait = thread.run_queue.filter(|wait| wait.0 > 0.0)?;
-        Some((wait.0 - held_back(scene, &throttled, thread.id.pid)).max(0.0))
+        Some((wait.0 - quotas.held_back(scene, thread.id.pid)).max(0.0))
     });
     waits.sum()
 }
@@ -337,20 +337,28 @@ fn excess(scene: &Scene, tasks: &TaskSpan) -> f64 {
     (f64::from(runnable) - scene.cpus()).max(0.0)
 }
 
-/// The share of the time for which its quota, or that of a group above its own, may have held back a thread of a process: no
-/// longer than the group was, its CPUs added, nor than the periods lasted in which it was.
-pub(super) fn held_back(scene: &Scene, throttled: &[&CgroupSpan], pid: u32) -> f64 {
-    // Mostly nobody is held back, and then no process need be looked up.
-    let cgroup = Some(pid).filter(|_| !throttled.is_empty()).and_then(|pid| scene.process(pid)?.cgroup.as_ref().ok());
-    let Some(cgroup) = cgroup else { return 0.0 };
-    let groups = throttled.iter().filter(|group| contains(&group.id, cgroup));
-    let share = |share: Option<Ratio>| share.map_or(1.0, |share| share.0);
-    groups.map(|group| share(group.throttled).min(share(group.throttled_periods))).sum()
+/// For which share of the time quotas may have held back the tasks of each group that has one.
+pub(super) struct Quotas<'a>(Above<'a, f64>);
+
+impl<'a> Quotas<'a> {
+    /// No longer than the group was held back, its CPUs added, nor than the periods lasted in which it was.
+    pub(super) fn of(scene: &Scene<'a>) -> Quotas<'a> {
+        let share = |share: Option<Ratio>| share.map_or(1.0, |share| share.0);
+        let held = |group: &CgroupSpan| share(group.throttled).min(share(group.throttled_periods));
+        Quotas(Above::of(throttled_groups(scene).map(|group| (&group.id, held(group)))))
+    }
+
+    /// The share of the time for which its quota, or that of a group above its own, may have held back a thread of a process.
+    pub(super) fn held_back(&self, scene: &Scene, pid: u32) -> f64 {
+        // Mostly nobody is held back, and then no process need be looked up.
+        let cgroup = Some(pid).filter(|_| !self.0.is_empty()).and_then(|pid| scene.process(pid)?.cgroup.as_ref().ok());
+        cgroup.map_or(0.0, |cgroup| self.0.containing(cgroup).sum())
+    }
 }
 
-pub(super) fn throttled_groups<'a>(scene: &Scene<'a>) -> Vec<&'a CgroupSpan> {
+fn throttled_groups<'a>(scene: &Scene<'a>) -> impl Iterator<Item = &'a CgroupSpan> + Clone + use<'a> {
     let interval: &'a crate::interval::Interval = scene.interval;
-    interval.cgroups.iter().filter(|group| group.throttled.is_some_and(|share| share.0 > 0.0)).collect()
+    interval.cgroups.iter().filter(|group| group.throttled.is_some_and(|share| share.0 > 0.0))
 }
 
 /// `; most: cc1 (4711) 1.20 CPUs, …`
@@ -377,8 +385,11 @@ fn throttled_words(share: f64) -> String {
 fn cpu_throttled(scene: &Scene) -> Vec<Suspicion> {
     let thresholds = scene.thresholds;
     let mut found = Vec::new();
-    for group in throttled_groups(scene) {
-        let Some(throttled) = group.throttled.filter(|share| share.0 >= thresholds.throttled_ratio) else { continue };
+    let held = |group: &&CgroupSpan| group.throttled.is_some_and(|share| share.0 >= thresholds.throttled_ratio);
+    let groups = throttled_groups(scene).filter(held);
+    let residents = Residents::of(scene, Controller::Cpu, groups.clone().map(|group| &group.id));
+    for group in groups {
+        let Some(throttled) = group.throttled else { continue };
         let quota = group.quota_cpus.map_or_else(|| "its quota".into(), |cpus| format!("its quota of {} CPU", figure(cpus)));
         let used = group.used_cpus.map_or_else(|| "is held to".into(), |cpus| format!("used {} CPU of", figure(cpus)));
         let periods = group.throttled_periods.map(|share| format!(", in {} of its periods", percent(share.0.min(1.0))));
@@ -391,7 +402,7 @@ fn cpu_throttled(scene: &Scene) -> Vec<Suspicion> {
             name(&group.id.path),
             throttled_words(throttled.0),
             periods.unwrap_or_default(),
-            members(scene, Controller::Cpu, &group.id, cpu_wanted),
+            members(scene, residents.as_ref(), &group.id, cpu_wanted),
         );
         found.push(Suspicion {
             severity: Severity::Warning,

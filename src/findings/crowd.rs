@@ -1,6 +1,6 @@
 //! More work than CPUs on the few that a cpuset or an affinity mask allows, on a box with room.
 
-use super::cpu::{held_back, throttled_groups};
+use super::cpu::Quotas;
 use super::groups::applies;
 use super::scene::{Scene, Suspicion, number, text};
 use super::softirq::is_softirq;
@@ -14,16 +14,16 @@ use crate::sample::cgroup::Controller;
 const NAMED: usize = 3;
 
 pub fn saturated(scene: &Scene) -> Vec<Suspicion> {
-    scene.interval.crowds.iter().filter_map(|crowd| one(scene, crowd)).collect()
+    let quotas = Quotas::of(scene);
+    scene.interval.crowds.iter().filter_map(|crowd| one(scene, &quotas, crowd)).collect()
 }
 
-fn one(scene: &Scene, crowd: &Crowd) -> Option<Suspicion> {
+fn one(scene: &Scene, quotas: &Quotas, crowd: &Crowd) -> Option<Suspicion> {
     let thresholds = scene.thresholds;
     if crowd.taken < thresholds.cpu_busy_ratio {
         return None;
     }
-    let throttled = throttled_groups(scene);
-    let free = crowd.waiting.iter().map(|&(task, wait)| (task, wait - held_back(scene, &throttled, task.pid)));
+    let free = crowd.waiting.iter().map(|&(task, wait)| (task, wait - quotas.held_back(scene, task.pid)));
     let free = free.filter(|&(_, wait)| wait > 0.0);
     let waiting: f64 = free.clone().map(|(_, wait)| wait).sum();
     let cpus = crowd.cpus.len() as f64;

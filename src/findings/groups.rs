@@ -1,8 +1,11 @@
 //! Which processes a control group's limit applies to, and how a sentence names them.
 
+use rustc_hash::FxHashMap;
+
 use super::scene::Scene;
 use super::words::{count, name};
 use crate::ids::{CgroupId, CgroupVersion};
+use crate::interval::Interval;
 use crate::interval::task::ProcessSpan;
 use crate::sample::cgroup::Controller;
 use crate::sample::task::Process;
@@ -24,16 +27,67 @@ pub fn applies(controller: Controller, group: &CgroupId, process: &Process) -> b
     }
 }
 
-/// The processes to which the limit applies, those with most weight first: `spin (4711), 3 more`.
-pub fn members(scene: &Scene, controller: Controller, group: &CgroupId, weight: impl Fn(&ProcessSpan) -> f64) -> String {
-    let Ok(tasks) = &scene.interval.newer.tasks else { return "tasks that cannot be read".into() };
+/// Something of each of some groups, found by the groups of a process: its own and those above.
+pub struct Above<'a, T>(FxHashMap<(CgroupVersion, &'a [u8]), T>);
+
+impl<'a, T> Above<'a, T> {
+    pub fn of(groups: impl Iterator<Item = (&'a CgroupId, T)>) -> Above<'a, T> {
+        Above(groups.map(|(id, of_it)| ((id.version, id.path.as_bytes()), of_it)).collect())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What there is of the groups that contain this one.
+    pub fn containing<'s>(&'s self, inner: &'s CgroupId) -> impl Iterator<Item = &'s T> {
+        paths(inner).filter_map(move |path| self.0.get(&(inner.version, path)))
+    }
+}
+
+/// The path of a group and of each above it.
+fn paths(id: &CgroupId) -> impl Iterator<Item = &[u8]> {
+    let whole = id.path.as_bytes();
+    let root = whole.get(..1).filter(|first| *first == b"/" && whole.len() > 1);
+    let cuts = whole.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+    cuts.filter_map(|at| whole.get(..at)).chain(root).chain([whole])
+}
+
+/// The processes to which one kind of limit applies, by group: found in one pass over all processes, however many groups there
+/// are. The limits are of CPU or memory: they bind the groups below, too.
+pub struct Residents<'a>(FxHashMap<(CgroupVersion, &'a [u8]), Vec<&'a Process>>);
+
+impl<'a> Residents<'a> {
+    /// Of these groups. `None` where tasks cannot be read.
+    pub fn of(scene: &Scene<'a>, controller: Controller, groups: impl Iterator<Item = &'a CgroupId>) -> Option<Residents<'a>> {
+        let mut residents: FxHashMap<_, Vec<&Process>> =
+            groups.map(|id| ((id.version, id.path.as_bytes()), Vec::new())).collect();
+        let interval: &'a Interval = scene.interval;
+        let processes = &interval.newer.tasks.as_ref().ok()?.processes;
+        // Mostly no group is asked about.
+        for process in if residents.is_empty() { &[][..] } else { processes } {
+            let Some(own) = process.cgroup_for(controller) else { continue };
+            for path in paths(own) {
+                if let Some(inside) = residents.get_mut(&(own.version, path)) {
+                    inside.push(process);
+                }
+            }
+        }
+        Some(Residents(residents))
+    }
+
+    /// Those in a group or below it, sorted by pid.
+    pub fn inside<'s>(&'s self, group: &'s CgroupId) -> &'s [&'a Process] {
+        self.0.get(&(group.version, group.path.as_bytes())).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The processes to which a group's limit applies, those with most weight first: `spin (4711), 3 more`.
+pub fn members(scene: &Scene, residents: Option<&Residents>, group: &CgroupId, weight: impl Fn(&ProcessSpan) -> f64) -> String {
+    let Some(residents) = residents else { return "tasks that cannot be read".into() };
     let spans = scene.interval.tasks.as_ref();
-    let mut inside: Vec<_> = tasks
-        .processes
-        .iter()
-        .filter(|process| applies(controller, group, process))
-        .map(|process| (spans.map_or(0.0, |spans| weight(&spans.of(process))), process))
-        .collect();
+    let weigh = |process: &&Process| spans.map_or(0.0, |spans| weight(&spans.of(process)));
+    let mut inside: Vec<_> = residents.inside(group).iter().map(|process| (weigh(process), process)).collect();
     inside.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut told: Vec<String> =
         inside.iter().take(3).map(|(_, process)| format!("{} ({})", name(&process.comm), process.pid)).collect();

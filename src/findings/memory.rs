@@ -53,8 +53,7 @@ pub(super) const OOM_KILL: Rule = Rule {
 };
 
 fn memory_pressure(scene: &Scene) -> Vec<Suspicion> {
-    let mut found: Vec<Suspicion> =
-        scene.interval.cgroups.iter().filter_map(|group| thrash::at_its_limit(scene, group)).collect();
+    let mut found = thrash::at_their_limits(scene);
     found.extend(box_pressure(scene, !found.is_empty()));
     found
 }

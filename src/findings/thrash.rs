@@ -1,7 +1,7 @@
 //! A cgroup at its memory limit whose tasks spend their time getting back what was just taken from them, while the box may
 //! have plenty.
 
-use super::groups::{applies, members};
+use super::groups::{Residents, members};
 use super::memory::waits_for_a_page;
 use super::scene::{Scene, Suspicion, maybe, number};
 use super::words::{bytes, figure, name, percent};
@@ -10,6 +10,7 @@ use crate::interval::cgroup::CgroupSpan;
 use crate::interval::delays::DelaySpan;
 use crate::interval::task::{ProcessSpan, ThreadSpan};
 use crate::sample::cgroup::Controller;
+use crate::sample::task::Process;
 use crate::sample::waits::{BlockedThread, WaitClass};
 
 /// Below so many refaults a second nobody's time goes there, however slow the disk is.
@@ -23,74 +24,101 @@ const COUNTED: f64 = 0.05;
 /// Threads waiting at every moment from which it is a warning although they only read files.
 const READERS: f64 = 1.5;
 
-pub fn at_its_limit(scene: &Scene, group: &CgroupSpan) -> Option<Suspicion> {
-    let thresholds = scene.thresholds;
-    let (limit, used) = (group.memory_limit?.0 as f64, group.memory_used?.0 as f64);
-    let hits = group.limit_hits.map(|rate| rate.0);
-    if limit <= 0.0 || !(used >= limit * thresholds.memory_limit_ratio || hits.is_some_and(|hits| hits > 0.0)) {
-        return None;
+pub fn at_their_limits(scene: &Scene) -> Vec<Suspicion> {
+    let short: Vec<Short> = scene.interval.cgroups.iter().filter_map(|group| Short::of(scene, group)).collect();
+    // A group is at its limit as soon as page cache fills it: only for few are the tasks looked through.
+    let residents = Residents::of(scene, Controller::Memory, short.iter().map(|short| &short.group.id));
+    short.iter().filter_map(|short| short.suspicion(scene, residents.as_ref())).collect()
+}
+
+/// A group at its limit that gets back what was taken from it.
+struct Short<'a> {
+    group: &'a CgroupSpan,
+    limit: f64,
+    used: f64,
+    /// Refaults and major faults, a second
+    again: f64,
+    /// Its own PSI says so
+    by_stall: bool,
+    /// Most of the faults are of pages that were there before
+    returning: bool,
+}
+
+impl<'a> Short<'a> {
+    fn of(scene: &Scene<'a>, group: &'a CgroupSpan) -> Option<Short<'a>> {
+        let thresholds = scene.thresholds;
+        let (limit, used) = (group.memory_limit?.0 as f64, group.memory_used?.0 as f64);
+        let hit = group.limit_hits.is_some_and(|rate| rate.0 > 0.0);
+        if limit <= 0.0 || !(used >= limit * thresholds.memory_limit_ratio || hit) {
+            return None;
+        }
+        let (refaults, faults) = (group.refaults.map(|rate| rate.0), group.major_faults.map(|rate| rate.0));
+        let again = refaults.unwrap_or(0.0) + faults.unwrap_or(0.0);
+        // Programs that start cold fault their pages in, too: only pages that come back are want of memory. Not all of these
+        // are counted: under a small limit the kernel soon forgets what it dropped (one in five was seen on 6.18).
+        let returning = refaults
+            .is_none_or(|rate| rate >= thresholds.refaults_per_second / 2.0 || rate >= faults.unwrap_or(0.0) * RETURNING);
+        let by_stall = group.stall.memory_some.is_some_and(|share| share.0 >= thresholds.memory_pressure_ratio);
+        let enough = again >= thresholds.refaults_per_second || refaults.is_some_and(|rate| rate >= FEW_REFAULTS);
+        (by_stall || returning && enough).then_some(Short { group, limit, used, again, by_stall, returning })
     }
-    let (refaults, faults) = (group.refaults.map(|rate| rate.0), group.major_faults.map(|rate| rate.0));
-    let again = refaults.unwrap_or(0.0) + faults.unwrap_or(0.0);
-    // Programs that start cold fault their pages in, too: only pages that come back are want of memory. Not all of these are
-    // counted: under a small limit the kernel soon forgets what it dropped (one in five was seen on 6.18).
-    let returning =
-        refaults.is_none_or(|rate| rate >= thresholds.refaults_per_second / 2.0 || rate >= faults.unwrap_or(0.0) * RETURNING);
-    let stall = group.stall.memory_some.map(|share| share.0);
-    let by_stall = stall.is_some_and(|share| share >= thresholds.memory_pressure_ratio);
-    let enough = again >= thresholds.refaults_per_second || refaults.is_some_and(|rate| rate >= FEW_REFAULTS);
-    // A group is at its limit as soon as page cache fills it: only of few are all the threads looked through.
-    if !(by_stall || returning && enough) {
-        return None;
+
+    fn suspicion(&self, scene: &Scene, residents: Option<&Residents>) -> Option<Suspicion> {
+        let thresholds = scene.thresholds;
+        let Short { group, limit, used, again, by_stall, returning } = *self;
+        let (refaults, faults) = (group.refaults.map(|rate| rate.0), group.major_faults.map(|rate| rate.0));
+        let hits = group.limit_hits.map(|rate| rate.0);
+        let stall = group.stall.memory_some.map(|share| share.0);
+        let time = Time::of(scene, residents.map_or(&[], |residents| residents.inside(&group.id)));
+        let waits = time.threads() >= thresholds.memory_waiting_threads;
+        let by_rate = again >= thresholds.refaults_per_second && waits;
+        let by_time =
+            refaults.is_some_and(|rate| rate >= FEW_REFAULTS) && waits && time.share() >= thresholds.memory_fault_share;
+        if !(by_stall || returning && (by_rate || by_time)) {
+            return None;
+        }
+        let felt = by_stall || time.faulting >= thresholds.memory_waiting_threads || time.threads() >= READERS;
+        let free = scene.interval.memory.as_ref().and_then(|memory| memory.available);
+        let free = free.map(|free| format!("; the box has {} available", bytes(free.0 as f64))).unwrap_or_default();
+        let rate = |rate: Option<f64>| rate.map_or_else(|| "-".into(), figure);
+        let stalled = stall.map(|share| format!(", PSI memory {}", percent(share))).unwrap_or_default();
+        let sentence = format!(
+            "cgroup {} is at its limit of {}: {} refaults/s, {} major faults/s{stalled}{}{free}; in it: {}",
+            name(&group.id.path),
+            bytes(limit),
+            rate(refaults),
+            rate(faults),
+            time.words(),
+            members(scene, residents, &group.id, weight),
+        );
+        let (value, threshold, unit) = match (by_stall, by_rate) {
+            (true, _) => (stall.unwrap_or(0.0), thresholds.memory_pressure_ratio, "ratio"),
+            (false, true) => (again, thresholds.refaults_per_second, "per_second"),
+            (false, false) => (time.share(), thresholds.memory_fault_share, "ratio"),
+        };
+        Some(Suspicion {
+            severity: if felt { Severity::Warning } else { Severity::Note },
+            subject: Subject::Cgroup(group.id.clone()),
+            value,
+            threshold,
+            unit,
+            sentence,
+            evidence: vec![
+                number("memory_limit_bytes", limit),
+                number("memory_used_bytes", used),
+                maybe("refaults_per_second", refaults),
+                maybe("major_faults_per_second", faults),
+                maybe("limit_hits_per_second", hits),
+                number("waiting_threads", time.threads()),
+                maybe("time_in_faults_ratio", (time.seen > 0).then(|| time.share().min(1.0))),
+                maybe("thrashing_threads", time.counted(scene, time.thrashing)),
+                maybe("reclaiming_threads", time.counted(scene, time.reclaiming)),
+                maybe("psi_memory_some_ratio", stall),
+                maybe("box_psi_memory_some_ratio", scene.interval.pressure.memory_some.map(|share| share.0)),
+            ],
+            explains: (time.threads() / scene.cpus()).min(1.0),
+        })
     }
-    let time = Time::of(scene, group);
-    let waits = time.threads() >= thresholds.memory_waiting_threads;
-    let by_rate = again >= thresholds.refaults_per_second && waits;
-    let by_time = refaults.is_some_and(|rate| rate >= FEW_REFAULTS) && waits && time.share() >= thresholds.memory_fault_share;
-    if !(by_stall || returning && (by_rate || by_time)) {
-        return None;
-    }
-    let felt = by_stall || time.faulting >= thresholds.memory_waiting_threads || time.threads() >= READERS;
-    let free = scene.interval.memory.as_ref().and_then(|memory| memory.available);
-    let free = free.map(|free| format!("; the box has {} available", bytes(free.0 as f64))).unwrap_or_default();
-    let rate = |rate: Option<f64>| rate.map_or_else(|| "-".into(), figure);
-    let stalled = stall.map(|share| format!(", PSI memory {}", percent(share))).unwrap_or_default();
-    let sentence = format!(
-        "cgroup {} is at its limit of {}: {} refaults/s, {} major faults/s{stalled}{}{free}; in it: {}",
-        name(&group.id.path),
-        bytes(limit),
-        rate(refaults),
-        rate(faults),
-        time.words(),
-        members(scene, Controller::Memory, &group.id, weight),
-    );
-    let (value, threshold, unit) = match (by_stall, by_rate) {
-        (true, _) => (stall.unwrap_or(0.0), thresholds.memory_pressure_ratio, "ratio"),
-        (false, true) => (again, thresholds.refaults_per_second, "per_second"),
-        (false, false) => (time.share(), thresholds.memory_fault_share, "ratio"),
-    };
-    Some(Suspicion {
-        severity: if felt { Severity::Warning } else { Severity::Note },
-        subject: Subject::Cgroup(group.id.clone()),
-        value,
-        threshold,
-        unit,
-        sentence,
-        evidence: vec![
-            number("memory_limit_bytes", limit),
-            number("memory_used_bytes", used),
-            maybe("refaults_per_second", refaults),
-            maybe("major_faults_per_second", faults),
-            maybe("limit_hits_per_second", hits),
-            number("waiting_threads", time.threads()),
-            maybe("time_in_faults_ratio", (time.seen > 0).then(|| time.share().min(1.0))),
-            maybe("thrashing_threads", time.counted(scene, time.thrashing)),
-            maybe("reclaiming_threads", time.counted(scene, time.reclaiming)),
-            maybe("psi_memory_some_ratio", stall),
-            maybe("box_psi_memory_some_ratio", scene.interval.pressure.memory_some.map(|share| share.0)),
-        ],
-        explains: (time.threads() / scene.cpus()).min(1.0),
-    })
 }
 
 fn weight(span: &ProcessSpan) -> f64 {
@@ -113,25 +141,20 @@ struct Time {
 }
 
 impl Time {
-    fn of(scene: &Scene, group: &CgroupSpan) -> Time {
+    fn of(scene: &Scene, inside: &[&Process]) -> Time {
         let mut time = Time::default();
-        let Some(tasks) = &scene.interval.tasks else { return time };
-        let mut last = None;
-        for span in &tasks.threads {
-            let process = scene.process(span.id.pid);
-            if !process.is_some_and(|process| applies(Controller::Memory, &group.id, process)) {
-                continue;
-            }
-            let blocked = &scene.interval.newer.waits.blocked;
-            let blocked = blocked.binary_search_by_key(&span.id, |thread| thread.task).ok().and_then(|at| blocked.get(at));
-            if !time.add(scene, span, blocked) {
-                continue;
-            }
-            time.seen += 1;
+        let threads = scene.interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.threads);
+        for process in inside {
+            let before = time.seen;
             // Threads are sorted by process.
-            if last.replace(span.id.pid) != Some(span.id.pid) {
-                time.processes += 1;
+            let from = threads.partition_point(|span| span.id.pid < process.pid);
+            let own = threads.iter().skip(from).take_while(|span| span.id.pid == process.pid);
+            for span in own {
+                let blocked = &scene.interval.newer.waits.blocked;
+                let blocked = blocked.binary_search_by_key(&span.id, |thread| thread.task).ok().and_then(|at| blocked.get(at));
+                time.seen += usize::from(time.add(scene, span, blocked));
             }
+            time.processes += usize::from(time.seen > before);
         }
         time
     }
