@@ -180,6 +180,8 @@ fn a_plugin_says_one_line_with_figures() {
         let criticals = json["findings"].as_array().unwrap().iter().filter(|found| found["severity"] == "critical").count();
         assert_eq!(value("criticals"), Some((criticals as f64, "")), "{line}");
     }
+    let (code, text, _) = check(HOT, &["--format", "nagios", "--only", "oom-kill"]);
+    assert!(code == 0 && text.contains("OK - nothing of the kinds asked for is wrong"), "{text}");
 }
 
 #[test]

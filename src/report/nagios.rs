@@ -27,7 +27,8 @@ pub fn line(window: &Window, fail_on: Severity, thresholds: &Thresholds) -> Stri
         findings.iter().rev().max_by_key(|finding| finding.severity).copied().filter(|first| first.severity > Severity::Note);
     let mut text = format!("STALLTOP {status} - ");
     match first {
-        None => text.push_str("nothing is wrong as far as it can be seen"),
+        None if window.tells_all() => text.push_str("nothing is wrong as far as it can be seen"),
+        None => text.push_str("nothing of the kinds asked for is wrong, as far as it can be seen"),
         Some(first) => {
             // One sentence begins with these very words.
             let words = format!("{}: ", first.kind.word().replace('-', " "));

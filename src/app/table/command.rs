@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::sys::resource::{UsageWho, getrusage};
 
 use super::{INTERVAL, Lines, Watch};
@@ -34,13 +35,13 @@ pub(super) fn measure(root: Root, settings: &Settings, options: &Table, lines: &
     watch.judge(first);
     let orders = watch.sampling.orders();
     let begun = Instant::now();
-    let mut child =
+    let child =
         signals::as_started(Command::new(program).args(arguments)).spawn().map_err(|error| cannot_run(program, &error))?;
     let wait = move || {
-        let status = child.wait();
+        let ended = wait(&child);
         let elapsed = begun.elapsed();
         let _ = orders.send(Order::Last);
-        (status, elapsed)
+        (ended, elapsed)
     };
     let failed = |why: &str| Failure::new(Exit::Failed, "cannot wait for the command", why, "");
     let waiting = thread::Builder::new().name("command".to_owned()).spawn(wait);
@@ -51,11 +52,11 @@ pub(super) fn measure(root: Root, settings: &Settings, options: &Table, lines: &
             lines.silent = true;
         }
     }
-    let (status, elapsed) = waiting.join().map_err(|_| failed("its thread ended"))?;
-    let status = status.map_err(|error| failed(&error.to_string()))?;
+    let (ended, elapsed) = waiting.join().map_err(|_| failed("its thread ended"))?;
+    let ended = ended.map_err(|error| failed(&error.to_string()))?;
     let whole = lines.end()?;
     let cpus = whole.map_or(0, |whole| whole.interval.cpus());
-    let cost = cost(status, elapsed, cpus).map_err(|error| failed(&error.to_string()))?;
+    let cost = cost(&ended, elapsed, cpus);
     lines.page.print(&cost.lines(lines.printer.format()))?;
     if let Some(line) = watch.lessons.keep_in_time() {
         stdout::complain(&line);
@@ -73,28 +74,70 @@ fn code(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
-/// The command is the only child there is: what the children used is what it used, with those that it waited for.
-fn cost(status: ExitStatus, elapsed: Duration, cpus: usize) -> io::Result<Cost> {
+/// How the command ended, and what it used with the children that it waited for.
+struct Ended {
+    status: ExitStatus,
+    usage: libc::rusage,
+}
+
+/// Of that child alone: the loader of the iterator may be one, too.
+fn wait(child: &Child) -> io::Result<Ended> {
+    let pid = child.id().try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
+    loop {
+        let mut status = 0;
+        // SAFETY: plain numbers, for which zeros are a value.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: the kernel writes one status and one usage.
+        match Errno::result(unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) }) {
+            Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+            Ok(_) => return Ok(Ended { status: ExitStatus::from_raw(status), usage }),
+        }
+    }
+}
+
+fn cost(ended: &Ended, elapsed: Duration, cpus: usize) -> Cost {
     const KB: u64 = 1024;
     const BLOCK: u64 = 512;
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    let count = |number: i64| u64::try_from(number).unwrap_or(0);
-    let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
-    let (user, system, elapsed) = (seconds(usage.user_time()), seconds(usage.system_time()), elapsed.as_secs_f64());
+    let usage = &ended.usage;
+    let count = |number: libc::c_long| u64::try_from(number).unwrap_or(0);
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    let (user, system, elapsed) = (seconds(usage.ru_utime), seconds(usage.ru_stime), elapsed.as_secs_f64());
     let share = |of: f64| (of > 0.0).then(|| (user + system) / of);
-    Ok(Cost {
-        exit_code: code(status),
+    // Before it became the command it was a copy of us, and what we take counts as its own.
+    let ours = getrusage(UsageWho::RUSAGE_SELF).map_or(0, |ours| ours.max_rss());
+    Cost {
+        exit_code: code(ended.status),
         elapsed_seconds: elapsed,
         user_seconds: user,
         system_seconds: system,
         cpu_ratio: share(elapsed),
         box_ratio: share(elapsed * cpus as f64),
-        max_resident_bytes: count(usage.max_rss()) * KB,
-        minor_faults: count(usage.minor_page_faults()),
-        major_faults: count(usage.major_page_faults()),
-        voluntary_switches: count(usage.voluntary_context_switches()),
-        involuntary_switches: count(usage.involuntary_context_switches()),
-        read_bytes: count(usage.block_reads()) * BLOCK,
-        written_bytes: count(usage.block_writes()) * BLOCK,
-    })
+        max_resident_bytes: Some(usage.ru_maxrss).filter(|&most| most > ours).map(|most| count(most) * KB),
+        minor_faults: count(usage.ru_minflt),
+        major_faults: count(usage.ru_majflt),
+        voluntary_switches: count(usage.ru_nvcsw),
+        involuntary_switches: count(usage.ru_nivcsw),
+        read_bytes: count(usage.ru_inblock) * BLOCK,
+        written_bytes: count(usage.ru_oublock) * BLOCK,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::zombie_processes, reason = "it is waited for by its number")]
+    fn what_another_child_used_is_not_the_commands() {
+        let other = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
+        assert!(Command::new("sh").args(["-c", other]).status().unwrap().success());
+        let all = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap();
+        assert!(all.user_time().tv_sec() > 0 || all.user_time().tv_usec() > 50_000, "the other was quick");
+        let child = Command::new("sh").args(["-c", "exit 7"]).spawn().unwrap();
+        let cost = cost(&wait(&child).unwrap(), Duration::from_secs(1), 2);
+        assert_eq!(cost.exit_code, 7);
+        assert!(cost.user_seconds < 0.05, "{cost:?}");
+        assert_eq!(cost.max_resident_bytes, None, "a shell takes less than this test");
+    }
 }

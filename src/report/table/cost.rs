@@ -18,8 +18,8 @@ pub struct Cost {
     pub cpu_ratio: Option<f64>,
     /// The same of all CPUs
     pub box_ratio: Option<f64>,
-    /// Of its largest process
-    pub max_resident_bytes: u64,
+    /// Of its largest process; `None` where that is no larger than stalltop itself, which the kernel counts too
+    pub max_resident_bytes: Option<u64>,
     pub minor_faults: u64,
     pub major_faults: u64,
     pub voluntary_switches: u64,
@@ -54,7 +54,7 @@ impl Cost {
             (format!("{:.3}", self.system_seconds), "s system"),
             (share(self.cpu_ratio), "% of one CPU"),
             (share(self.box_ratio), "% of the box"),
-            (kb(self.max_resident_bytes), "kB resident at most"),
+            (self.max_resident_bytes.map_or_else(|| "-".to_owned(), kb), "kB resident at most"),
             (self.minor_faults.to_string(), "minor faults"),
             (self.major_faults.to_string(), "major faults"),
             (self.voluntary_switches.to_string(), "voluntary context switches"),
