@@ -33,15 +33,21 @@ use thiserror::Error;
 
 pub use root::Root;
 
+use crate::sample::cpu::CpuTimes;
 use crate::sample::{Cost, Host, Instant, Name, Sample};
 use crate::units::Counter;
 use sweep::{Sweep, births, nanoseconds};
 use waits::budget::{Budget, DEFAULT_SHARE};
 use waits::{Watch, Witnesses};
 
-/// While no thread may be waiting for a device, the requests in flight are read in one of so many sub-samples; and what has
-/// ended is fetched in one of so many: the kernel holds 3,000 ends for us.
+/// While nobody is stuck, CPU times and the requests in flight are read in one of so many sub-samples; and what has ended is
+/// fetched in one of so many: the kernel holds 3,000 ends for us.
 const TURNS: u32 = 3;
+/// For so long after somebody was seen stuck these are read in every sub-sample: a group counts as blocked between two looks
+/// that saw one of its threads so.
+const STUCK_FOR_NS: u64 = 1_000_000_000;
+/// What a sample read of them at its beginning holds at its end, unless it took longer: they are counted in ticks of 10 ms.
+const SAME_TICK_NS: u64 = 10_000_000;
 
 /// Why there can be no sampling at all.
 #[derive(Debug, Error)]
@@ -77,6 +83,8 @@ pub struct Sampler {
     in_flight: Option<u32>,
     /// Sub-samples since what is not done in each of them was done
     turn: u32,
+    /// CLOCK_BOOTTIME when a thread was last seen stuck
+    stuck_ns: Option<u64>,
     /// Of a tree that stands for a machine
     given_ns: Option<u64>,
 }
@@ -108,6 +116,7 @@ impl Sampler {
             sub_samples_ns: 0,
             in_flight: None,
             turn: 0,
+            stuck_ns: None,
             given_ns: None,
             root,
         })
@@ -179,12 +188,10 @@ impl Sampler {
         }
         let begin = clock(ClockId::CLOCK_THREAD_CPUTIME_ID);
         self.sweep.glance(self.boottime_ns());
-        let cpu = self.cpu.total_only(&self.root).ok();
-        // While nothing waits for a device, what is in flight is only one of the screen's figures.
+        // While nobody is stuck, what is in flight is only one of the screen's figures, and the CPUs' time is as good when
+        // it is added up over three looks: /proc/stat is the dearest file of all.
         self.turn = (self.turn + 1) % TURNS;
-        if self.turn == 0 || self.sweep.has_blocked() {
-            self.in_flight = self.disk.in_flight(&self.root).ok();
-        }
+        let cpu = if self.turn == 0 || self.is_stuck() { self.read_witnesses() } else { None };
         let witnesses = Witnesses { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
         self.watch.count(self.sweep.awake(), witnesses);
         if self.turn == 0 {
@@ -194,6 +201,21 @@ impl Sampler {
         self.sub_samples_ns = self.sub_samples_ns.saturating_add(cost_ns);
         self.budget.spend(clock(ClockId::CLOCK_MONOTONIC), cost_ns);
         true
+    }
+
+    /// Whether somebody is stuck, or was within the last second: each look counts.
+    fn is_stuck(&mut self) -> bool {
+        let now_ns = self.boottime_ns();
+        if self.sweep.has_blocked() {
+            self.stuck_ns = Some(now_ns);
+        }
+        self.stuck_ns.is_some_and(|stuck_ns| now_ns.saturating_sub(stuck_ns) <= STUCK_FOR_NS)
+    }
+
+    /// Asks for the requests in flight, and for the CPUs' time, which it gives.
+    fn read_witnesses(&mut self) -> Option<CpuTimes> {
+        self.in_flight = self.disk.in_flight(&self.root).ok();
+        self.cpu.total_only(&self.root).ok()
     }
 
     /// Everything, once; with the sub-samples since the last sample, the one that closes them included.
@@ -223,8 +245,14 @@ impl Sampler {
         sample.delays = self.delays.sample(&self.root, self.sweep.known(), clock(ClockId::CLOCK_BOOTTIME));
         let sweep_ns = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
 
-        let cpu = self.cpu.total_only(&self.root).ok();
-        self.in_flight = self.disk.in_flight(&self.root).ok();
+        let stale = self.boottime_ns().saturating_sub(sample.at.boottime_ns) > SAME_TICK_NS;
+        let cpu = match &sample.cpu {
+            Ok(cpu) if !stale && !self.is_stuck() => {
+                self.in_flight = self.disk.last_in_flight();
+                Some(cpu.total)
+            }
+            _ => self.read_witnesses(),
+        };
         let witnesses = Witnesses { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
         self.watch.count(self.sweep.awake(), witnesses);
         let drained = self.watch.drain();

@@ -6,6 +6,7 @@
 //! storage. It is an upper bound of what is to be gained. Who counts at one sub-sample is said in `blocked/counted.rs`.
 
 mod counted;
+mod looks;
 
 use rustc_hash::FxHashSet;
 
@@ -14,11 +15,10 @@ use crate::interval::cpu::CpuSpan;
 use crate::interval::disk::DiskSpan;
 use crate::interval::pressure::PressureSpan;
 use crate::interval::task::TaskSpan;
-use crate::sample::cpu::CpuTimes;
 use crate::sample::waits::{BlockedThread, Call, Queue, QueueKind, SubSample, WaitClass};
 use crate::sample::{Host, Name, Sample};
-use crate::units::{Counter, growth};
 use counted::{Circumstances, Counted};
+use looks::{Look, looks};
 
 /// The figures behind the verdict; shares of the box.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -142,7 +142,7 @@ impl IdleBlocked {
         disks: &[DiskSpan],
     ) -> Option<IdleBlocked> {
         let cpus = newer.cpu.as_ref().ok()?.cpus.len().max(1) as f64;
-        let looks = looks(host, older, newer, cpus);
+        let looks: Vec<Look> = looks(host.ticks_per_second as f64, older, newer, cpus);
         let whole: f64 = looks.iter().map(|look| look.seconds).sum();
         if whole <= 0.0 {
             return None;
@@ -199,63 +199,6 @@ impl IdleBlocked {
         };
         Some(result)
     }
-}
-
-/// A sub-sample with the time it stands for and the CPUs that were available in that time.
-struct Look<'a> {
-    sub: &'a SubSample,
-    seconds: f64,
-    available: f64,
-}
-
-fn looks<'a>(host: &Host, older: &Sample, newer: &'a Sample, cpus: f64) -> Vec<Look<'a>> {
-    let start = older.waits.sub_samples.last().and_then(|sub| Some((sub.boottime_ns, sub.cpu?)));
-    let start = start.or_else(|| Some((older.at.boottime_ns, older.cpu.as_ref().ok()?.total)));
-    let Some((mut at_ns, mut times)) = start else { return Vec::new() };
-    let first = (at_ns, times);
-    let mut looks = Vec::with_capacity(newer.waits.sub_samples.len());
-    for sub in &newer.waits.sub_samples {
-        let Some(now) = sub.cpu else { continue };
-        let seconds = sub.boottime_ns.saturating_sub(at_ns) as f64 / 1e9;
-        let ticks = seconds * host.ticks_per_second as f64;
-        if ticks < 1.0 {
-            continue;
-        }
-        if let Some(available) = available(&times, &now, ticks, cpus) {
-            looks.push(Look { sub, seconds, available });
-        }
-        (at_ns, times) = (sub.boottime_ns, now);
-    }
-    // A tenth of a second has ten ticks: each look is rounded, and the guard against a sum above the time rounds one way
-    // only. From end to end the figure is exact, so the looks are made to agree with it.
-    let ticks = at_ns.saturating_sub(first.0) as f64 / 1e9 * host.ticks_per_second as f64;
-    let whole: f64 = looks.iter().map(|look: &Look| look.seconds).sum();
-    let mean = looks.iter().map(|look| look.available * look.seconds).sum::<f64>() / whole;
-    if let Some(exact) = available(&first.1, &times, ticks, cpus).filter(|_| mean > 0.0) {
-        for look in &mut looks {
-            look.available *= exact / mean;
-        }
-    }
-    looks
-}
-
-/// CPUs that no task used and no hypervisor took, on average.
-fn available(older: &CpuTimes, newer: &CpuTimes, ticks: f64, cpus: f64) -> Option<f64> {
-    let steal = growth(newer.steal_ticks, older.steal_ticks).unwrap_or(0);
-    let busy = [
-        newer.user_ticks.since(older.user_ticks)?,
-        newer.nice_ticks.since(older.nice_ticks)?,
-        newer.system_ticks.since(older.system_ticks)?,
-        newer.irq_ticks.since(older.irq_ticks)?,
-        newer.softirq_ticks.since(older.softirq_ticks)?,
-        steal,
-    ];
-    // Idle may step back by a tick when the kernel corrects its estimate.
-    let grown = |new: Counter, old: Counter| new.since(old).unwrap_or(0) as f64;
-    let idle = grown(newer.idle_ticks, older.idle_ticks) + grown(newer.iowait_ticks, older.iowait_ticks);
-    let busy = busy.iter().map(|&part| part as f64).sum::<f64>();
-    let whole = (busy + idle).max(ticks * cpus);
-    Some((idle / whole * cpus).clamp(0.0, cpus))
 }
 
 /// Whether threads may be stuck that we cannot see being so: processes are hidden, or a thread that is at work keeps its

@@ -40,6 +40,8 @@ pub struct DiskReader {
     uevents: Uevents,
     /// How often it was read
     readings: u64,
+    /// Requests outstanding when it was last read
+    in_flight: Option<u32>,
 }
 
 /// What is remembered of a line of /proc/diskstats that did I/O.
@@ -71,6 +73,7 @@ impl Default for DiskReader {
             rounds: Rounds::every(FACTS_FOR),
             uevents: Uevents::default(),
             readings: 0,
+            in_flight: None,
         }
     }
 }
@@ -79,6 +82,7 @@ impl DiskReader {
     /// The whole devices that did I/O since boot or have some outstanding, sorted by id.
     pub fn sample(&mut self, root: &Root) -> Reading<Vec<Disk>> {
         self.look_again(root);
+        self.in_flight = None;
         self.file.read(root, &mut self.buffer)?;
         self.readings += 1;
         let mut disks = Vec::with_capacity(self.known.len());
@@ -107,7 +111,13 @@ impl DiskReader {
         }
         disks.sort_by_key(|disk| disk.id);
         disks.dedup_by_key(|disk| disk.id);
+        self.in_flight = Some(self.outstanding());
         Ok(disks)
+    }
+
+    /// How many requests were outstanding at the last look, the last sample's or a later one; `None` where it failed.
+    pub fn last_in_flight(&self) -> Option<u32> {
+        self.in_flight
     }
 
     /// How many requests are outstanding now, for looks between samples; relies on the last sample for what is a partition.
@@ -116,7 +126,15 @@ impl DiskReader {
     /// back, only above: the larger of the two sums is taken. A loop device stands on a file, not on a device that is
     /// named, so that its requests may count twice.
     pub fn in_flight(&mut self, root: &Root) -> Reading<u32> {
+        self.in_flight = None;
         self.file.read(root, &mut self.buffer)?;
+        let outstanding = self.outstanding();
+        self.in_flight = Some(outstanding);
+        Ok(outstanding)
+    }
+
+    /// Of what was last read.
+    fn outstanding(&self) -> u32 {
         let (mut below, mut above) = (0_u32, 0_u32);
         for line in parse(&self.buffer).filter(|line| line.in_flight > 0) {
             match self.known.get(&line.id) {
@@ -125,7 +143,7 @@ impl DiskReader {
                 _ => below = below.saturating_add(line.in_flight),
             }
         }
-        Ok(below.max(above))
+        below.max(above)
     }
 
     /// At the facts of those whose turn it is. Keeps the allocation where nothing is new, so that samples go on sharing it.

@@ -41,7 +41,8 @@ pub const BLOCKED_KEPT: usize = 32;
 pub struct SubSample {
     /// CLOCK_BOOTTIME
     pub boottime_ns: u64,
-    /// The line `cpu` of /proc/stat at that moment, cumulative; `None` where it could not be read.
+    /// The line `cpu` of /proc/stat at that moment, cumulative; `None` where it could not be read, and where nobody was stuck
+    /// and another look was to read it soon.
     pub cpu: Option<CpuTimes>,
     /// Requests outstanding on all whole devices that stand on no other; `None` where diskstats could not be read.
     pub in_flight: Option<u32>,

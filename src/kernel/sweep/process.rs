@@ -293,9 +293,10 @@ impl KnownProcess {
         self.hot.iter().filter_map(|&index| self.threads.get(index)).any(KnownThread::is_stuck)
     }
 
-    /// Whether one of its threads is in D, or asleep for asynchronous completions.
+    /// Whether one of its threads is in D, or asleep for asynchronous completions or for memory.
     pub fn has_blocked(&self) -> bool {
-        let blocked = |thread: &KnownThread| thread.state == TaskState::Blocked || thread.class == Some(WaitClass::Aio);
+        let asleep_for = |class| matches!(class, WaitClass::Aio | WaitClass::Memory);
+        let blocked = |thread: &KnownThread| thread.state == TaskState::Blocked || thread.class.is_some_and(asleep_for);
         self.hot.iter().filter_map(|&index| self.threads.get(index)).any(blocked)
     }
 
