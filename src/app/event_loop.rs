@@ -150,7 +150,12 @@ impl Show {
             if matches!(happening, Happening::Fed(_) | Happening::Tick) {
                 tick = Instant::now() + self.tick();
             }
-            match self.respond(happening) {
+            let answered = self.respond(happening).and_then(|next| {
+                // What may be drawn at once is: to wait for a moment that is now costs two more turns through the runtime.
+                let now = matches!(next, Next::Go) && self.draw_at().is_some_and(|due| due <= Instant::now());
+                if now { self.draw().map(|()| next) } else { Ok(next) }
+            });
+            match answered {
                 Ok(Next::Go) if super::panics::happened() => return Err(Failure::told(Exit::Failed)),
                 Ok(Next::Go) => {}
                 Ok(Next::End) => return Ok(Exit::Fine),
