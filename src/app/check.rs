@@ -133,7 +133,7 @@ impl Source<'_> {
             let (orders, stopped) = (sampling.orders(), Arc::clone(&stopped));
             ending.then(move || {
                 stopped.store(true, Ordering::SeqCst);
-                let _ = orders.send(Order::End);
+                orders.send(Order::End);
             });
         }
         let criteria = settings.criteria_for(&sampling.host);

@@ -41,9 +41,7 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
     let tally = record.ops.as_deref().map(|command| Tally::of(command, record.interval)).transpose()?;
     let mut sampling = Sampling::counting(root, record.interval, record.span, tally.as_ref().map(Tally::latest))?;
     let orders = sampling.orders();
-    stop.then(move || {
-        let _ = orders.send(Order::End);
-    });
+    stop.then(move || orders.send(Order::End));
     // The first sample says what cannot be seen here: the recording begins with it.
     let Some(first) = sampling.samples.blocking_recv() else { return Err(Failure::told(Exit::Failed)) };
     let redaction = if record.redact { Redaction::Arguments } else { Redaction::Nothing };

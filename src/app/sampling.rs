@@ -7,8 +7,8 @@
 mod pace;
 
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
+use std::sync::mpsc::{self, TryRecvError};
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc as channel;
@@ -46,11 +46,27 @@ pub enum Order {
     End,
 }
 
-/// The running thread. Dropping it ends it after the sample it is taking.
+/// The running thread. Dropping it ends it at its next look, or after the sample it is taking.
 pub struct Sampling {
     pub host: Arc<Host>,
     pub samples: channel::Receiver<Taken>,
-    orders: mpsc::Sender<Order>,
+    orders: Orders,
+}
+
+/// The way to ask the thread for something. It sleeps without a queue to wait at, which is cheaper ten times a second, and is
+/// woken for an order.
+#[derive(Clone, Debug)]
+pub struct Orders {
+    sender: mpsc::Sender<Order>,
+    thread: Thread,
+}
+
+impl Orders {
+    /// Wakes the thread for this. It is gone only when the program ends.
+    pub fn send(&self, order: Order) {
+        let _ = self.sender.send(order);
+        self.thread.unpark();
+    }
 }
 
 impl Sampling {
@@ -119,28 +135,28 @@ impl Sampling {
                     }
                     let glance_counts = glance + SUB_SAMPLE / 2 < due.next;
                     let until = if glance_counts { glance } else { due.next };
-                    match inbox.recv_timeout(until.saturating_duration_since(now)) {
+                    match inbox.try_recv() {
                         Ok(Order::Interval(interval)) => due.change(interval, Instant::now()),
                         Ok(Order::Last) => due.end_at(Instant::now()),
-                        Err(RecvTimeoutError::Timeout) => {}
-                        Ok(Order::End) | Err(RecvTimeoutError::Disconnected) => return,
+                        Err(TryRecvError::Empty) => thread::park_timeout(until.saturating_duration_since(now)),
+                        Ok(Order::End) | Err(TryRecvError::Disconnected) => return,
                     }
                 }
             }
         };
         let thread = thread::Builder::new().name("sampling".to_owned()).spawn(body);
-        thread.map_err(|error| Failure::new(Exit::Failed, "cannot start sampling", error, ""))?;
-        Ok(Sampling { host, samples, orders })
+        let thread = thread.map_err(|error| Failure::new(Exit::Failed, "cannot start sampling", error, ""))?;
+        Ok(Sampling { host, samples, orders: Orders { sender: orders, thread: thread.thread().clone() } })
     }
 
     /// A way to ask the thread for something, for somebody else.
-    pub fn orders(&self) -> mpsc::Sender<Order> {
+    pub fn orders(&self) -> Orders {
         self.orders.clone()
     }
 
-    /// Asks the thread for something. It is gone only when the program ends.
+    /// Asks the thread for something.
     pub fn order(&self, order: Order) {
-        let _ = self.orders.send(order);
+        self.orders.send(order);
     }
 }
 

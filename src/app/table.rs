@@ -184,7 +184,7 @@ fn live(root: Root, settings: &Settings, options: &Table, lines: &mut Lines) -> 
     if let Some(stop) = stop {
         let orders = watch.sampling.orders();
         stop.then(move || {
-            let _ = orders.send(Order::Last);
+            orders.send(Order::Last);
         });
     }
     let mut since_boot = options.since_boot;

@@ -40,7 +40,7 @@ pub(super) fn measure(root: Root, settings: &Settings, options: &Table, lines: &
     let wait = move || {
         let ended = wait(&child);
         let elapsed = begun.elapsed();
-        let _ = orders.send(Order::Last);
+        orders.send(Order::Last);
         (ended, elapsed)
     };
     let failed = |why: &str| Failure::new(Exit::Failed, "cannot wait for the command", why, "");
