@@ -14,6 +14,9 @@ pub struct PressureReader {
     memory: KeptFile,
     irq: KeptFile,
     buffer: Vec<u8>,
+    /// Kernels before 6.1 and those that do not account for interrupts have no such file, and never will: it is not looked
+    /// for each time
+    no_irq: bool,
 }
 
 impl Default for PressureReader {
@@ -24,6 +27,7 @@ impl Default for PressureReader {
             memory: KeptFile::new("proc/pressure/memory"),
             irq: KeptFile::new("proc/pressure/irq"),
             buffer: Vec::new(),
+            no_irq: false,
         }
     }
 }
@@ -31,11 +35,16 @@ impl Default for PressureReader {
 impl PressureReader {
     /// Each resource by itself: one may lack where another is there.
     pub fn sample(&mut self, root: &Root) -> Pressure {
+        let irq = match self.no_irq {
+            true => Err(Absent::NoSuchFile),
+            false => stall(&mut self.irq, root, &mut self.buffer),
+        };
+        self.no_irq = irq == Err(Absent::NoSuchFile);
         Pressure {
             cpu: stall(&mut self.cpu, root, &mut self.buffer),
             io: stall(&mut self.io, root, &mut self.buffer),
             memory: stall(&mut self.memory, root, &mut self.buffer),
-            irq: stall(&mut self.irq, root, &mut self.buffer),
+            irq,
         }
     }
 }

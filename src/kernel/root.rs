@@ -22,6 +22,9 @@ pub const MOST_BYTES: usize = 64 << 20;
 /// How much is asked for at once. Files of seq_file give less and must be asked again until they give nothing.
 const CHUNK: usize = 16 << 10;
 
+/// The same of a file that is known to hold little: what is asked for is filled with zeros first.
+const LITTLE: usize = 4 << 10;
+
 /// A reading shorter than this leaves half a page free: more than a record of any file that is kept open takes.
 const SHORT: usize = 2 << 10;
 
@@ -109,7 +112,7 @@ impl Folder {
     pub fn read(&mut self, name: impl AsRef<Path>) -> Reading<&[u8]> {
         let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
         let file = openat(&self.directory, name.as_ref(), flags, Mode::empty()).map_err(|errno| absent(&errno.into()))?;
-        read_kept(&file.into(), &mut self.buffer)?;
+        read_kept(&file.into(), &mut self.buffer, LITTLE)?;
         Ok(&self.buffer)
     }
 
@@ -139,25 +142,28 @@ pub struct KeptFile {
     /// Of the file as it was last opened.
     inode: Option<u64>,
     another: bool,
+    /// How much is asked for: some more than it gave the last time
+    room: usize,
 }
 
 impl KeptFile {
     /// Opens nothing yet.
     pub fn new(relative: impl Into<PathBuf>) -> KeptFile {
-        KeptFile { relative: relative.into(), file: None, inode: None, another: false }
+        KeptFile { relative: relative.into(), file: None, inode: None, another: false, room: CHUNK }
     }
 
     /// Reads the whole file into `buffer`, which is emptied first. A descriptor that went bad is opened again once.
     pub fn read(&mut self, root: &Root, buffer: &mut Vec<u8>) -> Reading<()> {
         if let Some(file) = &self.file {
-            if read_kept(file, buffer).is_ok() {
+            if read_kept(file, buffer, self.room).is_ok() {
+                self.room = (buffer.len() + SHORT).clamp(LITTLE, CHUNK);
                 return Ok(());
             }
             self.file = None;
         }
         buffer.clear();
         let file = root.open(&self.relative)?;
-        read_kept(&file, buffer)?;
+        read_kept(&file, buffer, self.room)?;
         let inode = file.metadata().ok().map(|file| file.ino());
         self.another |= self.inode.is_some() && inode != self.inode;
         self.inode = inode;
@@ -195,22 +201,21 @@ impl KeptFile {
 
 /// Reads an open file from offset 0 to its end. `buffer` is emptied first, and left empty on failure.
 pub fn read_whole(file: &File, buffer: &mut Vec<u8>) -> Reading<()> {
-    read_to_end(file, buffer, 0)
+    read_to_end(file, buffer, 0, CHUNK)
 }
 
 /// The same of a file with short records. seq_file makes up as many records as fit into a page, so that a reading which
 /// leaves room for any of them was the last one: to ask once more would make the kernel walk through its list again.
-fn read_kept(file: &File, buffer: &mut Vec<u8>) -> Reading<()> {
-    read_to_end(file, buffer, SHORT)
+fn read_kept(file: &File, buffer: &mut Vec<u8>, room: usize) -> Reading<()> {
+    read_to_end(file, buffer, SHORT, room)
 }
 
-fn read_to_end(file: &File, buffer: &mut Vec<u8>, short: usize) -> Reading<()> {
+fn read_to_end(file: &File, buffer: &mut Vec<u8>, short: usize, room: usize) -> Reading<()> {
     buffer.clear();
     loop {
         let filled = buffer.len();
-        buffer.resize(filled + CHUNK, 0);
-        let room = buffer.get_mut(filled..).unwrap_or_default();
-        let read = file.read_at(room, filled as u64);
+        buffer.resize(filled + room, 0);
+        let read = file.read_at(buffer.get_mut(filled..).unwrap_or_default(), filled as u64);
         buffer.truncate(filled + read.as_ref().copied().unwrap_or(0));
         let why = match read {
             Ok(0) => return Ok(()),
