@@ -33,16 +33,17 @@ use thiserror::Error;
 
 pub use root::Root;
 
-use crate::sample::cpu::CpuTimes;
 use crate::sample::{Cost, Host, Instant, Name, Sample};
 use crate::units::Counter;
 use sweep::{Sweep, births, nanoseconds};
 use waits::budget::{Budget, DEFAULT_SHARE};
 use waits::{Watch, Witnesses};
 
-/// While nobody is stuck, CPU times and the requests in flight are read in one of so many sub-samples; and what has ended is
-/// fetched in one of so many: the kernel holds 3,000 ends for us.
+/// What has ended is fetched in one of so many sub-samples: the kernel holds 3,000 ends for us. And while nobody is stuck the
+/// requests in flight are read in one of so many, where there was any I/O in the second before.
 const TURNS: u32 = 3;
+/// The CPUs' time, while nobody is stuck.
+const CPU_TURNS: u32 = 5;
 /// For so long after somebody was seen stuck these are read in every sub-sample: a group counts as blocked between two looks
 /// that saw one of its threads so.
 const STUCK_FOR_NS: u64 = 1_000_000_000;
@@ -81,7 +82,7 @@ pub struct Sampler {
     sub_samples_ns: u64,
     /// Requests in flight when they were last read
     in_flight: Option<u32>,
-    /// Sub-samples since what is not done in each of them was done
+    /// Counts sub-samples: not everything is done in each
     turn: u32,
     /// CLOCK_BOOTTIME when a thread was last seen stuck
     stuck_ns: Option<u64>,
@@ -188,13 +189,17 @@ impl Sampler {
         }
         let begin = clock(ClockId::CLOCK_THREAD_CPUTIME_ID);
         self.sweep.glance(self.boottime_ns());
+        self.turn = self.turn.wrapping_add(1);
+        let stuck = self.is_stuck();
         // While nobody is stuck, what is in flight is only one of the screen's figures, and the CPUs' time is as good when
-        // it is added up over three looks: /proc/stat is the dearest file of all.
-        self.turn = (self.turn + 1) % TURNS;
-        let cpu = if self.turn == 0 || self.is_stuck() { self.read_witnesses() } else { None };
+        // it is added up over some looks: these are the two dearest files.
+        if stuck || (self.turn.is_multiple_of(TURNS) && !self.disk.is_idle()) {
+            self.in_flight = self.disk.in_flight(&self.root).ok();
+        }
+        let cpu = if stuck || self.turn.is_multiple_of(CPU_TURNS) { self.cpu.total_only(&self.root).ok() } else { None };
         let witnesses = Witnesses { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
         self.watch.count(self.sweep.awake(), witnesses);
-        if self.turn == 0 {
+        if self.turn.is_multiple_of(TURNS) {
             self.exits.fetch(self.boottime_ns(), &self.sweep);
         }
         let cost_ns = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
@@ -210,12 +215,6 @@ impl Sampler {
             self.stuck_ns = Some(now_ns);
         }
         self.stuck_ns.is_some_and(|stuck_ns| now_ns.saturating_sub(stuck_ns) <= STUCK_FOR_NS)
-    }
-
-    /// Asks for the requests in flight, and for the CPUs' time, which it gives.
-    fn read_witnesses(&mut self) -> Option<CpuTimes> {
-        self.in_flight = self.disk.in_flight(&self.root).ok();
-        self.cpu.total_only(&self.root).ok()
     }
 
     /// Everything, once; with the sub-samples since the last sample, the one that closes them included.
@@ -251,7 +250,10 @@ impl Sampler {
                 self.in_flight = self.disk.last_in_flight();
                 Some(cpu.total)
             }
-            _ => self.read_witnesses(),
+            _ => {
+                self.in_flight = self.disk.in_flight(&self.root).ok();
+                self.cpu.total_only(&self.root).ok()
+            }
         };
         let witnesses = Witnesses { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
         self.watch.count(self.sweep.awake(), witnesses);

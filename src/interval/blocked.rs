@@ -15,7 +15,7 @@ use crate::interval::cpu::CpuSpan;
 use crate::interval::disk::DiskSpan;
 use crate::interval::pressure::PressureSpan;
 use crate::interval::task::TaskSpan;
-use crate::sample::waits::{BlockedThread, Call, Queue, QueueKind, SubSample, WaitClass};
+use crate::sample::waits::{BlockedThread, Call, Queue, QueueKind, WaitClass};
 use crate::sample::{Host, Name, Sample};
 use counted::{Circumstances, Counted};
 use looks::{Look, looks};

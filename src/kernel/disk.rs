@@ -42,6 +42,9 @@ pub struct DiskReader {
     readings: u64,
     /// Requests outstanding when it was last read
     in_flight: Option<u32>,
+    /// Requests completed since boot at the last sample
+    completed: u64,
+    is_idle: bool,
 }
 
 /// What is remembered of a line of /proc/diskstats that did I/O.
@@ -74,6 +77,8 @@ impl Default for DiskReader {
             uevents: Uevents::default(),
             readings: 0,
             in_flight: None,
+            completed: 0,
+            is_idle: false,
         }
     }
 }
@@ -82,7 +87,7 @@ impl DiskReader {
     /// The whole devices that did I/O since boot or have some outstanding, sorted by id.
     pub fn sample(&mut self, root: &Root) -> Reading<Vec<Disk>> {
         self.look_again(root);
-        self.in_flight = None;
+        (self.in_flight, self.is_idle) = (None, false);
         self.file.read(root, &mut self.buffer)?;
         self.readings += 1;
         let mut disks = Vec::with_capacity(self.known.len());
@@ -111,8 +116,16 @@ impl DiskReader {
         }
         disks.sort_by_key(|disk| disk.id);
         disks.dedup_by_key(|disk| disk.id);
-        self.in_flight = Some(self.outstanding());
+        let outstanding = self.outstanding();
+        let completed = disks.iter().map(completed).fold(0, u64::wrapping_add);
+        self.is_idle = outstanding == 0 && completed == std::mem::replace(&mut self.completed, completed);
+        self.in_flight = Some(outstanding);
         Ok(disks)
+    }
+
+    /// Whether no device had anything to do at the last sample, nor since the one before.
+    pub fn is_idle(&self) -> bool {
+        self.is_idle
     }
 
     /// How many requests were outstanding at the last look, the last sample's or a later one; `None` where it failed.
@@ -166,6 +179,13 @@ impl DiskReader {
     }
 }
 
+/// Requests of all kinds since boot.
+fn completed(disk: &Disk) -> u64 {
+    let discards = disk.discards.map_or(0, |discards| discards.completed.0);
+    let flushes = disk.flushes.map_or(0, |flushes| flushes.0);
+    [disk.reads.completed.0, disk.writes.completed.0, discards, flushes].into_iter().fold(0, u64::wrapping_add)
+}
+
 /// The whole device of that number, whether it did any I/O since boot or not; `None` where there is none, and of a partition.
 pub fn find(root: &Root, id: DiskId) -> Reading<Option<Disk>> {
     let bytes = root.read_once("proc/diskstats")?;
@@ -188,5 +208,34 @@ fn look_at(root: &Root, line: &Line<'_>, last_whole: Option<&[u8]>, mounted: &Mo
         facts: whole.then(|| Arc::new(facts::read(root, line.id, line.name, mounted))),
         reads: line.reads.completed,
         reading: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_is_who_has_nothing_to_do_and_had_nothing_since_the_last_sample() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("proc")).unwrap();
+        let root = Root::at(folder.path().to_owned());
+        let mut disks = DiskReader::default();
+        let mut sample = |reads: u32, flushes: u32, in_flight: u32| {
+            let line = format!("8 0 sda {reads} 0 0 0 5 0 0 0 {in_flight} 0 0 1 0 0 0 {flushes} 0\n");
+            std::fs::write(folder.path().join("proc/diskstats"), line).unwrap();
+            disks.sample(&root).unwrap();
+            (disks.is_idle(), disks.last_in_flight())
+        };
+        assert_eq!(sample(7, 1, 0), (false, Some(0)), "nothing is known of the time before");
+        assert_eq!(sample(7, 1, 0), (true, Some(0)));
+        assert_eq!(sample(8, 1, 0), (false, Some(0)));
+        assert_eq!(sample(8, 2, 0), (false, Some(0)));
+        assert_eq!(sample(8, 2, 3), (false, Some(3)));
+        assert_eq!(sample(8, 2, 0), (true, Some(0)));
+        std::fs::remove_file(folder.path().join("proc/diskstats")).unwrap();
+        let mut gone = DiskReader::default();
+        assert!(gone.sample(&root).is_err());
+        assert_eq!((gone.is_idle(), gone.last_in_flight()), (false, None));
     }
 }

@@ -155,7 +155,8 @@ impl NetworkReader {
         let refused = |counts: &TcpExt| (counts.listen_drops, counts.listen_overflows);
         let last = std::mem::replace(&mut self.last_tcp_ext, tcp_ext.as_ref().ok().copied());
         let just_refused = last.is_some_and(|last| self.last_tcp_ext.is_some_and(|now| refused(&now) != refused(&last)));
-        let listeners = if root.is_host() { self.listeners.sample(root, just_refused) } else { Err(Absent::NotRead) };
+        let opened = tcp.as_ref().ok().map(|tcp| tcp.passive_opens.0);
+        let listeners = if root.is_host() { self.listeners.sample(root, just_refused, opened) } else { Err(Absent::NotRead) };
         let softnet = self.softnet.read(root, &mut self.buffer).and_then(|()| softnet(&self.buffer));
         let peers = if root.is_host() { self.peers.sample(tcp.as_ref().ok().map(Counted::of)) } else { Err(Absent::NotRead) };
         Protocols { tcp, tcp_ext, udp, ip_octets, listeners, softnet, peers }

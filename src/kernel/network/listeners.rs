@@ -31,14 +31,21 @@ pub struct ListenerReader {
     /// A kernel without tcp_diag is asked once only: each question would look for the module.
     refused: Option<Absent>,
     last: Option<(Instant, Duration)>,
+    /// Connections that others had opened when nothing was found waiting
+    none_at: Option<u64>,
     owners: Owners,
 }
 
 impl ListenerReader {
-    /// The sockets whose accept queue is not empty. `now` asks even when it is dear: connections were just refused.
-    pub fn sample(&mut self, root: &Root, now: bool) -> Reading<Vec<Listener>> {
+    /// The sockets whose accept queue is not empty. `now` asks even when it is dear: connections were just refused. `opened` is
+    /// how many connections others have opened to this machine (PassiveOpens), as read before this: while there is no new
+    /// one, no queue can have grown.
+    pub fn sample(&mut self, root: &Root, now: bool, opened: Option<u64>) -> Reading<Vec<Listener>> {
         if let Some(why) = self.refused {
             return Err(why);
+        }
+        if !now && opened.is_some() && opened == self.none_at {
+            return Ok(Vec::new());
         }
         let too_soon = self.last.is_some_and(|(end, cost)| end.elapsed() < cost.saturating_mul(REST_TIMES));
         if too_soon && !now {
@@ -56,6 +63,7 @@ impl ListenerReader {
                 return Err(why);
             }
         };
+        self.none_at = opened.filter(|_| waiting.is_empty());
         self.owners
             .search(root, waiting.iter().filter(|(_, listener)| listener.queue >= listener.limit).map(|(inode, _)| *inode));
         let with_owner = |(inode, listener): (u32, Listener)| Listener { owner: self.owners.of(inode), ..listener };
@@ -104,4 +112,41 @@ fn request(family: u8, socket_id: SocketId) -> Vec<u8> {
     let mut bytes = vec![0; message.buffer_len()];
     message.serialize(&mut bytes);
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn nobody_is_asked_while_nothing_waited_and_nobody_connects() {
+        let listening = TcpListener::bind("127.0.0.1:0").unwrap();
+        let here = listening.local_addr().unwrap();
+        let mut reader = ListenerReader::default();
+        let mut waiting = |opened| {
+            reader.last = None;
+            let found = reader.sample(&Root::host(), false, opened);
+            found.map(|found| (found.is_empty(), found.iter().any(|listener| listener.local == here)))
+        };
+        let client = TcpStream::connect(here).unwrap();
+        match waiting(Some(1)) {
+            Ok((_, ours)) => assert!(ours),
+            Err(why) => return println!("skipped: this kernel has no INET_DIAG ({why})"),
+        }
+        assert_eq!(waiting(Some(1)).map(|found| found.1), Ok(true), "it still waits");
+        drop(listening.accept().unwrap());
+        let (none, ours) = waiting(Some(1)).unwrap();
+        assert!(!ours);
+        // Elsewhere on this machine somebody may be waiting.
+        if none {
+            let another = TcpStream::connect(here).unwrap();
+            assert_eq!(waiting(Some(1)), Ok((true, false)), "it was not asked");
+            assert_eq!(waiting(Some(2)).map(|found| found.1), Ok(true));
+            assert_eq!(waiting(None).map(|found| found.1), Ok(true));
+            drop(another);
+        }
+        drop(client);
+    }
 }

@@ -11,8 +11,8 @@ use crate::sample::network::Tcp;
 
 /// From so many on a dump is cheaper.
 const FEW: usize = 16;
-/// A dump is made after so long in any case.
-const DUMP_NS: u64 = 10_000_000_000;
+/// A dump is made after so long in any case: a connection that another process restored (TCP_REPAIR) is in no counter.
+const DUMP_NS: u64 = 60_000_000_000;
 
 /// The connections of the last dump, and what the kernel had counted before it.
 #[derive(Debug, Default)]
