@@ -32,7 +32,7 @@ use super::root::{KeptFile, Root};
 use super::rounds::Rounds;
 use super::uevents::Uevents;
 use crate::ids::NicId;
-use crate::sample::network::{Nic, NicFacts, Protocols, TcpExt};
+use crate::sample::network::{Nic, NicFacts, Protocols, Tcp, TcpExt, Udp};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
 
@@ -56,6 +56,18 @@ pub struct NetworkReader {
     listeners: ListenerReader,
     peers: PeerReader,
     last_tcp_ext: Option<TcpExt>,
+    /// /proc/net/snmp as last read, and what the two files said then
+    last_snmp: Vec<u8>,
+    last_said: Option<Said>,
+}
+
+/// What /proc/net/snmp and /proc/net/netstat say of this network namespace.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    tcp: Reading<Tcp>,
+    udp: Reading<Udp>,
+    tcp_ext: Reading<TcpExt>,
+    ip_octets: Reading<(Counter, Counter)>,
 }
 
 /// What is remembered of an interface, in the order of /proc/net/dev.
@@ -92,6 +104,8 @@ impl Default for NetworkReader {
             listeners: ListenerReader::default(),
             peers: PeerReader::default(),
             last_tcp_ext: None,
+            last_snmp: Vec::new(),
+            last_said: None,
         }
     }
 }
@@ -147,11 +161,7 @@ impl NetworkReader {
 
     /// Counters of the whole network namespace, the listeners with connections waiting, the remote hosts.
     pub fn protocols(&mut self, root: &Root) -> Protocols {
-        let snmp = self.snmp.read(root, &mut self.buffer);
-        let (tcp, udp) = (snmp.and_then(|()| tcp(&self.buffer)), snmp.and_then(|()| udp(&self.buffer)));
-        let netstat = self.netstat.read(root, &mut self.buffer);
-        let tcp_ext = netstat.and_then(|()| tcp_ext(&self.buffer));
-        let ip_octets = netstat.and_then(|()| ip_octets(&self.buffer));
+        let Said { tcp, udp, tcp_ext, ip_octets } = self.said(root);
         let refused = |counts: &TcpExt| (counts.listen_drops, counts.listen_overflows);
         let last = std::mem::replace(&mut self.last_tcp_ext, tcp_ext.as_ref().ok().copied());
         let just_refused = last.is_some_and(|last| self.last_tcp_ext.is_some_and(|now| refused(&now) != refused(&last)));
@@ -160,6 +170,23 @@ impl NetworkReader {
         let softnet = self.softnet.read(root, &mut self.buffer).and_then(|()| softnet(&self.buffer));
         let peers = if root.is_host() { self.peers.sample(tcp.as_ref().ok().map(Counted::of)) } else { Err(Absent::NotRead) };
         Protocols { tcp, tcp_ext, udp, ip_octets, listeners, softnet, peers }
+    }
+
+    /// Both files; the second, the dearest of all, only where the first is another than the last time: it counts each packet
+    /// and each segment, without which nothing that is taken from the second moves.
+    fn said(&mut self, root: &Root) -> Said {
+        let snmp = self.snmp.read(root, &mut self.buffer);
+        if let Some(said) = self.last_said.filter(|_| snmp.is_ok() && self.buffer == self.last_snmp) {
+            return said;
+        }
+        let (tcp, udp) = (snmp.and_then(|()| tcp(&self.buffer)), snmp.and_then(|()| udp(&self.buffer)));
+        self.last_snmp.clone_from(&self.buffer);
+        let netstat = self.netstat.read(root, &mut self.buffer);
+        let tcp_ext = netstat.and_then(|()| tcp_ext(&self.buffer));
+        let ip_octets = netstat.and_then(|()| ip_octets(&self.buffer));
+        let said = Said { tcp, udp, tcp_ext, ip_octets };
+        self.last_said = [snmp, netstat].iter().all(Result::is_ok).then_some(said);
+        said
     }
 }
 
@@ -255,5 +282,29 @@ mod tests {
         assert_ne!(speeds(1), vec![10_000; stay.len()], "so many at once are too dear");
         speeds(2);
         assert_eq!(speeds(3), vec![10_000; stay.len()]);
+    }
+
+    #[test]
+    fn the_dear_file_is_read_where_the_other_has_counted_something() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("proc/net")).unwrap();
+        let write = |file: &str, text: String| std::fs::write(folder.path().join("proc/net").join(file), text).unwrap();
+        let mut reader = NetworkReader::default();
+        let mut drops = |packets: u32, drops: u32| {
+            write("snmp", format!("Ip: InReceives\nIp: {packets}\n"));
+            write("netstat", format!("TcpExt: ListenDrops\nTcpExt: {drops}\n"));
+            let said = reader.protocols(&Root::at(folder.path().to_owned()));
+            said.tcp_ext.map(|counts| counts.listen_drops.map(|drops| drops.0))
+        };
+        assert_eq!(drops(7, 1), Ok(Some(1)));
+        assert_eq!(drops(7, 2), Ok(Some(1)), "not a packet came: it was not read");
+        assert_eq!(drops(8, 3), Ok(Some(3)));
+        // A container may hide one of them, and show it again.
+        let mut reader = NetworkReader::default();
+        std::fs::remove_file(folder.path().join("proc/net/netstat")).unwrap();
+        let root = Root::at(folder.path().to_owned());
+        assert_eq!(reader.protocols(&root).tcp_ext.map(drop), Err(Absent::NoSuchFile));
+        write("netstat", "TcpExt: ListenDrops\nTcpExt: 5\n".to_owned());
+        assert!(reader.protocols(&root).tcp_ext.is_ok(), "asked again although the first file is the same");
     }
 }
