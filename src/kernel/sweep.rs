@@ -9,6 +9,7 @@ mod facts;
 mod names;
 mod process;
 mod ran;
+mod roll;
 #[cfg(test)]
 mod tests;
 pub mod thread;
@@ -36,6 +37,7 @@ use crate::sample::task::{Hidden, Sched, Tasks};
 use crate::sample::{Name, Reading};
 use names::Names;
 use ran::Ran;
+use roll::Entry;
 
 /// CPU time that slow facts may take: in the first sweep, for a fast first screen; in the next ones, so that most of them are
 /// known before anybody has read it; and then, when nobody is in a hurry for those of processes that do nothing.
@@ -61,6 +63,10 @@ pub struct Sweep {
     eye: Eye,
     /// Sorted by pid.
     processes: Vec<KnownProcess>,
+    /// Beside `processes`, in the same order
+    roll: Vec<Entry>,
+    /// Indices of those that are not at rest
+    up: Vec<usize>,
     /// Indices of those that sub-samples look at: few of many.
     awake: Vec<usize>,
     pids: Vec<u32>,
@@ -151,6 +157,8 @@ impl Sweep {
         Ok(Sweep {
             eye,
             processes: Vec::new(),
+            roll: Vec::new(),
+            up: Vec::new(),
             awake: Vec::new(),
             own_pid: if root.is_host() { std::process::id() } else { 0 },
             pids: Vec::new(),
@@ -171,14 +179,14 @@ impl Sweep {
         match self.births.since(now_ns, births, self.processes.len()) {
             newcomers if newcomers == Newcomers::Anywhere || !self.eye.clocks.can_tell() => self.walk(),
             newcomers => {
-                let Self { processes, eye, ended, .. } = self;
-                processes.retain_mut(|known| look(known, eye, ended));
+                self.look_again();
                 if let Newcomers::Among(numbers) = newcomers {
                     self.find(numbers);
                 }
             }
         }
         self.find_parents();
+        self.find_up();
         self.read_facts();
         self.examine_siblings();
         self.eye.ran.end();
@@ -186,6 +194,11 @@ impl Sweep {
         self.eye.previous_sweep_ticks = Some(self.eye.ticks(now_ns));
         self.first_sweep_ns.get_or_insert(now_ns);
         self.find_awake(now_ns);
+        for &index in &self.up {
+            if let Some((entry, known)) = self.roll.get_mut(index).zip(self.processes.get(index)) {
+                *entry = Entry::of(known, now_ns);
+            }
+        }
         Tasks {
             processes: self.processes.iter().map(|known| Arc::clone(&known.shared)).collect(),
             users: Arc::default(),
@@ -207,6 +220,9 @@ impl Sweep {
                 dozes && !known.shared.kernel_thread && known.pid != *own_pid
             };
             processes.iter_mut().filter(asleep).for_each(|known| known.glance(eye));
+            // Also who was at rest may have run.
+            self.up.clear();
+            self.up.extend(0..self.processes.len());
             self.find_awake(now_ns);
         }
     }
@@ -226,11 +242,16 @@ impl Sweep {
         self.awake.iter().filter_map(|&place| self.processes.get(place)).any(KnownProcess::has_blocked)
     }
 
+    fn find_up(&mut self) {
+        self.up.clear();
+        self.up.extend((0..).zip(&self.roll).filter(|(_, entry)| !entry.is_at_rest()).map(|(index, _)| index));
+    }
+
     fn find_awake(&mut self, now_ns: u64) {
-        let Self { processes, awake, own_pid, eye, .. } = self;
+        let Self { processes, up, awake, own_pid, eye, .. } = self;
         let is_awake = |known: &KnownProcess| known.is_awake(now_ns) && known.pid != *own_pid;
         awake.clear();
-        awake.extend(processes.iter().enumerate().filter(|(_, known)| is_awake(known)).map(|(index, _)| index));
+        awake.extend(up.iter().copied().filter(|&index| processes.get(index).is_some_and(is_awake)));
         eye.awake = awake.len();
     }
 
@@ -268,6 +289,28 @@ impl Sweep {
         &mut self.eye.files
     }
 
+    /// Looks at those that may have moved.
+    fn look_again(&mut self) {
+        let Self { processes, roll, eye, ended, .. } = self;
+        let mut some_gone = false;
+        for (entry, index) in roll.iter_mut().zip(0..) {
+            let clock_ns = eye.clocks.cpu_ns(entry.pid);
+            if !entry.still_rests(clock_ns)
+                && let Some(known) = processes.get_mut(index)
+            {
+                let stays = look(known, clock_ns, eye, ended);
+                *entry = Entry::of(known, eye.now_ns);
+                entry.gone = !stays;
+                some_gone |= entry.gone;
+            }
+        }
+        if some_gone {
+            let mut entries = roll.iter();
+            processes.retain(|_| entries.next().is_some_and(|entry| !entry.gone));
+            roll.retain(|entry| !entry.gone);
+        }
+    }
+
     /// Goes through /proc: some process may be new.
     fn walk(&mut self) {
         self.eye.files.list_processes(&mut self.pids);
@@ -276,14 +319,18 @@ impl Sweep {
         let Self { eye, ended, .. } = self;
         for &pid in &self.pids {
             ended.extend(std::iter::from_fn(|| old.next_if(|known| known.pid < pid)).map(|known| known.pid));
-            let still =
-                old.next_if(|known| known.pid == pid).and_then(|mut known| look(&mut known, eye, ended).then_some(known));
+            let still = old.next_if(|known| known.pid == pid).and_then(|mut known| {
+                let clock_ns = eye.clocks.cpu_ns(pid);
+                look(&mut known, clock_ns, eye, ended).then_some(known)
+            });
             // A process that ended between listing and reading was never there.
             if let Some(known) = still.or_else(|| KnownProcess::first(eye, pid).ok()) {
                 self.processes.push(known);
             }
         }
         ended.extend(old.map(|known| known.pid));
+        self.roll.clear();
+        self.roll.extend(self.processes.iter().map(|known| Entry::of(known, self.eye.now_ns)));
     }
 
     /// Whoever's parent ended has another one, though it may sleep.
@@ -305,6 +352,7 @@ impl Sweep {
             if self.eye.clocks.cpu_ns(pid).is_some()
                 && let Ok(known) = KnownProcess::first(&mut self.eye, pid)
             {
+                self.roll.insert(place, Entry::of(&known, self.eye.now_ns));
                 self.processes.insert(place, known);
             }
         }
@@ -318,14 +366,14 @@ impl Sweep {
             Some(_) if self.is_warming_up(self.eye.now_ns) => FACTS_WARM_UP_NS,
             Some(_) => FACTS_LATER_NS,
         };
-        let Self { processes, eye, .. } = self;
+        let Self { processes, up, eye, .. } = self;
         for (urgent, allowed) in [(true, FACTS_URGENT_NS.max(rest_ns)), (false, rest_ns)] {
             let wanted = |known: &&mut KnownProcess| match urgent {
                 true => known.facts.is_urgent(!known.hot.is_empty()),
                 false => known.facts.is_due(),
             };
             let begin = clock();
-            for (number, known) in processes.iter_mut().filter(wanted).enumerate() {
+            for (number, known) in at_places(processes, up).filter(wanted).enumerate() {
                 if number % 8 == 0 && clock().saturating_sub(begin) >= allowed {
                     break;
                 }
@@ -341,19 +389,26 @@ impl Sweep {
     /// Processes that wait for a lock which a stuck sibling has do not work, so nobody would ever look at them.
     fn examine_siblings(&mut self) {
         let stuck: BTreeSet<GroupId> = self
-            .processes
+            .up
             .iter()
+            .filter_map(|&index| self.processes.get(index))
             .filter(|known| known.is_stuck())
             .map(|known| known.shared.group())
             .filter(|group| matches!(group, GroupId::Siblings { .. }))
             .collect();
+        if stuck.is_empty() {
+            return;
+        }
         let parents: BTreeSet<u32> = stuck.iter().filter_map(GroupId::parent).collect();
         let mut left = SIBLINGS_AT_ONCE;
-        for known in self.processes.iter_mut().filter(|known| parents.contains(&known.shared.ppid)) {
-            if left > 0 && stuck.contains(&known.shared.group()) && known.examine_sibling(&mut self.eye) {
+        for (known, entry) in self.processes.iter_mut().zip(&mut self.roll) {
+            let asked = left > 0 && parents.contains(&known.shared.ppid) && stuck.contains(&known.shared.group());
+            if asked && known.examine_sibling(&mut self.eye) {
                 left -= 1;
+                *entry = Entry::of(known, self.eye.now_ns);
             }
         }
+        self.find_up();
     }
 
     fn known_process(&self, pid: u32) -> Option<&KnownProcess> {
@@ -363,9 +418,9 @@ impl Sweep {
 
     fn hidden(&self) -> Hidden {
         let mut hidden = Hidden { processes: self.namespaced || self.hidepid, ..Hidden::default() };
-        for known in &self.processes {
-            hidden.wait_channels = hidden.wait_channels.saturating_add(known.hidden.0);
-            hidden.schedstats = hidden.schedstats.saturating_add(known.hidden.1);
+        for entry in &self.roll {
+            hidden.wait_channels = hidden.wait_channels.saturating_add(entry.hidden.0);
+            hidden.schedstats = hidden.schedstats.saturating_add(entry.hidden.1);
         }
         hidden
     }
@@ -389,8 +444,8 @@ impl Kin for Sweep {
 }
 
 /// Looks at a known process again: whether it is still there. One that ended is noted, also while nobody has waited for it.
-fn look(known: &mut KnownProcess, eye: &mut Eye, ended: &mut Vec<u32>) -> bool {
-    let seen = known.look(eye);
+fn look(known: &mut KnownProcess, clock_ns: Option<u64>, eye: &mut Eye, ended: &mut Vec<u32>) -> bool {
+    let seen = known.look(eye, clock_ns);
     if seen == Seen::Gone || (seen == Seen::Moved && known.is_zombie()) {
         ended.push(known.pid);
     }

@@ -168,9 +168,15 @@ impl KnownProcess {
         }
     }
 
-    /// Looks again, for a sample.
-    pub fn look(&mut self, eye: &mut Eye) -> Seen {
-        let clock_ns = eye.clocks.cpu_ns(self.pid);
+    /// Its clock, where there is nothing to be done about it for as long as that stands still.
+    pub fn rests_at_ns(&self, now_ns: u64) -> Option<u64> {
+        let known = !(self.behind || self.ahead || self.unsettled || self.facts.is_due());
+        let quiet = self.hot.is_empty() && self.kept.is_empty() && !self.ran_lately(now_ns);
+        self.clock_ns.filter(|_| known && quiet)
+    }
+
+    /// Looks again, for a sample; `clock_ns` is what its clock says now.
+    pub fn look(&mut self, eye: &mut Eye, clock_ns: Option<u64>) -> Seen {
         let ran = clock_ns.is_none() || clock_ns != self.clock_ns;
         if ran || self.behind || self.ahead {
             // One that ran and cannot be read any more (it became another user's behind hidepid) would stand there as if it

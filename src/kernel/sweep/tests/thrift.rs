@@ -1,7 +1,9 @@
 //! What is not read, because what is read already tells.
 
 use std::fs;
+use std::sync::Arc;
 
+use super::births;
 use super::machine::{Given, Machine, SECOND, one, only};
 use crate::sample::task::TaskState;
 use crate::units::Counter;
@@ -72,4 +74,34 @@ fn between_samples_who_worked_a_moment_ago_is_asked_first_and_nobody_else_when_t
     machine.sweep.glance(machine.now_ns);
     assert_eq!(looked_ns(&mut machine, 42), machine.now_ns, "it has run, too");
     assert_eq!(machine.known(40, 42).sched.unwrap().run_ns, Counter(12_000_000));
+}
+
+#[test]
+fn who_is_at_rest_is_asked_for_his_clock_only_and_is_up_as_soon_as_that_moves() {
+    let mut machine = Machine::new(false);
+    for pid in [40, 50, 60, 70] {
+        machine.put(pid, "daemon", 5, 10_000_000, &[one(pid)]);
+    }
+    let sweep = |machine: &mut Machine| {
+        machine.now_ns += SECOND;
+        machine.sweep.sweep(machine.now_ns, births::Count { forks: Some(Counter(7)), last_pid: None })
+    };
+    let up = |machine: &Machine| machine.sweep.up.iter().map(|&at| machine.sweep.processes[at].pid).collect::<Vec<_>>();
+    sweep(&mut machine);
+    ran(&mut machine, 60, 12_000_000, &[(60, 12_000_000)]);
+    let first = sweep(&mut machine);
+    for _ in 0..40 {
+        sweep(&mut machine);
+    }
+    let tasks = sweep(&mut machine);
+    assert_eq!(up(&machine), [0; 0]);
+    assert_eq!(tasks.hidden.wait_channels, 4, "another user's");
+    assert!(tasks.processes.iter().zip(&first.processes).all(|(one, other)| one.pid == 60 || Arc::ptr_eq(one, other)));
+    machine.end(50);
+    machine.put(70, "daemon", 5, 13_000_000, &[Given { state: 'D', timeslices: 6, channel: "0", ..one(70) }]);
+    let tasks = sweep(&mut machine);
+    assert_eq!(tasks.processes.iter().map(|process| process.pid).collect::<Vec<_>>(), [40, 60, 70]);
+    assert_eq!((up(&machine), machine.hot()), (vec![70], vec![70]));
+    assert_eq!((only(&tasks, 70).1.state, tasks.hidden.wait_channels), (TaskState::Blocked, 3));
+    assert_eq!(machine.sweep.awake().map(|known| known.pid).collect::<Vec<_>>(), [70]);
 }
