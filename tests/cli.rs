@@ -179,6 +179,18 @@ fn nothing_is_written_over_or_through() {
     assert_eq!(code, 6, "{stderr}");
     let (code, _, stderr) = run(&["record", "--for", "300ms", path("no/such/folder").to_str().unwrap()]);
     assert_eq!(code, 5, "{stderr}");
+    for name in ["..", "new/"] {
+        let (code, _, stderr) = run(&["record", "--for", "300ms", name]);
+        assert_eq!((code, stderr.contains("is a directory")), (6, true), "{stderr}");
+    }
+    // A page that has nowhere to go is not made first, and the file aside is nobody's business.
+    let file = recording(directory.path());
+    let (code, _, stderr) = run(&["report", &file, "-o", path("no/such/page.html").to_str().unwrap()]);
+    assert_eq!(
+        (code, stderr.contains("/.stalltop-"), stderr.contains("a directory that is there")),
+        (5, false, true),
+        "{stderr}"
+    );
     assert_eq!(fs::read(path("there")).unwrap(), b"precious");
     assert!(!path("nowhere").exists());
 }

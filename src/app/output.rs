@@ -33,7 +33,10 @@ impl Output {
                 let why = format!("it is {what}");
                 Err(Failure::new(Exit::Refused, format!("cannot write {}", quoted(path)), why, "give the name of a new file"))
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Output::New(path.to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match folder(path).metadata() {
+                Ok(_) => Ok(Output::New(path.to_owned())),
+                Err(error) => Err(cannot(path, &error)),
+            },
             Err(error) => Err(cannot(path, &error)),
         }
     }
@@ -65,7 +68,7 @@ impl Output {
 
 /// A new file of that name, 0600, as `fill` makes it. Until it is whole it has no name, so that whatever ends us leaves nothing.
 pub fn write_new(path: &Path, fill: impl FnOnce(&mut fs::File) -> io::Result<()>) -> Result<(), Failure> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder(path);
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => exists(path),
         _ => cannot(path, &error),
@@ -101,6 +104,10 @@ fn name(file: &fs::File, path: &Path) -> io::Result<()> {
 }
 
 const OWN_DESCRIPTORS: &str = "/proc/self/fd";
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
 
 fn exists(path: &Path) -> Failure {
     Failure::new(

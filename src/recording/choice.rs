@@ -221,25 +221,34 @@ impl History {
     fn best(&self, values: &[u64], current: Form) -> (Form, u64) {
         let golomb = History::of(values).golomb();
         let within = within(values, current);
-        let bits = |form| length(form, values).unwrap_or(u64::MAX / 2);
+        let step = values.len().div_ceil(ENOUGH).max(1);
+        let part: Vec<u64> = values.iter().step_by(step).copied().collect();
+        let bits = |form| length(form, &part).map_or(u64::MAX / 2, |bits| bits * step as u64);
         // It may be too narrow again for the next frame.
         let narrow = bits(within) + CHANGE * self.misfits;
         let mut best =
             if narrow <= bits(golomb) { (within, bits(within), narrow) } else { (golomb, bits(golomb), bits(golomb)) };
-        for form in mostly(values) {
-            if bits(form) < best.2 {
-                best = (form, bits(form), bits(form));
+        let tight = if current == Form::default() { within } else { self::within(values, Form::default()) };
+        for form in mostly(&part, tight) {
+            let bits = bits(form);
+            if bits < best.2 {
+                best = (form, bits, bits);
             }
         }
-        (best.0, best.1)
+        if step == 1 {
+            return (best.0, best.1);
+        }
+        // What the part did not show may be more than the form can say: the range of all of them says all of them.
+        let whole = length(best.0, values).map(|bits| (best.0, bits));
+        whole.unwrap_or_else(|| (within, length(within, values).unwrap_or(u64::MAX / 2)))
     }
 }
 
-/// Ranges that hold all but a few of many numbers.
-fn mostly(values: &[u64]) -> impl Iterator<Item = Form> {
+/// Ranges that hold all but a few of many numbers, of which all lie in the range of `within`.
+fn mostly(values: &[u64], within: Form) -> impl Iterator<Item = Form> {
     let mut sorted: Vec<i64> = values.iter().map(|value| value.cast_signed()).collect();
     sorted.sort_unstable();
-    let Form { code, shift, .. } = within(values, Form::default());
+    let Form { code, shift, .. } = within;
     let least = if let Code::Within { least, .. } = code { least } else { 0 };
     let beyond = if sorted.len() < LARGE { &[][..] } else { &[64, 24, 8][..] };
     beyond.iter().filter_map(move |part| {
@@ -249,6 +258,9 @@ fn mostly(values: &[u64]) -> impl Iterator<Item = Form> {
         Some(Form { code, shift, fresh: false })
     })
 }
+
+/// Of more numbers than this a part tells which form is the shortest.
+const ENOUGH: usize = 256;
 
 /// So many numbers may hold some that are unlike the others.
 const LARGE: usize = 24;
@@ -349,7 +361,7 @@ mod tests {
         let edges = [0, 1, u64::MAX, 1 << 63, u64::MAX >> 1, 4096, 4096u64.wrapping_neg(), 12_345_678_901];
         let mut list = Vec::new();
         for from in 0..edges.len() {
-            for count in [1, 2, 7, 40] {
+            for count in [1, 2, 7, 40, 600] {
                 list.push(edges.iter().copied().cycle().skip(from).step_by(count + 1).take(count).collect::<Vec<u64>>());
                 list.push(vec![edges[from]; count]);
             }

@@ -83,7 +83,9 @@ impl FileStorage {
     pub fn create(path: &Path) -> Result<FileStorage, RecordingError> {
         // With a slash behind it, it is the name of a directory.
         let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
-        let Some(name) = name else { return Err(refusal(path, io::ErrorKind::IsADirectory.into())) };
+        let Some(name) = name else {
+            return Err(RecordingError::NotARegularTarget { path: path.into(), kind: "a directory" });
+        };
         let folder = path.parent().unwrap_or(Path::new(""));
         let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let handle = hold(here).map_err(|error| refusal(path, error))?;
