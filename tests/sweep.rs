@@ -241,7 +241,9 @@ fn the_monitor_does_not_watch_itself() {
 /// The parts of a thread that stay as they are while it does not run.
 fn standing(thread: &Thread) -> impl PartialEq + std::fmt::Debug + use<'_> {
     let counters = (thread.minor_faults, thread.major_faults);
-    (thread.state, thread.sched, thread.comm.as_bytes(), thread.processor, counters, thread.start_ticks)
+    // Since 6.12 a sleeper whose dequeue was put off is counted as waiting for a CPU when it is done after all.
+    let sched = thread.sched.map(|sched| (sched.run_ns, sched.timeslices));
+    (thread.state, sched, thread.comm.as_bytes(), thread.processor, counters, thread.start_ticks)
 }
 
 /// A lone thread's ticks are its process's where that has been so from the beginning, and the kernel splits time into user and
