@@ -85,6 +85,9 @@ impl<'a> Canvas<'a> {
         }
         let fitting = fit(text, usize::from(width));
         let (left, top) = (self.area.x + x, self.area.y + y);
+        if fitting.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+            return x + self.letters(left, top, &fitting, style);
+        }
         let end = if self.theme.is_ascii() && !fitting.is_ascii() {
             let plain: String = fitting.chars().map(as_ascii).collect();
             self.buffer.set_stringn(left, top, fit(&plain, usize::from(width)), usize::from(width), style).0
@@ -92,6 +95,18 @@ impl<'a> Canvas<'a> {
             self.buffer.set_stringn(left, top, fitting, usize::from(width), style).0
         };
         end - self.area.x
+    }
+
+    /// Plain letters, a cell each, as nearly all text is: nobody need ask how wide they are. Returns how many.
+    fn letters(&mut self, left: u16, top: u16, text: &str, style: Style) -> u16 {
+        let mut count = 0;
+        for (column, letter) in (left..self.buffer.area.right()).zip(text.chars()) {
+            if let Some(cell) = self.buffer.cell_mut((column, top)) {
+                cell.set_char(letter).set_style(style);
+            }
+            count += 1;
+        }
+        count
     }
 
     /// One glyph of ours.
