@@ -267,7 +267,7 @@ pub fn definition() -> clap::Command {
 #[command(after_help = "Example: stalltop -i 500ms      (? shows the keys, q quits)\n\
                         Environment: STALLTOP_CONFIG=FILE, STALLTOP_THRESHOLD=KIND=VALUE,..., STALLTOP_SPEED=INT=MBPS[fd|hd],...\n\
                         Files: ~/.config/stalltop/config.toml, /etc/stalltop/config.toml\n\
-                        Exit codes: 0 fine; 1 failed; 2 wrong usage; 3 damaged recording; 4 not a recording; 5 cannot write it; 6 refused")]
+                        Exit codes: 0 fine; 1 failed; 2 wrong usage; 3 damaged recording; 4 not a recording; 5 cannot write it; 6 refused; 7 no /proc")]
 struct Line {
     /// Read /proc and /sys below this directory
     #[arg(long, global = true, hide = true, value_name = "DIR")]
@@ -285,11 +285,13 @@ fn moment(text: &str) -> Result<Moment, String> {
         .ok_or_else(|| "a time is 12:03, 12:03:15, RFC 3339, -5m before the end or +90s after the start".to_owned())
 }
 
-/// The command that is meant: the first word that is one's name.
+/// The command that is meant: the first word that is one's name, and behind it that of a command below it.
 fn asked(arguments: &[OsString]) -> Option<String> {
     let definition = definition();
     let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str());
-    words.find(|word| definition.find_subcommand(word).is_some()).map(str::to_owned)
+    let (name, command) = words.find_map(|word| Some((word, definition.find_subcommand(word)?)))?;
+    let below = words.next().filter(|word| command.find_subcommand(word).is_some());
+    Some(std::iter::once(name).chain(below).collect::<Vec<_>>().join(" "))
 }
 
 /// clap explains on several lines; ours is one: what, why, what to do.
@@ -301,12 +303,16 @@ fn refusal(error: &clap::Error, help: &str) -> Refusal {
     let text = error.render().to_string();
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let mut what = lines.next().unwrap_or_default().trim_start_matches("error:").trim().trim_end_matches(':').to_owned();
+    let mut last = "";
     for line in lines {
         if line.starts_with("Usage:") || line.starts_with("For more") {
             break;
         }
-        what.push_str(if line.starts_with('[') || line.starts_with("tip:") { " " } else { ": " });
+        // Arguments that are missing stand one below the other.
+        let goes_on = line.starts_with('[') || line.starts_with("tip:") || [last, line].iter().all(|it| it.starts_with('<'));
+        what.push_str(if goes_on { " " } else { ": " });
         what.push_str(line);
+        last = line;
     }
     Refusal::Wrong(format!("{what}: try '{help}'"))
 }
@@ -375,6 +381,8 @@ mod tests {
             let help = command.map_or("try 'stalltop --help'".to_owned(), |word| format!("try 'stalltop {word} --help'"));
             assert!(!text.contains('\n') && (text.ends_with(&help) || text.contains("behind its name")), "{text}");
         }
+        let Err(Refusal::Wrong(text)) = line("baseline set sda") else { panic!() };
+        assert!(text.ends_with(": <OPERATION> <VALUE>: try 'stalltop baseline set --help'"), "{text}");
         let Err(Refusal::Wrong(text)) = line("-i 5ms") else { panic!() };
         assert!(text.contains("100ms to 1h"), "{text}");
     }

@@ -32,8 +32,17 @@ use crate::safe;
 use crate::state::layout::{self, Plan, SMALLEST};
 use crate::state::{Click, Screen, State};
 use canvas::Canvas;
+use text::SafeText;
 use theme::{Ink, Theme};
 use widgets::table::Table;
+
+/// As much of what is asked for as fits into a line.
+fn asking_for_room(width: u16, height: u16) -> SafeText {
+    let needs = safe!("{}×{}", SMALLEST.0, SMALLEST.1);
+    let ways =
+        [safe!("stalltop needs {needs}, this is {width}×{height}"), safe!("stalltop needs {needs}"), safe!("needs {needs}")];
+    ways.into_iter().find(|way| way.width() <= usize::from(width)).unwrap_or(needs)
+}
 
 /// One frame.
 pub fn render(state: &State, frame: &mut Frame) {
@@ -41,8 +50,7 @@ pub fn render(state: &State, frame: &mut Frame) {
     let mut canvas = Canvas::new(frame.buffer_mut(), theme);
     let (width, height) = (canvas.width(), canvas.height());
     if width < SMALLEST.0 || height < SMALLEST.1 {
-        let room = safe!("stalltop needs {}×{}, this is {width}×{height}", SMALLEST.0, SMALLEST.1);
-        canvas.rest(0, 0, &room, Ink::Plain);
+        canvas.rest(0, 0, &asking_for_room(width, height), Ink::Plain);
         return;
     }
     let plan = Plan::of(state);

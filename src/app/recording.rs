@@ -11,8 +11,8 @@ use super::sampling::Taken;
 use crate::baseline::Baselines;
 use crate::findings::{Judged, Severity};
 use crate::recording::{
-    Digest, Folder, Gap, History, Kept, Meta, Moment, Place, Recorder, RecorderOptions, RecorderStatus, RecordingError,
-    Redaction, Sections, Seen,
+    Digest, Folder, Gap, History, Kept, LooksLike, Meta, Moment, Place, Recorder, RecorderOptions, RecorderStatus,
+    RecordingError, Redaction, Sections, Seen,
 };
 use crate::report::words::many;
 use crate::sample::Host;
@@ -306,6 +306,8 @@ pub fn somewhere<T>(name: &str, mut with: impl FnMut(&Path) -> Result<T, Recordi
     others.map(|place| with(&place.join(name))).find_map(Result::ok).ok_or(first)
 }
 
+const MAKE_ONE: &str = "give the name of a recording: 'stalltop record' makes one";
+
 /// An error of a recording as the end of the program.
 pub fn failure(error: RecordingError) -> Failure {
     let exit = match error.exit_code() {
@@ -322,6 +324,12 @@ pub fn failure(error: RecordingError) -> Failure {
         RecordingError::Read { source, .. } if source.raw_os_error() == Some(libc::EMFILE) => {
             "allow more open files (ulimit -n), or cut and cat some of them first"
         }
+        RecordingError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => MAKE_ONE,
+        RecordingError::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+            "read it as its owner, or as root"
+        }
+        RecordingError::NotARecording { looks_like: LooksLike::Text | LooksLike::Unknown, .. }
+        | RecordingError::NoSegments { .. } => MAKE_ONE,
         RecordingError::SeveralRuns { .. } => "take one of them: stalltop cut --from --to",
         RecordingError::Write { source, .. } if source.kind() == io::ErrorKind::NotFound => "give a directory that is there",
         RecordingError::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {

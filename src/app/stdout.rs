@@ -31,7 +31,8 @@ pub fn print_bytes(bytes: &[u8]) -> Result<Reader, Failure> {
 
 /// A full disk, or whatever else there is.
 pub fn cannot(error: &io::Error) -> Failure {
-    Failure::new(Exit::Failed, "cannot write to standard output", error, "")
+    let remedy = if error.kind() == io::ErrorKind::StorageFull { "make room where it goes" } else { "" };
+    Failure::new(Exit::Failed, "cannot write to standard output", error, remedy)
 }
 
 /// A line on standard error. Nothing can be done about one that cannot be written: a terminal that stands still would hold

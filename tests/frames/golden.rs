@@ -75,7 +75,12 @@ fn the_smallest_size_says_the_verdict() {
     insta::assert_snapshot!("convoy-overview-40x10", text(&state));
     let state = live(&scenes::quiet(), (40, 10));
     insta::assert_snapshot!("quiet-overview-40x10", text(&state));
-    assert_eq!(text(&live(&scenes::quiet(), (30, 5))).lines().next(), Some("stalltop needs 40×10, this is…"));
+    let first = |size| text(&live(&scenes::quiet(), size)).lines().next().unwrap_or_default().trim_end().to_owned();
+    let asked = [(39, 9), (30, 5), (20, 30), (19, 5), (5, 1), (4, 1)].map(first);
+    assert_eq!(
+        asked,
+        ["stalltop needs 40×10, this is 39×9", "stalltop needs 40×10", "stalltop needs 40×10", "needs 40×10", "40×10", "40×…"]
+    );
 }
 
 #[test]
