@@ -50,7 +50,7 @@ pub fn render(state: &State, frame: &mut Frame) {
     let mut canvas = Canvas::new(frame.buffer_mut(), theme);
     let (width, height) = (canvas.width(), canvas.height());
     if width < SMALLEST.0 || height < SMALLEST.1 {
-        canvas.rest(0, 0, &asking_for_room(width, height), Ink::Plain);
+        canvas.rest(0, 0, asking_for_room(width, height), Ink::Plain);
         return;
     }
     let plan = Plan::of(state);

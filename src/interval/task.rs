@@ -456,6 +456,19 @@ pub fn class_of(host: &Host, thread: &Thread) -> WaitClass {
     }
 }
 
+/// The same, where it is known whose it is: what a thread waits for that was never looked at is hidden from this user, or other.
+pub fn class_for(host: &Host, process: &Process, thread: &Thread) -> WaitClass {
+    match class_of(host, thread) {
+        WaitClass::Other if !process.kernel_thread && is_out_of_sight(host, process, thread) => WaitClass::Hidden,
+        class => class,
+    }
+}
+
+fn is_out_of_sight(host: &Host, process: &Process, thread: &Thread) -> bool {
+    let waits = matches!(thread.state, TaskState::Sleeping | TaskState::Blocked);
+    waits && thread.wait.channel.is_err() && !host.privilege.sees(process.uid)
+}
+
 /// An idle thread of a language runtime, as its futex call says.
 fn waits_for_work(host: &Host, thread: &Thread) -> bool {
     let call = thread.wait.call.ok().and_then(|call| Call::from_number(host.machine.as_bytes(), call));

@@ -58,3 +58,10 @@ pub struct Privilege {
     /// Whether /proc is mounted with hidepid ≥ 1.
     pub hidepid: bool,
 }
+
+impl Privilege {
+    /// Whether what the threads of that user's processes wait for could be seen.
+    pub fn sees(&self, uid: u32) -> bool {
+        self.sees_other_users || uid == self.effective_uid
+    }
+}

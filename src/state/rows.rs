@@ -15,7 +15,7 @@ use crate::findings::{Finding, Judged, Kind, Subject};
 use crate::ids::{CpuId, DiskId, GroupId, NicId, ProcessId, TaskId};
 use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, Operation};
-use crate::interval::task::{Microstates, ProcessSpan, ThreadSpan, class_of};
+use crate::interval::task::{Microstates, ProcessSpan, ThreadSpan, class_for};
 use crate::sample::Instant;
 use crate::sample::task::{Process, Tasks};
 use crate::sample::waits::WaitClass;
@@ -303,9 +303,11 @@ fn thread_key(column: Column, process: &Process, span: Option<&ThreadSpan>, matt
 
 fn classes(interval: &Interval, sample: &Tasks) -> Vec<Row> {
     let mut counts = [0_u32; WaitClass::COUNT];
-    for thread in sample.processes.iter().flat_map(|process| &process.threads) {
-        if let Some(count) = counts.get_mut(class_of(&interval.host, thread) as usize) {
-            *count += 1;
+    for process in &sample.processes {
+        for thread in &process.threads {
+            if let Some(count) = counts.get_mut(class_for(&interval.host, process, thread) as usize) {
+                *count += 1;
+            }
         }
     }
     let rows = WaitClass::ALL.iter().zip(counts).filter(|(_, threads)| *threads > 0);

@@ -9,7 +9,7 @@ use super::widgets::bar::{Part, bar};
 use super::widgets::table::{Spec, Table};
 use crate::findings::Judged;
 use crate::interval::Interval;
-use crate::interval::task::{Microstates, ProcessSpan, class_of};
+use crate::interval::task::{Microstates, ProcessSpan, class_for};
 use crate::safe;
 use crate::sample::task::{Process, Tasks, Thread};
 use crate::sample::waits::WaitClass;
@@ -274,7 +274,7 @@ fn class_row(interval: &Interval, sample: &Tasks, class: WaitClass, threads: u32
 pub fn members(interval: &Interval, sample: &Tasks, class: WaitClass) -> Vec<(String, u32)> {
     let mut counts: rustc_hash::FxHashMap<&[u8], u32> = rustc_hash::FxHashMap::default();
     for process in &sample.processes {
-        let inside = process.threads.iter().filter(|thread| class_of(&interval.host, thread) == class).count();
+        let inside = process.threads.iter().filter(|thread| class_for(&interval.host, process, thread) == class).count();
         if inside > 0 {
             *counts.entry(process.comm.as_bytes()).or_default() += u32::try_from(inside).unwrap_or(u32::MAX);
         }

@@ -4,7 +4,7 @@ use super::text::{SafeText, figure};
 use crate::ids::{DiskId, TaskId};
 use crate::interval::Interval;
 use crate::interval::blocked::GroupBlocked;
-use crate::interval::task::class_of;
+use crate::interval::task::class_for;
 use crate::safe;
 use crate::sample::disk::find;
 use crate::sample::task::{Process, SystemCall, TaskState};
@@ -19,7 +19,7 @@ pub fn of_thread(interval: &Interval, task: TaskId) -> SafeText {
     {
         return of_blocked(interval, thread);
     }
-    let Some((_, thread)) = sample.tasks.as_ref().ok().and_then(|tasks| tasks.thread(task)) else {
+    let Some((process, thread)) = sample.tasks.as_ref().ok().and_then(|tasks| tasks.thread(task)) else {
         return SafeText::default();
     };
     match thread.state {
@@ -28,7 +28,7 @@ pub fn of_thread(interval: &Interval, task: TaskId) -> SafeText {
         TaskState::Idle => return "idle (kernel thread)".into(),
         _ => {}
     }
-    let class = class_of(&interval.host, thread);
+    let class = class_for(&interval.host, process, thread);
     let call = thread.wait.call.as_ref().ok().and_then(|&call| call_name(interval, call));
     match (&thread.wait.channel, call) {
         (Ok(channel), call) => {
@@ -45,6 +45,7 @@ pub fn of_thread(interval: &Interval, task: TaskId) -> SafeText {
         (Err(Absent::Hidden | Absent::NoPermission), _) if thread.state == TaskState::Blocked => "blocked, hidden".into(),
         (Err(Absent::Hidden | Absent::NoPermission), _) => "asleep, hidden".into(),
         (Err(_), Some(call)) => safe!("in {call}"),
+        (Err(_), None) if thread.state == TaskState::Sleeping && class == WaitClass::Hidden => "asleep, hidden".into(),
         (Err(_), None) if thread.state == TaskState::Sleeping => "asleep".into(),
         (Err(_), None) => safe!("state {}", thread.state.letter()),
     }
@@ -103,8 +104,7 @@ fn base_name(path: &Name) -> Name {
 
 /// Whether this user may not see what the threads of that process wait for: then none in a lock is no finding, but `-`.
 pub fn is_out_of_sight(interval: &Interval, process: &Process) -> bool {
-    let privilege = &interval.host.privilege;
-    !privilege.sees_other_users && process.uid != privilege.effective_uid
+    !interval.host.privilege.sees(process.uid)
 }
 
 /// Mean threads in a lock wait; `-` where nobody could see one.
@@ -128,7 +128,7 @@ pub fn meaning(class: WaitClass) -> &'static str {
         WaitClass::Memory => "waits for memory to be reclaimed",
         WaitClass::Frozen => "is stopped, traced or frozen",
         WaitClass::Hidden => "the kernel does not tell this user",
-        WaitClass::Other => "waits for something else",
+        WaitClass::Other => "waits for something else, or sleeps and was not looked at",
         WaitClass::Futex => "asleep on a futex: for work, or for a lock; nothing shows that somebody holds one",
     }
 }

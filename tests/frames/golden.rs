@@ -67,6 +67,7 @@ fn quiet_box() {
 fn without_privilege() {
     golden("unprivileged-overview", &scenes::no_privilege(), "1");
     golden("unprivileged-tasks", &scenes::no_privilege(), "5");
+    golden("unprivileged-process", &scenes::no_privilege(), "5\n");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::findings::Judged;
 use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;
 use crate::interval::delays::DelaySpan;
-use crate::interval::task::{Microstates, class_of};
+use crate::interval::task::{Microstates, class_for};
 use crate::safe;
 use crate::sample::task::{Process, Thread};
 use crate::sample::waits::WaitClass;
@@ -26,7 +26,7 @@ pub fn process(state: &State, judged: &Judged, id: ProcessId, page: &mut Page) {
     let user = sample.users.get(&process.uid).map_or_else(|| safe!("{}", process.uid), SafeText::name);
     page.line(0, safe!("{}   pid {}   {user}", SafeText::name(&process.comm), process.pid), Ink::Bold);
     page.prose(2, &command_line(process), Ink::Plain);
-    time_goes_to(&span.states, page);
+    time_goes_to(&span.states, whereabouts::is_out_of_sight(interval, process), page);
     let values: Vec<Option<f32>> = (state.history.cells(interval.at(), usize::from(page.width.saturating_sub(AXIS + 1))))
         .iter()
         .map(|cell| cell.as_ref()?.process(id))
@@ -96,7 +96,7 @@ pub fn thread(judged: &Judged, id: TaskId, page: &mut Page) {
     page.prose(2, &command_line(process), Ink::Plain);
     match interval.tasks.as_ref().and_then(|tasks| tasks.thread(id)) {
         Some(span) => {
-            time_goes_to(&span.states, page);
+            time_goes_to(&span.states, whereabouts::is_out_of_sight(interval, process), page);
             page.heading("RUNS");
             page.pair("%CPU", safe!("{}", text::percent(span.cpu.map(|cpu| cpu.0), 6)));
             page.pair("run-queue wait", safe!("{}%", text::percent(span.run_queue.map(|wait| wait.0), 6)));
@@ -115,7 +115,7 @@ pub fn thread(judged: &Judged, id: TaskId, page: &mut Page) {
 
 fn waits(interval: &Interval, process: &Process, thread: &Thread, page: &mut Page) {
     let id = process.task_id(thread);
-    let class = class_of(&interval.host, thread);
+    let class = class_for(&interval.host, process, thread);
     page.pair("state", safe!("{} {}", thread.state.letter(), class.word()));
     page.pair("that means", whereabouts::meaning(class).into());
     page.pair("where", whereabouts::of_thread(interval, id));
@@ -152,7 +152,8 @@ fn facts(interval: &Interval, process: &Process, page: &mut Page) {
     page.pair("started", safe!("{} ago", text::span(age)));
 }
 
-fn time_goes_to(states: &Microstates, page: &mut Page) {
+/// `hidden`: a thread in a lock cannot be told from one asleep.
+fn time_goes_to(states: &Microstates, hidden: bool, page: &mut Page) {
     page.heading("TIME GOES TO");
     page.states(*states);
     let shares = [
@@ -162,7 +163,7 @@ fn time_goes_to(states: &Microstates, page: &mut Page) {
         ("disk", states.disk),
         ("lock", states.lock),
         ("other D", states.other_blocked),
-        ("sleep", states.sleep),
+        (if hidden { "sleep or lock" } else { "sleep" }, states.sleep),
         ("not known", states.unknown),
     ];
     let mut words = String::new();
@@ -178,6 +179,7 @@ fn threads(interval: &Interval, process: &Process, page: &mut Page) {
     let columns = [2, 11, 28, 35, 42, 49];
     let heads = ["tid", "name", "%CPU", "disk", "lock", "where"].map(SafeText::from);
     page.row(columns.into_iter().zip(heads).collect(), Ink::Dim);
+    let hidden = whereabouts::is_out_of_sight(interval, process);
     let span = |thread: &Thread| interval.tasks.as_ref().and_then(|tasks| tasks.thread(process.task_id(thread)));
     let mut rows: Vec<(f64, &Thread)> =
         (process.threads.iter()).map(|thread| (span(thread).map_or(0.0, |span| span.states.awake()), thread)).collect();
@@ -192,7 +194,7 @@ fn threads(interval: &Interval, process: &Process, page: &mut Page) {
                 text::percent(found.and_then(|span| span.cpu).map(|cpu| cpu.0).or(found.is_none().then_some(0.0)), 5)
             ),
             safe!("{:>5}", figure(found.map_or(0.0, |span| span.states.disk), 5)),
-            safe!("{:>5}", figure(found.map_or(0.0, |span| span.states.lock), 5)),
+            safe!("{:>5}", whereabouts::in_lock(found.map_or(0.0, |span| span.states.lock), hidden)),
             whereabouts::of_thread(interval, process.task_id(thread)),
         ];
         page.row(columns.into_iter().zip(cells).collect(), if found.is_some() { Ink::Plain } else { Ink::Dim });
@@ -213,7 +215,7 @@ pub fn class(judged: &Judged, class: WaitClass, page: &mut Page) {
     page.heading("WHERE");
     let mut places: rustc_hash::FxHashMap<String, u32> = rustc_hash::FxHashMap::default();
     for process in &sample.processes {
-        for thread in process.threads.iter().filter(|thread| class_of(&interval.host, thread) == class) {
+        for thread in process.threads.iter().filter(|thread| class_for(&interval.host, process, thread) == class) {
             let place = whereabouts::of_thread(interval, process.task_id(thread));
             *places.entry(place.as_str().to_owned()).or_default() += 1;
         }

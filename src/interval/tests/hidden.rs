@@ -1,0 +1,20 @@
+//! What an ordinary user is not told of other users' threads.
+
+use super::*;
+use crate::interval::task::class_for;
+
+#[test]
+fn a_thread_that_was_never_looked_at_is_hidden_where_a_look_would_show_nothing() {
+    let other = process(50, 1, 0);
+    let own = Process { uid: 1000, ..Process::clone(&other) };
+    let kernel = Process { kernel_thread: true, ..Process::clone(&other) };
+    let mut asleep = Thread { state: TaskState::Sleeping, ..thread(50, 1, 0) };
+    asleep.wait.channel = Err(Absent::NotRead);
+    let class = |sees_other_users, process| {
+        let mut host = Host::clone(&host());
+        (host.privilege.effective_uid, host.privilege.sees_other_users) = (1000, sees_other_users);
+        class_for(&host, process, &asleep)
+    };
+    let classes = [class(false, &other), class(false, &own), class(false, &kernel), class(true, &other)];
+    assert_eq!(classes, [WaitClass::Hidden, WaitClass::Other, WaitClass::Other, WaitClass::Other]);
+}
