@@ -58,10 +58,12 @@ pub fn block(window: &Window) -> String {
 fn figures(figures: &Figures) -> String {
     let percent = |ratio: Option<f64>| ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{} %", three(ratio * 100.0)));
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), three);
-    let bound = if figures.idle_but_blocked_is_lower_bound { "≥" } else { "" };
+    let (least, most) = if figures.idle_but_blocked_is_lower_bound { ("≥", "≤") } else { ("", "") };
+    // Those that are hidden may run, or be blocked, too.
+    let at_least = if figures.hidden_threads.is_some() { "≥" } else { "" };
     let hidden = figures.hidden_threads.map_or_else(String::new, |hidden| format!("; {hidden} threads are hidden"));
     format!(
-        "{} CPUs busy {}, idle but blocked {bound}{}, free {} (iowait says {}); load {} = {} running + {} in D{hidden}",
+        "{} CPUs busy {}, idle but blocked {least}{}, free {most}{} (iowait says {}); load {} = {at_least}{} running + {at_least}{} in D{hidden}",
         figures.cpus,
         percent(figures.busy_ratio),
         percent(figures.idle_but_blocked_ratio),

@@ -208,7 +208,8 @@ fn hot_threads(interval: &Interval, canvas: &mut Canvas) {
 /// What two clocks say of the same time, who was throttled, and what looking costs.
 fn feet(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
     let short = interval.short_lived.as_ref();
-    canvas.rest(0, 0, clocks(span, short, usize::from(canvas.width())), Ink::Dim);
+    let hidden = interval.tasks.as_ref().is_some_and(|tasks| tasks.hidden_threads.is_some());
+    canvas.rest(0, 0, clocks(span, hidden, short, usize::from(canvas.width())), Ink::Dim);
     let throttled = interval.cgroups.iter().filter(|group| group.throttled.is_some_and(|share| share.0 >= 0.01));
     let worst = throttled.max_by(|a, b| a.throttled.partial_cmp(&b.throttled).unwrap_or(std::cmp::Ordering::Equal));
     match worst {
@@ -229,10 +230,11 @@ fn feet(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
     }
 }
 
-/// Both clocks, then what there is room for, in the order of what would be missed most.
-fn clocks(span: &CpuSpan, short: Option<&ShortLived>, width: usize) -> SafeText {
-    let mut words =
-        format!("sched-busy {} CPUs  tick-busy {} CPUs", maybe(span.busy_by_scheduler, 5), figure(span.busy_by_ticks, 5));
+/// Both clocks, then what there is room for, in the order of what would be missed most. Of tasks that are hidden only the
+/// ticks tell.
+fn clocks(span: &CpuSpan, hidden: bool, short: Option<&ShortLived>, width: usize) -> SafeText {
+    let (least, scheduler) = (if hidden { "≥" } else { "" }, maybe(span.busy_by_scheduler, 5));
+    let mut words = format!("sched-busy {least}{scheduler} CPUs  tick-busy {} CPUs", figure(span.busy_by_ticks, 5));
     let mut add = |more: String| {
         if words.chars().count() + 2 + more.chars().count() <= width {
             words += "  ";
@@ -295,9 +297,9 @@ mod tests {
             hidden: 0.0,
         };
         let short = ShortLived { forks: Some(PerSecond(1200.0)), seen: Some(Ratio(0.45)), ..ShortLived::default() };
-        let words = clocks(&span, Some(&short), 80);
+        let words = clocks(&span, false, Some(&short), 80);
         assert!(words.width() <= 80 && words.as_str().contains("unaccounted 33.7%"), "{words}");
-        let all = clocks(&span, Some(&short), 200);
+        let all = clocks(&span, false, Some(&short), 200);
         assert!(all.as_str().contains("45.0% of them seen") && all.as_str().contains("switches"), "{all}");
     }
 }

@@ -160,7 +160,8 @@ fn load_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     x = canvas.rest(x, y, safe!(" {:>4} {:>4}", figure(load.five, 4), figure(load.fifteen, 4)), Ink::Plain);
     if let Some(tasks) = &interval.tasks {
         let counts = &tasks.counts;
-        let mut words = format!(" = now {} run", counts.running);
+        let least = if tasks.hidden_threads.is_some() { "≥" } else { "" };
+        let mut words = format!(" = now {least}{} run", counts.running);
         let kinds = [
             (counts.blocked_disk, "disk"),
             (counts.blocked_vfork, "vfork (harmless)"),

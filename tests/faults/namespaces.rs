@@ -47,6 +47,18 @@ fn behind_hidepid_others_are_missing_and_it_is_said() {
         assert_eq!(code, 0, "{stdout}{stderr}");
         let line = stdout.lines().find(|line| line.contains("of all users")).unwrap_or_else(|| panic!("{stdout}"));
         assert!(line.contains("hidepid"), "{line}");
+
+        // What only a look at all of them tells is at least so much, or not known.
+        let as_text = script.replace("doctor", "check --for 500ms -i 200ms");
+        let Some(mut command) = shell_in(&["--mount", "--pid", "--fork", "--kill-child"], &as_text) else { return };
+        let (_, stdout, _) = run(&mut command);
+        let words = ["idle but blocked ≥", "free ≤", "running + ≥"];
+        assert!(words.iter().all(|word| stdout.lines().next().unwrap().contains(word)), "{stdout}");
+        let as_table = script.replace("doctor", "table load --format json --columns runq,D,lock");
+        let Some(mut command) = shell_in(&["--mount", "--pid", "--fork", "--kill-child"], &as_table) else { return };
+        let (_, stdout, _) = run(&mut command);
+        let row: serde_json::Value = serde_json::from_str(stdout.lines().next().unwrap()).unwrap();
+        assert!(["run_queue_wait", "blocked", "lock"].iter().all(|name| row[name].is_null()), "{row}");
     }
 }
 

@@ -50,7 +50,7 @@ const LOAD_COLUMNS: &[Figure] = &[
     })
     .digits(Digits::Two),
     Figure::new("runq", "run_queue_wait", Unit::Count, "threads that waited for a CPU on average", |_, now| {
-        now.tasks.as_ref().and_then(|tasks| tasks.run_queue_wait).into()
+        now.tasks.as_ref().filter(|tasks| tasks.hidden_threads.is_none()).and_then(|tasks| tasks.run_queue_wait).into()
     })
     .digits(Digits::Two),
     Figure::new("blkd", "blocked_threads", Unit::Count, "threads stuck on storage, or behind it, on average", |_, now| {
@@ -125,8 +125,10 @@ const fn share(name: &'static str, json: &'static str, meaning: &'static str, re
     Figure::new(name, json, Unit::Percent, meaning, read).of_time().unusual()
 }
 
+/// That none of those which this user sees is in that state says nothing of those that are hidden.
 fn count(now: &Interval, of: fn(&Counts) -> u32) -> Cell {
-    now.tasks.as_ref().map(|tasks| of(&tasks.counts)).into()
+    let told = now.tasks.as_ref().map(|tasks| (of(&tasks.counts), tasks.hidden_threads.is_some()));
+    told.filter(|&(count, hidden)| count > 0 || !hidden).map(|(count, _)| count).into()
 }
 
 fn rate(now: &Interval, of: fn(&CpuSpan) -> Option<PerSecond>) -> Cell {
