@@ -36,7 +36,7 @@ pub(super) const DISK_BUSY_NOT_SATURATED: Rule = Rule {
     kind: Kind::DiskBusyNotSaturated,
     title: "Disk busy, not saturated",
     meaning: "%util near 100 says only that a request was outstanding most of the time. This device still answers near its \
-              baseline: it serves requests in parallel and has headroom.",
+              baseline: requests do not wait for each other, or there is only one at a time.",
     computed: "busy% ≥ 90 while every operation with at least 5 completions answers below 2× its baseline. A device that has \
                one request at a time is at its baseline by definition.",
     wrong: "Without a learned baseline nobody knows yet what it can do: the sentence says against what it compares.",
