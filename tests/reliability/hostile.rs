@@ -17,6 +17,7 @@ const ID: [u8; 16] = [9; 16];
 const HEADER: usize = 52;
 const INDEX: u8 = 7;
 const END: u8 = 8;
+const DIGEST: u8 = 9;
 
 /// A frame as the document describes it.
 #[derive(Clone)]
@@ -259,6 +260,23 @@ fn all_the_largest_tables_together_are_refused() {
         assert_eq!(read(&bytes), 0);
         1
     });
+}
+
+/// Whoever opens a recording that nobody closed reads the digests on the way; those of more samples than there are stay packed.
+#[test]
+fn digests_of_more_samples_than_there_are_are_not_unpacked() {
+    let (start, samples) = taken_apart(10);
+    let many = 20_usize << 20;
+    let payload = [varint(many as u64), vec![1; 3 * many]].concat();
+    let lie = Frame { kind: DIGEST, sequence: 10, ..Frame::key(payload) }.bytes();
+    let bytes = [put_together(&start, &samples), lie.repeat(40)].concat();
+    let mut tally = Tally::new("digests of more samples than there are", 10);
+    tally.attempt(8 * MIB, || {
+        let replayer = Replayer::from_bytes(bytes.clone()).unwrap();
+        assert!((0..10).all(|index| replayer.digest(index).is_none()));
+        10 - replayer.len()
+    });
+    assert_eq!(tally.lost(), 0);
 }
 
 fn take_varint(rest: &mut &[u8]) -> u64 {
