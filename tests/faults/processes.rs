@@ -8,7 +8,7 @@ use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, fork};
 use stalltop::interval::Interval;
 use stalltop::interval::task::ThreadSpan;
-use stalltop::kernel::{Root, Sampler};
+use stalltop::kernel::{Root, Sampler, now};
 use stalltop::sample::{Host, Sample};
 use stalltop::units::Ratio;
 
@@ -126,6 +126,14 @@ fn worked_up(sampler: &mut Sampler, number: u32, wanted_ns: u64) -> Arc<Sample> 
     }
 }
 
+/// The next sample, once enough time has passed since that one for there to be an interval.
+fn next_after(sampler: &mut Sampler, older: &Sample) -> Arc<Sample> {
+    while now().seconds_since(older.at) < 0.002 {
+        std::thread::yield_now();
+    }
+    Arc::new(sampler.sample())
+}
+
 /// The other half of the test above.
 #[test]
 fn inside_a_pid_namespace() {
@@ -150,7 +158,7 @@ fn inside_a_pid_namespace() {
         if round % 3 == 0 {
             sampler.sub_sample();
         }
-        let newer = Arc::new(sampler.sample());
+        let newer = next_after(&mut sampler, &older);
         if is_same_number {
             reused += 1;
             let before = older.tasks.as_ref().unwrap().process(number).unwrap();
@@ -222,7 +230,7 @@ fn threads_too(sampler: &mut Sampler, host: &Arc<Host>) {
         over.store(true, Ordering::SeqCst);
         busy.join().unwrap();
         let (over, idle) = thread_of_number(number);
-        let newer = Arc::new(sampler.sample());
+        let newer = next_after(sampler, &older);
         let (before, after) = (of(&older, number).unwrap(), of(&newer, number).unwrap());
         assert!(after.sched.unwrap().run_ns < before.sched.unwrap().run_ns, "{after:?}");
         let interval = Interval::between(host, &older, &newer).unwrap();
