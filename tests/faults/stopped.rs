@@ -36,7 +36,8 @@ fn a_recorder_that_was_stopped_counts_what_it_missed() {
     let before = samples();
     kill(pid, Signal::SIGCONT).unwrap();
     until("samples after it", || samples() > before + 1);
-    kill(pid, Signal::SIGINT).unwrap();
+    // Not SIGINT: in the background of a script it is ignored, and children inherit that.
+    kill(pid, Signal::SIGTERM).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success() && said.contains(" lost"), "{said}");
