@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use nix::unistd::gethostname;
 
-use super::exit::{Exit, Failure};
-use super::patience::within;
-use super::stdout::complain;
+use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::patience::within;
+use crate::app::program::stdout::complain;
 use crate::cli::{Configuration, words};
 use crate::findings::{Criteria, SetBaseline, Setting};
 use crate::interval::nicstat::Link;

@@ -9,18 +9,18 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::config::Settings;
-use super::exit::{Exit, Failure};
-use super::feed::Feed;
-use super::feed::live::Live;
-use super::feed::replay::Replay;
-use super::feed::spring::{self, Beginning, Spring};
-use super::judging::Lessons;
-use super::keyboard::{self, Input};
-use super::recording;
-use super::sampling::Sampling;
-use super::signals::{self, Call, Calls};
-use super::terminal::{self, Terminal};
+use crate::app::config::Settings;
+use crate::app::feed::Feed;
+use crate::app::feed::live::Live;
+use crate::app::feed::replay::Replay;
+use crate::app::feed::spring::{self, Beginning, Spring};
+use crate::app::judging::Lessons;
+use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::signals::{self, Call, Calls};
+use crate::app::recording;
+use crate::app::sampling::Sampling;
+use crate::app::terminal::keyboard::{self, Input};
+use crate::app::terminal::{self, Terminal};
 use crate::cli;
 use crate::kernel::{self, Root};
 use crate::recording::Redaction;
@@ -156,7 +156,7 @@ impl Show {
                 if now { self.draw().map(|()| next) } else { Ok(next) }
             });
             match answered {
-                Ok(Next::Go) if super::panics::happened() => return Err(Failure::told(Exit::Failed)),
+                Ok(Next::Go) if crate::app::program::panics::happened() => return Err(Failure::told(Exit::Failed)),
                 Ok(Next::Go) => {}
                 Ok(Next::End) => return Ok(Exit::Fine),
                 // A terminal that cannot be written to is one that is gone.
@@ -228,7 +228,7 @@ impl Show {
         }
         let state = &self.state;
         if self.terminal.draw(|frame| view::render(state, frame))? {
-            super::panics::rehearse("screen");
+            crate::app::program::panics::rehearse("screen");
             self.due = None;
             self.retaken = false;
         }

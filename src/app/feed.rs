@@ -7,7 +7,7 @@ pub mod replay;
 pub mod spring;
 pub mod survey;
 
-use super::exit::{Exit, Failure};
+use crate::app::program::exit::{Exit, Failure};
 use crate::state::{Effect, Event};
 use live::Live;
 use replay::Replay;

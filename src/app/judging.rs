@@ -1,5 +1,7 @@
 //! From samples to judged intervals, one after the other; and the baselines that they are judged by.
 
+mod news;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -8,15 +10,15 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::AccessFlags;
 
-use super::news::News;
-use super::patience::within;
-use super::stdout;
+use crate::app::program::patience::within;
+use crate::app::program::stdout;
 use crate::baseline::store::Store;
 use crate::baseline::{Baselines, Device, Lesson};
 use crate::findings::{Criteria, Judge, Judged};
 use crate::interval::Interval;
 use crate::interval::boot::since_boot;
 use crate::sample::{Host, Sample};
+use news::News;
 
 /// A judge with the sample that the next interval begins with.
 #[derive(Clone, Debug)]

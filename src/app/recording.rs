@@ -1,13 +1,19 @@
 //! A recording that is being made: its name, what it begins with, and how it ended.
 
+pub mod door;
+pub mod part;
+pub mod recorded;
+pub mod segments;
+pub mod tally;
+
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::exit::{Exit, Failure};
-use super::sampling::Taken;
+use crate::app::program::exit::{Exit, Failure};
+use crate::app::sampling::Taken;
 use crate::baseline::Baselines;
 use crate::findings::{Judged, Severity};
 use crate::recording::{

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc as channel;
 
 use self::pace::Pace;
-use super::exit::{Exit, Failure};
-use super::tally::Latest;
+use crate::app::program::exit::{Exit, Failure};
+use crate::app::recording::tally::Latest;
 use crate::kernel::probe::loader;
 use crate::kernel::{Root, Sampler};
 use crate::sample::{Absent, Host, Sample};
@@ -111,7 +111,7 @@ impl Sampling {
                 sample.operations = operations;
                 sample.cost.left_out = due.left_out;
                 sample.cost.late_ns = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
-                super::panics::rehearse("sampling");
+                crate::app::program::panics::rehearse("sampling");
                 match sender.try_send(Taken { sample: Arc::new(sample), missed }) {
                     Ok(()) => missed = 0,
                     Err(channel::error::TrySendError::Full(_)) => missed = missed.saturating_add(1),

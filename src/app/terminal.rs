@@ -1,6 +1,8 @@
 //! The terminal: taken once, given back on every way out. Frames leave through one buffer, which is written as far as the
 //! terminal takes it, so that one that stands still stops nobody.
 
+pub mod hangup;
+pub mod keyboard;
 mod thrifty;
 
 use std::cell::RefCell;
@@ -137,7 +139,7 @@ pub fn give_back() {
         }
     }
     let _ = disable_raw_mode();
-    crate::app::hangup::quiet_lost_stderr();
+    hangup::quiet_lost_stderr();
 }
 
 /// Columns and rows; at least one of each.

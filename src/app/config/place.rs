@@ -9,7 +9,7 @@ use etcetera::BaseStrategy;
 
 use super::CONFIG;
 use super::format::{Said, Wrong};
-use crate::app::exit::{Exit, Failure};
+use crate::app::program::exit::{Exit, Failure};
 use crate::cli::Configuration;
 
 /// The system's file.

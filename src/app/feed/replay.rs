@@ -12,8 +12,9 @@ use tokio::time::{Instant, sleep_until};
 use super::course::{Course, Samples};
 use super::survey::Survey;
 use crate::app::config::Settings;
-use crate::app::exit::{Exit, Failure};
-use crate::app::{part, recording};
+use crate::app::program::exit::{Exit, Failure};
+use crate::app::recording;
+use crate::app::recording::part;
 use crate::cli;
 use crate::findings::{Judge, Judged, Severity};
 use crate::recording::{Mark, Moment, Replayer, Seen, Tail};
@@ -64,7 +65,12 @@ impl Replay {
         part::narrow(&mut replayer, part, file, zone)?;
         if replayer.len() < 2 && !replayer.is_growing() {
             let why = format!("it holds {} of the two samples that make an interval", replayer.len());
-            return Err(Failure::new(Exit::Damaged, format!("cannot replay {}", super::super::exit::quoted(file)), why, ""));
+            return Err(Failure::new(
+                Exit::Damaged,
+                format!("cannot replay {}", crate::app::program::exit::quoted(file)),
+                why,
+                "",
+            ));
         }
         let host = Arc::new(replayer.meta().host.clone());
         let baselines = recording::baselines(replayer.section(recording::baselines_section()));

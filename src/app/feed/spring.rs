@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use crate::app::exit::{Exit, Failure};
+use crate::app::program::exit::{Exit, Failure};
 use crate::app::recording::failure;
 use crate::app::sampling::{Order, Sampling, Taken};
 use crate::recording::{Gap, Meta, Moment, RecordingError, StreamEvent, StreamReader};

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 
-use super::config::Settings;
-use super::exit::{Exit, Failure};
-use super::stdout::{Reader, print};
+use crate::app::config::Settings;
+use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::stdout::{Reader, print};
 use crate::cli::Configuration;
 use crate::cli::nicstat::Nicstat;
 use crate::interval::nicstat::{self as arithmetic, Arithmetic, Link, Since};

@@ -2,8 +2,8 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use crate::app::exit::{Exit, Failure};
-use crate::app::stdout::{self, Reader};
+use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::stdout::{self, Reader};
 use crate::report::table::Headings;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

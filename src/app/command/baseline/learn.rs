@@ -7,9 +7,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::baseline::{Shelf, node, number};
-use super::exit::{Exit, Failure, quoted};
-use super::stdout;
+use super::{Shelf, node, number};
+use crate::app::program::exit::{Exit, Failure, quoted};
+use crate::app::program::stdout;
 use crate::baseline::{Device, Gathering, Key, Lesson, SizeClass};
 use crate::ids::DiskId;
 use crate::interval::Interval;

@@ -10,8 +10,8 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
 use nix::sys::stat::Mode;
 use nix::unistd::linkat;
 
-use super::exit::{Exit, Failure, quoted};
-use super::stdout;
+use crate::app::program::exit::{Exit, Failure, quoted};
+use crate::app::program::stdout;
 
 /// Where the outcome goes.
 #[derive(Clone, Debug)]

@@ -1,10 +1,10 @@
 //! Without a terminal: a block of lines a second (or as often as asked for).
 
-use super::config::Settings;
-use super::exit::{Exit, Failure};
-use super::judging::{Judging, Lessons};
-use super::sampling::Sampling;
-use super::stdout::{self, Reader};
+use crate::app::config::Settings;
+use crate::app::judging::{Judging, Lessons};
+use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::stdout::{self, Reader};
+use crate::app::sampling::Sampling;
 use crate::cli::{Configuration, Live};
 use crate::kernel::Root;
 use crate::report::{text, window::Window};
@@ -33,5 +33,5 @@ pub fn live(root: Root, configuration: &Configuration, live: &Live) -> Result<Ex
     if let Some(line) = lessons.keep_in_time() {
         stdout::complain(&line);
     }
-    if super::panics::happened() { Err(Failure::told(Exit::Failed)) } else { Ok(Exit::Fine) }
+    if crate::app::program::panics::happened() { Err(Failure::told(Exit::Failed)) } else { Ok(Exit::Fine) }
 }

@@ -11,8 +11,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::exit::{Exit, Failure, quoted};
-use super::{recording, stdout};
+use crate::app::program::exit::{Exit, Failure, quoted};
+use crate::app::program::stdout;
+use crate::app::recording;
 use crate::recording::{Folder, Replayer, Tail};
 use crate::sample::{Host, Instant};
 

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
-use super::config::Settings;
-use super::exit::{Failure, quoted};
-use super::judging::Judging;
-use super::{part, recording, stdout};
+use super::part;
+use crate::app::config::Settings;
+use crate::app::judging::Judging;
+use crate::app::program::exit::{Failure, quoted};
+use crate::app::program::stdout;
+use crate::app::recording;
 use crate::cli::part::Part;
 use crate::findings::{Criteria, Judge, Judged, Thresholds};
 use crate::recording::{Moment, Replayer};

@@ -1,7 +1,7 @@
 //! Completions and the manual pages, for packages.
 
-use super::exit::{Exit, Failure};
-use super::stdout::print;
+use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::stdout::print;
 use crate::cli::{self, words};
 
 pub fn completions(shell: clap_complete::Shell) -> Result<Exit, Failure> {

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::config::Settings;
-use super::exit::{Exit, Failure, quoted};
-use super::recorded::{Recorded, instant};
-use super::stdout;
+use crate::app::config::Settings;
+use crate::app::program::exit::{Exit, Failure, quoted};
+use crate::app::program::stdout;
+use crate::app::recording::recorded::{Recorded, instant};
 use crate::cli::Configuration;
 use crate::cli::compare::Compare;
 use crate::findings::Judged;

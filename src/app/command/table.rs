@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 
-use super::config::Settings;
-use super::exit::{Exit, Failure};
-use super::judging::{Judging, Lessons};
-use super::recorded::Recorded;
-use super::sampling::{Order, Sampling, Taken};
-use super::stdout::{self, Reader};
-use super::{panics, signals};
+use crate::app::config::Settings;
+use crate::app::judging::{Judging, Lessons};
+use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::stdout::{self, Reader};
+use crate::app::program::{panics, signals};
+use crate::app::recording::recorded::Recorded;
+use crate::app::sampling::{Order, Sampling, Taken};
 use crate::cli::Configuration;
 use crate::cli::table::{Format as Asked, Table};
 use crate::findings::Judged;

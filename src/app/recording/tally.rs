@@ -23,8 +23,8 @@ use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
-use super::exit::{Exit, Failure};
-use super::{signals, stdout};
+use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::{signals, stdout};
 use crate::kernel;
 use crate::sample::operations::Operations;
 use crate::sample::{Absent, Reading};

@@ -2,10 +2,10 @@
 
 use jiff::tz::TimeZone;
 
-use super::config::Settings;
-use super::exit::{Exit, Failure, quoted};
 use super::output::Output;
-use super::recorded::{Recorded, instant};
+use crate::app::config::Settings;
+use crate::app::program::exit::{Exit, Failure, quoted};
+use crate::app::recording::recorded::{Recorded, instant};
 use crate::cli::Configuration;
 use crate::cli::report::{Format, Report};
 use crate::kernel::Root;

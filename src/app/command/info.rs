@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::exit::{Exit, Failure, quoted};
-use super::recording::{amount, failure};
-use super::stdout::print;
+use crate::app::program::exit::{Exit, Failure, quoted};
+use crate::app::program::stdout::print;
+use crate::app::recording::{amount, failure};
 use crate::cli::Info;
 use crate::recording::{Copied, Copier, DamageKind, Inspection, Moment, Redaction, Replayer, Tail, Unreadable};
 use crate::report::text::printable;

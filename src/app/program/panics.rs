@@ -4,7 +4,8 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::exit::{Exit, Failure};
-use super::{stdout, terminal};
+use super::stdout;
+use crate::app::terminal;
 
 /// Whether a thread has panicked: what it should have done will not be done.
 static PANICKED: AtomicBool = AtomicBool::new(false);

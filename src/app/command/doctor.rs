@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use super::config::{PATIENCE as CONFIGURATION_PATIENCE, place::Place};
-use super::exit::{Exit, Failure};
-use super::judging::{START_PATIENCE, obstacle};
-use super::patience::within;
-use super::stdout::print;
+use crate::app::config::{PATIENCE as CONFIGURATION_PATIENCE, place::Place};
+use crate::app::judging::{START_PATIENCE, obstacle};
+use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::patience::within;
+use crate::app::program::stdout::print;
 use crate::baseline::store::{Store, Trouble};
 use crate::cli::Configuration;
 use crate::kernel::probe::loader::{self, Loader};

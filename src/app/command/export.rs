@@ -4,11 +4,11 @@ use std::io::{self, Write};
 
 use jiff::tz::TimeZone;
 
-use super::config::Settings;
-use super::exit::{Exit, Failure, quoted};
 use super::output::Output;
-use super::recorded::Recorded;
 use super::table::stamp;
+use crate::app::config::Settings;
+use crate::app::program::exit::{Exit, Failure, quoted};
+use crate::app::recording::recorded::Recorded;
 use crate::cli::Configuration;
 use crate::cli::export::{Export, Format};
 use crate::findings::Judged;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::config::Settings;
-use super::exit::{Exit, Failure};
-use super::judging::{Judging, Lessons};
-use super::recorded::Recorded;
-use super::recording::{self, Session};
-use super::sampling::{Order, Sampling};
-use super::signals::Ending;
-use super::stdout::{self, Reader};
+use crate::app::config::Settings;
+use crate::app::judging::{Judging, Lessons};
+use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::signals::Ending;
+use crate::app::program::stdout::{self, Reader};
+use crate::app::recording::recorded::Recorded;
+use crate::app::recording::{self, Session};
+use crate::app::sampling::{Order, Sampling};
 use crate::cli::check::Format;
 use crate::cli::{Check, Configuration};
 use crate::findings::{Judged, Severity};
@@ -168,7 +168,7 @@ impl Source<'_> {
             stdout::complain(&line);
         }
         match stopped.load(Ordering::SeqCst) {
-            _ if super::panics::happened() => Err(Failure::told(Exit::Failed)),
+            _ if crate::app::program::panics::happened() => Err(Failure::told(Exit::Failed)),
             true => Ok(Ended::Stopped),
             false => Ok(Ended::Itself),
         }

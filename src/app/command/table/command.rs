@@ -12,9 +12,9 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use super::{INTERVAL, Lines, Watch};
 use crate::app::config::Settings;
-use crate::app::exit::{Exit, Failure};
+use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::{signals, stdout};
 use crate::app::sampling::Order;
-use crate::app::{signals, stdout};
 use crate::cli::table::Table;
 use crate::kernel::Root;
 use crate::report::table::Cost;

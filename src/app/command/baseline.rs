@@ -1,13 +1,15 @@
 //! `baseline`: shows what was learned of disks, sets, forgets. `learn` has a file of its own.
 
+mod learn;
+
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::config::Settings;
-use super::exit::{Exit, Failure};
-use super::{learn, stdout};
+use crate::app::config::Settings;
+use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::stdout;
 use crate::baseline::store::{Store, Trouble};
 use crate::baseline::{Baselines, Device, Key, SizeClass, judge_by};
 use crate::cli::Configuration;

@@ -1,8 +1,8 @@
 //! `mark`: leaves a word at every recorder and every live screen of this user.
 
-use super::door::{self, Knocked};
-use super::exit::{Exit, Failure};
-use super::stdout;
+use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::stdout;
+use crate::app::recording::door::{self, Knocked};
 use crate::cli;
 use crate::recording::Mark;
 

@@ -1,0 +1,53 @@
+//! The commands, a file each: what is wired for one of them, and what it says.
+
+mod baseline;
+mod cat;
+mod check;
+mod compare;
+mod cut;
+mod doctor;
+mod export;
+mod info;
+mod lines;
+mod mark;
+mod nicstat;
+mod output;
+mod papers;
+mod record;
+mod report;
+mod table;
+
+use super::program::exit::{Exit, Failure};
+use super::{event_loop, terminal};
+use crate::cli::{Command, Invocation};
+use crate::kernel::Root;
+
+/// Runs the command that somebody typed.
+pub fn run(invocation: Invocation) -> Result<Exit, Failure> {
+    let Invocation { root, configuration, command } = invocation;
+    let root = root.map_or_else(Root::host, Root::at);
+    match command {
+        Command::Live(live) if terminal::is_there() => event_loop::live(root, &configuration, &live),
+        Command::Live(live) => lines::live(root, &configuration, &live),
+        Command::Check(check) => check::check(root, &configuration, &check),
+        Command::Baseline(command) => baseline::baseline(root, &configuration, &command),
+        Command::Doctor => doctor::doctor(root, &configuration),
+        Command::Nicstat(options) => nicstat::nicstat(&root, &configuration, &options),
+        Command::Mark(words) => mark::mark(&words),
+        Command::Completions { shell } => papers::completions(shell),
+        Command::Man { command } => papers::manual(&command),
+        Command::Record(record) => record::record(root, &configuration, &record),
+        Command::Replay(replay) if terminal::is_there() => event_loop::replay(&configuration, &replay),
+        Command::Replay(_) => {
+            let why = "standard output is no terminal, or TERM is not set";
+            Err(Failure::new(Exit::Usage, "cannot replay", why, "for lines try 'stalltop check FILE'"))
+        }
+        Command::Export(options) => export::export(&configuration, &options),
+        Command::Table(options) => table::table(root, &configuration, &options),
+        Command::Info(info) => info::info(&info),
+        Command::Report(report) => report::report(&configuration, &report),
+        Command::Cut(cut) => cut::cut(&cut),
+        Command::Cat(cat) => cat::cat(&cat),
+        Command::Compare(compare) => compare::compare(&configuration, &compare),
+    }
+}
