@@ -25,6 +25,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use crate::sample::task::Process;
 use crate::sample::{Host, Instant, Sample};
 
 /// Everything that can be said about the time between two samples of one boot of one machine.
@@ -110,6 +111,12 @@ impl Interval {
             short_lived,
             blocked,
         })
+    }
+
+    /// The process with this pid as it was last seen: one that has ended meanwhile is in the older sample.
+    pub fn process(&self, pid: u32) -> Option<&Arc<Process>> {
+        let samples = [&self.newer, &self.older];
+        samples.into_iter().find_map(|sample| sample.tasks.as_ref().ok()?.process(pid))
     }
 
     /// What kept a thread waiting, where it is counted.

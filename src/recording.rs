@@ -50,7 +50,7 @@ pub use inspect::Inspection;
 pub use meta::{Gap, GapReason, Mark, Meta, Redaction};
 pub use recorder::{Kept, Recorder, RecorderOptions, RecorderStatus};
 pub use segments::{Growth, Replayer, Unreadable};
-pub use storage::{Folder, Room, Storage, save};
+pub use storage::{Draft, Folder, Room, Storage, folder, save};
 pub use stream::{StreamEvent, StreamReader};
 pub use tape::{History, Tape};
 pub use wire::Malformed;

@@ -58,7 +58,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("tui_input", &["state", "view", "app"]),
     ("nucleo_matcher", &["state", "view"]),
     ("maud", &["report"]),
-    ("tempfile", &["app"]),
+    ("tempfile", &["recording", "app"]),
     ("clap", &["cli"]),
     ("strsim", &["cli"]),
     ("clap_complete", &["cli", "app"]),

@@ -78,6 +78,28 @@ fn tables_are_chosen() {
 }
 
 #[test]
+fn no_text_is_a_formula_where_that_is_asked_for() {
+    let (recording, directory) = (Box { name: "=HYPERLINK(1)", ..Box::default() }.record(4), tempfile::tempdir().unwrap());
+    let (plain, safe) = (directory.path().join("plain.csv"), directory.path().join("safe.csv"));
+    assert_eq!(export(recording.path(), &plain, &[]).0, 0);
+    assert_eq!(export(recording.path(), &safe, &["--safe-formulas"]), (0, String::new(), String::new()));
+    let (plain, safe) = (csv(&fs::read_to_string(plain).unwrap()), csv(&fs::read_to_string(safe).unwrap()));
+    assert_eq!(plain.len(), safe.len());
+    let mut quoted = 0;
+    for (name, (plain, safe)) in
+        plain.iter().zip(&safe).flat_map(|(a, b)| a.iter().map(|(name, text)| (name, (text, &b[name]))))
+    {
+        if plain.starts_with('=') {
+            assert_eq!(*safe, format!("'{plain}"), "{name}");
+            quoted += 1;
+        } else {
+            assert_eq!(plain, safe, "{name}");
+        }
+    }
+    assert!(quoted >= 4, "{quoted}");
+}
+
+#[test]
 fn nothing_is_written_over_and_nothing_half() {
     let (recording, directory) = (Box::default().record(3), tempfile::tempdir().unwrap());
     let at = |name: &str| directory.path().join(name);
@@ -87,7 +109,8 @@ fn nothing_is_written_over_and_nothing_half() {
         let (exit, stdout, stderr) = export(recording.path(), &at(target), &[]);
         assert_eq!((exit, stdout.as_str(), stderr.lines().count()), (code, "", 1), "{target}: {stderr}");
     };
-    refused("there.csv", 5);
+    // As `cut` and `record` do.
+    refused("there.csv", 6);
     refused("link.csv", 6);
     refused("none/out.csv", 5);
     refused("out.xls", 2);

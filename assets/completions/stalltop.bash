@@ -483,7 +483,7 @@ _stalltop() {
             return 0
             ;;
         stalltop__subcmd__export)
-            opts="-o -h --output --format --tables --idle --root --config --no-config --nic-speed --help"
+            opts="-o -h --output --format --tables --idle --safe-formulas --root --config --no-config --nic-speed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -356,6 +356,7 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand export" -l root -d 'Re
 complete -c stalltop -n "__fish_stalltop_using_subcommand export" -l config -d 'Read this configuration instead of the user\'s and the system\'s' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand export" -l nic-speed -d 'The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand export" -l idle -d 'With the tasks and threads that did nothing in an interval'
+complete -c stalltop -n "__fish_stalltop_using_subcommand export" -l safe-formulas -d 'In CSV, a quote before text that a spreadsheet would take for a formula'
 complete -c stalltop -n "__fish_stalltop_using_subcommand export" -l no-config -d 'Read no configuration'
 complete -c stalltop -n "__fish_stalltop_using_subcommand export" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c stalltop -n "__fish_stalltop_using_subcommand completions" -l root -d 'Read /proc and /sys below this directory' -r -F

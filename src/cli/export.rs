@@ -22,6 +22,9 @@ pub struct Export {
     /// With the tasks and threads that did nothing in an interval
     #[arg(long)]
     pub idle: bool,
+    /// In CSV, a quote before text that a spreadsheet would take for a formula
+    #[arg(long)]
+    pub safe_formulas: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -7,6 +7,7 @@ use super::chain::WORTH_A_WORD;
 use super::words::{count, name, plural};
 use crate::ids::GroupId;
 use crate::interval::Interval;
+use crate::interval::blocked::name_of;
 use crate::sample::Name;
 use crate::sample::waits::{Queue, QueueKind};
 
@@ -71,5 +72,6 @@ pub fn of_host(interval: &Interval, address: IpAddr) -> Option<String> {
 }
 
 fn who(interval: &Interval, group: &GroupId) -> Option<String> {
-    Some(name(&interval.newer.tasks.as_ref().ok()?.members(group).next()?.comm))
+    let (called, _) = name_of(group, &interval.older, &interval.newer);
+    Some(name(&called)).filter(|words| !words.is_empty())
 }

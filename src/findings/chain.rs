@@ -153,6 +153,7 @@ fn is_device(thread: Option<&BlockedThread>) -> bool {
 /// `postgres (64 processes)`, `convoy (4711)`
 pub(super) fn who(group: &GroupBlocked) -> String {
     match (group.processes, &group.group) {
+        (_, crate::ids::GroupId::Process(process)) if group.name.as_bytes().is_empty() => format!("process {}", process.pid),
         (0 | 1, crate::ids::GroupId::Process(process)) => format!("{} ({})", name(&group.name), process.pid),
         (0 | 1, _) => match &group.holder {
             Some(holder) => format!("{} ({})", name(&group.name), holder.task.pid),

@@ -1,5 +1,7 @@
 //! Which processes a control group's limit applies to, and how a sentence names them.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use super::scene::Scene;
@@ -58,22 +60,29 @@ fn paths(id: &CgroupId) -> impl Iterator<Item = &[u8]> {
 pub struct Residents<'a>(FxHashMap<(CgroupVersion, &'a [u8]), Vec<&'a Process>>);
 
 impl<'a> Residents<'a> {
-    /// Of these groups. `None` where tasks cannot be read.
+    /// Of these groups. `None` where tasks cannot be read. Where all of a group have ended by now, those that were in it.
     pub fn of(scene: &Scene<'a>, controller: Controller, groups: impl Iterator<Item = &'a CgroupId>) -> Option<Residents<'a>> {
-        let mut residents: FxHashMap<_, Vec<&Process>> =
-            groups.map(|id| ((id.version, id.path.as_bytes()), Vec::new())).collect();
         let interval: &'a Interval = scene.interval;
-        let processes = &interval.newer.tasks.as_ref().ok()?.processes;
+        let now = interval.newer.tasks.as_ref().ok()?;
+        let mut residents = Residents(groups.map(|id| ((id.version, id.path.as_bytes()), Vec::new())).collect());
+        residents.settle(controller, &now.processes);
+        let deserted = residents.0.iter().filter(|(_, inside)| inside.is_empty()).map(|(&group, _)| (group, Vec::new()));
+        let mut gone = Residents(deserted.collect());
+        gone.settle(controller, interval.older.tasks.as_ref().map_or(&[], |tasks| tasks.processes.as_slice()));
+        residents.0.extend(gone.0);
+        Some(residents)
+    }
+
+    fn settle(&mut self, controller: Controller, processes: &'a [Arc<Process>]) {
         // Mostly no group is asked about.
-        for process in if residents.is_empty() { &[][..] } else { processes } {
+        for process in if self.0.is_empty() { &[][..] } else { processes } {
             let Some(own) = process.cgroup_for(controller) else { continue };
             for path in paths(own) {
-                if let Some(inside) = residents.get_mut(&(own.version, path)) {
+                if let Some(inside) = self.0.get_mut(&(own.version, path)) {
                     inside.push(process);
                 }
             }
         }
-        Some(Residents(residents))
     }
 
     /// Those in a group or below it, sorted by pid.

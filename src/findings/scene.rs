@@ -61,13 +61,15 @@ impl Scene<'_> {
 
     /// The process of a task, as it was last seen.
     pub fn process(&self, pid: u32) -> Option<&Process> {
-        Some(self.interval.newer.tasks.as_ref().ok()?.process(pid)?.as_ref())
+        self.interval.process(pid).map(AsRef::as_ref)
     }
 
     /// How a sentence calls a thread: `spin (4711)`, `worker (thread 4712 of app 4711)`.
     pub fn who(&self, task: TaskId) -> (Name, String) {
         let Some(process) = self.process(task.pid) else { return (Name::default(), format!("task {}", task.tid)) };
-        let name = process.thread(task.tid).map_or(&process.comm, |thread| &thread.comm);
+        let samples = [&self.interval.newer, &self.interval.older];
+        let thread = samples.iter().find_map(|sample| Some(sample.tasks.as_ref().ok()?.thread(task)?.1));
+        let name = thread.map_or(&process.comm, |thread| &thread.comm);
         let sentence = if task.tid == task.pid {
             format!("{} ({})", words::name(name), task.pid)
         } else {
@@ -90,7 +92,8 @@ impl Scene<'_> {
 
 /// A figure of evidence.
 pub fn number(name: &'static str, value: f64) -> Evidence {
-    Evidence { name, value: if value.is_finite() { Value::Number(value) } else { Value::Unknown } }
+    // A sum of nothing is −0.0.
+    Evidence { name, value: if value.is_finite() { Value::Number(value + 0.0) } else { Value::Unknown } }
 }
 
 /// A figure of evidence that may be unknown.

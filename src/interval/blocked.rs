@@ -166,7 +166,7 @@ impl IdleBlocked {
                 let index = usize::from(row.group);
                 let (Some(slot), Some(id)) = (groups.get_mut(index), newer.waits.groups.get(index)) else { continue };
                 if counted.sum() > 0.0 {
-                    let group = slot.get_or_insert_with(|| GroupBlocked::new(id, newer));
+                    let group = slot.get_or_insert_with(|| GroupBlocked::new(id, older, newer));
                     group.add(counted, part, stuck * part / cpus * counted.sum() / blocked);
                 }
             }
@@ -215,8 +215,8 @@ fn is_lower_bound(host: &Host, newer: &Sample, in_flight: Option<f64>) -> bool {
 }
 
 impl GroupBlocked {
-    fn new(id: &GroupId, newer: &Sample) -> GroupBlocked {
-        let (name, processes) = name_of(id, newer);
+    fn new(id: &GroupId, older: &Sample, newer: &Sample) -> GroupBlocked {
+        let (name, processes) = name_of(id, older, newer);
         GroupBlocked {
             group: id.clone(),
             name,
@@ -248,11 +248,19 @@ impl GroupBlocked {
     }
 }
 
-fn name_of(id: &GroupId, newer: &Sample) -> (Name, u32) {
-    let Ok(tasks) = &newer.tasks else { return (Name::default(), 0) };
-    let mut members = tasks.members(id);
-    let Some(first) = members.next() else { return (Name::default(), 0) };
-    (first.comm.clone(), u32::try_from(members.count()).unwrap_or(u32::MAX).saturating_add(1))
+/// What a group is called, and how many processes it has. One that has ended is called what it was when it was last seen: in
+/// the older sample, or by the sub-samples.
+pub fn name_of(id: &GroupId, older: &Sample, newer: &Sample) -> (Name, u32) {
+    let seen = [newer, older].into_iter().find_map(|sample| {
+        let mut members = sample.tasks.as_ref().ok()?.members(id);
+        let first = members.next()?.comm.clone();
+        Some((first, u32::try_from(members.count()).unwrap_or(u32::MAX).saturating_add(1)))
+    });
+    let at_work = || {
+        let index = newer.waits.groups.iter().position(|group| group == id)?;
+        newer.waits.blocked.iter().find(|thread| usize::from(thread.group) == index).map(|thread| thread.comm.clone())
+    };
+    seen.unwrap_or_else(|| (at_work().unwrap_or_default(), 0))
 }
 
 fn on_storage(newer: &Sample, group: usize) -> impl Iterator<Item = &BlockedThread> {

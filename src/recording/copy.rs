@@ -4,7 +4,7 @@
 //! the source becomes a gap in the copy. The source is only ever read.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use super::Moment;
@@ -13,18 +13,16 @@ use super::error::RecordingError;
 use super::framer::{Framer, SampleEncoder, Sections, fresh_identity};
 use super::meta::{Gap, GapReason, Mark, Meta, Redaction};
 use super::segments::{Replayer, due_between};
-use super::storage::{FileStorage, Storage, write_all};
+use super::storage::WholeFile;
 
-/// A recording that is being made of others. One that is given up leaves no file behind.
+/// A recording that is being made of others. Until it is whole there is no such file: half of one would look like a shorter one.
 pub struct Copier {
-    path: PathBuf,
-    storage: FileStorage,
+    file: WholeFile,
     framer: Framer,
     encoder: SampleEncoder,
     out: Vec<u8>,
     /// Samples that the copy should have and has not.
     lost: u64,
-    whole: bool,
 }
 
 /// What a copy holds.
@@ -42,19 +40,18 @@ const CHUNK: usize = 1 << 20;
 impl Copier {
     /// Begins a new file, ours alone.
     pub fn create(path: &Path, meta: &Meta, sections: &Sections) -> Result<Copier, RecordingError> {
-        let storage = FileStorage::create(path)?;
+        let file = WholeFile::create(path)?;
         let (id, created_ns) = fresh_identity();
         let mut copy = Copier {
-            path: path.to_owned(),
-            storage,
+            file,
             framer: Framer::new(id, created_ns),
             encoder: SampleEncoder::new(meta.redaction),
             out: Vec::new(),
             lost: 0,
-            whole: false,
         };
         let too_large = |TooLarge| std::io::Error::other("what it begins with is larger than a frame may be");
-        copy.out = copy.framer.start(meta, sections).map_err(too_large).map_err(|error| copy.failed(error))?;
+        let failed = |source| RecordingError::Write { path: path.into(), source };
+        copy.out = copy.framer.start(meta, sections).map_err(too_large).map_err(failed)?;
         Ok(copy)
     }
 
@@ -152,8 +149,7 @@ impl Copier {
     pub fn finish(mut self) -> Result<Copied, RecordingError> {
         self.framer.end(&mut self.out);
         self.write(0)?;
-        self.storage.sync().map_err(|error| self.failed(error))?;
-        self.whole = true;
+        self.file.finish()?;
         Ok(Copied { samples: self.framer.samples(), lost: self.lost, bytes: self.framer.offset() })
     }
 
@@ -178,29 +174,16 @@ impl Copier {
     /// Once more than `held` bytes wait.
     fn write(&mut self, held: usize) -> Result<(), RecordingError> {
         if self.out.len() > held {
-            write_all(&mut self.storage, &self.out).map_err(|(_, error)| self.failed(error))?;
+            self.file.write(&self.out)?;
             self.out.clear();
         }
         Ok(())
-    }
-
-    fn failed(&self, source: std::io::Error) -> RecordingError {
-        RecordingError::Write { path: self.path.as_path().into(), source }
     }
 }
 
 /// As a copy begins with them.
 fn sections(from: &Replayer) -> Sections {
     from.sections().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).collect()
-}
-
-/// Half a copy helps nobody.
-impl Drop for Copier {
-    fn drop(&mut self) {
-        if !self.whole {
-            self.storage.discard();
-        }
-    }
 }
 
 /// Samples of the source that the copy does not get, since the last one that it got.

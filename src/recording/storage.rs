@@ -1,5 +1,6 @@
 //! Where the bytes go: the few operations a recording needs, so that a test may fail the n-th of them.
 
+mod draft;
 mod file;
 
 use std::fs::File;
@@ -8,8 +9,9 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use super::error::{Place, RecordingError};
+pub use draft::{Draft, folder};
 use file::is_being_written;
-pub use file::{FileStorage, Folder, open_source, save};
+pub use file::{FileStorage, Folder, WholeFile, open_source, save};
 
 /// Room on the file system that is written to, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,7 +25,7 @@ mod sheet;
 mod task;
 mod thread;
 
-pub use cell::Cell;
+pub use cell::{Bound, Cell};
 pub use choice::{Choice, Wishes};
 pub use column::{Digits, Head, Total, Unit};
 pub use cost::Cost;

@@ -151,6 +151,9 @@ pub struct Process {
     /// CPUs that children used which ended and that it waited for
     #[serde(default)]
     pub ended: f64,
+    /// It ends in the last interval of the phase: the sub-samples saw it, the sample does not
+    #[serde(default)]
+    pub ends: bool,
     /// Another process at each sample, which began so many seconds before it
     pub renewed: Option<f64>,
     #[serde(default = "sleeping")]

@@ -96,7 +96,13 @@ impl Machine {
         if (index + 1).is_multiple_of(phase.look_every) {
             self.look(phase);
         }
-        Arc::new(self.sample(phase, waits))
+        let mut sample = self.sample(phase, waits);
+        if let (Ok(tasks), true) = (&mut sample.tasks, index + 1 == phase.intervals) {
+            let ended = phase.process.iter().filter(|process| process.ends);
+            let ended: Vec<_> = ended.map(|process| process.pid..process.pid + process.count).collect();
+            tasks.processes.retain(|process| !ended.iter().any(|pids| pids.contains(&process.pid)));
+        }
+        Arc::new(sample)
     }
 
     fn pass(&mut self, phase: &Phase, seconds: f64) {

@@ -23,7 +23,7 @@ pub fn export(configuration: &Configuration, options: &Export) -> Result<Exit, F
     let tables = tables(options);
     let sheet = Sheet::of(&tables, options.idle);
     output.fill(|sink| match format {
-        Format::Csv => csv(&sheet, &mut recorded, sink),
+        Format::Csv => csv(&sheet, &mut recorded, sink, options.safe_formulas),
         Format::Jsonl => jsonl(&sheet, &mut recorded, sink),
         Format::Parquet => parquet(&sheet, &mut recorded, sink),
     })?;
@@ -64,9 +64,10 @@ fn intervals(recorded: &mut Recorded) -> impl Iterator<Item = (Stamp, Judged)> {
     recorded.map(|judged| (stamp(&Look::from(&judged), &TimeZone::UTC), judged))
 }
 
-fn csv(sheet: &Sheet, recorded: &mut Recorded, sink: &mut (dyn Write + Send)) -> io::Result<()> {
+fn csv(sheet: &Sheet, recorded: &mut Recorded, sink: &mut (dyn Write + Send), safe_formulas: bool) -> io::Result<()> {
     sink.write_all(sheet.csv_heading().as_bytes())?;
-    intervals(recorded).try_for_each(|(stamp, judged)| sink.write_all(sheet.csv(&stamp, &(&judged).into()).as_bytes()))
+    let mut lines = intervals(recorded).map(|(stamp, judged)| sheet.csv(&stamp, &(&judged).into(), safe_formulas));
+    lines.try_for_each(|lines| sink.write_all(lines.as_bytes()))
 }
 
 /// The lines of `table --format json`, each with what its own table has.

@@ -49,10 +49,11 @@ impl Circumstances {
         }
         let mut locked_by_others = vec![false; newer.waits.groups.len()];
         for queue in newer.waits.queues.iter().filter(|queue| queue.kind == QueueKind::FileLock) {
-            let (Some(holder), Ok(tasks)) = (queue.holder, &newer.tasks) else { continue };
-            let (Some(process), Some(id)) = (tasks.process(holder), newer.waits.groups.get(usize::from(queue.group))) else {
-                continue;
-            };
+            let process = queue.holder.and_then(|holder| {
+                let tasks = [newer, older].into_iter().flat_map(|sample| &sample.tasks);
+                tasks.filter_map(|tasks| tasks.process(holder)).next()
+            });
+            let (Some(process), Some(id)) = (process, newer.waits.groups.get(usize::from(queue.group))) else { continue };
             if let Some(others) = locked_by_others.get_mut(usize::from(queue.group)) {
                 *others = process.group() != *id;
             }

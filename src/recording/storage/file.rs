@@ -16,7 +16,8 @@ use nix::sys::stat::{Mode, fstatat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use super::super::error::{Place, RecordingError};
-use super::{Room, Storage, write_all};
+use super::draft::Draft;
+use super::{Room, Storage};
 
 /// A directory that is held open: what happens to its path afterwards does not matter.
 pub struct Folder {
@@ -57,7 +58,7 @@ impl Folder {
     }
 }
 
-fn hold(path: &Path) -> io::Result<OwnedFd> {
+pub(super) fn hold(path: &Path) -> io::Result<OwnedFd> {
     let held = |flags: OFlag| nix::fcntl::open(path, flags | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty());
     // One that may be written to and not listed can be held all the same.
     Ok(held(OFlag::O_RDONLY).or_else(|_| held(OFlag::O_PATH))?)
@@ -123,15 +124,34 @@ impl FileStorage {
     }
 }
 
-/// Writes a recording that is complete in memory into a new file, ours alone. Half of it would help nobody: it is all there,
-/// on the disk, or there is no such file.
+/// A recording that is made in one go: all of it is there, on the disk, or there is no such file.
+pub struct WholeFile(Draft);
+
+impl WholeFile {
+    pub fn create(path: &Path) -> Result<WholeFile, RecordingError> {
+        if path.as_os_str().as_bytes().ends_with(b"/") {
+            return Err(RecordingError::NotARegularTarget { path: path.into(), kind: "a directory" });
+        }
+        Draft::of(path).map(WholeFile).map_err(|error| refusal(path, error))
+    }
+
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), RecordingError> {
+        let path = self.0.path();
+        self.0.file().write_all(bytes).map_err(|source| RecordingError::Write { path: path.into(), source })
+    }
+
+    /// Under its name from now on.
+    pub fn finish(self) -> Result<(), RecordingError> {
+        let path = self.0.path().to_owned();
+        self.0.finish().map_err(|error| refusal(&path, error))
+    }
+}
+
+/// Writes a recording that is complete in memory into a new file, ours alone.
 pub fn save(path: &Path, bytes: &[u8]) -> Result<(), RecordingError> {
-    let mut storage = FileStorage::create(path)?;
-    let saved = write_all(&mut storage, bytes).map_err(|(_, error)| error).and_then(|()| storage.sync());
-    saved.map_err(|source| {
-        storage.discard();
-        RecordingError::Write { path: path.into(), source }
-    })
+    let mut file = WholeFile::create(path)?;
+    file.write(bytes)?;
+    file.finish()
 }
 
 /// NAME.stalltop becomes NAME-2.stalltop.

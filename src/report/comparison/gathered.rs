@@ -94,7 +94,7 @@ impl Gathered {
             let (names, cells) = row.cells.split_at(keys.len().min(row.cells.len()));
             let names = names.iter().filter_map(|cell| match cell {
                 Cell::Text(text) => Some(text.as_str()),
-                Cell::Number(_) | Cell::Unknown => None,
+                Cell::Number(_) | Cell::Bound(..) | Cell::Unknown => None,
             });
             let name = names.collect::<Vec<_>>().join(" ");
             for (column, cell) in figures.iter().zip(cells) {

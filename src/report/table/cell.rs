@@ -11,15 +11,51 @@ pub enum Cell {
     Unknown,
     /// Shares of 1, seconds, bytes, events; finite
     Number(f64),
+    /// The same, where not all could be seen: text says which way it may be wrong
+    Bound(Bound, f64),
     /// From outside: whoever prints it makes it harmless
     Text(String),
 }
 
+/// How a number that rests on a part of the truth may be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    AtLeast,
+    AtMost,
+}
+
+impl Bound {
+    /// As the screens have it.
+    pub fn sign(self) -> char {
+        match self {
+            Bound::AtLeast => '≥',
+            Bound::AtMost => '≤',
+        }
+    }
+}
+
 impl Cell {
+    /// A number, and whether it is only known to be no less, or no more.
+    pub fn bounded(number: f64, bound: Option<Bound>) -> Cell {
+        match (Cell::from(number), bound) {
+            (Cell::Number(number), Some(bound)) => Cell::Bound(bound, number),
+            (cell, _) => cell,
+        }
+    }
+
+    /// The same with another number.
+    pub fn map(&self, change: impl FnOnce(f64) -> f64) -> Cell {
+        match self {
+            Cell::Number(number) => Cell::Number(change(*number)),
+            Cell::Bound(bound, number) => Cell::Bound(*bound, change(*number)),
+            Cell::Unknown | Cell::Text(_) => self.clone(),
+        }
+    }
+
     /// The number, where it is one.
     pub fn number(&self) -> Option<f64> {
         match self {
-            Cell::Number(number) => Some(*number),
+            Cell::Number(number) | Cell::Bound(_, number) => Some(*number),
             Cell::Unknown | Cell::Text(_) => None,
         }
     }

@@ -119,8 +119,8 @@ impl Choice {
         for row in &mut rows {
             row.truncate(self.shown);
             for (cell, head) in row.iter_mut().zip(&self.heads) {
-                if let (Cell::Number(share), Unit::PercentOfCpu, true) = (&mut *cell, head.unit, self.wishes.of_box) {
-                    *share /= box_of_cpus;
+                if head.unit == Unit::PercentOfCpu && self.wishes.of_box {
+                    *cell = cell.map(|share| share / box_of_cpus);
                 }
             }
         }
@@ -138,8 +138,10 @@ impl Choice {
 
 /// The largest number first, names in their order, what is not known last.
 fn order(a: Option<&Cell>, b: Option<&Cell>) -> std::cmp::Ordering {
+    if let Some((a, b)) = a.and_then(Cell::number).zip(b.and_then(Cell::number)) {
+        return b.total_cmp(&a);
+    }
     match (a, b) {
-        (Some(Cell::Number(a)), Some(Cell::Number(b))) => b.total_cmp(a),
         (Some(Cell::Text(a)), Some(Cell::Text(b))) => a.cmp(b),
         (a, b) => {
             let unknown = |cell: Option<&Cell>| matches!(cell, None | Some(Cell::Unknown));

@@ -1,8 +1,9 @@
 //! `cpu`, `core`: mpstat's columns with decimals, and what of the idle time is really free.
 
 use super::column::{Column, Unit};
-use super::{Cell, Look, Typed, of_box, of_one};
+use super::{Bound, Cell, Look, Typed, of_box, of_one};
 use crate::ids::{CpuId, TaskId};
+use crate::interval::blocked::IdleBlocked;
 use crate::interval::cpu::CpuShares;
 use crate::units::Ratio;
 
@@ -16,8 +17,8 @@ pub(super) struct CpuRow {
     busy: f64,
     hidden: f64,
     /// idle-but-blocked and free, of the box
-    blocked: Option<f64>,
-    free: Option<f64>,
+    blocked: Cell,
+    free: Cell,
     top: Option<(TaskId, Ratio)>,
 }
 
@@ -33,7 +34,7 @@ pub(super) static CPU: Typed<CpuRow> = Typed {
                 "idle_but_blocked_ratio",
                 Unit::Percent,
                 "idle, but the work there is was stuck",
-                |_, row| row.blocked.into(),
+                |_, row| row.blocked.clone(),
             )
             .of_time(),
             Figure::new(
@@ -41,7 +42,7 @@ pub(super) static CPU: Typed<CpuRow> = Typed {
                 "free_ratio",
                 Unit::Percent,
                 "idle and iowait without %blocked: the real headroom",
-                |_, row| row.free.into(),
+                |_, row| row.free.clone(),
             )
             .of_time(),
         ],
@@ -60,8 +61,8 @@ pub(super) static CPU: Typed<CpuRow> = Typed {
             shares: cpu.total,
             busy: cpu.busy(),
             hidden: cpu.hidden / cpu.cpus.len().max(1) as f64,
-            blocked: blocked.map(|blocked| blocked.ratio),
-            free: blocked.map(|blocked| blocked.free),
+            blocked: blocked.map_or(Cell::Unknown, |blocked| Cell::bounded(blocked.ratio, bound(blocked, Bound::AtLeast))),
+            free: blocked.map_or(Cell::Unknown, |blocked| Cell::bounded(blocked.free, bound(blocked, Bound::AtMost))),
             top: None,
         });
     },
@@ -104,8 +105,8 @@ pub(super) static CORE: Typed<CpuRow> = Typed {
                 shares: cpu.shares,
                 busy: cpu.busy(),
                 hidden: cpu.hidden,
-                blocked: None,
-                free: None,
+                blocked: Cell::Unknown,
+                free: Cell::Unknown,
                 top: cpu.top,
             });
         }
@@ -128,6 +129,11 @@ const SHARES: &[Figure] = &[
     share("%idle", "idle_ratio", "nothing ran, and nobody who last ran there waits for I/O", |_, row| row.shares.idle.into()),
     share("%busy", "busy_ratio", "used: user, nice, system, irq, softirq, and what no tick saw", |_, row| row.busy.into()),
 ];
+
+/// Which way a figure is wrong where threads may be stuck that this user cannot see being so.
+fn bound(blocked: &IdleBlocked, way: Bound) -> Option<Bound> {
+    blocked.lower_bound.then_some(way)
+}
 
 /// What /proc/stat does not tell.
 const DOUBTS: &[Figure] = &[

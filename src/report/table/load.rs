@@ -1,7 +1,7 @@
 //! `load`: the load averages with what they are made of now; and vmstat's whole line.
 
 use super::column::{Column, Digits, Unit};
-use super::{Cell, Look, Typed, of_box};
+use super::{Bound, Cell, Look, Typed, of_box};
 use crate::interval::Interval;
 use crate::interval::cpu::{CpuShares, CpuSpan};
 use crate::interval::memory::MemorySpan;
@@ -54,7 +54,9 @@ const LOAD_COLUMNS: &[Figure] = &[
     })
     .digits(Digits::Two),
     Figure::new("blkd", "blocked_threads", Unit::Count, "threads stuck on storage, or behind it, on average", |_, now| {
-        now.blocked.as_ref().map(|blocked| blocked.blocked_threads).into()
+        let bound = |lower: bool| lower.then_some(Bound::AtLeast);
+        let blocked = now.blocked.as_ref();
+        blocked.map_or(Cell::Unknown, |blocked| Cell::bounded(blocked.blocked_threads, bound(blocked.lower_bound)))
     })
     .digits(Digits::Two),
     Figure::new("R", "running", Unit::Count, "threads in state R at the end", |_, now| count(now, |counts| counts.running))

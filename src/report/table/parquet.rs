@@ -100,11 +100,11 @@ impl Column {
                 values.push(ByteArray::from(text.as_str()));
                 true
             }
-            (Values::Whole(values), Cell::Number(number)) => {
+            (Values::Whole(values), Cell::Number(number) | Cell::Bound(_, number)) => {
                 values.push(*number as i64);
                 true
             }
-            (Values::Number(values), Cell::Number(number)) => {
+            (Values::Number(values), Cell::Number(number) | Cell::Bound(_, number)) => {
                 values.push(*number);
                 true
             }

@@ -3,7 +3,7 @@
 use serde::Serializer as _;
 use serde::ser::SerializeMap;
 
-use super::sheet::{field, record};
+use super::sheet::{field, harmless, record};
 use super::{Cell, Head, Total, Unit};
 use crate::report::json::{moment, plain};
 use crate::report::text::printable;
@@ -148,10 +148,8 @@ impl Printer {
         }
         let (time, seconds) = (moment(stamp.at), plain_number(stamp.seconds));
         for row in rows {
-            let cells = programs.iter().map(|(at, _)| match row.get(*at) {
-                Some(text @ Cell::Text(_)) if safe_formulas => unformula(field(text)),
-                cell => cell.map(field).unwrap_or_default(),
-            });
+            let text_of = if safe_formulas { harmless } else { field };
+            let cells = programs.iter().map(|(at, _)| row.get(*at).map(text_of).unwrap_or_default());
             let cells: Vec<String> = cells.collect();
             let common = [time.as_str(), seconds.as_str()];
             text.push_str(&record(common.into_iter().chain(cells.iter().map(String::as_str))));
@@ -219,8 +217,10 @@ fn object<'a>(
     }
     for (name, cell) in cells {
         match cell {
-            Some(Cell::Number(number)) if is_whole(*number) => map.serialize_entry(name, &(*number as i64))?,
-            Some(Cell::Number(number)) => map.serialize_entry(name, number)?,
+            Some(Cell::Number(number) | Cell::Bound(_, number)) => match is_whole(*number) {
+                true => map.serialize_entry(name, &(*number as i64))?,
+                false => map.serialize_entry(name, number)?,
+            },
             Some(Cell::Text(text)) => map.serialize_entry(name, text)?,
             Some(Cell::Unknown) | None => map.serialize_entry(name, &None::<f64>)?,
         }
@@ -238,16 +238,12 @@ pub(super) fn plain_number(number: f64) -> String {
     format!("{number}")
 }
 
-/// What a spreadsheet takes for the beginning of a formula (OWASP's list).
-fn unformula(text: String) -> String {
-    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text }
-}
-
 /// As people read it.
 fn shown(head: &Head, cell: &Cell) -> String {
     match cell {
         Cell::Unknown => "-".to_owned(),
         Cell::Number(number) => head.digits.text(number / head.unit.divisor()),
+        Cell::Bound(bound, number) => format!("{}{}", bound.sign(), head.digits.text(number / head.unit.divisor())),
         Cell::Text(text) => printable(text),
     }
 }
@@ -256,6 +252,7 @@ fn shown(head: &Head, cell: &Cell) -> String {
 fn shown_total(head: &Head, cell: &Cell) -> String {
     match (cell, head.total) {
         (Cell::Number(seconds), Total::Seconds) => format!("{seconds:.3}"),
+        (Cell::Bound(bound, seconds), Total::Seconds) => format!("{}{seconds:.3}", bound.sign()),
         (Cell::Number(amount), Total::Amount) => format!("{:.0}", amount / head.unit.divisor()),
         _ => shown(head, cell),
     }
@@ -264,9 +261,9 @@ fn shown_total(head: &Head, cell: &Cell) -> String {
 fn totalled(head: &Head, cell: &Cell, seconds: f64, whole: f64) -> Cell {
     match (cell, head.total) {
         (_, Total::Unknown) => Cell::Unknown,
-        (Cell::Number(rate), Total::Amount) => Cell::Number((rate * seconds * 1000.0).round() / 1000.0),
-        (Cell::Number(share), Total::Seconds) => Cell::Number(share * seconds * whole),
-        (cell, _) => cell.clone(),
+        (cell, Total::Amount) => cell.map(|rate| (rate * seconds * 1000.0).round() / 1000.0),
+        (cell, Total::Seconds) => cell.map(|share| share * seconds * whole),
+        (cell, Total::Same) => cell.clone(),
     }
 }
 

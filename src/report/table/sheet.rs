@@ -87,12 +87,13 @@ impl Sheet {
         record(COMMON.into_iter().chain(self.fields.iter().map(|field| field.name)))
     }
 
-    /// A line a row.
-    pub fn csv(&self, stamp: &Stamp, look: &Look) -> String {
+    /// A line a row. `safe_formulas`: text that a spreadsheet would take for a formula gets a quote before it.
+    pub fn csv(&self, stamp: &Stamp, look: &Look, safe_formulas: bool) -> String {
         let (time, seconds) = (moment(stamp.at), plain_number(stamp.seconds));
         let mut text = String::new();
         let shown = self.each(look, |table, cells| {
-            let cells: Vec<String> = cells.iter().map(field).collect();
+            let text_of = if safe_formulas { harmless } else { field };
+            let cells: Vec<String> = cells.iter().map(text_of).collect();
             let common = [time.as_str(), seconds.as_str(), table];
             text.push_str(&record(common.into_iter().chain(cells.iter().map(String::as_str))));
             Ok::<(), std::convert::Infallible>(())
@@ -114,10 +115,17 @@ fn kind(head: &Head) -> Kind {
 /// One cell of a record.
 pub(super) fn field(cell: &Cell) -> String {
     match cell {
-        Cell::Number(number) => plain_number(*number),
+        Cell::Number(number) | Cell::Bound(_, number) => plain_number(*number),
         Cell::Text(text) => printable(text),
         Cell::Unknown => String::new(),
     }
+}
+
+/// The same without what a spreadsheet takes for the beginning of a formula (OWASP's list). A number is none.
+pub(super) fn harmless(cell: &Cell) -> String {
+    let text = field(cell);
+    let formula = matches!(cell, Cell::Text(_)) && text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    if formula { format!("'{text}") } else { text }
 }
 
 /// One record, RFC 4180 but for the line's end.

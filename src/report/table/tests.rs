@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::ids::CpuId;
+use crate::interval::blocked::IdleBlocked;
 use crate::sample::cpu::{Cpu, CpuTimes};
 use crate::sample::host::Privilege;
 use crate::sample::{Absent, Host, Instant, Name, Sample};
@@ -59,6 +60,33 @@ fn one_cpu_of_256_never_rounds_to_nothing() {
     let busy: Vec<&Row> = rows.iter().filter(|row| !row.idle).collect();
     assert_eq!((rows.len(), busy.len()), (256, 1));
     assert_eq!(busy[0].cells, [Cell::Number(0.0), Cell::Number(1.0)]);
+}
+
+#[test]
+fn what_rests_on_a_part_of_the_tasks_says_so() {
+    let mut interval = Interval::between(&host(), &Arc::new(one_busy(2, 1)), &Arc::new(one_busy(2, 2))).unwrap();
+    let mut text = |lower_bound: bool| {
+        let blocked = IdleBlocked { ratio: 0.25, free: 0.25, blocked_threads: 0.5, lower_bound, ..IdleBlocked::default() };
+        interval.blocked = Some(blocked);
+        let look = Look { interval: &interval, standings: &[] };
+        let lines = |table: &str, names: &[&str], format: Format| {
+            let table = named(table).unwrap();
+            let heads = table.heads();
+            let places: Vec<usize> = names.iter().map(|name| column(table, name)).collect();
+            let heads: Vec<_> = places.iter().map(|&at| heads[at]).collect();
+            let rows: Vec<Vec<Cell>> = table.rows(&look, &places).into_iter().map(|row| row.cells).collect();
+            let stamp = Stamp { clock: "12:00:00".into(), at: interval.newer.at, seconds: 1.0 };
+            let text = Printer::new(table, &heads, format, Headings::Once).lines(&stamp, &rows);
+            text.lines().last().unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let of = |format| [lines("load", &["blkd"], format), lines("cpu", &["%blocked", "%free"], format)];
+        (of(Format::Text), of(Format::Csv { safe_formulas: true }))
+    };
+    let (seen, numbers) = text(false);
+    assert_eq!(seen, ["12:00:00 0.50", "12:00:00 25.00 25.00"]);
+    let (hidden, same) = text(true);
+    assert_eq!(hidden, ["12:00:00 ≥0.50", "12:00:00 ≥25.00 ≤25.00"]);
+    assert_eq!(numbers, same);
 }
 
 #[test]
