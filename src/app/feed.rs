@@ -2,7 +2,11 @@
 
 pub mod course;
 pub mod errands;
+pub mod file;
+pub mod forecast;
 pub mod live;
+#[cfg(test)]
+mod made;
 pub mod replay;
 pub mod spring;
 pub mod survey;

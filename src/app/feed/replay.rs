@@ -2,7 +2,6 @@
 //! back is subtraction.
 
 use std::future::pending;
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,17 +9,18 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
 use super::course::{Course, Samples};
+use super::file::Recorded;
+use super::forecast::Forecast;
 use super::survey::Survey;
 use crate::app::config::Settings;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::recording;
 use crate::app::recording::part;
 use crate::cli;
-use crate::findings::{Judge, Judged, Severity};
-use crate::recording::{Mark, Moment, Replayer, Seen, Tail};
+use crate::findings::{Judge, Judged};
+use crate::recording::{Replayer, Tail};
 use crate::report::words::many;
-use crate::sample::{self, Host, Sample};
-use crate::state::{self, Effect, Event, Notice, Position, Tick, moment};
+use crate::state::{Effect, Event, Notice, Position, moment};
 
 /// The survey works for so long before keys and frames have their turn.
 const SLICE: Duration = Duration::from_millis(8);
@@ -41,8 +41,8 @@ pub struct Replay {
     samples: Recorded,
     course: Course,
     survey: Survey,
-    /// What the recorder saw, of the intervals that end with the samples of these numbers: shown until they are judged
-    foretold: Vec<(u64, Tick)>,
+    /// Shown until the survey comes by
+    forecast: Forecast,
     told: Instant,
     refreshed: Instant,
     /// The sample that ends the interval shown
@@ -80,7 +80,7 @@ impl Replay {
             at: 1,
             course: Course::default(),
             survey,
-            foretold: Vec::new(),
+            forecast: Forecast::default(),
             samples: Recorded { replayer },
             told: now,
             refreshed: now,
@@ -93,9 +93,10 @@ impl Replay {
         };
         replay.waiting.extend(replay.condition().map(|text| Event::Notice(Notice::failure(text))));
         replay.waiting.push(Event::Marks(replay.samples.marks()));
-        replay.foretold = replay.samples.foretold();
-        if !replay.foretold.is_empty() {
-            replay.waiting.push(Event::Strip(replay.foretold.iter().map(|(_, tick)| tick.clone()).collect()));
+        replay.forecast = Forecast::of(replay.samples.foretold());
+        let strip = replay.survey.strip(&replay.forecast);
+        if !strip.is_empty() {
+            replay.waiting.push(Event::Strip(strip));
         }
         let start = replay.start(at, zone);
         let shown = replay.show(start, true);
@@ -124,7 +125,13 @@ impl Replay {
                 self.play(now);
                 continue;
             }
-            if self.survey.next() < self.samples.numbers().end {
+            let end = self.samples.numbers().end;
+            if self.forecast.is_wanted(self.survey.next(), end) {
+                yield_now().await;
+                self.look_ahead();
+                continue;
+            }
+            if self.survey.next() < end {
                 yield_now().await;
                 self.survey();
                 continue;
@@ -306,6 +313,14 @@ impl Replay {
         }
     }
 
+    fn look_ahead(&mut self) {
+        let Replay { forecast, survey, samples, .. } = self;
+        let notes = samples.notes(survey.next());
+        if !forecast.go_on(samples, survey.judge(), SLICE, |number| notes.before(number)) {
+            self.waiting.push(Event::Strip(survey.strip(forecast)));
+        }
+    }
+
     fn survey(&mut self) {
         let damage = self.samples.replayer.damage().len();
         let Replay { survey, course, samples, .. } = self;
@@ -313,7 +328,7 @@ impl Replay {
         let more = survey.go_on(samples, course, SLICE, |number| notes.before(number));
         if self.told.elapsed() >= NEWS || !more {
             self.told = Instant::now();
-            if let Some((strip, findings)) = self.survey.news(&self.foretold) {
+            if let Some((strip, findings)) = self.survey.news(&self.forecast) {
                 self.waiting.extend([Event::Strip(strip), Event::Findings(findings)]);
             }
         }
@@ -321,7 +336,7 @@ impl Replay {
             self.waiting.extend(self.condition().map(|text| Event::Notice(Notice::failure(text))));
         }
         if !more {
-            self.foretold.clear();
+            self.forecast = Forecast::default();
         }
         if self.guessed && self.survey.next() > self.at {
             self.course.forget_cursor();
@@ -350,99 +365,81 @@ impl Replay {
     }
 }
 
-/// The file's samples; its numbers begin with 0.
-struct Recorded {
-    replayer: Replayer,
-}
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
 
-impl Recorded {
-    fn moment(&self, number: u64) -> Option<Moment> {
-        self.replayer.instant(usize::try_from(number).ok()?)
-    }
+    use super::*;
+    use crate::app::feed::made::{Made, host};
+    use crate::recording::{Digest, Recorder, RecorderOptions, Redaction, Seen};
 
-    fn realtime_ns(&self, number: u64) -> Option<i64> {
-        self.moment(number).map(|moment| moment.realtime_ns)
-    }
+    const PATIENCE: Duration = Duration::from_secs(60);
 
-    fn instant(&self, number: u64) -> Option<sample::Instant> {
-        let Moment { boottime_ns, realtime_ns } = self.moment(number)?;
-        Some(sample::Instant { boottime_ns, monotonic_ns: boottime_ns, realtime_ns })
-    }
-
-    fn at_time(&self, realtime_ns: i64) -> u64 {
-        self.replayer.at_time(realtime_ns).unwrap_or(0) as u64
-    }
-
-    fn marks(&self) -> Arc<[state::Mark]> {
-        let mark = |mark: &Mark| state::Mark { realtime_ns: mark.at.realtime_ns, text: mark.text.clone() };
-        self.replayer.marks().iter().map(mark).collect()
-    }
-
-    /// What the recorder saw, where it is kept.
-    fn foretold(&self) -> Vec<(u64, Tick)> {
-        let notes = self.notes(1);
-        let tick = |number: u64| {
-            let digest = self.replayer.digest(usize::try_from(number).ok()?)?;
-            let worst = match digest.worst {
-                Seen::NotJudged => return None,
-                Seen::Nothing => None,
-                Seen::Note => Some(Severity::Note),
-                Seen::Warning => Some(Severity::Warning),
-                Seen::Critical => Some(Severity::Critical),
-            };
-            let share = |share: u8| f32::from(share) / 255.0;
-            let (busy, blocked) = (share(digest.busy), share(digest.blocked));
-            let (gap, mark) = notes.before(number);
-            Some((number, Tick { realtime_ns: self.realtime_ns(number)?, worst, busy, blocked, gap, mark }))
+    fn open(path: &Path) -> Replay {
+        let at_usual = cli::Replay {
+            file: path.to_owned(),
+            at: None,
+            part: cli::part::Part::default(),
+            speed: 1.0,
+            appearance: cli::Appearance::default(),
         };
-        self.numbers().filter_map(tick).collect()
+        Replay::open(&at_usual, &jiff::tz::TimeZone::UTC, &Settings::default()).unwrap()
     }
 
-    /// Samples from that number on before which something is missing, or a mark was set.
-    fn notes(&self, from: u64) -> Notes {
-        let is_before = |number: u64, sequence: u64| {
-            let own = usize::try_from(number).ok().and_then(|index| self.replayer.sequence(index));
-            own.is_some_and(|own| own < sequence)
-        };
-        // Sequences ascend: the first sample that has this one, or a later one.
-        let number_of = |sequence: u64| {
-            let Range { start: mut low, end: mut high } = self.numbers();
-            while low < high {
-                let middle = low.midpoint(high);
-                if is_before(middle, sequence) { low = middle + 1 } else { high = middle }
+    /// The ticks of the first strip that covers so many samples, and how far the survey was by then.
+    async fn strip(replay: &mut Replay, samples: u64) -> (usize, u64) {
+        loop {
+            for event in replay.next().await {
+                match event {
+                    Event::Strip(strip) if strip.last().is_some_and(|tick| tick.realtime_ns == second(samples)) => {
+                        return (strip.len(), replay.survey.next());
+                    }
+                    _ => {}
+                }
             }
-            (low >= from && low < self.numbers().end).then_some(low)
+        }
+    }
+
+    fn second(samples: u64) -> i64 {
+        i64::try_from(samples * 1_000_000_000).unwrap()
+    }
+
+    /// Of a recording that is not closed the last samples, 60 of these 300, have no digest.
+    #[tokio::test]
+    async fn the_strip_is_whole_before_all_was_judged_though_nobody_closed_the_recording() {
+        let folder = tempfile::tempdir().unwrap();
+        let (growing, killed) = (folder.path().join("growing.stalltop"), folder.path().join("killed.stalltop"));
+        let meta = recording::meta(&host("first"), Duration::from_secs(1), Redaction::Nothing);
+        let options = RecorderOptions { queue: 400, ..RecorderOptions::default() };
+        let mut recorder = Recorder::create(&growing, &meta, options).unwrap();
+        let mut samples = Made::new(None, 400);
+        let mut record = |from: u64, to: u64| {
+            for number in from..to {
+                // The first one ends no interval.
+                let worst = if number == 0 { Seen::NotJudged } else { Seen::Nothing };
+                recorder.offer_judged(samples.sample(number).unwrap(), Digest { worst, ..Digest::default() });
+            }
+            let begun = std::time::Instant::now();
+            while Replayer::open(&growing).map_or(0, |replayer| replayer.len() as u64) < to {
+                assert!(begun.elapsed() < PATIENCE, "it is not written");
+                std::thread::yield_now();
+            }
         };
-        let gaps = self.replayer.gaps().iter().filter_map(|gap| Some((number_of(gap.before)?, None)));
-        let marks = self.replayer.marks().iter().filter_map(|mark| Some((number_of(mark.before)?, Some(mark.text.clone()))));
-        let mut notes: Vec<(u64, Option<String>)> = gaps.chain(marks).collect();
-        notes.sort_by_key(|(number, _)| *number);
-        Notes(notes)
-    }
-}
-
-/// Before which samples something is missing, or a word was put (which), in their order.
-struct Notes(Vec<(u64, Option<String>)>);
-
-impl Notes {
-    /// Whether something is missing before that sample, and the first word there.
-    fn before(&self, number: u64) -> (bool, Option<String>) {
-        let at = self.0.partition_point(|note| note.0 < number);
-        let here = self.0.get(at..).unwrap_or_default().iter().take_while(|note| note.0 == number);
-        here.fold((false, None), |(gap, mark), (_, word)| (gap | word.is_none(), mark.or(word.clone())))
-    }
-}
-
-impl Samples for Recorded {
-    fn numbers(&self) -> Range<u64> {
-        0..self.replayer.len() as u64
-    }
-
-    fn sample(&mut self, number: u64) -> Option<Arc<Sample>> {
-        self.replayer.sample(usize::try_from(number).ok()?).ok()
-    }
-
-    fn host(&self, number: u64) -> Arc<Host> {
-        self.replayer.host(usize::try_from(number).unwrap_or(usize::MAX))
+        record(0, 300);
+        fs::copy(&growing, &killed).unwrap();
+        for (path, is_growing) in [(&killed, false), (&growing, true)] {
+            let mut replay = open(path);
+            assert_eq!(replay.samples.replayer.is_growing(), is_growing);
+            let foretold = replay.forecast.from(0).len();
+            assert_eq!(foretold, 239, "the recorder told of two key groups");
+            assert_eq!(strip(&mut replay, 300).await, (299, 0), "growing: {is_growing}");
+        }
+        // What comes while the survey is far from it is there at once too.
+        let mut replay = open(&growing);
+        record(300, 310);
+        replay.refresh(Instant::now());
+        assert_eq!(strip(&mut replay, 310).await, (309, 0));
+        recorder.finish(PATIENCE);
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::course::{Course, Samples};
+use super::forecast::Forecast;
 use crate::app::judging::Judging;
 use crate::findings::{Finding, Judge, Judged, Verdict};
 use crate::sample::Host;
@@ -75,11 +76,14 @@ impl Survey {
         self.judging.judge()
     }
 
-    /// The strip and all findings, if there is anything new; where it has not been yet, the strip is what was foretold.
-    pub fn news(&mut self, foretold: &[(u64, Tick)]) -> Option<(Arc<[Tick]>, Vec<Finding>)> {
-        let rest = foretold.get(foretold.partition_point(|(number, _)| *number < self.next)..).unwrap_or_default();
-        let strip = || self.ticks.iter().chain(rest.iter().map(|(_, tick)| tick)).cloned().collect();
-        std::mem::take(&mut self.news).then(|| (strip(), self.findings()))
+    /// The strip and all findings, if there is anything new.
+    pub fn news(&mut self, forecast: &Forecast) -> Option<(Arc<[Tick]>, Vec<Finding>)> {
+        std::mem::take(&mut self.news).then(|| (self.strip(forecast), self.findings()))
+    }
+
+    /// What it has seen, and where it has not been yet what was foretold.
+    pub fn strip(&self, forecast: &Forecast) -> Arc<[Tick]> {
+        self.ticks.iter().chain(forecast.from(self.next).iter().map(|(_, tick)| tick)).cloned().collect()
     }
 
     /// All findings, those that hold at the end too.
@@ -99,7 +103,8 @@ pub fn begins(now: &[Finding], before: &[Finding]) -> bool {
     now.iter().any(|now| !before.iter().any(|before| same(now, before)))
 }
 
-fn tick(judged: &Judged, gap: bool, mark: Option<String>) -> Tick {
+/// An interval as the strip shows it.
+pub fn tick(judged: &Judged, gap: bool, mark: Option<String>) -> Tick {
     let interval = &judged.interval;
     Tick {
         realtime_ns: interval.at().realtime_ns,
