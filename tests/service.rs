@@ -77,7 +77,11 @@ fn it_sees_the_whole_machine_with_the_rights_that_its_unit_gives() {
     let given = format!("-all,{}", given.join(","));
     let start = said("ExecStart");
     let mut words: Vec<&str> = start.split_whitespace().skip(1).collect();
-    assert_eq!(words.pop(), Some("/var/lib/stalltop"));
+    // Its own, and not the one in which root's stalltop keeps what it learns: what is there becomes another user's.
+    assert_ne!(said("StateDirectory"), "stalltop");
+    let kept = format!("/var/lib/{}", said("StateDirectory"));
+    assert_eq!(words.pop(), Some(kept.as_str()));
+    assert_eq!(said("Environment"), format!("XDG_STATE_HOME={kept}"));
     let mut command = Command::new("setpriv");
     command.args([format!("--reuid={SOMEBODY}"), format!("--regid={SOMEBODY}"), "--clear-groups".into()]);
     command.args([format!("--inh-caps={given}"), format!("--ambient-caps={given}"), format!("--bounding-set={given}")]);
