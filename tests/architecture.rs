@@ -318,11 +318,16 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     list
 }
 
-/// The names under which the code sees what Cargo.toml depends on.
+/// The names under which the code sees what Cargo.toml depends on, on whatever machine.
 fn dependencies() -> Vec<String> {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).expect("Cargo.toml");
     let table: toml::Table = text.parse().expect("Cargo.toml is TOML");
-    table["dependencies"].as_table().expect("[dependencies]").keys().map(|name| name.replace('-', "_")).collect()
+    let of = |table: &toml::Table| -> Vec<String> {
+        let named = table.get("dependencies").and_then(toml::Value::as_table).into_iter().flat_map(|listed| listed.keys());
+        named.map(|name| name.replace('-', "_")).collect()
+    };
+    let targets = table["target"].as_table().expect("[target]").values().filter_map(toml::Value::as_table);
+    std::iter::once(&table).chain(targets).flat_map(of).collect()
 }
 
 /// Words and signs, without comments, strings and whatever stands under `#[cfg(test)]`.

@@ -6,6 +6,7 @@
 //! out all threads of pid 1. Whom it does not name is read from /proc.
 
 pub mod loader;
+#[cfg_attr(target_arch = "x86", path = "probe/not_loading.rs")]
 mod loading;
 
 use std::fs::File;

@@ -274,7 +274,7 @@ mod tests {
         assert!(read(&few, &forms, &[0xff; 2]).is_err());
         let mut same = Vec::new();
         put_varint(&mut same, 1);
-        put_varint(&mut same, (1 << 40) << 2);
+        put_varint(&mut same, (1 << 30) << 2);
         let changes = Changes::read(TABLE, &same, &forms, Role::Near, &mut BitSource::default()).unwrap();
         assert!(changes.rows(&rows(&[])).is_err());
     }

@@ -163,7 +163,7 @@ impl Window {
         let inside = offset
             .checked_sub(self.start)
             .and_then(|from| usize::try_from(from).ok())
-            .filter(|from| from + length <= self.bytes.len());
+            .filter(|from| from.checked_add(length).is_some_and(|to| to <= self.bytes.len()));
         let from = match inside {
             Some(from) => from,
             None => {

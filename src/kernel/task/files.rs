@@ -23,9 +23,9 @@ const BUFFER_BYTES: usize = 4096;
 /// Longest: `4294967295/task/4294967295/schedstat` and the NUL, or a descriptor's link.
 const PATH_BYTES: usize = 64;
 /// Descriptors we may have at most, whatever the hard limit: each costs the kernel about a kilobyte.
-const MOST_DESCRIPTORS: u64 = 16_384;
+const MOST_DESCRIPTORS: libc::rlim_t = 16_384;
 /// Left for everything else in this process.
-const RESERVED_DESCRIPTORS: u64 = 256;
+const RESERVED_DESCRIPTORS: libc::rlim_t = 256;
 
 /// Descriptors kept open now. One count for the process, as the limit is.
 static KEPT_NOW: AtomicUsize = AtomicUsize::new(0);

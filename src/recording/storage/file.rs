@@ -2,7 +2,7 @@
 //! in its place.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag};
-use nix::sys::stat::{Mode, fstatat};
+use nix::fcntl::{Flock, FlockArg, OFlag};
+use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use super::super::error::{Place, RecordingError};
@@ -49,6 +49,8 @@ impl Folder {
 
     fn create(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        // Where addresses have 32 bits it may grow beyond 2 GiB too.
+        let flags = flags | OFlag::O_LARGEFILE;
         Ok(File::from(nix::fcntl::openat(&self.handle, name, flags, Mode::S_IRUSR | Mode::S_IWUSR)?))
     }
 
@@ -224,6 +226,11 @@ fn kind_words(kind: std::fs::FileType) -> &'static str {
     }
 }
 
+/// Both have 32 bits on some machines, and what they make does not fit there.
+fn bytes(blocks: impl Into<u64>, unit: impl Into<u64>) -> u64 {
+    blocks.into().saturating_mul(unit.into())
+}
+
 impl Storage for FileStorage {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file().write(bytes)
@@ -240,7 +247,7 @@ impl Storage for FileStorage {
     fn room(&self) -> Option<Room> {
         let room = nix::sys::statvfs::fstatvfs(self.file().as_fd()).ok()?;
         let unit = room.fragment_size();
-        Some(Room { available: room.blocks_available().saturating_mul(unit), total: room.blocks().saturating_mul(unit) })
+        Some(Room { available: bytes(room.blocks_available(), unit), total: bytes(room.blocks(), unit) })
     }
 
     fn place(&self) -> Place {
@@ -262,10 +269,11 @@ impl Storage for FileStorage {
     }
 
     fn discard(&self) {
-        let own = self.file().metadata().map(|metadata| (metadata.dev(), metadata.ino()));
-        let there = fstatat(&self.folder.handle, self.name.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW);
+        let which = |metadata: Metadata| (metadata.dev(), metadata.ino());
+        let own = self.file().metadata().map(which);
+        let there = self.folder.inside(&self.name).symlink_metadata().map(which);
         if let (Ok(own), Ok(there)) = (own, there)
-            && own == (there.st_dev, there.st_ino)
+            && own == there
         {
             // Nothing is lost when it stays.
             let _ = self.folder.delete(&self.name);
