@@ -10,6 +10,8 @@ mod account;
 mod generator;
 #[path = "../tests/recording/payload.rs"]
 mod payload;
+#[path = "../tests/recording/varint.rs"]
+mod varint;
 
 use std::hint::black_box;
 use std::io::Write;

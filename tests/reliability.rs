@@ -35,3 +35,5 @@ mod recorded;
 mod support;
 #[path = "reliability/sweeps.rs"]
 mod sweeps;
+#[path = "recording/varint.rs"]
+mod varint;

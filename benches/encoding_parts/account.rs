@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::payload::unpacked;
+use crate::varint::take_varint;
 
 const FRAME_HEADER: usize = 52;
 const NAMES: u64 = 1;
@@ -57,7 +58,7 @@ impl Account {
     fn sample(&mut self, key: bool, distance: u16, mut raw: &[u8], mut forms: Forms) -> (Forms, u64) {
         let mut sections = Vec::new();
         while !raw.is_empty() {
-            let (number, length) = (varint(&mut raw), varint(&mut raw));
+            let (number, length) = (take_varint(&mut raw), take_varint(&mut raw));
             let (section, rest) = raw.split_at(length as usize);
             raw = rest;
             sections.push((number, section));
@@ -76,8 +77,8 @@ impl Account {
         let mut source = Source { bytes: bits, at: 0 };
         for &(table, mut section) in sections.iter().filter(|(number, _)| ![NAMES, FORMS, BITS].contains(number)) {
             let mut rows = [0; 4];
-            for _ in 0..varint(&mut section) {
-                let run = varint(&mut section);
+            for _ in 0..take_varint(&mut section) {
+                let run = take_varint(&mut section);
                 rows[(run & 3) as usize] += run >> 2;
             }
             let changed = u64::from(distance.is_multiple_of(8));
@@ -115,17 +116,17 @@ impl Account {
 
 fn read_forms(mut section: &[u8], forms: &mut Forms) {
     while !section.is_empty() {
-        let (place, count) = (varint(&mut section), varint(&mut section));
+        let (place, count) = (take_varint(&mut section), take_varint(&mut section));
         let columns = forms.entry((place >> 2, place & 3)).or_default();
         let mut column = 0;
         for _ in 0..count {
-            let (head, bits) = (varint(&mut section), varint(&mut section));
+            let (head, bits) = (take_varint(&mut section), take_varint(&mut section));
             column += head >> 3;
             let code = head & 3;
             if code == 1 || code == 2 {
                 columns.insert(column, (code, bits & 63));
             } else {
-                let (_least, most) = (varint(&mut section), varint(&mut section));
+                let (_least, most) = (take_varint(&mut section), take_varint(&mut section));
                 columns.insert(column, (code, most));
             }
         }
@@ -162,19 +163,6 @@ impl Source<'_> {
         let zeros = std::iter::repeat_with(|| self.bit()).take_while(|&bit| bit == 0).count();
         self.at += zeros as u64 + order;
     }
-}
-
-fn varint(rest: &mut &[u8]) -> u64 {
-    let mut value = 0;
-    for shift in 0.. {
-        let byte = rest[0];
-        *rest = &rest[1..];
-        value |= u64::from(byte & 0x7f) << (7 * shift);
-        if byte < 0x80 {
-            break;
-        }
-    }
-    value
 }
 
 fn varint_length(value: u64) -> u64 {

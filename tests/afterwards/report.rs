@@ -168,6 +168,23 @@ fn hostile_names_are_never_markup() {
     }
 }
 
+/// What nobody put a space into is broken where the line ends, on a telephone too.
+#[test]
+fn nothing_makes_a_page_wider_than_its_window() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, page) = (folder.path().join("long.stalltop"), folder.path().join("page.html"));
+    let long = "x".repeat(1000);
+    support::record_into(&file, &long, &support::few_samples(8), [&long, ""]);
+    let text = report(&file, &page);
+    let measure = "<script>document.title = `${document.documentElement.scrollWidth} in ${innerWidth}`</script>";
+    let measured = folder.path().join("measured.html");
+    fs::write(&measured, text + measure).unwrap();
+    let Some((dom, _)) = browse(&measured, "") else { return };
+    let title = dom.split_once("<title>").unwrap().1.split('<').next().unwrap().to_owned();
+    let (width, window) = title.split_once(" in ").unwrap_or_else(|| panic!("not measured: {title:?}"));
+    assert!(width.parse::<u32>().unwrap() <= window.parse().unwrap(), "{title}");
+}
+
 /// A box of one CPU that is busy as told, a sample a second.
 fn busy(shares: &[f64]) -> Vec<Arc<Sample>> {
     let (mut user, mut idle) = (0.0, 0.0);

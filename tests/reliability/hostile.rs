@@ -11,6 +11,7 @@ use crate::generator::Dice;
 use crate::measure::{MIB, Tally, full};
 use crate::payload::unpacked;
 use crate::support;
+use crate::varint::take_varint;
 
 const ID: [u8; 16] = [9; 16];
 
@@ -277,19 +278,6 @@ fn digests_of_more_samples_than_there_are_are_not_unpacked() {
         10 - replayer.len()
     });
     assert_eq!(tally.lost(), 0);
-}
-
-fn take_varint(rest: &mut &[u8]) -> u64 {
-    let mut value = 0;
-    for shift in 0.. {
-        let byte = rest[0];
-        *rest = &rest[1..];
-        value |= u64::from(byte & 0x7f) << (7 * shift);
-        if byte < 0x80 {
-            break;
-        }
-    }
-    value
 }
 
 #[test]

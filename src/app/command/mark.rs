@@ -25,6 +25,7 @@ pub fn mark(mark: &cli::mark::Mark) -> Result<Exit, Failure> {
             let remedy = "start 'stalltop record', or stalltop itself, as this user";
             Err(Failure::new(Exit::Failed, "not marked", "nobody of this user is recording or watching", remedy))
         }
+        (0, _) => Err(Failure::told(Exit::Failed)),
         (taken, all) => {
             let programs = if taken == 1 { "program" } else { "programs" };
             stdout::print(&format!("marked by {taken} {programs}\n"))?;

@@ -311,6 +311,9 @@ impl Live {
     }
 
     fn save(&mut self) -> Vec<Event> {
+        if self.kept.tape.is_empty() {
+            return vec![Event::Notice(Notice::failure("nothing to save yet: no sample has come"))];
+        }
         let mut bytes = Vec::new();
         let sections = recording::sections(self.baselines_of_then());
         match self.kept.tape.write_to(&mut bytes, &self.meta, &sections) {
@@ -360,12 +363,13 @@ impl Live {
             self.told = state::Recorder::Off;
             return vec![Event::Recorder(state::Recorder::Off)];
         }
-        if self.beginning.is_none() {
-            self.beginning = Some(Vec::new());
-            let name = recording::default_name(&self.meta.host);
-            let baselines = self.baselines_of_then().clone();
-            self.errands.begin_recording(self.kept.tape.history(), name, self.meta.clone(), baselines);
+        if self.beginning.is_some() {
+            return vec![Event::Notice(Notice::failure("the recording is about to begin: its disk has not answered yet"))];
         }
+        self.beginning = Some(Vec::new());
+        let name = recording::default_name(&self.meta.host);
+        let baselines = self.baselines_of_then().clone();
+        self.errands.begin_recording(self.kept.tape.history(), name, self.meta.clone(), baselines);
         Vec::new()
     }
 

@@ -5,13 +5,14 @@
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, UnixAddr, sockopt};
 use nix::unistd::geteuid;
 
@@ -81,7 +82,18 @@ fn answer(knocking: &mut UnixStream, receive: &mut impl FnMut(Moment, String) ->
         return Err("refused: a mark is at most 1024 bytes");
     }
     let text = Mark::text(&String::from_utf8_lossy(&bytes)).ok_or("refused: the mark is empty")?;
+    // We were stopped, say: it said "not marked", and the moment that was meant is long past.
+    if has_gone(knocking) {
+        return Err("whoever left the mark has not waited");
+    }
     receive(kernel::now().into(), text)
+}
+
+/// Whether the other side has hung up; that it sends no more says nothing.
+fn has_gone(knocking: &UnixStream) -> bool {
+    let mut fds = [PollFd::new(knocking.as_fd(), PollFlags::empty())];
+    let asked = poll(&mut fds, PollTimeout::ZERO);
+    asked.is_ok() && fds[0].revents().is_some_and(|told| told.intersects(PollFlags::POLLHUP | PollFlags::POLLERR))
 }
 
 /// To its end, but no more than shows that it is too long, and no longer than we have patience.
@@ -121,7 +133,8 @@ pub fn leave(text: &str) -> io::Result<Vec<Knocked>> {
             Err(error) => refused = Some(error),
         }
     }
-    if uid.is_root() && std::env::var_os("XDG_RUNTIME_DIR").is_none_or(|named| named == "/run/user/0") {
+    // Whoever became root may still have another user's runtime directory in the environment.
+    if uid.is_root() && chosen(named(), uid.as_raw()).is_none() {
         knocked.extend(leave_in(Path::new(OF_THE_SERVICE), text).unwrap_or_default());
     }
     match refused {
@@ -180,18 +193,33 @@ fn connect(path: &Path) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// Where doors of this user may be, the best place first: below a runtime directory, else below /tmp. One that was chosen
-/// (XDG_RUNTIME_DIR, or systemd's RuntimeDirectory=) is the only one.
+/// Where doors of this user may be, the best place first: below a runtime directory, else below /tmp. One that was chosen is
+/// the only one.
 fn places() -> Vec<PathBuf> {
     let uid = geteuid().as_raw();
-    let is_ours = |base: &PathBuf| base.is_absolute() && base.metadata().is_ok_and(|it| it.is_dir() && it.uid() == uid);
-    let usual = PathBuf::from(format!("/run/user/{uid}"));
-    let named = ["XDG_RUNTIME_DIR", "RUNTIME_DIRECTORY"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
-    if let Some(chosen) = named.filter(|base| *base != usual).find(is_ours) {
+    if let Some(chosen) = chosen(named(), uid) {
         return vec![chosen.join(FOLDER)];
     }
     let below_tmp = PathBuf::from(format!("/tmp/{FOLDER}-{uid}"));
-    Some(usual).filter(is_ours).map(|base| base.join(FOLDER)).into_iter().chain([below_tmp]).collect()
+    Some(usual(uid)).filter(|base| is_of(base, uid)).map(|base| base.join(FOLDER)).into_iter().chain([below_tmp]).collect()
+}
+
+/// Runtime directories that somebody named: the user's environment, systemd with RuntimeDirectory=.
+fn named() -> impl Iterator<Item = PathBuf> {
+    ["XDG_RUNTIME_DIR", "RUNTIME_DIRECTORY"].into_iter().filter_map(std::env::var_os).map(PathBuf::from)
+}
+
+/// The first of them that is that user's and not the usual one.
+fn chosen(mut named: impl Iterator<Item = PathBuf>, uid: u32) -> Option<PathBuf> {
+    named.find(|base| *base != usual(uid) && is_of(base, uid))
+}
+
+fn usual(uid: u32) -> PathBuf {
+    PathBuf::from(format!("/run/user/{uid}"))
+}
+
+fn is_of(base: &Path, uid: u32) -> bool {
+    base.is_absolute() && base.metadata().is_ok_and(|it| it.is_dir() && it.uid() == uid)
 }
 
 /// Where doors are below a runtime directory.
@@ -247,6 +275,25 @@ mod tests {
         assert!(leave_in(directory.path(), "nobody").unwrap().is_empty());
     }
 
+    /// The recorder was stopped meanwhile: who was told that nobody answers finds no mark afterwards.
+    #[test]
+    fn a_mark_is_not_taken_from_somebody_who_has_gone() {
+        let ask = |stays: bool| {
+            let (mut theirs, mut ours) = UnixStream::pair().unwrap();
+            theirs.write_all(b"deploy 42").unwrap();
+            theirs.shutdown(std::net::Shutdown::Write).unwrap();
+            let held = stays.then_some(theirs);
+            let mut taken = Vec::new();
+            let answer = answer(&mut ours, &mut |_: Moment, text: String| {
+                taken.push(text);
+                Ok(())
+            });
+            drop(held);
+            (answer.is_ok(), taken.len())
+        };
+        assert_eq!((ask(true), ask(false)), ((true, 1), (false, 0)));
+    }
+
     #[test]
     fn a_dead_door_is_taken_away_and_one_that_does_not_answer_is_said_to_be() {
         let directory = tempfile::tempdir().unwrap();
@@ -258,6 +305,21 @@ mod tests {
         assert_eq!((knocked.len(), knocked[0].pid.as_str()), (1, "12"));
         assert!(knocked[0].received.is_err());
         assert!(!dead.exists() && mute.exists() && directory.path().join("notes").exists());
+    }
+
+    /// `sudo -E` and `su` leave the user's runtime directory in root's environment.
+    #[test]
+    fn a_runtime_directory_of_another_user_is_not_chosen() {
+        let directory = tempfile::tempdir().unwrap();
+        let (ours, uid) = (directory.path().to_owned(), geteuid().as_raw());
+        let link = ours.join("link");
+        std::os::unix::fs::symlink(&ours, &link).unwrap();
+        let first = |named: &[&Path], uid| chosen(named.iter().map(|path| (*path).to_owned()), uid);
+        assert_eq!(first(&[&ours], uid + 1), None);
+        let others = [Path::new("relative"), Path::new("/nonexistent"), Path::new("/dev/null"), &usual(uid)];
+        assert_eq!(first(&others, uid), None);
+        assert_eq!(first(&[others[1], &ours], uid), Some(ours.clone()));
+        assert_eq!(first(&[&link], uid), Some(link), "what a link leads to counts");
     }
 
     #[test]

@@ -105,4 +105,6 @@ const begin = () => {
   if (step >= 0) { held = step; show(step); }
 };
 addEventListener("hashchange", begin);
+// On paper nobody can open what is folded.
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((folded) => { folded.open = true; }));
 begin();
