@@ -88,7 +88,7 @@ fn nameless(folder: &OwnedFd) -> io::Result<Option<File>> {
     if !Path::new(OWN_DESCRIPTORS).is_dir() {
         return Ok(None);
     }
-    let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+    let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY | OFlag::O_CLOEXEC | OFlag::O_LARGEFILE;
     match nix::fcntl::openat(folder, ".", flags, Mode::S_IRUSR | Mode::S_IWUSR) {
         Ok(file) => Ok(Some(file.into())),
         Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::EINVAL) => Ok(None),
