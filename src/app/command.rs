@@ -39,7 +39,7 @@ pub fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Record(record) => record::record(root, &configuration, &record),
         Command::Replay(replay) if terminal::is_there() => event_loop::replay(&configuration, &replay),
         Command::Replay(_) => {
-            let why = "standard output is no terminal, or TERM is not set";
+            let why = "standard output is no terminal, or TERM is not set or dumb";
             Err(Failure::new(Exit::Usage, "cannot replay", why, "for lines try 'stalltop check FILE'"))
         }
         Command::Export(options) => export::export(&configuration, &options),

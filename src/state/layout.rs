@@ -46,6 +46,7 @@ impl Plan {
             Screen::Overview if height >= 24 && width < 120 => 4,
             Screen::Overview if height >= 20 => 3,
             Screen::Overview if width < 60 => 4,
+            Screen::Overview if width < 78 => 3,
             Screen::Overview => 2,
             Screen::Findings => 0,
             _ => 1,

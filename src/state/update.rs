@@ -94,7 +94,7 @@ impl State {
 
     fn records(&mut self, recorder: Recorder) {
         if let (Recorder::Off, Recorder::On { file, .. }) = (&self.recorder, &recorder) {
-            self.say(Notice::new(format!("recording what is in memory and from now on into {file}: R stops it")));
+            self.say(Notice::new(format!("recording, with what is in memory, into {file}: R stops it")));
         }
         self.recorder = recorder;
     }

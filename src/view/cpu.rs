@@ -165,8 +165,8 @@ fn cpu_row(state: &State, interval: &Interval, cpu: &CpuUse, table: &Table, canv
 }
 
 const HOT: [Spec; 8] = [
-    Spec::words("HOT THREADS", 16),
-    Spec::number("pid/tid", 16).from(60),
+    Spec::words("HOT THREADS", 17),
+    Spec::number("pid/tid", 15).from(60),
     Spec::number("%CPU", 5),
     Spec::number("runq%", 5),
     Spec::number("slices/s", 8).from(60),
@@ -191,7 +191,7 @@ fn hot_threads(interval: &Interval, canvas: &mut Canvas) {
         let Some((process, facts)) = interval.newer.tasks.as_ref().ok().and_then(|tasks| tasks.thread(thread.id)) else {
             continue;
         };
-        table.put(canvas, y, "HOT THREADS", SafeText::name(&facts.comm), Ink::Plain);
+        table.put(canvas, y, "HOT THREADS", whereabouts::of_process(process, facts), Ink::Plain);
         table.put(canvas, y, "pid/tid", safe!("{}/{}", thread.id.pid, thread.id.tid), Ink::Dim);
         let ink = if used(thread) >= 0.95 { Ink::Warning } else { Ink::Plain };
         table.put(canvas, y, "%CPU", safe!("{}", figure(used(thread) * 100.0, 5)), ink);

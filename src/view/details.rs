@@ -54,7 +54,8 @@ pub struct Plot {
     pub over: Ink,
 }
 
-const LABEL: u16 = 20;
+/// Cells of the column of labels, where none of them is longer
+const LABELS: u16 = 18;
 /// Where a graph begins: room for the label of its top edge.
 pub const AXIS: u16 = 11;
 
@@ -81,13 +82,22 @@ impl Page {
             return;
         }
         let cells = usize::from(self.width.saturating_sub(indent + 1)).clamp(10, 100);
-        for line in text::wrap(words.as_str(), cells, 12) {
+        for line in text::wrap(words.as_str(), cells, usize::MAX) {
             self.line(indent, SafeText::of(line), ink);
         }
     }
 
     fn pair(&mut self, label: impl Into<SafeText>, text: SafeText) {
         self.entries.push(Entry::Pair { label: label.into(), text, ink: Ink::Plain });
+    }
+
+    /// Cells that the longest label takes: what belongs to them begins in one column.
+    fn labels(&self) -> u16 {
+        let widths = self.entries.iter().filter_map(|entry| match entry {
+            Entry::Pair { label, .. } => u16::try_from(label.width()).ok(),
+            _ => None,
+        });
+        widths.max().unwrap_or(0).min(self.width / 2).max(LABELS)
     }
 
     fn row(&mut self, cells: Vec<(u16, SafeText)>, ink: Ink) {
@@ -111,16 +121,15 @@ impl Entry {
         }
     }
 
-    fn draw(&self, canvas: &mut Canvas, y: u16) {
+    fn draw(&self, canvas: &mut Canvas, y: u16, labels: u16) {
         match self {
             Entry::Gap => {}
             Entry::Line { indent, text, ink } => {
                 canvas.rest(*indent, y, text, *ink);
             }
             Entry::Pair { label, text, ink } => {
-                // A label that is longer is shown whole all the same.
-                let end = canvas.rest(2, y, label, Ink::Dim);
-                canvas.rest((end + 2).max(2 + LABEL), y, text, *ink);
+                canvas.text(2, y, labels, label, Ink::Dim);
+                canvas.rest(4 + labels, y, text, *ink);
             }
             Entry::Row { cells, ink } => {
                 for (x, text) in cells {
@@ -181,6 +190,7 @@ pub fn draw(state: &State, judged: &Judged, details: &Details, canvas: &mut Canv
     let whole: usize = page.entries.iter().map(Entry::height).sum();
     let most = whole.saturating_sub(usize::from(height));
     let top = details.top.min(most);
+    let labels = page.labels();
     let (mut passed, mut y) = (0, 0);
     for entry in &page.entries {
         let begins = passed;
@@ -191,7 +201,7 @@ pub fn draw(state: &State, judged: &Judged, details: &Details, canvas: &mut Canv
         if y >= height {
             break;
         }
-        entry.draw(canvas, y);
+        entry.draw(canvas, y, labels);
         y += u16::try_from(entry.height()).unwrap_or(1);
     }
     if most > 0 {

@@ -8,7 +8,7 @@ use super::whereabouts;
 use super::widgets::spark;
 use super::widgets::table::{Spec, Table};
 use crate::baseline::{self, Standing};
-use crate::findings::{Judged, Severity};
+use crate::findings::{Judged, Kind, Severity, Subject};
 use crate::ids::DiskId;
 use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, Operation};
@@ -104,7 +104,7 @@ fn disk_lines(state: &State, judged: &Judged, disk: &DiskSpan, table: &Table, ca
             let mark = if standing.provisional { "~" } else { "" };
             table.put(canvas, line, "base", safe!("{}{mark}", figure(standing.baseline.0, 4)), Ink::Dim);
         }
-        let (words, ink) = multiple(standing);
+        let (words, ink) = multiple(judged, standing);
         table.put(canvas, line, "×base", &words, ink);
         latency_history(state, interval, (disk.id, operation), standing, table.place(HISTORY), canvas, line);
         lines += 1;
@@ -143,12 +143,10 @@ pub fn latency_history(
     let baseline = standing.map_or_else(best, |standing| standing.baseline.0 as f32);
     let levels = awaits.iter().map(|time| {
         let time = (*time)?;
-        let ink = match time / baseline {
-            times if times >= 10.0 => Ink::Critical,
-            times if times >= 3.0 => Ink::Warning,
-            _ => Ink::Good,
-        };
-        Some((spark::against(time, baseline), if standing.is_some() { ink } else { Ink::Plain }))
+        let ink = standing.map_or(Ink::Plain, |standing| {
+            severity_at(f64::from(time / baseline), standing.provisional).map_or(Ink::Good, Ink::from)
+        });
+        Some((spark::against(time, baseline), ink))
     });
     spark::sparkline(canvas, x, y, width, levels);
 }
@@ -185,16 +183,30 @@ pub fn standing(judged: &Judged, disk: DiskId, operation: Operation) -> Option<&
     baseline::standing(&judged.standings, disk, operation)
 }
 
-/// How many times its baseline, with the sign that says how bad that is in the cell behind the figure.
-pub fn multiple(standing: Option<&Standing>) -> (SafeText, Ink) {
+/// How many times its baseline; in the cell behind the figure the sign of the finding that this is, so that no row calls
+/// bad what the verdict does not: a multiple of few or cheap requests is felt by nobody.
+pub fn multiple(judged: &Judged, standing: Option<&Standing>) -> (SafeText, Ink) {
     let Some((standing, times)) = standing.and_then(|standing| Some((standing, standing.multiple?))) else {
         return ("- ".into(), Ink::Dim);
     };
-    let severity = match times {
-        far if far >= 10.0 && !standing.provisional => Some(Severity::Critical),
-        far if far >= 10.0 || far >= 3.0 && !standing.provisional => Some(Severity::Warning),
-        _ => None,
-    };
+    let most = severity_at(times, standing.provisional);
+    let severity = most.and_then(|most| Some(found_slow(judged, standing.disk)?.min(most)));
     let mark = severity.map_or(if standing.provisional { "~" } else { " " }, sign);
     (safe!("{}{mark}", figure(times, 5)), severity.map_or(Ink::Plain, Ink::from))
+}
+
+/// The worst that so many times a baseline can be.
+fn severity_at(times: f64, provisional: bool) -> Option<Severity> {
+    match times {
+        far if far >= 10.0 => Some(if provisional { Severity::Warning } else { Severity::Critical }),
+        far if far >= 3.0 && !provisional => Some(Severity::Warning),
+        _ => None,
+    }
+}
+
+/// How bad the verdict calls the latency of that device.
+fn found_slow(judged: &Judged, disk: DiskId) -> Option<Severity> {
+    let of_disk = |subject: &Subject| matches!(subject, Subject::Disk { id, .. } if *id == disk);
+    let slow = judged.verdict.iter().filter(|finding| finding.kind == Kind::DiskLatency && of_disk(&finding.subject));
+    slow.map(|finding| finding.severity).max()
 }

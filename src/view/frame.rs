@@ -135,11 +135,11 @@ pub fn verdict(state: &State, canvas: &mut Canvas) {
             break;
         }
         let others = findings.len() - at - 1;
-        // The first may take more than a line; the others get one each, as far as there are any.
-        let most = if at == first { lines.saturating_sub(others.min(1)).max(1) } else { 1 };
-        let most = most.min(left);
-        let last = usize::from(y) + most >= lines && others > 0;
-        let more = if last { safe!(" +{others} more: 6") } else { SafeText::default() };
+        // The first may take what it needs as long as one other is seen; those below share what it leaves.
+        let kept = if at == first { others.min(1) } else { others };
+        let most = left.saturating_sub(kept).max(1);
+        let last = most == left && others > 0;
+        let more = if last { safe!(" +{others} (key 6)") } else { SafeText::default() };
         let room = usize::from(width).saturating_sub(2);
         let cells = if most == 1 { room.saturating_sub(more.width()) } else { room };
         let sentence = SafeText::of(finding.sentence.clone());
@@ -163,7 +163,7 @@ pub fn verdict(state: &State, canvas: &mut Canvas) {
     }
     let hidden = findings.len() - 1 - shown;
     if hidden > 0 && usize::from(y) < lines {
-        canvas.rest(2, y, safe!("+{hidden} more: 6"), Ink::Dim);
+        canvas.rest(2, y, safe!("+{hidden} more (key 6)"), Ink::Dim);
         y += 1;
     }
     artefact(&judged.interval, canvas, y);

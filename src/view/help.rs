@@ -3,10 +3,14 @@
 use ratatui::layout::Rect;
 
 use super::canvas::Canvas;
+use super::text::{self, SafeText};
 use super::theme::Ink;
 use crate::safe;
 use crate::state::State;
 use crate::state::keys::BINDINGS;
+
+/// Where the words behind the keys begin.
+const WORDS: u16 = 15;
 
 pub fn draw(state: &State, canvas: &mut Canvas) {
     let (width, height) = (canvas.width(), canvas.height());
@@ -21,13 +25,16 @@ pub fn draw(state: &State, canvas: &mut Canvas) {
     for binding in BINDINGS.iter().skip(top) {
         let here = binding.screens.is_empty() || binding.screens.contains(&state.screen);
         canvas.text(2, y, 12, binding.shown, if here { Ink::Key } else { Ink::Dim });
-        let x = canvas.rest(15, y, binding.words, if here { Ink::Plain } else { Ink::Dim });
+        let mut words = binding.words.to_owned();
         if let (Some(first), Some(last)) = (binding.screens.first(), binding.screens.last()) {
             let (first, last) = (first.digit(), last.digit());
-            let place = if first == last { safe!("(on {first})") } else { safe!("(on {first}–{last})") };
-            canvas.rest(x + 1, y, place, Ink::Dim);
+            words += &if first == last { format!(" (on {first})") } else { format!(" (on {first}–{last})") };
         }
-        y += 1;
+        let room = usize::from(width.saturating_sub(WORDS + 1));
+        for line in text::wrap(&words, room, usize::MAX) {
+            canvas.rest(WORDS, y, SafeText::of(line), if here { Ink::Plain } else { Ink::Dim });
+            y += 1;
+        }
     }
     if y + 3 < canvas.height() {
         legend(&mut canvas.part(0, y + 1, width, u16::MAX));

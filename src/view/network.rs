@@ -4,7 +4,7 @@ pub mod peers;
 
 use super::canvas::Canvas;
 use super::frame::arrangement;
-use super::text::{self, SafeText, figure, maybe};
+use super::text::{self, SafeText, figure, kilobytes, maybe};
 use super::theme::Ink;
 use super::widgets::spark;
 use super::widgets::table::{Spec, Table};
@@ -149,13 +149,13 @@ pub fn nic_row(interval: &Interval, nic: &NicSpan, table: &Table, canvas: &mut C
     table.put(canvas, y, "NET", SafeText::name(&nic.id.name), Ink::Plain);
     let silent = nic.rx.packets.0 + nic.tx.packets.0 <= 0.0;
     let ink = if silent { Ink::Dim } else { Ink::Plain };
-    let mut put = |heading, value: f64, cells| table.put(canvas, y, heading, safe!("{}", figure(value, cells)), ink);
-    put("rKB/s", nic.rx.kilobytes.0, 7);
-    put("wKB/s", nic.tx.kilobytes.0, 7);
-    put("rPk/s", nic.rx.packets.0, 6);
-    put("wPk/s", nic.tx.packets.0, 6);
-    put("rAvs", nic.rx.average_bytes, 5);
-    put("wAvs", nic.tx.average_bytes, 5);
+    let mut put = |heading, words: String| table.put(canvas, y, heading, SafeText::of(words), ink);
+    put("rKB/s", kilobytes(nic.rx.kilobytes.0, 7));
+    put("wKB/s", kilobytes(nic.tx.kilobytes.0, 7));
+    put("rPk/s", figure(nic.rx.packets.0, 6));
+    put("wPk/s", figure(nic.tx.packets.0, 6));
+    put("rAvs", figure(nic.rx.average_bytes, 5));
+    put("wAvs", figure(nic.tx.average_bytes, 5));
     let (words, ink) = match nic.utilization {
         Some(share) if share.0 >= 0.9 => (safe!("{}", figure(share.percent(), 5)), Ink::Warning),
         Some(share) => (safe!("{}", figure(share.percent(), 5)), Ink::Plain),

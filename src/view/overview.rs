@@ -13,7 +13,7 @@
 use super::canvas::Canvas;
 use super::disk::{latency_history, multiple, standing};
 use super::teams::teams;
-use super::text::{self, SafeText, figure, maybe};
+use super::text::{self, SafeText, figure, kilobytes, maybe};
 use super::theme::Ink;
 use super::widgets::bar::{Part, bar};
 use super::widgets::table::{Spec, Table};
@@ -31,7 +31,7 @@ pub fn draw(state: &State, judged: &Judged, canvas: &mut Canvas) {
     let (width, height) = (canvas.width(), canvas.height());
     let mut y = cpu_lines(interval, canvas, 0);
     y = load_line(interval, canvas, y);
-    if height >= 8 {
+    if height >= 11 {
         y = memory_line(interval, canvas, y);
     }
     if height > y {
@@ -161,7 +161,7 @@ fn load_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     if let Some(tasks) = &interval.tasks {
         let counts = &tasks.counts;
         let least = if tasks.hidden_threads.is_some() { "≥" } else { "" };
-        let mut words = format!(" = now {least}{} run", counts.running);
+        let mut words = format!("   now {least}{} run", counts.running);
         let kinds = [
             (counts.blocked_disk, "disk"),
             (counts.blocked_vfork, "vfork (harmless)"),
@@ -174,7 +174,7 @@ fn load_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
         }
         x = canvas.rest(x, y, SafeText::of(words), Ink::Plain);
         if counts.lock > 0 {
-            canvas.rest(x, y, safe!("   {} in a lock wait (not in load)", counts.lock), Ink::Plain);
+            canvas.rest(x, y, safe!("   {} wait for a lock (not in load)", counts.lock), Ink::Plain);
         }
     }
     y + 1
@@ -225,8 +225,11 @@ fn cores_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     let ink = if busy >= 0.95 { Ink::Bold } else { Ink::Plain };
     let x = canvas.rest(x, y, safe!("hottest cpu{} {}%", hottest.id.0, figure(busy * 100.0, 4)), ink);
     if let Some((task, share)) = hottest.top {
-        let name = whereabouts::thread_name(&interval.newer, task);
-        canvas.rest(x, y, safe!("  {name} {}%", figure(share.percent(), 4)), Ink::Plain);
+        let used = figure(share.percent(), 4);
+        let whole = safe!("  {} {used}%", whereabouts::whose_thread(&interval.newer, task));
+        let short = || safe!("  {} {used}%", whereabouts::thread_name(&interval.newer, task));
+        let fits = usize::from(x) + whole.width() <= usize::from(canvas.width());
+        canvas.rest(x, y, if fits { whole } else { short() }, Ink::Plain);
     }
     y + 1
 }
@@ -286,10 +289,10 @@ fn disk_table(state: &State, judged: &Judged, disks: &[&DiskSpan], canvas: &mut 
         for (operation, span, [rate, size, time, times]) in sides {
             let ink = if span.completed == 0 { Ink::Dim } else { Ink::Plain };
             table.put(canvas, y, rate, safe!("{}", figure(span.rate.0, 6)), ink);
-            table.put(canvas, y, size, safe!("{}", figure(span.kilobytes.0, 6)), ink);
+            table.put(canvas, y, size, safe!("{}", kilobytes(span.kilobytes.0, 6)), ink);
             table.put(canvas, y, time, safe!("{}", maybe(span.r#await.map(|time| time.0), 7)), ink);
             let standing = standing(judged, disk.id, operation);
-            let (words, ink) = multiple(standing);
+            let (words, ink) = multiple(judged, standing);
             table.put(canvas, y, times, &words, ink);
             let heading = if operation == Operation::Read { READS } else { WRITES };
             latency_history(state, interval, (disk.id, operation), standing, table.place(heading), canvas, y);

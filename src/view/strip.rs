@@ -1,7 +1,7 @@
 //! The strip of time: one cell an interval or several, coloured and shaped by the worst finding in it.
 //!
 //! Live it shows what is in memory, in a replay the whole recording. Cells stand for fixed spans of time, so that they do
-//! not shimmer while time goes on; a cell without an interval is a hole.
+//! not shimmer while time goes on; a cell of which no interval knows anything is a hole.
 
 use super::canvas::Canvas;
 use super::text;
@@ -14,30 +14,32 @@ use crate::state::State;
 pub fn draw(state: &State, canvas: &mut Canvas) {
     let Some(scale) = Scale::of(state, canvas.width()) else { return };
     let zone = &state.setup.zone;
-    canvas.text(0, 0, LABEL, safe!("{}", text::clock_short(scale.first_ns, zone)), Ink::Dim);
+    let clock = |at| if scale.seconds { text::clock(at, zone) } else { text::clock_short(at, zone) };
+    canvas.text(0, 0, scale.first_cell, safe!("{}", clock(scale.middle_of(0))), Ink::Dim);
     let right = scale.first_cell + u16::try_from(scale.count).unwrap_or(0) + 1;
-    canvas.rest(right, 0, safe!("{}", text::clock_short(scale.last_ns, zone)), Ink::Dim);
-    let mut cells = vec![Cell::default(); scale.count];
-    let mut put = |at: i64, worst: Option<Severity>, mark: bool| {
-        if let Some(cell) = scale.cell_of(at).and_then(|at| cells.get_mut(at)) {
-            cell.seen = true;
-            cell.worst = cell.worst.max(worst);
-            cell.mark |= mark;
-        }
-    };
+    canvas.rest(right, 0, safe!("{}", clock(scale.last_ns)), Ink::Dim);
+    let mut cells = Cells { scale: &scale, cells: vec![Cell::default(); scale.count] };
+    let mut before = None;
     if state.strip.is_empty() {
-        state.history.iter().for_each(|digest| put(digest.at.realtime_ns, digest.worst, false));
-    } else {
-        state.strip.iter().for_each(|tick| put(tick.realtime_ns, tick.worst, tick.mark.is_some()));
-    }
-    state.marks.iter().for_each(|mark| put(mark.realtime_ns, None, true));
-    let here = state.at().filter(|_| state.paused || !state.is_live()).and_then(|at| scale.cell_of(at.realtime_ns));
-    for (at, cell) in (0_u16..).zip(&cells) {
-        let (glyph, ink) = cell.looks();
-        canvas.glyph(scale.first_cell + at, 0, glyph, ink);
-        if here == Some(usize::from(at)) {
-            canvas.part(scale.first_cell + at, 0, 1, 1).under_cursor(0, 1);
+        for digest in state.history.iter() {
+            let at = digest.at.realtime_ns;
+            let begun = at.saturating_sub((f64::from(digest.seconds) * 1e9) as i64);
+            cells.put(before.filter(|&before| begun.saturating_sub(before) <= scale.cell_ns / 2), at, digest.worst);
+            before = Some(at);
         }
+    } else {
+        for tick in state.strip.iter() {
+            cells.put(before.filter(|_| !tick.gap), tick.realtime_ns, tick.worst);
+            before = Some(tick.realtime_ns);
+        }
+        state.strip.iter().filter(|tick| tick.mark.is_some()).for_each(|tick| cells.mark(tick.realtime_ns));
+    }
+    state.marks.iter().for_each(|mark| cells.mark(mark.realtime_ns));
+    let here = state.at().filter(|_| state.paused || !state.is_live()).and_then(|at| scale.cell_of(at.realtime_ns));
+    for (at, cell) in (0_u16..).zip(&cells.cells) {
+        // A full block in reverse would look like a hole.
+        let (glyph, ink) = if here == Some(usize::from(at)) { ('▼', Ink::Playback) } else { cell.looks() };
+        canvas.glyph(scale.first_cell + at, 0, glyph, ink);
     }
 }
 
@@ -46,11 +48,17 @@ pub fn moment_at(state: &State, width: u16, column: u16) -> Option<i64> {
     let scale = Scale::of(state, width)?;
     let at = usize::from(column.checked_sub(scale.first_cell)?);
     let cell = i64::try_from(at).ok()?;
-    (at < scale.count).then(|| scale.first_ns + scale.cell_ns * cell + scale.cell_ns / 2)
+    (at < scale.count).then(|| scale.middle_of(cell))
 }
 
 /// `12:01` and a space
 const LABEL: u16 = 6;
+
+/// `12:01:30` and a space
+const LABEL_WITH_SECONDS: u16 = 9;
+
+/// Of less than this the minutes alone do not tell the ends apart, nanoseconds.
+const SHORT_NS: i64 = 600_000_000_000;
 
 #[derive(Clone, Copy, Default)]
 struct Cell {
@@ -72,19 +80,46 @@ impl Cell {
     }
 }
 
+/// The strip while it is filled.
+struct Cells<'a> {
+    scale: &'a Scale,
+    cells: Vec<Cell>,
+}
+
+impl Cells<'_> {
+    /// An interval that ended at `at`. Where it follows the one that ended at `before`, the cells between them are its own:
+    /// intervals are never so regular that there is exactly one in each cell.
+    fn put(&mut self, before: Option<i64>, at: i64, worst: Option<Severity>) {
+        let Some(last) = self.scale.cell_of(at) else { return };
+        let first = before.and_then(|before| self.scale.cell_of(before)).map_or(last, |before| last.min(before + 1));
+        for cell in self.cells.get_mut(first..=last).into_iter().flatten() {
+            cell.seen = true;
+            cell.worst = cell.worst.max(worst);
+        }
+    }
+
+    fn mark(&mut self, at: i64) {
+        if let Some(cell) = self.scale.cell_of(at).and_then(|at| self.cells.get_mut(at)) {
+            cell.mark = true;
+        }
+    }
+}
+
 /// From time to cells.
 struct Scale {
+    /// The edge of the first cell
     first_ns: i64,
     last_ns: i64,
     /// Nanoseconds a cell
     cell_ns: i64,
     first_cell: u16,
     count: usize,
+    /// Whether the ends are told to the second
+    seconds: bool,
 }
 
 impl Scale {
     fn of(state: &State, width: u16) -> Option<Scale> {
-        let count = usize::from(width.checked_sub(2 * LABEL).filter(|&cells| cells > 0)?);
         let (first, last, typical) = if state.strip.is_empty() {
             let first = state.history.iter().next()?;
             let last = state.history.iter().next_back()?;
@@ -94,9 +129,12 @@ impl Scale {
             let ticks = i64::try_from(state.strip.len()).ok()?.saturating_sub(1).max(1);
             (first, last, last.saturating_sub(first) / ticks)
         };
-        let cells = i64::try_from(count).ok()?;
         let typical = typical.max(1_000_000);
         let covered = last.saturating_sub(first).max(0);
+        let seconds = !state.is_live() && covered < SHORT_NS;
+        let first_cell = if seconds { LABEL_WITH_SECONDS } else { LABEL };
+        let count = usize::from(width.checked_sub(2 * first_cell).filter(|&cells| cells > 0)?);
+        let cells = i64::try_from(count).ok()?;
         if state.is_live() {
             // Whole numbers of intervals a cell, on a grid of their own that stays where it is.
             let steps = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 36_000, 360_000];
@@ -104,11 +142,17 @@ impl Scale {
             let cell_ns = typical.saturating_mul(steps.into_iter().find(fits).unwrap_or(3_600_000));
             let end = (last.div_euclid(cell_ns) + 1).saturating_mul(cell_ns);
             let first_ns = end.saturating_sub(cell_ns.saturating_mul(cells));
-            return Some(Scale { first_ns, last_ns: last, cell_ns, first_cell: LABEL, count });
+            return Some(Scale { first_ns, last_ns: last, cell_ns, first_cell, count, seconds });
         }
-        let cell_ns = (covered / cells + 1).max(typical);
-        let count = usize::try_from(covered / cell_ns + 1).unwrap_or(count).min(count);
-        Some(Scale { first_ns: first, last_ns: last, cell_ns, first_cell: LABEL, count })
+        // Intervals end in the middle of their cells, and not on the edges.
+        let cell_ns = (covered / (cells - 1).max(1) + 1).max(typical);
+        let first_ns = first.saturating_sub(cell_ns / 2);
+        let count = usize::try_from(last.saturating_sub(first_ns) / cell_ns + 1).unwrap_or(count).min(count);
+        Some(Scale { first_ns, last_ns: last, cell_ns, first_cell, count, seconds })
+    }
+
+    fn middle_of(&self, cell: i64) -> i64 {
+        self.first_ns.saturating_add(self.cell_ns.saturating_mul(cell)).saturating_add(self.cell_ns / 2)
     }
 
     fn cell_of(&self, at: i64) -> Option<usize> {

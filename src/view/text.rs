@@ -108,7 +108,7 @@ pub fn wrap(text: &str, cells: usize, lines: usize) -> Vec<String> {
             if wrapped.len() + 1 >= lines {
                 let left = std::iter::once(word).chain(rest);
                 let all = left.fold(line, |line, word| line + " " + word);
-                wrapped.push(fit(&all, cells).into_owned());
+                wrapped.push(clipped(&all, cells));
                 return wrapped;
             }
             wrapped.push(std::mem::take(&mut line));
@@ -131,6 +131,20 @@ pub fn wrap(text: &str, cells: usize, lines: usize) -> Vec<String> {
         wrapped.push(fit(&line, cells).into_owned());
     }
     wrapped
+}
+
+/// The last line of a text that goes on. A figure is there whole or not at all: half of one would be read as another.
+fn clipped(text: &str, cells: usize) -> String {
+    let kept = fit(text, cells);
+    let Some(kept) = kept.strip_suffix('…').filter(|kept| text.len() > kept.len()) else { return kept.into_owned() };
+    let ends_whole = text.get(kept.len()..).is_none_or(|rest| rest.starts_with(' '));
+    let begun = kept.rfind(' ').map_or(0, |at| at + 1);
+    let figure = kept.get(begun..).is_some_and(|word| word.contains(|character: char| character.is_ascii_digit()));
+    if ends_whole || begun == 0 || !figure {
+        format!("{kept}…")
+    } else {
+        format!("{}…", kept.get(..begun).unwrap_or_default())
+    }
 }
 
 /// What may not be broken: a figure stays with its per cent sign.
@@ -182,6 +196,12 @@ pub fn maybe(value: Option<f64>, cells: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| figure(value, cells))
 }
 
+/// An amount under a heading that says KB; what does not fit is written with its own unit, which no k or M of KB would be.
+pub fn kilobytes(value: f64, cells: usize) -> String {
+    let text = figure(value, usize::MAX);
+    if text.len() <= cells { text } else { bytes(value * 1024.0) }
+}
+
 /// A share in per cent.
 pub fn percent(share: Option<f64>, cells: usize) -> String {
     maybe(share.map(|share| share * 100.0), cells)
@@ -218,6 +238,7 @@ fn scaled(value: f64, step: f64, units: &[&'static str]) -> String {
 pub fn span(seconds: f64) -> String {
     let whole = seconds.max(0.0) as u64;
     match whole {
+        0 if seconds >= 0.9995 => "1s".to_owned(),
         0 if seconds > 0.0 => format!("{:.0}ms", seconds * 1000.0),
         0..60 => format!("{whole}s"),
         60..3600 => format!("{}m{:02}s", whole / 60, whole % 60),
@@ -262,6 +283,8 @@ mod tests {
         );
         assert_eq!(figure(12_345_678.0, 6), "12.3M");
         assert_eq!(figure(1234.0, 3), "1.23k");
+        assert_eq!(kilobytes(987_654.3, 6), "987654");
+        assert_eq!(kilobytes(1_373_456.0, 6), "1.31G", "1.37M under kB/s would be read as megabytes");
         assert_eq!(figure(f64::NAN, 6), "-");
         assert_eq!(bytes(1.5 * 1024.0 * 1024.0 * 1024.0), "1.50G");
         assert_eq!(bytes(17.0), "17B");
@@ -279,6 +302,9 @@ mod tests {
     fn sentences_are_broken_between_words() {
         assert_eq!(wrap("one two three four", 9, 9), ["one two", "three", "four"]);
         assert_eq!(wrap("one two three four", 9, 2), ["one two", "three fo…"]);
+        assert_eq!(wrap("waits 1.13 s more", 9, 1), ["waits …"], "half of 1.13 is no figure");
+        assert_eq!(wrap("waits 1.13 s more", 11, 1), ["waits 1.13…"]);
+        assert_eq!(wrap("1.13 seconds", 3, 1), ["1.…"]);
         assert_eq!(wrap("abcdefghij", 4, 3), ["abcd", "efgh", "ij"]);
         assert_eq!(wrap("", 4, 3), [""]);
         assert_eq!(wrap("says 5 % of it", 7, 3), ["says", "5 % of", "it"]);
@@ -288,6 +314,7 @@ mod tests {
     fn spans_of_time() {
         assert_eq!(span(91.0), "1m31s");
         assert_eq!(span(0.25), "250ms");
+        assert_eq!(span(0.999_8), "1s");
         assert_eq!(span(12.0 * 86_400.0 + 4.0 * 3600.0), "12d04h");
     }
 }

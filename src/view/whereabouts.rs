@@ -7,7 +7,7 @@ use crate::interval::blocked::GroupBlocked;
 use crate::interval::task::class_for;
 use crate::safe;
 use crate::sample::disk::find;
-use crate::sample::task::{Process, SystemCall, TaskState};
+use crate::sample::task::{Process, SystemCall, TaskState, Thread};
 use crate::sample::waits::{BlockedThread, Call, WaitClass};
 use crate::sample::{Absent, Name, Sample};
 
@@ -88,6 +88,22 @@ pub fn thread_name(sample: &Sample, task: TaskId) -> SafeText {
         Some((_, thread)) => safe!("{}/{}", SafeText::name(&thread.comm), task.tid),
         None => safe!("{}", task.tid),
     }
+}
+
+/// The same behind the name of its process where that is another one: a `worker` or `sampling` may be anybody's.
+pub fn whose_thread(sample: &Sample, task: TaskId) -> SafeText {
+    match sample.tasks.as_ref().ok().and_then(|tasks| tasks.thread(task)) {
+        Some((process, thread)) => safe!("{}/{}", of_process(process, thread), task.tid),
+        None => thread_name(sample, task),
+    }
+}
+
+/// `process:thread`, or the one name that both have.
+pub fn of_process(process: &Process, thread: &Thread) -> SafeText {
+    if process.comm == thread.comm {
+        return SafeText::name(&thread.comm);
+    }
+    safe!("{}:{}", SafeText::name(&process.comm), SafeText::name(&thread.comm))
 }
 
 fn call_name(interval: &Interval, call: SystemCall) -> Option<&'static str> {

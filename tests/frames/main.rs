@@ -11,6 +11,7 @@
     reason = "a test may fail loudly, and says why it skips"
 )]
 
+mod agreement;
 mod clocks;
 mod colours;
 mod golden;
@@ -21,3 +22,4 @@ mod network;
 mod scenes;
 mod screen;
 mod sizes;
+mod strip;

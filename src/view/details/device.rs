@@ -234,6 +234,6 @@ pub fn cpu(state: &State, judged: &Judged, id: CpuId, page: &mut Page) {
     threads.sort_by(|a, b| b.cpu.partial_cmp(&a.cpu).unwrap_or(std::cmp::Ordering::Equal));
     for thread in threads.into_iter().take(12) {
         let used = text::percent(thread.cpu.map(|cpu| cpu.0), 5);
-        page.pair(safe!("{used}%"), whereabouts::thread_name(&interval.newer, thread.id));
+        page.pair(safe!("{used}%"), whereabouts::whose_thread(&interval.newer, thread.id));
     }
 }

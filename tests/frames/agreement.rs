@@ -1,0 +1,91 @@
+//! What stands in one place of the screen agrees with what stands in another, and nothing is cut for which there is room.
+
+use stalltop::findings::{Evidence, Kind, RULES, Severity, Subject, Value};
+use stalltop::state::{Event, update};
+
+use crate::machine::finding;
+use crate::scenes;
+use crate::screen::{live, press, text};
+
+/// The row of the first device.
+fn device(frame: &str) -> &str {
+    frame.lines().find(|line| line.starts_with("sdb")).unwrap()
+}
+
+#[test]
+fn a_device_is_called_slow_where_the_verdict_says_so() {
+    for screen in ["1", "3"] {
+        let mut machine = scenes::saturated_disk();
+        for standing in &mut machine.standings {
+            standing.provisional = false;
+        }
+        let mut state = live(&machine, (80, 24));
+        press(&mut state, screen);
+        assert!(device(&text(&state)).contains("28.8▲"), "as bad as the finding: {}", text(&state));
+        machine.findings.clear();
+        let mut state = live(&machine, (80, 24));
+        press(&mut state, screen);
+        assert!(device(&text(&state)).contains("28.8 "), "slow, and felt by nobody: {}", text(&state));
+        assert!(text(&state).contains("nothing found wrong"), "{}", text(&state));
+    }
+}
+
+#[test]
+fn an_empty_line_of_the_verdict_is_used_before_a_sentence_is_cut() {
+    let mut machine = scenes::quiet();
+    let sentence = "spin (3906) uses 100 % of one CPU, on CPU 1: at its limit, more CPUs won't help; the box is 50.5 % busy";
+    let of = |kind| finding(kind, Severity::Warning, Subject::Box, sentence);
+    machine.findings = vec![of(Kind::SaturatedThread), of(Kind::SaturatedCore)];
+    let frame = text(&live(&machine, (80, 24)));
+    let verdict: String = frame.lines().skip(1).take(4).map(str::trim_start).collect::<Vec<_>>().join(" ");
+    assert_eq!(verdict, format!("▲ {sentence} ▲ {sentence}"));
+    machine.findings.extend([of(Kind::CpuSaturated), of(Kind::CpuStolen)]);
+    let frame = text(&live(&machine, (80, 24)));
+    assert!(frame.lines().nth(4).unwrap().ends_with("+1 (key 6)"), "{frame}");
+}
+
+/// All that a page holds, by scrolling through it.
+fn whole_page(machine: &crate::machine::Machine, keys: &str) -> String {
+    let mut state = live(machine, (80, 24));
+    press(&mut state, keys);
+    let mut all = String::new();
+    for _ in 0..200 {
+        all += &text(&state);
+        press(&mut state, "j");
+    }
+    all
+}
+
+#[test]
+fn what_a_rule_computes_is_told_to_its_end() {
+    for rule in RULES {
+        let mut machine = scenes::quiet();
+        machine.findings = vec![finding(rule.kind, Severity::Warning, Subject::Box, "x")];
+        let page = whole_page(&machine, "6\n");
+        let last = rule.computed.split(' ').next_back().unwrap();
+        assert!(page.contains(last), "{:?}: {page}", rule.kind);
+        assert!(!page.contains('…'), "{:?}: {page}", rule.kind);
+    }
+}
+
+#[test]
+fn figures_of_a_page_stand_in_one_column() {
+    let mut machine = scenes::quiet();
+    machine.findings = vec![finding(Kind::CpuSaturated, Severity::Warning, Subject::Box, "x")];
+    machine.findings[0].evidence.push(Evidence { name: "group_on_storage_threads", value: Value::Number(1.92) });
+    let page = whole_page(&machine, "6\n");
+    let column =
+        |label: &str, figure: &str| page.lines().find(|line| line.starts_with(label) && line.contains(figure))?.find(figure);
+    let first = column("  iowait ", "5.00%");
+    assert!(first.is_some() && first == column("  group on storage threads ", "1.92"), "{page}");
+}
+
+#[test]
+fn help_is_whole_on_a_narrow_terminal() {
+    let mut state = live(&scenes::quiet(), (80, 24));
+    update(&mut state, Event::Resize { width: 40, height: 60 });
+    press(&mut state, "?");
+    let frame = text(&state);
+    let keys = frame.replace("1 … 6", "");
+    assert!(!keys.contains('…') && keys.contains("selects text)"), "{frame}");
+}
