@@ -69,8 +69,10 @@ pub struct Sweep {
     up: Vec<usize>,
     /// Indices of those that sub-samples look at: few of many.
     awake: Vec<usize>,
+    /// Indices of those whose clocks sub-samples ask though they sleep
+    warm: Vec<usize>,
     pids: Vec<u32>,
-    /// Those that this sweep has found to have ended, sorted
+    /// Those that this sweep has found to have ended
     ended: Vec<u32>,
     /// The monitor is not part of the box's work: sub-samples leave it out.
     own_pid: u32,
@@ -160,10 +162,11 @@ impl Sweep {
             roll: Vec::new(),
             up: Vec::new(),
             awake: Vec::new(),
+            warm: Vec::new(),
             own_pid: if root.is_host() { std::process::id() } else { 0 },
             pids: Vec::new(),
             ended: Vec::new(),
-            births: Births::default(),
+            births: Births::new(namespaced),
             first_sweep_ns: None,
             namespaced,
             hidepid: host.privilege.hidepid && !host.privilege.sees_other_users,
@@ -194,6 +197,7 @@ impl Sweep {
         self.eye.previous_sweep_ticks = Some(self.eye.ticks(now_ns));
         self.first_sweep_ns.get_or_insert(now_ns);
         self.find_awake(now_ns);
+        self.find_warm(now_ns);
         for &index in &self.up {
             if let Some((entry, known)) = self.roll.get_mut(index).zip(self.processes.get(index)) {
                 *entry = Entry::of(known, now_ns);
@@ -211,18 +215,16 @@ impl Sweep {
         self.eye.now_ns = now_ns;
         self.eye.look = self.eye.look.wrapping_add(1);
         let warming_up = self.is_warming_up(now_ns);
-        let all = self.eye.clocks.can_tell() && (self.processes.len() <= FEW_PROCESSES || warming_up);
-        let Self { processes, awake, eye, own_pid, .. } = self;
+        let asks_sleepers = self.asks_sleepers(now_ns);
+        let Self { processes, awake, warm, up, eye, .. } = self;
         at_places(processes, awake).for_each(|known| known.glance(eye));
-        if all {
-            let asleep = |known: &&mut KnownProcess| {
-                let dozes = !known.is_awake(now_ns) && (warming_up || known.is_warm(now_ns));
-                dozes && !known.shared.kernel_thread && known.pid != *own_pid
-            };
-            processes.iter_mut().filter(asleep).for_each(|known| known.glance(eye));
+        if asks_sleepers {
+            let dozes = |known: &&mut KnownProcess| !known.is_awake(now_ns) && (warming_up || known.is_warm(now_ns));
+            at_places(processes, warm).filter(dozes).for_each(|known| known.glance(eye));
             // Also who was at rest may have run.
-            self.up.clear();
-            self.up.extend(0..self.processes.len());
+            up.extend_from_slice(warm);
+            up.sort_unstable();
+            up.dedup();
             self.find_awake(now_ns);
         }
     }
@@ -245,6 +247,21 @@ impl Sweep {
     fn find_up(&mut self) {
         self.up.clear();
         self.up.extend((0..).zip(&self.roll).filter(|(_, entry)| !entry.is_at_rest()).map(|(index, _)| index));
+    }
+
+    /// Whether sub-samples ask the clocks of those, too, that did not run in the last seconds.
+    fn asks_sleepers(&self, now_ns: u64) -> bool {
+        self.eye.clocks.can_tell() && (self.processes.len() <= FEW_PROCESSES || self.is_warming_up(now_ns))
+    }
+
+    /// Found by sweeps only: to walk through all processes at each sub-sample costs more than to ask these.
+    fn find_warm(&mut self, now_ns: u64) {
+        let (warming_up, asks_sleepers) = (self.is_warming_up(now_ns), self.asks_sleepers(now_ns));
+        let Self { processes, warm, own_pid, .. } = self;
+        let may_run = |known: &KnownProcess| (warming_up || known.is_warm(now_ns)) && !known.shared.kernel_thread;
+        let wanted = |known: &KnownProcess| asks_sleepers && may_run(known) && known.pid != *own_pid;
+        warm.clear();
+        warm.extend((0..).zip(processes).filter(|(_, known)| wanted(known)).map(|(index, _)| index));
     }
 
     fn find_awake(&mut self, now_ns: u64) {
@@ -292,7 +309,6 @@ impl Sweep {
     /// Looks at those that may have moved.
     fn look_again(&mut self) {
         let Self { processes, roll, eye, ended, .. } = self;
-        let mut some_gone = false;
         for (entry, index) in roll.iter_mut().zip(0..) {
             let clock_ns = eye.clocks.cpu_ns(entry.pid);
             if !entry.still_rests(clock_ns)
@@ -301,41 +317,56 @@ impl Sweep {
                 let stays = look(known, clock_ns, eye, ended);
                 *entry = Entry::of(known, eye.now_ns);
                 entry.gone = !stays;
-                some_gone |= entry.gone;
             }
         }
-        if some_gone {
+        self.strike_off();
+    }
+
+    /// Forgets those that are gone.
+    fn strike_off(&mut self) {
+        let Self { processes, roll, .. } = self;
+        if roll.iter().any(|entry| entry.gone) {
             let mut entries = roll.iter();
             processes.retain(|_| entries.next().is_some_and(|entry| !entry.gone));
             roll.retain(|entry| !entry.gone);
         }
     }
 
-    /// Goes through /proc: some process may be new.
+    /// Looks again and goes through /proc: some process may be new. Who is known stays where it is: half a kilobyte each is not
+    /// moved for a few others.
     fn walk(&mut self) {
-        self.eye.files.list_processes(&mut self.pids);
-        let mut old = std::mem::take(&mut self.processes).into_iter().peekable();
-        self.processes.reserve(self.pids.len());
-        let Self { eye, ended, .. } = self;
-        for &pid in &self.pids {
-            ended.extend(std::iter::from_fn(|| old.next_if(|known| known.pid < pid)).map(|known| known.pid));
-            let still = old.next_if(|known| known.pid == pid).and_then(|mut known| {
-                let clock_ns = eye.clocks.cpu_ns(pid);
-                look(&mut known, clock_ns, eye, ended).then_some(known)
-            });
-            // A process that ended between listing and reading was never there.
-            if let Some(known) = still.or_else(|| KnownProcess::first(eye, pid).ok()) {
-                self.processes.push(known);
+        self.look_again();
+        let Self { roll, eye, ended, pids, .. } = self;
+        eye.files.list_processes(pids);
+        let mut known = roll.iter_mut().peekable();
+        let mut unlisted = |entry: &mut Entry| {
+            entry.gone = true;
+            ended.push(entry.pid);
+        };
+        pids.retain(|&pid| {
+            while let Some(entry) = known.next_if(|entry| entry.pid < pid) {
+                unlisted(entry);
             }
+            known.next_if(|entry| entry.pid == pid).is_none()
+        });
+        known.for_each(&mut unlisted);
+        self.strike_off();
+        let Self { processes, roll, eye, pids, .. } = self;
+        let before = processes.len();
+        processes.reserve(pids.len());
+        // One that ended between listing and reading was never there.
+        processes.extend(pids.iter().filter_map(|&pid| KnownProcess::first(eye, pid).ok()));
+        roll.extend(processes.iter().skip(before).map(|known| Entry::of(known, eye.now_ns)));
+        if !roll.is_sorted_by_key(|entry| entry.pid) {
+            processes.sort_by_key(|known| known.pid);
+            roll.sort_by_key(|entry| entry.pid);
         }
-        ended.extend(old.map(|known| known.pid));
-        self.roll.clear();
-        self.roll.extend(self.processes.iter().map(|known| Entry::of(known, self.eye.now_ns)));
     }
 
     /// Whoever's parent ended has another one, though it may sleep.
     fn find_parents(&mut self) {
         let Self { processes, eye, ended, .. } = self;
+        ended.sort_unstable();
         let orphans = processes.iter_mut().filter(|known| ended.binary_search(&known.shared.ppid).is_ok());
         if !ended.is_empty() {
             orphans.for_each(|known| known.ask_parent(eye));
