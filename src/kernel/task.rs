@@ -57,16 +57,11 @@ pub fn stat(text: &[u8]) -> Option<Stat<'_>> {
     let open = text.iter().position(|&byte| byte == b'(')?;
     let close = text.iter().rposition(|&byte| byte == b')')?;
     let comm = text.get(open + 1..close)?;
-    let mut words = text.get(close + 1..)?.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    let state = TaskState::from_letter(*words.next()?.first()?);
+    let (state, numbers) = text.get(close + 1..)?.trim_ascii_start().split_first()?;
+    let state = TaskState::from_letter(*state);
     // Fields 4 to 48 of proc(5); older kernels end earlier, at 41 or more.
     let mut fields = [0_u64; 49];
-    let mut last = 3;
-    for (field, word) in fields.iter_mut().skip(4).zip(words) {
-        *field = number(word)?;
-        last += 1;
-    }
-    if last < 24 {
+    if fill(fields.get_mut(4..)?, numbers)? < 20 {
         return None;
     }
     Some(Stat {
@@ -193,6 +188,28 @@ fn number(word: &[u8]) -> Option<u64> {
         b'0'..=b'9' => sum.checked_mul(10)?.checked_add(u64::from(digit - b'0')),
         _ => None,
     })
+}
+
+/// Reads as many numbers, parted by blanks, as there is room for: byte by byte, since this is the longest text that is read of
+/// each task that ran. Returns how many there were; negative ones read as 0, as above.
+fn fill(room: &mut [u64], text: &[u8]) -> Option<usize> {
+    let mut bytes = text.iter();
+    let mut filled = 0;
+    for field in room {
+        let Some(first) = bytes.by_ref().find(|&&byte| byte != b' ') else { break };
+        let negative = *first == b'-';
+        let mut sum = if negative { 0 } else { digit(*first)? };
+        for &byte in bytes.by_ref().take_while(|&&byte| byte != b' ') {
+            sum = sum.checked_mul(10)?.checked_add(digit(byte)?)?;
+        }
+        *field = if negative { 0 } else { sum };
+        filled += 1;
+    }
+    Some(filled)
+}
+
+fn digit(byte: u8) -> Option<u64> {
+    byte.is_ascii_digit().then(|| u64::from(byte - b'0'))
 }
 
 fn hexadecimal(word: &[u8]) -> Option<u64> {

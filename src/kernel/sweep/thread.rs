@@ -446,6 +446,7 @@ impl KnownThread {
         let channel = if guarded { Err(Absent::Hidden) } else { channel };
         let known = call.as_ref().ok().and_then(|&call| Call::from_number(eye.machine.as_bytes(), call));
         self.class = match &channel {
+            Ok(_) if known.is_none() => alone,
             Ok(name) => WaitClass::of(self.state, Some(name.as_bytes()), known),
             Err(Absent::Vanished) => None,
             Err(_) => WaitClass::of(self.state, None, known),
