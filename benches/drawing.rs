@@ -12,10 +12,9 @@ mod scenes;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use jiff::tz::TimeZone;
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 use stalltop::state::{Event, Key, Look, Setup, Source, State, update};
 use stalltop::view;
+use stalltop::view::changes::Frames;
 
 fn drawing(criterion: &mut Criterion) {
     let intervals = crowd(2000).intervals(61, 30);
@@ -24,11 +23,11 @@ fn drawing(criterion: &mut Criterion) {
     for judged in &intervals {
         update(&mut state, Event::Judged(judged.clone()));
     }
-    let mut terminal = Terminal::new(TestBackend::new(200, 50)).expect("a terminal in memory");
+    let mut frames = Frames::blank(200, 50);
     for (key, screen) in [('1', "overview"), ('2', "cpu"), ('3', "disk"), ('4', "net"), ('5', "tasks"), ('6', "findings")] {
         update(&mut state, Event::Key(Key::Char(key)));
         criterion.bench_function(&format!("frame 200x50, 2000 processes, {screen}"), |bencher| {
-            bencher.iter(|| terminal.draw(|frame| view::render(&state, frame)).map(|_| ()));
+            bencher.iter(|| frames.turn(|cells| view::render(&state, cells)).len());
         });
     }
     let newest = intervals.last().expect("there are 61");

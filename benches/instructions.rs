@@ -24,8 +24,6 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 use stalltop::baseline::Baselines;
 use stalltop::findings::Judge;
 use stalltop::interval::Interval;
@@ -34,6 +32,7 @@ use stalltop::recording::{Redaction, Tape};
 use stalltop::sample::Sample;
 use stalltop::state::{Event, Key, Look, Setup, Source, State, update};
 use stalltop::view;
+use stalltop::view::changes::Frames;
 use tree::{FIRST, Tree};
 
 /// Where the figures are kept.
@@ -152,7 +151,7 @@ fn drawing(walk: &mut dyn FnMut(&'static str, &mut dyn FnMut())) {
     for judged in &intervals {
         update(&mut state, Event::Judged(judged.clone()));
     }
-    let mut terminal = Terminal::new(TestBackend::new(200, 50)).unwrap();
+    let mut frames = Frames::blank(200, 50);
     let screens = [
         ('1', "frame 200x50, overview"),
         ('2', "frame 200x50, cpu"),
@@ -163,10 +162,8 @@ fn drawing(walk: &mut dyn FnMut(&'static str, &mut dyn FnMut())) {
     ];
     for (key, name) in screens {
         update(&mut state, Event::Key(Key::Char(key)));
-        terminal.draw(|frame| view::render(&state, frame)).unwrap();
-        walk(name, &mut || {
-            terminal.draw(|frame| view::render(&state, frame)).unwrap();
-        });
+        frames.turn(|cells| view::render(&state, cells));
+        walk(name, &mut || drop(black_box(frames.turn(|cells| view::render(&state, cells)))));
     }
     let newest = intervals.last().unwrap();
     for (key, name) in [('1', "state, overview"), ('5', "state, tasks")] {

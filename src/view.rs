@@ -9,6 +9,7 @@
 //! ```
 
 pub mod canvas;
+pub mod changes;
 pub mod text;
 pub mod theme;
 pub mod widgets;
@@ -26,7 +27,7 @@ mod tasks;
 mod teams;
 mod whereabouts;
 
-use ratatui::Frame;
+use ratatui::buffer::Buffer;
 
 use crate::safe;
 use crate::state::layout::{self, Plan, SMALLEST};
@@ -44,10 +45,10 @@ fn asking_for_room(width: u16, height: u16) -> SafeText {
     ways.into_iter().find(|way| way.width() <= usize::from(width)).unwrap_or(needs)
 }
 
-/// One frame.
-pub fn render(state: &State, frame: &mut Frame) {
+/// One frame, on cells of which none is drawn yet.
+pub fn render(state: &State, cells: &mut Buffer) {
     let theme = Theme::new(state.setup.look);
-    let mut canvas = Canvas::new(frame.buffer_mut(), theme);
+    let mut canvas = Canvas::new(cells, theme);
     let (width, height) = (canvas.width(), canvas.height());
     if width < SMALLEST.0 || height < SMALLEST.1 {
         canvas.rest(0, 0, asking_for_room(width, height), Ink::Plain);

@@ -103,7 +103,7 @@ fn an_hour_takes_no_more_than_its_first_minutes() {
         if second % 20 == 0 {
             let screen = char::from_digit(1 + second / 20 % 6, 10).unwrap();
             update(&mut state, Event::Key(Key::Char(screen)));
-            terminal.draw(|frame| view::render(&state, frame)).unwrap();
+            terminal.draw(|frame| view::render(&state, frame.buffer_mut())).unwrap();
         }
         let (now_held, now_open) = (held(), descriptors());
         (most_held, most_open) = (most_held.max(now_held), most_open.max(now_open));

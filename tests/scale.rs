@@ -241,7 +241,7 @@ fn see(judged: &[Judged], words: [&str; 6]) {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         for (key, word) in "123456".chars().zip(words) {
             update(&mut state, Event::Key(Key::Char(key)));
-            terminal.draw(|frame| view::render(&state, frame)).unwrap();
+            terminal.draw(|frame| view::render(&state, frame.buffer_mut())).unwrap();
             let shown: String = terminal.backend().buffer().content().iter().map(ratatui::buffer::Cell::symbol).collect();
             if std::env::var_os("STALLTOP_SHOW").is_some() {
                 println!("screen {key} at {width}×{height}:\n{}", terminal.backend());

@@ -5,12 +5,10 @@ pub mod hangup;
 pub mod keyboard;
 mod thrifty;
 
-use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::OpenOptionsExt;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
@@ -18,9 +16,9 @@ use crossterm::style::{Print, ResetColor};
 use crossterm::terminal::{Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use crossterm::{cursor, queue};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use ratatui::layout::Rect;
-use ratatui::{Frame, TerminalOptions, Viewport};
-use thrifty::Thrifty;
+use ratatui::buffer::Buffer;
+
+use crate::view::changes::Frames;
 
 /// Presses and the wheel, in SGR's report. Not the motion of the mouse: nobody looks at it, and it would wake us.
 const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
@@ -31,16 +29,16 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal while it shows the screen.
 pub struct Terminal {
-    screen: ratatui::Terminal<Thrifty<Outbox>>,
-    outbox: Outbox,
+    frames: Frames,
+    /// What has been drawn and not yet been written
+    outbox: Vec<u8>,
     device: Device,
 }
 
 impl Terminal {
     /// Raw mode, alternate screen, mouse.
     pub fn take() -> io::Result<Terminal> {
-        let outbox = Outbox::default();
-        let mut terminal = Terminal { screen: blank(&outbox)?, outbox, device: Device::open() };
+        let mut terminal = Terminal { frames: blank(), outbox: Vec::new(), device: Device::open() };
         terminal.enter()?;
         Ok(terminal)
     }
@@ -48,43 +46,43 @@ impl Terminal {
     /// Once more, after the process was stopped or somebody else wrote here; the next frame is drawn whole.
     pub fn retake(&mut self) -> io::Result<()> {
         give_back();
-        self.outbox.0.borrow_mut().clear();
+        self.outbox.clear();
         self.enter()?;
         self.resize()
     }
 
     /// Follows the size of the terminal; the next frame is drawn whole.
     pub fn resize(&mut self) -> io::Result<()> {
-        self.screen = blank(&self.outbox)?;
+        self.frames = blank();
         queue!(self.outbox, ResetColor, Clear(ClearType::All))
     }
 
     /// Draws a frame, of which only what differs from the last one is sent. Not while the last one still waits: frames
     /// that nobody could see are left out. False where it was left out.
-    pub fn draw(&mut self, render: impl FnOnce(&mut Frame)) -> io::Result<bool> {
+    pub fn draw(&mut self, render: impl FnOnce(&mut Buffer)) -> io::Result<bool> {
         if self.is_behind() {
             return Ok(false);
         }
-        self.screen.draw(render)?;
+        thrifty::draw(&mut self.outbox, self.frames.turn(render))?;
         self.send()?;
         Ok(true)
     }
 
     /// Whether bytes wait because the terminal does not take them.
     pub fn is_behind(&self) -> bool {
-        !self.outbox.0.borrow().is_empty()
+        !self.outbox.is_empty()
     }
 
     /// Writes what the terminal takes now.
     pub fn send(&mut self) -> io::Result<()> {
-        let mut waiting = self.outbox.0.borrow_mut();
+        let Terminal { outbox: waiting, device, .. } = self;
         // The panic hook may have given it back in the meantime.
         if !TAKEN.load(Ordering::SeqCst) {
             waiting.clear();
             return Ok(());
         }
         while !waiting.is_empty() {
-            match self.device.write(&waiting) {
+            match device.write(waiting) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => {
                     let written = written.min(waiting.len());
@@ -105,12 +103,10 @@ impl Terminal {
     }
 }
 
-/// A screen of the terminal's present size of which nothing has been drawn. Its place is fixed: ratatui shall neither ask for
-/// the size at each frame nor for the cursor, whose answer would come among the keys.
-fn blank(outbox: &Outbox) -> io::Result<ratatui::Terminal<Thrifty<Outbox>>> {
+/// Of the size that the terminal has now.
+fn blank() -> Frames {
     let (width, height) = size();
-    let options = TerminalOptions { viewport: Viewport::Fixed(Rect::new(0, 0, width, height)) };
-    ratatui::Terminal::with_options(Thrifty::new(outbox.clone()), options)
+    Frames::blank(width, height)
 }
 
 impl Drop for Terminal {
@@ -153,21 +149,6 @@ pub fn size() -> (u16, u16) {
 pub fn is_there() -> bool {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     !dumb && io::stdout().is_terminal() && (io::stdin().is_terminal() || File::open("/dev/tty").is_ok())
-}
-
-/// What has been drawn and not yet been written.
-#[derive(Clone, Default)]
-struct Outbox(Rc<RefCell<Vec<u8>>>);
-
-impl Write for Outbox {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// The terminal behind standard output. Opened again where that is allowed, so that O_NONBLOCK is ours alone and does not

@@ -36,7 +36,7 @@ pub fn press(state: &mut State, keys: &str) {
 pub fn buffer(state: &State) -> Buffer {
     let (width, height) = state.setup.size;
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| view::render(state, frame)).unwrap();
+    terminal.draw(|frame| view::render(state, frame.buffer_mut())).unwrap();
     terminal.backend().buffer().clone()
 }
 

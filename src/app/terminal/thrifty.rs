@@ -1,14 +1,13 @@
-//! What is sent of a frame, in few bytes: it may go a long way. Differs from ratatui's own backend for crossterm in this: within
+//! What is sent of a frame, in few bytes: it may go a long way. Differs from ratatui's backend for crossterm in this: within
 //! a row only the column is said, of two colours only the one that changes, and at the end everything is reset in one word.
 
 use std::io::{self, Write};
 
-use crossterm::cursor::{Hide, MoveTo, MoveToColumn, Show};
+use crossterm::cursor::{MoveTo, MoveToColumn};
 use crossterm::queue;
 use crossterm::style::{Attribute, Color as Told, Print, SetAttribute, SetBackgroundColor, SetForegroundColor};
-use ratatui::backend::{Backend, ClearType, CrosstermBackend, IntoCrossterm, WindowSize};
+use ratatui::backend::IntoCrossterm;
 use ratatui::buffer::Cell;
-use ratatui::layout::{Position, Size};
 use ratatui::style::{Color, Modifier};
 
 /// Each with the word that begins it and the one that ends it. Bold and dim end together.
@@ -25,88 +24,34 @@ const MODIFIERS: [(Modifier, Attribute, Attribute); 9] = [
 ];
 const INTENSITY: Modifier = Modifier::BOLD.union(Modifier::DIM);
 
-/// The terminal that bytes written here reach.
-#[derive(Debug)]
-pub struct Thrifty<W: Write> {
-    terminal: CrosstermBackend<W>,
-    cursor_hidden: bool,
-}
-
-impl<W: Write> Thrifty<W> {
-    pub fn new(writer: W) -> Thrifty<W> {
-        Thrifty { terminal: CrosstermBackend::new(writer), cursor_hidden: false }
-    }
-}
-
-impl<W: Write> Backend for Thrifty<W> {
-    type Error = io::Error;
-
-    fn draw<'a, I: Iterator<Item = (u16, u16, &'a Cell)>>(&mut self, content: I) -> io::Result<()> {
-        let out = &mut self.terminal;
-        let mut style = (Color::Reset, Color::Reset, Modifier::empty());
-        let mut last: Option<(u16, u16)> = None;
-        for (x, y, cell) in content {
-            match last {
-                Some((before, row)) if row == y && before.checked_add(1) == Some(x) => {}
-                // Where the cursor is after a wide character, terminals do not agree: never from there.
-                Some((_, row)) if row == y => queue!(out, MoveToColumn(x))?,
-                _ => queue!(out, MoveTo(x, y))?,
-            }
-            last = Some((x, y));
-            let (foreground, background, modifier) = style;
-            if cell.modifier != modifier {
-                change(out, modifier, cell.modifier)?;
-            }
-            if cell.fg != foreground {
-                let told: Told = cell.fg.into_crossterm();
-                queue!(out, SetForegroundColor(told))?;
-            }
-            if cell.bg != background {
-                let told: Told = cell.bg.into_crossterm();
-                queue!(out, SetBackgroundColor(told))?;
-            }
-            style = (cell.fg, cell.bg, cell.modifier);
-            queue!(out, Print(cell.symbol()))?;
+/// Draws these cells, given with column and row, from left to right and down.
+pub fn draw<'a>(out: &mut impl Write, cells: impl IntoIterator<Item = (u16, u16, &'a Cell)>) -> io::Result<()> {
+    let mut style = (Color::Reset, Color::Reset, Modifier::empty());
+    let mut last: Option<(u16, u16)> = None;
+    for (x, y, cell) in cells {
+        match last {
+            Some((before, row)) if row == y && before.checked_add(1) == Some(x) => {}
+            // Where the cursor is after a wide character, terminals do not agree: never from there.
+            Some((_, row)) if row == y => queue!(out, MoveToColumn(x))?,
+            _ => queue!(out, MoveTo(x, y))?,
         }
-        if last.is_some() { queue!(out, SetAttribute(Attribute::Reset)) } else { Ok(()) }
+        last = Some((x, y));
+        let (foreground, background, modifier) = style;
+        if cell.modifier != modifier {
+            change(out, modifier, cell.modifier)?;
+        }
+        if cell.fg != foreground {
+            let told: Told = cell.fg.into_crossterm();
+            queue!(out, SetForegroundColor(told))?;
+        }
+        if cell.bg != background {
+            let told: Told = cell.bg.into_crossterm();
+            queue!(out, SetBackgroundColor(told))?;
+        }
+        style = (cell.fg, cell.bg, cell.modifier);
+        queue!(out, Print(cell.symbol()))?;
     }
-
-    fn hide_cursor(&mut self) -> io::Result<()> {
-        if std::mem::replace(&mut self.cursor_hidden, true) { Ok(()) } else { queue!(self.terminal, Hide) }
-    }
-
-    fn show_cursor(&mut self) -> io::Result<()> {
-        self.cursor_hidden = false;
-        queue!(self.terminal, Show)
-    }
-
-    fn get_cursor_position(&mut self) -> io::Result<Position> {
-        self.terminal.get_cursor_position()
-    }
-
-    fn set_cursor_position<P: Into<Position>>(&mut self, position: P) -> io::Result<()> {
-        self.terminal.set_cursor_position(position)
-    }
-
-    fn clear(&mut self) -> io::Result<()> {
-        self.terminal.clear()
-    }
-
-    fn clear_region(&mut self, clear_type: ClearType) -> io::Result<()> {
-        self.terminal.clear_region(clear_type)
-    }
-
-    fn size(&self) -> io::Result<Size> {
-        self.terminal.size()
-    }
-
-    fn window_size(&mut self) -> io::Result<WindowSize> {
-        self.terminal.window_size()
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Backend::flush(&mut self.terminal)
-    }
+    if last.is_some() { queue!(out, SetAttribute(Attribute::Reset)) } else { Ok(()) }
 }
 
 fn change(out: &mut impl Write, from: Modifier, to: Modifier) -> io::Result<()> {
@@ -129,6 +74,7 @@ fn change(out: &mut impl Write, from: Modifier, to: Modifier) -> io::Result<()> 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use ratatui::backend::{Backend, CrosstermBackend};
     use ratatui::buffer::Buffer;
     use ratatui::layout::Rect;
     use ratatui::style::Style;
@@ -154,10 +100,10 @@ mod tests {
         (0..SIZE.0 - 1, 0..SIZE.1, symbol, style)
     }
 
-    fn draw(backend: &mut impl Backend<Error = io::Error>, frames: &[Buffer]) {
+    fn between(frames: &[Buffer], mut draw: impl FnMut(Vec<(u16, u16, &Cell)>) -> io::Result<()>) {
         let mut last = Buffer::empty(Rect::new(0, 0, SIZE.0, SIZE.1));
         for frame in frames {
-            backend.draw(last.diff(frame).into_iter()).unwrap();
+            draw(last.diff(frame)).unwrap();
             last = frame.clone();
         }
     }
@@ -176,8 +122,9 @@ mod tests {
                 frames.push(frame);
             }
             let (mut thrifty, mut plain) = (Vec::new(), Vec::new());
-            draw(&mut Thrifty::new(&mut thrifty), &frames);
-            draw(&mut CrosstermBackend::new(&mut plain), &frames);
+            between(&frames, |cells| draw(&mut thrifty, cells));
+            let mut backend = CrosstermBackend::new(&mut plain);
+            between(&frames, |cells| backend.draw(cells.into_iter()));
             let seen = |bytes: &[u8]| {
                 let mut parser = vt100::Parser::new(SIZE.1.try_into().unwrap(), SIZE.0.try_into().unwrap(), 0);
                 parser.process(bytes);
@@ -191,10 +138,7 @@ mod tests {
     #[test]
     fn nothing_new_is_nothing_to_send() {
         let mut bytes = Vec::new();
-        let mut backend = Thrifty::new(&mut bytes);
-        backend.hide_cursor().unwrap();
-        backend.hide_cursor().unwrap();
-        backend.draw(std::iter::empty()).unwrap();
-        assert_eq!(bytes, b"\x1b[?25l");
+        draw(&mut bytes, []).unwrap();
+        assert_eq!(bytes, b"");
     }
 }
