@@ -1,5 +1,9 @@
 //! How memory is taken from the system and given back: a monitor shall be small on a box that is short of it.
 
+/// So much may lie free at the end of the heap: what a busy second takes and gives back. With less of it the kernel is asked
+/// for the same pages again and again.
+const KEPT: libc::c_int = 256 << 10;
+
 /// Before any thread is started. glibc gives each thread an arena of its own and keeps what was freed; two threads that
 /// seldom allocate at the same time need one, and a screen that was large once need not stay so.
 pub fn prepare() {
@@ -7,8 +11,8 @@ pub fn prepare() {
     // SAFETY: sets parameters of the allocator; no other thread is running yet.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 1);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, 64 << 10);
-        libc::mallopt(libc::M_TOP_PAD, 16 << 10);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT);
+        libc::mallopt(libc::M_TOP_PAD, KEPT / 4);
         libc::mallopt(libc::M_MMAP_THRESHOLD, 64 << 10);
     }
 }
