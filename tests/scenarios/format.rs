@@ -456,6 +456,13 @@ pub struct Expected {
     pub says: Vec<String>,
     #[serde(default)]
     pub never_says: Vec<String>,
+    /// Words of the links of its chain
+    #[serde(default)]
+    pub chain: Vec<String>,
+    #[serde(default)]
+    pub never_chain: Vec<String>,
+    /// How far its chain is known: low, medium, high
+    pub confidence: Option<String>,
     pub value: Option<Figure>,
     /// Seconds since it has held, at the end of the phase
     pub for_seconds: Option<Figure>,

@@ -524,7 +524,7 @@ impl Machine {
                 },
                 _ => Sched { timeslices: Counter(process.timeslices), ..Sched::default() },
             }),
-            switched_ns: (process.kernel_thread && process.cpu > 0.0).then_some(self.boottime_ns),
+            switched_ns: (process.cpu > 0.0).then_some(self.boottime_ns),
             wait: Wait {
                 channel: process.channel.as_deref().map(Name::from).ok_or(Absent::NotRead),
                 call: Err(Absent::NotRead),

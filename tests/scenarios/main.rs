@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stalltop::baseline::Baselines;
-use stalltop::findings::{Finding, Judge, Judged, Kind, RULES, witnesses};
+use stalltop::findings::{Finding, Judge, Judged, Kind, RULES, Value, witnesses};
 use stalltop::interval::Interval;
 
 use format::{Case, Expect, Figure, File};
@@ -123,6 +123,16 @@ fn check(expect: &Expect, judged: &Judged, mut complain: impl FnMut(String)) {
         for words in expected.never_says.iter().filter(|words| finding.sentence.contains(words.as_str())) {
             complain(format!("{} says {words:?}: {}", expected.kind.word(), finding.sentence));
         }
+        let chain = chain(finding);
+        for words in expected.chain.iter().filter(|words| !chain.contains(words.as_str())) {
+            complain(format!("{} has no link that says {words:?}: {chain}", expected.kind.word()));
+        }
+        for words in expected.never_chain.iter().filter(|words| chain.contains(words.as_str())) {
+            complain(format!("{} has a link that says {words:?}: {chain}", expected.kind.word()));
+        }
+        if let Some(confidence) = expected.confidence.as_ref().filter(|word| confidence(finding).as_ref() != Some(word)) {
+            complain(format!("{} is not known with confidence {confidence}: {chain}", expected.kind.word()));
+        }
         if let Some(figure) = expected.value.as_ref().filter(|figure| !is(figure, finding.value)) {
             complain(format!("{} has value {}, not {}", expected.kind.word(), finding.value, figure.is));
         }
@@ -134,6 +144,22 @@ fn check(expect: &Expect, judged: &Judged, mut complain: impl FnMut(String)) {
     for finding in left {
         complain(format!("must not say: {} ({:?}): {}", finding.kind.word(), finding.severity, finding.sentence));
     }
+}
+
+/// The links of its chain, one behind the other; empty where it has none.
+fn chain(finding: &Finding) -> String {
+    let links = finding.evidence.iter().find_map(|evidence| match &evidence.value {
+        Value::Chain(links) => Some(links.iter().map(|link| link.what.as_str()).collect::<Vec<_>>().join(" → ")),
+        _ => None,
+    });
+    links.unwrap_or_default()
+}
+
+fn confidence(finding: &Finding) -> Option<String> {
+    finding.evidence.iter().find(|evidence| evidence.name == "chain_confidence").and_then(|evidence| match &evidence.value {
+        Value::Text(word) => Some(String::from_utf8_lossy(word.as_bytes()).into_owned()),
+        _ => None,
+    })
 }
 
 fn is(figure: &Figure, value: f64) -> bool {
