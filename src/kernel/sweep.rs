@@ -315,8 +315,14 @@ impl Sweep {
                 && let Some(known) = processes.get_mut(index)
             {
                 let stays = look(known, clock_ns, eye, ended);
+                // Another one may have its number by now.
+                let other = if stays { None } else { KnownProcess::first(eye, known.pid).ok() };
+                let gone = !stays && other.is_none();
+                if let Some(other) = other {
+                    *known = other;
+                }
                 *entry = Entry::of(known, eye.now_ns);
-                entry.gone = !stays;
+                entry.gone = gone;
             }
         }
         self.strike_off();
