@@ -105,3 +105,25 @@ fn who_is_at_rest_is_asked_for_his_clock_only_and_is_up_as_soon_as_that_moves() 
     assert_eq!((only(&tasks, 70).1.state, tasks.hidden.wait_channels), (TaskState::Blocked, 3));
     assert_eq!(machine.sweep.awake().map(|known| known.pid).collect::<Vec<_>>(), [70]);
 }
+
+#[test]
+fn who_ran_within_half_a_minute_is_seen_to_run_between_samples_and_of_the_others_nobody_is_asked() {
+    let mut machine = Machine::new(true);
+    for pid in [40, 50] {
+        machine.put(pid, "daemon", 5, 10_000_000, &[one(pid)]);
+    }
+    machine.sweep();
+    machine.sweep();
+    ran(&mut machine, 50, 12_000_000, &[(50, 12_000_000)]);
+    for _ in 0..10 {
+        machine.sweep();
+    }
+    let awake = |machine: &mut Machine| machine.sweep.awake().map(|known| known.pid).collect::<Vec<_>>();
+    assert_eq!(awake(&mut machine), [0; 0], "neither ran in the last seconds");
+    ran(&mut machine, 40, 11_000_000, &[(40, 11_000_000)]);
+    ran(&mut machine, 50, 13_000_000, &[(50, 13_000_000)]);
+    machine.sweep.glance(machine.now_ns + SECOND / 10);
+    assert_eq!(awake(&mut machine), [50]);
+    machine.sweep();
+    assert_eq!(awake(&mut machine), [40, 50]);
+}
