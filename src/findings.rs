@@ -34,6 +34,8 @@ mod stuck;
 mod tests;
 mod thrash;
 mod thresholds;
+mod turns;
+mod udp;
 pub mod witnesses;
 mod words;
 
@@ -74,6 +76,7 @@ pub enum Kind {
     NicSaturated,
     TcpRetransmits,
     ListenOverflow,
+    UdpOverflow,
     NetworkLatency,
     LoadNotCpu,
     MemoryPressure,
@@ -102,6 +105,7 @@ impl Kind {
             Kind::NicSaturated => "nic-saturated",
             Kind::TcpRetransmits => "tcp-retransmits",
             Kind::ListenOverflow => "listen-overflow",
+            Kind::UdpOverflow => "udp-overflow",
             Kind::NetworkLatency => "network-latency",
             Kind::LoadNotCpu => "load-not-cpu",
             Kind::MemoryPressure => "memory-pressure",

@@ -7,7 +7,7 @@ use super::chain::WORTH_A_WORD;
 use super::words::{count, name, plural};
 use crate::ids::GroupId;
 use crate::interval::Interval;
-use crate::interval::blocked::name_of;
+use crate::interval::blocked::called;
 use crate::sample::Name;
 use crate::sample::waits::{Queue, QueueKind};
 
@@ -72,6 +72,5 @@ pub fn of_host(interval: &Interval, address: IpAddr) -> Option<String> {
 }
 
 fn who(interval: &Interval, group: &GroupId) -> Option<String> {
-    let (called, _) = name_of(group, &interval.older, &interval.newer);
-    Some(name(&called)).filter(|words| !words.is_empty())
+    Some(name(&called(group, &interval.older, &interval.newer).name)).filter(|words| !words.is_empty())
 }

@@ -1,6 +1,6 @@
 //! The headline: the box looks idle, but the work it has is stuck.
 
-use super::chain::{self, Limit, WORTH_A_WORD};
+use super::chain::{self, BESIDE, Limit, WORTH_A_WORD};
 use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
 use super::words::{count, percent};
@@ -88,10 +88,12 @@ fn summary(scene: &Scene, group: &GroupBlocked) -> String {
     let who = chain::who(group);
     let verb = |threads: f64| if count(threads) == "1" { "waits" } else { "wait" };
     let mut waits = Vec::new();
-    if group.behind() >= WORTH_A_WORD {
+    // Who now and then stands behind those on storage is none of the story.
+    let worth = WORTH_A_WORD.max((group.storage + group.hidden) * BESIDE);
+    if group.behind() >= worth {
         waits.push(format!("{} {} for a lock ({})", count(group.behind()), verb(group.behind()), chain::basis(group)));
     }
-    if group.behind_peer >= WORTH_A_WORD {
+    if group.behind_peer >= worth {
         waits.push(format!("{} {} for a peer", count(group.behind_peer), verb(group.behind_peer)));
     }
     let holders = group.storage + group.hidden;
@@ -103,7 +105,7 @@ fn summary(scene: &Scene, group: &GroupBlocked) -> String {
             None => "on storage".into(),
         };
         // Those who wait for a lock stand behind one of them; the others may be there for something else.
-        let one_of = if group.behind() >= WORTH_A_WORD && holders >= 1.5 { "on storage, one of them " } else { "" };
+        let one_of = if group.behind() >= worth && holders >= 1.5 { "on storage, one of them " } else { "" };
         ends.push(format!("{} {one_of}{place}", count(holders)));
     }
     if group.aio >= WORTH_A_WORD {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::awaited::{Awaiting, KNOWN_BY, awaiting};
 use super::words::{count, millis, multiple, name, plural, seconds};
 use crate::baseline::{ALONE, Standing, standing};
-use crate::ids::DiskId;
+use crate::ids::{DiskId, GroupId};
 use crate::interval::Interval;
 use crate::interval::blocked::{DeviceBy, GroupBlocked, Queueing};
 use crate::interval::disk::{DiskSpan, OpSpan, Operation};
@@ -60,7 +60,7 @@ impl Confidence {
 pub(super) const WORTH_A_WORD: f64 = 0.05;
 
 /// A group spoken of beside the first one explains at least this share of what that one does.
-const BESIDE: f64 = 0.2;
+pub(super) const BESIDE: f64 = 0.2;
 
 /// A wait that has lasted so long is told with its length; a shorter one is one of many.
 const LONG_SECONDS: f64 = 1.0;
@@ -152,13 +152,14 @@ fn is_device(thread: Option<&BlockedThread>) -> bool {
 
 /// `postgres (64 processes)`, `convoy (4711)`
 pub(super) fn who(group: &GroupBlocked) -> String {
-    match (group.processes, &group.group) {
-        (_, crate::ids::GroupId::Process(process)) if group.name.as_bytes().is_empty() => format!("process {}", process.pid),
-        (0 | 1, crate::ids::GroupId::Process(process)) => format!("{} ({})", name(&group.name), process.pid),
-        (0 | 1, _) => match &group.holder {
-            Some(holder) => format!("{} ({})", name(&group.name), holder.task.pid),
-            None => name(&group.name),
-        },
+    let alone = match &group.group {
+        GroupId::Process(process) => Some(process.pid),
+        GroupId::Siblings { .. } => group.pid,
+    };
+    match (group.processes, alone) {
+        (_, Some(pid)) if group.name.as_bytes().is_empty() => format!("process {pid}"),
+        (0 | 1, Some(pid)) => format!("{} ({pid})", name(&group.name)),
+        (0 | 1, None) => name(&group.name),
         (many, _) => format!("{} ({many} processes)", name(&group.name)),
     }
 }
@@ -279,7 +280,8 @@ fn holder_words(interval: &Interval, group: &GroupBlocked, holder: &BlockedThrea
 pub(super) fn waits_seconds(interval: &Interval, thread: &BlockedThread) -> Option<f64> {
     if let Ok(tasks) = &interval.newer.tasks {
         let (_, now) = tasks.thread(thread.task)?;
-        let same = now.state == TaskState::Blocked && now.switched_ns.is_none_or(|at| at <= thread.since_ns);
+        let same = (now.state == TaskState::Blocked || thread.is_elsewhere())
+            && now.switched_ns.is_none_or(|at| at <= thread.since_ns);
         if !same {
             return None;
         }

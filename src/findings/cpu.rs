@@ -5,7 +5,7 @@ use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
 use super::softirq::{self, is_softirq};
 use super::words::{figure, name, percent, plural};
-use super::{Kind, Severity, Subject, crowd};
+use super::{Kind, Severity, Subject, crowd, turns};
 use crate::ids::TaskId;
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::cpu::{CpuSpan, CpuUse};
@@ -37,12 +37,19 @@ pub(super) const SATURATED_THREAD: Rule = Rule {
     kind: Kind::SaturatedThread,
     title: "One thread at its limit",
     meaning: "A thread uses a whole CPU all the time, on one CPU or moving between them so that no CPU shows it. It is at its \
-              limit: more CPUs won't help, only a faster one or less work.",
+              limit: more CPUs won't help, only a faster one or less work. So are threads that take turns, one of them at a \
+              time, since all need one lock.",
     computed: "The scheduler's own run time of the thread is at least 95 % of the time while the box is below 60 % busy. A \
-               note where the thread is meant to give way to others (SCHED_IDLE, nice 19). Of many threads eight are told.",
+               note where the thread is meant to give way to others (SCHED_IDLE, nice 19). Of many threads eight are told. \
+               Threads take turns where their process uses 95 % to 110 % of one CPU, none of them alone so much, and exactly \
+               one of them runs at four looks of five: that they need one lock is inference.",
     wrong: "A batch job that is meant to run like that. A busy-polling thread (DPDK, spinning locks) uses its CPU without being \
             at a limit.",
-    next: &["what it computes: perf top -t TID", "whether its work can be divided among threads"],
+    next: &[
+        "what it computes: perf top -t TID",
+        "whether its work can be divided among threads",
+        "threads that take turns: more processes in place of threads, a finer lock",
+    ],
     patience: Patience::Lasting,
     suspect: saturated_thread,
 };
@@ -248,6 +255,7 @@ fn saturated_thread(scene: &Scene) -> Vec<Suspicion> {
             explains: used / scene.cpus(),
         });
     }
+    found.extend(turns::in_turn(scene));
     found
 }
 

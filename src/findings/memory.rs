@@ -18,7 +18,7 @@ pub(super) const MEMORY_PRESSURE: Rule = Rule {
                500 a second with threads waiting for them, when most of them are refaults and the kernel had to reclaim, or \
                less than a tenth of the memory is available. For a cgroup at 95 % of its limit, or that met it, by its own counters and its own \
                tasks; there also when threads spend half of their time on pages that came back, however few a slow disk \
-               gives a second. PSI reads ~0 for pages that were never activated.",
+               gives a second, or when its threads are in reclaim. PSI reads ~0 for pages that were never activated.",
     wrong: "A program that starts reads its pages by major faults for a moment. Reading more than the cache holds over and over \
             refaults by design: in a cgroup, by one thread and without page faults, it is a note.",
     next: &[
@@ -91,11 +91,14 @@ fn box_pressure(scene: &Scene, limited: bool) -> Option<Suspicion> {
     let reclaiming =
         reclaiming.map_or_else(String::new, |threads| format!("; {} in reclaim", plural(threads, "thread", "threads")));
     let pages = format!("{} pages a second were read again or faulted in from storage", figure(again));
+    // A stall on a box with room is likely to be that of a group without it.
+    let limited = if scarce == Some(false) { thrash::at_a_limit(scene, again) } else { String::new() };
+    let who = who_faults(scene, memory.and_then(|memory| memory.major_faults).map_or(0.0, |rate| rate.0));
     let psi = some.map_or_else(|| "-".into(), percent);
     let sentence = match by_pressure {
-        true => format!("tasks waited for memory {psi} of the time; {pages}{reclaiming}{available}"),
+        true => format!("tasks waited for memory {psi} of the time; {pages}{reclaiming}{available}{limited}{who}"),
         false => format!(
-            "{pages}, and {} for them (PSI memory says {psi}){reclaiming}{available}",
+            "{pages}, and {} for them (PSI memory says {psi}){reclaiming}{available}{limited}{who}",
             plural(waiting(scene), "thread waits", "threads wait")
         ),
     };
@@ -123,6 +126,23 @@ fn box_pressure(scene: &Scene, limited: bool) -> Option<Suspicion> {
         ],
         explains: some.unwrap_or(0.0).min(1.0),
     })
+}
+
+/// Of all major faults, the part that makes a process worth naming.
+const WORTH_NAMING: f64 = 0.1;
+
+/// `; most major faults: python3 (4711) 180/s, …`: who waits for pages that come from storage.
+fn who_faults(scene: &Scene, faults: f64) -> String {
+    let awake = scene.interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.awake);
+    let rates = awake.iter().filter_map(|span| Some((span.major_faults?.0, span.id.pid)));
+    let mut rates: Vec<_> = rates.filter(|(rate, _)| *rate >= 1.0 && *rate >= faults * WORTH_NAMING && faults > 0.0).collect();
+    rates.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let told = rates.iter().take(3).filter_map(|(rate, pid)| {
+        let process = scene.process(*pid)?;
+        Some(format!("{} ({pid}) {}/s", name(&process.comm), figure(*rate)))
+    });
+    let told: Vec<String> = told.collect();
+    if told.is_empty() { String::new() } else { format!("; most major faults: {}", told.join(", ")) }
 }
 
 /// Mean number of threads kept waiting by one thing, where delay accounting counts it.
@@ -166,13 +186,15 @@ fn swapping(scene: &Scene) -> Vec<Suspicion> {
         (Some(free), Some(total)) => format!("; {} of {} swap free", bytes(free.0 as f64), bytes(total.0 as f64)),
         _ => String::new(),
     };
+    let coming_back = memory.major_faults.filter(|_| into >= limit).map_or(0.0, |rate| rate.0);
+    let who = who_faults(scene, coming_back);
     vec![Suspicion {
         severity: if into >= limit { Severity::Warning } else { Severity::Note },
         subject: Subject::Box,
         value: into.max(out),
         threshold: limit,
         unit: "per_second",
-        sentence: format!("swapping: {}/s in, {}/s out{left}", bytes(into), bytes(out)),
+        sentence: format!("swapping: {}/s in, {}/s out{left}{who}", bytes(into), bytes(out)),
         evidence: vec![
             maybe("swapped_in_bytes_per_second", memory.swapped_in.map(|rate| rate.0)),
             maybe("swapped_out_bytes_per_second", memory.swapped_out.map(|rate| rate.0)),

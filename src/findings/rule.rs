@@ -1,7 +1,7 @@
 //! What a rule is, and the list of all of them: help, docs/findings.md and the findings screen are made from it.
 
 use super::scene::{Scene, Suspicion};
-use super::{Kind, blocked, cpu, disk, drift, hidden, load, memory, network, peers, short_lived, stuck};
+use super::{Kind, blocked, cpu, disk, drift, hidden, load, memory, network, peers, short_lived, stuck, udp};
 
 /// One rule: a kind of finding, in words, and the pure function that suspects it.
 pub struct Rule {
@@ -52,6 +52,7 @@ pub const RULES: &[Rule] = &[
     network::NIC_SATURATED,
     network::TCP_RETRANSMITS,
     network::LISTEN_OVERFLOW,
+    udp::UDP_OVERFLOW,
     peers::NETWORK_LATENCY,
     load::LOAD_NOT_CPU,
     memory::MEMORY_PRESSURE,

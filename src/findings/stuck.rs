@@ -4,15 +4,17 @@ pub(super) mod kernel;
 
 use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
-use super::words::{count, name, plural, seconds};
-use super::{Kind, Severity, Subject, Thresholds, disk, io_limit};
+use super::words::{count, figure, name, plural, seconds};
+use super::{Kind, Severity, Subject, Thresholds, chain, disk, io_limit};
 use crate::ids::{DiskId, GroupId};
 use crate::interval::Interval;
 use crate::interval::blocked::GroupBlocked;
 use crate::interval::disk::DiskSpan;
 use crate::sample::cgroup::Controller;
 use crate::sample::task::TaskState;
+use crate::sample::waits::class::is_a_request;
 use crate::sample::waits::{BLOCKED_KEPT, BlockedThread, WaitClass};
+use crate::units::PerSecond;
 
 pub(super) const IO_THROTTLED: Rule = Rule {
     kind: Kind::IoThrottled,
@@ -35,8 +37,9 @@ pub(super) const HUNG_TASK: Rule = Rule {
     kind: Kind::HungTask,
     title: "Stuck without a break",
     meaning: "A thread has been in uninterruptible sleep (D) in one single wait for seconds: it cannot be killed, and who \
-              waits for it waits too.",
-    computed: "In D for at least 5 s in which it was given no CPU once. vfork parents and frozen tasks are left out. Critical from \
+              waits for it waits too. One that waits for a file system in user space does so in S, and can be.",
+    computed: "In D, or asleep for the answer of a file system in user space (FUSE), for at least 5 s in which it was given no \
+               CPU once. vfork parents and frozen tasks are left out. Critical from \
                120 s. Kernel threads that come into D and hang there beside it are named; alone they are told from 120 s, as a \
                note; where a device completes nothing, that finding names them. Names that sit in D from the start are learned \
                (10 s in which nothing else hangs) and left out.",
@@ -45,6 +48,7 @@ pub(super) const HUNG_TASK: Rule = Rule {
         "its wait channel and file: a frozen file system, a server that does not answer, a stalled device",
         "disk-stalled beside it",
         "/proc/PID/stack as root",
+        "FUSE: whether its server lives; /sys/fs/fuse/connections/N/waiting, and abort beside it ends the wait",
     ],
     patience: Patience::AtOnce,
     suspect: hung_task,
@@ -128,7 +132,7 @@ fn held_back(scene: &Scene, group: &GroupBlocked) -> Option<Suspicion> {
     let answers = if answers.is_empty() { "has next to nothing to do".into() } else { format!("answers {answers}") };
     let sentence = format!(
         "{}: {} blocked on storage, held back above the device{limited_by}; {} {answers}",
-        name(&group.name),
+        chain::who(group),
         plural(waiting, "thread is", "threads are"),
         if ids.len() == 1 { disk::names(scene, &ids) } else { "every device below".into() },
     );
@@ -205,7 +209,8 @@ fn hung_task(scene: &Scene) -> Vec<Suspicion> {
             threads => format!("; kernel threads hang beside it: {}", kernel::names(threads)),
         };
         let sentence = format!(
-            "{who}{others} stuck in D for {} without a break, in {place}{on}: {}{beside}",
+            "{who}{others} stuck{} for {} without a break, in {place}{on}: {}{beside}",
+            if asks_a_program(longest) { "" } else { " in D" },
             seconds(longest_s),
             cause(scene, longest)
         );
@@ -250,7 +255,13 @@ fn is_one_thread(scene: &Scene, group: &GroupId) -> bool {
 /// Whether it still is in D now, and no kernel thread. Where tasks could not be read, what the sub-samples saw stands.
 fn is_in_d(interval: &Interval, blocked: &BlockedThread) -> bool {
     let Ok(tasks) = &interval.newer.tasks else { return true };
-    tasks.thread(blocked.task).is_some_and(|(process, thread)| !process.kernel_thread && thread.state == TaskState::Blocked)
+    let still = |state: TaskState| state == TaskState::Blocked || state == TaskState::Sleeping && asks_a_program(blocked);
+    tasks.thread(blocked.task).is_some_and(|(process, thread)| !process.kernel_thread && still(thread.state))
+}
+
+/// It waits for a file system in user space: in S, since a signal may end it.
+fn asks_a_program(thread: &BlockedThread) -> bool {
+    thread.channel.as_ref().is_some_and(|channel| is_a_request(channel.as_bytes()))
 }
 
 /// Requests in flight on the device that is waited for; on all where it is not known which.
@@ -258,6 +269,12 @@ fn in_flight(scene: &Scene, device: Option<DiskId>) -> Option<f64> {
     let disks = scene.interval.newer.disks.as_ref().ok()?;
     let concerned = disks.iter().filter(|disk| device.is_none_or(|device| device == disk.id));
     Some(concerned.map(|disk| f64::from(disk.in_flight)).sum())
+}
+
+/// Requests that the device that is waited for completes a second; all of them where it is not known which.
+fn completed(scene: &Scene, device: Option<DiskId>) -> Option<f64> {
+    let concerned = scene.interval.disks.iter().filter(|span| device.is_none_or(|device| device == span.id));
+    PerSecond::over(concerned.map(DiskSpan::completed).fold(0, u64::saturating_add), scene.interval.seconds).map(|rate| rate.0)
 }
 
 /// The device that is waited for, where it completes nothing.
@@ -288,7 +305,15 @@ fn cause(scene: &Scene, thread: &BlockedThread) -> String {
         WaitClass::Lock => "a lock inside the kernel".into(),
         WaitClass::Disk => {
             let requests = requests.map_or_else(|| "-".into(), count);
-            format!("one request that takes that long ({requests} in flight)")
+            // A sync waits for all that was written before it, not for a request of its own.
+            match completed(scene, thread.disk) {
+                Some(rate) if rate > 0.0 => format!(
+                    "the device works meanwhile ({} requests a second, {requests} in flight): it waits for many of them, or for one \
+                     that takes that long",
+                    figure(rate)
+                ),
+                _ => format!("one request that takes that long ({requests} in flight)"),
+            }
         }
         _ => format!("{} in flight", requests.map_or_else(|| "-".into(), |requests| plural(requests, "request", "requests"))),
     }

@@ -31,6 +31,26 @@ pub fn at_their_limits(scene: &Scene) -> Vec<Suspicion> {
     short.iter().filter_map(|short| short.suspicion(scene, residents.as_ref())).collect()
 }
 
+/// Whether its use is near its limit, or met it; both are known.
+fn is_at_limit(scene: &Scene, group: &CgroupSpan, limit: f64, used: f64) -> bool {
+    let hit = group.limit_hits.is_some_and(|rate| rate.0 > 0.0);
+    limit > 0.0 && (used >= limit * scene.thresholds.memory_limit_ratio || hit)
+}
+
+/// `; cgroup /batch is at its limit of 100 MiB`: the group at its limit to which most of the pages came back that came back
+/// to the box, so many a second. Nothing where there is none.
+pub fn at_a_limit(scene: &Scene, of_box: f64) -> String {
+    let again = |group: &CgroupSpan| group.refaults.map_or(0.0, |rate| rate.0) + group.major_faults.map_or(0.0, |rate| rate.0);
+    let at_limit = scene.interval.cgroups.iter().filter_map(|group| {
+        let (limit, used) = (group.memory_limit?.0 as f64, group.memory_used?.0 as f64);
+        is_at_limit(scene, group, limit, used).then_some((again(group), limit, group))
+    });
+    let most = at_limit.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(again, ..)| *again > 0.0 && *again >= of_box / 2.0);
+    most.map_or_else(String::new, |(_, limit, group)| {
+        format!("; cgroup {} is at its limit of {}", name(&group.id.path), bytes(limit))
+    })
+}
+
 /// A group at its limit that gets back what was taken from it.
 struct Short<'a> {
     group: &'a CgroupSpan,
@@ -42,14 +62,15 @@ struct Short<'a> {
     by_stall: bool,
     /// Most of the faults are of pages that were there before
     returning: bool,
+    /// Some thread was in reclaim: perhaps its own
+    reclaim: bool,
 }
 
 impl<'a> Short<'a> {
     fn of(scene: &Scene<'a>, group: &'a CgroupSpan) -> Option<Short<'a>> {
         let thresholds = scene.thresholds;
         let (limit, used) = (group.memory_limit?.0 as f64, group.memory_used?.0 as f64);
-        let hit = group.limit_hits.is_some_and(|rate| rate.0 > 0.0);
-        if limit <= 0.0 || !(used >= limit * thresholds.memory_limit_ratio || hit) {
+        if !is_at_limit(scene, group, limit, used) {
             return None;
         }
         let (refaults, faults) = (group.refaults.map(|rate| rate.0), group.major_faults.map(|rate| rate.0));
@@ -60,12 +81,14 @@ impl<'a> Short<'a> {
             .is_none_or(|rate| rate >= thresholds.refaults_per_second / 2.0 || rate >= faults.unwrap_or(0.0) * RETURNING);
         let by_stall = group.stall.memory_some.is_some_and(|share| share.0 >= thresholds.memory_pressure_ratio);
         let enough = again >= thresholds.refaults_per_second || refaults.is_some_and(|rate| rate >= FEW_REFAULTS);
-        (by_stall || returning && enough).then_some(Short { group, limit, used, again, by_stall, returning })
+        let reclaim = scene.interval.newer.waits.blocked.iter().any(|thread| thread.class == WaitClass::Memory);
+        let short = Short { group, limit, used, again, by_stall, returning, reclaim };
+        (by_stall || returning && enough || reclaim).then_some(short)
     }
 
     fn suspicion(&self, scene: &Scene, residents: Option<&Residents>) -> Option<Suspicion> {
         let thresholds = scene.thresholds;
-        let Short { group, limit, used, again, by_stall, returning } = *self;
+        let Short { group, limit, used, again, by_stall, returning, reclaim } = *self;
         let (refaults, faults) = (group.refaults.map(|rate| rate.0), group.major_faults.map(|rate| rate.0));
         let hits = group.limit_hits.map(|rate| rate.0);
         let stall = group.stall.memory_some.map(|share| share.0);
@@ -74,7 +97,9 @@ impl<'a> Short<'a> {
         let by_rate = again >= thresholds.refaults_per_second && waits;
         let by_time =
             refaults.is_some_and(|rate| rate >= FEW_REFAULTS) && waits && time.share() >= thresholds.memory_fault_share;
-        if !(by_stall || returning && (by_rate || by_time)) {
+        // Pages that are dirty must be written first: then little comes back, and all the time goes there.
+        let by_reclaim = reclaim && time.in_reclaim >= thresholds.memory_waiting_threads;
+        if !(by_stall || by_reclaim || returning && (by_rate || by_time)) {
             return None;
         }
         let felt = by_stall || time.faulting >= thresholds.memory_waiting_threads || time.threads() >= READERS;
@@ -91,9 +116,10 @@ impl<'a> Short<'a> {
             time.words(),
             members(scene, residents, &group.id, weight),
         );
-        let (value, threshold, unit) = match (by_stall, by_rate) {
+        let (value, threshold, unit) = match (by_stall, by_rate && returning) {
             (true, _) => (stall.unwrap_or(0.0), thresholds.memory_pressure_ratio, "ratio"),
             (false, true) => (again, thresholds.refaults_per_second, "per_second"),
+            (false, false) if by_reclaim => (time.in_reclaim, thresholds.memory_waiting_threads, "threads"),
             (false, false) => (time.share(), thresholds.memory_fault_share, "ratio"),
         };
         Some(Suspicion {
@@ -122,7 +148,7 @@ impl<'a> Short<'a> {
 }
 
 fn weight(span: &ProcessSpan) -> f64 {
-    span.major_faults.map_or(0.0, |rate| rate.0) + span.states.disk
+    span.major_faults.map_or(0.0, |rate| rate.0) + span.states.disk + span.states.other_blocked
 }
 
 /// What the group's threads spend on pages: mean numbers of threads.
@@ -130,6 +156,8 @@ fn weight(span: &ProcessSpan) -> f64 {
 struct Time {
     /// In page faults or reclaim
     faulting: f64,
+    /// Of those, seen in reclaim
+    in_reclaim: f64,
     /// In reads of files that are not in memory
     reading: f64,
     /// Threads that do either
@@ -171,6 +199,9 @@ impl Time {
             || faults >= 1.0
             || blocked.is_some_and(|thread| thread.is_page_fault() || thread.class == WaitClass::Memory);
         if in_fault {
+            if blocked.is_some_and(|thread| thread.class == WaitClass::Memory) {
+                self.in_reclaim += waits;
+            }
             self.faulting += waits + if faults >= MANY_FAULTS { span.states.system } else { 0.0 };
             return true;
         }
@@ -200,12 +231,17 @@ impl Time {
         if self.threads() < 0.05 {
             return String::new();
         }
-        let doing = if self.faulting >= self.reading { "in page faults" } else { "waiting for pages of files" };
+        let doing = match () {
+            () if self.faulting < self.reading => "waiting for pages of files",
+            () if self.in_reclaim >= self.faulting / 2.0 => "in reclaim",
+            () => "in page faults",
+        };
         let who = match (self.seen, self.processes) {
             (1, _) => "a thread in it spends".to_owned(),
             (threads, processes) if threads == processes => format!("{processes} of its processes spend"),
             (threads, _) => format!("{threads} of its threads spend"),
         };
-        format!("; {who} {} of their time {doing}", percent(self.share().min(1.0)))
+        let whose = if self.seen == 1 { "its" } else { "their" };
+        format!("; {who} {} of {whose} time {doing}", percent(self.share().min(1.0)))
     }
 }

@@ -120,6 +120,10 @@ thresholds! {
     retransmitted_ratio(TcpRetransmits): Share = 0.01,
     /// Segments a second
     retransmitted_per_second(TcpRetransmits): PerSecond = 10.0,
+    /// Datagrams lost in full receive buffers a second
+    udp_overflow_per_second(UdpOverflow): PerSecond = 10.0,
+    /// Share of all datagrams that came
+    udp_overflow_ratio(UdpOverflow): Share = 0.001,
     /// Smoothed round trip ÷ the connections' own minimum
     round_trip_multiple(NetworkLatency): Multiple = 3.0,
     /// Smoothed round trip, milliseconds

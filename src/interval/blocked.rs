@@ -49,6 +49,8 @@ pub struct GroupBlocked {
     /// What it is called: the command of its process, or of its siblings
     pub name: Name,
     pub processes: u32,
+    /// Of one process alone
+    pub pid: Option<u32>,
     /// Mean numbers of its threads over the sub-samples
     pub storage: f64,
     pub aio: f64,
@@ -216,11 +218,12 @@ fn is_lower_bound(host: &Host, newer: &Sample, in_flight: Option<f64>) -> bool {
 
 impl GroupBlocked {
     fn new(id: &GroupId, older: &Sample, newer: &Sample) -> GroupBlocked {
-        let (name, processes) = name_of(id, older, newer);
+        let Called { name, processes, pid } = called(id, older, newer);
         GroupBlocked {
             group: id.clone(),
             name,
             processes,
+            pid,
             storage: 0.0,
             aio: 0.0,
             memory: 0.0,
@@ -250,17 +253,28 @@ impl GroupBlocked {
 
 /// What a group is called, and how many processes it has. One that has ended is called what it was when it was last seen: in
 /// the older sample, or by the sub-samples.
-pub fn name_of(id: &GroupId, older: &Sample, newer: &Sample) -> (Name, u32) {
+pub fn called(id: &GroupId, older: &Sample, newer: &Sample) -> Called {
     let seen = [newer, older].into_iter().find_map(|sample| {
         let mut members = sample.tasks.as_ref().ok()?.members(id);
-        let first = members.next()?.comm.clone();
-        Some((first, u32::try_from(members.count()).unwrap_or(u32::MAX).saturating_add(1)))
+        let first = members.next()?;
+        let processes = u32::try_from(members.count()).unwrap_or(u32::MAX).saturating_add(1);
+        Some(Called { name: first.comm.clone(), processes, pid: (processes == 1).then_some(first.pid) })
     });
-    let at_work = || {
-        let index = newer.waits.groups.iter().position(|group| group == id)?;
-        newer.waits.blocked.iter().find(|thread| usize::from(thread.group) == index).map(|thread| thread.comm.clone())
-    };
-    seen.unwrap_or_else(|| (at_work().unwrap_or_default(), 0))
+    seen.unwrap_or_else(|| {
+        let index = newer.waits.groups.iter().position(|group| group == id);
+        let at_work = newer.waits.blocked.iter().find(|thread| index == Some(usize::from(thread.group)));
+        let name = at_work.map(|thread| thread.comm.clone()).unwrap_or_default();
+        Called { name, processes: 0, pid: at_work.map(|thread| thread.task.pid) }
+    })
+}
+
+/// How a group is spoken of.
+#[derive(Clone, Debug)]
+pub struct Called {
+    pub name: Name,
+    pub processes: u32,
+    /// Of one process alone
+    pub pid: Option<u32>,
 }
 
 fn on_storage(newer: &Sample, group: usize) -> impl Iterator<Item = &BlockedThread> {

@@ -178,6 +178,8 @@ pub struct ProtocolSpan {
     pub udp_in: Option<PerSecond>,
     pub udp_out: Option<PerSecond>,
     pub udp_errors_in: Option<PerSecond>,
+    /// RcvbufErrors: the part of `udp_errors_in` that found its socket's buffer full
+    pub udp_overflows: Option<PerSecond>,
     /// SndbufErrors
     pub udp_errors_out: Option<PerSecond>,
     /// IpExt InOctets and OutOctets, KB of 1024 bytes
@@ -213,6 +215,7 @@ impl ProtocolSpan {
             udp_in: rate(udp(|udp| Some(udp.datagrams_in))),
             udp_out: rate(udp(|udp| Some(udp.datagrams_out))),
             udp_errors_in: rate(udp(|udp| Some(udp.errors_in))),
+            udp_overflows: rate(udp(|udp| udp.receive_buffer_errors)),
             udp_errors_out: rate(udp(|udp| udp.send_buffer_errors)),
             ip_kilobytes_in: kilobytes(octets(|octets| octets.0)),
             ip_kilobytes_out: kilobytes(octets(|octets| octets.1)),

@@ -215,7 +215,7 @@ fn keep_an_end_of_each_chain(blocked: &mut [BlockedThread]) {
 fn is_blocked(state: TaskState, class: WaitClass) -> bool {
     match state {
         TaskState::Blocked => !matches!(class, WaitClass::Vfork | WaitClass::Frozen),
-        TaskState::Sleeping => matches!(class, WaitClass::Memory | WaitClass::Aio),
+        TaskState::Sleeping => matches!(class, WaitClass::Memory | WaitClass::Aio | WaitClass::Disk),
         _ => false,
     }
 }
@@ -237,7 +237,7 @@ fn add(counts: &mut GroupWaits, seen: Seen) -> Option<QueueKind> {
     let (count, queue) = match (seen.state, seen.class) {
         (TaskState::Running, _) => (&mut counts.running, None),
         (TaskState::Blocked, WaitClass::Vfork | WaitClass::Frozen) => return None,
-        (TaskState::Blocked, WaitClass::Disk) => (&mut counts.storage, None),
+        (TaskState::Blocked | TaskState::Sleeping, WaitClass::Disk) => (&mut counts.storage, None),
         (TaskState::Blocked | TaskState::Sleeping, WaitClass::Memory) => (&mut counts.memory, None),
         (TaskState::Blocked, WaitClass::Hidden) => {
             counts.hidden_blocked = counts.hidden_blocked.saturating_add(1);
@@ -277,6 +277,7 @@ mod tests {
         let cases = [
             (Running, WaitClass::Running, None, false, GroupWaits { running: 1, ..none }, None, false),
             (Blocked, WaitClass::Disk, None, false, GroupWaits { storage: 1, ..none }, None, true),
+            (Sleeping, WaitClass::Disk, None, false, GroupWaits { storage: 1, ..none }, None, true),
             (
                 Blocked,
                 WaitClass::Lock,

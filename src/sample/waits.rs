@@ -57,7 +57,7 @@ pub struct GroupWaits {
     pub group: u16,
     /// R
     pub running: u16,
-    /// D in the block or file system layer
+    /// D in the block or file system layer; S where it waits for a file system in user space (FUSE)
     pub storage: u16,
     /// Asleep for asynchronous completions (libaio, io_uring)
     pub aio: u16,

@@ -54,6 +54,8 @@ pub struct Phase {
     #[serde(default)]
     pub tcp: Option<Tcp>,
     #[serde(default)]
+    pub udp: Option<Udp>,
+    #[serde(default)]
     pub listen: Option<Listen>,
     #[serde(default)]
     pub peer: Vec<Peer>,
@@ -137,6 +139,9 @@ pub struct Process {
     /// CPUs that its first thread uses
     #[serde(default)]
     pub cpu: f64,
+    /// `cpu` is that of all its threads, divided evenly
+    #[serde(default)]
+    pub spread: bool,
     /// Threads of it that wait for a CPU, on average
     #[serde(default)]
     pub run_queue: f64,
@@ -181,6 +186,8 @@ pub struct Process {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Waits {
+    /// Of them, how many run at each sub-sample in turn: `[1]`, `[0, 2]`
+    pub running: Vec<u16>,
     pub storage: u16,
     pub aio: u16,
     pub memory: u16,
@@ -299,6 +306,17 @@ pub struct Tcp {
     /// Connection requests among them
     #[serde(default)]
     pub syn: f64,
+}
+
+/// Datagrams a second: given to programs, dropped at full buffers, and for other reasons
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Udp {
+    pub r#in: f64,
+    #[serde(default)]
+    pub overflows: f64,
+    #[serde(default)]
+    pub errors: f64,
 }
 
 #[derive(Debug, Deserialize)]

@@ -10,7 +10,7 @@ use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
 use stalltop::sample::exits::{Exited, Exits, Used};
 use stalltop::sample::host::{Host, Privilege};
 use stalltop::sample::network::peers::{Limits, Peer, Peers, RoundTrips};
-use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdisc, Softnet, Tcp, TcpExt};
+use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdisc, Softnet, Tcp, TcpExt, Udp};
 use stalltop::sample::pressure::{Stall, StallLine};
 use stalltop::sample::task::{Ended, Hidden, Process, Sched, SystemCall, TaskState, Tasks, Thread, Wait};
 use stalltop::sample::waits::{BlockedThread, GroupWaits, Queue, QueueKind, SubSample, WaitClass, Waits};
@@ -78,13 +78,13 @@ impl Machine {
         if index == 0 && phase.suspended_seconds > 0.0 {
             self.boottime_ns += (phase.suspended_seconds * 1e9) as u64;
         }
-        for _ in 0..SUB_SAMPLES {
+        for look in 0..SUB_SAMPLES {
             self.pass(phase, phase.seconds / f64::from(SUB_SAMPLES));
             waits.sub_samples.push(SubSample {
                 boottime_ns: self.boottime_ns,
                 cpu: Some(self.cpu_times(None)),
                 in_flight: Some(phase.disk.iter().map(|disk| disk.in_flight).sum()),
-                groups: rows(phase, &waits.groups),
+                groups: rows(phase, &waits.groups, look),
             });
         }
         if index == 0 {
@@ -158,6 +158,11 @@ impl Machine {
             self.add("tcp out", tcp.out * seconds);
             self.add("tcp again", tcp.retransmitted * seconds);
             self.add("tcp syn", tcp.syn * seconds);
+        }
+        if let Some(udp) = &phase.udp {
+            self.add("udp in", udp.r#in * seconds);
+            self.add("udp overflows", udp.overflows * seconds);
+            self.add("udp errors", (udp.overflows + udp.errors) * seconds);
         }
         if let Some(listen) = &phase.listen {
             self.add("listen drops", listen.drops * seconds);
@@ -285,6 +290,14 @@ impl Machine {
                 segments_out: self.read("tcp out"),
                 segments_retransmitted: self.read("tcp again"),
                 ..Tcp::default()
+            });
+        }
+        if phase.udp.is_some() {
+            sample.protocols.udp = Ok(Udp {
+                datagrams_in: self.read("udp in"),
+                errors_in: self.read("udp errors"),
+                receive_buffer_errors: Some(self.read("udp overflows")),
+                ..Udp::default()
             });
         }
         sample.protocols.tcp_ext = Ok(TcpExt {
@@ -517,12 +530,16 @@ impl Machine {
             guest_ticks: Counter(0),
             background: process.background,
             sched: Some(match index {
-                0 => Sched {
+                0 if !process.spread => Sched {
                     run_ns,
                     run_delay_ns: self.read(&format!("task {pid} delay")),
                     timeslices: Counter(process.timeslices + self.read(&format!("task {pid} slices")).0),
                 },
-                _ => Sched { timeslices: Counter(process.timeslices), ..Sched::default() },
+                _ => Sched {
+                    run_ns: Counter(if process.spread { run_ns.0 / u64::from(process.threads) } else { 0 }),
+                    timeslices: Counter(process.timeslices),
+                    ..Sched::default()
+                },
             }),
             switched_ns: (process.cpu > 0.0).then_some(self.boottime_ns),
             wait: Wait {
@@ -650,13 +667,13 @@ fn group_index(process: &format::Process, groups: &[GroupId]) -> u16 {
     u16::try_from(groups.iter().position(|group| *group == id).expect("its group")).unwrap()
 }
 
-fn rows(phase: &Phase, groups: &[GroupId]) -> Vec<GroupWaits> {
+fn rows(phase: &Phase, groups: &[GroupId], look: u32) -> Vec<GroupWaits> {
     let mut rows: Vec<GroupWaits> = Vec::new();
     for process in &phase.process {
         let waits = &process.waits;
         rows.push(GroupWaits {
             group: group_index(process, groups),
-            running: 0,
+            running: waits.running.get(look as usize % waits.running.len().max(1)).copied().unwrap_or(0),
             storage: waits.storage,
             aio: waits.aio,
             memory: waits.memory,

@@ -61,7 +61,7 @@ pub(super) fn of(
             states.sleep = left * sleep;
         }
         None => match (state, class) {
-            (TaskState::Blocked, WaitClass::Disk) => states.disk = left,
+            (_, WaitClass::Disk) => states.disk = left,
             (_, WaitClass::Lock) => states.lock = left,
             (TaskState::Blocked, _) => states.other_blocked = left,
             // Runnable all the time and never given a CPU: the kernel adds that to its run delay only when it is.

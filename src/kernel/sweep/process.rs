@@ -299,9 +299,9 @@ impl KnownProcess {
         self.hot.iter().filter_map(|&index| self.threads.get(index)).any(KnownThread::is_stuck)
     }
 
-    /// Whether one of its threads is in D, or asleep for asynchronous completions or for memory.
+    /// Whether one of its threads is in D, or asleep for asynchronous completions, for memory or for a file system in user space.
     pub fn has_blocked(&self) -> bool {
-        let asleep_for = |class| matches!(class, WaitClass::Aio | WaitClass::Memory);
+        let asleep_for = |class| matches!(class, WaitClass::Aio | WaitClass::Memory | WaitClass::Disk);
         let blocked = |thread: &KnownThread| thread.state == TaskState::Blocked || thread.class.is_some_and(asleep_for);
         self.hot.iter().filter_map(|&index| self.threads.get(index)).any(blocked)
     }
@@ -443,7 +443,7 @@ fn first_thread(eye: &mut Eye, glance: Glance, tid: u32) -> Reading<(KnownThread
     let (figures, state, comm) = (Figures::of(&stat), stat.state, eye.names.shared(stat.comm));
     let born = eye.is_born(figures.start_ticks);
     let mut known = KnownThread::new(tid, comm, state, figures, sched, eye.now_ns, born);
-    known.read_wait_if_due(eye, glance, false);
+    known.examine_first(eye, glance);
     let thread = known.thread(&figures);
     Ok((known, thread))
 }

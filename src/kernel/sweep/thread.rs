@@ -177,7 +177,7 @@ impl KnownThread {
         match self.state {
             TaskState::Running => true,
             TaskState::Blocked => self.is_stuck(),
-            TaskState::Sleeping => self.contended || self.is_active(now_ns),
+            TaskState::Sleeping => self.contended || self.class == Some(WaitClass::Disk) || self.is_active(now_ns),
             _ => false,
         }
     }
@@ -313,6 +313,15 @@ impl KnownThread {
         unknown
     }
 
+    /// Seen for the first time. One that nobody saw go to sleep may have waited for a file system in user space for hours.
+    pub fn examine_first(&mut self, eye: &mut Eye, glance: Glance) {
+        self.read_wait_if_due(eye, glance, false);
+        let may_ask = eye.has_user_file_systems && !glance.kernel_thread && glance.permitted;
+        if may_ask && self.examine_parked(eye, glance) && self.class != Some(WaitClass::Disk) {
+            self.forget_wait();
+        }
+    }
+
     /// Reads its wait when the state asks for it and it is not known.
     pub fn read_wait_if_due(&mut self, eye: &mut Eye, glance: Glance, keep: bool) {
         let wanted = match self.state {
@@ -432,8 +441,8 @@ impl KnownThread {
 
     fn learn_wait(&mut self, channel: Reading<Name>, eye: &mut Eye, glance: Glance, keep: bool) {
         let alone = channel.as_ref().ok().and_then(|name| WaitClass::of(self.state, Some(name.as_bytes()), None));
-        let call_tells =
-            self.state == TaskState::Blocked || matches!(alone, Some(WaitClass::Futex | WaitClass::Lock | WaitClass::Other));
+        let call_tells = self.state == TaskState::Blocked
+            || matches!(alone, Some(WaitClass::Futex | WaitClass::Lock | WaitClass::Disk | WaitClass::Other));
         let doubtful = channel == Err(Absent::Vanished);
         self.timed = false;
         let call = if glance.kernel_thread || !(call_tells || doubtful) {

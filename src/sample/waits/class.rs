@@ -15,7 +15,7 @@ use crate::sample::task::TaskState;
 pub enum WaitClass {
     /// R: on a CPU or waiting for one
     Running,
-    /// D in the block or file system layer
+    /// D in the block or file system layer; S where a file system lets signals interrupt who waits for it (FUSE)
     Disk,
     /// Asleep for asynchronous completions (libaio, io_uring)
     Aio,
@@ -109,7 +109,7 @@ impl WaitClass {
         match (state, class) {
             (TaskState::Blocked, _) if is_interruptible(class) => None,
             (TaskState::Blocked, WaitClass::Disk | WaitClass::Other) if in_kernel_lock() => Some(WaitClass::Lock),
-            (TaskState::Sleeping, WaitClass::Disk) => Some(WaitClass::Other),
+            (TaskState::Sleeping, WaitClass::Disk) if !is_a_request(channel) => Some(WaitClass::Other),
             _ => Some(class),
         }
     }
@@ -133,6 +133,13 @@ impl WaitClass {
 fn is_interruptible(class: WaitClass) -> bool {
     use WaitClass::{Aio, Child, Futex, Net, Pipe, Poll, Timer};
     matches!(class, Aio | Child | Futex | Net | Pipe | Poll | Timer)
+}
+
+/// Whether a thread there has asked a file system in user space (FUSE) for something and waits for the answer. It does so in S,
+/// until a signal comes; the file system's own threads wait for requests in fuse_dev_do_read.
+pub fn is_a_request(channel: &[u8]) -> bool {
+    const NAMES: [&str; 4] = ["request_wait_answer", "__fuse_request_send", "__fuse_simple_request", "fuse_simple_request"];
+    NAMES.iter().any(|name| name.as_bytes() == without_compiler_suffix(channel))
 }
 
 /// Whether a thread there waits for a lock of a file (flock, fcntl), whose holder /proc/locks knows.
@@ -440,6 +447,18 @@ mod tests {
         assert_eq!(of(TaskState::Blocked, "path_openat"), Some(WaitClass::Lock));
         assert_eq!(of(TaskState::Sleeping, "path_openat"), Some(WaitClass::Other), "a FIFO that nobody else has open");
         assert!(is_file_lock(b"locks_lock_inode_wait") && !is_file_lock(b"futex_do_wait"));
+    }
+
+    #[test]
+    fn who_waits_for_a_file_system_in_user_space_does_so_asleep() {
+        assert_eq!(of(TaskState::Sleeping, "request_wait_answer"), Some(WaitClass::Disk));
+        assert_eq!(of(TaskState::Sleeping, "__fuse_simple_request.isra.0"), Some(WaitClass::Disk));
+        assert_eq!(
+            of(TaskState::Sleeping, "fuse_dev_do_read"),
+            Some(WaitClass::Other),
+            "the file system itself, with nothing to do"
+        );
+        assert_eq!(of(TaskState::Sleeping, "folio_wait_bit"), Some(WaitClass::Other));
     }
 
     #[test]

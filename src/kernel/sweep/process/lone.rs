@@ -29,7 +29,7 @@ impl KnownProcess {
                 eye.tasks_read += 1;
                 let born = eye.is_born(figures.start_ticks);
                 let mut known = KnownThread::new(tid, self.shared.comm.clone(), state, figures, sched, eye.now_ns, born);
-                known.read_wait_if_due(eye, glance, false);
+                known.examine_first(eye, glance);
                 // Lists of exactly one: most processes have one thread, and a list that grows begins with room for four.
                 Arc::make_mut(&mut self.shared).threads = vec![known.thread(&figures)];
                 self.threads = vec![known];
