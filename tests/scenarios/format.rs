@@ -51,11 +51,8 @@ pub struct Phase {
     pub disk: Vec<Disk>,
     #[serde(default)]
     pub nic: Vec<Nic>,
-    #[serde(default)]
     pub tcp: Option<Tcp>,
-    #[serde(default)]
     pub udp: Option<Udp>,
-    #[serde(default)]
     pub listen: Option<Listen>,
     #[serde(default)]
     pub peer: Vec<Peer>,
@@ -66,7 +63,6 @@ pub struct Phase {
     pub softnet: Vec<Softnet>,
     #[serde(default)]
     pub cgroup: Vec<Cgroup>,
-    #[serde(default)]
     pub memory: Option<Memory>,
     /// Per cent of the time
     #[serde(default)]
@@ -313,7 +309,6 @@ pub struct Tcp {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Udp {
     pub r#in: f64,
-    #[serde(default)]
     pub overflows: f64,
     #[serde(default)]
     pub errors: f64,
