@@ -85,6 +85,11 @@ fn run(words: &str, stdout: Stdio) -> Output {
     command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).output().unwrap()
 }
 
+/// Whether it had nothing to print: a network namespace may have no interface that is up.
+fn lacks_interface(text: &str) -> bool {
+    text == "stalltop: no matching interface\n"
+}
+
 /// At most a line of ours; never a panic, never a death by a signal.
 fn said(words: &str, output: &Output) -> (i32, String) {
     let text = String::from_utf8(output.stderr.clone()).unwrap();
@@ -101,7 +106,7 @@ fn a_reader_that_went_away_ends_it_quietly() {
         drop(reader);
         let (code, text) = said(words, &run(words, writer.into()));
         // What `check` found it has found, whoever reads it.
-        if prints == Text && !words.starts_with("check") {
+        if prints == Text && !words.starts_with("check") && !lacks_interface(&text) {
             assert_eq!((code, text.as_str()), (0, ""), "stalltop {words}");
         }
         assert!(!text.contains("Broken pipe"), "stalltop {words}: {text}");
@@ -113,7 +118,7 @@ fn a_full_disk_behind_standard_output_is_one_line() {
     for &(words, prints) in COMMANDS {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let (code, text) = said(words, &run(words, full.into()));
-        if prints == Text {
+        if prints == Text && !lacks_interface(&text) {
             // A monitoring system takes any other code of `check` for a verdict; a recording has one of its own.
             let expected = match words.split(' ').next() {
                 Some("check") => 3,

@@ -9,28 +9,47 @@
     reason = "a test may fail loudly, and says why it skips"
 )]
 
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use stalltop::recording::Replayer;
 use stalltop::sample::operations::Operations;
 use stalltop::sample::{Absent, Reading};
 
-/// Records ten samples and more, and asks that command meanwhile.
-fn record(folder: &Path, ops: &str) -> (PathBuf, Output) {
-    let file = folder.join("new.stalltop");
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Records, and asks that command meanwhile, until what each sample says was counted and what was told are as wanted: how
+/// long that takes is this machine's doing. How it ended, and what it told.
+fn record(folder: &Path, ops: &str, enough: impl Fn(&[Reading<Operations>], &str) -> bool) -> (PathBuf, ExitStatus, String) {
+    let (file, told) = (folder.join("new.stalltop"), folder.join("told"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
-    command.args(["record", "-i", "100ms", "--for", "1200ms", "--ops", ops]).arg(&file);
+    command.args(["record", "-i", "100ms", "--for", "10m", "--ops", ops]).arg(&file);
     for home in ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"] {
         command.env(home, folder);
     }
-    let output = command.current_dir(folder).output().unwrap();
-    (file, output)
+    let mut child = command.current_dir(folder).stderr(File::create(&told).unwrap()).spawn().unwrap();
+    let begun = Instant::now();
+    while !(file.exists() && enough(&counted(&file), &fs::read_to_string(&told).unwrap())) {
+        let ended = child.try_wait().unwrap();
+        if ended.is_some() || begun.elapsed() > PATIENCE {
+            let _ = child.kill();
+            panic!("{ops}: {ended:?}: {}", fs::read_to_string(&told).unwrap());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    kill(Pid::from_raw(child.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
+    let status = child.wait().unwrap();
+    (file, status, fs::read_to_string(&told).unwrap())
 }
 
 /// What each sample says was counted.
 fn counted(file: &Path) -> Vec<Reading<Operations>> {
-    let mut replayer = Replayer::open(file).unwrap();
+    // It may only just have been begun.
+    let Ok(mut replayer) = Replayer::open(file) else { return Vec::new() };
     (0..replayer.len()).map(|index| replayer.sample(index).unwrap().operations).collect()
 }
 
@@ -38,9 +57,9 @@ fn counted(file: &Path) -> Vec<Reading<Operations>> {
 fn a_total_goes_along_with_each_sample() {
     let folder = tempfile::tempdir().unwrap();
     // Each time it is asked, 7 more.
-    let (file, output) =
-        record(folder.path(), "n=$(cat n 2>/dev/null || echo 0); n=$((n + 7)); echo $n > n; echo $n of something");
-    assert!(output.status.success(), "{output:?}");
+    let ops = "n=$(cat n 2>/dev/null || echo 0); n=$((n + 7)); echo $n > n; echo $n of something";
+    let (file, status, told) = record(folder.path(), ops, |counted, _| counted.iter().flatten().count() > 0);
+    assert!(status.success(), "{told}");
     let counted: Vec<Operations> = counted(&file).into_iter().flatten().collect();
     let mut replayer = Replayer::open(&file).unwrap();
     let last = replayer.sample(replayer.len() - 1).unwrap();
@@ -72,9 +91,9 @@ fn a_command_that_hangs_or_says_nonsense_costs_only_the_count() {
 
 fn costs_only_the_count(ops: &str, said: Option<&str>) {
     let folder = tempfile::tempdir().unwrap();
-    let (file, output) = record(folder.path(), ops);
-    let errors = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{ops}: {errors}");
+    let (file, status, errors) =
+        record(folder.path(), ops, |counted, told| counted.len() >= 2 && told.contains(said.unwrap_or_default()));
+    assert_eq!(status.code(), Some(0), "{ops}: {errors}");
     assert!(!errors.chars().any(|c| c.is_control() && c != '\n'), "{errors:?}");
     assert!(errors.lines().any(|line| line.contains("recorded ")), "{ops}: {errors}");
     let counted = counted(&file);

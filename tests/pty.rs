@@ -126,15 +126,13 @@ fn a_terminal_that_is_gone_ends_it_at_once() {
         let before = session.ticks().unwrap();
         session.hang_up();
         let begun = Instant::now();
-        let after = loop {
-            // Gone, or a zombie that waits for us.
-            match session.child.try_wait().unwrap() {
-                Some(_) => break before,
-                None if begun.elapsed() > Duration::from_secs(10) => panic!("it goes on without a terminal"),
-                None => std::thread::sleep(Duration::from_millis(5)),
-            }
-        };
-        assert!(after - before < 50, "it spun");
+        let mut after = before;
+        while session.child.try_wait().unwrap().is_none() {
+            after = session.ticks().unwrap_or(after);
+            assert!(after - before < 50, "it spins without a terminal");
+            assert!(begun.elapsed() < harness::DEADLINE, "it goes on without a terminal");
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let status = session.ended();
         assert_eq!(status.signal().filter(|signal| ignored || !signal.contains("angup")), None, "{status:?}");
     }
@@ -149,6 +147,12 @@ fn a_terminal_that_stands_still_stops_nothing() {
     session.until_text("busy");
     session.type_keys("R");
     session.until_text("rec");
+    let resident = |session: &Session| -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", session.pid())).unwrap();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        resident.trim().trim_end_matches(" kB").parse().unwrap()
+    };
+    let kib_before = resident(&session);
     session.stall();
     // Whole frames, many times what a pseudo-terminal holds.
     for _ in 0..100 {
@@ -163,10 +167,9 @@ fn a_terminal_that_stands_still_stops_nothing() {
         assert!(begun.elapsed() < harness::DEADLINE, "recording stands still with the terminal");
         std::thread::sleep(Duration::from_millis(10));
     }
-    let memory = std::fs::read_to_string(format!("/proc/{}/status", session.pid())).unwrap();
-    let resident = memory.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    let kib: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
-    assert!(kib < 64 << 10, "{kib} KiB");
+    // Frames that wait would be tens of megabytes; how many tasks this machine has is not the terminal's doing.
+    let kib = resident(&session);
+    assert!(kib < kib_before + (40 << 10), "{kib} KiB after {kib_before}");
     session.signal(Signal::SIGTERM);
     assert_eq!(session.ended().exit_code(), 0);
 }
@@ -186,8 +189,10 @@ fn a_fault_of_its_own_gives_the_terminal_back_before_it_is_told() {
         session.until_text("please report it");
         let bytes = String::from_utf8_lossy(&session.bytes()).into_owned();
         let told = bytes.find("a fault of stalltop itself").unwrap();
-        let left = bytes.rfind("\x1b[?1049l").unwrap();
-        assert!(left < told, "{place}: told on a screen that was about to vanish");
+        // It may have come before there was a screen.
+        let last = |sequence: &str| bytes[..told].rfind(sequence);
+        assert!(last("\x1b[?1049h") <= last("\x1b[?1049l"), "{place}: told on a screen that was about to vanish");
+        assert!(!bytes[told..].contains("\x1b[?1049h"), "{place}: a screen was shown after that");
         assert!(!bytes.contains("panicked at"), "{place}: {bytes}");
         assert_eq!(bytes.matches("please report it").count(), 1, "{place}");
     }

@@ -171,7 +171,9 @@ fn parked_threads_are_not_hot_and_a_sleeper_is() {
         let hot = sample.waits.threads.iter().filter(|waits| waits.task.pid == load.0.id());
         hot.map(|waits| waits.task.tid).collect::<Vec<_>>()
     };
-    let sample = sample_until(&mut sampler, |sample| !hot(sample).is_empty());
+    // Who told us that all is ready may still have run after the first sample.
+    let is_it = |sample: &Sample| hot(sample) == [thread_named(sample, load.0.id(), "sleeper").tid];
+    let sample = sample_until(&mut sampler, is_it);
     let sleeper = thread_named(&sample, load.0.id(), "sleeper");
     assert_eq!(hot(&sample), [sleeper.tid]);
     assert!(sleeper.switched_ns.is_some());
@@ -201,7 +203,8 @@ fn a_lock_convoy_is_seen_waiting_for_a_lock() {
         counts.map(|counts| counts.lock_inferred + counts.lock_contended).max().unwrap_or(0)
     };
     let sample = sample_until(&mut sampler, |sample| waiting(sample) >= 6);
-    assert!((6..=7).contains(&waiting(&sample)), "seven of eight wait at a time: {}", waiting(&sample));
+    // Seven wait at a time; a look goes from one thread to the next, and may find the one that had it waiting, too.
+    assert!((6..=8).contains(&waiting(&sample)), "{} of eight", waiting(&sample));
     let of_load = sample.waits.threads.iter().filter(|waits| waits.task.pid == load.0.id());
     let in_lock =
         |waits: &&ThreadWaits| [WaitClass::Lock, WaitClass::Futex].iter().any(|&class| waits.seen[class as usize] > 0);
@@ -283,10 +286,16 @@ fn what_the_iterator_leaves_out_is_what_a_full_reading_says() {
     compare_with_full_readings(&mut remembering, 10);
 }
 
-/// What a sampler says of tasks that stood still between two full readings around it is what these say.
+/// What a sampler says of tasks that stood still between two full readings around it is what these say. So many rounds, and
+/// more where so few threads stood still, or ran meanwhile: how long a sample takes is this machine's doing.
 fn compare_with_full_readings(remembering: &mut Sampler, rounds: u64) {
     let (mut compared, mut overtaken) = (0, 0);
-    for round in 0..rounds {
+    let begin = Instant::now();
+    let enough = |compared, overtaken| compared > rounds * 20 && overtaken > rounds;
+    for round in 0.. {
+        if round >= rounds && (enough(compared, overtaken) || begin.elapsed() > Duration::from_secs(60)) {
+            break;
+        }
         thread::sleep(Duration::from_millis(7 * (round % 5)));
         remembering.sub_sample();
         thread::sleep(Duration::from_millis(11));
@@ -332,7 +341,7 @@ fn compare_with_full_readings(remembering: &mut Sampler, rounds: u64) {
 #[test]
 fn every_figure_is_what_procfs_reads() {
     let _alone = alone();
-    let _load = Load::start("load_pool");
+    let load = Load::start("load_pool");
     let mut sampler = sampler();
     sampler.sample();
     let oracle = || {
@@ -351,7 +360,7 @@ fn every_figure_is_what_procfs_reads() {
     let of_processes_later = processes();
     let after: std::collections::HashMap<_, _> =
         oracle().into_iter().map(|(_, tid, stat, sched)| (tid, (stat, sched))).collect();
-    let mut compared = 0;
+    let mut compared = Vec::new();
     for (pid, tid, stat, sched) in &before {
         let Some((later, later_sched)) = after.get(tid).filter(|(later, _)| later.starttime == stat.starttime) else {
             continue;
@@ -386,13 +395,15 @@ fn every_figure_is_what_procfs_reads() {
             assert_eq!(String::from_utf8_lossy(thread.comm.as_bytes()), stat.comm);
             assert_eq!(Some(thread.block_io_delay_ticks.0), stat.delayacct_blkio_ticks);
             assert_eq!(Some(thread.guest_ticks.0), stat.guest_time);
-            compared += 1;
+            compared.push((*pid, stat.comm.clone()));
         }
         if pid == tid {
             assert_eq!((i64::from(process.ppid), process.kernel_thread), (i64::from(stat.ppid), stat.flags & 0x0020_0000 != 0));
         }
     }
-    assert!(compared > 20, "only {compared} threads stood still");
+    // Those of the load that wait for work that never comes stand still on any machine.
+    let parked = compared.iter().filter(|(pid, comm)| *pid == load.0.id() && comm.starts_with("parked-"));
+    assert_eq!(parked.count(), 6, "{compared:?} stood still");
 }
 
 #[test]

@@ -98,6 +98,11 @@ impl Terminal {
 
     fn enter(&mut self) -> io::Result<()> {
         TAKEN.store(true, Ordering::SeqCst);
+        // Another thread is lost and tells of it: not on a screen that is about to vanish.
+        if super::panics::happened() {
+            TAKEN.store(false, Ordering::SeqCst);
+            return Ok(());
+        }
         enable_raw_mode()?;
         queue!(self.outbox, EnterAlternateScreen, Print(MOUSE_ON), EnableBracketedPaste, cursor::Hide)
     }

@@ -48,8 +48,9 @@ fn browse(page: &Path, fragment: &str) -> Option<(String, String)> {
         .env("TZ", "UTC")
         .output()
         .unwrap();
-    let console =
-        String::from_utf8_lossy(&output.stderr).lines().filter(|line| line.contains("CONSOLE")).collect::<Vec<_>>().join("\n");
+    // The browser's own pages talk, too: of slow networks, say.
+    let of_page = |line: &&str| line.contains("CONSOLE") && !line.contains("source: chrome");
+    let console = String::from_utf8_lossy(&output.stderr).lines().filter(of_page).collect::<Vec<_>>().join("\n");
     Some((String::from_utf8(output.stdout).unwrap(), console))
 }
 

@@ -66,9 +66,15 @@ fn behind_hidepid_others_are_missing_and_it_is_said() {
 fn without_proc_there_is_one_line_and_a_code() {
     let program = env!("CARGO_BIN_EXE_stalltop");
     for (arguments, expected) in [("", 7), ("record /nowhere/x", 7), ("doctor", 7), ("check", 3)] {
-        let script = format!("umount -l /proc || exit 99; exec {program} {arguments}");
+        // One may be mounted above another.
+        let script = format!(
+            "while umount -l /proc 2>/dev/null; do :; done; test ! -e /proc/self || exit 99; exec '{program}' {arguments}"
+        );
         let Some(mut command) = shell_in(&["--mount"], &script) else { return };
         let (code, stdout, stderr) = run(&mut command);
+        if code == 99 {
+            return println!("skipped: /proc cannot be unmounted here");
+        }
         assert_eq!((code, stdout.as_str()), (expected, ""), "{arguments}: {stderr}");
         assert!(stderr.starts_with("stalltop: ") && stderr.lines().count() == 1, "{arguments}: {stderr}");
         assert!(stderr.contains("/proc"), "{stderr}");

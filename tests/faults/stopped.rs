@@ -25,7 +25,7 @@ fn a_recorder_that_was_stopped_counts_what_it_missed() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("stopped.stalltop");
     let name = file.to_str().unwrap();
-    let child = stalltop(&["record", "-i", "100ms", name]).stderr(Stdio::piped()).spawn().unwrap();
+    let child = stalltop(&["record", "-i", "100ms", "--for", "10m", name]).stderr(Stdio::piped()).spawn().unwrap();
     let pid = Pid::from_raw(child.id() as i32);
     // However large they are on this box.
     let samples = || Replayer::open(&file).map_or(0, |replayer| replayer.len());

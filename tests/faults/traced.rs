@@ -181,7 +181,8 @@ fn no_file_system_is_asked_but_those_of_the_kernel() {
                 let kernel =
                     ["/proc", "/sys", "/dev"].iter().any(|place| path == *place || path.starts_with(&format!("{place}/")));
                 // Libraries, terminal and time zone descriptions, users.
-                let library = ["/lib", "/usr/", "/etc/"].iter().any(|place| path.starts_with(place));
+                // Before it looks a user up, it looks whether it was moved to another root.
+                let library = path == "/" || ["/lib", "/usr/", "/etc/"].iter().any(|place| path.starts_with(place));
                 // Its own state, its own recording, the directory that it was started in, the user's configuration,
                 // and the place where marks are taken.
                 let ours = path.starts_with(own) || path.starts_with(temporary) || !path.starts_with('/');

@@ -54,7 +54,8 @@ impl Tree {
         tree.write("sys/class/block/sda/serial", [&without(&tree.name, b"\n\0")[..], b"\n"].concat());
         tree.write("sys/class/block/sda/loop/backing_file", [b"/images/", &without(&tree.name, b"\n\0")[..], b"\n"].concat());
         if let Ok(mounts) = fs::read(tree.path().join("proc/self/mountinfo")) {
-            tree.write("proc/700/mountinfo", mounts);
+            // It has a mount that we have not, and its file is there.
+            tree.write("proc/700/mountinfo", [&mounts[..], b"4711 1 8:0 / /srv rw - ext4 /dev/sda rw\n"].concat());
         }
         tree.step(0);
         tree
@@ -91,7 +92,7 @@ impl Tree {
         self.process(2, 0x20_0000, b"kthreadd", 0, &[(2, 'S', "kthreadd", "0")], second);
         self.process(700, 0, &self.name, second, &SERVER, second);
         self.link("proc/700/fd/3", &[b"/srv/", &without(&self.name, b"\0")[..]].concat());
-        self.write("proc/700/fdinfo/3", "pos:\t0\nflags:\t0100000\nmnt_id:\t28\nino:\t77\n");
+        self.write("proc/700/fdinfo/3", "pos:\t0\nflags:\t0100000\nmnt_id:\t4711\nino:\t77\n");
     }
 
     fn process(&self, pid: u32, flags: u32, name: &[u8], ran: u64, strands: &[Strand], second: u64) {

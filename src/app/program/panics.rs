@@ -13,8 +13,9 @@ static PANICKED: AtomicBool = AtomicBool::new(false);
 /// Puts the hook in place. It runs on the thread that panicked, before anything is unwound.
 pub fn prepare() {
     panic::set_hook(Box::new(|fault| {
-        terminal::give_back();
+        // First, so that the terminal is not taken any more once it is given back.
         let first = !PANICKED.swap(true, Ordering::SeqCst);
+        terminal::give_back();
         if first {
             let place = fault.location().map_or_else(String::new, |place| format!(" at {}:{}", place.file(), place.line()));
             let said = fault.payload_as_str().unwrap_or("no reason given");

@@ -38,11 +38,14 @@ impl Door {
 
     fn open_in(directory: &Path, mut receive: impl FnMut(Moment, String) -> Received + Send + 'static) -> io::Result<Door> {
         let path = directory.join(format!("{}.sock", std::process::id()));
+        // Whoever knocks before somebody listens takes the door away: it has its name only from then on.
+        let aside = path.with_extension("new");
         // Of an earlier process of that number.
-        let _ = fs::remove_file(&path);
-        let listener = UnixListener::bind(&path)?;
+        let _ = fs::remove_file(&aside);
+        let listener = UnixListener::bind(&aside)?;
+        let ready = fs::set_permissions(&aside, fs::Permissions::from_mode(0o600)).and_then(|()| fs::rename(&aside, &path));
+        ready.inspect_err(|_| drop(fs::remove_file(&aside)))?;
         let door = Door { path };
-        fs::set_permissions(&door.path, fs::Permissions::from_mode(0o600))?;
         let body = move || {
             for knocking in listener.incoming() {
                 match knocking {
@@ -253,6 +256,23 @@ mod tests {
 
     fn taken(knocked: &[Knocked]) -> Vec<Result<(), &str>> {
         knocked.iter().map(|knocked| knocked.received.as_ref().map(|&()| ()).map_err(String::as_str)).collect()
+    }
+
+    /// Whoever knocks all the time finds it closed, or somebody behind it.
+    #[test]
+    fn a_door_that_is_being_opened_is_not_taken_away() {
+        let directory = tempfile::tempdir().unwrap();
+        let over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                    leave_in(directory.path(), "knock").unwrap();
+                }
+            });
+            let lost = (0..60).filter(|_| !Door::open_in(directory.path(), |_, _| Ok(())).unwrap().path.exists()).count();
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(lost, 0, "of 60 doors");
+        });
     }
 
     #[test]

@@ -122,6 +122,9 @@ mod tests {
 
     #[test]
     fn nobody_is_asked_while_nothing_waited_and_nobody_connects() {
+        if TcpListener::bind("127.0.0.1:0").and_then(|here| TcpStream::connect(here.local_addr()?)).is_err() {
+            return println!("skipped: no loopback interface is up here");
+        }
         let listening = TcpListener::bind("127.0.0.1:0").unwrap();
         let here = listening.local_addr().unwrap();
         let mut reader = ListenerReader::default();

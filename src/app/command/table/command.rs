@@ -131,13 +131,14 @@ mod tests {
     #[allow(clippy::zombie_processes, reason = "it is waited for by its number")]
     fn what_another_child_used_is_not_the_commands() {
         let other = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
-        assert!(Command::new("sh").args(["-c", other]).status().unwrap().success());
-        let all = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap();
-        assert!(all.user_time().tv_sec() > 0 || all.user_time().tv_usec() > 50_000, "the other was quick");
+        // However fast this machine is: much more than a shell needs to end.
+        while getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().user_time().tv_sec() < 1 {
+            assert!(Command::new("sh").args(["-c", other]).status().unwrap().success());
+        }
         let child = Command::new("sh").args(["-c", "exit 7"]).spawn().unwrap();
         let cost = cost(&wait(&child).unwrap(), Duration::from_secs(1), 2);
         assert_eq!(cost.exit_code, 7);
-        assert!(cost.user_seconds < 0.05, "{cost:?}");
+        assert!(cost.user_seconds < 0.5, "{cost:?}");
         assert_eq!(cost.max_resident_bytes, None, "a shell takes less than this test");
     }
 }

@@ -101,6 +101,9 @@ mod tests {
 
     #[test]
     fn each_connection_is_found_again_and_one_that_closed_is_missed() {
+        if TcpListener::bind("127.0.0.1:0").and_then(|here| TcpStream::connect(here.local_addr()?)).is_err() {
+            return println!("skipped: no loopback interface is up here");
+        }
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (server, _) = listener.accept().unwrap();
