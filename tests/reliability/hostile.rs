@@ -5,7 +5,7 @@
 
 use std::io::Read;
 
-use stalltop::recording::{Replayer, StreamReader};
+use stalltop::recording::{Replayer, StreamEvent, StreamReader};
 
 use crate::generator::Dice;
 use crate::measure::{MIB, Tally, full};
@@ -162,6 +162,28 @@ fn lengths_that_lie_are_refused_before_anything_is_allocated() {
                 });
             }
         }
+    }
+}
+
+/// A reader of a pipe holds all of a frame: of one that says it is longer than any may be it holds nothing, though so many
+/// bytes do follow.
+#[test]
+fn a_frame_longer_than_any_may_be_is_not_waited_for() {
+    let (start, mut frames) = taken_apart(3);
+    let mut tally = Tally::new("frames longer than any may be, in a pipe", 3);
+    for stored in [(16 << 20) + 1, 1 << 26] {
+        frames[1].stored = Some(stored);
+        let mut bytes = put_together(&start, &frames);
+        bytes.resize(bytes.len() + (80 << 20), 0);
+        tally.attempt(4 * MIB, || {
+            let mut reader = StreamReader::open(bytes.as_slice()).unwrap();
+            let mut sound = 0;
+            while let Ok(Some(event)) = reader.event() {
+                sound += usize::from(matches!(event, StreamEvent::Sample(_)));
+            }
+            assert!((1..3).contains(&sound), "{sound} with a length of {stored}");
+            3 - sound
+        });
     }
 }
 
