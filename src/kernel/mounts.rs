@@ -70,6 +70,13 @@ impl MountTable {
     }
 }
 
+/// Whether file systems in user space (FUSE) are mounted now: threads wait for them asleep.
+pub fn has_user_file_systems(root: &Root) -> bool {
+    let is_one = |kind: &[u8]| kind.starts_with(b"fuse") && kind != b"fusectl" || kind == b"virtiofs";
+    let table = root.read_once("proc/self/mountinfo").unwrap_or_default();
+    parse(&table).iter().any(|mount| is_one(&mount.kind))
+}
+
 /// The lines that can be understood:
 /// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
 pub fn parse(bytes: &[u8]) -> Vec<Mount> {

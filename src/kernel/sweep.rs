@@ -29,7 +29,6 @@ use process::Seen;
 pub use thread::KnownThread;
 
 use super::exits::{Kin, Relative};
-use super::mounts;
 use super::root::Root;
 use super::task::{self, files::TaskFiles};
 use crate::ids::GroupId;
@@ -104,8 +103,6 @@ pub struct Eye {
     /// CLOCK_BOOTTIME of the sweep before, in ticks: what started later is new.
     previous_sweep_ticks: Option<u64>,
     ticks_per_second: u64,
-    /// Whether something was mounted at the beginning for which threads wait asleep (FUSE).
-    has_user_file_systems: bool,
     /// A kernel without CONFIG_SCHED_INFO gives three zeros to all.
     has_schedstat: bool,
     user: u32,
@@ -134,12 +131,6 @@ fn has_run(sched: Sched) -> bool {
     sched.timeslices.0 > 0
 }
 
-fn has_user_file_systems(root: &Root) -> bool {
-    let is_one = |kind: &[u8]| kind.starts_with(b"fuse") && kind != b"fusectl" || kind == b"virtiofs";
-    let table = root.read_once("proc/self/mountinfo").unwrap_or_default();
-    mounts::parse(&table).iter().any(|mount| is_one(&mount.kind))
-}
-
 impl Sweep {
     /// Knows nothing yet. Fails only when there is no /proc.
     pub fn new(root: &Root, host: &Host) -> Reading<Sweep> {
@@ -160,7 +151,6 @@ impl Sweep {
             allowed_left: 0,
             previous_sweep_ticks: None,
             ticks_per_second: host.ticks_per_second.max(1),
-            has_user_file_systems: has_user_file_systems(root),
             has_schedstat: root.read_once("proc/self/schedstat").ok().as_deref().and_then(task::schedstat).is_none_or(has_run),
             user: host.privilege.effective_uid,
             sees_other_users: host.privilege.sees_other_users,

@@ -316,7 +316,7 @@ impl KnownThread {
     /// Seen for the first time. One that nobody saw go to sleep may have waited for a file system in user space for hours.
     pub fn examine_first(&mut self, eye: &mut Eye, glance: Glance) {
         self.read_wait_if_due(eye, glance, false);
-        let may_ask = eye.has_user_file_systems && !glance.kernel_thread && glance.permitted;
+        let may_ask = eye.files.has_user_file_systems && !glance.kernel_thread && glance.permitted;
         if may_ask && self.examine_parked(eye, glance) && self.class != Some(WaitClass::Disk) {
             self.forget_wait();
         }

@@ -15,6 +15,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::stat::{Mode, fstatat};
 use nix::sys::uio::pread;
 
+use crate::kernel::mounts;
 use crate::kernel::root::{Root, absent};
 use crate::sample::{Absent, Reading};
 
@@ -94,6 +95,8 @@ pub struct TaskFiles {
     proc: Dir,
     buffer: Box<[u8; BUFFER_BYTES]>,
     most_kept: usize,
+    /// Whether something was mounted when it was opened for which threads wait asleep (FUSE).
+    pub has_user_file_systems: bool,
 }
 
 impl TaskFiles {
@@ -101,7 +104,8 @@ impl TaskFiles {
     pub fn open(root: &Root) -> Reading<TaskFiles> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let proc = Dir::open(&root.path("proc"), flags, Mode::empty()).map_err(reason)?;
-        Ok(TaskFiles { proc, buffer: Box::new([0; BUFFER_BYTES]), most_kept: raise_descriptor_limit() })
+        let (buffer, has_user_file_systems) = (Box::new([0; BUFFER_BYTES]), mounts::has_user_file_systems(root));
+        Ok(TaskFiles { proc, buffer, most_kept: raise_descriptor_limit(), has_user_file_systems })
     }
 
     /// Every number in /proc, sorted, into `pids`.

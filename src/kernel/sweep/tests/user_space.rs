@@ -4,6 +4,7 @@ use std::fs;
 
 use super::super::*;
 use super::machine::{Given, Machine, one, only};
+use crate::kernel::mounts::has_user_file_systems;
 use crate::sample::Absent;
 
 #[test]
@@ -11,7 +12,7 @@ fn who_waits_for_a_file_system_in_user_space_is_known_though_nobody_saw_it_move(
     let asks = |tid| Given { channel: "request_wait_answer", call: "0 0x3 0x0 0x0 0x0", ..one(tid) };
     for fuse in [false, true] {
         let mut machine = Machine::new(true);
-        machine.sweep.eye.has_user_file_systems = fuse;
+        machine.sweep.eye.files.has_user_file_systems = fuse;
         machine.put(40, "sh", 5, 10_000_000, &[asks(40)]);
         machine.put(50, "sh", 5, 10_000_000, &[one(50)]);
         let tasks = machine.sweep();
