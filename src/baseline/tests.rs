@@ -1,5 +1,7 @@
 //! What is learned, what is not, and what survives being kept.
 
+mod edges;
+
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

@@ -151,6 +151,8 @@ struct Shelf {
     used: Arc<Mutex<Vec<BadDisk>>>,
     /// What the disk surely has
     synced: Arc<Mutex<usize>>,
+    /// Whether what it could not sync is gone
+    forgets: bool,
 }
 
 impl Shelf {
@@ -161,6 +163,7 @@ impl Shelf {
             disk,
             next: Arc::new(Mutex::new(disks)),
             synced: Arc::default(),
+            forgets: true,
         }
     }
 }
@@ -178,7 +181,9 @@ impl Storage for Shelf {
             }
             // What it did not take may be gone for good.
             Err(error) => {
-                self.disk.kept.lock().unwrap().truncate(*self.synced.lock().unwrap());
+                if self.forgets {
+                    self.disk.kept.lock().unwrap().truncate(*self.synced.lock().unwrap());
+                }
                 Err(error)
             }
         }
@@ -293,6 +298,18 @@ fn a_gap_is_not_lost_with_the_disk_that_it_was_written_to() {
         let own: Vec<_> = last.gaps().iter().map(|own| (own.lost, own.why)).collect();
         assert_eq!(own == [(gap.lost, gap.why)], repeats, "operation {bad}: {own:?}");
     }
+}
+
+/// A disk may have kept what it could not promise to keep: the gap stands in both files, and is told once.
+#[test]
+fn a_gap_that_two_files_tell_of_is_one() {
+    let disks = vec![disk(80, true), disk(1, true), disk(1, true), disk(4, true), disk(0, false)];
+    let shelf = Shelf { forgets: false, ..Shelf::of(disks) };
+    let (status, files, replayer, folder) = on_shelf(&shelf);
+    let told = |name: &str| Replayer::open(&folder.path().join(name)).unwrap().gaps().len();
+    assert_eq!((told("1.stalltop"), told("2.stalltop")), (1, 1));
+    let [gap] = replayer.gaps() else { panic!("{:?}", replayer.gaps()) };
+    assert_eq!((files, gap.lost), (3, status.kept().lost));
 }
 
 /// A file system of that size, for root.

@@ -132,3 +132,31 @@ fn expectant(older: &Sample, newer: &Sample, disks: &[DiskSpan]) -> Vec<f64> {
     }
     shares
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{GroupId, ProcessId};
+    use crate::sample::Instant;
+
+    /// Who counts as behind a lock at each of ten looks, of five that are there all the time, where so many looks at the
+    /// beginning saw one of their group on storage.
+    fn behind(holding: usize) -> Vec<f64> {
+        let sample = |ns| Sample::empty(Instant { boottime_ns: ns, monotonic_ns: ns, realtime_ns: 0 });
+        let (older, mut newer) = (sample(0), sample(1_000_000_000));
+        newer.waits.groups = vec![GroupId::Process(ProcessId { pid: 7, start_ticks: 1 })];
+        let row = |look| GroupWaits { storage: u16::from(look < holding), lock_contended: 5, ..GroupWaits::default() };
+        newer.waits.sub_samples = (0..10).map(|look| SubSample { groups: vec![row(look)], ..SubSample::default() }).collect();
+        let looks = newer.waits.sub_samples.iter().map(|sub| (sub, 0.1));
+        let circumstances = Circumstances::of(&older, &newer, looks, &[]);
+        let counted = |sub| circumstances.counted(sub).iter().map(|counted| counted.lock_by_call).sum();
+        newer.waits.sub_samples.iter().map(counted).collect()
+    }
+
+    #[test]
+    fn a_group_that_is_on_storage_for_a_fifth_of_the_time_is_behind_it_all_the_time() {
+        assert_eq!(behind(0), [0.0; 10]);
+        assert_eq!(behind(1), [5.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], "only when one was seen there");
+        assert_eq!(behind(3), [5.0; 10]);
+    }
+}
