@@ -34,7 +34,7 @@ const WAITING_SHARE: f64 = 0.5;
 /// Adds a queue to each group whose threads wait for an answer.
 pub fn trace(waits: &mut Waits, looks: &[PeerLook], root: &Root, files: &mut TaskFiles, machine: &[u8]) {
     let waiters = waiters(looks, waits.sub_samples.len());
-    if waiters.is_empty() || !root.is_host() || !are_few(root) {
+    if waiters.is_empty() || !are_few(root) || !root.is_host() {
         return;
     }
     let receivers: Vec<(&Waiter, u32)> =
