@@ -237,6 +237,9 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
         let what = format!("'{number}' is no command: for another interval try 'stalltop -i {number}'");
         return Err(Refusal::Wrong(format!("{what}, for lines 'stalltop table cpu {number}'")));
     }
+    if let Some(name) = arguments.get(1).and_then(|word| word.to_str()).filter(|word| word.ends_with(".stalltop")) {
+        return Err(Refusal::Wrong(format!("'{name}' is no command but a recording: try 'stalltop replay {name}'")));
+    }
     let asked = asked(&arguments);
     let line = Line::try_parse_from(arguments).map_err(|error| match asked.as_deref() {
         Some("nicstat") => nicstat::refusal(&error, "stalltop nicstat -h"),
@@ -360,6 +363,12 @@ mod tests {
         assert!(matches!(line("help"), Err(Refusal::Told(text)) if text.contains("Commands:")));
         let Err(Refusal::Wrong(text)) = line("1 5") else { panic!() };
         assert!(text.contains("'stalltop -i 1'") && text.contains("'stalltop table cpu 1'"), "{text}");
+    }
+
+    #[test]
+    fn a_recording_alone_is_told_how_to_be_replayed() {
+        let Err(Refusal::Wrong(text)) = line("slow.stalltop") else { panic!() };
+        assert!(text.contains("'stalltop replay slow.stalltop'"), "{text}");
     }
 
     #[test]

@@ -96,6 +96,16 @@ fn body(state: &State, plan: &Plan, canvas: &mut Canvas) {
     }
 }
 
+/// By how many lines the page that is open (help, details) can be scrolled: only who draws it knows how long it is.
+pub fn furthest(state: &State) -> Option<usize> {
+    if state.help.is_some() {
+        return Some(help::furthest(state));
+    }
+    let (details, judged) = (state.details.as_ref()?, state.current.as_ref()?);
+    let plan = Plan::of(state);
+    Some(details::furthest(state, judged, details, plan.width, plan.body))
+}
+
 /// What is drawn at this column and row.
 pub fn hit(state: &State, column: u16, row: u16) -> Click {
     let plan = Plan::of(state);

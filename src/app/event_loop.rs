@@ -177,8 +177,8 @@ impl Show {
                 let (width, height) = terminal::size();
                 return self.take(Event::Resize { width, height });
             }
-            Happening::Input(Input::Key(key)) => return self.take(Event::Key(key)),
-            Happening::Input(Input::Wheel(rows)) => return self.take(Event::Wheel(rows)),
+            Happening::Input(Input::Key(key)) => return self.scroll(Event::Key(key)),
+            Happening::Input(Input::Wheel(rows)) => return self.scroll(Event::Wheel(rows)),
             Happening::Input(Input::Press { column, row }) => {
                 let click = view::hit(&self.state, column, row);
                 return self.take(Event::Click(click));
@@ -194,6 +194,14 @@ impl Show {
             Happening::Tick => return self.take(Event::Now(kernel::now())),
         }
         Ok(Next::Go)
+    }
+
+    /// An event that may scroll the page that is open, from a place where that page is.
+    fn scroll(&mut self, event: Event) -> io::Result<Next> {
+        if let Some(most) = view::furthest(&self.state) {
+            update(&mut self.state, Event::Furthest(most));
+        }
+        self.take(event)
     }
 
     /// One event into the state, and what it asks for; what comes of that is an event again.

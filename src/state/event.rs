@@ -14,6 +14,9 @@ pub enum Event {
     Click(Click),
     /// The mouse wheel: rows down (negative: up)
     Wheel(i32),
+    /// By how many lines the page that is open can be scrolled, as `view::furthest` says. Sent before keys and the wheel:
+    /// whoever went to the end goes up from there with the next key.
+    Furthest(usize),
     Resize {
         width: u16,
         height: u16,

@@ -131,12 +131,10 @@ pub fn lines(state: &State, row: Row) -> usize {
         Row::Disk(at) => judged.interval.disks.get(at).map_or(1, |disk| operations(disk).count().max(1)),
         Row::Nic(at) => 1 + usize::from(judged.interval.nics.get(at).is_some_and(is_shaped)),
         Row::Now(_) if state.screen == Screen::Overview => 1,
+        // Its heading, and as much of its sentence as there is room for beside the others.
         Row::Now(_) => {
-            if state.setup.size.0 < 120 {
-                3
-            } else {
-                2
-            }
+            let room = usize::from(Plan::of(state).list) / state.rows.len().max(1);
+            if state.setup.size.0 < 120 { room.clamp(3, 5) } else { 2 }
         }
         _ => 1,
     }

@@ -18,6 +18,10 @@ pub fn update(state: &mut State, event: Event) -> Effect {
         Event::Key(key) => return state.key(key),
         Event::Click(click) => return state.click(click),
         Event::Wheel(rows) => state.move_by(i64::from(rows)),
+        Event::Furthest(most) => {
+            state.scroll_no_further(most);
+            return Effect::Nothing;
+        }
         Event::Resize { width, height } => {
             state.setup.size = (width, height);
             state.scroll();
@@ -131,12 +135,17 @@ impl State {
     fn move_by(&mut self, by: i64) {
         let moved = |from: usize| from.saturating_add_signed(isize::try_from(by).unwrap_or(0));
         if let Some(top) = &mut self.help {
-            *top = moved(*top).min(keys::BINDINGS.len());
+            *top = moved(*top);
         } else if let Some(details) = &mut self.details {
-            // The frame knows how long it is; a few lines too far are forgiven, a thousand are not.
-            details.top = moved(details.top).min(200);
+            details.top = moved(details.top);
         } else {
             self.go(moved(self.cursor().selected));
+        }
+    }
+
+    fn scroll_no_further(&mut self, most: usize) {
+        if let Some(top) = self.help.as_mut().or(self.details.as_mut().map(|details| &mut details.top)) {
+            *top = most.min(*top);
         }
     }
 

@@ -100,6 +100,12 @@ impl Page {
         widths.max().unwrap_or(0).min(self.width / 2).max(LABELS)
     }
 
+    /// By how many lines it can be scrolled in so many rows.
+    fn furthest(&self, height: u16) -> usize {
+        let whole: usize = self.entries.iter().map(Entry::height).sum();
+        whole.saturating_sub(usize::from(height))
+    }
+
     fn row(&mut self, cells: Vec<(u16, SafeText)>, ink: Ink) {
         self.entries.push(Entry::Row { cells, ink });
     }
@@ -161,6 +167,35 @@ impl Entry {
 /// Draws the page from the line that it is scrolled to.
 pub fn draw(state: &State, judged: &Judged, details: &Details, canvas: &mut Canvas) {
     let (width, height) = (canvas.width(), canvas.height());
+    let page = page(state, judged, details, width);
+    let most = page.furthest(height);
+    let top = details.top.min(most);
+    let labels = page.labels();
+    let (mut passed, mut y) = (0, 0);
+    for entry in &page.entries {
+        let begins = passed;
+        passed += entry.height();
+        if begins < top {
+            continue;
+        }
+        if y >= height {
+            break;
+        }
+        entry.draw(canvas, y, labels);
+        y += u16::try_from(entry.height()).unwrap_or(1);
+    }
+    if most > 0 {
+        let words = if top < most { safe!(" ↓ {} more ", most - top) } else { " end ".into() };
+        canvas.right(0, height.saturating_sub(1), width, &words, Ink::Key);
+    }
+}
+
+/// By how many lines that page can be scrolled on a screen with so many rows for it.
+pub fn furthest(state: &State, judged: &Judged, details: &Details, width: u16, height: u16) -> usize {
+    page(state, judged, details, width).furthest(height)
+}
+
+fn page(state: &State, judged: &Judged, details: &Details, width: u16) -> Page {
     let mut page = Page::new(width);
     match &details.item {
         Item::Finding { kind, subject, since } => {
@@ -187,25 +222,5 @@ pub fn draw(state: &State, judged: &Judged, details: &Details, canvas: &mut Canv
     if page.entries.is_empty() {
         page.line(0, "it is not there at the moment shown".into(), Ink::Dim);
     }
-    let whole: usize = page.entries.iter().map(Entry::height).sum();
-    let most = whole.saturating_sub(usize::from(height));
-    let top = details.top.min(most);
-    let labels = page.labels();
-    let (mut passed, mut y) = (0, 0);
-    for entry in &page.entries {
-        let begins = passed;
-        passed += entry.height();
-        if begins < top {
-            continue;
-        }
-        if y >= height {
-            break;
-        }
-        entry.draw(canvas, y, labels);
-        y += u16::try_from(entry.height()).unwrap_or(1);
-    }
-    if most > 0 {
-        let words = if top < most { safe!(" ↓ {} more ", most - top) } else { " end ".into() };
-        canvas.right(0, height.saturating_sub(1), width, &words, Ink::Key);
-    }
+    page
 }

@@ -89,3 +89,24 @@ fn help_is_whole_on_a_narrow_terminal() {
     let keys = frame.replace("1 … 6", "");
     assert!(!keys.contains('…') && keys.contains("selects text)"), "{frame}");
 }
+
+#[test]
+fn from_the_end_of_a_page_the_next_key_goes_up() {
+    for (keys, size) in [("6\n", (80, 24)), ("5\n", (80, 24)), ("?", (40, 12))] {
+        let mut state = live(&scenes::lock_convoy(), (80, 24));
+        update(&mut state, Event::Resize { width: size.0, height: size.1 });
+        press(&mut state, keys);
+        let mut frames = vec![text(&state)];
+        for _ in 0..300 {
+            press(&mut state, "j");
+            frames.push(text(&state));
+        }
+        let end = frames.pop().unwrap();
+        let last = if keys == "?" { "the moment shown" } else { " end" };
+        assert!(end.contains(last), "{end}");
+        press(&mut state, "k");
+        assert_ne!(text(&state), end, "{keys}");
+        press(&mut state, "j");
+        assert_eq!(text(&state), end, "{keys}");
+    }
+}

@@ -29,6 +29,9 @@ pub fn press(state: &mut State, keys: &str) {
             '\x1b' => Key::Escape,
             other => Key::Char(other),
         };
+        if let Some(most) = view::furthest(state) {
+            update(state, Event::Furthest(most));
+        }
         update(state, Event::Key(key));
     }
 }

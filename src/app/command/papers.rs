@@ -24,7 +24,8 @@ pub fn manual(path: &[String]) -> Result<Exit, Failure> {
         command = next;
     }
     let mut text = Vec::new();
-    let written = clap_mangen::Man::new(command).render(&mut text);
+    let page = clap_mangen::Man::new(command).source(concat!("stalltop ", env!("CARGO_PKG_VERSION")));
+    let written = page.render(&mut text);
     written.map_err(|error| Failure::new(Exit::Failed, "cannot write the manual page", error, ""))?;
     print(&String::from_utf8_lossy(&text)).map(|_| Exit::Fine)
 }
