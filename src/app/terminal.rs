@@ -99,7 +99,7 @@ impl Terminal {
     fn enter(&mut self) -> io::Result<()> {
         TAKEN.store(true, Ordering::SeqCst);
         // Another thread is lost and tells of it: not on a screen that is about to vanish.
-        if super::panics::happened() {
+        if super::program::panics::happened() {
             TAKEN.store(false, Ordering::SeqCst);
             return Ok(());
         }
