@@ -233,6 +233,11 @@ impl Window {
         self.rate(|snapshot| snapshot.protocol("/proc/net/netstat", "TcpExt", name))
     }
 
+    /// A counter of /proc/net/snmp's Udp.
+    pub fn udp(&self, name: &str) -> f64 {
+        self.rate(|snapshot| snapshot.protocol("/proc/net/snmp", "Udp", name))
+    }
+
     /// Mean number of the scenario's threads of this name in this state.
     pub fn threads(&self, comm: &str, state: char) -> f64 {
         self.mean(|place| place.comm == comm && place.state == state)

@@ -153,7 +153,9 @@ fn leave_in(directory: &Path, text: &str) -> io::Result<Vec<Knocked>> {
         let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".sock"));
         let Some(pid) = name.filter(|pid| pid.bytes().all(|byte| byte.is_ascii_digit())).map(str::to_owned) else { continue };
         match knock(&path, text) {
-            Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {
+            // Closed in the meantime; by now another one may stand there.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 let _ = fs::remove_file(&path);
             }
             Err(error) => knocked.push(Knocked { pid, received: Err(error.to_string()) }),
