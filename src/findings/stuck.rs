@@ -308,8 +308,9 @@ fn cause(scene: &Scene, thread: &BlockedThread) -> String {
             // A sync waits for all that was written before it, not for a request of its own.
             match completed(scene, thread.disk) {
                 Some(rate) if rate > 0.0 => format!(
-                    "the device works meanwhile ({} requests a second, {requests} in flight): it waits for many of them, or for one \
-                     that takes that long",
+                    "{} meanwhile ({} requests a second, {requests} in flight): it waits for many of them, or for one that takes \
+                     that long",
+                    if thread.disk.is_some() { "the device works" } else { "devices work" },
                     figure(rate)
                 ),
                 _ => format!("one request that takes that long ({requests} in flight)"),

@@ -122,7 +122,8 @@ pub enum DeviceBy {
 pub struct Witnesses {
     pub iowait: Option<f64>,
     pub psi_io_some: Option<f64>,
-    /// Mean number of threads in D (storage, reclaim or other), kernel threads left out
+    /// Mean number of threads in D (storage, reclaim or other), kernel threads left out; with those that wait in S for reclaim or
+    /// for a file system in user space
     pub d_threads: f64,
     /// Mean number of requests outstanding; `None` where diskstats could not be read
     pub in_flight: Option<f64>,
