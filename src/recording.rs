@@ -4,56 +4,28 @@
 //! it reads. `Recorder` writes, `Replayer` reads files, `StreamReader` reads pipes, `Tape` keeps the last minutes,
 //! `Copier` makes a new recording of others.
 
-mod bits;
-mod cells;
-mod changes;
-mod choice;
-mod columns;
-mod copy;
-mod damage;
-mod decode;
-mod digest;
-mod encode;
 mod error;
-mod facts;
-mod forms;
-mod frame;
-mod framer;
-mod header;
-mod index;
-mod inspect;
-mod layout;
-mod meta;
-mod pack;
-mod part;
-mod predicted;
-mod recorder;
-mod samples;
-mod schema;
-mod sections;
-mod segments;
+mod frames;
+mod payload;
+mod read;
 mod storage;
-mod stream;
-mod strings;
-mod table;
-mod tape;
-mod walk;
 mod wire;
+mod write;
 
-pub use copy::{Copied, Copier};
-pub use damage::{Damage, DamageKind, Tail};
-pub use digest::{Digest, Seen};
 pub use error::{FrameFault, LooksLike, Place, RecordingError};
-pub use framer::Sections;
-pub use header::{FileHeader, FileId};
-pub use inspect::Inspection;
-pub use meta::{Gap, GapReason, Mark, Meta, Redaction};
-pub use recorder::{Kept, Recorder, RecorderOptions, RecorderStatus};
-pub use segments::{Growth, Replayer, Unreadable};
+pub use frames::damage::{Damage, DamageKind, Tail};
+pub use frames::digest::{Digest, Seen};
+pub use frames::header::{FileHeader, FileId};
+pub use frames::meta::{Gap, GapReason, Mark, Meta, Redaction};
+pub use read::inspect::Inspection;
+pub use read::segments::{Growth, Replayer, Unreadable};
+pub use read::stream::{StreamEvent, StreamReader};
 pub use storage::{Draft, Folder, Room, Storage, folder, save};
-pub use stream::{StreamEvent, StreamReader};
-pub use tape::{History, Tape};
 pub use wire::Malformed;
+pub use write::copy::{Copied, Copier};
+pub use write::framer::Sections;
+pub use write::recorder::{Kept, Recorder, RecorderOptions, RecorderStatus};
+pub use write::tape::{History, Tape};
 
 /// An instant as every frame carries it. Order is by sequence: REALTIME may jump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::wire::Malformed;
+use crate::recording::wire::Malformed;
 
 /// Each variant says where and why; `exit_code` says how the program ends for it.
 #[derive(Debug, thiserror::Error)]
@@ -12,11 +12,11 @@ pub enum RecordingError {
     Read { path: Place, offset: Option<u64>, source: io::Error },
     #[error("'{path}' is not a stalltop recording: it looks like {looks_like}")]
     NotARecording { path: Place, looks_like: LooksLike },
-    #[error("'{path}' is damaged in its file header (both copies, bytes 0 to {}): nothing in it can be trusted", super::header::LENGTH * 2 - 1)]
+    #[error("'{path}' is damaged in its file header (both copies, bytes 0 to {}): nothing in it can be trusted", crate::recording::frames::header::LENGTH * 2 - 1)]
     HeaderDamaged { path: Place },
     #[error(
         "'{path}' was written by a newer stalltop (format {major}.{minor}, this one reads {}.x): use that one",
-        super::header::MAJOR
+        crate::recording::frames::header::MAJOR
     )]
     NewerFormat { path: Place, major: u16, minor: u16 },
     #[error("'{path}' needs something that this stalltop does not know (flags {flags:#010x} at byte 16): use a newer one")]
@@ -157,7 +157,7 @@ pub enum LooksLike {
 impl LooksLike {
     /// From the first bytes.
     pub fn of(start: &[u8]) -> LooksLike {
-        let magic = super::header::MAGIC;
+        let magic = crate::recording::frames::header::MAGIC;
         let without = |dropped: u8| magic.iter().copied().filter(|&byte| byte != dropped).collect::<Vec<_>>();
         let doubled = b"\x89STL\r\r\n\x1a";
         match start {

@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use super::error::{Place, RecordingError};
+use crate::recording::error::{Place, RecordingError};
 pub use draft::{Draft, folder};
 use file::is_being_written;
 pub use file::{FileStorage, Folder, WholeFile, open_source, save};

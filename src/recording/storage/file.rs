@@ -15,9 +15,9 @@ use nix::fcntl::{Flock, FlockArg, OFlag};
 use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-use super::super::error::{Place, RecordingError};
 use super::draft::Draft;
 use super::{Room, Storage};
+use crate::recording::error::{Place, RecordingError};
 
 /// A directory that is held open: what happens to its path afterwards does not matter.
 pub struct Folder {

@@ -1,0 +1,255 @@
+//! What is true of the whole recording, and the small frames: gaps, marks, named sections.
+
+use std::time::Duration;
+
+use prost::Message;
+
+use crate::recording::Moment;
+use crate::recording::payload::cells::{absent_code, absent_from};
+use crate::recording::payload::facts::HostMessage;
+use crate::recording::wire::Malformed;
+use crate::sample::host::Privilege;
+use crate::sample::{Absent, Host, Name};
+
+/// What a recorder leaves out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Redaction {
+    #[default]
+    Nothing,
+    /// Command lines are recorded as "hidden"; names and executables stay.
+    Arguments,
+}
+
+/// What is true of the whole recording.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Meta {
+    /// The stalltop that recorded it.
+    pub version: String,
+    pub host: Host,
+    pub interval: Duration,
+    pub redaction: Redaction,
+    /// What could not be read when it began, as `Sample::absent` says it.
+    pub absent: Vec<(String, Absent)>,
+}
+
+/// Samples that should be there and are not.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Gap {
+    /// How many samples stand before it.
+    pub before: u64,
+    pub lost: u64,
+    pub from: Moment,
+    pub to: Moment,
+    pub why: GapReason,
+}
+
+/// Why there is a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GapReason {
+    /// The recorder's disk did not keep up.
+    TooSlow,
+    /// No room on the recorder's disk.
+    NoSpace,
+    /// The sample was larger than a frame may be.
+    TooLarge,
+    /// They were due and nobody took them: the recorder itself was stopped, or got no CPU.
+    NotTaken,
+    /// They were damaged in the recording that this one was made of.
+    Damaged,
+    /// Nobody recorded: the recording was put together from several.
+    Apart,
+    /// The disk failed, and there was no other file to go on in yet.
+    DiskFailed,
+    /// One that only a later version knows.
+    Other,
+}
+
+impl GapReason {
+    pub fn words(self) -> &'static str {
+        match self {
+            GapReason::TooSlow => "the recorder's disk did not keep up",
+            GapReason::NoSpace => "the recorder's disk was full",
+            GapReason::TooLarge => "the sample was larger than a frame may be",
+            GapReason::NotTaken => "the recorder was stopped, or got no CPU",
+            GapReason::Damaged => "the recording was damaged there",
+            GapReason::Apart => "nobody recorded then",
+            GapReason::DiskFailed => "the recorder's disk failed",
+            GapReason::Other => "for a reason that only a newer stalltop knows",
+        }
+    }
+}
+
+/// A word that somebody put into the recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// How many samples stand before it.
+    pub before: u64,
+    pub at: Moment,
+    /// From outside: to be escaped when it is shown.
+    pub text: String,
+}
+
+impl Mark {
+    /// A text as long as a mark may be, in one line without control characters; `None` where nothing is left of it.
+    pub fn text(text: &str) -> Option<String> {
+        let plain: String = text.chars().map(|c| if crate::ids::is_unprintable(c) { ' ' } else { c }).collect();
+        let plain = plain.trim();
+        let end = plain.floor_char_boundary(Mark::LONGEST);
+        plain.get(..end).filter(|text| !text.is_empty()).map(str::to_owned)
+    }
+
+    /// Bytes.
+    pub const LONGEST: usize = 1024;
+}
+
+#[derive(Message)]
+struct MetaMessage {
+    #[prost(string, tag = "1")]
+    version: String,
+    #[prost(message, optional, tag = "2")]
+    host: Option<HostMessage>,
+    #[prost(uint64, tag = "3")]
+    interval_ns: u64,
+    /// 1 arguments
+    #[prost(uint64, tag = "4")]
+    redaction: u64,
+    #[prost(message, repeated, tag = "5")]
+    absent: Vec<AbsentMessage>,
+}
+
+#[derive(Message)]
+struct AbsentMessage {
+    #[prost(string, tag = "1")]
+    what: String,
+    #[prost(uint64, tag = "2")]
+    why: u64,
+    #[prost(sint32, tag = "3")]
+    errno: i32,
+}
+
+#[derive(Message)]
+struct GapMessage {
+    #[prost(uint64, tag = "1")]
+    lost: u64,
+    #[prost(fixed64, tag = "2")]
+    from_boottime_ns: u64,
+    #[prost(sfixed64, tag = "3")]
+    from_realtime_ns: i64,
+    #[prost(uint64, tag = "4")]
+    why: u64,
+}
+
+#[derive(Message)]
+struct SectionMessage {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(bytes = "vec", tag = "2")]
+    bytes: Vec<u8>,
+}
+
+impl Meta {
+    /// Nothing is known yet.
+    pub fn unknown() -> Meta {
+        let name = Name::default;
+        let privilege =
+            Privilege { effective_uid: 0, sees_other_users: false, delay_accounting: Err(Absent::NotRead), hidepid: false };
+        let host = Host {
+            hostname: name(),
+            kernel: name(),
+            machine: name(),
+            boot_id: name(),
+            boot_time_s: None,
+            page_size: 4096,
+            ticks_per_second: 100,
+            topology: Vec::new(),
+            privilege,
+        };
+        Meta { version: String::new(), host, interval: Duration::ZERO, redaction: Redaction::Nothing, absent: Vec::new() }
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        let absent = |(what, why): &(String, Absent)| {
+            let (why, errno) = absent_code(*why);
+            AbsentMessage { what: what.clone(), why, errno }
+        };
+        MetaMessage {
+            version: self.version.clone(),
+            host: Some(HostMessage::of(&self.host)),
+            interval_ns: u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX),
+            redaction: match self.redaction {
+                Redaction::Nothing => 0,
+                Redaction::Arguments => 1,
+            },
+            absent: self.absent.iter().map(absent).collect(),
+        }
+        .encode_to_vec()
+    }
+
+    pub fn parse(bytes: &[u8]) -> Result<Meta, Malformed> {
+        let message = MetaMessage::decode(bytes).map_err(|_| Malformed("the meta frame is not a message"))?;
+        let host = message.host.ok_or(Malformed("the meta frame names no host"))?.host();
+        if host.ticks_per_second == 0 || host.page_size == 0 {
+            return Err(Malformed("the host's clock has no ticks, or its pages no size"));
+        }
+        Ok(Meta {
+            version: message.version,
+            host,
+            interval: Duration::from_nanos(message.interval_ns),
+            redaction: if message.redaction == 0 { Redaction::Nothing } else { Redaction::Arguments },
+            absent: message.absent.into_iter().map(|absent| (absent.what, absent_from(absent.why, absent.errno))).collect(),
+        })
+    }
+}
+
+impl Gap {
+    pub fn bytes(&self) -> Vec<u8> {
+        GapMessage {
+            lost: self.lost,
+            from_boottime_ns: self.from.boottime_ns,
+            from_realtime_ns: self.from.realtime_ns,
+            why: match self.why {
+                GapReason::Other => 0,
+                GapReason::TooSlow => 1,
+                GapReason::NoSpace => 2,
+                GapReason::TooLarge => 3,
+                GapReason::NotTaken => 4,
+                GapReason::Damaged => 5,
+                GapReason::Apart => 6,
+                GapReason::DiskFailed => 7,
+            },
+        }
+        .encode_to_vec()
+    }
+
+    /// The frame's own moment is the end of the gap.
+    pub fn parse(bytes: &[u8], before: u64, to: Moment) -> Result<Gap, Malformed> {
+        let message = GapMessage::decode(bytes).map_err(|_| Malformed("a gap frame is not a message"))?;
+        Ok(Gap {
+            before,
+            lost: message.lost,
+            from: Moment { boottime_ns: message.from_boottime_ns, realtime_ns: message.from_realtime_ns },
+            to,
+            why: match message.why {
+                1 => GapReason::TooSlow,
+                2 => GapReason::NoSpace,
+                3 => GapReason::TooLarge,
+                4 => GapReason::NotTaken,
+                5 => GapReason::Damaged,
+                6 => GapReason::Apart,
+                7 => GapReason::DiskFailed,
+                _ => GapReason::Other,
+            },
+        })
+    }
+}
+
+/// The payload of a section frame.
+pub fn section_bytes(name: &str, bytes: &[u8]) -> Vec<u8> {
+    SectionMessage { name: name.to_owned(), bytes: bytes.to_vec() }.encode_to_vec()
+}
+
+/// Name and bytes of a section frame.
+pub fn parse_section(bytes: &[u8]) -> Result<(String, Vec<u8>), Malformed> {
+    let message = SectionMessage::decode(bytes).map_err(|_| Malformed("a section frame is not a message"))?;
+    Ok((message.name, message.bytes))
+}
