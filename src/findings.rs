@@ -5,37 +5,22 @@
 //! `Judge` keeps what must be remembered between intervals: a suspicion becomes a finding after 2 of the last 3
 //! intervals and ends after 5 clean ones.
 
-mod awaited;
-mod blocked;
-mod chain;
 mod cpu;
 mod criteria;
-mod crowd;
 mod disk;
-mod drift;
 mod groups;
-mod habits;
-mod hidden;
-mod io_limit;
 mod judge;
 mod limit;
-mod load;
 mod memory;
 mod network;
 mod page;
-mod peers;
 mod rule;
 mod scene;
-mod short_lived;
-mod softirq;
 mod streaks;
 mod stuck;
 #[cfg(test)]
 mod tests;
-mod thrash;
 mod thresholds;
-mod turns;
-mod udp;
 pub mod witnesses;
 mod words;
 
@@ -46,13 +31,13 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{CgroupId, CpuId, DiskId, GroupId, NicId, TaskId};
 use crate::sample::{Instant, Name};
 
-pub use chain::{Chain, Confidence, Link, chains};
 pub use criteria::{Criteria, Ignored, SetBaseline};
 pub use judge::Judge;
 pub use limit::{Limit, Setting, Unit};
+pub use network::peers::{HeldUp, held_up, is_slow, round_trip};
 pub use page::page;
-pub use peers::{HeldUp, held_up, is_slow, round_trip};
 pub use rule::{Patience, RULES, Rule};
+pub use stuck::chain::{Chain, Confidence, Link, chains};
 pub use thresholds::{LIMITS, Thresholds};
 
 /// What kind of thing is wrong. The words are never renamed once released.

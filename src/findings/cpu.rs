@@ -1,17 +1,24 @@
 //! Findings about CPUs: one core, one thread, all of them, and CPU time that a quota or a hypervisor kept back.
 
+pub mod crowd;
+pub mod hidden;
+pub mod load;
+pub mod short_lived;
+pub mod softirq;
+pub mod turns;
+
 use super::groups::{Above, Residents, members};
 use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
-use super::softirq::{self, is_softirq};
 use super::words::{figure, name, percent, plural};
-use super::{Kind, Severity, Subject, crowd, turns};
+use super::{Kind, Severity, Subject};
 use crate::ids::TaskId;
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::cpu::{CpuSpan, CpuUse};
 use crate::interval::task::{ProcessSpan, TaskSpan, ThreadSpan};
 use crate::sample::cgroup::Controller;
 use crate::units::Ratio;
+use softirq::is_softirq;
 
 pub(super) const SATURATED_CORE: Rule = Rule {
     kind: Kind::SaturatedCore,

@@ -1,9 +1,14 @@
 //! Findings about a device's latency: against its own baseline, never against busy%.
 
+pub mod drift;
+pub mod io_limit;
+
 use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
+use super::stuck;
+use super::stuck::chain;
 use super::words::{count, millis, multiple, name, percent, plural, seconds};
-use super::{Evidence, Kind, Severity, Subject, chain, stuck};
+use super::{Evidence, Kind, Severity, Subject};
 use crate::baseline::{ALONE, Load, Standing};
 use crate::ids::DiskId;
 use crate::interval::disk::{DiskSpan, Operation};

@@ -1,9 +1,11 @@
 //! Findings about memory: tasks that wait for it, swapping, kills.
 
+pub mod thrash;
+
 use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number};
 use super::words::{bytes, figure, name, percent, plural};
-use super::{Kind, Severity, Subject, thrash};
+use super::{Kind, Severity, Subject};
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::delays::DelaySpan;
 use crate::sample::waits::{BlockedThread, Call, WaitClass};

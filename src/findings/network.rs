@@ -1,5 +1,8 @@
 //! Findings about network interfaces and TCP. Directions are judged apart, never added up on full duplex.
 
+pub mod peers;
+pub mod udp;
+
 use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
 use super::words::{bytes, figure, name, percent};

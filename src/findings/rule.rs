@@ -1,7 +1,19 @@
 //! What a rule is, and the list of all of them: help, docs/findings.md and the findings screen are made from it.
 
+use super::Kind;
+use super::cpu;
+use super::cpu::hidden;
+use super::cpu::load;
+use super::cpu::short_lived;
+use super::disk;
+use super::disk::drift;
+use super::memory;
+use super::network;
+use super::network::peers;
+use super::network::udp;
 use super::scene::{Scene, Suspicion};
-use super::{Kind, blocked, cpu, disk, drift, hidden, load, memory, network, peers, short_lived, stuck, udp};
+use super::stuck;
+use super::stuck::blocked;
 
 /// One rule: a kind of finding, in words, and the pure function that suspects it.
 pub struct Rule {

@@ -9,8 +9,9 @@ use crate::interval::Interval;
 use crate::interval::clocks::{self, Clocks};
 use crate::interval::network::peers::PeersSpan;
 
-use super::habits::{Habits, Hanging};
-use super::{Thresholds, stuck};
+use super::Thresholds;
+use super::stuck;
+use super::stuck::habits::{Habits, Hanging};
 
 /// Streaks that have not broken yet.
 #[derive(Clone, Debug, Default)]
@@ -87,7 +88,7 @@ impl Streaks {
         let Some(peers) = &interval.peers else { return };
         let before = |address: IpAddr| self.slow.iter().find(|(other, _)| *other == address).map_or(0, |(_, looks)| *looks);
         let look = |peer: &crate::interval::network::peers::PeerSpan| {
-            let slow = u8::from(super::peers::is_slow(peer, thresholds));
+            let slow = u8::from(super::network::peers::is_slow(peer, thresholds));
             (peer.address, (before(peer.address) << 1 | slow) & LOOKS)
         };
         self.slow = peers.rows.iter().map(look).filter(|(_, looks)| *looks != 0).collect();

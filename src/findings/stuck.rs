@@ -1,11 +1,17 @@
 //! Findings about threads that are stuck where the devices below are not to blame, or stuck without an end.
 
-pub(super) mod kernel;
+pub mod awaited;
+pub mod blocked;
+pub mod chain;
+pub mod habits;
+pub mod kernel;
 
+use super::disk;
+use super::disk::io_limit;
 use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
 use super::words::{count, figure, name, plural, seconds};
-use super::{Kind, Severity, Subject, Thresholds, chain, disk, io_limit};
+use super::{Kind, Severity, Subject, Thresholds};
 use crate::ids::{DiskId, GroupId};
 use crate::interval::Interval;
 use crate::interval::blocked::GroupBlocked;

@@ -1,10 +1,10 @@
 //! Kernel threads that hang: evidence of what else does, and a note of their own where nothing else does.
 
-use super::super::habits::Hanging;
-use super::super::scene::{Scene, Suspicion, maybe, number, text};
-use super::super::words::{name, seconds};
-use super::super::{Evidence, Severity, Subject};
+use super::habits::Hanging;
 use super::{hung, waited};
+use crate::findings::scene::{Scene, Suspicion, maybe, number, text};
+use crate::findings::words::{name, seconds};
+use crate::findings::{Evidence, Severity, Subject};
 use crate::ids::DiskId;
 
 /// So many are named.

@@ -1,8 +1,8 @@
 //! Threads that take turns: together they use one CPU to the full, and no second one, since only one of them runs at a time.
 
-use super::scene::{Scene, Suspicion, number};
-use super::words::{name, percent};
-use super::{Severity, Subject};
+use crate::findings::scene::{Scene, Suspicion, number};
+use crate::findings::words::{name, percent};
+use crate::findings::{Severity, Subject};
 use crate::interval::task::ThreadSpan;
 use crate::sample::task::Process;
 

@@ -1,13 +1,13 @@
 //! Tasks that begin and end between two looks: no list of processes shows them, and what they use has no name.
 
-use super::rule::{Patience, Rule};
-use super::scene::{Scene, Suspicion, maybe, number, text};
-use super::words::{figure, name, percent};
-use super::{Kind, Severity, Subject};
+use crate::findings::rule::{Patience, Rule};
+use crate::findings::scene::{Scene, Suspicion, maybe, number, text};
+use crate::findings::words::{figure, name, percent};
+use crate::findings::{Kind, Severity, Subject};
 use crate::interval::short_lived::{Family, ShortLived};
 use crate::sample::{Absent, Name};
 
-pub(super) const SHORT_LIVED_PROCESSES: Rule = Rule {
+pub(in crate::findings) const SHORT_LIVED_PROCESSES: Rule = Rule {
     kind: Kind::ShortLivedProcesses,
     title: "Processes too short-lived to be seen",
     meaning: "Tasks are started at a high rate and end before any look at /proc finds them. Their CPU time, and that of starting \

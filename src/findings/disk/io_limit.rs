@@ -1,8 +1,8 @@
 //! Which limit of I/O of which cgroup a process has used up.
 
-use super::groups::applies;
-use super::scene::Scene;
-use super::words::{bytes, figure, name};
+use crate::findings::groups::applies;
+use crate::findings::scene::Scene;
+use crate::findings::words::{bytes, figure, name};
 use crate::ids::DiskId;
 use crate::interval::cgroup::{IoLimitSpan, IoMeasure, IoUse};
 use crate::interval::disk::DiskSpan;

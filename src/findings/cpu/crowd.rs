@@ -1,11 +1,11 @@
 //! More work than CPUs on the few that a cpuset or an affinity mask allows, on a box with room.
 
-use super::cpu::Quotas;
-use super::groups::applies;
-use super::scene::{Scene, Suspicion, number, text};
 use super::softirq::is_softirq;
-use super::words::{count, figure, name, percent, plural};
-use super::{Severity, Subject};
+use crate::findings::cpu::Quotas;
+use crate::findings::groups::applies;
+use crate::findings::scene::{Scene, Suspicion, number, text};
+use crate::findings::words::{count, figure, name, percent, plural};
+use crate::findings::{Severity, Subject};
 use crate::ids::CgroupId;
 use crate::interval::crowd::Crowd;
 use crate::sample::cgroup::Controller;

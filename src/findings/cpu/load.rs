@@ -1,12 +1,13 @@
 //! The load average, explained: it counts tasks in D as well as tasks that run.
 
-use super::rule::{Patience, Rule};
-use super::scene::{Scene, Suspicion, maybe, number};
-use super::words::figure;
-use super::{Kind, Severity, Subject, cpu};
+use crate::findings::cpu;
+use crate::findings::rule::{Patience, Rule};
+use crate::findings::scene::{Scene, Suspicion, maybe, number};
+use crate::findings::words::figure;
+use crate::findings::{Kind, Severity, Subject};
 use crate::interval::task::Counts;
 
-pub(super) const LOAD_NOT_CPU: Rule = Rule {
+pub(in crate::findings) const LOAD_NOT_CPU: Rule = Rule {
     kind: Kind::LoadNotCpu,
     title: "High load, but not of the CPUs",
     meaning: "The load average is high because of tasks in uninterruptible sleep, not because the CPUs have too much to do. \

@@ -1,11 +1,11 @@
 //! A cgroup at its memory limit whose tasks spend their time getting back what was just taken from them, while the box may
 //! have plenty.
 
-use super::groups::{Residents, members};
-use super::memory::waits_for_a_page;
-use super::scene::{Scene, Suspicion, maybe, number};
-use super::words::{bytes, figure, name, percent};
-use super::{Severity, Subject};
+use crate::findings::groups::{Residents, members};
+use crate::findings::memory::waits_for_a_page;
+use crate::findings::scene::{Scene, Suspicion, maybe, number};
+use crate::findings::words::{bytes, figure, name, percent};
+use crate::findings::{Severity, Subject};
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::delays::DelaySpan;
 use crate::interval::task::{ProcessSpan, ThreadSpan};

@@ -1,13 +1,15 @@
 //! The headline: the box looks idle, but the work it has is stuck.
 
 use super::chain::{self, BESIDE, Limit, WORTH_A_WORD};
-use super::rule::{Patience, Rule};
-use super::scene::{Scene, Suspicion, maybe, number, text};
-use super::words::{count, percent};
-use super::{Evidence, Kind, Severity, Subject, Value, disk, witnesses};
+use crate::findings::disk;
+use crate::findings::rule::{Patience, Rule};
+use crate::findings::scene::{Scene, Suspicion, maybe, number, text};
+use crate::findings::witnesses;
+use crate::findings::words::{count, percent};
+use crate::findings::{Evidence, Kind, Severity, Subject, Value};
 use crate::interval::blocked::{DeviceBy, GroupBlocked, IdleBlocked};
 
-pub(super) const IDLE_BUT_BLOCKED: Rule = Rule {
+pub(in crate::findings) const IDLE_BUT_BLOCKED: Rule = Rule {
     kind: Kind::IdleButBlocked,
     title: "Idle, but blocked",
     meaning: "CPUs stand idle although there is work: the tasks that would use them are stuck on storage, in memory \

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::chain::WORTH_A_WORD;
-use super::words::{count, name, plural};
+use crate::findings::words::{count, name, plural};
 use crate::ids::GroupId;
 use crate::interval::Interval;
 use crate::interval::blocked::called;

@@ -1,13 +1,13 @@
 //! CPU time that the clock tick does not see, or sees twice: /proc/stat, and every tool that reads it, is wrong then.
 
-use super::cpu::most;
-use super::rule::{Patience, Rule};
-use super::scene::{Scene, Suspicion, maybe, number, text};
-use super::words::{figure, percent};
-use super::{Kind, Severity, Subject};
+use crate::findings::cpu::most;
+use crate::findings::rule::{Patience, Rule};
+use crate::findings::scene::{Scene, Suspicion, maybe, number, text};
+use crate::findings::words::{figure, percent};
+use crate::findings::{Kind, Severity, Subject};
 use crate::interval::cpu::{CpuSpan, CpuUse};
 
-pub(super) const HIDDEN_CPU: Rule = Rule {
+pub(in crate::findings) const HIDDEN_CPU: Rule = Rule {
     kind: Kind::HiddenCpu,
     title: "Work that the clock tick does not see",
     meaning: "/proc/stat looks at each CPU only when the clock ticks; the scheduler counts every switch. They disagree: something \

@@ -1,15 +1,16 @@
 //! Findings about round trips to remote hosts, against the minimum that the same connections have seen.
 
-use super::rule::{Patience, Rule};
-use super::scene::{Scene, Suspicion, maybe, number, text};
-use super::words::{bytes, count, millis, multiple, name, percent, plural};
-use super::{Evidence, Kind, Severity, Subject, Thresholds, awaited};
+use crate::findings::rule::{Patience, Rule};
+use crate::findings::scene::{Scene, Suspicion, maybe, number, text};
+use crate::findings::stuck::awaited;
+use crate::findings::words::{bytes, count, millis, multiple, name, percent, plural};
+use crate::findings::{Evidence, Kind, Severity, Subject, Thresholds};
 use crate::interval::Interval;
 use crate::interval::network::peers::{PeerSpan, RoundTrip};
 use crate::sample::Name;
 use crate::sample::network::Nic;
 
-pub(super) const NETWORK_LATENCY: Rule = Rule {
+pub(in crate::findings) const NETWORK_LATENCY: Rule = Rule {
     kind: Kind::NetworkLatency,
     title: "Round trips far above their minimum",
     meaning: "Packets to a remote host take several times as long as they are known to need: they wait in a queue, here, on the \

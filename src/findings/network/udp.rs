@@ -1,11 +1,11 @@
 //! Datagrams that come faster than they are read.
 
-use super::rule::{Patience, Rule};
-use super::scene::{Scene, Suspicion, maybe, number};
-use super::words::{figure, percent};
-use super::{Kind, Severity, Subject};
+use crate::findings::rule::{Patience, Rule};
+use crate::findings::scene::{Scene, Suspicion, maybe, number};
+use crate::findings::words::{figure, percent};
+use crate::findings::{Kind, Severity, Subject};
 
-pub(super) const UDP_OVERFLOW: Rule = Rule {
+pub(in crate::findings) const UDP_OVERFLOW: Rule = Rule {
     kind: Kind::UdpOverflow,
     title: "UDP receive buffers overflow",
     meaning: "A program does not read its UDP socket as fast as datagrams come: the kernel drops them at the socket, and nobody \

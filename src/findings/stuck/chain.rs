@@ -4,8 +4,8 @@
 use serde::Serialize;
 
 use super::awaited::{Awaiting, KNOWN_BY, awaiting};
-use super::words::{count, millis, multiple, name, plural, seconds};
 use crate::baseline::{ALONE, Standing, standing};
+use crate::findings::words::{count, millis, multiple, name, plural, seconds};
 use crate::ids::{DiskId, GroupId};
 use crate::interval::Interval;
 use crate::interval::blocked::{DeviceBy, GroupBlocked, Queueing};
@@ -57,10 +57,10 @@ impl Confidence {
 }
 
 /// Fewer threads on average are not spoken of.
-pub(super) const WORTH_A_WORD: f64 = 0.05;
+pub(in crate::findings) const WORTH_A_WORD: f64 = 0.05;
 
 /// A group spoken of beside the first one explains at least this share of what that one does.
-pub(super) const BESIDE: f64 = 0.2;
+pub(in crate::findings) const BESIDE: f64 = 0.2;
 
 /// A wait that has lasted so long is told with its length; a shorter one is one of many.
 const LONG_SECONDS: f64 = 1.0;
@@ -83,7 +83,7 @@ pub fn chains(interval: &Interval, standings: &[Standing]) -> Vec<Chain> {
 }
 
 /// The chain of one group.
-pub(super) fn chain(interval: &Interval, standings: &[Standing], group: &GroupBlocked) -> Chain {
+pub(in crate::findings) fn chain(interval: &Interval, standings: &[Standing], group: &GroupBlocked) -> Chain {
     let mut links = Vec::new();
     let mut guesses = 0;
     let mut push = |what: String, known_by: &'static str, guess: bool| {
@@ -151,7 +151,7 @@ fn is_device(thread: Option<&BlockedThread>) -> bool {
 }
 
 /// `postgres (64 processes)`, `convoy (4711)`
-pub(super) fn who(group: &GroupBlocked) -> String {
+pub(in crate::findings) fn who(group: &GroupBlocked) -> String {
     let alone = match &group.group {
         GroupId::Process(process) => Some(process.pid),
         GroupId::Siblings { .. } => group.pid,
@@ -225,7 +225,7 @@ fn object(queue: &Queueing) -> String {
 }
 
 /// What the judgement that threads wait for a lock rests on, in the words of a sentence.
-pub(super) fn basis(group: &GroupBlocked) -> String {
+pub(in crate::findings) fn basis(group: &GroupBlocked) -> String {
     let (call, guessed) = (group.lock_by_call >= WORTH_A_WORD, group.lock_by_inference >= WORTH_A_WORD);
     let most = group.queues.iter().find(|queue| is_counted(group, queue) && queue.kind != QueueKind::Futex);
     let by_call = match most.map(|queue| (queue.kind, queue)) {
@@ -245,7 +245,7 @@ pub(super) fn basis(group: &GroupBlocked) -> String {
 }
 
 /// `in fdatasync (jbd2_log_wait_commit)`
-pub(super) fn place(interval: &Interval, holder: &BlockedThread) -> String {
+pub(in crate::findings) fn place(interval: &Interval, holder: &BlockedThread) -> String {
     match (call_name(interval, holder), &holder.channel) {
         (Some(call), Some(channel)) => format!("in {call} ({})", name(channel)),
         (Some(call), None) => format!("in {call}"),
@@ -277,7 +277,7 @@ fn holder_words(interval: &Interval, group: &GroupBlocked, holder: &BlockedThrea
 }
 
 /// How long a thread has been in the one wait it is in; `None` when it is in it no more.
-pub(super) fn waits_seconds(interval: &Interval, thread: &BlockedThread) -> Option<f64> {
+pub(in crate::findings) fn waits_seconds(interval: &Interval, thread: &BlockedThread) -> Option<f64> {
     if let Ok(tasks) = &interval.newer.tasks {
         let (_, now) = tasks.thread(thread.task)?;
         let same = (now.state == TaskState::Blocked || thread.is_elsewhere())
@@ -291,7 +291,7 @@ pub(super) fn waits_seconds(interval: &Interval, thread: &BlockedThread) -> Opti
 
 /// The operation that bounds who waits for a device.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limit<'a> {
+pub(in crate::findings) struct Limit<'a> {
     pub operation: Operation,
     pub op: &'a OpSpan,
     pub standing: Option<&'a Standing>,
@@ -364,7 +364,7 @@ fn need(interval: &Interval, holder: &BlockedThread) -> Need {
 
 /// Which operation of a device bounds who waits for it: the one that the holder's call needs, else the one that takes most
 /// of the device's time. `None` where nothing completed.
-pub(super) fn limit<'a>(
+pub(in crate::findings) fn limit<'a>(
     interval: &'a Interval,
     standings: &'a [Standing],
     device: DiskId,
@@ -398,7 +398,7 @@ fn durability(span: &DiskSpan) -> Option<Operation> {
 
 /// Whether threads wait for a device: a group is stuck on it (or may be), for `threads` on average, or some thread was seen
 /// to be, were it only once: with a file on it, or, of a group that is stuck on nothing else.
-pub(super) fn is_waited_for(interval: &Interval, device: DiskId, threads: f64) -> bool {
+pub(in crate::findings) fn is_waited_for(interval: &Interval, device: DiskId, threads: f64) -> bool {
     let Some(blocked) = &interval.blocked else { return true };
     if blocked.lower_bound {
         return true;

@@ -1,9 +1,9 @@
 //! A core that is full of interrupts and softirqs: what it does is told from what the kernel counts of packets, since no
 //! thread can be blamed for it.
 
-use super::Evidence;
-use super::scene::{Scene, maybe};
-use super::words::{figure, name, percent};
+use crate::findings::Evidence;
+use crate::findings::scene::{Scene, maybe};
+use crate::findings::words::{figure, name, percent};
 use crate::ids::CpuId;
 use crate::interval::cpu::CpuUse;
 use crate::interval::network::NicSpan;

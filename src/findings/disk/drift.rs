@@ -3,13 +3,13 @@
 use jiff::civil::Date;
 use jiff::{Span, civil};
 
-use super::rule::{Patience, Rule};
-use super::scene::{Scene, Suspicion, number, text};
-use super::words::{figure, millis, multiple};
-use super::{Kind, Severity, Subject};
+use crate::findings::rule::{Patience, Rule};
+use crate::findings::scene::{Scene, Suspicion, number, text};
+use crate::findings::words::{figure, millis, multiple};
+use crate::findings::{Kind, Severity, Subject};
 use crate::interval::disk::Operation;
 
-pub(super) const DISK_DRIFT: Rule = Rule {
+pub(in crate::findings) const DISK_DRIFT: Rule = Rule {
     kind: Kind::DiskDrift,
     title: "Disk slower than it used to be",
     meaning: "With one request at a time this device takes a multiple of what it took when it was first known, and has done so \
@@ -60,7 +60,7 @@ fn disk_drift(scene: &Scene) -> Vec<Suspicion> {
             number("alone_seconds", drift.now.0 / 1000.0),
             number("days", f64::from(drift.days)),
             text("since", date(drift.since_day).map_or_else(|| "-".to_owned(), |date| date.to_string()).as_str()),
-            super::scene::maybe("lost_seconds_per_second", felt),
+            crate::findings::scene::maybe("lost_seconds_per_second", felt),
         ];
         let warns = is_felt && drift.multiple() >= thresholds.drift_warning_multiple;
         Suspicion {
