@@ -19,6 +19,7 @@ pub mod task;
 pub mod waits;
 
 use std::fmt;
+use std::io;
 
 use serde::{Deserialize, Serialize};
 
@@ -160,7 +161,7 @@ impl fmt::Display for Absent {
             Absent::Vanished => f.write_str("vanished while it was read"),
             Absent::Unsupported => f.write_str("switched off in this kernel"),
             Absent::Malformed => f.write_str("not understood"),
-            Absent::Os(errno) => write!(f, "error {errno}"),
+            Absent::Os(errno) => io::Error::from_raw_os_error(*errno).fmt(f),
         }
     }
 }

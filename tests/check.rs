@@ -46,6 +46,18 @@ fn check(recording: &str, options: &[&str]) -> (i32, String, String) {
 type Case<'a> = (&'a [&'a str], i32, &'a [&'a str], &'a [&'a str]);
 
 #[test]
+fn a_note_is_not_called_nothing() {
+    let (code, text, _) = check("06-vfork-thousand", &[]);
+    assert!(code == 0 && text.contains("  note: "), "{text}");
+    assert!(!text.contains("Nothing is wrong"), "{text}");
+    assert!(text.contains("\nNothing to warn of as far as it can be seen; 1 note.\n"), "{text}");
+    // Load is an average over a minute, the threads are those of now: no sum.
+    assert!(text.contains("load 228 over a minute; now 2 running, 1000 in D") && !text.contains(" = "), "{text}");
+    let (_, line, _) = check("06-vfork-thousand", &["--format", "nagios", "--only", "load-not-cpu"]);
+    assert!(line.contains("OK - nothing to warn of among the kinds asked for, as far as it can be seen; 1 note |"), "{line}");
+}
+
+#[test]
 fn only_what_is_asked_for_counts() {
     let cases: &[Case] = &[
         (&[], 2, &["critical: idle but blocked", "warning: "], &[]),
@@ -55,7 +67,7 @@ fn only_what_is_asked_for_counts() {
         (
             &["--ignore", "idle-but-blocked", "--ignore", "disk-latency"],
             0,
-            &["Nothing of the kinds asked for"],
+            &["Nothing to warn of among the kinds asked for"],
             &["critical: ", "warning: "],
         ),
         (&["--only", "oom-kill"], 0, &["Nothing of the kinds asked for"], &["critical: "]),

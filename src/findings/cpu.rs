@@ -10,7 +10,7 @@ pub mod turns;
 use super::groups::{Above, Residents, members};
 use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
-use super::words::{figure, name, percent, plural};
+use super::words::{cpus, figure, name, percent, plural};
 use super::{Kind, Severity, Subject};
 use crate::ids::TaskId;
 use crate::interval::cgroup::CgroupSpan;
@@ -291,10 +291,10 @@ fn box_saturated(scene: &Scene) -> Option<Suspicion> {
         false => String::new(),
     };
     let sentence = format!(
-        "the CPUs are {} taken{stolen}: {} threads want to run on {} CPUs, {} of them wait{most}",
+        "the CPUs are {} taken{stolen}: {} threads want to run on {}, {} of them wait{most}",
         percent(taken),
         figure(wanted),
-        scene.interval.cpus(),
+        cpus(scene.interval.cpus()),
         figure(waiting),
     );
     Some(Suspicion {

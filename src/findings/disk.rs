@@ -159,8 +159,8 @@ impl<'a> Slow<'a> {
             None => format!("queue {queue}"),
             Some(Cause::SameLoad) => format!("queue {queue}: slower at the same load"),
             Some(Cause::FewerDone { rate, before }) => {
-                let (rate, before) = (count(*rate), count(*before));
-                format!("queue {queue}: slower, not more load ({rate} requests/s, at its baseline {before})")
+                let (rate, before) = (plural(*rate, "request/s", "requests/s"), count(*before));
+                format!("queue {queue}: slower, not more load ({rate}, at its baseline {before})")
             }
             Some(Cause::MoreLoad { before }) => {
                 format!("queue {queue}: more load (at its baseline up to {})", count(before.max(1.0)))
@@ -250,7 +250,7 @@ fn disk_busy_not_saturated(scene: &Scene) -> Vec<Suspicion> {
         let at_once = if answer.concurrency <= ALONE {
             "it has one request at a time".to_owned()
         } else {
-            format!("it serves {} requests in parallel", count(answer.concurrency))
+            format!("it serves {} in parallel", plural(answer.concurrency, "request", "requests"))
         };
         let (baseline, operation) = (millis(answer.standing.baseline.0), answer.standing.operation);
         let against = match answer.standing.provisional {

@@ -5,7 +5,7 @@ pub mod udp;
 
 use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
-use super::words::{bytes, figure, name, percent};
+use super::words::{bytes, figure, name, percent, plural};
 use super::{Evidence, Kind, Severity, Subject, Thresholds};
 use crate::interval::network::{NicSpan, QdiscSpan};
 use crate::sample::Name;
@@ -161,9 +161,10 @@ fn kind(nic: &Nic) -> String {
 fn waits(qdisc: &QdiscSpan) -> String {
     let grew = |rate: Option<PerSecond>| rate.map_or_else(|| "-".into(), |rate| figure(rate.0));
     format!(
-        "{} packets ({}) wait, {} dropped/s, {} overlimits/s",
-        qdisc.backlog_packets,
+        "{} ({}) {}, {} dropped/s, {} overlimits/s",
+        plural(qdisc.backlog_packets as f64, "packet", "packets"),
         bytes(qdisc.backlog_bytes as f64),
+        if qdisc.backlog_packets == 1 { "waits" } else { "wait" },
         grew(qdisc.dropped),
         grew(qdisc.overlimits)
     )

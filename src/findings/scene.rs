@@ -80,8 +80,7 @@ impl Scene<'_> {
 
     /// `1.00 of 256 CPUs`
     pub fn of_cpus(&self, cpus: f64) -> String {
-        let all = self.interval.cpus().max(1);
-        format!("{} of {all} {}", words::figure(cpus), if all == 1 { "CPU" } else { "CPUs" })
+        format!("{} of {}", words::figure(cpus), words::cpus(self.interval.cpus().max(1)))
     }
 
     /// Mean number of threads blocked on storage or behind it; `None` where nobody looked.

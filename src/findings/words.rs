@@ -79,6 +79,11 @@ pub fn plural(value: f64, one: &str, many: &str) -> String {
     if count == "1" { format!("{count} {one}") } else { format!("{count} {many}") }
 }
 
+/// `1 CPU`, `256 CPUs`.
+pub fn cpus(all: usize) -> String {
+    plural(all as f64, "CPU", "CPUs")
+}
+
 /// A name as the kernel gave it, shown lossily.
 pub fn name(name: &Name) -> String {
     String::from_utf8_lossy(name.as_bytes()).into_owned()

@@ -24,6 +24,8 @@ const MOST_MESSAGES: usize = 16_384;
 const MOST_ANCESTORS: usize = 32;
 /// Start times are whole ticks, and clocks are read one after the other.
 const CLOCK_SLACK_NS: u64 = 25_000_000;
+/// What the kernel is told when it speaks to a listener in another network namespace.
+pub const ELSEWHERE: Absent = Absent::Os(libc::ECONNREFUSED);
 /// The first version that tells processes from threads.
 const TELLS_THREADS: u16 = 12;
 
@@ -118,7 +120,8 @@ fn listen(root: &Root) -> Reading<Listener> {
     if own.version < TELLS_THREADS {
         return Err(Absent::Unsupported);
     }
-    Listener::listen(&root.read_once("sys/devices/system/cpu/possible")?)
+    let mut listener = Listener::listen(&root.read_once("sys/devices/system/cpu/possible")?)?;
+    if listener.hears_us()? { Ok(listener) } else { Err(ELSEWHERE) }
 }
 
 fn used(account: &Account) -> Used {

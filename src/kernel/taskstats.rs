@@ -11,6 +11,7 @@ mod account;
 pub mod message;
 
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::thread;
 
 use nix::errno::Errno;
 use nix::sys::socket::{
@@ -18,6 +19,7 @@ use nix::sys::socket::{
     socket, sockopt,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
+use nix::unistd::gettid;
 
 pub use account::{Account, Delay};
 
@@ -29,6 +31,8 @@ use message::{Answer, Attribute};
 const ROOM: usize = 8 << 10;
 /// What the kernel may hold for us between two fetches: about 3,000 exits. Not memory until something exits.
 const HELD_BYTES: usize = 4 << 20;
+/// More messages than the socket holds.
+const MOST_HEARD: usize = 16 << 10;
 /// Answers that are passed over while waiting for the one that was asked for.
 const MOST_STRAY: usize = 64;
 
@@ -79,6 +83,20 @@ impl Exits {
         let list: Vec<u8> = cpus.trim_ascii().iter().copied().chain([0]).collect();
         link.ask(message::GET, message::REGISTER, &list, |_| ())?;
         Ok(Exits { link, overruns: 0 })
+    }
+
+    /// Whether ends reach us, tried with a thread of our own: the kernel tells of them in the initial network namespace alone
+    /// (send_cpu_listeners, kernel/taskstats.c), and yet lets anybody register. It does so before it wakes who joins the thread.
+    /// What was heard before is passed over.
+    pub fn hears_us(&mut self) -> Reading<bool> {
+        let thread = thread::Builder::new().name("end".into()).spawn(gettid).ok();
+        let Some(tid) = thread.and_then(|thread| thread.join().ok()).and_then(|tid| u32::try_from(tid.as_raw()).ok()) else {
+            return Ok(true);
+        };
+        let mut heard = false;
+        self.fetch(MOST_HEARD, |account| heard |= account.tid == tid)?;
+        // Where others end too fast, that one may be among those that were lost.
+        Ok(heard || self.lost() > 0)
     }
 
     /// Gives what was heard since the last time to `each`; never waits. `most` bounds how long it takes: what is left

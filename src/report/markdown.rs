@@ -25,10 +25,11 @@ pub fn markdown(chronicle: &Chronicle, origin: &Origin) -> Option<String> {
     let (lasted, cpus) = (span(chronicle.window.seconds()), chronicle.window.figures().cpus);
     let _ = writeln!(
         text,
-        "{} to {} ({lasted}), {} samples, {cpus} CPUs, {}\n",
+        "{} to {} ({lasted}), {}, {}, {}\n",
         clock(from),
         clock(to),
-        origin.samples,
+        many(origin.samples as u64, "sample"),
+        many(cpus as u64, "CPU"),
         plain(&origin.file)
     );
     let _ = writeln!(text, "## Findings\n");

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use super::text::printable;
 use super::window::{Figures, Window};
+use super::words;
 use crate::findings::{Severity, Thresholds};
 
 /// Longer plugin output is cut by some who read it, in the middle of a figure.
@@ -27,8 +28,7 @@ pub fn line(window: &Window, fail_on: Severity, thresholds: &Thresholds) -> Stri
         findings.iter().rev().max_by_key(|finding| finding.severity).copied().filter(|first| first.severity > Severity::Note);
     let mut text = format!("STALLTOP {status} - ");
     match first {
-        None if window.tells_all() => text.push_str("nothing is wrong as far as it can be seen"),
-        None => text.push_str("nothing of the kinds asked for is wrong, as far as it can be seen"),
+        None => text.push_str(&words::calm(window).unwrap_or_default().replacen('N', "n", 1)),
         Some(first) => {
             // One sentence begins with these very words.
             let words = format!("{}: ", first.kind.word().replace('-', " "));

@@ -12,7 +12,7 @@ use super::chronicle::commands::Command;
 use super::chronicle::{Chart, Chronicle, lossy};
 use super::json::verdict;
 use super::text::printable;
-use super::words::{evidence, many, quantity, span, subject, three};
+use super::words::{calm, evidence, many, quantity, span, subject, three};
 use crate::findings::{Finding, Severity, Value};
 use crate::report::chronicle::curves::Unit;
 use axis::TimeAxis;
@@ -121,7 +121,7 @@ fn banner(chronicle: &Chronicle, findings: &[&Finding]) -> Markup {
                     p.sentence { (printable(&finding.sentence)) }
                     @if told > 1 { p.more { "and " (told - 1) " more below" } }
                 }
-                None => p.sentence { "Nothing is wrong as far as it can be seen." },
+                None => p.sentence { (calm(&chronicle.window).unwrap_or_default()) "." },
             }
         }
     }
@@ -153,7 +153,7 @@ fn tiles(chronicle: &Chronicle) -> Markup {
             div.blocked[is_blocked] { dt { "idle but blocked" } dd { (bound) (percent(figures.idle_but_blocked_ratio)) } }
             div { dt { "free" } dd { (percent(figures.free_ratio)) } }
             div { dt { "iowait says" } dd { (percent(figures.iowait_ratio)) } }
-            div { dt { "load average" } dd { (number(figures.load1)) small { (number(figures.running)) " running + " (number(figures.blocked)) " in D" } } }
+            div { dt { "load average" } dd { (number(figures.load1)) small { (number(figures.running)) " running, " (number(figures.blocked)) " in D" } } }
             div { dt { "threads blocked" } dd { (number(figures.blocked_threads)) } }
         }
     }
@@ -211,13 +211,16 @@ fn charts(frame: &Frame, all: Vec<Chart>) -> Markup {
         .collect();
     let left_out = |count: usize, most: usize, what: &str| {
         let more = count.saturating_sub(most);
-        (more > 0).then(|| format!("{more} more {what} did less, and are not drawn."))
+        (more > 0).then(|| match more {
+            1 => format!("1 more {what} did less, and is not drawn."),
+            more => format!("{more} more {what}s did less, and are not drawn."),
+        })
     };
     html! {
         section aria-labelledby="charts" {
             h2 id="charts" { "Over time" }
             @for chart in &shown { (frame.figure(chart)) }
-            @for words in [left_out(disks, MOST_DISKS, "disks"), left_out(nics, MOST_NICS, "interfaces")].iter().flatten() {
+            @for words in [left_out(disks, MOST_DISKS, "disk"), left_out(nics, MOST_NICS, "interface")].iter().flatten() {
                 p { (words) }
             }
         }

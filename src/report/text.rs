@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::json::{moment, verdict};
 use super::window::{Figures, Window};
+use super::words::{self, many};
 use crate::findings::{Finding, Severity};
 use crate::ids::is_unprintable;
 use crate::sample::Name;
@@ -30,11 +31,8 @@ pub fn check(window: &Window) -> String {
     if let Some(words) = window.artefact() {
         let _ = writeln!(text, "  witness: {}", printable(&words));
     }
-    if window.worst().is_none_or(|worst| worst == Severity::Note) {
-        text.push_str(match window.tells_all() {
-            true => "Nothing is wrong as far as it can be seen.\n",
-            false => "Nothing of the kinds asked for is wrong, as far as it can be seen.\n",
-        });
+    if let Some(words) = words::calm(window) {
+        let _ = writeln!(text, "{words}.");
     }
     let absent: Vec<String> = window.absent().iter().map(|(what, why)| format!("{what} ({why})")).collect();
     if !absent.is_empty() {
@@ -61,10 +59,10 @@ fn figures(figures: &Figures) -> String {
     let (least, most) = if figures.idle_but_blocked_is_lower_bound { ("≥", "≤") } else { ("", "") };
     // Those that are hidden may run, or be blocked, too.
     let at_least = if figures.hidden_threads.is_some() { "≥" } else { "" };
-    let hidden = figures.hidden_threads.map_or_else(String::new, |hidden| format!("; {hidden} threads are hidden"));
+    let hidden = figures.hidden_threads.map_or_else(String::new, |hidden| format!("; {} hidden", many(hidden, "thread")));
     format!(
-        "{} CPUs busy {}, idle but blocked {least}{}, free {most}{} (iowait says {}); load {} = {at_least}{} running + {at_least}{} in D{hidden}",
-        figures.cpus,
+        "{} busy {}, idle but blocked {least}{}, free {most}{} (iowait says {}); load average {}, threads running {at_least}{}, in D {at_least}{}{hidden}",
+        many(figures.cpus as u64, "CPU"),
         percent(figures.busy_ratio),
         percent(figures.idle_but_blocked_ratio),
         percent(figures.free_ratio),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::words::many;
 use crate::findings::{Finding, Judged, Kind, Severity, Verdict, witnesses};
 use crate::interval::Interval;
 use crate::interval::blocked::Witnesses;
@@ -194,7 +195,7 @@ impl Window {
                 HIDDEN_WAITS => self.hidden_waits,
                 _ => None,
             };
-            let counted = counted.map_or_else(String::new, |(hidden, all)| format!(": {hidden} of {all} threads"));
+            let counted = counted.map_or_else(String::new, |(hidden, all)| format!(": {hidden} of {}", many(all, "thread")));
             (what, format!("{why}{counted}"))
         };
         self.absent.iter().map(reason).collect()

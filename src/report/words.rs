@@ -2,7 +2,8 @@
 
 use super::chronicle::curves::Unit;
 use super::text::printable;
-use crate::findings::{Evidence, Subject, Value};
+use super::window::Window;
+use crate::findings::{Evidence, Severity, Subject, Value};
 use crate::sample::Name;
 
 /// A value of a chart.
@@ -100,6 +101,20 @@ pub fn subject_name(subject: &Subject) -> String {
         Subject::Task { name: task, .. } | Subject::Group { name: task, .. } => name(task),
         Subject::Cgroup(id) => name(&id.path),
         Subject::Socket(address) | Subject::Peer(address) => name(address),
+    }
+}
+
+/// What is said where nothing is worse than a note; `None` where something is.
+pub fn calm(window: &Window) -> Option<String> {
+    let notes = window.findings().len() as u64;
+    match (window.worst(), window.tells_all()) {
+        (None, true) => Some("Nothing is wrong as far as it can be seen".into()),
+        (None, false) => Some("Nothing of the kinds asked for is wrong, as far as it can be seen".into()),
+        (Some(Severity::Note), true) => Some(format!("Nothing to warn of as far as it can be seen; {}", many(notes, "note"))),
+        (Some(Severity::Note), false) => {
+            Some(format!("Nothing to warn of among the kinds asked for, as far as it can be seen; {}", many(notes, "note")))
+        }
+        (Some(_), _) => None,
     }
 }
 

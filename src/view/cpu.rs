@@ -269,10 +269,10 @@ pub fn own_cost(interval: &Interval) -> SafeText {
     let sample = &interval.newer;
     let cost = &sample.cost;
     safe!(
-        "stalltop itself {}% of a CPU, sweep {} ms, {} looks{}",
+        "stalltop itself {}% of a CPU, sweep {} ms, {}{}",
         text::percent(interval.own_cpus, 4),
         figure(cost.sweep_ns as f64 / 1e6, 4),
-        sample.waits.sub_samples.len(),
+        text::plural(sample.waits.sub_samples.len() as u64, "look", "looks"),
         if sample.waits.skipped > 0 { format!(" ({} skipped)", sample.waits.skipped) } else { String::new() }
     )
 }

@@ -45,7 +45,7 @@ fn left_of_head(state: &State, width: u16) -> Vec<(SafeText, Ink)> {
     parts.push((if cpus == 1 { "1 CPU".into() } else { safe!("{cpus} CPUs") }, Ink::Plain));
     // What is not seen is a gap, not idleness.
     if let Some(hidden) = interval.tasks.as_ref().and_then(|tasks| tasks.hidden_threads) {
-        parts.push((safe!("≥{hidden} threads hidden"), Ink::Warning));
+        parts.push((safe!("≥{} hidden", text::plural(hidden, "thread", "threads")), Ink::Warning));
     }
     parts.push((SafeText::name(&interval.host.kernel), Ink::Dim));
     parts.push((safe!("up {}", text::span(interval.at().boottime_ns as f64 / 1e9)), Ink::Dim));
@@ -215,11 +215,14 @@ pub fn unseen(state: &State) -> Option<SafeText> {
     let hidden = interval.newer.tasks.as_ref().ok()?.hidden;
     if hidden.processes {
         let threads = interval.tasks.as_ref().and_then(|tasks| tasks.hidden_threads);
-        let who = threads.map_or("some processes".into(), |threads| safe!("processes with {threads} threads"));
+        let who = threads
+            .map_or("some processes".into(), |threads| safe!("processes with {}", text::plural(threads, "thread", "threads")));
         return Some(safe!("{who} are hidden (hidepid or a container): root on the host sees them"));
     }
-    (hidden.wait_channels > 0 && !interval.host.privilege.sees_other_users)
-        .then(|| safe!("what {} tasks of other users wait for is hidden (-): root sees it", hidden.wait_channels))
+    (hidden.wait_channels > 0 && !interval.host.privilege.sees_other_users).then(|| match hidden.wait_channels {
+        1 => "what 1 task of another user waits for is hidden (-): root sees it".into(),
+        tasks => safe!("what {tasks} tasks of other users wait for is hidden (-): root sees it"),
+    })
 }
 
 /// The prompt, the notice, or the keys.
@@ -270,8 +273,8 @@ const SAVE: Hint = ("w", "save");
 fn hints(state: &State) -> &'static [Hint] {
     const DETAILS: &[Hint] = &[("Esc", "back"), TIME, SAVE];
     const PAUSED: &[Hint] = &[("Space", "live"), TIME, SAVE];
-    const STOPPED: &[Hint] = &[("Space", "go on"), TIME, ("n", "next finding")];
-    const PLAYING: &[Hint] = &[("Space", "pause"), TIME, ("n", "next finding")];
+    const STOPPED: &[Hint] = &[("Space", "play"), TIME, ("n", "next finding")];
+    const PLAYING: &[Hint] = &[("Space", "stop"), TIME, ("n", "next finding")];
     const ENDED: &[Hint] = &[TIME, ("b", "jump"), ("N", "last finding")];
     const FINDING: &[Hint] = &[("Enter", "why"), TIME, SAVE];
     const CALM: &[Hint] = &[TIME, SAVE];
@@ -309,7 +312,7 @@ impl Piece {
     }
 }
 
-/// The screens, then as many hints as there is room for before the key that everybody needs once.
+/// The screens, then as many hints as there is room for before the keys that everybody needs once.
 fn key_line(width: u16, hints: &[Hint]) -> Vec<Piece> {
     const DIGITS: [&str; 6] = ["1", "2", "3", "4", "5", "6"];
     const ALWAYS: [Hint; 2] = [("?", "help"), ("q", "quit")];
@@ -322,8 +325,8 @@ fn key_line(width: u16, hints: &[Hint]) -> Vec<Piece> {
         pieces.push(piece);
     }
     x += 1;
-    /// `? help`
-    const KEPT: u16 = 6;
+    /// `? help q`
+    const KEPT: u16 = 8;
     for &(key, words) in hints {
         let piece = Piece::new(x, key, words, None);
         if x + piece.width + 2 + KEPT > width {
@@ -332,10 +335,13 @@ fn key_line(width: u16, hints: &[Hint]) -> Vec<Piece> {
         x += piece.width + 2;
         pieces.push(piece);
     }
+    /// `? help  q`
+    const WIDE: u16 = 9;
+    let gap = if x + WIDE <= width { 2 } else { 1 };
     for (key, words) in ALWAYS {
         let fits = |words| Some(Piece::new(x, key, words, None)).filter(|piece| x + piece.width <= width);
         let Some(piece) = fits(words).or_else(|| fits("")) else { break };
-        x += piece.width + 2;
+        x += piece.width + gap;
         pieces.push(piece);
     }
     pieces

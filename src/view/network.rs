@@ -210,9 +210,9 @@ fn discipline(interval: &Interval, nic: &NicSpan, canvas: &mut Canvas, y: u16) {
     let kind = now.and_then(|nic| nic.qdisc.as_ref()).map(|qdisc| SafeText::name(&qdisc.kind)).unwrap_or_default();
     let rate = |rate: Option<PerSecond>| maybe(rate.map(|rate| rate.0), 6);
     let words = safe!(
-        "  qdisc {kind}: backlog {} in {} packets, {} drops/s, {} over its limit/s",
+        "  qdisc {kind}: backlog {} in {}, {} drops/s, {} over its limit/s",
         text::bytes(span.backlog_bytes as f64),
-        span.backlog_packets,
+        text::plural(span.backlog_packets, "packet", "packets"),
         rate(span.dropped),
         rate(span.overlimits)
     );

@@ -107,7 +107,12 @@ fn summary(state: &State, interval: &Interval, plan: &Plan, canvas: &mut Canvas)
     let right = u16::try_from(words.width()).unwrap_or(0);
     let Some(tasks) = &interval.tasks else { return };
     let counts = &tasks.counts;
-    let mut line = format!("{} processes {} threads: {} running", counts.processes, counts.threads, counts.running);
+    let mut line = format!(
+        "{} {}: {} running",
+        text::plural(counts.processes, "process", "processes"),
+        text::plural(counts.threads, "thread", "threads"),
+        counts.running
+    );
     for (count, word) in [
         (counts.blocked_disk, "disk"),
         (counts.lock, "lock"),

@@ -57,6 +57,12 @@ impl SafeText {
     }
 }
 
+/// `1 packet`, `12 packets`.
+pub fn plural(count: impl Into<u64>, one: &str, many: &str) -> String {
+    let count = count.into();
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// What was compiled in is ours.
 impl From<&'static str> for SafeText {
     fn from(text: &'static str) -> SafeText {

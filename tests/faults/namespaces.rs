@@ -52,7 +52,7 @@ fn behind_hidepid_others_are_missing_and_it_is_said() {
         let as_text = script.replace("doctor", "check --for 500ms -i 200ms");
         let Some(mut command) = shell_in(&["--mount", "--pid", "--fork", "--kill-child"], &as_text) else { return };
         let (_, stdout, _) = run(&mut command);
-        let words = ["idle but blocked ≥", "free ≤", "running + ≥"];
+        let words = ["idle but blocked ≥", "free ≤", "threads running ≥"];
         assert!(words.iter().all(|word| stdout.lines().next().unwrap().contains(word)), "{stdout}");
         let as_table = script.replace("doctor", "table load --format json --columns runq,D,lock");
         let Some(mut command) = shell_in(&["--mount", "--pid", "--fork", "--kill-child"], &as_table) else { return };
@@ -60,6 +60,22 @@ fn behind_hidepid_others_are_missing_and_it_is_said() {
         let row: serde_json::Value = serde_json::from_str(stdout.lines().next().unwrap()).unwrap();
         assert!(["run_queue_wait", "blocked", "lock"].iter().all(|name| row[name].is_null()), "{row}");
     }
+}
+
+#[test]
+fn in_another_network_namespace_ends_are_not_taken_for_none() {
+    let ends = |mut command: Command| {
+        let (code, stdout, stderr) = run(&mut command);
+        assert_eq!(code, 0, "{stdout}{stderr}");
+        stdout.lines().find(|line| line.contains("ends of short-lived")).unwrap_or_else(|| panic!("{stdout}")).to_owned()
+    };
+    let here = ends(stalltop(&["doctor"]));
+    if !here.starts_with("seen ") {
+        return println!("skipped: {here}");
+    }
+    let Some(there) = shell_in(&["--net"], &format!("'{}' doctor", env!("CARGO_BIN_EXE_stalltop"))) else { return };
+    let there = ends(there);
+    assert!(there.starts_with("not seen ") && there.contains("network namespace of PID 1 alone"), "{there}");
 }
 
 #[test]

@@ -107,6 +107,9 @@ fn check(expect: &Expect, judged: &Judged, mut complain: impl FnMut(String)) {
             complain(format!("the witnesses say {said:?}, not {words:?}"));
         }
     }
+    for finding in judged.verdict.iter().filter(|finding| counts_one_as_many(&finding.sentence)) {
+        complain(format!("one is said to be many: {}", finding.sentence));
+    }
     let mut left: Vec<&Finding> = judged.verdict.iter().collect();
     for expected in &expect.finding {
         let fits = |finding: &&Finding| {
@@ -144,6 +147,13 @@ fn check(expect: &Expect, judged: &Judged, mut complain: impl FnMut(String)) {
     for finding in left {
         complain(format!("must not say: {} ({:?}): {}", finding.kind.word(), finding.severity, finding.sentence));
     }
+}
+
+/// `1 packets`: a whole number one before a word in the plural. `1 of its 2 threads` is none, `1 is` neither.
+fn counts_one_as_many(sentence: &str) -> bool {
+    let words: Vec<&str> = sentence.split(|c: char| c.is_whitespace() || "(),;:".contains(c)).collect();
+    let is_plural = |word: &str| word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") && !word.ends_with("/s");
+    words.windows(2).any(|pair| pair[0] == "1" && is_plural(pair[1]) && !["waits", "wants"].contains(&pair[1]))
 }
 
 /// The links of its chain, one behind the other; empty where it has none.

@@ -19,6 +19,7 @@ use crate::interval::disk::Operation;
 use crate::kernel::disk::{DiskReader, find};
 use crate::kernel::{self, Root};
 use crate::report::baselines::{Row, json, table};
+use crate::report::words::many;
 use crate::sample::disk::Disk;
 
 pub fn baseline(root: Root, configuration: &Configuration, command: &Baseline) -> Result<Exit, Failure> {
@@ -129,7 +130,8 @@ impl Shelf {
                 (self.change(|baselines| baselines.forget(&device))?, name)
             }
         };
-        stdout::print(&format!("{gone} baselines of {what} are forgotten\n")).map(|_| Exit::Fine)
+        let (gone, are) = (many(gone as u64, "baseline"), if gone == 1 { "is" } else { "are" });
+        stdout::print(&format!("{gone} of {what} {are} forgotten\n")).map(|_| Exit::Fine)
     }
 
     /// The device that is meant, and what to call it: a name, a path, an identity as it is shown, the last name of one that

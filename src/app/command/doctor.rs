@@ -9,9 +9,11 @@ use crate::app::program::patience::within;
 use crate::app::program::stdout::print;
 use crate::baseline::store::{Store, Trouble};
 use crate::cli::Configuration;
+use crate::kernel::exits::ELSEWHERE;
 use crate::kernel::probe::loader::{self, Loader};
 use crate::kernel::{Root, Sampler};
 use crate::report::text::printable;
+use crate::report::words::many;
 use crate::sample::exits::Exits;
 use crate::sample::{Absent, Host, Name, Reading, Sample};
 
@@ -75,7 +77,10 @@ fn lines(host: &Host, sample: &Sample, kept_from_root: Option<(String, &'static 
     // Of the whole machine, whatever the namespace; in a container /proc may be a made-up one that says less.
     let seen = sample.tasks.as_ref().map_or(0, |tasks| tasks.processes.iter().map(|process| process.threads.len()).sum());
     let entities = sample.load.as_ref().map_or(0, |load| load.entities as usize);
-    let gap = entities.checked_sub(seen).filter(|&gap| gap > 0).map(|gap| format!("{gap} of {entities} threads are hidden: "));
+    let gap = entities
+        .checked_sub(seen)
+        .filter(|&gap| gap > 0)
+        .map(|gap| format!("{gap} of {} hidden: ", many(entities as u64, "thread")));
     line(
         "processes of all users",
         all(
@@ -137,6 +142,10 @@ fn exits(reading: &Reading<Exits>) -> Option<(String, &'static str)> {
             (unnamed("no permission"), "run as root, or give the program CAP_NET_ADMIN: setcap cap_net_admin+ep stalltop")
         }
         Absent::Os(libc::EINVAL) => (unnamed("this is a container"), "run as root on the host"),
+        _ if *why == ELSEWHERE => {
+            let why = "the kernel tells of them in the network namespace of PID 1 alone";
+            (unnamed(why), "nsenter --net --target 1 stalltop")
+        }
         Absent::NoSuchFile => (unnamed("not on this kernel"), "a kernel with CONFIG_TASKSTATS"),
         Absent::Unsupported => (unnamed("this kernel does not tell threads from processes"), "Linux 5.19 or later"),
         why => (unnamed(&why.to_string()), ""),

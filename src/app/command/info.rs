@@ -100,7 +100,7 @@ fn text(path: &Path, inspection: &Inspection) -> String {
         lines.push(("not seen", format!("{what} ({why})")));
     }
     if inspection.unknown_frames > 0 {
-        lines.push(("unknown", format!("{} frames of kinds that a later version writes", inspection.unknown_frames)));
+        lines.push(("unknown", format!("{} of kinds that a later version writes", many(inspection.unknown_frames, "frame"))));
     }
     for Unreadable { why, .. } in &inspection.unreadable {
         lines.push(("unread", why.clone()));
@@ -114,7 +114,7 @@ fn text(path: &Path, inspection: &Inspection) -> String {
         ));
     }
     if let Some(sound) = inspection.sound {
-        lines.push(("verified", format!("{sound} of {} samples are sound", inspection.samples)));
+        lines.push(("verified", format!("{sound} of {} sound", many(inspection.samples as u64, "sample"))));
     }
     let mut text = String::new();
     for (name, what) in lines {
@@ -130,7 +130,7 @@ fn counted(first: Operations, last: Operations) -> String {
     let passed = last.total.since(first.total);
     let rate = passed.filter(|_| seconds > 0.0).map(|passed| format!(": {:.1} a second", passed as f64 / seconds));
     let anew = if passed.is_none() { ": it began anew in between" } else { "" };
-    format!("{} to {} operations{}{anew}", first.total.0, last.total.0, rate.unwrap_or_default())
+    format!("{} to {}{}{anew}", first.total.0, many(last.total.0, "operation"), rate.unwrap_or_default())
 }
 
 fn tail(tail: Tail) -> String {

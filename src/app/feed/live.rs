@@ -406,7 +406,7 @@ impl Live {
         let now = match session.status() {
             RecorderStatus::Failed { why, .. } => state::Recorder::Failed(why),
             RecorderStatus::Paused { why, kept } => {
-                state::Recorder::Failed(format!("paused: {why}; {} samples are safe", kept.samples))
+                state::Recorder::Failed(format!("paused: {why}; {} safe", many(kept.samples, "sample")))
             }
             RecorderStatus::Recording(kept) | RecorderStatus::Full(kept) | RecorderStatus::Finished(kept) => {
                 state::Recorder::On { file: session.place(), bytes: kept.bytes }

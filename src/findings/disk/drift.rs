@@ -5,7 +5,7 @@ use jiff::{Span, civil};
 
 use crate::findings::rule::{Patience, Rule};
 use crate::findings::scene::{Scene, Suspicion, number, text};
-use crate::findings::words::{figure, millis, multiple};
+use crate::findings::words::{figure, millis, multiple, plural};
 use crate::findings::{Kind, Severity, Subject};
 use crate::interval::disk::Operation;
 
@@ -45,13 +45,13 @@ fn disk_drift(scene: &Scene) -> Vec<Suspicion> {
         let is_felt = felt.is_some_and(|felt| felt >= thresholds.latency_felt);
         let sized = if operation == Operation::Flush { String::new() } else { format!(" of {}", size.word()) };
         let sentence = format!(
-            "{device}: {}{sized} are {} slower than in {} ({} → {}, learned over {} days)",
+            "{device}: {}{sized} are {} slower than in {} ({} → {}, learned over {})",
             operation.plural(),
             multiple(drift.multiple()),
             month(drift.since_day),
             short(drift.was.0),
             millis(drift.now.0),
-            drift.days
+            plural(f64::from(drift.days), "day", "days")
         );
         let evidence = vec![
             text("operation", operation.plural()),

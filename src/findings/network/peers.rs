@@ -216,8 +216,8 @@ fn because(held_up: Option<&HeldUp>, peer: &PeerSpan) -> String {
             format!("; they wait here, in the queue of {} ({}, {waiting})", name(nic), name(kind))
         }
         Some(HeldUp::OwnShaper { nic, kind, held, dropped }) => {
-            let (held, dropped) = (count(*held), count(*dropped));
-            format!("; they wait here: {} ({}) held back {held} and dropped {dropped} packets a second", name(nic), name(kind))
+            let (held, dropped) = (count(*held), plural(*dropped, "packet", "packets"));
+            format!("; they wait here: {} ({}) held back {held} and dropped {dropped} a second", name(nic), name(kind))
         }
         Some(HeldUp::Receiver) => {
             format!("; the receiver's window is full {} of the time: it reads too slowly", share(|limits| limits.receiver.0))

@@ -57,7 +57,7 @@ fn latency(state: &State, judged: &Judged, span: &DiskSpan, operation: Operation
                 match (standing.provisional, standing.intervals) {
                     (true, 0) => "provisional: the usual for this kind of device".into(),
                     (true, n) => safe!("provisional: {n} of the 10 intervals that it takes"),
-                    (false, n) => safe!("learned from {n} intervals with one request at a time"),
+                    (false, n) => safe!("learned from {} with one request at a time", text::plural(n, "interval", "intervals")),
                 },
             );
         }
@@ -191,7 +191,14 @@ pub fn nic(state: &State, judged: &Judged, id: &NicId, page: &mut Page) {
         }
         if let (Some(qdisc), Some(now)) = (&nic.qdisc, &span.qdisc) {
             page.pair("discipline", SafeText::name(&qdisc.kind));
-            page.pair("backlog", safe!("{} in {} packets", text::bytes(now.backlog_bytes as f64), now.backlog_packets));
+            page.pair(
+                "backlog",
+                safe!(
+                    "{} in {}",
+                    text::bytes(now.backlog_bytes as f64),
+                    text::plural(now.backlog_packets, "packet", "packets")
+                ),
+            );
             page.pair("drops", safe!("{}/s, over its limit {}/s", rate(now.dropped), rate(now.overlimits)));
         }
     }

@@ -11,7 +11,7 @@ use crate::state::State;
 use crate::state::history::Digest;
 use crate::units::PerSecond;
 use crate::view::network::peers::{about, limited_by, millis, smoothed};
-use crate::view::text::{SafeText, figure, maybe, percent};
+use crate::view::text::{self, SafeText, figure, maybe, percent};
 use crate::view::theme::Ink;
 
 pub fn peer(state: &State, judged: &Judged, address: IpAddr, page: &mut Page) {
@@ -63,7 +63,14 @@ pub fn peer(state: &State, judged: &Judged, address: IpAddr, page: &mut Page) {
     page.pair("route leaves by", nic.map_or("-".into(), |nic| SafeText::name(&nic.id.name)));
     if let Some(peers) = &judged.peers {
         let cost = figure(peers.cost_seconds * 1000.0, 4);
-        page.pair("cost", safe!("{cost} ms of CPU for {} connections with {} hosts", peers.connections, peers.hosts));
+        page.pair(
+            "cost",
+            safe!(
+                "{cost} ms of CPU for {} with {}",
+                text::plural(peers.connections, "connection", "connections"),
+                text::plural(peers.hosts, "host", "hosts")
+            ),
+        );
         let about = about(state, judged);
         if !about.is_empty() {
             page.pair("listed", about);

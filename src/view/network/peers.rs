@@ -6,7 +6,7 @@ use crate::interval::network::peers::{PeerSpan, PeersSpan, RoundTrip};
 use crate::safe;
 use crate::state::State;
 use crate::view::canvas::Canvas;
-use crate::view::text::{SafeText, figure, maybe};
+use crate::view::text::{self, SafeText, figure, maybe};
 use crate::view::theme::{Ink, sign};
 use crate::view::widgets::table::{Spec, Table};
 
@@ -47,13 +47,16 @@ pub fn about(state: &State, judged: &Judged) -> SafeText {
     SafeText::of(words.join(", "))
 }
 
-/// `looked at every 4 s, since 30000 connections take 38 ms`, where that is less often than a sample is taken.
+/// `looked at every 4 s, since 30000 connections cost 38 ms`, where that is less often than a sample is taken.
 fn seldom(state: &State, judged: &Judged, peers: &PeersSpan) -> Option<String> {
     let nominal = judged.interval.seconds.max(state.setup.interval_ms as f64 / 1000.0);
     let age = judged.interval.at().boottime_ns.saturating_sub(peers.looked_ns) as f64 / 1e9;
     (peers.seconds > nominal * 1.5 || age > nominal * 0.5).then(|| {
         let (every, cost) = (figure(peers.seconds.max(age), 4), figure(peers.cost_seconds * 1000.0, 4));
-        format!("looked at every {every} s, since {} connections take {cost} ms", peers.connections)
+        format!(
+            "looked at every {every} s, since {} cost {cost} ms",
+            text::plural(peers.connections, "connection", "connections")
+        )
     })
 }
 

@@ -51,9 +51,9 @@ pub fn learn(shelf: &Shelf, named: &str) -> Result<Exit, Failure> {
         }
         None => return Err(refused(&"it is not in /proc/diskstats", "name a whole disk, such as /dev/sda")),
     };
-    let trial = Trial::open(&path).map_err(|error| match error.kind() {
-        io::ErrorKind::PermissionDenied => refused(&error, "run as root, or as a member of the device's group"),
-        _ => refused(&error, "a device that takes no O_DIRECT cannot be measured past the cache"),
+    let trial = Trial::open(&path).map_err(|error| {
+        let (why, remedy) = unopened(&error, nix::unistd::geteuid().is_root());
+        refused(&why, remedy)
     })?;
     let mut watch = Watch::begin(shelf);
     thread::sleep(LOOK);
@@ -110,6 +110,20 @@ pub fn learn(shelf: &Shelf, named: &str) -> Result<Exit, Failure> {
         text.push_str(&told(&name, size, &taken, known.get(&key).and_then(|learned| learned.baseline())));
     }
     stdout::print(&text).map(|_| Exit::Fine)
+}
+
+/// Why a device cannot be opened, and what to do.
+fn unopened(error: &io::Error, root: bool) -> (String, &'static str) {
+    const SAY_IT: &str = "run it on the host, or say what it answers in: stalltop baseline set --help";
+    match error.raw_os_error() {
+        // Its mode and owner are a matter of EACCES.
+        Some(libc::EPERM) => {
+            (format!("{error}: a container's list of devices or a security module bars it, from root too"), SAY_IT)
+        }
+        Some(libc::EACCES) if root => (format!("{error}: this root lacks CAP_DAC_OVERRIDE"), SAY_IT),
+        Some(libc::EACCES) => (error.to_string(), "run as root, or as a member of the device's group"),
+        _ => (error.to_string(), "a device that takes no O_DIRECT cannot be measured past the cache"),
+    }
 }
 
 /// What came of one size class, in a line.
@@ -296,6 +310,20 @@ mod tests {
         assert_eq!(of(None, 1 << 40), [4, 64]);
         assert_eq!(of(Some(512 << 10), 32 << 10), [4]);
         assert_eq!(of(Some(512 << 10), 0), [0_usize; 0]);
+    }
+
+    #[test]
+    fn root_is_not_told_to_be_root() {
+        let said = |errno, root| {
+            let (why, remedy) = unopened(&io::Error::from_raw_os_error(errno), root);
+            format!("{why}: {remedy}")
+        };
+        for (errno, root) in [(libc::EPERM, true), (libc::EPERM, false), (libc::EACCES, true)] {
+            assert!(!said(errno, root).contains("run as root"), "{}", said(errno, root));
+            assert!(said(errno, root).contains("baseline set"), "{}", said(errno, root));
+        }
+        assert!(said(libc::EACCES, false).contains("run as root"));
+        assert!(said(libc::EINVAL, true).contains("O_DIRECT"));
     }
 
     #[test]
