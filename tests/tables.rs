@@ -135,8 +135,8 @@ fn the_time_since_boot_comes_first_where_it_is_asked_for() {
 fn rows_are_chosen_and_ordered() {
     let recording = Box { cpus: 4, ..Box::default() }.record(2);
     let run = |more: &str| {
-        let all = format!("table task --from {} --columns Command,%CPU {more}", recording.path());
-        let (code, text, stderr) = run(&all.split_whitespace().collect::<Vec<_>>());
+        let all = ["table", "task", "--from", recording.path(), "--columns", "Command,%CPU"];
+        let (code, text, stderr) = run(&all.into_iter().chain(more.split_whitespace()).collect::<Vec<_>>());
         assert_eq!(code, 0, "{stderr}");
         let names = text.lines().skip(1).map(|line| line.split_whitespace().nth(1).unwrap().to_owned());
         names.collect::<Vec<_>>()

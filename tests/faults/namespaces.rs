@@ -28,7 +28,7 @@ fn behind_hidepid_others_are_missing_and_it_is_said() {
     for hidepid in ["1", "2"] {
         let script = format!(
             "mount -t proc -o hidepid={hidepid} proc /proc || exit 99; sleep 1000 & \
-             cd /; exec setpriv --reuid=65534 --regid=65534 --clear-groups {program} check --json --for 500ms -i 200ms"
+             cd /; exec setpriv --reuid=65534 --regid=65534 --clear-groups '{program}' check --json --for 500ms -i 200ms"
         );
         let Some(mut command) = shell_in(&["--mount", "--pid", "--fork", "--kill-child"], &script) else { return };
         let (code, stdout, stderr) = run(&mut command);

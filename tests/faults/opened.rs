@@ -366,6 +366,8 @@ fn what_is_read_live_is_in_a_tree_too() {
         .filter(|path| path.starts_with("/proc/") || path.starts_with("/sys/"))
         // The C library and the runtime ask for these by themselves.
         .filter(|path| !path.ends_with("/maps") && !path.starts_with("/sys/kernel/mm/") && path != "/proc/self/cgroup")
+        // Read before sockets are asked for by netlink, which no tree answers: where somebody here waits for a remote host.
+        .filter(|path| !path.starts_with("/proc/net/sockstat"))
         .map(|path| kind_of(&path))
         .collect();
     let mut known = BTreeSet::new();

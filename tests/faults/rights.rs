@@ -101,7 +101,7 @@ fn a_command_of_the_users_has_all_that_the_user_has() {
     let own = line(&fs::read_to_string("/proc/self/status").unwrap(), "CapBnd");
     let folder = tempfile::tempdir().unwrap();
     let said = folder.path().join("said");
-    let words = format!("cat /proc/self/status > {}; echo 7", said.display());
+    let words = format!("cat /proc/self/status > '{}'; echo 7", said.display());
     let (code, _, told) = run(&mut stalltop(&["table", "cpu", "--", "sh", "-c", &words]));
     assert_eq!(code, 0, "{told}");
     let status = fs::read_to_string(&said).unwrap();
@@ -137,4 +137,8 @@ fn with_the_rights_of_whom_its_file_belongs_to_it_refuses_to_run() {
         assert_eq!((code, out.as_str()), (6, ""), "{arguments:?}: {told}");
         assert!(told.starts_with("stalltop: cannot run: the program is set-user-ID") && told.lines().count() == 1, "{told}");
     }
+    // Nor with those of its group.
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o2755)).unwrap();
+    let (code, out, told) = as_nobody(&program, &["doctor"]);
+    assert_eq!((code, out.as_str()), (6, ""), "{told}");
 }
