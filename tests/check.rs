@@ -51,8 +51,8 @@ fn a_note_is_not_called_nothing() {
     assert!(code == 0 && text.contains("  note: "), "{text}");
     assert!(!text.contains("Nothing is wrong"), "{text}");
     assert!(text.contains("\nNothing to warn of as far as it can be seen; 1 note.\n"), "{text}");
-    // Load is an average over a minute, the threads are those of now: no sum.
-    assert!(text.contains("load 228 over a minute; now 2 running, 1000 in D") && !text.contains(" = "), "{text}");
+    // What the load is made of now, as metrics.md writes it.
+    assert!(text.contains("load 228 = 2 running + 1000 in D"), "{text}");
     let (_, line, _) = check("06-vfork-thousand", &["--format", "nagios", "--only", "load-not-cpu"]);
     assert!(line.contains("OK - nothing to warn of among the kinds asked for, as far as it can be seen; 1 note |"), "{line}");
 }

@@ -61,7 +61,7 @@ fn figures(figures: &Figures) -> String {
     let at_least = if figures.hidden_threads.is_some() { "≥" } else { "" };
     let hidden = figures.hidden_threads.map_or_else(String::new, |hidden| format!("; {} hidden", many(hidden, "thread")));
     format!(
-        "{} busy {}, idle but blocked {least}{}, free {most}{} (iowait says {}); load average {}, threads running {at_least}{}, in D {at_least}{}{hidden}",
+        "{} busy {}, idle but blocked {least}{}, free {most}{} (iowait says {}); load {} = {at_least}{} running + {at_least}{} in D{hidden}",
         many(figures.cpus as u64, "CPU"),
         percent(figures.busy_ratio),
         percent(figures.idle_but_blocked_ratio),

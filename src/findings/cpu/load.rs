@@ -33,7 +33,7 @@ fn load_not_cpu(scene: &Scene) -> Vec<Suspicion> {
         return Vec::new();
     }
     let sentence = format!(
-        "load {} over a minute; now {} running, {} in D ({}); the CPUs have room: {} busy",
+        "load {} = {} running + {} in D ({}); the CPUs have room: {} busy",
         figure(load.one),
         counts.running,
         counts.blocked,
