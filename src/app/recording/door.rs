@@ -1,7 +1,7 @@
 //! The door at which another shell of the same user leaves marks: a socket a program, in the runtime directory.
 //!
 //! `stalltop mark TEXT` knocks at every door there is. Whoever knocks must be the user we are, or root; a text is bounded, and
-//! nobody is waited for longer than a second. A door whose program is gone is taken away by the next who knocks.
+//! nobody is waited for longer than a second. A door whose program is gone is taken away by the next who knocks, or opens one.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, Read, Write};
@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::kill;
 use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, UnixAddr, sockopt};
-use nix::unistd::geteuid;
+use nix::unistd::{Pid, geteuid};
 
 use crate::kernel;
 use crate::recording::{Mark, Moment};
@@ -40,8 +41,7 @@ impl Door {
         let path = directory.join(format!("{}.sock", std::process::id()));
         // Whoever knocks before somebody listens takes the door away: it has its name only from then on.
         let aside = path.with_extension("new");
-        // Of an earlier process of that number.
-        let _ = fs::remove_file(&aside);
+        clear(directory);
         let listener = UnixListener::bind(&aside)?;
         let ready = fs::set_permissions(&aside, fs::Permissions::from_mode(0o600)).and_then(|()| fs::rename(&aside, &path));
         ready.inspect_err(|_| drop(fs::remove_file(&aside)))?;
@@ -67,6 +67,24 @@ impl Door {
 impl Drop for Door {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Takes away what processes that were killed have left: their doors, and those that had no name yet.
+fn clear(directory: &Path) {
+    let own = i32::try_from(std::process::id()).unwrap_or(0);
+    for path in fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let pid = name.strip_suffix(".new").or_else(|| name.strip_suffix(".sock"));
+        let Some(pid) = pid.and_then(|pid| pid.parse::<i32>().ok()).filter(|&pid| pid > 0) else { continue };
+        // Nobody listens at one that is being opened either: as long as there is a process of that number it stays. Of our own
+        // number it is an earlier process's.
+        let is_gone = || kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH);
+        // In another namespace there may be one.
+        let is_dead = || connect(&path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+        if pid == own || is_gone() && is_dead() {
+            let _ = fs::remove_file(&path);
+        }
     }
 }
 
@@ -327,6 +345,29 @@ mod tests {
         assert_eq!((knocked.len(), knocked[0].pid.as_str()), (1, "12"));
         assert!(knocked[0].received.is_err());
         assert!(!dead.exists() && mute.exists() && directory.path().join("notes").exists());
+    }
+
+    /// Whoever is killed takes nothing away: neither the door, nor what was about to become one.
+    #[test]
+    fn what_was_left_by_who_was_killed_is_taken_away_by_the_next_that_opens_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: String| directory.path().join(name);
+        let ended = || {
+            let mut child = std::process::Command::new("true").spawn().unwrap();
+            child.wait().unwrap();
+            child.id()
+        };
+        let (gone, elsewhere, own) = (ended(), ended(), std::process::id());
+        let dead = [at(format!("{gone}.new")), at(format!("{gone}.sock")), at(format!("{own}.new"))];
+        // Of a process that is just opening it, it may be; and of one in another namespace.
+        let stays = [at("1.new".to_owned()), at(format!("{elsewhere}.sock")), at("notes.new".to_owned())];
+        dead.iter().chain(&stays[..1]).for_each(|path| drop(UnixListener::bind(path).unwrap()));
+        let _listens = UnixListener::bind(&stays[1]).unwrap();
+        fs::write(&stays[2], "no door").unwrap();
+        let door = Door::open_in(directory.path(), |_, _| Ok(())).unwrap();
+        assert!(door.path.exists());
+        assert_eq!(dead.each_ref().map(|path| path.exists()), [false; 3]);
+        assert_eq!(stays.each_ref().map(|path| path.exists()), [true; 3]);
     }
 
     /// `sudo -E` and `su` leave the user's runtime directory in root's environment.
