@@ -5,6 +5,7 @@
 
 pub mod commands;
 pub mod curves;
+pub mod recurring;
 pub mod steps;
 
 use std::collections::BTreeMap;
@@ -32,6 +33,14 @@ pub struct Hole {
     pub why: String,
 }
 
+impl Hole {
+    /// From when to when, in the words of `clock`; of a single sample the one moment.
+    pub fn when(&self, clock: impl Fn(Instant) -> String) -> String {
+        let (from, to) = (clock(self.from), clock(self.to));
+        if from == to { from } else { format!("{from} to {to}") }
+    }
+}
+
 /// A word that somebody put into the recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
@@ -46,6 +55,8 @@ pub struct Chronicle {
     pub window: Window,
     pub holes: Vec<Hole>,
     pub marks: Vec<Mark>,
+    /// Why it may not reach as far as it was recorded; `None` where its end is the end
+    pub cut: Option<&'static str>,
     steps: Steps,
     cpu: Panel<Interval>,
     load: Panel<Interval>,
@@ -106,6 +117,7 @@ impl Chronicle {
             window: Window::default(),
             holes: Vec::new(),
             marks: Vec::new(),
+            cut: None,
             steps: Steps::new(intervals),
             cpu: Panel::new(CPU),
             load: Panel::new(LOAD),

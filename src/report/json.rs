@@ -41,6 +41,7 @@ pub fn chronicle(chronicle: &Chronicle) -> String {
         commands: commands.collect(),
         marks: chronicle.marks.iter().map(|mark| Marked { at: moment(mark.at), text: mark.text.clone() }).collect(),
         gaps: chronicle.holes.iter().map(Missed::of).collect(),
+        cut: chronicle.cut,
     };
     plain(&serde_json::to_string(&report).unwrap_or_default()) + "\n"
 }
@@ -59,6 +60,8 @@ struct Told {
     commands: Vec<Commanded>,
     marks: Vec<Marked>,
     gaps: Vec<Missed>,
+    /// Why it may not reach as far as it was recorded
+    cut: Option<&'static str>,
 }
 
 #[derive(Serialize)]

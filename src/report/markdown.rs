@@ -4,12 +4,13 @@ use std::fmt::Write;
 
 use maud::html;
 
+use super::chronicle::recurring::Recurring;
 use super::chronicle::{Chart, Chronicle, lossy};
 use super::json::verdict;
 use super::page::{COMMANDS_NOTE, Origin};
 use super::text::printable;
-use super::words::{evidence, many, quantity, span, subject, three};
-use crate::findings::{Finding, Value};
+use super::words::{evidence, many, quantity, span, three};
+use crate::findings::Value;
 use crate::sample::Instant;
 
 /// The verdict, the findings, mean and peak of each figure, the foremost commands; `None` without two samples to compare.
@@ -33,12 +34,12 @@ pub fn markdown(chronicle: &Chronicle, origin: &Origin) -> Option<String> {
         plain(&origin.file)
     );
     let _ = writeln!(text, "## Findings\n");
-    let findings = chronicle.window.findings();
+    let findings = Recurring::of(&chronicle.window.findings(), to);
     if findings.is_empty() {
         let _ = writeln!(text, "Nothing is wrong as far as it can be seen.");
     }
     for finding in &findings {
-        text.push_str(&told(finding, &clock));
+        text.push_str(&told(finding, to, &clock));
     }
     let _ = writeln!(text, "\n## Figures\n\n| figure | mean | peak |\n| --- | ---: | ---: |");
     for chart in chronicle.charts().iter().filter(|chart| chart.id != "commands") {
@@ -48,8 +49,9 @@ pub fn markdown(chronicle: &Chronicle, origin: &Origin) -> Option<String> {
         text,
         "\n## Commands\n\n| command | CPUs | peak | run queue | disk | lock |\n| --- | ---: | ---: | ---: | ---: | ---: |"
     );
-    for command in chronicle.commands(12) {
-        let mean = |seconds: f64| three(seconds / chronicle.window.seconds().max(1e-9));
+    let seconds = chronicle.window.seconds();
+    for command in chronicle.commands(12).into_iter().filter(|command| command.is_visible(seconds)) {
+        let mean = |all: f64| three(all / seconds.max(1e-9));
         let figures = [command.cpu_seconds, command.run_queue_seconds, command.disk_seconds, command.lock_seconds].map(mean);
         let [cpus, waiting, disk, lock] = figures;
         let (name, peak) = (plain(&lossy(&command.name)), three(command.most_cpus));
@@ -57,15 +59,18 @@ pub fn markdown(chronicle: &Chronicle, origin: &Origin) -> Option<String> {
     }
     let _ = writeln!(text, "\n{COMMANDS_NOTE}");
     let absent = chronicle.window.absent();
-    if !(absent.is_empty() && chronicle.holes.is_empty() && chronicle.marks.is_empty()) {
+    let nothing = absent.is_empty() && chronicle.holes.is_empty() && chronicle.marks.is_empty() && chronicle.cut.is_none();
+    if !nothing {
         let _ = writeln!(text, "\n## Marks, and what is missing\n");
     }
     for mark in &chronicle.marks {
         let _ = writeln!(text, "- mark at {}: {}", clock(mark.at), plain(&mark.text));
     }
     for hole in &chronicle.holes {
-        let _ =
-            writeln!(text, "- {} to {}: {}: {}", clock(hole.from), clock(hole.to), many(hole.lost, "sample"), plain(&hole.why));
+        let _ = writeln!(text, "- {}: {}: {}", hole.when(clock), many(hole.lost, "sample"), plain(&hole.why));
+    }
+    if let Some(cut) = chronicle.cut {
+        let _ = writeln!(text, "- the end: {cut}");
     }
     for (what, why) in absent {
         let _ = writeln!(text, "- not seen: {} ({})", plain(what), plain(&why));
@@ -73,11 +78,16 @@ pub fn markdown(chronicle: &Chronicle, origin: &Origin) -> Option<String> {
     Some(text)
 }
 
-fn told(finding: &Finding, clock: &dyn Fn(Instant) -> String) -> String {
+fn told(recurring: &Recurring, end: Instant, clock: &dyn Fn(Instant) -> String) -> String {
+    let finding = recurring.foremost;
     let until = finding.until.map_or_else(|| "the end of the recording".to_owned(), clock);
-    let about = format!("{} {}", finding.kind.word(), plain(&subject(&finding.subject)));
+    let about = format!("{} {}", finding.kind.word(), plain(&recurring.subject()));
+    let times = match recurring.all.len() {
+        1 => String::new(),
+        count => format!("  {count} times, {} together; the most telling of them:\n", span(recurring.seconds(end))),
+    };
     let mut text = format!(
-        "- **{}** {}: {}\n  From {} to {until}.\n",
+        "- **{}** {}: {}\n{times}  From {} to {until}.\n",
         finding.severity.word(),
         about.trim_end(),
         plain(&finding.sentence),

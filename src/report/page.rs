@@ -3,20 +3,22 @@
 //! All text goes through maud, which escapes it; nothing from a recording is ever taken for markup.
 
 mod axis;
+mod findings;
 mod plot;
 
 use jiff::tz::TimeZone;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::chronicle::commands::Command;
+use super::chronicle::recurring::Recurring;
 use super::chronicle::{Chart, Chronicle, lossy};
 use super::json::verdict;
 use super::text::printable;
-use super::words::{calm, evidence, many, quantity, span, subject, three};
-use crate::findings::{Finding, Severity, Value};
+use super::words::{calm, many, quantity, span, three};
+use crate::findings::Severity;
 use crate::report::chronicle::curves::Unit;
 use axis::TimeAxis;
-use plot::{Frame, left};
+use plot::Frame;
 
 /// Where a report comes from.
 #[derive(Clone, Debug)]
@@ -44,8 +46,6 @@ pub const COMMANDS_NOTE: &str =
 /// More than this many of a kind are not drawn; the page says how many are left out.
 const MOST_DISKS: usize = 12;
 const MOST_NICS: usize = 8;
-const MOST_LANES: usize = 40;
-const MOST_FINDINGS: usize = 200;
 const MOST_COMMANDS: usize = 20;
 
 /// The whole page; `None` where there are no two samples to compare.
@@ -53,7 +53,7 @@ pub fn page(chronicle: &Chronicle, origin: &Origin) -> Option<String> {
     let (from, to) = chronicle.window.span()?;
     let time = TimeAxis::new(from, to, chronicle.window.is_of_several_runs(), origin.zone.clone());
     let frame = Frame { time: &time, steps: chronicle.steps(), holes: &chronicle.holes, marks: &chronicle.marks };
-    let findings = chronicle.window.findings();
+    let findings = Recurring::of(&chronicle.window.findings(), to);
     let host = chronicle.window.host().map_or_else(String::new, |host| printable(&lossy(&host.hostname)));
     let page = html! {
         (DOCTYPE)
@@ -71,10 +71,10 @@ pub fn page(chronicle: &Chronicle, origin: &Origin) -> Option<String> {
                     (heading(chronicle, origin, &time, &host))
                     (banner(chronicle, &findings))
                     (tiles(chronicle))
-                    (lanes(&frame, &findings))
+                    (findings::lanes(&frame, &findings))
                     (charts(&frame, chronicle.charts()))
                     (commands(&chronicle.commands(MOST_COMMANDS), time.seconds()))
-                    (explained(&findings, &time))
+                    (findings::explained(&findings, &time))
                     (missing(chronicle, &time))
                     (how_to_read(chronicle, origin, &time))
                 }
@@ -108,11 +108,10 @@ fn heading(chronicle: &Chronicle, origin: &Origin, time: &TimeAxis, host: &str) 
 }
 
 /// The eye lands here first: how bad it is, and the worst of it in a sentence.
-fn banner(chronicle: &Chronicle, findings: &[&Finding]) -> Markup {
+fn banner(chronicle: &Chronicle, findings: &[Recurring]) -> Markup {
     let worst = chronicle.window.worst();
-    let told = findings.iter().filter(|finding| finding.severity > Severity::Note).count();
-    let foremost = findings.iter().max_by(|a, b| a.severity.cmp(&b.severity).then(a.explains.total_cmp(&b.explains)));
-    let foremost = foremost.filter(|finding| finding.severity > Severity::Note);
+    let told = findings.iter().filter(|finding| finding.severity() > Severity::Note).count();
+    let foremost = findings.first().map(|worst| worst.foremost).filter(|finding| finding.severity > Severity::Note);
     html! {
         section.verdict.(verdict(worst)) aria-label="Verdict" {
             p.word { (sign(worst)) " " (verdict(worst)) }
@@ -127,7 +126,7 @@ fn banner(chronicle: &Chronicle, findings: &[&Finding]) -> Markup {
     }
 }
 
-/// Idle but blocked has a texture of its own: its colour is not all that tells it from busy.
+/// Idle but blocked has a texture of its own: its colour is not all that tells it from busy. So has time that is missing.
 fn patterns() -> Markup {
     html! {
         svg.patterns width="0" height="0" aria-hidden="true" {
@@ -135,6 +134,9 @@ fn patterns() -> Markup {
                 pattern id="blocked" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)" {
                     rect.pattern-ground width="6" height="6" {}
                     path.pattern d="M0 3H6" {}
+                }
+                pattern id="hole" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)" {
+                    path.missing d="M0 2H5" {}
                 }
             }
         }
@@ -155,42 +157,6 @@ fn tiles(chronicle: &Chronicle) -> Markup {
             div { dt { "iowait says" } dd { (percent(figures.iowait_ratio)) } }
             div { dt { "load average" } dd { (number(figures.load1)) small { (number(figures.running)) " running + " (number(figures.blocked)) " in D" } } }
             div { dt { "threads blocked" } dd { (number(figures.blocked_threads)) } }
-        }
-    }
-}
-
-/// When each finding held.
-fn lanes(frame: &Frame, findings: &[&Finding]) -> Markup {
-    let time = frame.time;
-    let end = |finding: &Finding| finding.until.map_or(1.0, |until| time.place(until));
-    html! {
-        section.timeline aria-labelledby="timeline" {
-            h2 id="timeline" { "What was wrong, and when" }
-            @if findings.is_empty() { p { "No finding." } }
-            div.lanes {
-                ol {
-                    @for (index, finding) in findings.iter().take(MOST_LANES).enumerate() {
-                        @let (from, to) = (time.place(finding.since), end(finding));
-                        @let side = if from > 0.6 { "before" } else { "after" };
-                        li.(finding.severity.word()) {
-                            a href=(format!("#finding-{index}")) title=(printable(&finding.sentence)) {
-                                span.bar style=(format!("{};width:{:.3}%", left(from), (to - from).max(0.002) * 100.0)) {}
-                                span.name.(side) style=(if side == "after" { left(from) } else { format!("right:{:.3}%", (1.0 - to) * 100.0) }) {
-                                    span.sign { (sign(Some(finding.severity))) } " " (finding.kind.word()) " "
-                                    b { (subject(&finding.subject)) }
-                                }
-                            }
-                        }
-                    }
-                }
-                (frame.overlay())
-                div.cursor hidden {}
-            }
-            (frame.clock_row())
-            @if findings.len() > MOST_LANES { p { "and " (findings.len() - MOST_LANES) " more, which are listed below" } }
-            @if !frame.marks.is_empty() {
-                ul.marks { @for mark in frame.marks { li { time { (time.clock(mark.at)) } " " (printable(&mark.text)) } } }
-            }
         }
     }
 }
@@ -229,9 +195,7 @@ fn charts(frame: &Frame, all: Vec<Chart>) -> Markup {
 
 fn commands(commands: &[&Command], seconds: f64) -> Markup {
     let threads = |thread_seconds: f64| three(thread_seconds / seconds.max(1e-9));
-    // A row of zeros tells nobody anything.
-    let visible = |command: &&&Command| command.most_cpus.max(command.weight() / seconds.max(1e-9)) >= 0.005;
-    let shown: Vec<&&Command> = commands.iter().filter(visible).collect();
+    let shown: Vec<&&Command> = commands.iter().filter(|command| command.is_visible(seconds)).collect();
     html! {
         section aria-labelledby="commands" {
             h2 id="commands" { "Who used the box, and who waited" }
@@ -264,44 +228,10 @@ fn commands(commands: &[&Command], seconds: f64) -> Markup {
     }
 }
 
-/// Each finding with what it rests on.
-fn explained(findings: &[&Finding], time: &TimeAxis) -> Markup {
-    if findings.is_empty() {
-        return html! {};
-    }
-    html! {
-        section aria-labelledby="findings" {
-            h2 id="findings" { "Findings, and what they rest on" }
-            @for (index, finding) in findings.iter().take(MOST_FINDINGS).enumerate() {
-                article.finding.(finding.severity.word()) id=(format!("finding-{index}")) {
-                    h3 { (sign(Some(finding.severity))) " " (finding.kind.word()) " " b { (subject(&finding.subject)) } }
-                    p.when { (when(finding, time)) }
-                    p.sentence { (printable(&finding.sentence)) }
-                    @if let Some(rule) = finding.kind.rule() { p.meaning { (rule.meaning) } }
-                    @for evidence in &finding.evidence {
-                        @if let Value::Chain(links) = &evidence.value {
-                            ol.chain { @for link in links { li { (printable(&link.what)) " " small { "(" (link.known_by) ")" } } } }
-                        }
-                    }
-                    dl.evidence {
-                        @for (label, value) in finding.evidence.iter().filter(|e| !matches!(e.value, Value::Chain(_))).map(evidence) {
-                            div { dt { (label) } dd { (value) } }
-                        }
-                    }
-                    @if !finding.next.is_empty() {
-                        details { summary { "Look at next" } ul { @for next in &finding.next { li { (printable(next)) } } } }
-                    }
-                }
-            }
-            @if findings.len() > MOST_FINDINGS { p { "and " (findings.len() - MOST_FINDINGS) " more, less severe ones" } }
-        }
-    }
-}
-
 /// What nobody can know from this recording.
 fn missing(chronicle: &Chronicle, time: &TimeAxis) -> Markup {
     let absent = chronicle.window.absent();
-    if absent.is_empty() && chronicle.holes.is_empty() {
+    if absent.is_empty() && chronicle.holes.is_empty() && chronicle.cut.is_none() {
         return html! {};
     }
     html! {
@@ -309,8 +239,9 @@ fn missing(chronicle: &Chronicle, time: &TimeAxis) -> Markup {
             h2 id="missing" { "What is missing" }
             ul {
                 @for hole in &chronicle.holes {
-                    li { (time.clock(hole.from)) " to " (time.clock(hole.to)) ": " (many(hole.lost, "sample")) ": " (printable(&hole.why)) }
+                    li { (hole.when(|at| time.clock(at))) ": " (many(hole.lost, "sample")) ": " (printable(&hole.why)) }
                 }
+                @if let Some(cut) = chronicle.cut { li { "the end: " (cut) } }
                 @for (what, why) in &absent { li { (what) ": " (why) } }
             }
         }
@@ -333,15 +264,6 @@ fn how_to_read(chronicle: &Chronicle, origin: &Origin, time: &TimeAxis) -> Marku
             p { "Point at a chart, or focus it and use the arrow keys, to read its values; a click holds them, and the address then leads there." }
             p { "Recorded by stalltop " (printable(&origin.recorded_by)) ", reported by stalltop " (env!("CARGO_PKG_VERSION")) ". 'stalltop replay " (printable(&origin.file)) "' shows every moment." }
         }
-    }
-}
-
-fn when(finding: &Finding, time: &TimeAxis) -> String {
-    match finding.until {
-        Some(until) => {
-            format!("{} to {} ({})", time.clock(finding.since), time.clock(until), span(until.seconds_since(finding.since)))
-        }
-        None => format!("since {}, to the end of the recording", time.clock(finding.since)),
     }
 }
 

@@ -9,6 +9,7 @@ use crate::app::recording::recorded::{Recorded, instant};
 use crate::cli::Configuration;
 use crate::cli::report::{Format, Report};
 use crate::kernel::Root;
+use crate::recording::Tail;
 use crate::report::chronicle::{Chronicle, Hole, Mark};
 use crate::report::page::{self, Origin};
 use crate::report::{json, markdown};
@@ -24,6 +25,8 @@ pub fn report(configuration: &Configuration, report: &Report) -> Result<Exit, Fa
         chronicle.add(&judged);
     }
     holes_and_marks(&recorded, &mut chronicle);
+    // Whoever asked for a part has all of it.
+    chronicle.cut = if report.part.to.is_none() { cut(recorded.replayer().tail()) } else { None };
     let origin = Origin {
         file: report.file.file_name().unwrap_or(report.file.as_os_str()).to_string_lossy().into_owned(),
         recorded_by: recorded.replayer().meta().version.clone(),
@@ -51,6 +54,16 @@ fn format(report: &Report) -> Format {
         Some("json") => Format::Json,
         _ => Format::Html,
     })
+}
+
+/// What an end says that is none in good order.
+fn cut(tail: Tail) -> Option<&'static str> {
+    match tail {
+        Tail::Closed => None,
+        Tail::Growing => Some("it was still being recorded"),
+        Tail::Unfinished => Some("the recorder was stopped before it closed the recording: its last sample may be missing"),
+        Tail::Torn { .. } => Some("the last frame is incomplete: the recorder was stopped while it wrote, or the file was cut"),
+    }
 }
 
 fn holes_and_marks(recorded: &Recorded, chronicle: &mut Chronicle) {

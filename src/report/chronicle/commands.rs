@@ -32,6 +32,11 @@ impl Command {
     pub fn weight(&self) -> f64 {
         self.cpu_seconds + self.disk_seconds + self.lock_seconds
     }
+
+    /// Whether any of its figures would be shown as more than 0 over that time: a row of zeros tells nobody anything.
+    pub fn is_visible(&self, seconds: f64) -> bool {
+        self.most_cpus.max(self.weight() / seconds.max(1e-9)) >= 0.005
+    }
 }
 
 /// Commands by name.

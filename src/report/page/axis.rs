@@ -51,6 +51,10 @@ impl TimeAxis {
         (self.after_the_beginning(at) / self.seconds().max(1e-9)).clamp(0.0, 1.0)
     }
 
+    pub fn end(&self) -> Instant {
+        self.to
+    }
+
     pub fn seconds(&self) -> f64 {
         self.after_the_beginning(self.to)
     }

@@ -71,7 +71,9 @@ impl Frame<'_> {
         html! {
             @for hole in self.holes {
                 @let (from, to) = (self.time.place(hole.from), self.time.place(hole.to));
-                div.hole style=(format!("{};width:{:.3}%", left(from), (to - from).max(0.001) * 100.0)) title=(printable(&hole.why)) {}
+                div.hole style=(format!("{};width:{:.3}%", left(from), (to - from).max(0.001) * 100.0)) title=(printable(&hole.why)) {
+                    svg aria-hidden="true" { rect width="100%" height="100%" {} }
+                }
             }
             @for mark in self.marks {
                 div.mark style=(left(self.time.place(mark.at))) title=(printable(&mark.text)) {}
@@ -148,12 +150,25 @@ fn legend(chart: &Chart, index: usize, series: &Series) -> Markup {
     let overall = quantity_of(series.overall, chart.unit);
     html! {
         li {
-            i class=(format!("key {} {}", form_word(series.form), ink(index, series))) {}
+            (key(series.form, &ink(index, series)))
             span.name { (series.label) }
             " "
             output data-series=(index) data-mean=(overall) { (overall) }
             @if !matches!(series.form, Form::Limit) { small { " peak " (quantity_of(series.peak, chart.unit)) } }
         }
+    }
+}
+
+/// As it is drawn in the chart. No background: browsers leave patterns of those out on paper.
+fn key(form: Form, ink: &str) -> Markup {
+    let (word, shape) = match form {
+        Form::Layer => ("layer", "M0 1H14V13H0Z"),
+        Form::Line => ("line", "M0 7H14"),
+        Form::Peak => ("peak", "M0 7H14"),
+        Form::Limit => ("limit", "M0 7H16"),
+    };
+    html! {
+        svg.key aria-hidden="true" { path class=(format!("{word} {ink}")) d=(shape) {} }
     }
 }
 
@@ -172,22 +187,17 @@ fn ink(index: usize, series: &Series) -> String {
     if series.name == "cpus" { format!("command{index}") } else { series.name.to_owned() }
 }
 
-fn form_word(form: Form) -> &'static str {
-    match form {
-        Form::Layer => "layer",
-        Form::Line => "line",
-        Form::Peak => "peak",
-        Form::Limit => "limit",
-    }
-}
-
 fn quantity_of(value: Option<f64>, unit: Unit) -> String {
     value.map_or_else(|| "-".to_owned(), |value| quantity(value, unit))
 }
 
 /// As short as a label beside an axis must be.
 fn tick(value: f64, unit: Unit) -> String {
-    let text = quantity(value, unit);
+    let text = match unit {
+        // Half of a round top below 1 has more than two decimals: 0.075 is not 0.08.
+        Unit::Threads | Unit::Cpus if value < 1.0 => format!("{value:.6}"),
+        _ => quantity(value, unit),
+    };
     // 100 ms, not 100.0 ms; 0 %, not 0.00 %.
     match text.split_once(' ') {
         Some((number, unit)) => format!("{} {unit}", short(number)),
@@ -259,4 +269,19 @@ fn area(axis: ValueAxis, runs: &[Run]) -> String {
         path.push('Z');
     }
     path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_beside_a_line_is_its_value() {
+        let of = |most: f64, unit: Unit| ValueAxis::linear(most, 1.0).ticks().into_iter().map(move |value| tick(value, unit));
+        assert_eq!(of(0.14, Unit::Cpus).collect::<Vec<_>>(), ["0", "0.075", "0.15"]);
+        assert_eq!(of(0.009, Unit::Threads).collect::<Vec<_>>(), ["0", "0.005", "0.01"]);
+        assert_eq!(of(63.0, Unit::Threads).collect::<Vec<_>>(), ["0", "40", "80"]);
+        assert_eq!(tick(0.5, Unit::Ratio), "50 %");
+        assert_eq!(tick(0.1, Unit::Seconds), "100 ms");
+    }
 }
