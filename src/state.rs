@@ -178,6 +178,13 @@ impl State {
         self.setup.source == Source::Live
     }
 
+    /// Whether a time of day alone does not tell when it was: what can be gone to is half a day and more.
+    pub fn spans_days(&self) -> bool {
+        const HALF_A_DAY_NS: i64 = 43_200_000_000_000;
+        let ends = self.strip.first().zip(self.strip.last());
+        ends.is_some_and(|(first, last)| last.realtime_ns.saturating_sub(first.realtime_ns) >= HALF_A_DAY_NS)
+    }
+
     /// The cursor of the list on the screen.
     pub fn cursor(&self) -> &Cursor {
         &self.cursors[self.screen as usize]

@@ -98,7 +98,7 @@ impl State {
 
     fn records(&mut self, recorder: Recorder) {
         if let (Recorder::Off, Recorder::On { file, .. }) = (&self.recorder, &recorder) {
-            self.say(Notice::new(format!("recording, with what is in memory, into {file}: R stops it")));
+            self.say(Notice::new(format!("recording, memory included, into {file}: R stops it")));
         }
         self.recorder = recorder;
     }
@@ -390,7 +390,10 @@ impl State {
     fn go_to_mark(&mut self) -> Effect {
         let here = self.at().map_or(i64::MIN, |at| at.realtime_ns);
         let Some(next) = self.marks.iter().find(|mark| mark.realtime_ns > here).or(self.marks.first()).cloned() else {
-            self.say(Notice::new("no marks so far: m puts one in, and 'stalltop mark TEXT' in another shell"));
+            self.say(Notice::new(match self.is_live() {
+                true => "no marks so far: m puts one in, and 'stalltop mark TEXT' in another shell",
+                false => "there are no marks in this recording",
+            }));
             return Effect::Redraw;
         };
         self.say(Notice::new(format!("mark: {}", next.text)));

@@ -6,6 +6,7 @@ use super::text::{self, SafeText};
 use super::theme::{Ink, sign};
 use crate::findings::{Finding, Judged, RULES};
 use crate::safe;
+use crate::sample::Instant;
 use crate::state::layout::Plan;
 use crate::state::{Row, State};
 
@@ -48,7 +49,8 @@ fn finding_lines(state: &State, judged: &Judged, finding: &Finding, canvas: &mut
     let zone = &state.setup.zone;
     let ink = Ink::from(finding.severity);
     canvas.text(7, y, 1, sign(finding.severity), ink);
-    let since = text::clock(finding.since.realtime_ns, zone);
+    let clock = |at: Instant| text::day(at.realtime_ns, zone, state.spans_days()) + &text::clock(at.realtime_ns, zone);
+    let since = clock(finding.since);
     let sentence = SafeText::of(finding.sentence.clone());
     let Some(until) = finding.until else {
         let lasted = judged.interval.at().seconds_since(finding.since);
@@ -68,7 +70,7 @@ fn finding_lines(state: &State, judged: &Judged, finding: &Finding, canvas: &mut
         canvas.text(x, y, TITLE, title(finding), Ink::Plain);
         x += TITLE + 1;
     }
-    let x = canvas.rest(x, y, safe!("{since} – {}", text::clock(until.realtime_ns, zone)), Ink::Dim);
+    let x = canvas.rest(x, y, safe!("{since} – {}", clock(until)), Ink::Dim);
     canvas.rest(x + 2, y, &sentence, Ink::Plain);
 }
 

@@ -71,7 +71,8 @@ fn right_of_head(state: &State) -> Vec<(SafeText, Ink)> {
     } else if let Some(strain) = state.current.as_ref().and_then(|judged| strain(&judged.interval.newer.cost)) {
         parts.push((strain, Ink::Warning));
     }
-    parts.push((safe!("{}", text::clock(at.realtime_ns, &state.setup.zone)), Ink::Bold));
+    let (at_ns, zone) = (at.realtime_ns, &state.setup.zone);
+    parts.push((safe!("{}{}", text::day(at_ns, zone, state.spans_days()), text::clock(at_ns, zone)), Ink::Bold));
     match state.setup.source {
         Source::Live => {
             parts.push((safe!(" {} ", text::span(state.setup.interval_ms as f64 / 1000.0)), Ink::Dim));

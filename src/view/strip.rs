@@ -14,7 +14,10 @@ use crate::state::State;
 pub fn draw(state: &State, canvas: &mut Canvas) {
     let Some(scale) = Scale::of(state, canvas.width()) else { return };
     let zone = &state.setup.zone;
-    let clock = |at| if scale.seconds { text::clock(at, zone) } else { text::clock_short(at, zone) };
+    let clock = |at| match scale.seconds {
+        true => text::clock(at, zone),
+        false => text::day(at, zone, scale.days) + &text::clock_short(at, zone),
+    };
     canvas.text(0, 0, scale.first_cell, safe!("{}", clock(scale.middle_of(0))), Ink::Dim);
     let right = scale.first_cell + u16::try_from(scale.count).unwrap_or(0) + 1;
     canvas.rest(right, 0, safe!("{}", clock(scale.last_ns)), Ink::Dim);
@@ -56,6 +59,12 @@ const LABEL: u16 = 6;
 
 /// `12:01:30` and a space
 const LABEL_WITH_SECONDS: u16 = 9;
+
+/// `Nov 21 12:01` and a space
+const LABEL_WITH_DAY: u16 = 13;
+
+/// Narrower ones have no room for the day.
+const LEAST_FOR_DAYS: u16 = 70;
 
 /// Of less than this the minutes alone do not tell the ends apart, nanoseconds.
 const SHORT_NS: i64 = 600_000_000_000;
@@ -116,6 +125,8 @@ struct Scale {
     count: usize,
     /// Whether the ends are told to the second
     seconds: bool,
+    /// Or with their day
+    days: bool,
 }
 
 impl Scale {
@@ -132,7 +143,12 @@ impl Scale {
         let typical = typical.max(1_000_000);
         let covered = last.saturating_sub(first).max(0);
         let seconds = !state.is_live() && covered < SHORT_NS;
-        let first_cell = if seconds { LABEL_WITH_SECONDS } else { LABEL };
+        let days = state.spans_days() && width >= LEAST_FOR_DAYS;
+        let first_cell = match (seconds, days) {
+            (true, _) => LABEL_WITH_SECONDS,
+            (false, true) => LABEL_WITH_DAY,
+            (false, false) => LABEL,
+        };
         let count = usize::from(width.checked_sub(2 * first_cell).filter(|&cells| cells > 0)?);
         let cells = i64::try_from(count).ok()?;
         if state.is_live() {
@@ -142,13 +158,13 @@ impl Scale {
             let cell_ns = typical.saturating_mul(steps.into_iter().find(fits).unwrap_or(3_600_000));
             let end = (last.div_euclid(cell_ns) + 1).saturating_mul(cell_ns);
             let first_ns = end.saturating_sub(cell_ns.saturating_mul(cells));
-            return Some(Scale { first_ns, last_ns: last, cell_ns, first_cell, count, seconds });
+            return Some(Scale { first_ns, last_ns: last, cell_ns, first_cell, count, seconds, days });
         }
         // Intervals end in the middle of their cells, and not on the edges.
         let cell_ns = (covered / (cells - 1).max(1) + 1).max(typical);
         let first_ns = first.saturating_sub(cell_ns / 2);
         let count = usize::try_from(last.saturating_sub(first_ns) / cell_ns + 1).unwrap_or(count).min(count);
-        Some(Scale { first_ns, last_ns: last, cell_ns, first_cell, count, seconds })
+        Some(Scale { first_ns, last_ns: last, cell_ns, first_cell, count, seconds, days })
     }
 
     fn middle_of(&self, cell: i64) -> i64 {

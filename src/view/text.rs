@@ -269,6 +269,12 @@ pub fn clock_short(realtime_ns: i64, zone: &jiff::tz::TimeZone) -> String {
     clock(realtime_ns, zone).chars().take(5).collect()
 }
 
+/// `Nov 21 `, to stand before a time of day; nothing where that is enough.
+pub fn day(realtime_ns: i64, zone: &jiff::tz::TimeZone, needed: bool) -> String {
+    let at = jiff::Timestamp::from_nanosecond(i128::from(realtime_ns)).ok().filter(|_| needed);
+    at.map_or_else(String::new, |at| at.to_zoned(zone.clone()).strftime("%b %d ").to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

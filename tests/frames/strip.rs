@@ -65,3 +65,23 @@ fn the_ends_of_a_short_recording_are_told_apart() {
     let strip = strip(&recording(11, 0..0, 5));
     assert!(strip.starts_with("12:00:00 ") && strip.trim_end().ends_with(" 12:00:10"), "{strip}");
 }
+
+/// A day has each time of day twice, a week eight times.
+#[test]
+fn a_recording_of_half_a_day_and_more_says_which_day() {
+    let (short, long) = (recording(40_000, 0..0, 5), recording(86_400, 0..0, 5));
+    let words = |state: &State| strip(state).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let [first, _, _] = &words(&short)[..] else { panic!("{}", strip(&short)) };
+    assert_eq!(first, "12:00");
+    let days = words(&long);
+    let [month, day, time, _, _, next, last] = &days[..] else { panic!("{}", strip(&long)) };
+    assert_eq!((time.as_str(), last.as_str()), ("12:00", "11:59"));
+    assert_ne!(day, next);
+    let head = |state: &State| text(state).lines().next().unwrap().to_owned();
+    let at = format!("{month} {day} 12:00:0");
+    assert!(head(&long).contains(&at) && !head(&short).contains(&at), "{}", head(&long));
+    // A week that is read as one, on a narrow screen: what there is room for.
+    let mut narrow = recording(86_400, 0..0, 5);
+    update(&mut narrow, Event::Resize { width: 40, height: 24 });
+    assert!(text(&narrow).lines().nth(22).unwrap().starts_with("12:00 "), "{}", text(&narrow));
+}

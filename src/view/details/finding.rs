@@ -7,6 +7,7 @@ use crate::ids::DiskId;
 use crate::interval::Interval;
 use crate::interval::disk::Operation;
 use crate::safe;
+use crate::sample::Instant;
 use crate::state::State;
 use crate::state::history::Digest;
 use crate::view::text::{self, SafeText, figure, maybe};
@@ -18,11 +19,10 @@ pub fn page(state: &State, judged: &Judged, finding: &Finding, page: &mut Page) 
     let title = rule.map_or("finding", |rule| rule.title);
     let end = finding.until.unwrap_or(judged.interval.at());
     let lasted = text::span(end.seconds_since(finding.since));
+    let clock = |at: Instant| text::day(at.realtime_ns, zone, state.spans_days()) + &text::clock(at.realtime_ns, zone);
     let when = match finding.until {
-        None => safe!("since {} ({lasted})", text::clock(finding.since.realtime_ns, zone)),
-        Some(until) => {
-            safe!("{} – {} ({lasted})", text::clock(finding.since.realtime_ns, zone), text::clock(until.realtime_ns, zone))
-        }
+        None => safe!("since {} ({lasted})", clock(finding.since)),
+        Some(until) => safe!("{} – {} ({lasted})", clock(finding.since), clock(until)),
     };
     page.line(0, safe!("{} {title}   {when}", sign(finding.severity)), Ink::from(finding.severity));
     page.prose(2, &SafeText::of(finding.sentence.clone()), Ink::Bold);
