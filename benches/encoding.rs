@@ -95,24 +95,30 @@ fn sizes() {
     );
     for (processes, busy, goal) in GOALS {
         let samples = stream(processes, busy, 600);
-        let bytes = record(&samples).len() as f64 / samples.len() as f64;
-        let mut keys = 0;
+        let recording = record(&samples);
+        let bytes = recording.len() as f64 / samples.len() as f64;
+        let keys = key_bytes(&recording) as f64 / samples.len() as f64;
         let mut tape = Tape::new(samples.len(), usize::MAX, Default::default());
         let began = cpu_time();
         for sample in &samples {
-            let before = tape.bytes();
             tape.push(sample);
-            // No delta of these streams comes near a key frame's size.
-            let grown = tape.bytes() - before;
-            if grown > 4000 + 15 * busy {
-                keys += grown;
-            }
         }
         let each = (cpu_time() - began).as_secs_f64() * 1e6 / samples.len() as f64;
-        let keys = keys as f64 / samples.len() as f64;
         println!("{processes:>10} {busy:>6} {bytes:>14.0} {goal:>8} {keys:>12.0} {each:>14.0}");
     }
     println!();
+}
+
+/// Of how many bytes the key frames of a sound recording are, their headers included: docs/recording-format.md.
+fn key_bytes(recording: &[u8]) -> usize {
+    const KEY: u8 = 3;
+    let (mut at, mut keys) = (128, 0);
+    while let Some(header) = recording.get(at..at + 52) {
+        let length = 52 + u32::from_le_bytes(header[8..12].try_into().unwrap()) as usize;
+        keys += if header[4] == KEY { length } else { 0 };
+        at += length;
+    }
+    keys
 }
 
 /// A recording of 24 hours: how long it takes to open, to jump, to step. `STALLTOP_DAY=1 cargo bench --bench encoding`; with the
