@@ -13,7 +13,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use stalltop::recording::{GapReason, Replayer, Tail};
+use stalltop::recording::{GapReason, Recorder, RecorderOptions, Replayer, Tail};
+use stalltop::sample::Name;
 
 /// Runs it; its code, standard output, standard error.
 fn run(state: &Path, arguments: &[&str]) -> (i32, String, String) {
@@ -98,6 +99,21 @@ fn only_our_own_ended_segments_are_deleted() {
     bytes.truncate(bytes.len() - 20);
     let (damaged, link, text, killed) = (numbered(90), numbered(91), numbered(92), numbered(93));
     fs::write(&damaged, &bytes).unwrap();
+    // Damaged and closed, since nothing is missing at its end.
+    let (scratched, elsewhere, theirs) = (numbered(94), numbered(95), numbered(96));
+    let mut bytes = fs::read(&ours[0]).unwrap();
+    bytes[20] ^= 1;
+    fs::write(&scratched, &bytes).unwrap();
+    assert_eq!(Replayer::open(&scratched).unwrap().tail(), Tail::Closed);
+    // Of another machine, which has a name that ours begins with.
+    let mut replayer = Replayer::open(&ours[0]).unwrap();
+    let mut meta = replayer.meta().clone();
+    meta.host.hostname = Name::from("elsewhere");
+    let mut recorder = Recorder::create(&elsewhere, &meta, RecorderOptions::default()).unwrap();
+    recorder.offer(replayer.sample(0).unwrap());
+    recorder.finish(std::time::Duration::from_secs(60));
+    fs::copy(&ours[0], &theirs).unwrap();
+    let has_owner = std::os::unix::fs::chown(&theirs, Some(65_534), None).is_ok();
     // Whoever was killed left its samples and no end: it may be all there is of an accident.
     let end = Replayer::open(&ours[0]).unwrap().length().unwrap() as usize;
     let sound = fs::read(&ours[0]).unwrap();
@@ -108,9 +124,10 @@ fn only_our_own_ended_segments_are_deleted() {
     fs::write(&text, "not a recording").unwrap();
     std::thread::sleep(std::time::Duration::from_millis(300));
     record("200ms");
-    for kept in [&foreign, &damaged, &text, &killed] {
+    for kept in [&foreign, &damaged, &text, &killed, &scratched, &elsewhere] {
         assert!(kept.exists(), "{}", kept.display());
     }
+    assert!(theirs.exists() || !has_owner, "another user's is deleted");
     assert!(link.symlink_metadata().is_ok());
     assert!(!ours[0].exists(), "it is older than was to be kept: {:?}", files(&directory));
 }
@@ -157,6 +174,14 @@ fn a_directory_that_others_may_write_in_is_refused() {
         let (code, _, said) = run(temporary.path(), &["record", "--rotate", "1d", "--for", "1s", directory.to_str().unwrap()]);
         assert_eq!((code, said.lines().count()), (6, 1), "{said}");
         assert!(said.contains(&format!("mode {mode:o}")) && said.contains("open"), "{said}");
+    }
+    // Root is told whose it is instead: that user could put other files there.
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
+    if std::os::unix::fs::chown(&directory, Some(65_534), None).is_ok() {
+        let (code, _, said) = run(temporary.path(), &["record", "--rotate", "1d", "--for", "1s", directory.to_str().unwrap()]);
+        assert!(code == 6 && said.contains("belongs to user 65534"), "{code} {said}");
+    } else {
+        println!("skipped: only root can give a directory away");
     }
     assert!(files(&directory).is_empty());
 }

@@ -248,6 +248,28 @@ impl Due {
 mod tests {
     use super::*;
 
+    /// Samples that nobody has taken fill the queue; the next one that finds room says how many there were no room for.
+    #[test]
+    fn samples_that_nobody_took_are_counted() {
+        let interval = Duration::from_millis(100);
+        let mut sampling = Sampling::steady(Root::host(), interval, None, false).unwrap();
+        while sampling.samples.len() < WAITING {
+            thread::yield_now();
+            thread::park_timeout(interval);
+        }
+        // Until some more were due.
+        let full = Instant::now();
+        while full.elapsed() < interval * 8 {
+            thread::park_timeout(interval);
+        }
+        let mut take = || sampling.samples.blocking_recv().unwrap();
+        let waited: Vec<Taken> = (0..WAITING).map(|_| take()).collect();
+        let next = take();
+        let passed = next.sample.at.seconds_since(waited[WAITING - 1].sample.at) / interval.as_secs_f64();
+        let between = passed.round() as u64 - 1;
+        assert!(between >= 6 && next.missed.abs_diff(between) <= 1, "{} of {between} are counted", next.missed);
+    }
+
     #[test]
     fn the_grid_does_not_drift() {
         let mut due = Due::new(Duration::from_secs(1), None);

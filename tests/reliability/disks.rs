@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ struct BadDisk {
     forever: bool,
     errno: i32,
     at_most: usize,
+    /// Whether a sync was among those that failed
+    sync_failed: Arc<AtomicBool>,
 }
 
 impl BadDisk {
@@ -33,6 +36,14 @@ impl BadDisk {
         *operations += 1;
         let bad = *operations == self.bad || self.forever && *operations > self.bad;
         if bad { Err(io::Error::from_raw_os_error(self.errno)) } else { Ok(()) }
+    }
+}
+
+impl Default for BadDisk {
+    /// One that never fails.
+    fn default() -> BadDisk {
+        let (kept, operations, sync_failed) = Default::default();
+        BadDisk { kept, operations, bad: 0, forever: false, errno: nix::libc::EIO, at_most: usize::MAX, sync_failed }
     }
 }
 
@@ -50,7 +61,7 @@ impl Storage for BadDisk {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.fails()
+        self.fails().inspect_err(|_| self.sync_failed.store(true, Ordering::Relaxed))
     }
 
     fn truncate(&mut self, length: u64) -> io::Result<()> {
@@ -94,7 +105,7 @@ fn whichever_operation_fails_what_was_kept_stays_sound() {
                 {
                     continue;
                 }
-                let disk = BadDisk { kept: Arc::default(), operations: Arc::default(), bad, forever, errno, at_most };
+                let disk = BadDisk { bad, forever, errno, at_most, ..BadDisk::default() };
                 let what = format!("operation {bad} fails with {errno}, forever: {forever}");
                 let mut goes_on = true;
                 tally.attempt(64 * MIB, || {
@@ -124,6 +135,10 @@ fn survives(disk: &BadDisk, samples: &[Arc<Sample>], what: &str) -> bool {
     assert!(!torn, "{what}: {:?}", replayer.tail());
     assert_eq!(status.kept().samples, sound as u64, "{what}: {status:?}");
     let in_gaps: u64 = replayer.gaps().iter().map(|gap| gap.lost).sum();
+    // A write that was interrupted, or would have had to wait, is tried again.
+    if matches!(disk.errno, nix::libc::EINTR | nix::libc::EAGAIN) && !disk.sync_failed.load(Ordering::Relaxed) {
+        assert!(matches!(status, RecorderStatus::Finished(kept) if kept.lost == 0), "{what}: {status:?}");
+    }
     match &status {
         RecorderStatus::Finished(kept) => {
             assert_eq!(sound as u64 + in_gaps, samples.len() as u64, "{what}");
@@ -153,6 +168,8 @@ struct Shelf {
     synced: Arc<Mutex<usize>>,
     /// Whether what it could not sync is gone
     forgets: bool,
+    /// Which operations of the first disk were syncs
+    syncs: Arc<Mutex<Vec<usize>>>,
 }
 
 impl Shelf {
@@ -164,6 +181,7 @@ impl Shelf {
             next: Arc::new(Mutex::new(disks)),
             synced: Arc::default(),
             forgets: true,
+            syncs: Arc::default(),
         }
     }
 }
@@ -174,7 +192,9 @@ impl Storage for Shelf {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        match self.disk.sync() {
+        let result = self.disk.sync();
+        self.syncs.lock().unwrap().push(*self.disk.operations.lock().unwrap());
+        match result {
             Ok(()) => {
                 *self.synced.lock().unwrap() = self.disk.kept.lock().unwrap().len();
                 Ok(())
@@ -208,7 +228,7 @@ impl Storage for Shelf {
         }
         let disk = next.remove(0);
         self.used.lock().unwrap().push(disk.clone());
-        Some(Ok(Box::new(Shelf { disk, synced: Arc::default(), ..self.clone() })))
+        Some(Ok(Box::new(Shelf { disk, synced: Arc::default(), syncs: Arc::default(), ..self.clone() })))
     }
 
     fn discard(&self) {
@@ -217,8 +237,7 @@ impl Storage for Shelf {
 }
 
 fn disk(bad: usize, forever: bool) -> BadDisk {
-    let (kept, operations) = Default::default();
-    BadDisk { kept, operations, bad, forever, errno: nix::libc::EIO, at_most: usize::MAX }
+    BadDisk { bad, forever, ..BadDisk::default() }
 }
 
 /// Records 200 samples and two marks on them. How it ended, how many files it took, and all of it together.
@@ -266,6 +285,24 @@ fn a_disk_that_fails_is_left_for_another_file_and_nothing_is_lost() {
         failed += 1;
     }
     assert!(failed >= 10, "{failed} operations failed");
+}
+
+/// Whichever sync fails, and though the disk is well again at once: what it had not kept by then is gone, so that nothing more
+/// is written to that file, and nothing is lost.
+#[test]
+fn after_a_failed_sync_a_file_is_not_trusted_again() {
+    let sound = Shelf::of(vec![disk(0, false)]);
+    on_shelf(&sound);
+    let syncs = sound.syncs.lock().unwrap().clone();
+    // One begins the recording, one ends it; key frames and every 60 samples are between them.
+    assert!(syncs.len() >= 6, "{syncs:?}");
+    for &bad in &syncs[1..] {
+        let shelf = Shelf::of(vec![disk(bad, false), disk(0, false)]);
+        let (status, files, replayer, _folder) = on_shelf(&shelf);
+        let RecorderStatus::Finished(kept) = status else { panic!("operation {bad}: {status:?}") };
+        assert_eq!((files, kept.samples, kept.lost, replayer.gaps().len()), (2, 200, 0, 0), "operation {bad}");
+        assert_eq!(*shelf.disk.operations.lock().unwrap(), bad, "it was the last one on that disk");
+    }
 }
 
 /// Where the next file fails at once too, it is tried again after a while, and what is lost meanwhile is told.
@@ -410,6 +447,8 @@ fn a_limit_on_the_size_of_files_ends_it_with_a_word_and_keeps_what_was_written()
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(5), "{stderr}");
     assert!(stderr.contains("File too large") && stderr.contains("samples safe"), "{stderr}");
+    // Another file would have the same limit, and whoever set it does not want one.
+    assert!(!directory.path().join("limited-2.stalltop").exists());
     if let Ok(mut replayer) = Replayer::open(&path) {
         assert_eq!(replayer.verify().unwrap(), replayer.len());
         assert_eq!(replayer.damage(), &[]);
@@ -459,9 +498,7 @@ fn a_disk_that_is_nearly_full_is_left_alone() {
             Some(Room { available: 60 << 20, total: 1 << 30 })
         }
     }
-    let disk =
-        BadDisk { kept: Arc::default(), operations: Arc::default(), bad: 0, forever: false, errno: 0, at_most: usize::MAX };
-    let mut recorder = Recorder::into_storage(Box::new(Nearly(disk)), &generator::meta(), options(10)).unwrap();
+    let mut recorder = Recorder::into_storage(Box::new(Nearly(BadDisk::default())), &generator::meta(), options(10)).unwrap();
     few_samples(3).into_iter().for_each(|sample| recorder.offer(sample));
     let status = recorder.finish(PATIENCE);
     assert!(matches!(&status, RecorderStatus::Paused { why, kept } if why.contains("free") && kept.samples == 0), "{status:?}");

@@ -1,8 +1,8 @@
 //! A directory of recordings, one behind the other: when the next one begins, and which old ones are deleted.
 //!
 //! Nothing is ever deleted but a recording of this machine, in this directory, that belongs to us, has its name from us,
-//! is without fault and was closed in good order. The directory is held open: whoever swaps its path for another one moves
-//! neither what is written nor what is deleted.
+//! is without fault, as far as headers and index tell, and was closed in good order. The directory is held open: whoever
+//! swaps its path for another one moves neither what is written nor what is deleted.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder};
