@@ -106,5 +106,5 @@ const begin = () => {
 };
 addEventListener("hashchange", begin);
 // On paper nobody can open what is folded.
-addEventListener("beforeprint", () => document.querySelectorAll("details:not(.times)").forEach((folded) => { folded.open = true; }));
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((folded) => { folded.open = true; }));
 begin();

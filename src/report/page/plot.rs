@@ -226,9 +226,17 @@ fn value_axis(chart: &Chart) -> ValueAxis {
     let lines = chart.series.iter().filter(|series| series.form != Form::Layer);
     let highest = lines.flat_map(|series| series.max.iter()).flatten().copied().fold(0.0, f64::max);
     let most = stacked.max(highest);
-    // Round in the unit that the labels are in.
-    let unit = match chart.unit {
-        Unit::Bytes | Unit::BytesPerSecond if most >= 1.0 => 1024_f64.powf(most.log(1024.0).floor()),
+    round_axis(most, chart.unit)
+}
+
+/// Round in the unit that the labels are in.
+fn round_axis(most: f64, unit: Unit) -> ValueAxis {
+    let unit = match unit {
+        // A thousand KiB would be written 0.98 MiB.
+        Unit::Bytes | Unit::BytesPerSecond if most >= 1.0 => {
+            let unit = 1024_f64.powf(most.log(1024.0).floor());
+            if most / unit > 800.0 { unit * 1024.0 } else { unit }
+        }
         _ => 1.0,
     };
     ValueAxis::linear(most / unit, unit)
@@ -277,10 +285,14 @@ mod tests {
 
     #[test]
     fn what_stands_beside_a_line_is_its_value() {
-        let of = |most: f64, unit: Unit| ValueAxis::linear(most, 1.0).ticks().into_iter().map(move |value| tick(value, unit));
-        assert_eq!(of(0.14, Unit::Cpus).collect::<Vec<_>>(), ["0", "0.075", "0.15"]);
-        assert_eq!(of(0.009, Unit::Threads).collect::<Vec<_>>(), ["0", "0.005", "0.01"]);
-        assert_eq!(of(63.0, Unit::Threads).collect::<Vec<_>>(), ["0", "40", "80"]);
+        let of = |most: f64, unit: Unit| {
+            round_axis(most, unit).ticks().into_iter().map(|value| tick(value, unit)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(0.14, Unit::Cpus), ["0", "0.075", "0.15"]);
+        assert_eq!(of(0.009, Unit::Threads), ["0", "0.005", "0.01"]);
+        assert_eq!(of(63.0, Unit::Threads), ["0", "40", "80"]);
+        assert_eq!(of(976.0 * 1024.0, Unit::BytesPerSecond), ["0 B/s", "512 KiB/s", "1 MiB/s"]);
+        assert_eq!(of(700.0 * 1024.0, Unit::Bytes), ["0 B", "400 KiB", "800 KiB"]);
         assert_eq!(tick(0.5, Unit::Ratio), "50 %");
         assert_eq!(tick(0.1, Unit::Seconds), "100 ms");
     }
