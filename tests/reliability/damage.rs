@@ -22,6 +22,8 @@ fn a_whole_frame_that_is_missing_is_missed() {
         without.drain(frame.at..frame.end());
         let found = recorded.read_file(&without).unwrap();
         assert!(!found.sound.contains(&number) && found.damaged, "{frame:?}");
+        // What referred to it gives nothing, in a pipe too, where nobody can look for it.
+        assert_eq!(recorded.read_pipe(&without).unwrap().sound, found.sound, "{frame:?}");
         let mut replayer = Replayer::from_bytes(without).unwrap();
         replayer.verify().unwrap();
         assert_eq!(replayer.damage()[0].lost, 1, "{:?}", replayer.damage());
@@ -40,6 +42,7 @@ fn a_tail_of_zeros_is_a_torn_tail() {
     let mut replayer = Replayer::from_bytes(zeros.clone()).unwrap();
     assert_eq!(replayer.tail(), Tail::Torn { offset: end as u64, have: 4 << 20, need: None });
     assert_eq!(replayer.verify().unwrap(), count);
+    assert_eq!(replayer.damage(), &[], "nothing is missing");
     assert_eq!(recorded.read_pipe(&zeros).unwrap().sound.len(), count);
 }
 

@@ -148,8 +148,9 @@ fn bytes_missing_anywhere_cost_only_the_frames_they_are_missing_in() {
 /// The frame header of the next frame begins among the last bytes that the damaged one claims.
 #[test]
 fn a_frame_that_is_short_of_a_few_bytes_costs_nothing_behind_it() {
-    let recorded = Recorded::small();
-    for number in 0..recorded.samples.len() - 1 {
+    let recorded = Recorded::long();
+    // Behind some of them stands one that does not refer to them: the first of the next row of eight, a key frame.
+    for number in [0, 6, 7, 15, 119, 127] {
         let frame = recorded.frame(number);
         for count in [1, 3, 20, 51].into_iter().filter(|count| frame.length > 60 + count) {
             let mut damaged = recorded.bytes.clone();

@@ -267,6 +267,10 @@ mod tests {
         assert!(read(&lie, &forms, &[0; 9]).is_err());
         let few = [1, 4 << 2 | 2];
         assert_eq!(read(&few, &forms, &[]), Ok(16), "alike");
+        // Few enough cells, and yet more rows than may take no bit at all.
+        let mut many = vec![1];
+        put_varint(&mut many, (FREE_ROWS as u64 + 2) << 2 | 2);
+        assert!(read(&many, &forms, &[]).is_err());
         let form = Form { code: Code::Golomb { order: 7 }, ..Form::default() };
         forms.set((3, Role::Further), 0, form);
         assert!(read(&lie, &forms, &[0xff; 9]).is_err());
