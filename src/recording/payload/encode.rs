@@ -297,14 +297,17 @@ impl<'e> Encoding<'e> {
         let mut olds = old.iter().peekable();
         let (mut old_row, mut new_row) = (Vec::new(), Vec::new());
         for process in new {
+            // Most have not moved since: they are told by where they lie, and are not looked into.
+            if olds.next_if(|other| Arc::ptr_eq(other, process)).is_some() {
+                processes.same();
+                continue;
+            }
             let same_id = |other: &Process| other.pid == process.pid && other.start_ticks == process.start_ticks;
             while olds.next_if(|other| other.pid < process.pid || (other.pid == process.pid && !same_id(other))).is_some() {
                 processes.gone();
             }
             let reference = olds.next_if(|other| same_id(other));
-            if let Some(reference) = reference
-                && (Arc::ptr_eq(reference, process) || reference == process)
-            {
+            if reference == Some(process) {
                 processes.same();
                 continue;
             }

@@ -6,21 +6,23 @@ use crate::recording::wire::Malformed;
 #[derive(Default)]
 pub struct BitSink {
     bytes: Vec<u8>,
-    /// Fewer than 64.
-    waiting: u128,
+    waiting: u64,
+    /// Bits that wait: fewer than 64.
     count: u32,
 }
 
 impl BitSink {
     /// The lowest `width` bits of a number that has no others; at most 64.
     pub fn put(&mut self, value: u64, width: u32) {
-        self.waiting |= u128::from(value) << self.count;
-        self.count += width;
-        if self.count >= 64 {
-            self.bytes.extend_from_slice(&(self.waiting as u64).to_le_bytes());
-            self.waiting >>= 64;
-            self.count -= 64;
+        self.waiting |= value << self.count;
+        let filled = self.count + width;
+        if filled < 64 {
+            self.count = filled;
+            return;
         }
+        self.bytes.extend_from_slice(&self.waiting.to_le_bytes());
+        self.waiting = value.checked_shr(64 - self.count).unwrap_or(0);
+        self.count = filled - 64;
     }
 
     /// A number of 0 … `most` in a truncated binary code: where that is not a power of two less one, the lower numbers take a bit
@@ -30,9 +32,10 @@ impl BitSink {
         if value < short || width == 64 {
             self.put(value, width);
         } else {
-            let long = u128::from(value) + u128::from(short);
-            self.put((long >> 1) as u64, width);
-            self.put(long as u64 & 1, 1);
+            // At most all ones in one bit more, which is 64 at most.
+            let long = value.wrapping_add(short);
+            self.put(long >> 1, width);
+            self.put(long & 1, 1);
         }
     }
 
@@ -47,12 +50,19 @@ impl BitSink {
     /// An exponential Golomb code: short for small numbers, and long enough for any. The lowest `order` bits, at most 63, are
     /// written as they are.
     pub fn put_golomb(&mut self, value: u64, order: u32) {
+        let lowest = value & ((1 << order) - 1);
         let above = u128::from(value >> order) + 1;
         let more = 127 - above.leading_zeros();
+        let rest = (above & !(1 << more)) as u64;
+        // Mostly all of it at once: so many zeros, a one, and the rest.
+        if 2 * more + 1 + order <= 64 {
+            let code = (1 << more) | (rest << 1 << more) | (lowest << more << more << 1);
+            return self.put(code, 2 * more + 1 + order);
+        }
         self.put(0, more);
         self.put(1, 1);
-        self.put((above & !(1 << more)) as u64, more);
-        self.put(value & ((1 << order) - 1), order);
+        self.put(rest, more);
+        self.put(lowest, order);
     }
 
     /// Ends the last byte and gives all away.
@@ -66,9 +76,9 @@ impl BitSink {
 /// Bits of the lower numbers of 0 … `most`, and how many these are; all others take one more. Of 64 bits there are no lower
 /// ones, and none that take more.
 fn below(most: u64) -> (u32, u64) {
-    let count = u128::from(most) + 1;
-    let width = 127 - count.leading_zeros();
-    (width, u64::try_from((2u128 << width) - count).unwrap_or(u64::MAX))
+    let Some(count) = most.checked_add(1) else { return (64, u64::MAX) };
+    let width = 63 - count.leading_zeros();
+    (width, 1_u64.checked_shl(width + 1).unwrap_or(0).wrapping_sub(count))
 }
 
 /// How many bits `put_below` writes.

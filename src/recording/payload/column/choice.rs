@@ -82,20 +82,18 @@ impl Chooser {
         let current = self.forms.form(place, column);
         let history = self.histories.entry((place, column)).or_default();
         history.add(values);
-        let kept = length(current, if current.fresh { fresh } else { values });
-        if kept.is_none() {
+        let written = if current.fresh { fresh } else { values };
+        let fits = written.iter().all(|&value| current.fits(value));
+        if !fits {
             history.misfits += 1;
         }
         let form = if values.len() < MANY {
-            match kept {
-                Some(_) if history.likes(current) => current,
-                _ => history.golomb(),
-            }
-        } else if kept.is_some() && !history.frames.is_multiple_of(REVIEW) {
+            if fits && history.likes(current) { current } else { history.golomb() }
+        } else if fits && !history.frames.is_multiple_of(REVIEW) {
             current
         } else {
             // What does not fit goes on in a wider range; what fits may do in a narrower one.
-            let current_range = if kept.is_none() { current } else { Form::default() };
+            let current_range = if fits { Form::default() } else { current };
             let mut best = history.best(values, current_range);
             if !fresh.is_empty() {
                 let (form, bits) = History::of(fresh).best(fresh, current_range);
@@ -103,6 +101,7 @@ impl Chooser {
                     best = (Form { fresh: true, ..form }, bits);
                 }
             }
+            let kept = length(current, written);
             if kept.is_some_and(|kept| kept <= best.1 + CHANGE) { current } else { best.0 }
         };
         if form != current {

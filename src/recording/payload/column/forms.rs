@@ -54,15 +54,24 @@ impl Form {
         })
     }
 
+    /// Whether this form can say that number.
+    pub fn fits(self, value: u64) -> bool {
+        self.shifted(value).is_some_and(|shifted| match self.code {
+            Code::Within { most, .. } => shifted <= most,
+            // A number below the least looks as if it were far above.
+            Code::Mostly { .. } => shifted >> 63 == 0,
+            Code::Golomb { .. } | Code::Signed { .. } => true,
+        })
+    }
+
     /// How many bits that number takes; `None` where this form cannot say it.
     pub fn length(self, value: u64) -> Option<u32> {
-        let shifted = self.shifted(value)?;
-        match self.code {
-            Code::Within { most, .. } => (shifted <= most).then(|| length_below(shifted, most)),
-            // A number below the least looks as if it were far above.
-            Code::Mostly { most, .. } => (shifted >> 63 == 0).then(|| length_mostly(shifted, most)),
-            Code::Golomb { order } | Code::Signed { order } => Some(golomb_length(shifted, order)),
-        }
+        let shifted = self.shifted(value).filter(|_| self.fits(value))?;
+        Some(match self.code {
+            Code::Within { most, .. } => length_below(shifted, most),
+            Code::Mostly { most, .. } => length_mostly(shifted, most),
+            Code::Golomb { order } | Code::Signed { order } => golomb_length(shifted, order),
+        })
     }
 
     /// Writes a number that has a length.
