@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
+use diskstats::parse_outstanding;
 pub use diskstats::{Line, parse};
 pub use facts::{is_named_as_partition_of, largest_request};
 use mounted::Mounted;
@@ -149,7 +150,7 @@ impl DiskReader {
     /// Of what was last read.
     fn outstanding(&self) -> u32 {
         let (mut below, mut above) = (0_u32, 0_u32);
-        for line in parse(&self.buffer).filter(|line| line.in_flight > 0) {
+        for line in parse_outstanding(&self.buffer) {
             match self.known.get(&line.id) {
                 Some(known) if known.facts.is_none() => {}
                 Some(known) if known.is_stacked() => above = above.saturating_add(line.in_flight),

@@ -38,7 +38,8 @@ impl MemoryReader {
 
 /// Fills in what /proc/meminfo says. `MemTotal:       12345 kB`; a line in another unit is left out.
 pub fn parse_meminfo(bytes: &[u8], memory: &mut Memory) {
-    for line in lines(bytes) {
+    // Nearly half of the lines begin like none that is used, and are not taken apart.
+    for line in lines(bytes).filter(|line| matches!(line, [b'M' | b'B' | b'C' | b'S' | b'D' | b'W', ..])) {
         let mut words = words(line);
         let (Some(name), Some(amount), Some(b"kB")) = (words.next(), words.next(), words.next()) else { continue };
         let field = match name {
@@ -69,6 +70,12 @@ pub fn parse_vmstat(bytes: &[u8], memory: &mut Memory) {
     let mut stalls = ZoneSum::default();
     let (mut refaults, mut refaults_anon, mut refaults_file) = (None, None, None);
     for line in lines(bytes) {
+        // Most lines begin like none that is used: they only end a sum.
+        if !matches!(line, [b'p' | b'a' | b'o' | b'w', ..]) {
+            let sums = [&mut scanned_kswapd, &mut scanned_direct, &mut reclaimed_kswapd, &mut reclaimed_direct, &mut stalls];
+            sums.into_iter().for_each(ZoneSum::end);
+            continue;
+        }
         let mut words = words(line);
         let (Some(name), Some(value)) = (words.next(), words.next().map(number)) else { continue };
         scanned_kswapd.see(name, b"pgscan_kswapd", value);
@@ -121,9 +128,14 @@ impl ZoneSum {
                 Some(sum) => self.sum = Some(sum),
                 None => self.spoilt = true,
             }
-        } else if self.sum.is_some() {
-            self.whole = true;
+        } else {
+            self.end();
         }
+    }
+
+    /// A line of something else follows.
+    fn end(&mut self) {
+        self.whole |= self.sum.is_some();
     }
 
     fn total(&self) -> Option<Counter> {

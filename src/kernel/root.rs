@@ -211,23 +211,28 @@ fn read_kept(file: &File, buffer: &mut Vec<u8>, room: usize) -> Reading<()> {
 }
 
 fn read_to_end(file: &File, buffer: &mut Vec<u8>, short: usize, room: usize) -> Reading<()> {
-    buffer.clear();
-    loop {
-        let filled = buffer.len();
+    let mut filled = 0;
+    let why = loop {
+        // What an earlier reading left there need not be made zero again.
         buffer.resize(filled + room, 0);
-        let read = file.read_at(buffer.get_mut(filled..).unwrap_or_default(), filled as u64);
-        buffer.truncate(filled + read.as_ref().copied().unwrap_or(0));
-        let why = match read {
-            Ok(0) => return Ok(()),
-            Ok(read) if read < short && filled == 0 => return Ok(()),
-            Ok(_) if buffer.len() <= MOST_BYTES => continue,
-            Ok(_) => Absent::Malformed,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => absent(&error),
-        };
-        buffer.clear();
-        return Err(why);
-    }
+        match file.read_at(buffer.get_mut(filled..).unwrap_or_default(), filled as u64) {
+            Ok(read) => {
+                filled += read;
+                // Also of what came after a full page: the rest of /proc/vmstat is a line or two.
+                if read == 0 || read < short {
+                    buffer.truncate(filled);
+                    return Ok(());
+                }
+                if filled > MOST_BYTES {
+                    break Absent::Malformed;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => break absent(&error),
+        }
+    };
+    buffer.clear();
+    Err(why)
 }
 
 /// The reason in the vocabulary of samples.

@@ -55,7 +55,7 @@ fn whole(text: &[u8]) -> Option<&[u8]> {
 pub fn stat(text: &[u8]) -> Option<Stat<'_>> {
     let text = whole(text)?;
     let open = text.iter().position(|&byte| byte == b'(')?;
-    let close = text.iter().rposition(|&byte| byte == b')')?;
+    let close = last_bracket(text)?;
     let comm = text.get(open + 1..close)?;
     let (state, numbers) = text.get(close + 1..)?.trim_ascii_start().split_first()?;
     let state = TaskState::from_letter(*state);
@@ -119,23 +119,22 @@ pub fn has_time_limit(text: &[u8]) -> bool {
 
 /// /proc/PID/io, by field name.
 pub fn io(text: &[u8]) -> Option<TaskIo> {
-    let mut io = TaskIo::default();
-    let mut found = 0;
+    const NAMES: [&[u8]; 5] = [b"syscr:", b"syscw:", b"read_bytes:", b"write_bytes:", b"cancelled_write_bytes:"];
+    let mut figures = [None; NAMES.len()];
     for line in whole(text)?.split(|&byte| byte == b'\n') {
-        let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
-        let (name, value) = line.split_at(colon);
-        let field = match name {
-            b"read_bytes" => &mut io.read_bytes,
-            b"write_bytes" => &mut io.write_bytes,
-            b"cancelled_write_bytes" => &mut io.cancelled_write_bytes,
-            b"syscr" => &mut io.read_calls,
-            b"syscw" => &mut io.write_calls,
-            _ => continue,
-        };
-        *field = Counter(number(value.get(1..)?.trim_ascii())?);
-        found += 1;
+        let value = NAMES.iter().zip(&mut figures).find_map(|(name, figure)| Some((line.strip_prefix(*name)?, figure)));
+        if let Some((value, figure)) = value {
+            *figure = Some(Counter(number(value.trim_ascii())?));
+        }
     }
-    (found == 5).then_some(io)
+    let [read_calls, write_calls, read_bytes, write_bytes, cancelled_write_bytes] = figures;
+    Some(TaskIo {
+        read_bytes: read_bytes?,
+        write_bytes: write_bytes?,
+        cancelled_write_bytes: cancelled_write_bytes?,
+        read_calls: read_calls?,
+        write_calls: write_calls?,
+    })
 }
 
 /// The groups of /proc/PID/cgroup by what they limit: of the v1 hierarchy that has the controller, where there is one (then
@@ -190,17 +189,46 @@ fn number(word: &[u8]) -> Option<u64> {
     })
 }
 
+/// The last `)`. From the end it is two hundred bytes of numbers away: looked for in pieces, each at once.
+fn last_bracket(text: &[u8]) -> Option<usize> {
+    let is_bracket = |byte: &u8| *byte == b')';
+    let (first, pieces) = text.as_rchunks::<32>();
+    for (place, piece) in pieces.iter().enumerate().rev() {
+        if piece.iter().fold(false, |found, byte| found | is_bracket(byte)) {
+            return Some(first.len() + place * piece.len() + piece.iter().rposition(is_bracket)?);
+        }
+    }
+    first.iter().rposition(is_bracket)
+}
+
+/// So many digits fit into 64 bits, whatever they are.
+const FITTING_DIGITS: u32 = 19;
+
 /// Reads as many numbers, parted by blanks, as there is room for: byte by byte, since this is the longest text that is read of
 /// each task that ran. Returns how many there were; negative ones read as 0, as above.
 fn fill(room: &mut [u64], text: &[u8]) -> Option<usize> {
-    let mut bytes = text.iter();
+    let mut rest = text;
     let mut filled = 0;
     for field in room {
-        let Some(first) = bytes.by_ref().find(|&&byte| byte != b' ') else { break };
-        let negative = *first == b'-';
-        let mut sum = if negative { 0 } else { digit(*first)? };
-        for &byte in bytes.by_ref().take_while(|&&byte| byte != b' ') {
-            sum = sum.checked_mul(10)?.checked_add(digit(byte)?)?;
+        while let [b' ', behind @ ..] = rest {
+            rest = behind;
+        }
+        let negative = match rest {
+            [] => break,
+            [b'-', behind @ ..] => {
+                rest = behind;
+                true
+            }
+            _ => false,
+        };
+        let (mut sum, mut digits) = (0_u64, 0);
+        while let [byte, behind @ ..] = rest
+            && *byte != b' '
+        {
+            let digit = digit(*byte)?;
+            sum = if digits < FITTING_DIGITS { sum * 10 + digit } else { sum.checked_mul(10)?.checked_add(digit)? };
+            digits += 1;
+            rest = behind;
         }
         *field = if negative { 0 } else { sum };
         filled += 1;

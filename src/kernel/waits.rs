@@ -141,7 +141,8 @@ impl Watch {
         }
         let Some(counts) = self.counts.get_mut(usize::from(group)) else { return };
         let active = thread.is_active(witnesses.boottime_ns);
-        let file_lock = thread.wait.channel.as_ref().is_ok_and(|channel| class::is_file_lock(channel.as_bytes()));
+        let in_file_lock = || thread.wait.channel.as_ref().is_ok_and(|channel| class::is_file_lock(channel.as_bytes()));
+        let file_lock = class == WaitClass::Lock && in_file_lock();
         let queue = add(counts, Seen { state: thread.state, class, futex: thread.futex, file_lock, active });
         if let Some(kind) = queue {
             let waiter = Waiter { task, channel: thread.wait.channel.clone().ok(), call: thread.wait.call.ok() };

@@ -54,6 +54,15 @@ pub fn parse(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
     lines(bytes).filter_map(line)
 }
 
+/// Those of them that say of requests being outstanding: mostly none, which their twelfth word tells.
+pub fn parse_outstanding(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
+    let has_none = |line: &[u8]| words(line).nth(IN_FLIGHT) == Some(b"0");
+    lines(bytes).filter(move |bytes| !has_none(bytes)).filter_map(line).filter(|line| line.in_flight > 0)
+}
+
+/// The place of the requests in flight in a line, from 0.
+const IN_FLIGHT: usize = 11;
+
 fn line(line: &[u8]) -> Option<Line<'_>> {
     let mut words = words(line);
     let id = DiskId { major: small_number(words.next()?)?, minor: small_number(words.next()?)? };
