@@ -27,6 +27,7 @@ pub mod waits;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nix::time::ClockId;
 use thiserror::Error;
@@ -39,11 +40,9 @@ use sweep::{Sweep, births, nanoseconds};
 use waits::budget::{Budget, DEFAULT_SHARE};
 use waits::{Watch, Witnesses};
 
-/// What has ended is fetched in one of so many sub-samples: the kernel holds 3,000 ends for us. And while nobody is stuck the
-/// requests in flight are read in one of so many, where there was any I/O in the second before.
+/// What has ended is fetched in one of so many sub-samples, where anything had ended before: the kernel holds 3,000 ends for us.
+/// And while nobody is stuck the requests in flight are read in one of so many, where there was any I/O in the second before.
 const TURNS: u32 = 3;
-/// The CPUs' time, while nobody is stuck.
-const CPU_TURNS: u32 = 5;
 /// For so long after somebody was seen stuck these are read in every sub-sample: a group counts as blocked between two looks
 /// that saw one of its threads so.
 const STUCK_FOR_NS: u64 = 1_000_000_000;
@@ -55,6 +54,15 @@ const SAME_TICK_NS: u64 = 10_000_000;
 pub enum KernelError {
     #[error("/proc is not mounted")]
     NoProc,
+}
+
+/// Sub-samples that nobody woke up for, since they would have looked at nobody.
+#[derive(Clone, Copy, Debug, Default)]
+struct LeftOut {
+    count: u32,
+    /// CLOCK_BOOTTIME of the first
+    first_ns: u64,
+    period_ns: u64,
 }
 
 /// Takes samples of one machine. It remembers only what spares reading something again.
@@ -82,8 +90,9 @@ pub struct Sampler {
     sub_samples_ns: u64,
     /// Requests in flight when they were last read
     in_flight: Option<u32>,
-    /// Counts sub-samples: not everything is done in each
+    /// Sub-samples since the last in which everything was done: not everything is done in each
     turn: u32,
+    left_out: LeftOut,
     /// CLOCK_BOOTTIME when a thread was last seen stuck
     stuck_ns: Option<u64>,
     /// Of a tree that stands for a machine
@@ -117,6 +126,7 @@ impl Sampler {
             sub_samples_ns: 0,
             in_flight: None,
             turn: 0,
+            left_out: LeftOut::default(),
             stuck_ns: None,
             given_ns: None,
             root,
@@ -181,25 +191,54 @@ impl Sampler {
         self.budget.allows(clock(ClockId::CLOCK_MONOTONIC))
     }
 
+    /// How many of the next `most` sub-samples, the first of which is due after `first` and each other a `period` later, would
+    /// look at nobody, so that the caller need not take them. They are counted with the next look or sample, as what was
+    /// seen last, which is what they would have counted.
+    pub fn leave_out(&mut self, first: Duration, period: Duration, most: u32) -> u32 {
+        let now_ns = self.boottime_ns();
+        let count = if self.is_stuck() { 0 } else { self.sweep.restful_looks(now_ns).min(most) };
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.left_out = LeftOut { count, first_ns: now_ns.saturating_add(ns(first)), period_ns: ns(period) };
+        count
+    }
+
+    /// Counts those that were due before now.
+    fn count_left_out(&mut self) {
+        let (now_ns, LeftOut { count, first_ns, period_ns }) = (self.boottime_ns(), std::mem::take(&mut self.left_out));
+        let times = (0..count).map(|number| first_ns.saturating_add(period_ns.saturating_mul(u64::from(number))));
+        for boottime_ns in times.take_while(|&time_ns| time_ns < now_ns) {
+            self.turn = self.turn.saturating_add(1);
+            self.sweep.pass();
+            let witnesses = Witnesses { boottime_ns, cpu: None, in_flight: self.in_flight };
+            self.watch.count(self.sweep.awake(), witnesses);
+        }
+    }
+
     /// One look at the hot threads, about ten times a second; false when the budget did not allow it, which is counted.
     pub fn sub_sample(&mut self) -> bool {
+        self.count_left_out();
         if !self.allows_sub_sample() {
             self.watch.skip();
             return false;
         }
         let begin = clock(ClockId::CLOCK_THREAD_CPUTIME_ID);
         self.sweep.glance(self.boottime_ns());
-        self.turn = self.turn.wrapping_add(1);
+        self.turn = self.turn.saturating_add(1);
+        let all = self.turn >= TURNS;
+        if all {
+            self.turn = 0;
+        }
         let stuck = self.is_stuck();
-        // While nobody is stuck, what is in flight is only one of the screen's figures, and the CPUs' time is as good when
-        // it is added up over some looks: these are the two dearest files.
-        if stuck || (self.turn.is_multiple_of(TURNS) && !self.disk.is_idle()) {
+        // These are the two dearest files. While nobody is stuck, what is in flight is only one of the screen's figures, and
+        // the time of the CPUs is compared with nothing: the first look that sees somebody stuck reads it, and shares it out
+        // over those before, at which no time was lost.
+        if stuck || (all && !self.disk.is_idle()) {
             self.in_flight = self.disk.in_flight(&self.root).ok();
         }
-        let cpu = if stuck || self.turn.is_multiple_of(CPU_TURNS) { self.cpu.total_only(&self.root).ok() } else { None };
+        let cpu = if stuck { self.cpu.total_only(&self.root).ok() } else { None };
         let witnesses = Witnesses { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
         self.watch.count(self.sweep.awake(), witnesses);
-        if self.turn.is_multiple_of(TURNS) {
+        if all && !self.exits.was_quiet() {
             self.exits.fetch(self.boottime_ns(), &self.sweep);
         }
         let cost_ns = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
@@ -220,6 +259,7 @@ impl Sampler {
     /// Everything, once; with the sub-samples since the last sample, the one that closes them included.
     /// How late it is, and how many were left out before it, only the caller knows: `cost.late_ns` and `left_out` stay 0.
     pub fn sample(&mut self) -> Sample {
+        self.count_left_out();
         let mut sample = Sample::empty(self.now());
         sample.cpu = self.cpu.sample(&self.root);
         sample.load = self.cpu.load(&self.root);

@@ -18,10 +18,14 @@ mod copied;
 mod damage;
 #[path = "kernel/kernels.rs"]
 mod kernels;
+#[path = "kernel/left_out.rs"]
+mod left_out;
 #[path = "kernel/live.rs"]
 mod live;
 #[path = "kernel/made.rs"]
 mod made;
+#[path = "tree/mod.rs"]
+mod planted;
 #[path = "kernel/taskstats.rs"]
 mod taskstats;
 #[path = "kernel/tree.rs"]

@@ -121,7 +121,7 @@ impl Sampling {
                 if !due.advance(Instant::now(), one_in) {
                     return;
                 }
-                let mut glance = Instant::now() + SUB_SAMPLE;
+                let mut glance = next_glance(&mut sampler, Instant::now() + SUB_SAMPLE, due.next);
                 loop {
                     let now = Instant::now();
                     if now >= due.next {
@@ -131,10 +131,10 @@ impl Sampling {
                         // One just before a sample would tell nothing new: the sample looks itself.
                         sampler.sub_sample();
                         glance += SUB_SAMPLE * (1 + u32::from(glance + SUB_SAMPLE <= Instant::now()));
+                        glance = next_glance(&mut sampler, glance, due.next);
                         continue;
                     }
-                    let glance_counts = glance + SUB_SAMPLE / 2 < due.next;
-                    let until = if glance_counts { glance } else { due.next };
+                    let until = if counts(glance, due.next) { glance } else { due.next };
                     match inbox.try_recv() {
                         Ok(Order::Interval(interval)) => due.change(interval, Instant::now()),
                         Ok(Order::Last) => due.end_at(Instant::now()),
@@ -158,6 +158,18 @@ impl Sampling {
     pub fn order(&self, order: Order) {
         self.orders.send(order);
     }
+}
+
+/// Whether a sub-sample then is not too near to the next sample.
+fn counts(glance: Instant, next: Instant) -> bool {
+    glance + SUB_SAMPLE / 2 < next
+}
+
+/// The first sub-sample from `glance` on that has anything to look at: each time that we wake up costs more than a look.
+fn next_glance(sampler: &mut Sampler, glance: Instant, next: Instant) -> Instant {
+    let first = glance.saturating_duration_since(Instant::now());
+    let rest = next.saturating_duration_since(glance + SUB_SAMPLE / 2).as_nanos().div_ceil(SUB_SAMPLE.as_nanos());
+    glance + SUB_SAMPLE * sampler.leave_out(first, SUB_SAMPLE, u32::try_from(rest).unwrap_or(u32::MAX))
 }
 
 fn sampler(root: Root) -> Result<Sampler, Failure> {

@@ -2,6 +2,7 @@
 //!
 //! The interface is small on purpose (`sweep`, `glance`, `awake`): a task iterator in the kernel may take its place.
 
+mod between;
 pub mod births;
 mod books;
 mod clock;
@@ -46,8 +47,6 @@ const FACTS_WARM_UP_NS: u64 = 25_000_000;
 const FACTS_LATER_NS: u64 = 1_000_000;
 /// Those of processes at work, which are read before the others.
 const FACTS_URGENT_NS: u64 = 10_000_000;
-/// So few processes that sub-samples ask the clocks of all that ran in the last half minute, not only in the last seconds.
-const FEW_PROCESSES: usize = 300;
 /// Threads whose allowed CPUs are read in one sweep: a status each.
 const ALLOWED_AT_ONCE: u32 = 64;
 /// Processes that look parked, but have a stuck sibling: so many are examined in one sweep.
@@ -94,6 +93,8 @@ pub struct Eye {
     pub now_ns: u64,
     /// The number of the last sub-sample
     pub look: u32,
+    /// How many sweeps there were
+    pub sweeps: u32,
     /// Processes that sub-samples look at
     pub awake: usize,
     pub tasks_read: u32,
@@ -145,6 +146,7 @@ impl Sweep {
             machine: host.machine.clone(),
             now_ns: 0,
             look: 0,
+            sweeps: 0,
             awake: 0,
             tasks_read: 0,
             tids: Vec::new(),
@@ -177,6 +179,7 @@ impl Sweep {
     /// The names of users are not looked up here.
     pub fn sweep(&mut self, now_ns: u64, births: births::Count) -> Tasks {
         self.eye.now_ns = now_ns;
+        self.eye.sweeps = self.eye.sweeps.wrapping_add(1);
         self.eye.tasks_read = 0;
         self.eye.allowed_left = ALLOWED_AT_ONCE;
         match self.births.since(now_ns, births, self.processes.len()) {
@@ -210,25 +213,6 @@ impl Sweep {
         }
     }
 
-    /// Looks between two sweeps at the threads that work, run or are blocked.
-    pub fn glance(&mut self, now_ns: u64) {
-        self.eye.now_ns = now_ns;
-        self.eye.look = self.eye.look.wrapping_add(1);
-        let warming_up = self.is_warming_up(now_ns);
-        let asks_sleepers = self.asks_sleepers(now_ns);
-        let Self { processes, awake, warm, up, eye, .. } = self;
-        at_places(processes, awake).for_each(|known| known.glance(eye));
-        if asks_sleepers {
-            let dozes = |known: &&mut KnownProcess| !known.is_awake(now_ns) && (warming_up || known.is_warm(now_ns));
-            at_places(processes, warm).filter(dozes).for_each(|known| known.glance(eye));
-            // Also who was at rest may have run.
-            up.extend_from_slice(warm);
-            up.sort_unstable();
-            up.dedup();
-            self.find_awake(now_ns);
-        }
-    }
-
     /// All processes as they were last seen.
     pub fn known(&self) -> &[KnownProcess] {
         &self.processes
@@ -247,29 +231,6 @@ impl Sweep {
     fn find_up(&mut self) {
         self.up.clear();
         self.up.extend((0..).zip(&self.roll).filter(|(_, entry)| !entry.is_at_rest()).map(|(index, _)| index));
-    }
-
-    /// Whether sub-samples ask the clocks of those, too, that did not run in the last seconds.
-    fn asks_sleepers(&self, now_ns: u64) -> bool {
-        self.eye.clocks.can_tell() && (self.processes.len() <= FEW_PROCESSES || self.is_warming_up(now_ns))
-    }
-
-    /// Found by sweeps only: to walk through all processes at each sub-sample costs more than to ask these.
-    fn find_warm(&mut self, now_ns: u64) {
-        let (warming_up, asks_sleepers) = (self.is_warming_up(now_ns), self.asks_sleepers(now_ns));
-        let Self { processes, warm, own_pid, .. } = self;
-        let may_run = |known: &KnownProcess| (warming_up || known.is_warm(now_ns)) && !known.shared.kernel_thread;
-        let wanted = |known: &KnownProcess| asks_sleepers && may_run(known) && known.pid != *own_pid;
-        warm.clear();
-        warm.extend((0..).zip(processes).filter(|(_, known)| wanted(known)).map(|(index, _)| index));
-    }
-
-    fn find_awake(&mut self, now_ns: u64) {
-        let Self { processes, up, awake, own_pid, eye, .. } = self;
-        let is_awake = |known: &KnownProcess| known.is_awake(now_ns) && known.pid != *own_pid;
-        awake.clear();
-        awake.extend(up.iter().copied().filter(|&index| processes.get(index).is_some_and(is_awake)));
-        eye.awake = awake.len();
     }
 
     /// Of a tree that stands for a machine: what the CPU clock of a process says, in nanoseconds.
@@ -409,9 +370,10 @@ impl Sweep {
                 true => known.facts.is_urgent(!known.hot.is_empty()),
                 false => known.facts.is_due(),
             };
-            let begin = clock();
+            let mut begin = None;
             for (number, known) in at_places(processes, up).filter(wanted).enumerate() {
-                if number % 8 == 0 && clock().saturating_sub(begin) >= allowed {
+                // Mostly there is nothing to be read, and our own clock is not asked.
+                if number % 8 == 0 && clock().saturating_sub(*begin.get_or_insert_with(clock)) >= allowed {
                     break;
                 }
                 facts::read(known, eye);

@@ -86,7 +86,12 @@ impl Tree {
 
     /// A look between two samples, a tenth of a second later.
     pub fn glance(&mut self) {
-        self.sampler.give_time(self.now_ns + SECOND_NS / 10);
+        self.glance_at(1);
+    }
+
+    /// The same, so many tenths of a second later.
+    pub fn glance_at(&mut self, tenths: u32) {
+        self.sampler.give_time(self.now_ns + SECOND_NS / 10 * u64::from(tenths));
         assert!(self.sampler.sub_sample(), "the budget is without end");
     }
 
@@ -98,6 +103,13 @@ impl Tree {
     /// Its threads have run for so many milliseconds together.
     pub fn clock(&mut self, pid: u32, ran_ms: u64) {
         self.sampler.give_clock(pid, RAN_NS * u64::from(self.threads) + ran_ms * 1_000_000);
+    }
+
+    /// A process of one thread is in D there, until it runs again.
+    pub fn block(&self, pid: u32, channel: &str) {
+        let stat = fs::read_to_string(self.file(pid, "stat")).unwrap();
+        write(&self.file(pid, "stat"), &stat.replace(") S ", ") D "));
+        write(&self.file(pid, "wchan"), channel);
     }
 
     fn put(&self, pid: u32, tid: u32, run_ns: u64) {

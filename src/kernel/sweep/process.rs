@@ -1,7 +1,7 @@
 //! One process as it was last looked at. Its CPU clock tells whether any of its threads ran; as long as none did, nothing
 //! of it is read and the samples share one `Process`.
 
-mod between;
+pub(super) mod between;
 mod io;
 mod lone;
 mod threads;

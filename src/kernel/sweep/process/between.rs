@@ -11,11 +11,16 @@ const FEW_THREADS: usize = 64;
 const CALM_NS: u64 = 2_000_000_000;
 /// A calm process has its turn in one of so many sub-samples: more than three times a second, or, where many processes are
 /// awake, two and a half times: a mean over many needs fewer looks at each.
-const TURNS: u32 = 3;
-const TURNS_OF_MANY: u32 = 4;
+pub(in crate::kernel::sweep) const TURNS: u32 = 3;
+pub(in crate::kernel::sweep) const TURNS_OF_MANY: u32 = 4;
 const MANY: usize = 32;
 
 impl KnownProcess {
+    /// How many of the sub-samples after this one come before its turn.
+    pub fn rests_for(&self, look: u32) -> u32 {
+        self.due.saturating_sub(look).saturating_sub(1)
+    }
+
     /// Looks at its hot threads between two samples, if it is its turn.
     pub fn glance(&mut self, eye: &mut Eye) {
         if eye.look < self.due {
@@ -61,7 +66,8 @@ impl KnownProcess {
 
     /// Which sub-sample looks at it after this one: the next, or, where all has been calm, one of the next few. What a
     /// thread was seen doing is counted until it is looked at again, and the turn is fixed before it is seen, so that
-    /// nothing weighs more or less for being looked at less often.
+    /// nothing weighs more or less for being looked at less often. All who are calm have their turn in the same sub-sample,
+    /// another one after each sample: those between have nothing to look at, and nobody need wake up for them.
     fn next_turn(&self, eye: &Eye) -> u32 {
         let calm = eye.now_ns.saturating_sub(self.troubled_ns) > CALM_NS;
         let turns = match calm {
@@ -69,7 +75,7 @@ impl KnownProcess {
             true => TURNS,
             false => 1,
         };
-        eye.look + turns - eye.look.wrapping_add(self.pid) % turns
+        eye.look.wrapping_add(turns - eye.look.wrapping_add(eye.sweeps) % turns)
     }
 
     /// At its hot threads that are of this kind.
