@@ -311,9 +311,20 @@ fn refusal(error: &clap::Error, help: &str) -> Refusal {
         if line.starts_with("Usage:") || line.starts_with("For more") {
             break;
         }
+        if let Some(tip) = line.strip_prefix("tip:") {
+            // Of the others none helps: what begins with a minus is never meant as a value.
+            if let Some((_, meant)) = tip.split_once("exist").filter(|(similar, _)| similar.contains("similar")) {
+                what.push_str(&format!(": did you mean {}?", meant.trim_start_matches('s').trim_start_matches([':', ' '])));
+            }
+            continue;
+        }
         // Arguments that are missing stand one below the other.
-        let goes_on = line.starts_with('[') || line.starts_with("tip:") || [last, line].iter().all(|it| it.starts_with('<'));
-        what.push_str(if goes_on { " " } else { ": " });
+        let is_argument = |it: &str| it.starts_with(['<', '-']);
+        what.push_str(match line {
+            _ if line.starts_with('[') => " ",
+            _ if is_argument(last) && is_argument(line) => ", ",
+            _ => ": ",
+        });
         what.push_str(line);
         last = line;
     }
@@ -331,6 +342,23 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         definition().debug_assert();
+    }
+
+    #[test]
+    fn what_is_wrong_is_one_plain_line() {
+        let said = |words: &str| match line(words) {
+            Err(Refusal::Wrong(said)) => said,
+            _ => panic!("{words}"),
+        };
+        for (words, end) in [
+            ("chekc", "unrecognized subcommand 'chekc': did you mean 'check'?: try 'stalltop --help'"),
+            ("table disc", ": did you mean 'disk'?: try 'stalltop table --help'"),
+            ("check --for -5s", "unexpected argument '-5' found: try 'stalltop check --help'"),
+            ("cat", "not provided: --output <FILE>, <FILES> <FILES>...: try 'stalltop cat --help'"),
+            ("baseline set vda", "not provided: <OPERATION>, <VALUE>: try 'stalltop baseline set --help'"),
+        ] {
+            assert!(said(words).ends_with(end), "{words}: {}", said(words));
+        }
     }
 
     #[test]
@@ -391,7 +419,7 @@ mod tests {
             assert!(!text.contains('\n') && (text.ends_with(&help) || text.contains("behind its name")), "{text}");
         }
         let Err(Refusal::Wrong(text)) = line("baseline set sda") else { panic!() };
-        assert!(text.ends_with(": <OPERATION> <VALUE>: try 'stalltop baseline set --help'"), "{text}");
+        assert!(text.ends_with(": <OPERATION>, <VALUE>: try 'stalltop baseline set --help'"), "{text}");
         let Err(Refusal::Wrong(text)) = line("-i 5ms") else { panic!() };
         assert!(text.contains("100ms to 1h"), "{text}");
     }

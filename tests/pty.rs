@@ -120,7 +120,7 @@ fn a_terminal_that_is_gone_ends_it_at_once() {
         let program = env!("CARGO_BIN_EXE_stalltop");
         let trap = if ignored { "trap '' HUP; " } else { "" };
         let mut command = CommandBuilder::new("/bin/sh");
-        command.args(["-c", &format!("{trap}exec {program}")]);
+        command.args(["-c", &format!("{trap}exec '{program}'")]);
         let mut session = Session::start(prepared(command), 80, 24);
         session.until_text("busy");
         let before = session.ticks().unwrap();
@@ -206,7 +206,7 @@ fn control_z_gives_the_terminal_to_the_shell_and_fg_takes_it_again() {
     command.env("PS1", "ready> ");
     let mut session = Session::start(command, 80, 24);
     session.until_text("ready>");
-    session.type_keys(&format!("{}\n", env!("CARGO_BIN_EXE_stalltop")));
+    session.type_keys(&format!("'{}'\n", env!("CARGO_BIN_EXE_stalltop")));
     session.until("figures", |screen| screen.alternate_screen() && screen.contents().contains("busy"));
     for _ in 0..2 {
         session.type_keys("\x1a");
@@ -303,7 +303,7 @@ fn a_dumb_terminal_gets_lines() {
 fn a_stream_is_watched_as_it_comes_while_keys_come_from_the_terminal() {
     let program = env!("CARGO_BIN_EXE_stalltop");
     let mut command = CommandBuilder::new("/bin/sh");
-    command.args(["-c", &format!("{program} record -i 200ms - | {program} replay -")]);
+    command.args(["-c", &format!("'{program}' record -i 200ms - | '{program}' replay -")]);
     let mut session = Session::start(prepared(command), 80, 24);
     session.until("a replay", |screen| screen.contents().contains("REPLAY") && screen.contents().contains("busy"));
     session.type_keys("5");
@@ -434,7 +434,7 @@ fn without_a_type_the_terminal_gets_lines_and_a_replay_is_refused() {
 #[test]
 fn standard_input_that_is_no_terminal_ends_nothing() {
     let mut command = CommandBuilder::new("/bin/sh");
-    command.args(["-c", &format!("exec {} < /dev/null", env!("CARGO_BIN_EXE_stalltop"))]);
+    command.args(["-c", &format!("exec '{}' < /dev/null", env!("CARGO_BIN_EXE_stalltop"))]);
     let mut session = Session::start(prepared(command), 80, 24);
     session.until_text("busy");
     session.type_keys("5");

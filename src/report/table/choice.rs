@@ -170,7 +170,7 @@ fn find(table: &dyn Table, heads: &[&Head], name: &str) -> Result<usize, String>
     by(|head| head.name).or_else(|| by(|head| head.json)).ok_or_else(|| {
         let names: Vec<&str> = heads.iter().map(|head| head.name).collect();
         let sets: Vec<&str> = table.sets().iter().map(|(name, _)| *name).chain([ALL]).collect();
-        let (table, names, sets) = (table.name(), names.join(" "), sets.join(", "));
-        format!("'{table}' has no column '{name}': it has {names}, and the sets {sets}")
+        let (table, names, kind) = (table.name(), names.join(" "), if sets.len() == 1 { "set" } else { "sets" });
+        format!("'{table}' has no column '{name}': it has {names}, and the {kind} {}", sets.join(", "))
     })
 }
