@@ -247,12 +247,13 @@ fn disk_busy_not_saturated(scene: &Scene) -> Vec<Suspicion> {
         let most = |a: &Answer, b: &Answer| is_limit(a).cmp(&is_limit(b)).then(a.concurrency.total_cmp(&b.concurrency));
         let Some(answer) = answers.into_iter().max_by(most) else { continue };
         let device = scene.disk_name(span.id);
-        let at_once = if answer.concurrency <= ALONE {
-            "it has one request at a time".to_owned()
-        } else {
-            format!("it serves {} in parallel", plural(answer.concurrency, "request", "requests"))
-        };
         let (baseline, operation) = (millis(answer.standing.baseline.0), answer.standing.operation);
+        // Of that operation: others may go on beside it.
+        let at_once = if answer.concurrency <= ALONE {
+            format!("it has one {} at a time", operation.word())
+        } else {
+            format!("it serves {} in parallel", plural(answer.concurrency, operation.word(), operation.plural()))
+        };
         let against = match answer.standing.provisional {
             true => format!(" = {} ~{baseline} (provisional: not learned yet)", multiple(answer.multiple)),
             false => format!(", {} baseline", multiple(answer.multiple)),

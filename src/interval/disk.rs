@@ -133,6 +133,16 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// `read`, as one says and types it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Operation::Read => "read",
+            Operation::Write => "write",
+            Operation::Flush => "flush",
+            Operation::Discard => "discard",
+        }
+    }
+
     /// As a sentence says it: "sdb: writes 108 ms".
     pub fn plural(self) -> &'static str {
         match self {

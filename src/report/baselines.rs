@@ -34,7 +34,7 @@ pub fn table(rows: &[Row], now_s: i64) -> String {
             text,
             "{:<12} {:<7} {:<6} {baseline:>10} {:>10}  {:<10}  {:<10}  {:<12} {}{}",
             row.present.as_deref().map_or_else(|| "-".to_owned(), printable),
-            word(row.key.operation),
+            row.key.operation.word(),
             if row.key.operation == Operation::Flush { "-" } else { row.key.size.word() },
             row.learned.intervals,
             day(row.learned.first_s),
@@ -55,7 +55,7 @@ pub fn json(rows: &[Row], now_s: i64) -> String {
             schema: "stalltop/1",
             device: row.present.clone(),
             identity: &row.key.device.0,
-            operation: word(row.key.operation),
+            operation: row.key.operation.word(),
             size: row.key.size.word(),
             baseline_seconds: row.judged_by.map(|(ms, _)| ms.0 / 1000.0),
             provisional: row.judged_by.is_none_or(|(_, provisional)| provisional),
@@ -87,15 +87,6 @@ struct Line<'a> {
     confidence: &'static str,
     reference_seconds: Option<f64>,
     drift_ratio: Option<f64>,
-}
-
-fn word(operation: Operation) -> &'static str {
-    match operation {
-        Operation::Read => "read",
-        Operation::Write => "write",
-        Operation::Flush => "flush",
-        Operation::Discard => "discard",
-    }
 }
 
 /// Three significant digits: a latency may be 0.052 ms.

@@ -224,7 +224,7 @@ fn feet(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
             canvas.rest(0, 1, safe!("▲ {path} throttled {time}, quota {quota} CPUs"), Ink::Warning);
         }
         None => {
-            let words = short.and_then(short_lived).unwrap_or_else(|| own_cost(interval));
+            let words = short.and_then(short_lived).unwrap_or_else(|| own_cost(interval, usize::from(canvas.width())));
             canvas.rest(0, 1, words, Ink::Dim);
         }
     }
@@ -234,7 +234,11 @@ fn feet(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
 /// ticks tell.
 fn clocks(span: &CpuSpan, hidden: bool, short: Option<&ShortLived>, width: usize) -> SafeText {
     let (least, scheduler) = (if hidden { "≥" } else { "" }, maybe(span.busy_by_scheduler, 5));
-    let mut words = format!("sched-busy {least}{scheduler} CPUs  tick-busy {} CPUs", figure(span.busy_by_ticks, 5));
+    let ticks = figure(span.busy_by_ticks, 5);
+    let mut words = format!("sched-busy {least}{scheduler} CPUs  tick-busy {ticks} CPUs");
+    if words.chars().count() > width {
+        words = format!("sched-busy {least}{scheduler}  tick-busy {ticks}");
+    }
     let mut add = |more: String| {
         if words.chars().count() + 2 + more.chars().count() <= width {
             words += "  ";
@@ -264,17 +268,19 @@ fn short_lived(short: &ShortLived) -> Option<SafeText> {
     Some(safe!("ended unseen: {} CPUs{}", figure(cpus, 4), most.unwrap_or_default()))
 }
 
-/// What the monitor itself takes.
-pub fn own_cost(interval: &Interval) -> SafeText {
-    let sample = &interval.newer;
-    let cost = &sample.cost;
-    safe!(
-        "stalltop itself {}% of a CPU, sweep {} ms, {}{}",
-        text::percent(interval.own_cpus, 4),
-        figure(cost.sweep_ns as f64 / 1e6, 4),
-        text::plural(sample.waits.sub_samples.len() as u64, "look", "looks"),
-        if sample.waits.skipped > 0 { format!(" ({} skipped)", sample.waits.skipped) } else { String::new() }
-    )
+/// What the monitor itself takes: as much of it as there is room for.
+pub fn own_cost(interval: &Interval, width: usize) -> SafeText {
+    let (cost, waits) = (&interval.newer.cost, &interval.newer.waits);
+    let mut words = format!("stalltop itself {}% of a CPU", text::percent(interval.own_cpus, 4));
+    let looks = text::plural(waits.sub_samples.len() as u64, "look", "looks");
+    let skipped = if waits.skipped > 0 { format!(" ({} skipped)", waits.skipped) } else { String::new() };
+    for more in [format!(", sweep {} ms", figure(cost.sweep_ns as f64 / 1e6, 4)), format!(", {looks}"), skipped] {
+        if words.len() + more.len() > width {
+            break;
+        }
+        words += &more;
+    }
+    SafeText::of(words)
 }
 
 #[cfg(test)]
@@ -301,5 +307,6 @@ mod tests {
         assert!(words.width() <= 80 && words.as_str().contains("unaccounted 33.7%"), "{words}");
         let all = clocks(&span, false, Some(&short), 200);
         assert!(all.as_str().contains("45.0% of them seen") && all.as_str().contains("switches"), "{all}");
+        assert_eq!(clocks(&span, false, None, 40).as_str(), "sched-busy 1.05  tick-busy 0.31");
     }
 }

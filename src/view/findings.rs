@@ -41,7 +41,10 @@ pub fn draw(state: &State, judged: &Judged, plan: &Plan, canvas: &mut Canvas) {
         canvas.rest(0, end + 1, "What 2 of 3 samples show is listed here; what has ended stays, below it.", Ink::Dim);
     }
     if end + 1 < plan.before + plan.list && now + before > 0 {
-        canvas.rest(7, end + 1, "Enter: meaning, evidence, what to look at next   o: go to when it began", Ink::Dim);
+        const WHOLE: &str = "Enter: meaning, evidence, what to look at next   o: go to when it began";
+        const SHORT: &str = "Enter: why   o: when it began";
+        let room = usize::from(canvas.width().saturating_sub(7));
+        canvas.rest(7, end + 1, if WHOLE.len() <= room { WHOLE } else { SHORT }, Ink::Dim);
     }
 }
 

@@ -53,7 +53,7 @@ fn left_of_head(state: &State, width: u16) -> Vec<(SafeText, Ink)> {
         parts.push((safe!("{name}"), Ink::Dim));
     }
     if width >= 120 {
-        parts.push((super::cpu::own_cost(interval), Ink::Dim));
+        parts.push((super::cpu::own_cost(interval, usize::from(width)), Ink::Dim));
     }
     parts
 }

@@ -3,7 +3,7 @@
 use stalltop::state::{Event, State, update};
 
 use crate::scenes;
-use crate::screen::{buffer, live, press};
+use crate::screen::{buffer, live, press, text};
 
 /// Every size up to 60 by 30 once over all of the calls (each takes its share), then some large ones.
 fn sweep(state: &mut State, share: usize) {
@@ -24,6 +24,18 @@ const SHARES: usize = 5;
 fn draw(state: &mut State, width: u16, height: u16) {
     update(state, Event::Resize { width, height });
     buffer(state);
+}
+
+#[test]
+fn no_foot_is_cut_inside_a_figure() {
+    let mut state = live(&scenes::lock_convoy(), (40, 24));
+    press(&mut state, "2");
+    for width in 40..=90 {
+        update(&mut state, Event::Resize { width, height: 24 });
+        let screen = text(&state);
+        let foot: Vec<&str> = screen.lines().filter(|line| line.contains("tick-busy") || line.contains("itself")).collect();
+        assert!(foot.len() == 2 && foot.iter().all(|line| !line.contains('…')), "{width}: {foot:?}");
+    }
 }
 
 #[test]
