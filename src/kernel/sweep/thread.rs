@@ -37,6 +37,8 @@ pub struct KnownThread {
     pub futex: Option<Futex>,
     /// It is asleep in a futex or a semaphore that it gives up by itself after a time.
     pub timed: bool,
+    /// It keeps its wait even from those who may see others': until a sample sees it after all, it is not asked between two.
+    guarded: bool,
     first_seen_ns: u64,
     /// When its timeslices were seen to move; `None` for one that did not since it was first seen.
     pub moved_ns: Option<u64>,
@@ -149,6 +151,7 @@ impl KnownThread {
             contended: false,
             futex: None,
             timed: false,
+            guarded: false,
             first_seen_ns: now_ns,
             moved_ns: born.then_some(now_ns),
             record: None,
@@ -399,7 +402,7 @@ impl KnownThread {
     /// Where it sleeps says mostly that it sleeps: then its stat, the dearest of its files, need not be read. Should the
     /// freezer hold it there, which shows as D, the next sample reads so.
     fn sleeps_again(&mut self, eye: &mut Eye, glance: Glance, keep: bool) -> bool {
-        if glance.kernel_thread || !glance.permitted {
+        if glance.kernel_thread || !glance.permitted || self.guarded {
             return false;
         }
         let channel = self.read_channel(eye, glance, keep);
@@ -451,8 +454,9 @@ impl KnownThread {
             self.read_call(eye, glance, keep)
         };
         // For those who may see, `0` means "moved on"; but a guarded process answers them, too, like that.
-        let guarded = doubtful && call == Err(Absent::NoPermission);
-        let channel = if guarded { Err(Absent::Hidden) } else { channel };
+        let found_guarded = doubtful && call == Err(Absent::NoPermission);
+        let channel = if found_guarded { Err(Absent::Hidden) } else { channel };
+        self.guarded = found_guarded || (self.guarded && channel.is_err());
         let known = call.as_ref().ok().and_then(|&call| Call::from_number(eye.machine.as_bytes(), call));
         self.class = match &channel {
             Ok(_) if known.is_none() => alone,
@@ -468,14 +472,15 @@ impl KnownThread {
 
     fn read_channel(&mut self, eye: &mut Eye, glance: Glance, keep: bool) -> Reading<Name> {
         // The answer would be `0`; samples ask all the same.
-        if !glance.permitted && !glance.full {
+        let permitted = glance.permitted && !self.guarded;
+        if !permitted && !glance.full {
             return Err(Absent::Hidden);
         }
         let text = eye.files.thread(glance.pid, self.tid, ThreadFile::Wchan, &mut self.kept, keep)?;
         let symbol = without_compiler_suffix(text.trim_ascii());
         match symbol {
             b"" => Err(Absent::Hidden),
-            b"0" if glance.permitted => Err(Absent::Vanished),
+            b"0" if permitted => Err(Absent::Vanished),
             b"0" => Err(Absent::Hidden),
             symbol => Ok(eye.names.shared(symbol)),
         }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use super::births;
 use super::machine::{Given, Machine, SECOND, one, only};
 use crate::sample::task::TaskState;
+use crate::sample::waits::WaitClass;
+use crate::sample::{Absent, Name};
 use crate::units::Counter;
 
 /// Its threads' schedstats, as these say.
@@ -126,4 +128,29 @@ fn who_ran_within_half_a_minute_is_seen_to_run_between_samples_and_of_the_others
     assert_eq!(awake(&mut machine), [50]);
     machine.sweep();
     assert_eq!(awake(&mut machine), [40, 50]);
+}
+
+#[test]
+fn who_keeps_his_wait_even_from_us_is_asked_by_samples_only() {
+    // A file that not even root may read, as the system call of a guarded process is.
+    let guarded = std::path::Path::new("/proc/sys/vm/compact_memory");
+    if !fs::read(guarded).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied) {
+        return println!("skipped: no such file here");
+    }
+    let mut machine = Machine::new(true);
+    machine.put(40, "guarded", 5, 10_000_000, &[Given { channel: "0", ..one(40) }]);
+    fs::remove_file(machine.path("40/syscall")).unwrap();
+    std::os::unix::fs::symlink(guarded, machine.path("40/syscall")).unwrap();
+    machine.sweep();
+    ran(&mut machine, 40, 12_000_000, &[(40, 12_000_000)]);
+    assert_eq!(only(&machine.sweep(), 40).1.wait.channel, Err(Absent::Hidden));
+    machine.write("40/wchan", "ep_poll");
+    ran(&mut machine, 40, 13_000_000, &[(40, 13_000_000)]);
+    machine.sweep.glance(machine.now_ns + SECOND / 10);
+    assert_eq!(machine.known(40, 40).class, Some(WaitClass::Hidden), "not asked");
+    ran(&mut machine, 40, 14_000_000, &[(40, 14_000_000)]);
+    assert_eq!(only(&machine.sweep(), 40).1.wait.channel, Ok(Name::from("ep_poll")));
+    ran(&mut machine, 40, 15_000_000, &[(40, 15_000_000)]);
+    machine.sweep.glance(machine.now_ns + 2 * SECOND / 10);
+    assert_eq!(machine.known(40, 40).class, Some(WaitClass::Poll), "asked again");
 }
