@@ -9,6 +9,7 @@
 //! ```
 
 pub mod canvas;
+pub mod cells;
 pub mod changes;
 pub mod text;
 pub mod theme;
@@ -27,12 +28,11 @@ mod tasks;
 mod teams;
 mod whereabouts;
 
-use ratatui::buffer::Buffer;
-
 use crate::safe;
 use crate::state::layout::{self, Plan, SMALLEST};
 use crate::state::{Click, Screen, State};
 use canvas::Canvas;
+use cells::Cells;
 use text::SafeText;
 use theme::{Ink, Theme};
 use widgets::table::Table;
@@ -46,7 +46,7 @@ fn asking_for_room(width: u16, height: u16) -> SafeText {
 }
 
 /// One frame, on cells of which none is drawn yet.
-pub fn render(state: &State, cells: &mut Buffer) {
+pub fn render(state: &State, cells: &mut Cells) {
     let theme = Theme::new(state.setup.look);
     let mut canvas = Canvas::new(cells, theme);
     let (width, height) = (canvas.width(), canvas.height());

@@ -18,15 +18,13 @@ use std::sync::Arc;
 
 use counting::held;
 use jiff::tz::TimeZone;
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 use stalltop::app::feed::course::Course;
 use stalltop::app::judging::Judging;
 use stalltop::baseline::Baselines;
 use stalltop::findings::Judge;
 use stalltop::recording::{Redaction, Tape};
 use stalltop::state::{Event, Key, Look, Setup, Source, State, update};
-use stalltop::view;
+use stalltop::view::{self, changes::Frames};
 use tree::{FIRST, Tree};
 
 const HOUR: u32 = 3600;
@@ -71,7 +69,7 @@ fn an_hour_takes_no_more_than_its_first_minutes() {
     let size = (80, 24);
     let setup = Setup { look: Look::default(), source: Source::Live, zone: TimeZone::UTC, size, interval_ms: 1000 };
     let mut state = State::new(setup);
-    let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
+    let mut frames = Frames::blank(size.0, size.1);
     let mut fleeting = VecDeque::new();
     let mut next = FIRST + STEADY;
     let (mut most_held, mut most_open) = (0, 0);
@@ -103,7 +101,7 @@ fn an_hour_takes_no_more_than_its_first_minutes() {
         if second % 20 == 0 {
             let screen = char::from_digit(1 + second / 20 % 6, 10).unwrap();
             update(&mut state, Event::Key(Key::Char(screen)));
-            terminal.draw(|frame| view::render(&state, frame.buffer_mut())).unwrap();
+            frames.turn(|cells| view::render(&state, cells));
         }
         let (now_held, now_open) = (held(), descriptors());
         (most_held, most_open) = (most_held.max(now_held), most_open.max(now_open));

@@ -15,8 +15,6 @@ use std::time::Duration;
 use counting::{allocations, held, most_held};
 use jiff::tz::TimeZone;
 use nix::time::{ClockId, clock_gettime};
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 use stalltop::baseline::Baselines;
 use stalltop::findings::{Judge, Judged, Kind};
 use stalltop::ids::{CgroupId, CgroupVersion};
@@ -28,7 +26,7 @@ use stalltop::sample::task::{Process, Sched, TaskState, Tasks, Thread, Wait};
 use stalltop::sample::{Absent, Instant, Sample};
 use stalltop::state::{Event, Key, Look, Setup, Source, State, update};
 use stalltop::units::Counter;
-use stalltop::view;
+use stalltop::view::{self, cells::Cells};
 use tempfile::TempDir;
 
 /// How many of what.
@@ -238,13 +236,14 @@ fn see(judged: &[Judged], words: [&str; 6]) {
         for judged in judged {
             update(&mut state, Event::Judged(judged.clone()));
         }
-        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        let mut cells = Cells::blank(width, height);
         for (key, word) in "123456".chars().zip(words) {
             update(&mut state, Event::Key(Key::Char(key)));
-            terminal.draw(|frame| view::render(&state, frame.buffer_mut())).unwrap();
-            let shown: String = terminal.backend().buffer().content().iter().map(ratatui::buffer::Cell::symbol).collect();
+            cells.reset();
+            view::render(&state, &mut cells);
+            let shown = cells.to_string();
             if std::env::var_os("STALLTOP_SHOW").is_some() {
-                println!("screen {key} at {width}×{height}:\n{}", terminal.backend());
+                println!("screen {key} at {width}×{height}:\n{}", cells);
             }
             assert!(shown.to_lowercase().contains(&word.to_lowercase()), "screen {key} at {width}×{height} shows no {word:?}");
         }

@@ -16,8 +16,8 @@ use crossterm::style::{Print, ResetColor};
 use crossterm::terminal::{Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use crossterm::{cursor, queue};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use ratatui::buffer::Buffer;
 
+use crate::view::cells::Cells;
 use crate::view::changes::Frames;
 
 /// Presses and the wheel, in SGR's report. Not the motion of the mouse: nobody looks at it, and it would wake us.
@@ -59,11 +59,11 @@ impl Terminal {
 
     /// Draws a frame, of which only what differs from the last one is sent. Not while the last one still waits: frames
     /// that nobody could see are left out. False where it was left out.
-    pub fn draw(&mut self, render: impl FnOnce(&mut Buffer)) -> io::Result<bool> {
+    pub fn draw(&mut self, render: impl FnOnce(&mut Cells)) -> io::Result<bool> {
         if self.is_behind() {
             return Ok(false);
         }
-        thrifty::draw(&mut self.outbox, self.frames.turn(render))?;
+        thrifty::draw(&mut self.outbox, self.frames.turn(render).iter())?;
         self.send()?;
         Ok(true)
     }

@@ -1,10 +1,10 @@
-//! Cells, and how text gets into them: the only place that writes to the terminal's buffer.
+//! A part of the frame, and how text gets into its cells: the only place that writes to them.
 
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr;
 
+use super::cells::Cells;
 use super::text::{SafeText, fit};
 use super::theme::{Ink, Theme, ascii};
 
@@ -33,21 +33,21 @@ impl Shown for &SafeText {
 
 /// A rectangle of the frame. Columns and rows count from its upper left corner; what is outside of it is not drawn.
 pub struct Canvas<'a> {
-    buffer: &'a mut Buffer,
+    cells: &'a mut Cells,
     area: Rect,
     pub theme: Theme,
 }
 
 impl<'a> Canvas<'a> {
-    pub fn new(buffer: &'a mut Buffer, theme: Theme) -> Canvas<'a> {
-        let area = buffer.area;
-        Canvas { buffer, area, theme }
+    pub fn new(cells: &'a mut Cells, theme: Theme) -> Canvas<'a> {
+        let area = cells.area();
+        Canvas { cells, area, theme }
     }
 
     /// A part of it.
     pub fn part(&mut self, x: u16, y: u16, width: u16, height: u16) -> Canvas<'_> {
         let wanted = Rect { x: self.area.x.saturating_add(x), y: self.area.y.saturating_add(y), width, height };
-        Canvas { area: self.area.intersection(wanted), buffer: &mut *self.buffer, theme: self.theme }
+        Canvas { area: self.area.intersection(wanted), cells: &mut *self.cells, theme: self.theme }
     }
 
     pub fn width(&self) -> u16 {
@@ -85,61 +85,38 @@ impl<'a> Canvas<'a> {
         }
         let fitting = fit(text, usize::from(width));
         let (left, top) = (self.area.x + x, self.area.y + y);
+        // As nearly all text is: nobody need ask how wide these are.
         if fitting.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-            return x + self.letters(left, top, &fitting, style);
+            return x + self.cells.letters(left, top, fitting.chars(), style);
         }
         let end = if self.theme.is_ascii() && !fitting.is_ascii() {
             let plain: String = fitting.chars().map(as_ascii).collect();
-            self.buffer.set_stringn(left, top, fit(&plain, usize::from(width)), usize::from(width), style).0
+            self.cells.text(left, top, &fit(&plain, usize::from(width)), width, style)
         } else {
-            self.buffer.set_stringn(left, top, fitting, usize::from(width), style).0
+            self.cells.text(left, top, &fitting, width, style)
         };
         end - self.area.x
     }
 
-    /// Plain letters, a cell each, as nearly all text is: nobody need ask how wide they are. Returns how many.
-    fn letters(&mut self, left: u16, top: u16, text: &str, style: Style) -> u16 {
-        let mut count = 0;
-        for (column, letter) in (left..self.buffer.area.right()).zip(text.chars()) {
-            if let Some(cell) = self.buffer.cell_mut((column, top)) {
-                cell.set_char(letter).set_style(style);
-            }
-            count += 1;
-        }
-        count
-    }
-
     /// One glyph of ours.
     pub fn glyph(&mut self, x: u16, y: u16, glyph: char, ink: Ink) {
-        if x >= self.area.width || y >= self.area.height {
-            return;
-        }
-        let style = self.theme.style(ink);
-        let plain = self.theme.is_ascii() && !glyph.is_ascii();
-        if let Some(cell) = self.buffer.cell_mut((self.area.x + x, self.area.y + y)) {
-            if plain {
-                cell.set_symbol(ascii(glyph));
-            } else {
-                cell.set_char(glyph);
-            }
-            cell.set_style(style);
-        }
+        self.fill(x, y, 1, glyph, ink);
     }
 
     /// The same glyph over and over.
     pub fn fill(&mut self, x: u16, y: u16, width: u16, glyph: char, ink: Ink) {
-        for column in x..x.saturating_add(width).min(self.area.width) {
-            self.glyph(column, y, glyph, ink);
+        if y >= self.area.height {
+            return;
         }
+        let width = width.min(self.area.width.saturating_sub(x));
+        let plain = if self.theme.is_ascii() && !glyph.is_ascii() { ascii(glyph) } else { glyph };
+        let (left, top) = (self.area.x + x, self.area.y + y);
+        self.cells.letters(left, top, std::iter::repeat_n(plain, usize::from(width)), self.theme.style(ink));
     }
 
     /// Nothing, whatever was drawn here before: its colours neither.
     pub fn clear(&mut self) {
-        for place in self.area.positions() {
-            if let Some(cell) = self.buffer.cell_mut(place) {
-                cell.reset();
-            }
-        }
+        self.cells.clear(self.area);
     }
 
     /// A horizontal rule.
@@ -151,7 +128,7 @@ impl<'a> Canvas<'a> {
     pub fn under_cursor(&mut self, y: u16, height: u16) {
         let style = self.theme.cursor();
         let rows = Rect { y: self.area.y + y, height, ..self.area };
-        self.buffer.set_style(rows.intersection(self.area), style);
+        self.cells.restyle(rows.intersection(self.area), style);
     }
 }
 
@@ -161,5 +138,5 @@ fn as_ascii(character: char) -> String {
         return character.to_string();
     }
     let cells = unicode_width::UnicodeWidthChar::width(character).unwrap_or(0);
-    if cells == 1 { ascii(character).to_owned() } else { "?".repeat(cells) }
+    if cells == 1 { ascii(character).to_string() } else { "?".repeat(cells) }
 }

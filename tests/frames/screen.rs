@@ -1,11 +1,9 @@
 //! A state fed with a machine, and its frame as text.
 
 use jiff::tz::TimeZone;
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use stalltop::state::{Event, Key, Look, Setup, Source, State, update};
-use stalltop::view;
+use stalltop::view::{self, cells::Cells};
 
 use crate::machine::Machine;
 
@@ -38,9 +36,9 @@ pub fn press(state: &mut State, keys: &str) {
 
 pub fn buffer(state: &State) -> Buffer {
     let (width, height) = state.setup.size;
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| view::render(state, frame.buffer_mut())).unwrap();
-    terminal.backend().buffer().clone()
+    let mut cells = Cells::blank(width, height);
+    view::render(state, &mut cells);
+    cells.buffer(0, height)
 }
 
 /// The frame, one line a row.

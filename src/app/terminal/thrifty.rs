@@ -7,8 +7,9 @@ use crossterm::cursor::{MoveTo, MoveToColumn};
 use crossterm::queue;
 use crossterm::style::{Attribute, Color as Told, Print, SetAttribute, SetBackgroundColor, SetForegroundColor};
 use ratatui::backend::IntoCrossterm;
-use ratatui::buffer::Cell;
 use ratatui::style::{Color, Modifier};
+
+use crate::view::cells::Shown;
 
 /// Each with the word that begins it and the one that ends it. Bold and dim end together.
 const MODIFIERS: [(Modifier, Attribute, Attribute); 9] = [
@@ -25,7 +26,7 @@ const MODIFIERS: [(Modifier, Attribute, Attribute); 9] = [
 const INTENSITY: Modifier = Modifier::BOLD.union(Modifier::DIM);
 
 /// Draws these cells, given with column and row, from left to right and down.
-pub fn draw<'a>(out: &mut impl Write, cells: impl IntoIterator<Item = (u16, u16, &'a Cell)>) -> io::Result<()> {
+pub fn draw<'a>(out: &mut impl Write, cells: impl IntoIterator<Item = (u16, u16, Shown<'a>)>) -> io::Result<()> {
     let mut style = (Color::Reset, Color::Reset, Modifier::empty());
     let mut last: Option<(u16, u16)> = None;
     for (x, y, cell) in cells {
@@ -49,7 +50,7 @@ pub fn draw<'a>(out: &mut impl Write, cells: impl IntoIterator<Item = (u16, u16,
             queue!(out, SetBackgroundColor(told))?;
         }
         style = (cell.fg, cell.bg, cell.modifier);
-        queue!(out, Print(cell.symbol()))?;
+        queue!(out, Print(cell.symbol))?;
     }
     if last.is_some() { queue!(out, SetAttribute(Attribute::Reset)) } else { Ok(()) }
 }
@@ -75,11 +76,12 @@ fn change(out: &mut impl Write, from: Modifier, to: Modifier) -> io::Result<()> 
 mod tests {
     use proptest::prelude::*;
     use ratatui::backend::{Backend, CrosstermBackend};
-    use ratatui::buffer::Buffer;
+    use ratatui::buffer::{Buffer, Cell};
     use ratatui::layout::Rect;
     use ratatui::style::Style;
 
     use super::*;
+    use crate::view::cells::Symbol;
 
     const SIZE: (u16, u16) = (24, 6);
 
@@ -98,6 +100,10 @@ mod tests {
         let style =
             (color.clone(), color, modifier).prop_map(|(fg, bg, modifier)| Style::new().fg(fg).bg(bg).add_modifier(modifier));
         (0..SIZE.0 - 1, 0..SIZE.1, symbol, style)
+    }
+
+    fn shown(cell: &Cell) -> Shown<'_> {
+        Shown { symbol: Symbol::Cluster(cell.symbol()), fg: cell.fg, bg: cell.bg, modifier: cell.modifier }
     }
 
     fn between(frames: &[Buffer], mut draw: impl FnMut(Vec<(u16, u16, &Cell)>) -> io::Result<()>) {
@@ -122,7 +128,7 @@ mod tests {
                 frames.push(frame);
             }
             let (mut thrifty, mut plain) = (Vec::new(), Vec::new());
-            between(&frames, |cells| draw(&mut thrifty, cells));
+            between(&frames, |cells| draw(&mut thrifty, cells.into_iter().map(|(x, y, cell)| (x, y, shown(cell)))));
             let mut backend = CrosstermBackend::new(&mut plain);
             between(&frames, |cells| backend.draw(cells.into_iter()));
             let seen = |bytes: &[u8]| {
