@@ -29,7 +29,7 @@ impl Key {
         Key {
             excess_ms: far.and_then(RoundTrip::excess).map_or(0.0, |excess| excess.0.floor()),
             // Doublings: a little more or less traffic changes no places.
-            traffic: (rate(peer.kilobytes_in) + rate(peer.kilobytes_out)).max(0.1).log2().floor(),
+            traffic: libm::log2((rate(peer.kilobytes_in) + rate(peer.kilobytes_out)).max(0.1)).floor(),
             connections: peer.connections,
         }
     }

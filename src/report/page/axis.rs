@@ -123,7 +123,7 @@ impl ValueAxis {
         if most <= 0.0 || !most.is_finite() {
             return ValueAxis::Linear(unit);
         }
-        let power = 10_f64.powf(most.log10().floor());
+        let power = 10_f64.powi(libm::log10(most).floor() as i32);
         let rounds = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 10.0];
         let top = rounds.into_iter().map(|round| round * power).find(|top| *top >= most * 0.999);
         ValueAxis::Linear(top.unwrap_or(most) * unit)
@@ -131,7 +131,7 @@ impl ValueAxis {
 
     /// For values above 0.
     pub fn decades(least: f64, most: f64) -> ValueAxis {
-        let (low, high) = (least.log10().floor() as i32, most.log10().ceil() as i32);
+        let (low, high) = (libm::log10(least).floor() as i32, libm::log10(most).ceil() as i32);
         ValueAxis::Decades(low, high.max(low + 1))
     }
 
@@ -141,7 +141,7 @@ impl ValueAxis {
             ValueAxis::Linear(top) => value / top,
             ValueAxis::Decades(low, high) => {
                 let low = f64::from(low);
-                (value.max(1e-300).log10() - low) / (f64::from(high) - low)
+                (libm::log10(value.max(1e-300)) - low) / (f64::from(high) - low)
             }
         };
         place.clamp(0.0, 1.0)

@@ -234,7 +234,7 @@ fn round_axis(most: f64, unit: Unit) -> ValueAxis {
     let unit = match unit {
         // A thousand KiB would be written 0.98 MiB.
         Unit::Bytes | Unit::BytesPerSecond if most >= 1.0 => {
-            let unit = 1024_f64.powf(most.log(1024.0).floor());
+            let unit = 1024_f64.powi((libm::log2(most) / 10.0).floor() as i32);
             if most / unit > 800.0 { unit * 1024.0 } else { unit }
         }
         _ => 1.0,

@@ -18,7 +18,7 @@ pub fn against(value: f32, baseline: f32) -> f32 {
     if baseline <= 0.0 || value <= 0.0 {
         return 0.0;
     }
-    ((value / baseline).log10() * 6.0 + 1.0) / 7.0
+    (libm::log10f(value / baseline) * 6.0 + 1.0) / 7.0
 }
 
 /// A cell each, right-aligned in `width`: the newest at the right edge.
