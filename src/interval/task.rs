@@ -211,7 +211,7 @@ impl Context<'_> {
         let alive = new.threads.iter().filter(|thread| thread.state != TaskState::Dead).count();
         let thread_count = u32::try_from(alive).unwrap_or(u32::MAX);
         span.counts.threads += thread_count;
-        let unchanged = old.is_some_and(|old| Arc::ptr_eq(old, new));
+        let unchanged = old.is_some_and(|old| Arc::ptr_eq(old, new) || did_nothing(old, new));
         if unchanged && !new.threads.iter().any(not_just_asleep) {
             sums.has_cpu |= new.cpu_ns.is_some() || !new.kernel_thread;
             sums.has_run_queue |= has_schedstat(new);
@@ -436,6 +436,11 @@ fn completions_outstanding(newer: &Sample) -> bool {
 }
 
 /// A kernel has it for all or for none.
+/// Whether nothing of it ran, though more may be known of it by now: what is slow to be read, in the first seconds of thousands.
+fn did_nothing(old: &Process, new: &Process) -> bool {
+    new.cpu_ns.is_some() && new.cpu_ns == old.cpu_ns && new.threads == old.threads && new.children == old.children
+}
+
 fn has_schedstat(process: &Process) -> bool {
     process.threads.first().is_some_and(|thread| thread.sched.is_some())
 }
@@ -446,7 +451,7 @@ fn not_just_asleep(thread: &Thread) -> bool {
 
 /// The class of a thread's wait as its sample says it.
 pub fn class_of(host: &Host, thread: &Thread) -> WaitClass {
-    let call = thread.wait.call.as_ref().ok().and_then(|&call| Call::from_number(host.machine.as_bytes(), call));
+    let call = thread.wait.call().ok().and_then(|call| Call::from_number(host.machine.as_bytes(), call));
     let unlikely = WaitClass::Other;
     match &thread.wait.channel {
         Ok(symbol) => WaitClass::of(thread.state, Some(symbol.as_bytes()), call).unwrap_or(unlikely),
@@ -471,7 +476,7 @@ fn is_out_of_sight(host: &Host, process: &Process, thread: &Thread) -> bool {
 
 /// An idle thread of a language runtime, as its futex call says.
 fn waits_for_work(host: &Host, thread: &Thread) -> bool {
-    let call = thread.wait.call.ok().and_then(|call| Call::from_number(host.machine.as_bytes(), call));
+    let call = thread.wait.call().ok().and_then(|call| Call::from_number(host.machine.as_bytes(), call));
     matches!(call.and_then(Call::futex), Some(Futex::Note { .. }))
 }
 

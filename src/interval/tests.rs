@@ -1,6 +1,7 @@
 //! The arithmetic at its edges: counters that fell, things that come and go, and whatever else a damaged recording or an
 //! odd kernel may say. Nothing may panic, and no figure may be NaN, infinite or negative.
 
+mod asleep;
 mod hidden;
 mod newborn;
 mod run_queue;

@@ -145,7 +145,7 @@ impl Watch {
         let file_lock = class == WaitClass::Lock && in_file_lock();
         let queue = add(counts, Seen { state: thread.state, class, futex: thread.futex, file_lock, active });
         if let Some(kind) = queue {
-            let waiter = Waiter { task, channel: thread.wait.channel.clone().ok(), call: thread.wait.call.ok() };
+            let waiter = Waiter { task, channel: thread.wait.channel.clone().ok(), call: thread.wait.call().ok() };
             match (kind, thread.futex) {
                 (QueueKind::Pipe | QueueKind::Socket, _) => {
                     if self.peers.len() < peers::MOST_LOOKS {
@@ -174,7 +174,7 @@ impl Watch {
             comm: thread.comm.clone(),
             class,
             channel: thread.wait.channel.clone().ok(),
-            call: thread.wait.call.ok(),
+            call: thread.wait.call().ok(),
             times,
             since_ns: thread.waits_since_ns(),
             file: None,

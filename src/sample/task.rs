@@ -264,8 +264,14 @@ pub struct Wait {
     /// wchan: the kernel function it sleeps in, compiler suffixes cut. `Absent::Hidden` where the kernel answers 0 for a
     /// task that is not ours; `Absent::Vanished` where it had moved on; `Absent::NotRead` where nobody looked.
     pub channel: Reading<Name>,
-    /// syscall
-    pub call: Reading<SystemCall>,
+    /// syscall; most threads have none that is worth reading
+    pub call: Reading<Arc<SystemCall>>,
+}
+
+impl Wait {
+    pub fn call(&self) -> Reading<SystemCall> {
+        self.call.as_deref().copied().map_err(|why| *why)
+    }
 }
 
 impl Default for Wait {

@@ -29,7 +29,7 @@ pub fn of_thread(interval: &Interval, task: TaskId) -> SafeText {
         _ => {}
     }
     let class = class_for(&interval.host, process, thread);
-    let call = thread.wait.call.as_ref().ok().and_then(|&call| call_name(interval, call));
+    let call = thread.wait.call().ok().and_then(|call| call_name(interval, call));
     match (&thread.wait.channel, call) {
         (Ok(channel), call) => {
             let channel = SafeText::name(channel);

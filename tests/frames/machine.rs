@@ -360,7 +360,7 @@ impl Strand {
                     (_, true) => Ok(Name::from(self.channel)),
                 },
                 call: if privileged {
-                    Ok(SystemCall { number: self.call, arguments: [0x1000, 0x80, 2] })
+                    Ok(Arc::new(SystemCall { number: self.call, arguments: [0x1000, 0x80, 2] }))
                 } else {
                     Err(Absent::NoPermission)
                 },

@@ -573,7 +573,7 @@ fn strange_process(d: &mut Dice) -> Process {
         background: d.bool(),
         sched: d.maybe(|d| Sched { run_ns: d.counter(), run_delay_ns: d.counter(), timeslices: d.counter() }),
         switched_ns: d.maybe(Dice::u64),
-        wait: Wait { channel: d.reading(Dice::name), call: d.reading(call) },
+        wait: Wait { channel: d.reading(Dice::name), call: d.reading(|d| call(d).into()) },
         allowed: d.maybe(Dice::name),
     });
     // The kernel lists them in order, but nothing here may depend on that.
@@ -628,7 +628,8 @@ pub fn strange_samples(dice: &mut Dice, count: usize) -> Vec<Arc<Sample>> {
                             process.user_ticks = dice.counter();
                             if let Some(thread) = process.threads.first_mut() {
                                 thread.user_ticks = dice.counter();
-                                thread.wait = Wait { channel: dice.reading(Dice::name), call: dice.reading(call) };
+                                thread.wait =
+                                    Wait { channel: dice.reading(Dice::name), call: dice.reading(|dice| call(dice).into()) };
                             }
                             Arc::new(process)
                         }

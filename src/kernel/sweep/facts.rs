@@ -84,8 +84,7 @@ fn cmdline(eye: &mut Eye, pid: u32, old: &Reading<Name>) -> Reading<Name> {
     match old {
         Ok(old) if old.as_bytes() == text => Ok(old.clone()),
         _ if text.is_empty() => Ok(eye.names.shared(b"")),
-        // Mostly unlike any other: not worth remembering.
-        _ => Ok(Name::from(text)),
+        _ => Ok(eye.names.command_line(text)),
     }
 }
 

@@ -15,6 +15,8 @@ const MOST_NAMES: usize = 16_384;
 pub struct Names {
     names: FxHashSet<Name>,
     memberships: FxHashSet<Arc<Memberships>>,
+    /// The command line that was read last
+    command_line: Name,
 }
 
 impl Names {
@@ -29,6 +31,15 @@ impl Names {
         let name = Name::from(bytes);
         self.names.insert(name.clone());
         name
+    }
+
+    /// A command line: of a pool of workers one after the other has the same. Others are mostly unlike any other, and not worth
+    /// remembering.
+    pub fn command_line(&mut self, bytes: &[u8]) -> Name {
+        if self.command_line.as_bytes() != bytes {
+            self.command_line = Name::from(bytes);
+        }
+        self.command_line.clone()
     }
 
     /// The shared block that is equal to this one.
@@ -61,5 +72,14 @@ mod tests {
         assert!(first.is_same(&names.shared(b"postgres")));
         assert!(!first.is_same(&names.shared(b"postgre")));
         assert!(first.is_same(&names.unless_same(&first, b"postgres")));
+    }
+
+    #[test]
+    fn workers_of_a_pool_share_their_command_line() {
+        let mut names = Names::default();
+        let [first, second, other] =
+            [b"php-fpm: pool www", b"php-fpm: pool www", b"php-fpm: pool api"].map(|line| names.command_line(line));
+        assert!(first.is_same(&second) && !first.is_same(&other));
+        assert_eq!(other.as_bytes(), b"php-fpm: pool api");
     }
 }

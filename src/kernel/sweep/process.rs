@@ -213,7 +213,7 @@ impl KnownProcess {
     /// A thread in D that may hold the lock of its address space: who reads its memory (cmdline) could hang behind it.
     pub fn memory_is_in_doubt(&self) -> bool {
         self.threads.iter().any(|thread| {
-            let fault = thread.wait.call.is_ok_and(|call| call.number == -1);
+            let fault = thread.wait.call().is_ok_and(|call| call.number == -1);
             let unclear = !matches!(thread.class, Some(WaitClass::Disk | WaitClass::Memory | WaitClass::Vfork));
             thread.state == TaskState::Blocked && (fault || unclear)
         })

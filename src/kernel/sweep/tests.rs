@@ -217,7 +217,7 @@ fn a_blocked_thread_says_where_and_a_pair_that_cannot_be_is_dropped() {
     let tasks = machine.sweep();
     let wait = &only(&tasks, 40).1.wait;
     assert_eq!(wait.channel.as_ref().unwrap().as_bytes(), b"jbd2_log_wait_commit");
-    assert_eq!(wait.call.unwrap().arguments[0], 3);
+    assert_eq!(wait.call().unwrap().arguments[0], 3);
     assert_eq!(machine.known(40, 40).class, Some(WaitClass::Disk));
     assert_eq!(machine.known(60, 60).class, None);
     assert_eq!(only(&tasks, 60).1.wait.channel, Err(Absent::Vanished));

@@ -1,6 +1,8 @@
 //! One thread as it was last looked at, and how to look again with as few reads as the truth allows: schedstat first,
 //! the rest only when it ran or was not at rest.
 
+use std::sync::Arc;
+
 use super::Eye;
 use crate::kernel::task::files::{Kept, ThreadFile, is_gone};
 use crate::kernel::task::{self, Stat};
@@ -51,7 +53,7 @@ pub struct KnownThread {
     pub sched: Option<Sched>,
     ticks: (Counter, Counter),
     /// The CPUs it may use, and when that was read.
-    allowed: Option<(Name, u64)>,
+    allowed: Option<Box<(Name, u64)>>,
     /// Its run-queue wait at the last sample.
     sampled_delay: Option<Counter>,
     kept: Kept,
@@ -244,7 +246,7 @@ impl KnownThread {
             sched: self.sched,
             switched_ns: self.moved_ns,
             wait: self.wait.clone(),
-            allowed: self.allowed.as_ref().map(|(cpus, _)| cpus.clone()),
+            allowed: self.allowed.as_deref().map(|(cpus, _)| cpus.clone()),
         }
     }
 
@@ -342,7 +344,7 @@ impl KnownThread {
     fn read_allowed_if_due(&mut self, eye: &mut Eye, glance: Glance) {
         let delay = self.sched.map(|sched| sched.run_delay_ns);
         let waited = growth(delay, std::mem::replace(&mut self.sampled_delay, delay));
-        let known = self.allowed.as_ref().is_some_and(|(_, at)| eye.now_ns.saturating_sub(*at) < ALLOWED_STALE_NS);
+        let known = self.allowed.as_deref().is_some_and(|(_, at)| eye.now_ns.saturating_sub(*at) < ALLOWED_STALE_NS);
         let waits = self.state == TaskState::Running && waited.is_some_and(|waited| waited >= KEPT_WAITING_NS);
         if known || !waits || glance.kernel_thread || eye.allowed_left == 0 {
             return;
@@ -350,7 +352,7 @@ impl KnownThread {
         eye.allowed_left -= 1;
         let text = eye.files.once(format_args!("{}/task/{}/status", glance.pid, self.tid));
         let cpus = text.ok().and_then(task::allowed_cpus).map(|cpus| eye.names.shared(cpus));
-        self.allowed = cpus.map(|cpus| (cpus, eye.now_ns));
+        self.allowed = cpus.map(|cpus| Box::new((cpus, eye.now_ns)));
     }
 
     /// It did not run, so its wait is the same one. It may be one that was missed, or not wanted before.
@@ -467,7 +469,7 @@ impl KnownThread {
         self.contended = self.class == Some(WaitClass::Lock) && self.state == TaskState::Sleeping;
         self.futex = known.and_then(Call::futex);
         self.timed &= self.futex.is_some() || known.is_some_and(|call| call.name == "semtimedop");
-        self.wait = Wait { channel, call };
+        self.wait = Wait { channel, call: call.map(Arc::new) };
     }
 
     fn read_channel(&mut self, eye: &mut Eye, glance: Glance, keep: bool) -> Reading<Name> {

@@ -3,8 +3,11 @@
 //! A place is never given to another field: an old recording lacks the new places (they read as 0), a new one fills
 //! places that an old reader skips. Each table leaves room between its groups of fields for that.
 
+use std::sync::Arc;
+
 use super::strings::{Interner, Names};
 use crate::recording::wire::{Malformed, unzigzag, zigzag};
+use crate::sample::task::SystemCall;
 use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
 
@@ -139,6 +142,18 @@ impl<T: Cells> Cells for Option<T> {
 
     fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
         if first(row) == 0 { Ok(None) } else { take_at(row, 1, names).map(Some) }
+    }
+}
+
+impl Cells for Arc<SystemCall> {
+    const WIDTH: usize = SystemCall::WIDTH;
+
+    fn put(&self, row: &mut [u64], strings: &mut Interner) {
+        SystemCall::put(self, row, strings);
+    }
+
+    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        SystemCall::take(row, names).map(Arc::new)
     }
 }
 

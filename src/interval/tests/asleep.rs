@@ -1,0 +1,23 @@
+//! Processes that did nothing.
+
+use super::*;
+use crate::sample::Name;
+use crate::units::PerSecond;
+
+#[test]
+fn more_that_is_known_of_one_is_nothing_that_it_did() {
+    let asleep = process(7, 100, 5_000_000);
+    let mut known = Process::clone(&asleep);
+    known.cmdline = Ok(Name::from("sleep 1000"));
+    known.io = Ok(Default::default());
+    let mut ran = known.clone();
+    ran.cpu_ns = Some(Counter(6_000_000));
+    let spans = |newer: Process| {
+        let interval = between(&with_tasks(10.0, vec![asleep.clone()]), &with_tasks(11.0, vec![Arc::new(newer)]));
+        interval.tasks.expect("both have tasks")
+    };
+    let span = spans(known.clone());
+    assert!(span.awake.is_empty() && span.threads.is_empty(), "{span:?}");
+    assert_eq!(span.of(&known).read_bytes, Some(PerSecond(0.0)));
+    assert_eq!(spans(ran).awake.len(), 1);
+}
