@@ -5,4 +5,5 @@ pub mod changes;
 pub mod choice;
 pub mod columns;
 pub mod forms;
+pub mod gathered;
 pub mod table;

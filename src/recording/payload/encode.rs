@@ -9,7 +9,7 @@ use super::cells::{Cells, put_at};
 use super::column::bits::BitSink;
 use super::column::choice::Chooser;
 use super::column::forms::{Forms, Role};
-use super::column::table::{Differences, MAX_CELLS, Rows, Table, put_section};
+use super::column::table::{Differences, MAX_CELLS, Rows, SECTION_HEAD, Table, put_section};
 use super::layout::Layout;
 use super::predicted::{keep_looks, keep_ticks};
 use super::schema::tasks::{ProcessRow, SUB_SAMPLE_CPU, SUMS, SWITCHED, SubSampleRow};
@@ -126,6 +126,8 @@ impl Encoder {
         let front = raw.len();
         let bits = bits.take();
         if !bits.is_empty() {
+            // Nothing follows: room for twice as much would be in the peak.
+            raw.reserve_exact(bits.len() + SECTION_HEAD);
             put_section(&mut raw, schema::BITS, &bits);
         }
         levels.retain(|level| level.distance == Layout::trunk(distance));

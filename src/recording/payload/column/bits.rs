@@ -1,4 +1,6 @@
 //! Bits in and out, lowest first: numbers that look random are not made smaller by whole bytes.
+//!
+//! The steps of a cell are inlined by hand: a compiler that saves space calls each of them, for half a million cells.
 
 use crate::recording::wire::Malformed;
 
@@ -13,6 +15,7 @@ pub struct BitSink {
 
 impl BitSink {
     /// The lowest `width` bits of a number that has no others; at most 64.
+    #[inline(always)]
     pub fn put(&mut self, value: u64, width: u32) {
         self.waiting |= value << self.count;
         let filled = self.count + width;
@@ -27,6 +30,7 @@ impl BitSink {
 
     /// A number of 0 … `most` in a truncated binary code: where that is not a power of two less one, the lower numbers take a bit
     /// less.
+    #[inline(always)]
     pub fn put_below(&mut self, value: u64, most: u64) {
         let (width, short) = below(most);
         if value < short || width == 64 {
@@ -75,6 +79,7 @@ impl BitSink {
 
 /// Bits of the lower numbers of 0 … `most`, and how many these are; all others take one more. Of 64 bits there are no lower
 /// ones, and none that take more.
+#[inline(always)]
 fn below(most: u64) -> (u32, u64) {
     let Some(count) = most.checked_add(1) else { return (64, u64::MAX) };
     let width = 63 - count.leading_zeros();
@@ -82,6 +87,7 @@ fn below(most: u64) -> (u32, u64) {
 }
 
 /// How many bits `put_below` writes.
+#[inline(always)]
 pub fn length_below(value: u64, most: u64) -> u32 {
     let (width, short) = below(most);
     width + u32::from(value >= short && width < 64)
@@ -99,6 +105,7 @@ pub fn length_mostly(value: u64, most: u64) -> u32 {
 }
 
 /// How many bits `put_golomb` writes.
+#[inline(always)]
 pub fn golomb_length(value: u64, order: u32) -> u32 {
     let above = u128::from(value >> order) + 1;
     2 * (127 - above.leading_zeros()) + 1 + order
@@ -120,6 +127,7 @@ impl<'a> BitSource<'a> {
     }
 
     /// `width` is at most 64.
+    #[inline(always)]
     pub fn take(&mut self, width: u32) -> Result<u64, Malformed> {
         while self.count < width {
             let (first, rest) = self.bytes.split_first().ok_or(TOO_FEW)?;
@@ -134,6 +142,7 @@ impl<'a> BitSource<'a> {
     }
 
     /// The inverse of `BitSink::put_below`.
+    #[inline(always)]
     pub fn take_below(&mut self, most: u64) -> Result<u64, Malformed> {
         let (width, short) = below(most);
         let first = self.take(width)?;

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::bits::BitSink;
 use super::forms::{Code, Form, Forms, Place};
+use super::gathered::Gathered;
 use super::table::FREE_ROWS;
 
 /// Writes columns, and remembers what was in them.
@@ -43,16 +44,13 @@ impl Chooser {
         });
     }
 
-    /// Writes rows of `width` cells, column by column. `now`: of rows that changed, what they are.
-    pub fn write(&mut self, place: Place, width: usize, rows: &[u64], now: Option<&[u64]>, bits: &mut BitSink) {
-        let count = rows.len().checked_div(width).unwrap_or_default();
+    /// Writes rows, column by column. `now`: of rows that changed, what they are.
+    pub fn write(&mut self, place: Place, rows: &Gathered, now: Option<&Gathered>, bits: &mut BitSink) {
+        let count = rows.len();
         if count == 0 {
             return;
         }
-        let mut used = vec![false; width];
-        for row in rows.chunks_exact(width) {
-            used.iter_mut().zip(row).for_each(|(used, &cell)| *used |= cell != 0);
-        }
+        let mut used = rows.used();
         let formed = self.forms.columns(place).into_iter().flat_map(|columns| columns.keys());
         formed.for_each(|&column| used.get_mut(column).into_iter().for_each(|used| *used = true));
         if let Some(first) = used.first_mut().filter(|_| count > FREE_ROWS) {
@@ -61,9 +59,9 @@ impl Chooser {
         let (mut values, mut fresh) = (std::mem::take(&mut self.values), std::mem::take(&mut self.fresh));
         for (column, _) in used.into_iter().enumerate().filter(|(_, used)| *used) {
             values.clear();
-            values.extend(rows.iter().skip(column).step_by(width));
+            values.extend(rows.column(column));
             fresh.clear();
-            fresh.extend(now.unwrap_or_default().iter().skip(column).step_by(width));
+            fresh.extend(now.into_iter().flat_map(|now| now.column(column)));
             let mut form = self.choose(place, column, &values, &fresh);
             if column == 0 && count > FREE_ROWS && form.least_length() == 0 {
                 form = Form { code: Code::Golomb { order: 0 }, ..Form::default() };
@@ -324,7 +322,9 @@ mod tests {
         let each = frames.iter().map(|values| {
             let before = chooser.forms().clone();
             let mut sink = BitSink::default();
-            chooser.write(PLACE, 1, values, None, &mut sink);
+            let mut rows = Gathered::new(1);
+            values.iter().for_each(|&value| rows.push([value]));
+            chooser.write(PLACE, &rows, None, &mut sink);
             let bits = sink.take();
             let form = chooser.forms().form(PLACE, 0);
             let mut source = BitSource::new(&bits);

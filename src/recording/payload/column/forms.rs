@@ -40,6 +40,7 @@ impl Default for Code {
 
 impl Form {
     /// What a difference becomes: `None` where this form cannot say it.
+    #[inline(always)]
     fn shifted(self, value: u64) -> Option<u64> {
         let above = match self.code {
             Code::Within { least, .. } | Code::Mostly { least, .. } => value.wrapping_sub(least),
@@ -65,6 +66,7 @@ impl Form {
     }
 
     /// How many bits that number takes; `None` where this form cannot say it.
+    #[inline(always)]
     pub fn length(self, value: u64) -> Option<u32> {
         let shifted = self.shifted(value).filter(|_| self.fits(value))?;
         Some(match self.code {
@@ -75,6 +77,7 @@ impl Form {
     }
 
     /// Writes a number that has a length.
+    #[inline(always)]
     pub fn put(self, bits: &mut BitSink, value: u64) {
         let shifted = self.shifted(value).unwrap_or_default();
         match self.code {

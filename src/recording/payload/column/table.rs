@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use super::bits::BitSink;
 use super::choice::Chooser;
 use super::forms::Role;
+use super::gathered::Gathered;
 use crate::recording::wire::put_varint;
 
 /// Cells that one table of one frame may decode to: 32 MiB, about 150,000 threads.
@@ -107,16 +108,19 @@ pub struct Differences {
     table: Table,
     runs: Vec<(Fate, u64)>,
     /// Of rows that changed: what they are more than they were, and what they are.
-    changes: Rows,
-    now: Rows,
-    new: Rows,
+    changes: Gathered,
+    now: Gathered,
+    /// New rows: the first one resembles none before it.
+    first: Gathered,
+    further: Gathered,
     last_new: Vec<u64>,
 }
 
 impl Differences {
     pub fn new(table: Table) -> Differences {
-        let rows = || Rows::new(table.width);
-        Differences { table, runs: Vec::new(), changes: rows(), now: rows(), new: rows(), last_new: vec![0; table.width] }
+        let rows = || Gathered::new(table.width);
+        let last_new = vec![0; table.width];
+        Differences { table, runs: Vec::new(), changes: rows(), now: rows(), first: rows(), further: rows(), last_new }
     }
 
     /// All of `current` against `reference`, rows paired by their keys. Any order is kept; the usual one is cheap.
@@ -170,23 +174,22 @@ impl Differences {
 
     pub fn changed(&mut self, old: &[u64], new: &[u64]) {
         self.run(Fate::Changed, 1);
-        let change = self.changes.append();
-        for ((change, new), old) in change.iter_mut().zip(new).zip(old) {
-            *change = new.wrapping_sub(*old);
-        }
-        if let Some((at, change)) = self.table.fresh.and_then(|at| Some((at, change.get_mut(at)?))) {
-            *change = new.get(at).copied().unwrap_or_default();
-        }
-        self.now.push(new);
+        let fresh = self.table.fresh;
+        let change = |(at, (new, old)): (usize, (&u64, &u64))| if fresh == Some(at) { *new } else { new.wrapping_sub(*old) };
+        self.changes.push(new.iter().zip(old).enumerate().map(change));
+        self.now.push(new.iter().copied());
     }
 
     pub fn new_row(&mut self, row: &[u64]) {
         self.run(Fate::New, 1);
-        let change = self.new.append();
-        for (at, ((change, new), last)) in change.iter_mut().zip(row).zip(&mut self.last_new).enumerate() {
-            *change = if at < self.table.steps { new.wrapping_sub(*last) } else { *new };
+        let steps = self.table.steps;
+        let cells = self.last_new.iter_mut().zip(row).enumerate().map(|(at, (last, new))| {
+            let change = if at < steps { new.wrapping_sub(*last) } else { *new };
             *last = *new;
-        }
+            change
+        });
+        let rows = if self.first.is_empty() { &mut self.first } else { &mut self.further };
+        rows.push(cells);
     }
 
     pub fn is_too_large(&self) -> bool {
@@ -195,7 +198,7 @@ impl Differences {
 
     /// How many cells it holds.
     pub fn cells(&self) -> usize {
-        self.changes.cells.len() + self.new.cells.len()
+        (self.changes.len() + self.first.len() + self.further.len()) * self.table.width
     }
 
     /// Whether nothing at all happened, so that the section may be left out.
@@ -210,14 +213,16 @@ impl Differences {
         for &(fate, length) in &self.runs {
             put_varint(scratch, length << 2 | fate as u64);
         }
-        let Table { section, width, .. } = self.table;
+        let section = self.table.section;
         put_section(out, section, scratch);
-        let (first, further) = self.new.cells.split_at(width.min(self.new.cells.len()));
-        chooser.write((section, changed), width, &self.changes.cells, Some(&self.now.cells), bits);
-        chooser.write((section, Role::First), width, first, None, bits);
-        chooser.write((section, Role::Further), width, further, None, bits);
+        chooser.write((section, changed), &self.changes, Some(&self.now), bits);
+        chooser.write((section, Role::First), &self.first, None, bits);
+        chooser.write((section, Role::Further), &self.further, None, bits);
     }
 }
+
+/// Bytes that a section's number and length take at most.
+pub const SECTION_HEAD: usize = 20;
 
 /// Appends a section: its number, its length, its bytes.
 pub fn put_section(out: &mut Vec<u8>, number: u64, bytes: &[u8]) {
