@@ -248,6 +248,12 @@ fn a_file_that_others_can_write_is_refused() {
 }
 
 #[test]
+fn doctor_says_what_is_misspelt_for_this_run() {
+    let (code, said, _) = Home::new().run(&["doctor", "--nic-speed", "eth0=fast"]);
+    assert!(code == 0 && said.contains("not read  invalid value 'eth0=fast' in --nic-speed: "), "{said}");
+}
+
+#[test]
 fn under_sudo_doctor_says_whose_it_is() {
     if !nix::unistd::geteuid().is_root() {
         return println!("skipped: only root is behind sudo");

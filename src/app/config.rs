@@ -48,7 +48,7 @@ impl Settings {
     /// From the environment and the files; with lines for the user where a file there cannot be read.
     pub fn load(root: &Root, asked: &Configuration) -> Result<(Settings, Vec<String>), Failure> {
         // What is wrong on the command line is told before what is wrong in a file.
-        let speeds = asked.nic_speed.iter().map(|word| link(NIC_SPEED, word)).collect::<Result<Vec<_>, _>>()?;
+        let speeds = speeds(asked)?;
         let named = Place::named(asked);
         let mut settings = Settings { named: named.is_some(), ..Settings::default() };
         let mut notices = Vec::new();
@@ -75,6 +75,11 @@ impl Settings {
         settings.links = speeds.clone();
         settings.take(Said { links: speeds, ..Said::default() });
         Ok((settings, notices))
+    }
+
+    /// What is wrong on the command line or in the environment; what files say is not looked at.
+    pub fn misspelt(asked: &Configuration) -> Option<Failure> {
+        speeds(asked).err().or_else(|| environment().err())
     }
 
     /// The same for a command that prints lines.
@@ -122,6 +127,11 @@ impl Settings {
         ignored.disks = said.ignored_disks.unwrap_or(std::mem::take(&mut ignored.disks));
         ignored.nics = said.ignored_nics.unwrap_or(std::mem::take(&mut ignored.nics));
     }
+}
+
+/// As the command line has them.
+fn speeds(asked: &Configuration) -> Result<Vec<(String, Link)>, Failure> {
+    asked.nic_speed.iter().map(|word| link(NIC_SPEED, word)).collect()
 }
 
 /// What the variables say.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::app::config::{PATIENCE as CONFIGURATION_PATIENCE, place::Place};
+use crate::app::config::{PATIENCE as CONFIGURATION_PATIENCE, Settings, place::Place};
 use crate::app::judging::{START_PATIENCE, obstacle};
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::patience::within;
@@ -189,6 +189,9 @@ fn configurations(on_host: bool, asked: &Configuration) -> String {
             Ok(false) => format!("no file   configuration {path}\n"),
             Err(failure) => format!("not read  {failure}\n"),
         };
+    }
+    if let Some(failure) = Settings::misspelt(asked) {
+        text += &format!("not read  {failure}\n");
     }
     let sudoer = std::env::var_os("SUDO_USER").filter(|_| nix::unistd::geteuid().is_root() && !text.is_empty());
     if let Some(user) = sudoer {
