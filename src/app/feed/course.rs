@@ -88,6 +88,11 @@ impl Course {
         judged
     }
 
+    /// The intervals that end with these samples, each with its number, in the order of time: each costs one sample.
+    pub fn run(&mut self, samples: &mut impl Samples, numbers: Range<u64>) -> Vec<(u64, Judged)> {
+        numbers.filter_map(|number| self.judged(samples, number).map(|judged| (number, judged))).collect()
+    }
+
     /// Begins in the middle, where no straight run has come by yet: what follows is judged by somebody who remembers
     /// nothing of before.
     pub fn guess(&mut self, samples: &mut impl Samples, number: u64, judge: &Judge) {
@@ -151,6 +156,33 @@ mod tests {
     }
 
     /// What one run of a machine counted says nothing of what the next one did, though its counters be higher.
+    /// Somebody goes far beyond what was surveyed, and plays on from there: nothing before it is looked at.
+    #[test]
+    fn going_far_ahead_costs_what_leads_there() {
+        struct Counting(Made, Vec<u64>);
+        impl Samples for Counting {
+            fn numbers(&self) -> Range<u64> {
+                self.0.numbers()
+            }
+            fn sample(&mut self, number: u64) -> Option<Arc<Sample>> {
+                self.1.push(number);
+                self.0.sample(number)
+            }
+            fn host(&self, number: u64) -> Arc<Host> {
+                self.0.host(number)
+            }
+        }
+        let mut samples = Counting(Made::new(None, 200), Vec::new());
+        let mut course = Course::default();
+        let judge = Judge::new(Baselines::default());
+        course.remember(0, &Judging::new(host("before"), judge.clone()));
+        course.guess(&mut samples, 60, &judge);
+        let led = course.run(&mut samples, 80..140);
+        assert!(course.judged(&mut samples, 140).is_some() && led.len() == 60);
+        assert!(course.judged(&mut samples, 141).is_some());
+        assert_eq!(samples.1, (60..=141).collect::<Vec<_>>());
+    }
+
     #[test]
     fn no_interval_reaches_from_one_run_of_the_machine_to_the_next() {
         for damaged in [None, Some(69), Some(70)] {

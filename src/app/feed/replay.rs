@@ -17,7 +17,7 @@ use crate::app::program::exit::{Exit, Failure};
 use crate::app::recording;
 use crate::app::recording::part;
 use crate::cli;
-use crate::findings::{Judge, Judged};
+use crate::findings::Judge;
 use crate::recording::{Replayer, Tail};
 use crate::report::words::many;
 use crate::state::{Effect, Event, Notice, Position, moment};
@@ -231,9 +231,11 @@ impl Replay {
         let mut to = to.clamp(1, end.saturating_sub(1).max(1));
         // Before the survey has begun nobody knows more than a guess would.
         self.guessed = self.survey.next() == 0 || to > self.survey.next() + FAR;
-        if self.guessed {
-            self.course.guess(&mut self.samples, to.saturating_sub(2 * LEADING), self.survey.judge());
-        }
+        self.guess(to);
+        // Those that lead to it first: whoever goes back behind a guess begins where the survey is, hours before it may be.
+        let first = to.saturating_sub(LEADING).max(1);
+        let leading = if self.at + 1 == to { to..to } else { first..to };
+        let before = self.course.run(&mut self.samples, leading);
         let shown = loop {
             if let Some(judged) = self.course.judged(&mut self.samples, to) {
                 break judged;
@@ -242,18 +244,23 @@ impl Replay {
             if to == 0 || to >= end {
                 return Vec::new();
             }
+            if !forward {
+                self.guess(to);
+            }
         };
-        let first = to.saturating_sub(LEADING).max(1);
-        let before: Vec<Judged> = if self.at + 1 == to {
-            Vec::new()
-        } else {
-            (first..to).filter_map(|number| self.course.judged(&mut self.samples, number)).collect()
-        };
+        let before = before.into_iter().filter(|(number, _)| *number < to).map(|(_, judged)| judged).collect();
         self.at = to;
         self.end_told = false;
         let mut events = vec![Event::Moved { shown, before }];
         events.extend(self.position());
         events
+    }
+
+    /// Where the survey has not come by, what leads to that sample is judged by somebody who knows nothing of before.
+    fn guess(&mut self, to: u64) {
+        if self.guessed {
+            self.course.guess(&mut self.samples, to.saturating_sub(2 * LEADING), self.survey.judge());
+        }
     }
 
     fn go_to_finding(&mut self, forward: bool) -> Vec<Event> {
