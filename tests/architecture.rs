@@ -69,6 +69,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("serde_json", &["report", "baseline"]),
     ("csv", &["report"]),
     ("regex_lite", &["report"]),
+    ("libm", &["state", "view", "report"]),
     ("parquet", &["report"]),
     ("thiserror", &["kernel", "recording", "baseline"]),
     ("serde", &["*"]),
