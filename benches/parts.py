@@ -16,17 +16,18 @@ SIZE, WARM, TAKE = (200, 50), 4, 10
 PARTS = [
     ("stalltop::kernel::sweep::Sweep::sweep", "sweep"),
     ("stalltop::kernel::Sampler::sub_sample", "sub-samples"),
+    ("stalltop::kernel::sweep::process::between", "sub-samples"),
     ("stalltop::kernel::Sampler::sample", "the system's files, who waits for what"),
     ("stalltop::interval::Interval::between", "figures"),
     ("stalltop::findings::judge::Judge::judge", "findings"),
-    ("stalltop::recording::tape::Tape::push", "history in memory"),
+    ("stalltop::recording::write::framer::SampleEncoder::encode", "history in memory"),
     ("stalltop::state::update::update", "drawing"),
     ("stalltop::view::render", "drawing"),
     ("stalltop::app::terminal::Terminal", "drawing"),
     ("ratatui_core::terminal", "drawing"),
 ]
 # Of what no function claims.
-THREADS = {"sampling": "waiting for the next look", "recorder": "recording"}
+THREADS = {"sampling": "waiting for the next look"}
 REST = "waiting for events, the rest"
 
 
@@ -58,7 +59,7 @@ def parts(binary, home, keys=""):
         for part, count in looks.items():
             spent[part] += ms * count / total
         if not total:
-            spent[THREADS.get(thread, REST)] += ms
+            spent[whose([], thread)] += ms
     return spent
 
 
@@ -87,6 +88,8 @@ def seen(pid):
 
 
 def whose(frames, thread):
+    if thread == "recorder":
+        return "recording"
     for frame in frames:
         for function, part in PARTS:
             if function in frame:
