@@ -435,12 +435,12 @@ fn completions_outstanding(newer: &Sample) -> bool {
     outstanding > 0 && outstanding * 2 >= subs.len()
 }
 
-/// A kernel has it for all or for none.
 /// Whether nothing of it ran, though more may be known of it by now: what is slow to be read, in the first seconds of thousands.
 fn did_nothing(old: &Process, new: &Process) -> bool {
     new.cpu_ns.is_some() && new.cpu_ns == old.cpu_ns && new.threads == old.threads && new.children == old.children
 }
 
+/// A kernel has it for all or for none.
 fn has_schedstat(process: &Process) -> bool {
     process.threads.first().is_some_and(|thread| thread.sched.is_some())
 }

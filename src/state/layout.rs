@@ -134,7 +134,11 @@ pub fn lines(state: &State, row: Row) -> usize {
         // Its heading, and as much of its sentence as there is room for beside the others.
         Row::Now(_) => {
             let room = usize::from(Plan::of(state).list) / state.rows.len().max(1);
-            if state.setup.size.0 < 120 { room.clamp(3, 5) } else { 2 }
+            match state.setup.size.0 {
+                ..120 => room.clamp(3, 5),
+                120..160 => room.clamp(2, 4),
+                160.. => room.clamp(2, 3),
+            }
         }
         _ => 1,
     }

@@ -155,7 +155,6 @@ mod tests {
         }
     }
 
-    /// What one run of a machine counted says nothing of what the next one did, though its counters be higher.
     /// Somebody goes far beyond what was surveyed, and plays on from there: nothing before it is looked at.
     #[test]
     fn going_far_ahead_costs_what_leads_there() {
@@ -183,6 +182,7 @@ mod tests {
         assert_eq!(samples.1, (60..=141).collect::<Vec<_>>());
     }
 
+    /// What one run of a machine counted says nothing of what the next one did, though its counters be higher.
     #[test]
     fn no_interval_reaches_from_one_run_of_the_machine_to_the_next() {
         for damaged in [None, Some(69), Some(70)] {
