@@ -258,6 +258,8 @@ impl KnownProcess {
         if found.lost || thread_count != self.threads.len() {
             self.list_threads(eye)?;
             self.balance_books(self.clock_ns);
+            // Where a thread ends while they are listed the kernel may leave out another one.
+            self.behind |= self.threads.len() < thread_count;
         }
         if adds_up {
             self.add_up(eye, &found);

@@ -1,5 +1,6 @@
 //! Sweeps over made-up trees, with clocks that the test sets.
 
+mod begun;
 mod machine;
 mod many;
 mod thrift;
@@ -95,19 +96,6 @@ fn a_process_born_between_two_sweeps_has_run() {
     machine.put(40, "young", ticks, 1_000, &[one(40)]);
     machine.sweep();
     assert_eq!(machine.hot(), [40]);
-}
-
-#[test]
-fn threads_that_begin_and_end_are_found() {
-    let mut machine = Machine::new(true);
-    machine.put(40, "server", 5, 30_000_000, &[one(40), one(41), one(42)]);
-    let tids = |tasks: &Tasks| tasks.processes[0].threads.iter().map(|thread| thread.tid).collect::<Vec<_>>();
-    assert_eq!(tids(&machine.sweep()), [40, 41, 42]);
-    machine.put(40, "server", 5, 40_000_000, &[one(40), one(42), one(43), one(44)]);
-    assert_eq!(tids(&machine.sweep()), [40, 42, 43, 44]);
-    // As many as before, but others: one that cannot be read any more gives it away.
-    machine.put(40, "server", 5, 50_000_000, &[one(40), one(42), one(44), one(45)]);
-    assert_eq!(tids(&machine.sweep()), [40, 42, 44, 45]);
 }
 
 #[test]

@@ -219,9 +219,10 @@ impl KnownThread {
         lately || self.is_unsettled() || self.class.is_none()
     }
 
-    /// Whether it may have left its state without having run: only a runnable task, or one that is woken from D.
+    /// Whether it may have left its state without having run: only a runnable task, or one that is woken from D. One that a
+    /// sub-sample found gone is still in the list: another may have begun in its place.
     pub fn is_unsettled(&self) -> bool {
-        self.stale || self.state == TaskState::Running || self.is_stuck()
+        self.stale || matches!(self.state, TaskState::Running | TaskState::Dead) || self.is_stuck()
     }
 
     pub fn release(&mut self) {
