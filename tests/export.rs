@@ -108,12 +108,17 @@ fn nothing_is_written_over_and_nothing_half() {
     let refused = |target: &str, code: i32| {
         let (exit, stdout, stderr) = export(recording.path(), &at(target), &[]);
         assert_eq!((exit, stdout.as_str(), stderr.lines().count()), (code, "", 1), "{target}: {stderr}");
+        stderr
     };
     // As `cut` and `record` do.
     refused("there.csv", 6);
     refused("link.csv", 6);
     refused("none/out.csv", 5);
-    refused("out.xls", 2);
+    assert!(refused("out.xls", 2).contains("--format"));
+    // Many objects are no JSON document.
+    assert!(refused("out.json", 2).contains("name it .jsonl"));
+    assert_eq!(export(recording.path(), &at("OUT.CSV"), &[]).0, 0);
+    fs::remove_file(at("OUT.CSV")).unwrap();
     assert_eq!(fs::read_to_string(at("there.csv")).unwrap(), "mine");
     let mut names: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();

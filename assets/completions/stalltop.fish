@@ -224,7 +224,7 @@ complete -c stalltop -n "__fish_stalltop_using_subcommand info" -s h -l help -d 
 complete -c stalltop -n "__fish_stalltop_using_subcommand report" -s o -l output -d 'The new file, `-` for standard output' -r -F
 complete -c stalltop -n "__fish_stalltop_using_subcommand report" -l from -d 'Leave out what was before: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start' -r
 complete -c stalltop -n "__fish_stalltop_using_subcommand report" -l to -d 'Leave out what was after' -r
-complete -c stalltop -n "__fish_stalltop_using_subcommand report" -l format -d 'In which form [default: as the new file\'s name ends, else html]' -r -f -a "html\t'One page that needs nothing else: charts, findings on a time line, commands'
+complete -c stalltop -n "__fish_stalltop_using_subcommand report" -l format -d 'In which form [default: as the new file\'s name ends, html without an ending]' -r -f -a "html\t'One page that needs nothing else: charts, findings on a time line, commands'
 md\t'Text for a ticket'
 json\t'One JSON object'"
 complete -c stalltop -n "__fish_stalltop_using_subcommand report" -l root -d 'Read /proc and /sys below this directory' -r -F

@@ -15,7 +15,7 @@ pub struct Report {
     pub output: PathBuf,
     #[command(flatten)]
     pub part: Part,
-    /// In which form [default: as the new file's name ends, else html]
+    /// In which form [default: as the new file's name ends, html without an ending]
     #[arg(long)]
     pub format: Option<Format>,
 }

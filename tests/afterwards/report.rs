@@ -261,6 +261,30 @@ fn what_is_there_is_never_written_over() {
     assert_eq!(names, ["link.html", "there.html"]);
 }
 
+/// Whoever opens a file by its name finds what the name says, or is told so before any work is done.
+#[test]
+fn a_page_is_not_given_the_name_of_something_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = lab("16-idle-pool");
+    let made = |name: &str, more: &[&str]| {
+        let target = folder.path().join(name);
+        let words = ["report", recording.to_str().unwrap(), "-o", target.to_str().unwrap()];
+        let output = stalltop(&[&words, more].concat());
+        let text = fs::read_to_string(&target).ok();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap(), text)
+    };
+    for (name, remedy) in [("x.pdf", "name it .html"), ("x.txt", "name it .md"), ("x.svg", "--format")] {
+        let (code, said, text) = made(name, &[]);
+        assert_eq!((code, said.lines().count(), text), (Some(2), 1, None), "{said}");
+        assert!(said.contains(remedy), "{said}");
+    }
+    for (name, begin) in [("page", "<!DOCTYPE html>"), ("PAGE.HTML", "<!DOCTYPE html>"), ("PAGE.MD", "# vm")] {
+        let (code, said, text) = made(name, &[]);
+        assert!(code == Some(0) && text.unwrap().starts_with(begin), "{name}: {said}");
+    }
+    assert!(made("ticket.txt", &["--format", "md"]).2.unwrap().starts_with("# vm"), "who says it means it");
+}
+
 #[test]
 fn a_disk_that_fills_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();

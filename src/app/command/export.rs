@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use jiff::tz::TimeZone;
 
-use super::output::Output;
+use super::output::{Output, ending};
 use super::table::stamp;
 use crate::app::config::Settings;
 use crate::app::program::exit::{Exit, Failure, quoted};
@@ -39,10 +39,10 @@ fn tables(options: &Export) -> Vec<&'static dyn Table> {
 
 /// As the name says, unless it is said.
 fn format(options: &Export) -> Result<Format, Failure> {
-    let ending = options.output.extension().and_then(|ending| ending.to_str());
-    let format = options.format.or(match ending {
+    let ending = ending(&options.output);
+    let format = options.format.or(match ending.as_deref() {
         Some("csv") => Some(Format::Csv),
-        Some("jsonl" | "ndjson" | "json") => Some(Format::Jsonl),
+        Some("jsonl" | "ndjson") => Some(Format::Jsonl),
         Some("parquet") => Some(Format::Parquet),
         _ => None,
     });
@@ -50,7 +50,10 @@ fn format(options: &Export) -> Result<Format, Failure> {
         Err(Failure::new(Exit::Usage, format!("cannot export to {}", quoted(&options.output)), why, remedy))
     };
     match format {
-        None => wrong("its name ends in none of .csv, .jsonl, .parquet", "say --format"),
+        None if ending.as_deref() == Some("json") => {
+            wrong("what it writes is an object a line, not one document", "name it .jsonl, or say --format jsonl")
+        }
+        None => wrong("its name ends in none of .csv, .jsonl, .parquet", "give one of these, or say --format"),
         Some(Format::Parquet) if cfg!(not(feature = "parquet")) => wrong(
             "this stalltop was built without Parquet",
             "build it with --features parquet, or export .csv: DuckDB reads that too",

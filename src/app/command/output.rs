@@ -61,6 +61,11 @@ impl Output {
     }
 }
 
+/// What a file's name ends in, in small letters: the form in which it is to be written.
+pub fn ending(path: &Path) -> Option<String> {
+    Some(path.extension()?.to_str()?.to_ascii_lowercase())
+}
+
 /// A new file of that name, 0600, as `fill` makes it. Until it is whole it has no name, so that whatever ends us leaves nothing.
 pub fn write_new(path: &Path, fill: impl FnOnce(&mut &fs::File) -> io::Result<()>) -> Result<(), Failure> {
     let written = Draft::of(path).and_then(|draft| {

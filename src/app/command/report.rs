@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 
-use super::output::Output;
+use super::output::{Output, ending};
 use crate::app::config::Settings;
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::recording::recorded::{Recorded, instant};
@@ -15,6 +15,7 @@ use crate::report::page::{self, Origin};
 use crate::report::{json, markdown};
 
 pub fn report(configuration: &Configuration, report: &Report) -> Result<Exit, Failure> {
+    let format = format(report)?;
     let settings = Settings::load_or_complain(&Root::host(), configuration)?;
     let output = Output::to(&report.output)?;
     let zone = TimeZone::system();
@@ -33,7 +34,7 @@ pub fn report(configuration: &Configuration, report: &Report) -> Result<Exit, Fa
         samples: recorded.replayer().len(),
         zone,
     };
-    let text = match format(report) {
+    let text = match format {
         Format::Html => page::page(&chronicle, &origin),
         Format::Md => markdown::markdown(&chronicle, &origin),
         Format::Json => Some(json::chronicle(&chronicle)).filter(|_| !chronicle.window.is_empty()),
@@ -47,13 +48,23 @@ pub fn report(configuration: &Configuration, report: &Report) -> Result<Exit, Fa
     Ok(if recorded.replayer().damage().is_empty() { Exit::Fine } else { Exit::Damaged })
 }
 
-/// As the name says, unless it is said.
-fn format(report: &Report) -> Format {
-    report.format.unwrap_or_else(|| match report.output.extension().and_then(|ending| ending.to_str()) {
-        Some("md" | "markdown") => Format::Md,
-        Some("json") => Format::Json,
-        _ => Format::Html,
-    })
+/// As the name says, unless it is said. Whoever opens a file by its name must find in it what the name promises.
+fn format(report: &Report) -> Result<Format, Failure> {
+    if let Some(format) = report.format {
+        return Ok(format);
+    }
+    let ending = ending(&report.output);
+    let wrong = |why: &str, remedy: &str| {
+        Err(Failure::new(Exit::Usage, format!("cannot report into {}", quoted(&report.output)), why, remedy))
+    };
+    match ending.as_deref() {
+        Some("html" | "htm") | None => Ok(Format::Html),
+        Some("md" | "markdown") => Ok(Format::Md),
+        Some("json") => Ok(Format::Json),
+        Some("pdf") => wrong("a report is a page for a browser", "name it .html, and let the browser print it to PDF"),
+        Some("txt") => wrong("a report is HTML, Markdown or JSON", "name it .md: that is text to read"),
+        Some(_) => wrong("its name ends in none of .html, .md, .json", "give one of these, or say --format"),
+    }
 }
 
 /// What an end says that is none in good order.
