@@ -165,7 +165,12 @@ pub const BINDINGS: &[Binding] = &[
         keys: &[(Char('o'), Action::GoToMoment)],
         screens: &[Screen::Findings],
     },
-    Binding { shown: "Space", words: "pause / go on", keys: &[(Char(' '), Action::Pause)], screens: &[] },
+    Binding {
+        shown: "Space",
+        words: "pause / go on (live: back to the present)",
+        keys: &[(Char(' '), Action::Pause)],
+        screens: &[],
+    },
     Binding {
         shown: "[ ]  { }",
         words: "one sample back / forward, one minute",

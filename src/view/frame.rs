@@ -274,8 +274,8 @@ const SAVE: Hint = ("w", "save");
 fn hints(state: &State) -> &'static [Hint] {
     const DETAILS: &[Hint] = &[("Esc", "back"), TIME, SAVE];
     const PAUSED: &[Hint] = &[("Space", "live"), TIME, SAVE];
-    const STOPPED: &[Hint] = &[("Space", "play"), TIME, ("n", "next finding")];
-    const PLAYING: &[Hint] = &[("Space", "stop"), TIME, ("n", "next finding")];
+    const STOPPED: &[Hint] = &[("Space", "go on"), TIME, ("n", "next finding")];
+    const PLAYING: &[Hint] = &[("Space", "pause"), TIME, ("n", "next finding")];
     const ENDED: &[Hint] = &[TIME, ("b", "jump"), ("N", "last finding")];
     const FINDING: &[Hint] = &[("Enter", "why"), TIME, SAVE];
     const CALM: &[Hint] = &[TIME, SAVE];
@@ -330,10 +330,8 @@ fn key_line(width: u16, hints: &[Hint]) -> Vec<Piece> {
     const KEPT: u16 = 8;
     for &(key, words) in hints {
         let piece = Piece::new(x, key, words, None);
-        if x + piece.width + 2 + KEPT > width {
-            break;
-        }
-        x += piece.width + 2;
+        let Some(gap) = [2, 1].into_iter().find(|gap| x + piece.width + gap + KEPT <= width) else { break };
+        x += piece.width + gap;
         pieces.push(piece);
     }
     /// `? help  q`

@@ -252,9 +252,9 @@ fn the_key_line_says_what_comes_next() {
     assert!(keys(&state).contains("Space live"), "{}", keys(&state));
     // In a recording too there is a way out.
     let mut state = State::new(setup((80, 24), Source::Replay { name: "x".to_owned() }));
-    assert!(keys(&state).ends_with("Space stop  [ ] time  ? help q"), "{}", keys(&state));
+    assert!(keys(&state).ends_with("Space pause  [ ] time ? help q"), "{}", keys(&state));
     press(&mut state, " ");
-    assert!(keys(&state).ends_with("Space play  [ ] time  ? help q"), "{}", keys(&state));
+    assert!(keys(&state).ends_with("Space go on  [ ] time ? help q"), "{}", keys(&state));
 }
 
 #[test]
