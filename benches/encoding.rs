@@ -10,6 +10,8 @@ mod account;
 mod generator;
 #[path = "../tests/recording/payload.rs"]
 mod payload;
+#[path = "../tests/recording/places.rs"]
+mod places;
 #[path = "../tests/recording/varint.rs"]
 mod varint;
 
@@ -22,6 +24,7 @@ use std::time::Duration;
 use account::Account;
 use criterion::{Criterion, Throughput};
 use generator::Machine;
+use places::frames;
 use stalltop::recording::{Digest, Recorder, RecorderOptions, Replayer, Seen, Tape};
 use stalltop::sample::Sample;
 
@@ -111,14 +114,7 @@ fn sizes() {
 
 /// Of how many bytes the key frames of a sound recording are, their headers included: docs/recording-format.md.
 fn key_bytes(recording: &[u8]) -> usize {
-    const KEY: u8 = 3;
-    let (mut at, mut keys) = (128, 0);
-    while let Some(header) = recording.get(at..at + 52) {
-        let length = 52 + u32::from_le_bytes(header[8..12].try_into().unwrap()) as usize;
-        keys += if header[4] == KEY { length } else { 0 };
-        at += length;
-    }
-    keys
+    frames(recording).iter().filter(|place| place.is_key()).map(|place| place.length).sum()
 }
 
 /// A recording of 24 hours: how long it takes to open, to jump, to step. `STALLTOP_DAY=1 cargo bench --bench encoding`; with the

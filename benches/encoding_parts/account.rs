@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::payload::unpacked;
+use crate::places::{HEADER, frames};
 use crate::varint::take_varint;
 
-const FRAME_HEADER: usize = 52;
 const NAMES: u64 = 1;
 const FORMS: u64 = 62;
 const BITS: u64 = 63;
@@ -24,25 +24,19 @@ type Forms = BTreeMap<(u64, u64), BTreeMap<u64, (u64, u64)>>;
 impl Account {
     pub fn of(recording: &[u8]) -> Account {
         let mut account = Account::default();
-        let mut at = 128;
         // What each frame of the group said, by its distance.
         let mut group: BTreeMap<u16, Forms> = BTreeMap::new();
-        while at + FRAME_HEADER <= recording.len() {
-            let header = &recording[at..at + FRAME_HEADER];
-            let stored = u32::from_le_bytes(header[8..12].try_into().unwrap()) as usize;
-            let payload = &recording[at + FRAME_HEADER..at + FRAME_HEADER + stored];
-            at += FRAME_HEADER + stored;
-            let key = header[4] == 3;
-            if !key && header[4] != 4 {
-                account.add(false, format!("frames of kind {}", header[4]), 8 * (FRAME_HEADER + stored) as u64);
+        for place in frames(recording) {
+            let (key, distance, stored) = (place.is_key(), place.distance, place.length - HEADER);
+            if !place.is_sample() {
+                account.add(false, format!("frames of kind {}", place.kind), 8 * place.length as u64);
                 continue;
             }
             account.samples += 1;
-            account.add(key, "frame headers".into(), 8 * FRAME_HEADER as u64);
-            let distance = u16::from_le_bytes([header[6], header[7]]);
+            account.add(key, "frame headers".into(), 8 * HEADER as u64);
             let parent = if distance.is_multiple_of(8) { distance.saturating_sub(8) } else { distance - 1 };
             let forms = if key { Forms::new() } else { group[&parent].clone() };
-            let raw = unpacked(header[5], payload);
+            let raw = unpacked(place.flags, &recording[place.at + HEADER..place.end()]);
             let (forms, apart) = account.sample(key, distance, &raw, forms);
             group.insert(distance, forms);
             account.add(key, "all but the bits, as stored".into(), 8 * stored as u64 - apart);

@@ -6,7 +6,8 @@ use std::path::Path;
 use stalltop::recording::{Copied, Copier, GapReason, Recorder, RecorderOptions, RecordingError, Replayer, Sections, Tail};
 
 use crate::generator::{self, Dice};
-use crate::support::{PATIENCE, Place, Sink, few_samples, frames, options, record};
+use crate::support::places::{Place, frames};
+use crate::support::{PATIENCE, Sink, few_samples, options, record};
 
 /// A recording with everything in it that can be: sections, marks, a gap.
 fn rich(samples: usize) -> Vec<u8> {

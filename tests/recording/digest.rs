@@ -6,7 +6,8 @@ use stalltop::recording::{Copier, Digest, Recorder, RecorderOptions, RecorderSta
 use stalltop::sample::Sample;
 
 use crate::generator;
-use crate::support::{PATIENCE, Sink, few_samples, frames, options};
+use crate::support::places::frames;
+use crate::support::{PATIENCE, Sink, few_samples, options};
 
 const KEY: u8 = 3;
 const INDEX: u8 = 7;

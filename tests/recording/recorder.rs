@@ -16,6 +16,7 @@ use stalltop::recording::{
 use stalltop::sample::Absent;
 
 use crate::generator;
+use crate::support::places::{HEADER, frames};
 use crate::support::{PATIENCE, few_samples, judged, options, record, until};
 
 fn create(path: &Path) -> Result<Recorder, RecordingError> {
@@ -144,11 +145,8 @@ fn half_a_frame_is_not_yet_there_as_long_as_somebody_writes() {
     let file = fs::OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path).unwrap();
     let mut file = nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusive).unwrap();
     // In the payload of the frame behind the middle.
-    let mut frame = 128;
-    while frame < bytes.len() / 2 {
-        frame += 52 + u32::from_le_bytes(bytes[frame + 8..frame + 12].try_into().unwrap()) as usize;
-    }
-    let (first, rest) = bytes.split_at(frame + 53);
+    let frame = frames(&bytes).into_iter().find(|frame| frame.at >= bytes.len() / 2).unwrap();
+    let (first, rest) = bytes.split_at(frame.at + HEADER + 1);
     io::Write::write_all(&mut *file, first).unwrap();
     let mut replayer = Replayer::open(&path).unwrap();
     let before = replayer.len();

@@ -13,6 +13,9 @@ use stalltop::sample::{Instant, Name, Sample};
 
 use crate::generator;
 
+#[path = "places.rs"]
+pub mod places;
+
 /// A sink that can be looked at.
 #[derive(Clone, Default)]
 pub struct Sink(pub Arc<Mutex<Vec<u8>>>);
@@ -90,36 +93,4 @@ pub fn instant(ms: u64) -> Instant {
 pub fn few_samples(count: usize) -> Vec<Arc<Sample>> {
     let mut machine = generator::Machine::new(7, 6, 8, 2, 2);
     (0..count).map(|_| machine.next()).collect()
-}
-
-/// Where a frame stands.
-#[derive(Clone, Copy, Debug)]
-pub struct Place {
-    pub at: usize,
-    pub kind: u8,
-    pub length: usize,
-}
-
-impl Place {
-    /// One that holds a sample.
-    pub fn is_sample(&self) -> bool {
-        self.kind == 3 || self.kind == 4
-    }
-
-    pub fn end(&self) -> usize {
-        self.at + self.length
-    }
-}
-
-/// The frames of a sound recording, found by their sync word and length alone.
-pub fn frames(bytes: &[u8]) -> Vec<Place> {
-    let mut frames = Vec::new();
-    let mut at = 128;
-    while at < bytes.len() {
-        assert_eq!(&bytes[at..at + 4], b"\xf5\x9dFr");
-        let stored = u32::from_le_bytes(bytes[at + 8..at + 12].try_into().unwrap()) as usize;
-        frames.push(Place { at, kind: bytes[at + 4], length: 52 + stored });
-        at += 52 + stored;
-    }
-    frames
 }

@@ -9,7 +9,8 @@ use stalltop::recording::{RecordingError, Replayer, StreamEvent, StreamReader, T
 use stalltop::sample::Sample;
 
 use crate::generator::Machine;
-use crate::support::{Place, frames, record};
+use crate::support::places::{Place, frames};
+use crate::support::record;
 
 /// A recording, and the truth.
 pub struct Recorded {
@@ -69,7 +70,7 @@ impl Recorded {
             return all.collect();
         }
         let samples: Vec<Place> = self.frames.iter().copied().filter(Place::is_sample).collect();
-        let distance = |frame: &Place| usize::from(u16::from_le_bytes([self.bytes[frame.at + 6], self.bytes[frame.at + 7]]));
+        let distance = |frame: &Place| usize::from(frame.distance);
         all.filter(|&number| {
             let key = number - distance(&samples[number]);
             let mut at = number - key;
