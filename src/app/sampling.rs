@@ -99,12 +99,12 @@ impl Sampling {
         let host = Arc::new(sampler.host().clone());
         let (sender, samples) = channel::channel(WAITING);
         let (orders, inbox) = mpsc::channel();
-        let mut missed = 0_u64;
+        let mut handover = Handover { sender, missed: 0 };
         let body = move || {
             loop {
                 let begun = Instant::now();
                 let late = due.late(begun);
-                missed = missed.saturating_add(due.missed(begun));
+                handover.miss(due.missed(begun));
                 // Before the sample, so that it is never later than that.
                 let operations = tally.as_ref().map_or(Err(Absent::NotRead), Latest::reading);
                 let (mut sample, cost) = pace::measured(|| sampler.sample());
@@ -112,10 +112,8 @@ impl Sampling {
                 sample.cost.left_out = due.left_out;
                 sample.cost.late_ns = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
                 crate::app::program::panics::rehearse("sampling");
-                match sender.try_send(Taken { sample: Arc::new(sample), missed }) {
-                    Ok(()) => missed = 0,
-                    Err(channel::error::TrySendError::Full(_)) => missed = missed.saturating_add(1),
-                    Err(channel::error::TrySendError::Closed(_)) => return,
+                if !handover.give(sample) {
+                    return;
                 }
                 let one_in = pace.as_mut().map_or(1, |pace| pace.one_in(cost, due.interval));
                 if !due.advance(Instant::now(), one_in) {
@@ -157,6 +155,30 @@ impl Sampling {
     /// Asks the thread for something.
     pub fn order(&self, order: Order) {
         self.orders.send(order);
+    }
+}
+
+/// Gives samples away without ever waiting, and counts those that there was no room for.
+struct Handover {
+    sender: channel::Sender<Taken>,
+    /// Since the last one that somebody has, or will have
+    missed: u64,
+}
+
+impl Handover {
+    /// So many were not even taken.
+    fn miss(&mut self, count: u64) {
+        self.missed = self.missed.saturating_add(count);
+    }
+
+    /// False where nobody is there any more.
+    fn give(&mut self, sample: Sample) -> bool {
+        match self.sender.try_send(Taken { sample: Arc::new(sample), missed: self.missed }) {
+            Ok(()) => self.missed = 0,
+            Err(channel::error::TrySendError::Full(_)) => self.miss(1),
+            Err(channel::error::TrySendError::Closed(_)) => return false,
+        }
+        true
     }
 }
 
@@ -263,23 +285,19 @@ mod tests {
     /// Samples that nobody has taken fill the queue; the next one that finds room says how many there were no room for.
     #[test]
     fn samples_that_nobody_took_are_counted() {
-        let interval = Duration::from_millis(100);
-        let mut sampling = Sampling::steady(Root::host(), interval, None, false).unwrap();
-        while sampling.samples.len() < WAITING {
-            thread::yield_now();
-            thread::park_timeout(interval);
+        let sample = || Sample::empty(crate::sample::Instant::default());
+        let (sender, mut samples) = channel::channel(2);
+        let mut handover = Handover { sender, missed: 0 };
+        let mut take = || samples.try_recv().ok().map(|taken| taken.missed);
+        for due_without_one in [0, 3, 0, 5] {
+            handover.miss(due_without_one);
+            assert!(handover.give(sample()));
         }
-        // Until some more were due.
-        let full = Instant::now();
-        while full.elapsed() < interval * 8 {
-            thread::park_timeout(interval);
-        }
-        let mut take = || sampling.samples.blocking_recv().unwrap();
-        let waited: Vec<Taken> = (0..WAITING).map(|_| take()).collect();
-        let next = take();
-        let passed = next.sample.at.seconds_since(waited[WAITING - 1].sample.at) / interval.as_secs_f64();
-        let between = passed.round() as u64 - 1;
-        assert!(between >= 6 && next.missed.abs_diff(between) <= 1, "{} of {between} are counted", next.missed);
+        assert_eq!([take(), take(), take()], [Some(0), Some(3), None], "two found room");
+        assert!(handover.give(sample()) && handover.give(sample()));
+        assert_eq!([take(), take()], [Some(1 + 5 + 1), Some(0)], "two found none, and five more were due");
+        drop(samples);
+        assert!(!handover.give(sample()), "nobody is there");
     }
 
     #[test]
