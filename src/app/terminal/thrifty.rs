@@ -1,11 +1,12 @@
 //! What is sent of a frame, in few bytes: it may go a long way. Differs from ratatui's backend for crossterm in this: within
-//! a row only the column is said, of two colours only the one that changes, and at the end everything is reset in one word.
+//! a row only the column is said, of two colours only the one that changes, of sixteen colours the short word that any terminal
+//! knows, and at the end everything is reset in one word.
 
 use std::io::{self, Write};
 
 use crossterm::cursor::{MoveTo, MoveToColumn};
 use crossterm::queue;
-use crossterm::style::{Attribute, Color as Told, Print, SetAttribute, SetBackgroundColor, SetForegroundColor};
+use crossterm::style::{Attribute, Print, SetAttribute, SetBackgroundColor, SetForegroundColor};
 use ratatui::backend::IntoCrossterm;
 use ratatui::style::{Color, Modifier};
 
@@ -42,17 +43,29 @@ pub fn draw<'a>(out: &mut impl Write, cells: impl IntoIterator<Item = (u16, u16,
             change(out, modifier, cell.modifier)?;
         }
         if cell.fg != foreground {
-            let told: Told = cell.fg.into_crossterm();
-            queue!(out, SetForegroundColor(told))?;
+            match basic(cell.fg) {
+                Some(number) => write!(out, "\x1b[3{number}m")?,
+                None => queue!(out, SetForegroundColor(cell.fg.into_crossterm()))?,
+            }
         }
         if cell.bg != background {
-            let told: Told = cell.bg.into_crossterm();
-            queue!(out, SetBackgroundColor(told))?;
+            match basic(cell.bg) {
+                Some(number) => write!(out, "\x1b[4{number}m")?,
+                None => queue!(out, SetBackgroundColor(cell.bg.into_crossterm()))?,
+            }
         }
         style = (cell.fg, cell.bg, cell.modifier);
         queue!(out, Print(cell.symbol))?;
     }
     if last.is_some() { queue!(out, SetAttribute(Attribute::Reset)) } else { Ok(()) }
+}
+
+/// The number of a colour that every terminal with colours has. Its short word is understood where that of 256 colours, which
+/// crossterm says for all, is not: the console of Linux before 3.16 takes `38;5;1` for underlined, blinking and bold.
+fn basic(color: Color) -> Option<u8> {
+    use Color::{Black, Blue, Cyan, Gray, Green, Magenta, Red, Yellow};
+    let all = [Black, Red, Green, Yellow, Blue, Magenta, Cyan, Gray];
+    all.into_iter().zip(0..).find_map(|(basic, number)| (basic == color).then_some(number))
 }
 
 fn change(out: &mut impl Write, from: Modifier, to: Modifier) -> io::Result<()> {
@@ -86,7 +99,7 @@ mod tests {
     const SIZE: (u16, u16) = (24, 6);
 
     fn cell() -> impl Strategy<Value = (u16, u16, &'static str, Style)> {
-        let color = prop::sample::select(vec![Color::Reset, Color::Red, Color::Indexed(33), Color::Indexed(196)]);
+        let color = prop::sample::select(vec![Color::Reset, Color::Red, Color::Gray, Color::Indexed(33), Color::Indexed(196)]);
         let modifier = prop::sample::select(vec![
             Modifier::empty(),
             Modifier::BOLD,
@@ -139,6 +152,17 @@ mod tests {
             prop_assert_eq!(seen(&thrifty), seen(&plain));
             prop_assert!(thrifty.len() <= plain.len());
         }
+    }
+
+    #[test]
+    fn a_terminal_of_sixteen_colours_is_told_of_no_others() {
+        let mut bytes = Vec::new();
+        let cells = [(Color::Black, Color::Yellow), (Color::Red, Color::Reset), (Color::Indexed(196), Color::Reset)];
+        let cells = (0..)
+            .zip(cells)
+            .map(|(x, (fg, bg))| (x, 0, Shown { symbol: Symbol::Cluster("a"), fg, bg, modifier: Modifier::empty() }));
+        draw(&mut bytes, cells).unwrap();
+        assert_eq!(String::from_utf8(bytes).unwrap(), "\x1b[1;1H\x1b[30m\x1b[43ma\x1b[31m\x1b[49ma\x1b[38;5;196ma\x1b[0m");
     }
 
     #[test]
