@@ -40,8 +40,9 @@ use sweep::{Sweep, births, nanoseconds};
 use waits::budget::{Budget, DEFAULT_SHARE};
 use waits::{Watch, Witnesses};
 
-/// What has ended is fetched in one of so many sub-samples, where anything had ended before: the kernel holds 3,000 ends for us.
-/// And while nobody is stuck the requests in flight are read in one of so many, where there was any I/O in the second before.
+/// What has ended is fetched in one of so many sub-samples: the kernel holds 3,000 ends for us, and a storm may begin at any
+/// time; where nothing has ended that is one system call. And while nobody is stuck the requests in flight are read in one of
+/// so many, where there was any I/O in the second before.
 const TURNS: u32 = 3;
 /// For so long after somebody was seen stuck these are read in every sub-sample: a group counts as blocked between two looks
 /// that saw one of its threads so.
@@ -238,7 +239,7 @@ impl Sampler {
         let cpu = if stuck { self.cpu.total_only(&self.root).ok() } else { None };
         let witnesses = Witnesses { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
         self.watch.count(self.sweep.awake(), witnesses);
-        if all && !self.exits.was_quiet() {
+        if all {
             self.exits.fetch(self.boottime_ns(), &self.sweep);
         }
         let cost_ns = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);

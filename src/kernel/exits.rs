@@ -56,7 +56,6 @@ pub struct ExitReader {
     fetched_ns: u64,
     /// When the sample before was taken
     sampled_ns: Option<u64>,
-    was_quiet: bool,
 }
 
 /// What was heard since the sample before.
@@ -86,27 +85,17 @@ struct End {
 impl ExitReader {
     /// Begins to listen, where that is allowed. Only the real machine can be listened to.
     pub fn new(root: &Root) -> ExitReader {
-        ExitReader { listener: listen(root), heard: Book::default(), fetched_ns: 0, sampled_ns: None, was_quiet: false }
+        ExitReader { listener: listen(root), heard: Book::default(), fetched_ns: 0, sampled_ns: None }
     }
 
     /// Fetches what has ended; `seen` is what the sweep before has seen.
     pub fn fetch(&mut self, now_ns: u64, seen: &dyn Kin) {
         let Ok(listener) = &mut self.listener else { return };
         let since_ns = std::mem::replace(&mut self.fetched_ns, now_ns);
-        let (heard, mut count) = (&mut self.heard, 0_u32);
-        let take = |account: &Account| {
-            count = count.saturating_add(1);
-            heard.take(account, since_ns, seen);
-        };
-        if let Err(why) = listener.fetch(MOST_MESSAGES, take) {
+        let heard = &mut self.heard;
+        if let Err(why) = listener.fetch(MOST_MESSAGES, |account| heard.take(account, since_ns, seen)) {
             self.listener = Err(why);
         }
-        self.was_quiet = count == 0;
-    }
-
-    /// Whether nothing had ended when it was fetched last: then it need not be fetched again before the next sample.
-    pub fn was_quiet(&self) -> bool {
-        self.was_quiet
     }
 
     /// What has ended since the sample before; `seen` is what the sweep has seen now. `fetch` comes before the sweep.

@@ -1,7 +1,9 @@
 //! The kernel's taskstats, as it is on the running machine. Needs CAP_NET_ADMIN.
 
 use std::process::Command;
+use std::thread;
 
+use stalltop::kernel::Sampler;
 use stalltop::kernel::root::Root;
 use stalltop::kernel::taskstats::{Account, Exits, Taskstats};
 use stalltop::sample::Absent;
@@ -31,6 +33,27 @@ fn our_own_account_is_ours() {
     assert!(taskstats.process(std::process::id()).is_ok());
     assert_eq!(taskstats.thread(u32::MAX >> 1), Err(Absent::Vanished));
     assert_eq!(taskstats.thread(tid).unwrap().tid, tid, "an error spoils nothing");
+}
+
+/// A storm that begins when all was quiet: more ends than the kernel holds for us, and no sample among them.
+#[test]
+fn a_storm_after_a_calm_is_heard_between_two_samples() {
+    let mut sampler = Sampler::new(Root::host()).unwrap();
+    if let Err(why) = sampler.sample().exits {
+        return println!("skipped: exits cannot be heard: {why}");
+    }
+    let lost = |sampler: &mut Sampler| sampler.sample().exits.unwrap().lost.0;
+    let before = lost(&mut sampler);
+    for _ in 0..5 {
+        // Of each thread the kernel tells twice, for itself and for its process.
+        (0..1_000).for_each(|_| thread::spawn(|| ()).join().unwrap());
+        // One in three fetches; the budget may forbid one at first.
+        let mut taken = 0;
+        while taken < 3 {
+            taken += u32::from(sampler.sub_sample());
+        }
+    }
+    assert_eq!(lost(&mut sampler) - before, 0);
 }
 
 #[test]
