@@ -54,9 +54,13 @@ impl CgroupReader {
 
     fn groups(&mut self, root: &Root, io: &mut Vec<IoLimit>) -> Reading<Vec<Cgroup>> {
         if self.mounts.refresh(root)? {
-            self.hierarchies = hierarchies(self.mounts.mounts());
-            self.groups.clear();
-            (self.walk, self.walked) = (None, None);
+            // Where containers come and go something is mounted all the time: that changes nothing here.
+            let hierarchies = hierarchies(self.mounts.mounts());
+            if hierarchies != self.hierarchies {
+                self.hierarchies = hierarchies;
+                self.groups.clear();
+                (self.walk, self.walked) = (None, None);
+            }
         }
         if self.hierarchies.is_empty() {
             return Err(Absent::NoSuchFile);
@@ -147,5 +151,41 @@ impl Plan {
         let hot = group.is_hot() && self.hot_left > 0;
         self.hot_left -= usize::from(hot);
         hot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// As many as are read in one sample, and more than a walk finds in one.
+    #[test]
+    fn what_is_mounted_elsewhere_makes_no_group_unknown() {
+        let tree = tempfile::tempdir().unwrap();
+        let (root, groups) = (Root::at(tree.path().to_owned()), tree.path().join("sys/fs/cgroup"));
+        let mounted = |text: &str| {
+            fs::create_dir_all(tree.path().join("proc/self")).unwrap();
+            fs::write(tree.path().join("proc/self/mountinfo"), text).unwrap();
+        };
+        for number in 0..MOST_READ {
+            let group = groups.join(format!("g{number}"));
+            fs::create_dir_all(&group).unwrap();
+            fs::write(group.join("cpu.max"), "20000 100000\n").unwrap();
+            fs::write(group.join("cpu.stat"), "usage_usec 1\nnr_periods 7\nnr_throttled 7\nthrottled_usec 7\n").unwrap();
+        }
+        let found = |reader: &mut CgroupReader| reader.sample(&root).0.map_or(0, |groups| groups.len());
+        let cgroups = "26 21 0:24 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+        mounted(cgroups);
+        let mut reader = CgroupReader::default();
+        while found(&mut reader) < MOST_READ || reader.is_walking() {}
+        mounted(&format!("{cgroups}27 21 0:25 / /run/containerd/x rw - tmpfs tmpfs rw\n"));
+        // A plain file never says that it has changed.
+        reader.mounts = MountTable::default();
+        assert_eq!(found(&mut reader), MOST_READ);
+        mounted("");
+        reader.mounts = MountTable::default();
+        assert_eq!(reader.sample(&root).0, Err(Absent::NoSuchFile), "no hierarchy, no group");
     }
 }
