@@ -200,6 +200,7 @@ pub struct Replay {
 
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Info {
+    /// The recording, or a directory of them
     pub file: PathBuf,
     /// Check every frame
     #[arg(long)]

@@ -195,6 +195,11 @@ impl State {
         &self.searches[self.screen as usize]
     }
 
+    /// Whether the rows are kinds of waiting, which have one order and no filter.
+    pub fn shows_classes(&self) -> bool {
+        self.screen == Screen::Tasks && self.by_class
+    }
+
     /// The order of the list on the screen.
     pub fn sort(&self) -> Sort {
         let at = self.screen as usize;

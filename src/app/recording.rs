@@ -334,7 +334,7 @@ pub fn failure(error: RecordingError) -> Failure {
         RecordingError::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
             "read it as its owner, or as root"
         }
-        RecordingError::NotARecording { looks_like: LooksLike::Text | LooksLike::Unknown, .. }
+        RecordingError::NotARecording { looks_like: LooksLike::Text | LooksLike::Elf | LooksLike::Unknown, .. }
         | RecordingError::NoSegments { .. } => MAKE_ONE,
         RecordingError::SeveralRuns { .. } => "take one of them: stalltop cut --from --to",
         RecordingError::Write { source, .. } if source.kind() == io::ErrorKind::NotFound => "give a directory that is there",

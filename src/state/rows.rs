@@ -203,7 +203,7 @@ fn peers(judged: &Judged, mut matching: Matching) -> Vec<Row> {
 
 fn tasks(state: &State, interval: &Interval, sort: Sort, mut matching: Matching) -> Vec<Row> {
     let (Some(span), Ok(sample)) = (&interval.tasks, &interval.newer.tasks) else { return Vec::new() };
-    if state.by_class {
+    if state.shows_classes() {
         return classes(interval, sample);
     }
     if state.tree && !matching.on() {

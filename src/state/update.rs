@@ -203,7 +203,11 @@ impl State {
                 if self.screen == Screen::Overview {
                     self.turn_to(Screen::Tasks);
                 }
-                self.ask(Asks::Filter);
+                if self.shows_classes() {
+                    self.say(Notice::new("kinds of waiting are not filtered: c goes back to tasks"));
+                } else {
+                    self.ask(Asks::Filter);
+                }
             }
             Action::Sort => self.reorder(|columns, sort, reversed| (*sort, *reversed) = ((*sort + 1) % columns, false)),
             Action::SortBack => {
@@ -211,7 +215,12 @@ impl State {
             }
             Action::Reverse => self.reorder(|_, _, reversed| *reversed = !*reversed),
             Action::Threads => self.regroup(|state| state.threads = !state.threads, false),
-            Action::Tree => self.regroup(|state| state.tree = !state.tree, false),
+            Action::Tree => {
+                self.regroup(|state| state.tree = !state.tree, false);
+                if self.tree && !self.search().text().is_empty() {
+                    self.say(Notice::new("a filtered list is no tree: Esc clears the filter"));
+                }
+            }
             Action::ByClass => self.regroup(|_| (), true),
             Action::Peers => self.regroup(|state| state.peers = !state.peers, false),
             Action::AllCpus => {
@@ -264,7 +273,7 @@ impl State {
     /// Why the rows are in no order that one could choose.
     pub fn fixed_order(&self) -> Option<&'static str> {
         match self.screen {
-            Screen::Tasks if self.by_class => Some("kinds of waiting have one order: c goes back to tasks"),
+            _ if self.shows_classes() => Some("kinds of waiting have one order: c goes back to tasks"),
             Screen::Tasks if self.tree && self.search().text().is_empty() => {
                 Some("a tree is in the order of pids: T goes back to what matters first")
             }

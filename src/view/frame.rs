@@ -94,6 +94,8 @@ fn right_of_head(state: &State) -> Vec<(SafeText, Ink)> {
             parts.push(("REPLAY".into(), Ink::Playback));
             parts.push(match (&state.ended, state.paused) {
                 (Some(_), _) => ("end".into(), Ink::Playback),
+                // Whoever presses + or - meanwhile sees what it did.
+                (None, true) if state.speed != 1.0 => (safe!("‖ ×{}", state.speed), Ink::Playback),
                 (None, true) => ("‖".into(), Ink::Playback),
                 (None, false) => (safe!("×{}", state.speed), Ink::Playback),
             });
@@ -355,7 +357,7 @@ pub fn screen_at(width: u16, column: u16) -> Option<Screen> {
 pub fn arrangement(state: &State, plan: &Plan) -> SafeText {
     let mut words = String::new();
     let sort = state.sort();
-    if !state.search().text().is_empty() {
+    if !state.search().text().is_empty() && !state.shows_classes() {
         words = format!("/{} ", state.search().text());
     }
     let usual = state.screen.columns().first().is_none_or(|&first| first == sort.column) && !sort.reversed;

@@ -40,7 +40,7 @@ const MORE: [Spec; 3] = [
 ];
 
 pub fn table(state: &State, width: u16) -> Table {
-    if state.by_class {
+    if state.shows_classes() {
         return Table::new(&CLASSES, width);
     }
     let mut specs = TASKS.to_vec();

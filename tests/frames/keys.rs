@@ -258,6 +258,29 @@ fn the_key_line_says_what_comes_next() {
 }
 
 #[test]
+fn kinds_of_waiting_have_no_filter_and_a_tree_has_none() {
+    let mut state = state();
+    press(&mut state, "5/con\nc");
+    let frame = text(&state);
+    assert!(!frame.contains("/con") && frame.contains("WAIT"), "{frame}");
+    press(&mut state, "/");
+    assert!(text(&state).contains("kinds of waiting are not filtered: c goes back to tasks"), "{}", text(&state));
+    press(&mut state, "c");
+    assert!(text(&state).contains("/con"), "{}", text(&state));
+    press(&mut state, "T");
+    assert!(text(&state).contains("a filtered list is no tree: Esc clears the filter"), "{}", text(&state));
+}
+
+#[test]
+fn the_speed_of_a_replay_is_seen_while_it_stands() {
+    let mut state = State::new(setup((80, 24), Source::Replay { name: "x".to_owned() }));
+    update(&mut state, Event::Moved { shown: scenes::lock_convoy().intervals(3, 1)[1].clone(), before: Vec::new() });
+    press(&mut state, " ++");
+    let head = text(&state).lines().next().unwrap().to_owned();
+    assert!(head.ends_with(&format!("REPLAY ‖ ×{}", state.speed)) && state.speed > 1.0, "{head}");
+}
+
+#[test]
 fn details_open_and_close() {
     let mut state = state();
     press(&mut state, "5\n");

@@ -348,7 +348,9 @@ impl Writing {
         let room = self.storage.room().filter(|_| self.options.keep_free)?;
         let floor = (room.total / 20).clamp(64 * MIB, 1024 * MIB);
         let fits = room.available > floor;
-        (!fits).then(|| format!("only {} MiB free, and {} MiB are left free", room.available / MIB, floor / MIB))
+        (!fits).then(|| {
+            format!("only {} MiB free there, and the last {} MiB are left to others", room.available / MIB, floor / MIB)
+        })
     }
 
     fn end(&mut self) {
