@@ -29,6 +29,9 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// What each thread ran before the first look.
 const RAN_NS: u64 = 40_000_000;
 
+/// More than it takes, on a slow machine too, to read all that is slow of a few hundred processes.
+const LOOKS: u32 = 6;
+
 impl Tree {
     /// Plants it and looks until nothing slow is left to be read.
     pub fn new(processes: u32, threads: u32) -> Tree {
@@ -44,6 +47,11 @@ impl Tree {
             let pid = FIRST + at * threads;
             tree.begin(pid);
             tree.sampler.give_clock(pid, RAN_NS * u64::from(threads));
+        }
+        // How much is read in a look goes by CPU time. As many looks each time: two trees are at the same second, and in the
+        // same turn.
+        for _ in 0..LOOKS {
+            tree.look();
         }
         while !is_complete(tree.look(), processes) {}
         for _ in 0..2 {
