@@ -17,6 +17,7 @@ use crate::app::feed::spring::{self, Beginning, Spring};
 use crate::app::judging::Lessons;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::{self, Call, Calls};
+use crate::app::program::zone;
 use crate::app::recording;
 use crate::app::sampling::Sampling;
 use crate::app::terminal::keyboard::{self, Input};
@@ -57,7 +58,7 @@ pub fn replay(configuration: &cli::Configuration, options: &cli::Replay) -> Resu
         let judge = lessons.judge(settings.criteria_for(&meta.host));
         (Feed::Live(Box::new(Live::new(spring, meta, judge, lessons, notices, cli::values::HISTORY))), interval)
     } else {
-        let mut replay = Replay::open(options, &jiff::tz::TimeZone::system(), &settings)?;
+        let mut replay = Replay::open(options, &zone::here(), &settings)?;
         replay.notice(notices);
         let interval = replay.interval();
         (Feed::Replay(Box::new(replay)), interval)
@@ -76,7 +77,7 @@ fn setup(appearance: &cli::Appearance, source: Source, interval: Duration) -> Se
     Setup {
         look: Look::from_variables(variable, appearance.glyphs()),
         source,
-        zone: jiff::tz::TimeZone::system(),
+        zone: zone::here(),
         size: terminal::size(),
         interval_ms: u64::try_from(interval.as_millis()).unwrap_or(u64::MAX),
     }

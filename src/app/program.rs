@@ -7,3 +7,4 @@ pub mod patience;
 pub mod rights;
 pub mod signals;
 pub mod stdout;
+pub mod zone;

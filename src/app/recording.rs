@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::zone;
 use crate::app::sampling::Taken;
 use crate::baseline::Baselines;
 use crate::findings::{Judged, Severity};
@@ -236,7 +237,7 @@ pub fn names(host: &Host, name: &str) -> bool {
 }
 
 fn stem(host: &Host) -> String {
-    let now = jiff::Zoned::now();
+    let now = jiff::Timestamp::now().to_zoned(zone::here());
     format!("{}-{}", prefix(host), now.strftime("%Y%m%dT%H%M%S"))
 }
 

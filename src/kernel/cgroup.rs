@@ -101,7 +101,7 @@ impl CgroupReader {
             return;
         }
         let mut walk = self.walk.take().unwrap_or_else(|| Walk::over(&self.hierarchies));
-        let complete = walk.go_on(root, WALK_FOR, &mut self.buffer);
+        let complete = walk.go_on(root, WALK_FOR);
         // The first walk shows what it has found so far; later ones replace the last when they are complete.
         let shown = complete || self.walked.is_none();
         let mut found = if shown { walk.groups() } else { Vec::new() };

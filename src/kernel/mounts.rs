@@ -44,7 +44,6 @@ impl Mount {
 #[derive(Debug, Default)]
 pub struct MountTable {
     file: Option<File>,
-    buffer: Vec<u8>,
     mounts: Vec<Mount>,
 }
 
@@ -58,9 +57,10 @@ impl MountTable {
             Some(file) => file,
             None => root.open("proc/self/mountinfo")?,
         };
-        read_whole(&file, &mut self.buffer)?;
+        let mut table = Vec::new();
+        read_whole(&file, &mut table)?;
         self.file = Some(file);
-        self.mounts = parse(&self.buffer);
+        self.mounts = parse(&table);
         Ok(true)
     }
 

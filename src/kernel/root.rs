@@ -156,7 +156,7 @@ impl KeptFile {
     pub fn read(&mut self, root: &Root, buffer: &mut Vec<u8>) -> Reading<()> {
         if let Some(file) = &self.file {
             if read_kept(file, buffer, self.room).is_ok() {
-                self.room = (buffer.len() + SHORT).clamp(LITTLE, CHUNK);
+                self.room = room_for(buffer);
                 return Ok(());
             }
             self.file = None;
@@ -168,6 +168,9 @@ impl KeptFile {
         self.another |= self.inode.is_some() && inode != self.inode;
         self.inode = inode;
         self.file = Some(file);
+        self.room = room_for(buffer);
+        // Nothing was known of its length yet.
+        buffer.shrink_to(self.room);
         Ok(())
     }
 
@@ -197,6 +200,11 @@ impl KeptFile {
     pub fn is_open(&self) -> bool {
         self.file.is_some()
     }
+}
+
+/// How much is asked for the next time.
+fn room_for(last: &[u8]) -> usize {
+    (last.len() + SHORT).clamp(LITTLE, CHUNK)
 }
 
 /// Reads an open file from offset 0 to its end. `buffer` is emptied first, and left empty on failure.

@@ -14,6 +14,11 @@ pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
+/// How many bytes `put_varint` appends.
+pub fn varint_length(value: u64) -> usize {
+    (64 - (value | 1).leading_zeros()).div_ceil(7) as usize
+}
+
 /// A signed difference so that small ones of either sign are short.
 pub fn zigzag(difference: u64) -> u64 {
     let signed = difference.cast_signed();
@@ -101,6 +106,7 @@ mod tests {
         for value in [0, 1, 127, 128, 16_383, 16_384, u64::MAX >> 1, u64::MAX - 1, u64::MAX] {
             let mut out = Vec::new();
             put_varint(&mut out, value);
+            assert_eq!(varint_length(value), out.len());
             assert_eq!(Input::new(&out).varint(), Ok(value));
             assert_eq!(unzigzag(zigzag(value)), value);
         }

@@ -10,6 +10,7 @@ use crate::app::judging::{Judging, Lessons};
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::Ending;
 use crate::app::program::stdout::{self, Reader};
+use crate::app::program::zone;
 use crate::app::recording::recorded::Recorded;
 use crate::app::recording::{self, Session};
 use crate::app::sampling::{Order, Sampling};
@@ -213,7 +214,7 @@ impl Stretch {
             let from = check.span.map_or(0, |span| last.boottime_ns.saturating_sub(length(span)));
             return Stretch { from_boottime: from, ..all };
         };
-        let zone = jiff::tz::TimeZone::system();
+        let zone = zone::here();
         let from = at.resolve(first.realtime_ns, last.realtime_ns, &zone).unwrap_or(i64::MAX);
         // The clock may have been set while it was recorded: by the last sample before it.
         let behind =

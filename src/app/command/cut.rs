@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use jiff::tz::TimeZone;
-
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::program::stdout::complain;
+use crate::app::program::zone;
 use crate::app::recording::part::range;
 use crate::app::recording::{amount, failure};
 use crate::cli::part::Cut;
@@ -15,7 +14,7 @@ use crate::report::words::many;
 /// A part as a recording of its own.
 pub fn cut(cut: &Cut) -> Result<Exit, Failure> {
     let mut replayer = sound(&cut.file)?;
-    let range = range(&replayer, &cut.part, &cut.file, &TimeZone::system())?;
+    let range = range(&replayer, &cut.part, &cut.file, &zone::here())?;
     let copied = Copier::part(&mut replayer, range, &cut.output).map_err(failure)?;
     Ok(told(&copied, &cut.output))
 }

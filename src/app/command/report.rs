@@ -1,10 +1,9 @@
 //! `report`: a recording as one page, as Markdown or as JSON.
 
-use jiff::tz::TimeZone;
-
 use super::output::{Output, ending};
 use crate::app::config::Settings;
 use crate::app::program::exit::{Exit, Failure, quoted};
+use crate::app::program::zone;
 use crate::app::recording::recorded::{Recorded, instant};
 use crate::cli::Configuration;
 use crate::cli::report::{Format, Report};
@@ -18,7 +17,7 @@ pub fn report(configuration: &Configuration, report: &Report) -> Result<Exit, Fa
     let format = format(report)?;
     let settings = Settings::load_or_complain(&Root::host(), configuration)?;
     let output = Output::to(&report.output)?;
-    let zone = TimeZone::system();
+    let zone = zone::here();
     let mut recorded = Recorded::open(&report.file, &settings)?;
     recorded.narrow(&report.part, &zone)?;
     let mut chronicle = Chronicle::new(recorded.replayer().len().saturating_sub(1), recorded.thresholds());

@@ -13,7 +13,7 @@ use crate::app::config::Settings;
 use crate::app::judging::{Judging, Lessons};
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdout::{self, Reader};
-use crate::app::program::{panics, signals};
+use crate::app::program::{panics, signals, zone};
 use crate::app::recording::recorded::Recorded;
 use crate::app::sampling::{Order, Sampling, Taken};
 use crate::cli::Configuration;
@@ -80,7 +80,7 @@ impl Lines {
             choice,
             printer,
             page,
-            zone: TimeZone::system(),
+            zone: zone::here(),
             run: total.then(Run::default),
             silent: total && (options.format == Asked::Csv || !options.command.is_empty() && options.interval.is_none()),
             printed: 0,

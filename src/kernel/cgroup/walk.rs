@@ -115,7 +115,8 @@ impl Walk {
     }
 
     /// Goes on until it is complete (then true) or the time is over.
-    pub fn go_on(&mut self, root: &Root, time: Duration, buffer: &mut Vec<u8>) -> bool {
+    pub fn go_on(&mut self, root: &Root, time: Duration) -> bool {
+        let mut buffer = Vec::new();
         let begin = Instant::now();
         let begin_cpu = clock(ClockId::CLOCK_THREAD_CPUTIME_ID);
         while let Some(step) = self.pending.pop() {
@@ -124,7 +125,7 @@ impl Walk {
                 self.pending.clear();
                 break;
             }
-            self.visit(root, step, buffer);
+            self.visit(root, step, &mut buffer);
             if begin.elapsed() >= time {
                 break;
             }

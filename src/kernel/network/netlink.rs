@@ -21,7 +21,6 @@ const MOST_RECEIPTS: usize = 4096;
 #[derive(Debug)]
 pub struct Netlink {
     socket: OwnedFd,
-    buffer: Vec<u8>,
     sequence: u32,
 }
 
@@ -30,7 +29,7 @@ impl Netlink {
     pub fn open(protocol: SockProtocol) -> Reading<Netlink> {
         let socket = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, protocol).map_err(reason)?;
         setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::seconds(1)).map_err(reason)?;
-        Ok(Netlink { socket, buffer: vec![0; ROOM], sequence: 0 })
+        Ok(Netlink { socket, sequence: 0 })
     }
 
     /// Sends a finished request and gives every message of the answer (type, payload) to `each`.
@@ -40,7 +39,8 @@ impl Netlink {
         let kernel = NetlinkAddr::new(0, 0);
         sendto(self.socket.as_raw_fd(), request, &kernel, MsgFlags::empty()).map_err(reason)?;
         let receive = |buffer: &mut [u8]| recv(self.socket.as_raw_fd(), buffer, MsgFlags::empty()).map_err(reason);
-        answer(&mut self.buffer, self.sequence, receive, &mut each)
+        // Room for as long as it takes: four sockets would keep an eighth of a megabyte between them.
+        answer(&mut vec![0; ROOM], self.sequence, receive, &mut each)
     }
 }
 

@@ -9,7 +9,7 @@ use super::cells::{Cells, put_at};
 use super::column::bits::BitSink;
 use super::column::choice::Chooser;
 use super::column::forms::{Forms, Role};
-use super::column::table::{Differences, MAX_CELLS, Rows, SECTION_HEAD, Table, put_section};
+use super::column::table::{Differences, MAX_CELLS, Rows, SECTION_HEAD, Table, put_section, put_section_head};
 use super::layout::Layout;
 use super::predicted::{keep_looks, keep_ticks};
 use super::schema::tasks::{ProcessRow, SUB_SAMPLE_CPU, SUMS, SWITCHED, SubSampleRow};
@@ -122,12 +122,10 @@ impl Encoder {
             // As a key frame it stands alone.
             return self.encode(sample);
         }
-        let mut raw = self.with_names_and_forms(raw, reference)?;
-        let front = raw.len();
         let bits = bits.take();
+        let mut raw = self.with_names_and_forms(raw, reference, bits.len() + SECTION_HEAD)?;
+        let front = raw.len();
         if !bits.is_empty() {
-            // Nothing follows: room for twice as much would be in the peak.
-            raw.reserve_exact(bits.len() + SECTION_HEAD);
             put_section(&mut raw, schema::BITS, &bits);
         }
         levels.retain(|level| level.distance == Layout::trunk(distance));
@@ -140,22 +138,24 @@ impl Encoder {
         Ok(Encoded { key_distance: distance, raw, front })
     }
 
-    /// Names and forms come first: a reader needs them for everything else.
-    fn with_names_and_forms(&mut self, sections: Vec<u8>, reference: Option<&Level>) -> Result<Vec<u8>, TooLarge> {
+    /// Names and forms come first: a reader needs them for everything else. Its room is what it takes with `more` bytes behind
+    /// it: in a key frame of many names this is the most that is held at once.
+    fn with_names_and_forms(&mut self, sections: Vec<u8>, reference: Option<&Level>, more: usize) -> Result<Vec<u8>, TooLarge> {
         if self.strings.is_too_large() {
             return Err(TooLarge);
         }
-        let mut raw = Vec::new();
-        self.scratch.clear();
-        if self.strings.has_own() {
-            self.strings.write(&mut self.scratch);
-            put_section(&mut raw, schema::NAMES, &self.scratch);
-            self.scratch.clear();
-        }
+        let forms = &mut self.scratch;
+        forms.clear();
         let none = Forms::default();
-        self.chooser.forms().write_since(reference.map_or(&none, |level| &level.forms), &mut self.scratch);
-        if !self.scratch.is_empty() {
-            put_section(&mut raw, schema::FORMS, &self.scratch);
+        self.chooser.forms().write_since(reference.map_or(&none, |level| &level.forms), forms);
+        let names = self.strings.length();
+        let mut raw = Vec::with_capacity(names + forms.len() + 2 * SECTION_HEAD + sections.len() + more);
+        if self.strings.has_own() {
+            put_section_head(&mut raw, schema::NAMES, names);
+            self.strings.write(&mut raw);
+        }
+        if !forms.is_empty() {
+            put_section(&mut raw, schema::FORMS, forms);
         }
         raw.extend_from_slice(&sections);
         Ok(raw)

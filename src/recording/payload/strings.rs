@@ -3,35 +3,39 @@
 //! A frame brings those names that the frames it builds on do not have: its numbers go on where theirs end.
 
 use std::any::Any;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use super::facts::SharedFacts;
-use crate::recording::wire::{Input, Malformed, put_varint};
+use crate::recording::wire::{Input, Malformed, put_varint, varint_length};
 use crate::sample::Name;
 
 /// More names than this in one frame is nonsense (a process has about four).
 const MAX_NAMES: usize = 1 << 20;
 
-/// The writer's side: from a name to its number.
+/// The writer's side: from a name to its number. Numbers take half the room that they could: there are thousands.
 #[derive(Default)]
 pub struct Interner {
-    by_bytes: HashMap<Name, u64>,
-    /// Address to number, so that a name (or a facts block) shared between samples is not hashed again.
-    by_address: FxHashMap<(usize, usize), u64>,
-    /// Keeps every address in `by_address` from being given away.
-    held: Vec<Held>,
     names: Vec<Name>,
+    hasher: RandomState,
+    /// From what the bytes of a name come to. Should two come to the same, the first may be said again.
+    by_hash: FxHashMap<u64, u32>,
+    /// From where it lies, so that a name (or a facts block) shared between samples is not hashed again.
+    by_address: FxHashMap<usize, u32>,
+    /// Keeps those addresses in `by_address` from being given away that are not of one of `names`.
+    held: Vec<Held>,
     /// How many of `names` the frame being written need not bring.
     known: usize,
 }
 
 /// Held for its address only.
-enum Held {
-    Name { name: Name, number: u64 },
-    Facts { _keeps: Arc<dyn Any + Send + Sync>, address: (usize, usize), number: u64 },
+struct Held {
+    _keeps: Arc<dyn Any + Send + Sync>,
+    address: usize,
+    number: u32,
 }
 
 impl Interner {
@@ -42,45 +46,60 @@ impl Interner {
         }
         let address = address_of(name);
         if let Some(&number) = self.by_address.get(&address) {
-            return number;
+            return u64::from(number);
         }
-        let number = match self.by_bytes.get(name) {
-            Some(&number) => number,
-            None => self.append(name.clone()),
-        };
-        self.by_address.insert(address, number);
-        self.held.push(Held::Name { name: name.clone(), number });
-        number
+        let hash = self.hash(name.as_bytes());
+        if let Some(number) = self.known_by(hash, name.as_bytes()) {
+            self.hold(Arc::new(name.clone()), address, number);
+            return u64::from(number);
+        }
+        u64::from(self.append(name.clone(), hash))
     }
 
     /// The number of a block of bytes made from something shared; `encode` runs only when it is new.
     pub fn facts<T: Any + Send + Sync>(&mut self, shared: &Arc<T>, encode: impl FnOnce(&T) -> Vec<u8>) -> u64 {
-        let address = (Arc::as_ptr(shared) as usize, usize::MAX);
+        let address = Arc::as_ptr(shared) as usize;
         if let Some(&number) = self.by_address.get(&address) {
-            return number;
+            return u64::from(number);
         }
-        let number = self.bytes(encode(shared));
-        self.by_address.insert(address, number);
-        self.held.push(Held::Facts { _keeps: shared.clone(), address, number });
-        number
+        let number = self.bytes(&encode(shared));
+        self.hold(shared.clone(), address, number);
+        u64::from(number)
     }
 
     /// The number of a block of bytes.
-    pub fn bytes(&mut self, bytes: Vec<u8>) -> u64 {
+    fn bytes(&mut self, bytes: &[u8]) -> u32 {
         if bytes.is_empty() {
             return 0;
         }
-        match self.by_bytes.get(bytes.as_slice()) {
-            Some(&number) => number,
-            None => self.append(Name::from(bytes.as_slice())),
-        }
+        let hash = self.hash(bytes);
+        self.known_by(hash, bytes).unwrap_or_else(|| self.append(Name::from(bytes), hash))
     }
 
-    fn append(&mut self, name: Name) -> u64 {
-        self.names.push(name.clone());
-        let number = self.names.len() as u64;
-        self.by_bytes.insert(name, number);
+    /// Of names that strangers chose: nobody can tell which of them come to the same.
+    fn hash(&self, bytes: &[u8]) -> u64 {
+        self.hasher.hash_one(bytes)
+    }
+
+    fn known_by(&self, hash: u64, bytes: &[u8]) -> Option<u32> {
+        let &number = self.by_hash.get(&hash)?;
+        let name = self.names.get((number as usize).checked_sub(1)?)?;
+        (name.as_bytes() == bytes).then_some(number)
+    }
+
+    fn append(&mut self, name: Name, hash: u64) -> u32 {
+        let address = address_of(&name);
+        self.names.push(name);
+        // Of so many the frame will be refused.
+        let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        self.by_hash.insert(hash, number);
+        self.by_address.insert(address, number);
         number
+    }
+
+    fn hold(&mut self, keeps: Arc<dyn Any + Send + Sync>, address: usize, number: u32) {
+        self.by_address.insert(address, number);
+        self.held.push(Held { _keeps: keeps, address, number });
     }
 
     /// Starts a key frame: nothing is known.
@@ -94,18 +113,15 @@ impl Interner {
         if self.names.len() <= known {
             return;
         }
-        for name in self.names.drain(known..) {
-            self.by_bytes.remove(&name);
+        let Self { names, hasher, by_hash, by_address, held, .. } = self;
+        for name in names.drain(known..) {
+            by_hash.remove(&hasher.hash_one(name.as_bytes()));
+            by_address.remove(&address_of(&name));
         }
-        let by_address = &mut self.by_address;
-        self.held.retain(|held| {
-            let (address, number) = match held {
-                Held::Name { name, number } => (address_of(name), *number),
-                Held::Facts { address, number, .. } => (*address, *number),
-            };
-            let stays = number <= known as u64;
+        held.retain(|held| {
+            let stays = held.number as usize <= known;
             if !stays {
-                by_address.remove(&address);
+                by_address.remove(&held.address);
             }
             stays
         });
@@ -116,9 +132,20 @@ impl Interner {
         self.names.len()
     }
 
+    /// The names that the frame being written must bring.
+    fn own(&self) -> &[Name] {
+        self.names.get(self.known..).unwrap_or_default()
+    }
+
+    /// How many bytes `write` appends.
+    pub fn length(&self) -> usize {
+        let one = |name: &Name| varint_length(name.as_bytes().len() as u64) + name.as_bytes().len();
+        varint_length(self.own().len() as u64) + self.own().iter().map(one).sum::<usize>()
+    }
+
     /// The section of the frame being written: its own names only.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let own = self.names.get(self.known..).unwrap_or_default();
+        let own = self.own();
         put_varint(out, own.len() as u64);
         for name in own {
             put_varint(out, name.as_bytes().len() as u64);
@@ -137,8 +164,9 @@ impl Interner {
     }
 }
 
-fn address_of(name: &Name) -> (usize, usize) {
-    (name.as_bytes().as_ptr() as usize, name.as_bytes().len())
+/// That of no other name or block that is held, since each has some bytes.
+fn address_of(name: &Name) -> usize {
+    name.as_bytes().as_ptr() as usize
 }
 
 /// The reader's side: from a number to its name.

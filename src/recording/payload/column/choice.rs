@@ -115,9 +115,11 @@ fn length(form: Form, values: &[u64]) -> Option<u64> {
 }
 
 /// What the numbers of a column were like lately.
+#[derive(Default)]
 struct History {
-    /// How many had so many bits, their sign apart.
-    lengths: [u32; 65],
+    /// How many had so many bits, their sign apart, least first. A column's numbers are mostly of few lengths, and there are
+    /// hundreds of columns.
+    lengths: Vec<(u8, u32)>,
     total: u32,
     /// Frames until a negative one is forgotten.
     negative: u32,
@@ -128,12 +130,6 @@ struct History {
     misfits: u64,
     /// Whether any was not 0 since the last key frame.
     used: bool,
-}
-
-impl Default for History {
-    fn default() -> History {
-        History { lengths: [0; 65], total: 0, negative: 0, bits: 0, frames: 0, misfits: 0, used: false }
-    }
 }
 
 /// Numbers that are remembered, before the older ones count half.
@@ -150,8 +146,9 @@ impl History {
 
     fn add(&mut self, values: &[u64]) {
         if self.total > WINDOW {
-            self.lengths.iter_mut().for_each(|count| *count /= 2);
-            self.total = self.lengths.iter().sum();
+            self.lengths.iter_mut().for_each(|(_, count)| *count /= 2);
+            self.lengths.retain(|(_, count)| *count > 0);
+            self.total = self.lengths.iter().map(|(_, count)| count).sum();
         }
         self.total += u32::try_from(values.len()).unwrap_or(u32::MAX);
         self.frames = self.frames.wrapping_add(1);
@@ -159,16 +156,23 @@ impl History {
             self.misfits /= 2;
         }
         self.negative = self.negative.saturating_sub(1);
+        let mut counts = [0; 65];
         for &value in values {
             if value.cast_signed() < 0 {
                 self.negative = WINDOW;
             }
             let magnitude = value.cast_signed().unsigned_abs();
-            if let Some(count) = self.lengths.get_mut(64 - magnitude.leading_zeros() as usize) {
+            if let Some(count) = counts.get_mut(64 - magnitude.leading_zeros() as usize) {
                 *count += 1;
             }
             self.bits |= magnitude;
             self.used |= value != 0;
+        }
+        for (length, count) in (0..).zip(counts).filter(|&(_, count)| count > 0) {
+            match self.lengths.binary_search_by_key(&length, |&(length, _)| length) {
+                Ok(at) => self.lengths.get_mut(at).into_iter().for_each(|(_, seen)| *seen += count),
+                Err(at) => self.lengths.insert(at, (length, count)),
+            }
         }
     }
 
@@ -178,12 +182,13 @@ impl History {
     }
 
     fn seen(&self) -> impl Iterator<Item = (u32, u32)> {
-        (0..).zip(self.lengths).filter(|&(_, count)| count > 0)
+        self.lengths.iter().map(|&(length, count)| (u32::from(length), count))
     }
 
     fn shift(&self) -> u32 {
         // Of a few it may be chance.
-        let few = self.total.saturating_sub(self.lengths[0]) < MANY as u32;
+        let zeros = self.lengths.first().filter(|(length, _)| *length == 0).map_or(0, |&(_, count)| count);
+        let few = self.total.saturating_sub(zeros) < MANY as u32;
         if few || self.bits == 0 { 0 } else { self.bits.trailing_zeros().min(63) }
     }
 

@@ -226,7 +226,12 @@ pub const SECTION_HEAD: usize = 20;
 
 /// Appends a section: its number, its length, its bytes.
 pub fn put_section(out: &mut Vec<u8>, number: u64, bytes: &[u8]) {
-    put_varint(out, number);
-    put_varint(out, bytes.len() as u64);
+    put_section_head(out, number, bytes.len());
     out.extend_from_slice(bytes);
+}
+
+/// What stands before the bytes of a section.
+pub fn put_section_head(out: &mut Vec<u8>, number: u64, length: usize) {
+    put_varint(out, number);
+    put_varint(out, length as u64);
 }
