@@ -106,6 +106,7 @@ impl KnownProcess {
             threads: Vec::new(),
         };
         let alone = (stat.thread_count <= 1).then(|| Lent::of(&stat));
+        let thread_count = usize::try_from(stat.thread_count).unwrap_or(0);
         let argument_start = stat.argument_start;
         let mut known = KnownProcess {
             pid,
@@ -134,7 +135,10 @@ impl KnownProcess {
         }
         match alone {
             Some(lent) => known.first_and_only_thread(eye, lent)?,
-            None => known.list_threads(eye)?,
+            None => {
+                known.list_threads(eye)?;
+                known.behind = known.threads.len() < thread_count;
+            }
         }
         known.examine_parked(eye);
         known.balance_books(clock_ns);

@@ -42,12 +42,15 @@ fn a_thread_that_begins_while_another_ends_between_two_samples_is_found() {
 #[test]
 fn a_thread_that_the_kernel_did_not_list_is_looked_for_again() {
     let mut machine = Machine::new(true);
-    machine.put(40, "jobs", 5, 30_000_000, &[one(40)]);
-    machine.sweep();
-    machine.put(40, "jobs", 5, 60_000_000, &[one(40), one(41), one(42)]);
-    let (unlisted, aside) = (machine.path("40/task/41"), machine.path("41"));
-    fs::rename(&unlisted, &aside).unwrap();
-    assert_eq!(tids(&machine.sweep()), [40, 42]);
-    fs::rename(&aside, &unlisted).unwrap();
-    assert_eq!(tids(&machine.sweep()), [40, 41, 42]);
+    // Seen for the first time, and when more have begun.
+    for (clock_ns, all) in [(30_000_000, &[40, 41, 42][..]), (60_000_000, &[40, 41, 42, 43, 44])] {
+        let threads: Vec<Given<'_>> = all.iter().map(|&tid| one(tid)).collect();
+        machine.put(40, "jobs", 5, clock_ns, &threads);
+        let last = all.len() - 1;
+        let (unlisted, aside) = (machine.path(&format!("40/task/{}", all[last])), machine.path("aside"));
+        fs::rename(&unlisted, &aside).unwrap();
+        assert_eq!(tids(&machine.sweep()), all[..last]);
+        fs::rename(&aside, &unlisted).unwrap();
+        assert_eq!(tids(&machine.sweep()), *all);
+    }
 }
