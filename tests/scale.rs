@@ -324,7 +324,7 @@ fn throttled(groups: u32) -> [Arc<Sample>; 3] {
             major_faults: Counter(0),
             resident_pages: 100,
             io: Err(Absent::NotRead),
-            threads: vec![thread],
+            threads: Arc::new([thread]),
         })
     };
     [1, 2, 3].map(|second: u64| {

@@ -1,5 +1,7 @@
 //! Tasks that began within an interval: the kernel counts from 0 in each, so all that they have used, they have used in it.
 
+use std::sync::Arc;
+
 use crate::sample::task::{Process, Sched, TaskIo, Thread};
 use crate::sample::{Host, Sample};
 use crate::units::Counter;
@@ -34,7 +36,7 @@ pub fn unborn_process(new: &Process) -> Process {
         minor_faults: NOTHING,
         major_faults: NOTHING,
         io: Ok(TaskIo::default()),
-        threads: Vec::new(),
+        threads: Arc::default(),
         ..new.clone()
     }
 }

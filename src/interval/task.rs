@@ -223,7 +223,7 @@ impl Context<'_> {
         let rows = span.threads.len();
         let mut most = 0.0;
         let mut peers = old.map_or(&[][..], |old| &old.threads).iter().peekable();
-        for thread in &new.threads {
+        for thread in new.threads.iter() {
             while peers.next_if(|old| old.tid < thread.tid).is_some() {}
             let before = peers.next_if(|old| old.tid == thread.tid).filter(|old| old.start_ticks == thread.start_ticks);
             let Some(row) = self.thread(before, new, thread, &mut span.counts) else {

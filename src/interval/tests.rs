@@ -309,7 +309,7 @@ fn process(pid: u32, start_ticks: u64, run_ns: u64) -> Arc<Process> {
         major_faults: Counter(0),
         resident_pages: 0,
         io: Err(Absent::NoPermission),
-        threads: vec![thread(pid, start_ticks, run_ns)],
+        threads: Arc::new([thread(pid, start_ticks, run_ns)]),
     })
 }
 
@@ -422,7 +422,7 @@ prop_compose! {
         process.cpu_ns = (start % 2 == 0).then_some(run[0]);
         process.user_ticks = run[1];
         process.system_ticks = run[2];
-        process.threads = vec![threads];
+        process.threads = Arc::new([threads]);
         sample.tasks = Ok(Tasks { processes: vec![Arc::new(process)], ..Tasks::default() });
         let row = GroupWaits {
             group: 0,

@@ -202,7 +202,8 @@ impl Sweep {
         self.find_awake(now_ns);
         self.find_warm(now_ns);
         for &index in &self.up {
-            if let Some((entry, known)) = self.roll.get_mut(index).zip(self.processes.get(index)) {
+            if let Some((entry, known)) = self.roll.get_mut(index).zip(self.processes.get_mut(index)) {
+                known.lie_down(now_ns);
                 *entry = Entry::of(known, now_ns);
             }
         }

@@ -22,7 +22,7 @@ impl SwitchReader {
     pub fn sample(&mut self, files: &mut TaskFiles, tasks: &Tasks) -> Vec<TaskSwitches> {
         let mut before = std::mem::take(&mut self.known).into_iter().peekable();
         for process in &tasks.processes {
-            for thread in &process.threads {
+            for thread in process.threads.iter() {
                 let task = process.task_id(thread);
                 while before.next_if(|old| old.counted.task < task).is_some() {}
                 // One that did not run did not leave a CPU.

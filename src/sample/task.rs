@@ -99,8 +99,8 @@ pub struct Process {
     /// stat field 24, pages
     pub resident_pages: u64,
     pub io: Reading<TaskIo>,
-    /// Sorted by tid; the leader's is the pid.
-    pub threads: Vec<Thread>,
+    /// Sorted by tid; the leader's is the pid. Shared where only more became known of the process
+    pub threads: Arc<[Thread]>,
 }
 
 impl Process {
@@ -110,6 +110,11 @@ impl Process {
 
     pub fn task_id(&self, thread: &Thread) -> TaskId {
         TaskId { pid: self.pid, tid: thread.tid, start_ticks: thread.start_ticks }
+    }
+
+    /// To be changed: a list of its own, where another sample has them too.
+    pub fn threads_mut(&mut self) -> &mut [Thread] {
+        Arc::make_mut(&mut self.threads)
     }
 
     /// The thread with this tid.

@@ -304,7 +304,7 @@ fn thread_key(column: Column, process: &Process, span: Option<&ThreadSpan>, matt
 fn classes(interval: &Interval, sample: &Tasks) -> Vec<Row> {
     let mut counts = [0_u32; WaitClass::COUNT];
     for process in &sample.processes {
-        for thread in &process.threads {
+        for thread in process.threads.iter() {
             if let Some(count) = counts.get_mut(class_for(&interval.host, process, thread) as usize) {
                 *count += 1;
             }

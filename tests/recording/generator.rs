@@ -606,7 +606,7 @@ fn strange_process(d: &mut Dice) -> Process {
             read_calls: d.counter(),
             write_calls: d.counter(),
         }),
-        threads,
+        threads: threads.into(),
     }
 }
 
@@ -626,7 +626,7 @@ pub fn strange_samples(dice: &mut Dice, count: usize) -> Vec<Arc<Sample>> {
                         0 => {
                             let mut process = Process::clone(process);
                             process.user_ticks = dice.counter();
-                            if let Some(thread) = process.threads.first_mut() {
+                            if let Some(thread) = process.threads_mut().first_mut() {
                                 thread.user_ticks = dice.counter();
                                 thread.wait =
                                     Wait { channel: dice.reading(Dice::name), call: dice.reading(|dice| call(dice).into()) };
@@ -872,7 +872,7 @@ impl Machine {
                     io.write_bytes.0 += 4096 * d.below(30);
                 }
                 let minor_faults = process.minor_faults;
-                let thread = &mut process.threads[0];
+                let thread = &mut process.threads_mut()[0];
                 thread.user_ticks.0 += ticks;
                 thread.minor_faults = minor_faults;
                 thread.processor = d.below(u64::from(self.cpus)) as u32;
@@ -1007,7 +1007,7 @@ fn plain_process(d: &mut Dice, pid: u32, threads: u32) -> Process {
             write_calls: Counter(d.below(1_000_000)),
         }),
         comm,
-        threads,
+        threads: threads.into(),
     }
 }
 

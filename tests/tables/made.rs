@@ -123,7 +123,8 @@ impl Box {
         }]);
         let mut processes = vec![process(1, "init", 0), process(200, self.name, second * 1000), process(300, "idle", 0)];
         if self.short_lived && second <= 3 {
-            processes[2].threads.push(Thread { tid: 301, ..process(300, "worker", second * 100).threads.remove(0) });
+            let another = Thread { tid: 301, ..process(300, "worker", second * 100).threads[0].clone() };
+            processes[2].threads = Arc::new([processes[2].threads[0].clone(), another]);
             processes.push(process(400, "short", second * 500));
             if second >= 2 {
                 processes.push(newborn(500, "newborn", BOOT_S + 1, second));
@@ -174,7 +175,7 @@ fn process(pid: u32, name: &str, run_ms: u64) -> Process {
         major_faults: Counter(0),
         resident_pages: 250,
         io: Err(Absent::NoPermission),
-        threads: vec![thread],
+        threads: Arc::new([thread]),
     }
 }
 
@@ -183,7 +184,7 @@ fn newborn(pid: u32, name: &str, began_s: u64, second: u64) -> Process {
     let start_ticks = began_s * 100 + 50;
     let bytes = Counter((second - 1) * 4096);
     let mut process = process(pid, name, (second - 1) * 250);
-    process.threads[0].start_ticks = start_ticks;
+    process.threads_mut()[0].start_ticks = start_ticks;
     let io = Ok(TaskIo { read_bytes: bytes, ..TaskIo::default() });
     Process { start_ticks, minor_faults: Counter(second), io, ..process }
 }

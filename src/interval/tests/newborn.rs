@@ -9,7 +9,7 @@ fn a_new_task_has_done_in_the_interval_all_that_it_has_done() {
     let new = |start_ticks| {
         let io = TaskIo { read_bytes: Counter(8192), ..TaskIo::default() };
         let mut process = Process { minor_faults: Counter(30), io: Ok(io), ..Process::clone(&process(50, start_ticks, 0)) };
-        process.threads[0].major_faults = Counter(4);
+        process.threads_mut()[0].major_faults = Counter(4);
         with_tasks(12.0, vec![Arc::new(process)])
     };
     let older = with_tasks(10.0, Vec::new());
@@ -36,7 +36,7 @@ fn switches_are_counted_from_the_birth_of_a_thread() {
         Some((rates.voluntary.0, rates.involuntary.0))
     };
     assert_eq!([of(50, 1), of(51, 1010), of(52, 1)], [Some((100.0, 0.5)), Some((4.0, 0.0)), None]);
-    let process = Process { threads: vec![thread(50, 1, 0), thread(51, 1010, 0)], ..Process::clone(&process(50, 1, 0)) };
+    let process = Process { threads: Arc::new([thread(50, 1, 0), thread(51, 1010, 0)]), ..Process::clone(&process(50, 1, 0)) };
     assert_eq!(switches.of_process(&process).map(|rates| rates.voluntary.0), Some(104.0));
     assert!(between(&with_tasks(10.0, Vec::new()), &with_tasks(12.0, Vec::new())).switches.is_none());
 }

@@ -4,6 +4,7 @@
 pub(super) mod between;
 mod io;
 mod lone;
+mod rest;
 mod threads;
 
 use std::sync::Arc;
@@ -33,7 +34,7 @@ pub struct KnownProcess {
     pub pid: u32,
     /// As it is in the last sample.
     pub shared: Arc<Process>,
-    /// Beside `shared.threads`, in the same order.
+    /// Beside `shared.threads`, in the same order. None of one that lies at rest: see `process/rest.rs`
     pub threads: Vec<KnownThread>,
     /// Indices of the threads that sub-samples look at.
     pub hot: Vec<usize>,
@@ -44,12 +45,13 @@ pub struct KnownProcess {
     pub facts: facts::Due,
     clock_ns: Option<u64>,
     books: Books,
-    /// What the kernel added up over its threads when it was last asked
-    summed: Summed,
+    /// What the kernel added up over its threads when it was last asked, of very many
+    summed: Option<Box<Summed>>,
     /// Of many threads what each had read and written
     io: Option<Box<io::Ledger>>,
     /// A sub-sample saw more than the last sample has.
     ahead: bool,
+    first_seen_ns: u64,
     /// When it was last seen to have run; `None` for one that did not since it was first seen.
     ran_ns: Option<u64>,
     /// When it was last seen in what may be trouble, or to begin to work
@@ -103,7 +105,7 @@ impl KnownProcess {
             major_faults: stat.major_faults,
             resident_pages: stat.resident_pages,
             io: Err(Absent::NotRead),
-            threads: Vec::new(),
+            threads: Arc::default(),
         };
         let alone = (stat.thread_count <= 1).then(|| Lent::of(&stat));
         let thread_count = usize::try_from(stat.thread_count).unwrap_or(0);
@@ -118,9 +120,10 @@ impl KnownProcess {
             facts: facts::Due::default(),
             clock_ns,
             books: Books::default(),
-            summed: Summed::default(),
+            summed: None,
             io: None,
             ahead: false,
+            first_seen_ns: eye.now_ns,
             ran_ns: None,
             troubled_ns: eye.now_ns,
             due: 0,
@@ -143,6 +146,7 @@ impl KnownProcess {
         known.examine_parked(eye);
         known.balance_books(clock_ns);
         known.settle(eye);
+        known.lie_down(eye.now_ns);
         Ok(known)
     }
 
@@ -158,7 +162,7 @@ impl KnownProcess {
 
     /// Whether all of it that is left is its number.
     pub fn is_zombie(&self) -> bool {
-        self.threads.first().is_some_and(|leader| leader.state == TaskState::Zombie)
+        self.shared.threads.first().is_some_and(|leader| leader.state == TaskState::Zombie)
     }
 
     /// Reads who its parent is: the one it had ended.
@@ -170,13 +174,6 @@ impl KnownProcess {
             Arc::make_mut(&mut self.shared).ppid = stat.ppid;
             self.group = None;
         }
-    }
-
-    /// Its clock, where there is nothing to be done about it for as long as that stands still.
-    pub fn rests_at_ns(&self, now_ns: u64) -> Option<u64> {
-        let known = !(self.behind || self.ahead || self.unsettled || self.facts.is_due());
-        let quiet = self.hot.is_empty() && self.kept.is_empty() && !self.ran_lately(now_ns);
-        self.clock_ns.filter(|_| known && quiet)
     }
 
     /// Looks again, for a sample; `clock_ns` is what its clock says now.
@@ -225,6 +222,7 @@ impl KnownProcess {
 
     /// Something of it ran, or a sub-sample saw more than the last sample has.
     fn look_at_all(&mut self, eye: &mut Eye, clock_ns: Option<u64>, ran: bool) -> Reading<Seen> {
+        self.get_up(eye);
         let pid = self.pid;
         let keep = self.ran_lately(eye.now_ns);
         let adds_up = self.adds_up(clock_ns, eye.now_ns);
@@ -245,12 +243,14 @@ impl KnownProcess {
         let thread_count = usize::try_from(stat.thread_count).unwrap_or(0);
         self.lone &= thread_count == 1;
         let lent = self.lone.then(|| Lent::of(&stat));
+        if !adds_up {
+            self.learn_sums(&stat, eye.now_ns);
+        }
         let process = Arc::make_mut(&mut self.shared);
         process.comm = eye.names.unless_same(&process.comm, stat.comm);
         update(process, &stat);
         if !adds_up {
             update_sums(process, &stat, self.threads.len());
-            self.summed.learn(&stat, eye.now_ns);
         }
         let many = self.threads.len() >= LARGE;
         if process.io.is_ok() && !many {
@@ -288,7 +288,7 @@ impl KnownProcess {
             let new = known.thread(&figures);
             if shared.threads.get(index).is_some_and(|old| *old != new) {
                 seen = Seen::Moved;
-                if let Some(old) = Arc::make_mut(shared).threads.get_mut(index) {
+                if let Some(old) = Arc::make_mut(shared).threads_mut().get_mut(index) {
                     *old = new;
                 }
             }
@@ -328,14 +328,16 @@ impl KnownProcess {
 
     fn examine(&mut self, eye: &mut Eye) -> bool {
         let glance = self.permit(eye, true);
-        if glance.kernel_thread || !glance.permitted {
+        let parked = |thread: &Thread| thread.state == TaskState::Sleeping && thread.wait.channel == Err(Absent::NotRead);
+        if glance.kernel_thread || !glance.permitted || !self.shared.threads.iter().any(parked) {
             return false;
         }
+        self.get_up(eye);
         let mut left = EXAMINED_AT_ONCE;
         for (index, known) in self.threads.iter_mut().enumerate() {
             if left > 0 && known.examine_parked(eye, glance) {
                 left -= 1;
-                if let Some(thread) = Arc::make_mut(&mut self.shared).threads.get_mut(index) {
+                if let Some(thread) = Arc::make_mut(&mut self.shared).threads_mut().get_mut(index) {
                     thread.wait = known.wait.clone();
                 }
             }
@@ -351,17 +353,19 @@ impl KnownProcess {
         if listed.is_ok() {
             let process = Arc::make_mut(&mut self.shared);
             let (old_known, old_threads) = (std::mem::take(&mut self.threads), std::mem::take(&mut process.threads));
-            let mut old = old_known.into_iter().zip(old_threads).peekable();
+            let mut old = old_known.into_iter().zip(old_threads.iter()).peekable();
             self.threads.reserve_exact(tids.len());
-            process.threads.reserve_exact(tids.len());
+            let mut threads = Vec::with_capacity(tids.len());
             for &tid in &tids {
                 while old.next_if(|(known, _)| known.tid < tid).is_some() {}
                 let same = old.next_if(|(known, _)| known.tid == tid);
                 let still = same.filter(|(known, thread)| is_still_there(eye, glance, known, thread));
+                let still = still.map(|(known, thread)| (known, thread.clone()));
                 let Some((known, thread)) = still.or_else(|| first_thread(eye, glance, tid).ok()) else { continue };
                 self.threads.push(known);
-                process.threads.push(thread);
+                threads.push(thread);
             }
+            process.threads = threads.into();
         }
         eye.tids = tids;
         listed
@@ -448,7 +452,7 @@ fn first_thread(eye: &mut Eye, glance: Glance, tid: u32) -> Reading<(KnownThread
     eye.tasks_read += 1;
     let (figures, state, comm) = (Figures::of(&stat), stat.state, eye.names.shared(stat.comm));
     let born = eye.is_born(figures.start_ticks);
-    let mut known = KnownThread::new(tid, comm, state, figures, sched, eye.now_ns, born);
+    let mut known = KnownThread::new(tid, comm, state, figures.ticks(), sched, eye.now_ns, born);
     known.examine_first(eye, glance);
     let thread = known.thread(&figures);
     Ok((known, thread))

@@ -245,7 +245,7 @@ impl<'e> Encoding<'e> {
     fn names_first(&mut self, sample: &Sample) {
         let processes = sample.tasks.as_ref().map(|tasks| tasks.processes.as_slice()).unwrap_or_default();
         let channels =
-            processes.iter().flat_map(|process| &process.threads).filter_map(|thread| thread.wait.channel.as_ref().ok());
+            processes.iter().flat_map(|process| process.threads.iter()).filter_map(|thread| thread.wait.channel.as_ref().ok());
         for name in channels {
             self.strings.name(name);
         }
@@ -334,7 +334,7 @@ impl<'e> Encoding<'e> {
         drop(processes);
         let mut threads = Differences::new(schema::THREADS);
         for (process, reference) in moved {
-            let old_threads = reference.map(|reference| reference.threads.as_slice()).unwrap_or_default();
+            let old_threads = reference.map_or(&[][..], |reference| &reference.threads);
             self.threads(process, old_threads, old_ns, new_ns, &mut threads);
             if threads.is_too_large() {
                 return Err(TooLarge);
@@ -348,7 +348,7 @@ impl<'e> Encoding<'e> {
         row.clear();
         row.resize(schema::PROCESSES.width, 0);
         put_at(&ProcessRow::of(process, self.hide_arguments), row, 0, self.strings);
-        for thread in &process.threads {
+        for thread in process.threads.iter() {
             let counted = [
                 thread.user_ticks.0,
                 thread.system_ticks.0,
@@ -369,7 +369,7 @@ impl<'e> Encoding<'e> {
         let mut olds = old.iter().peekable();
         let mut new_row = std::mem::take(self.row);
         let mut old_row = Vec::new();
-        for thread in &process.threads {
+        for thread in process.threads.iter() {
             let same_id = |other: &Thread| other.tid == thread.tid && other.start_ticks == thread.start_ticks;
             while olds.next_if(|other| other.tid < thread.tid || (other.tid == thread.tid && !same_id(other))).is_some() {
                 threads.gone();

@@ -28,9 +28,10 @@ impl KnownProcess {
         }
         self.note_trouble(eye.now_ns);
         self.due = self.next_turn(eye);
-        let many = self.threads.len() > FEW_THREADS;
+        let threads = self.shared.threads.len();
+        let many = threads > FEW_THREADS;
         // The clock of a process adds up its threads' each time: a few of them are sooner asked themselves.
-        if many && self.threads.len() / FEW_THREADS > self.hot.len() {
+        if many && threads / FEW_THREADS > self.hot.len() {
             return self.glance_at_hot(eye, self.permit(eye, false));
         }
         let clock_ns = eye.clocks.cpu_ns(self.pid);
@@ -39,6 +40,7 @@ impl KnownProcess {
         if !ran && !self.hot.iter().any(|&index| self.threads.get(index).is_some_and(runs)) {
             return;
         }
+        self.get_up(eye);
         self.clock_ns = clock_ns;
         if ran {
             self.ahead = true;

@@ -28,10 +28,11 @@ impl KnownProcess {
             if sched.is_some_and(|sched| sched.timeslices.0 > 0 && Some(sched.run_ns.0) == self.clock_ns) {
                 eye.tasks_read += 1;
                 let born = eye.is_born(figures.start_ticks);
-                let mut known = KnownThread::new(tid, self.shared.comm.clone(), state, figures, sched, eye.now_ns, born);
+                let (comm, ticks) = (self.shared.comm.clone(), figures.ticks());
+                let mut known = KnownThread::new(tid, comm, state, ticks, sched, eye.now_ns, born);
                 known.examine_first(eye, glance);
                 // Lists of exactly one: most processes have one thread, and a list that grows begins with room for four.
-                Arc::make_mut(&mut self.shared).threads = vec![known.thread(&figures)];
+                Arc::make_mut(&mut self.shared).threads = Arc::new([known.thread(&figures)]);
                 self.threads = vec![known];
                 self.lone = true;
                 return Ok(());
@@ -39,7 +40,7 @@ impl KnownProcess {
         }
         let (known, thread) = first_thread(eye, glance, tid)?;
         self.threads = vec![known];
-        Arc::make_mut(&mut self.shared).threads = vec![thread];
+        Arc::make_mut(&mut self.shared).threads = Arc::new([thread]);
         Ok(())
     }
 

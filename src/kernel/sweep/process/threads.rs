@@ -43,7 +43,7 @@ pub struct Summed {
 }
 
 impl Summed {
-    pub(super) fn learn(&mut self, stat: &Stat<'_>, now_ns: u64) {
+    fn learn(&mut self, stat: &Stat<'_>, now_ns: u64) {
         let grown = |new: Counter, old: Counter| new.0.saturating_sub(old.0);
         let both = (grown(stat.user_ticks, self.ticks.0), grown(stat.system_ticks, self.ticks.1));
         if both != (0, 0) {
@@ -95,21 +95,28 @@ impl Sums {
 impl KnownProcess {
     /// Whether its sums are added up here this time.
     pub(super) fn adds_up(&self, clock_ns: Option<u64>, now_ns: u64) -> bool {
-        let fresh = now_ns.saturating_sub(self.summed.at_ns) < SUMS_HOLD_NS;
-        self.threads.len() >= LARGE && clock_ns.is_some() && self.books.are_known() && fresh
+        let fresh = |summed: &Summed| now_ns.saturating_sub(summed.at_ns) < SUMS_HOLD_NS;
+        let summed = self.summed.as_deref().is_some_and(fresh);
+        self.threads.len() >= LARGE && clock_ns.is_some() && self.books.are_known() && summed
+    }
+
+    /// The kernel was asked. What few threads did need not be remembered: it is asked each time.
+    pub(super) fn learn_sums(&mut self, stat: &Stat<'_>, now_ns: u64) {
+        if self.threads.len() >= LARGE {
+            self.summed.get_or_insert_default().learn(stat, now_ns);
+        }
     }
 
     /// Adds up what its threads did; asks the kernel after all where threads began or ended.
     pub(super) fn add_up(&mut self, eye: &mut Eye, found: &Found) {
-        let process = Arc::make_mut(&mut self.shared);
-        if found.lost || found.unexplained || process.threads.len() != self.threads.len() {
+        if found.lost || found.unexplained || self.shared.threads.len() != self.threads.len() {
             let text = eye.files.process(self.pid, ProcessFile::Stat, &mut self.kept, true).ok();
             if let Some(stat) = text.and_then(task::stat) {
-                update_sums(process, &stat, self.threads.len());
-                self.summed.learn(&stat, eye.now_ns);
+                update_sums(Arc::make_mut(&mut self.shared), &stat, self.threads.len());
+                self.learn_sums(&stat, eye.now_ns);
             }
-        } else if let Some(clock_ns) = self.clock_ns {
-            found.did.put(process, eye.ticks(clock_ns), &self.summed);
+        } else if let Some((clock_ns, summed)) = self.clock_ns.zip(self.summed.as_deref()) {
+            found.did.put(Arc::make_mut(&mut self.shared), eye.ticks(clock_ns), summed);
         }
     }
 
@@ -151,7 +158,7 @@ impl KnownProcess {
     fn look_at_those(&mut self, eye: &mut Eye, glance: Glance, wanted: impl Fn(&KnownThread) -> bool, found: &mut Found) {
         let Self { threads, shared, books, .. } = self;
         let many = threads.len() >= LARGE;
-        let pairs = threads.iter_mut().zip(&mut Arc::make_mut(shared).threads);
+        let pairs = threads.iter_mut().zip(Arc::make_mut(shared).threads_mut());
         for (known, thread) in pairs.filter(|(known, _)| wanted(known)) {
             let before = known.sched;
             match known.look(eye, glance) {

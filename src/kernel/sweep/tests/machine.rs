@@ -117,7 +117,9 @@ impl Machine {
     }
 
     pub(super) fn known(&mut self, pid: u32, tid: u32) -> &KnownThread {
-        let known = self.sweep.processes.iter().find(|known| known.pid == pid).unwrap();
+        let Sweep { processes, eye, .. } = &mut self.sweep;
+        let known = processes.iter_mut().find(|known| known.pid == pid).unwrap();
+        known.get_up(eye);
         known.threads.iter().find(|thread| thread.tid == tid).unwrap()
     }
 }

@@ -127,7 +127,7 @@ impl ProcessRow {
             major_faults: self.major_faults,
             resident_pages: self.resident_pages,
             io: self.io,
-            threads,
+            threads: threads.into(),
         }
     }
 }
