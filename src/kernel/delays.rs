@@ -66,7 +66,7 @@ impl DelayReader {
 }
 
 fn active(known: &KnownProcess) -> impl Iterator<Item = TaskId> {
-    known.hot.iter().filter_map(|&index| known.shared.threads.get(index)).map(|thread| known.shared.task_id(thread))
+    known.up.hot.iter().filter_map(|&index| known.shared.threads.get(index)).map(|thread| known.shared.task_id(thread))
 }
 
 /// All, or a part that begins in the middle of the one before: each is asked about twice in a row, which makes an interval.

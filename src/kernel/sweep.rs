@@ -25,8 +25,8 @@ use nix::unistd::gettid;
 
 use births::{Births, Newcomers};
 pub use clock::{ProcessClocks, nanoseconds};
-pub use process::KnownProcess;
 use process::Seen;
+pub use process::{KnownProcess, Watched};
 pub use thread::KnownThread;
 
 use super::exits::{Kin, Relative};
@@ -368,7 +368,7 @@ impl Sweep {
         let Self { processes, up, eye, .. } = self;
         for (urgent, allowed) in [(true, FACTS_URGENT_NS.max(rest_ns)), (false, rest_ns)] {
             let wanted = |known: &&mut KnownProcess| match urgent {
-                true => known.facts.is_urgent(!known.hot.is_empty()),
+                true => known.facts.is_urgent(!known.up.hot.is_empty()),
                 false => known.facts.is_due(),
             };
             let mut begin = None;

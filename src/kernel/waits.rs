@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use self::peers::PeerLook;
 use self::queues::{Queues, Suspect, Waiter};
-use super::sweep::{KnownProcess, KnownThread};
+use super::sweep::{KnownProcess, KnownThread, Watched};
 use crate::ids::GroupId;
 use crate::sample::cpu::CpuTimes;
 use crate::sample::task::{Process, TaskState};
@@ -49,10 +49,11 @@ impl Watch {
     /// Counts what the hot threads of these processes do, as they were last looked at.
     pub fn count<'a>(&mut self, awake: impl Iterator<Item = &'a mut KnownProcess>, witnesses: Witnesses) {
         self.counts.iter_mut().for_each(|counts| *counts = GroupWaits::default());
-        for known in awake.filter(|known| !known.hot.is_empty()) {
+        for known in awake.filter(|known| !known.up.hot.is_empty()) {
             // More groups than that are not told apart.
             let Some(group) = self.number(known) else { continue };
-            let KnownProcess { hot, threads, shared, .. } = known;
+            let KnownProcess { up, shared, .. } = known;
+            let Watched { hot, threads, .. } = &mut **up;
             for &index in hot.iter() {
                 let (Some(thread), Some(of_sample)) = (threads.get_mut(index), shared.threads.get(index)) else { continue };
                 if thread.is_hot(witnesses.boottime_ns) {
@@ -99,7 +100,7 @@ impl Watch {
     }
 
     fn number(&mut self, known: &mut KnownProcess) -> Option<u16> {
-        if let Some((interval, number)) = known.group
+        if let Some((interval, number)) = known.up.group
             && interval == self.interval
         {
             return Some(number);
@@ -115,7 +116,7 @@ impl Watch {
                 number
             }
         };
-        known.group = Some((self.interval, number));
+        known.up.group = Some((self.interval, number));
         Some(number)
     }
 

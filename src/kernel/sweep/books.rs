@@ -17,6 +17,9 @@ pub struct Books {
 }
 
 impl Books {
+    /// What do not balance.
+    pub const UNKNOWN: Books = Books { threads_ns: 0, rest_ns: None };
+
     /// After all threads were read. A thread without schedstat leaves them open.
     pub fn of(clock_ns: Option<u64>, threads: impl Iterator<Item = Option<Sched>>) -> Books {
         let sum = threads.map(|sched| Some(sched?.run_ns.0)).try_fold(0_u64, |sum, run| Some(sum.wrapping_add(run?)));

@@ -72,7 +72,7 @@ pub fn read(known: &mut KnownProcess, eye: &mut Eye) {
         process.memberships = memberships;
         process.uid = uid;
         // Its executable is what its group goes by.
-        known.group = None;
+        known.up.forget_group();
     }
     known.facts = Due { read_ns: Some(eye.now_ns), cmdline_missing: !may_ask_memory, ..Due::default() };
 }

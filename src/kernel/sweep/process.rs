@@ -4,12 +4,13 @@
 pub(super) mod between;
 mod io;
 mod lone;
-mod rest;
 mod threads;
+mod up;
 
 use std::sync::Arc;
 
-use self::threads::Summed;
+use self::up::Up;
+pub use self::up::Watched;
 use super::books::Books;
 use super::ran::LARGE;
 use super::thread::{Figures, Glance, KnownThread, Lent, Look};
@@ -34,37 +35,18 @@ pub struct KnownProcess {
     pub pid: u32,
     /// As it is in the last sample.
     pub shared: Arc<Process>,
-    /// Beside `shared.threads`, in the same order. None of one that lies at rest: see `process/rest.rs`
-    pub threads: Vec<KnownThread>,
-    /// Indices of the threads that sub-samples look at.
-    pub hot: Vec<usize>,
-    /// This interval's number of its group; see `kernel/waits.rs`.
-    pub group: Option<(u32, u16)>,
+    /// Nothing of one at rest
+    pub up: Up,
     /// Threads whose wait channel the kernel keeps from us, and those without schedstat.
     pub hidden: (u32, u32),
     pub facts: facts::Due,
     clock_ns: Option<u64>,
-    books: Books,
-    /// What the kernel added up over its threads when it was last asked, of very many
-    summed: Option<Box<Summed>>,
-    /// Of many threads what each had read and written
-    io: Option<Box<io::Ledger>>,
-    /// A sub-sample saw more than the last sample has.
-    ahead: bool,
     first_seen_ns: u64,
     /// When it was last seen to have run; `None` for one that did not since it was first seen.
     ran_ns: Option<u64>,
-    /// When it was last seen in what may be trouble, or to begin to work
-    troubled_ns: u64,
-    /// The number of the sub-sample that looks at it next
-    due: u32,
-    unsettled: bool,
-    /// Its threads were asked before its clock was: one may have run in between.
-    behind: bool,
     /// It has and had but one thread, whose stat is the process's; see `process/lone.rs`
     lone: bool,
     argument_start: u64,
-    kept: Kept,
 }
 
 /// What a look at a whole process found.
@@ -82,8 +64,7 @@ impl KnownProcess {
         let clock_ns = eye.clocks.cpu_ns(pid);
         let uid = eye.files.owner(pid)?;
         eye.owners.insert(uid);
-        let mut kept = Kept::default();
-        let text = eye.files.process(pid, ProcessFile::Stat, &mut kept, false)?;
+        let text = eye.files.process(pid, ProcessFile::Stat, &mut Kept::default(), false)?;
         let stat = task::stat(text).ok_or(Absent::Malformed)?;
         let process = Process {
             pid,
@@ -113,25 +94,14 @@ impl KnownProcess {
         let mut known = KnownProcess {
             pid,
             shared: Arc::new(process),
-            threads: Vec::new(),
-            hot: Vec::new(),
-            group: None,
+            up: Up::since(eye.now_ns),
             hidden: (0, 0),
             facts: facts::Due::default(),
             clock_ns,
-            books: Books::default(),
-            summed: None,
-            io: None,
-            ahead: false,
             first_seen_ns: eye.now_ns,
             ran_ns: None,
-            troubled_ns: eye.now_ns,
-            due: 0,
-            unsettled: false,
-            behind: false,
             lone: false,
             argument_start,
-            kept,
         };
         if eye.is_born(known.shared.start_ticks) {
             known.ran_ns = Some(eye.now_ns);
@@ -140,7 +110,7 @@ impl KnownProcess {
             Some(lent) => known.first_and_only_thread(eye, lent)?,
             None => {
                 known.list_threads(eye)?;
-                known.behind = known.threads.len() < thread_count;
+                known.up.behind = known.up.threads.len() < thread_count;
             }
         }
         known.examine_parked(eye);
@@ -167,32 +137,32 @@ impl KnownProcess {
 
     /// Reads who its parent is: the one it had ended.
     pub fn ask_parent(&mut self, eye: &mut Eye) {
-        let text = eye.files.process(self.pid, ProcessFile::Stat, &mut self.kept, false).ok();
+        let text = eye.files.process(self.pid, ProcessFile::Stat, &mut Kept::default(), false).ok();
         if let Some(stat) = text.and_then(task::stat).filter(|stat| stat.start_ticks == self.shared.start_ticks)
             && stat.ppid != self.shared.ppid
         {
             Arc::make_mut(&mut self.shared).ppid = stat.ppid;
-            self.group = None;
+            self.up.forget_group();
         }
     }
 
     /// Looks again, for a sample; `clock_ns` is what its clock says now.
     pub fn look(&mut self, eye: &mut Eye, clock_ns: Option<u64>) -> Seen {
         let ran = clock_ns.is_none() || clock_ns != self.clock_ns;
-        if ran || self.behind || self.ahead {
+        if ran || self.up.behind || self.up.ahead {
             // One that ran and cannot be read any more (it became another user's behind hidepid) would stand there as if it
             // did nothing: it is gone for us as one that ended is.
             return self.look_at_all(eye, clock_ns, ran).unwrap_or(Seen::Gone);
         }
-        if self.unsettled {
+        if self.up.unsettled {
             return self.look_at_unsettled(eye);
         }
-        if !self.kept.is_empty() && !self.is_warm(eye.now_ns) {
-            self.kept.release();
-            self.threads.iter_mut().for_each(KnownThread::release);
+        if !self.up.kept.is_empty() && !self.is_warm(eye.now_ns) {
+            self.up.kept.release();
+            self.up.threads.iter_mut().for_each(KnownThread::release);
         }
-        if !self.hot.is_empty() {
-            let Self { hot, threads, .. } = self;
+        if !self.up.hot.is_empty() {
+            let Watched { hot, threads, .. } = &mut *self.up;
             hot.retain(|&index| threads.get(index).is_some_and(|thread| thread.is_hot(eye.now_ns)));
         }
         Seen::Same
@@ -201,19 +171,19 @@ impl KnownProcess {
     /// It ran. One that slept till now is watched closely at first.
     fn note_run(&mut self, now_ns: u64) {
         if !self.ran_lately(now_ns) {
-            self.troubled_ns = now_ns;
+            self.up.troubled_ns = now_ns;
         }
         self.ran_ns = Some(now_ns);
     }
 
     /// After all threads were read.
     fn balance_books(&mut self, clock_ns: Option<u64>) {
-        self.books = Books::of(clock_ns, self.threads.iter().map(|thread| thread.sched));
+        self.up.books = Books::of(clock_ns, self.up.threads.iter().map(|thread| thread.sched));
     }
 
     /// A thread in D that may hold the lock of its address space: who reads its memory (cmdline) could hang behind it.
     pub fn memory_is_in_doubt(&self) -> bool {
-        self.threads.iter().any(|thread| {
+        self.up.threads.iter().any(|thread| {
             let fault = thread.wait.call().is_ok_and(|call| call.number == -1);
             let unclear = !matches!(thread.class, Some(WaitClass::Disk | WaitClass::Memory | WaitClass::Vfork));
             thread.state == TaskState::Blocked && (fault || unclear)
@@ -229,15 +199,19 @@ impl KnownProcess {
         if ran && eye.clocks.can_tell() {
             self.note_run(eye.now_ns);
         }
-        let text =
-            eye.files.process(pid, if adds_up { ProcessFile::LeaderStat } else { ProcessFile::Stat }, &mut self.kept, keep)?;
+        let text = eye.files.process(
+            pid,
+            if adds_up { ProcessFile::LeaderStat } else { ProcessFile::Stat },
+            &mut self.up.kept,
+            keep,
+        )?;
         let stat = task::stat(text).ok_or(Absent::Malformed)?;
         if stat.start_ticks != self.shared.start_ticks {
             return Ok(Seen::Gone);
         }
         eye.tasks_read += 1;
         self.clock_ns = clock_ns;
-        self.ahead = false;
+        self.up.ahead = false;
         let executed = stat.comm != self.shared.comm.as_bytes() || stat.argument_start != self.argument_start;
         self.argument_start = stat.argument_start;
         let thread_count = usize::try_from(stat.thread_count).unwrap_or(0);
@@ -250,20 +224,20 @@ impl KnownProcess {
         process.comm = eye.names.unless_same(&process.comm, stat.comm);
         update(process, &stat);
         if !adds_up {
-            update_sums(process, &stat, self.threads.len());
+            update_sums(process, &stat, self.up.threads.len());
         }
-        let many = self.threads.len() >= LARGE;
+        let many = self.up.threads.len() >= LARGE;
         if process.io.is_ok() && !many {
-            let text = eye.files.process(pid, ProcessFile::Io, &mut self.kept, keep);
+            let text = eye.files.process(pid, ProcessFile::Io, &mut self.up.kept, keep);
             process.io = text.and_then(|text| task::io(text).ok_or(Absent::Malformed));
         }
         self.facts.note_run(executed, eye.now_ns);
         let mut found = self.look_at_threads(eye, clock_ns, ran, lent);
-        if found.lost || thread_count != self.threads.len() {
+        if found.lost || thread_count != self.up.threads.len() {
             self.list_threads(eye)?;
             self.balance_books(self.clock_ns);
             // Where a thread ends while they are listed the kernel may leave out another one.
-            self.behind |= self.threads.len() < thread_count;
+            self.up.behind |= self.up.threads.len() < thread_count;
         }
         if adds_up {
             self.add_up(eye, &found);
@@ -281,8 +255,8 @@ impl KnownProcess {
     fn look_at_unsettled(&mut self, eye: &mut Eye) -> Seen {
         let glance = self.permit(eye, true);
         let mut seen = Seen::Same;
-        let Self { threads, shared, .. } = self;
-        for (index, known) in threads.iter_mut().enumerate().filter(|(_, known)| known.is_unsettled()) {
+        let Self { up, shared, .. } = self;
+        for (index, known) in up.threads.iter_mut().enumerate().filter(|(_, known)| known.is_unsettled()) {
             let Look::Moved(figures) = known.look(eye, glance) else { continue };
             eye.tasks_read += 1;
             let new = known.thread(&figures);
@@ -302,14 +276,14 @@ impl KnownProcess {
 
     /// Whether one of its threads is in D, as far as that may matter to others.
     pub fn is_stuck(&self) -> bool {
-        self.hot.iter().filter_map(|&index| self.threads.get(index)).any(KnownThread::is_stuck)
+        self.up.hot.iter().filter_map(|&index| self.up.threads.get(index)).any(KnownThread::is_stuck)
     }
 
     /// Whether one of its threads is in D, or asleep for asynchronous completions, for memory or for a file system in user space.
     pub fn has_blocked(&self) -> bool {
         let asleep_for = |class| matches!(class, WaitClass::Aio | WaitClass::Memory | WaitClass::Disk);
         let blocked = |thread: &KnownThread| thread.state == TaskState::Blocked || thread.class.is_some_and(asleep_for);
-        self.hot.iter().filter_map(|&index| self.threads.get(index)).any(blocked)
+        self.up.hot.iter().filter_map(|&index| self.up.threads.get(index)).any(blocked)
     }
 
     /// Where its parked threads sleep, when one of its siblings is stuck: see `examine_parked`.
@@ -323,7 +297,7 @@ impl KnownProcess {
 
     /// Threads that wait for a lock whose holder is stuck do not work, so nobody would ever look at them.
     fn examine_parked(&mut self, eye: &mut Eye) -> bool {
-        self.threads.len() > 1 && self.threads.iter().any(KnownThread::is_stuck) && self.examine(eye)
+        self.up.threads.len() > 1 && self.up.threads.iter().any(KnownThread::is_stuck) && self.examine(eye)
     }
 
     fn examine(&mut self, eye: &mut Eye) -> bool {
@@ -334,7 +308,7 @@ impl KnownProcess {
         }
         self.get_up(eye);
         let mut left = EXAMINED_AT_ONCE;
-        for (index, known) in self.threads.iter_mut().enumerate() {
+        for (index, known) in self.up.threads.iter_mut().enumerate() {
             if left > 0 && known.examine_parked(eye, glance) {
                 left -= 1;
                 if let Some(thread) = Arc::make_mut(&mut self.shared).threads_mut().get_mut(index) {
@@ -352,9 +326,9 @@ impl KnownProcess {
         let listed = eye.files.list_threads(glance.pid, &mut tids);
         if listed.is_ok() {
             let process = Arc::make_mut(&mut self.shared);
-            let (old_known, old_threads) = (std::mem::take(&mut self.threads), std::mem::take(&mut process.threads));
+            let (old_known, old_threads) = (std::mem::take(&mut self.up.threads), std::mem::take(&mut process.threads));
             let mut old = old_known.into_iter().zip(old_threads.iter()).peekable();
-            self.threads.reserve_exact(tids.len());
+            self.up.threads.reserve_exact(tids.len());
             let mut threads = Vec::with_capacity(tids.len());
             for &tid in &tids {
                 while old.next_if(|(known, _)| known.tid < tid).is_some() {}
@@ -362,7 +336,7 @@ impl KnownProcess {
                 let still = same.filter(|(known, thread)| is_still_there(eye, glance, known, thread));
                 let still = still.map(|(known, thread)| (known, thread.clone()));
                 let Some((known, thread)) = still.or_else(|| first_thread(eye, glance, tid).ok()) else { continue };
-                self.threads.push(known);
+                self.up.threads.push(known);
                 threads.push(thread);
             }
             process.threads = threads.into();
@@ -385,15 +359,16 @@ impl KnownProcess {
     }
 
     fn note_trouble(&mut self, now_ns: u64) {
-        let Self { threads, hot, .. } = self;
+        let Watched { threads, hot, .. } = &*self.up;
         if !hot.iter().filter_map(|&index| threads.get(index)).all(KnownThread::is_calm) {
-            self.troubled_ns = now_ns;
+            self.up.troubled_ns = now_ns;
         }
     }
 
     /// After a full look: what the next one need not find out again. One pass: there may be ten thousand threads.
     fn settle(&mut self, eye: &Eye) {
-        let Self { threads, hot, shared, .. } = self;
+        let Self { up, shared, .. } = self;
+        let Watched { threads, hot, .. } = &mut **up;
         let (user, sees) = (!shared.kernel_thread, eye.sees(shared.uid));
         let (mut unsettled, mut hidden, mut no_schedstat) = (false, 0, 0);
         hot.clear();
@@ -406,13 +381,13 @@ impl KnownProcess {
             let waits = matches!(thread.state, TaskState::Sleeping | TaskState::Blocked);
             hidden += u32::from(user && waits && (!sees || thread.wait.channel == Err(Absent::Hidden)));
         }
-        (self.unsettled, self.hidden) = (unsettled, (hidden, no_schedstat));
+        (self.up.unsettled, self.hidden) = (unsettled, (hidden, no_schedstat));
         self.note_trouble(eye.now_ns);
     }
 
     /// Whether sub-samples look at it: one of its threads is hot, or something of it ran lately.
     pub fn is_awake(&self, now_ns: u64) -> bool {
-        !self.hot.is_empty() || (self.ran_lately(now_ns) && !self.shared.kernel_thread)
+        !self.up.hot.is_empty() || (self.ran_lately(now_ns) && !self.shared.kernel_thread)
     }
 }
 

@@ -56,6 +56,8 @@ pub enum ProcessFile {
 pub struct Kept([Option<KeptDescriptor>; 5]);
 
 impl Kept {
+    pub const NONE: Kept = Kept([const { None }; 5]);
+
     /// Gives back all descriptors.
     pub fn release(&mut self) {
         self.0 = Default::default();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::KnownProcess;
 use super::threads::{Found, SUMS_HOLD_NS};
+use super::{KnownProcess, Watched};
 use crate::kernel::sweep::Eye;
 use crate::kernel::task;
 use crate::kernel::task::files::ProcessFile;
@@ -33,9 +33,10 @@ impl KnownProcess {
         let Ok(before) = process.io else { return };
         found.ran.sort_unstable();
         found.ran.dedup();
-        let ledger = self.io.get_or_insert_with(|| Box::new(Ledger { threads: FxHashMap::default(), summed_ns: 0 }));
-        let few = found.ran.len() * FEW_OF <= self.threads.len();
-        let explained = !found.lost && !found.unexplained && self.books.are_known();
+        let Watched { threads, books, io: ledger, kept, .. } = &mut *self.up;
+        let ledger = ledger.get_or_insert_with(|| Box::new(Ledger { threads: FxHashMap::default(), summed_ns: 0 }));
+        let few = found.ran.len() * FEW_OF <= threads.len();
+        let explained = !found.lost && !found.unexplained && books.are_known();
         if !few || !explained {
             ledger.threads.clear();
         }
@@ -57,7 +58,7 @@ impl KnownProcess {
             Ok(io)
         } else {
             ledger.summed_ns = now_ns;
-            let text = eye.files.process(pid, ProcessFile::Io, &mut self.kept, keep);
+            let text = eye.files.process(pid, ProcessFile::Io, kept, keep);
             text.and_then(|text| task::io(text).ok_or(Absent::Malformed)).map(|sum| each(&before, &sum, u64::max))
         };
     }

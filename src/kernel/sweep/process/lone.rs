@@ -33,20 +33,20 @@ impl KnownProcess {
                 known.examine_first(eye, glance);
                 // Lists of exactly one: most processes have one thread, and a list that grows begins with room for four.
                 Arc::make_mut(&mut self.shared).threads = Arc::new([known.thread(&figures)]);
-                self.threads = vec![known];
+                self.up.threads = vec![known];
                 self.lone = true;
                 return Ok(());
             }
         }
         let (known, thread) = first_thread(eye, glance, tid)?;
-        self.threads = vec![known];
+        self.up.threads = vec![known];
         Arc::make_mut(&mut self.shared).threads = Arc::new([thread]);
         Ok(())
     }
 
     /// Whether its only thread has run as long as it did. Another one that came and went has left its time.
     pub(super) fn is_all_of(&self, clock_ns: Option<u64>) -> bool {
-        let ran_ns = self.threads.first().and_then(|thread| thread.sched).map(|sched| sched.run_ns.0);
+        let ran_ns = self.up.threads.first().and_then(|thread| thread.sched).map(|sched| sched.run_ns.0);
         ran_ns.zip(clock_ns).is_some_and(|(ran, clock)| ran >= clock)
     }
 }

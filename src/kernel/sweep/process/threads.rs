@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{KnownProcess, update_sums};
+use super::{KnownProcess, Watched, update_sums};
 use crate::kernel::sweep::Eye;
 use crate::kernel::sweep::books::Books;
 use crate::kernel::sweep::ran::LARGE;
@@ -96,67 +96,68 @@ impl KnownProcess {
     /// Whether its sums are added up here this time.
     pub(super) fn adds_up(&self, clock_ns: Option<u64>, now_ns: u64) -> bool {
         let fresh = |summed: &Summed| now_ns.saturating_sub(summed.at_ns) < SUMS_HOLD_NS;
-        let summed = self.summed.as_deref().is_some_and(fresh);
-        self.threads.len() >= LARGE && clock_ns.is_some() && self.books.are_known() && summed
+        let summed = self.up.summed.as_deref().is_some_and(fresh);
+        self.up.threads.len() >= LARGE && clock_ns.is_some() && self.up.books.are_known() && summed
     }
 
     /// The kernel was asked. What few threads did need not be remembered: it is asked each time.
     pub(super) fn learn_sums(&mut self, stat: &Stat<'_>, now_ns: u64) {
-        if self.threads.len() >= LARGE {
-            self.summed.get_or_insert_default().learn(stat, now_ns);
+        if self.up.threads.len() >= LARGE {
+            self.up.summed.get_or_insert_default().learn(stat, now_ns);
         }
     }
 
     /// Adds up what its threads did; asks the kernel after all where threads began or ended.
     pub(super) fn add_up(&mut self, eye: &mut Eye, found: &Found) {
-        if found.lost || found.unexplained || self.shared.threads.len() != self.threads.len() {
-            let text = eye.files.process(self.pid, ProcessFile::Stat, &mut self.kept, true).ok();
+        if found.lost || found.unexplained || self.shared.threads.len() != self.up.threads.len() {
+            let text = eye.files.process(self.pid, ProcessFile::Stat, &mut self.up.kept, true).ok();
             if let Some(stat) = text.and_then(task::stat) {
-                update_sums(Arc::make_mut(&mut self.shared), &stat, self.threads.len());
+                update_sums(Arc::make_mut(&mut self.shared), &stat, self.up.threads.len());
                 self.learn_sums(&stat, eye.now_ns);
             }
-        } else if let Some((clock_ns, summed)) = self.clock_ns.zip(self.summed.as_deref()) {
+        } else if let Some((clock_ns, summed)) = self.clock_ns.zip(self.up.summed.as_deref()) {
             found.did.put(Arc::make_mut(&mut self.shared), eye.ticks(clock_ns), summed);
         }
     }
 
     /// First those that are likely to have run or changed; the others only when that does not explain the clock.
     pub(super) fn look_at_threads(&mut self, eye: &mut Eye, clock_ns: Option<u64>, ran: bool, lent: Option<Lent>) -> Found {
-        let alone = clock_ns.is_some() && self.threads.len() == 1;
+        let alone = clock_ns.is_some() && self.up.threads.len() == 1;
         let glance = Glance { ran: alone.then_some(ran), lent, ..self.permit(eye, true) };
-        if let Some(known) = self.threads.first_mut().filter(|_| lent.is_some()) {
+        if let Some(known) = self.up.threads.first_mut().filter(|_| lent.is_some()) {
             known.comm = self.shared.comm.clone();
         }
-        let (before, now_ns) = (self.books, eye.now_ns);
+        let (before, now_ns) = (self.up.books, eye.now_ns);
         let mut found = Found::default();
-        self.behind = false;
+        self.up.behind = false;
         let likely = |known: &KnownThread| known.is_hot(now_ns) || known.is_unsettled();
         self.look_at_those(eye, glance, likely, &mut found);
-        let few = !self.hot.is_empty() && self.hot.len() * FEW_OF <= self.threads.len();
+        let few = !self.up.hot.is_empty() && self.up.hot.len() * FEW_OF <= self.up.threads.len();
         for _ in 0..if few { MORE_TRIES } else { 0 } {
-            if self.books.balance(self.clock_ns) || !self.books.are_known() {
+            if self.up.books.balance(self.clock_ns) || !self.up.books.are_known() {
                 break;
             }
             self.clock_ns = eye.clocks.cpu_ns(self.pid);
             self.look_at_those(eye, glance, likely, &mut found);
         }
-        if self.books.balance(self.clock_ns) {
+        if self.up.books.balance(self.clock_ns) {
             return found;
         }
-        self.behind = eye.ran.prepare(self.threads.len());
+        self.up.behind = eye.ran.prepare(self.up.threads.len());
         self.look_at_those(eye, glance, |known| known.looked_ns != now_ns, &mut found);
         self.balance_books(self.clock_ns);
         let runs = |known: &KnownThread| known.state == TaskState::Running;
-        found.unexplained = !self.books.have_the_rest_of(&before) && !self.threads.iter().any(runs);
-        if self.behind {
-            self.books = Books::default();
+        found.unexplained = !self.up.books.have_the_rest_of(&before) && !self.up.threads.iter().any(runs);
+        if self.up.behind {
+            self.up.books = Books::default();
         }
         self.lone &= lent.is_none_or(|lent| lent.state == TaskState::Running || self.is_all_of(self.clock_ns));
         found
     }
 
     fn look_at_those(&mut self, eye: &mut Eye, glance: Glance, wanted: impl Fn(&KnownThread) -> bool, found: &mut Found) {
-        let Self { threads, shared, books, .. } = self;
+        let Self { up, shared, .. } = self;
+        let Watched { threads, books, .. } = &mut **up;
         let many = threads.len() >= LARGE;
         let pairs = threads.iter_mut().zip(Arc::make_mut(shared).threads_mut());
         for (known, thread) in pairs.filter(|(known, _)| wanted(known)) {

@@ -33,7 +33,7 @@ fn a_thread_that_begins_while_another_ends_between_two_samples_is_found() {
     assert_eq!(tids(&machine.sweep()), [40, 41, 42]);
     machine.put(40, "jobs", 5, 90_000_000, &[Given { timeslices: 7, ..one(40) }, one(42), one(43)]);
     // What was kept open of the one that ended can be read in a tree, but not in /proc.
-    machine.sweep.processes[0].threads.iter_mut().for_each(KnownThread::release);
+    machine.sweep.processes[0].up.threads.iter_mut().for_each(KnownThread::release);
     machine.sweep.glance(machine.now_ns + 1);
     assert_eq!(tids(&machine.sweep()), [40, 42, 43]);
 }

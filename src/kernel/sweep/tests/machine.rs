@@ -112,7 +112,7 @@ impl Machine {
     }
 
     pub(super) fn hot(&mut self) -> Vec<u32> {
-        let hot = |known: &KnownProcess| known.hot.iter().map(|&index| known.threads[index].tid).collect::<Vec<_>>();
+        let hot = |known: &KnownProcess| known.up.hot.iter().map(|&index| known.up.threads[index].tid).collect::<Vec<_>>();
         self.sweep.processes.iter().flat_map(hot).collect()
     }
 
@@ -120,7 +120,7 @@ impl Machine {
         let Sweep { processes, eye, .. } = &mut self.sweep;
         let known = processes.iter_mut().find(|known| known.pid == pid).unwrap();
         known.get_up(eye);
-        known.threads.iter().find(|thread| thread.tid == tid).unwrap()
+        known.up.threads.iter().find(|thread| thread.tid == tid).unwrap()
     }
 }
 
