@@ -22,7 +22,7 @@ use stalltop::interval::Interval;
 use stalltop::kernel::{Root, Sampler};
 use stalltop::recording::{Redaction, Tape};
 use stalltop::sample::cgroup::Cgroup;
-use stalltop::sample::task::{Process, Sched, TaskState, Tasks, Thread, Wait};
+use stalltop::sample::task::{Process, ProcessFacts, Sched, TaskState, Tasks, Thread, Wait};
 use stalltop::sample::{Absent, Instant, Sample};
 use stalltop::state::{Event, Key, Look, Setup, Source, State, update};
 use stalltop::units::Counter;
@@ -310,11 +310,8 @@ fn throttled(groups: u32) -> [Arc<Sample>; 3] {
             ppid: 1,
             uid: 0,
             comm: "worker".into(),
-            cmdline: Err(Absent::NotRead),
-            executable: Err(Absent::NotRead),
             kernel_thread: false,
-            cgroup: Ok(id(at / 10)),
-            memberships: None,
+            facts: Arc::new(ProcessFacts { cgroup: Ok(id(at / 10)), ..ProcessFacts::default() }),
             user_ticks: Counter(second * 2),
             system_ticks: Counter(0),
             guest_ticks: Counter(0),
@@ -385,7 +382,7 @@ fn a_hundred_thousand_tasks_are_there_and_take_no_more_than_their_share() {
     assert!(large.judgement <= small.judgement + 40 && large.kept <= small.kept + 40, "{small:?} {large:?}");
     let per_task = (large.held - small.held) / (TASKS.tasks() - part.tasks()) as usize;
     println!("{per_task} bytes a task");
-    assert!(large.held <= small.held * 11 && per_task <= 1500, "{per_task} bytes a task");
+    assert!(large.held <= small.held * 11 && per_task <= 450, "{per_task} bytes a task");
     let counts = judged.last().unwrap().interval.tasks.as_ref().unwrap().counts;
     assert_eq!((counts.processes, counts.threads), (50_100, TASKS.tasks()));
     see(&judged, ["512 CPUs", "cpu", "nvme", "eth", "worker", ""]);

@@ -366,7 +366,7 @@ impl<'a> Quotas<'a> {
     /// The share of the time for which its quota, or that of a group above its own, may have held back a thread of a process.
     pub(super) fn held_back(&self, scene: &Scene, pid: u32) -> f64 {
         // Mostly nobody is held back, and then no process need be looked up.
-        let cgroup = Some(pid).filter(|_| !self.0.is_empty()).and_then(|pid| scene.process(pid)?.cgroup.as_ref().ok());
+        let cgroup = Some(pid).filter(|_| !self.0.is_empty()).and_then(|pid| scene.process(pid)?.facts.cgroup.as_ref().ok());
         cgroup.map_or(0.0, |cgroup| self.0.containing(cgroup).sum())
     }
 }

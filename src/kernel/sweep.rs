@@ -203,7 +203,6 @@ impl Sweep {
         self.find_warm(now_ns);
         for &index in &self.up {
             if let Some((entry, known)) = self.roll.get_mut(index).zip(self.processes.get_mut(index)) {
-                known.lie_down(now_ns);
                 *entry = Entry::of(known, now_ns);
             }
         }
@@ -324,7 +323,7 @@ impl Sweep {
         processes.reserve(pids.len());
         // One that ended between listing and reading was never there.
         processes.extend(pids.iter().filter_map(|&pid| KnownProcess::first(eye, pid).ok()));
-        roll.extend(processes.iter().skip(before).map(|known| Entry::of(known, eye.now_ns)));
+        roll.extend(processes.iter_mut().skip(before).map(|known| Entry::of(known, eye.now_ns)));
         if !roll.is_sorted_by_key(|entry| entry.pid) {
             processes.sort_by_key(|known| known.pid);
             roll.sort_by_key(|entry| entry.pid);
@@ -349,9 +348,9 @@ impl Sweep {
         for pid in numbers.filter(|&pid| pid != own) {
             let Err(place) = self.processes.binary_search_by_key(&pid, |known| known.pid) else { continue };
             if self.eye.clocks.cpu_ns(pid).is_some()
-                && let Ok(known) = KnownProcess::first(&mut self.eye, pid)
+                && let Ok(mut known) = KnownProcess::first(&mut self.eye, pid)
             {
-                self.roll.insert(place, Entry::of(&known, self.eye.now_ns));
+                self.roll.insert(place, Entry::of(&mut known, self.eye.now_ns));
                 self.processes.insert(place, known);
             }
         }

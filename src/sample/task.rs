@@ -74,16 +74,9 @@ pub struct Process {
     pub uid: u32,
     /// stat field 2
     pub comm: Name,
-    /// cmdline, arguments separated by NUL, cut at 4 KiB; read when the process is new or has run exec
-    pub cmdline: Reading<Name>,
-    /// Target of /proc/PID/exe
-    pub executable: Reading<Name>,
     /// PF_KTHREAD in stat field 9
     pub kernel_thread: bool,
-    /// The cgroup that limits its CPU (v2, else the v1 cpu hierarchy); /proc/PID/cgroup
-    pub cgroup: Reading<CgroupId>,
-    /// Its groups in the hierarchies of other controllers, where they differ from `cgroup`; /proc/PID/cgroup
-    pub memberships: Option<Arc<Memberships>>,
+    pub facts: Arc<ProcessFacts>,
     /// stat fields 14, 15: threads that ended are in it
     pub user_ticks: Counter,
     pub system_ticks: Counter,
@@ -101,6 +94,27 @@ pub struct Process {
     pub io: Reading<TaskIo>,
     /// Sorted by tid; the leader's is the pid. Shared where only more became known of the process
     pub threads: Arc<[Thread]>,
+}
+
+/// What hardly ever changes of a process, and is slow to be read. Workers of a pool share theirs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessFacts {
+    /// cmdline, arguments separated by NUL, cut at 4 KiB; read when the process is new or has run exec
+    pub cmdline: Reading<Name>,
+    /// Target of /proc/PID/exe
+    pub executable: Reading<Name>,
+    /// The cgroup that limits its CPU (v2, else the v1 cpu hierarchy); /proc/PID/cgroup
+    pub cgroup: Reading<CgroupId>,
+    /// Its groups in the hierarchies of other controllers, where they differ from `cgroup`; /proc/PID/cgroup
+    pub memberships: Option<Arc<Memberships>>,
+}
+
+impl Default for ProcessFacts {
+    /// Nothing was read yet.
+    fn default() -> ProcessFacts {
+        let (cmdline, executable, cgroup) = (Err(Absent::NotRead), Err(Absent::NotRead), Err(Absent::NotRead));
+        ProcessFacts { cmdline, executable, cgroup, memberships: None }
+    }
 }
 
 impl Process {
@@ -125,16 +139,16 @@ impl Process {
 
     /// The group in which that kind of limit applies to it.
     pub fn cgroup_for(&self, controller: Controller) -> Option<&CgroupId> {
-        match &self.memberships {
+        match &self.facts.memberships {
             Some(memberships) if controller != Controller::Cpu => memberships.of(controller),
-            _ => self.cgroup.as_ref().ok(),
+            _ => self.facts.cgroup.as_ref().ok(),
         }
     }
 
     /// Which threads it works together with. Children of init are strangers to each other, whatever they execute.
     pub fn group(&self) -> GroupId {
         let siblings = self.ppid > 2 && !self.kernel_thread;
-        match (&self.executable, siblings) {
+        match (&self.facts.executable, siblings) {
             (Ok(executable), true) => GroupId::Siblings { parent: self.ppid, executable: executable.clone() },
             (Err(_), true) => GroupId::Siblings { parent: self.ppid, executable: self.comm.clone() },
             (_, false) => GroupId::Process(self.id()),
@@ -151,7 +165,7 @@ pub struct Ended {
 }
 
 /// One thread; /proc/PID/task/TID.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
     pub tid: u32,
     /// stat field 22
@@ -264,7 +278,7 @@ impl TaskState {
 }
 
 /// Where a thread sleeps, as far as it was read.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// wchan: the kernel function it sleeps in, compiler suffixes cut. `Absent::Hidden` where the kernel answers 0 for a
     /// task that is not ours; `Absent::Vanished` where it had moved on; `Absent::NotRead` where nobody looked.

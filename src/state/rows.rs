@@ -399,10 +399,10 @@ impl Matching {
         if let Some(user) = sample.users.get(&process.uid) {
             add(user.as_bytes());
         }
-        if let Ok(line) = &process.cmdline {
+        if let Ok(line) = &process.facts.cmdline {
             add(line.as_bytes());
         }
-        if let Ok(cgroup) = &process.cgroup {
+        if let Ok(cgroup) = &process.facts.cgroup {
             add(cgroup.path.as_bytes());
         }
         self.text(&text)

@@ -199,7 +199,7 @@ fn hot_threads(interval: &Interval, canvas: &mut Canvas) {
         table.put(canvas, y, "slices/s", safe!("{}", maybe(thread.timeslices.map(|rate| rate.0), 7)), Ink::Dim);
         table.put(canvas, y, "cpu", safe!("{}", thread.processor.0), Ink::Plain);
         table.put(canvas, y, "", if thread.moved { "moved" } else { "" }, Ink::Dim);
-        if let Ok(cgroup) = &process.cgroup {
+        if let Ok(cgroup) = &process.facts.cgroup {
             table.put(canvas, y, "cgroup", SafeText::name(&cgroup.path), Ink::Dim);
         }
     }

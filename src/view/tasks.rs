@@ -172,7 +172,7 @@ fn place(interval: &Interval, process: &Process, span: &ProcessSpan) -> SafeText
 /// The command line in one line; kernel threads have none.
 pub fn command_line(process: &Process) -> SafeText {
     const ENOUGH: usize = 512;
-    match &process.cmdline {
+    match &process.facts.cmdline {
         Ok(line) if !line.as_bytes().is_empty() => {
             let bytes = line.as_bytes();
             let bytes = bytes.get(..ENOUGH).unwrap_or(bytes);

@@ -14,7 +14,7 @@ use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
 use stalltop::sample::host::{CpuPlace, Privilege};
 use stalltop::sample::memory::Memory;
 use stalltop::sample::network::{Direction, Duplex, Nic, NicFacts, Tcp, Udp};
-use stalltop::sample::task::{Hidden, Process, Sched, SystemCall, TaskState, Tasks, Thread, Wait};
+use stalltop::sample::task::{Hidden, Process, ProcessFacts, Sched, SystemCall, TaskState, Tasks, Thread, Wait};
 use stalltop::sample::waits::{BlockedThread, GroupWaits, Queue, QueueKind, SubSample, ThreadWaits, WaitClass, Waits};
 use stalltop::sample::{Absent, Cost, Host, Instant, Name, Sample};
 use stalltop::units::{Counter, Millis};
@@ -312,11 +312,13 @@ impl Worker {
             ppid: 1,
             uid: 26,
             comm: Name::from(self.comm),
-            cmdline: Ok(Name::from(self.cmdline)),
-            executable: Ok(Name::from("/usr/bin/worker")),
             kernel_thread: false,
-            cgroup: Err(Absent::NoSuchFile),
-            memberships: None,
+            facts: Arc::new(ProcessFacts {
+                cmdline: Ok(Name::from(self.cmdline)),
+                executable: Ok(Name::from("/usr/bin/worker")),
+                cgroup: Err(Absent::NoSuchFile),
+                ..ProcessFacts::default()
+            }),
             user_ticks: Counter(used * k / 10),
             system_ticks: Counter(0),
             guest_ticks: Counter(0),

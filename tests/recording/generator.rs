@@ -22,7 +22,7 @@ use stalltop::sample::network::peers::{Limits, Peer, Peers, RoundTrips};
 use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Protocols, Qdisc, Softnet, Tcp, TcpExt, Udp};
 use stalltop::sample::operations::Operations;
 use stalltop::sample::pressure::{Pressure, Stall, StallLine};
-use stalltop::sample::task::{Ended, Hidden, Process, Sched, SystemCall, TaskIo, TaskState, Tasks, Thread, Wait};
+use stalltop::sample::task::{Ended, Hidden, Process, ProcessFacts, Sched, SystemCall, TaskIo, TaskState, Tasks, Thread, Wait};
 use stalltop::sample::waits::{BlockedThread, GroupWaits, Queue, QueueKind, SubSample, ThreadWaits, WaitClass, Waits};
 use stalltop::sample::{Absent, Cost, Host, Instant, Name, Reading, Sample};
 use stalltop::units::Counter;
@@ -586,11 +586,13 @@ fn strange_process(d: &mut Dice) -> Process {
         ppid: d.u32(),
         uid: d.u32(),
         comm: d.name(),
-        cmdline: d.reading(Dice::name),
-        executable: d.reading(Dice::name),
         kernel_thread: d.bool(),
-        cgroup: d.reading(cgroup_id),
-        memberships: d.maybe(memberships).map(Arc::new),
+        facts: Arc::new(ProcessFacts {
+            cmdline: d.reading(Dice::name),
+            executable: d.reading(Dice::name),
+            cgroup: d.reading(cgroup_id),
+            memberships: d.maybe(memberships).map(Arc::new),
+        }),
         user_ticks: d.counter(),
         system_ticks: d.counter(),
         guest_ticks: d.counter(),
@@ -986,11 +988,16 @@ fn plain_process(d: &mut Dice, pid: u32, threads: u32) -> Process {
         start_ticks: started,
         ppid: 1,
         uid: if pid.is_multiple_of(3) { 1000 } else { 0 },
-        cmdline: Ok(Name::from(format!("/usr/sbin/worker\0--number\0{pid}").as_str())),
-        executable: Ok(Name::from("/usr/sbin/worker")),
         kernel_thread: false,
-        cgroup: Ok(CgroupId { version: CgroupVersion::V2, path: Name::from(format!("/system.slice/{}", pid % 9).as_str()) }),
-        memberships: None,
+        facts: Arc::new(ProcessFacts {
+            cmdline: Ok(Name::from(format!("/usr/sbin/worker\0--number\0{pid}").as_str())),
+            executable: Ok(Name::from("/usr/sbin/worker")),
+            cgroup: Ok(CgroupId {
+                version: CgroupVersion::V2,
+                path: Name::from(format!("/system.slice/{}", pid % 9).as_str()),
+            }),
+            ..ProcessFacts::default()
+        }),
         user_ticks: sum(|thread| thread.user_ticks.0),
         system_ticks: sum(|thread| thread.system_ticks.0),
         guest_ticks: Counter(0),

@@ -399,7 +399,7 @@ fn arguments_are_left_out_when_that_was_asked_for() {
     for index in [0, 5, 69] {
         let (sample, original) = (replayer.sample(index).unwrap(), &samples[index]);
         for process in &sample.tasks.as_ref().unwrap().processes {
-            assert_eq!(process.cmdline, Err(Absent::Hidden));
+            assert_eq!(process.facts.cmdline, Err(Absent::Hidden));
             assert_eq!(process.comm, original.tasks.as_ref().unwrap().process(process.pid).unwrap().comm);
         }
     }

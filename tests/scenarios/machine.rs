@@ -12,7 +12,7 @@ use stalltop::sample::host::{Host, Privilege};
 use stalltop::sample::network::peers::{Limits, Peer, Peers, RoundTrips};
 use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdisc, Softnet, Tcp, TcpExt, Udp};
 use stalltop::sample::pressure::{Stall, StallLine};
-use stalltop::sample::task::{Ended, Hidden, Process, Sched, SystemCall, TaskState, Tasks, Thread, Wait};
+use stalltop::sample::task::{Ended, Hidden, Process, ProcessFacts, Sched, SystemCall, TaskState, Tasks, Thread, Wait};
 use stalltop::sample::waits::{BlockedThread, GroupWaits, Queue, QueueKind, SubSample, WaitClass, Waits};
 use stalltop::sample::{Absent, Instant, Name, Sample, memory::Memory};
 use stalltop::units::Counter;
@@ -554,11 +554,12 @@ impl Machine {
             ppid: process.parent,
             uid: 0,
             comm: process.name.as_str().into(),
-            cmdline: Err(Absent::NotRead),
-            executable: Ok(format!("/usr/bin/{}", process.name).as_str().into()),
             kernel_thread: process.kernel_thread,
-            cgroup: process.cgroup.as_deref().map(cgroup_id).ok_or(Absent::NoSuchFile),
-            memberships: None,
+            facts: Arc::new(ProcessFacts {
+                executable: Ok(format!("/usr/bin/{}", process.name).as_str().into()),
+                cgroup: process.cgroup.as_deref().map(cgroup_id).ok_or(Absent::NoSuchFile),
+                ..ProcessFacts::default()
+            }),
             user_ticks: Counter(run_ns.0 / 10_000_000),
             system_ticks: Counter(0),
             guest_ticks: Counter(0),

@@ -11,7 +11,7 @@ use stalltop::sample::cpu::{Cpu, CpuTimes};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
 use stalltop::sample::host::Privilege;
 use stalltop::sample::network::{Direction, Nic, NicFacts};
-use stalltop::sample::task::{Process, Sched, TaskIo, TaskState, Tasks, Thread, Wait};
+use stalltop::sample::task::{Process, ProcessFacts, Sched, TaskIo, TaskState, Tasks, Thread, Wait};
 use stalltop::sample::{Absent, Host, Instant, Name, Sample};
 use stalltop::units::Counter;
 
@@ -161,11 +161,8 @@ fn process(pid: u32, name: &str, run_ms: u64) -> Process {
         ppid: u32::from(pid > 1),
         uid: 0,
         comm: Name::from(name),
-        cmdline: Ok(Name::from(name)),
-        executable: Err(Absent::NotRead),
         kernel_thread: false,
-        cgroup: Err(Absent::NotRead),
-        memberships: None,
+        facts: Arc::new(ProcessFacts { cmdline: Ok(Name::from(name)), ..ProcessFacts::default() }),
         user_ticks: ticks,
         system_ticks: Counter(0),
         guest_ticks: Counter(0),

@@ -151,7 +151,7 @@ impl Tree {
 fn is_complete(sample: &Sample, processes: u32) -> bool {
     let Ok(tasks) = &sample.tasks else { return false };
     assert_eq!(tasks.processes.len(), processes as usize, "all processes are found");
-    tasks.processes.iter().all(|process| process.cmdline.is_ok())
+    tasks.processes.iter().all(|process| process.facts.cmdline.is_ok())
 }
 
 fn write(path: &Path, text: &str) {

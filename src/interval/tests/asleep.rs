@@ -2,13 +2,14 @@
 
 use super::*;
 use crate::sample::Name;
+use crate::sample::task::ProcessFacts;
 use crate::units::PerSecond;
 
 #[test]
 fn more_that_is_known_of_one_is_nothing_that_it_did() {
     let asleep = process(7, 100, 5_000_000);
     let mut known = Process::clone(&asleep);
-    known.cmdline = Ok(Name::from("sleep 1000"));
+    known.facts = Arc::new(ProcessFacts { cmdline: Ok(Name::from("sleep 1000")), ..ProcessFacts::default() });
     known.io = Ok(Default::default());
     let mut ran = known.clone();
     ran.cpu_ns = Some(Counter(6_000_000));

@@ -11,6 +11,7 @@ use crate::ids::{CgroupId, CgroupVersion};
 use crate::kernel::task;
 use crate::kernel::task::files::{Kept, ProcessFile};
 use crate::sample::cgroup::Memberships;
+use crate::sample::task::ProcessFacts;
 use crate::sample::{Absent, Name, Reading};
 
 /// A server that writes its state into its command line, or is moved to another cgroup, is read again that often.
@@ -48,8 +49,8 @@ impl Due {
 pub fn read(known: &mut KnownProcess, eye: &mut Eye) {
     let pid = known.pid;
     let may_ask_memory = !known.memory_is_in_doubt();
-    let old = &known.shared;
-    let (cmdline, executable) = if old.kernel_thread {
+    let (process, old) = (&known.shared, &*known.shared.facts);
+    let (cmdline, executable) = if process.kernel_thread {
         (Ok(eye.names.shared(b"")), Err(Absent::NoSuchFile))
     } else {
         let cmdline = if may_ask_memory { cmdline(eye, pid, &old.cmdline) } else { old.cmdline.clone() };
@@ -57,20 +58,19 @@ pub fn read(known: &mut KnownProcess, eye: &mut Eye) {
     };
     let (cgroup, memberships) = cgroups(eye, pid, &old.cgroup);
     // Once it could be read it is read whenever the process ran, and has not moved when it did not.
-    let io = old.io.or_else(|_| {
+    let io = process.io.or_else(|_| {
         let text = eye.files.process(pid, ProcessFile::Io, &mut Kept::default(), false)?;
         task::io(text).ok_or(Absent::Malformed)
     });
     // Its owner was asked for a moment ago when it was found.
-    let uid = if known.facts.read_ns.is_none() { old.uid } else { eye.files.owner(pid).unwrap_or(old.uid) };
+    let uid = if known.facts.read_ns.is_none() { process.uid } else { eye.files.owner(pid).unwrap_or(process.uid) };
     eye.owners.insert(uid);
     // Unchanged facts must not make another `Process`.
-    let moved = cgroup != old.cgroup || memberships != old.memberships;
-    if cmdline != old.cmdline || executable != old.executable || moved || io != old.io || uid != old.uid {
+    let facts = ProcessFacts { cmdline, executable, cgroup, memberships };
+    if facts != *old || io != process.io || uid != process.uid {
+        let facts = eye.names.facts(facts);
         let process = Arc::make_mut(&mut known.shared);
-        (process.cmdline, process.executable, process.cgroup, process.io) = (cmdline, executable, cgroup, io);
-        process.memberships = memberships;
-        process.uid = uid;
+        (process.facts, process.io, process.uid) = (facts, io, uid);
         // Its executable is what its group goes by.
         known.up.forget_group();
     }

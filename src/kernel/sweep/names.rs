@@ -6,6 +6,7 @@ use rustc_hash::FxHashSet;
 
 use crate::sample::Name;
 use crate::sample::cgroup::Memberships;
+use crate::sample::task::ProcessFacts;
 
 /// More different names than that (a fork bomb with random names): start anew, sharing is only lost, not wrong.
 const MOST_NAMES: usize = 16_384;
@@ -17,6 +18,9 @@ pub struct Names {
     memberships: FxHashSet<Arc<Memberships>>,
     /// The command line that was read last
     command_line: Name,
+    /// Those of the process that was read last
+    facts: Arc<ProcessFacts>,
+    unread: Arc<ProcessFacts>,
 }
 
 impl Names {
@@ -40,6 +44,19 @@ impl Names {
             self.command_line = Name::from(bytes);
         }
         self.command_line.clone()
+    }
+
+    /// The facts of a process: of a pool of workers, and of kernel threads, one after the other has the same.
+    pub fn facts(&mut self, facts: ProcessFacts) -> Arc<ProcessFacts> {
+        if *self.facts != facts {
+            self.facts = Arc::new(facts);
+        }
+        Arc::clone(&self.facts)
+    }
+
+    /// Those of a process of which nothing was read yet.
+    pub fn unread_facts(&self) -> Arc<ProcessFacts> {
+        Arc::clone(&self.unread)
     }
 
     /// The shared block that is equal to this one.

@@ -16,7 +16,9 @@ pub struct Entry {
 }
 
 impl Entry {
-    pub fn of(known: &KnownProcess, now_ns: u64) -> Entry {
+    /// After a look at it: where nobody need look at it again, it lies down.
+    pub fn of(known: &mut KnownProcess, now_ns: u64) -> Entry {
+        known.lie_down(now_ns);
         Entry { pid: known.pid, hidden: known.hidden, rests_at_ns: known.rests_at_ns(now_ns), gone: false }
     }
 

@@ -3,6 +3,7 @@
 mod begun;
 mod machine;
 mod many;
+mod rest;
 mod thrift;
 mod user_space;
 
@@ -186,12 +187,12 @@ fn slow_facts_are_there_and_follow_an_exec() {
     machine.put(40, "sh", 5, 10_000_000, &[one(40)]);
     let first = machine.sweep();
     let (process, _) = only(&first, 40);
-    assert_eq!(process.cmdline.as_ref().unwrap().as_bytes(), b"/bin/sh\0--flag");
-    assert_eq!(process.cgroup.as_ref().unwrap().path.as_bytes(), b"/a.slice");
-    assert_eq!(process.executable, Err(Absent::NoSuchFile));
+    assert_eq!(process.facts.cmdline.as_ref().unwrap().as_bytes(), b"/bin/sh\0--flag");
+    assert_eq!(process.facts.cgroup.as_ref().unwrap().path.as_bytes(), b"/a.slice");
+    assert_eq!(process.facts.executable, Err(Absent::NoSuchFile));
     machine.put(40, "psql", 5, 20_000_000, &[one(40)]);
     let second = machine.sweep();
-    assert_eq!(only(&second, 40).0.cmdline.as_ref().unwrap().as_bytes(), b"/bin/psql\0--flag");
+    assert_eq!(only(&second, 40).0.facts.cmdline.as_ref().unwrap().as_bytes(), b"/bin/psql\0--flag");
     assert_eq!(only(&first, 40).0.comm.as_bytes(), b"sh", "the older sample stays what it was");
 }
 

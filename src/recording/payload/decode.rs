@@ -377,11 +377,17 @@ impl Decoding<'_> {
         Ok((process.with(list), own))
     }
 
-    /// The neighbour's, when it is equal: nothing moved between the two samples.
-    fn shared(&self, process: Arc<Process>) -> Arc<Process> {
+    /// The neighbour's, when it is equal: nothing moved between the two samples. Mostly its facts are the same at least.
+    fn shared(&self, mut process: Arc<Process>) -> Arc<Process> {
         let neighbour = self.neighbour.and_then(|sample| sample.tasks.as_ref().ok()?.process(process.pid));
         match neighbour {
             Some(same) if Arc::ptr_eq(same, &process) || **same == *process => same.clone(),
+            Some(near) if near.facts == process.facts => {
+                if let Some(own) = Arc::get_mut(&mut process) {
+                    own.facts = near.facts.clone();
+                }
+                process
+            }
             _ => process,
         }
     }

@@ -250,7 +250,7 @@ impl<'e> Encoding<'e> {
             self.strings.name(name);
         }
         for process in processes {
-            let names = [process.executable.as_ref().ok(), process.cgroup.as_ref().ok().map(|cgroup| &cgroup.path)];
+            let names = [process.facts.executable.as_ref().ok(), process.facts.cgroup.as_ref().ok().map(|cgroup| &cgroup.path)];
             for name in names.into_iter().flatten().chain([&process.comm]) {
                 self.strings.name(name);
             }

@@ -113,7 +113,7 @@ const COLUMNS: &[Figure] = &[
 
 const CMDLINE: &[Figure] =
     &[Figure::name("Cmdline", "command_line", "its command line, blanks between the arguments", |_, row| {
-        row.process.cmdline.as_ref().map_or(Cell::Unknown, |line| {
+        row.process.facts.cmdline.as_ref().map_or(Cell::Unknown, |line| {
             let text = String::from_utf8_lossy(line.as_bytes());
             Cell::Text(text.trim_end_matches('\0').replace('\0', " "))
         })

@@ -137,11 +137,11 @@ fn facts(interval: &Interval, process: &Process, page: &mut Page) {
     let parent = sample.tasks.as_ref().ok().and_then(|tasks| tasks.process(process.ppid));
     let parent = parent.map_or_else(SafeText::default, |parent| safe!("{} ", SafeText::name(&parent.comm)));
     page.pair("parent", safe!("{parent}{}", process.ppid));
-    let executable = process.executable.as_ref().map_or_else(|why| safe!("- {why}"), SafeText::name);
+    let executable = process.facts.executable.as_ref().map_or_else(|why| safe!("- {why}"), SafeText::name);
     page.pair("executable", executable);
-    let cgroup = process.cgroup.as_ref().map_or_else(|why| safe!("- {why}"), |id| SafeText::name(&id.path));
+    let cgroup = process.facts.cgroup.as_ref().map_or_else(|why| safe!("- {why}"), |id| SafeText::name(&id.path));
     page.pair("cgroup", cgroup);
-    let limits = process.cgroup.as_ref().ok().and_then(|id| interval.cgroups.iter().find(|group| group.id == *id));
+    let limits = process.facts.cgroup.as_ref().ok().and_then(|id| interval.cgroups.iter().find(|group| group.id == *id));
     if let Some(group) = limits {
         let memory = group.memory_limit.map_or("no limit".to_owned(), |limit| text::bytes(limit.0 as f64));
         let throttled = text::percent(group.throttled.map(|share| share.0), 4);

@@ -11,7 +11,7 @@ use crate::sample::{Absent, Name};
 use crate::units::Counter;
 
 /// Its threads' schedstats, as these say.
-fn ran(machine: &mut Machine, pid: u32, clock_ns: u64, moved: &[(u32, u64)]) {
+pub(super) fn ran(machine: &mut Machine, pid: u32, clock_ns: u64, moved: &[(u32, u64)]) {
     for &(tid, run_ns) in moved {
         let directory = if tid == pid { pid.to_string() } else { format!("{pid}/task/{tid}") };
         machine.write(&format!("{directory}/schedstat"), format!("{run_ns} 7 {}\n", run_ns / 1_000_000));

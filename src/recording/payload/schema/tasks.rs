@@ -10,7 +10,7 @@ use crate::sample::cgroup::Memberships;
 use crate::sample::cpu::CpuTimes;
 use crate::sample::delays::{Delay, TaskDelays};
 use crate::sample::exits::{Exited, Others, Used};
-use crate::sample::task::{Ended, Hidden, Process, Sched, SystemCall, TaskIo, TaskState, Thread, Wait};
+use crate::sample::task::{Ended, Hidden, Process, ProcessFacts, Sched, SystemCall, TaskIo, TaskState, Thread, Wait};
 use crate::sample::waits::{BlockedThread, GroupWaits, Queue, QueueKind, ThreadWaits, WaitClass};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
@@ -85,14 +85,14 @@ impl ProcessRow {
             ppid: process.ppid,
             uid: process.uid,
             comm: process.comm.clone(),
-            cmdline: match &process.cmdline {
+            cmdline: match &process.facts.cmdline {
                 Ok(_) if hide_arguments => Err(Absent::Hidden),
                 cmdline => cmdline.clone(),
             },
-            executable: process.executable.clone(),
+            executable: process.facts.executable.clone(),
             kernel_thread: process.kernel_thread,
-            cgroup: process.cgroup.clone(),
-            memberships: process.memberships.clone(),
+            cgroup: process.facts.cgroup.clone(),
+            memberships: process.facts.memberships.clone(),
             user_ticks: process.user_ticks,
             system_ticks: process.system_ticks,
             guest_ticks: process.guest_ticks,
@@ -113,11 +113,13 @@ impl ProcessRow {
             ppid: self.ppid,
             uid: self.uid,
             comm: self.comm,
-            cmdline: self.cmdline,
-            executable: self.executable,
             kernel_thread: self.kernel_thread,
-            cgroup: self.cgroup,
-            memberships: self.memberships,
+            facts: Arc::new(ProcessFacts {
+                cmdline: self.cmdline,
+                executable: self.executable,
+                cgroup: self.cgroup,
+                memberships: self.memberships,
+            }),
             user_ticks: self.user_ticks,
             system_ticks: self.system_ticks,
             guest_ticks: self.guest_ticks,
