@@ -299,8 +299,8 @@ impl Sweep {
         }
     }
 
-    /// Looks again and goes through /proc: some process may be new. Who is known stays where it is: half a kilobyte each is not
-    /// moved for a few others.
+    /// Looks again and goes through /proc: some process may be new. Who is known stays where it is, and is not moved for
+    /// a few others.
     fn walk(&mut self) {
         self.look_again();
         let Self { roll, eye, ended, pids, .. } = self;

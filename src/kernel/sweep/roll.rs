@@ -1,5 +1,5 @@
 //! The processes in a row, each with the little that a sweep asks of one at rest: has its clock moved? What else is known of a
-//! process fills half a kilobyte, and going through that of thousands costs as much as a fifth of asking their clocks.
+//! process is long, and in several places: going through that of thousands costs as much as a fifth of asking their clocks.
 
 use super::process::KnownProcess;
 
