@@ -46,6 +46,8 @@ impl Tree {
             [b"root:x:0:0:root:/root:/bin/sh\n", &without(&tree.name, b":\n\0")[..], b":x:1000:1000::/:/bin/sh\n"].concat(),
         );
         tree.write("sys/kernel/uevent_seqnum", "1000\n");
+        // Without it no call has a name, and nobody asks which file it is about.
+        tree.write("proc/sys/kernel/arch", "x86_64\n");
         tree.write("proc/self/schedstat", "100 100 10\n");
         let softnet = |cpu: u32| {
             format!("0002b1c4 00000003 00000011{} 00000000 00000000 {cpu:08x} 00000000 00000000\n", " 00000000".repeat(7))
