@@ -316,11 +316,11 @@ impl KnownProcess {
         left < EXAMINED_AT_ONCE
     }
 
-    /// Brings `threads` and `shared.threads` in line with the directory: some thread began or ended.
+    /// Brings `threads` and `shared.threads` in line with the directory: some thread began or ended. Fails where none is left.
     fn list_threads(&mut self, eye: &mut Eye) -> Reading<()> {
         let glance = self.permit(eye, true);
         let mut tids = std::mem::take(&mut eye.tids);
-        let listed = eye.files.list_threads(glance.pid, &mut tids);
+        let mut listed = eye.files.list_threads(glance.pid, &mut tids);
         if listed.is_ok() {
             let process = Arc::make_mut(&mut self.shared);
             let (old_known, old_threads) = (std::mem::take(&mut self.up.threads), std::mem::take(&mut process.threads));
@@ -335,6 +335,10 @@ impl KnownProcess {
                 let Some((known, thread)) = still.or_else(|| first_thread(eye, glance, tid).ok()) else { continue };
                 self.up.threads.push(known);
                 threads.push(thread);
+            }
+            // All of them have ended since.
+            if threads.is_empty() {
+                listed = Err(Absent::Vanished);
             }
             process.threads = threads.into();
         }

@@ -54,3 +54,25 @@ fn a_thread_that_the_kernel_did_not_list_is_looked_for_again() {
         assert_eq!(tids(&machine.sweep()), *all);
     }
 }
+
+/// It ends between the listing of its threads and the reading of the first.
+#[test]
+fn a_process_of_which_no_thread_can_be_read_is_gone() {
+    let mut machine = Machine::new(true);
+    machine.put(40, "jobs", 5, 30_000_000, &[one(40), one(41)]);
+    machine.put(50, "other", 5, 30_000_000, &[one(50)]);
+    let unread = |machine: &Machine, pid: u32, tids: &[u32]| {
+        for tid in tids {
+            fs::remove_file(machine.path(&format!("{pid}/task/{tid}/stat"))).unwrap();
+        }
+    };
+    let pids = |tasks: &Tasks| tasks.processes.iter().map(|process| process.pid).collect::<Vec<_>>();
+    unread(&machine, 40, &[40, 41]);
+    assert_eq!(pids(&machine.sweep()), [50], "when it is seen for the first time");
+    machine.put(60, "jobs", 5, 30_000_000, &[one(60), one(61)]);
+    assert_eq!(pids(&machine.sweep()), [50, 60]);
+    machine.put(60, "jobs", 5, 60_000_000, &[Given { timeslices: 7, ..one(60) }, one(61), one(62)]);
+    unread(&machine, 60, &[60, 61, 62]);
+    machine.sweep.processes.iter_mut().flat_map(|known| &mut known.up.threads).for_each(KnownThread::release);
+    assert_eq!(pids(&machine.sweep()), [50], "when it has run");
+}
