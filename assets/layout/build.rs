@@ -15,11 +15,12 @@ fn main() {
     }
     let (Some(house), Some(out)) = (env::var_os("CARGO_MANIFEST_DIR"), env::var_os("OUT_DIR")) else { return };
     let list = Path::new(&house).join("assets/layout/warm.ld");
-    if links(&list, Path::new(&out)) {
-        println!("cargo:rustc-link-arg-bin=stalltop=-T");
-        println!("cargo:rustc-link-arg-bin=stalltop={}", list.display());
-    } else {
-        println!("cargo:warning=this linker takes no {}: stalltop will need 2 MiB more, and work as well", list.display());
+    // What cargo is told is a line of text: a folder whose name is none cannot be said.
+    match list.to_str().filter(|_| links(&list, Path::new(&out))) {
+        Some(list) => println!("cargo:rustc-link-arg-bin=stalltop=-T\ncargo:rustc-link-arg-bin=stalltop={list}"),
+        None => {
+            println!("cargo:warning=this linker takes no {}: stalltop will need 2 MiB more, and work as well", list.display())
+        }
     }
 }
 
