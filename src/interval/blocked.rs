@@ -15,7 +15,7 @@ use crate::interval::cpu::CpuSpan;
 use crate::interval::disk::DiskSpan;
 use crate::interval::pressure::PressureSpan;
 use crate::interval::task::TaskSpan;
-use crate::sample::waits::{BlockedThread, Call, Queue, QueueKind, WaitClass};
+use crate::sample::waits::{BlockedThread, Call, Queue, QueueKind, ThreadWaits, WaitClass};
 use crate::sample::{Host, Name, Sample};
 use counted::{Circumstances, Counted};
 use looks::{Look, looks};
@@ -283,16 +283,23 @@ fn on_storage(newer: &Sample, group: usize) -> impl Iterator<Item = &BlockedThre
     newer.waits.blocked.iter().filter(there)
 }
 
-/// The end of a group's chain: whom the kernel names as holder of a file lock, else who was seen on storage most. A lock that
-/// many want is held through an fsync rather than through a read that missed the cache.
+/// The end of a group's chain: whom the kernel names as holder of a file lock that he keeps, else who was seen on storage
+/// most. A lock that many want is held through an fsync rather than through a read that missed the cache. Where it goes from
+/// one to the next, any of them will do: best one of whom is known what he did.
 fn holder(host: &Host, newer: &Sample, index: usize, group: &GroupBlocked) -> Option<BlockedThread> {
     let named = group.queues.first().and_then(|queue| queue.holder);
+    // Who queues for it himself has it for a moment.
+    let waits_too = |waits: &ThreadWaits| Some(waits.task.pid) == named && waits.seen[WaitClass::Lock as usize] > 0;
+    let keeps = !newer.waits.threads.iter().any(waits_too);
     let queued = group.behind() >= 1.0;
     let syncs = |thread: &BlockedThread| {
         let call = thread.call.and_then(|call| Call::from_number(host.machine.as_bytes(), call));
         queued && call.is_some_and(Call::is_sync)
     };
-    let rank = |thread: &&BlockedThread| (Some(thread.task.pid) == named, syncs(thread), thread.disk.is_some(), thread.times);
+    let rank = |thread: &&BlockedThread| {
+        let is_named = Some(thread.task.pid) == named;
+        (keeps && is_named, syncs(thread), thread.disk.is_some(), is_named, thread.times)
+    };
     on_storage(newer, index).max_by_key(rank).cloned()
 }
 

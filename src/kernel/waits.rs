@@ -4,6 +4,7 @@
 
 pub mod blocked;
 pub mod budget;
+mod ends;
 mod locks;
 mod peers;
 mod queues;
@@ -11,6 +12,7 @@ mod remote;
 
 use rustc_hash::FxHashMap;
 
+use self::ends::{Ends, keep_an_end_of_each_chain};
 use self::peers::PeerLook;
 use self::queues::{Queues, Suspect, Waiter};
 use super::sweep::{KnownProcess, KnownThread, Watched};
@@ -28,6 +30,7 @@ pub struct Watch {
     numbers: FxHashMap<GroupId, u16>,
     /// Threads that were seen blocked, by their place in `waits.threads`.
     blocked: FxHashMap<usize, BlockedThread>,
+    ends: Ends,
     /// Counts of one look, by group number.
     counts: Vec<GroupWaits>,
     queues: Queues,
@@ -78,6 +81,7 @@ impl Watch {
         self.interval = self.interval.wrapping_add(1);
         self.numbers.clear();
         self.counts.clear();
+        self.ends.settle(&mut self.blocked);
         let mut blocked: Vec<BlockedThread> = self.blocked.drain().map(|(_, thread)| thread).collect();
         if blocked.len() > BLOCKED_KEPT {
             blocked.sort_unstable_by_key(|thread| (thread.since_ns, thread.task));
@@ -182,6 +186,9 @@ impl Watch {
             disk: None,
             mount: None,
         };
+        if class == WaitClass::Disk {
+            self.ends.saw(place, &blocked);
+        }
         self.blocked.insert(place, blocked);
     }
 }
@@ -193,24 +200,6 @@ pub struct Drained {
     /// One for each of `waits.queues`.
     waiters: Vec<Waiter>,
     peers: Vec<PeerLook>,
-}
-
-/// Brings the thread that was on storage most in each group to the front: who waits behind it has waited longer.
-fn keep_an_end_of_each_chain(blocked: &mut [BlockedThread]) {
-    let mut most: FxHashMap<u16, (u16, usize)> = FxHashMap::default();
-    for (at, thread) in blocked.iter().enumerate().filter(|(_, thread)| thread.class == WaitClass::Disk) {
-        let best = most.entry(thread.group).or_insert((thread.times, at));
-        if thread.times > best.0 {
-            *best = (thread.times, at);
-        }
-    }
-    let mut ends: Vec<usize> = most.into_values().map(|(_, at)| at).collect();
-    ends.sort_unstable();
-    for (front, at) in ends.into_iter().enumerate() {
-        if let Some(part) = blocked.get_mut(front..=at) {
-            part.rotate_right(1);
-        }
-    }
 }
 
 /// Whether the thread is stuck by itself, to be described one by one.
@@ -268,7 +257,6 @@ fn add(counts: &mut GroupWaits, seen: Seen) -> Option<QueueKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::Name;
 
     #[test]
     fn who_counts_as_what() {
@@ -314,29 +302,5 @@ mod tests {
         let flock = Seen { state: Sleeping, class: WaitClass::Lock, futex: None, file_lock: true, active: false };
         assert_eq!(add(&mut counts, flock), Some(QueueKind::FileLock));
         assert_eq!(counts, GroupWaits { lock_contended: 1, file_lock: 1, ..none }, "a held lock, however long");
-    }
-
-    #[test]
-    fn the_end_of_a_chain_is_described_however_many_have_waited_longer() {
-        let thread = |tid: u32, group, class, times, since_ns| BlockedThread {
-            task: crate::ids::TaskId { pid: 1, tid, start_ticks: 1 },
-            group,
-            comm: Name::default(),
-            class,
-            channel: None,
-            call: None,
-            times,
-            since_ns,
-            file: None,
-            disk: None,
-            mount: None,
-        };
-        let mut blocked: Vec<BlockedThread> = (0..40).map(|at| thread(at, 0, WaitClass::Lock, 9, u64::from(at))).collect();
-        blocked.push(thread(90, 0, WaitClass::Disk, 3, 90));
-        blocked.push(thread(91, 0, WaitClass::Disk, 5, 91));
-        blocked.push(thread(92, 1, WaitClass::Disk, 1, 92));
-        keep_an_end_of_each_chain(&mut blocked);
-        let front: Vec<u32> = blocked.iter().take(4).map(|thread| thread.task.tid).collect();
-        assert_eq!((front, blocked.len()), (vec![91, 92, 0, 1], 43));
     }
 }

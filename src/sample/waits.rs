@@ -135,7 +135,8 @@ impl ThreadWaits {
     }
 }
 
-/// A thread that was seen blocked at the last sub-sample that found it so.
+/// A thread that was seen blocked, where the last sub-sample that found it so saw it. One of each group that was seen on
+/// storage is where most looks saw that group there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockedThread {
     pub task: TaskId,
@@ -149,7 +150,7 @@ pub struct BlockedThread {
     pub call: Option<SystemCall>,
     /// How often it was seen blocked since the last sample
     pub times: u16,
-    /// CLOCK_BOOTTIME since when it has been in this one wait (its timeslices have not moved since)
+    /// CLOCK_BOOTTIME since when it has been in the wait it was seen in last (its timeslices have not moved since)
     pub since_ns: u64,
     /// The file that the call's descriptor names; /proc/PID/fd
     pub file: Option<Name>,

@@ -84,7 +84,9 @@ fn threads_behind_a_lock_of_the_kernel() {
         let stuck = said.must("idle-but-blocked", "box", "critical");
         said.evidence_in(&stuck, "group_behind_lock_threads", window.looks(waits).give_or_take(0.6));
         let holders = window.looks(|place| place.state == 'D' && !waits(place));
-        said.evidence(&stuck, "group_on_storage_threads", 0.4, holders.most + 0.6);
+        // Ten looks, six or seven of which find one there: fewer than two of them in one second of a thousand.
+        said.evidence(&stuck, "group_on_storage_threads", 0.15, holders.most + 0.6);
+        link(said, &stuck, "append/", "inference: who of them is on storage");
         said.word(&stuck, "device", &ground.device);
         link(said, &stuck, "a lock inside the kernel", "the wait channel");
         said.must_not("hung-task");

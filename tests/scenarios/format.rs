@@ -231,6 +231,9 @@ pub struct Holder {
     pub seconds: f64,
     #[serde(default)]
     pub stays: bool,
+    /// At how many sub-samples it waited for a lock itself
+    #[serde(default)]
+    pub queues: u16,
 }
 
 #[derive(Debug, Deserialize)]

@@ -13,7 +13,7 @@ use stalltop::sample::network::peers::{Limits, Peer, Peers, RoundTrips};
 use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdisc, Softnet, Tcp, TcpExt, Udp};
 use stalltop::sample::pressure::{Stall, StallLine};
 use stalltop::sample::task::{Ended, Hidden, Process, ProcessFacts, Sched, SystemCall, TaskState, Tasks, Thread, Wait};
-use stalltop::sample::waits::{BlockedThread, GroupWaits, Queue, QueueKind, SubSample, WaitClass, Waits};
+use stalltop::sample::waits::{BlockedThread, GroupWaits, Queue, QueueKind, SubSample, ThreadWaits, WaitClass, Waits};
 use stalltop::sample::{Absent, Instant, Name, Sample, memory::Memory};
 use stalltop::units::Counter;
 
@@ -91,6 +91,7 @@ impl Machine {
             self.add("oom", phase.memory.as_ref().map_or(0.0, |memory| memory.oom_kills as f64));
         }
         waits.blocked = self.blocked(phase, index, &waits.groups);
+        waits.threads = queuing(phase, &waits.groups);
         waits.queues = queues(phase, &waits.groups);
         self.samples += 1;
         if (index + 1).is_multiple_of(phase.look_every) {
@@ -593,6 +594,18 @@ impl Machine {
         };
         holders.map(thread).collect()
     }
+}
+
+/// Those at the end of a chain who wait for the lock themselves at other sub-samples.
+fn queuing(phase: &Phase, groups: &[GroupId]) -> Vec<ThreadWaits> {
+    let queues = |process: &format::Process| process.holder.as_ref().map_or(0, |holder| holder.queues);
+    let rows = phase.process.iter().filter(|process| queues(process) > 0).map(|process| {
+        let mut seen = [0; WaitClass::COUNT];
+        seen[WaitClass::Lock as usize] = queues(process);
+        let task = TaskId { pid: process.pid, tid: process.pid, start_ticks: 1 };
+        ThreadWaits { task, group: group_index(process, groups), seen }
+    });
+    rows.collect()
 }
 
 fn parts(shares: &Shares) -> Vec<(&'static str, f64)> {

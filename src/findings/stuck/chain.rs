@@ -110,7 +110,8 @@ pub(in crate::findings) fn chain(interval: &Interval, standings: &[Standing], gr
             push(format!("file {}{mount}", name(file)), "the descriptor of its call", false);
         }
     } else if on_storage >= WORTH_A_WORD {
-        push(format!("{} in D, where is hidden from this user", plural(on_storage, "thread", "threads")), "the state", true);
+        let place = if group.hidden > group.storage { "in D, where is hidden from this user" } else { "on storage" };
+        push(format!("{} {place}", plural(on_storage, "thread", "threads")), "the state", true);
     }
     if group.aio >= WORTH_A_WORD {
         push(
