@@ -287,10 +287,10 @@ fn on_storage(newer: &Sample, group: usize) -> impl Iterator<Item = &BlockedThre
 /// most. A lock that many want is held through an fsync rather than through a read that missed the cache. Where it goes from
 /// one to the next, any of them will do: best one of whom is known what he did.
 fn holder(host: &Host, newer: &Sample, index: usize, group: &GroupBlocked) -> Option<BlockedThread> {
-    let named = group.queues.first().and_then(|queue| queue.holder);
-    // Who queues for it himself has it for a moment.
-    let waits_too = |waits: &ThreadWaits| Some(waits.task.pid) == named && waits.seen[WaitClass::Lock as usize] > 0;
-    let keeps = !newer.waits.threads.iter().any(waits_too);
+    let first = group.queues.first();
+    let named = first.and_then(|queue| queue.holder);
+    let goes_round =
+        first.is_some_and(|queue| queue.kind == QueueKind::FileLock) && named.is_some_and(|pid| queues_too(newer, pid));
     let queued = group.behind() >= 1.0;
     let syncs = |thread: &BlockedThread| {
         let call = thread.call.and_then(|call| Call::from_number(host.machine.as_bytes(), call));
@@ -298,9 +298,19 @@ fn holder(host: &Host, newer: &Sample, index: usize, group: &GroupBlocked) -> Op
     };
     let rank = |thread: &&BlockedThread| {
         let is_named = Some(thread.task.pid) == named;
-        (keeps && is_named, syncs(thread), thread.disk.is_some(), is_named, thread.times)
+        (is_named && !goes_round, syncs(thread), thread.disk.is_some(), is_named, thread.times)
     };
     on_storage(newer, index).max_by_key(rank).cloned()
+}
+
+/// Whether a process waits for locks longer than it is on storage, where it is at all: it has its lock for a moment.
+fn queues_too(newer: &Sample, pid: u32) -> bool {
+    let looks = |waits: &ThreadWaits, class: WaitClass| u32::from(waits.seen[class as usize]);
+    let threads = newer.waits.threads.iter().filter(|waits| waits.task.pid == pid && looks(waits, WaitClass::Disk) > 0);
+    let (locks, storage) = threads.fold((0, 0), |(locks, storage), waits| {
+        (locks + looks(waits, WaitClass::Lock), storage + looks(waits, WaitClass::Disk))
+    });
+    locks > storage
 }
 
 fn queues(newer: &Sample, group: usize, looks: u32) -> Vec<Queueing> {

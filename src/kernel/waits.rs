@@ -81,11 +81,12 @@ impl Watch {
         self.interval = self.interval.wrapping_add(1);
         self.numbers.clear();
         self.counts.clear();
-        self.ends.settle(&mut self.blocked);
+        let now_ns = self.waits.sub_samples.last().map_or(0, |last| last.boottime_ns);
+        let ends = self.ends.settle(&mut self.blocked, now_ns);
         let mut blocked: Vec<BlockedThread> = self.blocked.drain().map(|(_, thread)| thread).collect();
         if blocked.len() > BLOCKED_KEPT {
             blocked.sort_unstable_by_key(|thread| (thread.since_ns, thread.task));
-            keep_an_end_of_each_chain(&mut blocked);
+            keep_an_end_of_each_chain(&mut blocked, &ends);
             blocked.truncate(BLOCKED_KEPT);
         }
         blocked.sort_unstable_by_key(|thread| thread.task);

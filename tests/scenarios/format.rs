@@ -231,9 +231,15 @@ pub struct Holder {
     pub seconds: f64,
     #[serde(default)]
     pub stays: bool,
-    /// At how many sub-samples it waited for a lock itself
+    /// At how many sub-samples it was there, and at how many it waited for a lock itself
+    #[serde(default = "every_look")]
+    pub times: u16,
     #[serde(default)]
     pub queues: u16,
+}
+
+fn every_look() -> u16 {
+    10
 }
 
 #[derive(Debug, Deserialize)]

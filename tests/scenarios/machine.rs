@@ -585,7 +585,7 @@ impl Machine {
                 class: *WaitClass::ALL.iter().find(|class| class.word() == holder.class).expect("a wait class"),
                 channel: holder.channel.as_deref().map(Name::from),
                 call: holder.call.map(|number| SystemCall { number, arguments: [3, 0, 0] }),
-                times: 10,
+                times: holder.times,
                 since_ns: self.boottime_ns - ((holder.seconds + grown) * 1e9) as u64,
                 file: holder.file.as_deref().map(Name::from),
                 disk: holder.disk.as_deref().map(|name| disk_id(phase, name)),
@@ -598,10 +598,11 @@ impl Machine {
 
 /// Those at the end of a chain who wait for the lock themselves at other sub-samples.
 fn queuing(phase: &Phase, groups: &[GroupId]) -> Vec<ThreadWaits> {
-    let queues = |process: &format::Process| process.holder.as_ref().map_or(0, |holder| holder.queues);
-    let rows = phase.process.iter().filter(|process| queues(process) > 0).map(|process| {
+    let holders = phase.process.iter().filter_map(|process| Some((process, process.holder.as_ref()?)));
+    let rows = holders.filter(|(_, holder)| holder.queues > 0).map(|(process, holder)| {
         let mut seen = [0; WaitClass::COUNT];
-        seen[WaitClass::Lock as usize] = queues(process);
+        seen[WaitClass::Lock as usize] = holder.queues;
+        seen[WaitClass::Disk as usize] = holder.times;
         let task = TaskId { pid: process.pid, tid: process.pid, start_ticks: 1 };
         ThreadWaits { task, group: group_index(process, groups), seen }
     });

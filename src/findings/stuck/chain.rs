@@ -110,8 +110,11 @@ pub(in crate::findings) fn chain(interval: &Interval, standings: &[Standing], gr
             push(format!("file {}{mount}", name(file)), "the descriptor of its call", false);
         }
     } else if on_storage >= WORTH_A_WORD {
-        let place = if group.hidden > group.storage { "in D, where is hidden from this user" } else { "on storage" };
-        push(format!("{} {place}", plural(on_storage, "thread", "threads")), "the state", true);
+        let (place, known_by) = match group.hidden > group.storage {
+            true => ("in D, where is hidden from this user", "the state"),
+            false => ("on storage", "the wait channel"),
+        };
+        push(format!("{} {place}", plural(on_storage, "thread", "threads")), known_by, true);
     }
     if group.aio >= WORTH_A_WORD {
         push(
@@ -282,7 +285,9 @@ pub(in crate::findings) fn waits_seconds(interval: &Interval, thread: &BlockedTh
     if let Ok(tasks) = &interval.newer.tasks {
         let (_, now) = tasks.thread(thread.task)?;
         let same = (now.state == TaskState::Blocked || thread.is_elsewhere())
-            && now.switched_ns.is_none_or(|at| at <= thread.since_ns);
+            && now.switched_ns.is_none_or(|at| at <= thread.since_ns)
+            // In a convoy it may queue again, for as long as that lasts.
+            && now.wait.channel.as_ref().ok().is_none_or(|channel| thread.channel.as_ref().is_none_or(|there| there == channel));
         if !same {
             return None;
         }

@@ -1,68 +1,80 @@
 //! The end of each group's chain: where its threads stand when they are on storage.
 //!
 //! In a convoy each of them is there for a moment and behind the others for the rest: what the last look at a thread saw is
-//! mostly the waiting, and a single look on storage may have met a moment that says little. So a group's looks on storage
-//! vote for a place.
+//! mostly the waiting, and a single look on storage may have met a moment that says little. So all looks on storage are
+//! counted, and the place that most of a group's saw is told.
 
 use rustc_hash::FxHashMap;
 
+use crate::ids::TaskId;
 use crate::sample::Name;
 use crate::sample::task::SystemCall;
 use crate::sample::waits::{BlockedThread, WaitClass};
 
-/// The place where most looks of an interval found the threads of each group on storage.
+/// Who has been so long in his last wait is told in that one, wherever he was before.
+const LONG_NS: u64 = 1_000_000_000;
+
+/// Where the threads of each group were seen on storage in an interval.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
-    /// By group
-    leading: FxHashMap<u16, Leading>,
+    /// By group and wait channel
+    places: FxHashMap<(u16, Option<Name>), Place>,
 }
 
-/// By Boyer and Moore's vote: a place that more than half of the looks saw is there at the end.
 #[derive(Debug)]
-struct Leading {
-    votes: u32,
-    /// The thread that was seen there last, by its place in `Waits::threads`
+struct Place {
+    /// How often somebody was seen there
+    looks: u32,
+    /// Who was there last, by his place in `Waits::threads`
     thread: usize,
-    channel: Option<Name>,
     call: Option<SystemCall>,
 }
 
 impl Ends {
     /// A thread was seen on storage.
     pub(super) fn saw(&mut self, thread: usize, seen: &BlockedThread) {
-        let new = || Leading { votes: 0, thread, channel: seen.channel.clone(), call: seen.call };
-        let leading = self.leading.entry(seen.group).or_insert_with(new);
-        if leading.channel == seen.channel {
-            leading.votes = leading.votes.saturating_add(1);
-            // The call is not always to be had; of whom it was, the file is asked for.
-            if seen.call.is_some() || leading.call.is_none() {
-                (leading.thread, leading.call) = (thread, seen.call);
-            }
-        } else if leading.votes <= 1 {
-            *leading = Leading { votes: 1, ..new() };
-        } else {
-            leading.votes -= 1;
+        let new = Place { looks: 0, thread, call: seen.call };
+        let place = self.places.entry((seen.group, seen.channel.clone())).or_insert(new);
+        place.looks = place.looks.saturating_add(1);
+        // The call is not always to be had; of whom it was, the file is asked for.
+        if seen.call.is_some() || place.call.is_none() {
+            (place.thread, place.call) = (thread, seen.call);
         }
     }
 
-    /// Ends the interval: describes who was seen in each group's place as being there, wherever the last look found him.
-    /// Since when he waits stays what it was: no end is older than the wait that he is in.
-    pub(super) fn settle(&mut self, blocked: &mut FxHashMap<usize, BlockedThread>) {
-        for (_, Leading { thread, channel, call, .. }) in self.leading.drain() {
-            if let Some(seen) = blocked.get_mut(&thread) {
-                (seen.class, seen.channel, seen.call) = (WaitClass::Disk, channel, call);
+    /// Ends the interval: who was seen where most of his group's looks on storage were is told there, although he queued again
+    /// at the last one. Returns who they are.
+    pub(super) fn settle(&mut self, blocked: &mut FxHashMap<usize, BlockedThread>, now_ns: u64) -> Vec<TaskId> {
+        let mut most: FxHashMap<u16, (Option<Name>, Place)> = FxHashMap::default();
+        for ((group, channel), place) in self.places.drain() {
+            let rank = |place: &Place| (place.looks, place.call.is_some(), place.thread);
+            if most.get(&group).is_none_or(|(_, best)| rank(&place) > rank(best)) {
+                most.insert(group, (channel, place));
             }
         }
+        let settled = most.into_values().filter_map(|(channel, place)| {
+            let seen = blocked.get_mut(&place.thread)?;
+            // Who waits for memory or for completions by now is no one's end of a queue.
+            let stays = !matches!(seen.class, WaitClass::Disk | WaitClass::Lock);
+            if stays || now_ns.saturating_sub(seen.since_ns) >= LONG_NS && seen.channel != channel {
+                return None;
+            }
+            (seen.class, seen.channel, seen.call) = (WaitClass::Disk, channel, place.call);
+            Some(seen.task)
+        });
+        settled.collect()
     }
 }
 
-/// Brings the thread that was on storage most in each group to the front: who waits behind it has waited longer.
-pub(super) fn keep_an_end_of_each_chain(blocked: &mut [BlockedThread]) {
-    let mut most: FxHashMap<u16, (u16, usize)> = FxHashMap::default();
+/// Brings the end of each group's chain to the front, as settled or else who was on storage most: who waits behind it has
+/// waited longer.
+pub(super) fn keep_an_end_of_each_chain(blocked: &mut [BlockedThread], settled: &[TaskId]) {
+    let mut most: FxHashMap<u16, ((bool, u16), usize)> = FxHashMap::default();
     for (at, thread) in blocked.iter().enumerate().filter(|(_, thread)| thread.class == WaitClass::Disk) {
-        let best = most.entry(thread.group).or_insert((thread.times, at));
-        if thread.times > best.0 {
-            *best = (thread.times, at);
+        let rank = (settled.contains(&thread.task), thread.times);
+        let best = most.entry(thread.group).or_insert((rank, at));
+        if rank > best.0 {
+            *best = (rank, at);
         }
     }
     let mut ends: Vec<usize> = most.into_values().map(|(_, at)| at).collect();
@@ -77,7 +89,6 @@ pub(super) fn keep_an_end_of_each_chain(blocked: &mut [BlockedThread]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::TaskId;
 
     fn thread(tid: u32, group: u16, class: WaitClass, times: u16, since_ns: u64) -> BlockedThread {
         BlockedThread {
@@ -106,42 +117,59 @@ mod tests {
         blocked.push(thread(90, 0, WaitClass::Disk, 3, 90));
         blocked.push(thread(91, 0, WaitClass::Disk, 5, 91));
         blocked.push(thread(92, 1, WaitClass::Disk, 1, 92));
-        keep_an_end_of_each_chain(&mut blocked);
-        let front: Vec<u32> = blocked.iter().take(4).map(|thread| thread.task.tid).collect();
-        assert_eq!((front, blocked.len()), (vec![91, 92, 0, 1], 43));
+        let front = |blocked: &[BlockedThread]| blocked.iter().take(4).map(|thread| thread.task.tid).collect::<Vec<u32>>();
+        let mut settled = blocked.clone();
+        keep_an_end_of_each_chain(&mut blocked, &[]);
+        assert_eq!((front(&blocked), blocked.len()), (vec![91, 92, 0, 1], 43));
+        let who = settled[40].task;
+        keep_an_end_of_each_chain(&mut settled, &[who]);
+        assert_eq!((front(&settled), settled.len()), (vec![90, 92, 0, 1], 43));
     }
+
+    const NOW: u64 = 100 * LONG_NS;
 
     #[test]
     fn who_stands_in_the_queue_again_was_at_its_end() {
-        let mut ends = Ends::default();
-        ends.saw(0, &on_storage(40, "__iomap_dio_rw", Some(18)));
-        // The last look found all of them behind the others.
-        let queued = |tid| BlockedThread { channel: Some(Name::from("rwsem")), ..thread(tid, 0, WaitClass::Lock, 9, 70) };
-        let mut blocked: FxHashMap<usize, BlockedThread> = [(0, queued(40)), (1, queued(41))].into_iter().collect();
-        ends.settle(&mut blocked);
-        let expected = BlockedThread { times: 9, since_ns: 70, ..on_storage(40, "__iomap_dio_rw", Some(18)) };
-        assert_eq!((&blocked[&0], &blocked[&1]), (&expected, &queued(41)));
-        let mut next: FxHashMap<usize, BlockedThread> = [(0, queued(40))].into_iter().collect();
-        ends.settle(&mut next);
-        assert_eq!(next[&0], queued(40), "another interval");
+        let written = || on_storage(40, "__iomap_dio_rw", Some(18));
+        // The last look found all of them behind the others, or somewhere else.
+        let last =
+            |tid, class, since_ns| BlockedThread { channel: Some(Name::from("last")), ..thread(tid, 0, class, 9, since_ns) };
+        let cases = [
+            (WaitClass::Lock, NOW - 1, BlockedThread { times: 9, since_ns: NOW - 1, ..written() }),
+            (WaitClass::Disk, NOW - 1, BlockedThread { times: 9, since_ns: NOW - 1, ..written() }),
+            (WaitClass::Memory, NOW - 1, last(40, WaitClass::Memory, NOW - 1)),
+            (WaitClass::Aio, NOW - 1, last(40, WaitClass::Aio, NOW - 1)),
+            // It hangs there.
+            (WaitClass::Lock, NOW - LONG_NS, last(40, WaitClass::Lock, NOW - LONG_NS)),
+        ];
+        for (class, since_ns, expected) in cases {
+            let mut ends = Ends::default();
+            ends.saw(0, &written());
+            let others = last(41, WaitClass::Lock, 5);
+            let mut blocked = [last(40, class, since_ns), others.clone()].into_iter().enumerate().collect();
+            let settled = ends.settle(&mut blocked, NOW);
+            assert_eq!((&blocked[&0], &blocked[&1]), (&expected, &others), "{class:?} since {since_ns}");
+            assert_eq!(settled.len(), usize::from(expected.class == WaitClass::Disk), "{class:?} since {since_ns}");
+            assert_eq!(ends.settle(&mut blocked, NOW), [], "another interval");
+        }
     }
 
     #[test]
-    fn the_place_of_most_looks_wins_with_the_call_that_was_had() {
-        let (sync, page) = ("jbd2_log_wait_commit", "folio_wait_bit");
+    fn the_place_of_most_looks_is_told_with_the_call_that_was_had() {
+        let (sync, page, wait) = ("jbd2_log_wait_commit", "folio_wait_bit", "submit_bio_wait");
         let looks =
-            [(0, sync, Some(74)), (1, page, None), (2, sync, None), (3, page, Some(17)), (2, sync, None), (1, page, None)];
+            [(0, sync, Some(74)), (1, page, None), (2, sync, None), (3, page, Some(17)), (2, sync, None), (4, wait, None)];
         let mut ends = Ends::default();
         let mut blocked = FxHashMap::default();
-        for (at, channel, call) in looks.into_iter().chain([(0, sync, Some(74)), (4, sync, None)]) {
-            let seen = on_storage(40 + u32::try_from(at).unwrap(), channel, call);
+        for (at, channel, call) in looks {
+            let seen = BlockedThread { since_ns: NOW, ..on_storage(40 + u32::try_from(at).unwrap(), channel, call) };
             ends.saw(at, &seen);
             blocked.insert(at, seen);
         }
-        // Whoever was seen there with a call is looked at again where a page was written.
-        blocked.insert(0, on_storage(40, page, None));
-        ends.settle(&mut blocked);
-        assert_eq!(blocked[&0], on_storage(40, sync, Some(74)));
-        assert_eq!(blocked[&1], on_storage(41, page, None), "one place of each group");
+        // Who was seen there with a call was met elsewhere by the last look.
+        blocked.insert(0, BlockedThread { since_ns: NOW, ..on_storage(40, page, None) });
+        let settled = ends.settle(&mut blocked, NOW);
+        assert_eq!(blocked[&0], BlockedThread { since_ns: NOW, ..on_storage(40, sync, Some(74)) });
+        assert_eq!((blocked[&4].channel.clone(), settled.len()), (Some(Name::from(wait)), 1), "one place of each group");
     }
 }

@@ -121,8 +121,11 @@ fn waits(interval: &Interval, process: &Process, thread: &Thread, page: &mut Pag
     page.pair("where", whereabouts::of_thread(interval, id));
     let blocked = interval.newer.waits.blocked.iter().find(|blocked| blocked.task == id);
     if let Some(blocked) = blocked {
-        let since = interval.at().boottime_ns.saturating_sub(blocked.since_ns) as f64 / 1e9;
-        page.pair("in this wait", safe!("for {}", text::span(since)));
+        // In a convoy it may have been there, and queue again since then.
+        if thread.wait.channel.as_ref().ok().is_none_or(|now| blocked.channel.as_ref() == Some(now)) {
+            let since = interval.at().boottime_ns.saturating_sub(blocked.since_ns) as f64 / 1e9;
+            page.pair("in this wait", safe!("for {}", text::span(since)));
+        }
         if let Some(file) = &blocked.file {
             page.pair("file", SafeText::name(file));
         }
