@@ -68,9 +68,14 @@ const COMMANDS: &[(&str, Prints)] = &[
 
 /// Runs it with something of ours for standard output.
 fn run(words: &str, stdout: Stdio) -> Output {
+    run_in("C.UTF-8", words, stdout)
+}
+
+/// The same in another locale.
+fn run_in(locale: &str, words: &str, stdout: Stdio) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let new = folder.path().join("new.stalltop");
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/lab/07-one-hot-thread-pinned.stalltop");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/lab/01-commit-serialised-db.stalltop");
     let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
     for word in words.split_whitespace() {
         match word {
@@ -82,6 +87,7 @@ fn run(words: &str, stdout: Stdio) -> Output {
     for home in ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"] {
         command.env(home, folder.path());
     }
+    command.env("LC_ALL", locale);
     command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).output().unwrap()
 }
 
@@ -111,6 +117,25 @@ fn a_reader_that_went_away_ends_it_quietly() {
         }
         assert!(!text.contains("Broken pipe"), "stalltop {words}: {text}");
     }
+}
+
+/// Lines for people have no other characters than their locale. What programs read has all of them.
+#[test]
+fn what_is_said_in_a_locale_of_ascii_is_ascii() {
+    let mut changed = 0;
+    // Some go on until nobody reads any more; a recording is no text.
+    let speaks = |words: &&str| !words.is_empty() && !words.starts_with("record") && *words != "nicstat -p 0.1";
+    for words in COMMANDS.iter().map(|(words, _)| *words).filter(speaks) {
+        let (rich, plain) = (run(words, Stdio::piped()), run_in("C", words, Stdio::piped()));
+        said(words, &plain);
+        if ["json", "csv", "report", "export"].iter().any(|form| words.contains(form)) {
+            assert_eq!(rich.stdout.is_ascii(), plain.stdout.is_ascii(), "stalltop {words}");
+        } else {
+            assert!(plain.stdout.is_ascii(), "stalltop {words}: {}", String::from_utf8_lossy(&plain.stdout));
+            changed += usize::from(!rich.stdout.is_ascii());
+        }
+    }
+    assert!(changed > 0, "nothing was said that is not ASCII");
 }
 
 #[test]

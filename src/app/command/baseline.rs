@@ -81,12 +81,12 @@ impl Shelf {
                 Row { present: name, key, learned, judged_by }
             });
         let rows: Vec<Row> = rows.collect();
-        let text = match (show.json, rows.is_empty()) {
-            (true, _) => json(&rows, now_s),
-            (false, true) => format!("nothing is known yet: {}\n", self.store.path().display()),
-            (false, false) => table(&rows, now_s),
-        };
-        stdout::print(&text).map(|_| Exit::Fine)
+        match (show.json, rows.is_empty()) {
+            (true, _) => stdout::print(&json(&rows, now_s)),
+            (false, true) => stdout::say(&format!("nothing is known yet: {}\n", self.store.path().display())),
+            (false, false) => stdout::say(&table(&rows, now_s)),
+        }?;
+        Ok(Exit::Fine)
     }
 
     fn set(&self, set: &Set) -> Result<Exit, Failure> {
@@ -119,7 +119,7 @@ impl Shelf {
             operation.plural(),
             set.value.0
         );
-        stdout::print(&text).map(|_| Exit::Fine)
+        stdout::say(&text).map(|_| Exit::Fine)
     }
 
     fn forget(&self, forget: &Forget) -> Result<Exit, Failure> {
@@ -131,7 +131,7 @@ impl Shelf {
             }
         };
         let (gone, are) = (many(gone as u64, "baseline"), if gone == 1 { "is" } else { "are" });
-        stdout::print(&format!("{gone} of {what} {are} forgotten\n")).map(|_| Exit::Fine)
+        stdout::say(&format!("{gone} of {what} {are} forgotten\n")).map(|_| Exit::Fine)
     }
 
     /// The device that is meant, and what to call it: a name, a path, an identity as it is shown, the last name of one that

@@ -71,11 +71,11 @@ fn once(source: Source) -> Result<Exit, Failure> {
         Ok(Reader::Listening)
     })?;
     let fail_on = check.fail_on.severity();
-    stdout::print(&match check.format() {
-        Format::Text => text::check(&window),
-        Format::Json => json::check(&window),
-        Format::Nagios => nagios::line(&window, fail_on, &settings.criteria().thresholds),
-    })?;
+    match check.format() {
+        Format::Text => stdout::say(&text::check(&window)),
+        Format::Json => stdout::print(&json::check(&window)),
+        Format::Nagios => stdout::say(&nagios::line(&window, fail_on, &settings.criteria().thresholds)),
+    }?;
     Ok(exit(window.is_empty(), window.worst(), fail_on))
 }
 
@@ -83,10 +83,14 @@ fn once(source: Source) -> Result<Exit, Failure> {
 fn watch(source: Source) -> Result<Exit, Failure> {
     let check = source.check;
     let mut log = Log::of(chosen(check));
-    let line = if check.format() == Format::Json { changes::json } else { changes::text };
     let ended = source.judge(&mut |judged| {
-        let lines: String = log.take(judged).iter().map(|entry| line(&judged.interval.host, entry)).collect();
-        if lines.is_empty() { Ok(Reader::Listening) } else { stdout::print(&lines) }
+        let entries = log.take(judged);
+        let host = &judged.interval.host;
+        match check.format() {
+            _ if entries.is_empty() => Ok(Reader::Listening),
+            Format::Json => stdout::print(&entries.iter().map(|entry| changes::json(host, entry)).collect::<String>()),
+            _ => stdout::say(&entries.iter().map(|entry| changes::text(host, entry)).collect::<String>()),
+        }
     })?;
     match ended {
         Ended::Itself => Ok(exit(log.is_empty(), log.worst(), check.fail_on.severity())),

@@ -22,8 +22,10 @@ pub fn compare(configuration: &Configuration, compare: &Compare) -> Result<Exit,
         sides.push(side(file, operations, compare, &settings)?);
     }
     let comparison = Comparison::of(sides);
-    let lines = if compare.json { comparison::json(&comparison) } else { comparison::text(&comparison, compare.all) };
-    stdout::print(&lines)?;
+    match compare.json {
+        true => stdout::print(&comparison::json(&comparison)),
+        false => stdout::say(&comparison::text(&comparison, compare.all)),
+    }?;
     Ok(Exit::Fine)
 }
 

@@ -6,7 +6,7 @@ use crate::app::config::{PATIENCE as CONFIGURATION_PATIENCE, Settings, place::Pl
 use crate::app::judging::{START_PATIENCE, obstacle};
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::patience::within;
-use crate::app::program::stdout::print;
+use crate::app::program::stdout::say;
 use crate::baseline::store::{Store, Trouble};
 use crate::cli::Configuration;
 use crate::kernel::exits::ELSEWHERE;
@@ -44,7 +44,7 @@ pub fn doctor(root: Root, configuration: &Configuration) -> Result<Exit, Failure
         text.push_str(&iterator());
         text.push_str(&baselines());
     }
-    print(&text).map(|_| Exit::Fine)
+    say(&text).map(|_| Exit::Fine)
 }
 
 fn heading(host: &Host) -> String {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use crate::app::program::exit::{Exit, Failure, quoted};
-use crate::app::program::stdout::print;
+use crate::app::program::stdout::say;
 use crate::app::recording::{amount, failure};
 use crate::cli::Info;
 use crate::recording::{Copied, Copier, DamageKind, Inspection, Moment, Redaction, Replayer, Tail, Unreadable};
@@ -17,11 +17,11 @@ pub fn info(info: &Info) -> Result<Exit, Failure> {
     let mut replayer = Replayer::open(&info.file).map_err(failure)?;
     let thorough = info.verify || info.repair.is_some();
     let inspection = Inspection::of(&mut replayer, thorough).map_err(failure)?;
-    print(&text(&info.file, &inspection))?;
+    say(&text(&info.file, &inspection))?;
     if let Some(out) = &info.repair {
         let Copied { samples, lost, bytes } = Copier::repair(&mut replayer, out).map_err(failure)?;
         let what = format!("{} kept, {lost} lost: {} ({})", many(samples, "sample"), out.display(), amount(bytes));
-        print(&format!("repaired  {}\n", printable(&what)))?;
+        say(&format!("repaired  {}\n", printable(&what)))?;
     }
     if inspection.damage.is_empty() && !(thorough && inspection.is_damaged()) {
         return Ok(Exit::Fine);

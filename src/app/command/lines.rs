@@ -15,6 +15,7 @@ pub fn live(root: Root, configuration: &Configuration, live: &Live) -> Result<Ex
     let mut lessons = if root.is_host() { Lessons::load_or_complain() } else { Lessons::none() };
     let mut sampling = Sampling::start(root, live.interval, None)?;
     let mut judging = Judging::new(sampling.host.clone(), lessons.judge(settings.criteria_for(&sampling.host)));
+    let glyphs = stdout::glyphs(live.appearance.glyphs());
     while let Some(taken) = sampling.samples.blocking_recv() {
         if let Some(baselines) = lessons.news() {
             judging.adopt(baselines);
@@ -23,7 +24,7 @@ pub fn live(root: Root, configuration: &Configuration, live: &Live) -> Result<Ex
         lessons.hear(&judged);
         let mut window = Window::default();
         window.add(&judged);
-        if stdout::print(&text::block(&window))? == Reader::Gone {
+        if stdout::say_with(glyphs, &text::block(&window))? == Reader::Gone {
             break;
         }
         if let Some(line) = lessons.keep_now_and_then() {

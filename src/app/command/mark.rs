@@ -28,7 +28,7 @@ pub fn mark(mark: &cli::mark::Mark) -> Result<Exit, Failure> {
         (0, _) => Err(Failure::told(Exit::Failed)),
         (taken, all) => {
             let programs = if taken == 1 { "program" } else { "programs" };
-            stdout::print(&format!("marked by {taken} {programs}\n"))?;
+            stdout::say(&format!("marked by {taken} {programs}\n"))?;
             if taken == all { Ok(Exit::Fine) } else { Err(Failure::told(Exit::Failed)) }
         }
     }

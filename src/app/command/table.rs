@@ -117,7 +117,7 @@ impl Lines {
                 rows.iter_mut().filter_map(|row| row.get_mut(at)).for_each(|cell| *cell = Default::default());
             }
             let text = self.printer.lines(&stamp(&look, &self.zone), &rows);
-            if self.page.print(&text)? == Reader::Gone {
+            if self.page.print(self.printer.format(), &text)? == Reader::Gone {
                 self.run = None;
                 return Ok(false);
             }
@@ -131,7 +131,7 @@ impl Lines {
         let look = whole.look();
         let rows = self.choice.rows(&look);
         let text = self.printer.total(&stamp(&look, &self.zone), self.choice.table().whole(&look), &rows);
-        self.page.print(&text)?;
+        self.page.print(self.printer.format(), &text)?;
         Ok(Some(whole))
     }
 }

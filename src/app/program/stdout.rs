@@ -1,11 +1,14 @@
 //! Standard output for lines: a reader that went away ends us quietly, a full disk is said.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::exit::{Exit, Failure};
+use crate::state::{Glyphs, Look};
+use crate::view::theme;
 
 /// Whether anybody still reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +22,41 @@ pub fn print(text: &str) -> Result<Reader, Failure> {
     print_bytes(text.as_bytes())
 }
 
-/// The same for what need not be text.
+/// The same of words for people, with no more characters than their locale has: in a mail of cron's, or behind a Nagios that
+/// runs its plugins with LC_ALL=C, others turn into noise.
+pub fn say(text: &str) -> Result<Reader, Failure> {
+    say_with(glyphs(None), text)
+}
+
+/// The same with these characters.
+pub fn say_with(glyphs: Glyphs, text: &str) -> Result<Reader, Failure> {
+    print(&spelled(text, glyphs))
+}
+
+/// The characters that there are by the environment, or as asked for.
+pub fn glyphs(asked: Option<Glyphs>) -> Glyphs {
+    Look::from_variables(|name| std::env::var(name).ok(), asked).glyphs
+}
+
+/// A text in these characters.
+pub fn spelled(text: &str, glyphs: Glyphs) -> Cow<'_, str> {
+    if glyphs == Glyphs::Unicode || text.is_ascii() {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '≥' => plain.push_str(">="),
+            '≤' => plain.push_str("<="),
+            '…' => plain.push_str("..."),
+            _ if character.is_ascii() => plain.push(character),
+            _ => plain.push(theme::ascii(character)),
+        }
+    }
+    Cow::Owned(plain)
+}
+
+/// Writes what need not be text.
 pub fn print_bytes(bytes: &[u8]) -> Result<Reader, Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
@@ -43,5 +80,19 @@ pub fn complain(text: &str) {
     if takes == Ok(0) {
         return;
     }
-    let _ = writeln!(stderr.lock(), "stalltop: {}", crate::report::text::printable(text));
+    let text = crate::report::text::printable(text);
+    let _ = writeln!(stderr.lock(), "stalltop: {}", spelled(&text, glyphs(None)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_locale_of_ascii_gets_ascii() {
+        let said = "≥ 45.0 % behind 1 in fsync: flushes 10.3 ms = 1.0× its baseline; café, 日本 …";
+        assert_eq!(spelled(said, Glyphs::Unicode), said);
+        let plain = ">= 45.0 % behind 1 in fsync: flushes 10.3 ms = 1.0x its baseline; caf?, ?? ...";
+        assert_eq!(spelled(said, Glyphs::Ascii), plain);
+    }
 }

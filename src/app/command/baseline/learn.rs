@@ -68,7 +68,7 @@ pub fn learn(shelf: &Shelf, named: &str) -> Result<Exit, Failure> {
     }
     let words: Vec<String> = sizes.iter().map(|(_, bytes)| format!("{} KiB", bytes >> 10)).collect();
     let most = sizes.len() * LESSONS * READS;
-    stdout::print(&format!(
+    stdout::say(&format!(
         "{name} ({}): at most {most} single reads at random places, {} a second, for {} s at most, of {}; nothing is written\n",
         device.0,
         1000 / PACE.as_millis(),
@@ -109,7 +109,7 @@ pub fn learn(shelf: &Shelf, named: &str) -> Result<Exit, Failure> {
         taken.sort_by(f64::total_cmp);
         text.push_str(&told(&name, size, &taken, known.get(&key).and_then(|learned| learned.baseline())));
     }
-    stdout::print(&text).map(|_| Exit::Fine)
+    stdout::say(&text).map(|_| Exit::Fine)
 }
 
 /// Why a device cannot be opened, and what to do.

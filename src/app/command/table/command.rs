@@ -57,7 +57,8 @@ pub(super) fn measure(root: Root, settings: &Settings, options: &Table, lines: &
     let whole = lines.end()?;
     let cpus = whole.map_or(0, |whole| whole.interval.cpus());
     let cost = cost(&ended, elapsed, cpus);
-    lines.page.print(&cost.lines(lines.printer.format()))?;
+    let format = lines.printer.format();
+    lines.page.print(format, &cost.lines(format))?;
     if let Some(line) = watch.lessons.keep_in_time() {
         stdout::complain(&line);
     }

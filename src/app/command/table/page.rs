@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdout::{self, Reader};
+use crate::report::table::Format;
 use crate::report::table::Headings;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,9 +24,13 @@ impl Page {
         height.map_or(Headings::Once, |rows| Headings::Every(rows.saturating_sub(1).max(2)))
     }
 
-    pub fn print(self, text: &str) -> Result<Reader, Failure> {
+    pub fn print(self, format: Format, text: &str) -> Result<Reader, Failure> {
+        let text = match format {
+            Format::Text => stdout::spelled(text, stdout::glyphs(None)),
+            Format::Csv { .. } | Format::Json | Format::Parseable => text.into(),
+        };
         match self {
-            Page::StandardOutput => stdout::print(text),
+            Page::StandardOutput => stdout::print(&text),
             Page::StandardError => {
                 let mut stderr = io::stderr().lock();
                 let written = stderr.write_all(text.as_bytes());
