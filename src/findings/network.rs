@@ -7,6 +7,8 @@ use super::rule::{Patience, Rule};
 use super::scene::{Scene, Suspicion, maybe, number, text};
 use super::words::{bytes, figure, name, percent, plural};
 use super::{Evidence, Kind, Severity, Subject, Thresholds};
+use crate::ids::NicId;
+use crate::interval::Interval;
 use crate::interval::network::{NicSpan, QdiscSpan};
 use crate::sample::Name;
 use crate::sample::network::{Duplex, Listener, Nic};
@@ -200,10 +202,12 @@ fn tcp_retransmits(scene: &Scene) -> Vec<Suspicion> {
     if share.0 < thresholds.retransmitted_ratio || again.0 < thresholds.retransmitted_per_second {
         return Vec::new();
     }
-    // Who drops at least half as much as is sent again is where they were lost.
+    // What is sent again now was dropped some round trips ago, and some of it was not: who has been found is still the one.
+    let least =
+        |nic: &NicSpan| if scene.streaks.lost_here(&nic.id, scene.interval.at().boottime_ns) { 0.25 } else { LOST_HERE };
     let dropper = scene.interval.nics.iter().find_map(|nic| {
-        let dropped = nic.qdisc.as_ref()?.dropped?.0;
-        (segments_of(scene, nic, dropped) >= again.0 / 2.0).then_some((name(&nic.id.name), dropped))
+        (lost_segments(scene.interval, nic)? >= again.0 * least(nic))
+            .then_some((name(&nic.id.name), nic.qdisc.as_ref()?.dropped?.0))
     });
     let cause = match &dropper {
         Some((nic, dropped)) => {
@@ -238,16 +242,28 @@ const SEGMENT_BYTES: f64 = 1500.0;
 /// A packet has 64 KiB at most before it is cut.
 const MOST_SEGMENTS: f64 = 45.0;
 
-/// What is sent may be cut into segments behind the queueing discipline (GSO): who drops a packet there drops several, and
-/// large ones are the first that do not fit. As many as the packets hold that it lets through, or as TCP has sent and no
-/// interface has.
-fn segments_of(scene: &Scene, nic: &NicSpan, dropped: f64) -> f64 {
+/// Share of what TCP sends again that an interface's queueing discipline drops, from which on that is where it was lost.
+const LOST_HERE: f64 = 0.5;
+
+/// The interface whose own queueing discipline drops most of what TCP sends again.
+pub(super) fn loser(interval: &Interval) -> Option<&NicId> {
+    let again = interval.protocols.segments_retransmitted.filter(|again| again.0 > 0.0)?;
+    let loses = |nic: &&NicSpan| lost_segments(interval, nic).is_some_and(|lost| lost >= again.0 * LOST_HERE);
+    interval.nics.iter().find(loses).map(|nic| &nic.id)
+}
+
+/// Segments of TCP that an interface's queueing discipline dropped, a second; `None` where it says nothing of drops.
+///
+/// What is sent may be cut into segments behind it (GSO): who drops a packet there drops several, and large ones are the
+/// first that do not fit. As many as the packets hold that it lets through, or as TCP has sent and no interface has.
+fn lost_segments(interval: &Interval, nic: &NicSpan) -> Option<f64> {
+    let dropped = nic.qdisc.as_ref()?.dropped?.0;
     let by_size = |nic: &NicSpan| nic.tx.kilobytes.0 * 1024.0 / SEGMENT_BYTES;
-    let Some(sent) = scene.interval.protocols.segments_out else { return dropped };
-    let out: f64 = scene.interval.nics.iter().map(|nic| nic.tx.packets.0.max(by_size(nic))).sum();
+    let Some(sent) = interval.protocols.segments_out else { return Some(dropped) };
+    let out: f64 = interval.nics.iter().map(|nic| nic.tx.packets.0.max(by_size(nic))).sum();
     let missing = (sent.0 - out).clamp(0.0, dropped * MOST_SEGMENTS);
     let packets = nic.tx.packets.0.max(1.0);
-    (dropped * (by_size(nic) / packets).min(sent.0 / packets)).max(missing).max(dropped)
+    Some((dropped * (by_size(nic) / packets).min(sent.0 / packets)).max(missing).max(dropped))
 }
 
 fn listen_overflow(scene: &Scene) -> Vec<Suspicion> {

@@ -26,6 +26,8 @@ pub struct Streaks {
     apart: Option<Apart>,
     /// The end of the last interval in which a listening socket here dropped a connection request (CLOCK_BOOTTIME)
     refused_ns: Option<u64>,
+    /// The interface that was last found to drop most of what TCP sends again, and when (CLOCK_BOOTTIME)
+    lost: Option<(NicId, u64)>,
     /// Remote hosts at the last look at the connections: not every interval has one
     peers: Option<Arc<PeersSpan>>,
     /// Hosts whose round trips were far above their minimum at one of the last looks; bit 0 is the latest
@@ -51,6 +53,9 @@ struct Apart {
 /// Ticks above run time are proof only where most of them are time that was counted twice.
 const COUNTED_TWICE: f64 = 0.75;
 
+/// Segments are sent again some round trips after they were dropped, and again a second later.
+const LOST_NS: u64 = 3_000_000_000;
+
 /// A connection request is sent again 1, 3 and 7 seconds after it was dropped.
 const REQUEST_RETRIES_NS: u64 = 8_000_000_000;
 
@@ -68,6 +73,9 @@ impl Streaks {
         self.backlogged = backlogged.map(|nic| (nic.id.clone(), self.backlogged(&nic.id) + 1)).collect();
         if interval.protocols.listen_drops.is_some_and(|rate| rate.0 > 0.0) {
             self.refused_ns = Some(interval.at().boottime_ns);
+        }
+        if let Some(loser) = super::network::loser(interval) {
+            self.lost = Some((loser.clone(), interval.at().boottime_ns));
         }
         self.look_at_peers(interval, thresholds);
         let now_ns = interval.at().boottime_ns;
@@ -140,6 +148,11 @@ impl Streaks {
     /// Whether requests that are sent again now may be those that a full accept queue here has dropped.
     pub fn refused_here(&self, now_ns: u64) -> bool {
         self.refused_ns.is_some_and(|at| now_ns.saturating_sub(at) <= REQUEST_RETRIES_NS)
+    }
+
+    /// Whether that interface was found to drop most of what TCP sends again, now or lately.
+    pub fn lost_here(&self, nic: &NicId, now_ns: u64) -> bool {
+        self.lost.as_ref().is_some_and(|(id, at)| id == nic && now_ns.saturating_sub(*at) <= LOST_NS)
     }
 
     pub fn dropping(&self, nic: &NicId) -> u32 {

@@ -71,9 +71,9 @@ fn idle_but_blocked(scene: &Scene) -> Vec<Suspicion> {
 
 fn severity(scene: &Scene, blocked: &IdleBlocked, top: &GroupBlocked) -> Severity {
     let thresholds = scene.thresholds;
-    let many = blocked.blocked_threads >= thresholds.blocked_critical_threads_per_cpu * scene.cpus();
+    let many = reaches(blocked.blocked_threads, thresholds.blocked_critical_threads_per_cpu * scene.cpus());
     let holders = top.storage + top.aio + top.hidden;
-    let one_holder = top.behind() + top.behind_peer >= 2.0 && holders < 2.0;
+    let one_holder = reaches(top.behind() + top.behind_peer, 2.0) && !reaches(holders, 2.0);
     if blocked.ratio >= thresholds.blocked_critical_ratio && (many || one_holder) {
         return Severity::Critical;
     }
@@ -81,7 +81,12 @@ fn severity(scene: &Scene, blocked: &IdleBlocked, top: &GroupBlocked) -> Severit
         let concerned = top.device.map_or(!top.is_elsewhere(), |(device, _)| device == span.id);
         concerned && (disk::is_slow(scene, span) || scene.streaks.silent_since(span.id).is_some())
     });
-    if slow || blocked.blocked_threads >= thresholds.blocked_threads { Severity::Warning } else { Severity::Note }
+    if slow || reaches(blocked.blocked_threads, thresholds.blocked_threads) { Severity::Warning } else { Severity::Note }
+}
+
+/// A mean of looks that all saw as many is rounded to a little less, and limits are whole numbers.
+fn reaches(mean: f64, least: f64) -> bool {
+    mean >= least - 1e-9
 }
 
 /// Who waits for what, behind whom: `postgres (64 processes): 61 wait for a lock (by inference) behind 1 in fdatasync

@@ -11,7 +11,7 @@ use crate::sample::waits::{GroupWaits, Queue, QueueKind};
 /// So many addresses of one group's mutexes are told apart.
 const MOST_ADDRESSES: usize = 64;
 
-/// One of those that wait: the last one that was seen to.
+/// One of those that wait: the last one that was seen to, with what he calls.
 #[derive(Clone, Debug)]
 pub struct Waiter {
     pub task: TaskId,
@@ -57,7 +57,10 @@ impl Queues {
             let times = tally.addresses.entry(address).or_default();
             *times = times.saturating_add(1);
         }
-        tally.last = waiter;
+        // The call is not always to be had, and it names the file.
+        if waiter.call.is_some() || tally.last.call.is_none() {
+            tally.last = waiter;
+        }
     }
 
     pub fn suspect(&mut self, suspect: Suspect) {
