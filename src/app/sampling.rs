@@ -5,6 +5,7 @@
 //! the screen may leave any out, and never waits for the terminal.
 
 mod pace;
+mod phase;
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, TryRecvError};
@@ -14,13 +15,14 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc as channel;
 
 use self::pace::Pace;
+use self::phase::Phase;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::recording::tally::Latest;
 use crate::kernel::probe::loader;
 use crate::kernel::{Root, Sampler};
 use crate::sample::{Absent, Host, Sample};
 
-/// Time between sub-samples.
+/// Time between sub-samples, on average.
 const SUB_SAMPLE: Duration = Duration::from_millis(100);
 
 /// The second sample comes this soon, so that there is something to be seen.
@@ -100,6 +102,7 @@ impl Sampling {
         let (sender, samples) = channel::channel(WAITING);
         let (orders, inbox) = mpsc::channel();
         let mut handover = Handover { sender, missed: 0 };
+        let mut phase = Phase::default();
         let body = move || {
             loop {
                 let begun = Instant::now();
@@ -119,20 +122,23 @@ impl Sampling {
                 if !due.advance(Instant::now(), one_in) {
                     return;
                 }
-                let mut glance = next_glance(&mut sampler, Instant::now() + SUB_SAMPLE, due.next);
+                let mut due_look = next_look(&mut sampler, Instant::now() + SUB_SAMPLE, due.next);
+                let mut look = phase.moment(due_look);
                 loop {
                     let now = Instant::now();
                     if now >= due.next {
                         break;
                     }
-                    if now >= glance {
-                        // One just before a sample would tell nothing new: the sample looks itself.
+                    // One just before a sample would tell nothing new: the sample looks itself.
+                    let wanted = counts(due_look, due.next);
+                    if wanted && now >= look {
                         sampler.sub_sample();
-                        glance += SUB_SAMPLE * (1 + u32::from(glance + SUB_SAMPLE <= Instant::now()));
-                        glance = next_glance(&mut sampler, glance, due.next);
+                        due_look += SUB_SAMPLE * (1 + u32::from(due_look + SUB_SAMPLE <= Instant::now()));
+                        due_look = next_look(&mut sampler, due_look, due.next);
+                        look = phase.moment(due_look);
                         continue;
                     }
-                    let until = if counts(glance, due.next) { glance } else { due.next };
+                    let until = if wanted { look.min(due.next) } else { due.next };
                     match inbox.try_recv() {
                         Ok(Order::Interval(interval)) => due.change(interval, Instant::now()),
                         Ok(Order::Last) => due.end_at(Instant::now()),
@@ -183,15 +189,15 @@ impl Handover {
 }
 
 /// Whether a sub-sample then is not too near to the next sample.
-fn counts(glance: Instant, next: Instant) -> bool {
-    glance + SUB_SAMPLE / 2 < next
+fn counts(due_look: Instant, next: Instant) -> bool {
+    due_look + SUB_SAMPLE / 2 < next
 }
 
-/// The first sub-sample from `glance` on that has anything to look at: each time that we wake up costs more than a look.
-fn next_glance(sampler: &mut Sampler, glance: Instant, next: Instant) -> Instant {
-    let first = glance.saturating_duration_since(Instant::now());
-    let rest = next.saturating_duration_since(glance + SUB_SAMPLE / 2).as_nanos().div_ceil(SUB_SAMPLE.as_nanos());
-    glance + SUB_SAMPLE * sampler.leave_out(first, SUB_SAMPLE, u32::try_from(rest).unwrap_or(u32::MAX))
+/// When the first sub-sample from `due_look` on is due that has anything to look at: each time that we wake up costs more than a look.
+fn next_look(sampler: &mut Sampler, due_look: Instant, next: Instant) -> Instant {
+    let first = due_look.saturating_duration_since(Instant::now());
+    let rest = next.saturating_duration_since(due_look + SUB_SAMPLE / 2).as_nanos().div_ceil(SUB_SAMPLE.as_nanos());
+    due_look + SUB_SAMPLE * sampler.leave_out(first, SUB_SAMPLE, u32::try_from(rest).unwrap_or(u32::MAX))
 }
 
 fn sampler(root: Root) -> Result<Sampler, Failure> {

@@ -161,6 +161,22 @@ fn a_convoy_behind_a_busy_holder() {
     });
 }
 
+/// Stuck for 30 ms of each 100 in the beat of a clock: looks in a fixed beat would see it always, or never.
+#[test]
+fn a_writer_in_the_beat_of_the_looks() {
+    let Some(mut ground) = Ground::open_with(&[], &[("WRITE_US", "5000")]) else { return };
+    for _ in 0..3 {
+        // Each time at another moment of the tenth.
+        let _load = ground.start("beat", 1);
+        ground.until(WRITES_COMPLETED, 20);
+        ground.judge("beat", 5, |window, said| {
+            let queue = window.disk(&ground.device).queue;
+            window.known("queue", queue, 0.3, 0.42);
+            said.figure_is("blocked_threads", queue, 0.18);
+        });
+    }
+}
+
 /// Completions: four reads outstanding for one thread, by libaio and by io_uring. iowait counts the one not at all and the
 /// other in part.
 #[test]

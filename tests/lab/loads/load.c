@@ -98,6 +98,13 @@ static void *hold_pi(void *a) { (void)a; name("pi"); int fd = file("pi", O_RDWR)
 static void *hold_rw(void *a) { (void)a; name("rw"); int fd = file("rw", O_RDWR); for (;;) { pthread_rwlock_wrlock(&rwlock); commit(fd); pthread_rwlock_unlock(&rwlock); sched_yield(); } return 0; }
 static void *direct(void *a) { long id = (long)a; name("direct"); int fd = file("direct", O_RDWR | O_DIRECT); void *b = aligned(4096); unsigned s = id + 1;
     for (;;) if (pwrite(fd, b, 4096, rand_r(&s) % 4096 * 4096L) < 0) die("direct"); return 0; }
+/* Thirty milliseconds of writes in each tenth of a second, in the beat of the clock. */
+static void *beat(void *a) { (void)a; name("beat"); int fd = file("direct", O_RDWR | O_DIRECT); void *b = aligned(4096);
+    struct timespec t, u; clock_gettime(CLOCK_MONOTONIC, &t);
+    for (;;) { clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, 0);
+        do { if (pwrite(fd, b, 4096, 0) < 0) die("beat"); clock_gettime(CLOCK_MONOTONIC, &u); } while ((u.tv_sec - t.tv_sec) * 1000 + (u.tv_nsec - t.tv_nsec) / 1000000 < 30);
+        t.tv_nsec += 100000000; if (t.tv_nsec >= 1000000000) { t.tv_nsec -= 1000000000; t.tv_sec++; } }
+    return 0; }
 static void *faults(void *a) { long id = (long)a; name("faults"); int fd = file("mapped", O_RDWR); size_t n = 64 << 20; unsigned s = id + 1;
     volatile char *m = mmap(0, n, PROT_READ, MAP_SHARED, fd, 0); madvise((void *)m, n, MADV_RANDOM); long x = 0;
     for (;;) { for (int i = 0; i < 64; i++) x += m[rand_r(&s) % 16384 * 4096L]; madvise((void *)m, n, MADV_DONTNEED); posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); } return 0; }
@@ -185,6 +192,7 @@ int main(int c, char **v) {
     MODE("pi") { pthread_mutexattr_t a; pthread_mutexattr_init(&a); pthread_mutexattr_setprotocol(&a, PTHREAD_PRIO_INHERIT); pthread_mutex_init(&pi, &a); many(hold_pi); }
     MODE("rwlock") many(hold_rw);
     MODE("direct") { int fd = file("direct", O_RDWR); if (ftruncate(fd, 16 << 20) || fallocate(fd, 0, 0, 16 << 20)) die("room"); fsync(fd); many(direct); }
+    MODE("beat") { int fd = file("direct", O_RDWR); if (fallocate(fd, 0, 0, 4096)) die("room"); fsync(fd); many(beat); }
     MODE("faults") { int fd = file("mapped", O_RDWR); char *b = calloc(1, 1 << 20); for (int i = 0; i < 64; i++) if (write(fd, b, 1 << 20) < 0) die("room"); fsync(fd); many(faults); }
     MODE("dirty") many(dirty);
     MODE("pipe") pipes();
