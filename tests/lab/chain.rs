@@ -173,6 +173,8 @@ fn a_writer_in_the_beat_of_the_looks() {
             let queue = window.disk(&ground.device).queue;
             window.known("queue", queue, 0.3, 0.42);
             said.figure_is("blocked_threads", queue, 0.18);
+            // A sixth of the box.
+            said.must_not("idle-but-blocked");
         });
     }
 }

@@ -40,7 +40,7 @@ pub(in crate::findings) const IDLE_BUT_BLOCKED: Rule = Rule {
 fn idle_but_blocked(scene: &Scene) -> Vec<Suspicion> {
     let thresholds = scene.thresholds;
     let Some(blocked) = &scene.interval.blocked else { return Vec::new() };
-    if blocked.ratio < thresholds.blocked_ratio || blocked.cpus < thresholds.blocked_cpus {
+    if !reaches(blocked.ratio, thresholds.blocked_ratio) || !reaches(blocked.cpus, thresholds.blocked_cpus) {
         return Vec::new();
     }
     let Some(top) = blocked.groups.first() else { return Vec::new() };
@@ -74,7 +74,7 @@ fn severity(scene: &Scene, blocked: &IdleBlocked, top: &GroupBlocked) -> Severit
     let many = reaches(blocked.blocked_threads, thresholds.blocked_critical_threads_per_cpu * scene.cpus());
     let holders = top.storage + top.aio + top.hidden;
     let one_holder = reaches(top.behind() + top.behind_peer, 2.0) && !reaches(holders, 2.0);
-    if blocked.ratio >= thresholds.blocked_critical_ratio && (many || one_holder) {
+    if reaches(blocked.ratio, thresholds.blocked_critical_ratio) && (many || one_holder) {
         return Severity::Critical;
     }
     let slow = scene.interval.disks.iter().any(|span| {
@@ -84,7 +84,7 @@ fn severity(scene: &Scene, blocked: &IdleBlocked, top: &GroupBlocked) -> Severit
     if slow || reaches(blocked.blocked_threads, thresholds.blocked_threads) { Severity::Warning } else { Severity::Note }
 }
 
-/// A mean of looks that all saw as many is rounded to a little less, and limits are whole numbers.
+/// A mean of looks that all saw as many is rounded to a little less, and limits are round numbers.
 fn reaches(mean: f64, least: f64) -> bool {
     mean >= least - 1e-9
 }

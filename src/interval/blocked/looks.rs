@@ -37,6 +37,7 @@ pub fn looks<'a>(ticks_per_second: f64, older: &Sample, newer: &'a Sample, cpus:
         }
         times = now;
     }
+    share_out(&mut looks);
     // A tenth of a second has ten ticks: each look is rounded, and the guard against a sum above the time rounds one way
     // only. From end to end the figure is exact, so the looks are made to agree with it.
     let ticks = at_ns.saturating_sub(first.0) as f64 / 1e9 * ticks_per_second;
@@ -48,6 +49,20 @@ pub fn looks<'a>(ticks_per_second: f64, older: &Sample, newer: &'a Sample, cpus:
         }
     }
     looks
+}
+
+/// A look after a pause so many times as long as they are on average stands for its pause.
+const PAUSE: f64 = 2.0;
+
+/// Looks keep no beat, so that what does is met at all its moments (`app/sampling/phase`): how long before a look the last one
+/// was depends on the moment, and must not weigh it. Each stands for as long as the others.
+fn share_out(looks: &mut [Look]) {
+    let whole: f64 = looks.iter().map(|look| look.seconds).sum();
+    let longest = PAUSE * whole / looks.len().max(1) as f64;
+    let regular = |look: &&mut Look| look.seconds <= longest;
+    let (count, time) =
+        looks.iter_mut().filter(regular).fold((0.0, 0.0), |(count, time), look| (count + 1.0, time + look.seconds));
+    looks.iter_mut().filter(regular).for_each(|look| look.seconds = time / count);
 }
 
 /// CPUs that no task used and no hypervisor took, on average.
@@ -113,6 +128,15 @@ mod tests {
         );
         let expected = [(0.1, 0.5), (0.1, 0.5), (0.1, 0.5), (0.1, 1.0), (0.1, 0.0), (0.1, 0.0)];
         assert_eq!(found(&older, &newer), expected);
+    }
+
+    #[test]
+    fn looks_stand_for_as_long_as_each_other_but_one_after_a_pause() {
+        let older = sample(9, &[(0, Some((0, 0)))]);
+        let idle = |hundredths: u64| (hundredths, Some((0, hundredths)));
+        let seconds = |newer: &Sample| found(&older, newer).into_iter().map(|(seconds, _)| seconds).collect::<Vec<f64>>();
+        assert_eq!(seconds(&sample(9, &[idle(6), idle(22), idle(28), idle(40)])), [0.1; 4]);
+        assert_eq!(seconds(&sample(9, &[idle(6), idle(306), idle(312), idle(328)])), [0.093, 3.0, 0.093, 0.093]);
     }
 
     #[test]
