@@ -73,6 +73,12 @@ impl Millis {
     }
 }
 
+/// Whether a mean of looks reaches a limit. Where all looks saw as many, or just so many of them did, their mean is rounded to
+/// a little less or more than that, and limits are round numbers.
+pub fn reaches(mean: f64, least: f64) -> bool {
+    mean >= least - 1e-9
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,6 +87,12 @@ mod tests {
     fn a_counter_that_fell_has_no_growth() {
         assert_eq!(Counter(7).since(Counter(5)), Some(2));
         assert_eq!(Counter(5).since(Counter(7)), None);
+    }
+
+    #[test]
+    fn a_mean_that_is_exactly_the_limit_reaches_it() {
+        let mean = [0.1; 10].iter().map(|part| part * 1.0).sum::<f64>();
+        assert!(mean < 1.0 && reaches(mean, 1.0) && !reaches(0.999, 1.0));
     }
 
     #[test]

@@ -25,6 +25,9 @@ use crate::sample::{Absent, Host, Sample};
 /// Time between sub-samples, on average.
 const SUB_SAMPLE: Duration = Duration::from_millis(100);
 
+/// Two looks at less than that from each other stand for no time: /proc/stat counts in ticks.
+const TICK: Duration = Duration::from_millis(10);
+
 /// The second sample comes this soon, so that there is something to be seen.
 const FIRST: Duration = Duration::from_millis(250);
 
@@ -130,10 +133,12 @@ impl Sampling {
                         break;
                     }
                     // One just before a sample would tell nothing new: the sample looks itself.
-                    let wanted = counts(due_look, due.next);
+                    let wanted = counts(due_look, due.next) && look + TICK < due.next;
                     if wanted && now >= look {
                         sampler.sub_sample();
-                        due_look += SUB_SAMPLE * (1 + u32::from(due_look + SUB_SAMPLE <= Instant::now()));
+                        // What has passed meanwhile is not made up for.
+                        let passed = Instant::now().saturating_duration_since(due_look).as_nanos() / SUB_SAMPLE.as_nanos();
+                        due_look += SUB_SAMPLE * u32::try_from(passed + 1).unwrap_or(u32::MAX);
                         due_look = next_look(&mut sampler, due_look, due.next);
                         look = phase.moment(due_look);
                         continue;

@@ -205,10 +205,11 @@ fn tcp_retransmits(scene: &Scene) -> Vec<Suspicion> {
     // What is sent again now was dropped some round trips ago, and some of it was not: who has been found is still the one.
     let least =
         |nic: &NicSpan| if scene.streaks.lost_here(&nic.id, scene.interval.at().boottime_ns) { 0.25 } else { LOST_HERE };
-    let dropper = scene.interval.nics.iter().find_map(|nic| {
-        (lost_segments(scene.interval, nic)? >= again.0 * least(nic))
-            .then_some((name(&nic.id.name), nic.qdisc.as_ref()?.dropped?.0))
+    let droppers = scene.interval.nics.iter().filter_map(|nic| {
+        let lost = lost_segments(scene.interval, nic).filter(|&lost| lost >= again.0 * least(nic))?;
+        Some((lost, name(&nic.id.name), nic.qdisc.as_ref()?.dropped?.0))
     });
+    let dropper = droppers.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, nic, dropped)| (nic, dropped));
     let cause = match &dropper {
         Some((nic, dropped)) => {
             format!("; the local queueing discipline of {nic} drops {} packets a second: not the network", figure(*dropped))
@@ -248,8 +249,9 @@ const LOST_HERE: f64 = 0.5;
 /// The interface whose own queueing discipline drops most of what TCP sends again.
 pub(super) fn loser(interval: &Interval) -> Option<&NicId> {
     let again = interval.protocols.segments_retransmitted.filter(|again| again.0 > 0.0)?;
-    let loses = |nic: &&NicSpan| lost_segments(interval, nic).is_some_and(|lost| lost >= again.0 * LOST_HERE);
-    interval.nics.iter().find(loses).map(|nic| &nic.id)
+    let lost = |nic: &NicSpan| lost_segments(interval, nic).unwrap_or(0.0);
+    let most = interval.nics.iter().max_by(|a, b| lost(a).total_cmp(&lost(b)))?;
+    (lost(most) >= again.0 * LOST_HERE).then_some(&most.id)
 }
 
 /// Segments of TCP that an interface's queueing discipline dropped, a second; `None` where it says nothing of drops.

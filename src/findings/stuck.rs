@@ -20,7 +20,7 @@ use crate::sample::cgroup::Controller;
 use crate::sample::task::TaskState;
 use crate::sample::waits::class::is_a_request;
 use crate::sample::waits::{BLOCKED_KEPT, BlockedThread, WaitClass};
-use crate::units::PerSecond;
+use crate::units::{PerSecond, reaches};
 
 pub(super) const IO_THROTTLED: Rule = Rule {
     kind: Kind::IoThrottled,
@@ -82,7 +82,7 @@ fn held_back(scene: &Scene, group: &GroupBlocked) -> Option<Suspicion> {
     let thresholds = scene.thresholds;
     let waiting = group.storage;
     let holder = group.holder.as_ref()?;
-    if waiting < thresholds.io_throttled_threads || holder.is_elsewhere() {
+    if !reaches(waiting, thresholds.io_throttled_threads) || holder.is_elsewhere() {
         return None;
     }
     let below: Vec<&DiskSpan> = match holder.disk {

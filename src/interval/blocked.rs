@@ -17,6 +17,7 @@ use crate::interval::pressure::PressureSpan;
 use crate::interval::task::TaskSpan;
 use crate::sample::waits::{BlockedThread, Call, Queue, QueueKind, ThreadWaits, WaitClass};
 use crate::sample::{Host, Name, Sample};
+use crate::units::reaches;
 use counted::{Circumstances, Counted};
 use looks::{Look, looks};
 
@@ -291,7 +292,7 @@ fn holder(host: &Host, newer: &Sample, index: usize, group: &GroupBlocked) -> Op
     let named = first.and_then(|queue| queue.holder);
     let goes_round =
         first.is_some_and(|queue| queue.kind == QueueKind::FileLock) && named.is_some_and(|pid| queues_too(newer, pid));
-    let queued = group.behind() >= 1.0;
+    let queued = reaches(group.behind(), 1.0);
     let syncs = |thread: &BlockedThread| {
         let call = thread.call.and_then(|call| Call::from_number(host.machine.as_bytes(), call));
         queued && call.is_some_and(Call::is_sync)

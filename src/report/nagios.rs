@@ -80,9 +80,16 @@ fn number(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A bar would be taken for the beginning of the figures.
+/// A bar would be taken for the beginning of the figures; so would those that are written as one where there is but ASCII.
 fn plain(text: &str) -> String {
-    printable(text).replace('|', "\\u{7c}")
+    let mut plain = String::with_capacity(text.len());
+    for character in printable(text).chars() {
+        match character {
+            '|' | '│' | '┊' => plain.extend(character.escape_unicode()),
+            _ => plain.push(character),
+        }
+    }
+    plain
 }
 
 fn cut(text: &str) -> String {
@@ -99,6 +106,7 @@ mod tests {
     #[test]
     fn nothing_in_a_name_begins_the_figures_or_another_line() {
         assert_eq!(plain("a|b\n\u{1b}[31m"), "a\\u{7c}b\\n\\u{1b}[31m");
+        assert_eq!(plain("a│free=0┊b"), "a\\u{2502}free=0\\u{250a}b");
         assert_eq!(cut(&"é".repeat(LONGEST + 1)).chars().count(), LONGEST + 1);
         assert_eq!(cut("short"), "short");
     }

@@ -23,7 +23,7 @@ use std::process::{Command, Output};
 
 /// Runs the program, to the end.
 fn stalltop(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_stalltop")).args(arguments).env("TZ", "UTC").output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_stalltop")).args(arguments).envs([("TZ", "UTC"), ("LC_ALL", "C.UTF-8")]).output().unwrap()
 }
 
 /// A recording of the lab, whose truth is known.

@@ -62,7 +62,7 @@ fn synchronous_readers_behind_a_saturated_disk() {
         thirty_two_readers(&device, window, said);
         let available = window.ticks("cpu");
         let available = available.share(available.available);
-        window.known("available", available, 0.9, 1.0);
+        window.known("available", available, 0.93, 1.0);
         let stuck = said.must("idle-but-blocked", "box", "critical");
         // At each moment more threads are blocked than there are CPUs: all that is available is blocked.
         said.value(&stuck, window.available_each().least - 0.08, 1.0);

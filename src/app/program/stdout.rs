@@ -33,9 +33,10 @@ pub fn say_with(glyphs: Glyphs, text: &str) -> Result<Reader, Failure> {
     print(&spelled(text, glyphs))
 }
 
-/// The characters that there are by the environment, or as asked for.
+/// The characters that there are by the locale, or as asked for. Lines go into files and mails, too, which have no terminal.
 pub fn glyphs(asked: Option<Glyphs>) -> Glyphs {
-    Look::from_variables(|name| std::env::var(name).ok(), asked).glyphs
+    let locale = |name: &str| std::env::var(name).ok().filter(|_| name != "TERM");
+    Look::from_variables(locale, asked).glyphs
 }
 
 /// A text in these characters.
@@ -50,6 +51,8 @@ pub fn spelled(text: &str, glyphs: Glyphs) -> Cow<'_, str> {
             '≤' => plain.push_str("<="),
             '…' => plain.push_str("..."),
             _ if character.is_ascii() => plain.push(character),
+            // Two names must not become one.
+            _ if character.is_alphanumeric() => plain.extend(character.escape_unicode()),
             _ => plain.push(theme::ascii(character)),
         }
     }
@@ -90,9 +93,9 @@ mod tests {
 
     #[test]
     fn a_locale_of_ascii_gets_ascii() {
-        let said = "≥ 45.0 % behind 1 in fsync: flushes 10.3 ms = 1.0× its baseline; café, 日本 …";
+        let said = "≥ 45.0 % behind 1 in fsync: flushes 10.3 ms = 1.0× its baseline; café × …";
         assert_eq!(spelled(said, Glyphs::Unicode), said);
-        let plain = ">= 45.0 % behind 1 in fsync: flushes 10.3 ms = 1.0x its baseline; caf?, ?? ...";
+        let plain = ">= 45.0 % behind 1 in fsync: flushes 10.3 ms = 1.0x its baseline; caf\\u{e9} x ...";
         assert_eq!(spelled(said, Glyphs::Ascii), plain);
     }
 }

@@ -8,6 +8,7 @@ use crate::findings::witnesses;
 use crate::findings::words::{count, percent};
 use crate::findings::{Evidence, Kind, Severity, Subject, Value};
 use crate::interval::blocked::{DeviceBy, GroupBlocked, IdleBlocked};
+use crate::units::reaches;
 
 pub(in crate::findings) const IDLE_BUT_BLOCKED: Rule = Rule {
     kind: Kind::IdleButBlocked,
@@ -82,11 +83,6 @@ fn severity(scene: &Scene, blocked: &IdleBlocked, top: &GroupBlocked) -> Severit
         concerned && (disk::is_slow(scene, span) || scene.streaks.silent_since(span.id).is_some())
     });
     if slow || reaches(blocked.blocked_threads, thresholds.blocked_threads) { Severity::Warning } else { Severity::Note }
-}
-
-/// A mean of looks that all saw as many is rounded to a little less, and limits are round numbers.
-fn reaches(mean: f64, least: f64) -> bool {
-    mean >= least - 1e-9
 }
 
 /// Who waits for what, behind whom: `postgres (64 processes): 61 wait for a lock (by inference) behind 1 in fdatasync

@@ -13,6 +13,7 @@ use crate::interval::disk::{DiskSpan, OpSpan, Operation};
 use crate::sample::disk::find;
 use crate::sample::task::TaskState;
 use crate::sample::waits::{BlockedThread, Call, QueueKind, WaitClass};
+use crate::units::reaches;
 
 /// One group and what it is stuck behind.
 #[derive(Clone, Debug, PartialEq)]
@@ -412,7 +413,7 @@ pub(in crate::findings) fn is_waited_for(interval: &Interval, device: DiskId, th
     let leads_to_it = |above: DiskId| above == device || stands_on(interval, above, device, MOST_STOREYS);
     let may_be_on_it = |group: &GroupBlocked| group.device.map_or(!group.is_elsewhere(), |(of_group, _)| leads_to_it(of_group));
     let stuck = |group: &GroupBlocked| group.storage + group.aio + group.memory + group.hidden;
-    if blocked.groups.iter().any(|group| may_be_on_it(group) && stuck(group) >= threads) {
+    if blocked.groups.iter().any(|group| may_be_on_it(group) && reaches(stuck(group), threads)) {
         return true;
     }
     interval.newer.waits.blocked.iter().any(|thread| match (thread.class, thread.disk) {

@@ -6,6 +6,7 @@ use crate::interval::disk::DiskSpan;
 use crate::interval::task::HOLDING_SHARE;
 use crate::sample::Sample;
 use crate::sample::waits::{GroupWaits, QueueKind, SubSample, WaitClass};
+use crate::units::reaches;
 
 /// What the whole interval says about the groups; by index into `Waits::groups`.
 pub struct Circumstances {
@@ -59,7 +60,7 @@ impl Circumstances {
             }
         }
         Circumstances {
-            holding: held.into_iter().map(|time| time > 0.0 && time >= whole * HOLDING_SHARE).collect(),
+            holding: held.into_iter().map(|time| time > 0.0 && reaches(time, whole * HOLDING_SHARE)).collect(),
             locked_by_others,
             expectant: expectant(older, newer, disks),
         }
@@ -157,6 +158,7 @@ mod tests {
     fn a_group_that_is_on_storage_for_a_fifth_of_the_time_is_behind_it_all_the_time() {
         assert_eq!(behind(0), [0.0; 10]);
         assert_eq!(behind(1), [5.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], "only when one was seen there");
+        assert_eq!(behind(2), [5.0; 10], "a fifth of the time");
         assert_eq!(behind(3), [5.0; 10]);
     }
 }

@@ -51,14 +51,15 @@ pub fn looks<'a>(ticks_per_second: f64, older: &Sample, newer: &'a Sample, cpus:
     looks
 }
 
-/// A look after a pause so many times as long as they are on average stands for its pause.
-const PAUSE: f64 = 2.0;
+/// A look after a pause so many times as long as the others are on average stands for its pause.
+const PAUSE: f64 = 4.0;
 
 /// Looks keep no beat, so that what does is met at all its moments (`app/sampling/phase`): how long before a look the last one
 /// was depends on the moment, and must not weigh it. Each stands for as long as the others.
 fn share_out(looks: &mut [Look]) {
     let whole: f64 = looks.iter().map(|look| look.seconds).sum();
-    let longest = PAUSE * whole / looks.len().max(1) as f64;
+    let most = looks.iter().map(|look| look.seconds).fold(0.0, f64::max);
+    let longest = PAUSE * (whole - most) / looks.len().saturating_sub(1).max(1) as f64;
     let regular = |look: &&mut Look| look.seconds <= longest;
     let (count, time) =
         looks.iter_mut().filter(regular).fold((0.0, 0.0), |(count, time), look| (count + 1.0, time + look.seconds));
@@ -137,6 +138,8 @@ mod tests {
         let seconds = |newer: &Sample| found(&older, newer).into_iter().map(|(seconds, _)| seconds).collect::<Vec<f64>>();
         assert_eq!(seconds(&sample(9, &[idle(6), idle(22), idle(28), idle(40)])), [0.1; 4]);
         assert_eq!(seconds(&sample(9, &[idle(6), idle(306), idle(312), idle(328)])), [0.093, 3.0, 0.093, 0.093]);
+        assert_eq!(seconds(&sample(9, &[idle(10), idle(310)])), [0.1, 3.0]);
+        assert_eq!(seconds(&sample(9, &[idle(10)])), [0.1]);
     }
 
     #[test]

@@ -21,48 +21,80 @@ pub(super) struct Ends {
     places: FxHashMap<(u16, Option<Name>), Place>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Place {
     /// How often somebody was seen there
     looks: u32,
-    /// Who was there last, by his place in `Waits::threads`
+    /// Who was there last, and another one before
+    who: [Option<Seen>; 2],
+}
+
+/// A thread by its place in `Waits::threads`, and what it called.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
     thread: usize,
     call: Option<SystemCall>,
+}
+
+impl Place {
+    fn has_call(&self) -> bool {
+        self.who.iter().flatten().any(|seen| seen.call.is_some())
+    }
+
+    /// The call is not always to be had; of whom it was, the file is asked for.
+    fn note(&mut self, new: Seen) {
+        let [last, before] = &mut self.who;
+        match last {
+            Some(there) if there.call.is_some() && new.call.is_none() => {
+                if there.thread != new.thread && before.is_none() {
+                    *before = Some(new);
+                }
+            }
+            Some(there) => {
+                if there.thread != new.thread {
+                    *before = Some(*there);
+                }
+                *there = new;
+            }
+            None => *last = Some(new),
+        }
+    }
 }
 
 impl Ends {
     /// A thread was seen on storage.
     pub(super) fn saw(&mut self, thread: usize, seen: &BlockedThread) {
-        let new = Place { looks: 0, thread, call: seen.call };
-        let place = self.places.entry((seen.group, seen.channel.clone())).or_insert(new);
+        let place = self.places.entry((seen.group, seen.channel.clone())).or_default();
         place.looks = place.looks.saturating_add(1);
-        // The call is not always to be had; of whom it was, the file is asked for.
-        if seen.call.is_some() || place.call.is_none() {
-            (place.thread, place.call) = (thread, seen.call);
-        }
+        place.note(Seen { thread, call: seen.call });
     }
 
     /// Ends the interval: who was seen where most of his group's looks on storage were is told there, although he queued again
-    /// at the last one. Returns who they are.
+    /// at the last one. Returns who they are, sorted.
     pub(super) fn settle(&mut self, blocked: &mut FxHashMap<usize, BlockedThread>, now_ns: u64) -> Vec<TaskId> {
         let mut most: FxHashMap<u16, (Option<Name>, Place)> = FxHashMap::default();
         for ((group, channel), place) in self.places.drain() {
-            let rank = |place: &Place| (place.looks, place.call.is_some(), place.thread);
+            let rank = |place: &Place| (place.looks, place.has_call(), place.who[0].map(|seen| seen.thread));
             if most.get(&group).is_none_or(|(_, best)| rank(&place) > rank(best)) {
                 most.insert(group, (channel, place));
             }
         }
-        let settled = most.into_values().filter_map(|(channel, place)| {
-            let seen = blocked.get_mut(&place.thread)?;
-            // Who waits for memory or for completions by now is no one's end of a queue.
-            let stays = !matches!(seen.class, WaitClass::Disk | WaitClass::Lock);
-            if stays || now_ns.saturating_sub(seen.since_ns) >= LONG_NS && seen.channel != channel {
-                return None;
-            }
-            (seen.class, seen.channel, seen.call) = (WaitClass::Disk, channel, place.call);
-            Some(seen.task)
-        });
-        settled.collect()
+        let mut settled = Vec::with_capacity(most.len());
+        for (channel, place) in most.into_values() {
+            // Who waits for memory or for completions by now, or hangs elsewhere, is no one's end of a queue.
+            let tells = |seen: &Seen| {
+                blocked.get(&seen.thread).is_some_and(|last| {
+                    matches!(last.class, WaitClass::Disk | WaitClass::Lock)
+                        && (now_ns.saturating_sub(last.since_ns) < LONG_NS || last.channel == channel)
+                })
+            };
+            let Some(Seen { thread, call }) = place.who.into_iter().flatten().find(tells) else { continue };
+            let Some(end) = blocked.get_mut(&thread) else { continue };
+            (end.class, end.channel, end.call) = (WaitClass::Disk, channel, call);
+            settled.push(end.task);
+        }
+        settled.sort_unstable();
+        settled
     }
 }
 
@@ -71,7 +103,7 @@ impl Ends {
 pub(super) fn keep_an_end_of_each_chain(blocked: &mut [BlockedThread], settled: &[TaskId]) {
     let mut most: FxHashMap<u16, ((bool, u16), usize)> = FxHashMap::default();
     for (at, thread) in blocked.iter().enumerate().filter(|(_, thread)| thread.class == WaitClass::Disk) {
-        let rank = (settled.contains(&thread.task), thread.times);
+        let rank = (settled.binary_search(&thread.task).is_ok(), thread.times);
         let best = most.entry(thread.group).or_insert((rank, at));
         if rank > best.0 {
             *best = (rank, at);
@@ -152,6 +184,19 @@ mod tests {
             assert_eq!(settled.len(), usize::from(expected.class == WaitClass::Disk), "{class:?} since {since_ns}");
             assert_eq!(ends.settle(&mut blocked, NOW), [], "another interval");
         }
+    }
+
+    #[test]
+    fn another_one_that_was_there_will_do() {
+        let mut ends = Ends::default();
+        for (at, tid, call) in [(0, 40, Some(18)), (1, 41, Some(18)), (1, 41, None), (0, 40, None)] {
+            ends.saw(at, &on_storage(tid, "__iomap_dio_rw", call));
+        }
+        let last = |tid, class| BlockedThread { since_ns: NOW, ..thread(tid, 0, class, 9, NOW) };
+        let mut blocked = [last(40, WaitClass::Lock), last(41, WaitClass::Memory)].into_iter().enumerate().collect();
+        let settled = ends.settle(&mut blocked, NOW);
+        assert_eq!(blocked[&0], BlockedThread { times: 9, since_ns: NOW, ..on_storage(40, "__iomap_dio_rw", Some(18)) });
+        assert_eq!((blocked[&1].clone(), settled.len()), (last(41, WaitClass::Memory), 1));
     }
 
     #[test]
