@@ -204,7 +204,7 @@ fn tcp_retransmits(scene: &Scene) -> Vec<Suspicion> {
     }
     // What is sent again now was dropped some round trips ago, and some of it was not: who has been found is still the one.
     let least =
-        |nic: &NicSpan| if scene.streaks.lost_here(&nic.id, scene.interval.at().boottime_ns) { 0.25 } else { LOST_HERE };
+        |nic: &NicSpan| if scene.streaks.lost_here(&nic.id, scene.interval.at().boottime_ns) { STILL_LOST } else { LOST_HERE };
     let droppers = scene.interval.nics.iter().filter_map(|nic| {
         let lost = lost_segments(scene.interval, nic).filter(|&lost| lost >= again.0 * least(nic))?;
         Some((lost, name(&nic.id.name), nic.qdisc.as_ref()?.dropped?.0))
@@ -245,6 +245,9 @@ const MOST_SEGMENTS: f64 = 45.0;
 
 /// Share of what TCP sends again that an interface's queueing discipline drops, from which on that is where it was lost.
 const LOST_HERE: f64 = 0.5;
+
+/// The same for one that was found to be it lately.
+const STILL_LOST: f64 = 0.25;
 
 /// The interface whose own queueing discipline drops most of what TCP sends again.
 pub(super) fn loser(interval: &Interval) -> Option<&NicId> {
