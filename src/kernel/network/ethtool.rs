@@ -1,5 +1,6 @@
 //! ETHTOOL_GLINKSETTINGS: speed and duplex as the driver has them, full 32 bits wide. Any user may ask.
 
+use std::mem::offset_of;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
@@ -32,7 +33,7 @@ struct LinkSettings {
     masks: [u32; 3 * 127],
 }
 
-/// struct ethtool_cmd: the old form, with 16 bits for the speed.
+/// struct ethtool_cmd of include/uapi/linux/ethtool.h: the old form, with 16 bits for the speed.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct OldSettings {
@@ -41,8 +42,21 @@ struct OldSettings {
     advertising: u32,
     speed: u16,
     duplex: u8,
-    others: [u8; 25],
+    /// port, phy_address, transceiver, autoneg, mdio_support
+    others: [u8; 5],
+    /// maxtxpkt, maxrxpkt
+    coalescing: [u32; 2],
+    speed_high: u16,
+    /// eth_tp_mdix, eth_tp_mdix_ctrl
+    crossover: [u8; 2],
+    lp_advertising: u32,
+    reserved: [u32; 2],
 }
+
+// The kernel copies as many bytes as its own struct has, whatever the length of ours.
+const _: () = assert!(size_of::<OldSettings>() == 44);
+const _: () = assert!(offset_of!(OldSettings, speed) == 12 && offset_of!(OldSettings, reserved) == 36);
+const _: () = assert!(offset_of!(LinkSettings, masks) == 48 && size_of::<LinkSettings>() == 48 + 4 * 3 * 127);
 
 /// A socket to ask over.
 #[derive(Debug)]
