@@ -25,7 +25,7 @@ use account::Account;
 use criterion::{Criterion, Throughput};
 use generator::Machine;
 use places::frames;
-use stalltop::recording::{Digest, Recorder, RecorderOptions, Replayer, Seen, Tape};
+use stalltop::recording::{FrameSummary, HistoryRing, Recorder, RecorderOptions, Replayer, SummarySeverity};
 use stalltop::sample::Sample;
 
 fn main() {
@@ -66,8 +66,8 @@ impl Write for Sink {
 
 fn record(samples: &[Arc<Sample>]) -> Vec<u8> {
     let sink = Sink::default();
-    let options = RecorderOptions { queue: samples.len() + 1, ..RecorderOptions::default() };
-    let mut recorder = Recorder::stream(sink.clone(), &generator::meta(), options).unwrap();
+    let options = RecorderOptions { queue_capacity: samples.len() + 1, ..RecorderOptions::default() };
+    let mut recorder = Recorder::from_writer(sink.clone(), &generator::meta(), options).unwrap();
     for sample in samples {
         recorder.offer(sample.clone());
     }
@@ -101,7 +101,7 @@ fn sizes() {
         let recording = record(&samples);
         let bytes = recording.len() as f64 / samples.len() as f64;
         let keys = key_bytes(&recording) as f64 / samples.len() as f64;
-        let mut tape = Tape::new(samples.len(), usize::MAX, Default::default());
+        let mut tape = HistoryRing::new(samples.len(), usize::MAX, Default::default());
         let began = cpu_time();
         for sample in &samples {
             tape.push(sample);
@@ -123,21 +123,22 @@ fn day(keep: &Path) {
     const SAMPLES: usize = 86_400;
     let directory = tempfile::tempdir().unwrap();
     let path = if keep.is_dir() { keep } else { directory.path() }.join("day.stalltop");
-    let options = RecorderOptions { queue: 4000, ..RecorderOptions::default() };
+    let options = RecorderOptions { queue_capacity: 4000, ..RecorderOptions::default() };
     let mut recorder = Recorder::create(&path, &generator::meta(), options).unwrap();
     let mut machine = Machine::new(1, 500, 2000, 20, 64).with_devices(8, 4);
     let mut offered = 0;
     while offered < SAMPLES {
         // As a box that is well most of the time.
-        let worst = if offered % 900 < 30 { Seen::Warning } else { Seen::Nothing };
-        recorder.offer_judged(machine.next(), Digest { busy: (offered % 50) as u8, blocked: 1, worst });
+        let worst = if offered % 900 < 30 { SummarySeverity::Warning } else { SummarySeverity::NoFinding };
+        recorder
+            .offer_with_summary(machine.next(), FrameSummary { busy: (offered % 50) as u8, blocked: 1, worst_severity: worst });
         offered += 1;
-        while offered as u64 - recorder.status().kept().samples > 3000 {
+        while offered as u64 - recorder.status().progress().samples > 3000 {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-    let kept = recorder.finish(Duration::from_secs(60)).kept();
-    println!("{} samples, {:.0} bytes each, {} lost", kept.samples, kept.bytes as f64 / kept.samples as f64, kept.lost);
+    let kept = recorder.finish(Duration::from_secs(60)).progress();
+    println!("{} samples, {:.0} bytes each, {} lost", kept.samples, kept.bytes as f64 / kept.samples as f64, kept.lost_samples);
     drop(machine);
     let before = resident();
     // CPU time, in ms: what it takes on a machine that has nothing else to do, with the file in the page cache.
@@ -180,7 +181,7 @@ fn resident() -> u64 {
 fn encoding(criterion: &mut Criterion, samples: &[Arc<Sample>]) {
     let mut group = criterion.benchmark_group("encode 2000 processes, 20 busy");
     group.throughput(Throughput::Elements(1));
-    let mut tape = Tape::new(60, 16 << 20, Default::default());
+    let mut tape = HistoryRing::new(60, 16 << 20, Default::default());
     let mut next = samples.iter().cycle();
     group.bench_function("a sample, key frames included", |bencher| {
         bencher.iter(|| next.next().map(|sample| tape.push(black_box(sample))));

@@ -28,7 +28,7 @@ use stalltop::baseline::Baselines;
 use stalltop::findings::Judge;
 use stalltop::interval::Interval;
 use stalltop::kernel::{Root, Sampler};
-use stalltop::recording::{Redaction, Tape};
+use stalltop::recording::{HistoryRing, Redaction};
 use stalltop::sample::Sample;
 use stalltop::state::{Event, Key, Look, Setup, Source, State, update};
 use stalltop::view;
@@ -79,7 +79,7 @@ fn walk_all(walk: &mut dyn FnMut(&'static str, &mut dyn FnMut())) {
 
 fn looking(walk: &mut dyn FnMut(&'static str, &mut dyn FnMut())) {
     let captured = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernel/trees/6.18-captured");
-    let mut sampler = Sampler::new(Root::at(captured)).unwrap();
+    let mut sampler = Sampler::new(Root::at_directory(captured)).unwrap();
     (0..8).for_each(|_| drop(sampler.sample()));
     walk("sample, the system's files", &mut || drop(black_box(sampler.sample())));
 
@@ -175,9 +175,9 @@ fn drawing(walk: &mut dyn FnMut(&'static str, &mut dyn FnMut())) {
 fn keeping(walk: &mut dyn FnMut(&'static str, &mut dyn FnMut())) {
     let samples = stream(40);
     let mut at = 0;
-    let mut tape = Tape::new(600, usize::MAX, Redaction::Nothing);
+    let mut tape = HistoryRing::new(600, usize::MAX, Redaction::Nothing);
     walk("encode a key frame, 2000 processes", &mut || {
-        let mut tape = Tape::new(1, usize::MAX, Redaction::Nothing);
+        let mut tape = HistoryRing::new(1, usize::MAX, Redaction::Nothing);
         tape.push(black_box(&samples[0]));
     });
     let mut next = || {

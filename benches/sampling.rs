@@ -22,7 +22,7 @@ fn sampling(criterion: &mut Criterion) {
         // Slow facts are read over the first samples.
         let tasks = (0..10).filter_map(|_| sampler.sample().tasks.ok()).last();
         let threads = tasks.map_or(0, |tasks| tasks.processes.iter().map(|process| process.threads.len()).sum());
-        sampler.set_sub_sample_share(f64::INFINITY);
+        sampler.set_sub_sample_cpu_share(f64::INFINITY);
         live.throughput(Throughput::Elements(threads as u64));
         live.bench_function("sample", |bencher| bencher.iter(|| black_box(sampler.sample())));
         live.bench_function("sub-sample", |bencher| {
@@ -40,9 +40,11 @@ fn sampling(criterion: &mut Criterion) {
     let mut tree = criterion.benchmark_group("tree of 10,000 threads");
     tree.sample_size(10).throughput(Throughput::Elements(u64::from(THREADS)));
     tree.bench_function("first sample", |bencher| {
-        bencher.iter(|| Sampler::new(Root::at(directory.path().to_owned())).map(|mut sampler| black_box(sampler.sample())))
+        bencher.iter(|| {
+            Sampler::new(Root::at_directory(directory.path().to_owned())).map(|mut sampler| black_box(sampler.sample()))
+        })
     });
-    if let Ok(mut sampler) = Sampler::new(Root::at(directory.path().to_owned())) {
+    if let Ok(mut sampler) = Sampler::new(Root::at_directory(directory.path().to_owned())) {
         sampler.sample();
         tree.bench_function("next sample", |bencher| bencher.iter(|| black_box(sampler.sample())));
     }
@@ -52,10 +54,12 @@ fn sampling(criterion: &mut Criterion) {
 fn parsing(criterion: &mut Criterion) {
     let stat = format!("40 (worker) {STAT}");
     let mut group = criterion.benchmark_group("parse");
-    group.bench_function("stat", |bencher| bencher.iter(|| task::stat(black_box(stat.as_bytes())).map(|stat| stat.user_ticks)));
-    group.bench_function("schedstat", |bencher| bencher.iter(|| task::schedstat(black_box(b"144936823 902341 18273\n"))));
+    group.bench_function("stat", |bencher| {
+        bencher.iter(|| task::parse_stat(black_box(stat.as_bytes())).map(|stat| stat.user_ticks))
+    });
+    group.bench_function("schedstat", |bencher| bencher.iter(|| task::parse_schedstat(black_box(b"144936823 902341 18273\n"))));
     group.bench_function("syscall", |bencher| {
-        bencher.iter(|| task::system_call(black_box(b"202 0x7f2f 0x80 0x2 0x0 0x0 0x0 0x7ffd 0x7f2f\n")))
+        bencher.iter(|| task::parse_syscall(black_box(b"202 0x7f2f 0x80 0x2 0x0 0x0 0x0 0x7ffd 0x7f2f\n")))
     });
     group.finish();
 }

@@ -2,58 +2,58 @@
 
 pub mod command;
 pub mod config;
+pub mod evaluation;
 pub mod event_loop;
-pub mod feed;
-pub mod judging;
 pub mod program;
 pub mod recording;
 pub mod sampling;
 pub mod terminal;
+pub mod timeline;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use program::exit::{Exit, Failure};
-use program::stdout::{complain, print};
-use program::{allocation, panics, rights, signals};
+use program::stdio::{print, print_stderr};
+use program::{allocator, panics, privileges, signals};
 
 use crate::cli::{self, Refusal};
-use crate::kernel::probe::loader;
+use crate::kernel::probe::loader_process;
 
 /// The whole program. Whatever happens: the terminal is given back, and one line says what went wrong.
-pub fn start(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    allocation::prepare();
-    signals::prepare();
-    panics::prepare();
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    allocator::configure();
+    signals::ignore_sigxfsz();
+    panics::install_hook();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    if let Err(failure) = rights::refuse_set_user_id() {
-        return code(Err(failure));
+    if let Err(failure) = privileges::refuse_setuid() {
+        return exit_code(Err(failure));
     }
-    if matches!(arguments.as_slice(), [_, word] if word == loader::WORD) {
-        rights::keep_for_loading();
-        loader::serve();
+    if matches!(arguments.as_slice(), [_, word] if word == loader_process::LOADER_ARGUMENT) {
+        privileges::drop_privileges_for_loader();
+        loader_process::run_loader();
         return ExitCode::SUCCESS;
     }
     let invocation = match cli::parse(arguments) {
         Ok(invocation) => invocation,
-        Err(Refusal::Told(text)) => return code(print(&text).map(|_| Exit::Fine)),
+        Err(Refusal::Told(text)) => return exit_code(print(&text).map(|_| Exit::Success)),
         Err(Refusal::Wrong(line)) => {
-            complain(&line);
+            print_stderr(&line);
             return ExitCode::from(Exit::Usage.code());
         }
         Err(Refusal::WrongAsNicstat(line)) => {
-            complain(&line);
+            print_stderr(&line);
             return ExitCode::from(Exit::Failed.code());
         }
     };
-    rights::keep_for(&invocation.command);
-    code(panics::caught(|| command::run(invocation)))
+    privileges::drop_privileges_for(&invocation.command);
+    exit_code(panics::catch(|| command::run(invocation)))
 }
 
-fn code(result: Result<Exit, Failure>) -> ExitCode {
+fn exit_code(result: Result<Exit, Failure>) -> ExitCode {
     let exit = result.unwrap_or_else(|failure| {
-        if !failure.is_told() {
-            complain(&failure.to_string());
+        if !failure.is_already_reported() {
+            print_stderr(&failure.to_string());
         }
         failure.exit
     });

@@ -134,8 +134,8 @@ impl Baselines {
             let mut device = None;
             for (operation, op) in span.operations() {
                 let judged = gathering.judged(span.id, operation);
-                let kib = match (op.request_kib, &judged) {
-                    _ if op.completed > 0 => op.request_kib,
+                let kib = match (op.request_size_kib, &judged) {
+                    _ if op.completed > 0 => op.request_size_kib,
                     (_, Some(judged)) => judged.request_kib(operation),
                     _ => continue,
                 };

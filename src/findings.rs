@@ -218,7 +218,7 @@ pub struct Judged {
     /// Each device's latency beside its baseline
     pub standings: Arc<[crate::baseline::Standing]>,
     /// Remote hosts at the last look at the connections: this interval's, or an earlier one's where looking is dear
-    pub peers: Option<Arc<crate::interval::network::peers::PeersSpan>>,
+    pub peers: Option<Arc<crate::interval::network::remote_hosts::RemoteHostsSpan>>,
     /// All baselines, as they were before this interval
     pub baselines: crate::baseline::Baselines,
     /// What this interval taught

@@ -100,7 +100,7 @@ impl Name {
     }
 
     /// Whether both are the very same allocation (then they are equal without a look at the bytes).
-    pub fn is_same(&self, other: &Name) -> bool {
+    pub fn ptr_eq(&self, other: &Name) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }

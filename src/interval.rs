@@ -2,22 +2,22 @@
 //!
 //! A figure that cannot be had is `None` (a counter fell, a file was missing, nothing completed), never 0.
 
-pub mod blocked;
 pub mod boot;
 pub mod cgroup;
-pub mod clocks;
+pub mod context_switches;
 pub mod cpu;
-pub mod crowd;
+pub mod cpu_accounting;
+pub mod cpu_affinity;
 pub mod delays;
 pub mod disk;
-pub mod ended;
+pub mod exited;
+pub mod idle_blocked;
 pub mod memory;
 pub mod network;
-pub mod newborn;
+pub mod new_tasks;
 pub mod nicstat;
 pub mod pressure;
 pub mod short_lived;
-pub mod switches;
 pub mod task;
 
 #[cfg(test)]
@@ -50,7 +50,7 @@ pub struct Interval {
     /// CPUs whose packets could be counted
     pub softnet: Vec<network::softnet::SoftnetSpan>,
     /// Remote hosts; `None` where the connections were not looked at in between
-    pub peers: Option<Arc<network::peers::PeersSpan>>,
+    pub remote_hosts: Option<Arc<network::remote_hosts::RemoteHostsSpan>>,
     pub cgroups: Vec<cgroup::CgroupSpan>,
     pub io_limits: Vec<cgroup::IoLimitSpan>,
     pub tasks: Option<task::TaskSpan>,
@@ -59,13 +59,13 @@ pub struct Interval {
     /// What kept active threads waiting, sorted by task; empty without delay accounting
     pub delays: Vec<delays::DelaySpan>,
     /// How often threads left a CPU; `None` where nobody counts
-    pub switches: Option<switches::SwitchSpans>,
+    pub context_switches: Option<context_switches::ContextSwitchSpans>,
     /// Who waits for CPUs and may use only some of them
-    pub crowds: Vec<crowd::Crowd>,
+    pub affinity_waiters: Vec<cpu_affinity::AffinityWaiters>,
     /// Idle-but-blocked: how much of the available time is really free.
-    pub blocked: Option<blocked::IdleBlocked>,
+    pub idle_blocked: Option<idle_blocked::IdleBlocked>,
     /// CPU time of the monitor itself, in CPUs (1.0 is one whole CPU).
-    pub own_cpus: Option<f64>,
+    pub self_cpus: Option<f64>,
 }
 
 impl Interval {
@@ -80,13 +80,13 @@ impl Interval {
         let online = newer.cpu.as_ref().ok().map(|cpu| cpu.cpus.len() as f64);
         let seen = tasks.as_ref().and_then(|tasks| tasks.busy_cpus);
         let room = online.zip(seen).map(|(online, seen)| (online - seen).max(0.0));
-        let ended = ended::EndedSpan::between(host, older, newer, seconds, room);
+        let ended = exited::ExitedSpan::between(host, older, newer, seconds, room);
         let cpu = cpu::CpuSpan::between(host, older, newer, seconds, tasks.as_ref(), ended.as_ref());
-        let clocks = cpu.as_ref().and_then(|cpu| cpu.clocks.as_ref());
+        let clocks = cpu.as_ref().and_then(|cpu| cpu.accounting.as_ref());
         let short_lived = ended.as_ref().map(|ended| short_lived::ShortLived::between(older, newer, seconds, ended, clocks));
         let pressure = pressure::PressureSpan::between(&older.pressure, &newer.pressure, seconds);
         let disks = disk::between(older, newer, seconds);
-        let blocked = blocked::IdleBlocked::between(host, older, newer, cpu.as_ref(), tasks.as_ref(), &pressure, &disks);
+        let blocked = idle_blocked::IdleBlocked::between(host, older, newer, cpu.as_ref(), tasks.as_ref(), &pressure, &disks);
         Some(Interval {
             host: Arc::clone(host),
             older: Arc::clone(older),
@@ -97,19 +97,22 @@ impl Interval {
             nics: network::between(older, newer, seconds),
             protocols: network::ProtocolSpan::between(&older.protocols, &newer.protocols, seconds),
             softnet: network::softnet::between(older, newer, seconds),
-            peers: network::peers::between(older, newer).map(Arc::new),
+            remote_hosts: network::remote_hosts::between(older, newer).map(Arc::new),
             cgroups: cgroup::between(older, newer, seconds),
-            io_limits: cgroup::io_between(older, newer, seconds),
+            io_limits: cgroup::io_limits_between(older, newer, seconds),
             delays: delays::between(older, newer, seconds),
-            switches: switches::SwitchSpans::between(host, older, newer, seconds),
-            crowds: cpu.as_ref().zip(tasks.as_ref()).map_or_else(Vec::new, |(cpu, tasks)| crowd::crowds(newer, cpu, tasks)),
-            own_cpus: newer.cost.process_cpu_ns.since(older.cost.process_cpu_ns).map(|ns| ns as f64 / 1e9 / seconds),
+            context_switches: context_switches::ContextSwitchSpans::between(host, older, newer, seconds),
+            affinity_waiters: cpu
+                .as_ref()
+                .zip(tasks.as_ref())
+                .map_or_else(Vec::new, |(cpu, tasks)| cpu_affinity::affinity_waiters(newer, cpu, tasks)),
+            self_cpus: newer.cost.process_cpu_ns.since(older.cost.process_cpu_ns).map(|ns| ns as f64 / 1e9 / seconds),
             pressure,
             disks,
             cpu,
             tasks,
             short_lived,
-            blocked,
+            idle_blocked: blocked,
         })
     }
 
@@ -120,7 +123,7 @@ impl Interval {
     }
 
     /// What kept a thread waiting, where it is counted.
-    pub fn delays_of(&self, task: crate::ids::TaskId) -> Option<&delays::DelaySpan> {
+    pub fn task_delays(&self, task: crate::ids::TaskId) -> Option<&delays::DelaySpan> {
         let at = self.delays.binary_search_by_key(&task, |span| span.task).ok()?;
         self.delays.get(at)
     }
@@ -137,7 +140,7 @@ impl Interval {
     }
 
     /// Online CPUs; 0 where /proc/stat could not be read.
-    pub fn cpus(&self) -> usize {
+    pub fn online_cpus(&self) -> usize {
         self.cpu.as_ref().map_or(0, |cpu| cpu.cpus.len())
     }
 }

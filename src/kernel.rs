@@ -3,6 +3,7 @@
 //! Facts only: nothing is subtracted, judged or drawn here. What cannot be read is `Absent`, with its reason.
 
 pub mod cgroup;
+mod context_switches;
 pub mod cpu;
 pub mod delays;
 pub mod disk;
@@ -14,10 +15,9 @@ pub mod mounts;
 pub mod network;
 pub mod pressure;
 pub mod probe;
+mod refresh_cycle;
 pub mod root;
-mod rounds;
-pub mod sweep;
-mod switches;
+pub mod scan;
 pub mod task;
 pub mod taskstats;
 mod uevents;
@@ -34,21 +34,21 @@ use thiserror::Error;
 
 pub use root::Root;
 
-use crate::sample::{Cost, Host, Instant, Name, Sample};
+use crate::sample::{Host, Instant, Name, Sample, SamplingCost};
 use crate::units::Counter;
-use sweep::{Sweep, births, nanoseconds};
-use waits::budget::{Budget, DEFAULT_SHARE};
-use waits::{Watch, Witnesses};
+use scan::{TaskScanner, new_pids, read_clock_ns};
+use waits::budget::{CpuBudget, DEFAULT_SHARE};
+use waits::{CrossChecks, WaitCounter};
 
 /// What has ended is fetched in one of so many sub-samples: the kernel holds 3,000 ends for us, and a storm may begin at any
 /// time; where nothing has ended that is one system call. And while nobody is stuck the requests in flight are read in one of
 /// so many, where there was any I/O in the second before.
-const TURNS: u32 = 3;
+const SUB_SAMPLES_PER_FULL_ONE: u32 = 3;
 /// For so long after somebody was seen stuck these are read in every sub-sample: a group counts as blocked between two looks
 /// that saw one of its threads so.
-const STUCK_FOR_NS: u64 = 1_000_000_000;
+const BLOCKED_HOLD_NS: u64 = 1_000_000_000;
 /// What a sample read of them at its beginning holds at its end, unless it took longer: they are counted in ticks of 10 ms.
-const SAME_TICK_NS: u64 = 10_000_000;
+const MAX_CPU_TIMES_AGE_NS: u64 = 10_000_000;
 
 /// Why there can be no sampling at all.
 #[derive(Debug, Error)]
@@ -59,7 +59,7 @@ pub enum KernelError {
 
 /// Sub-samples that nobody woke up for, since they would have looked at nobody.
 #[derive(Clone, Copy, Debug, Default)]
-struct LeftOut {
+struct OmittedSubSamples {
     count: u32,
     /// CLOCK_BOOTTIME of the first
     first_ns: u64,
@@ -81,30 +81,30 @@ pub struct Sampler {
     cgroup: cgroup::CgroupReader,
     delays: delays::DelayReader,
     /// Where they were asked for
-    switches: Option<switches::SwitchReader>,
-    users: users::Users,
+    context_switches: Option<context_switches::ContextSwitchReader>,
+    user_lookup: users::UserNames,
     user_names: Arc<BTreeMap<u32, Name>>,
-    sweep: Sweep,
-    watch: Watch,
+    scanner: TaskScanner,
+    waits: WaitCounter,
     exits: exits::ExitReader,
-    budget: Budget,
-    sub_samples_ns: u64,
+    budget: CpuBudget,
+    sub_samples_cpu_ns: u64,
     /// Requests in flight when they were last read
     in_flight: Option<u32>,
     /// Sub-samples since the last in which everything was done: not everything is done in each
-    turn: u32,
-    left_out: LeftOut,
+    sub_samples_since_full_one: u32,
+    omitted_sub_samples: OmittedSubSamples,
     /// CLOCK_BOOTTIME when a thread was last seen stuck
-    stuck_ns: Option<u64>,
+    last_blocked_ns: Option<u64>,
     /// Of a tree that stands for a machine
-    given_ns: Option<u64>,
+    fixed_boottime_ns: Option<u64>,
 }
 
 impl Sampler {
     /// Opens what is read again and again. The only failure is that there is no /proc.
     pub fn new(root: Root) -> Result<Sampler, KernelError> {
         let host = host::read(&root);
-        let sweep = Sweep::new(&root, &host).map_err(|_| KernelError::NoProc)?;
+        let sweep = TaskScanner::new(&root, &host).map_err(|_| KernelError::NoProc)?;
         if !root.exists("proc/stat") {
             return Err(KernelError::NoProc);
         }
@@ -117,19 +117,19 @@ impl Sampler {
             network: network::NetworkReader::default(),
             cgroup: cgroup::CgroupReader::default(),
             delays: delays::DelayReader::default(),
-            switches: None,
-            users: users::Users::default(),
+            context_switches: None,
+            user_lookup: users::UserNames::default(),
             user_names: Arc::default(),
-            sweep,
-            watch: Watch::default(),
+            scanner: sweep,
+            waits: WaitCounter::default(),
             exits: exits::ExitReader::new(&root),
-            budget: Budget::new(DEFAULT_SHARE),
-            sub_samples_ns: 0,
+            budget: CpuBudget::new(DEFAULT_SHARE),
+            sub_samples_cpu_ns: 0,
             in_flight: None,
-            turn: 0,
-            left_out: LeftOut::default(),
-            stuck_ns: None,
-            given_ns: None,
+            sub_samples_since_full_one: 0,
+            omitted_sub_samples: OmittedSubSamples::default(),
+            last_blocked_ns: None,
+            fixed_boottime_ns: None,
             root,
         })
     }
@@ -141,41 +141,41 @@ impl Sampler {
 
     /// From now on an eBPF task iterator may be loaded by `program`, which is this one (`probe::loader`), in a process of its
     /// own: when the threads of a process of 1,000 had to be asked in a few sweeps, where the kernel permits it.
-    pub fn permit_iterator(&mut self, program: PathBuf) {
-        self.sweep.permit_iterator(program);
+    pub fn allow_bpf_iterator(&mut self, program: PathBuf) {
+        self.scanner.allow_bpf_iterator(program);
     }
 
     /// Whether it is being loaded.
-    pub fn is_loading_iterator(&self) -> bool {
-        self.sweep.is_loading_iterator()
+    pub fn is_loading_bpf_iterator(&self) -> bool {
+        self.scanner.is_loading_bpf_iterator()
     }
 
     /// Whether it is in use.
-    pub fn has_iterator(&self) -> bool {
-        self.sweep.has_iterator()
+    pub fn has_bpf_iterator(&self) -> bool {
+        self.scanner.has_bpf_iterator()
     }
 
     /// Reads context switches from now on: a file a thread that ran.
-    pub fn count_switches(&mut self) {
-        self.switches.get_or_insert_default();
+    pub fn enable_context_switches(&mut self) {
+        self.context_switches.get_or_insert_default();
     }
 
     /// Another share of one CPU for sub-samples than 1 %.
-    pub fn set_sub_sample_share(&mut self, share: f64) {
-        self.budget = Budget::new(share);
+    pub fn set_sub_sample_cpu_share(&mut self, share: f64) {
+        self.budget = CpuBudget::new(share);
     }
 
     /// Of a tree that stands for a machine: what time it is there, as CLOCK_BOOTTIME, until another one is given.
-    pub fn give_time(&mut self, boottime_ns: u64) {
-        self.given_ns = Some(boottime_ns);
+    pub fn set_fixed_time(&mut self, boottime_ns: u64) {
+        self.fixed_boottime_ns = Some(boottime_ns);
     }
 
     fn boottime_ns(&self) -> u64 {
-        self.given_ns.unwrap_or_else(|| clock(ClockId::CLOCK_BOOTTIME))
+        self.fixed_boottime_ns.unwrap_or_else(|| clock_ns(ClockId::CLOCK_BOOTTIME))
     }
 
     fn now(&self) -> Instant {
-        match self.given_ns {
+        match self.fixed_boottime_ns {
             Some(boottime_ns) => Instant { boottime_ns, monotonic_ns: boottime_ns, ..now() },
             None => now(),
         }
@@ -183,84 +183,86 @@ impl Sampler {
 
     /// Of a tree that stands for a machine: what the CPU clock of a process says, in nanoseconds. Without clocks every
     /// process is read every time.
-    pub fn give_clock(&mut self, pid: u32, cpu_ns: u64) {
-        self.sweep.give_clock(pid, cpu_ns);
+    pub fn set_process_clock(&mut self, pid: u32, cpu_ns: u64) {
+        self.scanner.set_process_clock(pid, cpu_ns);
     }
 
     /// Whether the budget allows a sub-sample now. `sub_sample` asks by itself.
     pub fn allows_sub_sample(&self) -> bool {
-        self.budget.allows(clock(ClockId::CLOCK_MONOTONIC))
+        self.budget.allows(clock_ns(ClockId::CLOCK_MONOTONIC))
     }
 
     /// How many of the next `most` sub-samples, the first of which is due after `first` and each other a `period` later, would
     /// look at nobody, so that the caller need not take them. They are counted with the next look or sample, as what was
     /// seen last, which is what they would have counted.
-    pub fn leave_out(&mut self, first: Duration, period: Duration, most: u32) -> u32 {
+    pub fn omit_idle_sub_samples(&mut self, first: Duration, period: Duration, most: u32) -> u32 {
         let now_ns = self.boottime_ns();
-        let count = if self.is_stuck() { 0 } else { self.sweep.restful_looks(now_ns).min(most) };
+        let count = if self.was_blocked_recently() { 0 } else { self.scanner.idle_sub_samples(now_ns).min(most) };
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.left_out = LeftOut { count, first_ns: now_ns.saturating_add(ns(first)), period_ns: ns(period) };
+        self.omitted_sub_samples =
+            OmittedSubSamples { count, first_ns: now_ns.saturating_add(ns(first)), period_ns: ns(period) };
         count
     }
 
     /// Counts those that were due before now.
-    fn count_left_out(&mut self) {
-        let (now_ns, LeftOut { count, first_ns, period_ns }) = (self.boottime_ns(), std::mem::take(&mut self.left_out));
+    fn record_omitted_sub_samples(&mut self) {
+        let (now_ns, OmittedSubSamples { count, first_ns, period_ns }) =
+            (self.boottime_ns(), std::mem::take(&mut self.omitted_sub_samples));
         let times = (0..count).map(|number| first_ns.saturating_add(period_ns.saturating_mul(u64::from(number))));
         for boottime_ns in times.take_while(|&time_ns| time_ns < now_ns) {
-            self.turn = self.turn.saturating_add(1);
-            self.sweep.pass();
-            let witnesses = Witnesses { boottime_ns, cpu: None, in_flight: self.in_flight };
-            self.watch.count(self.sweep.awake(), witnesses);
+            self.sub_samples_since_full_one = self.sub_samples_since_full_one.saturating_add(1);
+            self.scanner.skip_sub_sample();
+            let witnesses = CrossChecks { boottime_ns, cpu: None, in_flight: self.in_flight };
+            self.waits.record_sub_sample(self.scanner.sub_sampled_mut(), witnesses);
         }
     }
 
     /// One look at the hot threads, about ten times a second; false when the budget did not allow it, which is counted.
     pub fn sub_sample(&mut self) -> bool {
-        self.count_left_out();
+        self.record_omitted_sub_samples();
         if !self.allows_sub_sample() {
-            self.watch.skip();
+            self.waits.record_skipped();
             return false;
         }
-        let begin = clock(ClockId::CLOCK_THREAD_CPUTIME_ID);
-        self.sweep.glance(self.boottime_ns());
-        self.turn = self.turn.saturating_add(1);
-        let all = self.turn >= TURNS;
+        let begin = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        self.scanner.sub_sample(self.boottime_ns());
+        self.sub_samples_since_full_one = self.sub_samples_since_full_one.saturating_add(1);
+        let all = self.sub_samples_since_full_one >= SUB_SAMPLES_PER_FULL_ONE;
         if all {
-            self.turn = 0;
+            self.sub_samples_since_full_one = 0;
         }
-        let stuck = self.is_stuck();
+        let stuck = self.was_blocked_recently();
         // These are the two dearest files. While nobody is stuck, what is in flight is only one of the screen's figures, and
         // the time of the CPUs is compared with nothing: the first look that sees somebody stuck reads it, and shares it out
         // over those before, at which no time was lost.
         if stuck || (all && !self.disk.is_idle()) {
             self.in_flight = self.disk.in_flight(&self.root).ok();
         }
-        let cpu = if stuck { self.cpu.total_only(&self.root).ok() } else { None };
-        let witnesses = Witnesses { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
-        self.watch.count(self.sweep.awake(), witnesses);
+        let cpu = if stuck { self.cpu.read_total(&self.root).ok() } else { None };
+        let witnesses = CrossChecks { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
+        self.waits.record_sub_sample(self.scanner.sub_sampled_mut(), witnesses);
         if all {
-            self.exits.fetch(self.boottime_ns(), &self.sweep);
+            self.exits.fetch(self.boottime_ns(), &self.scanner);
         }
-        let cost_ns = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
-        self.sub_samples_ns = self.sub_samples_ns.saturating_add(cost_ns);
-        self.budget.spend(clock(ClockId::CLOCK_MONOTONIC), cost_ns);
+        let cost_ns = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
+        self.sub_samples_cpu_ns = self.sub_samples_cpu_ns.saturating_add(cost_ns);
+        self.budget.spend(clock_ns(ClockId::CLOCK_MONOTONIC), cost_ns);
         true
     }
 
     /// Whether somebody is stuck, or was within the last second: each look counts.
-    fn is_stuck(&mut self) -> bool {
+    fn was_blocked_recently(&mut self) -> bool {
         let now_ns = self.boottime_ns();
-        if self.sweep.has_blocked() {
-            self.stuck_ns = Some(now_ns);
+        if self.scanner.has_blocked_threads() {
+            self.last_blocked_ns = Some(now_ns);
         }
-        self.stuck_ns.is_some_and(|stuck_ns| now_ns.saturating_sub(stuck_ns) <= STUCK_FOR_NS)
+        self.last_blocked_ns.is_some_and(|stuck_ns| now_ns.saturating_sub(stuck_ns) <= BLOCKED_HOLD_NS)
     }
 
     /// Everything, once; with the sub-samples since the last sample, the one that closes them included.
     /// How late it is, and how many were left out before it, only the caller knows: `cost.late_ns` and `left_out` stay 0.
     pub fn sample(&mut self) -> Sample {
-        self.count_left_out();
+        self.record_omitted_sub_samples();
         let mut sample = Sample::empty(self.now());
         sample.cpu = self.cpu.sample(&self.root);
         sample.load = self.cpu.load(&self.root);
@@ -271,46 +273,46 @@ impl Sampler {
         sample.protocols = self.network.protocols(&self.root);
         (sample.cgroups, sample.io_limits) = self.cgroup.sample(&self.root);
 
-        let begin = clock(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        let begin = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
         let forks = sample.cpu.as_ref().ok().and_then(|cpu| cpu.forks);
-        let births = births::Count { forks, last_pid: self.cpu.last_pid() };
-        self.exits.fetch(self.boottime_ns(), &self.sweep);
-        let mut tasks = self.sweep.sweep(self.boottime_ns(), births);
+        let births = new_pids::ForkCounters { forks, last_pid: self.cpu.last_pid() };
+        self.exits.fetch(self.boottime_ns(), &self.scanner);
+        let mut tasks = self.scanner.scan(self.boottime_ns(), births);
         tasks.users = self.user_names();
-        if let Some(reader) = &mut self.switches {
-            sample.switches = Ok(reader.sample(self.sweep.files(), &tasks));
+        if let Some(reader) = &mut self.context_switches {
+            sample.context_switches = Ok(reader.sample(self.scanner.files(), &tasks));
         }
         sample.tasks = Ok(tasks);
-        sample.exits = self.exits.sample(sample.at.boottime_ns, &self.sweep);
-        sample.delays = self.delays.sample(&self.root, self.sweep.known(), clock(ClockId::CLOCK_BOOTTIME));
-        let sweep_ns = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
+        sample.exits = self.exits.sample(sample.at.boottime_ns, &self.scanner);
+        sample.delays = self.delays.sample(&self.root, self.scanner.processes(), clock_ns(ClockId::CLOCK_BOOTTIME));
+        let sweep_ns = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
 
-        let stale = self.boottime_ns().saturating_sub(sample.at.boottime_ns) > SAME_TICK_NS;
+        let stale = self.boottime_ns().saturating_sub(sample.at.boottime_ns) > MAX_CPU_TIMES_AGE_NS;
         let cpu = match &sample.cpu {
-            Ok(cpu) if !stale && !self.is_stuck() => {
+            Ok(cpu) if !stale && !self.was_blocked_recently() => {
                 self.in_flight = self.disk.last_in_flight();
                 Some(cpu.total)
             }
             _ => {
                 self.in_flight = self.disk.in_flight(&self.root).ok();
-                self.cpu.total_only(&self.root).ok()
+                self.cpu.read_total(&self.root).ok()
             }
         };
-        let witnesses = Witnesses { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
-        self.watch.count(self.sweep.awake(), witnesses);
-        let drained = self.watch.drain();
+        let witnesses = CrossChecks { boottime_ns: self.boottime_ns(), cpu, in_flight: self.in_flight };
+        self.waits.record_sub_sample(self.scanner.sub_sampled_mut(), witnesses);
+        let drained = self.waits.finish_interval();
         let disks = sample.disks.as_deref().unwrap_or_default();
         let machine = self.host.machine.as_bytes();
         let known = (disks, sample.tasks.as_ref().ok());
-        sample.waits = waits::blocked::describe(drained, &self.root, self.sweep.files(), machine, known);
+        sample.waits = waits::blocked::resolve_files(drained, &self.root, self.scanner.files(), machine, known);
 
-        sample.cost = Cost {
-            process_cpu_ns: Counter(clock(ClockId::CLOCK_PROCESS_CPUTIME_ID)),
-            sweep_ns,
-            sub_samples_ns: std::mem::take(&mut self.sub_samples_ns),
-            late_ns: 0,
-            tasks_read: self.sweep.tasks_read(),
-            left_out: 0,
+        sample.cost = SamplingCost {
+            process_cpu_ns: Counter(clock_ns(ClockId::CLOCK_PROCESS_CPUTIME_ID)),
+            scan_cpu_ns: sweep_ns,
+            sub_samples_cpu_ns: std::mem::take(&mut self.sub_samples_cpu_ns),
+            start_delay_ns: 0,
+            tasks_read: self.scanner.tasks_read(),
+            skipped_samples: 0,
         };
         sample
     }
@@ -319,8 +321,8 @@ impl Sampler {
     fn user_names(&mut self) -> Arc<BTreeMap<u32, Name>> {
         let known = &self.user_names;
         let mut new = Vec::new();
-        for &uid in self.sweep.owners() {
-            if let Some(name) = self.users.name(&self.root, uid).filter(|name| known.get(&uid) != Some(name)) {
+        for &uid in self.scanner.owner_uids() {
+            if let Some(name) = self.user_lookup.name(&self.root, uid).filter(|name| known.get(&uid) != Some(name)) {
                 new.push((uid, name));
             }
         }
@@ -334,13 +336,13 @@ impl Sampler {
 /// Now, on the three clocks of a sample.
 pub fn now() -> Instant {
     Instant {
-        boottime_ns: clock(ClockId::CLOCK_BOOTTIME),
-        monotonic_ns: clock(ClockId::CLOCK_MONOTONIC),
-        realtime_ns: i64::try_from(clock(ClockId::CLOCK_REALTIME)).unwrap_or(i64::MAX),
+        boottime_ns: clock_ns(ClockId::CLOCK_BOOTTIME),
+        monotonic_ns: clock_ns(ClockId::CLOCK_MONOTONIC),
+        realtime_ns: i64::try_from(clock_ns(ClockId::CLOCK_REALTIME)).unwrap_or(i64::MAX),
     }
 }
 
 /// These clocks exist on every kernel since 2.6.39; 0 where a sandbox forbids even that.
-fn clock(clock: ClockId) -> u64 {
-    nanoseconds(clock).unwrap_or(0)
+fn clock_ns(clock: ClockId) -> u64 {
+    read_clock_ns(clock).unwrap_or(0)
 }

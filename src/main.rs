@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    stalltop::app::start(std::env::args_os())
+    stalltop::app::run(std::env::args_os())
 }

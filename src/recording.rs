@@ -12,32 +12,32 @@ mod storage;
 mod wire;
 mod write;
 
-pub use error::{FrameFault, LooksLike, Place, RecordingError};
+pub use error::{DetectedFormat, FrameError, Location, RecordingError};
 pub use frames::damage::{Damage, DamageKind, Tail};
-pub use frames::digest::{Digest, Seen};
+pub use frames::frame_summary::{FrameSummary, SummarySeverity};
 pub use frames::header::{FileHeader, FileId};
 pub use frames::meta::{Gap, GapReason, Mark, Meta, Redaction};
-pub use read::inspect::Inspection;
-pub use read::segments::{Growth, Replayer, Unreadable};
+pub use read::inspection::Inspection;
+pub use read::replayer::{Growth, Replayer, UnreadableFile};
 pub use read::stream::{StreamEvent, StreamReader};
-pub use storage::{Draft, Folder, Room, Storage, folder, save};
+pub use storage::{AtomicFile, DirHandle, DiskSpace, Storage, parent_directory, save_recording};
 pub use wire::Malformed;
-pub use write::copy::{Copied, Copier};
-pub use write::framer::Sections;
-pub use write::recorder::{Kept, Recorder, RecorderOptions, RecorderStatus};
-pub use write::tape::{History, Tape};
+pub use write::copier::{Copier, CopyTotals};
+pub use write::frame_writer::Sections;
+pub use write::history_ring::{FrameBacklog, HistoryRing};
+pub use write::recorder::{Recorder, RecorderOptions, RecorderStatus, RecordingProgress};
 
 /// An instant as every frame carries it. Order is by sequence: REALTIME may jump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Moment {
+pub struct Timestamp {
     /// CLOCK_BOOTTIME
     pub boottime_ns: u64,
     /// CLOCK_REALTIME
     pub realtime_ns: i64,
 }
 
-impl From<crate::sample::Instant> for Moment {
-    fn from(at: crate::sample::Instant) -> Moment {
-        Moment { boottime_ns: at.boottime_ns, realtime_ns: at.realtime_ns }
+impl From<crate::sample::Instant> for Timestamp {
+    fn from(at: crate::sample::Instant) -> Timestamp {
+        Timestamp { boottime_ns: at.boottime_ns, realtime_ns: at.realtime_ns }
     }
 }

@@ -5,6 +5,7 @@
 //! an `Arc` which both samples share, so that an unchanged process costs neither a copy nor a comparison.
 
 pub mod cgroup;
+pub mod context_switches;
 pub mod cpu;
 pub mod delays;
 pub mod disk;
@@ -14,7 +15,6 @@ pub mod memory;
 pub mod network;
 pub mod operations;
 pub mod pressure;
-pub mod switches;
 pub mod task;
 pub mod waits;
 
@@ -27,7 +27,7 @@ pub use crate::ids::Name;
 pub use host::Host;
 
 /// What is absent of other users' tasks, and of those that a security module keeps from root too.
-pub const HIDDEN_WAITS: &str = "wait channels of some tasks";
+pub const HIDDEN_WAIT_CHANNELS: &str = "wait channels of some tasks";
 
 /// What is absent where hidepid or a container keeps processes from us.
 pub const HIDDEN_PROCESSES: &str = "processes behind hidepid or a container";
@@ -54,13 +54,13 @@ pub struct Sample {
     /// Delay accounting of active threads, sorted by task. Where kernel.task_delayacct is off `Absent::Unsupported`.
     pub delays: Reading<Vec<delays::TaskDelays>>,
     /// Context switches, sorted by task, where somebody asks for them. No recording has them
-    pub switches: Reading<Vec<switches::TaskSwitches>>,
+    pub context_switches: Reading<Vec<context_switches::TaskContextSwitches>>,
     pub waits: waits::Waits,
     /// Short-lived tasks, as the kernel told of their ends
     pub exits: Reading<exits::Exits>,
     /// What `record --ops` counts; `Absent::NotRead` where nothing is counted.
     pub operations: Reading<operations::Operations>,
-    pub cost: Cost,
+    pub cost: SamplingCost,
 }
 
 impl Sample {
@@ -79,11 +79,11 @@ impl Sample {
             io_limits: Vec::new(),
             tasks: Err(Absent::NotRead),
             delays: Err(Absent::NotRead),
-            switches: Err(Absent::NotRead),
+            context_switches: Err(Absent::NotRead),
             waits: waits::Waits::default(),
             exits: Err(Absent::NotRead),
             operations: Err(Absent::NotRead),
-            cost: Cost::default(),
+            cost: SamplingCost::default(),
         }
     }
 
@@ -109,7 +109,7 @@ impl Sample {
         // Recordings from before these were kept have none.
         let missed = |why: Option<&'_ Absent>| why.copied().filter(|why| *why != Absent::NotRead);
         note("listening sockets (sock_diag)", missed(self.protocols.listeners.as_ref().err()).as_ref());
-        note("connections of remote hosts (sock_diag)", missed(self.protocols.peers.as_ref().err()).as_ref());
+        note("connections of remote hosts (sock_diag)", missed(self.protocols.remote_hosts.as_ref().err()).as_ref());
         note("/proc/net/softnet_stat", missed(self.protocols.softnet.as_ref().err()).as_ref());
         note("cgroup cpu.stat", self.cgroups.as_ref().err());
         // Off unless somebody asked for it: `doctor` tells of that, and nobody misses it here.
@@ -118,7 +118,7 @@ impl Sample {
         note("tasks", self.tasks.as_ref().err());
         note("ends of short-lived processes (taskstats)", missed(self.exits.as_ref().err()).as_ref());
         if let Ok(tasks) = &self.tasks {
-            note(HIDDEN_WAITS, (tasks.hidden.wait_channels > 0).then_some(&Absent::Hidden));
+            note(HIDDEN_WAIT_CHANNELS, (tasks.hidden.wait_channels > 0).then_some(&Absent::Hidden));
             note("run-queue wait (schedstat)", (tasks.hidden.schedstats > 0).then_some(&Absent::Unsupported));
             note(HIDDEN_PROCESSES, tasks.hidden.processes.then_some(&Absent::Hidden));
         }
@@ -186,19 +186,19 @@ impl Instant {
 
 /// What taking this sample cost the machine: the monitor measures itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cost {
+pub struct SamplingCost {
     /// CPU time of this whole process since its start, nanoseconds (CLOCK_PROCESS_CPUTIME_ID).
     pub process_cpu_ns: crate::units::Counter,
     /// CPU time of the full sweep over all tasks, nanoseconds.
-    pub sweep_ns: u64,
+    pub scan_cpu_ns: u64,
     /// CPU time of the sub-samples since the last sample, nanoseconds.
-    pub sub_samples_ns: u64,
+    pub sub_samples_cpu_ns: u64,
     /// How long after its due time this sample was begun, nanoseconds.
-    pub late_ns: u64,
+    pub start_delay_ns: u64,
     /// Tasks whose files were read in the full sweep.
     pub tasks_read: u32,
     /// Samples that were due before this one and were left out because they cost too much; see `app/sampling/pace.rs`.
-    pub left_out: u32,
+    pub skipped_samples: u32,
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ impl Counter {
 }
 
 /// The growth of a counter that either sample may lack.
-pub fn growth(newer: Option<Counter>, older: Option<Counter>) -> Option<u64> {
+pub fn delta(newer: Option<Counter>, older: Option<Counter>) -> Option<u64> {
     newer?.since(older?)
 }
 
@@ -29,7 +29,7 @@ pub struct Ratio(pub f64);
 
 impl Ratio {
     /// `part ÷ whole`; `None` when there is no whole to take a share of.
-    pub fn of(part: f64, whole: f64) -> Option<Ratio> {
+    pub fn new(part: f64, whole: f64) -> Option<Ratio> {
         (whole > 0.0 && part.is_finite()).then(|| Ratio((part / whole).max(0.0)))
     }
 
@@ -52,7 +52,7 @@ impl PerSecond {
 
     /// The rate of a counter between two samples.
     pub fn between(newer: Option<Counter>, older: Option<Counter>, seconds: f64) -> Option<PerSecond> {
-        PerSecond::over(growth(newer, older)?, seconds)
+        PerSecond::over(delta(newer, older)?, seconds)
     }
 }
 
@@ -68,14 +68,14 @@ pub struct Millis(pub f64);
 
 impl Millis {
     /// The mean time of `count` events that took `total_ms` together; `None` where none completed.
-    pub fn each(total_ms: u64, count: u64) -> Option<Millis> {
+    pub fn mean(total_ms: u64, count: u64) -> Option<Millis> {
         (count > 0).then(|| Millis(total_ms as f64 / count as f64))
     }
 }
 
 /// Whether a mean of looks reaches a limit. Where all looks saw as many, or just so many of them did, their mean is rounded to
 /// a little less or more than that, and limits are round numbers.
-pub fn reaches(mean: f64, least: f64) -> bool {
+pub fn reaches_threshold(mean: f64, least: f64) -> bool {
     mean >= least - 1e-9
 }
 
@@ -92,13 +92,13 @@ mod tests {
     #[test]
     fn a_mean_that_is_exactly_the_limit_reaches_it() {
         let mean = [0.1; 10].iter().map(|part| part * 1.0).sum::<f64>();
-        assert!(mean < 1.0 && reaches(mean, 1.0) && !reaches(0.999, 1.0));
+        assert!(mean < 1.0 && reaches_threshold(mean, 1.0) && !reaches_threshold(0.999, 1.0));
     }
 
     #[test]
     fn nothing_is_divided_by_zero() {
         assert_eq!(PerSecond::over(5, 0.0), None);
-        assert_eq!(Millis::each(5, 0), None);
-        assert_eq!(Ratio::of(1.0, 0.0), None);
+        assert_eq!(Millis::mean(5, 0), None);
+        assert_eq!(Ratio::new(1.0, 0.0), None);
     }
 }

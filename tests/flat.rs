@@ -18,11 +18,11 @@ use std::sync::Arc;
 
 use counting::held;
 use jiff::tz::TimeZone;
-use stalltop::app::feed::course::Course;
-use stalltop::app::judging::Judging;
+use stalltop::app::evaluation::SampleEvaluator;
+use stalltop::app::timeline::checkpoints::CheckpointedEvaluation;
 use stalltop::baseline::Baselines;
 use stalltop::findings::Judge;
-use stalltop::recording::{Redaction, Tape};
+use stalltop::recording::{HistoryRing, Redaction};
 use stalltop::state::{Event, Key, Look, Setup, Source, State, update};
 use stalltop::view::{self, changes::Frames};
 use tree::{FIRST, Tree};
@@ -63,9 +63,9 @@ fn descriptors() -> usize {
 fn an_hour_takes_no_more_than_its_first_minutes() {
     let mut tree = Tree::new(STEADY, 1);
     let host = Arc::new(tree.sampler.host().clone());
-    let mut judging = Judging::new(host, Judge::new(Baselines::default()));
-    let mut course = Course::default();
-    let mut tape = Tape::new(600, 16 << 20, Redaction::Nothing);
+    let mut judging = SampleEvaluator::new(host, Judge::new(Baselines::default()));
+    let mut course = CheckpointedEvaluation::default();
+    let mut tape = HistoryRing::new(600, 16 << 20, Redaction::Nothing);
     let size = (80, 24);
     let setup = Setup { look: Look::default(), source: Source::Live, zone: TimeZone::UTC, size, interval_ms: 1000 };
     let mut state = State::new(setup);
@@ -91,10 +91,10 @@ fn an_hour_takes_no_more_than_its_first_minutes() {
         tree.glance();
         let sample = Arc::new(tree.look().clone());
         assert!(tape.push(&sample));
-        let judged = judging.take(sample);
-        let numbers = tape.forgotten()..tape.forgotten() + tape.len() as u64;
-        course.remember(numbers.end - 1, &judging);
-        course.forget_before(numbers.start);
+        let judged = judging.evaluate(sample);
+        let numbers = tape.evicted()..tape.evicted() + tape.len() as u64;
+        course.save_checkpoint(numbers.end - 1, &judging);
+        course.discard_before(numbers.start);
         if let Some(judged) = judged {
             update(&mut state, Event::Judged(judged));
         }

@@ -63,9 +63,9 @@ fn a_total_goes_along_with_each_sample() {
     let counted: Vec<Operations> = counted(&file).into_iter().flatten().collect();
     let mut replayer = Replayer::open(&file).unwrap();
     let last = replayer.sample(replayer.len() - 1).unwrap();
-    assert!(!counted.is_empty() && counted.is_sorted_by_key(|operations| (operations.at_boottime_ns, operations.total)));
+    assert!(!counted.is_empty() && counted.is_sorted_by_key(|operations| (operations.printed_boottime_ns, operations.total)));
     assert!(counted.iter().all(|operations| operations.total.0 % 7 == 0 && operations.total.0 > 0), "{counted:?}");
-    assert!(counted.last().unwrap().at_boottime_ns <= last.at.boottime_ns);
+    assert!(counted.last().unwrap().printed_boottime_ns <= last.at.boottime_ns);
     let info = Command::new(env!("CARGO_BIN_EXE_stalltop")).arg("info").arg(&file).output().unwrap();
     let info = String::from_utf8(info.stdout).unwrap();
     let (first, last) = (counted.first().unwrap().total.0, counted.last().unwrap().total.0);

@@ -45,22 +45,22 @@ fn same(what: &[(PathBuf, String)]) {
 
 #[test]
 fn the_page_on_configuration_is_what_is_read() {
-    same(&[(place("docs/configuration.md"), stalltop::app::config::page::page())]);
+    same(&[(place("docs/configuration.md"), stalltop::app::config::docs::render())]);
 }
 
 /// All of it in effect at once is what there is by default, but for the devices.
 #[test]
 fn the_example_is_read_and_says_the_defaults() {
-    use stalltop::app::config::format::Said;
+    use stalltop::app::config::parse::ParsedConfig;
     use stalltop::findings::LIMITS;
-    let example = stalltop::app::config::page::example();
-    let commented = Said::parse(&example).unwrap();
-    assert_eq!(commented, Said::default(), "the example as it stands sets nothing");
+    let example = stalltop::app::config::docs::example();
+    let commented = ParsedConfig::parse(&example).unwrap();
+    assert_eq!(commented, ParsedConfig::default(), "the example as it stands sets nothing");
     let in_effect: String = example
         .lines()
         .map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')).unwrap_or(line).to_owned() + "\n")
         .collect();
-    let said = Said::parse(&in_effect).unwrap_or_else(|wrong| panic!("{wrong:?} in\n{in_effect}"));
+    let said = ParsedConfig::parse(&in_effect).unwrap_or_else(|wrong| panic!("{wrong:?} in\n{in_effect}"));
     let set: BTreeMap<String, f64> = said.thresholds.iter().map(|set| (set.limit().name(), set.value())).collect();
     let all: BTreeMap<String, f64> = LIMITS.iter().map(|limit| (limit.name(), limit.default)).collect();
     assert_eq!(set, all);

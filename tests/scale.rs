@@ -20,9 +20,9 @@ use stalltop::findings::{Judge, Judged, Kind};
 use stalltop::ids::{CgroupId, CgroupVersion};
 use stalltop::interval::Interval;
 use stalltop::kernel::{Root, Sampler};
-use stalltop::recording::{Redaction, Tape};
+use stalltop::recording::{HistoryRing, Redaction};
 use stalltop::sample::cgroup::Cgroup;
-use stalltop::sample::task::{Process, ProcessFacts, Sched, TaskState, Tasks, Thread, Wait};
+use stalltop::sample::task::{Process, ProcessFacts, Schedstat, TaskState, Tasks, Thread, WaitState};
 use stalltop::sample::{Absent, Instant, Sample};
 use stalltop::state::{Event, Key, Look, Setup, Source, State, update};
 use stalltop::units::Counter;
@@ -72,9 +72,9 @@ impl Machine {
         put_tasks(directory.path(), size);
         put_devices(&directory.path().join("sys"), size);
         put_counters(&directory.path().join("proc"), size, 1);
-        let mut sampler = Sampler::new(Root::at(directory.path().to_owned())).unwrap();
-        (0..size.processes).for_each(|at| sampler.give_clock(lone(at), 40_000_000));
-        (0..size.pools).for_each(|at| sampler.give_clock(pool(at), 40_000_000 * u64::from(THREADS)));
+        let mut sampler = Sampler::new(Root::at_directory(directory.path().to_owned())).unwrap();
+        (0..size.processes).for_each(|at| sampler.set_process_clock(lone(at), 40_000_000));
+        (0..size.pools).for_each(|at| sampler.set_process_clock(pool(at), 40_000_000 * u64::from(THREADS)));
         Machine { directory, sampler, size, second: 1 }
     }
 
@@ -82,7 +82,7 @@ impl Machine {
     fn look(&mut self) -> Arc<Sample> {
         self.second += 1;
         put_counters(&self.directory.path().join("proc"), self.size, self.second);
-        self.sampler.give_time(self.second * 1_000_000_000);
+        self.sampler.set_fixed_time(self.second * 1_000_000_000);
         Arc::new(self.sampler.sample())
     }
 
@@ -200,7 +200,7 @@ fn walk(size: Size) -> (Vec<Judged>, Cost) {
     let clocks = held() - before;
     let host = Arc::new(machine.sampler.host().clone());
     let mut judge = Judge::new(Baselines::default());
-    let mut tape = Tape::new(60, 16 << 20, Redaction::Nothing);
+    let mut tape = HistoryRing::new(60, 16 << 20, Redaction::Nothing);
     let mut judged: Vec<Judged> = Vec::new();
     let mut cost = Cost { look: u64::MAX, judgement: u64::MAX, kept: u64::MAX, ..Cost::default() };
     let mut older = machine.look();
@@ -258,7 +258,7 @@ fn all_devices_of_a_large_machine_are_there_and_take_no_more_than_their_share() 
     assert!(large.look <= small.look * 9 && large.judgement <= small.judgement * 9 && large.kept <= small.kept * 9);
     assert!(large.held <= small.held * 9, "eight times the machine: {} and {} bytes", small.held, large.held);
     let interval = &judged.last().unwrap().interval;
-    assert_eq!((interval.cpus(), interval.disks.len(), interval.nics.len()), (512, 5_000, 1_000));
+    assert_eq!((interval.online_cpus(), interval.disks.len(), interval.nics.len()), (512, 5_000, 1_000));
     see(&judged, ["512 CPUs", "cpu", "nvme", "eth", "worker", ""]);
 }
 
@@ -281,7 +281,7 @@ fn throttled(groups: u32) -> [Arc<Sample>; 3] {
     let id = |at: u32| CgroupId { version: CgroupVersion::V2, path: format!("/pods/pod{at}/app").as_str().into() };
     let process = |at: u32, second: u64| {
         let pid = 1000 + at;
-        let sched = Sched {
+        let sched = Schedstat {
             run_ns: Counter(second * 20_000_000),
             run_delay_ns: Counter(second * 900_000_000),
             timeslices: Counter(second),
@@ -299,10 +299,10 @@ fn throttled(groups: u32) -> [Arc<Sample>; 3] {
             block_io_delay_ticks: Counter(0),
             guest_ticks: Counter(0),
             background: false,
-            sched: Some(sched),
-            switched_ns: None,
-            wait: Wait { channel: Err(Absent::NotRead), call: Err(Absent::NotRead) },
-            allowed: None,
+            schedstat: Some(sched),
+            last_timeslice_ns: None,
+            wait: WaitState { wchan: Err(Absent::NotRead), syscall: Err(Absent::NotRead) },
+            cpus_allowed_list: None,
         };
         Arc::new(Process {
             pid,
@@ -315,7 +315,7 @@ fn throttled(groups: u32) -> [Arc<Sample>; 3] {
             user_ticks: Counter(second * 2),
             system_ticks: Counter(0),
             guest_ticks: Counter(0),
-            children: None,
+            children_cpu: None,
             cpu_ns: Some(Counter(second * 20_000_000)),
             minor_faults: Counter(0),
             major_faults: Counter(0),

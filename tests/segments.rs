@@ -43,8 +43,8 @@ fn a_directory_of_segments_is_one_recording_with_gaps_between_runs() {
     let first_run = files(&directory).len();
     assert!(first_run >= 2, "{:?}", files(&directory));
     let replayer = Replayer::open(&directory).unwrap();
-    assert_eq!(replayer.files(), first_run);
-    let gaps: u64 = replayer.gaps().iter().map(|gap| gap.lost).sum();
+    assert_eq!(replayer.file_count(), first_run);
+    let gaps: u64 = replayer.gaps().iter().map(|gap| gap.lost_samples).sum();
     assert!(replayer.len() as u64 + gaps >= 10, "{} samples, {gaps} missing", replayer.len());
     std::thread::sleep(std::time::Duration::from_millis(1200));
     let before = replayer.len();
@@ -52,12 +52,12 @@ fn a_directory_of_segments_is_one_recording_with_gaps_between_runs() {
     let mut replayer = Replayer::open(&directory).unwrap();
     assert_eq!(replayer.verify().unwrap(), replayer.len());
     assert!(replayer.len() > before && replayer.tail() == Tail::Closed && replayer.damage().is_empty());
-    let pause = replayer.gaps().iter().find(|gap| gap.lost >= 10).expect("the time between the runs is a gap");
-    assert_eq!((pause.why, pause.before), (GapReason::NotTaken, before as u64));
-    let moments: Vec<i64> = (0..replayer.len()).map(|at| replayer.instant(at).unwrap().realtime_ns).collect();
+    let pause = replayer.gaps().iter().find(|gap| gap.lost_samples >= 10).expect("the time between the runs is a gap");
+    assert_eq!((pause.reason, pause.samples_before), (GapReason::NotSampled, before as u64));
+    let moments: Vec<i64> = (0..replayer.len()).map(|at| replayer.timestamp(at).unwrap().realtime_ns).collect();
     assert!(moments.is_sorted(), "{moments:?}");
     for (at, &moment) in moments.iter().enumerate() {
-        assert_eq!(replayer.at_time(moment), Some(at));
+        assert_eq!(replayer.index_at_time(moment), Some(at));
     }
     let (code, stdout, stderr) = run(temporary.path(), &["info", name]);
     assert!(code == 0 && stdout.contains("segments  ") && stdout.contains("gap  "), "{code} {stdout} {stderr}");
@@ -115,7 +115,7 @@ fn only_our_own_ended_segments_are_deleted() {
     fs::copy(&ours[0], &theirs).unwrap();
     let has_owner = std::os::unix::fs::chown(&theirs, Some(65_534), None).is_ok();
     // Whoever was killed left its samples and no end: it may be all there is of an accident.
-    let end = Replayer::open(&ours[0]).unwrap().length().unwrap() as usize;
+    let end = Replayer::open(&ours[0]).unwrap().byte_len().unwrap() as usize;
     let sound = fs::read(&ours[0]).unwrap();
     let index_at = u64::from_le_bytes(sound[end - 16..end - 8].try_into().unwrap()) as usize;
     fs::write(&killed, &sound[..index_at]).unwrap();

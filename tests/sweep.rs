@@ -133,7 +133,7 @@ fn sampler() -> Sampler {
 }
 
 fn sees_all(sampler: &Sampler, what: &str) -> bool {
-    let sees = sampler.host().privilege.sees_other_users;
+    let sees = sampler.host().privilege.has_cap_sys_ptrace;
     if !sees {
         println!("skipped: {what} needs CAP_SYS_PTRACE");
     }
@@ -176,11 +176,11 @@ fn parked_threads_are_not_hot_and_a_sleeper_is() {
     let sample = sample_until(&mut sampler, is_it);
     let sleeper = thread_named(&sample, load.0.id(), "sleeper");
     assert_eq!(hot(&sample), [sleeper.tid]);
-    assert!(sleeper.switched_ns.is_some());
-    assert_eq!(thread_named(&sample, load.0.id(), "parked-3").switched_ns, None);
+    assert!(sleeper.last_timeslice_ns.is_some());
+    assert_eq!(thread_named(&sample, load.0.id(), "parked-3").last_timeslice_ns, None);
     if sees {
         let waits = sample.waits.threads.iter().find(|waits| waits.task.tid == sleeper.tid).unwrap();
-        assert!(waits.seen[WaitClass::Timer as usize] > 0, "{waits:?}");
+        assert!(waits.class_counts[WaitClass::Timer as usize] > 0, "{waits:?}");
     }
 }
 
@@ -207,7 +207,7 @@ fn a_lock_convoy_is_seen_waiting_for_a_lock() {
     assert!((6..=8).contains(&waiting(&sample)), "{} of eight", waiting(&sample));
     let of_load = sample.waits.threads.iter().filter(|waits| waits.task.pid == load.0.id());
     let in_lock =
-        |waits: &&ThreadWaits| [WaitClass::Lock, WaitClass::Futex].iter().any(|&class| waits.seen[class as usize] > 0);
+        |waits: &&ThreadWaits| [WaitClass::Lock, WaitClass::Futex].iter().any(|&class| waits.class_counts[class as usize] > 0);
     let locked = of_load.filter(in_lock).count();
     assert!((6..=8).contains(&locked), "{locked}");
 }
@@ -224,7 +224,7 @@ fn a_sampler_may_move_to_its_thread() {
 fn without_proc_there_is_no_sampler() {
     let _alone = alone();
     let empty = tempfile::tempdir().unwrap();
-    let error = Sampler::new(Root::at(empty.path().to_owned())).err().unwrap();
+    let error = Sampler::new(Root::at_directory(empty.path().to_owned())).err().unwrap();
     assert_eq!(error.to_string(), "/proc is not mounted");
 }
 
@@ -238,14 +238,14 @@ fn the_monitor_does_not_watch_itself() {
     assert!(sample.tasks.as_ref().unwrap().process(std::process::id()).is_some());
     assert!(sample.waits.threads.iter().all(|waits| waits.task.pid != std::process::id()));
     assert_eq!(sample.waits.sub_samples.len(), 2);
-    assert!(sample.cost.sweep_ns > 0 && sample.cost.sub_samples_ns > 0 && sample.cost.process_cpu_ns.0 > 0);
+    assert!(sample.cost.scan_cpu_ns > 0 && sample.cost.sub_samples_cpu_ns > 0 && sample.cost.process_cpu_ns.0 > 0);
 }
 
 /// The parts of a thread that stay as they are while it does not run.
 fn standing(thread: &Thread) -> impl PartialEq + std::fmt::Debug + use<'_> {
     let counters = (thread.minor_faults, thread.major_faults);
     // Since 6.12 a sleeper whose dequeue was put off is counted as waiting for a CPU when it is done after all.
-    let sched = thread.sched.map(|sched| (sched.run_ns, sched.timeslices));
+    let sched = thread.schedstat.map(|sched| (sched.run_ns, sched.timeslices));
     (thread.state, sched, thread.comm.as_bytes(), thread.processor, counters, thread.start_ticks)
 }
 
@@ -269,17 +269,17 @@ fn what_the_iterator_leaves_out_is_what_a_full_reading_says() {
     let _alone = alone();
     let _loads = [Load::start("load_large"), Load::start("load_churn")];
     let mut remembering = sampler();
-    remembering.permit_iterator(env!("CARGO_BIN_EXE_stalltop").into());
+    remembering.allow_bpf_iterator(env!("CARGO_BIN_EXE_stalltop").into());
     let begin = Instant::now();
-    let permitted = stalltop::kernel::probe::loader::is_permitted();
-    while permitted && (begin.elapsed() < Duration::from_secs(5) || remembering.is_loading_iterator()) {
+    let permitted = stalltop::kernel::probe::loader_process::has_bpf_capabilities();
+    while permitted && (begin.elapsed() < Duration::from_secs(5) || remembering.is_loading_bpf_iterator()) {
         remembering.sample();
-        if remembering.has_iterator() {
+        if remembering.has_bpf_iterator() {
             break;
         }
         thread::sleep(Duration::from_millis(10));
     }
-    if !remembering.has_iterator() {
+    if !remembering.has_bpf_iterator() {
         println!("skipped: the kernel or this user does not permit the eBPF task iterator");
         return;
     }
@@ -310,7 +310,7 @@ fn compare_with_full_readings(remembering: &mut Sampler, rounds: u64) {
             for (first, last) in old.threads.iter().filter_map(|first| Some((first, new.thread(first.tid)?))) {
                 if standing(first) != standing(last) {
                     // Threads block and wake all the while: what was over before the sample is in it.
-                    let slices = |thread: &Thread| thread.sched.map(|sched| sched.timeslices);
+                    let slices = |thread: &Thread| thread.schedstat.map(|sched| sched.timeslices);
                     if let Some(thread) = process.thread(first.tid).filter(|_| first.state != TaskState::Running) {
                         assert!(slices(thread) >= slices(first), "a run of {} of {:?} was missed", first.tid, process.comm);
                         overtaken += 1;
@@ -386,12 +386,12 @@ fn every_figure_is_what_procfs_reads() {
         within("both", (stat.utime + stat.stime).saturating_sub(1), both, later.utime + later.stime + 1);
         within("minflt", stat.minflt, thread.minor_faults.0, later.minflt);
         within("majflt", stat.majflt, thread.major_faults.0, later.majflt);
-        if let Some(ours) = thread.sched {
+        if let Some(ours) = thread.schedstat {
             within("timeslices", sched.pcount, ours.timeslices.0, later_sched.pcount);
             within("run delay", sched.run_delay, ours.run_delay_ns.0, later_sched.run_delay);
         }
         if sched.pcount == later_sched.pcount && stat.state == later.state && stat.state != 'R' {
-            assert_eq!((thread.state.letter(), i32::try_from(thread.processor).ok()), (stat.state, stat.processor), "{tid}");
+            assert_eq!((thread.state.as_char(), i32::try_from(thread.processor).ok()), (stat.state, stat.processor), "{tid}");
             assert_eq!(String::from_utf8_lossy(thread.comm.as_bytes()), stat.comm);
             assert_eq!(Some(thread.block_io_delay_ticks.0), stat.delayacct_blkio_ticks);
             assert_eq!(Some(thread.guest_ticks.0), stat.guest_time);

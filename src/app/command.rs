@@ -1,18 +1,18 @@
 //! The commands, a file each: what is wired for one of them, and what it says.
 
 mod baseline;
+mod batch;
 mod cat;
 mod check;
 mod compare;
 mod cut;
 mod doctor;
 mod export;
+mod generated_docs;
 mod info;
-mod lines;
 mod mark;
 mod nicstat;
 mod output;
-mod papers;
 mod record;
 mod report;
 mod table;
@@ -25,19 +25,19 @@ use crate::kernel::Root;
 /// Runs the command that somebody typed.
 pub fn run(invocation: Invocation) -> Result<Exit, Failure> {
     let Invocation { root, configuration, command } = invocation;
-    let root = root.map_or_else(Root::host, Root::at);
+    let root = root.map_or_else(Root::host, Root::at_directory);
     match command {
-        Command::Live(live) if terminal::is_there() => event_loop::live(root, &configuration, &live),
-        Command::Live(live) => lines::live(root, &configuration, &live),
+        Command::Live(live) if terminal::is_available() => event_loop::live(root, &configuration, &live),
+        Command::Live(live) => batch::live(root, &configuration, &live),
         Command::Check(check) => check::check(root, &configuration, &check),
         Command::Baseline(command) => baseline::baseline(root, &configuration, &command),
         Command::Doctor => doctor::doctor(root, &configuration),
         Command::Nicstat(options) => nicstat::nicstat(&root, &configuration, &options),
         Command::Mark(words) => mark::mark(&words),
-        Command::Completions { shell } => papers::completions(shell),
-        Command::Man { command } => papers::manual(&command),
+        Command::Completions { shell } => generated_docs::completions(shell),
+        Command::Man { command } => generated_docs::man_page(&command),
         Command::Record(record) => record::record(root, &configuration, &record),
-        Command::Replay(replay) if terminal::is_there() => event_loop::replay(&configuration, &replay),
+        Command::Replay(replay) if terminal::is_available() => event_loop::replay(&configuration, &replay),
         Command::Replay(_) => {
             let why = "standard output is no terminal, or TERM is not set or dumb";
             Err(Failure::new(Exit::Usage, "cannot replay", why, "for lines try 'stalltop check FILE'"))

@@ -10,18 +10,18 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use crate::app::config::Settings;
-use crate::app::feed::Feed;
-use crate::app::feed::live::Live;
-use crate::app::feed::replay::Replay;
-use crate::app::feed::spring::{self, Beginning, Spring};
-use crate::app::judging::Lessons;
+use crate::app::evaluation::BaselineLearner;
 use crate::app::program::exit::{Exit, Failure};
-use crate::app::program::signals::{self, Call, Calls};
-use crate::app::program::zone;
+use crate::app::program::signals::{self, SignalEvent, SignalEvents};
+use crate::app::program::time_zone;
 use crate::app::recording;
-use crate::app::sampling::Sampling;
+use crate::app::sampling::SamplerThread;
 use crate::app::terminal::keyboard::{self, Input};
 use crate::app::terminal::{self, Terminal};
+use crate::app::timeline::Timeline;
+use crate::app::timeline::live::Live;
+use crate::app::timeline::replay::Replay;
+use crate::app::timeline::sample_source::{self, SampleSource, StreamHeader};
 use crate::cli;
 use crate::kernel::{self, Root};
 use crate::recording::Redaction;
@@ -29,44 +29,47 @@ use crate::state::{Effect, Event, Look, Setup, Source, State, update};
 use crate::view;
 
 /// Frames follow each other no faster, whatever happens.
-const BETWEEN_FRAMES: Duration = Duration::from_millis(60);
+const MIN_FRAME_INTERVAL: Duration = Duration::from_millis(60);
 
 /// How soon a terminal that did not take all of a frame is tried again.
-const BEHIND: Duration = Duration::from_millis(20);
+const WRITE_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The live screen.
 pub fn live(root: Root, configuration: &cli::Configuration, options: &cli::Live) -> Result<Exit, Failure> {
     let (settings, mut notices) = Settings::load(&root, configuration)?;
-    let (lessons, told) = if root.is_host() { Lessons::load() } else { (Lessons::none(), None) };
-    let sampling = Sampling::start(root, options.interval, None)?;
+    let (lessons, told) = if root.is_host() { BaselineLearner::load() } else { (BaselineLearner::empty(), None) };
+    let sampling = SamplerThread::start(root, options.interval, None)?;
     let meta = recording::meta(&sampling.host, options.interval, Redaction::Nothing);
     let setup = setup(&options.appearance, Source::Live, options.interval);
     let state = State::new(setup);
     notices.extend(told);
-    let judge = lessons.judge(settings.criteria_for(&sampling.host));
-    show(state, Feed::Live(Box::new(Live::new(Spring::Machine(sampling), meta, judge, lessons, notices, options.history))))
+    let judge = lessons.new_evaluator(settings.rule_config_for(&sampling.host));
+    run_screen(
+        state,
+        Timeline::Live(Box::new(Live::new(SampleSource::Live(sampling), meta, judge, lessons, notices, options.history))),
+    )
 }
 
 /// The same screens on a recording.
 pub fn replay(configuration: &cli::Configuration, options: &cli::Replay) -> Result<Exit, Failure> {
     let (settings, notices) = Settings::load(&Root::host(), configuration)?;
     let (feed, interval) = if options.file == Path::new("-") {
-        let (Beginning { meta, sections }, spring) = spring::pipe()?;
+        let (StreamHeader { meta, sections }, spring) = sample_source::open_stdin()?;
         let section = sections.iter().find(|section| section.0 == recording::baselines_section());
-        let lessons = Lessons::of(recording::baselines(section.map(|section| section.1.as_slice())));
+        let lessons = BaselineLearner::without_store(recording::baselines(section.map(|section| section.1.as_slice())));
         let interval = meta.interval;
-        let judge = lessons.judge(settings.criteria_for(&meta.host));
-        (Feed::Live(Box::new(Live::new(spring, meta, judge, lessons, notices, cli::values::HISTORY))), interval)
+        let judge = lessons.new_evaluator(settings.rule_config_for(&meta.host));
+        (Timeline::Live(Box::new(Live::new(spring, meta, judge, lessons, notices, cli::values::HISTORY))), interval)
     } else {
-        let mut replay = Replay::open(options, &zone::here(), &settings)?;
-        replay.notice(notices);
+        let mut replay = Replay::open(options, &time_zone::local(), &settings)?;
+        replay.queue_notices(notices);
         let interval = replay.interval();
-        (Feed::Replay(Box::new(replay)), interval)
+        (Timeline::Replay(Box::new(replay)), interval)
     };
     let name = options.file.file_name().unwrap_or(options.file.as_os_str()).to_string_lossy().into_owned();
     let mut state = State::new(setup(&options.appearance, Source::Replay { name }, interval));
     state.speed = options.speed;
-    show(state, feed)
+    run_screen(state, feed)
 }
 
 fn setup(appearance: &cli::Appearance, source: Source, interval: Duration) -> Setup {
@@ -77,50 +80,59 @@ fn setup(appearance: &cli::Appearance, source: Source, interval: Duration) -> Se
     Setup {
         look: Look::from_variables(variable, appearance.glyphs()),
         source,
-        zone: zone::here(),
+        zone: time_zone::local(),
         size: terminal::size(),
         interval_ms: u64::try_from(interval.as_millis()).unwrap_or(u64::MAX),
     }
 }
 
 /// Shows a feed until somebody ends it.
-fn show(state: State, feed: Feed) -> Result<Exit, Failure> {
+fn run_screen(state: State, feed: Timeline) -> Result<Exit, Failure> {
     let failed = |what: &str| {
         let what = what.to_owned();
         move |error: io::Error| Failure::new(Exit::Failed, what, error, "")
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed("cannot start"))?;
     runtime.block_on(async {
-        let calls = Calls::listen().map_err(failed("cannot wait for signals"))?;
-        let terminal = Terminal::take().map_err(failed("cannot use the terminal"))?;
+        let calls = SignalEvents::listen().map_err(failed("cannot wait for signals"))?;
+        let terminal = Terminal::init().map_err(failed("cannot use the terminal"))?;
         let keys = keyboard::listen().map_err(failed("cannot read keys"))?;
-        let mut show = Show { state, feed, terminal, calls, keys, due: Some(Instant::now()), drawn: None, retaken: false };
+        let mut show = EventLoop {
+            state,
+            timeline: feed,
+            terminal,
+            signals: calls,
+            keys,
+            frame_due: Some(Instant::now()),
+            last_drawn: None,
+            reinitialized: false,
+        };
         let ended = show.run().await;
-        let Show { feed, terminal, .. } = show;
+        let EventLoop { timeline: feed, terminal, .. } = show;
         drop(terminal);
         let end = feed.close();
         ended.and_then(|exit| end.map_or(Ok(exit), Err))
     })
 }
 
-struct Show {
+struct EventLoop {
     state: State,
-    feed: Feed,
+    timeline: Timeline,
     terminal: Terminal,
-    calls: Calls,
+    signals: SignalEvents,
     keys: mpsc::Receiver<Input>,
     /// When the next frame is to be drawn; `None` while nothing has changed
-    due: Option<Instant>,
-    drawn: Option<Instant>,
+    frame_due: Option<Instant>,
+    last_drawn: Option<Instant>,
     /// The terminal was taken again, and no frame drawn since
-    retaken: bool,
+    reinitialized: bool,
 }
 
 /// What was waited for.
-enum Happening {
-    Call(Call),
+enum LoopEvent {
+    Signal(SignalEvent),
     Input(Input),
-    Fed(Vec<Event>),
+    Timeline(Vec<Event>),
     /// A frame is due, or bytes of the last one wait
     Draw,
     /// Time has passed
@@ -128,155 +140,157 @@ enum Happening {
 }
 
 /// Whether to go on.
-enum Next {
-    Go,
-    End,
+enum LoopControl {
+    Continue,
+    Quit,
 }
 
-impl Show {
+impl EventLoop {
     async fn run(&mut self) -> Result<Exit, Failure> {
-        let mut tick = Instant::now() + self.tick();
+        let mut tick = Instant::now() + self.tick_interval();
         loop {
             let happening = {
-                let draw = self.draw_at();
-                let Show { calls, keys, feed, .. } = self;
+                let draw = self.next_draw();
+                let EventLoop { signals: calls, keys, timeline: feed, .. } = self;
                 tokio::select! {
-                    call = calls.next() => Happening::Call(call),
-                    input = keys.recv() => Happening::Input(input.unwrap_or(Input::HungUp)),
-                    () = at(draw) => Happening::Draw,
-                    events = feed.next() => Happening::Fed(events),
-                    () = sleep_until(tick) => Happening::Tick,
+                    call = calls.next() => LoopEvent::Signal(call),
+                    input = keys.recv() => LoopEvent::Input(input.unwrap_or(Input::Hangup)),
+                    () = sleep_until_if_some(draw) => LoopEvent::Draw,
+                    events = feed.next() => LoopEvent::Timeline(events),
+                    () = sleep_until(tick) => LoopEvent::Tick,
                 }
             };
-            if matches!(happening, Happening::Fed(_) | Happening::Tick) {
-                tick = Instant::now() + self.tick();
+            if matches!(happening, LoopEvent::Timeline(_) | LoopEvent::Tick) {
+                tick = Instant::now() + self.tick_interval();
             }
-            let answered = self.respond(happening).and_then(|next| {
+            let answered = self.dispatch(happening).and_then(|next| {
                 // What may be drawn at once is: to wait for a moment that is now costs two more turns through the runtime.
-                let now = matches!(next, Next::Go) && self.draw_at().is_some_and(|due| due <= Instant::now());
+                let now = matches!(next, LoopControl::Continue) && self.next_draw().is_some_and(|due| due <= Instant::now());
                 if now { self.draw().map(|()| next) } else { Ok(next) }
             });
             match answered {
-                Ok(Next::Go) if crate::app::program::panics::happened() => return Err(Failure::told(Exit::Failed)),
-                Ok(Next::Go) => {}
-                Ok(Next::End) => return Ok(Exit::Fine),
+                Ok(LoopControl::Continue) if crate::app::program::panics::has_panicked() => {
+                    return Err(Failure::already_reported(Exit::Failed));
+                }
+                Ok(LoopControl::Continue) => {}
+                Ok(LoopControl::Quit) => return Ok(Exit::Success),
                 // A terminal that cannot be written to is one that is gone.
-                Err(_) => return Ok(Exit::Fine),
+                Err(_) => return Ok(Exit::Success),
             }
         }
     }
 
-    fn respond(&mut self, happening: Happening) -> io::Result<Next> {
+    fn dispatch(&mut self, happening: LoopEvent) -> io::Result<LoopControl> {
         match happening {
-            Happening::Call(Call::End) | Happening::Input(Input::HungUp) => return Ok(Next::End),
-            Happening::Call(Call::Stop) => self.stop()?,
+            LoopEvent::Signal(SignalEvent::Terminate) | LoopEvent::Input(Input::Hangup) => return Ok(LoopControl::Quit),
+            LoopEvent::Signal(SignalEvent::Suspend) => self.suspend()?,
             // Our own stop has taken the terminal again already.
-            Happening::Call(Call::GoOn) if self.retaken => {}
-            Happening::Call(Call::GoOn) => self.retake()?,
-            Happening::Call(Call::Resize) => {
+            LoopEvent::Signal(SignalEvent::Continue) if self.reinitialized => {}
+            LoopEvent::Signal(SignalEvent::Continue) => self.resume()?,
+            LoopEvent::Signal(SignalEvent::Resize) => {
                 self.terminal.resize()?;
                 let (width, height) = terminal::size();
-                return self.take(Event::Resize { width, height });
+                return self.apply(Event::Resize { width, height });
             }
-            Happening::Input(Input::Key(key)) => return self.scroll(Event::Key(key)),
-            Happening::Input(Input::Wheel(rows)) => return self.scroll(Event::Wheel(rows)),
-            Happening::Input(Input::Press { column, row }) => {
+            LoopEvent::Input(Input::Key(key)) => return self.apply_scroll(Event::Key(key)),
+            LoopEvent::Input(Input::Wheel(rows)) => return self.apply_scroll(Event::Wheel(rows)),
+            LoopEvent::Input(Input::Click { column, row }) => {
                 let click = view::hit(&self.state, column, row);
-                return self.take(Event::Click(click));
+                return self.apply(Event::Click(click));
             }
-            Happening::Fed(events) => {
+            LoopEvent::Timeline(events) => {
                 for event in events {
-                    if let Next::End = self.take(event)? {
-                        return Ok(Next::End);
+                    if let LoopControl::Quit = self.apply(event)? {
+                        return Ok(LoopControl::Quit);
                     }
                 }
             }
-            Happening::Draw => self.draw()?,
-            Happening::Tick => return self.take(Event::Now(kernel::now())),
+            LoopEvent::Draw => self.draw()?,
+            LoopEvent::Tick => return self.apply(Event::Now(kernel::now())),
         }
-        Ok(Next::Go)
+        Ok(LoopControl::Continue)
     }
 
     /// An event that may scroll the page that is open, from a place where that page is.
-    fn scroll(&mut self, event: Event) -> io::Result<Next> {
+    fn apply_scroll(&mut self, event: Event) -> io::Result<LoopControl> {
         if let Some(most) = view::furthest(&self.state) {
             update(&mut self.state, Event::Furthest(most));
         }
-        self.take(event)
+        self.apply(event)
     }
 
     /// One event into the state, and what it asks for; what comes of that is an event again.
-    fn take(&mut self, event: Event) -> io::Result<Next> {
+    fn apply(&mut self, event: Event) -> io::Result<LoopControl> {
         let effect = update(&mut self.state, event);
         if effect == Effect::Nothing {
-            return Ok(Next::Go);
+            return Ok(LoopControl::Continue);
         }
-        self.due.get_or_insert_with(Instant::now);
+        self.frame_due.get_or_insert_with(Instant::now);
         match effect {
             Effect::Nothing | Effect::Redraw => {}
-            Effect::Quit => return Ok(Next::End),
-            Effect::Suspend => self.stop()?,
+            Effect::Quit => return Ok(LoopControl::Quit),
+            Effect::Suspend => self.suspend()?,
             effect => {
-                for event in self.feed.act(effect) {
-                    if let Next::End = self.take(event)? {
-                        return Ok(Next::End);
+                for event in self.timeline.act(effect) {
+                    if let LoopControl::Quit = self.apply(event)? {
+                        return Ok(LoopControl::Quit);
                     }
                 }
             }
         }
-        Ok(Next::Go)
+        Ok(LoopControl::Continue)
     }
 
     fn draw(&mut self) -> io::Result<()> {
-        if self.terminal.is_behind() {
-            self.terminal.send()?;
-            if self.terminal.is_behind() || self.due.is_none() {
-                self.drawn = Some(Instant::now());
+        if self.terminal.has_pending() {
+            self.terminal.write_pending()?;
+            if self.terminal.has_pending() || self.frame_due.is_none() {
+                self.last_drawn = Some(Instant::now());
                 return Ok(());
             }
         }
         let state = &self.state;
         if self.terminal.draw(|frame| view::render(state, frame))? {
-            crate::app::program::panics::rehearse("screen");
-            self.due = None;
-            self.retaken = false;
+            crate::app::program::panics::panic_if_requested("screen");
+            self.frame_due = None;
+            self.reinitialized = false;
         }
-        self.drawn = Some(Instant::now());
+        self.last_drawn = Some(Instant::now());
         Ok(())
     }
 
     /// When to draw, or to go on sending; `None` while there is nothing to do.
-    fn draw_at(&self) -> Option<Instant> {
-        let wait = if self.terminal.is_behind() { BEHIND } else { BETWEEN_FRAMES };
-        let earliest = self.drawn.map(|drawn| drawn + wait);
-        let due = if self.terminal.is_behind() { Some(self.due.unwrap_or_else(Instant::now)) } else { self.due };
+    fn next_draw(&self) -> Option<Instant> {
+        let wait = if self.terminal.has_pending() { WRITE_RETRY_INTERVAL } else { MIN_FRAME_INTERVAL };
+        let earliest = self.last_drawn.map(|drawn| drawn + wait);
+        let due = if self.terminal.has_pending() { Some(self.frame_due.unwrap_or_else(Instant::now)) } else { self.frame_due };
         due.map(|due| earliest.map_or(due, |earliest| earliest.max(due)))
     }
 
-    fn stop(&mut self) -> io::Result<()> {
-        terminal::give_back();
-        signals::stop_here()?;
-        self.retake()
+    fn suspend(&mut self) -> io::Result<()> {
+        terminal::restore();
+        signals::suspend_self()?;
+        self.resume()
     }
 
-    fn retake(&mut self) -> io::Result<()> {
-        self.terminal.retake()?;
-        self.retaken = true;
+    fn resume(&mut self) -> io::Result<()> {
+        self.terminal.reinit()?;
+        self.reinitialized = true;
         let (width, height) = terminal::size();
-        self.take(Event::Resize { width, height })?;
-        self.take(Event::Redraw)?;
-        self.due.get_or_insert_with(Instant::now);
+        self.apply(Event::Resize { width, height })?;
+        self.apply(Event::Redraw)?;
+        self.frame_due.get_or_insert_with(Instant::now);
         Ok(())
     }
 
     /// After so long without a sample it is said how late it is.
-    fn tick(&self) -> Duration {
+    fn tick_interval(&self) -> Duration {
         let nominal = Duration::from_millis(self.state.setup.interval_ms);
         (nominal + nominal / 2).clamp(Duration::from_millis(1200), Duration::from_secs(2))
     }
 }
 
-async fn at(when: Option<Instant>) {
+async fn sleep_until_if_some(when: Option<Instant>) {
     match when {
         Some(when) => sleep_until(when).await,
         None => pending().await,

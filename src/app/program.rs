@@ -1,10 +1,10 @@
 //! The program as the system sees it: its memory, its rights, its signals, where its lines go, how it ends.
 
-pub mod allocation;
+pub mod allocator;
 pub mod exit;
 pub mod panics;
-pub mod patience;
-pub mod rights;
+pub mod privileges;
 pub mod signals;
-pub mod stdout;
-pub mod zone;
+pub mod stdio;
+pub mod time_zone;
+pub mod timeout;

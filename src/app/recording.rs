@@ -1,10 +1,10 @@
 //! A recording that is being made: its name, what it begins with, and how it ended.
 
-pub mod door;
-pub mod part;
-pub mod recorded;
+pub mod evaluated_recording;
+pub mod mark_socket;
+pub mod operations_command;
 pub mod segments;
-pub mod tally;
+pub mod time_range;
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -13,64 +13,79 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::app::program::exit::{Exit, Failure};
-use crate::app::program::zone;
-use crate::app::sampling::Taken;
+use crate::app::program::time_zone;
+use crate::app::sampling::TimedSample;
 use crate::baseline::Baselines;
 use crate::findings::{Judged, Severity};
 use crate::recording::{
-    Digest, Folder, Gap, History, Kept, LooksLike, Meta, Moment, Place, Recorder, RecorderOptions, RecorderStatus,
-    RecordingError, Redaction, Sections, Seen,
+    DetectedFormat, DirHandle, FrameBacklog, FrameSummary, Gap, Location, Meta, Recorder, RecorderOptions, RecorderStatus,
+    RecordingError, RecordingProgress, Redaction, Sections, SummarySeverity, Timestamp,
 };
 use crate::report::words::many;
 use crate::sample::Host;
 
 /// How long a disk is waited for where somebody waits at a screen, or the next file is being recorded into.
-const PATIENCE: Duration = Duration::from_millis(800);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(800);
 
 /// How long where nobody does: what waits for a slow disk is what tells why it is slow.
-const LAST_PATIENCE: Duration = Duration::from_secs(10);
+const FINAL_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The section of a recording that keeps the baselines it began with.
-const BASELINES: &str = "baselines";
+const BASELINES_SECTION: &str = "baselines";
 
 /// One recording from beginning to end.
 pub struct Session {
     recorder: Recorder,
     /// It is told when that changes
-    told: Standing,
+    reported: ReportedStatus,
 }
 
 /// What is worth a word when it changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Standing {
+struct ReportedStatus {
     files: usize,
     paused: Option<String>,
 }
 
 impl Session {
     pub fn create(path: &Path, meta: &Meta, baselines: &Baselines) -> Result<Session, RecordingError> {
-        Session::after(History::default(), path, meta, baselines)
+        Session::create_with_history(FrameBacklog::default(), path, meta, baselines)
     }
 
     /// Of as many bytes at most.
-    pub fn within(most: Option<u64>, path: &Path, meta: &Meta, baselines: &Baselines) -> Result<Session, RecordingError> {
-        Ok(Session::of(Recorder::create(path, meta, RecorderOptions { most, ..options(baselines) })?))
+    pub fn create_with_limit(
+        most: Option<u64>,
+        path: &Path,
+        meta: &Meta,
+        baselines: &Baselines,
+    ) -> Result<Session, RecordingError> {
+        Ok(Session::new(Recorder::create(path, meta, RecorderOptions { max_bytes: most, ..recorder_options(baselines) })?))
     }
 
     /// One that begins with what was in memory.
-    pub fn after(history: History, path: &Path, meta: &Meta, baselines: &Baselines) -> Result<Session, RecordingError> {
-        Ok(Session::of(Recorder::create(path, meta, RecorderOptions { history, ..options(baselines) })?))
+    pub fn create_with_history(
+        history: FrameBacklog,
+        path: &Path,
+        meta: &Meta,
+        baselines: &Baselines,
+    ) -> Result<Session, RecordingError> {
+        Ok(Session::new(Recorder::create(path, meta, RecorderOptions { backlog: history, ..recorder_options(baselines) })?))
     }
 
     /// In a folder that is held.
     pub fn create_in(
         most: Option<u64>,
-        folder: &Arc<Folder>,
+        folder: &Arc<DirHandle>,
         name: &OsStr,
         meta: &Meta,
         baselines: &Baselines,
     ) -> Result<Session, RecordingError> {
-        Ok(Session::of(Recorder::create_in(folder, name, meta, RecorderOptions { most, ..options(baselines) })?))
+        Ok(Session::new(Recorder::create_in(
+            folder,
+            name,
+            meta,
+            RecorderOptions { max_bytes: most, ..recorder_options(baselines) },
+        )?))
     }
 
     pub fn stream(
@@ -79,32 +94,32 @@ impl Session {
         meta: &Meta,
         baselines: &Baselines,
     ) -> Result<Session, RecordingError> {
-        Ok(Session::of(Recorder::stream(sink, meta, RecorderOptions { most, ..options(baselines) })?))
+        Ok(Session::new(Recorder::from_writer(sink, meta, RecorderOptions { max_bytes: most, ..recorder_options(baselines) })?))
     }
 
-    fn of(recorder: Recorder) -> Session {
-        Session { recorder, told: Standing { files: 1, paused: None } }
+    fn new(recorder: Recorder) -> Session {
+        Session { recorder, reported: ReportedStatus { files: 1, paused: None } }
     }
 
     /// Never blocks. What is missing before the sample is noted before it.
-    pub fn offer(&mut self, taken: Taken, digest: Digest) {
-        self.recorder.miss(taken.missed, taken.sample.at.into());
-        self.recorder.offer_judged(taken.sample, digest);
+    pub fn offer(&mut self, taken: TimedSample, digest: FrameSummary) {
+        self.recorder.add_missed(taken.missed, taken.sample.at.into());
+        self.recorder.offer_with_summary(taken.sample, digest);
     }
 
     /// Or why it is not taken.
-    pub fn mark(&mut self, at: Moment, text: &str) -> Result<(), &'static str> {
-        match (self.recorder.mark(at, text), self.recorder.status()) {
+    pub fn mark(&mut self, at: Timestamp, text: &str) -> Result<(), &'static str> {
+        match (self.recorder.add_mark(at, text), self.recorder.status()) {
             (true, _) => Ok(()),
             (false, RecorderStatus::Failed { .. }) => Err("its recording has failed"),
-            (false, RecorderStatus::Full(_) | RecorderStatus::Finished(_)) => Err("its recording has ended"),
+            (false, RecorderStatus::LimitReached(_) | RecorderStatus::Finished(_)) => Err("its recording has ended"),
             (false, RecorderStatus::Recording(_) | RecorderStatus::Paused { .. }) => Err("its disk does not keep up"),
         }
     }
 
     /// Samples that are missing before the next one that is offered.
     pub fn gap(&mut self, gap: &Gap) {
-        self.recorder.gap(gap);
+        self.recorder.add_gap(gap);
     }
 
     pub fn status(&self) -> RecorderStatus {
@@ -112,55 +127,55 @@ impl Session {
     }
 
     /// Where it goes now.
-    pub fn place(&self) -> String {
-        self.recorder.places().last().map(words).unwrap_or_default()
+    pub fn location(&self) -> String {
+        self.recorder.locations().last().map(words).unwrap_or_default()
     }
 
     /// That its disk does not take it, or takes it again, perhaps in another file; once each.
-    pub fn news(&mut self) -> Option<String> {
-        let places = self.recorder.places();
+    pub fn status_change(&mut self) -> Option<String> {
+        let places = self.recorder.locations();
         let status = self.recorder.status();
         let paused = match &status {
-            RecorderStatus::Paused { why, .. } => Some(why.clone()),
+            RecorderStatus::Paused { reason: why, .. } => Some(why.clone()),
             _ => None,
         };
-        let now = Standing { files: places.len(), paused };
-        let before = std::mem::replace(&mut self.told, now.clone());
-        let (last, kept) = (places.last().map(words).unwrap_or_default(), status.kept());
+        let now = ReportedStatus { files: places.len(), paused };
+        let before = std::mem::replace(&mut self.reported, now.clone());
+        let (last, kept) = (places.last().map(words).unwrap_or_default(), status.progress());
         match (&before.paused, &now.paused) {
             _ if now.files > before.files => {
                 let failed = places.get(before.files - 1).map(words).unwrap_or_default();
                 Some(format!("the disk failed under {failed}: going on in {last}, which repeats what that one may have lost"))
             }
             (None, Some(why)) => Some(format!("recording into {last} is paused: {why}: {} safe", many(kept.samples, "sample"))),
-            (Some(_), None) => Some(format!("recording into {last} again: {} lost", many(kept.lost, "sample"))),
+            (Some(_), None) => Some(format!("recording into {last} again: {} lost", many(kept.lost_samples, "sample"))),
             _ => None,
         }
     }
 
-    pub fn finish(self) -> Ended {
-        self.finish_within(PATIENCE)
+    pub fn finish(self) -> RecordingResult {
+        self.finish_within(CLOSE_TIMEOUT)
     }
 
     /// The same where only a second signal is in a hurry.
-    pub fn finish_at_last(self) -> Ended {
-        self.finish_within(LAST_PATIENCE)
+    pub fn finish_patiently(self) -> RecordingResult {
+        self.finish_within(FINAL_CLOSE_TIMEOUT)
     }
 
-    fn finish_within(self, patience: Duration) -> Ended {
+    fn finish_within(self, patience: Duration) -> RecordingResult {
         let mut recorder = self.recorder;
         let status = recorder.close(patience);
-        Ended { status, places: recorder.places() }
+        RecordingResult { status, places: recorder.locations() }
     }
 }
 
 /// A session that marks come into from another thread, until it is taken out and finished.
 #[derive(Clone)]
-pub struct Shared(Arc<Mutex<Option<Session>>>);
+pub struct SharedSession(Arc<Mutex<Option<Session>>>);
 
-impl Shared {
-    pub fn new(session: Session) -> Shared {
-        Shared(Arc::new(Mutex::new(Some(session))))
+impl SharedSession {
+    pub fn new(session: Session) -> SharedSession {
+        SharedSession(Arc::new(Mutex::new(Some(session))))
     }
 
     /// What `with` says of the session; `None` when it was taken out. Nobody holds it for long: a session never blocks.
@@ -174,60 +189,60 @@ impl Shared {
 }
 
 /// How a recording ended.
-pub struct Ended {
+pub struct RecordingResult {
     status: RecorderStatus,
-    places: Vec<Place>,
+    places: Vec<Location>,
 }
 
-impl Ended {
+impl RecordingResult {
     /// What it holds, in a line.
-    pub fn words(&self) -> String {
-        let kept = self.status.kept();
-        let lost = if kept.lost > 0 { format!(", {} lost", kept.lost) } else { String::new() };
-        format!("recorded {}{lost}, {} into {}", many(kept.samples, "sample"), amount(kept.bytes), self.place())
+    pub fn summary(&self) -> String {
+        let kept = self.status.progress();
+        let lost = if kept.lost_samples > 0 { format!(", {} lost", kept.lost_samples) } else { String::new() };
+        format!("recorded {}{lost}, {} into {}", many(kept.samples, "sample"), format_bytes(kept.bytes), self.location())
     }
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         self.places.iter().map(words).collect::<Vec<_>>().join(", and when its disk failed into ")
     }
 
     /// Why it is not whole.
     pub fn failure(&self) -> Option<String> {
         match &self.status {
-            RecorderStatus::Paused { why, .. } | RecorderStatus::Failed { why, .. } => {
-                let kept = self.status.kept();
+            RecorderStatus::Paused { reason: why, .. } | RecorderStatus::Failed { reason: why, .. } => {
+                let kept = self.status.progress();
                 let safe = many(kept.samples, "sample");
-                Some(format!("cannot record any more into {}: {why}: {safe} safe", self.place()))
+                Some(format!("cannot record any more into {}: {why}: {safe} safe", self.location()))
             }
-            RecorderStatus::Full(Kept { samples: 0, .. }) => {
+            RecorderStatus::LimitReached(RecordingProgress { samples: 0, .. }) => {
                 let why = "not one sample of this machine fits into --max-size";
-                Some(format!("cannot record into {}: {why}: give more", self.place()))
+                Some(format!("cannot record into {}: {why}: give more", self.location()))
             }
-            RecorderStatus::Recording(_) | RecorderStatus::Full(_) | RecorderStatus::Finished(_) => None,
+            RecorderStatus::Recording(_) | RecorderStatus::LimitReached(_) | RecorderStatus::Finished(_) => None,
         }
     }
 }
 
-fn words(place: &Place) -> String {
+fn words(place: &Location) -> String {
     match place {
-        Place::File(_) => place.to_string(),
-        Place::Stream => "standard output".to_owned(),
+        Location::File(_) => place.to_string(),
+        Location::Stream => "standard output".to_owned(),
     }
 }
 
 /// HOST-YYYYMMDDTHHMMSS.stalltop, in local time.
 pub fn default_name(host: &Host) -> String {
-    format!("{}.stalltop", stem(host))
+    format!("{}.stalltop", file_stem(host))
 }
 
 /// HOST-YYYYMMDDTHHMMSS-saved.stalltop: not the name of a recording that was begun in the same second.
 pub fn saved_name(host: &Host) -> String {
-    format!("{}-saved.stalltop", stem(host))
+    format!("{}-saved.stalltop", file_stem(host))
 }
 
 /// Whether a file of that name is a recording that `default_name` named, with or without numbers behind it.
-pub fn names(host: &Host, name: &str) -> bool {
-    let rest = name.strip_prefix(&format!("{}-", prefix(host))).and_then(|rest| rest.strip_suffix(".stalltop"));
+pub fn is_default_name(host: &Host, name: &str) -> bool {
+    let rest = name.strip_prefix(&format!("{}-", host_prefix(host))).and_then(|rest| rest.strip_suffix(".stalltop"));
     let mut words = rest.unwrap_or_default().split('-');
     let time = words.next().unwrap_or_default();
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -236,13 +251,13 @@ pub fn names(host: &Host, name: &str) -> bool {
     is_time && words.all(digits)
 }
 
-fn stem(host: &Host) -> String {
-    let now = jiff::Timestamp::now().to_zoned(zone::here());
-    format!("{}-{}", prefix(host), now.strftime("%Y%m%dT%H%M%S"))
+fn file_stem(host: &Host) -> String {
+    let now = jiff::Timestamp::now().to_zoned(time_zone::local());
+    format!("{}-{}", host_prefix(host), now.strftime("%Y%m%dT%H%M%S"))
 }
 
 /// The host's name as it may stand in the name of a file.
-fn prefix(host: &Host) -> String {
+fn host_prefix(host: &Host) -> String {
     let host: String = String::from_utf8_lossy(host.hostname.as_bytes())
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' })
@@ -253,18 +268,18 @@ fn prefix(host: &Host) -> String {
 }
 
 /// What was seen in the interval that a sample ends, as the strip of time will show it.
-pub fn digest(judged: Option<&Judged>) -> Digest {
-    let Some(judged) = judged else { return Digest::default() };
+pub fn frame_summary(judged: Option<&Judged>) -> FrameSummary {
+    let Some(judged) = judged else { return FrameSummary::default() };
     let share = |share: f64| (share.clamp(0.0, 1.0) * 255.0).round() as u8;
     let interval = &judged.interval;
-    Digest {
+    FrameSummary {
         busy: interval.cpu.as_ref().map_or(0, |cpu| share(cpu.busy())),
-        blocked: interval.blocked.as_ref().map_or(0, |blocked| share(blocked.ratio)),
-        worst: match judged.verdict.iter().map(|finding| finding.severity).max() {
-            None => Seen::Nothing,
-            Some(Severity::Note) => Seen::Note,
-            Some(Severity::Warning) => Seen::Warning,
-            Some(Severity::Critical) => Seen::Critical,
+        blocked: interval.idle_blocked.as_ref().map_or(0, |blocked| share(blocked.ratio)),
+        worst_severity: match judged.verdict.iter().map(|finding| finding.severity).max() {
+            None => SummarySeverity::NoFinding,
+            Some(Severity::Note) => SummarySeverity::Note,
+            Some(Severity::Warning) => SummarySeverity::Warning,
+            Some(Severity::Critical) => SummarySeverity::Critical,
         },
     }
 }
@@ -276,7 +291,7 @@ pub fn meta(host: &Host, interval: Duration, redaction: Redaction) -> Meta {
 
 /// What a recording begins with beside its meta frame.
 pub fn sections(baselines: &Baselines) -> Sections {
-    Sections::from([(BASELINES.to_owned(), baselines.to_bytes())])
+    Sections::from([(BASELINES_SECTION.to_owned(), baselines.to_bytes())])
 }
 
 /// The baselines of a recording; none where it has none that can be understood.
@@ -286,15 +301,18 @@ pub fn baselines(section: Option<&[u8]>) -> Baselines {
 
 /// The name of their section.
 pub fn baselines_section() -> &'static str {
-    BASELINES
+    BASELINES_SECTION
 }
 
 /// Does something with a new file of that name: here, or else at home, or else in /var/tmp. Whoever presses a key for it has no
 /// second try: what is in memory is gone with the program.
-pub fn somewhere<T>(name: &str, mut with: impl FnMut(&Path) -> Result<T, RecordingError>) -> Result<T, RecordingError> {
+pub fn with_fallback_directory<T>(
+    name: &str,
+    mut with: impl FnMut(&Path) -> Result<T, RecordingError>,
+) -> Result<T, RecordingError> {
     let here = with(Path::new(name));
     let elsewhere = |error: &RecordingError| match error {
-        RecordingError::NotPermitted { .. } => true,
+        RecordingError::PermissionDenied { .. } => true,
         RecordingError::Write { source, .. } => matches!(
             source.kind(),
             io::ErrorKind::ReadOnlyFilesystem
@@ -313,7 +331,7 @@ pub fn somewhere<T>(name: &str, mut with: impl FnMut(&Path) -> Result<T, Recordi
     others.map(|place| with(&place.join(name))).find_map(Result::ok).ok_or(first)
 }
 
-const MAKE_ONE: &str = "give the name of a recording: 'stalltop record' makes one";
+const RECORD_HINT: &str = "give the name of a recording: 'stalltop record' makes one";
 
 /// An error of a recording as the end of the program.
 pub fn failure(error: RecordingError) -> Failure {
@@ -325,19 +343,22 @@ pub fn failure(error: RecordingError) -> Failure {
         _ => Exit::Failed,
     };
     let remedy = match &error {
-        RecordingError::Exists { .. } => "give another name",
-        RecordingError::NotARegularTarget { .. } => "give the name of a new file, or - for standard output",
-        RecordingError::NotPermitted { .. } => "give a directory that you may write",
+        RecordingError::AlreadyExists { .. } => "give another name",
+        RecordingError::NotARegularFile { .. } => "give the name of a new file, or - for standard output",
+        RecordingError::PermissionDenied { .. } => "give a directory that you may write",
         RecordingError::Read { source, .. } if source.raw_os_error() == Some(libc::EMFILE) => {
             "allow more open files (ulimit -n), or cut and cat some of them first"
         }
-        RecordingError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => MAKE_ONE,
+        RecordingError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => RECORD_HINT,
         RecordingError::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
             "read it as its owner, or as root"
         }
-        RecordingError::NotARecording { looks_like: LooksLike::Text | LooksLike::Elf | LooksLike::Unknown, .. }
-        | RecordingError::NoSegments { .. } => MAKE_ONE,
-        RecordingError::SeveralRuns { .. } => "take one of them: stalltop cut --from --to",
+        RecordingError::NotARecording {
+            looks_like: DetectedFormat::Text | DetectedFormat::Elf | DetectedFormat::Unknown,
+            ..
+        }
+        | RecordingError::NoSegments { .. } => RECORD_HINT,
+        RecordingError::MultipleBoots { .. } => "take one of them: stalltop cut --from --to",
         RecordingError::Write { source, .. } if source.kind() == io::ErrorKind::NotFound => "give a directory that is there",
         RecordingError::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
             "make room, or give another place"
@@ -348,7 +369,7 @@ pub fn failure(error: RecordingError) -> Failure {
 }
 
 /// Bytes as people read them.
-pub fn amount(bytes: u64) -> String {
+pub fn format_bytes(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;
     let mut unit = 0;
@@ -360,7 +381,7 @@ pub fn amount(bytes: u64) -> String {
     format!("{value:.decimals$} {}", units.get(unit).copied().unwrap_or_default())
 }
 
-fn options(baselines: &Baselines) -> RecorderOptions {
+fn recorder_options(baselines: &Baselines) -> RecorderOptions {
     RecorderOptions { sections: sections(baselines), ..RecorderOptions::default() }
 }
 
@@ -372,24 +393,26 @@ mod tests {
     #[test]
     fn what_cannot_be_written_here_is_written_elsewhere() {
         let (mut tried, denied) = (Vec::new(), || io::Error::from(io::ErrorKind::PermissionDenied));
-        let place = somewhere("x.stalltop", |path| {
+        let place = with_fallback_directory("x.stalltop", |path| {
             tried.push(path.to_owned());
             match path.parent() {
                 Some(folder) if folder == Path::new("/var/tmp") => Ok(path.to_owned()),
-                _ => Err(RecordingError::NotPermitted { path: Place::from(path), source: denied() }),
+                _ => Err(RecordingError::PermissionDenied { path: Location::from(path), source: denied() }),
             }
         });
         assert_eq!(place.unwrap(), Path::new("/var/tmp/x.stalltop"));
         assert_eq!((tried.first().unwrap().as_path(), tried.len() > 1), (Path::new("x.stalltop"), true));
-        let exists = |path: &Path| RecordingError::Exists { path: Place::from(path) };
-        let refused = somewhere::<()>("x.stalltop", |path| Err(exists(path)));
-        assert!(matches!(refused, Err(RecordingError::Exists { path }) if path == Place::from(Path::new("x.stalltop"))));
+        let exists = |path: &Path| RecordingError::AlreadyExists { path: Location::from(path) };
+        let refused = with_fallback_directory::<()>("x.stalltop", |path| Err(exists(path)));
+        assert!(
+            matches!(refused, Err(RecordingError::AlreadyExists { path }) if path == Location::from(Path::new("x.stalltop")))
+        );
     }
 
     #[test]
     fn amounts() {
-        assert_eq!(amount(999), "999 B");
-        assert_eq!(amount(1536), "1.5 KiB");
-        assert_eq!(amount(200 << 20), "200 MiB");
+        assert_eq!(format_bytes(999), "999 B");
+        assert_eq!(format_bytes(1536), "1.5 KiB");
+        assert_eq!(format_bytes(200 << 20), "200 MiB");
     }
 }

@@ -4,8 +4,8 @@
 //! more than it may, some are left out (`pace`), and the next one says how many. Whoever receives them records them before
 //! the screen may leave any out, and never waits for the terminal.
 
-mod pace;
-mod phase;
+mod jitter;
+mod throttle;
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, TryRecvError};
@@ -14,179 +14,190 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc as channel;
 
-use self::pace::Pace;
-use self::phase::Phase;
+use self::jitter::Jitter;
+use self::throttle::Throttle;
 use crate::app::program::exit::{Exit, Failure};
-use crate::app::recording::tally::Latest;
-use crate::kernel::probe::loader;
+use crate::app::recording::operations_command::LatestOperations;
+use crate::kernel::probe::loader_process;
 use crate::kernel::{Root, Sampler};
 use crate::sample::{Absent, Host, Sample};
 
 /// Time between sub-samples, on average.
-const SUB_SAMPLE: Duration = Duration::from_millis(100);
+const SUB_SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Two looks at less than that from each other stand for no time: /proc/stat counts in ticks.
-const TICK: Duration = Duration::from_millis(10);
+const CLOCK_TICK: Duration = Duration::from_millis(10);
 
 /// The second sample comes this soon, so that there is something to be seen.
-const FIRST: Duration = Duration::from_millis(250);
+const FIRST_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Samples that may wait for whoever judges them. It never waits for the terminal, so they only pile up on a starved box.
-const WAITING: usize = 16;
+const QUEUE_CAPACITY: usize = 16;
 
 /// A sample, and how many that were due before it there are not: nobody had time to take them (we were stopped, or got no
 /// CPU), or the last ones waited for somebody who did not take them.
 #[derive(Clone, Debug)]
-pub struct Taken {
+pub struct TimedSample {
     pub sample: Arc<Sample>,
     pub missed: u64,
 }
 
 /// What the sampling thread can be asked for.
-pub enum Order {
-    Interval(Duration),
+pub enum SamplerCommand {
+    SetInterval(Duration),
     /// One sample more, at once
-    Last,
+    FinalSample,
     /// No sample more
-    End,
+    Stop,
 }
 
 /// The running thread. Dropping it ends it at its next look, or after the sample it is taking.
-pub struct Sampling {
+pub struct SamplerThread {
     pub host: Arc<Host>,
-    pub samples: channel::Receiver<Taken>,
-    orders: Orders,
+    pub samples: channel::Receiver<TimedSample>,
+    control: SamplerControl,
 }
 
 /// The way to ask the thread for something. It sleeps without a queue to wait at, which is cheaper ten times a second, and is
 /// woken for an order.
 #[derive(Clone, Debug)]
-pub struct Orders {
-    sender: mpsc::Sender<Order>,
+pub struct SamplerControl {
+    sender: mpsc::Sender<SamplerCommand>,
     thread: Thread,
 }
 
-impl Orders {
+impl SamplerControl {
     /// Wakes the thread for this. It is gone only when the program ends.
-    pub fn send(&self, order: Order) {
+    pub fn send(&self, order: SamplerCommand) {
         let _ = self.sender.send(order);
         self.thread.unpark();
     }
 }
 
-impl Sampling {
+impl SamplerThread {
     /// Starts sampling at once; the first sample follows without a wait. With a span it ends after that, with a sample.
-    pub fn start(root: Root, interval: Duration, span: Option<Duration>) -> Result<Sampling, Failure> {
-        Sampling::by(sampler(root)?, Due::new(interval, span), Some(Pace::default()), None)
+    pub fn start(root: Root, interval: Duration, span: Option<Duration>) -> Result<SamplerThread, Failure> {
+        SamplerThread::spawn(new_sampler(root)?, Schedule::new(interval, span), Some(Throttle::default()), None)
     }
 
     /// The same; each sample takes along what was counted last.
-    pub fn counting(
+    pub fn start_with_operations(
         root: Root,
         interval: Duration,
         span: Option<Duration>,
-        tally: Option<Latest>,
-    ) -> Result<Sampling, Failure> {
-        Sampling::by(sampler(root)?, Due::new(interval, span), Some(Pace::default()), tally)
+        tally: Option<LatestOperations>,
+    ) -> Result<SamplerThread, Failure> {
+        SamplerThread::spawn(new_sampler(root)?, Schedule::new(interval, span), Some(Throttle::default()), tally)
     }
 
     /// The same without an early look, and whatever it costs: every interval but the last is as long as it was asked for.
     /// `switches` are those of each thread, a file more of each that ran.
-    pub fn steady(root: Root, interval: Duration, span: Option<Duration>, switches: bool) -> Result<Sampling, Failure> {
-        let mut sampler = sampler(root)?;
+    pub fn start_unthrottled(
+        root: Root,
+        interval: Duration,
+        span: Option<Duration>,
+        switches: bool,
+    ) -> Result<SamplerThread, Failure> {
+        let mut sampler = new_sampler(root)?;
         if switches {
-            sampler.count_switches();
+            sampler.enable_context_switches();
         }
-        Sampling::by(sampler, Due { first: interval, ..Due::new(interval, span) }, None, None)
+        SamplerThread::spawn(sampler, Schedule { first_interval: interval, ..Schedule::new(interval, span) }, None, None)
     }
 
-    fn by(mut sampler: Sampler, mut due: Due, mut pace: Option<Pace>, tally: Option<Latest>) -> Result<Sampling, Failure> {
+    fn spawn(
+        mut sampler: Sampler,
+        mut due: Schedule,
+        mut pace: Option<Throttle>,
+        tally: Option<LatestOperations>,
+    ) -> Result<SamplerThread, Failure> {
         let host = Arc::new(sampler.host().clone());
-        let (sender, samples) = channel::channel(WAITING);
+        let (sender, samples) = channel::channel(QUEUE_CAPACITY);
         let (orders, inbox) = mpsc::channel();
-        let mut handover = Handover { sender, missed: 0 };
-        let mut phase = Phase::default();
+        let mut handover = SampleSender { sender, missed: 0 };
+        let mut phase = Jitter::default();
         let body = move || {
             loop {
                 let begun = Instant::now();
-                let late = due.late(begun);
-                handover.miss(due.missed(begun));
+                let late = due.lateness(begun);
+                handover.add_missed(due.missed(begun));
                 // Before the sample, so that it is never later than that.
-                let operations = tally.as_ref().map_or(Err(Absent::NotRead), Latest::reading);
-                let (mut sample, cost) = pace::measured(|| sampler.sample());
+                let operations = tally.as_ref().map_or(Err(Absent::NotRead), LatestOperations::reading);
+                let (mut sample, cost) = throttle::with_cpu_time(|| sampler.sample());
                 sample.operations = operations;
-                sample.cost.left_out = due.left_out;
-                sample.cost.late_ns = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
-                crate::app::program::panics::rehearse("sampling");
-                if !handover.give(sample) {
+                sample.cost.skipped_samples = due.skipped;
+                sample.cost.start_delay_ns = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
+                crate::app::program::panics::panic_if_requested("sampling");
+                if !handover.send(sample) {
                     return;
                 }
-                let one_in = pace.as_mut().map_or(1, |pace| pace.one_in(cost, due.interval));
+                let one_in = pace.as_mut().map_or(1, |pace| pace.stride(cost, due.interval));
                 if !due.advance(Instant::now(), one_in) {
                     return;
                 }
-                let mut due_look = next_look(&mut sampler, Instant::now() + SUB_SAMPLE, due.next);
-                let mut look = phase.moment(due_look);
+                let mut due_look = next_sub_sample(&mut sampler, Instant::now() + SUB_SAMPLE_INTERVAL, due.next);
+                let mut look = phase.jittered(due_look);
                 loop {
                     let now = Instant::now();
                     if now >= due.next {
                         break;
                     }
                     // One just before a sample would tell nothing new: the sample looks itself.
-                    let wanted = counts(due_look, due.next) && look + TICK < due.next;
+                    let wanted = leaves_time_before(due_look, due.next) && look + CLOCK_TICK < due.next;
                     if wanted && now >= look {
                         sampler.sub_sample();
                         // What has passed meanwhile is not made up for.
-                        let passed = Instant::now().saturating_duration_since(due_look).as_nanos() / SUB_SAMPLE.as_nanos();
-                        due_look += SUB_SAMPLE * u32::try_from(passed + 1).unwrap_or(u32::MAX);
-                        due_look = next_look(&mut sampler, due_look, due.next);
-                        look = phase.moment(due_look);
+                        let passed =
+                            Instant::now().saturating_duration_since(due_look).as_nanos() / SUB_SAMPLE_INTERVAL.as_nanos();
+                        due_look += SUB_SAMPLE_INTERVAL * u32::try_from(passed + 1).unwrap_or(u32::MAX);
+                        due_look = next_sub_sample(&mut sampler, due_look, due.next);
+                        look = phase.jittered(due_look);
                         continue;
                     }
                     let until = if wanted { look.min(due.next) } else { due.next };
                     match inbox.try_recv() {
-                        Ok(Order::Interval(interval)) => due.change(interval, Instant::now()),
-                        Ok(Order::Last) => due.end_at(Instant::now()),
+                        Ok(SamplerCommand::SetInterval(interval)) => due.set_interval(interval, Instant::now()),
+                        Ok(SamplerCommand::FinalSample) => due.end_at(Instant::now()),
                         Err(TryRecvError::Empty) => thread::park_timeout(until.saturating_duration_since(now)),
-                        Ok(Order::End) | Err(TryRecvError::Disconnected) => return,
+                        Ok(SamplerCommand::Stop) | Err(TryRecvError::Disconnected) => return,
                     }
                 }
             }
         };
         let thread = thread::Builder::new().name("sampling".to_owned()).spawn(body);
         let thread = thread.map_err(|error| Failure::new(Exit::Failed, "cannot start sampling", error, ""))?;
-        Ok(Sampling { host, samples, orders: Orders { sender: orders, thread: thread.thread().clone() } })
+        Ok(SamplerThread { host, samples, control: SamplerControl { sender: orders, thread: thread.thread().clone() } })
     }
 
     /// A way to ask the thread for something, for somebody else.
-    pub fn orders(&self) -> Orders {
-        self.orders.clone()
+    pub fn control(&self) -> SamplerControl {
+        self.control.clone()
     }
 
     /// Asks the thread for something.
-    pub fn order(&self, order: Order) {
-        self.orders.send(order);
+    pub fn send(&self, order: SamplerCommand) {
+        self.control.send(order);
     }
 }
 
 /// Gives samples away without ever waiting, and counts those that there was no room for.
-struct Handover {
-    sender: channel::Sender<Taken>,
+struct SampleSender {
+    sender: channel::Sender<TimedSample>,
     /// Since the last one that somebody has, or will have
     missed: u64,
 }
 
-impl Handover {
+impl SampleSender {
     /// So many were not even taken.
-    fn miss(&mut self, count: u64) {
+    fn add_missed(&mut self, count: u64) {
         self.missed = self.missed.saturating_add(count);
     }
 
     /// False where nobody is there any more.
-    fn give(&mut self, sample: Sample) -> bool {
-        match self.sender.try_send(Taken { sample: Arc::new(sample), missed: self.missed }) {
+    fn send(&mut self, sample: Sample) -> bool {
+        match self.sender.try_send(TimedSample { sample: Arc::new(sample), missed: self.missed }) {
             Ok(()) => self.missed = 0,
-            Err(channel::error::TrySendError::Full(_)) => self.miss(1),
+            Err(channel::error::TrySendError::Full(_)) => self.add_missed(1),
             Err(channel::error::TrySendError::Closed(_)) => return false,
         }
         true
@@ -194,48 +205,59 @@ impl Handover {
 }
 
 /// Whether a sub-sample then is not too near to the next sample.
-fn counts(due_look: Instant, next: Instant) -> bool {
-    due_look + SUB_SAMPLE / 2 < next
+fn leaves_time_before(due_look: Instant, next: Instant) -> bool {
+    due_look + SUB_SAMPLE_INTERVAL / 2 < next
 }
 
 /// When the first sub-sample from `due_look` on is due that has anything to look at: each time that we wake up costs more than a look.
-fn next_look(sampler: &mut Sampler, due_look: Instant, next: Instant) -> Instant {
+fn next_sub_sample(sampler: &mut Sampler, due_look: Instant, next: Instant) -> Instant {
     let first = due_look.saturating_duration_since(Instant::now());
-    let rest = next.saturating_duration_since(due_look + SUB_SAMPLE / 2).as_nanos().div_ceil(SUB_SAMPLE.as_nanos());
-    due_look + SUB_SAMPLE * sampler.leave_out(first, SUB_SAMPLE, u32::try_from(rest).unwrap_or(u32::MAX))
+    let rest =
+        next.saturating_duration_since(due_look + SUB_SAMPLE_INTERVAL / 2).as_nanos().div_ceil(SUB_SAMPLE_INTERVAL.as_nanos());
+    due_look
+        + SUB_SAMPLE_INTERVAL
+            * sampler.omit_idle_sub_samples(first, SUB_SAMPLE_INTERVAL, u32::try_from(rest).unwrap_or(u32::MAX))
 }
 
-fn sampler(root: Root) -> Result<Sampler, Failure> {
+fn new_sampler(root: Root) -> Result<Sampler, Failure> {
     let mut sampler = Sampler::new(root).map_err(|error| {
         Failure::new(Exit::NoProc, "cannot sample this machine", error, "mount it: mount -t proc proc /proc")
     })?;
-    sampler.permit_iterator(loader::ourselves());
+    sampler.allow_bpf_iterator(loader_process::own_executable());
     Ok(sampler)
 }
 
 /// When samples are due: start, start + a short while, then start + n · interval; at the end of the span at last.
 #[derive(Debug)]
-struct Due {
+struct Schedule {
     interval: Duration,
     next: Instant,
     /// Where the grid stands
     origin: Instant,
     /// The last due time that is accounted for
-    counted: Instant,
+    accounted_until: Instant,
     /// Due times before `next` that are passed over on purpose
-    left_out: u32,
+    skipped: u32,
     end: Option<Instant>,
     /// How soon the second sample comes
-    first: Duration,
+    first_interval: Duration,
 }
 
-impl Due {
-    fn new(interval: Duration, span: Option<Duration>) -> Due {
+impl Schedule {
+    fn new(interval: Duration, span: Option<Duration>) -> Schedule {
         let now = Instant::now();
-        Due { interval, next: now, origin: now, counted: now, left_out: 0, end: span.map(|span| now + span), first: FIRST }
+        Schedule {
+            interval,
+            next: now,
+            origin: now,
+            accounted_until: now,
+            skipped: 0,
+            end: span.map(|span| now + span),
+            first_interval: FIRST_INTERVAL,
+        }
     }
 
-    fn late(&self, begun: Instant) -> Duration {
+    fn lateness(&self, begun: Instant) -> Duration {
         begun.saturating_duration_since(self.next)
     }
 
@@ -245,9 +267,9 @@ impl Due {
         let interval = self.interval.as_nanos().max(1);
         let passed = |until: Instant| until.saturating_duration_since(self.origin).as_nanos() / interval;
         let here = self.origin + self.interval * u32::try_from(passed(begun)).unwrap_or(u32::MAX);
-        let wanted = 1 + u128::from(self.left_out);
-        let missed = passed(here).saturating_sub(passed(self.counted)).saturating_sub(wanted);
-        self.counted = self.counted.max(here);
+        let wanted = 1 + u128::from(self.skipped);
+        let missed = passed(here).saturating_sub(passed(self.accounted_until)).saturating_sub(wanted);
+        self.accounted_until = self.accounted_until.max(here);
         u64::try_from(missed).unwrap_or(u64::MAX)
     }
 
@@ -257,24 +279,25 @@ impl Due {
         if self.end.is_some_and(|end| self.next >= end) {
             return false;
         }
-        self.left_out = 0;
-        self.next = if self.next == self.origin && self.interval > self.first * 2 && now < self.origin + self.first {
-            self.origin + self.first
-        } else {
-            let grid = |at: Instant| {
-                let passed = at.saturating_duration_since(self.origin).as_nanos() / self.interval.as_nanos().max(1);
-                u32::try_from(passed).unwrap_or(u32::MAX)
+        self.skipped = 0;
+        self.next =
+            if self.next == self.origin && self.interval > self.first_interval * 2 && now < self.origin + self.first_interval {
+                self.origin + self.first_interval
+            } else {
+                let grid = |at: Instant| {
+                    let passed = at.saturating_duration_since(self.origin).as_nanos() / self.interval.as_nanos().max(1);
+                    u32::try_from(passed).unwrap_or(u32::MAX)
+                };
+                // Counted from this sample's own due time: one that took long has used up a part of the pause.
+                let (soonest, wanted) = (grid(now).saturating_add(1), grid(self.next).saturating_add(one_in));
+                self.skipped = wanted.saturating_sub(soonest);
+                self.origin + self.interval * soonest.max(wanted)
             };
-            // Counted from this sample's own due time: one that took long has used up a part of the pause.
-            let (soonest, wanted) = (grid(now).saturating_add(1), grid(self.next).saturating_add(one_in));
-            self.left_out = wanted.saturating_sub(soonest);
-            self.origin + self.interval * soonest.max(wanted)
-        };
         if let Some(end) = self.end {
             // A rest that is too short for an interval belongs to the last one.
-            let last = self.next + self.interval.min(FIRST) > end;
+            let last = self.next + self.interval.min(FIRST_INTERVAL) > end;
             self.next = if last { end } else { self.next };
-            self.left_out = if last { 0 } else { self.left_out };
+            self.skipped = if last { 0 } else { self.skipped };
         }
         true
     }
@@ -283,9 +306,17 @@ impl Due {
         (self.next, self.end) = (now, Some(now));
     }
 
-    fn change(&mut self, interval: Duration, now: Instant) {
-        let (first, end) = (self.first, self.end);
-        *self = Due { interval, next: now + interval.min(first), origin: now, counted: now, left_out: 0, end, first };
+    fn set_interval(&mut self, interval: Duration, now: Instant) {
+        let (first, end) = (self.first_interval, self.end);
+        *self = Schedule {
+            interval,
+            next: now + interval.min(first),
+            origin: now,
+            accounted_until: now,
+            skipped: 0,
+            end,
+            first_interval: first,
+        };
     }
 }
 
@@ -298,37 +329,37 @@ mod tests {
     fn samples_that_nobody_took_are_counted() {
         let sample = || Sample::empty(crate::sample::Instant::default());
         let (sender, mut samples) = channel::channel(2);
-        let mut handover = Handover { sender, missed: 0 };
+        let mut handover = SampleSender { sender, missed: 0 };
         let mut take = || samples.try_recv().ok().map(|taken| taken.missed);
         for due_without_one in [0, 3, 0, 5] {
-            handover.miss(due_without_one);
-            assert!(handover.give(sample()));
+            handover.add_missed(due_without_one);
+            assert!(handover.send(sample()));
         }
         assert_eq!([take(), take(), take()], [Some(0), Some(3), None], "two found room");
-        assert!(handover.give(sample()) && handover.give(sample()));
+        assert!(handover.send(sample()) && handover.send(sample()));
         assert_eq!([take(), take()], [Some(1 + 5 + 1), Some(0)], "two found none, and five more were due");
         drop(samples);
-        assert!(!handover.give(sample()), "nobody is there");
+        assert!(!handover.send(sample()), "nobody is there");
     }
 
     #[test]
     fn the_grid_does_not_drift() {
-        let mut due = Due::new(Duration::from_secs(1), None);
+        let mut due = Schedule::new(Duration::from_secs(1), None);
         let start = due.origin;
         due.advance(start + Duration::from_millis(5), 1);
-        assert_eq!(due.next, start + FIRST, "the first figures come soon");
+        assert_eq!(due.next, start + FIRST_INTERVAL, "the first figures come soon");
         due.advance(start + Duration::from_millis(260), 1);
         assert_eq!(due.next, start + Duration::from_secs(1));
         due.advance(start + Duration::from_millis(1040), 1);
         assert_eq!(due.next, start + Duration::from_secs(2));
-        assert_eq!(due.late(start + Duration::from_millis(2300)), Duration::from_millis(300));
+        assert_eq!(due.lateness(start + Duration::from_millis(2300)), Duration::from_millis(300));
         due.advance(start + Duration::from_millis(5300), 1);
         assert_eq!(due.next, start + Duration::from_secs(6), "missed ones are not made up for");
     }
 
     #[test]
     fn due_times_without_a_sample_are_counted_once() {
-        let mut due = Due::new(Duration::from_secs(1), None);
+        let mut due = Schedule::new(Duration::from_secs(1), None);
         let start = due.origin;
         let mut missed = |ms: u64| {
             let now = start + Duration::from_millis(ms);
@@ -346,21 +377,21 @@ mod tests {
 
     #[test]
     fn what_is_left_out_on_purpose_is_not_missed_and_the_grid_stays() {
-        let mut due = Due::new(Duration::from_secs(1), None);
+        let mut due = Schedule::new(Duration::from_secs(1), None);
         let start = due.origin;
         let at = |ms: u64| start + Duration::from_millis(ms);
         due.advance(at(900), 3);
-        assert_eq!((due.next, due.left_out), (at(3000), 2));
+        assert_eq!((due.next, due.skipped), (at(3000), 2));
         assert_eq!(due.missed(at(3010)), 0);
         // This one takes 1.2 s itself: one of the two due times is past already when it is done.
         due.advance(at(4210), 3);
-        assert_eq!((due.next, due.left_out), (at(6000), 1));
+        assert_eq!((due.next, due.skipped), (at(6000), 1));
         assert_eq!(due.missed(at(9_020)), 4, "of the five between, only the one at 5 s was not wanted");
     }
 
     #[test]
     fn a_span_ends_with_a_sample() {
-        let mut due = Due::new(Duration::from_secs(1), Some(Duration::from_millis(2100)));
+        let mut due = Schedule::new(Duration::from_secs(1), Some(Duration::from_millis(2100)));
         let start = due.origin;
         let mut times = Vec::new();
         while due.advance(due.next, 1) {
@@ -371,10 +402,10 @@ mod tests {
 
     #[test]
     fn another_interval_begins_a_new_grid() {
-        let mut due = Due::new(Duration::from_secs(1), None);
+        let mut due = Schedule::new(Duration::from_secs(1), None);
         let now = due.origin + Duration::from_secs(10);
-        due.change(Duration::from_secs(5), now);
-        assert_eq!(due.next, now + FIRST);
+        due.set_interval(Duration::from_secs(5), now);
+        assert_eq!(due.next, now + FIRST_INTERVAL);
         due.advance(due.next, 1);
         assert_eq!(due.next, now + Duration::from_secs(5));
     }

@@ -21,7 +21,7 @@ impl Device {
         if let Some(serial) = facts.serial.as_ref().map(text).filter(|serial| tells_apart(serial)) {
             return Device(model.map_or_else(|| serial.clone(), |model| format!("{model} {serial}")).into());
         }
-        let mut words = match (&facts.backing_file, &facts.path) {
+        let mut words = match (&facts.backing_file, &facts.sysfs_path) {
             // loop0 is another device with each file.
             (Some(file), _) => format!("file:{}", text(file)),
             (None, Some(path)) => format!("path:{}", text(path)),

@@ -39,7 +39,8 @@ impl Load {
         for (operation, op) in span.operations() {
             if let Some(sum) = load.sums.get_mut(operation as usize) {
                 let each = |mean: Option<f64>| mean.map_or(0.0, |mean| mean * op.completed as f64);
-                *sum = Sum { completed: op.completed, time_ms: each(op.r#await.map(|ms| ms.0)), kib: each(op.request_kib) };
+                *sum =
+                    Sum { completed: op.completed, time_ms: each(op.r#await.map(|ms| ms.0)), kib: each(op.request_size_kib) };
             }
         }
         load

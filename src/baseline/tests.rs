@@ -59,8 +59,8 @@ impl Bench {
             flushes: None,
             flush_time_ms: None,
             in_flight: 0,
-            busy_time_ms: Counter(0),
-            queue_time_ms: Counter(0),
+            io_ticks_ms: Counter(0),
+            time_in_queue_ms: Counter(0),
         };
         Arc::new(Sample { disks: Ok(vec![disk]), ..Sample::empty(at) })
     }
@@ -85,7 +85,7 @@ impl Bench {
             page_size: 4096,
             ticks_per_second: 100,
             topology: Vec::new(),
-            privilege: Privilege { effective_uid: 0, sees_other_users: true, delay_accounting: Ok(false), hidepid: false },
+            privilege: Privilege { effective_uid: 0, has_cap_sys_ptrace: true, delay_accounting: Ok(false), hidepid: false },
         });
         let interval = Interval::between(&host, &older, &self.sample()).expect("time passed");
         self.gathering.take(&interval);
@@ -197,7 +197,8 @@ fn a_device_is_known_by_its_serial_else_by_its_file_else_by_its_place_else_by_it
     assert_eq!(&*device("loop0", file(64)), "file:/tmp/x.img 64M");
     assert_eq!(device("loop0", file(64)), device("loop7", file(64)));
     assert_ne!(device("loop0", file(64)), device("loop0", file(65)));
-    let plugged = DiskFacts { path: Some("pci0000:00/virtio1".into()), model: Some("QEMU".into()), ..DiskFacts::default() };
+    let plugged =
+        DiskFacts { sysfs_path: Some("pci0000:00/virtio1".into()), model: Some("QEMU".into()), ..DiskFacts::default() };
     assert_eq!(&*device("vda", plugged), "path:pci0000:00/virtio1 QEMU");
     assert_eq!(&*device("vda", DiskFacts::default()), "name:vda");
     // Serial numbers that all devices of a kind have.

@@ -14,7 +14,7 @@ use super::words::{cpus, figure, name, percent, plural};
 use super::{Kind, Severity, Subject};
 use crate::ids::TaskId;
 use crate::interval::cgroup::CgroupSpan;
-use crate::interval::cpu::{CpuSpan, CpuUse};
+use crate::interval::cpu::{CpuSpan, CpuUsage};
 use crate::interval::task::{ProcessSpan, TaskSpan, ThreadSpan};
 use crate::sample::cgroup::Controller;
 use crate::units::Ratio;
@@ -127,11 +127,11 @@ fn saturated_core(scene: &Scene) -> Vec<Suspicion> {
     let Some(cpu) = scene.interval.cpu.as_ref().filter(|cpu| cpu.cpus.len() > 1) else { return Vec::new() };
     let box_has_room = cpu.busy() < thresholds.box_idle_below_ratio;
     // No scheduler moves softirqs to a CPU that has time.
-    let is_limit = |core: &&CpuUse| box_has_room || is_softirq(core) && cpu.busy() < thresholds.cpu_busy_ratio;
+    let is_limit = |core: &&CpuUsage| box_has_room || is_softirq(core) && cpu.busy() < thresholds.cpu_busy_ratio;
     // Half a clock tick: a short interval has few of them.
     let rounding = 0.5 / (scene.interval.seconds * scene.interval.host.ticks_per_second as f64).max(1.0);
     let limit = thresholds.core_busy_ratio - rounding.min(0.1);
-    let mut full: Vec<&CpuUse> = cpu.cpus.iter().filter(|core| core.busy() >= limit).filter(is_limit).collect();
+    let mut full: Vec<&CpuUsage> = cpu.cpus.iter().filter(|core| core.busy() >= limit).filter(is_limit).collect();
     // Else by their numbers, so that the same ones are told each time.
     full.sort_by_key(|core| !is_softirq(core));
     let others = others(full.len(), "more CPU", "more CPUs");
@@ -142,14 +142,14 @@ fn saturated_core(scene: &Scene) -> Vec<Suspicion> {
         // What ksoftirqd does is counted as softirq, and who runs beside it is not the reason. Nor is who is merely left when
         // those that ran there have come and gone.
         let top = core
-            .top
+            .top_thread
             .filter(|(_, share)| !softirq && share.0 >= busy * WORTH_NAMING)
             .map(|(task, share)| (scene.who(task), share.0));
         let who = match &top {
             Some(((_, who), share)) => format!("; {who} ran there most: {}", percent(*share)),
             None => String::new(),
         };
-        let meek = core.top.is_some_and(|(task, share)| share.0 >= busy * MOSTLY && gives_way(scene, task));
+        let meek = core.top_thread.is_some_and(|(task, share)| share.0 >= busy * MOSTLY && gives_way(scene, task));
         let what = if softirq { softirq::sentence(scene, core) } else { parts(core) };
         let sentence = format!(
             "CPU {} is {} busy ({}) while the box is {} busy ({}){who}{}{others}",
@@ -186,7 +186,7 @@ fn saturated_core(scene: &Scene) -> Vec<Suspicion> {
 }
 
 /// `user 99.1 %, system 0.70 %`, the parts that matter.
-fn parts(core: &CpuUse) -> String {
+fn parts(core: &CpuUsage) -> String {
     let shares = &core.shares;
     let parts = [
         ("user", shares.user + shares.nice),
@@ -255,7 +255,7 @@ fn saturated_thread(scene: &Scene) -> Vec<Suspicion> {
                 number("cpu_ratio", used),
                 number("user_ratio", thread.states.user),
                 number("system_ratio", thread.states.system),
-                maybe("run_queue_wait_ratio", thread.run_queue.map(|wait| wait.0)),
+                maybe("run_queue_wait_ratio", thread.run_queue_wait.map(|wait| wait.0)),
                 number("box_busy_ratio", cpu.busy()),
                 number("last_cpu", f64::from(thread.processor.0)),
             ],
@@ -294,7 +294,7 @@ fn box_saturated(scene: &Scene) -> Option<Suspicion> {
         "the CPUs are {} taken{stolen}: {} threads want to run on {}, {} of them wait{most}",
         percent(taken),
         figure(wanted),
-        cpus(scene.interval.cpus()),
+        cpus(scene.interval.online_cpus()),
         figure(waiting),
     );
     Some(Suspicion {
@@ -322,7 +322,7 @@ pub(super) fn waiting(scene: &Scene) -> Option<f64> {
     let tasks = scene.interval.tasks.as_ref()?;
     let privilege = &scene.interval.host.privilege;
     match tasks.run_queue_wait {
-        Some(_) if privilege.hidepid && !privilege.sees_other_users => Some(waits(scene, |_| true).max(excess(scene, tasks))),
+        Some(_) if privilege.hidepid && !privilege.has_cap_sys_ptrace => Some(waits(scene, |_| true).max(excess(scene, tasks))),
         Some(_) => Some(waits(scene, |_| true)),
         None => Some(excess(scene, tasks)),
     }
@@ -338,7 +338,7 @@ fn waits(scene: &Scene, which: fn(&ThreadSpan) -> bool) -> f64 {
     let threads = scene.interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.threads);
     let quotas = Quotas::of(scene);
     let waits = threads.iter().filter(|thread| which(thread)).filter_map(|thread| {
-        let wait = thread.run_queue.filter(|wait| wait.0 > 0.0)?;
+        let wait = thread.run_queue_wait.filter(|wait| wait.0 > 0.0)?;
         Some((wait.0 - quotas.held_back(scene, thread.id.pid)).max(0.0))
     });
     waits.sum()
@@ -379,7 +379,7 @@ fn throttled_groups<'a>(scene: &Scene<'a>) -> impl Iterator<Item = &'a CgroupSpa
 /// `; most: cc1 (4711) 1.20 CPUs, …`
 pub(super) fn most(scene: &Scene) -> String {
     let Some(tasks) = &scene.interval.tasks else { return String::new() };
-    let mut users: Vec<_> = tasks.awake.iter().filter_map(|span| Some((span.cpu?.0, span.id.pid))).collect();
+    let mut users: Vec<_> = tasks.active_processes.iter().filter_map(|span| Some((span.cpu?.0, span.id.pid))).collect();
     users.sort_by(|a, b| b.0.total_cmp(&a.0));
     let told = users.iter().take(3).filter(|(cpus, _)| *cpus >= 0.05).filter_map(|(cpus, pid)| {
         let process = scene.process(*pid)?;
@@ -431,7 +431,7 @@ fn cpu_throttled(scene: &Scene) -> Vec<Suspicion> {
                 maybe("throttled_periods_ratio", group.throttled_periods.map(|share| share.0)),
                 maybe("quota_cpus", group.quota_cpus),
                 maybe("used_cpus", group.used_cpus),
-                maybe("psi_cpu_some_ratio", group.stall.cpu_some.map(|share| share.0)),
+                maybe("psi_cpu_some_ratio", group.pressure.cpu_some.map(|share| share.0)),
                 maybe("box_available_ratio", scene.interval.cpu.as_ref().map(|cpu| cpu.available())),
             ],
             explains: throttled.0.min(1.0) / scene.cpus(),
@@ -441,7 +441,7 @@ fn cpu_throttled(scene: &Scene) -> Vec<Suspicion> {
 }
 
 fn cpu_wanted(span: &ProcessSpan) -> f64 {
-    span.cpu.map_or(0.0, |cpu| cpu.0) + span.run_queue.map_or(0.0, |wait| wait.0)
+    span.cpu.map_or(0.0, |cpu| cpu.0) + span.run_queue_wait.map_or(0.0, |wait| wait.0)
 }
 
 fn cpu_stolen(scene: &Scene) -> Vec<Suspicion> {

@@ -42,7 +42,11 @@ impl Criteria {
     /// Gives interfaces the speed that they were said to have.
     pub fn assume_links(&self, interval: &mut Interval) {
         for (name, link) in &self.links {
-            interval.nics.iter_mut().filter(|nic| nic.id.name.as_bytes() == name.as_bytes()).for_each(|nic| nic.assume(*link));
+            interval
+                .nics
+                .iter_mut()
+                .filter(|nic| nic.id.name.as_bytes() == name.as_bytes())
+                .for_each(|nic| nic.set_configured_link(*link));
         }
     }
 

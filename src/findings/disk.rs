@@ -235,7 +235,7 @@ const SAME_RATE: f64 = 0.8;
 fn disk_busy_not_saturated(scene: &Scene) -> Vec<Suspicion> {
     let mut found = Vec::new();
     for span in &scene.interval.disks {
-        let Some(busy) = span.busy.filter(|busy| busy.0 >= scene.thresholds.disk_busy_ratio && !span.silent) else { continue };
+        let Some(busy) = span.busy.filter(|busy| busy.0 >= scene.thresholds.disk_busy_ratio && !span.stalled) else { continue };
         let judged = span.operations().filter_map(|(operation, _)| Answer::of(scene, span.id, operation));
         let answers: Vec<Answer> = judged.collect();
         if !answers.iter().all(|answer| answer.is_well(scene)) {
@@ -250,9 +250,9 @@ fn disk_busy_not_saturated(scene: &Scene) -> Vec<Suspicion> {
         let (baseline, operation) = (millis(answer.standing.baseline.0), answer.standing.operation);
         // Of that operation: others may go on beside it.
         let at_once = if answer.concurrency <= ALONE {
-            format!("it has one {} at a time", operation.word())
+            format!("it has one {} at a time", operation.as_str())
         } else {
-            format!("it serves {} in parallel", plural(answer.concurrency, operation.word(), operation.plural()))
+            format!("it serves {} in parallel", plural(answer.concurrency, operation.as_str(), operation.plural()))
         };
         let against = match answer.standing.provisional {
             true => format!(" = {} ~{baseline} (provisional: not learned yet)", multiple(answer.multiple)),
@@ -364,22 +364,22 @@ fn subject(scene: &Scene, id: DiskId) -> Subject {
 
 /// The operation that the group which is stuck on this device most waits for.
 fn bounds(scene: &Scene, id: DiskId) -> Option<Operation> {
-    let groups = &scene.interval.blocked.as_ref()?.groups;
-    let group = groups.iter().find(|group| group.device.is_some_and(|(device, _)| device == id))?;
+    let groups = &scene.interval.idle_blocked.as_ref()?.groups;
+    let group = groups.iter().find(|group| group.holder_device.is_some_and(|(device, _)| device == id))?;
     let holder = group.holder.as_ref()?;
     Some(chain::limit(scene.interval, scene.standings, id, Some(holder))?.operation)
 }
 
 /// The share of the box that is blocked on this device.
 fn explained(scene: &Scene, id: DiskId) -> f64 {
-    let Some(blocked) = &scene.interval.blocked else { return 0.0 };
-    let on_it = blocked.groups.iter().filter(|group| group.device.is_some_and(|(device, _)| device == id));
+    let Some(blocked) = &scene.interval.idle_blocked else { return 0.0 };
+    let on_it = blocked.groups.iter().filter(|group| group.holder_device.is_some_and(|(device, _)| device == id));
     on_it.map(|group| group.ratio).sum()
 }
 
 fn device_evidence(span: &DiskSpan) -> Vec<Evidence> {
     vec![
-        maybe("queue", span.queue),
+        maybe("queue", span.aqu_sz),
         maybe("busy_ratio", span.busy.map(|busy| busy.0)),
         number("in_flight", f64::from(span.in_flight)),
         number("reads_per_second", span.reads.rate.0),

@@ -95,7 +95,7 @@ impl<'a> Residents<'a> {
 pub fn members(scene: &Scene, residents: Option<&Residents>, group: &CgroupId, weight: impl Fn(&ProcessSpan) -> f64) -> String {
     let Some(residents) = residents else { return "tasks that cannot be read".into() };
     let spans = scene.interval.tasks.as_ref();
-    let weigh = |process: &&Process| spans.map_or(0.0, |spans| weight(&spans.of(process)));
+    let weigh = |process: &&Process| spans.map_or(0.0, |spans| weight(&spans.process(process)));
     let mut inside: Vec<_> = residents.inside(group).iter().map(|process| (weigh(process), process)).collect();
     inside.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut told: Vec<String> =

@@ -8,7 +8,7 @@ use super::words::{bytes, figure, name, percent, plural};
 use super::{Kind, Severity, Subject};
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::delays::DelaySpan;
-use crate::sample::waits::{BlockedThread, Call, WaitClass};
+use crate::sample::waits::{BlockedThread, Syscall, WaitClass};
 use crate::units::Ratio;
 
 pub(super) const MEMORY_PRESSURE: Rule = Rule {
@@ -135,7 +135,7 @@ const WORTH_NAMING: f64 = 0.1;
 
 /// `; most major faults: python3 (4711) 180/s, …`: who waits for pages that come from storage.
 fn who_faults(scene: &Scene, faults: f64) -> String {
-    let awake = scene.interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.awake);
+    let awake = scene.interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.active_processes);
     let rates = awake.iter().filter_map(|span| Some((span.major_faults?.0, span.id.pid)));
     let mut rates: Vec<_> = rates.filter(|(rate, _)| *rate >= 1.0 && *rate >= faults * WORTH_NAMING && faults > 0.0).collect();
     rates.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -159,17 +159,17 @@ fn waiting(scene: &Scene) -> f64 {
     let waits = &scene.interval.newer.waits;
     let looks = waits.sub_samples.len().max(1) as f64;
     let for_a_page = waits.blocked.iter().filter(|thread| waits_for_a_page(scene, thread));
-    for_a_page.map(|thread| f64::from(thread.times) / looks).sum()
+    for_a_page.map(|thread| f64::from(thread.seen_count) / looks).sum()
 }
 
 /// Whether what it waits for is a page that is not in memory, or memory itself.
 pub(super) fn waits_for_a_page(scene: &Scene, thread: &BlockedThread) -> bool {
     let page = thread
-        .channel
+        .wchan
         .as_ref()
         .is_some_and(|channel| PAGE_WAITS.iter().any(|prefix| channel.as_bytes().starts_with(prefix.as_bytes())));
-    let call = thread.call.and_then(|call| Call::from_number(scene.interval.host.machine.as_bytes(), call));
-    let syncing = call.is_some_and(Call::is_sync);
+    let call = thread.syscall.and_then(|call| Syscall::from_number(scene.interval.host.machine.as_bytes(), call));
+    let syncing = call.is_some_and(Syscall::is_fsync_family);
     thread.class == WaitClass::Memory || thread.class == WaitClass::Disk && !syncing && (thread.is_page_fault() || page)
 }
 

@@ -100,7 +100,7 @@ fn full(scene: &Scene, nic: &Nic, span: &NicSpan) -> Option<Suspicion> {
     let carried = format!("rx {}, tx {}", rate(span.rx.kilobytes.0), rate(span.tx.kilobytes.0));
     let shaped = scene.streaks.backlogged(&span.id);
     let judged = if let Some(used) = used.filter(|used| *used >= thresholds.nic_busy_ratio) {
-        let speed = span.link.mbps.map_or_else(|| "-".into(), |mbps| mbps.to_string());
+        let speed = span.link.speed_mbps.map_or_else(|| "-".into(), |mbps| mbps.to_string());
         let sentence = format!("{device}: {direction} is at {} of its {speed} Mbit/s ({carried})", percent(used));
         Some((used, thresholds.nic_busy_ratio, "ratio", sentence))
     } else if let (true, Some(qdisc)) = (enough(shaped), &span.qdisc) {
@@ -142,7 +142,7 @@ fn backlog_drops(scene: &Scene) -> Option<String> {
 
 /// The direction that is fuller and its share of the speed. A virtual interface's claimed speed is no limit.
 fn utilization(nic: &Nic, span: &NicSpan) -> (&'static str, Option<f64>) {
-    if (nic.facts.virtual_device || nic.facts.loopback) && !span.link_is_said {
+    if (nic.facts.virtual_device || nic.facts.loopback) && !span.link_is_configured {
         return ("tx", None);
     }
     let (rx, tx) = (span.rx.utilization.map(|share| share.0), span.tx.utilization.map(|share| share.0));
@@ -281,16 +281,19 @@ fn listen_overflow(scene: &Scene) -> Vec<Suspicion> {
         return Vec::new();
     }
     let listeners = scene.interval.newer.protocols.listeners.as_deref().unwrap_or_default();
-    let fill = |listener: &Listener| f64::from(listener.queue) / (f64::from(listener.limit) + 1.0);
-    let fullest = listeners.iter().filter(|listener| listener.queue > 0).max_by(|a, b| fill(a).total_cmp(&fill(b)));
+    let fill = |listener: &Listener| f64::from(listener.accept_queue) / (f64::from(listener.backlog_limit) + 1.0);
+    let fullest = listeners.iter().filter(|listener| listener.accept_queue > 0).max_by(|a, b| fill(a).total_cmp(&fill(b)));
     let (subject, whose) = match fullest {
         Some(listener) => {
             let owner = match &listener.owner {
                 Some((process, owner)) => format!(" ({} {})", name(owner), process.pid),
                 None => String::new(),
             };
-            let whose = format!("accept queue of {}{owner}: {} of {} waiting", listener.local, listener.queue, listener.limit);
-            (Subject::Socket(Name::from(listener.local.to_string().as_str())), whose)
+            let whose = format!(
+                "accept queue of {}{owner}: {} of {} waiting",
+                listener.local_address, listener.accept_queue, listener.backlog_limit
+            );
+            (Subject::Socket(Name::from(listener.local_address.to_string().as_str())), whose)
         }
         None => (Subject::Box, "accept queue of a listening socket (none is full right now)".into()),
     };
@@ -305,8 +308,8 @@ fn listen_overflow(scene: &Scene) -> Vec<Suspicion> {
             maybe("listen_drops_per_second", drops),
             maybe("listen_overflows_per_second", overflows),
             maybe("syn_retransmits_per_second", protocols.syn_retransmits.map(|rate| rate.0)),
-            maybe("queue", fullest.map(|listener| f64::from(listener.queue))),
-            maybe("queue_limit", fullest.map(|listener| f64::from(listener.limit))),
+            maybe("queue", fullest.map(|listener| f64::from(listener.accept_queue))),
+            maybe("queue_limit", fullest.map(|listener| f64::from(listener.backlog_limit))),
             fullest
                 .and_then(|listener| listener.owner.as_ref())
                 .map_or(maybe("owner", None), |(_, owner)| text("owner", owner.clone())),

@@ -8,7 +8,7 @@ use crate::ids::{DiskId, TaskId};
 use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::sample::Name;
-use crate::sample::disk::{Disk, find};
+use crate::sample::disk::{Disk, find_disk};
 use crate::sample::task::Process;
 
 /// One interval with all that a judgement on it may rest on.
@@ -38,12 +38,12 @@ pub struct Suspicion {
 impl Scene<'_> {
     /// Online CPUs, as a number to divide by.
     pub fn cpus(&self) -> f64 {
-        self.interval.cpus().max(1) as f64
+        self.interval.online_cpus().max(1) as f64
     }
 
     /// The device with this identity, as it was last seen.
     pub fn disk(&self, id: DiskId) -> Option<&Disk> {
-        find(self.interval.newer.disks.as_ref().ok()?, id)
+        find_disk(self.interval.newer.disks.as_ref().ok()?, id)
     }
 
     pub fn standing(&self, disk: DiskId, operation: Operation) -> Option<&Standing> {
@@ -80,12 +80,12 @@ impl Scene<'_> {
 
     /// `1.00 of 256 CPUs`
     pub fn of_cpus(&self, cpus: f64) -> String {
-        format!("{} of {}", words::figure(cpus), words::cpus(self.interval.cpus().max(1)))
+        format!("{} of {}", words::figure(cpus), words::cpus(self.interval.online_cpus().max(1)))
     }
 
     /// Mean number of threads blocked on storage or behind it; `None` where nobody looked.
     pub fn blocked_threads(&self) -> Option<f64> {
-        self.interval.blocked.as_ref().map(|blocked| blocked.blocked_threads)
+        self.interval.idle_blocked.as_ref().map(|blocked| blocked.blocked_threads)
     }
 }
 

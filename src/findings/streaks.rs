@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::ids::{DiskId, NicId};
 use crate::interval::Interval;
-use crate::interval::clocks::{self, Clocks};
-use crate::interval::network::peers::PeersSpan;
+use crate::interval::cpu_accounting::{self, CpuAccounting};
+use crate::interval::network::remote_hosts::RemoteHostsSpan;
 
 use super::Thresholds;
 use super::stuck;
@@ -29,7 +29,7 @@ pub struct Streaks {
     /// The interface that was last found to drop most of what TCP sends again, and when (CLOCK_BOOTTIME)
     lost: Option<(NicId, u64)>,
     /// Remote hosts at the last look at the connections: not every interval has one
-    peers: Option<Arc<PeersSpan>>,
+    peers: Option<Arc<RemoteHostsSpan>>,
     /// Hosts whose round trips were far above their minimum at one of the last looks; bit 0 is the latest
     slow: Vec<(IpAddr, u8)>,
     /// Kernel threads in D
@@ -64,8 +64,8 @@ impl Streaks {
     pub fn observe(&mut self, interval: &Interval, thresholds: &Thresholds) {
         let start = interval.older.at.boottime_ns;
         self.apart =
-            interval.cpu.as_ref().and_then(|cpu| self.further_apart(cpu.clocks.as_ref()?, interval.seconds, thresholds));
-        let silent = interval.disks.iter().filter(|disk| disk.silent);
+            interval.cpu.as_ref().and_then(|cpu| self.further_apart(cpu.accounting.as_ref()?, interval.seconds, thresholds));
+        let silent = interval.disks.iter().filter(|disk| disk.stalled);
         self.silent = silent.map(|disk| (disk.id, self.silent_since(disk.id).unwrap_or(start))).collect();
         let dropping = interval.nics.iter().filter(|nic| super::network::is_dropping(nic, thresholds));
         self.dropping = dropping.map(|nic| (nic.id.clone(), self.dropping(&nic.id) + 1)).collect();
@@ -90,12 +90,12 @@ impl Streaks {
     }
 
     fn look_at_peers(&mut self, interval: &Interval, thresholds: &Thresholds) {
-        if interval.newer.protocols.peers.is_err() {
+        if interval.newer.protocols.remote_hosts.is_err() {
             (self.peers, self.slow) = (None, Vec::new());
         }
-        let Some(peers) = &interval.peers else { return };
+        let Some(peers) = &interval.remote_hosts else { return };
         let before = |address: IpAddr| self.slow.iter().find(|(other, _)| *other == address).map_or(0, |(_, looks)| *looks);
-        let look = |peer: &crate::interval::network::peers::PeerSpan| {
+        let look = |peer: &crate::interval::network::remote_hosts::RemoteHostSpan| {
             let slow = u8::from(super::network::peers::is_slow(peer, thresholds));
             (peer.address, (before(peer.address) << 1 | slow) & LOOKS)
         };
@@ -104,7 +104,7 @@ impl Streaks {
     }
 
     /// Remote hosts at the last look.
-    pub fn peers(&self) -> Option<&Arc<PeersSpan>> {
+    pub fn peers(&self) -> Option<&Arc<RemoteHostsSpan>> {
         self.peers.as_ref()
     }
 
@@ -113,8 +113,8 @@ impl Streaks {
         self.slow.iter().any(|&(other, looks)| other == address && looks & 1 != 0 && looks.count_ones() >= 2)
     }
 
-    fn further_apart(&self, clocks: &Clocks, seconds: f64, thresholds: &Thresholds) -> Option<Apart> {
-        let gap = clocks.gap();
+    fn further_apart(&self, clocks: &CpuAccounting, seconds: f64, thresholds: &Thresholds) -> Option<Apart> {
+        let gap = clocks.difference();
         if gap.abs() <= thresholds.hidden_cpus {
             return None;
         }
@@ -123,8 +123,8 @@ impl Streaks {
             intervals: sum.intervals + 1.0,
             seconds: sum.seconds + seconds,
             gap: sum.gap + gap * seconds,
-            excess: sum.excess + clocks.excess * seconds,
-            skew: sum.skew + clocks.skew * seconds,
+            excess: sum.excess + clocks.excess_cpus * seconds,
+            skew: sum.skew + clocks.read_skew_cpus * seconds,
             variance: sum.variance + clocks.variance * seconds * seconds,
         })
     }
@@ -133,7 +133,7 @@ impl Streaks {
     /// Above 0: run time that no tick saw; below 0: ticks that count time twice.
     pub fn apart(&self, thresholds: &Thresholds) -> Option<f64> {
         let sum = self.apart.filter(|sum| sum.intervals >= thresholds.hidden_intervals)?;
-        let chance = clocks::DEVIATIONS * sum.variance.sqrt();
+        let chance = cpu_accounting::MIN_DEVIATIONS * sum.variance.sqrt();
         let enough = sum.gap.abs() > thresholds.hidden_cpus * sum.seconds + sum.skew + chance;
         let proven = sum.gap > 0.0 || sum.excess >= -sum.gap * COUNTED_TWICE;
         (enough && proven).then_some(sum.gap / sum.seconds)

@@ -14,13 +14,13 @@ use super::words::{count, figure, name, plural, seconds};
 use super::{Kind, Severity, Subject, Thresholds};
 use crate::ids::{DiskId, GroupId};
 use crate::interval::Interval;
-use crate::interval::blocked::GroupBlocked;
 use crate::interval::disk::DiskSpan;
+use crate::interval::idle_blocked::BlockedGroup;
 use crate::sample::cgroup::Controller;
 use crate::sample::task::TaskState;
-use crate::sample::waits::class::is_a_request;
-use crate::sample::waits::{BLOCKED_KEPT, BlockedThread, WaitClass};
-use crate::units::{PerSecond, reaches};
+use crate::sample::waits::class::is_fuse_request;
+use crate::sample::waits::{BlockedThread, MAX_BLOCKED_THREADS, WaitClass};
+use crate::units::{PerSecond, reaches_threshold};
 
 pub(super) const IO_THROTTLED: Rule = Rule {
     kind: Kind::IoThrottled,
@@ -62,7 +62,7 @@ pub(super) const HUNG_TASK: Rule = Rule {
 
 /// It has dirtied more pages than it may: not its own request is waited for, but whoever writes pages out.
 fn waits_for_write_back(thread: &BlockedThread) -> bool {
-    thread.channel.as_ref().is_some_and(|channel| channel.as_bytes() == b"balance_dirty_pages")
+    thread.wchan.as_ref().is_some_and(|channel| channel.as_bytes() == b"balance_dirty_pages")
 }
 
 /// What may hold requests back beside limits.
@@ -70,19 +70,19 @@ const OTHERWISE: &str = "io.latency, io.cost or the file system";
 
 /// ZFS waits in one place for the device, for its own locks and where it holds writers back itself.
 fn waits_anywhere(thread: &BlockedThread) -> bool {
-    thread.channel.as_ref().is_some_and(|channel| channel.as_bytes() == b"cv_wait_common")
+    thread.wchan.as_ref().is_some_and(|channel| channel.as_bytes() == b"cv_wait_common")
 }
 
 fn io_throttled(scene: &Scene) -> Vec<Suspicion> {
-    let Some(blocked) = &scene.interval.blocked else { return Vec::new() };
+    let Some(blocked) = &scene.interval.idle_blocked else { return Vec::new() };
     blocked.groups.iter().filter_map(|group| held_back(scene, group)).collect()
 }
 
-fn held_back(scene: &Scene, group: &GroupBlocked) -> Option<Suspicion> {
+fn held_back(scene: &Scene, group: &BlockedGroup) -> Option<Suspicion> {
     let thresholds = scene.thresholds;
     let waiting = group.storage;
     let holder = group.holder.as_ref()?;
-    if !reaches(waiting, thresholds.io_throttled_threads) || holder.is_elsewhere() {
+    if !reaches_threshold(waiting, thresholds.io_throttled_threads) || holder.is_non_block_storage() {
         return None;
     }
     let below: Vec<&DiskSpan> = match holder.disk {
@@ -91,11 +91,11 @@ fn held_back(scene: &Scene, group: &GroupBlocked) -> Option<Suspicion> {
     };
     // Something must get through, and nothing may hang: else it is a dead device or a lock of the file system.
     let completed: u64 = below.iter().map(|span| span.completed()).fold(0, u64::saturating_add);
-    if completed == 0 || below.iter().any(|span| span.silent) {
+    if completed == 0 || below.iter().any(|span| span.stalled) {
         return None;
     }
     let in_device: f64 = below.iter().flat_map(|span| span.operations()).map(|(_, op)| op.concurrency).sum();
-    let in_flight = scene.interval.blocked.as_ref().and_then(|blocked| blocked.witnesses.in_flight);
+    let in_flight = scene.interval.idle_blocked.as_ref().and_then(|blocked| blocked.cross_checks.in_flight);
     let limit = (waiting * thresholds.io_throttled_device_share).min(0.5);
     let idle_below =
         in_device <= limit && in_flight.unwrap_or(0.0).min(below.iter().map(|span| f64::from(span.in_flight)).sum()) <= limit;
@@ -155,7 +155,7 @@ fn held_back(scene: &Scene, group: &GroupBlocked) -> Option<Suspicion> {
             maybe("in_flight", in_flight),
             number("completions_per_second", completed as f64 / scene.interval.seconds),
             used_up.as_ref().map_or(maybe("limiting_cgroup", None), |by| text("limiting_cgroup", by.limit.cgroup.path.clone())),
-            maybe("limit_per_second", used_up.as_ref().map(|by| by.part.most.0)),
+            maybe("limit_per_second", used_up.as_ref().map(|by| by.part.limit.0)),
             maybe("limit_used_ratio", used_up.as_ref().map(|by| by.share())),
             maybe("psi_io_some_ratio", scene.interval.pressure.io_some.map(|share| share.0)),
         ],
@@ -175,7 +175,7 @@ pub(super) fn hung<'a>(interval: &'a Interval, thresholds: &Thresholds) -> impl 
     let blocked = interval.newer.waits.blocked.iter();
     blocked
         .filter(|thread| !matches!(thread.class, WaitClass::Vfork | WaitClass::Frozen | WaitClass::Aio))
-        .filter(move |thread| waited(interval, thread.since_ns) >= least && is_in_d(interval, thread))
+        .filter(move |thread| waited(interval, thread.blocked_since_ns) >= least && is_in_d(interval, thread))
 }
 
 fn waited(interval: &Interval, since_ns: u64) -> f64 {
@@ -184,7 +184,7 @@ fn waited(interval: &Interval, since_ns: u64) -> f64 {
 
 fn hung_task(scene: &Scene) -> Vec<Suspicion> {
     let newer = &scene.interval.newer;
-    let waited = |thread: &BlockedThread| waited(scene.interval, thread.since_ns);
+    let waited = |thread: &BlockedThread| waited(scene.interval, thread.blocked_since_ns);
     let hung: Vec<&BlockedThread> = hung(scene.interval, scene.thresholds).collect();
     let of_kernel = kernel::hanging(scene);
     let mut found: Vec<Suspicion> = Vec::new();
@@ -194,7 +194,7 @@ fn hung_task(scene: &Scene) -> Vec<Suspicion> {
         let threads = of_group.count();
         let longest_s = waited(longest);
         let (thread_name, who) = scene.who(longest.task);
-        let place = longest.channel.as_ref().map_or_else(|| "a place hidden from this user".into(), name);
+        let place = longest.wchan.as_ref().map_or_else(|| "a place hidden from this user".into(), name);
         let on = match (&longest.file, &longest.mount) {
             (Some(file), _) => format!(" on {}", name(file)),
             (None, Some(mount)) => format!(" on {}", name(mount)),
@@ -202,7 +202,7 @@ fn hung_task(scene: &Scene) -> Vec<Suspicion> {
         };
         let others = match threads {
             1 => String::new(),
-            many if newer.waits.blocked.len() < BLOCKED_KEPT => format!(" and {} more of its group", many - 1),
+            many if newer.waits.blocked.len() < MAX_BLOCKED_THREADS => format!(" and {} more of its group", many - 1),
             many => format!(" and at least {} more of its group", many - 1),
         };
         let of_kernel = match stalled(scene, longest) {
@@ -238,7 +238,7 @@ fn hung_task(scene: &Scene) -> Vec<Suspicion> {
                 number("stuck_seconds", longest_s),
                 number("stuck_threads", threads as f64),
                 text("wait_channel", place.as_str()),
-                text("wait_class", longest.class.word()),
+                text("wait_class", longest.class.as_str()),
                 longest.file.clone().map_or(maybe("file", None), |file| text("file", file)),
                 longest.mount.clone().map_or(maybe("mount", None), |mount| text("mount", mount)),
                 longest.disk.map_or(maybe("device", None), |disk| text("device", scene.disk_name(disk).as_str())),
@@ -267,7 +267,7 @@ fn is_in_d(interval: &Interval, blocked: &BlockedThread) -> bool {
 
 /// It waits for a file system in user space: in S, since a signal may end it.
 fn asks_a_program(thread: &BlockedThread) -> bool {
-    thread.channel.as_ref().is_some_and(|channel| is_a_request(channel.as_bytes()))
+    thread.wchan.as_ref().is_some_and(|channel| is_fuse_request(channel.as_bytes()))
 }
 
 /// Requests in flight on the device that is waited for; on all where it is not known which.
@@ -285,16 +285,16 @@ fn completed(scene: &Scene, device: Option<DiskId>) -> Option<f64> {
 
 /// The device that is waited for, where it completes nothing.
 fn stalled<'a>(scene: &'a Scene, thread: &BlockedThread) -> Option<&'a DiskSpan> {
-    scene.interval.disks.iter().find(|span| span.silent && thread.disk.is_none_or(|disk| disk == span.id))
+    scene.interval.disks.iter().find(|span| span.stalled && thread.disk.is_none_or(|disk| disk == span.id))
 }
 
 fn cause(scene: &Scene, thread: &BlockedThread) -> String {
     let stalled = stalled(scene, thread);
     let requests = in_flight(scene, thread.disk);
     let idle = requests.is_some_and(|requests| requests < 0.5);
-    let frozen = thread.channel.as_ref().is_some_and(|channel| channel.as_bytes().starts_with(b"percpu_rwsem"));
+    let frozen = thread.wchan.as_ref().is_some_and(|channel| channel.as_bytes().starts_with(b"percpu_rwsem"));
     match thread.class {
-        _ if thread.is_elsewhere() => "a server (or a user-space file system) that does not answer".into(),
+        _ if thread.is_non_block_storage() => "a server (or a user-space file system) that does not answer".into(),
         WaitClass::Disk if stalled.is_some() => {
             let device = stalled.map(|span| scene.disk_name(span.id)).unwrap_or_default();
             format!("{device} completes nothing")

@@ -2,7 +2,7 @@
 
 use super::words::{name, percent, plural};
 use crate::interval::Interval;
-use crate::interval::blocked::{IdleBlocked, Witnesses};
+use crate::interval::idle_blocked::{CrossChecks, IdleBlocked};
 use crate::sample::Sample;
 use crate::sample::task::TaskState;
 
@@ -15,22 +15,22 @@ const NEXT_TO_NOTHING: f64 = 0.1;
 /// One sentence where iowait or PSI mislead: they speak of nothing, or they do not count a convoy. `None` where they agree
 /// with the verdict.
 pub fn sentence(interval: &Interval) -> Option<String> {
-    let blocked = interval.blocked.as_ref()?;
+    let blocked = interval.idle_blocked.as_ref()?;
     artefact_now(interval).or_else(|| uncounted(blocked))
 }
 
 /// The first of them: iowait or PSI say that something waits, and nothing does.
 pub fn artefact_now(interval: &Interval) -> Option<String> {
-    let blocked = interval.blocked.as_ref()?;
+    let blocked = interval.idle_blocked.as_ref()?;
     let sleeper = || ring_sleeper(&interval.newer);
-    artefact(&blocked.witnesses, blocked.blocked_threads, blocked.lower_bound, sleeper)
+    artefact(&blocked.cross_checks, blocked.blocked_threads, blocked.lower_bound, sleeper)
 }
 
 /// The same of the means over any stretch of time. Since Linux 6.5 a thread that waits in io_uring_enter counts as waiting
 /// for I/O whatever its requests are, a connection that nobody uses included (io_uring/io_uring.c, io_cqring_wait); since
 /// 6.15 it may ask not to be (IORING_ENTER_NO_IOWAIT), and most do not.
 pub fn artefact(
-    witnesses: &Witnesses,
+    witnesses: &CrossChecks,
     blocked_threads: f64,
     lower_bound: bool,
     sleeper: impl FnOnce() -> Option<String>,
@@ -52,11 +52,11 @@ pub fn artefact(
 
 /// The other way round: those that wait behind others are in no iowait.
 fn uncounted(blocked: &IdleBlocked) -> Option<String> {
-    let iowait = blocked.witnesses.iowait.unwrap_or(0.0);
+    let iowait = blocked.cross_checks.iowait.unwrap_or(0.0);
     if blocked.ratio < 0.1 || iowait >= blocked.ratio / 2.0 {
         return None;
     }
-    let threads = blocked.groups.iter().map(|group| group.behind() + group.behind_peer + group.aio).sum();
+    let threads = blocked.groups.iter().map(|group| group.behind_lock() + group.behind_ipc_peer + group.aio).sum();
     Some(format!(
         "iowait says {} where {} of the box is blocked: {} behind others or asleep for completions, which iowait does not count",
         percent(iowait),
@@ -71,7 +71,7 @@ pub fn ring_sleeper(sample: &Sample) -> Option<String> {
     let in_ring = |channel: &crate::sample::Name| channel.as_bytes() == b"io_cqring_wait";
     let asleep = |process: &crate::sample::task::Process| {
         let there = |thread: &&crate::sample::task::Thread| {
-            thread.state == TaskState::Sleeping && thread.wait.channel.as_ref().is_ok_and(in_ring)
+            thread.state == TaskState::Sleeping && thread.wait.wchan.as_ref().is_ok_and(in_ring)
         };
         process.threads.iter().filter(there).count()
     };

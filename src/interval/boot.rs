@@ -17,8 +17,8 @@ use crate::units::Counter;
 
 /// From boot to the sample; `None` where its clock says that no time passed.
 pub fn since_boot(host: &Arc<Host>, sample: &Arc<Sample>) -> Option<Interval> {
-    let mut interval = Interval::between(host, &Arc::new(at_boot(sample)), sample)?;
-    interval.blocked = None;
+    let mut interval = Interval::between(host, &Arc::new(zero_sample_at_boot(sample)), sample)?;
+    interval.idle_blocked = None;
     interval.short_lived = None;
     if let Some(tasks) = &mut interval.tasks {
         // Of those that live; who has ended waited, too.
@@ -28,7 +28,7 @@ pub fn since_boot(host: &Arc<Host>, sample: &Arc<Sample>) -> Option<Interval> {
 }
 
 /// The sample that would have been taken when everything was 0.
-fn at_boot(sample: &Sample) -> Sample {
+fn zero_sample_at_boot(sample: &Sample) -> Sample {
     let up_ns = i64::try_from(sample.at.boottime_ns).unwrap_or(i64::MAX);
     let at = Instant { boottime_ns: 0, monotonic_ns: 0, realtime_ns: sample.at.realtime_ns.saturating_sub(up_ns) };
     Sample {
@@ -43,26 +43,26 @@ fn at_boot(sample: &Sample) -> Sample {
     }
 }
 
-const NOTHING: Counter = Counter(0);
+const ZERO: Counter = Counter(0);
 
 /// 0 where it is counted.
-fn zero(counter: Option<Counter>) -> Option<Counter> {
-    counter.map(|_| NOTHING)
+fn zeroed(counter: Option<Counter>) -> Option<Counter> {
+    counter.map(|_| ZERO)
 }
 
 fn cpu(now: &Cpu) -> Cpu {
     let times = |now: &CpuTimes| CpuTimes {
-        steal_ticks: zero(now.steal_ticks),
-        guest_ticks: zero(now.guest_ticks),
-        guest_nice_ticks: zero(now.guest_nice_ticks),
+        steal_ticks: zeroed(now.steal_ticks),
+        guest_ticks: zeroed(now.guest_ticks),
+        guest_nice_ticks: zeroed(now.guest_nice_ticks),
         ..CpuTimes::default()
     };
     Cpu {
         total: times(&now.total),
         cpus: now.cpus.iter().map(|(id, now)| (*id, times(now))).collect(),
-        context_switches: zero(now.context_switches),
-        interrupts: zero(now.interrupts),
-        forks: zero(now.forks),
+        context_switches: zeroed(now.context_switches),
+        interrupts: zeroed(now.interrupts),
+        forks: zeroed(now.forks),
         running: None,
         blocked: None,
     }
@@ -70,18 +70,18 @@ fn cpu(now: &Cpu) -> Cpu {
 
 fn memory(now: Memory) -> Memory {
     Memory {
-        swapped_in_pages: zero(now.swapped_in_pages),
-        swapped_out_pages: zero(now.swapped_out_pages),
-        paged_in_kb: zero(now.paged_in_kb),
-        paged_out_kb: zero(now.paged_out_kb),
-        faults: zero(now.faults),
-        major_faults: zero(now.major_faults),
-        scanned_kswapd_pages: zero(now.scanned_kswapd_pages),
-        scanned_direct_pages: zero(now.scanned_direct_pages),
-        reclaimed_pages: zero(now.reclaimed_pages),
-        refaulted_pages: zero(now.refaulted_pages),
-        allocation_stalls: zero(now.allocation_stalls),
-        oom_kills: zero(now.oom_kills),
+        swapped_in_pages: zeroed(now.swapped_in_pages),
+        swapped_out_pages: zeroed(now.swapped_out_pages),
+        paged_in_kb: zeroed(now.paged_in_kb),
+        paged_out_kb: zeroed(now.paged_out_kb),
+        faults: zeroed(now.faults),
+        major_faults: zeroed(now.major_faults),
+        scanned_kswapd_pages: zeroed(now.scanned_kswapd_pages),
+        scanned_direct_pages: zeroed(now.scanned_direct_pages),
+        reclaimed_pages: zeroed(now.reclaimed_pages),
+        refaulted_pages: zeroed(now.refaulted_pages),
+        allocation_stalls: zeroed(now.allocation_stalls),
+        oom_kills: zeroed(now.oom_kills),
         ..now
     }
 }
@@ -97,26 +97,26 @@ fn disk(now: &Disk) -> Disk {
         reads: OpCounters::default(),
         writes: OpCounters::default(),
         discards: now.discards.map(|_| OpCounters::default()),
-        flushes: zero(now.flushes),
-        flush_time_ms: zero(now.flush_time_ms),
-        busy_time_ms: NOTHING,
-        queue_time_ms: NOTHING,
+        flushes: zeroed(now.flushes),
+        flush_time_ms: zeroed(now.flush_time_ms),
+        io_ticks_ms: ZERO,
+        time_in_queue_ms: ZERO,
         ..now.clone()
     }
 }
 
 fn nic(now: &Nic) -> Nic {
-    let qdisc = |now: &Qdisc| Qdisc { dropped: NOTHING, overlimits: NOTHING, requeues: NOTHING, ..now.clone() };
+    let qdisc = |now: &Qdisc| Qdisc { dropped: ZERO, overlimits: ZERO, requeues: ZERO, ..now.clone() };
     Nic {
         id: now.id.clone(),
         facts: Arc::clone(&now.facts),
         rx: Direction::default(),
         tx: Direction::default(),
-        multicast: NOTHING,
-        collisions: NOTHING,
-        carrier_losses: NOTHING,
-        rx_missed: zero(now.rx_missed),
-        rx_nohandler: zero(now.rx_nohandler),
+        multicast: ZERO,
+        collisions: ZERO,
+        carrier_losses: ZERO,
+        rx_missed: zeroed(now.rx_missed),
+        rx_nohandler: zeroed(now.rx_nohandler),
         qdisc: now.qdisc.as_ref().map(qdisc),
     }
 }
@@ -125,19 +125,19 @@ fn protocols(now: &Protocols) -> Protocols {
     Protocols {
         tcp: now.tcp.map(|_| Tcp::default()),
         tcp_ext: now.tcp_ext.map(|now| TcpExt {
-            listen_overflows: zero(now.listen_overflows),
-            listen_drops: zero(now.listen_drops),
-            syn_retransmits: zero(now.syn_retransmits),
-            timeouts: zero(now.timeouts),
-            lost_retransmits: zero(now.lost_retransmits),
-            backlog_drops: zero(now.backlog_drops),
+            listen_overflows: zeroed(now.listen_overflows),
+            listen_drops: zeroed(now.listen_drops),
+            syn_retransmits: zeroed(now.syn_retransmits),
+            timeouts: zeroed(now.timeouts),
+            lost_retransmits: zeroed(now.lost_retransmits),
+            backlog_drops: zeroed(now.backlog_drops),
         }),
         udp: now.udp.map(|now| Udp {
-            receive_buffer_errors: zero(now.receive_buffer_errors),
-            send_buffer_errors: zero(now.send_buffer_errors),
+            receive_buffer_errors: zeroed(now.receive_buffer_errors),
+            send_buffer_errors: zeroed(now.send_buffer_errors),
             ..Udp::default()
         }),
-        ip_octets: now.ip_octets.map(|_| (NOTHING, NOTHING)),
+        ip_octets: now.ip_octets.map(|_| (ZERO, ZERO)),
         ..Protocols::absent(Absent::NotRead)
     }
 }

@@ -1,10 +1,10 @@
 //! Control groups against their limits.
 
 use crate::ids::{CgroupId, DiskId};
-use crate::interval::pressure::stalled;
-use crate::sample::cgroup::{Cgroup, GroupStall, IoLimit};
+use crate::interval::pressure::stalled_share;
+use crate::sample::cgroup::{Cgroup, CgroupPressure, IoLimit};
 use crate::sample::{Name, Sample};
-use crate::units::{Bytes, Counter, PerSecond, Ratio, growth};
+use crate::units::{Bytes, Counter, PerSecond, Ratio, delta};
 
 /// One group with a limit, present at both samples.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,17 +23,17 @@ pub struct CgroupSpan {
     pub refaults: Option<PerSecond>,
     pub major_faults: Option<PerSecond>,
     /// Allocations that met this group's own memory limit
-    pub limit_hits: Option<PerSecond>,
+    pub memory_limit_hits: Option<PerSecond>,
     /// Kills in this interval: a count, not a rate
     pub oom_kills: Option<u64>,
     /// The CPUs that its cpuset allows, where they are fewer than those of the group above
     pub cpus: Option<Name>,
-    pub stall: StallShares,
+    pub pressure: CgroupPressureSpan,
 }
 
 /// Shares of the interval in which tasks of a group were stalled; v2 only.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct StallShares {
+pub struct CgroupPressureSpan {
     pub cpu_some: Option<Ratio>,
     pub io_some: Option<Ratio>,
     pub io_full: Option<Ratio>,
@@ -41,10 +41,10 @@ pub struct StallShares {
     pub memory_full: Option<Ratio>,
 }
 
-impl StallShares {
-    fn between(older: &GroupStall, newer: &GroupStall, seconds: f64) -> StallShares {
-        let share = |newer: Option<Counter>, older: Option<Counter>| stalled(growth(newer, older)?, seconds);
-        StallShares {
+impl CgroupPressureSpan {
+    fn between(older: &CgroupPressure, newer: &CgroupPressure, seconds: f64) -> CgroupPressureSpan {
+        let share = |newer: Option<Counter>, older: Option<Counter>| stalled_share(delta(newer, older)?, seconds);
+        CgroupPressureSpan {
             cpu_some: share(newer.cpu_some_us, older.cpu_some_us),
             io_some: share(newer.io_some_us, older.io_some_us),
             io_full: share(newer.io_full_us, older.io_full_us),
@@ -60,27 +60,27 @@ pub struct IoLimitSpan {
     pub cgroup: CgroupId,
     pub disk: DiskId,
     /// Its limits, one or more of the four
-    pub uses: Vec<IoUse>,
+    pub usages: Vec<IoLimitUsage>,
 }
 
 /// One limit of I/O and its use.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct IoUse {
-    pub measure: IoMeasure,
-    pub most: PerSecond,
+pub struct IoLimitUsage {
+    pub kind: IoLimitKind,
+    pub limit: PerSecond,
     pub used: Option<PerSecond>,
 }
 
-impl IoUse {
+impl IoLimitUsage {
     /// Use ÷ limit.
-    pub fn share(&self) -> Option<f64> {
-        Ratio::of(self.used?.0, self.most.0).map(|share| share.0)
+    pub fn utilization(&self) -> Option<f64> {
+        Ratio::new(self.used?.0, self.limit.0).map(|share| share.0)
     }
 }
 
 /// What is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IoMeasure {
+pub enum IoLimitKind {
     Reads,
     Writes,
     ReadBytes,
@@ -104,24 +104,24 @@ fn span(before: &Cgroup, group: &Cgroup, seconds: f64) -> CgroupSpan {
             (Some(quota), Some(period)) if period > 0 => Some(quota as f64 / period as f64),
             _ => None,
         },
-        used_cpus: seconds_of(growth(group.usage_ns, before.usage_ns)).map(|used| used / seconds),
-        throttled_periods: growth(group.throttled_periods, before.throttled_periods)
-            .zip(growth(group.periods, before.periods))
-            .and_then(|(throttled, periods)| Ratio::of(throttled as f64, periods as f64)),
-        throttled: seconds_of(growth(group.throttled_ns, before.throttled_ns)).and_then(|time| Ratio::of(time, seconds)),
+        used_cpus: seconds_of(delta(group.usage_ns, before.usage_ns)).map(|used| used / seconds),
+        throttled_periods: delta(group.throttled_periods, before.throttled_periods)
+            .zip(delta(group.periods, before.periods))
+            .and_then(|(throttled, periods)| Ratio::new(throttled as f64, periods as f64)),
+        throttled: seconds_of(delta(group.throttled_ns, before.throttled_ns)).and_then(|time| Ratio::new(time, seconds)),
         memory_limit: group.memory_limit_bytes.map(Bytes),
         memory_used: group.memory_usage_bytes.map(Bytes),
         refaults: rate(|group| group.refaulted_pages),
         major_faults: rate(|group| group.major_faults),
-        limit_hits: rate(|group| group.limit_hits),
-        oom_kills: growth(group.oom_kills, before.oom_kills),
+        memory_limit_hits: rate(|group| group.memory_limit_hits),
+        oom_kills: delta(group.oom_kills, before.oom_kills),
         cpus: group.cpus.clone(),
-        stall: StallShares::between(&before.stall, &group.stall, seconds),
+        pressure: CgroupPressureSpan::between(&before.pressure, &group.pressure, seconds),
     }
 }
 
 /// Limits of I/O present at both samples.
-pub(super) fn io_between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<IoLimitSpan> {
+pub(super) fn io_limits_between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<IoLimitSpan> {
     let was = &older.io_limits;
     let before = |limit: &IoLimit| {
         let order = |old: &IoLimit| (&old.cgroup, old.disk).cmp(&(&limit.cgroup, limit.disk));
@@ -129,18 +129,18 @@ pub(super) fn io_between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<Io
     };
     let span = |limit: &IoLimit| {
         let old = before(limit)?;
-        let (most, now, then) = (limit.most, limit.done, old.done);
+        let (most, now, then) = (limit.max, limit.stat, old.stat);
         let uses = [
-            (IoMeasure::Reads, most.reads, now.reads, then.reads),
-            (IoMeasure::Writes, most.writes, now.writes, then.writes),
-            (IoMeasure::ReadBytes, most.read_bytes, now.read_bytes, then.read_bytes),
-            (IoMeasure::WriteBytes, most.write_bytes, now.write_bytes, then.write_bytes),
+            (IoLimitKind::Reads, most.reads, now.reads, then.reads),
+            (IoLimitKind::Writes, most.writes, now.writes, then.writes),
+            (IoLimitKind::ReadBytes, most.read_bytes, now.read_bytes, then.read_bytes),
+            (IoLimitKind::WriteBytes, most.write_bytes, now.write_bytes, then.write_bytes),
         ];
         let uses = uses.into_iter().filter_map(|(measure, most, now, then)| {
             let most = PerSecond(most? as f64);
-            Some(IoUse { measure, most, used: PerSecond::between(now, then, seconds) })
+            Some(IoLimitUsage { kind: measure, limit: most, used: PerSecond::between(now, then, seconds) })
         });
-        Some(IoLimitSpan { cgroup: limit.cgroup.clone(), disk: limit.disk, uses: uses.collect() })
+        Some(IoLimitSpan { cgroup: limit.cgroup.clone(), disk: limit.disk, usages: uses.collect() })
     };
     newer.io_limits.iter().filter_map(span).collect()
 }

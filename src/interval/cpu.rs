@@ -1,12 +1,12 @@
 //! CPU time of the box and of each CPU: metrics.md section 1.
 
 use crate::ids::{CpuId, TaskId};
-use crate::interval::clocks::{self, Clocks};
-use crate::interval::ended::EndedSpan;
+use crate::interval::cpu_accounting::{self, CpuAccounting};
+use crate::interval::exited::ExitedSpan;
 use crate::interval::task::TaskSpan;
 use crate::sample::cpu::CpuTimes;
 use crate::sample::{Host, Sample};
-use crate::units::{Counter, PerSecond, Ratio, growth};
+use crate::units::{Counter, PerSecond, Ratio, delta};
 
 /// What the CPUs did.
 #[derive(Clone, Debug)]
@@ -14,31 +14,31 @@ pub struct CpuSpan {
     /// The whole box; shares of n CPUs.
     pub total: CpuShares,
     /// CPUs that were online at both samples and whose counters did not fall.
-    pub cpus: Vec<CpuUse>,
+    pub cpus: Vec<CpuUsage>,
     pub context_switches: Option<PerSecond>,
     pub interrupts: Option<PerSecond>,
     pub forks: Option<PerSecond>,
     /// ΣΔ CPU clock of all processes, in CPUs, those that ended included: event-driven, exact.
-    pub busy_by_scheduler: Option<f64>,
+    pub scheduler_busy_cpus: Option<f64>,
     /// The same by clock tick, from /proc/stat, in CPUs.
-    pub busy_by_ticks: f64,
+    pub tick_busy_cpus: f64,
     /// Both clocks side by side; `None` where CPUs came or went, or tasks could not be read.
-    pub clocks: Option<Clocks>,
+    pub accounting: Option<CpuAccounting>,
     /// Run time that no tick saw, in CPUs; 0 unless it is more than chance
-    pub hidden: f64,
+    pub hidden_cpus: f64,
 }
 
 /// One CPU.
 #[derive(Clone, Debug)]
-pub struct CpuUse {
+pub struct CpuUsage {
     pub id: CpuId,
     pub shares: CpuShares,
     /// Run time of the threads that stayed on it: at least so much of it was used, whatever the ticks say.
-    pub by_scheduler: f64,
+    pub scheduler_busy: f64,
     /// Share of its time that was used without a tick seeing it; 0 unless it is more than chance
     pub hidden: f64,
     /// The thread that used most of it, by the CPU it was last seen on, and its share of that CPU.
-    pub top: Option<(TaskId, Ratio)>,
+    pub top_thread: Option<(TaskId, Ratio)>,
 }
 
 /// Shares of the time of one CPU or of the whole box. They add up to 1 with `unaccounted`, unless the kernel counted
@@ -74,7 +74,7 @@ impl CpuShares {
     }
 }
 
-impl CpuUse {
+impl CpuUsage {
     /// What was used, by ticks and beside them.
     pub fn busy(&self) -> f64 {
         (self.shares.busy() + self.hidden).min(1.0)
@@ -84,7 +84,7 @@ impl CpuUse {
 impl CpuSpan {
     /// The share of the box that was used, by ticks and beside them.
     pub fn busy(&self) -> f64 {
-        (self.total.busy() + self.hidden / self.cpus.len().max(1) as f64).min(1.0)
+        (self.total.busy() + self.hidden_cpus / self.cpus.len().max(1) as f64).min(1.0)
     }
 
     /// idle + iowait, less what was used in that time without a tick seeing it. Where idle time is exact (NO_HZ) it never
@@ -99,7 +99,7 @@ impl CpuSpan {
         newer: &Sample,
         seconds: f64,
         tasks: Option<&TaskSpan>,
-        ended: Option<&EndedSpan>,
+        ended: Option<&ExitedSpan>,
     ) -> Option<CpuSpan> {
         let (was, now) = (older.cpu.as_ref().ok()?, newer.cpu.as_ref().ok()?);
         let ticks = seconds * host.ticks_per_second as f64;
@@ -108,16 +108,16 @@ impl CpuSpan {
             let Ok(at) = was.cpus.binary_search_by_key(id, |(id, _)| *id) else { continue };
             let before = was.cpus.get(at).map(|(_, times)| times)?;
             if let Some(shares) = shares(before, times, ticks) {
-                cpus.push(CpuUse { id: *id, shares, by_scheduler: 0.0, hidden: 0.0, top: None });
+                cpus.push(CpuUsage { id: *id, shares, scheduler_busy: 0.0, hidden: 0.0, top_thread: None });
             }
         }
         if let Some(tasks) = tasks {
-            name_top_threads(&mut cpus, tasks);
-            clocks::stayed(&mut cpus, tasks);
+            set_top_threads(&mut cpus, tasks);
+            cpu_accounting::add_scheduler_time(&mut cpus, tasks);
         }
-        let clocks = tasks.and_then(|tasks| Clocks::between(host, older, newer, seconds, &cpus, tasks, ended));
+        let clocks = tasks.and_then(|tasks| CpuAccounting::between(host, older, newer, seconds, &cpus, tasks, ended));
         if let Some(clocks) = &clocks {
-            clocks.divide(&mut cpus, seconds);
+            clocks.assign_hidden(&mut cpus, seconds);
         }
         // The line `cpu` counts CPUs that went offline too: the box is the sum of those we can pair, unless none can.
         let same = cpus.len() == now.cpus.len() && was.cpus.len() == now.cpus.len();
@@ -125,13 +125,13 @@ impl CpuSpan {
         let total = match cpus.is_empty() {
             true => line()?,
             // Its counters may fall where those of no single CPU did (an offline CPU that came back).
-            false => Some(()).filter(|()| same).and_then(|()| line()).unwrap_or_else(|| mean(&cpus)),
+            false => Some(()).filter(|()| same).and_then(|()| line()).unwrap_or_else(|| mean_shares(&cpus)),
         };
         Some(CpuSpan {
-            busy_by_ticks: total.busy() * cpus.len().max(1) as f64,
-            busy_by_scheduler: (clocks.map(|clocks| clocks.scheduler)).or(tasks.and_then(|tasks| tasks.busy_cpus)),
-            hidden: clocks.map_or(0.0, |clocks| clocks.hidden()),
-            clocks,
+            tick_busy_cpus: total.busy() * cpus.len().max(1) as f64,
+            scheduler_busy_cpus: (clocks.map(|clocks| clocks.scheduler_cpus)).or(tasks.and_then(|tasks| tasks.busy_cpus)),
+            hidden_cpus: clocks.map_or(0.0, |clocks| clocks.hidden_cpus()),
+            accounting: clocks,
             total,
             cpus,
             context_switches: PerSecond::between(now.context_switches, was.context_switches, seconds),
@@ -157,10 +157,10 @@ pub(super) fn shares(older: &CpuTimes, newer: &CpuTimes, ticks: f64) -> Option<C
     let softirq = grown(newer.softirq_ticks, older.softirq_ticks)?;
     let idle = estimate(newer.idle_ticks, older.idle_ticks)?;
     let iowait = estimate(newer.iowait_ticks, older.iowait_ticks)?;
-    let steal = growth(newer.steal_ticks, older.steal_ticks).unwrap_or(0);
+    let steal = delta(newer.steal_ticks, older.steal_ticks).unwrap_or(0);
     // Guest time is accounted a moment after the user time that contains it.
-    let guest = growth(newer.guest_ticks, older.guest_ticks).unwrap_or(0).min(user);
-    let guest_nice = growth(newer.guest_nice_ticks, older.guest_nice_ticks).unwrap_or(0).min(nice);
+    let guest = delta(newer.guest_ticks, older.guest_ticks).unwrap_or(0).min(user);
+    let guest_nice = delta(newer.guest_nice_ticks, older.guest_nice_ticks).unwrap_or(0).min(nice);
     let sum = [user, nice, system, irq, softirq, idle, iowait, steal].map(|part| part as f64).iter().sum::<f64>();
     let whole = sum.max(ticks);
     if whole <= 0.0 {
@@ -184,7 +184,7 @@ pub(super) fn shares(older: &CpuTimes, newer: &CpuTimes, ticks: f64) -> Option<C
     })
 }
 
-fn mean(cpus: &[CpuUse]) -> CpuShares {
+fn mean_shares(cpus: &[CpuUsage]) -> CpuShares {
     let n = cpus.len().max(1) as f64;
     let of = |field: fn(&CpuShares) -> f64| cpus.iter().map(|cpu| field(&cpu.shares)).sum::<f64>() / n;
     CpuShares {
@@ -203,12 +203,12 @@ fn mean(cpus: &[CpuUse]) -> CpuShares {
     }
 }
 
-fn name_top_threads(cpus: &mut [CpuUse], tasks: &TaskSpan) {
+fn set_top_threads(cpus: &mut [CpuUsage], tasks: &TaskSpan) {
     for thread in &tasks.threads {
         let (Some(used), Ok(at)) = (thread.cpu, cpus.binary_search_by_key(&thread.processor, |cpu| cpu.id)) else { continue };
         let Some(cpu) = cpus.get_mut(at) else { continue };
-        if used.0 > cpu.top.map_or(0.0, |(_, most)| most.0) {
-            cpu.top = Some((thread.id, used));
+        if used.0 > cpu.top_thread.map_or(0.0, |(_, most)| most.0) {
+            cpu.top_thread = Some((thread.id, used));
         }
     }
 }

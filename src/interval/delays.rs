@@ -30,7 +30,7 @@ pub struct DelaySpan {
 impl DelaySpan {
     /// For want of memory, at least: in reclaim and compaction, and for pages that came back. A page from swap may be counted
     /// as thrashing, too.
-    pub fn memory(&self) -> f64 {
+    pub fn memory_share(&self) -> f64 {
         let share = |part: Option<Ratio>| part.map_or(0.0, |share| share.0);
         let pages = share(self.swap_in).max(share(self.thrashing));
         (pages + share(self.reclaim) + share(self.compaction)).min(1.0)
@@ -47,7 +47,7 @@ pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<Delay
 fn span(old: &TaskDelays, new: &TaskDelays, seconds: f64) -> DelaySpan {
     let share = |new: Delay, old: Delay| {
         let passed = new.total_ns.since(old.total_ns)? as f64 / 1e9;
-        Ratio::of(passed.min(seconds), seconds)
+        Ratio::new(passed.min(seconds), seconds)
     };
     let maybe = |new: Option<Delay>, old: Option<Delay>| share(new?, old?);
     DelaySpan {
@@ -85,15 +85,15 @@ mod tests {
     fn one_wait_under_several_names_is_one_wait() {
         let none = account(0.0, 0.0, 0.0, 0.0);
         let pages = span(&none, &account(0.9, 0.8, 0.05, 0.9), 1.0);
-        assert!((pages.memory() - 0.95).abs() < 1e-9, "{pages:?}");
+        assert!((pages.memory_share() - 0.95).abs() < 1e-9, "{pages:?}");
         let swap = span(&none, &account(0.3, 0.3, 0.1, 0.0), 1.0);
-        assert!((swap.memory() - 0.4).abs() < 1e-9, "{swap:?}");
+        assert!((swap.memory_share() - 0.4).abs() < 1e-9, "{swap:?}");
     }
 
     #[test]
     fn a_wait_that_began_before_is_no_more_than_the_interval() {
         let (none, long) = (account(0.0, 0.0, 0.0, 0.0), account(7.0, 0.0, 2.5, 7.0));
         let span = span(&none, &long, 1.0);
-        assert_eq!((span.block_io, span.thrashing, span.memory()), (Some(Ratio(1.0)), Some(Ratio(1.0)), 1.0));
+        assert_eq!((span.block_io, span.thrashing, span.memory_share()), (Some(Ratio(1.0)), Some(Ratio(1.0)), 1.0));
     }
 }

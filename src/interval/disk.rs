@@ -2,8 +2,8 @@
 
 use crate::ids::DiskId;
 use crate::sample::Sample;
-use crate::sample::disk::{Disk, OpCounters, find};
-use crate::units::{Millis, PerSecond, Ratio, growth};
+use crate::sample::disk::{Disk, OpCounters, find_disk};
+use crate::units::{Millis, PerSecond, Ratio, delta};
 
 /// One device, present at both samples.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,13 +17,13 @@ pub struct DiskSpan {
     pub flushes: Option<OpSpan>,
     /// aqu-sz: requests outstanding on average. `None` where the device completed nothing while some were outstanding:
     /// the kernel adds up when a request completes.
-    pub queue: Option<f64>,
+    pub aqu_sz: Option<f64>,
     /// Outstanding now
     pub in_flight: u32,
     /// Share of time with at least one request outstanding (`%util` elsewhere): says nothing about saturation
     pub busy: Option<Ratio>,
     /// Whether nothing at all completed although requests were outstanding at both ends
-    pub silent: bool,
+    pub stalled: bool,
 }
 
 /// One kind of operation on one device.
@@ -37,7 +37,7 @@ pub struct OpSpan {
     /// Mean time from queueing to completion; `None` where none completed
     pub r#await: Option<Millis>,
     /// KiB a request
-    pub request_kib: Option<f64>,
+    pub request_size_kib: Option<f64>,
     /// Mean number of this kind outstanding: Δms ÷ (1000·Δt)
     pub concurrency: f64,
 }
@@ -45,7 +45,7 @@ pub struct OpSpan {
 impl OpSpan {
     /// Share of requests that were merged before they reached the device.
     pub fn merged_share(&self) -> Option<Ratio> {
-        Ratio::of(self.merged.0, self.merged.0 + self.rate.0)
+        Ratio::new(self.merged.0, self.merged.0 + self.rate.0)
     }
 
     fn between(older: &OpCounters, newer: &OpCounters, seconds: f64) -> Option<OpSpan> {
@@ -58,8 +58,8 @@ impl OpSpan {
             rate: PerSecond(completed as f64 / seconds),
             kilobytes: PerSecond(sectors as f64 / 2.0 / seconds),
             merged: PerSecond(merged as f64 / seconds),
-            r#await: Millis::each(time_ms, completed),
-            request_kib: (completed > 0).then(|| sectors as f64 / 2.0 / completed as f64),
+            r#await: Millis::mean(time_ms, completed),
+            request_size_kib: (completed > 0).then(|| sectors as f64 / 2.0 / completed as f64),
             concurrency: time_ms as f64 / 1000.0 / seconds,
         })
     }
@@ -74,11 +74,11 @@ impl DiskSpan {
             _ => None,
         };
         let discards = pair(&newer.discards, &older.discards);
-        let flushes = growth(newer.flushes, older.flushes).zip(growth(newer.flush_time_ms, older.flush_time_ms)).map(
+        let flushes = delta(newer.flushes, older.flushes).zip(delta(newer.flush_time_ms, older.flush_time_ms)).map(
             |(completed, time_ms)| OpSpan {
                 completed,
                 rate: PerSecond(completed as f64 / seconds),
-                r#await: Millis::each(time_ms, completed),
+                r#await: Millis::mean(time_ms, completed),
                 concurrency: time_ms as f64 / 1000.0 / seconds,
                 ..OpSpan::default()
             },
@@ -86,7 +86,7 @@ impl DiskSpan {
         let others = discards.map_or(0, |op| op.completed).saturating_add(flushes.map_or(0, |op| op.completed));
         let completed = reads.completed.saturating_add(writes.completed).saturating_add(others);
         let silent = completed == 0 && newer.in_flight > 0 && older.in_flight > 0;
-        let queue_ms = newer.queue_time_ms.since(older.queue_time_ms);
+        let queue_ms = newer.time_in_queue_ms.since(older.time_in_queue_ms);
         Some(DiskSpan {
             id: newer.id,
             index,
@@ -94,13 +94,13 @@ impl DiskSpan {
             writes,
             discards,
             flushes,
-            queue: queue_ms.filter(|_| !silent).map(|ms| ms as f64 / 1000.0 / seconds),
+            aqu_sz: queue_ms.filter(|_| !silent).map(|ms| ms as f64 / 1000.0 / seconds),
             in_flight: newer.in_flight,
             busy: newer
-                .busy_time_ms
-                .since(older.busy_time_ms)
-                .and_then(|ms| Ratio::of((ms as f64 / 1000.0).min(seconds), seconds)),
-            silent,
+                .io_ticks_ms
+                .since(older.io_ticks_ms)
+                .and_then(|ms| Ratio::new((ms as f64 / 1000.0).min(seconds), seconds)),
+            stalled: silent,
         })
     }
 
@@ -134,7 +134,7 @@ pub enum Operation {
 
 impl Operation {
     /// `read`, as one says and types it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Operation::Read => "read",
             Operation::Write => "write",
@@ -160,7 +160,7 @@ pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<DiskS
     now.iter()
         .enumerate()
         .filter_map(|(index, disk)| {
-            let before = find(was, disk.id).filter(|before| is_same(before, disk))?;
+            let before = find_disk(was, disk.id).filter(|before| is_same_device(before, disk))?;
             DiskSpan::between(index, before, disk, seconds)
         })
         .collect()
@@ -168,7 +168,7 @@ pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<DiskS
 
 /// Numbers and names are given away again: a device that was pulled and another one put in its place is known by its
 /// serial or its backing file.
-fn is_same(older: &Disk, newer: &Disk) -> bool {
+fn is_same_device(older: &Disk, newer: &Disk) -> bool {
     let facts = std::sync::Arc::ptr_eq(&older.facts, &newer.facts)
         || (older.facts.serial == newer.facts.serial && older.facts.backing_file == newer.facts.backing_file);
     older.id == newer.id && older.name == newer.name && facts

@@ -74,7 +74,7 @@ impl MemorySpan {
             scanned_direct: rate(|m| m.scanned_direct_pages),
             reclaimed: rate(|m| m.reclaimed_pages),
             allocation_stalls: rate(|m| m.allocation_stalls),
-            oom_kills: crate::units::growth(now.oom_kills, was.oom_kills),
+            oom_kills: crate::units::delta(now.oom_kills, was.oom_kills),
         })
     }
 }

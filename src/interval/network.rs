@@ -1,6 +1,6 @@
 //! Network interfaces as nicstat defines them, and the protocols' counters.
 
-pub mod peers;
+pub mod remote_hosts;
 pub mod softnet;
 
 use rustc_hash::FxHashMap;
@@ -9,7 +9,7 @@ use super::nicstat::Link;
 use crate::ids::NicId;
 use crate::sample::Sample;
 use crate::sample::network::{Direction, Duplex, Nic, Protocols, Qdisc, Tcp, TcpExt, Udp};
-use crate::units::{Counter, PerSecond, Ratio, growth};
+use crate::units::{Counter, PerSecond, Ratio, delta};
 
 /// One interface, present at both samples.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +22,7 @@ pub struct NicSpan {
     /// What the shares are of: as the driver has it, or as somebody said
     pub link: Link,
     /// Somebody said so: it is a limit even where the interface is a virtual one
-    pub link_is_said: bool,
+    pub link_is_configured: bool,
     /// nicstat's %Util: full duplex the larger direction, half duplex both added. `None` where the speed is unknown.
     pub utilization: Option<Ratio>,
     /// nicstat's Sat: rx drop + rx fifo + rx missed + tx drop + tx fifo + collisions + carrier, a second
@@ -94,28 +94,28 @@ impl NicSpan {
             rx,
             tx,
             link: Link::default(),
-            link_is_said: false,
+            link_is_configured: false,
             utilization: None,
             saturation,
             collisions: PerSecond::between(Some(newer.collisions), Some(older.collisions), seconds),
             qdisc: newer.qdisc.as_ref().map(|qdisc| QdiscSpan::between(older.qdisc.as_ref(), qdisc, seconds)),
         };
-        span.fill(Link { mbps: newer.facts.speed_mbps.ok(), duplex: newer.facts.duplex.ok() });
+        span.set_link(Link { speed_mbps: newer.facts.speed_mbps.ok(), duplex: newer.facts.duplex.ok() });
         Some(span)
     }
 
     /// Takes somebody's word for what the link can carry.
-    pub fn assume(&mut self, link: Link) {
-        self.link_is_said = true;
-        self.fill(link);
+    pub fn set_configured_link(&mut self, link: Link) {
+        self.link_is_configured = true;
+        self.set_link(link);
     }
 
     /// How full a link that can carry so much is.
-    fn fill(&mut self, link: Link) {
-        let speed = link.mbps.map(|mbps| f64::from(mbps) * 1e6);
+    fn set_link(&mut self, link: Link) {
+        let speed = link.speed_mbps.map(|mbps| f64::from(mbps) * 1e6);
         for side in [&mut self.rx, &mut self.tx] {
             let bits = side.kilobytes.0 * 1024.0 * 8.0;
-            side.utilization = speed.and_then(|speed| Ratio::of(bits.min(speed), speed));
+            side.utilization = speed.and_then(|speed| Ratio::new(bits.min(speed), speed));
         }
         self.link = link;
         self.utilization = self.rx.utilization.zip(self.tx.utilization).map(|(rx, tx)| match link.duplex {
@@ -139,7 +139,7 @@ impl QdiscSpan {
 }
 
 /// Each of the newer interfaces as it was before. They come in the order of the kernel, which is mostly the same.
-pub(super) fn pairs<'a>(older: &'a [Nic], newer: &'a [Nic]) -> impl Iterator<Item = Option<&'a Nic>> {
+pub(super) fn paired_with_older<'a>(older: &'a [Nic], newer: &'a [Nic]) -> impl Iterator<Item = Option<&'a Nic>> {
     let mut by_id: Option<FxHashMap<&NicId, &Nic>> = None;
     newer.iter().enumerate().map(move |(index, nic)| match older.get(index) {
         Some(before) if before.id == nic.id => Some(before),
@@ -150,7 +150,7 @@ pub(super) fn pairs<'a>(older: &'a [Nic], newer: &'a [Nic]) -> impl Iterator<Ite
 /// Interfaces present at both samples whose counters did not fall.
 pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<NicSpan> {
     let (Ok(was), Ok(now)) = (&older.nics, &newer.nics) else { return Vec::new() };
-    let pairs = now.iter().enumerate().zip(pairs(was, now));
+    let pairs = now.iter().enumerate().zip(paired_with_older(was, now));
     pairs.filter_map(|((index, nic), before)| NicSpan::between(index, before?, nic, seconds)).collect()
 }
 
@@ -189,11 +189,11 @@ pub struct ProtocolSpan {
 
 impl ProtocolSpan {
     pub(super) fn between(older: &Protocols, newer: &Protocols, seconds: f64) -> ProtocolSpan {
-        let tcp = |field: fn(&Tcp) -> u64| growth_of(&newer.tcp, &older.tcp, |tcp| Some(Counter(field(tcp))));
-        let ext = |field: fn(&TcpExt) -> Option<Counter>| growth_of(&newer.tcp_ext, &older.tcp_ext, field);
-        let udp = |field: fn(&Udp) -> Option<Counter>| growth_of(&newer.udp, &older.udp, field);
+        let tcp = |field: fn(&Tcp) -> u64| reading_delta(&newer.tcp, &older.tcp, |tcp| Some(Counter(field(tcp))));
+        let ext = |field: fn(&TcpExt) -> Option<Counter>| reading_delta(&newer.tcp_ext, &older.tcp_ext, field);
+        let udp = |field: fn(&Udp) -> Option<Counter>| reading_delta(&newer.udp, &older.udp, field);
         let octets = |field: fn(&(Counter, Counter)) -> Counter| {
-            growth_of(&newer.ip_octets, &older.ip_octets, |octets| Some(field(octets)))
+            reading_delta(&newer.ip_octets, &older.ip_octets, |octets| Some(field(octets)))
         };
         let rate = |growth: Option<u64>| PerSecond::over(growth?, seconds);
         let kilobytes = |growth: Option<u64>| rate(growth).map(|bytes| PerSecond(bytes.0 / 1024.0));
@@ -203,7 +203,7 @@ impl ProtocolSpan {
             segments_in: rate(tcp(|tcp| tcp.segments_in.0)),
             segments_out: rate(sent),
             segments_retransmitted: rate(retransmitted),
-            retransmitted_share: retransmitted.zip(sent).and_then(|(part, whole)| Ratio::of(part as f64, whole as f64)),
+            retransmitted_share: retransmitted.zip(sent).and_then(|(part, whole)| Ratio::new(part as f64, whole as f64)),
             resets: rate(tcp(|tcp| tcp.established_resets.0.saturating_add(tcp.resets_out.0))),
             attempt_fails: rate(tcp(|tcp| tcp.attempt_fails.0)),
             connections_in: rate(tcp(|tcp| tcp.passive_opens.0)),
@@ -223,10 +223,10 @@ impl ProtocolSpan {
     }
 }
 
-fn growth_of<T>(
+fn reading_delta<T>(
     newer: &crate::sample::Reading<T>,
     older: &crate::sample::Reading<T>,
     field: impl Fn(&T) -> Option<Counter>,
 ) -> Option<u64> {
-    growth(newer.as_ref().ok().and_then(&field), older.as_ref().ok().and_then(&field))
+    delta(newer.as_ref().ok().and_then(&field), older.as_ref().ok().and_then(&field))
 }

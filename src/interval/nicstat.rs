@@ -1,7 +1,7 @@
 //! nicstat's figures: one line an interface, one for TCP, one for UDP. Beside the arithmetic of `interval/network` there is
 //! the old one of nicstat 1.95, bit for bit, for people who compare with old logs; docs/nicstat.md lists where they differ.
 
-use super::network::pairs;
+use super::network::paired_with_older;
 use crate::ids::NicId;
 use crate::sample::Reading;
 use crate::sample::network::{Direction, Duplex, Nic, Protocols};
@@ -20,13 +20,13 @@ pub enum Arithmetic {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
     /// Megabits a second; `None` where it is not known
-    pub mbps: Option<u32>,
+    pub speed_mbps: Option<u32>,
     pub duplex: Option<Duplex>,
 }
 
 impl Link {
     /// As `-S` has it, `1000`, `100hd`: full unless it says h or f; anything else is an unknown duplex. `None` without a speed.
-    pub fn said(text: &str) -> Option<Link> {
+    pub fn parse(text: &str) -> Option<Link> {
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (mbps, suffix) = text.split_at(digits);
         let duplex = match suffix.chars().next() {
@@ -35,13 +35,13 @@ impl Link {
             Some(_) => None,
         };
         let mbps = mbps.parse().ok().filter(|mbps: &u32| *mbps > 0)?;
-        Some(Link { mbps: Some(mbps), duplex })
+        Some(Link { speed_mbps: Some(mbps), duplex })
     }
 
     /// `eth0:1000`, `eth0:100hd`. A name may have colons itself: the last one counts.
-    pub fn named(text: &str) -> Option<(String, Link)> {
+    pub fn parse_named(text: &str) -> Option<(String, Link)> {
         let (name, link) = text.rsplit_once(':')?;
-        Some((name.to_owned(), Link::said(link)?))
+        Some((name.to_owned(), Link::parse(link)?))
     }
 }
 
@@ -49,20 +49,20 @@ impl Link {
 #[derive(Clone, Debug, PartialEq)]
 pub struct NicLine {
     pub id: NicId,
-    pub rx: Side,
-    pub tx: Side,
+    pub rx: DirectionRates,
+    pub tx: DirectionRates,
     /// Per cent: the larger direction on full duplex, both added otherwise
     pub utilization: Option<f64>,
     /// A second
     pub saturation: Option<f64>,
     pub collisions: Option<f64>,
     /// NoCP: packets that came and were not taken, a second
-    pub not_taken: Option<f64>,
+    pub nocanput: Option<f64>,
 }
 
 /// One direction; everything a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Side {
+pub struct DirectionRates {
     pub bytes: Option<f64>,
     pub packets: Option<f64>,
     /// Bytes a packet; 0 without packets
@@ -84,13 +84,13 @@ pub struct TcpLine {
     pub resets: Option<f64>,
     pub attempt_fails: Option<f64>,
     /// RetransSegs in per cent of OutSegs; compat 0
-    pub retransmitted: Option<f64>,
+    pub retransmitted_percent: Option<f64>,
     /// PassiveOpens
     pub connections_in: Option<f64>,
     /// ActiveOpens
     pub connections_out: Option<f64>,
     /// ListenDrops, which contains ListenOverflows; compat 0, since it looks for a header that no kernel since 2.6.26 has
-    pub drops: Option<f64>,
+    pub listen_drops: Option<f64>,
 }
 
 /// The line UDP; everything a second.
@@ -105,21 +105,21 @@ pub struct UdpLine {
 
 /// How many seconds ago.
 #[derive(Clone, Copy, Debug)]
-pub struct Since {
+pub struct Elapsed {
     /// The older sample; 0 without one
-    pub older: f64,
-    pub boot: f64,
+    pub since_older: f64,
+    pub since_boot: f64,
 }
 
 /// Growth a second between two counters; from 0 where there is no older one: since boot.
 #[derive(Clone, Copy, Debug)]
-struct Rates {
+struct RateCalculator {
     arithmetic: Arithmetic,
     seconds: f64,
 }
 
-impl Rates {
-    fn of(self, newer: Counter, older: Option<Counter>) -> Option<f64> {
+impl RateCalculator {
+    fn per_second(self, newer: Counter, older: Option<Counter>) -> Option<f64> {
         let older = older.unwrap_or(Counter(0));
         let growth = match self.arithmetic {
             Arithmetic::Fixed => newer.since(older)?,
@@ -129,53 +129,53 @@ impl Rates {
         (self.seconds > 0.0).then(|| growth as f64 / self.seconds)
     }
 
-    fn maybe(self, newer: Option<Counter>, older: Option<Option<Counter>>) -> Option<f64> {
+    fn optional_per_second(self, newer: Option<Counter>, older: Option<Option<Counter>>) -> Option<f64> {
         match older {
-            Some(older) => self.of(newer?, Some(older?)),
-            None => self.of(newer?, None),
+            Some(older) => self.per_second(newer?, Some(older?)),
+            None => self.per_second(newer?, None),
         }
     }
 }
 
 /// Every interface of `newer` with a packet in its life, since `older`; since boot without one. An interface that was not
 /// there has no line yet (compat: its figures since boot).
-pub fn interfaces(
+pub fn interface_lines(
     older: Option<&[Nic]>,
     newer: &[Nic],
-    since: Since,
+    since: Elapsed,
     arithmetic: Arithmetic,
     link: impl Fn(&Nic) -> Link,
 ) -> Vec<NicLine> {
-    let rates = Rates { arithmetic, seconds: if older.is_some() { since.older } else { since.boot } };
-    let lines = newer.iter().zip(pairs(older.unwrap_or_default(), newer));
+    let rates = RateCalculator { arithmetic, seconds: if older.is_some() { since.since_older } else { since.since_boot } };
+    let lines = newer.iter().zip(paired_with_older(older.unwrap_or_default(), newer));
     let lines = lines.filter(|(nic, _)| nic.rx.packets.0 > 0 || nic.tx.packets.0 > 0).filter_map(|(nic, before)| {
         match (older, before, arithmetic) {
             (Some(_), None, Arithmetic::Fixed) => None,
             (Some(_), None, Arithmetic::Compat) => {
-                Some(interface(None, nic, Rates { seconds: since.boot, ..rates }, link(nic)))
+                Some(interface_line(None, nic, RateCalculator { seconds: since.since_boot, ..rates }, link(nic)))
             }
-            _ => Some(interface(before, nic, rates, link(nic))),
+            _ => Some(interface_line(before, nic, rates, link(nic))),
         }
     });
     lines.collect()
 }
 
-fn interface(older: Option<&Nic>, newer: &Nic, rates: Rates, link: Link) -> NicLine {
+fn interface_line(older: Option<&Nic>, newer: &Nic, rates: RateCalculator, link: Link) -> NicLine {
     let compat = rates.arithmetic == Arithmetic::Compat;
     // Speed 0 is "no figure" there, and reads 0.
-    let speed = link.mbps.map(|mbps| f64::from(mbps) * 1e6).filter(|speed| *speed > 0.0);
+    let speed = link.speed_mbps.map(|mbps| f64::from(mbps) * 1e6).filter(|speed| *speed > 0.0);
     let share = |bytes: Option<f64>| match speed {
         Some(speed) => bytes.map(|bytes| (bytes * 800.0 / speed).min(100.0)),
         None => compat.then_some(0.0),
     };
-    let rx = side(older.map(|nic| &nic.rx), &newer.rx, rates, share);
-    let tx = side(older.map(|nic| &nic.tx), &newer.tx, rates, share);
+    let rx = direction_rates(older.map(|nic| &nic.rx), &newer.rx, rates, share);
+    let tx = direction_rates(older.map(|nic| &nic.tx), &newer.tx, rates, share);
     let utilization = match link.duplex {
         Some(Duplex::Full) => rx.utilization.zip(tx.utilization).map(|(rx, tx)| rx.max(tx)),
         _ => share(rx.bytes.zip(tx.bytes).map(|(rx, tx)| rx + tx)),
     };
-    let rate = |field: fn(&Nic) -> Counter| rates.of(field(newer), older.map(field));
-    let missed = rates.maybe(newer.rx_missed, older.map(|nic| nic.rx_missed)).unwrap_or(0.0);
+    let rate = |field: fn(&Nic) -> Counter| rates.per_second(field(newer), older.map(field));
+    let missed = rates.optional_per_second(newer.rx_missed, older.map(|nic| nic.rx_missed)).unwrap_or(0.0);
     let (collisions, carrier) = (rate(|nic| nic.collisions), rate(|nic| nic.carrier_losses));
     let common = [rate(|nic| nic.rx.dropped), rate(|nic| nic.tx.dropped), rate(|nic| nic.tx.fifo_errors), collisions, carrier];
     let other = match rates.arithmetic {
@@ -183,40 +183,48 @@ fn interface(older: Option<&Nic>, newer: &Nic, rates: Rates, link: Link) -> NicL
         Arithmetic::Fixed => rate(|nic| nic.rx.fifo_errors).map(|fifo| fifo + missed),
     };
     let saturation = common.into_iter().chain([other]).try_fold(0.0, |sum, piece| Some(sum + piece?));
-    let nohandler = rates.maybe(newer.rx_nohandler, older.map(|nic| nic.rx_nohandler)).unwrap_or(0.0);
+    let nohandler = rates.optional_per_second(newer.rx_nohandler, older.map(|nic| nic.rx_nohandler)).unwrap_or(0.0);
     let not_taken = Some(if compat { 0.0 } else { nohandler + missed });
-    NicLine { id: newer.id.clone(), rx, tx, utilization, saturation, collisions, not_taken }
+    NicLine { id: newer.id.clone(), rx, tx, utilization, saturation, collisions, nocanput: not_taken }
 }
 
-fn side(older: Option<&Direction>, newer: &Direction, rates: Rates, share: impl Fn(Option<f64>) -> Option<f64>) -> Side {
-    let bytes = rates.of(newer.bytes, older.map(|side| side.bytes));
-    let packets = rates.of(newer.packets, older.map(|side| side.packets));
+fn direction_rates(
+    older: Option<&Direction>,
+    newer: &Direction,
+    rates: RateCalculator,
+    share: impl Fn(Option<f64>) -> Option<f64>,
+) -> DirectionRates {
+    let bytes = rates.per_second(newer.bytes, older.map(|side| side.bytes));
+    let packets = rates.per_second(newer.packets, older.map(|side| side.packets));
     let each = |(bytes, packets): (f64, f64)| if packets > 0.0 { bytes / packets } else { 0.0 };
-    Side {
+    DirectionRates {
         bytes,
         packets,
         average_bytes: bytes.zip(packets).map(each),
         utilization: share(bytes),
-        errors: rates.of(newer.errors, older.map(|side| side.errors)),
+        errors: rates.per_second(newer.errors, older.map(|side| side.errors)),
     }
 }
 
 /// The line TCP of two readings of the network namespace; since boot without `older`.
-pub fn tcp(older: Option<&Protocols>, newer: &Protocols, since: Since, arithmetic: Arithmetic) -> TcpLine {
-    let rates = Rates { arithmetic, seconds: if older.is_some() { since.older } else { since.boot } };
+pub fn tcp_line(older: Option<&Protocols>, newer: &Protocols, since: Elapsed, arithmetic: Arithmetic) -> TcpLine {
+    let rates = RateCalculator { arithmetic, seconds: if older.is_some() { since.since_older } else { since.since_boot } };
     let Ok(now) = &newer.tcp else { return TcpLine::default() };
     // A reading that failed is no reading of 0: no figure can be had from it.
     let Ok(before) = older.map(|older| older.tcp).transpose() else { return TcpLine::default() };
-    let rate = |field: fn(&crate::sample::network::Tcp) -> Counter| rates.of(field(now), before.as_ref().map(field));
+    let rate = |field: fn(&crate::sample::network::Tcp) -> Counter| rates.per_second(field(now), before.as_ref().map(field));
     let sent = rate(|tcp| tcp.segments_out);
     let again = rate(|tcp| tcp.segments_retransmitted);
     let compat = arithmetic == Arithmetic::Compat;
     let ext = |field: fn(&crate::sample::network::TcpExt) -> Option<Counter>| {
-        rates.maybe(known(&newer.tcp_ext, field), older.map(|older| known(&older.tcp_ext, field)))
+        rates.optional_per_second(
+            reading_counter(&newer.tcp_ext, field),
+            older.map(|older| reading_counter(&older.tcp_ext, field)),
+        )
     };
     let octets = |field: fn(&(Counter, Counter)) -> Counter| {
         let octets = |protocols: &Protocols| protocols.ip_octets.as_ref().ok().map(field);
-        rates.maybe(octets(newer), older.map(octets)).map(|bytes| bytes / 1024.0)
+        rates.optional_per_second(octets(newer), older.map(octets)).map(|bytes| bytes / 1024.0)
     };
     let zero = |figure: Option<f64>| if compat { Some(0.0) } else { figure };
     TcpLine {
@@ -226,18 +234,18 @@ pub fn tcp(older: Option<&Protocols>, newer: &Protocols, since: Since, arithmeti
         segments_out: sent,
         resets: rate(|tcp| Counter(tcp.established_resets.0.saturating_add(tcp.resets_out.0))),
         attempt_fails: rate(|tcp| tcp.attempt_fails),
-        retransmitted: zero(again.zip(sent).map(|(again, sent)| if sent > 0.0 { again * 100.0 / sent } else { 0.0 })),
+        retransmitted_percent: zero(again.zip(sent).map(|(again, sent)| if sent > 0.0 { again * 100.0 / sent } else { 0.0 })),
         connections_in: rate(|tcp| tcp.passive_opens),
         connections_out: rate(|tcp| tcp.active_opens),
-        drops: zero(ext(|ext| ext.listen_drops)),
+        listen_drops: zero(ext(|ext| ext.listen_drops)),
     }
 }
 
 /// The line UDP of two readings of the network namespace; since boot without `older`.
-pub fn udp(older: Option<&Protocols>, newer: &Protocols, since: Since, arithmetic: Arithmetic) -> UdpLine {
-    let rates = Rates { arithmetic, seconds: if older.is_some() { since.older } else { since.boot } };
+pub fn udp_line(older: Option<&Protocols>, newer: &Protocols, since: Elapsed, arithmetic: Arithmetic) -> UdpLine {
+    let rates = RateCalculator { arithmetic, seconds: if older.is_some() { since.since_older } else { since.since_boot } };
     let rate = |field: fn(&crate::sample::network::Udp) -> Option<Counter>| {
-        rates.maybe(known(&newer.udp, field), older.map(|older| known(&older.udp, field)))
+        rates.optional_per_second(reading_counter(&newer.udp, field), older.map(|older| reading_counter(&older.udp, field)))
     };
     UdpLine {
         datagrams_in: rate(|udp| Some(udp.datagrams_in)),
@@ -247,7 +255,7 @@ pub fn udp(older: Option<&Protocols>, newer: &Protocols, since: Since, arithmeti
     }
 }
 
-fn known<T>(reading: &Reading<T>, field: impl Fn(&T) -> Option<Counter>) -> Option<Counter> {
+fn reading_counter<T>(reading: &Reading<T>, field: impl Fn(&T) -> Option<Counter>) -> Option<Counter> {
     reading.as_ref().ok().and_then(field)
 }
 
@@ -283,20 +291,20 @@ mod tests {
     }
 
     fn lines(older: &[Nic], newer: &[Nic], arithmetic: Arithmetic, link: Link) -> Vec<NicLine> {
-        interfaces(Some(older), newer, Since { older: 2.0, boot: 1000.0 }, arithmetic, |_| link)
+        interface_lines(Some(older), newer, Elapsed { since_older: 2.0, since_boot: 1000.0 }, arithmetic, |_| link)
     }
 
     #[test]
     fn half_and_unknown_duplex_add_both_directions() {
         let (older, newer) = ([nic("a", 1, 0, 1)], [nic("a", 1, 5_000_000, 1001)]);
         let percent = |duplex| {
-            let line = lines(&older, &newer, Arithmetic::Fixed, Link { mbps: Some(100), duplex });
+            let line = lines(&older, &newer, Arithmetic::Fixed, Link { speed_mbps: Some(100), duplex });
             line[0].utilization.unwrap()
         };
         assert_eq!([Some(Duplex::Full), Some(Duplex::Half), None].map(percent), [20.0, 40.0, 40.0]);
         assert_eq!(lines(&older, &newer, Arithmetic::Fixed, Link::default())[0].utilization, None);
         assert_eq!(lines(&older, &newer, Arithmetic::Compat, Link::default())[0].utilization, Some(0.0));
-        let full = Link { mbps: Some(10), duplex: Some(Duplex::Full) };
+        let full = Link { speed_mbps: Some(10), duplex: Some(Duplex::Full) };
         assert_eq!(lines(&older, &newer, Arithmetic::Fixed, full)[0].utilization, Some(100.0), "and not 200");
     }
 

@@ -2,7 +2,7 @@
 
 use crate::sample::Reading;
 use crate::sample::pressure::{Pressure, Stall, StallLine};
-use crate::units::{Ratio, growth};
+use crate::units::{Ratio, delta};
 
 /// Shares of the interval in which tasks were stalled; 0 … 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -21,7 +21,7 @@ impl PressureSpan {
         let (some, full): (Line, Line) = (|stall| stall.some, |stall| stall.full);
         let share = |newer: &Reading<Stall>, older: &Reading<Stall>, line: Line| {
             let total = |reading: &Reading<Stall>| reading.as_ref().ok().and_then(line).map(|line| line.total_us);
-            stalled(growth(total(newer), total(older))?, seconds)
+            stalled_share(delta(total(newer), total(older))?, seconds)
         };
         PressureSpan {
             cpu_some: share(&newer.cpu, &older.cpu, some),
@@ -35,8 +35,8 @@ impl PressureSpan {
 }
 
 /// The share of the interval in which tasks were stalled. The files are not read at the very moment of the sample.
-pub(super) fn stalled(grown_us: u64, seconds: f64) -> Option<Ratio> {
-    Ratio::of((grown_us as f64 / 1e6).min(seconds), seconds)
+pub(super) fn stalled_share(grown_us: u64, seconds: f64) -> Option<Ratio> {
+    Ratio::new((grown_us as f64 / 1e6).min(seconds), seconds)
 }
 
 #[cfg(test)]
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn nobody_is_stalled_for_longer_than_there_was_time() {
-        assert_eq!([250_000, 1_004_000].map(|us| stalled(us, 1.0)), [Some(Ratio(0.25)), Some(Ratio(1.0))]);
-        assert_eq!(stalled(0, 0.0), None);
+        assert_eq!([250_000, 1_004_000].map(|us| stalled_share(us, 1.0)), [Some(Ratio(0.25)), Some(Ratio(1.0))]);
+        assert_eq!(stalled_share(0, 0.0), None);
     }
 }

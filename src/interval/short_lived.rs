@@ -4,9 +4,9 @@
 //! (taskstats), else what their parents got when they waited for them. Whose: the same.
 
 use crate::ids::ProcessId;
-use crate::interval::clocks::{Clocks, LEAST};
-use crate::interval::ended::EndedSpan;
-use crate::sample::exits::Used;
+use crate::interval::cpu_accounting::{CpuAccounting, MIN_DIFFERENCE_CPUS};
+use crate::interval::exited::ExitedSpan;
+use crate::sample::exits::ExitCpuTime;
 use crate::sample::{Name, Sample};
 use crate::units::{PerSecond, Ratio};
 
@@ -16,31 +16,31 @@ pub struct ShortLived {
     /// Forks and clones: processes and threads that began
     pub forks: Option<PerSecond>,
     /// Which share of them the newer sample has
-    pub seen: Option<Ratio>,
+    pub seen_share: Option<Ratio>,
     /// CPU time of tasks that no sample has, in CPUs
     pub cpus: Option<f64>,
     /// Whether their ends were heard: then `families` has their names
-    pub heard: bool,
+    pub has_exit_events: bool,
     /// Ends that could not be heard, as a rate
-    pub lost: Option<PerSecond>,
+    pub lost_messages: Option<PerSecond>,
     /// Ticks that no task accounts for, in CPUs, beyond what chance explains: tasks that nobody waited for
-    pub unexplained: f64,
+    pub unexplained_cpus: f64,
     /// Processes heard of that are in none of `families`
-    pub others: Option<PerSecond>,
+    pub unlisted: Option<PerSecond>,
     /// Most CPU first, processes before threads
-    pub families: Vec<Family>,
+    pub groups: Vec<ShortLivedGroup>,
 }
 
 /// Short-lived tasks that belong together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Family {
+pub struct ShortLivedGroup {
     /// Of processes: who waited for them, or the nearest ancestor that lasts. Of threads: their process.
-    pub of: Option<ProcessId>,
-    pub of_name: Name,
+    pub owner: Option<ProcessId>,
+    pub owner_name: Name,
     /// What they were called; `None` where only the parent is known
     pub name: Option<Name>,
     /// Threads of a process that lives on: their CPU time is in that process's
-    pub threads: bool,
+    pub are_threads: bool,
     /// How many ended
     pub rate: Option<PerSecond>,
     /// In CPUs
@@ -48,60 +48,67 @@ pub struct Family {
 }
 
 /// So many tasks a second must have begun unseen before ticks without a task are taken to be theirs.
-const LEAST_UNSEEN: f64 = 5.0;
+const MIN_UNSEEN_PER_SECOND: f64 = 5.0;
 /// Families that are kept where only the parents are known.
-const MOST_PARENTS: usize = 16;
+const MAX_PARENTS: usize = 16;
 
 impl ShortLived {
     pub(super) fn between(
         older: &Sample,
         newer: &Sample,
         seconds: f64,
-        ended: &EndedSpan,
-        clocks: Option<&Clocks>,
+        ended: &ExitedSpan,
+        clocks: Option<&CpuAccounting>,
     ) -> ShortLived {
         let forks = newer.cpu.as_ref().ok().and_then(|cpu| cpu.forks);
         let forks = PerSecond::between(forks, older.cpu.as_ref().ok().and_then(|cpu| cpu.forks), seconds);
-        let seen = forks.and_then(|forks| Ratio::of(f64::from(ended.born), forks.0 * seconds));
-        let mut span = ShortLived { forks, seen: seen.map(|seen| Ratio(seen.0.min(1.0))), ..ShortLived::default() };
-        let lost = |sample: &Sample| sample.exits.as_ref().ok().map(|exits| exits.lost);
-        span.lost = PerSecond::between(lost(newer), lost(older), seconds);
+        let seen = forks.and_then(|forks| Ratio::new(f64::from(ended.new_threads), forks.0 * seconds));
+        let mut span = ShortLived { forks, seen_share: seen.map(|seen| Ratio(seen.0.min(1.0))), ..ShortLived::default() };
+        let lost = |sample: &Sample| sample.exits.as_ref().ok().map(|exits| exits.lost_messages);
+        span.lost_messages = PerSecond::between(lost(newer), lost(older), seconds);
         match newer.exits.as_ref() {
             // Where the older sample has heard nothing there was nobody to hear all of this interval.
-            Ok(exits) if span.lost.is_some() => {
+            Ok(exits) if span.lost_messages.is_some() => {
                 let rate = |count: u32| PerSecond::over(u64::from(count), seconds);
-                span.heard = true;
-                span.others = rate(exits.others.count);
-                let cpus = |cpu: Used| cpu.likely_ns() as f64 / 1e9 / seconds;
-                span.families = (exits.rows.iter())
-                    .map(|row| Family {
-                        of: row.of,
-                        of_name: row.of_name.clone(),
+                span.has_exit_events = true;
+                span.unlisted = rate(exits.unlisted.processes);
+                let cpus = |cpu: ExitCpuTime| cpu.estimated_ns() as f64 / 1e9 / seconds;
+                span.groups = (exits.rows.iter())
+                    .map(|row| ShortLivedGroup {
+                        owner: row.owner,
+                        owner_name: row.owner_name.clone(),
                         name: Some(row.name.clone()),
-                        threads: row.threads,
+                        are_threads: row.are_threads,
                         rate: rate(row.count),
                         cpus: cpus(row.cpu),
                     })
                     .collect();
-                let processes = || span.families.iter().filter(|family| !family.threads);
-                let heard = processes().map(|family| family.cpus).sum::<f64>() + cpus(exits.others.cpu);
-                let total = reconcile(heard, ended.unseen, f64::from(exits.known) / seconds);
-                for family in span.families.iter_mut().filter(|family| !family.threads && heard > 0.0) {
+                let processes = || span.groups.iter().filter(|family| !family.are_threads);
+                let heard = processes().map(|family| family.cpus).sum::<f64>() + cpus(exits.unlisted.cpu);
+                let total = reconcile(heard, ended.unseen_cpus, f64::from(exits.previously_sampled) / seconds);
+                for family in span.groups.iter_mut().filter(|family| !family.are_threads && heard > 0.0) {
                     family.cpus *= total / heard;
                 }
                 span.cpus = Some(total);
             }
             _ => {
-                span.cpus = ended.unseen;
-                span.families = (ended.parents.iter().take(MOST_PARENTS))
+                span.cpus = ended.unseen_cpus;
+                span.groups = (ended.parents.iter().take(MAX_PARENTS))
                     .map(|&(id, cpus)| {
                         let name = newer.tasks.as_ref().ok().and_then(|tasks| tasks.process(id.pid));
                         let of_name = name.map_or_else(Name::default, |process| process.comm.clone());
-                        Family { of: Some(id), of_name, name: None, threads: false, rate: None, cpus }
+                        ShortLivedGroup {
+                            owner: Some(id),
+                            owner_name: of_name,
+                            name: None,
+                            are_threads: false,
+                            rate: None,
+                            cpus,
+                        }
                     })
                     .collect();
-                let unseen = forks.map_or(0.0, |forks| forks.0 - f64::from(ended.born) / seconds);
-                span.unexplained = clocks.filter(|_| unseen >= LEAST_UNSEEN).map_or(0.0, unexplained);
+                let unseen = forks.map_or(0.0, |forks| forks.0 - f64::from(ended.new_threads) / seconds);
+                span.unexplained_cpus = clocks.filter(|_| unseen >= MIN_UNSEEN_PER_SECOND).map_or(0.0, unexplained_ticks);
             }
         }
         span
@@ -113,7 +120,7 @@ impl ShortLived {
 fn reconcile(heard: f64, waited: Option<f64>, known: f64) -> f64 {
     let Some(waited) = waited else { return heard };
     // Well above: nobody waited for some of them.
-    if heard > waited * 1.25 + LEAST {
+    if heard > waited * 1.25 + MIN_DIFFERENCE_CPUS {
         return heard;
     }
     // Each of those had half the interval left on average, on one CPU.
@@ -121,7 +128,7 @@ fn reconcile(heard: f64, waited: Option<f64>, known: f64) -> f64 {
 }
 
 /// Ticks without a task, where they do not come from time that was counted twice.
-fn unexplained(clocks: &Clocks) -> f64 {
-    let missing = -clocks.gap() - clocks.excess.max(0.0);
+fn unexplained_ticks(clocks: &CpuAccounting) -> f64 {
+    let missing = -clocks.difference() - clocks.excess_cpus.max(0.0);
     if missing > clocks.tolerance() { missing } else { 0.0 }
 }

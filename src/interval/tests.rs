@@ -16,7 +16,7 @@ use crate::sample::cpu::{Cpu, CpuTimes};
 use crate::sample::disk::{Disk, DiskFacts, OpCounters};
 use crate::sample::host::{Host, Privilege};
 use crate::sample::network::{Direction, Duplex, Nic, NicFacts};
-use crate::sample::task::{Process, Sched, TaskState, Tasks, Thread, Wait};
+use crate::sample::task::{Process, Schedstat, TaskState, Tasks, Thread, WaitState};
 use crate::sample::waits::{GroupWaits, SubSample, ThreadWaits, WaitClass, Waits};
 use crate::sample::{Absent, Instant, Sample};
 use crate::units::Counter;
@@ -31,7 +31,7 @@ fn host() -> Arc<Host> {
         page_size: 4096,
         ticks_per_second: 100,
         topology: Vec::new(),
-        privilege: Privilege { effective_uid: 0, sees_other_users: true, delay_accounting: Ok(false), hidepid: false },
+        privilege: Privilege { effective_uid: 0, has_cap_sys_ptrace: true, delay_accounting: Ok(false), hidepid: false },
     })
 }
 
@@ -151,7 +151,7 @@ fn the_box_is_the_mean_of_its_cpus_where_its_own_line_fell() {
     older.cpu = Ok(cpus(times(900, 0, 900, 0), &[(0, times(0, 0, 0, 0)), (1, times(0, 0, 0, 0))]));
     newer.cpu = Ok(cpus(times(100, 0, 100, 0), &[(0, times(100, 0, 0, 0)), (1, times(0, 0, 100, 0))]));
     let cpu = between(&older, &newer).cpu.expect("both CPUs");
-    assert!(close(cpu.total.user, 0.5) && close(cpu.busy_by_ticks, 1.0));
+    assert!(close(cpu.total.user, 0.5) && close(cpu.tick_busy_cpus, 1.0));
 }
 
 fn disk(reads: u64, ms: u64) -> Disk {
@@ -170,8 +170,8 @@ fn disk(reads: u64, ms: u64) -> Disk {
         flushes: None,
         flush_time_ms: None,
         in_flight: 1,
-        busy_time_ms: Counter(ms.min(1000)),
-        queue_time_ms: Counter(ms),
+        io_ticks_ms: Counter(ms.min(1000)),
+        time_in_queue_ms: Counter(ms),
     }
 }
 
@@ -184,8 +184,8 @@ fn a_disk_as_iostat_shows_it() {
     let interval = between(&with_disks(10.0, vec![disk(0, 0)]), &with_disks(12.0, vec![disk(800, 16_000)]));
     let span = &interval.disks[0];
     assert!(close(span.reads.rate.0, 400.0) && close(span.reads.r#await.expect("reads completed").0, 20.0));
-    assert!(close(span.reads.kilobytes.0, 1600.0) && close(span.reads.request_kib.expect("reads"), 4.0));
-    assert!(close(span.reads.concurrency, 8.0) && close(span.queue.expect("grew"), 8.0));
+    assert!(close(span.reads.kilobytes.0, 1600.0) && close(span.reads.request_size_kib.expect("reads"), 4.0));
+    assert!(close(span.reads.concurrency, 8.0) && close(span.aqu_sz.expect("grew"), 8.0));
     assert!(close(span.reads.merged_share().expect("requests").0, 0.5));
     assert_eq!(span.writes.r#await, None, "no write completed");
     assert!(span.discards.is_none() && span.flushes.is_none(), "14 fields: unknown, not 0");
@@ -221,7 +221,7 @@ fn another_disk_under_the_same_name_is_another_disk() {
 #[test]
 fn a_device_that_completes_nothing_has_no_queue() {
     let interval = between(&with_disks(10.0, vec![disk(5, 5)]), &with_disks(11.0, vec![disk(5, 5)]));
-    assert!(interval.disks[0].silent && interval.disks[0].queue.is_none());
+    assert!(interval.disks[0].stalled && interval.disks[0].aqu_sz.is_none());
 }
 
 fn nic(index: u32, bytes: u64) -> Nic {
@@ -277,14 +277,14 @@ fn thread(tid: u32, start_ticks: u64, run_ns: u64) -> Thread {
         block_io_delay_ticks: Counter(0),
         guest_ticks: Counter(0),
         background: false,
-        sched: Some(Sched {
+        schedstat: Some(Schedstat {
             run_ns: Counter(run_ns),
             run_delay_ns: Counter(run_ns / 2),
             timeslices: Counter(run_ns / 1_000_000),
         }),
-        switched_ns: None,
-        wait: Wait::default(),
-        allowed: None,
+        last_timeslice_ns: None,
+        wait: WaitState::default(),
+        cpus_allowed_list: None,
     }
 }
 
@@ -300,7 +300,7 @@ fn process(pid: u32, start_ticks: u64, run_ns: u64) -> Arc<Process> {
         user_ticks: Counter(run_ns / 10_000_000),
         system_ticks: Counter(0),
         guest_ticks: Counter(0),
-        children: None,
+        children_cpu: None,
         cpu_ns: Some(Counter(run_ns)),
         minor_faults: Counter(0),
         major_faults: Counter(0),
@@ -320,12 +320,12 @@ fn a_pid_that_was_given_away_again_is_a_new_task() {
     let late = process(55, 500, 3_000_000_000);
     let newer = with_tasks(11.0, vec![process(50, 1010, 400_000_000), late, process(60, 1, 250_000_000)]);
     let tasks = between(&older, &newer).tasks.expect("both samples have tasks");
-    assert!(close(tasks.awake[0].cpu.expect("all it has used").0, 0.4), "no difference between two strangers");
+    assert!(close(tasks.active_processes[0].cpu.expect("all it has used").0, 0.4), "no difference between two strangers");
     let thread = tasks.thread(TaskId { pid: 50, tid: 50, start_ticks: 1010 }).and_then(|thread| thread.cpu);
     assert!(close(thread.expect("all it has used").0, 0.4));
-    assert_eq!(tasks.awake[1].cpu, None, "it was there before, unseen");
-    assert!(close(tasks.awake[2].cpu.expect("the same").0, 0.25));
-    assert_eq!((tasks.born, close(tasks.busy_cpus.expect("two"), 0.65)), (2, true));
+    assert_eq!(tasks.active_processes[1].cpu, None, "it was there before, unseen");
+    assert!(close(tasks.active_processes[2].cpu.expect("the same").0, 0.25));
+    assert_eq!((tasks.new_processes, close(tasks.busy_cpus.expect("two"), 0.65)), (2, true));
 }
 
 #[test]
@@ -334,8 +334,8 @@ fn what_a_new_thread_did_is_not_known() {
     let newer = with_tasks(11.0, vec![process(50, 1, 300_000_000)]);
     let tasks = between(&older, &newer).tasks.expect("both samples have tasks");
     let states = tasks.threads[0].states;
-    assert!(close(states.unknown, 1.0) && close(states.awake() + states.sleep, 0.0), "{states:?}");
-    assert!(close(tasks.awake[0].states.unknown, 1.0));
+    assert!(close(states.unknown, 1.0) && close(states.non_sleep() + states.sleep, 0.0), "{states:?}");
+    assert!(close(tasks.active_processes[0].states.unknown, 1.0));
 }
 
 #[test]
@@ -349,13 +349,13 @@ fn microstates_of_a_thread_add_up_to_one() {
     seen[WaitClass::Poll as usize] = 2;
     newer.waits = Waits {
         groups: vec![group],
-        threads: vec![ThreadWaits { task: TaskId { pid: 50, tid: 50, start_ticks: 1 }, group: 0, seen }],
+        threads: vec![ThreadWaits { task: TaskId { pid: 50, tid: 50, start_ticks: 1 }, group: 0, class_counts: seen }],
         ..Waits::default()
     };
     older.waits = Waits::default();
     let tasks = between(&older, &newer).tasks.expect("both samples have tasks");
     let states = tasks.threads[0].states;
-    assert!(close(states.awake() + states.sleep, 1.0), "{states:?}");
+    assert!(close(states.non_sleep() + states.sleep, 1.0), "{states:?}");
     assert!(close(states.user + states.system, 0.3) && close(states.run_queue, 0.15));
     assert!(close(states.disk, 0.55 / 2.0) && close(states.lock, 0.55 / 4.0) && close(states.sleep, 0.55 / 4.0));
 }
@@ -407,14 +407,14 @@ prop_compose! {
             discards: Some(ops[2]),
             flushes: Some(gauges[0]),
             flush_time_ms: Some(gauges[1]),
-            busy_time_ms: gauges[2],
-            queue_time_ms: gauges[3],
+            io_ticks_ms: gauges[2],
+            time_in_queue_ms: gauges[3],
             ..disk(0, 0)
         }]);
         let one = Direction { bytes: run[0], packets: run[1], errors: run[2], dropped: gauges[4], fifo_errors: gauges[5] };
         sample.nics = Ok(vec![Nic { rx: one, tx: one, ..nic(2, 0) }]);
         let mut threads = thread(50, 1, 0);
-        threads.sched = Some(Sched { run_ns: run[0], run_delay_ns: run[1], timeslices: run[2] });
+        threads.schedstat = Some(Schedstat { run_ns: run[0], run_delay_ns: run[1], timeslices: run[2] });
         let mut process = (*process(50, 1, 0)).clone();
         process.cpu_ns = (start % 2 == 0).then_some(run[0]);
         process.user_ticks = run[1];
@@ -431,7 +431,7 @@ prop_compose! {
             hidden_blocked: waits[5],
             lock_contended: waits[6],
             lock_inferred: waits[7],
-            peer: waits[8],
+            ipc_peer: waits[8],
             ..GroupWaits::default()
         };
         let sub = SubSample { boottime_ns: sample.at.boottime_ns, cpu: sub_cpu, in_flight: Some(1), groups: vec![row] };
@@ -464,10 +464,10 @@ proptest! {
         for (_, op) in interval.disks.iter().flat_map(|disk| disk.operations()) {
             figures.extend([op.rate.0, op.kilobytes.0, op.merged.0, op.concurrency]);
             figures.extend(op.r#await.map(|ms| ms.0));
-            figures.extend(op.request_kib);
+            figures.extend(op.request_size_kib);
         }
         for disk in &interval.disks {
-            figures.extend(disk.queue);
+            figures.extend(disk.aqu_sz);
             figures.extend(disk.busy.map(|busy| busy.0));
             prop_assert!(disk.busy.is_none_or(|busy| busy.0 <= 1.0));
         }
@@ -479,14 +479,14 @@ proptest! {
         if let Some(tasks) = &interval.tasks {
             for thread in &tasks.threads {
                 let states = thread.states;
-                figures.extend([states.awake(), states.sleep, states.unknown]);
+                figures.extend([states.non_sleep(), states.sleep, states.unknown]);
                 figures.extend(thread.cpu.map(|cpu| cpu.0));
-                prop_assert!((states.awake() + states.sleep + states.unknown - 1.0).abs() < 1e-6);
+                prop_assert!((states.non_sleep() + states.sleep + states.unknown - 1.0).abs() < 1e-6);
             }
             figures.extend(tasks.busy_cpus);
             figures.extend(tasks.run_queue_wait);
         }
-        if let Some(blocked) = &interval.blocked {
+        if let Some(blocked) = &interval.idle_blocked {
             figures.extend([blocked.ratio, blocked.cpus, blocked.free, blocked.available, blocked.blocked_threads]);
             figures.extend(blocked.groups.iter().map(|group| group.ratio));
             prop_assert!(blocked.ratio <= blocked.available + 1e-9, "{} of {}", blocked.ratio, blocked.available);

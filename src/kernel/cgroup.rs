@@ -20,14 +20,14 @@ use crate::sample::cgroup::{Cgroup, IoLimit};
 use crate::sample::{Absent, Reading};
 
 /// The walk may take this long of one sample.
-const WALK_FOR: Duration = Duration::from_millis(4);
+const WALK_TIME_PER_SAMPLE: Duration = Duration::from_millis(4);
 /// A new walk begins so long after the last has ended, or after this many times its cost.
-const WALK_AGAIN_AFTER: Duration = Duration::from_secs(5);
-const WALK_AGAIN_TIMES: u32 = 400;
+const MIN_WALK_INTERVAL: Duration = Duration::from_secs(5);
+const WALK_INTERVAL_PER_COST: u32 = 400;
 /// Groups whose counters stay open; descriptors are few where the limit is 1024.
-const MOST_OPEN: usize = 48;
+const MAX_OPEN_GROUPS: usize = 48;
 /// Groups that are read in one sample, half of them because they are held back, half in turn.
-const MOST_READ: usize = 512;
+const MAX_GROUPS_PER_SAMPLE: usize = 512;
 
 /// Reads limited groups again and again.
 #[derive(Debug, Default)]
@@ -36,9 +36,9 @@ pub struct CgroupReader {
     hierarchies: Vec<Hierarchy>,
     groups: Vec<Group>,
     walk: Option<Walk>,
-    walked: Option<(Instant, Duration)>,
+    last_walk: Option<(Instant, Duration)>,
     /// Which part of `groups` is read in the next sample.
-    turn: usize,
+    next_part: usize,
     buffer: Vec<u8>,
 }
 
@@ -47,31 +47,31 @@ impl CgroupReader {
     /// they did on devices where that is limited.
     pub fn sample(&mut self, root: &Root) -> (Reading<Vec<Cgroup>>, Vec<IoLimit>) {
         let mut io = Vec::new();
-        let cgroups = self.groups(root, &mut io);
+        let cgroups = self.read_groups(root, &mut io);
         io.sort_unstable_by(|a, b| (&a.cgroup, a.disk).cmp(&(&b.cgroup, b.disk)));
         (cgroups, io)
     }
 
-    fn groups(&mut self, root: &Root, io: &mut Vec<IoLimit>) -> Reading<Vec<Cgroup>> {
+    fn read_groups(&mut self, root: &Root, io: &mut Vec<IoLimit>) -> Reading<Vec<Cgroup>> {
         if self.mounts.refresh(root)? {
             // Where containers come and go something is mounted all the time: that changes nothing here.
             let hierarchies = hierarchies(self.mounts.mounts());
             if hierarchies != self.hierarchies {
                 self.hierarchies = hierarchies;
                 self.groups.clear();
-                (self.walk, self.walked) = (None, None);
+                (self.walk, self.last_walk) = (None, None);
             }
         }
         if self.hierarchies.is_empty() {
             return Err(Absent::NoSuchFile);
         }
-        self.walk_on(root);
-        let mut plan = Plan::of(&self.groups, self.turn);
-        let mut cgroups = Vec::with_capacity(self.groups.len().min(MOST_READ));
+        self.continue_walk(root);
+        let mut plan = ReadPlan::new(&self.groups, self.next_part);
+        let mut cgroups = Vec::with_capacity(self.groups.len().min(MAX_GROUPS_PER_SAMPLE));
         let buffer = &mut self.buffer;
         let mut at = 0;
         self.groups.retain_mut(|group| {
-            let wanted = plan.wants(at, group);
+            let wanted = plan.includes(at, group);
             at += 1;
             if !wanted {
                 return true;
@@ -81,9 +81,9 @@ impl CgroupReader {
             cgroups.extend(cgroup);
             alive
         });
-        self.turn = plan.next_turn;
-        for group in self.groups.iter_mut().skip(MOST_OPEN) {
-            group.release();
+        self.next_part = plan.next_part;
+        for group in self.groups.iter_mut().skip(MAX_OPEN_GROUPS) {
+            group.close_files();
         }
         Ok(cgroups)
     }
@@ -93,20 +93,20 @@ impl CgroupReader {
         self.walk.is_some()
     }
 
-    fn walk_on(&mut self, root: &Root) {
+    fn continue_walk(&mut self, root: &Root) {
         let rested = self
-            .walked
-            .is_none_or(|(ended, cost)| ended.elapsed() >= WALK_AGAIN_AFTER.max(cost.saturating_mul(WALK_AGAIN_TIMES)));
+            .last_walk
+            .is_none_or(|(ended, cost)| ended.elapsed() >= MIN_WALK_INTERVAL.max(cost.saturating_mul(WALK_INTERVAL_PER_COST)));
         if self.walk.is_none() && !rested {
             return;
         }
-        let mut walk = self.walk.take().unwrap_or_else(|| Walk::over(&self.hierarchies));
-        let complete = walk.go_on(root, WALK_FOR);
+        let mut walk = self.walk.take().unwrap_or_else(|| Walk::new(&self.hierarchies));
+        let complete = walk.run_for(root, WALK_TIME_PER_SAMPLE);
         // The first walk shows what it has found so far; later ones replace the last when they are complete.
-        let shown = complete || self.walked.is_none();
+        let shown = complete || self.last_walk.is_none();
         let mut found = if shown { walk.groups() } else { Vec::new() };
         if complete {
-            self.walked = Some((Instant::now(), walk.cost()));
+            self.last_walk = Some((Instant::now(), walk.cpu_time()));
         } else {
             self.walk = Some(walk);
         }
@@ -116,7 +116,7 @@ impl CgroupReader {
         for group in &mut found {
             let place = self.groups.binary_search_by(|known| known.id().cmp(group.id()));
             if let Some(known) = place.ok().and_then(|place| self.groups.get_mut(place)) {
-                group.take_over(known);
+                group.inherit_from(known);
             }
         }
         self.groups = found;
@@ -125,31 +125,31 @@ impl CgroupReader {
 
 /// Which groups are read in this sample.
 #[derive(Debug)]
-struct Plan {
-    all: bool,
-    part: std::ops::Range<usize>,
-    hot_left: usize,
-    next_turn: usize,
+struct ReadPlan {
+    reads_all: bool,
+    range: std::ops::Range<usize>,
+    constrained_left: usize,
+    next_part: usize,
 }
 
-impl Plan {
-    fn of(groups: &[Group], turn: usize) -> Plan {
-        const STEP: usize = MOST_READ / 4;
-        let all = groups.len() <= MOST_READ;
+impl ReadPlan {
+    fn new(groups: &[Group], turn: usize) -> ReadPlan {
+        const STEP: usize = MAX_GROUPS_PER_SAMPLE / 4;
+        let all = groups.len() <= MAX_GROUPS_PER_SAMPLE;
         // Each part is the second half of the one before and as much again: every group is read twice in a row, which makes
         // an interval.
         let end = turn.saturating_add(1).saturating_mul(STEP);
         let part = end.saturating_sub(2 * STEP)..end;
         let next_turn = if all || end.saturating_sub(STEP) >= groups.len() { 0 } else { turn + 1 };
-        Plan { all, part, hot_left: MOST_READ - 2 * STEP, next_turn }
+        ReadPlan { reads_all: all, range: part, constrained_left: MAX_GROUPS_PER_SAMPLE - 2 * STEP, next_part: next_turn }
     }
 
-    fn wants(&mut self, at: usize, group: &Group) -> bool {
-        if self.all || self.part.contains(&at) {
+    fn includes(&mut self, at: usize, group: &Group) -> bool {
+        if self.reads_all || self.range.contains(&at) {
             return true;
         }
-        let hot = group.is_hot() && self.hot_left > 0;
-        self.hot_left -= usize::from(hot);
+        let hot = group.is_constrained() && self.constrained_left > 0;
+        self.constrained_left -= usize::from(hot);
         hot
     }
 }
@@ -164,12 +164,12 @@ mod tests {
     #[test]
     fn what_is_mounted_elsewhere_makes_no_group_unknown() {
         let tree = tempfile::tempdir().unwrap();
-        let (root, groups) = (Root::at(tree.path().to_owned()), tree.path().join("sys/fs/cgroup"));
+        let (root, groups) = (Root::at_directory(tree.path().to_owned()), tree.path().join("sys/fs/cgroup"));
         let mounted = |text: &str| {
             fs::create_dir_all(tree.path().join("proc/self")).unwrap();
             fs::write(tree.path().join("proc/self/mountinfo"), text).unwrap();
         };
-        for number in 0..MOST_READ {
+        for number in 0..MAX_GROUPS_PER_SAMPLE {
             let group = groups.join(format!("g{number}"));
             fs::create_dir_all(&group).unwrap();
             fs::write(group.join("cpu.max"), "20000 100000\n").unwrap();
@@ -179,11 +179,11 @@ mod tests {
         let cgroups = "26 21 0:24 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
         mounted(cgroups);
         let mut reader = CgroupReader::default();
-        while found(&mut reader) < MOST_READ || reader.is_walking() {}
+        while found(&mut reader) < MAX_GROUPS_PER_SAMPLE || reader.is_walking() {}
         mounted(&format!("{cgroups}27 21 0:25 / /run/containerd/x rw - tmpfs tmpfs rw\n"));
         // A plain file never says that it has changed.
         reader.mounts = MountTable::default();
-        assert_eq!(found(&mut reader), MOST_READ);
+        assert_eq!(found(&mut reader), MAX_GROUPS_PER_SAMPLE);
         mounted("");
         reader.mounts = MountTable::default();
         assert_eq!(reader.sample(&root).0, Err(Absent::NoSuchFile), "no hierarchy, no group");

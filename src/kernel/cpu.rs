@@ -1,7 +1,7 @@
 //! /proc/stat and /proc/loadavg. Gives times as the kernel counted them; computes no share.
 
-use super::fields::{fraction, lines, named_number, next_counter, small_number, words};
-use super::root::{KeptFile, Root};
+use super::fields::{lines, next_counter, parse_named_u64, parse_non_negative_f64, parse_u32, words};
+use super::root::{FileHandle, Root};
 use crate::ids::CpuId;
 use crate::sample::cpu::{Cpu, CpuTimes, Load};
 use crate::sample::{Absent, Reading};
@@ -10,8 +10,8 @@ use crate::units::Counter;
 /// Reads CPU times again and again.
 #[derive(Debug)]
 pub struct CpuReader {
-    stat: KeptFile,
-    loadavg: KeptFile,
+    stat: FileHandle,
+    loadavg: FileHandle,
     buffer: Vec<u8>,
     last_pid: Option<u32>,
 }
@@ -19,8 +19,8 @@ pub struct CpuReader {
 impl Default for CpuReader {
     fn default() -> CpuReader {
         CpuReader {
-            stat: KeptFile::new("proc/stat"),
-            loadavg: KeptFile::new("proc/loadavg"),
+            stat: FileHandle::new("proc/stat"),
+            loadavg: FileHandle::new("proc/loadavg"),
             buffer: Vec::new(),
             last_pid: None,
         }
@@ -35,19 +35,19 @@ impl CpuReader {
     }
 
     /// Only the first line, for looks between samples.
-    pub fn total_only(&mut self, root: &Root) -> Reading<CpuTimes> {
+    pub fn read_total(&mut self, root: &Root) -> Reading<CpuTimes> {
         // The kernel writes the whole file whatever is asked for, but the long rest need not be copied and parsed.
         let mut start = [0; 512];
-        let length = self.stat.read_start(root, &mut start)?;
+        let length = self.stat.read_prefix(root, &mut start)?;
         let first = lines(start.get(..length).unwrap_or_default()).next().ok_or(Absent::Malformed)?;
-        total_line(first).ok_or(Absent::Malformed)
+        parse_total_line(first).ok_or(Absent::Malformed)
     }
 
     /// /proc/loadavg.
     pub fn load(&mut self, root: &Root) -> Reading<Load> {
         self.last_pid = None;
         self.loadavg.read(root, &mut self.buffer)?;
-        self.last_pid = lines(&self.buffer).next().and_then(|line| words(line).last()).and_then(small_number);
+        self.last_pid = lines(&self.buffer).next().and_then(|line| words(line).last()).and_then(parse_u32);
         parse_loadavg(&self.buffer).ok_or(Absent::Malformed)
     }
 
@@ -60,17 +60,17 @@ impl CpuReader {
 /// The file /proc/stat. `None` when its first line, the total, cannot be read; other odd lines are left out.
 pub fn parse_stat(bytes: &[u8]) -> Option<Cpu> {
     let mut lines = lines(bytes);
-    let mut cpu = Cpu { total: total_line(lines.next()?)?, ..Cpu::default() };
+    let mut cpu = Cpu { total: parse_total_line(lines.next()?)?, ..Cpu::default() };
     for line in lines {
         if let Some(rest) = line.strip_prefix(b"cpu") {
             let mut words = words(rest);
-            if let (Some(id), Some(times)) = (words.next().and_then(small_number), times(&mut words)) {
+            if let (Some(id), Some(times)) = (words.next().and_then(parse_u32), parse_cpu_times(&mut words)) {
                 cpu.cpus.push((CpuId(id), times));
             }
             continue;
         }
         // `intr` is followed by a number for each interrupt line, thousands on some machines: only the first is looked at.
-        match named_number(line) {
+        match parse_named_u64(line) {
             Some((b"ctxt", value)) => cpu.context_switches = Some(Counter(value)),
             Some((b"intr", value)) => cpu.interrupts = Some(Counter(value)),
             Some((b"processes", value)) => cpu.forks = Some(Counter(value)),
@@ -87,26 +87,26 @@ pub fn parse_stat(bytes: &[u8]) -> Option<Cpu> {
 /// The file /proc/loadavg: `0.20 0.18 0.12 1/80 11206`.
 pub fn parse_loadavg(bytes: &[u8]) -> Option<Load> {
     let mut words = words(lines(bytes).next()?);
-    let mut average = || words.next().and_then(fraction);
+    let mut average = || words.next().and_then(parse_non_negative_f64);
     let (one, five, fifteen) = (average()?, average()?, average()?);
     let mut entities = words.next()?.split(|byte| *byte == b'/');
-    let mut count = || entities.next().and_then(small_number);
+    let mut count = || entities.next().and_then(parse_u32);
     Some(Load { one, five, fifteen, runnable: count()?, entities: count()? })
 }
 
 /// The second of boot in the file /proc/stat; containers may lack it.
-pub fn boot_time(bytes: &[u8]) -> Option<u64> {
-    lines(bytes).filter_map(named_number).find(|(name, _)| *name == b"btime").map(|(_, value)| value)
+pub fn parse_boot_time(bytes: &[u8]) -> Option<u64> {
+    lines(bytes).filter_map(parse_named_u64).find(|(name, _)| *name == b"btime").map(|(_, value)| value)
 }
 
-fn total_line(line: &[u8]) -> Option<CpuTimes> {
+fn parse_total_line(line: &[u8]) -> Option<CpuTimes> {
     let mut words = words(line);
     (words.next()? == b"cpu").then_some(())?;
-    times(&mut words)
+    parse_cpu_times(&mut words)
 }
 
 /// The columns of one line. Every kernel since 2.6.0 has the first seven; without them there is no line.
-fn times<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Option<CpuTimes> {
+fn parse_cpu_times<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Option<CpuTimes> {
     Some(CpuTimes {
         user_ticks: next_counter(words)?,
         nice_ticks: next_counter(words)?,

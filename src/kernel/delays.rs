@@ -3,26 +3,26 @@
 
 use super::host;
 use super::root::Root;
-use super::sweep::KnownProcess;
-use super::taskstats::{self, Account, Taskstats};
+use super::scan::KnownProcess;
+use super::taskstats::{self, TaskStats, TaskstatsClient};
 use crate::ids::TaskId;
 use crate::sample::delays::{Delay, TaskDelays};
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
 
 /// Threads that are asked about in one sample: about 2 ms.
-const MOST_ASKED: usize = 256;
+const MAX_THREADS_PER_SAMPLE: usize = 256;
 /// The switch may be turned while we run: it is looked at again after so long.
-const SWITCH_STALE_NS: u64 = 10_000_000_000;
+const SYSCTL_RECHECK_NS: u64 = 10_000_000_000;
 
 /// Asks again and again.
 #[derive(Debug, Default)]
 pub struct DelayReader {
-    link: Option<Taskstats>,
+    taskstats: Option<TaskstatsClient>,
     /// Whether the accounting is on, and when that was looked up.
-    switch: Option<(Reading<bool>, u64)>,
+    delayacct_enabled: Option<(Reading<bool>, u64)>,
     /// Which part of the active threads is asked about next, where they are too many.
-    turn: usize,
+    next_part: usize,
 }
 
 impl DelayReader {
@@ -31,19 +31,19 @@ impl DelayReader {
         if !root.is_host() {
             return Err(Absent::NotRead);
         }
-        if !self.is_on(root, now_ns)? {
-            self.link = None;
+        if !self.is_enabled(root, now_ns)? {
+            self.taskstats = None;
             return Err(Absent::Unsupported);
         }
-        let link = match &mut self.link {
+        let link = match &mut self.taskstats {
             Some(link) => link,
-            None => self.link.insert(Taskstats::open()?),
+            None => self.taskstats.insert(TaskstatsClient::open()?),
         };
-        let active: Vec<TaskId> = known.iter().flat_map(active).collect();
-        let mut accounts = Vec::with_capacity(active.len().min(MOST_ASKED));
-        for task in part(&active, &mut self.turn) {
-            match link.thread(task.tid) {
-                Ok(account) => accounts.extend(delays(*task, &account)),
+        let active: Vec<TaskId> = known.iter().flat_map(active_threads).collect();
+        let mut accounts = Vec::with_capacity(active.len().min(MAX_THREADS_PER_SAMPLE));
+        for task in threads_of_this_sample(&active, &mut self.next_part) {
+            match link.query_thread(task.tid) {
+                Ok(account) => accounts.extend(task_delays(*task, &account)),
                 // It ended since the sweep.
                 Err(Absent::Vanished) => {}
                 Err(why) => return Err(why),
@@ -53,26 +53,26 @@ impl DelayReader {
         Ok(accounts)
     }
 
-    fn is_on(&mut self, root: &Root, now_ns: u64) -> Reading<bool> {
-        match self.switch {
-            Some((on, at)) if now_ns.saturating_sub(at) < SWITCH_STALE_NS => on,
+    fn is_enabled(&mut self, root: &Root, now_ns: u64) -> Reading<bool> {
+        match self.delayacct_enabled {
+            Some((on, at)) if now_ns.saturating_sub(at) < SYSCTL_RECHECK_NS => on,
             _ => {
-                let on = host::delay_accounting(root);
-                self.switch = Some((on, now_ns));
+                let on = host::read_delay_accounting(root);
+                self.delayacct_enabled = Some((on, now_ns));
                 on
             }
         }
     }
 }
 
-fn active(known: &KnownProcess) -> impl Iterator<Item = TaskId> {
-    known.up.hot.iter().filter_map(|&index| known.shared.threads.get(index)).map(|thread| known.shared.task_id(thread))
+fn active_threads(known: &KnownProcess) -> impl Iterator<Item = TaskId> {
+    known.active.hot.iter().filter_map(|&index| known.sampled.threads.get(index)).map(|thread| known.sampled.task_id(thread))
 }
 
 /// All, or a part that begins in the middle of the one before: each is asked about twice in a row, which makes an interval.
-fn part<'a>(active: &'a [TaskId], turn: &mut usize) -> &'a [TaskId] {
-    const STEP: usize = MOST_ASKED / 2;
-    if active.len() <= MOST_ASKED {
+fn threads_of_this_sample<'a>(active: &'a [TaskId], turn: &mut usize) -> &'a [TaskId] {
+    const STEP: usize = MAX_THREADS_PER_SAMPLE / 2;
+    if active.len() <= MAX_THREADS_PER_SAMPLE {
         *turn = 0;
         return active;
     }
@@ -82,7 +82,7 @@ fn part<'a>(active: &'a [TaskId], turn: &mut usize) -> &'a [TaskId] {
 }
 
 /// `None` where the number is another task's by now, or where the task has no account: then all of it is 0.
-fn delays(task: TaskId, account: &Account) -> Option<TaskDelays> {
+fn task_delays(task: TaskId, account: &TaskStats) -> Option<TaskDelays> {
     let convert = |delay: taskstats::Delay| Delay { count: Counter(delay.count), total_ns: Counter(delay.total_ns) };
     let delays = TaskDelays {
         task,
@@ -116,12 +116,12 @@ mod tests {
         let mut before: Vec<TaskId> = Vec::new();
         let mut paired = std::collections::BTreeSet::new();
         for _ in 0..20 {
-            let now = part(&all, &mut turn).to_vec();
-            assert!(now.len() <= MOST_ASKED);
+            let now = threads_of_this_sample(&all, &mut turn).to_vec();
+            assert!(now.len() <= MAX_THREADS_PER_SAMPLE);
             paired.extend(now.iter().filter(|task| before.contains(task)).copied());
             before = now;
         }
         assert_eq!(paired.len(), all.len());
-        assert_eq!(part(&all[..9], &mut turn), &all[..9]);
+        assert_eq!(threads_of_this_sample(&all[..9], &mut turn), &all[..9]);
     }
 }

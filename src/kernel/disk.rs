@@ -2,24 +2,24 @@
 
 mod diskstats;
 mod facts;
-mod mounted;
-mod trial;
+mod mount_points;
+mod random_read;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use diskstats::parse_outstanding;
-pub use diskstats::{Line, parse};
-pub use facts::{is_named_as_partition_of, largest_request};
-use mounted::Mounted;
-pub use trial::Trial;
+use diskstats::parse_in_flight;
+pub use diskstats::{DiskstatsLine, parse_diskstats};
+pub use facts::{is_partition_name, max_request_bytes};
+use mount_points::MountPoints;
+pub use random_read::RandomReader;
 
 use super::mounts::MountTable;
-use super::root::{KeptFile, Root};
-use super::rounds::Rounds;
-use super::uevents::Uevents;
+use super::refresh_cycle::RefreshCycle;
+use super::root::{FileHandle, Root};
+use super::uevents::UeventWatcher;
 use crate::ids::DiskId;
 use crate::sample::disk::{Disk, DiskFacts};
 use crate::sample::{Absent, Name, Reading};
@@ -27,20 +27,20 @@ use crate::units::Counter;
 
 /// Facts are read again after this long even if nothing seems to have changed (a scheduler may be switched); of hundreds of
 /// devices a few a sample.
-const FACTS_FOR: Duration = Duration::from_secs(30);
+const FACTS_TTL: Duration = Duration::from_secs(30);
 
 /// Reads /proc/diskstats again and again.
 #[derive(Debug)]
 pub struct DiskReader {
-    file: KeptFile,
+    file: FileHandle,
     buffer: Vec<u8>,
     mounts: MountTable,
-    mounted: Mounted,
-    known: FxHashMap<DiskId, Known>,
-    rounds: Rounds<DiskId>,
-    uevents: Uevents,
+    mount_points: MountPoints,
+    known: FxHashMap<DiskId, KnownDevice>,
+    refresh_cycle: RefreshCycle<DiskId>,
+    uevent_watcher: UeventWatcher,
     /// How often it was read
-    readings: u64,
+    read_count: u64,
     /// Requests outstanding when it was last read
     in_flight: Option<u32>,
     /// Requests completed since boot at the last sample
@@ -50,17 +50,17 @@ pub struct DiskReader {
 
 /// What is remembered of a line of /proc/diskstats that did I/O.
 #[derive(Debug)]
-struct Known {
+struct KnownDevice {
     name: Name,
     /// `None` for a partition.
     facts: Option<Arc<DiskFacts>>,
     /// Reads completed as last seen. When they fall, it is another device under the same name and number.
-    reads: Counter,
+    reads_completed: Counter,
     /// The last reading that it was in
-    reading: u64,
+    last_read_count: u64,
 }
 
-impl Known {
+impl KnownDevice {
     fn is_stacked(&self) -> bool {
         self.facts.as_ref().is_some_and(|facts| !facts.slaves.is_empty())
     }
@@ -69,14 +69,14 @@ impl Known {
 impl Default for DiskReader {
     fn default() -> DiskReader {
         DiskReader {
-            file: KeptFile::new("proc/diskstats"),
+            file: FileHandle::new("proc/diskstats"),
             buffer: Vec::new(),
             mounts: MountTable::default(),
-            mounted: Mounted::default(),
+            mount_points: MountPoints::default(),
             known: FxHashMap::default(),
-            rounds: Rounds::every(FACTS_FOR),
-            uevents: Uevents::default(),
-            readings: 0,
+            refresh_cycle: RefreshCycle::with_period(FACTS_TTL),
+            uevent_watcher: UeventWatcher::default(),
+            read_count: 0,
             in_flight: None,
             completed: 0,
             is_idle: false,
@@ -87,29 +87,29 @@ impl Default for DiskReader {
 impl DiskReader {
     /// The whole devices that did I/O since boot or have some outstanding, sorted by id.
     pub fn sample(&mut self, root: &Root) -> Reading<Vec<Disk>> {
-        self.look_again(root);
+        self.refresh_facts(root);
         (self.in_flight, self.is_idle) = (None, false);
         self.file.read(root, &mut self.buffer)?;
-        self.readings += 1;
+        self.read_count += 1;
         let mut disks = Vec::with_capacity(self.known.len());
         let mut seen_any = false;
         let mut last_whole = None;
-        for line in parse(&self.buffer) {
+        for line in parse_diskstats(&self.buffer) {
             seen_any = true;
-            if !line.has_worked() {
+            if !line.has_done_io() {
                 continue;
             }
             let known = match self.known.get_mut(&line.id) {
-                Some(known) if known.name.as_bytes() == line.name && known.reads <= line.reads.completed => known,
+                Some(known) if known.name.as_bytes() == line.name && known.reads_completed <= line.reads.completed => known,
                 _ => {
-                    let known = look_at(root, &line, last_whole, &self.mounted);
+                    let known = identify_device(root, &line, last_whole, &self.mount_points);
                     self.known.entry(line.id).insert_entry(known).into_mut()
                 }
             };
-            (known.reads, known.reading) = (line.reads.completed, self.readings);
+            (known.reads_completed, known.last_read_count) = (line.reads.completed, self.read_count);
             let Some(facts) = &known.facts else { continue };
             last_whole = Some(line.name);
-            disks.push(line.with_facts(known.name.clone(), facts.clone()));
+            disks.push(line.into_disk(known.name.clone(), facts.clone()));
         }
         // An empty file is a container that hides its devices; one that holds only what cannot be read is another matter.
         if !seen_any && !self.buffer.is_empty() {
@@ -117,8 +117,8 @@ impl DiskReader {
         }
         disks.sort_by_key(|disk| disk.id);
         disks.dedup_by_key(|disk| disk.id);
-        let outstanding = self.outstanding();
-        let completed = disks.iter().map(completed).fold(0, u64::wrapping_add);
+        let outstanding = self.sum_in_flight();
+        let completed = disks.iter().map(completed_requests).fold(0, u64::wrapping_add);
         self.is_idle = outstanding == 0 && completed == std::mem::replace(&mut self.completed, completed);
         self.in_flight = Some(outstanding);
         Ok(disks)
@@ -142,15 +142,15 @@ impl DiskReader {
     pub fn in_flight(&mut self, root: &Root) -> Reading<u32> {
         self.in_flight = None;
         self.file.read(root, &mut self.buffer)?;
-        let outstanding = self.outstanding();
+        let outstanding = self.sum_in_flight();
         self.in_flight = Some(outstanding);
         Ok(outstanding)
     }
 
     /// Of what was last read.
-    fn outstanding(&self) -> u32 {
+    fn sum_in_flight(&self) -> u32 {
         let (mut below, mut above) = (0_u32, 0_u32);
-        for line in parse_outstanding(&self.buffer) {
+        for line in parse_in_flight(&self.buffer) {
             match self.known.get(&line.id) {
                 Some(known) if known.facts.is_none() => {}
                 Some(known) if known.is_stacked() => above = above.saturating_add(line.in_flight),
@@ -161,18 +161,18 @@ impl DiskReader {
     }
 
     /// At the facts of those whose turn it is. Keeps the allocation where nothing is new, so that samples go on sharing it.
-    fn look_again(&mut self, root: &Root) {
+    fn refresh_facts(&mut self, root: &Root) {
         // Without a mount table the mounts stay unknown, and the rest is read all the same.
         let mounts_changed = self.mounts.refresh(root).unwrap_or(false);
-        if self.rounds.is_due(self.uevents.happened(root) || mounts_changed) {
-            self.mounted = Mounted::read(root, self.mounts.mounts());
-            self.known.retain(|_, known| known.reading == self.readings);
-            self.rounds.begin(self.known.iter().filter(|(_, known)| known.facts.is_some()).map(|(id, _)| *id));
+        if self.refresh_cycle.is_due(self.uevent_watcher.has_new_event(root) || mounts_changed) {
+            self.mount_points = MountPoints::read(root, self.mounts.mounts());
+            self.known.retain(|_, known| known.last_read_count == self.read_count);
+            self.refresh_cycle.start(self.known.iter().filter(|(_, known)| known.facts.is_some()).map(|(id, _)| *id));
         }
-        for id in self.rounds.turn() {
+        for id in self.refresh_cycle.next_batch() {
             let Some(known) = self.known.get_mut(&id) else { continue };
             let Some(facts) = &mut known.facts else { continue };
-            let now = facts::read(root, id, known.name.as_bytes(), &self.mounted);
+            let now = facts::read(root, id, known.name.as_bytes(), &self.mount_points);
             if **facts != now {
                 *facts = Arc::new(now);
             }
@@ -181,34 +181,34 @@ impl DiskReader {
 }
 
 /// Requests of all kinds since boot.
-fn completed(disk: &Disk) -> u64 {
+fn completed_requests(disk: &Disk) -> u64 {
     let discards = disk.discards.map_or(0, |discards| discards.completed.0);
     let flushes = disk.flushes.map_or(0, |flushes| flushes.0);
     [disk.reads.completed.0, disk.writes.completed.0, discards, flushes].into_iter().fold(0, u64::wrapping_add)
 }
 
 /// The whole device of that number, whether it did any I/O since boot or not; `None` where there is none, and of a partition.
-pub fn find(root: &Root, id: DiskId) -> Reading<Option<Disk>> {
+pub fn find_device(root: &Root, id: DiskId) -> Reading<Option<Disk>> {
     let bytes = root.read_once("proc/diskstats")?;
     let mut mounts = MountTable::default();
     // Without a mount table the mounts stay unknown.
     let _ = mounts.refresh(root);
-    let Some(line) = parse(&bytes).find(|line| line.id == id) else { return Ok(None) };
-    let known = look_at(root, &line, None, &Mounted::read(root, mounts.mounts()));
-    Ok(known.facts.map(|facts| line.with_facts(known.name, facts)))
+    let Some(line) = parse_diskstats(&bytes).find(|line| line.id == id) else { return Ok(None) };
+    let known = identify_device(root, &line, None, &MountPoints::read(root, mounts.mounts()));
+    Ok(known.facts.map(|facts| line.into_disk(known.name, facts)))
 }
 
-fn look_at(root: &Root, line: &Line<'_>, last_whole: Option<&[u8]>, mounted: &Mounted) -> Known {
+fn identify_device(root: &Root, line: &DiskstatsLine<'_>, last_whole: Option<&[u8]>, mounted: &MountPoints) -> KnownDevice {
     let whole = match facts::is_partition(root, line.name) {
         Some(partition) => !partition,
         // No sysfs: a partition's line follows its disk's, with a number behind the name.
-        None => !last_whole.is_some_and(|disk| facts::is_named_as_partition_of(line.name, disk)),
+        None => !last_whole.is_some_and(|disk| facts::is_partition_name(line.name, disk)),
     };
-    Known {
+    KnownDevice {
         name: Name::from(line.name),
         facts: whole.then(|| Arc::new(facts::read(root, line.id, line.name, mounted))),
-        reads: line.reads.completed,
-        reading: 0,
+        reads_completed: line.reads.completed,
+        last_read_count: 0,
     }
 }
 
@@ -220,7 +220,7 @@ mod tests {
     fn idle_is_who_has_nothing_to_do_and_had_nothing_since_the_last_sample() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("proc")).unwrap();
-        let root = Root::at(folder.path().to_owned());
+        let root = Root::at_directory(folder.path().to_owned());
         let mut disks = DiskReader::default();
         let mut sample = |reads: u32, flushes: u32, in_flight: u32| {
             let line = format!("8 0 sda {reads} 0 0 0 5 0 0 0 {in_flight} 0 0 1 0 0 0 {flushes} 0\n");

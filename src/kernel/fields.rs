@@ -16,7 +16,7 @@ pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// A decimal number without a sign that fits; anything else is none.
-pub fn number(word: &[u8]) -> Option<u64> {
+pub fn parse_u64(word: &[u8]) -> Option<u64> {
     if word.is_empty() {
         return None;
     }
@@ -32,50 +32,50 @@ pub fn number(word: &[u8]) -> Option<u64> {
 }
 
 /// The same, for figures that are 32 bits wide.
-pub fn small_number(word: &[u8]) -> Option<u32> {
-    u32::try_from(number(word)?).ok()
+pub fn parse_u32(word: &[u8]) -> Option<u32> {
+    u32::try_from(parse_u64(word)?).ok()
 }
 
 /// A decimal fraction such as `0.25`, of a size that a load or a percentage can have; never negative.
-pub fn fraction(word: &[u8]) -> Option<f64> {
+pub fn parse_non_negative_f64(word: &[u8]) -> Option<f64> {
     let value: f64 = std::str::from_utf8(word).ok()?.parse().ok()?;
     (0.0..f64::from(u32::MAX)).contains(&value).then_some(value)
 }
 
 /// The next word as a counter.
 pub fn next_counter<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Option<Counter> {
-    words.next().and_then(number).map(Counter)
+    words.next().and_then(parse_u64).map(Counter)
 }
 
 /// `NAME value` lines: the value of one name, if there is just one number after it.
-pub fn named_number(line: &[u8]) -> Option<(&[u8], u64)> {
+pub fn parse_named_u64(line: &[u8]) -> Option<(&[u8], u64)> {
     let mut words = words(line);
     let name = words.next()?;
-    Some((name, number(words.next()?)?))
+    Some((name, parse_u64(words.next()?)?))
 }
 
 /// The only number of a file that holds one.
-pub fn sole_number(bytes: &[u8]) -> Option<u64> {
-    number(lines(bytes).next()?.trim_ascii())
+pub fn parse_single_u64(bytes: &[u8]) -> Option<u64> {
+    parse_u64(lines(bytes).next()?.trim_ascii())
 }
 
 /// The text of a file that holds one line: trimmed, `None` when nothing is left.
-pub fn sole_text(bytes: &[u8]) -> Option<Name> {
+pub fn parse_single_line(bytes: &[u8]) -> Option<Name> {
     let text = lines(bytes).next()?.trim_ascii();
     (!text.is_empty()).then(|| Name::from(text))
 }
 
 /// `0-3,8,10-11` as the numbers it stands for; what cannot be understood is left out, as is a range that is absurdly long.
-pub fn number_list(bytes: &[u8]) -> Vec<u32> {
-    const LONGEST: u32 = 1 << 16;
+pub fn parse_cpu_list(bytes: &[u8]) -> Vec<u32> {
+    const MAX_RANGE: u32 = 1 << 16;
     let mut numbers = Vec::new();
     for part in bytes.trim_ascii().split(|byte| *byte == b',') {
         let mut ends = part.splitn(2, |byte| *byte == b'-');
-        let Some(first) = ends.next().and_then(small_number) else { continue };
+        let Some(first) = ends.next().and_then(parse_u32) else { continue };
         let last = match ends.next() {
             None => first,
-            Some(word) => match small_number(word) {
-                Some(last) if last >= first && last - first < LONGEST => last,
+            Some(word) => match parse_u32(word) {
+                Some(last) if last >= first && last - first < MAX_RANGE => last,
                 _ => continue,
             },
         };
@@ -90,12 +90,12 @@ mod tests {
 
     #[test]
     fn numbers_are_exact_or_none() {
-        assert_eq!(number(b"0"), Some(0));
-        assert_eq!(number(b"18446744073709551615"), Some(u64::MAX));
+        assert_eq!(parse_u64(b"0"), Some(0));
+        assert_eq!(parse_u64(b"18446744073709551615"), Some(u64::MAX));
         for bad in ["", "-1", "+1", "18446744073709551616", "1.5", "1 ", "0x1", "१"] {
-            assert_eq!(number(bad.as_bytes()), None, "{bad:?}");
+            assert_eq!(parse_u64(bad.as_bytes()), None, "{bad:?}");
         }
-        assert_eq!(small_number(b"4294967296"), None);
+        assert_eq!(parse_u32(b"4294967296"), None);
     }
 
     #[test]
@@ -106,16 +106,16 @@ mod tests {
 
     #[test]
     fn cpu_lists() {
-        assert_eq!(number_list(b"0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
-        assert_eq!(number_list(b"\n"), Vec::<u32>::new());
-        assert_eq!(number_list(b"5-3,x,2-,7,0-4294967295"), [7]);
+        assert_eq!(parse_cpu_list(b"0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
+        assert_eq!(parse_cpu_list(b"\n"), Vec::<u32>::new());
+        assert_eq!(parse_cpu_list(b"5-3,x,2-,7,0-4294967295"), [7]);
     }
 
     #[test]
     fn fractions_are_finite() {
-        assert_eq!(fraction(b"0.25"), Some(0.25));
+        assert_eq!(parse_non_negative_f64(b"0.25"), Some(0.25));
         for bad in ["", "nan", "inf", "-1.0", "1e999", "18446744073709551616"] {
-            assert_eq!(fraction(bad.as_bytes()), None, "{bad:?}");
+            assert_eq!(parse_non_negative_f64(bad.as_bytes()), None, "{bad:?}");
         }
     }
 }

@@ -4,32 +4,32 @@ use nix::unistd::{SysconfVar, sysconf};
 use procfs::FromRead;
 use procfs::process::Status;
 
-use super::cpu::boot_time;
-use super::fields::{lines, number, number_list, small_number, sole_number, sole_text};
+use super::cpu::parse_boot_time;
+use super::fields::{lines, parse_cpu_list, parse_single_line, parse_single_u64, parse_u32, parse_u64};
 use super::mounts::{self, Mount};
 use super::root::Root;
 use crate::ids::CpuId;
-use crate::sample::host::{CpuPlace, Host, Privilege};
+use crate::sample::host::{CpuTopology, Host, Privilege};
 use crate::sample::{Absent, Name, Reading};
 
 /// CAP_SYS_PTRACE in the mask of /proc/self/status.
 const CAP_SYS_PTRACE: u64 = 1 << 19;
 
 /// Who samples a tree that does not say it: nobody in particular, and never root.
-const NOBODY: u32 = 65534;
+const OVERFLOW_UID: u32 = 65534;
 
 /// Everything about the machine and this user. What cannot be read stays empty.
 pub fn read(root: &Root) -> Host {
-    let text = |file: &str| root.read_once(file).ok().as_deref().and_then(sole_text);
+    let text = |file: &str| root.read_once(file).ok().as_deref().and_then(parse_single_line);
     Host {
         hostname: text("proc/sys/kernel/hostname").unwrap_or_default(),
         kernel: text("proc/sys/kernel/osrelease").unwrap_or_default(),
-        machine: machine(root).unwrap_or_default(),
+        machine: machine_architecture(root).unwrap_or_default(),
         boot_id: text("proc/sys/kernel/random/boot_id").unwrap_or_default(),
-        boot_time_s: root.read_once("proc/stat").ok().as_deref().and_then(boot_time),
-        page_size: configured(SysconfVar::PAGE_SIZE).unwrap_or(4096),
+        boot_time_s: root.read_once("proc/stat").ok().as_deref().and_then(parse_boot_time),
+        page_size: sysconf_value(SysconfVar::PAGE_SIZE).unwrap_or(4096),
         // Every architecture that Linux runs on today gives 100 to user space.
-        ticks_per_second: configured(SysconfVar::CLK_TCK).unwrap_or(100),
+        ticks_per_second: sysconf_value(SysconfVar::CLK_TCK).unwrap_or(100),
         topology: topology(root),
         privilege: privilege(root),
     }
@@ -37,75 +37,79 @@ pub fn read(root: &Root) -> Host {
 
 /// What this user may see; it may change while the program runs (a remount of /proc, a sysctl).
 pub fn privilege(root: &Root) -> Privilege {
-    let status = root.read_once("proc/self/status").ok().and_then(|bytes| rights(&bytes));
-    let mounts = root.read_once("proc/self/mountinfo").map(|bytes| mounts::parse(&bytes)).unwrap_or_default();
+    let status = root.read_once("proc/self/status").ok().and_then(|bytes| parse_credentials(&bytes));
+    let mounts = root.read_once("proc/self/mountinfo").map(|bytes| mounts::parse_mountinfo(&bytes)).unwrap_or_default();
     Privilege {
-        effective_uid: if root.is_host() { nix::unistd::geteuid().as_raw() } else { status.map_or(NOBODY, |(user, _)| user) },
-        sees_other_users: status.is_some_and(|(_, traces)| traces),
-        delay_accounting: delay_accounting(root),
+        effective_uid: if root.is_host() {
+            nix::unistd::geteuid().as_raw()
+        } else {
+            status.map_or(OVERFLOW_UID, |(user, _)| user)
+        },
+        has_cap_sys_ptrace: status.is_some_and(|(_, traces)| traces),
+        delay_accounting: read_delay_accounting(root),
         hidepid: mounts.iter().any(hides_processes),
     }
 }
 
 /// Effective user, and whether it has CAP_SYS_PTRACE, in the file /proc/self/status.
-pub fn rights(bytes: &[u8]) -> Option<(u32, bool)> {
+pub fn parse_credentials(bytes: &[u8]) -> Option<(u32, bool)> {
     let status = Status::from_read(bytes).ok()?;
     Some((status.euid, status.capeff & CAP_SYS_PTRACE != 0))
 }
 
 /// Since 5.14 there is a switch, off unless the machine was booted with `delayacct`. Before, there is none to read.
-pub fn delay_accounting(root: &Root) -> Reading<bool> {
+pub fn read_delay_accounting(root: &Root) -> Reading<bool> {
     let bytes = root.read_once("proc/sys/kernel/task_delayacct")?;
-    sole_number(&bytes).map(|value| value != 0).ok_or(Absent::Malformed)
+    parse_single_u64(&bytes).map(|value| value != 0).ok_or(Absent::Malformed)
 }
 
 fn hides_processes(mount: &Mount) -> bool {
-    let is_proc = mount.kind == b"proc" && mount.mount_point.as_os_str() == "/proc";
+    let is_proc = mount.fs_type == b"proc" && mount.mount_point.as_os_str() == "/proc";
     is_proc && mount.option(b"hidepid").is_some_and(|value| !matches!(value, b"0" | b"off"))
 }
 
-fn machine(root: &Root) -> Option<Name> {
+fn machine_architecture(root: &Root) -> Option<Name> {
     if root.is_host() {
         return nix::sys::utsname::uname().ok().and_then(|names| names.machine().to_str().map(Name::from));
     }
     // Since 6.1.
-    root.read_once("proc/sys/kernel/arch").ok().as_deref().and_then(sole_text)
+    root.read_once("proc/sys/kernel/arch").ok().as_deref().and_then(parse_single_line)
 }
 
-fn configured(variable: SysconfVar) -> Option<u64> {
+fn sysconf_value(variable: SysconfVar) -> Option<u64> {
     sysconf(variable).ok().flatten().and_then(|value| u64::try_from(value).ok()).filter(|value| *value > 0)
 }
 
 /// Where each CPU sits that says so; offline ones do not.
-fn topology(root: &Root) -> Vec<CpuPlace> {
+fn topology(root: &Root) -> Vec<CpuTopology> {
     let possible = root.read_once("sys/devices/system/cpu/possible").unwrap_or_default();
-    let nodes = nodes(root);
-    number_list(&possible)
+    let nodes = numa_nodes(root);
+    parse_cpu_list(&possible)
         .into_iter()
         .filter_map(|cpu| {
             let value = |name: &str| {
                 let bytes = root.read_once(format!("sys/devices/system/cpu/cpu{cpu}/topology/{name}")).ok()?;
-                number(lines(&bytes).next()?)
+                parse_u64(lines(&bytes).next()?)
             };
             let core = u32::try_from(value("core_id")?).ok()?;
             // −1 on machines whose firmware does not tell: one package.
             let package = value("physical_package_id").and_then(|id| u32::try_from(id).ok()).unwrap_or(0);
             let node = nodes.iter().find(|(_, cpus)| cpus.contains(&cpu)).map_or(0, |(node, _)| *node);
-            Some(CpuPlace { cpu: CpuId(cpu), node, package, core })
+            Some(CpuTopology { cpu: CpuId(cpu), node, package, core })
         })
         .collect()
 }
 
 /// The NUMA nodes with their CPUs; none where the kernel has no NUMA.
-fn nodes(root: &Root) -> Vec<(u32, Vec<u32>)> {
+fn numa_nodes(root: &Root) -> Vec<(u32, Vec<u32>)> {
     let directory = "sys/devices/system/node";
-    let entries = root.list(directory).unwrap_or_default();
+    let entries = root.list_directory(directory).unwrap_or_default();
     entries
         .iter()
         .filter_map(|entry| {
-            let node = small_number(entry.as_encoded_bytes().strip_prefix(b"node")?)?;
+            let node = parse_u32(entry.as_encoded_bytes().strip_prefix(b"node")?)?;
             let cpus = root.read_once(format!("{directory}/node{node}/cpulist")).ok()?;
-            Some((node, number_list(&cpus)))
+            Some((node, parse_cpu_list(&cpus)))
         })
         .collect()
 }

@@ -1,7 +1,7 @@
 //! /proc/meminfo and /proc/vmstat, field by field under their names, since every kernel has others.
 
-use super::fields::{lines, number, words};
-use super::root::{KeptFile, Root};
+use super::fields::{lines, parse_u64, words};
+use super::root::{FileHandle, Root};
 use crate::sample::memory::Memory;
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
@@ -9,14 +9,14 @@ use crate::units::Counter;
 /// Reads memory figures again and again.
 #[derive(Debug)]
 pub struct MemoryReader {
-    meminfo: KeptFile,
-    vmstat: KeptFile,
+    meminfo: FileHandle,
+    vmstat: FileHandle,
     buffer: Vec<u8>,
 }
 
 impl Default for MemoryReader {
     fn default() -> MemoryReader {
-        MemoryReader { meminfo: KeptFile::new("proc/meminfo"), vmstat: KeptFile::new("proc/vmstat"), buffer: Vec::new() }
+        MemoryReader { meminfo: FileHandle::new("proc/meminfo"), vmstat: FileHandle::new("proc/vmstat"), buffer: Vec::new() }
     }
 }
 
@@ -57,7 +57,7 @@ pub fn parse_meminfo(bytes: &[u8], memory: &mut Memory) {
             b"Writeback:" => &mut memory.writeback_kb,
             _ => continue,
         };
-        *field = number(amount);
+        *field = parse_u64(amount);
     }
 }
 
@@ -73,16 +73,16 @@ pub fn parse_vmstat(bytes: &[u8], memory: &mut Memory) {
         // Most lines begin like none that is used: they only end a sum.
         if !matches!(line, [b'p' | b'a' | b'o' | b'w', ..]) {
             let sums = [&mut scanned_kswapd, &mut scanned_direct, &mut reclaimed_kswapd, &mut reclaimed_direct, &mut stalls];
-            sums.into_iter().for_each(ZoneSum::end);
+            sums.into_iter().for_each(ZoneSum::mark_complete);
             continue;
         }
         let mut words = words(line);
-        let (Some(name), Some(value)) = (words.next(), words.next().map(number)) else { continue };
-        scanned_kswapd.see(name, b"pgscan_kswapd", value);
-        scanned_direct.see(name, b"pgscan_direct", value);
-        reclaimed_kswapd.see(name, b"pgsteal_kswapd", value);
-        reclaimed_direct.see(name, b"pgsteal_direct", value);
-        stalls.see(name, b"allocstall", value);
+        let (Some(name), Some(value)) = (words.next(), words.next().map(parse_u64)) else { continue };
+        scanned_kswapd.add_line(name, b"pgscan_kswapd", value);
+        scanned_direct.add_line(name, b"pgscan_direct", value);
+        reclaimed_kswapd.add_line(name, b"pgsteal_kswapd", value);
+        reclaimed_direct.add_line(name, b"pgsteal_direct", value);
+        stalls.add_line(name, b"allocstall", value);
         let field = match name {
             b"pswpin" => &mut memory.swapped_in_pages,
             b"pswpout" => &mut memory.swapped_out_pages,
@@ -100,13 +100,13 @@ pub fn parse_vmstat(bytes: &[u8], memory: &mut Memory) {
     }
     memory.scanned_kswapd_pages = scanned_kswapd.total();
     memory.scanned_direct_pages = scanned_direct.total();
-    memory.reclaimed_pages = both(reclaimed_kswapd.total(), reclaimed_direct.total());
-    memory.refaulted_pages = refaults.or_else(|| both(refaults_anon, refaults_file));
+    memory.reclaimed_pages = checked_sum(reclaimed_kswapd.total(), reclaimed_direct.total());
+    memory.refaulted_pages = refaults.or_else(|| checked_sum(refaults_anon, refaults_file));
     memory.allocation_stalls = stalls.total();
 }
 
 /// The sum of two counters; half of it would be a wrong figure.
-pub(super) fn both(one: Option<Counter>, other: Option<Counter>) -> Option<Counter> {
+pub(super) fn checked_sum(one: Option<Counter>, other: Option<Counter>) -> Option<Counter> {
     Some(Counter(one?.0.checked_add(other?.0)?))
 }
 
@@ -115,30 +115,30 @@ pub(super) fn both(one: Option<Counter>, other: Option<Counter>) -> Option<Count
 #[derive(Default)]
 struct ZoneSum {
     sum: Option<u64>,
-    whole: bool,
-    spoilt: bool,
+    is_complete: bool,
+    is_invalid: bool,
 }
 
 impl ZoneSum {
-    fn see(&mut self, name: &[u8], of: &[u8], value: Option<u64>) {
+    fn add_line(&mut self, name: &[u8], of: &[u8], value: Option<u64>) {
         // Not any suffix: `pgscan_direct_throttle` counts something else.
         let zone = name.strip_prefix(of);
         if let Some(b"" | b"_dma" | b"_dma32" | b"_normal" | b"_high" | b"_movable" | b"_device") = zone {
             match value.and_then(|value| self.sum.unwrap_or(0).checked_add(value)) {
                 Some(sum) => self.sum = Some(sum),
-                None => self.spoilt = true,
+                None => self.is_invalid = true,
             }
         } else {
-            self.end();
+            self.mark_complete();
         }
     }
 
     /// A line of something else follows.
-    fn end(&mut self) {
-        self.whole |= self.sum.is_some();
+    fn mark_complete(&mut self) {
+        self.is_complete |= self.sum.is_some();
     }
 
     fn total(&self) -> Option<Counter> {
-        self.sum.filter(|_| self.whole && !self.spoilt).map(Counter)
+        self.sum.filter(|_| self.is_complete && !self.is_invalid).map(Counter)
     }
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::fields::{lines, small_number, words};
+use super::fields::{lines, parse_u32, words};
 use super::root::{Root, read_whole};
 use crate::ids::DiskId;
 use crate::sample::Reading;
@@ -21,9 +21,9 @@ pub struct Mount {
     /// st_dev of its files; 0:N where the file system has no device of its own (btrfs, overlay, proc).
     pub device: DiskId,
     /// The directory of the file system that is mounted; `/` is all of it.
-    pub root: Vec<u8>,
+    pub subdirectory: Vec<u8>,
     pub mount_point: PathBuf,
-    pub kind: Vec<u8>,
+    pub fs_type: Vec<u8>,
     pub source: Vec<u8>,
     /// Options of the file system (not of this mount), separated by commas.
     pub options: Vec<u8>,
@@ -50,7 +50,7 @@ pub struct MountTable {
 impl MountTable {
     /// Reads the table when it has changed since the last look, or was never read; says whether it did.
     pub fn refresh(&mut self, root: &Root) -> Reading<bool> {
-        if self.file.as_ref().is_some_and(|file| !changed(file)) {
+        if self.file.as_ref().is_some_and(|file| !has_changed(file)) {
             return Ok(false);
         }
         let file = match self.file.take() {
@@ -60,7 +60,7 @@ impl MountTable {
         let mut table = Vec::new();
         read_whole(&file, &mut table)?;
         self.file = Some(file);
-        self.mounts = parse(&table);
+        self.mounts = parse_mountinfo(&table);
         Ok(true)
     }
 
@@ -71,40 +71,40 @@ impl MountTable {
 }
 
 /// Whether file systems in user space (FUSE) are mounted now: threads wait for them asleep.
-pub fn has_user_file_systems(root: &Root) -> bool {
+pub fn has_fuse_mounts(root: &Root) -> bool {
     let is_one = |kind: &[u8]| kind.starts_with(b"fuse") && kind != b"fusectl" || kind == b"virtiofs";
     let table = root.read_once("proc/self/mountinfo").unwrap_or_default();
-    parse(&table).iter().any(|mount| is_one(&mount.kind))
+    parse_mountinfo(&table).iter().any(|mount| is_one(&mount.fs_type))
 }
 
 /// The lines that can be understood:
 /// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
-pub fn parse(bytes: &[u8]) -> Vec<Mount> {
-    lines(bytes).filter_map(mount).collect()
+pub fn parse_mountinfo(bytes: &[u8]) -> Vec<Mount> {
+    lines(bytes).filter_map(parse_mount).collect()
 }
 
-fn mount(line: &[u8]) -> Option<Mount> {
+fn parse_mount(line: &[u8]) -> Option<Mount> {
     let mut words = words(line);
-    let id = small_number(words.next()?)?;
-    let mut device = words.nth(1)?.splitn(2, |byte| *byte == b':').map(small_number);
+    let id = parse_u32(words.next()?)?;
+    let mut device = words.nth(1)?.splitn(2, |byte| *byte == b':').map(parse_u32);
     let device = DiskId { major: device.next()??, minor: device.next()?? };
-    let root = unescaped(words.next()?);
-    let mount_point = PathBuf::from(OsString::from_vec(unescaped(words.next()?)));
+    let root = unescape_octal(words.next()?);
+    let mount_point = PathBuf::from(OsString::from_vec(unescape_octal(words.next()?)));
     // Between the mount's options and a `-` stand any number of fields such as `shared:1`.
     words.by_ref().find(|word| *word == b"-")?;
-    let kind = unescaped(words.next()?);
+    let kind = unescape_octal(words.next()?);
     let rest: Vec<&[u8]> = words.collect();
     // The source may be empty, and then leaves one word less.
     let (source, options) = match rest.as_slice() {
-        [options] => (Vec::new(), unescaped(options)),
-        [source, options, ..] => (unescaped(source), unescaped(options)),
+        [options] => (Vec::new(), unescape_octal(options)),
+        [source, options, ..] => (unescape_octal(source), unescape_octal(options)),
         [] => return None,
     };
-    Some(Mount { id, device, root, mount_point, kind, source, options })
+    Some(Mount { id, device, subdirectory: root, mount_point, fs_type: kind, source, options })
 }
 
 /// Blank, tab, newline and backslash stand in the file as `\040` and so on.
-fn unescaped(word: &[u8]) -> Vec<u8> {
+fn unescape_octal(word: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(word.len());
     let mut rest = word;
     while let Some((first, tail)) = rest.split_first() {
@@ -123,7 +123,7 @@ fn unescaped(word: &[u8]) -> Vec<u8> {
 }
 
 /// The kernel raises POLLERR and POLLPRI on the open file once after each change.
-fn changed(file: &File) -> bool {
+fn has_changed(file: &File) -> bool {
     let mut look = [PollFd::new(file.as_fd(), PollFlags::POLLPRI)];
     let raised = poll(&mut look, PollTimeout::ZERO).is_ok_and(|ready| ready > 0);
     let events = look[0].revents().unwrap_or(PollFlags::empty());
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_mount_with_escapes_and_optional_fields() {
-        let mounts = parse(
+        let mounts = parse_mountinfo(
             b"36 35 98:0 / /mnt/a\\040b rw,noatime master:1 shared:7 - ext3 /dev/sd\\134a rw,errors=continue,hidepid=2\n\
               37 35 0:22 / /proc rw -  proc rw,hidepid=invisible\nnonsense\n38 35 0:5 / /cut rw - tmp",
         );
@@ -154,7 +154,7 @@ mod tests {
     fn the_own_table_is_read_once() {
         let mut table = MountTable::default();
         assert_eq!(table.refresh(&Root::host()), Ok(true));
-        assert!(table.mounts().iter().any(|mount| mount.kind == b"proc"));
+        assert!(table.mounts().iter().any(|mount| mount.fs_type == b"proc"));
         assert_eq!(table.refresh(&Root::host()), Ok(false));
     }
 }

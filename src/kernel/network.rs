@@ -5,9 +5,9 @@ pub mod ethtool;
 mod facts;
 mod listeners;
 pub(super) mod netlink;
-pub(super) mod peers;
 mod protocols;
 mod qdisc;
+pub(super) mod remote_hosts;
 mod softnet;
 
 use std::sync::Arc;
@@ -15,55 +15,55 @@ use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-pub use dev::{Line, parse as parse_dev};
-pub use listeners::listener;
-pub use netlink::messages;
-pub use peers::{connection, tcp_info};
-pub use protocols::{ip_octets, tcp, tcp_ext, udp};
-pub use qdisc::Trees;
-pub use softnet::softnet;
+pub use dev::{DevLine, parse as parse_dev};
+pub use listeners::parse_listener;
+pub use netlink::parse_messages;
+pub use protocols::{parse_ip_octets, parse_tcp, parse_tcp_ext, parse_udp};
+pub use qdisc::QdiscTrees;
+pub use remote_hosts::{parse_connection, parse_tcp_info};
+pub use softnet::parse_softnet;
 
 use self::ethtool::Ethtool;
 use self::listeners::ListenerReader;
-use self::peers::{Counted, PeerReader};
 use self::qdisc::QdiscReader;
-use super::fields::sole_number;
-use super::root::{KeptFile, Root};
-use super::rounds::Rounds;
-use super::uevents::Uevents;
+use self::remote_hosts::{ConnectionCounters, RemoteHostReader};
+use super::fields::parse_single_u64;
+use super::refresh_cycle::RefreshCycle;
+use super::root::{FileHandle, Root};
+use super::uevents::UeventWatcher;
 use crate::ids::NicId;
 use crate::sample::network::{Nic, NicFacts, Protocols, Tcp, TcpExt, Udp};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
 
 /// Facts are read again after this long: a link may have come up at another speed. Of hundreds of interfaces a few a sample.
-const FACTS_FOR: Duration = Duration::from_secs(10);
+const FACTS_TTL: Duration = Duration::from_secs(10);
 
 /// Reads network counters again and again.
 #[derive(Debug)]
 pub struct NetworkReader {
-    dev: KeptFile,
-    snmp: KeptFile,
-    netstat: KeptFile,
-    softnet: KeptFile,
+    dev: FileHandle,
+    snmp: FileHandle,
+    netstat: FileHandle,
+    softnet: FileHandle,
     buffer: Vec<u8>,
-    small: Vec<u8>,
-    known: Vec<Known>,
-    rounds: Rounds<Name>,
-    uevents: Uevents,
+    small_buffer: Vec<u8>,
+    known_interfaces: Vec<KnownInterface>,
+    refresh_cycle: RefreshCycle<Name>,
+    uevent_watcher: UeventWatcher,
     ethtool: Option<Ethtool>,
     qdiscs: QdiscReader,
     listeners: ListenerReader,
-    peers: PeerReader,
+    remote_hosts: RemoteHostReader,
     last_tcp_ext: Option<TcpExt>,
     /// /proc/net/snmp as last read, and what the two files said then
     last_snmp: Vec<u8>,
-    last_said: Option<Said>,
+    last_counters: Option<NamespaceCounters>,
 }
 
 /// What /proc/net/snmp and /proc/net/netstat say of this network namespace.
 #[derive(Clone, Copy, Debug)]
-struct Said {
+struct NamespaceCounters {
     tcp: Reading<Tcp>,
     udp: Reading<Udp>,
     tcp_ext: Reading<TcpExt>,
@@ -72,40 +72,40 @@ struct Said {
 
 /// What is remembered of an interface, in the order of /proc/net/dev.
 #[derive(Debug)]
-struct Known {
+struct KnownInterface {
     id: NicId,
     facts: Arc<NicFacts>,
     /// Of hardware only: other interfaces do not miss packets this way.
-    statistics: Option<Statistics>,
+    statistics: Option<StatisticsFiles>,
     /// As last seen. When they fall, it is another interface under the same name.
     packets: (Counter, Counter),
 }
 
 #[derive(Debug)]
-struct Statistics {
-    rx_missed: KeptFile,
-    rx_nohandler: KeptFile,
+struct StatisticsFiles {
+    rx_missed: FileHandle,
+    rx_nohandler: FileHandle,
 }
 
 impl Default for NetworkReader {
     fn default() -> NetworkReader {
         NetworkReader {
-            dev: KeptFile::new("proc/net/dev"),
-            snmp: KeptFile::new("proc/net/snmp"),
-            netstat: KeptFile::new("proc/net/netstat"),
-            softnet: KeptFile::new("proc/net/softnet_stat"),
+            dev: FileHandle::new("proc/net/dev"),
+            snmp: FileHandle::new("proc/net/snmp"),
+            netstat: FileHandle::new("proc/net/netstat"),
+            softnet: FileHandle::new("proc/net/softnet_stat"),
             buffer: Vec::new(),
-            small: Vec::new(),
-            known: Vec::new(),
-            rounds: Rounds::every(FACTS_FOR),
-            uevents: Uevents::default(),
+            small_buffer: Vec::new(),
+            known_interfaces: Vec::new(),
+            refresh_cycle: RefreshCycle::with_period(FACTS_TTL),
+            uevent_watcher: UeventWatcher::default(),
             ethtool: None,
             qdiscs: QdiscReader::default(),
             listeners: ListenerReader::default(),
-            peers: PeerReader::default(),
+            remote_hosts: RemoteHostReader::default(),
             last_tcp_ext: None,
             last_snmp: Vec::new(),
-            last_said: None,
+            last_counters: None,
         }
     }
 }
@@ -119,27 +119,28 @@ impl NetworkReader {
             self.ethtool = Ethtool::open().ok();
         }
         let ethtool = self.ethtool.as_ref();
-        let same = lines.len() == self.known.len() && lines.iter().zip(&self.known).all(|(line, known)| known.is(line));
-        let are_all_new = self.known.is_empty();
+        let same = lines.len() == self.known_interfaces.len()
+            && lines.iter().zip(&self.known_interfaces).all(|(line, known)| known.matches(line));
+        let are_all_new = self.known_interfaces.is_empty();
         if !same {
-            self.known = meet(root, &lines, std::mem::take(&mut self.known), ethtool);
+            self.known_interfaces = match_interfaces(root, &lines, std::mem::take(&mut self.known_interfaces), ethtool);
         }
-        if self.rounds.is_due(self.uevents.happened(root) || !same) {
+        if self.refresh_cycle.is_due(self.uevent_watcher.has_new_event(root) || !same) {
             // Those that are new have just been looked at.
-            self.rounds.begin(self.known.iter().filter(|_| !are_all_new).map(|known| known.id.name.clone()));
+            self.refresh_cycle.start(self.known_interfaces.iter().filter(|_| !are_all_new).map(|known| known.id.name.clone()));
         }
-        let turn: FxHashSet<Name> = self.rounds.turn().collect();
-        for known in self.known.iter_mut().filter(|known| turn.contains(&known.id.name)) {
-            known.look_again(root, ethtool);
+        let turn: FxHashSet<Name> = self.refresh_cycle.next_batch().collect();
+        for known in self.known_interfaces.iter_mut().filter(|known| turn.contains(&known.id.name)) {
+            known.refresh_facts(root, ethtool);
         }
         let mut qdiscs = if root.is_host() { self.qdiscs.sample().unwrap_or_default() } else { Default::default() };
         let mut nics = Vec::with_capacity(lines.len());
-        for (line, known) in lines.iter().zip(&mut self.known) {
+        for (line, known) in lines.iter().zip(&mut self.known_interfaces) {
             known.packets = (line.rx.packets, line.tx.packets);
             let (rx_missed, rx_nohandler) = match &mut known.statistics {
                 Some(files) => (
-                    counter(&mut files.rx_missed, root, &mut self.small),
-                    counter(&mut files.rx_nohandler, root, &mut self.small),
+                    read_counter(&mut files.rx_missed, root, &mut self.small_buffer),
+                    read_counter(&mut files.rx_nohandler, root, &mut self.small_buffer),
                 ),
                 None => (None, None),
             };
@@ -161,95 +162,104 @@ impl NetworkReader {
 
     /// Counters of the whole network namespace, the listeners with connections waiting, the remote hosts.
     pub fn protocols(&mut self, root: &Root) -> Protocols {
-        let Said { tcp, udp, tcp_ext, ip_octets } = self.said(root);
+        let NamespaceCounters { tcp, udp, tcp_ext, ip_octets } = self.read_namespace_counters(root);
         let refused = |counts: &TcpExt| (counts.listen_drops, counts.listen_overflows);
         let last = std::mem::replace(&mut self.last_tcp_ext, tcp_ext.as_ref().ok().copied());
         let just_refused = last.is_some_and(|last| self.last_tcp_ext.is_some_and(|now| refused(&now) != refused(&last)));
         let opened = tcp.as_ref().ok().map(|tcp| tcp.passive_opens.0);
         let listeners = if root.is_host() { self.listeners.sample(root, just_refused, opened) } else { Err(Absent::NotRead) };
-        let softnet = self.softnet.read(root, &mut self.buffer).and_then(|()| softnet(&self.buffer));
-        let peers = if root.is_host() { self.peers.sample(tcp.as_ref().ok().map(Counted::of)) } else { Err(Absent::NotRead) };
-        Protocols { tcp, tcp_ext, udp, ip_octets, listeners, softnet, peers }
+        let softnet = self.softnet.read(root, &mut self.buffer).and_then(|()| parse_softnet(&self.buffer));
+        let peers = if root.is_host() {
+            self.remote_hosts.sample(tcp.as_ref().ok().map(ConnectionCounters::from_tcp))
+        } else {
+            Err(Absent::NotRead)
+        };
+        Protocols { tcp, tcp_ext, udp, ip_octets, listeners, softnet, remote_hosts: peers }
     }
 
     /// Both files; the second, the dearest of all, only where the first is another than the last time: it counts each packet
     /// and each segment, without which nothing that is taken from the second moves.
-    fn said(&mut self, root: &Root) -> Said {
+    fn read_namespace_counters(&mut self, root: &Root) -> NamespaceCounters {
         let snmp = self.snmp.read(root, &mut self.buffer);
-        if let Some(said) = self.last_said.filter(|_| snmp.is_ok() && self.buffer == self.last_snmp) {
+        if let Some(said) = self.last_counters.filter(|_| snmp.is_ok() && self.buffer == self.last_snmp) {
             return said;
         }
-        let (tcp, udp) = (snmp.and_then(|()| tcp(&self.buffer)), snmp.and_then(|()| udp(&self.buffer)));
+        let (tcp, udp) = (snmp.and_then(|()| parse_tcp(&self.buffer)), snmp.and_then(|()| parse_udp(&self.buffer)));
         self.last_snmp.clone_from(&self.buffer);
         let netstat = self.netstat.read(root, &mut self.buffer);
-        let tcp_ext = netstat.and_then(|()| tcp_ext(&self.buffer));
-        let ip_octets = netstat.and_then(|()| ip_octets(&self.buffer));
-        let said = Said { tcp, udp, tcp_ext, ip_octets };
-        self.last_said = [snmp, netstat].iter().all(Result::is_ok).then_some(said);
+        let tcp_ext = netstat.and_then(|()| parse_tcp_ext(&self.buffer));
+        let ip_octets = netstat.and_then(|()| parse_ip_octets(&self.buffer));
+        let said = NamespaceCounters { tcp, udp, tcp_ext, ip_octets };
+        self.last_counters = [snmp, netstat].iter().all(Result::is_ok).then_some(said);
         said
     }
 }
 
-impl Known {
-    fn first(root: &Root, line: &Line<'_>, ethtool: Option<&Ethtool>) -> Known {
+impl KnownInterface {
+    fn new(root: &Root, line: &DevLine<'_>, ethtool: Option<&Ethtool>) -> KnownInterface {
         let (ifindex, facts) = facts::read(root, line.name, ethtool);
-        Known {
+        KnownInterface {
             id: NicId { ifindex, name: Name::from(line.name) },
-            statistics: statistics(root, line.name, &facts),
+            statistics: statistics_files(root, line.name, &facts),
             facts: Arc::new(facts),
             packets: (line.rx.packets, line.tx.packets),
         }
     }
 
     /// Keeps name, facts and open files of the same interface where nothing is new.
-    fn look_again(&mut self, root: &Root, ethtool: Option<&Ethtool>) {
+    fn refresh_facts(&mut self, root: &Root, ethtool: Option<&Ethtool>) {
         let name = self.id.name.as_bytes();
         let (ifindex, facts) = facts::read(root, name, ethtool);
         if ifindex == self.id.ifindex && facts == *self.facts {
             return;
         }
-        self.statistics = statistics(root, name, &facts);
+        self.statistics = statistics_files(root, name, &facts);
         self.id.ifindex = ifindex;
         self.facts = Arc::new(facts);
     }
 
-    fn is(&self, line: &Line<'_>) -> bool {
-        self.id.name.as_bytes() == line.name && !self.has_fallen(line)
+    fn matches(&self, line: &DevLine<'_>) -> bool {
+        self.id.name.as_bytes() == line.name && !self.counters_fell(line)
     }
 
-    fn has_fallen(&self, line: &Line<'_>) -> bool {
+    fn counters_fell(&self, line: &DevLine<'_>) -> bool {
         line.rx.packets < self.packets.0 || line.tx.packets < self.packets.1
     }
 }
 
 /// Those of these lines, in their order: as they were known, where they were.
-fn meet(root: &Root, lines: &[Line<'_>], older: Vec<Known>, ethtool: Option<&Ethtool>) -> Vec<Known> {
-    let mut older: FxHashMap<Name, Known> = older.into_iter().map(|known| (known.id.name.clone(), known)).collect();
-    let known = |line: &Line<'_>| {
-        let before = older.remove(line.name).filter(|known| !known.has_fallen(line));
-        before.unwrap_or_else(|| Known::first(root, line, ethtool))
+fn match_interfaces(
+    root: &Root,
+    lines: &[DevLine<'_>],
+    older: Vec<KnownInterface>,
+    ethtool: Option<&Ethtool>,
+) -> Vec<KnownInterface> {
+    let mut older: FxHashMap<Name, KnownInterface> = older.into_iter().map(|known| (known.id.name.clone(), known)).collect();
+    let known = |line: &DevLine<'_>| {
+        let before = older.remove(line.name).filter(|known| !known.counters_fell(line));
+        before.unwrap_or_else(|| KnownInterface::new(root, line, ethtool))
     };
     lines.iter().map(known).collect()
 }
 
-fn statistics(root: &Root, name: &[u8], facts: &NicFacts) -> Option<Statistics> {
-    let directory = facts::directory(name).join("statistics");
+fn statistics_files(root: &Root, name: &[u8], facts: &NicFacts) -> Option<StatisticsFiles> {
+    let directory = facts::sysfs_directory(name).join("statistics");
     let hardware = !facts.loopback && !facts.virtual_device && root.exists(&directory);
-    hardware.then(|| Statistics {
-        rx_missed: KeptFile::new(directory.join("rx_missed_errors")),
-        rx_nohandler: KeptFile::new(directory.join("rx_nohandler")),
+    hardware.then(|| StatisticsFiles {
+        rx_missed: FileHandle::new(directory.join("rx_missed_errors")),
+        rx_nohandler: FileHandle::new(directory.join("rx_nohandler")),
     })
 }
 
-fn counter(file: &mut KeptFile, root: &Root, buffer: &mut Vec<u8>) -> Option<Counter> {
+fn read_counter(file: &mut FileHandle, root: &Root, buffer: &mut Vec<u8>) -> Option<Counter> {
     file.read(root, buffer).ok()?;
-    sole_number(buffer).map(Counter)
+    parse_single_u64(buffer).map(Counter)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::rounds::AT_ONCE;
+    use crate::kernel::refresh_cycle::BATCH_SIZE;
 
     const HEADER: &str = "Inter-|   Receive                                                |  Transmit\n \
         face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n";
@@ -262,7 +272,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         };
-        let stay: Vec<String> = (1..=AT_ONCE * 2).map(|index| format!("eth{index}")).collect();
+        let stay: Vec<String> = (1..=BATCH_SIZE * 2).map(|index| format!("eth{index}")).collect();
         for (name, index) in stay.iter().zip(1..) {
             write(format!("sys/class/net/{name}/ifindex"), format!("{index}\n"));
         }
@@ -273,7 +283,7 @@ mod tests {
             let names = stay.iter().cloned().chain([format!("veth{guest}")]);
             let lines: String = names.map(|name| format!("{name}: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n")).collect();
             write("proc/net/dev".to_owned(), format!("{HEADER}{lines}"));
-            let nics = reader.sample(&Root::at(folder.path().to_owned())).unwrap();
+            let nics = reader.sample(&Root::at_directory(folder.path().to_owned())).unwrap();
             nics.iter().take(stay.len()).map(|nic| nic.facts.speed_mbps.unwrap()).collect::<Vec<_>>()
         };
         link_up_at(1000);
@@ -293,7 +303,7 @@ mod tests {
         let mut drops = |packets: u32, drops: u32| {
             write("snmp", format!("Ip: InReceives\nIp: {packets}\n"));
             write("netstat", format!("TcpExt: ListenDrops\nTcpExt: {drops}\n"));
-            let said = reader.protocols(&Root::at(folder.path().to_owned()));
+            let said = reader.protocols(&Root::at_directory(folder.path().to_owned()));
             said.tcp_ext.map(|counts| counts.listen_drops.map(|drops| drops.0))
         };
         assert_eq!(drops(7, 1), Ok(Some(1)));
@@ -302,7 +312,7 @@ mod tests {
         // A container may hide one of them, and show it again.
         let mut reader = NetworkReader::default();
         std::fs::remove_file(folder.path().join("proc/net/netstat")).unwrap();
-        let root = Root::at(folder.path().to_owned());
+        let root = Root::at_directory(folder.path().to_owned());
         assert_eq!(reader.protocols(&root).tcp_ext.map(drop), Err(Absent::NoSuchFile));
         write("netstat", "TcpExt: ListenDrops\nTcpExt: 5\n".to_owned());
         assert!(reader.protocols(&root).tcp_ext.is_ok(), "asked again although the first file is the same");

@@ -5,15 +5,15 @@
 //! Nothing is pinned: the iterator is gone with this process. It is never trusted for completeness: on one machine it left
 //! out all threads of pid 1. Whom it does not name is read from /proc.
 
-pub mod loader;
+pub mod loader_process;
 #[cfg_attr(target_arch = "x86", path = "probe/not_loading.rs")]
-mod loading;
+mod program_loader;
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-use crate::sample::task::Sched;
+use crate::sample::task::Schedstat;
 
 // enum bpf_cmd and bpf_attach_type of include/uapi/linux/bpf.h
 const BPF_LINK_CREATE: libc::c_int = 28;
@@ -22,7 +22,7 @@ const BPF_TRACE_ITER: u32 = 28;
 
 /// What the iterator says of a thread: `struct row` of assets/probe/tasks.bpf.c.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct TaskRow {
     /// The process, by its number in the initial pid namespace
     pub pid: u32,
     pub tid: u32,
@@ -33,13 +33,13 @@ pub struct Row {
 }
 
 /// Bytes of a row.
-const ROW: usize = 24;
+const ROW_BYTES: usize = 24;
 
-impl Row {
-    fn from_bytes(bytes: &[u8; ROW]) -> Row {
+impl TaskRow {
+    fn from_bytes(bytes: &[u8; ROW_BYTES]) -> TaskRow {
         let [p0, p1, p2, p3, t0, t1, t2, t3, rest @ ..] = *bytes;
         let [r0, r1, r2, r3, r4, r5, r6, r7, s0, s1, s2, s3, s4, s5, s6, s7] = rest;
-        Row {
+        TaskRow {
             pid: u32::from_ne_bytes([p0, p1, p2, p3]),
             tid: u32::from_ne_bytes([t0, t1, t2, t3]),
             run_ns: u64::from_ne_bytes([r0, r1, r2, r3, r4, r5, r6, r7]),
@@ -48,43 +48,43 @@ impl Row {
     }
 
     /// Whether the thread has not run since its schedstat said this.
-    pub fn agrees(&self, sched: &Sched) -> bool {
+    pub fn matches(&self, sched: &Schedstat) -> bool {
         self.run_ns == sched.run_ns.0 && self.timeslices == sched.timeslices.0
     }
 }
 
 /// The loaded iterator.
 #[derive(Debug)]
-pub struct Probe {
+pub struct TaskIterator {
     link: OwnedFd,
     /// One answer, as it comes from the kernel
-    bytes: Box<[u8]>,
+    buffer: Box<[u8]>,
 }
 
-impl Probe {
+impl TaskIterator {
     /// Attaches the loaded program.
-    fn attach(program: &OwnedFd) -> io::Result<Probe> {
+    fn attach(program: &OwnedFd) -> io::Result<TaskIterator> {
         // prog_fd, target_fd, attach_type, flags of `link_create`
-        let link = bpf(BPF_LINK_CREATE, [number(program), 0, BPF_TRACE_ITER, 0])?;
-        Ok(Probe { link, bytes: vec![0; 4096 * ROW].into_boxed_slice() })
+        let link = bpf(BPF_LINK_CREATE, [raw_descriptor(program), 0, BPF_TRACE_ITER, 0])?;
+        Ok(TaskIterator { link, buffer: vec![0; 4096 * ROW_BYTES].into_boxed_slice() })
     }
 
     /// All threads that the iterator names, into `rows`, sorted by thread number.
-    pub fn scan(&mut self, rows: &mut Vec<Row>) -> io::Result<()> {
+    pub fn read_rows(&mut self, rows: &mut Vec<TaskRow>) -> io::Result<()> {
         rows.clear();
-        let mut answer = File::from(bpf(BPF_ITER_CREATE, [number(&self.link), 0, 0, 0])?);
+        let mut answer = File::from(bpf(BPF_ITER_CREATE, [raw_descriptor(&self.link), 0, 0, 0])?);
         let mut held = 0;
         loop {
             // The kernel may hand out less than a row's end.
-            let read = answer.read(self.bytes.get_mut(held..).unwrap_or_default())?;
+            let read = answer.read(self.buffer.get_mut(held..).unwrap_or_default())?;
             if read == 0 {
                 break;
             }
             held += read;
-            let (whole, rest) = self.bytes.get(..held).unwrap_or_default().as_chunks::<ROW>();
-            rows.extend(whole.iter().map(Row::from_bytes));
-            let (used, rest) = (whole.len() * ROW, rest.len());
-            self.bytes.copy_within(used..used + rest, 0);
+            let (whole, rest) = self.buffer.get(..held).unwrap_or_default().as_chunks::<ROW_BYTES>();
+            rows.extend(whole.iter().map(TaskRow::from_bytes));
+            let (used, rest) = (whole.len() * ROW_BYTES, rest.len());
+            self.buffer.copy_within(used..used + rest, 0);
             held = rest;
         }
         if !rows.is_sorted_by_key(|row| row.tid) {
@@ -106,7 +106,7 @@ fn bpf(command: libc::c_int, attributes: [u32; 4]) -> io::Result<OwnedFd> {
     }
 }
 
-fn number(descriptor: &OwnedFd) -> u32 {
+fn raw_descriptor(descriptor: &OwnedFd) -> u32 {
     descriptor.as_raw_fd().cast_unsigned()
 }
 
@@ -115,19 +115,19 @@ mod tests {
     use super::*;
     use crate::kernel::task;
 
-    fn schedstat(row: &Row) -> Option<Sched> {
+    fn schedstat(row: &TaskRow) -> Option<Schedstat> {
         let text = std::fs::read(format!("/proc/{}/task/{}/schedstat", row.pid, row.tid)).ok()?;
-        task::schedstat(&text)
+        task::parse_schedstat(&text)
     }
 
     #[test]
     fn it_says_of_each_thread_what_schedstat_says() {
-        let mut probe = match loading::load() {
-            Ok(program) => Probe::attach(&program).unwrap(),
+        let mut probe = match program_loader::load_program() {
+            Ok(program) => TaskIterator::attach(&program).unwrap(),
             Err(why) => return println!("skipped: {why}"),
         };
         let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap();
-        if namespace.as_os_str() != crate::kernel::sweep::INITIAL_PID_NAMESPACE {
+        if namespace.as_os_str() != crate::kernel::scan::INITIAL_PID_NAMESPACE {
             return println!("skipped: not in the initial pid namespace");
         }
         let mut rows = Vec::new();
@@ -135,13 +135,13 @@ mod tests {
         let mut compared = 0;
         for _ in 0..20 {
             let mut before = Vec::new();
-            probe.scan(&mut before).unwrap();
+            probe.read_rows(&mut before).unwrap();
             let said: Vec<_> = before.iter().map(|row| (*row, schedstat(row))).collect();
-            probe.scan(&mut rows).unwrap();
+            probe.read_rows(&mut rows).unwrap();
             for (row, sched) in said {
                 let Some(sched) = sched else { continue };
                 if rows.binary_search_by_key(&row.tid, |row| row.tid).is_ok_and(|at| rows[at] == row) {
-                    assert!(row.agrees(&sched), "{row:?} and {sched:?}");
+                    assert!(row.matches(&sched), "{row:?} and {sched:?}");
                     compared += 1;
                 }
             }

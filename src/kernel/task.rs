@@ -6,8 +6,8 @@
 pub mod files;
 
 use crate::ids::CgroupVersion;
-use crate::sample::switches::Switches;
-use crate::sample::task::{Ended, Sched, SystemCall, TaskIo, TaskState};
+use crate::sample::context_switches::ContextSwitches;
+use crate::sample::task::{ChildrenCpuTime, RawSyscall, Schedstat, TaskIo, TaskState};
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
 
@@ -26,7 +26,7 @@ pub struct Stat<'a> {
     pub user_ticks: Counter,
     pub system_ticks: Counter,
     /// Of its children that ended and that it waited for, theirs included
-    pub children: Ended,
+    pub children_cpu: ChildrenCpuTime,
     pub thread_count: u32,
     pub start_ticks: u64,
     pub resident_pages: u64,
@@ -36,32 +36,32 @@ pub struct Stat<'a> {
     /// Of SCHED_IDLE, or nice 19
     pub background: bool,
     /// Where the command line lies in its memory: another place after exec; 0 where we may not know.
-    pub argument_start: u64,
+    pub arg_start: u64,
 }
 
 /// include/uapi/linux/sched.h
 const SCHED_IDLE: u64 = 5;
 /// SCHED_NORMAL and SCHED_BATCH: for others a nice value means nothing.
-const FAIR: [u64; 2] = [0, 3];
+const FAIR_POLICIES: [u64; 2] = [0, 3];
 /// Beside a thread of nice 0 it gets one part in 69.
-const LAST_NICE: u64 = 19;
+const MAX_NICE: u64 = 19;
 
 /// A text whose end is missing was cut, and its last number may be any other.
-fn whole(text: &[u8]) -> Option<&[u8]> {
+fn without_final_newline(text: &[u8]) -> Option<&[u8]> {
     text.strip_suffix(b"\n")
 }
 
 /// One line of stat. The name in parentheses may hold anything, `)` and newlines too: the last `)` ends it.
-pub fn stat(text: &[u8]) -> Option<Stat<'_>> {
-    let text = whole(text)?;
+pub fn parse_stat(text: &[u8]) -> Option<Stat<'_>> {
+    let text = without_final_newline(text)?;
     let open = text.iter().position(|&byte| byte == b'(')?;
-    let close = last_bracket(text)?;
+    let close = find_last_parenthesis(text)?;
     let comm = text.get(open + 1..close)?;
     let (state, numbers) = text.get(close + 1..)?.trim_ascii_start().split_first()?;
-    let state = TaskState::from_letter(*state);
+    let state = TaskState::from_stat_char(*state);
     // Fields 4 to 48 of proc(5); older kernels end earlier, at 41 or more.
     let mut fields = [0_u64; 49];
-    if fill(fields.get_mut(4..)?, numbers)? < 20 {
+    if parse_decimals(fields.get_mut(4..)?, numbers)? < 20 {
         return None;
     }
     Some(Stat {
@@ -73,28 +73,29 @@ pub fn stat(text: &[u8]) -> Option<Stat<'_>> {
         major_faults: Counter(fields[12]),
         user_ticks: Counter(fields[14]),
         system_ticks: Counter(fields[15]),
-        children: Ended { user_ticks: Counter(fields[16]), system_ticks: Counter(fields[17]) },
+        children_cpu: ChildrenCpuTime { user_ticks: Counter(fields[16]), system_ticks: Counter(fields[17]) },
         thread_count: u32::try_from(fields[20]).ok()?,
         start_ticks: fields[22],
         resident_pages: fields[24],
         processor: u32::try_from(fields[39]).ok()?,
         block_io_delay_ticks: Counter(fields[42]),
         guest_ticks: Counter(fields[43]),
-        background: fields[41] == SCHED_IDLE || (fields[19] == LAST_NICE && FAIR.contains(&fields[41])),
-        argument_start: fields[48],
+        background: fields[41] == SCHED_IDLE || (fields[19] == MAX_NICE && FAIR_POLICIES.contains(&fields[41])),
+        arg_start: fields[48],
     })
 }
 
 /// The three numbers of schedstat.
-pub fn schedstat(text: &[u8]) -> Option<Sched> {
-    let mut words = whole(text)?.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(number);
+pub fn parse_schedstat(text: &[u8]) -> Option<Schedstat> {
+    let mut words =
+        without_final_newline(text)?.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(parse_decimal);
     let mut next = || words.next().flatten().map(Counter);
-    Some(Sched { run_ns: next()?, run_delay_ns: next()?, timeslices: next()? })
+    Some(Schedstat { run_ns: next()?, run_delay_ns: next()?, timeslices: next()? })
 }
 
 /// The line of /proc/PID/task/TID/syscall: `running`, or number and arguments, or `-1` and no arguments.
-pub fn system_call(text: &[u8]) -> Reading<SystemCall> {
-    let text = whole(text).ok_or(Absent::Malformed)?;
+pub fn parse_syscall(text: &[u8]) -> Reading<RawSyscall> {
+    let text = without_final_newline(text).ok_or(Absent::Malformed)?;
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let first = words.next().ok_or(Absent::Malformed)?;
     if first == b"running" {
@@ -104,27 +105,27 @@ pub fn system_call(text: &[u8]) -> Reading<SystemCall> {
     let mut arguments = [0; 3];
     if number != -1 {
         for argument in &mut arguments {
-            *argument = words.next().and_then(hexadecimal).ok_or(Absent::Malformed)?;
+            *argument = words.next().and_then(parse_hex).ok_or(Absent::Malformed)?;
         }
     }
-    Ok(SystemCall { number, arguments })
+    Ok(RawSyscall { number, arguments })
 }
 
 /// Whether the line names a call that gives up at a time: the fourth argument of futex and semtimedop, which is 0 for one
 /// that waits for ever. False where there is no such line.
-pub fn has_time_limit(text: &[u8]) -> bool {
+pub fn syscall_has_timeout(text: &[u8]) -> bool {
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    whole(text).is_some() && words.nth(4).and_then(hexadecimal).is_some_and(|address| address != 0)
+    without_final_newline(text).is_some() && words.nth(4).and_then(parse_hex).is_some_and(|address| address != 0)
 }
 
 /// /proc/PID/io, by field name.
-pub fn io(text: &[u8]) -> Option<TaskIo> {
+pub fn parse_io(text: &[u8]) -> Option<TaskIo> {
     const NAMES: [&[u8]; 5] = [b"syscr:", b"syscw:", b"read_bytes:", b"write_bytes:", b"cancelled_write_bytes:"];
     let mut figures = [None; NAMES.len()];
-    for line in whole(text)?.split(|&byte| byte == b'\n') {
+    for line in without_final_newline(text)?.split(|&byte| byte == b'\n') {
         let value = NAMES.iter().zip(&mut figures).find_map(|(name, figure)| Some((line.strip_prefix(*name)?, figure)));
         if let Some((value, figure)) = value {
-            *figure = Some(Counter(number(value.trim_ascii())?));
+            *figure = Some(Counter(parse_decimal(value.trim_ascii())?));
         }
     }
     let [read_calls, write_calls, read_bytes, write_bytes, cancelled_write_bytes] = figures;
@@ -132,14 +133,14 @@ pub fn io(text: &[u8]) -> Option<TaskIo> {
         read_bytes: read_bytes?,
         write_bytes: write_bytes?,
         cancelled_write_bytes: cancelled_write_bytes?,
-        read_calls: read_calls?,
-        write_calls: write_calls?,
+        read_syscalls: read_calls?,
+        write_syscalls: write_calls?,
     })
 }
 
 /// The groups of /proc/PID/cgroup by what they limit: of the v1 hierarchy that has the controller, where there is one (then
 /// v2 cannot have it), else of v2. The first is the CPU's.
-pub fn cgroups(text: &[u8]) -> [Option<(CgroupVersion, &[u8])>; 4] {
+pub fn parse_cgroups(text: &[u8]) -> [Option<(CgroupVersion, &[u8])>; 4] {
     const CONTROLLERS: [&[u8]; 4] = [b"cpu", b"memory", b"blkio", b"cpuset"];
     let mut unified = None;
     let mut found = [None; 4];
@@ -161,22 +162,25 @@ pub fn cgroups(text: &[u8]) -> [Option<(CgroupVersion, &[u8])>; 4] {
 }
 
 /// Cpus_allowed_list of /proc/PID/task/TID/status: `0-3,8`.
-pub fn allowed_cpus(text: &[u8]) -> Option<&[u8]> {
+pub fn parse_cpus_allowed_list(text: &[u8]) -> Option<&[u8]> {
     let line = text.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Cpus_allowed_list:"))?;
     Some(line.trim_ascii()).filter(|list| !list.is_empty())
 }
 
 /// The last two lines of /proc/PID/task/TID/status.
-pub fn switches(text: &[u8]) -> Option<Switches> {
+pub fn parse_context_switches(text: &[u8]) -> Option<ContextSwitches> {
     let field = |name: &[u8]| {
-        let line = whole(text)?.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(name));
-        line.and_then(|rest| number(rest.trim_ascii())).map(Counter)
+        let line = without_final_newline(text)?.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(name));
+        line.and_then(|rest| parse_decimal(rest.trim_ascii())).map(Counter)
     };
-    Some(Switches { voluntary: field(b"voluntary_ctxt_switches:")?, involuntary: field(b"nonvoluntary_ctxt_switches:")? })
+    Some(ContextSwitches {
+        voluntary: field(b"voluntary_ctxt_switches:")?,
+        involuntary: field(b"nonvoluntary_ctxt_switches:")?,
+    })
 }
 
 /// A decimal number. A negative one (priority, tty) reads as 0: none of those is used.
-fn number(word: &[u8]) -> Option<u64> {
+fn parse_decimal(word: &[u8]) -> Option<u64> {
     if word.first() == Some(&b'-') {
         return Some(0);
     }
@@ -190,7 +194,7 @@ fn number(word: &[u8]) -> Option<u64> {
 }
 
 /// The last `)`. From the end it is two hundred bytes of numbers away: looked for in pieces, each at once.
-fn last_bracket(text: &[u8]) -> Option<usize> {
+fn find_last_parenthesis(text: &[u8]) -> Option<usize> {
     let is_bracket = |byte: &u8| *byte == b')';
     let (first, pieces) = text.as_rchunks::<32>();
     for (place, piece) in pieces.iter().enumerate().rev() {
@@ -202,11 +206,11 @@ fn last_bracket(text: &[u8]) -> Option<usize> {
 }
 
 /// So many digits fit into 64 bits, whatever they are.
-const FITTING_DIGITS: u32 = 19;
+const SAFE_DIGITS: u32 = 19;
 
 /// Reads as many numbers, parted by blanks, as there is room for: byte by byte, since this is the longest text that is read of
 /// each task that ran. Returns how many there were; negative ones read as 0, as above.
-fn fill(room: &mut [u64], text: &[u8]) -> Option<usize> {
+fn parse_decimals(room: &mut [u64], text: &[u8]) -> Option<usize> {
     let mut rest = text;
     let mut filled = 0;
     for field in room {
@@ -225,8 +229,8 @@ fn fill(room: &mut [u64], text: &[u8]) -> Option<usize> {
         while let [byte, behind @ ..] = rest
             && *byte != b' '
         {
-            let digit = digit(*byte)?;
-            sum = if digits < FITTING_DIGITS { sum * 10 + digit } else { sum.checked_mul(10)?.checked_add(digit)? };
+            let digit = parse_digit(*byte)?;
+            sum = if digits < SAFE_DIGITS { sum * 10 + digit } else { sum.checked_mul(10)?.checked_add(digit)? };
             digits += 1;
             rest = behind;
         }
@@ -236,11 +240,11 @@ fn fill(room: &mut [u64], text: &[u8]) -> Option<usize> {
     Some(filled)
 }
 
-fn digit(byte: u8) -> Option<u64> {
+fn parse_digit(byte: u8) -> Option<u64> {
     byte.is_ascii_digit().then(|| u64::from(byte - b'0'))
 }
 
-fn hexadecimal(word: &[u8]) -> Option<u64> {
+fn parse_hex(word: &[u8]) -> Option<u64> {
     u64::from_str_radix(std::str::from_utf8(word.strip_prefix(b"0x")?).ok()?, 16).ok()
 }
 
@@ -259,7 +263,7 @@ mod tests {
     fn a_name_may_hold_anything() {
         for comm in [&b"plain"[..], b"a) R 1 (b", b"two\nlines", b"\x1b[2J", b")", b"", b"((("] {
             let line = line(comm);
-            let stat = stat(&line).unwrap();
+            let stat = parse_stat(&line).unwrap();
             assert_eq!((stat.comm, stat.state, stat.ppid), (comm, TaskState::Blocked, 7));
         }
     }
@@ -267,12 +271,12 @@ mod tests {
     #[test]
     fn fields_stand_where_proc_5_says() {
         let line = line(b"x");
-        let stat = stat(&line).unwrap();
+        let stat = parse_stat(&line).unwrap();
         assert_eq!((stat.minor_faults, stat.major_faults), (Counter(11), Counter(3)));
         assert_eq!((stat.user_ticks, stat.system_ticks), (Counter(41), Counter(17)));
-        assert_eq!((stat.children.user_ticks, stat.children.system_ticks), (Counter(9), Counter(4)));
+        assert_eq!((stat.children_cpu.user_ticks, stat.children_cpu.system_ticks), (Counter(9), Counter(4)));
         assert_eq!((stat.thread_count, stat.start_ticks, stat.resident_pages), (2, 886, 512));
-        assert_eq!((stat.processor, stat.argument_start), (1, 140_736));
+        assert_eq!((stat.processor, stat.arg_start), (1, 140_736));
         assert_eq!((stat.block_io_delay_ticks, stat.guest_ticks), (Counter(5), Counter(6)));
         assert!(!stat.kernel_thread && !stat.background);
     }
@@ -283,7 +287,7 @@ mod tests {
             let text = format!(
                 "42 (x) R 7 9 9 0 -1 64 1 0 3 0 41 17 9 4 39 {nice} 2 0 886 1 5 9 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 {policy} 5 6 0\n"
             );
-            stat(text.as_bytes()).unwrap().background
+            parse_stat(text.as_bytes()).unwrap().background
         };
         assert_eq!([background(19, 0), background(19, 3), background(0, 5), background(-5, 5)], [true; 4]);
         assert_eq!([background(0, 0), background(18, 0), background(-20, 0), background(19, 1)], [false; 4]);
@@ -292,73 +296,73 @@ mod tests {
     #[test]
     fn a_cut_line_is_none_and_an_old_kernel_is_not() {
         let line = line(b"x");
-        assert_eq!(stat(&line[..40]), None);
-        assert_eq!(stat(b""), None);
-        assert_eq!(stat(b"42 (x) S 1 2 three"), None);
+        assert_eq!(parse_stat(&line[..40]), None);
+        assert_eq!(parse_stat(b""), None);
+        assert_eq!(parse_stat(b"42 (x) S 1 2 three"), None);
         let old: Vec<&[u8]> = line.split(|&byte| byte == b' ').take(41).collect();
         let old = [&old.join(&b' ')[..], b"\n"].concat();
-        assert_eq!(stat(&line[..line.len() - 1]), None, "its last number may be any other");
-        assert_eq!(stat(&old).map(|stat| (stat.processor, stat.block_io_delay_ticks)), Some((1, Counter(0))));
+        assert_eq!(parse_stat(&line[..line.len() - 1]), None, "its last number may be any other");
+        assert_eq!(parse_stat(&old).map(|stat| (stat.processor, stat.block_io_delay_ticks)), Some((1, Counter(0))));
     }
 
     #[test]
     fn a_system_call_is_running_a_fault_or_a_call() {
-        assert_eq!(system_call(b"running\n"), Err(Absent::Vanished));
-        assert_eq!(system_call(b"-1 0x7ffe 0x7f1c\n"), Ok(SystemCall { number: -1, arguments: [0; 3] }));
+        assert_eq!(parse_syscall(b"running\n"), Err(Absent::Vanished));
+        assert_eq!(parse_syscall(b"-1 0x7ffe 0x7f1c\n"), Ok(RawSyscall { number: -1, arguments: [0; 3] }));
         let fsync = b"74 0x3 0x10 0x0 0x0 0x0 0x0 0x7ffc 0x7f1c\n";
-        assert_eq!(system_call(fsync), Ok(SystemCall { number: 74, arguments: [3, 16, 0] }));
-        assert_eq!(system_call(b"74 0x3\n"), Err(Absent::Malformed));
-        assert_eq!(system_call(b""), Err(Absent::Malformed));
+        assert_eq!(parse_syscall(fsync), Ok(RawSyscall { number: 74, arguments: [3, 16, 0] }));
+        assert_eq!(parse_syscall(b"74 0x3\n"), Err(Absent::Malformed));
+        assert_eq!(parse_syscall(b""), Err(Absent::Malformed));
     }
 
     #[test]
     fn a_futex_with_a_timeout_is_told_from_one_without() {
-        assert!(has_time_limit(b"202 0x7f1c 0x89 0x0 0x7f1d 0x0 0xffffffff 0x7ffc 0x7f1c\n"));
-        assert!(!has_time_limit(b"202 0x7f1c 0x189 0x0 0x0 0x0 0xffffffff 0x7ffc 0x7f1c\n"));
+        assert!(syscall_has_timeout(b"202 0x7f1c 0x89 0x0 0x7f1d 0x0 0xffffffff 0x7ffc 0x7f1c\n"));
+        assert!(!syscall_has_timeout(b"202 0x7f1c 0x189 0x0 0x0 0x0 0xffffffff 0x7ffc 0x7f1c\n"));
         for other in [&b"running\n"[..], b"-1 0x7ffe 0x7f1c\n", b"202 0x7f1c 0x89 0x0 0x7f1d", b""] {
-            assert!(!has_time_limit(other));
+            assert!(!syscall_has_timeout(other));
         }
     }
 
     #[test]
     fn io_wants_every_field() {
         let text = b"rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 7\n";
-        let io_read = io(text).unwrap();
-        assert_eq!((io_read.read_calls, io_read.write_calls), (Counter(3), Counter(4)));
+        let io_read = parse_io(text).unwrap();
+        assert_eq!((io_read.read_syscalls, io_read.write_syscalls), (Counter(3), Counter(4)));
         assert_eq!((io_read.read_bytes, io_read.write_bytes), (Counter(5), Counter(6)));
-        assert_eq!(io(&text[..30]), None);
+        assert_eq!(parse_io(&text[..30]), None);
     }
 
     #[test]
     fn a_task_has_a_group_for_each_kind_of_limit() {
         let all = Some((CgroupVersion::V2, &b"/user.slice"[..]));
-        assert_eq!(cgroups(b"0::/user.slice\n"), [all; 4]);
+        assert_eq!(parse_cgroups(b"0::/user.slice\n"), [all; 4]);
         let (unified, cpu) = (Some((CgroupVersion::V2, &b"/u"[..])), Some((CgroupVersion::V1, &b"/c:d"[..])));
         let memory = Some((CgroupVersion::V1, &b"/m"[..]));
         let hybrid = b"5:memory:/m\n4:cpu,cpuacct:/c:d\n1:name=systemd:/x\n0::/u\n";
-        assert_eq!(cgroups(hybrid), [cpu, memory, unified, unified]);
-        assert_eq!(cgroups(b"2:cpuset:/\n"), [None, None, None, Some((CgroupVersion::V1, &b"/"[..]))]);
+        assert_eq!(parse_cgroups(hybrid), [cpu, memory, unified, unified]);
+        assert_eq!(parse_cgroups(b"2:cpuset:/\n"), [None, None, None, Some((CgroupVersion::V1, &b"/"[..]))]);
     }
 
     #[test]
     fn the_cpus_a_thread_may_use() {
         let text = b"Name:\tx\nCpus_allowed:\t8\nCpus_allowed_list:\t0-1,3\nMems_allowed_list:\t0\n";
-        assert_eq!(allowed_cpus(text), Some(&b"0-1,3"[..]));
-        assert_eq!(allowed_cpus(b"Cpus_allowed_list:\t\n"), None);
+        assert_eq!(parse_cpus_allowed_list(text), Some(&b"0-1,3"[..]));
+        assert_eq!(parse_cpus_allowed_list(b"Cpus_allowed_list:\t\n"), None);
     }
 
     #[test]
     fn switches_are_two_lines() {
         let text = b"Name:\tx\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n";
-        assert_eq!(switches(text), Some(Switches { voluntary: Counter(150), involuntary: Counter(545) }));
-        assert_eq!(switches(&text[..text.len() - 1]), None, "its last number may be any other");
-        assert_eq!(switches(b"Name:\tx\n"), None);
+        assert_eq!(parse_context_switches(text), Some(ContextSwitches { voluntary: Counter(150), involuntary: Counter(545) }));
+        assert_eq!(parse_context_switches(&text[..text.len() - 1]), None, "its last number may be any other");
+        assert_eq!(parse_context_switches(b"Name:\tx\n"), None);
     }
 
     #[test]
     fn schedstat_has_three_numbers() {
-        let sched = Sched { run_ns: Counter(5), run_delay_ns: Counter(6), timeslices: Counter(7) };
-        assert_eq!(schedstat(b"5 6 7\n"), Some(sched));
-        assert_eq!(schedstat(b"5 6\n"), None);
+        let sched = Schedstat { run_ns: Counter(5), run_delay_ns: Counter(6), timeslices: Counter(7) };
+        assert_eq!(parse_schedstat(b"5 6 7\n"), Some(sched));
+        assert_eq!(parse_schedstat(b"5 6\n"), None);
     }
 }

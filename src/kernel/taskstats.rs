@@ -7,8 +7,8 @@
 //! `Taskstats` asks and is answered at once. `Exits` hears; give it a socket of its own, since what it did not fetch in
 //! time is lost, and that must not touch an answer.
 
-mod account;
 pub mod message;
+mod stats;
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::thread;
@@ -21,89 +21,91 @@ use nix::sys::socket::{
 use nix::sys::time::{TimeVal, TimeValLike};
 use nix::unistd::gettid;
 
-pub use account::{Account, Delay};
+pub use stats::{Delay, TaskStats};
 
-use super::root::absent;
+use super::root::absent_from_io_error;
 use crate::sample::{Absent, Reading};
-use message::{Answer, Attribute};
+use message::{Answer, AttributeType};
 
 /// More than any answer has: 500 bytes, and as many again for the thread group.
-const ROOM: usize = 8 << 10;
+const ANSWER_BUFFER_BYTES: usize = 8 << 10;
 /// What the kernel may hold for us between two fetches: about 3,000 exits. Not memory until something exits.
-const HELD_BYTES: usize = 4 << 20;
+const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 /// More messages than the socket holds.
-const MOST_HEARD: usize = 16 << 10;
+const MAX_MESSAGES_PER_TEST: usize = 16 << 10;
 /// Answers that are passed over while waiting for the one that was asked for.
-const MOST_STRAY: usize = 64;
+const MAX_UNRELATED_ANSWERS: usize = 64;
 
 /// A question-and-answer socket.
 #[derive(Debug)]
-pub struct Taskstats {
-    link: Link,
+pub struct TaskstatsClient {
+    socket: GenericNetlinkSocket,
 }
 
-impl Taskstats {
+impl TaskstatsClient {
     /// Looks up the family; fails where this kernel has none. The privilege shows only when something is asked.
-    pub fn open() -> Reading<Taskstats> {
-        Ok(Taskstats { link: Link::open()? })
+    pub fn open() -> Reading<TaskstatsClient> {
+        Ok(TaskstatsClient { socket: GenericNetlinkSocket::open()? })
     }
 
     /// One thread, by the tid of the initial pid namespace. `Vanished` when it has ended.
-    pub fn thread(&mut self, tid: u32) -> Reading<Account> {
-        self.account(message::ASK_THREAD, tid)
+    pub fn query_thread(&mut self, tid: u32) -> Reading<TaskStats> {
+        self.query(message::TASKSTATS_CMD_ATTR_PID, tid)
     }
 
     /// The whole process: delays and switches summed over its threads, ended ones included. The kernel walks them all, and
     /// leaves name, times and CPU time 0.
-    pub fn process(&mut self, tgid: u32) -> Reading<Account> {
-        self.account(message::ASK_PROCESS, tgid)
+    pub fn query_process(&mut self, tgid: u32) -> Reading<TaskStats> {
+        self.query(message::TASKSTATS_CMD_ATTR_TGID, tgid)
     }
 
-    fn account(&mut self, question: Attribute, id: u32) -> Reading<Account> {
+    fn query(&mut self, question: AttributeType, id: u32) -> Reading<TaskStats> {
         let mut found = None;
-        self.link.ask(message::GET, question, &id.to_ne_bytes(), |payload| found = message::account(payload))?;
+        self.socket.request(message::TASKSTATS_CMD_GET, question, &id.to_ne_bytes(), |payload| {
+            found = message::parse_stats(payload)
+        })?;
         found.ok_or(Absent::Malformed)
     }
 }
 
 /// A socket that hears of each thread that ends.
 #[derive(Debug)]
-pub struct Exits {
-    link: Link,
+pub struct ExitListener {
+    socket: GenericNetlinkSocket,
     overruns: u64,
 }
 
-impl Exits {
+impl ExitListener {
     /// Registers for the exits on `cpus`, a list as in /sys/devices/system/cpu/possible. The kernel forgets it by itself
     /// once the socket is closed, however the program ends.
-    pub fn listen(cpus: &[u8]) -> Reading<Exits> {
-        let mut link = Link::open()?;
+    pub fn register(cpus: &[u8]) -> Reading<ExitListener> {
+        let mut link = GenericNetlinkSocket::open()?;
         // Beyond rmem_max with CAP_NET_ADMIN, which is needed anyway; less room means more losses, and those are counted.
-        let _ = setsockopt(&link.socket, sockopt::RcvBufForce, &HELD_BYTES);
+        let _ = setsockopt(&link.socket, sockopt::RcvBufForce, &SOCKET_BUFFER_BYTES);
         let list: Vec<u8> = cpus.trim_ascii().iter().copied().chain([0]).collect();
-        link.ask(message::GET, message::REGISTER, &list, |_| ())?;
-        Ok(Exits { link, overruns: 0 })
+        link.request(message::TASKSTATS_CMD_GET, message::TASKSTATS_CMD_ATTR_REGISTER_CPUMASK, &list, |_| ())?;
+        Ok(ExitListener { socket: link, overruns: 0 })
     }
 
     /// Whether ends reach us, tried with a thread of our own: the kernel tells of them in the initial network namespace alone
     /// (send_cpu_listeners, kernel/taskstats.c), and yet lets anybody register. It does so before it wakes who joins the thread.
     /// What was heard before is passed over.
-    pub fn hears_us(&mut self) -> Reading<bool> {
+    pub fn receives_own_exits(&mut self) -> Reading<bool> {
         let thread = thread::Builder::new().name("end".into()).spawn(gettid).ok();
         let Some(tid) = thread.and_then(|thread| thread.join().ok()).and_then(|tid| u32::try_from(tid.as_raw()).ok()) else {
             return Ok(true);
         };
         let mut heard = false;
-        self.fetch(MOST_HEARD, |account| heard |= account.tid == tid)?;
+        self.fetch(MAX_MESSAGES_PER_TEST, |account| heard |= account.tid == tid)?;
         // Where others end too fast, that one may be among those that were lost.
-        Ok(heard || self.lost() > 0)
+        Ok(heard || self.lost_messages() > 0)
     }
 
     /// Gives what was heard since the last time to `each`; never waits. `most` bounds how long it takes: what is left
     /// comes the next time. Messages of a layout that is not known are passed over.
-    pub fn fetch(&mut self, most: usize, mut each: impl FnMut(&Account)) -> Reading<()> {
+    pub fn fetch(&mut self, most: usize, mut each: impl FnMut(&TaskStats)) -> Reading<()> {
         for _ in 0..most {
-            let length = match recv(self.link.socket.as_raw_fd(), &mut self.link.buffer, MsgFlags::MSG_DONTWAIT) {
+            let length = match recv(self.socket.socket.as_raw_fd(), &mut self.socket.buffer, MsgFlags::MSG_DONTWAIT) {
                 Ok(length) => length,
                 Err(Errno::EAGAIN) => return Ok(()),
                 Err(Errno::EINTR) => continue,
@@ -111,11 +113,11 @@ impl Exits {
                     self.overruns = self.overruns.saturating_add(1);
                     continue;
                 }
-                Err(errno) => return Err(reason(errno)),
+                Err(errno) => return Err(absent_from_errno(errno)),
             };
-            let received = self.link.buffer.get(..length).unwrap_or_default();
-            if let Some(Answer::Payload(payload)) = message::first(received, self.link.family)
-                && let Some(account) = message::account(payload)
+            let received = self.socket.buffer.get(..length).unwrap_or_default();
+            if let Some(Answer::Payload(payload)) = message::parse_notification(received, self.socket.family)
+                && let Some(account) = message::parse_stats(payload)
             {
                 each(&account);
             }
@@ -124,8 +126,8 @@ impl Exits {
     }
 
     /// How many messages were lost since the beginning. Before Linux 4.12 only how often some were, a lower bound.
-    pub fn lost(&self) -> u64 {
-        let exact = getsockopt(&self.link.socket, MemInfo).ok().and_then(|info| info.get(SK_MEMINFO_DROPS).copied());
+    pub fn lost_messages(&self) -> u64 {
+        let exact = getsockopt(&self.socket.socket, MemInfo).ok().and_then(|info| info.get(SK_MEMINFO_DROPS).copied());
         exact.map_or(self.overruns, |drops| u64::from(drops).max(self.overruns))
     }
 }
@@ -161,39 +163,43 @@ impl GetSockOpt for MemInfo {
 
 /// A generic netlink socket that knows the number of the family.
 #[derive(Debug)]
-struct Link {
+struct GenericNetlinkSocket {
     socket: OwnedFd,
     buffer: Vec<u8>,
     family: u16,
     sequence: u32,
 }
 
-impl Link {
-    fn open() -> Reading<Link> {
+impl GenericNetlinkSocket {
+    fn open() -> Reading<GenericNetlinkSocket> {
         let flags = SockFlag::SOCK_CLOEXEC;
-        let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkGeneric).map_err(reason)?;
+        let socket =
+            socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkGeneric).map_err(absent_from_errno)?;
         // The kernel answers while it is asked; should it not, a second is waited at most.
-        setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::seconds(1)).map_err(reason)?;
-        let mut link = Link { socket, buffer: vec![0; ROOM], family: message::CONTROL, sequence: 0 };
+        setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::seconds(1)).map_err(absent_from_errno)?;
+        let mut link =
+            GenericNetlinkSocket { socket, buffer: vec![0; ANSWER_BUFFER_BYTES], family: message::GENL_ID_CTRL, sequence: 0 };
         let mut family = None;
-        link.ask(message::GET_FAMILY, message::FAMILY_NAME, b"TASKSTATS\0", |payload| family = message::family(payload))?;
+        link.request(message::CTRL_CMD_GETFAMILY, message::CTRL_ATTR_FAMILY_NAME, b"TASKSTATS\0", |payload| {
+            family = message::parse_family_id(payload)
+        })?;
         link.family = family.ok_or(Absent::Malformed)?;
         Ok(link)
     }
 
     /// Sends one request and gives the answers' payloads to `each`, until the kernel acknowledges it.
-    fn ask(&mut self, command: u8, question: Attribute, value: &[u8], mut each: impl FnMut(&[u8])) -> Reading<()> {
+    fn request(&mut self, command: u8, question: AttributeType, value: &[u8], mut each: impl FnMut(&[u8])) -> Reading<()> {
         self.sequence = self.sequence.wrapping_add(1);
         let request = message::request(self.family, self.sequence, command, question, value);
-        sendto(self.socket.as_raw_fd(), &request, &NetlinkAddr::new(0, 0), MsgFlags::empty()).map_err(reason)?;
-        for _ in 0..MOST_STRAY {
+        sendto(self.socket.as_raw_fd(), &request, &NetlinkAddr::new(0, 0), MsgFlags::empty()).map_err(absent_from_errno)?;
+        for _ in 0..MAX_UNRELATED_ANSWERS {
             let length = match recv(self.socket.as_raw_fd(), &mut self.buffer, MsgFlags::empty()) {
                 Ok(length) => length,
                 Err(Errno::EINTR | Errno::ENOBUFS) => continue,
-                Err(errno) => return Err(reason(errno)),
+                Err(errno) => return Err(absent_from_errno(errno)),
             };
             let received = self.buffer.get(..length).unwrap_or_default();
-            for answer in message::answers(received, self.family, self.sequence) {
+            for answer in message::parse_answers(received, self.family, self.sequence) {
                 match answer {
                     Answer::Payload(payload) => each(payload),
                     Answer::Acknowledged => return Ok(()),
@@ -205,6 +211,6 @@ impl Link {
     }
 }
 
-fn reason(errno: Errno) -> Absent {
-    absent(&errno.into())
+fn absent_from_errno(errno: Errno) -> Absent {
+    absent_from_io_error(&errno.into())
 }

@@ -7,27 +7,27 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 use rustc_hash::FxHashMap;
 
-use super::fields::{lines, small_number};
+use super::fields::{lines, parse_u32};
 use super::root::Root;
 use crate::sample::Name;
 
 /// The names known so far.
 #[derive(Debug, Default)]
-pub struct Users {
+pub struct UserNames {
     /// `None`: asked, and without a name (so far).
     names: FxHashMap<u32, Option<Name>>,
     passwd_read: bool,
-    service: Option<Service>,
+    name_service: Option<NameService>,
 }
 
 /// The thread that asks.
 #[derive(Debug)]
-struct Service {
-    questions: Sender<u32>,
-    answers: Receiver<(u32, Name)>,
+struct NameService {
+    requests: Sender<u32>,
+    responses: Receiver<(u32, Name)>,
 }
 
-impl Users {
+impl UserNames {
     /// The name, if it is known by now; the number must do until then.
     pub fn name(&mut self, root: &Root, uid: u32) -> Option<Name> {
         if !self.passwd_read {
@@ -35,21 +35,21 @@ impl Users {
             let passwd = root.read_once("etc/passwd").unwrap_or_default();
             self.names.extend(parse_passwd(&passwd).map(|(uid, name)| (uid, Some(name))));
         }
-        self.take_answers();
+        self.receive_responses();
         if let Some(known) = self.names.get(&uid) {
             return known.clone();
         }
         self.names.insert(uid, None);
         if root.is_host() {
-            self.ask(uid);
+            self.request(uid);
         }
         None
     }
 
-    fn take_answers(&mut self) {
-        let Some(service) = &self.service else { return };
+    fn receive_responses(&mut self) {
+        let Some(service) = &self.name_service else { return };
         loop {
-            match service.answers.try_recv() {
+            match service.responses.try_recv() {
                 Ok((uid, name)) => {
                     self.names.insert(uid, Some(name));
                 }
@@ -58,13 +58,13 @@ impl Users {
         }
     }
 
-    fn ask(&mut self, uid: u32) {
-        if self.service.is_none() {
-            self.service = start();
+    fn request(&mut self, uid: u32) {
+        if self.name_service.is_none() {
+            self.name_service = start_name_service();
         }
-        if let Some(service) = &self.service {
+        if let Some(service) = &self.name_service {
             // Nobody listens any more: the number stays a number.
-            let _ = service.questions.send(uid);
+            let _ = service.requests.send(uid);
         }
     }
 }
@@ -75,7 +75,7 @@ pub fn parse_passwd(bytes: &[u8]) -> impl Iterator<Item = (u32, Name)> {
         .filter_map(|line| {
             let mut fields = line.split(|byte| *byte == b':');
             let name = fields.next().filter(|name| !name.is_empty() && !name.starts_with(b"#"))?;
-            Some((small_number(fields.nth(1)?)?, Name::from(name)))
+            Some((parse_u32(fields.nth(1)?)?, Name::from(name)))
         })
         .collect();
     // So that the first of one uid is what stays.
@@ -84,7 +84,7 @@ pub fn parse_passwd(bytes: &[u8]) -> impl Iterator<Item = (u32, Name)> {
 }
 
 /// Ends by itself when the questions end.
-fn start() -> Option<Service> {
+fn start_name_service() -> Option<NameService> {
     let (questions, asked) = channel::<u32>();
     let (answer, answers) = channel();
     let ask = move || {
@@ -98,5 +98,5 @@ fn start() -> Option<Service> {
         }
     };
     std::thread::Builder::new().name("user names".to_owned()).spawn(ask).ok()?;
-    Some(Service { questions, answers })
+    Some(NameService { requests: questions, responses: answers })
 }

@@ -4,59 +4,59 @@
 
 pub mod blocked;
 pub mod budget;
-mod ends;
-mod locks;
-mod peers;
-mod queues;
-mod remote;
+mod chain_ends;
+mod file_locks;
+mod ipc_peers;
+mod remote_waits;
+mod wait_queues;
 
 use rustc_hash::FxHashMap;
 
-use self::ends::{Ends, keep_an_end_of_each_chain};
-use self::peers::PeerLook;
-use self::queues::{Queues, Suspect, Waiter};
-use super::sweep::{KnownProcess, KnownThread, Watched};
+use self::chain_ends::{ChainEnds, move_chain_ends_to_front};
+use self::ipc_peers::PeerWait;
+use self::wait_queues::{MutexCandidate, WaitQueues, Waiter};
+use super::scan::{ActiveState, KnownProcess, KnownThread};
 use crate::ids::GroupId;
 use crate::sample::cpu::CpuTimes;
 use crate::sample::task::{Process, TaskState};
 use crate::sample::waits::{
-    BLOCKED_KEPT, BlockedThread, Futex, GroupWaits, QueueKind, SubSample, ThreadWaits, WaitClass, Waits, class,
+    BlockedThread, FutexWait, GroupWaits, MAX_BLOCKED_THREADS, SubSample, ThreadWaits, WaitClass, WaitQueueKind, Waits, class,
 };
 
 /// The sub-samples of the interval that is running.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub struct WaitCounter {
     waits: Waits,
-    numbers: FxHashMap<GroupId, u16>,
+    group_numbers: FxHashMap<GroupId, u16>,
     /// Threads that were seen blocked, by their place in `waits.threads`.
     blocked: FxHashMap<usize, BlockedThread>,
-    ends: Ends,
+    chain_ends: ChainEnds,
     /// Counts of one look, by group number.
-    counts: Vec<GroupWaits>,
-    queues: Queues,
+    group_counts: Vec<GroupWaits>,
+    wait_queues: WaitQueues,
     /// Active threads asleep in a pipe or socket.
-    peers: Vec<PeerLook>,
+    peer_waits: Vec<PeerWait>,
     /// Which interval this is; what processes and threads have noted for another one is void.
-    interval: u32,
+    interval_number: u32,
 }
 
 /// The witnesses that are read at the same moment.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Witnesses {
+pub struct CrossChecks {
     pub boottime_ns: u64,
     pub cpu: Option<CpuTimes>,
     pub in_flight: Option<u32>,
 }
 
-impl Watch {
+impl WaitCounter {
     /// Counts what the hot threads of these processes do, as they were last looked at.
-    pub fn count<'a>(&mut self, awake: impl Iterator<Item = &'a mut KnownProcess>, witnesses: Witnesses) {
-        self.counts.iter_mut().for_each(|counts| *counts = GroupWaits::default());
-        for known in awake.filter(|known| !known.up.hot.is_empty()) {
+    pub fn record_sub_sample<'a>(&mut self, awake: impl Iterator<Item = &'a mut KnownProcess>, witnesses: CrossChecks) {
+        self.group_counts.iter_mut().for_each(|counts| *counts = GroupWaits::default());
+        for known in awake.filter(|known| !known.active.hot.is_empty()) {
             // More groups than that are not told apart.
-            let Some(group) = self.number(known) else { continue };
-            let KnownProcess { up, shared, .. } = known;
-            let Watched { hot, threads, .. } = &mut **up;
+            let Some(group) = self.group_number(known) else { continue };
+            let KnownProcess { active: up, sampled: shared, .. } = known;
+            let ActiveState { hot, threads, .. } = &mut **up;
             for &index in hot.iter() {
                 let (Some(thread), Some(of_sample)) = (threads.get_mut(index), shared.threads.get(index)) else { continue };
                 if thread.is_hot(witnesses.boottime_ns) {
@@ -64,30 +64,30 @@ impl Watch {
                 }
             }
         }
-        self.queues.judge_suspects(&mut self.counts);
-        let groups = (0_u16..).zip(&self.counts).filter(|(_, counts)| **counts != GroupWaits::default());
+        self.wait_queues.classify_mutex_candidates(&mut self.group_counts);
+        let groups = (0_u16..).zip(&self.group_counts).filter(|(_, counts)| **counts != GroupWaits::default());
         let groups = groups.map(|(group, counts)| GroupWaits { group, ..*counts }).collect();
-        let Witnesses { boottime_ns, cpu, in_flight } = witnesses;
+        let CrossChecks { boottime_ns, cpu, in_flight } = witnesses;
         self.waits.sub_samples.push(SubSample { boottime_ns, cpu, in_flight, groups });
     }
 
     /// A sub-sample was due and was not taken.
-    pub fn skip(&mut self) {
-        self.waits.skipped = self.waits.skipped.saturating_add(1);
+    pub fn record_skipped(&mut self) {
+        self.waits.skipped_sub_samples = self.waits.skipped_sub_samples.saturating_add(1);
     }
 
     /// Ends the interval: all that was seen in it. The files that the threads wait for are not found out yet.
-    pub fn drain(&mut self) -> Drained {
-        self.interval = self.interval.wrapping_add(1);
-        self.numbers.clear();
-        self.counts.clear();
+    pub fn finish_interval(&mut self) -> IntervalWaits {
+        self.interval_number = self.interval_number.wrapping_add(1);
+        self.group_numbers.clear();
+        self.group_counts.clear();
         let now_ns = self.waits.sub_samples.last().map_or(0, |last| last.boottime_ns);
-        let ends = self.ends.settle(&mut self.blocked, now_ns);
+        let ends = self.chain_ends.assign(&mut self.blocked, now_ns);
         let mut blocked: Vec<BlockedThread> = self.blocked.drain().map(|(_, thread)| thread).collect();
-        if blocked.len() > BLOCKED_KEPT {
-            blocked.sort_unstable_by_key(|thread| (thread.since_ns, thread.task));
-            keep_an_end_of_each_chain(&mut blocked, &ends);
-            blocked.truncate(BLOCKED_KEPT);
+        if blocked.len() > MAX_BLOCKED_THREADS {
+            blocked.sort_unstable_by_key(|thread| (thread.blocked_since_ns, thread.task));
+            move_chain_ends_to_front(&mut blocked, &ends);
+            blocked.truncate(MAX_BLOCKED_THREADS);
         }
         blocked.sort_unstable_by_key(|thread| thread.task);
         let mut waits = std::mem::take(&mut self.waits);
@@ -97,73 +97,79 @@ impl Watch {
                 *held = true;
             }
         }
-        let (queues, waiters) = self.queues.drain(&held);
+        let (queues, waiters) = self.wait_queues.finish_interval(&held);
         waits.blocked = blocked;
-        waits.queues = queues;
+        waits.wait_queues = queues;
         waits.threads.sort_unstable_by_key(|thread| thread.task);
-        Drained { waits, waiters, peers: std::mem::take(&mut self.peers) }
+        IntervalWaits { waits, waiters, peer_waits: std::mem::take(&mut self.peer_waits) }
     }
 
-    fn number(&mut self, known: &mut KnownProcess) -> Option<u16> {
-        if let Some((interval, number)) = known.up.group
-            && interval == self.interval
+    fn group_number(&mut self, known: &mut KnownProcess) -> Option<u16> {
+        if let Some((interval, number)) = known.active.group
+            && interval == self.interval_number
         {
             return Some(number);
         }
-        let group = known.shared.group();
-        let number = match self.numbers.get(&group) {
+        let group = known.sampled.group();
+        let number = match self.group_numbers.get(&group) {
             Some(&number) => number,
             None => {
                 let number = u16::try_from(self.waits.groups.len()).ok()?;
                 self.waits.groups.push(group.clone());
-                self.counts.push(GroupWaits::default());
-                self.numbers.insert(group, number);
+                self.group_counts.push(GroupWaits::default());
+                self.group_numbers.insert(group, number);
                 number
             }
         };
-        known.up.group = Some((self.interval, number));
+        known.active.group = Some((self.interval_number, number));
         Some(number)
     }
 
-    fn count_thread(&mut self, of: &Process, thread: &mut KnownThread, start_ticks: u64, group: u16, witnesses: Witnesses) {
+    fn count_thread(&mut self, of: &Process, thread: &mut KnownThread, start_ticks: u64, group: u16, witnesses: CrossChecks) {
         // State and wait did not fit together: not counted at this look.
-        let Some(mut class) = thread.class else { return };
-        if class == WaitClass::Futex && thread.idles() {
+        let Some(mut class) = thread.wait_class else { return };
+        if class == WaitClass::Futex && thread.is_idle_wait() {
             // It waits for the clock, or to be given something to do: whatever its group is stuck in, it is not.
             class = WaitClass::Other;
         }
         let task = crate::ids::TaskId { pid: of.pid, tid: thread.tid, start_ticks };
-        let place = match thread.record {
-            Some((interval, place)) if interval == self.interval => place,
+        let place = match thread.wait_record {
+            Some((interval, place)) if interval == self.interval_number => place,
             _ => {
                 let place = self.waits.threads.len();
-                self.waits.threads.push(ThreadWaits { task, group, seen: [0; WaitClass::COUNT] });
-                thread.record = Some((self.interval, place));
+                self.waits.threads.push(ThreadWaits { task, group, class_counts: [0; WaitClass::COUNT] });
+                thread.wait_record = Some((self.interval_number, place));
                 place
             }
         };
-        if let Some(seen) = self.waits.threads.get_mut(place).and_then(|waits| waits.seen.get_mut(class as usize)) {
+        if let Some(seen) = self.waits.threads.get_mut(place).and_then(|waits| waits.class_counts.get_mut(class as usize)) {
             *seen = seen.saturating_add(1);
         }
-        let Some(counts) = self.counts.get_mut(usize::from(group)) else { return };
+        let Some(counts) = self.group_counts.get_mut(usize::from(group)) else { return };
         let active = thread.is_active(witnesses.boottime_ns);
-        let in_file_lock = || thread.wait.channel.as_ref().is_ok_and(|channel| class::is_file_lock(channel.as_bytes()));
+        let in_file_lock = || thread.wait.wchan.as_ref().is_ok_and(|channel| class::is_file_lock(channel.as_bytes()));
         let file_lock = class == WaitClass::Lock && in_file_lock();
-        let queue = add(counts, Seen { state: thread.state, class, futex: thread.futex, file_lock, active });
+        let queue =
+            count_in_group(counts, ObservedThread { state: thread.state, class, futex: thread.futex_wait, file_lock, active });
         if let Some(kind) = queue {
-            let waiter = Waiter { task, channel: thread.wait.channel.clone().ok(), call: thread.wait.call().ok() };
-            match (kind, thread.futex) {
-                (QueueKind::Pipe | QueueKind::Socket, _) => {
-                    if self.peers.len() < peers::MOST_LOOKS {
-                        self.peers.push(PeerLook { look: self.waits.sub_samples.len(), group, task, kind });
+            let waiter = Waiter { task, wchan: thread.wait.wchan.clone().ok(), syscall: thread.wait.syscall().ok() };
+            match (kind, thread.futex_wait) {
+                (WaitQueueKind::Pipe | WaitQueueKind::Socket, _) => {
+                    if self.peer_waits.len() < ipc_peers::MAX_PEER_WAITS {
+                        self.peer_waits.push(PeerWait { sub_sample: self.waits.sub_samples.len(), group, task, kind });
                     }
-                    self.queues.add(group, kind, None, waiter);
+                    self.wait_queues.add(group, kind, None, waiter);
                 }
-                (QueueKind::Mutex, Some(Futex::Contended { address })) => {
-                    self.queues.suspect(Suspect { group, address, active: active && !thread.timed, waiter });
+                (WaitQueueKind::Mutex, Some(FutexWait::ContendedMutex { address })) => {
+                    self.wait_queues.add_mutex_candidate(MutexCandidate {
+                        group,
+                        address,
+                        active: active && !thread.has_timeout,
+                        waiter,
+                    });
                 }
-                (_, Some(Futex::Held { address })) => self.queues.add(group, kind, Some(address), waiter),
-                _ => self.queues.add(group, kind, None, waiter),
+                (_, Some(FutexWait::PiLock { address })) => self.wait_queues.add(group, kind, Some(address), waiter),
+                _ => self.wait_queues.add(group, kind, None, waiter),
             }
         }
         if !is_blocked(thread.state, class) {
@@ -173,22 +179,22 @@ impl Watch {
         if class == WaitClass::Aio && witnesses.in_flight == Some(0) {
             return;
         }
-        let times = self.blocked.get(&place).map_or(0, |blocked| blocked.times).saturating_add(1);
+        let times = self.blocked.get(&place).map_or(0, |blocked| blocked.seen_count).saturating_add(1);
         let blocked = BlockedThread {
             task,
             group,
             comm: thread.comm.clone(),
             class,
-            channel: thread.wait.channel.clone().ok(),
-            call: thread.wait.call().ok(),
-            times,
-            since_ns: thread.waits_since_ns(),
+            wchan: thread.wait.wchan.clone().ok(),
+            syscall: thread.wait.syscall().ok(),
+            seen_count: times,
+            blocked_since_ns: thread.waiting_since_ns(),
             file: None,
             disk: None,
             mount: None,
         };
         if class == WaitClass::Disk {
-            self.ends.saw(place, &blocked);
+            self.chain_ends.record(place, &blocked);
         }
         self.blocked.insert(place, blocked);
     }
@@ -196,11 +202,11 @@ impl Watch {
 
 /// What an interval has seen, and of whom to ask what it is that they wait for.
 #[derive(Debug)]
-pub struct Drained {
+pub struct IntervalWaits {
     pub waits: Waits,
     /// One for each of `waits.queues`.
     waiters: Vec<Waiter>,
-    peers: Vec<PeerLook>,
+    peer_waits: Vec<PeerWait>,
 }
 
 /// Whether the thread is stuck by itself, to be described one by one.
@@ -214,10 +220,10 @@ fn is_blocked(state: TaskState, class: WaitClass) -> bool {
 
 /// What one look saw of a thread.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct ObservedThread {
     state: TaskState,
     class: WaitClass,
-    futex: Option<Futex>,
+    futex: Option<FutexWait>,
     /// Its wait channel is one of flock and fcntl
     file_lock: bool,
     active: bool,
@@ -225,7 +231,7 @@ struct Seen {
 
 /// Adds one thread to its group's counts; says in which kind of queue it stands. A mutex that only its word shows is not
 /// counted yet: that takes a look at the others' addresses.
-fn add(counts: &mut GroupWaits, seen: Seen) -> Option<QueueKind> {
+fn count_in_group(counts: &mut GroupWaits, seen: ObservedThread) -> Option<WaitQueueKind> {
     let (count, queue) = match (seen.state, seen.class) {
         (TaskState::Running, _) => (&mut counts.running, None),
         (TaskState::Blocked, WaitClass::Vfork | WaitClass::Frozen) => return None,
@@ -236,19 +242,19 @@ fn add(counts: &mut GroupWaits, seen: Seen) -> Option<QueueKind> {
             (&mut counts.other_blocked, None)
         }
         (TaskState::Blocked | TaskState::Sleeping, WaitClass::Lock) => match seen.futex {
-            Some(Futex::Contended { .. }) => return Some(QueueKind::Mutex),
-            Some(Futex::Held { .. }) => (&mut counts.lock_contended, Some(QueueKind::Mutex)),
+            Some(FutexWait::ContendedMutex { .. }) => return Some(WaitQueueKind::Mutex),
+            Some(FutexWait::PiLock { .. }) => (&mut counts.lock_contended, Some(WaitQueueKind::Mutex)),
             _ if seen.file_lock => {
                 counts.file_lock = counts.file_lock.saturating_add(1);
-                (&mut counts.lock_contended, Some(QueueKind::FileLock))
+                (&mut counts.lock_contended, Some(WaitQueueKind::FileLock))
             }
-            _ => (&mut counts.lock_contended, Some(QueueKind::KernelLock)),
+            _ => (&mut counts.lock_contended, Some(WaitQueueKind::KernelLock)),
         },
         (TaskState::Blocked, _) => (&mut counts.other_blocked, None),
         (TaskState::Sleeping, WaitClass::Aio) => (&mut counts.aio, None),
-        (TaskState::Sleeping, WaitClass::Futex) if seen.active => (&mut counts.lock_inferred, Some(QueueKind::Futex)),
-        (TaskState::Sleeping, WaitClass::Pipe) if seen.active => (&mut counts.peer, Some(QueueKind::Pipe)),
-        (TaskState::Sleeping, WaitClass::Net) if seen.active => (&mut counts.peer, Some(QueueKind::Socket)),
+        (TaskState::Sleeping, WaitClass::Futex) if seen.active => (&mut counts.lock_inferred, Some(WaitQueueKind::Futex)),
+        (TaskState::Sleeping, WaitClass::Pipe) if seen.active => (&mut counts.ipc_peer, Some(WaitQueueKind::Pipe)),
+        (TaskState::Sleeping, WaitClass::Net) if seen.active => (&mut counts.ipc_peer, Some(WaitQueueKind::Socket)),
         _ => return None,
     };
     *count = count.saturating_add(1);
@@ -263,8 +269,8 @@ mod tests {
     fn who_counts_as_what() {
         use TaskState::{Blocked, Running, Sleeping};
         let none = GroupWaits::default();
-        let contended = Some(Futex::Contended { address: 16 });
-        let pi = Some(Futex::Held { address: 16 });
+        let contended = Some(FutexWait::ContendedMutex { address: 16 });
+        let pi = Some(FutexWait::PiLock { address: 16 });
         let cases = [
             (Running, WaitClass::Running, None, false, GroupWaits { running: 1, ..none }, None, false),
             (Blocked, WaitClass::Disk, None, false, GroupWaits { storage: 1, ..none }, None, true),
@@ -275,7 +281,7 @@ mod tests {
                 None,
                 false,
                 GroupWaits { lock_contended: 1, ..none },
-                Some(QueueKind::KernelLock),
+                Some(WaitQueueKind::KernelLock),
                 true,
             ),
             (Blocked, WaitClass::Vfork, None, true, none, None, false),
@@ -284,24 +290,32 @@ mod tests {
             (Blocked, WaitClass::Other, None, false, GroupWaits { other_blocked: 1, ..none }, None, true),
             (Sleeping, WaitClass::Aio, None, true, GroupWaits { aio: 1, ..none }, None, true),
             // Judged when the look is over.
-            (Sleeping, WaitClass::Lock, contended, true, none, Some(QueueKind::Mutex), false),
-            (Sleeping, WaitClass::Lock, pi, false, GroupWaits { lock_contended: 1, ..none }, Some(QueueKind::Mutex), false),
-            (Sleeping, WaitClass::Futex, None, true, GroupWaits { lock_inferred: 1, ..none }, Some(QueueKind::Futex), false),
+            (Sleeping, WaitClass::Lock, contended, true, none, Some(WaitQueueKind::Mutex), false),
+            (Sleeping, WaitClass::Lock, pi, false, GroupWaits { lock_contended: 1, ..none }, Some(WaitQueueKind::Mutex), false),
+            (
+                Sleeping,
+                WaitClass::Futex,
+                None,
+                true,
+                GroupWaits { lock_inferred: 1, ..none },
+                Some(WaitQueueKind::Futex),
+                false,
+            ),
             (Sleeping, WaitClass::Futex, None, false, none, None, false),
-            (Sleeping, WaitClass::Net, None, true, GroupWaits { peer: 1, ..none }, Some(QueueKind::Socket), false),
+            (Sleeping, WaitClass::Net, None, true, GroupWaits { ipc_peer: 1, ..none }, Some(WaitQueueKind::Socket), false),
             (Sleeping, WaitClass::Net, None, false, none, None, false),
             (Sleeping, WaitClass::Poll, None, true, none, None, false),
             (Sleeping, WaitClass::Hidden, None, true, none, None, false),
         ];
         for (state, class, futex, active, expected, queue, blocked) in cases {
             let mut counts = GroupWaits::default();
-            let found = add(&mut counts, Seen { state, class, futex, file_lock: false, active });
+            let found = count_in_group(&mut counts, ObservedThread { state, class, futex, file_lock: false, active });
             assert_eq!((counts, found), (expected, queue), "{state:?} {class:?} active {active}");
             assert_eq!(is_blocked(state, class), blocked, "{state:?} {class:?}");
         }
         let mut counts = GroupWaits::default();
-        let flock = Seen { state: Sleeping, class: WaitClass::Lock, futex: None, file_lock: true, active: false };
-        assert_eq!(add(&mut counts, flock), Some(QueueKind::FileLock));
+        let flock = ObservedThread { state: Sleeping, class: WaitClass::Lock, futex: None, file_lock: true, active: false };
+        assert_eq!(count_in_group(&mut counts, flock), Some(WaitQueueKind::FileLock));
         assert_eq!(counts, GroupWaits { lock_contended: 1, file_lock: 1, ..none }, "a held lock, however long");
     }
 }

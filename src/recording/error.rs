@@ -9,47 +9,47 @@ use crate::recording::wire::Malformed;
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     #[error("cannot read '{path}'{}: {source}", at_byte(.offset))]
-    Read { path: Place, offset: Option<u64>, source: io::Error },
+    Read { path: Location, offset: Option<u64>, source: io::Error },
     #[error("'{path}' is not a stalltop recording: it looks like {looks_like}")]
-    NotARecording { path: Place, looks_like: LooksLike },
+    NotARecording { path: Location, looks_like: DetectedFormat },
     #[error("'{path}' is damaged in its file header (both copies, bytes 0 to {}): nothing in it can be trusted", crate::recording::frames::header::LENGTH * 2 - 1)]
-    HeaderDamaged { path: Place },
+    HeaderDamaged { path: Location },
     #[error(
         "'{path}' was written by a newer stalltop (format {major}.{minor}, this one reads {}.x): use that one",
         crate::recording::frames::header::MAJOR
     )]
-    NewerFormat { path: Place, major: u16, minor: u16 },
+    NewerFormat { path: Location, major: u16, minor: u16 },
     #[error("'{path}' needs something that this stalltop does not know (flags {flags:#010x} at byte 16): use a newer one")]
-    UnknownFlags { path: Place, flags: u32 },
+    UnknownFlags { path: Location, flags: u32 },
     #[error("'{path}' holds no sound frame that says which machine it is about")]
-    NoMeta { path: Place },
+    NoMeta { path: Location },
     #[error("'{path}' holds no sound sample: there is nothing to copy")]
-    NothingSound { path: Place },
+    NoIntactSamples { path: Location },
     #[error("'{path}' cannot be read from any place (it is {kind}); stream it instead: stalltop replay - < FILE")]
-    NotSeekable { path: Place, kind: &'static str },
+    NotSeekable { path: Location, kind: &'static str },
     #[error("'{path}' holds several runs of a machine, or of several: their counters cannot stand in one recording")]
-    SeveralRuns { path: Place },
+    MultipleBoots { path: Location },
     #[error("the directory '{path}' holds no recordings")]
-    NoSegments { path: Place },
+    NoSegments { path: Location },
     #[error("there is no sample {index}; the recording has {len}")]
     NoSuchSample { index: usize, len: usize },
     #[error("the frame at byte {offset} is damaged: {why}")]
-    DamagedFrame { offset: u64, why: FrameFault },
+    DamagedFrame { offset: u64, why: FrameError },
     #[error("'{path}' exists already, and a recording is never written over")]
-    Exists { path: Place },
+    AlreadyExists { path: Location },
     #[error("'{path}' is being written by another recorder")]
-    BeingWritten { path: Place },
+    BeingWritten { path: Location },
     #[error("'{path}' is {kind}, and a recording is only written to a new file")]
-    NotARegularTarget { path: Place, kind: &'static str },
+    NotARegularFile { path: Location, kind: &'static str },
     #[error("cannot write '{path}': no permission ({source})")]
-    NotPermitted { path: Place, source: io::Error },
+    PermissionDenied { path: Location, source: io::Error },
     #[error("cannot write '{path}': {source}")]
-    Write { path: Place, source: io::Error },
+    Write { path: Location, source: io::Error },
 }
 
 /// Why a frame with a sound header gives no sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FrameFault {
+pub enum FrameError {
     #[error("its bytes do not match their checksum")]
     Checksum,
     #[error("the frame that it refers to is missing or damaged")]
@@ -59,9 +59,9 @@ pub enum FrameFault {
     #[error("{0}")]
     Malformed(#[from] Malformed),
     #[error("the file ends in it")]
-    Cut,
+    Truncated,
     #[error("it is not there any more")]
-    Moved,
+    NotAtOffset,
 }
 
 impl RecordingError {
@@ -79,35 +79,35 @@ impl RecordingError {
             | RecordingError::NewerFormat { .. }
             | RecordingError::UnknownFlags { .. }
             | RecordingError::NoMeta { .. }
-            | RecordingError::NothingSound { .. }
+            | RecordingError::NoIntactSamples { .. }
             | RecordingError::NoSegments { .. }
             | RecordingError::NotSeekable { .. } => 4,
             RecordingError::BeingWritten { .. } | RecordingError::Write { .. } => 5,
-            RecordingError::Exists { .. }
-            | RecordingError::NotARegularTarget { .. }
-            | RecordingError::NotPermitted { .. }
-            | RecordingError::SeveralRuns { .. } => 6,
+            RecordingError::AlreadyExists { .. }
+            | RecordingError::NotARegularFile { .. }
+            | RecordingError::PermissionDenied { .. }
+            | RecordingError::MultipleBoots { .. } => 6,
         }
     }
 }
 
 /// Where a recording is: a path, shown with its control bytes escaped, or a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     File(PathBuf),
     Stream,
 }
 
-impl From<&Path> for Place {
-    fn from(path: &Path) -> Place {
-        Place::File(path.to_path_buf())
+impl From<&Path> for Location {
+    fn from(path: &Path) -> Location {
+        Location::File(path.to_path_buf())
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for Location {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         use std::os::unix::ffi::OsStrExt;
-        let Place::File(path) = self else { return f.write_str("-") };
+        let Location::File(path) = self else { return f.write_str("-") };
         // Printable text stays as it is, whatever its alphabet; everything else is escaped.
         for chunk in path.as_os_str().as_bytes().utf8_chunks() {
             for letter in chunk.valid().chars() {
@@ -129,13 +129,13 @@ fn at_byte(offset: &Option<u64>) -> String {
 
 /// What a file that is no recording might be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LooksLike {
+pub enum DetectedFormat {
     #[error("an empty file, with no header")]
     Empty,
     #[error("a recording that a text-mode transfer has changed (copy it again in binary)")]
-    Mangled,
+    NewlinesConverted,
     #[error("the first bytes of a recording, cut inside the file header")]
-    CutHeader,
+    TruncatedHeader,
     #[error("a program (ELF)")]
     Elf,
     #[error("gzip: unpack it first")]
@@ -154,29 +154,29 @@ pub enum LooksLike {
     Unknown,
 }
 
-impl LooksLike {
+impl DetectedFormat {
     /// From the first bytes.
-    pub fn of(start: &[u8]) -> LooksLike {
+    pub fn detect(start: &[u8]) -> DetectedFormat {
         let magic = crate::recording::frames::header::MAGIC;
         let without = |dropped: u8| magic.iter().copied().filter(|&byte| byte != dropped).collect::<Vec<_>>();
         let doubled = b"\x89STL\r\r\n\x1a";
         match start {
-            [] => LooksLike::Empty,
-            _ if start.starts_with(&magic) || magic.starts_with(start) => LooksLike::CutHeader,
-            _ if start.starts_with(&without(b'\r')) || start.starts_with(&without(b'\n')) => LooksLike::Mangled,
+            [] => DetectedFormat::Empty,
+            _ if start.starts_with(&magic) || magic.starts_with(start) => DetectedFormat::TruncatedHeader,
+            _ if start.starts_with(&without(b'\r')) || start.starts_with(&without(b'\n')) => DetectedFormat::NewlinesConverted,
             _ if start.starts_with(doubled) || start.starts_with(b"\x09STL") || start.starts_with(b"\xc2\x89STL") => {
-                LooksLike::Mangled
+                DetectedFormat::NewlinesConverted
             }
-            _ if start.starts_with(b"\x7fELF") => LooksLike::Elf,
-            _ if start.starts_with(b"\x1f\x8b") => LooksLike::Gzip,
-            _ if start.starts_with(b"\x28\xb5\x2f\xfd") => LooksLike::Zstd,
-            _ if start.starts_with(b"\xfd7zXZ\0") => LooksLike::Xz,
-            _ if start.starts_with(&0xfeed_beefu32.to_le_bytes()) => LooksLike::Atop,
-            _ if start.starts_with(b"{\"version\"") => LooksLike::Asciicast,
+            _ if start.starts_with(b"\x7fELF") => DetectedFormat::Elf,
+            _ if start.starts_with(b"\x1f\x8b") => DetectedFormat::Gzip,
+            _ if start.starts_with(b"\x28\xb5\x2f\xfd") => DetectedFormat::Zstd,
+            _ if start.starts_with(b"\xfd7zXZ\0") => DetectedFormat::Xz,
+            _ if start.starts_with(&0xfeed_beefu32.to_le_bytes()) => DetectedFormat::Atop,
+            _ if start.starts_with(b"{\"version\"") => DetectedFormat::Asciicast,
             _ if start.iter().all(|&byte| byte >= 0x20 && byte != 0x7f || matches!(byte, b'\t' | b'\n' | b'\r')) => {
-                LooksLike::Text
+                DetectedFormat::Text
             }
-            _ => LooksLike::Unknown,
+            _ => DetectedFormat::Unknown,
         }
     }
 }

@@ -2,11 +2,11 @@
 
 pub mod cells;
 mod column;
+pub mod compression;
 pub mod decode;
 pub mod encode;
 pub mod facts;
 pub mod layout;
-pub mod pack;
 mod predicted;
 mod schema;
 pub mod sections;

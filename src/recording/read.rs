@@ -1,8 +1,8 @@
 //! Recordings into samples: from a file in any order, from a pipe as they come.
 
-pub mod inspect;
-mod part;
-pub mod samples;
-pub mod segments;
+mod frame_scan;
+pub mod inspection;
+pub mod replayer;
+pub mod sample_decoder;
+mod segment_file;
 pub mod stream;
-mod walk;

@@ -1,6 +1,6 @@
 //! Where the bytes go: the few operations a recording needs, so that a test may fail the n-th of them.
 
-mod draft;
+mod atomic_file;
 mod file;
 
 use std::fs::File;
@@ -8,14 +8,14 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use crate::recording::error::{Place, RecordingError};
-pub use draft::{Draft, folder};
+use crate::recording::error::{Location, RecordingError};
+pub use atomic_file::{AtomicFile, parent_directory};
 use file::is_being_written;
-pub use file::{FileStorage, Folder, WholeFile, open_source, save};
+pub use file::{DirHandle, FileStorage, NewRecordingFile, open_source, save_recording};
 
 /// Room on the file system that is written to, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct DiskSpace {
     pub available: u64,
     pub total: u64,
 }
@@ -32,15 +32,15 @@ pub trait Storage: Send {
     fn truncate(&mut self, length: u64) -> io::Result<()>;
 
     /// `None` where nobody can tell.
-    fn room(&self) -> Option<Room>;
+    fn disk_space(&self) -> Option<DiskSpace>;
 
     /// Where it is.
-    fn place(&self) -> Place {
-        Place::Stream
+    fn location(&self) -> Location {
+        Location::Stream
     }
 
     /// Another one beside it, for when this one has failed; `None` where there never is one.
-    fn successor(&self) -> Option<Result<Box<dyn Storage>, RecordingError>> {
+    fn create_successor(&self) -> Option<Result<Box<dyn Storage>, RecordingError>> {
         None
     }
 
@@ -84,13 +84,13 @@ impl<W: Write + Send> Storage for StreamStorage<W> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    fn room(&self) -> Option<Room> {
+    fn disk_space(&self) -> Option<DiskSpace> {
         None
     }
 }
 
 /// What is read from, at any place.
-pub trait Source: Send {
+pub trait RecordingSource: Send {
     fn length(&self) -> io::Result<u64>;
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
@@ -99,7 +99,7 @@ pub trait Source: Send {
     fn is_being_written(&self) -> bool;
 }
 
-impl Source for File {
+impl RecordingSource for File {
     fn length(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
     }
@@ -113,7 +113,7 @@ impl Source for File {
     }
 }
 
-impl Source for Vec<u8> {
+impl RecordingSource for Vec<u8> {
     fn length(&self) -> io::Result<u64> {
         Ok(self.len() as u64)
     }
@@ -129,14 +129,14 @@ impl Source for Vec<u8> {
 }
 
 /// Up to `length` bytes from `offset` on: fewer only where the source ends.
-pub fn read_at_most(source: &dyn Source, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+pub fn read_at_most(source: &dyn RecordingSource, offset: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut buffer = Vec::new();
     read_into(source, offset, length, &mut buffer)?;
     Ok(buffer)
 }
 
 /// The same into a buffer that is used again.
-pub fn read_into(source: &dyn Source, offset: u64, length: usize, buffer: &mut Vec<u8>) -> io::Result<()> {
+pub fn read_into(source: &dyn RecordingSource, offset: u64, length: usize, buffer: &mut Vec<u8>) -> io::Result<()> {
     buffer.resize(length, 0);
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {

@@ -32,16 +32,16 @@ pub fn unzigzag(value: u64) -> u64 {
 
 /// What is left to read.
 #[derive(Clone, Copy, Debug)]
-pub struct Input<'a> {
+pub struct ByteReader<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> Input<'a> {
-    pub fn new(bytes: &'a [u8]) -> Input<'a> {
-        Input { bytes }
+impl<'a> ByteReader<'a> {
+    pub fn new(bytes: &'a [u8]) -> ByteReader<'a> {
+        ByteReader { bytes }
     }
 
-    pub fn left(&self) -> usize {
+    pub fn remaining(&self) -> usize {
         self.bytes.len()
     }
 
@@ -49,7 +49,7 @@ impl<'a> Input<'a> {
         self.bytes.is_empty()
     }
 
-    pub fn varint(&mut self) -> Result<u64, Malformed> {
+    pub fn read_varint(&mut self) -> Result<u64, Malformed> {
         let mut value = 0u64;
         for (at, &byte) in self.bytes.iter().enumerate().take(10) {
             let part = u64::from(byte & 0x7f);
@@ -65,35 +65,35 @@ impl<'a> Input<'a> {
         Err(Malformed("a number has no end"))
     }
 
-    pub fn byte(&mut self) -> Result<u8, Malformed> {
+    pub fn read_byte(&mut self) -> Result<u8, Malformed> {
         let (&first, rest) = self.bytes.split_first().ok_or(Malformed("a byte is missing"))?;
         self.bytes = rest;
         Ok(first)
     }
 
     /// A count of things of which each takes at least one byte of what is left.
-    pub fn count(&mut self) -> Result<usize, Malformed> {
-        match usize::try_from(self.varint()?) {
-            Ok(count) if count <= self.left() => Ok(count),
+    pub fn read_count(&mut self) -> Result<usize, Malformed> {
+        match usize::try_from(self.read_varint()?) {
+            Ok(count) if count <= self.remaining() => Ok(count),
             _ => Err(Malformed("a count is larger than what is left")),
         }
     }
 
-    pub fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
+    pub fn read_bytes(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
         let (taken, rest) = self.bytes.split_at_checked(count).ok_or(Malformed("a length is larger than what is left"))?;
         self.bytes = rest;
         Ok(taken)
     }
 
     /// A length and that many bytes.
-    pub fn block(&mut self) -> Result<&'a [u8], Malformed> {
-        let count = self.count()?;
-        self.take(count)
+    pub fn read_length_prefixed(&mut self) -> Result<&'a [u8], Malformed> {
+        let count = self.read_count()?;
+        self.read_bytes(count)
     }
 }
 
 /// `N` bytes at a place of a fixed-size header; `None` past its end.
-pub fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+pub fn array_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk::<N>().copied()
 }
 
@@ -107,7 +107,7 @@ mod tests {
             let mut out = Vec::new();
             put_varint(&mut out, value);
             assert_eq!(varint_length(value), out.len());
-            assert_eq!(Input::new(&out).varint(), Ok(value));
+            assert_eq!(ByteReader::new(&out).read_varint(), Ok(value));
             assert_eq!(unzigzag(zigzag(value)), value);
         }
         assert_eq!(zigzag(0u64.wrapping_sub(1)), 1);
@@ -115,8 +115,8 @@ mod tests {
 
     #[test]
     fn a_number_that_never_ends_or_is_too_long_is_refused() {
-        assert!(Input::new(&[0x80; 20]).varint().is_err());
-        assert!(Input::new(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02]).varint().is_err());
-        assert!(Input::new(&[5, 1, 2]).count().is_err());
+        assert!(ByteReader::new(&[0x80; 20]).read_varint().is_err());
+        assert!(ByteReader::new(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02]).read_varint().is_err());
+        assert!(ByteReader::new(&[5, 1, 2]).read_count().is_err());
     }
 }

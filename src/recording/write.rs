@@ -1,6 +1,6 @@
 //! Samples into recordings: to a disk that may fail, or in memory.
 
-pub mod copy;
-pub mod framer;
+pub mod copier;
+pub mod frame_writer;
+pub mod history_ring;
 pub mod recorder;
-pub mod tape;

@@ -95,10 +95,10 @@ impl Printer {
             tcp.segments_out,
             tcp.resets,
             tcp.attempt_fails,
-            tcp.retransmitted,
+            tcp.retransmitted_percent,
             tcp.connections_in,
             tcp.connections_out,
-            tcp.drops,
+            tcp.listen_drops,
         ];
         if self.form.parseable {
             return line(text, format_args!("{}:TCP{}", at.epoch, parseable(&figures.map(pp))));

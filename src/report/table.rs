@@ -194,7 +194,7 @@ fn of_one(_: &Look) -> f64 {
 
 /// A share of the time of all CPUs.
 fn of_box(look: &Look) -> f64 {
-    look.interval.cpus().max(1) as f64
+    look.interval.online_cpus().max(1) as f64
 }
 
 #[cfg(test)]

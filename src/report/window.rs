@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::words::many;
 use crate::findings::{Finding, Judged, Kind, Severity, Verdict, witnesses};
 use crate::interval::Interval;
-use crate::interval::blocked::Witnesses;
-use crate::sample::{Absent, HIDDEN_PROCESSES, HIDDEN_WAITS, Host, Instant};
+use crate::interval::idle_blocked::CrossChecks;
+use crate::sample::{Absent, HIDDEN_PROCESSES, HIDDEN_WAIT_CHANNELS, Host, Instant};
 
 /// The kinds of findings that are told: of those named alone where any are, and none of those left out.
 #[derive(Clone, Debug, Default)]
@@ -83,11 +83,11 @@ impl Window {
 
     pub fn add(&mut self, judged: &Judged) {
         let interval = &judged.interval;
-        self.several_runs |= self.host.as_ref().is_some_and(|host| !host.is_same_run(&interval.host));
+        self.several_runs |= self.host.as_ref().is_some_and(|host| !host.is_same_boot(&interval.host));
         self.host = Some(Arc::clone(&interval.host));
         self.from.get_or_insert(interval.older.at);
         self.to = Some(interval.newer.at);
-        self.cpus = interval.cpus();
+        self.cpus = interval.online_cpus();
         self.means.add(interval);
         self.ended.extend(judged.ended.iter().cloned());
         self.open = Some(Arc::clone(&judged.verdict));
@@ -111,9 +111,9 @@ impl Window {
     }
 
     /// What the classic tools say of the same time, side by side; means. `None` where the threads could not be read.
-    pub fn witnesses(&self) -> Option<Witnesses> {
+    pub fn witnesses(&self) -> Option<CrossChecks> {
         let means = &self.means;
-        Some(Witnesses {
+        Some(CrossChecks {
             iowait: means.iowait.mean(),
             psi_io_some: means.psi_io_some.mean(),
             d_threads: means.d_threads.mean()?,
@@ -192,7 +192,7 @@ impl Window {
         let reason = |&(what, why): &(&'static str, Absent)| {
             let counted = match what {
                 HIDDEN_PROCESSES => self.hidden_threads,
-                HIDDEN_WAITS => self.hidden_waits,
+                HIDDEN_WAIT_CHANNELS => self.hidden_waits,
                 _ => None,
             };
             let counted = counted.map_or_else(String::new, |(hidden, all)| format!(": {hidden} of {}", many(all, "thread")));
@@ -231,11 +231,11 @@ impl Means {
         self.system.add(total.map(|total| total.system + total.irq + total.softirq), seconds);
         self.steal.add(total.map(|total| total.steal), seconds);
         self.iowait.add(total.map(|total| total.iowait), seconds);
-        let stuck = interval.blocked.as_ref();
+        let stuck = interval.idle_blocked.as_ref();
         self.idle_but_blocked.add(stuck.map(|stuck| stuck.ratio), seconds);
         self.free.add(stuck.map(|stuck| stuck.free), seconds);
         self.blocked_threads.add(stuck.map(|stuck| stuck.blocked_threads), seconds);
-        let witnesses = stuck.map(|stuck| stuck.witnesses);
+        let witnesses = stuck.map(|stuck| stuck.cross_checks);
         self.psi_io_some.add(witnesses.and_then(|seen| seen.psi_io_some), seconds);
         self.d_threads.add(witnesses.map(|seen| seen.d_threads), seconds);
         self.in_flight.add(witnesses.and_then(|seen| seen.in_flight), seconds);

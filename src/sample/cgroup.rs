@@ -30,13 +30,13 @@ pub struct Cgroup {
     pub major_faults: Option<Counter>,
     /// v1 memory.failcnt, v2 `max` and `high` of memory.events.local (before 5.2 memory.events): how often an allocation
     /// met this group's own limit; read only near the limit
-    pub limit_hits: Option<Counter>,
+    pub memory_limit_hits: Option<Counter>,
     /// `oom_kill` of v1 memory.oom_control, v2 memory.events; read only near the limit
     pub oom_kills: Option<Counter>,
     /// The CPUs that its tasks may use, as the kernel lists them (`0-3,8`), where they are fewer than those of the group
     /// above: v1 cpuset.effective_cpus, v2 cpuset.cpus.effective. `None` is no limit of its own.
     pub cpus: Option<Name>,
-    pub stall: GroupStall,
+    pub pressure: CgroupPressure,
 }
 
 impl Cgroup {
@@ -54,10 +54,10 @@ impl Cgroup {
             memory_usage_bytes: None,
             refaulted_pages: None,
             major_faults: None,
-            limit_hits: None,
+            memory_limit_hits: None,
             oom_kills: None,
             cpus: None,
-            stall: GroupStall::default(),
+            pressure: CgroupPressure::default(),
         }
     }
 }
@@ -65,7 +65,7 @@ impl Cgroup {
 /// How long tasks of the group were stalled, microseconds: `total` of its pressure files. v1 has none; each is read only
 /// where the group limits what it is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GroupStall {
+pub struct CgroupPressure {
     pub cpu_some_us: Option<Counter>,
     pub io_some_us: Option<Counter>,
     pub io_full_us: Option<Counter>,
@@ -79,15 +79,15 @@ pub struct IoLimit {
     pub cgroup: CgroupId,
     pub disk: DiskId,
     /// v2 io.max, v1 blkio.throttle.{read,write}_{bps,iops}_device; a second
-    pub most: IoRates,
+    pub max: IoMax,
     /// v2 io.stat, groups below included; v1 blkio.throttle.io_service_bytes and io_serviced, without them, as its limits
     /// are without them
-    pub done: IoCounts,
+    pub stat: IoStat,
 }
 
 /// Limits of one device; `None` is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct IoRates {
+pub struct IoMax {
     pub read_bytes: Option<u64>,
     pub write_bytes: Option<u64>,
     pub reads: Option<u64>,
@@ -96,7 +96,7 @@ pub struct IoRates {
 
 /// What was done on one device; `None` where it cannot be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct IoCounts {
+pub struct IoStat {
     pub read_bytes: Option<Counter>,
     pub write_bytes: Option<Counter>,
     pub reads: Option<Counter>,
@@ -122,7 +122,7 @@ pub struct Memberships {
 
 impl Memberships {
     /// The group that limits this; the CPU's is not among them.
-    pub fn of(&self, controller: Controller) -> Option<&CgroupId> {
+    pub fn for_controller(&self, controller: Controller) -> Option<&CgroupId> {
         match controller {
             Controller::Cpu => None,
             Controller::Memory => self.memory.as_ref(),

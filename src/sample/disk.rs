@@ -25,13 +25,13 @@ pub struct Disk {
     /// Requests outstanding now; a gauge
     pub in_flight: u32,
     /// Milliseconds in which at least one request was outstanding (what %util is made of)
-    pub busy_time_ms: Counter,
+    pub io_ticks_ms: Counter,
     /// Milliseconds summed over outstanding requests (what aqu-sz is made of)
-    pub queue_time_ms: Counter,
+    pub time_in_queue_ms: Counter,
 }
 
 /// The device with this identity, among those of a sample.
-pub fn find(disks: &[Disk], id: DiskId) -> Option<&Disk> {
+pub fn find_disk(disks: &[Disk], id: DiskId) -> Option<&Disk> {
     let at = disks.binary_search_by_key(&id, |disk| disk.id).ok()?;
     disks.get(at)
 }
@@ -66,11 +66,11 @@ pub struct DiskFacts {
     pub backing_file: Option<Name>,
     /// Where it is plugged in: what /sys/class/block/NAME is a link to, below /sys/devices, without its own name; none of a
     /// virtual device
-    pub path: Option<Name>,
+    pub sysfs_path: Option<Name>,
     /// Devices this one stands on: slaves/
     pub slaves: Vec<DiskId>,
     /// Its partitions
     pub partitions: Vec<DiskId>,
     /// Mount points of it and of its partitions, from mountinfo
-    pub mounts: Vec<Name>,
+    pub mount_points: Vec<Name>,
 }

@@ -23,21 +23,21 @@ pub struct Host {
     /// Clock ticks a second of /proc figures (USER_HZ); sysconf(_SC_CLK_TCK).
     pub ticks_per_second: u64,
     /// Every possible CPU with where it sits; /sys/devices/system/cpu.
-    pub topology: Vec<CpuPlace>,
+    pub topology: Vec<CpuTopology>,
     /// What this user may do, as far as the figures depend on it.
     pub privilege: Privilege,
 }
 
 impl Host {
     /// Whether both are one run of one machine: else no counter of the one is subtracted from one of the other.
-    pub fn is_same_run(&self, other: &Host) -> bool {
+    pub fn is_same_boot(&self, other: &Host) -> bool {
         (&self.boot_id, &self.hostname, &self.machine) == (&other.boot_id, &other.hostname, &other.machine)
     }
 }
 
 /// Where a CPU sits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CpuPlace {
+pub struct CpuTopology {
     pub cpu: CpuId,
     /// /sys/devices/system/node/nodeN/cpulist; 0 where there is no NUMA.
     pub node: u32,
@@ -52,7 +52,7 @@ pub struct CpuPlace {
 pub struct Privilege {
     pub effective_uid: u32,
     /// CAP_SYS_PTRACE: wait channels, system calls, io and files of other users' tasks.
-    pub sees_other_users: bool,
+    pub has_cap_sys_ptrace: bool,
     /// kernel.task_delayacct; without it block-I/O delays read 0 although there are some.
     pub delay_accounting: Reading<bool>,
     /// Whether /proc is mounted with hidepid ≥ 1.
@@ -61,7 +61,7 @@ pub struct Privilege {
 
 impl Privilege {
     /// Whether what the threads of that user's processes wait for could be seen.
-    pub fn sees(&self, uid: u32) -> bool {
-        self.sees_other_users || uid == self.effective_uid
+    pub fn can_inspect_tasks_of(&self, uid: u32) -> bool {
+        self.has_cap_sys_ptrace || uid == self.effective_uid
     }
 }

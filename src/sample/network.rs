@@ -1,6 +1,6 @@
 //! Network interfaces, protocols, listening sockets, the kernel's receive queues; remote hosts in `peers`.
 
-pub mod peers;
+pub mod remote_hosts;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -89,7 +89,7 @@ pub struct Protocols {
     /// A line a CPU; of the whole machine, whatever the namespace
     pub softnet: Reading<Vec<Softnet>>,
     /// Remote hosts, by their TCP connections
-    pub peers: Reading<peers::Peers>,
+    pub remote_hosts: Reading<remote_hosts::RemoteHosts>,
 }
 
 impl Protocols {
@@ -102,7 +102,7 @@ impl Protocols {
             ip_octets: Err(why),
             listeners: Err(why),
             softnet: Err(why),
-            peers: Err(why),
+            remote_hosts: Err(why),
         }
     }
 }
@@ -149,11 +149,11 @@ pub struct Udp {
 /// A listening socket (sock_diag INET_DIAG).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
-    pub local: SocketAddr,
+    pub local_address: SocketAddr,
     /// Connections established and not accepted yet; idiag_rqueue
-    pub queue: u32,
+    pub accept_queue: u32,
     /// The accept queue holds limit + 1; idiag_wqueue
-    pub limit: u32,
+    pub backlog_limit: u32,
     /// Whose it is, where /proc/PID/fd may be read
     pub owner: Option<(ProcessId, Name)>,
 }

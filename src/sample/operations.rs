@@ -8,5 +8,5 @@ pub struct Operations {
     /// Operations done so far; falls where what counts them was started anew.
     pub total: Counter,
     /// CLOCK_BOOTTIME when the command had printed it, nanoseconds. Never after the sample.
-    pub at_boottime_ns: u64,
+    pub printed_boottime_ns: u64,
 }

@@ -21,7 +21,7 @@ pub struct Tasks {
     /// Names of the users that own them; shared as long as no new uid appears.
     pub users: Arc<BTreeMap<u32, Name>>,
     /// What could not be seen.
-    pub hidden: Hidden,
+    pub hidden: HiddenTasks,
 }
 
 impl Tasks {
@@ -53,7 +53,7 @@ impl Tasks {
 
 /// How much of the truth about tasks is out of this user's sight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hidden {
+pub struct HiddenTasks {
     /// Tasks asleep or blocked whose wait channel the kernel keeps from us.
     pub wait_channels: u32,
     /// Tasks without schedstat.
@@ -83,7 +83,7 @@ pub struct Process {
     /// stat field 43, ticks, threads that ended included: the part of `user_ticks` that ran guests. 0 in older recordings
     pub guest_ticks: Counter,
     /// stat fields 16, 17: children that ended and were waited for, and theirs. `None` in older recordings
-    pub children: Option<Ended>,
+    pub children_cpu: Option<ChildrenCpuTime>,
     /// The process CPU clock, ns, ended threads included; clock_gettime on clock id (~pid)<<3|2
     pub cpu_ns: Option<Counter>,
     /// stat fields 10, 12
@@ -140,7 +140,7 @@ impl Process {
     /// The group in which that kind of limit applies to it.
     pub fn cgroup_for(&self, controller: Controller) -> Option<&CgroupId> {
         match &self.facts.memberships {
-            Some(memberships) if controller != Controller::Cpu => memberships.of(controller),
+            Some(memberships) if controller != Controller::Cpu => memberships.for_controller(controller),
             _ => self.facts.cgroup.as_ref().ok(),
         }
     }
@@ -159,7 +159,7 @@ impl Process {
 /// CPU time of children that ended and that their parent waited for. The kernel scales it from exact run time as it does
 /// a process's own; one whose parent ignores SIGCHLD is in nobody's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ended {
+pub struct ChildrenCpuTime {
     pub user_ticks: Counter,
     pub system_ticks: Counter,
 }
@@ -190,19 +190,19 @@ pub struct Thread {
     /// CPU; to those of another session or cgroup it need not. False in older recordings
     pub background: bool,
     /// schedstat
-    pub sched: Option<Sched>,
+    pub schedstat: Option<Schedstat>,
     /// CLOCK_BOOTTIME at which its timeslices were last seen to have moved since the look before; `None` when they never
     /// were: a parked thread proves nothing by being seen for the first time.
-    pub switched_ns: Option<u64>,
+    pub last_timeslice_ns: Option<u64>,
     /// Where it sleeps
-    pub wait: Wait,
+    pub wait: WaitState,
     /// status Cpus_allowed_list: the CPUs it may run on; read only of a thread that waits for one
-    pub allowed: Option<Name>,
+    pub cpus_allowed_list: Option<Name>,
 }
 
 /// /proc/PID/task/TID/schedstat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sched {
+pub struct Schedstat {
     /// Time on a CPU
     pub run_ns: Counter,
     /// Time runnable, but without a CPU
@@ -217,8 +217,8 @@ pub struct TaskIo {
     pub read_bytes: Counter,
     pub write_bytes: Counter,
     pub cancelled_write_bytes: Counter,
-    pub read_calls: Counter,
-    pub write_calls: Counter,
+    pub read_syscalls: Counter,
+    pub write_syscalls: Counter,
 }
 
 /// The state letter of stat.
@@ -247,7 +247,7 @@ pub enum TaskState {
 
 impl TaskState {
     /// From stat's letter.
-    pub fn from_letter(letter: u8) -> TaskState {
+    pub fn from_stat_char(letter: u8) -> TaskState {
         match letter {
             b'R' => TaskState::Running,
             b'S' => TaskState::Sleeping,
@@ -262,7 +262,7 @@ impl TaskState {
     }
 
     /// As stat writes it.
-    pub fn letter(self) -> char {
+    pub fn as_char(self) -> char {
         match self {
             TaskState::Running => 'R',
             TaskState::Sleeping => 'S',
@@ -279,29 +279,29 @@ impl TaskState {
 
 /// Where a thread sleeps, as far as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wait {
+pub struct WaitState {
     /// wchan: the kernel function it sleeps in, compiler suffixes cut. `Absent::Hidden` where the kernel answers 0 for a
     /// task that is not ours; `Absent::Vanished` where it had moved on; `Absent::NotRead` where nobody looked.
-    pub channel: Reading<Name>,
+    pub wchan: Reading<Name>,
     /// syscall; most threads have none that is worth reading
-    pub call: Reading<Arc<SystemCall>>,
+    pub syscall: Reading<Arc<RawSyscall>>,
 }
 
-impl Wait {
-    pub fn call(&self) -> Reading<SystemCall> {
-        self.call.as_deref().copied().map_err(|why| *why)
+impl WaitState {
+    pub fn syscall(&self) -> Reading<RawSyscall> {
+        self.syscall.as_deref().copied().map_err(|why| *why)
     }
 }
 
-impl Default for Wait {
-    fn default() -> Wait {
-        Wait { channel: Err(Absent::NotRead), call: Err(Absent::NotRead) }
+impl Default for WaitState {
+    fn default() -> WaitState {
+        WaitState { wchan: Err(Absent::NotRead), syscall: Err(Absent::NotRead) }
     }
 }
 
 /// /proc/PID/task/TID/syscall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SystemCall {
+pub struct RawSyscall {
     /// The number on this machine; −1 where it is blocked outside a system call (a page fault)
     pub number: i64,
     /// Its first three arguments

@@ -3,16 +3,16 @@
 //! Kept as counts per group and wait class, not as raw sweeps. `WaitClass` and its table from kernel symbols live in
 //! `waits/class.rs`.
 
-pub mod call;
 pub mod class;
+pub mod syscall;
 
 use serde::{Deserialize, Serialize};
 
-pub use call::{Call, Futex};
 pub use class::WaitClass;
+pub use syscall::{FutexWait, Syscall};
 
 use super::cpu::CpuTimes;
-use super::{Name, task::SystemCall};
+use super::{Name, task::RawSyscall};
 use crate::ids::{DiskId, GroupId, TaskId};
 
 /// All sub-samples since the sample before.
@@ -28,13 +28,13 @@ pub struct Waits {
     /// Sorted by task, at most `BLOCKED_KEPT`, the longest blocked first kept.
     pub blocked: Vec<BlockedThread>,
     /// What the threads of groups with a thread on storage were seen queueing for; sorted by group and kind.
-    pub queues: Vec<Queue>,
+    pub wait_queues: Vec<WaitQueue>,
     /// Sub-samples that were left out because sampling had passed its budget.
-    pub skipped: u32,
+    pub skipped_sub_samples: u32,
 }
 
 /// How many blocked threads are described one by one; the rest are only counted.
-pub const BLOCKED_KEPT: usize = 32;
+pub const MAX_BLOCKED_THREADS: usize = 32;
 
 /// One look at the hot threads.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -72,9 +72,9 @@ pub struct GroupWaits {
     /// In a lock wait that nothing but the wait channel shows, by a worker whose timeslices moved in the last 5 s
     pub lock_inferred: u16,
     /// Asleep in a pipe or socket read, by a worker whose timeslices moved in the last 5 s
-    pub peer: u16,
+    pub ipc_peer: u16,
     /// Part of `peer`: the other end is held by a process of the group that has a thread on storage, and none that works on
-    pub behind_peer: u16,
+    pub behind_ipc_peer: u16,
     /// Part of `lock_contended`: in a lock of a file (flock, fcntl)
     pub file_lock: u16,
 }
@@ -82,7 +82,7 @@ pub struct GroupWaits {
 /// What threads of one group wait for that one of their group may have to give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum QueueKind {
+pub enum WaitQueueKind {
     /// A mutex of the program: its futex call shows that somebody holds it
     Mutex,
     /// A condition variable, a semaphore, a read-write lock …: a futex or semop that may also be idling
@@ -102,16 +102,16 @@ pub enum QueueKind {
 
 /// One kind of queue of one group, over all sub-samples since the sample before.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Queue {
+pub struct WaitQueue {
     /// Index into `Waits::groups`
     pub group: u16,
-    pub kind: QueueKind,
+    pub kind: WaitQueueKind,
     /// Times a thread was seen in it: divided by the number of sub-samples, how many threads wait on average
-    pub times: u32,
+    pub seen_count: u32,
     /// Part of `times`: at the one futex address, or remote port, that most wait at
-    pub times_at_one: u32,
+    pub seen_at_one_address: u32,
     /// The kernel function that the last one sleeps in
-    pub channel: Option<Name>,
+    pub wchan: Option<Name>,
     /// The lock's file, by the descriptor of the last one's call; of a remote host its address and port
     pub file: Option<Name>,
     /// The process that has it: of a file's lock by /proc/locks, of a pipe or socket by its other end
@@ -125,13 +125,13 @@ pub struct ThreadWaits {
     /// Index into `Waits::groups`
     pub group: u16,
     /// Times seen, indexed by `WaitClass as usize`; their sum is how often it was looked at.
-    pub seen: [u16; WaitClass::COUNT],
+    pub class_counts: [u16; WaitClass::COUNT],
 }
 
 impl ThreadWaits {
     /// Times it was looked at.
-    pub fn looks(&self) -> u32 {
-        self.seen.iter().map(|&times| u32::from(times)).sum()
+    pub fn sub_sample_count(&self) -> u32 {
+        self.class_counts.iter().map(|&times| u32::from(times)).sum()
     }
 }
 
@@ -146,12 +146,12 @@ pub struct BlockedThread {
     pub comm: Name,
     pub class: WaitClass,
     /// The kernel function it sleeps in
-    pub channel: Option<Name>,
-    pub call: Option<SystemCall>,
+    pub wchan: Option<Name>,
+    pub syscall: Option<RawSyscall>,
     /// How often it was seen blocked since the last sample
-    pub times: u16,
+    pub seen_count: u16,
     /// CLOCK_BOOTTIME since when it has been in the wait it was seen in last (its timeslices have not moved since)
-    pub since_ns: u64,
+    pub blocked_since_ns: u64,
     /// The file that the call's descriptor names; /proc/PID/fd
     pub file: Option<Name>,
     /// The whole device that file is on, by fdinfo's mnt_id and mountinfo
@@ -163,11 +163,11 @@ pub struct BlockedThread {
 impl BlockedThread {
     /// /proc/PID/syscall of a thread that is blocked outside a system call: a page fault.
     pub fn is_page_fault(&self) -> bool {
-        self.call.is_some_and(|call| call.number == -1)
+        self.syscall.is_some_and(|call| call.number == -1)
     }
 
     /// Whether it waits for storage that is no block device of this machine.
-    pub fn is_elsewhere(&self) -> bool {
-        self.channel.as_ref().is_some_and(|channel| class::is_elsewhere(channel.as_bytes()))
+    pub fn is_non_block_storage(&self) -> bool {
+        self.wchan.as_ref().is_some_and(|channel| class::is_non_block_storage(channel.as_bytes()))
     }
 }

@@ -130,7 +130,7 @@ impl Digest {
             seconds: interval.seconds as f32,
             worst: judged.verdict.iter().map(|finding| finding.severity).max(),
             busy: interval.cpu.as_ref().map(|cpu| share(cpu.busy())),
-            blocked: interval.blocked.as_ref().map(|blocked| share(blocked.ratio)),
+            blocked: interval.idle_blocked.as_ref().map(|blocked| share(blocked.ratio)),
             steal: total.map(|total| share(total.steal)),
             iowait: total.map(|total| share(total.iowait)),
             load: interval.newer.load.as_ref().ok().map(|load| share(load.one)),
@@ -200,7 +200,7 @@ fn cpus(interval: &crate::interval::Interval) -> Box<[u8]> {
 fn processes(interval: &crate::interval::Interval) -> Box<[(ProcessId, f32)]> {
     let Some(tasks) = &interval.tasks else { return Box::default() };
     let used = |span: &crate::interval::task::ProcessSpan| Some((span.id, span.cpu.filter(|cpu| cpu.0 > 0.0005)?.0 as f32));
-    most(tasks.awake.iter().filter_map(used).collect(), PROCESSES_KEPT, |process| process.1).into_boxed_slice()
+    most(tasks.active_processes.iter().filter_map(used).collect(), PROCESSES_KEPT, |process| process.1).into_boxed_slice()
 }
 
 fn disks(interval: &crate::interval::Interval) -> Box<[DiskDigest]> {
@@ -230,7 +230,7 @@ fn most<T>(list: Vec<T>, count: usize, weight: impl Fn(&T) -> f32) -> Vec<T> {
 
 fn round_trips(judged: &Judged) -> Box<[(IpAddr, f32)]> {
     let Some(peers) = &judged.peers else { return Box::default() };
-    let trip = |peer| crate::findings::round_trip(peer).map(|trip| trip.smoothed.0 as f32);
+    let trip = |peer| crate::findings::round_trip(peer).map(|trip| trip.srtt.0 as f32);
     peers.rows.iter().filter_map(|peer| Some((peer.address, trip(peer)?))).collect()
 }
 

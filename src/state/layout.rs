@@ -78,7 +78,7 @@ impl Plan {
 
     /// The bar, the map, the table, the hottest threads, the foot.
     fn cpu(&mut self, state: &State) {
-        let cpus = state.current.as_ref().map_or(0, |judged| judged.interval.cpus());
+        let cpus = state.current.as_ref().map_or(0, |judged| judged.interval.online_cpus());
         let cells = if self.width >= 150 {
             128
         } else if self.width >= 78 {
@@ -105,7 +105,7 @@ impl Plan {
 
 /// Whether a line says what this user cannot see of other users' tasks.
 fn hides_waits(state: &State) -> bool {
-    state.current.as_ref().is_some_and(|judged| !judged.interval.host.privilege.sees_other_users)
+    state.current.as_ref().is_some_and(|judged| !judged.interval.host.privilege.has_cap_sys_ptrace)
 }
 
 /// TCP and UDP, the listening sockets, what softirqs lost, the remote hosts: at least the first two.

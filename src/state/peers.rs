@@ -1,7 +1,7 @@
 //! In which order remote hosts are shown: those far above their minimum first, then those with most traffic.
 
 use crate::findings::{self, Judged};
-use crate::interval::network::peers::{PeerSpan, RoundTrip};
+use crate::interval::network::remote_hosts::{RemoteHostSpan, RttSpan};
 
 /// Places in the rows of the last look.
 pub fn order(judged: &Judged) -> Vec<usize> {
@@ -22,12 +22,12 @@ struct Key {
 }
 
 impl Key {
-    fn of(peer: &PeerSpan) -> Key {
-        let trip = findings::round_trip(peer).filter(|_| peer.pressed.is_some() && !peer.local);
-        let far = trip.filter(|trip| trip.times().is_some_and(|times| times >= 2.0));
+    fn of(peer: &RemoteHostSpan) -> Key {
+        let trip = findings::round_trip(peer).filter(|_| peer.send_backlogged.is_some() && !peer.local);
+        let far = trip.filter(|trip| trip.srtt_to_min_ratio().is_some_and(|times| times >= 2.0));
         let rate = |rate: Option<crate::units::PerSecond>| rate.map_or(0.0, |rate| rate.0);
         Key {
-            excess_ms: far.and_then(RoundTrip::excess).map_or(0.0, |excess| excess.0.floor()),
+            excess_ms: far.and_then(RttSpan::excess).map_or(0.0, |excess| excess.0.floor()),
             // Doublings: a little more or less traffic changes no places.
             traffic: libm::log2((rate(peer.kilobytes_in) + rate(peer.kilobytes_out)).max(0.1)).floor(),
             connections: peer.connections,

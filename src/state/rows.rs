@@ -15,7 +15,7 @@ use crate::findings::{Finding, Judged, Kind, Subject};
 use crate::ids::{CpuId, DiskId, GroupId, NicId, ProcessId, TaskId};
 use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, Operation};
-use crate::interval::task::{Microstates, ProcessSpan, ThreadSpan, class_for};
+use crate::interval::task::{Microstates, ProcessSpan, ThreadSpan, visible_wait_class};
 use crate::sample::Instant;
 use crate::sample::task::{Process, Tasks};
 use crate::sample::waits::WaitClass;
@@ -153,7 +153,7 @@ fn disks(state: &State, interval: &Interval, sort: Sort, mut matching: Matching)
         let value = match sort.column {
             Column::Rate => disk.operations().map(|(_, op)| op.rate.0).sum(),
             Column::Await => disk.operations().filter_map(|(_, op)| op.r#await).map(|time| time.0).fold(0.0, f64::max),
-            Column::Queue => disk.queue.unwrap_or(f64::from(disk.in_flight)),
+            Column::Queue => disk.aqu_sz.unwrap_or(f64::from(disk.in_flight)),
             Column::Busy => disk.busy.map_or(0.0, |busy| busy.0),
             _ => at as f64,
         };
@@ -211,7 +211,7 @@ fn tasks(state: &State, interval: &Interval, sort: Sort, mut matching: Matching)
     }
     let matters = Matters::of(interval);
     let mut keyed: Vec<(f64, Row)> = Vec::with_capacity(sample.processes.len());
-    for (index, (process, row)) in span.with_spans(&sample.processes).enumerate() {
+    for (index, (process, row)) in span.processes_with_spans(&sample.processes).enumerate() {
         if matching.on() && !matching.process(process, sample) {
             continue;
         }
@@ -252,8 +252,8 @@ pub struct Matters<'a> {
 
 impl<'a> Matters<'a> {
     pub fn of(interval: &'a Interval) -> Matters<'a> {
-        let groups = interval.blocked.iter().flat_map(|idle| &idle.groups);
-        Matters { behind: groups.filter(|group| group.behind() >= 0.05).map(|group| &group.group).collect() }
+        let groups = interval.idle_blocked.iter().flat_map(|idle| &idle.groups);
+        Matters { behind: groups.filter(|group| group.behind_lock() >= 0.05).map(|group| &group.group).collect() }
     }
 
     /// In threads. A lock wait counts whole only where it is known to be behind storage: most are a worker's rest.
@@ -276,13 +276,13 @@ fn process_key(column: Column, process: &Process, span: &ProcessSpan, matters: &
         Column::Pid => f64::from(process.pid),
         Column::Threads => f64::from(span.threads),
         Column::Cpu => span.cpu.map_or(0.0, |cpu| cpu.0),
-        Column::RunQueue => span.run_queue.map_or(0.0, |wait| wait.0),
+        Column::RunQueue => span.run_queue_wait.map_or(0.0, |wait| wait.0),
         Column::Disk => span.states.disk,
         Column::Lock => span.states.lock,
         Column::Resident => span.resident_pages as f64,
         Column::Read => span.read_bytes.map_or(0.0, |rate| rate.0),
         Column::Write => span.write_bytes.map_or(0.0, |rate| rate.0),
-        _ => calm(matters.weight(process, &span.states, span.cpu, span.run_queue)),
+        _ => calm(matters.weight(process, &span.states, span.cpu, span.run_queue_wait)),
     }
 }
 
@@ -293,11 +293,11 @@ fn thread_key(column: Column, process: &Process, span: Option<&ThreadSpan>, matt
         (Column::Resident, _) => process.resident_pages as f64,
         (_, None) => 0.0,
         (Column::Cpu, Some(span)) => span.cpu.map_or(0.0, |cpu| cpu.0),
-        (Column::RunQueue, Some(span)) => span.run_queue.map_or(0.0, |wait| wait.0),
+        (Column::RunQueue, Some(span)) => span.run_queue_wait.map_or(0.0, |wait| wait.0),
         (Column::Disk, Some(span)) => span.states.disk,
         (Column::Lock, Some(span)) => span.states.lock,
         (Column::Read | Column::Write, Some(_)) => 0.0,
-        (_, Some(span)) => calm(matters.weight(process, &span.states, span.cpu, span.run_queue)),
+        (_, Some(span)) => calm(matters.weight(process, &span.states, span.cpu, span.run_queue_wait)),
     }
 }
 
@@ -305,7 +305,7 @@ fn classes(interval: &Interval, sample: &Tasks) -> Vec<Row> {
     let mut counts = [0_u32; WaitClass::COUNT];
     for process in &sample.processes {
         for thread in process.threads.iter() {
-            if let Some(count) = counts.get_mut(class_for(&interval.host, process, thread) as usize) {
+            if let Some(count) = counts.get_mut(visible_wait_class(&interval.host, process, thread) as usize) {
                 *count += 1;
             }
         }

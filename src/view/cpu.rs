@@ -11,7 +11,7 @@ use super::widgets::spark;
 use super::widgets::table::{Spec, Table};
 use crate::findings::Judged;
 use crate::interval::Interval;
-use crate::interval::cpu::{CpuSpan, CpuUse};
+use crate::interval::cpu::{CpuSpan, CpuUsage};
 use crate::interval::short_lived::ShortLived;
 use crate::interval::task::ThreadSpan;
 use crate::safe;
@@ -115,7 +115,7 @@ fn map(interval: &Interval, span: &CpuSpan, plan: &Plan, canvas: &mut Canvas) {
 }
 
 /// CPUs as levels; where there are more CPUs than cells, a cell shows the busiest of several.
-pub fn map_row(canvas: &mut Canvas, x: u16, y: u16, cpus: &[CpuUse], cells: usize) {
+pub fn map_row(canvas: &mut Canvas, x: u16, y: u16, cpus: &[CpuUsage], cells: usize) {
     let each = cpus.len().div_ceil(cells.max(1)).max(1);
     for (x, several) in (x..).zip(cpus.chunks(each)) {
         let busy = several.iter().map(|cpu| cpu.busy()).fold(0.0, f64::max);
@@ -131,7 +131,7 @@ fn heat(busy: f64) -> Ink {
     }
 }
 
-fn cpu_row(state: &State, interval: &Interval, cpu: &CpuUse, table: &Table, canvas: &mut Canvas, y: u16) {
+fn cpu_row(state: &State, interval: &Interval, cpu: &CpuUsage, table: &Table, canvas: &mut Canvas, y: u16) {
     let shares = &cpu.shares;
     let full = cpu.busy() >= 0.95;
     table.put(canvas, y, "CPU", safe!("{}", cpu.id.0), if full { Ink::Bold } else { Ink::Plain });
@@ -158,7 +158,7 @@ fn cpu_row(state: &State, interval: &Interval, cpu: &CpuUse, table: &Table, canv
         });
         spark::sparkline(canvas, x, y, width, levels);
     }
-    if let Some((task, share)) = cpu.top {
+    if let Some((task, share)) = cpu.top_thread {
         let name = whereabouts::thread_name(&interval.newer, task);
         table.put(canvas, y, "top thread", safe!("{:>4}% {name}", figure(share.percent(), 4)), Ink::Plain);
     }
@@ -195,10 +195,10 @@ fn hot_threads(interval: &Interval, canvas: &mut Canvas) {
         table.put(canvas, y, "pid/tid", safe!("{}/{}", thread.id.pid, thread.id.tid), Ink::Dim);
         let ink = if used(thread) >= 0.95 { Ink::Warning } else { Ink::Plain };
         table.put(canvas, y, "%CPU", safe!("{}", figure(used(thread) * 100.0, 5)), ink);
-        table.put(canvas, y, "runq%", safe!("{}", text::percent(thread.run_queue.map(|wait| wait.0), 5)), Ink::Plain);
+        table.put(canvas, y, "runq%", safe!("{}", text::percent(thread.run_queue_wait.map(|wait| wait.0), 5)), Ink::Plain);
         table.put(canvas, y, "slices/s", safe!("{}", maybe(thread.timeslices.map(|rate| rate.0), 7)), Ink::Dim);
         table.put(canvas, y, "cpu", safe!("{}", thread.processor.0), Ink::Plain);
-        table.put(canvas, y, "", if thread.moved { "moved" } else { "" }, Ink::Dim);
+        table.put(canvas, y, "", if thread.migrated { "moved" } else { "" }, Ink::Dim);
         if let Ok(cgroup) = &process.facts.cgroup {
             table.put(canvas, y, "cgroup", SafeText::name(&cgroup.path), Ink::Dim);
         }
@@ -233,8 +233,8 @@ fn feet(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
 /// Both clocks, then what there is room for, in the order of what would be missed most. Of tasks that are hidden only the
 /// ticks tell.
 fn clocks(span: &CpuSpan, hidden: bool, short: Option<&ShortLived>, width: usize) -> SafeText {
-    let (least, scheduler) = (if hidden { "≥" } else { "" }, maybe(span.busy_by_scheduler, 5));
-    let ticks = figure(span.busy_by_ticks, 5);
+    let (least, scheduler) = (if hidden { "≥" } else { "" }, maybe(span.scheduler_busy_cpus, 5));
+    let ticks = figure(span.tick_busy_cpus, 5);
     let mut words = format!("sched-busy {least}{scheduler} CPUs  tick-busy {ticks} CPUs");
     if words.chars().count() > width {
         words = format!("sched-busy {least}{scheduler}  tick-busy {ticks}");
@@ -250,7 +250,9 @@ fn clocks(span: &CpuSpan, hidden: bool, short: Option<&ShortLived>, width: usize
     }
     let rate = |rate: Option<crate::units::PerSecond>| maybe(rate.map(|rate| rate.0), 6);
     add(format!("forks {}/s", rate(span.forks)));
-    if let Some(seen) = short.filter(|short| short.forks.is_some_and(|forks| forks.0 >= 10.0)).and_then(|short| short.seen) {
+    if let Some(seen) =
+        short.filter(|short| short.forks.is_some_and(|forks| forks.0 >= 10.0)).and_then(|short| short.seen_share)
+    {
         add(format!("{}% of them seen", figure(seen.percent(), 3)));
     }
     add(format!("switches {}/s", rate(span.context_switches)));
@@ -260,10 +262,10 @@ fn clocks(span: &CpuSpan, hidden: bool, short: Option<&ShortLived>, width: usize
 /// What is used by tasks that no list shows, where it is worth a word.
 fn short_lived(short: &ShortLived) -> Option<SafeText> {
     let cpus = short.cpus.filter(|&cpus| cpus >= 0.05)?;
-    let most = short.families.first().map(|family| {
+    let most = short.groups.first().map(|family| {
         let name = family.name.as_ref().map_or_else(|| safe!("children"), SafeText::name);
         let rate = family.rate.map(|rate| format!(" {}/s", figure(rate.0, 4))).unwrap_or_default();
-        safe!(", most of {}: {name}{rate} {} CPUs", SafeText::name(&family.of_name), figure(family.cpus, 4))
+        safe!(", most of {}: {name}{rate} {} CPUs", SafeText::name(&family.owner_name), figure(family.cpus, 4))
     });
     Some(safe!("ended unseen: {} CPUs{}", figure(cpus, 4), most.unwrap_or_default()))
 }
@@ -271,10 +273,11 @@ fn short_lived(short: &ShortLived) -> Option<SafeText> {
 /// What the monitor itself takes: as much of it as there is room for.
 pub fn own_cost(interval: &Interval, width: usize) -> SafeText {
     let (cost, waits) = (&interval.newer.cost, &interval.newer.waits);
-    let mut words = format!("stalltop itself {}% of a CPU", text::percent(interval.own_cpus, 4));
+    let mut words = format!("stalltop itself {}% of a CPU", text::percent(interval.self_cpus, 4));
     let looks = text::plural(waits.sub_samples.len() as u64, "look", "looks");
-    let skipped = if waits.skipped > 0 { format!(" ({} skipped)", waits.skipped) } else { String::new() };
-    for more in [format!(", sweep {} ms", figure(cost.sweep_ns as f64 / 1e6, 4)), format!(", {looks}"), skipped] {
+    let skipped =
+        if waits.skipped_sub_samples > 0 { format!(" ({} skipped)", waits.skipped_sub_samples) } else { String::new() };
+    for more in [format!(", sweep {} ms", figure(cost.scan_cpu_ns as f64 / 1e6, 4)), format!(", {looks}"), skipped] {
         if words.len() + more.len() > width {
             break;
         }
@@ -297,12 +300,12 @@ mod tests {
             context_switches: Some(PerSecond(123_456.0)),
             interrupts: None,
             forks: Some(PerSecond(1200.0)),
-            busy_by_scheduler: Some(1.05),
-            busy_by_ticks: 0.31,
-            clocks: None,
-            hidden: 0.0,
+            scheduler_busy_cpus: Some(1.05),
+            tick_busy_cpus: 0.31,
+            accounting: None,
+            hidden_cpus: 0.0,
         };
-        let short = ShortLived { forks: Some(PerSecond(1200.0)), seen: Some(Ratio(0.45)), ..ShortLived::default() };
+        let short = ShortLived { forks: Some(PerSecond(1200.0)), seen_share: Some(Ratio(0.45)), ..ShortLived::default() };
         let words = clocks(&span, false, Some(&short), 80);
         assert!(words.width() <= 80 && words.as_str().contains("unaccounted 33.7%"), "{words}");
         let all = clocks(&span, false, Some(&short), 200);

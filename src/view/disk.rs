@@ -86,8 +86,8 @@ fn disk_lines(state: &State, judged: &Judged, disk: &DiskSpan, table: &Table, ca
     let interval = &*judged.interval;
     let facts = interval.newer.disks.as_ref().ok().and_then(|disks| disks.get(disk.index));
     table.put(canvas, y, "DISK", whereabouts::disk_name(&interval.newer, disk.id), Ink::Bold);
-    table.put(canvas, y, "queue", safe!("{}", maybe(disk.queue, 5)), Ink::Plain);
-    table.put(canvas, y, "infl", safe!("{}", disk.in_flight), if disk.silent { Ink::Critical } else { Ink::Plain });
+    table.put(canvas, y, "queue", safe!("{}", maybe(disk.aqu_sz, 5)), Ink::Plain);
+    table.put(canvas, y, "infl", safe!("{}", disk.in_flight), if disk.stalled { Ink::Critical } else { Ink::Plain });
     table.put(canvas, y, "busy%", safe!("{}", text::percent(disk.busy.map(|busy| busy.0), 5)), Ink::Dim);
     let mut lines = 0;
     for (line, (operation, span)) in (y..).zip(operations(disk)) {
@@ -98,7 +98,7 @@ fn disk_lines(state: &State, judged: &Judged, disk: &DiskSpan, table: &Table, ca
         let sized = operation != Operation::Flush;
         let size = maybe(sized.then_some(span.kilobytes.0 / 1024.0), 5);
         table.put(canvas, line, "MB/s", safe!("{size}"), if sized { Ink::Plain } else { Ink::Dim });
-        table.put(canvas, line, "KB/req", safe!("{}", maybe(span.request_kib, 6)), Ink::Dim);
+        table.put(canvas, line, "KB/req", safe!("{}", maybe(span.request_size_kib, 6)), Ink::Dim);
         table.put(canvas, line, "await", safe!("{}", maybe(span.r#await.map(|time| time.0), 5)), Ink::Plain);
         if let Some(standing) = standing {
             let mark = if standing.provisional { "~" } else { "" };
@@ -110,9 +110,9 @@ fn disk_lines(state: &State, judged: &Judged, disk: &DiskSpan, table: &Table, ca
         lines += 1;
     }
     if lines == 0 {
-        let words = if disk.silent { "none completed, all wait" } else { "nothing now" };
+        let words = if disk.stalled { "none completed, all wait" } else { "nothing now" };
         let (x, _) = table.place("op").unwrap_or((10, 2));
-        canvas.text(x, y, 24, words, if disk.silent { Ink::Critical } else { Ink::Dim });
+        canvas.text(x, y, 24, words, if disk.stalled { Ink::Critical } else { Ink::Dim });
     } else if lines > 1
         && let Some(facts) = facts
     {

@@ -6,7 +6,7 @@ use super::theme::{self, Ink};
 use crate::findings::witnesses;
 use crate::interval::Interval;
 use crate::safe;
-use crate::sample::Cost;
+use crate::sample::SamplingCost;
 use crate::state::layout::Plan;
 use crate::state::{Asks, Recorder, Screen, Source, State};
 
@@ -41,7 +41,7 @@ fn left_of_head(state: &State, width: u16) -> Vec<(SafeText, Ink)> {
         parts.push(("stalltop".into(), Ink::Dim));
     }
     parts.push((SafeText::name(&interval.host.hostname), Ink::Bold));
-    let cpus = interval.cpus();
+    let cpus = interval.online_cpus();
     parts.push((if cpus == 1 { "1 CPU".into() } else { safe!("{cpus} CPUs") }, Ink::Plain));
     // What is not seen is a gap, not idleness.
     if let Some(hidden) = interval.tasks.as_ref().and_then(|tasks| tasks.hidden_threads) {
@@ -110,12 +110,12 @@ fn right_of_head(state: &State) -> Vec<(SafeText, Ink)> {
 }
 
 /// That samples come less often than asked for, or did not come in time.
-fn strain(cost: &Cost) -> Option<SafeText> {
-    if cost.left_out > 0 {
-        let sweep = figure(cost.sweep_ns as f64 / 1e6, 4);
-        return Some(safe!("1 sample in {}: a sweep takes {sweep} ms", cost.left_out.saturating_add(1)));
+fn strain(cost: &SamplingCost) -> Option<SafeText> {
+    if cost.skipped_samples > 0 {
+        let sweep = figure(cost.scan_cpu_ns as f64 / 1e6, 4);
+        return Some(safe!("1 sample in {}: a sweep takes {sweep} ms", cost.skipped_samples.saturating_add(1)));
     }
-    (cost.late_ns >= WORTH_A_WORD_NS).then(|| safe!("sampled {} ms late", figure(cost.late_ns as f64 / 1e6, 4)))
+    (cost.start_delay_ns >= WORTH_A_WORD_NS).then(|| safe!("sampled {} ms late", figure(cost.start_delay_ns as f64 / 1e6, 4)))
 }
 
 /// What is wrong, worst first; or that nothing is.
@@ -175,7 +175,7 @@ pub fn verdict(state: &State, canvas: &mut Canvas) {
 fn all_well(state: &State, canvas: &mut Canvas) {
     let Some(judged) = &state.current else { return };
     canvas.text(0, 0, 1, "✔", Ink::Good);
-    let free = match (&judged.interval.blocked, &judged.interval.cpu) {
+    let free = match (&judged.interval.idle_blocked, &judged.interval.cpu) {
         (Some(blocked), _) => Some(blocked.free),
         (None, Some(cpu)) => Some(cpu.available()),
         (None, None) => None,
@@ -222,7 +222,7 @@ pub fn unseen(state: &State) -> Option<SafeText> {
             .map_or("some processes".into(), |threads| safe!("processes with {}", text::plural(threads, "thread", "threads")));
         return Some(safe!("{who} are hidden (hidepid or a container): root on the host sees them"));
     }
-    (hidden.wait_channels > 0 && !interval.host.privilege.sees_other_users).then(|| match hidden.wait_channels {
+    (hidden.wait_channels > 0 && !interval.host.privilege.has_cap_sys_ptrace).then(|| match hidden.wait_channels {
         1 => "what 1 task of another user waits for is hidden (-): root sees it".into(),
         tasks => safe!("what {tasks} tasks of other users wait for is hidden (-): root sees it"),
     })

@@ -99,7 +99,7 @@ fn remote_hosts(state: &State, judged: &Judged, plan: &Plan, canvas: &mut Canvas
         canvas.rest(0, 1, "no TCP connection with another host in this network namespace", Ink::Dim);
     }
     if judged.peers.is_none() {
-        let why = judged.interval.newer.protocols.peers.as_ref().err();
+        let why = judged.interval.newer.protocols.remote_hosts.as_ref().err();
         let why = why.map_or_else(|| "figures need two looks".to_owned(), |why| format!("sock_diag: {why}"));
         canvas.rest(0, 1, safe!("- no remote hosts: {why}"), Ink::Dim);
     }
@@ -172,7 +172,7 @@ pub fn nic_row(interval: &Interval, nic: &NicSpan, table: &Table, canvas: &mut C
 }
 
 fn speed(nic: &NicSpan, facts: &NicFacts) -> SafeText {
-    if facts.loopback && !nic.link_is_said {
+    if facts.loopback && !nic.link_is_configured {
         return "lo".into();
     }
     if facts.up == Some(false) {
@@ -183,8 +183,8 @@ fn speed(nic: &NicSpan, facts: &NicFacts) -> SafeText {
         Some(Duplex::Half) => "hd",
         None => "",
     };
-    match nic.link.mbps {
-        Some(mbps) if facts.virtual_device && !nic.link_is_said => safe!("{mbps}{duplex} virtual"),
+    match nic.link.speed_mbps {
+        Some(mbps) if facts.virtual_device && !nic.link_is_configured => safe!("{mbps}{duplex} virtual"),
         Some(mbps) => safe!("{mbps}{duplex}"),
         None if facts.virtual_device => "? virtual".into(),
         None => "?".into(),
@@ -283,13 +283,13 @@ fn protocols(interval: &Interval, canvas: &mut Canvas) -> u16 {
 fn listening(listener: &Listener, drops: Option<PerSecond>, canvas: &mut Canvas, y: u16) {
     canvas.text(0, y, 7, "LISTEN", Ink::Heading);
     let owner = listener.owner.as_ref().map(|(id, name)| format!("  {}/{}", SafeText::name(name), id.pid));
-    let full = listener.queue > listener.limit;
+    let full = listener.accept_queue > listener.backlog_limit;
     let dropped = drops.filter(|rate| full && rate.0 > 0.0).map(|rate| format!("  {} drops/s", figure(rate.0, 5)));
     let words = safe!(
         "{}  queue {} of {}{}{}",
-        listener.local,
-        listener.queue,
-        listener.limit,
+        listener.local_address,
+        listener.accept_queue,
+        listener.backlog_limit,
         dropped.unwrap_or_default(),
         owner.unwrap_or_default()
     );

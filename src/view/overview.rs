@@ -104,11 +104,11 @@ fn sums(interval: &Interval, canvas: &mut Canvas, y: u16) {
     canvas.right(x, y, 5, safe!("{}%", share(busy)), Ink::Bold);
     x += 5;
     if !narrow {
-        let n = interval.cpus().max(1) as f64;
+        let n = interval.online_cpus().max(1) as f64;
         x = canvas.text(x, y, 13, safe!(" = {:>4} CPUs", figure(busy * n, 4)), Ink::Dim);
     }
     x += if narrow { 1 } else { 2 };
-    let Some(blocked) = &interval.blocked else {
+    let Some(blocked) = &interval.idle_blocked else {
         canvas.rest(x, y, "blocked-idle -   free - (no sub-samples yet)", Ink::Dim);
         return;
     };
@@ -123,7 +123,7 @@ fn sums(interval: &Interval, canvas: &mut Canvas, y: u16) {
     let bound = if blocked.lower_bound { "≤" } else { "" };
     canvas.right(x, y, 6, safe!("{bound}{}%", share(blocked.free)), Ink::Bold);
     x += 6 + 2;
-    if let Some(iowait) = blocked.witnesses.iowait.filter(|_| !narrow) {
+    if let Some(iowait) = blocked.cross_checks.iowait.filter(|_| !narrow) {
         canvas.rest(x, y, safe!("(iowait {}%)", share(iowait)), Ink::Dim);
     }
 }
@@ -134,8 +134,8 @@ pub fn parts(interval: &Interval) -> Vec<Part> {
     let total = &span.total;
     let part = |share: f64, glyph, ink| Part { share, glyph, ink };
     let available = span.available();
-    let hidden = span.hidden / span.cpus.len().max(1) as f64;
-    let blocked = interval.blocked.as_ref().map_or(0.0, |blocked| blocked.ratio.min(available));
+    let hidden = span.hidden_cpus / span.cpus.len().max(1) as f64;
+    let blocked = interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.ratio.min(available));
     vec![
         part(total.user + total.nice, '█', Ink::User),
         part(total.system, '▓', Ink::System),
@@ -154,7 +154,7 @@ fn load_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
         canvas.rest(5, y, "-", Ink::Dim);
         return y + 1;
     };
-    let n = interval.cpus().max(1) as f64;
+    let n = interval.online_cpus().max(1) as f64;
     let ink = if load.one >= 2.0 * n { Ink::Bold } else { Ink::Plain };
     let mut x = canvas.rest(5, y, safe!("{:>4}", figure(load.one, 4)), ink);
     x = canvas.rest(x, y, safe!(" {:>4} {:>4}", figure(load.five, 4), figure(load.fifteen, 4)), Ink::Plain);
@@ -173,8 +173,8 @@ fn load_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
             words += &format!(" + {count} {word}");
         }
         x = canvas.rest(x, y, SafeText::of(words), Ink::Plain);
-        if counts.lock > 0 {
-            canvas.rest(x, y, safe!("   {} wait for a lock (not in load)", counts.lock), Ink::Plain);
+        if counts.lock_wait > 0 {
+            canvas.rest(x, y, safe!("   {} wait for a lock (not in load)", counts.lock_wait), Ink::Plain);
         }
     }
     y + 1
@@ -224,7 +224,7 @@ fn cores_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     let busy = hottest.busy();
     let ink = if busy >= 0.95 { Ink::Bold } else { Ink::Plain };
     let x = canvas.rest(x, y, safe!("hottest cpu{} {}%", hottest.id.0, figure(busy * 100.0, 4)), ink);
-    if let Some((task, share)) = hottest.top {
+    if let Some((task, share)) = hottest.top_thread {
         let used = figure(share.percent(), 4);
         let whole = safe!("  {} {used}%", whereabouts::whose_thread(&interval.newer, task));
         let short = || safe!("  {} {used}%", whereabouts::thread_name(&interval.newer, task));
@@ -297,9 +297,9 @@ fn disk_table(state: &State, judged: &Judged, disks: &[&DiskSpan], canvas: &mut 
             let heading = if operation == Operation::Read { READS } else { WRITES };
             latency_history(state, interval, (disk.id, operation), standing, table.place(heading), canvas, y);
         }
-        table.put(canvas, y, "queue", safe!("{}", maybe(disk.queue, 5)), Ink::Plain);
+        table.put(canvas, y, "queue", safe!("{}", maybe(disk.aqu_sz, 5)), Ink::Plain);
         table.put(canvas, y, "busy%", safe!("{}", text::percent(disk.busy.map(|busy| busy.0), 5)), Ink::Dim);
-        if disk.silent {
+        if disk.stalled {
             table.put(canvas, y, "", safe!(" ✖ {} in flight, none completed", disk.in_flight), Ink::Critical);
         }
     }

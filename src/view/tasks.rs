@@ -9,7 +9,7 @@ use super::widgets::bar::{Part, bar};
 use super::widgets::table::{Spec, Table};
 use crate::findings::Judged;
 use crate::interval::Interval;
-use crate::interval::task::{Microstates, ProcessSpan, class_for};
+use crate::interval::task::{Microstates, ProcessSpan, visible_wait_class};
 use crate::safe;
 use crate::sample::task::{Process, Tasks, Thread};
 use crate::sample::waits::WaitClass;
@@ -115,7 +115,7 @@ fn summary(state: &State, interval: &Interval, plan: &Plan, canvas: &mut Canvas)
     );
     for (count, word) in [
         (counts.blocked_disk, "disk"),
-        (counts.lock, "lock"),
+        (counts.lock_wait, "lock"),
         (counts.blocked_vfork, "vfork"),
         (counts.blocked_memory, "memory"),
         (counts.blocked_frozen, "frozen"),
@@ -132,12 +132,12 @@ fn summary(state: &State, interval: &Interval, plan: &Plan, canvas: &mut Canvas)
 
 fn process_row(interval: &Interval, sample: &Tasks, index: usize, depth: u8, table: &Table, canvas: &mut Canvas, y: u16) {
     let Some(process) = sample.processes.get(index) else { return };
-    let Some(span) = &interval.tasks.as_ref().map(|tasks| tasks.of(process)) else { return };
+    let Some(span) = &interval.tasks.as_ref().map(|tasks| tasks.process(process)) else { return };
     table.put(canvas, y, "pid", safe!("{}", process.pid), Ink::Plain);
     table.put(canvas, y, "thr", safe!("{}", span.threads), Ink::Dim);
     owner(sample, process, table, canvas, y);
     let hidden = whereabouts::is_out_of_sight(interval, process);
-    times(hidden, span.cpu, span.run_queue, &span.states, table, canvas, y);
+    times(hidden, span.cpu, span.run_queue_wait, &span.states, table, canvas, y);
     table.put(canvas, y, "memory", memory(interval, span), Ink::Plain);
     for (heading, rate) in [("read/s", span.read_bytes), ("write/s", span.write_bytes)] {
         let words = rate.map_or("-".to_owned(), |rate| if rate.0 > 0.0 { text::bytes(rate.0) } else { "0".to_owned() });
@@ -155,11 +155,11 @@ fn process_row(interval: &Interval, sample: &Tasks, index: usize, depth: u8, tab
 
 /// What it waits for; of a process that does nothing its command line.
 fn place(interval: &Interval, process: &Process, span: &ProcessSpan) -> SafeText {
-    let busy = span.states.awake() >= 0.0005;
-    if let Some(task) = span.foremost.filter(|_| busy) {
-        let group = interval.blocked.iter().flat_map(|idle| &idle.groups).find(|group| group.group == process.group());
+    let busy = span.states.non_sleep() >= 0.0005;
+    if let Some(task) = span.top_thread.filter(|_| busy) {
+        let group = interval.idle_blocked.iter().flat_map(|idle| &idle.groups).find(|group| group.group == process.group());
         // A member of a group that waits for one of them in I/O: the chain says more than its own wait channel.
-        if let Some(group) = group.filter(|group| group.behind() >= 0.5 && span.states.lock > 0.5)
+        if let Some(group) = group.filter(|group| group.behind_lock() >= 0.5 && span.states.lock > 0.5)
             && let Some(chain) = whereabouts::of_group(interval, group)
         {
             return chain;
@@ -221,7 +221,7 @@ fn times(
 
 /// A bar of what the time went to; all of it together is the width.
 pub fn state_bar(states: &Microstates, canvas: &mut Canvas, x: u16, y: u16, width: u16) {
-    let whole = states.awake() + states.sleep + states.unknown;
+    let whole = states.non_sleep() + states.sleep + states.unknown;
     if whole <= 0.0 {
         return;
     }
@@ -254,7 +254,7 @@ fn thread_row(
     owner(sample, process, table, canvas, y);
     let hidden = whereabouts::is_out_of_sight(interval, process);
     match interval.tasks.as_ref().and_then(|tasks| tasks.thread(id)) {
-        Some(span) => times(hidden, span.cpu, span.run_queue, &span.states, table, canvas, y),
+        Some(span) => times(hidden, span.cpu, span.run_queue_wait, &span.states, table, canvas, y),
         None => {
             let asleep = Microstates { sleep: 1.0, ..Microstates::default() };
             times(hidden, Some(Ratio(0.0)), Some(Ratio(0.0)), &asleep, table, canvas, y);
@@ -265,7 +265,7 @@ fn thread_row(
 }
 
 fn class_row(interval: &Interval, sample: &Tasks, class: WaitClass, threads: u32, table: &Table, canvas: &mut Canvas, y: u16) {
-    table.put(canvas, y, "WAIT", class.word(), Ink::Bold);
+    table.put(canvas, y, "WAIT", class.as_str(), Ink::Bold);
     table.put(canvas, y, "threads", safe!("{threads}"), Ink::Plain);
     let mut who: Vec<(String, u32)> = members(interval, sample, class);
     who.truncate(4);
@@ -279,7 +279,8 @@ fn class_row(interval: &Interval, sample: &Tasks, class: WaitClass, threads: u32
 pub fn members(interval: &Interval, sample: &Tasks, class: WaitClass) -> Vec<(String, u32)> {
     let mut counts: rustc_hash::FxHashMap<&[u8], u32> = rustc_hash::FxHashMap::default();
     for process in &sample.processes {
-        let inside = process.threads.iter().filter(|thread| class_for(&interval.host, process, thread) == class).count();
+        let inside =
+            process.threads.iter().filter(|thread| visible_wait_class(&interval.host, process, thread) == class).count();
         if inside > 0 {
             *counts.entry(process.comm.as_bytes()).or_default() += u32::try_from(inside).unwrap_or(u32::MAX);
         }

@@ -6,7 +6,7 @@ use super::text::SafeText;
 use super::whereabouts;
 use crate::ids::{GroupId, TaskId};
 use crate::interval::Interval;
-use crate::interval::blocked::GroupBlocked;
+use crate::interval::idle_blocked::BlockedGroup;
 use crate::sample::Name;
 use crate::state::rows::{Matters, calm};
 
@@ -28,7 +28,7 @@ pub struct Team<'a> {
     weight: f64,
     foremost: Option<TaskId>,
     most: f64,
-    blocked: Option<&'a GroupBlocked>,
+    blocked: Option<&'a BlockedGroup>,
 }
 
 /// In threads: what does less is as good as asleep, and would only make the table flicker.
@@ -37,17 +37,17 @@ const WORTH_A_ROW: f64 = 0.002;
 /// Those that did anything worth a row, the most blocked and running first.
 pub fn teams(interval: &Interval) -> Vec<Team<'_>> {
     let (Some(span), Ok(sample)) = (&interval.tasks, &interval.newer.tasks) else { return Vec::new() };
-    let blocked: FxHashMap<&GroupId, &GroupBlocked> =
-        interval.blocked.iter().flat_map(|idle| &idle.groups).map(|group| (&group.group, group)).collect();
+    let blocked: FxHashMap<&GroupId, &BlockedGroup> =
+        interval.idle_blocked.iter().flat_map(|idle| &idle.groups).map(|group| (&group.group, group)).collect();
     let matters = Matters::of(interval);
     let mut teams: FxHashMap<GroupId, Team> = FxHashMap::default();
-    for row in &span.awake {
+    for row in &span.active_processes {
         let Some(process) = sample.process(row.id.pid) else { continue };
         let used = row.cpu.map_or(0.0, |cpu| cpu.0);
-        if row.states.awake().max(used) < 0.0005 {
+        if row.states.non_sleep().max(used) < 0.0005 {
             continue;
         }
-        let weight = matters.weight(process, &row.states, row.cpu, row.run_queue);
+        let weight = matters.weight(process, &row.states, row.cpu, row.run_queue_wait);
         let id = process.group();
         let blocked = blocked.get(&id).copied();
         let team = teams.entry(id).or_insert_with(|| Team {
@@ -68,7 +68,7 @@ pub fn teams(interval: &Interval) -> Vec<Team<'_>> {
         team.processes += 1;
         team.threads += row.threads;
         team.cpu += used;
-        team.run_queue += row.run_queue.map_or(0.0, |wait| wait.0);
+        team.run_queue += row.run_queue_wait.map_or(0.0, |wait| wait.0);
         team.disk += row.states.disk;
         team.lock += row.states.lock;
         team.out_of_sight |= whereabouts::is_out_of_sight(interval, process);
@@ -76,7 +76,7 @@ pub fn teams(interval: &Interval) -> Vec<Team<'_>> {
         if weight > team.most {
             team.most = weight;
             team.pid = process.pid;
-            team.foremost = row.foremost;
+            team.foremost = row.top_thread;
         }
     }
     let mut list: Vec<Team> = teams.into_values().filter(|team| team.weight >= WORTH_A_ROW).collect();
@@ -87,7 +87,7 @@ pub fn teams(interval: &Interval) -> Vec<Team<'_>> {
 impl Team<'_> {
     /// What most of it waits for.
     pub fn place(&self, interval: &Interval) -> SafeText {
-        let group = self.blocked.filter(|group| group.blocked() >= self.cpu);
+        let group = self.blocked.filter(|group| group.blocked_threads() >= self.cpu);
         group
             .and_then(|group| whereabouts::of_group(interval, group))
             .or_else(|| self.foremost.map(|task| whereabouts::of_thread(interval, task)))

@@ -3,12 +3,12 @@
 use super::text::{SafeText, figure};
 use crate::ids::{DiskId, TaskId};
 use crate::interval::Interval;
-use crate::interval::blocked::GroupBlocked;
-use crate::interval::task::class_for;
+use crate::interval::idle_blocked::BlockedGroup;
+use crate::interval::task::visible_wait_class;
 use crate::safe;
-use crate::sample::disk::find;
-use crate::sample::task::{Process, SystemCall, TaskState, Thread};
-use crate::sample::waits::{BlockedThread, Call, WaitClass};
+use crate::sample::disk::find_disk;
+use crate::sample::task::{Process, RawSyscall, TaskState, Thread};
+use crate::sample::waits::{BlockedThread, Syscall, WaitClass};
 use crate::sample::{Absent, Name, Sample};
 
 /// What that thread does or waits for.
@@ -28,15 +28,15 @@ pub fn of_thread(interval: &Interval, task: TaskId) -> SafeText {
         TaskState::Idle => return "idle (kernel thread)".into(),
         _ => {}
     }
-    let class = class_for(&interval.host, process, thread);
-    let call = thread.wait.call().ok().and_then(|call| call_name(interval, call));
-    match (&thread.wait.channel, call) {
+    let class = visible_wait_class(&interval.host, process, thread);
+    let call = thread.wait.syscall().ok().and_then(|call| call_name(interval, call));
+    match (&thread.wait.wchan, call) {
         (Ok(channel), call) => {
             let channel = SafeText::name(channel);
             // futex and poll say nothing that futex_do_wait and poll_schedule_timeout do not say.
-            let mut words = vec![class.word()];
-            words.extend(call.filter(|&call| call != class.word() && !channel.as_str().contains(call)));
-            if words.len() == 1 && channel.as_str().starts_with(class.word()) {
+            let mut words = vec![class.as_str()];
+            words.extend(call.filter(|&call| call != class.as_str() && !channel.as_str().contains(call)));
+            if words.len() == 1 && channel.as_str().starts_with(class.as_str()) {
                 words.clear();
             }
             words.push(channel.as_str());
@@ -47,26 +47,25 @@ pub fn of_thread(interval: &Interval, task: TaskId) -> SafeText {
         (Err(_), Some(call)) => safe!("in {call}"),
         (Err(_), None) if thread.state == TaskState::Sleeping && class == WaitClass::Hidden => "asleep, hidden".into(),
         (Err(_), None) if thread.state == TaskState::Sleeping => "asleep".into(),
-        (Err(_), None) => safe!("state {}", thread.state.letter()),
+        (Err(_), None) => safe!("state {}", thread.state.as_char()),
     }
 }
 
 /// The same of a thread that was seen blocked: `fsync sdb /var/lib/pg/wal (jbd2_log_wait_commit)`.
 pub fn of_blocked(interval: &Interval, thread: &BlockedThread) -> SafeText {
     let mut words = Vec::with_capacity(4);
-    words.push(thread.call.and_then(|call| call_name(interval, call)).unwrap_or(thread.class.word()).to_owned());
+    words.push(thread.syscall.and_then(|call| call_name(interval, call)).unwrap_or(thread.class.as_str()).to_owned());
     words.extend(thread.disk.map(|disk| disk_name(&interval.newer, disk).as_str().to_owned()));
     words.extend(thread.file.as_ref().map(|file| SafeText::name(&base_name(file)).as_str().to_owned()));
-    words.push(
-        thread.channel.as_ref().map_or("(where is hidden)".to_owned(), |channel| format!("({})", SafeText::name(channel))),
-    );
+    words
+        .push(thread.wchan.as_ref().map_or("(where is hidden)".to_owned(), |channel| format!("({})", SafeText::name(channel))));
     SafeText::of(words.join(" "))
 }
 
 /// Who a group waits for: `lock ← 1 in fsync sdb (jbd2_log_wait_commit)`.
-pub fn of_group(interval: &Interval, group: &GroupBlocked) -> Option<SafeText> {
+pub fn of_group(interval: &Interval, group: &BlockedGroup) -> Option<SafeText> {
     let end = group.holder.as_ref().map(|holder| of_blocked(interval, holder));
-    match (group.behind() >= 0.5, end) {
+    match (group.behind_lock() >= 0.5, end) {
         (true, Some(end)) => Some(safe!("lock ← {end}")),
         (true, None) => Some("lock, behind storage".into()),
         (false, Some(end)) => Some(end),
@@ -78,7 +77,7 @@ pub fn of_group(interval: &Interval, group: &GroupBlocked) -> Option<SafeText> {
 
 /// The kernel's name of a device; its number where the device is not in the sample.
 pub fn disk_name(sample: &Sample, id: DiskId) -> SafeText {
-    let disk = sample.disks.as_ref().ok().and_then(|disks| find(disks, id));
+    let disk = sample.disks.as_ref().ok().and_then(|disks| find_disk(disks, id));
     disk.map_or_else(|| safe!("{}:{}", id.major, id.minor), |disk| SafeText::name(&disk.name))
 }
 
@@ -106,11 +105,11 @@ pub fn of_process(process: &Process, thread: &Thread) -> SafeText {
     safe!("{}:{}", SafeText::name(&process.comm), SafeText::name(&thread.comm))
 }
 
-fn call_name(interval: &Interval, call: SystemCall) -> Option<&'static str> {
+fn call_name(interval: &Interval, call: RawSyscall) -> Option<&'static str> {
     if call.number == -1 {
         return Some("a page fault");
     }
-    Call::from_number(interval.host.machine.as_bytes(), call).map(|call| call.name)
+    Syscall::from_number(interval.host.machine.as_bytes(), call).map(|call| call.name)
 }
 
 fn base_name(path: &Name) -> Name {
@@ -120,7 +119,7 @@ fn base_name(path: &Name) -> Name {
 
 /// Whether this user may not see what the threads of that process wait for: then none in a lock is no finding, but `-`.
 pub fn is_out_of_sight(interval: &Interval, process: &Process) -> bool {
-    !interval.host.privilege.sees(process.uid)
+    !interval.host.privilege.can_inspect_tasks_of(process.uid)
 }
 
 /// Mean threads in a lock wait; `-` where nobody could see one.

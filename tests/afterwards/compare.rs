@@ -73,8 +73,8 @@ fn samples(load: Load, seconds: u64, seed: u64) -> Vec<Arc<Sample>> {
             flushes: None,
             flush_time_ms: None,
             in_flight: 0,
-            busy_time_ms: Counter(second * 300),
-            queue_time_ms: Counter(read_ms),
+            io_ticks_ms: Counter(second * 300),
+            time_in_queue_ms: Counter(read_ms),
         };
         let below = DiskId { major: 8, minor: 0 };
         let disks = vec![disk(0, "sda", Vec::new()), disk(16, "dm-0", vec![below])];
@@ -198,7 +198,7 @@ fn counted(folder: &Path, name: &str, total: impl Fn(u64) -> Result<u64, Absent>
     let file = folder.join(format!("{name}.stalltop"));
     let list = samples(LOAD, 40, 5).into_iter().zip(0..).map(|(sample, second)| {
         let at_boottime_ns = sample.at.boottime_ns - 300_000_000;
-        let operations = total(second).map(|total| Operations { total: Counter(total), at_boottime_ns });
+        let operations = total(second).map(|total| Operations { total: Counter(total), printed_boottime_ns: at_boottime_ns });
         Arc::new(Sample { operations, ..(*sample).clone() })
     });
     support::record_into(&file, "box", &list.collect::<Vec<_>>(), ["", ""]);

@@ -82,10 +82,10 @@ fn parts_are_put_together_with_the_gap_between_them() {
     let (first, last) = (samples(&head).1, samples(&tail).1);
     assert_eq!(held, [first.clone(), last.clone()].concat());
     let [gap] = replayer.gaps() else { panic!("{:?}", replayer.gaps()) };
-    assert_eq!((gap.why, gap.before), (GapReason::Apart, first.len() as u64));
+    assert_eq!((gap.reason, gap.samples_before), (GapReason::BetweenRecordings, first.len() as u64));
     assert_eq!((gap.from, gap.to), (first.last().unwrap().at.into(), last[0].at.into()));
     let missing = all.len() - first.len() - last.len();
-    assert!(gap.lost.abs_diff(missing as u64) <= 1, "{} lost, {missing} are missing", gap.lost);
+    assert!(gap.lost_samples.abs_diff(missing as u64) <= 1, "{} lost, {missing} are missing", gap.lost_samples);
     let marks: Vec<&str> = replayer.marks().iter().map(|mark| mark.text.as_str()).collect();
     assert_eq!(marks, ["begun", "done"]);
     // What overlaps, or is of another machine or another boot, is refused, and leaves nothing.
@@ -122,7 +122,7 @@ fn what_a_second_file_repeats_of_the_first_is_there_once() {
         assert_eq!((together.len(), together.gaps().len(), together.marks().len()), (200, 0, 2), "{repeated}");
         for (index, sample) in all.iter().enumerate() {
             assert_eq!(&together.sample(index).unwrap(), sample, "{repeated}, {index}");
-            assert_eq!(together.at_time(sample.at.realtime_ns), Some(index), "{repeated}");
+            assert_eq!(together.index_at_time(sample.at.realtime_ns), Some(index), "{repeated}");
         }
         let out = folder.path().join("together");
         let (code, said) = run(&["cat", text(&second), text(&first), "-o", text(&out)]);
@@ -148,7 +148,7 @@ fn a_damaged_sample_is_a_gap_in_the_part() {
     let (replayer, held) = samples(&part);
     assert!(held.len() < all.len() && held.len() > all.len() / 2);
     assert!(held.iter().all(|sample| all.contains(sample)));
-    assert!(replayer.gaps().iter().all(|gap| gap.why == GapReason::Damaged) && !replayer.gaps().is_empty());
+    assert!(replayer.gaps().iter().all(|gap| gap.reason == GapReason::Damaged) && !replayer.gaps().is_empty());
 }
 
 #[test]
@@ -156,14 +156,14 @@ fn a_narrowed_recording_is_the_part() {
     let folder = tempfile::tempdir().unwrap();
     let (file, all) = whole(folder.path());
     let mut replayer = Replayer::open(&file).unwrap();
-    replayer.narrow(65..100);
+    replayer.restrict_to(65..100);
     assert_eq!(replayer.len(), 35);
     // The first one needs samples that are not shown any more.
     assert_eq!((replayer.sample(0).unwrap(), replayer.sample(34).unwrap()), (all[65].clone(), all[99].clone()));
-    assert!(replayer.sample(35).is_err() && replayer.instant(35).is_none() && replayer.marks().is_empty());
-    assert_eq!(replayer.at_time(i64::MAX), Some(34));
-    assert_eq!(replayer.at_time(0), Some(0));
-    replayer.narrow(5..10);
+    assert!(replayer.sample(35).is_err() && replayer.timestamp(35).is_none() && replayer.marks().is_empty());
+    assert_eq!(replayer.index_at_time(i64::MAX), Some(34));
+    assert_eq!(replayer.index_at_time(0), Some(0));
+    replayer.restrict_to(5..10);
     assert_eq!((replayer.len(), replayer.sample(0).unwrap()), (5, all[70].clone()));
     // A report of a part is the report of that part cut out.
     let (part, direct, cut) = (folder.path().join("p.stalltop"), folder.path().join("d.json"), folder.path().join("c.json"));

@@ -25,7 +25,7 @@ const BASES: [&str; 2] = ["3.10-centos7", "5.15-debian"];
 /// Two samples, what is between them, and what is said of it: each subject's reading as text. `None` is no machine at all.
 /// Groups are not among them: how many have been found by then depends on how fast this machine is.
 fn everything(tree: &Tree) -> Option<BTreeMap<&'static str, String>> {
-    let mut sampler = Sampler::new(Root::at(tree.path().to_owned())).ok()?;
+    let mut sampler = Sampler::new(Root::at_directory(tree.path().to_owned())).ok()?;
     let host = Arc::new(sampler.host().clone());
     tree.step(0);
     let older = Arc::new(sampler.sample());
@@ -244,11 +244,11 @@ type Parser = fn(&[u8]) -> String;
 
 /// The parsers of a task's files.
 const TASK_PARSERS: [(&str, Parser); 5] = [
-    ("proc/700/task/701/stat", |bytes| format!("{:?}", task::stat(bytes).map(|stat| task::Stat { comm: b"", ..stat }))),
-    ("proc/700/task/701/schedstat", |bytes| format!("{:?}", task::schedstat(bytes))),
-    ("proc/700/task/701/syscall", |bytes| format!("{:?}", task::system_call(bytes))),
-    ("proc/700/io", |bytes| format!("{:?}", task::io(bytes))),
-    ("proc/700/cgroup", |bytes| format!("{:?}", task::cgroups(bytes).map(|group| group.map(|group| group.0)))),
+    ("proc/700/task/701/stat", |bytes| format!("{:?}", task::parse_stat(bytes).map(|stat| task::Stat { comm: b"", ..stat }))),
+    ("proc/700/task/701/schedstat", |bytes| format!("{:?}", task::parse_schedstat(bytes))),
+    ("proc/700/task/701/syscall", |bytes| format!("{:?}", task::parse_syscall(bytes))),
+    ("proc/700/io", |bytes| format!("{:?}", task::parse_io(bytes))),
+    ("proc/700/cgroup", |bytes| format!("{:?}", task::parse_cgroups(bytes).map(|group| group.map(|group| group.0)))),
 ];
 
 /// The numbers in a text.
@@ -310,7 +310,7 @@ fn a_file_that_changes_while_it_is_read_is_survived() {
         }
     });
     let mut sampler = loop {
-        if let Ok(sampler) = Sampler::new(Root::at(tree.path().to_owned())) {
+        if let Ok(sampler) = Sampler::new(Root::at_directory(tree.path().to_owned())) {
             break sampler;
         }
     };

@@ -42,15 +42,15 @@ fn forks(sample: &Sample) -> u64 {
 /// No figure that no machine could have: CPU time is at most what passed, with room for a starved machine on which the
 /// moment of the sample and that of the reading are apart.
 fn is_possible(interval: &Interval) {
-    let most = interval.cpus() as f64 * (interval.seconds + 10.0);
+    let most = interval.online_cpus() as f64 * (interval.seconds + 10.0);
     let tasks = interval.tasks.as_ref().unwrap();
     let used = |cpu: Option<stalltop::units::Ratio>| cpu.map_or(0.0, |cpu| cpu.0 * interval.seconds);
-    for process in &tasks.awake {
+    for process in &tasks.active_processes {
         assert!((0.0..=most).contains(&used(process.cpu)), "{process:?}");
     }
     for thread in &tasks.threads {
         assert!((0.0..=most).contains(&used(thread.cpu)), "{thread:?}");
-        assert!(thread.run_queue.is_none_or(|wait| (0.0..1e6).contains(&wait.0)), "{thread:?}");
+        assert!(thread.run_queue_wait.is_none_or(|wait| (0.0..1e6).contains(&wait.0)), "{thread:?}");
     }
 }
 
@@ -166,7 +166,7 @@ fn inside_a_pid_namespace() {
             assert_eq!(after.comm.as_bytes(), program[0].as_bytes(), "the figures of the one that is there now");
             let interval = Interval::between(&host, &older, &newer).unwrap();
             is_possible(&interval);
-            let row = interval.tasks.as_ref().unwrap().awake.iter().find(|row| row.id.pid == number).unwrap();
+            let row = interval.tasks.as_ref().unwrap().active_processes.iter().find(|row| row.id.pid == number).unwrap();
             if after.start_ticks != before.start_ticks {
                 // What it used since it began is its own; nothing is counted across the two.
                 let own = after.cpu_ns.unwrap().0 as f64 / 1e9 / interval.seconds;
@@ -175,7 +175,7 @@ fn inside_a_pid_namespace() {
                 let its_faults = row.minor_faults.is_none_or(|rate| rate.0 <= faults + 1e-9);
                 assert!(is_its_own(row.cpu) && its_faults, "{row:?}, of its own {own} and {faults}");
                 // The thread is read after its process, and may have run in between.
-                let thread = after.threads.iter().find(|thread| thread.tid == number).and_then(|thread| thread.sched);
+                let thread = after.threads.iter().find(|thread| thread.tid == number).and_then(|thread| thread.schedstat);
                 let own = thread.map_or(own, |sched| own.max(sched.run_ns.0 as f64 / 1e9 / interval.seconds));
                 let rows = &interval.tasks.as_ref().unwrap().threads;
                 let its_own = |row: &ThreadSpan| row.id.tid != number || row.cpu.is_none_or(|cpu| cpu.0 <= own + 1e-9);
@@ -184,7 +184,7 @@ fn inside_a_pid_namespace() {
             if round % 2 == 0 {
                 assert!(after.cpu_ns.unwrap() < before.cpu_ns.unwrap(), "{after:?}");
                 let thread = after.threads.iter().find(|thread| thread.tid == number).unwrap();
-                assert!(thread.sched.unwrap().run_ns < before.threads[0].sched.unwrap().run_ns, "{thread:?}");
+                assert!(thread.schedstat.unwrap().run_ns < before.threads[0].schedstat.unwrap().run_ns, "{thread:?}");
             }
         }
         ended(stranger);
@@ -222,7 +222,7 @@ fn threads_too(sampler: &mut Sampler, host: &Arc<Host>) {
         let older = loop {
             sampler.sub_sample();
             let sample = Arc::new(sampler.sample());
-            if of(&sample, number).and_then(|thread| thread.sched).is_some_and(|sched| sched.run_ns.0 > 60_000_000) {
+            if of(&sample, number).and_then(|thread| thread.schedstat).is_some_and(|sched| sched.run_ns.0 > 60_000_000) {
                 break sample;
             }
             std::thread::sleep(std::time::Duration::from_millis(5));
@@ -232,7 +232,7 @@ fn threads_too(sampler: &mut Sampler, host: &Arc<Host>) {
         let (over, idle) = thread_of_number(number);
         let newer = next_after(sampler, &older);
         let (before, after) = (of(&older, number).unwrap(), of(&newer, number).unwrap());
-        assert!(after.sched.unwrap().run_ns < before.sched.unwrap().run_ns, "{after:?}");
+        assert!(after.schedstat.unwrap().run_ns < before.schedstat.unwrap().run_ns, "{after:?}");
         let interval = Interval::between(host, &older, &newer).unwrap();
         is_possible(&interval);
         if before.start_ticks != after.start_ticks {

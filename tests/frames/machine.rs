@@ -11,12 +11,12 @@ use stalltop::interval::Interval;
 use stalltop::interval::disk::Operation;
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
-use stalltop::sample::host::{CpuPlace, Privilege};
+use stalltop::sample::host::{CpuTopology, Privilege};
 use stalltop::sample::memory::Memory;
 use stalltop::sample::network::{Direction, Duplex, Nic, NicFacts, Tcp, Udp};
-use stalltop::sample::task::{Hidden, Process, ProcessFacts, Sched, SystemCall, TaskState, Tasks, Thread, Wait};
-use stalltop::sample::waits::{BlockedThread, GroupWaits, Queue, QueueKind, SubSample, ThreadWaits, WaitClass, Waits};
-use stalltop::sample::{Absent, Cost, Host, Instant, Name, Sample};
+use stalltop::sample::task::{HiddenTasks, Process, ProcessFacts, RawSyscall, Schedstat, TaskState, Tasks, Thread, WaitState};
+use stalltop::sample::waits::{BlockedThread, GroupWaits, SubSample, ThreadWaits, WaitClass, WaitQueue, WaitQueueKind, Waits};
+use stalltop::sample::{Absent, Host, Instant, Name, Sample, SamplingCost};
 use stalltop::units::{Counter, Millis};
 
 /// What a machine does each second.
@@ -120,11 +120,11 @@ impl Machine {
             page_size: 4096,
             ticks_per_second: 100,
             topology: (0..u32::try_from(self.cpus.len()).unwrap())
-                .map(|cpu| CpuPlace { cpu: CpuId(cpu), node: cpu / 64, package: cpu / 64, core: cpu })
+                .map(|cpu| CpuTopology { cpu: CpuId(cpu), node: cpu / 64, package: cpu / 64, core: cpu })
                 .collect(),
             privilege: Privilege {
                 effective_uid: if self.privileged { 0 } else { 1000 },
-                sees_other_users: self.privileged,
+                has_cap_sys_ptrace: self.privileged,
                 delay_accounting: Ok(true),
                 hidepid: false,
             },
@@ -144,7 +144,7 @@ impl Machine {
                 let mut findings = if at >= from { self.findings.clone() } else { Vec::new() };
                 findings.iter_mut().for_each(|finding| finding.since = instant(from));
                 // Not every interval has a look at the connections.
-                peers = interval.peers.clone().or(peers.take());
+                peers = interval.remote_hosts.clone().or(peers.take());
                 Judged {
                     peers: peers.clone(),
                     interval,
@@ -187,13 +187,13 @@ impl Machine {
         self.network.fill(&mut sample, k);
         sample.tasks = Ok(self.tasks(k, at));
         sample.waits = self.waits(k);
-        sample.cost = Cost {
+        sample.cost = SamplingCost {
             process_cpu_ns: Counter(4_200_000 * k),
-            sweep_ns: 2_310_000,
-            sub_samples_ns: 900_000,
-            late_ns: 0,
+            scan_cpu_ns: 2_310_000,
+            sub_samples_cpu_ns: 900_000,
+            start_delay_ns: 0,
             tasks_read: 12,
-            left_out: 0,
+            skipped_samples: 0,
         };
         sample
     }
@@ -238,7 +238,7 @@ impl Machine {
         Tasks {
             processes,
             users: Arc::new(BTreeMap::from([(26, Name::from("postgres")), (0, Name::from("root"))])),
-            hidden: Hidden { wait_channels: hidden, schedstats: 0, processes: false },
+            hidden: HiddenTasks { wait_channels: hidden, schedstats: 0, processes: false },
         }
     }
 
@@ -265,7 +265,7 @@ impl Machine {
         };
         let threads = (worker.strands.iter().enumerate())
             .filter(|(_, strand)| strand.class != WaitClass::Poll)
-            .map(|(at, strand)| ThreadWaits { task: task(at), group: 0, seen: seen(strand.class) })
+            .map(|(at, strand)| ThreadWaits { task: task(at), group: 0, class_counts: seen(strand.class) })
             .collect();
         let blocked = (worker.strands.iter().enumerate())
             .filter(|(_, strand)| strand.state == TaskState::Blocked)
@@ -274,26 +274,26 @@ impl Machine {
                 group: 0,
                 comm: Name::from(worker.comm),
                 class: WaitClass::Disk,
-                channel: self.privileged.then(|| Name::from(strand.channel)),
-                call: self.privileged.then_some(SystemCall { number: strand.call, arguments: [3, 0, 0] }),
-                times: 10,
-                since_ns: (UPTIME_S + k) * 1_000_000_000 - 40_000_000,
+                wchan: self.privileged.then(|| Name::from(strand.channel)),
+                syscall: self.privileged.then_some(RawSyscall { number: strand.call, arguments: [3, 0, 0] }),
+                seen_count: 10,
+                blocked_since_ns: (UPTIME_S + k) * 1_000_000_000 - 40_000_000,
                 file: self.privileged.then(|| Name::from("/var/lib/pg/pg_wal/000000010000000A")),
                 disk: self.privileged.then(|| self.drives.first().map(Drive::id)).flatten(),
                 mount: self.privileged.then(|| Name::from("/var/lib/pg")),
             })
             .collect();
-        let queue = Queue {
+        let queue = WaitQueue {
             group: 0,
-            kind: QueueKind::Mutex,
-            times: u32::from(behind) * 10,
-            times_at_one: u32::from(behind) * 10,
-            channel: Some(Name::from("futex_do_wait")),
+            kind: WaitQueueKind::Mutex,
+            seen_count: u32::from(behind) * 10,
+            seen_at_one_address: u32::from(behind) * 10,
+            wchan: Some(Name::from("futex_do_wait")),
             file: None,
             holder: None,
         };
         let queues = if behind > 0 { vec![queue] } else { Vec::new() };
-        Waits { sub_samples, groups: vec![group], threads, blocked, queues, skipped: 0 }
+        Waits { sub_samples, groups: vec![group], threads, blocked, wait_queues: queues, skipped_sub_samples: 0 }
     }
 }
 
@@ -322,7 +322,7 @@ impl Worker {
             user_ticks: Counter(used * k / 10),
             system_ticks: Counter(0),
             guest_ticks: Counter(0),
-            children: None,
+            children_cpu: None,
             cpu_ns: Some(Counter(used * k * 1_000_000)),
             minor_faults: Counter(0),
             major_faults: Counter(0),
@@ -349,25 +349,25 @@ impl Strand {
             block_io_delay_ticks: Counter(0),
             guest_ticks: Counter(0),
             background: false,
-            sched: Some(Sched {
+            schedstat: Some(Schedstat {
                 run_ns: Counter(self.user_ms * k * 1_000_000),
                 run_delay_ns: Counter(self.delay_ms * k * 1_000_000),
                 timeslices: Counter(if moves { 20 * k } else { 7 }),
             }),
-            switched_ns: moves.then_some(at.boottime_ns),
-            wait: Wait {
-                channel: match (self.state, privileged) {
+            last_timeslice_ns: moves.then_some(at.boottime_ns),
+            wait: WaitState {
+                wchan: match (self.state, privileged) {
                     (TaskState::Running, _) => Err(Absent::Vanished),
                     (_, false) => Err(Absent::Hidden),
                     (_, true) => Ok(Name::from(self.channel)),
                 },
-                call: if privileged {
-                    Ok(Arc::new(SystemCall { number: self.call, arguments: [0x1000, 0x80, 2] }))
+                syscall: if privileged {
+                    Ok(Arc::new(RawSyscall { number: self.call, arguments: [0x1000, 0x80, 2] }))
                 } else {
                     Err(Absent::NoPermission)
                 },
             },
-            allowed: None,
+            cpus_allowed_list: None,
         }
     }
 }
@@ -392,7 +392,7 @@ impl Drive {
                 model: Some(Name::from("WDC WD40EFRX")),
                 size_bytes: Some(4_000_787_030_016),
                 scheduler: Some(Name::from("mq-deadline")),
-                mounts: vec![Name::from("/var/lib/pg")],
+                mount_points: vec![Name::from("/var/lib/pg")],
                 ..DiskFacts::default()
             }),
             reads: op(self.reads, 8),
@@ -401,8 +401,8 @@ impl Drive {
             flushes: Some(Counter(self.flushes.0 * k)),
             flush_time_ms: Some(Counter(self.flushes.0 * self.flushes.1 * k)),
             in_flight: self.in_flight,
-            busy_time_ms: Counter(self.busy_ms * k),
-            queue_time_ms: Counter((self.reads.0 * self.reads.1 + self.writes.0 * self.writes.1) * k),
+            io_ticks_ms: Counter(self.busy_ms * k),
+            time_in_queue_ms: Counter((self.reads.0 * self.reads.1 + self.writes.0 * self.writes.1) * k),
         }
     }
 }

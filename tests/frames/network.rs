@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use stalltop::ids::{CpuId, ProcessId};
-use stalltop::sample::network::peers::{Limits, Peer, Peers, RoundTrips};
+use stalltop::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
 use stalltop::sample::network::{Listener, Qdisc, Softnet, TcpExt};
 use stalltop::sample::{Name, Sample};
 use stalltop::units::Counter;
@@ -42,7 +42,8 @@ impl Network {
     pub fn fill(&self, sample: &mut Sample, k: u64) {
         if let Some((local, queue, limit, drops)) = self.listener {
             let owner = Some((ProcessId { pid: 5121, start_ticks: 7 }, Name::from("lq")));
-            sample.protocols.listeners = Ok(vec![Listener { local, queue, limit, owner }]);
+            sample.protocols.listeners =
+                Ok(vec![Listener { local_address: local, accept_queue: queue, backlog_limit: limit, owner }]);
             sample.protocols.tcp_ext = Ok(TcpExt { listen_drops: Some(Counter(drops * k)), ..TcpExt::default() });
         }
         if let (Some((packets, drops, overlimits)), Ok(nics)) = (self.shaped, &mut sample.nics)
@@ -68,50 +69,50 @@ impl Network {
             sample.protocols.softnet = Ok(vec![line]);
         }
         if !self.hosts.is_empty() {
-            sample.protocols.peers = Ok(self.peers(sample, k));
+            sample.protocols.remote_hosts = Ok(self.peers(sample, k));
         }
     }
 
-    fn peers(&self, sample: &Sample, k: u64) -> Peers {
+    fn peers(&self, sample: &Sample, k: u64) -> RemoteHosts {
         let (every, cost_ns) = self.looks.unwrap_or((1, 400_000));
         let ago = k % every;
-        let mut rows: Vec<Peer> = self.hosts.iter().map(|host| host.at(k - ago)).collect();
+        let mut rows: Vec<RemoteHost> = self.hosts.iter().map(|host| host.at(k - ago)).collect();
         rows.sort_by_key(|peer| peer.address);
-        Peers {
-            looked_ns: sample.at.boottime_ns - ago * 1_000_000_000,
-            cost_ns,
-            connections: rows.iter().map(|peer| peer.connections).sum(),
-            hosts: u32::try_from(rows.len()).unwrap() + 30,
+        RemoteHosts {
+            scan_boottime_ns: sample.at.boottime_ns - ago * 1_000_000_000,
+            scan_cpu_ns: cost_ns,
+            connection_count: rows.iter().map(|peer| peer.connections).sum(),
+            host_count: u32::try_from(rows.len()).unwrap() + 30,
             rows,
         }
     }
 }
 
 impl Host {
-    fn at(&self, k: u64) -> Peer {
+    fn at(&self, k: u64) -> RemoteHost {
         let (smoothed, minimum) = self.round_trip_us;
-        let sum = |looks: u64| RoundTrips {
-            looks: Counter(looks * k),
-            smoothed_us: Counter(looks * smoothed * k),
-            minimum_us: Some(Counter(looks * minimum * k)),
+        let sum = |looks: u64| RttSums {
+            count: Counter(looks * k),
+            srtt_us: Counter(looks * smoothed * k),
+            min_rtt_us: Some(Counter(looks * minimum * k)),
         };
         let watched = self.active.0 * 1_000_000 * k;
-        Peer {
+        RemoteHost {
             address: self.address,
             local: self.address.is_loopback(),
-            interface: Some(1),
+            ifindex: Some(1),
             connections: self.connections,
             bytes_acked: Some(Counter(self.sent * k)),
             bytes_received: Some(Counter(self.sent / 10 * k)),
-            segments_out: Some(Counter(self.sent / 1448 * k)),
-            retransmitted: Counter(self.again * k),
+            data_segments_out: Some(Counter(self.sent / 1448 * k)),
+            segments_retransmitted: Counter(self.again * k),
             active: sum(self.active.0),
-            pressed: sum(self.active.1),
-            limits: Some(Limits {
-                watched_us: Counter(watched),
+            send_backlogged: sum(self.active.1),
+            send_limits: Some(SendLimitTimes {
+                observed_us: Counter(watched),
                 busy_us: Counter(watched / 100 * self.busy.0),
-                receiver_us: Counter(watched / 100 * self.busy.1),
-                send_buffer_us: Counter(0),
+                rwnd_limited_us: Counter(watched / 100 * self.busy.1),
+                sndbuf_limited_us: Counter(0),
             }),
         }
     }

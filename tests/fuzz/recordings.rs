@@ -11,7 +11,9 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use stalltop::recording::{Digest, Recorder, RecorderOptions, RecordingError, Replayer, Seen, StreamEvent, StreamReader};
+use stalltop::recording::{
+    FrameSummary, Recorder, RecorderOptions, RecordingError, Replayer, StreamEvent, StreamReader, SummarySeverity,
+};
 use stalltop::sample::Sample;
 
 const ID: [u8; 16] = [9; 16];
@@ -47,10 +49,10 @@ fn sound() -> &'static (Vec<u8>, Vec<Arc<Sample>>) {
 
 fn record(samples: &[Arc<Sample>]) -> Vec<u8> {
     let sink = Sink::default();
-    let options = RecorderOptions { queue: samples.len() + 1, identity: Some((ID, 0)), ..RecorderOptions::default() };
-    let mut recorder = Recorder::stream(sink.clone(), &generator::meta(), options).unwrap();
-    let digest = Digest { busy: 100, blocked: 7, worst: Seen::Warning };
-    samples.iter().for_each(|sample| recorder.offer_judged(sample.clone(), digest));
+    let options = RecorderOptions { queue_capacity: samples.len() + 1, identity: Some((ID, 0)), ..RecorderOptions::default() };
+    let mut recorder = Recorder::from_writer(sink.clone(), &generator::meta(), options).unwrap();
+    let digest = FrameSummary { busy: 100, blocked: 7, worst_severity: SummarySeverity::Warning };
+    samples.iter().for_each(|sample| recorder.offer_with_summary(sample.clone(), digest));
     recorder.finish(Duration::from_secs(60));
     sink.0.lock().unwrap().clone()
 }
@@ -160,7 +162,7 @@ pub fn read_file(bytes: Vec<u8>) -> Vec<Arc<Sample>> {
     let sound = replayer.verify().expect("memory can always be read");
     let mut samples = Vec::new();
     for place in 0..replayer.len() {
-        let _ = replayer.digest(place);
+        let _ = replayer.frame_summary(place);
         match replayer.sample(place) {
             Ok(sample) => samples.push(sample),
             Err(RecordingError::DamagedFrame { .. }) => {}
@@ -176,7 +178,7 @@ pub fn read_file(bytes: Vec<u8>) -> Vec<Arc<Sample>> {
 pub fn read_stream(bytes: &[u8]) -> Vec<Arc<Sample>> {
     let mut samples = Vec::new();
     let Ok(mut reader) = StreamReader::open(bytes) else { return samples };
-    while let Some(event) = reader.event().expect("memory can always be read") {
+    while let Some(event) = reader.next_event().expect("memory can always be read") {
         if let StreamEvent::Sample(sample) = event {
             samples.push(sample);
         }

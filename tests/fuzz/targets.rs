@@ -12,9 +12,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use recordings::{indexed_with, mended, read_file, read_stream, sound_then};
-use stalltop::kernel::taskstats::{Account, message};
+use stalltop::kernel::taskstats::{TaskStats, message};
 use stalltop::kernel::{cgroup, cpu, disk, fields, host, memory, mounts, network, pressure, task, users};
-use stalltop::recording::{Redaction, Tape};
+use stalltop::recording::{HistoryRing, Redaction};
 use stalltop::sample::Sample;
 
 pub type Target = fn(&[u8]);
@@ -68,7 +68,7 @@ pub fn index(bytes: &[u8]) {
 
 /// What came from somebody else can be copied and kept, too.
 fn recorded_again(samples: &[Arc<Sample>]) {
-    let mut tape = Tape::new(samples.len(), 64 << 20, Redaction::Nothing);
+    let mut tape = HistoryRing::new(samples.len(), 64 << 20, Redaction::Nothing);
     for sample in samples {
         tape.push(sample);
     }
@@ -79,7 +79,12 @@ fn recorded_again(samples: &[Arc<Sample>]) {
 
 /// /proc/stat, loadavg, pressure
 pub fn proc_cpu(bytes: &[u8]) {
-    let _ = black_box((cpu::parse_stat(bytes), cpu::boot_time(bytes), cpu::parse_loadavg(bytes), pressure::parse(bytes)));
+    let _ = black_box((
+        cpu::parse_stat(bytes),
+        cpu::parse_boot_time(bytes),
+        cpu::parse_loadavg(bytes),
+        pressure::parse_pressure(bytes),
+    ));
 }
 
 /// /proc/meminfo, vmstat
@@ -92,20 +97,25 @@ pub fn proc_memory(bytes: &[u8]) {
 
 /// /proc/diskstats, mountinfo
 pub fn proc_disk(bytes: &[u8]) {
-    disk::parse(bytes).for_each(|line| _ = black_box(line));
-    for mount in mounts::parse(bytes) {
+    disk::parse_diskstats(bytes).for_each(|line| _ = black_box(line));
+    for mount in mounts::parse_mountinfo(bytes) {
         black_box(mount.option(b"memory"));
     }
     if let Some((name, other)) = bytes.split_at_checked(bytes.len() / 2) {
-        black_box(disk::is_named_as_partition_of(name, other));
+        black_box(disk::is_partition_name(name, other));
     }
 }
 
 /// /proc/net/dev, snmp, netstat, softnet_stat
 pub fn proc_network(bytes: &[u8]) {
     let _ = black_box(network::parse_dev(bytes).map(|lines| lines.len()));
-    let _ = black_box((network::tcp(bytes), network::udp(bytes), network::tcp_ext(bytes), network::ip_octets(bytes)));
-    let _ = black_box(network::softnet(bytes));
+    let _ = black_box((
+        network::parse_tcp(bytes),
+        network::parse_udp(bytes),
+        network::parse_tcp_ext(bytes),
+        network::parse_ip_octets(bytes),
+    ));
+    let _ = black_box(network::parse_softnet(bytes));
 }
 
 /// The files of control groups
@@ -119,42 +129,46 @@ pub fn proc_cgroup(bytes: &[u8]) {
 
 /// /proc/self/status, /etc/passwd, lists and numbers of /sys
 pub fn proc_host(bytes: &[u8]) {
-    let _ = black_box((host::rights(bytes), users::parse_passwd(bytes).count()));
-    let _ =
-        black_box((fields::number_list(bytes), fields::sole_number(bytes), fields::sole_text(bytes), fields::fraction(bytes)));
+    let _ = black_box((host::parse_credentials(bytes), users::parse_passwd(bytes).count()));
+    let _ = black_box((
+        fields::parse_cpu_list(bytes),
+        fields::parse_single_u64(bytes),
+        fields::parse_single_line(bytes),
+        fields::parse_non_negative_f64(bytes),
+    ));
 }
 
 /// Files below /proc/PID
 pub fn proc_task(bytes: &[u8]) {
-    let _ = black_box((task::stat(bytes), task::schedstat(bytes), task::system_call(bytes).ok()));
-    let _ = black_box((task::io(bytes), task::cgroups(bytes), task::allowed_cpus(bytes)));
+    let _ = black_box((task::parse_stat(bytes), task::parse_schedstat(bytes), task::parse_syscall(bytes).ok()));
+    let _ = black_box((task::parse_io(bytes), task::parse_cgroups(bytes), task::parse_cpus_allowed_list(bytes)));
 }
 
 /// Answers of rtnetlink and sock_diag: one receipt, what is in it, and the bytes as the inside of an answer
 pub fn netlink(bytes: &[u8]) {
     let sequence = bytes.get(8..12).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_ne_bytes);
-    let mut trees = network::Trees::default();
+    let mut trees = network::QdiscTrees::default();
     let mut kinds = Vec::new();
     let mut each = |kind, payload: &[u8]| {
-        let _ = black_box((network::listener(kind, payload), network::connection(kind, payload)));
-        trees.add(kind, payload, &mut kinds);
+        let _ = black_box((network::parse_listener(kind, payload), network::parse_connection(kind, payload)));
+        trees.add_message(kind, payload, &mut kinds);
     };
-    let _ = network::messages(bytes, sequence, &mut each);
+    let _ = network::parse_messages(bytes, sequence, &mut each);
     for kind in [20, 36] {
         each(kind, bytes);
     }
-    let _ = black_box(network::tcp_info(bytes));
+    let _ = black_box(network::parse_tcp_info(bytes));
 }
 
 /// Answers of generic netlink: one receipt, and what is in it
 pub fn taskstats(bytes: &[u8]) {
     let family = bytes.first().map_or(0, |&first| u16::from(first));
-    for answer in message::answers(bytes, family, 0) {
+    for answer in message::parse_answers(bytes, family, 0) {
         black_box(answer);
     }
-    let _ = black_box(message::first(bytes, family));
-    let _ = black_box((message::family(bytes), message::account(bytes)));
-    if let Some(account) = Account::parse(bytes) {
+    let _ = black_box(message::parse_notification(bytes, family));
+    let _ = black_box((message::parse_family_id(bytes), message::parse_stats(bytes)));
+    if let Some(account) = TaskStats::parse(bytes) {
         black_box(account.comm());
     }
 }

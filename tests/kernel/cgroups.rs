@@ -7,7 +7,7 @@ use std::path::Path;
 use stalltop::ids::{CgroupVersion, DiskId};
 use stalltop::kernel::cgroup::CgroupReader;
 use stalltop::kernel::root::Root;
-use stalltop::sample::cgroup::{Cgroup, IoCounts, IoRates};
+use stalltop::sample::cgroup::{Cgroup, IoMax, IoStat};
 use stalltop::units::Counter;
 
 use crate::tree::Everything;
@@ -28,24 +28,24 @@ fn v2_with_a_pod_inside_a_slice() {
     let pod = named(&all, "/kubepods.slice/pod1");
     assert_eq!((pod.quota_us, pod.throttled_ns), (Some(20000), Some(Counter(9_000_000))));
     assert_eq!(pod.cpus, Some("3".into()), "and app below it is not limited once more");
-    assert_eq!((pod.limit_hits, pod.oom_kills), (Some(Counter(701)), Some(Counter(2))), "hits are its own");
+    assert_eq!((pod.memory_limit_hits, pod.oom_kills), (Some(Counter(701)), Some(Counter(2))), "hits are its own");
     assert_eq!((pod.refaulted_pages, pod.major_faults), (Some(Counter(4003)), Some(Counter(88))));
-    let stall = pod.stall;
+    let stall = pod.pressure;
     assert_eq!((stall.cpu_some_us, stall.memory_some_us), (Some(Counter(123_456)), Some(Counter(777))));
     assert_eq!((stall.memory_full_us, stall.io_some_us), (Some(Counter(666)), Some(Counter(55))));
     assert_eq!(stall.io_full_us, Some(Counter(44)));
 
     let [sdb, nvme] = all.io_limits.as_slice() else { panic!("{:?}", all.io_limits) };
     assert_eq!((&sdb.cgroup, sdb.disk), (&pod.id, DiskId { major: 8, minor: 16 }));
-    assert_eq!(sdb.most, IoRates { read_bytes: Some(2_097_152), writes: Some(120), ..IoRates::default() });
-    let done = IoCounts {
+    assert_eq!(sdb.max, IoMax { read_bytes: Some(2_097_152), writes: Some(120), ..IoMax::default() });
+    let done = IoStat {
         read_bytes: Some(Counter(90112)),
         write_bytes: Some(Counter(8192)),
         reads: Some(Counter(22)),
         writes: Some(Counter(2)),
     };
-    assert_eq!(sdb.done, done);
-    assert_eq!((nvme.disk.major, nvme.most.reads, nvme.done.reads), (259, Some(50), Some(Counter(1))));
+    assert_eq!(sdb.stat, done);
+    assert_eq!((nvme.disk.major, nvme.max.reads, nvme.stat.reads), (259, Some(50), Some(Counter(1))));
 }
 
 #[test]
@@ -54,16 +54,16 @@ fn hybrid_has_one_group_in_four_hierarchies() {
     assert_eq!(all.cgroups.as_ref().unwrap().len(), 2);
     let group = named(&all, "/docker/a1");
     assert_eq!((group.id.version, group.quota_us, group.usage_ns), (CgroupVersion::V1, Some(150_000), Some(Counter(777))));
-    assert_eq!((group.limit_hits, group.oom_kills), (Some(Counter(79170)), Some(Counter(4))));
+    assert_eq!((group.memory_limit_hits, group.oom_kills), (Some(Counter(79170)), Some(Counter(4))));
     assert_eq!((group.refaulted_pages, group.major_faults), (Some(Counter(82720)), Some(Counter(115_137))));
-    assert_eq!((group.cpus.clone(), group.stall), (Some("2-3".into()), Default::default()), "v1 has no pressure files");
+    assert_eq!((group.cpus.clone(), group.pressure), (Some("2-3".into()), Default::default()), "v1 has no pressure files");
     let other = named(&all, "/docker/a2");
     assert_eq!((other.cpus.clone(), other.quota_us, other.memory_limit_bytes), (Some("1".into()), None, None));
 
     let [lo, sda] = all.io_limits.as_slice() else { panic!("{:?}", all.io_limits) };
-    assert_eq!(lo.most, IoRates { reads: Some(50), write_bytes: Some(1 << 20), ..IoRates::default() });
-    assert_eq!((lo.done.reads, lo.done.write_bytes), (Some(Counter(500)), Some(Counter(36864))));
-    assert_eq!((sda.disk.major, sda.most.write_bytes, sda.done.writes), (8, Some(2 << 20), None));
+    assert_eq!(lo.max, IoMax { reads: Some(50), write_bytes: Some(1 << 20), ..IoMax::default() });
+    assert_eq!((lo.stat.reads, lo.stat.write_bytes), (Some(Counter(500)), Some(Counter(36864))));
+    assert_eq!((sda.disk.major, sda.max.write_bytes, sda.stat.writes), (8, Some(2 << 20), None));
 }
 
 /// A tree of so many groups, each with a quota, and the numbers of throttled periods of some.
@@ -89,7 +89,7 @@ fn ten_times_as_many_groups_cost_no_more_and_each_has_its_turn() {
     const MOST_READ: usize = 512;
     let tree = tempfile::tempdir().unwrap();
     many(tree.path(), 3000);
-    let root = Root::at(tree.path().to_owned());
+    let root = Root::at_directory(tree.path().to_owned());
     let mut reader = CgroupReader::default();
     reader.sample(&root).0.unwrap();
     while reader.is_walking() {

@@ -124,28 +124,28 @@ fn any_bytes_are_survived() {
 type Parser = fn(&[u8]) -> String;
 
 const PARSERS: [(&str, Parser); 11] = [
-    ("proc/stat", |bytes| format!("{:?} {:?}", cpu::parse_stat(bytes), cpu::boot_time(bytes))),
+    ("proc/stat", |bytes| format!("{:?} {:?}", cpu::parse_stat(bytes), cpu::parse_boot_time(bytes))),
     ("proc/loadavg", |bytes| format!("{:?}", cpu::parse_loadavg(bytes))),
     ("proc/meminfo", |bytes| filled(|memory| memory::parse_meminfo(bytes, memory))),
     ("proc/vmstat", |bytes| filled(|memory| memory::parse_vmstat(bytes, memory))),
-    ("proc/pressure/io", |bytes| format!("{:?}", pressure::parse(bytes))),
+    ("proc/pressure/io", |bytes| format!("{:?}", pressure::parse_pressure(bytes))),
     ("proc/diskstats", |bytes| {
-        format!("{:?}", disk::parse(bytes).map(|line| disk::Line { name: b"", ..line }).collect::<Vec<_>>())
+        format!("{:?}", disk::parse_diskstats(bytes).map(|line| disk::DiskstatsLine { name: b"", ..line }).collect::<Vec<_>>())
     }),
     ("proc/net/dev", |bytes| {
         // Names apart: as bytes they are numbers, too.
-        let figures = |line: network::Line<'_>| format!("{:?} {:?} {:?}", line.rx, line.tx, line.multicast);
+        let figures = |line: network::DevLine<'_>| format!("{:?} {:?} {:?}", line.rx, line.tx, line.multicast);
         network::parse_dev(bytes).into_iter().flatten().map(figures).collect()
     }),
-    ("proc/net/snmp", |bytes| format!("{:?} {:?}", network::tcp(bytes), network::udp(bytes))),
-    ("proc/net/netstat", |bytes| format!("{:?} {:?}", network::tcp_ext(bytes), network::ip_octets(bytes))),
-    ("proc/self/status", |bytes| format!("{:?}", host::rights(bytes))),
+    ("proc/net/snmp", |bytes| format!("{:?} {:?}", network::parse_tcp(bytes), network::parse_udp(bytes))),
+    ("proc/net/netstat", |bytes| format!("{:?} {:?}", network::parse_tcp_ext(bytes), network::parse_ip_octets(bytes))),
+    ("proc/self/status", |bytes| format!("{:?}", host::parse_credentials(bytes))),
     ("", |bytes| {
         let mut group = group();
         parse_cpu_stat(bytes, &mut group);
         parse_memory_stat(bytes, &mut group);
         let passwd: Vec<_> = users::parse_passwd(bytes).collect();
-        format!("{group:?} {:?} {:?} {:?} {passwd:?}", parse_cpu_max(bytes), parse_limit(bytes), mounts::parse(bytes))
+        format!("{group:?} {:?} {:?} {:?} {passwd:?}", parse_cpu_max(bytes), parse_limit(bytes), mounts::parse_mountinfo(bytes))
     }),
 ];
 

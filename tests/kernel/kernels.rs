@@ -55,14 +55,14 @@ fn kernel_3_10() {
     let sda = all.disk("sda");
     assert_eq!(sda.reads.completed, Counter(511012));
     assert_eq!((sda.writes.time_ms, sda.in_flight), (Counter(9001234), 3));
-    assert_eq!((sda.busy_time_ms, sda.queue_time_ms), (Counter(6003210), Counter(13006789)));
+    assert_eq!((sda.io_ticks_ms, sda.time_in_queue_ms), (Counter(6003210), Counter(13006789)));
     assert_eq!((sda.discards, sda.flushes, sda.flush_time_ms), (None, None, None));
     assert_eq!(sda.facts.scheduler, Some("deadline".into()));
     assert_eq!((sda.facts.rotational, sda.facts.size_bytes), (Some(true), Some(488397168 * 512)));
     assert_eq!(sda.facts.model, Some("ST3250318AS".into()));
     assert_eq!(sda.facts.partitions, [DiskId { major: 8, minor: 1 }, DiskId { major: 8, minor: 2 }]);
-    assert_eq!(names(&sda.facts.mounts), ["/boot"]);
-    assert_eq!(names(&all.disk("dm-0").facts.mounts), ["/", "/mnt/with blank"]);
+    assert_eq!(names(&sda.facts.mount_points), ["/boot"]);
+    assert_eq!(names(&all.disk("dm-0").facts.mount_points), ["/", "/mnt/with blank"]);
     assert_eq!(all.disk("dm-0").facts.slaves, [sda.id]);
     assert_eq!(all.in_flight, Ok(4), "dm-0 stands on sda: not added up");
 
@@ -89,7 +89,7 @@ fn kernel_3_10() {
 
     assert_eq!(all.host.boot_time_s, Some(1493020481));
     let privilege = &all.host.privilege;
-    assert!(privilege.hidepid && !privilege.sees_other_users);
+    assert!(privilege.hidepid && !privilege.has_cap_sys_ptrace);
     assert_eq!((privilege.effective_uid, privilege.delay_accounting), (1000, Err(Absent::NoSuchFile)));
 }
 
@@ -101,7 +101,7 @@ fn kernel_4_18_with_cpus_taken_out() {
     assert_eq!(cpu.cpus[2].1.idle_ticks, Counter(20000));
     let places: Vec<_> = all.host.topology.iter().map(|place| (place.cpu.0, place.node, place.package)).collect();
     assert_eq!(places, [(0, 0, 0), (2, 0, 0), (5, 1, 1)]);
-    assert!(all.host.privilege.sees_other_users && !all.host.privilege.hidepid);
+    assert!(all.host.privilege.has_cap_sys_ptrace && !all.host.privilege.hidepid);
 
     let memory = all.memory.as_ref().unwrap();
     assert_eq!((memory.refaulted_pages, memory.allocation_stalls), (Some(Counter(60606)), Some(Counter(66))));
@@ -134,7 +134,7 @@ fn kernel_5_4() {
 
     assert_eq!(disk_names(&all), ["sda", "sdb", "md0"]);
     assert_eq!(all.disk("md0").facts.slaves, [DiskId { major: 8, minor: 0 }, DiskId { major: 8, minor: 16 }]);
-    assert_eq!(names(&all.disk("md0").facts.mounts), ["/"]);
+    assert_eq!(names(&all.disk("md0").facts.mount_points), ["/"]);
     assert_eq!(all.disk("sdb").facts.serial, Some("V6G2".into()));
     assert_eq!(all.in_flight, Ok(3), "partitions are not added up");
 
@@ -143,7 +143,7 @@ fn kernel_5_4() {
     assert!(all.nic("veth1").facts.virtual_device);
     assert_eq!(all.cgroups, Ok(vec![]), "a hierarchy in which nothing is limited");
     assert_eq!(all.host.privilege.effective_uid, 34);
-    assert!(all.host.privilege.sees_other_users && !all.host.privilege.hidepid);
+    assert!(all.host.privilege.has_cap_sys_ptrace && !all.host.privilege.hidepid);
     assert_eq!(all.host.topology[0].package, 0, "firmware that says -1 has one package");
 }
 
@@ -159,7 +159,7 @@ fn kernel_5_15_with_cgroup_v2_only() {
     assert_eq!((nvme.flushes, nvme.flush_time_ms), (Some(Counter(5005)), Some(Counter(606))));
     assert_eq!(nvme.facts.model, Some("Samsung SSD 980 PRO 1TB".into()));
     assert_eq!(nvme.facts.serial, Some("S5GXNF0R123456".into()));
-    assert_eq!(names(&nvme.facts.mounts), ["/boot/efi", "/", "/home"], "btrfs found by its source");
+    assert_eq!(names(&nvme.facts.mount_points), ["/boot/efi", "/", "/home"], "btrfs found by its source");
 
     let seen = names(all.nics.as_ref().unwrap().iter().map(|nic| &nic.id.name));
     assert_eq!(seen, ["lo", "a:b:c 1", "wlp2s0", "tun0"], "lines with -1, 2^64 or too few numbers are left out");
@@ -214,5 +214,5 @@ fn a_container_has_less_and_nothing_is_made_up() {
     assert_eq!(nics[1].facts.speed_mbps, Err(Absent::NoSuchFile));
     assert_eq!((nics[1].id.ifindex, nics[1].facts.up), (0, None));
     assert!(nics[0].facts.loopback);
-    assert!(!all.host.privilege.sees_other_users, "docker's default capabilities are without CAP_SYS_PTRACE");
+    assert!(!all.host.privilege.has_cap_sys_ptrace, "docker's default capabilities are without CAP_SYS_PTRACE");
 }

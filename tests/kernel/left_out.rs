@@ -45,7 +45,7 @@ fn watched(busy: u32, leaves_out: bool) -> (Vec<Waits>, Vec<u32>) {
 
 /// How many are left out before the one at `next` tenths.
 fn left_out(sampler: &mut Sampler, leaves_out: bool, next: u32) -> u32 {
-    if leaves_out { sampler.leave_out(TENTH, TENTH, 10_u32.saturating_sub(next)) } else { 0 }
+    if leaves_out { sampler.omit_idle_sub_samples(TENTH, TENTH, 10_u32.saturating_sub(next)) } else { 0 }
 }
 
 #[test]

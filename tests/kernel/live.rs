@@ -15,9 +15,9 @@ use stalltop::kernel::memory::MemoryReader;
 use stalltop::kernel::network::NetworkReader;
 use stalltop::kernel::pressure::PressureReader;
 use stalltop::kernel::root::Root;
-use stalltop::kernel::users::Users;
+use stalltop::kernel::users::UserNames;
 use stalltop::sample::Absent;
-use stalltop::sample::waits::QueueKind;
+use stalltop::sample::waits::WaitQueueKind;
 use stalltop::units::Counter;
 
 /// A network namespace may have none that is up.
@@ -42,7 +42,7 @@ fn cpu_as_procfs_reads_it() {
     let mut reader = CpuReader::default();
     let older = procfs::KernelStats::current().unwrap();
     let ours = reader.sample(&root).unwrap();
-    let again = reader.total_only(&root).unwrap();
+    let again = reader.read_total(&root).unwrap();
     let newer = procfs::KernelStats::current().unwrap();
     between(older.ctxt, ours.context_switches, newer.ctxt);
     between(older.processes, ours.forks, newer.processes);
@@ -83,7 +83,7 @@ fn disks_as_procfs_reads_them() {
         let (Some(older), Some(newer)) = (older.iter().find(same), newer.iter().find(same)) else { continue };
         between(older.reads, Some(disk.reads.completed), newer.reads);
         between(older.sectors_written, Some(disk.writes.sectors), newer.sectors_written);
-        between(older.weighted_time_in_progress, Some(disk.queue_time_ms), newer.weighted_time_in_progress);
+        between(older.weighted_time_in_progress, Some(disk.time_in_queue_ms), newer.weighted_time_in_progress);
         assert!(!std::path::Path::new("/sys/class/block").join(&older.name).join("partition").exists());
     }
     assert!(reader.in_flight(&root).is_ok());
@@ -91,7 +91,7 @@ fn disks_as_procfs_reads_them() {
     // A container may show no disk, and others come and go.
     for (first, again) in ours.iter().zip(&again).take_while(|(first, again)| first.id == again.id).take(1) {
         assert!(std::sync::Arc::ptr_eq(&first.facts, &again.facts), "facts are read once");
-        assert!(first.name.is_same(&again.name));
+        assert!(first.name.ptr_eq(&again.name));
     }
 }
 
@@ -136,8 +136,8 @@ fn a_listener_that_does_not_accept_is_found_with_its_owner() {
         Err(why @ (Absent::NoSuchFile | Absent::NoPermission)) => return println!("skipped: no sock_diag here: {why}"),
         listeners => listeners.unwrap(),
     };
-    let ours = listeners.iter().find(|other| other.local == local).unwrap();
-    assert_eq!((ours.queue, ours.limit), (2, 1));
+    let ours = listeners.iter().find(|other| other.local_address == local).unwrap();
+    assert_eq!((ours.accept_queue, ours.backlog_limit), (2, 1));
     let (process, name) = ours.owner.as_ref().unwrap();
     assert_eq!(process.pid, std::process::id());
     assert_eq!(process.start_ticks, procfs::process::Process::myself().unwrap().stat().unwrap().starttime);
@@ -154,7 +154,7 @@ fn host_and_users_as_the_system_calls_say() {
     assert_eq!(host.page_size, procfs::page_size());
     assert_eq!(host.ticks_per_second, procfs::ticks_per_second());
     assert!(host.topology.len() >= std::thread::available_parallelism().unwrap().get());
-    let mut users = Users::default();
+    let mut users = UserNames::default();
     assert_eq!(users.name(&root, 0), Some("root".into()));
     assert_eq!(users.name(&root, 4_000_000_001), None);
 }
@@ -178,7 +178,7 @@ fn connections_of_this_machine_with_itself_are_counted() {
     use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
     use std::time::{Duration, Instant};
 
-    use stalltop::sample::network::peers::Peers;
+    use stalltop::sample::network::remote_hosts::RemoteHosts;
 
     let count: usize = std::env::var("STALLTOP_CONNECTIONS").map_or(50, |count| count.parse().unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -187,7 +187,7 @@ fn connections_of_this_machine_with_itself_are_counted() {
         (0..count).map(|_| (TcpStream::connect(address).unwrap(), listener.accept().unwrap().0)).collect();
     let root = Root::host();
     let mut reader = NetworkReader::default();
-    let first = match reader.protocols(&root).peers {
+    let first = match reader.protocols(&root).remote_hosts {
         Ok(peers) => peers,
         Err(why) => return println!("skipped: sock_diag: {why}"),
     };
@@ -199,14 +199,14 @@ fn connections_of_this_machine_with_itself_are_counted() {
     // The next look comes after a rest that goes by what this one cost.
     let begin = Instant::now();
     let second = loop {
-        let peers = reader.protocols(&root).peers.unwrap();
-        if peers.looked_ns > first.looked_ns {
+        let peers = reader.protocols(&root).remote_hosts.unwrap();
+        if peers.scan_boottime_ns > first.scan_boottime_ns {
             break peers;
         }
         assert!(begin.elapsed() < Duration::from_secs(60), "no second look");
         std::thread::sleep(Duration::from_millis(10));
     };
-    let own = |peers: &Peers| {
+    let own = |peers: &RemoteHosts| {
         let row = peers.rows.iter().find(|peer| peer.address == IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap().clone();
         assert!(row.local && row.connections as usize >= 2 * count, "{} of {}", row.connections, 2 * count);
         row
@@ -214,16 +214,16 @@ fn connections_of_this_machine_with_itself_are_counted() {
     let (older, newer) = (own(&first), own(&second));
     assert!(newer.bytes_acked.unwrap().0 - older.bytes_acked.unwrap().0 >= 20_000);
     assert!(newer.bytes_received.unwrap().0 - older.bytes_received.unwrap().0 >= 20_000);
-    assert!(newer.active.looks > older.active.looks, "a connection carried data");
-    let cost = |peers: &Peers| peers.cost_ns as f64 / 1e6;
-    println!("{} connections: {:.2} ms, then {:.2} ms", second.connections, cost(&first), cost(&second));
+    assert!(newer.active.count > older.active.count, "a connection carried data");
+    let cost = |peers: &RemoteHosts| peers.scan_cpu_ns as f64 / 1e6;
+    println!("{} connections: {:.2} ms, then {:.2} ms", second.connection_count, cost(&first), cost(&second));
 }
 
 #[test]
 fn context_switches_are_those_of_status() {
     let mut sampler = Sampler::new(Root::host()).unwrap();
-    assert!(sampler.sample().switches.is_err(), "nobody asked");
-    sampler.count_switches();
+    assert!(sampler.sample().context_switches.is_err(), "nobody asked");
+    sampler.enable_context_switches();
     let pid = std::process::id();
     let own = || {
         let status = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/status")).unwrap();
@@ -234,9 +234,9 @@ fn context_switches_are_those_of_status() {
     let before = own();
     let sample = sampler.sample();
     let after = own();
-    let counted = sample.switches.as_ref().unwrap();
+    let counted = sample.context_switches.as_ref().unwrap();
     let row = counted.iter().find(|row| (row.task.pid, row.task.tid) == (pid, pid)).unwrap();
-    let (voluntary, involuntary) = (row.switches.voluntary.0, row.switches.involuntary.0);
+    let (voluntary, involuntary) = (row.counts.voluntary.0, row.counts.involuntary.0);
     assert!((before.0..=after.0).contains(&voluntary) && (before.1..=after.1).contains(&involuntary), "{row:?}");
     let tasks = sample.tasks.as_ref().unwrap();
     let threads: usize = tasks.processes.iter().map(|process| process.threads.len()).sum();
@@ -285,8 +285,8 @@ fn whose_answer_is_waited_for_is_told() {
             sampler.sub_sample();
         }
         let waits = sampler.sample().waits;
-        let remote = waits.queues.into_iter().filter(|queue| queue.kind == QueueKind::Remote);
-        found.extend(remote.map(|queue| (queue.file, queue.times == queue.times_at_one)));
+        let remote = waits.wait_queues.into_iter().filter(|queue| queue.kind == WaitQueueKind::Remote);
+        found.extend(remote.map(|queue| (queue.file, queue.seen_count == queue.seen_at_one_address)));
         if !found.is_empty() {
             break;
         }

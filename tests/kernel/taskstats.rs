@@ -5,7 +5,7 @@ use std::thread;
 
 use stalltop::kernel::Sampler;
 use stalltop::kernel::root::Root;
-use stalltop::kernel::taskstats::{Account, Exits, Taskstats};
+use stalltop::kernel::taskstats::{ExitListener, TaskStats, TaskstatsClient};
 use stalltop::sample::Absent;
 
 /// Whether this is only what this user, container or kernel lacks.
@@ -15,12 +15,12 @@ fn lacks(why: Absent) -> bool {
 
 #[test]
 fn our_own_account_is_ours() {
-    let mut taskstats = match Taskstats::open() {
+    let mut taskstats = match TaskstatsClient::open() {
         Err(why) if lacks(why) => return println!("skipped: no taskstats here: {why}"),
         opened => opened.unwrap(),
     };
     let tid = u32::try_from(nix::unistd::gettid().as_raw()).unwrap();
-    let account = match taskstats.thread(tid) {
+    let account = match taskstats.query_thread(tid) {
         Err(why) if lacks(why) => return println!("skipped: no taskstats for this user: {why}"),
         account => account.unwrap(),
     };
@@ -30,9 +30,9 @@ fn our_own_account_is_ours() {
         assert_eq!(tgid, std::process::id());
     }
     assert_eq!(account.ppid, u32::try_from(nix::unistd::getppid().as_raw()).unwrap());
-    assert!(taskstats.process(std::process::id()).is_ok());
-    assert_eq!(taskstats.thread(u32::MAX >> 1), Err(Absent::Vanished));
-    assert_eq!(taskstats.thread(tid).unwrap().tid, tid, "an error spoils nothing");
+    assert!(taskstats.query_process(std::process::id()).is_ok());
+    assert_eq!(taskstats.query_thread(u32::MAX >> 1), Err(Absent::Vanished));
+    assert_eq!(taskstats.query_thread(tid).unwrap().tid, tid, "an error spoils nothing");
 }
 
 /// A storm that begins when all was quiet: more ends than the kernel holds for us, and no sample among them.
@@ -42,7 +42,7 @@ fn a_storm_after_a_calm_is_heard_between_two_samples() {
     if let Err(why) = sampler.sample().exits {
         return println!("skipped: exits cannot be heard: {why}");
     }
-    let lost = |sampler: &mut Sampler| sampler.sample().exits.unwrap().lost.0;
+    let lost = |sampler: &mut Sampler| sampler.sample().exits.unwrap().lost_messages.0;
     let before = lost(&mut sampler);
     for _ in 0..5 {
         // Of each thread the kernel tells twice, for itself and for its process.
@@ -59,20 +59,20 @@ fn a_storm_after_a_calm_is_heard_between_two_samples() {
 #[test]
 fn a_child_that_ended_is_heard_with_its_name_and_parent() {
     let cpus = Root::host().read_once("sys/devices/system/cpu/possible").unwrap();
-    let mut exits = match Exits::listen(&cpus) {
+    let mut exits = match ExitListener::register(&cpus) {
         Err(why) if lacks(why) => return println!("skipped: exits cannot be heard: {why}"),
         listening => listening.unwrap(),
     };
-    if !exits.hears_us().unwrap() {
+    if !exits.receives_own_exits().unwrap() {
         return println!("skipped: the kernel tells of exits in its first network namespace only");
     }
     let mut child = Command::new("/bin/sh").args(["-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"]).spawn().unwrap();
     let pid = child.id();
     assert!(child.wait().unwrap().success());
     // The kernel tells of an exit before it lets the parent know of it.
-    let mut found: Option<Account> = None;
+    let mut found: Option<TaskStats> = None;
     exits.fetch(usize::MAX, |account| found = if account.tid == pid { Some(*account) } else { found }).unwrap();
-    if exits.lost() > 0 {
+    if exits.lost_messages() > 0 {
         return println!("skipped: too much ends here");
     }
     let account = found.expect("the child's exit");

@@ -46,7 +46,7 @@ impl Everything {
     }
 
     pub fn at(path: PathBuf) -> Everything {
-        let root = Root::at(path);
+        let root = Root::at_directory(path);
         let (mut cpu, mut disk, mut network) = (CpuReader::default(), DiskReader::default(), NetworkReader::default());
         let mut cgroup = CgroupReader::default();
         let (mut cgroups, mut io_limits) = cgroup.sample(&root);
@@ -55,7 +55,7 @@ impl Everything {
         }
         Everything {
             cpu: cpu.sample(&root),
-            total: cpu.total_only(&root),
+            total: cpu.read_total(&root),
             load: cpu.load(&root),
             memory: MemoryReader::default().sample(&root),
             pressure: PressureReader::default().sample(&root),

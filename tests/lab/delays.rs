@@ -100,7 +100,7 @@ fn delays_are_those_that_the_kernel_counts() {
     for (at, &tid) in tids.iter().enumerate() {
         let (least, most) = (before_newer[at] - after_older[at], after_newer[at] - before_older[at]);
         let thread = process.threads.iter().find(|thread| thread.tid == tid).expect("the thread");
-        let said = interval.delays_of(process.task_id(thread)).and_then(|span| span.block_io);
+        let said = interval.task_delays(process.task_id(thread)).and_then(|span| span.block_io);
         let said = said.map_or(0.0, |share| share.0 * interval.seconds);
         println!("{tid}: {least:.3} to {most:.3} s by its stat, {said:.3} s by taskstats");
         stuck += u32::from(least > 1.0);

@@ -92,8 +92,8 @@ fn compare_disk(table: &mut Table, interval: &Interval, newer: &Sample, device: 
     table.row("disk rkB/s", span.reads.kilobytes.0, theirs("rkB/s"), 2.0);
     // iostat prints two decimals of a millisecond; the kernel counts whole ones.
     table.row("disk r_await", span.reads.r#await.map_or(f64::NAN, |millis| millis.0), theirs("r_await"), 0.02);
-    table.row("disk rareq-sz", span.reads.request_kib.unwrap_or(f64::NAN), theirs("rareq-sz"), 0.01);
-    table.row("disk aqu-sz", span.queue.unwrap_or(f64::NAN), theirs("aqu-sz"), 0.01);
+    table.row("disk rareq-sz", span.reads.request_size_kib.unwrap_or(f64::NAN), theirs("rareq-sz"), 0.01);
+    table.row("disk aqu-sz", span.aqu_sz.unwrap_or(f64::NAN), theirs("aqu-sz"), 0.01);
     table.row("disk busy%", span.busy.map_or(f64::NAN, |share| share.percent()), theirs("util"), 0.1);
 }
 

@@ -53,7 +53,7 @@ fn samples_stand_on_their_seconds_or_say_how_late_they_are() {
 
     let mut replayer = Replayer::open(&file).expect("its recording");
     let samples: Vec<Arc<Sample>> = (0..replayer.len()).map(|at| replayer.sample(at).expect("a sample")).collect();
-    let lost: u64 = replayer.gaps().iter().map(|gap| gap.lost).sum();
+    let lost: u64 = replayer.gaps().iter().map(|gap| gap.lost_samples).sum();
     was_in_trouble(&samples, unanswered);
     on_their_seconds(&samples, lost);
 }
@@ -80,19 +80,19 @@ fn was_in_trouble(samples: &[Arc<Sample>], unanswered: u64) {
 fn on_their_seconds(samples: &[Arc<Sample>], lost: u64) {
     let ms = |ns: u64| ns as f64 / 1e6;
     let first = samples.first().expect("a sample");
-    let origin = first.at.boottime_ns - first.cost.late_ns;
+    let origin = first.at.boottime_ns - first.cost.start_delay_ns;
     // The second comes after a quarter of one, and the last when the time is over: they stand on no whole second.
     let regular = samples.get(2..samples.len() - 1).expect("samples");
     let (mut latest, mut left_out) = (0.0_f64, 0);
     for sample in regular {
-        let due = sample.at.boottime_ns - sample.cost.late_ns;
+        let due = sample.at.boottime_ns - sample.cost.start_delay_ns;
         let second = (due - origin + 500_000_000) / 1_000_000_000;
         let beside = ms(due.abs_diff(origin + second * 1_000_000_000));
-        latest = latest.max(ms(sample.cost.late_ns));
-        left_out += u64::from(sample.cost.left_out);
-        assert!(beside <= MOST_MS, "stands {beside:.0} ms beside its second, and says {:.0}", ms(sample.cost.late_ns));
+        latest = latest.max(ms(sample.cost.start_delay_ns));
+        left_out += u64::from(sample.cost.skipped_samples);
+        assert!(beside <= MOST_MS, "stands {beside:.0} ms beside its second, and says {:.0}", ms(sample.cost.start_delay_ns));
     }
-    let late = regular.iter().filter(|sample| ms(sample.cost.late_ns) > MOST_MS).count();
+    let late = regular.iter().filter(|sample| ms(sample.cost.start_delay_ns) > MOST_MS).count();
     println!("{} samples, {late} late, the latest {latest:.0} ms; {lost} missed, {left_out} left out", regular.len());
     // One a second, and every one that is not there is told.
     let told = regular.len() as u64 + lost + left_out;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::{HEAD, interface, write};
-use stalltop::interval::nicstat::{Arithmetic, Link, Since, interfaces, tcp, udp};
+use stalltop::interval::nicstat::{Arithmetic, Elapsed, Link, interface_lines, tcp_line, udp_line};
 use stalltop::kernel::Root;
 use stalltop::kernel::network::NetworkReader;
 use stalltop::report::nicstat::{At, Figures, Form, Printer};
@@ -84,16 +84,17 @@ fn second(form: Form) -> String {
     let look = |dev: &str, segments: u64| {
         let root = tempfile::tempdir().unwrap();
         lay_out(root.path(), dev, segments);
-        let (mut reader, root) = (NetworkReader::default(), Root::at(root.path().to_owned()));
+        let (mut reader, root) = (NetworkReader::default(), Root::at_directory(root.path().to_owned()));
         (reader.sample(&root).unwrap(), reader.protocols(&root))
     };
     let ((older, protocols_before), (newer, protocols)) = (look(BEFORE, 100), look(AFTER, 200));
-    let since = Since { older: 1.0, boot: 1e6 };
-    let link = |nic: &stalltop::sample::network::Nic| Link { mbps: nic.facts.speed_mbps.ok(), duplex: nic.facts.duplex.ok() };
+    let since = Elapsed { since_older: 1.0, since_boot: 1e6 };
+    let link =
+        |nic: &stalltop::sample::network::Nic| Link { speed_mbps: nic.facts.speed_mbps.ok(), duplex: nic.facts.duplex.ok() };
     let figures = Figures {
-        tcp: tcp(Some(&protocols_before), &protocols, since, Arithmetic::Fixed),
-        udp: udp(Some(&protocols_before), &protocols, since, Arithmetic::Fixed),
-        interfaces: interfaces(Some(&older), &newer, since, Arithmetic::Fixed, link),
+        tcp: tcp_line(Some(&protocols_before), &protocols, since, Arithmetic::Fixed),
+        udp: udp_line(Some(&protocols_before), &protocols, since, Arithmetic::Fixed),
+        interfaces: interface_lines(Some(&older), &newer, since, Arithmetic::Fixed, link),
     };
     Printer::new(form).sample(&At { clock: "HH:MM:SS".to_owned(), epoch: 1_800_000_000 }, &figures)
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use stalltop::recording::{Copied, Copier, GapReason, Recorder, RecorderOptions, RecordingError, Replayer, Sections, Tail};
+use stalltop::recording::{Copier, CopyTotals, GapReason, Recorder, RecorderOptions, RecordingError, Replayer, Sections, Tail};
 
 use crate::generator::{self, Dice};
 use crate::support::places::{Place, frames};
@@ -14,13 +14,13 @@ fn rich(samples: usize) -> Vec<u8> {
     let sections: Sections = [("baselines".to_owned(), vec![7; 500])].into_iter().collect();
     let sink = Sink::default();
     let options = RecorderOptions { sections, ..options(samples * 2) };
-    let mut recorder = Recorder::stream(sink.clone(), &generator::meta(), options).unwrap();
+    let mut recorder = Recorder::from_writer(sink.clone(), &generator::meta(), options).unwrap();
     for (index, sample) in few_samples(samples).into_iter().enumerate() {
         if index % 10 == 4 {
-            assert!(recorder.mark(sample.at.into(), &format!("before {index}")));
+            assert!(recorder.add_mark(sample.at.into(), &format!("before {index}")));
         }
         if index == 7 {
-            recorder.miss(3, sample.at.into());
+            recorder.add_missed(3, sample.at.into());
         }
         recorder.offer(sample);
     }
@@ -28,7 +28,7 @@ fn rich(samples: usize) -> Vec<u8> {
     sink.0.lock().unwrap().clone()
 }
 
-fn repaired(bytes: &[u8]) -> Result<(Copied, Replayer), RecordingError> {
+fn repaired(bytes: &[u8]) -> Result<(CopyTotals, Replayer), RecordingError> {
     let directory = tempfile::tempdir().unwrap();
     let (damaged, out) = (directory.path().join("damaged"), directory.path().join("out"));
     fs::write(&damaged, bytes).unwrap();
@@ -54,9 +54,9 @@ fn a_copy_has_no_name_until_it_is_whole() {
     let path = directory.path().join("copy.stalltop");
     let mut source = Replayer::from_bytes(rich(40)).unwrap();
     let mut copy = Copier::create(&path, &source.meta().clone(), &Sections::new()).unwrap();
-    copy.take(&mut source, 0..30).unwrap();
+    copy.append_samples(&mut source, 0..30).unwrap();
     assert!(!path.exists());
-    copy.take(&mut source, 30..40).unwrap();
+    copy.append_samples(&mut source, 30..40).unwrap();
     assert_eq!(copy.finish().unwrap().samples, 40);
     assert_eq!(Replayer::open(&path).unwrap().len(), 40);
 }
@@ -65,18 +65,18 @@ fn a_copy_has_no_name_until_it_is_whole() {
 fn a_sound_recording_is_copied_whole() {
     let samples = few_samples(140);
     let (copied, mut copy) = repaired(&rich(140)).unwrap();
-    assert_eq!((copied.samples, copied.lost), (140, 0));
+    assert_eq!((copied.samples, copied.lost_samples), (140, 0));
     assert_eq!(copy.verify().unwrap(), 140);
     for (index, sample) in samples.iter().enumerate() {
         assert_eq!(&copy.sample(index).unwrap(), sample, "sample {index}");
     }
     assert_eq!(copy.section("baselines"), Some([7; 500].as_slice()));
     assert_eq!(copy.meta(), &generator::meta());
-    let marks: Vec<_> = copy.marks().iter().map(|mark| (mark.before, mark.text.as_str())).collect();
+    let marks: Vec<_> = copy.marks().iter().map(|mark| (mark.samples_before, mark.text.as_str())).collect();
     assert_eq!(marks[..2], [(4, "before 4"), (14, "before 14")]);
     assert_eq!(marks.len(), 14);
-    let gaps: Vec<_> = copy.gaps().iter().map(|gap| (gap.before, gap.lost, gap.why)).collect();
-    assert_eq!(gaps, [(7, 3, GapReason::NotTaken)]);
+    let gaps: Vec<_> = copy.gaps().iter().map(|gap| (gap.samples_before, gap.lost_samples, gap.reason)).collect();
+    assert_eq!(gaps, [(7, 3, GapReason::NotSampled)]);
 }
 
 /// What is sound before is sound after, and every sample is there or in a gap.
@@ -108,9 +108,10 @@ fn any_damage_is_copied_as_gaps() {
                 assert_eq!(copied.samples, sound as u64, "round {round}");
                 assert_eq!(copy.verify().unwrap(), sound);
                 assert_eq!((copy.damage(), copy.tail()), (&[][..], Tail::Closed));
-                let damaged: u64 = copy.gaps().iter().filter(|gap| gap.why == GapReason::Damaged).map(|gap| gap.lost).sum();
-                assert_eq!(damaged, copied.lost, "round {round}");
-                let last = samples.iter().rposition(|sample| copy.instant(sound - 1) == Some(sample.at.into())).unwrap();
+                let damaged: u64 =
+                    copy.gaps().iter().filter(|gap| gap.reason == GapReason::Damaged).map(|gap| gap.lost_samples).sum();
+                assert_eq!(damaged, copied.lost_samples, "round {round}");
+                let last = samples.iter().rposition(|sample| copy.timestamp(sound - 1) == Some(sample.at.into())).unwrap();
                 assert!(sound as u64 + damaged > last as u64, "round {round}: samples vanished without a word");
                 for index in 0..sound {
                     let sample = copy.sample(index).unwrap();
@@ -118,7 +119,7 @@ fn any_damage_is_copied_as_gaps() {
                 }
             }
             Err(error) => {
-                assert!(matches!(error, RecordingError::NothingSound { .. }), "round {round}: {error}");
+                assert!(matches!(error, RecordingError::NoIntactSamples { .. }), "round {round}: {error}");
                 assert_eq!(sound, 0, "round {round}");
             }
         }
@@ -133,9 +134,9 @@ fn a_damaged_frame_becomes_a_gap_that_says_when() {
     let mut damaged = bytes;
     damaged[hit.at + 60] ^= 4;
     let (copied, copy) = repaired(&damaged).unwrap();
-    assert_eq!((copied.samples, copied.lost), (29, 1));
+    assert_eq!((copied.samples, copied.lost_samples), (29, 1));
     let gap = &copy.gaps()[0];
-    assert_eq!((gap.before, gap.from, gap.to), (15, samples[15].at.into(), samples[15].at.into()));
+    assert_eq!((gap.samples_before, gap.from, gap.to), (15, samples[15].at.into(), samples[15].at.into()));
 }
 
 #[test]
@@ -145,16 +146,16 @@ fn a_part_is_copied_with_what_stands_in_it() {
     let samples = few_samples(40);
     let mut whole = Replayer::from_bytes(rich(40)).unwrap();
     let mut copier = Copier::create(&out, &generator::meta(), &Sections::new()).unwrap();
-    copier.take(&mut whole, 13..25).unwrap();
+    copier.append_samples(&mut whole, 13..25).unwrap();
     // Another part behind it, as of another recording.
-    copier.take(&mut whole, 3..5).unwrap();
+    copier.append_samples(&mut whole, 3..5).unwrap();
     let copied = copier.finish().unwrap();
-    assert_eq!((copied.samples, copied.lost), (14, 0));
+    assert_eq!((copied.samples, copied.lost_samples), (14, 0));
     let mut part = Replayer::open(&out).unwrap();
     for (index, number) in (13..25).chain(3..5).enumerate() {
         assert_eq!(part.sample(index).unwrap(), samples[number], "sample {index}");
     }
-    let marks: Vec<_> = part.marks().iter().map(|mark| (mark.before, mark.text.as_str())).collect();
+    let marks: Vec<_> = part.marks().iter().map(|mark| (mark.samples_before, mark.text.as_str())).collect();
     assert_eq!(marks, [(1, "before 14"), (11, "before 24"), (13, "before 4")]);
     assert!(part.gaps().is_empty());
 }
@@ -165,13 +166,13 @@ fn a_copy_is_only_made_in_a_new_file_and_none_is_left_half_made() {
     let out = directory.path().join("out");
     let mut source = Replayer::from_bytes(rich(10)).unwrap();
     fs::write(&out, "precious").unwrap();
-    assert!(matches!(Copier::repair(&mut source, &out), Err(RecordingError::Exists { .. })));
+    assert!(matches!(Copier::repair(&mut source, &out), Err(RecordingError::AlreadyExists { .. })));
     assert_eq!(fs::read(&out).unwrap(), b"precious");
     assert_eq!(Copier::repair(&mut source, Path::new("/dev/full")).unwrap_err().exit_code(), 6);
     fs::remove_file(&out).unwrap();
     // Given up half way.
     let mut copier = Copier::create(&out, &generator::meta(), &Sections::new()).unwrap();
-    copier.take(&mut source, 0..5).unwrap();
+    copier.append_samples(&mut source, 0..5).unwrap();
     drop(copier);
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 }

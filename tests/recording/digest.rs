@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use stalltop::recording::{Copier, Digest, Recorder, RecorderOptions, RecorderStatus, Replayer, Seen, Tape};
+use stalltop::recording::{
+    Copier, FrameSummary, HistoryRing, Recorder, RecorderOptions, RecorderStatus, Replayer, SummarySeverity,
+};
 use stalltop::sample::Sample;
 
 use crate::generator;
@@ -14,23 +16,29 @@ const INDEX: u8 = 7;
 const DIGEST: u8 = 9;
 
 /// What was seen in sample `number`: nothing in the first one.
-fn seen(number: usize) -> Digest {
-    let worst = [Seen::NotJudged, Seen::Nothing, Seen::Note, Seen::Warning, Seen::Critical];
+fn seen(number: usize) -> FrameSummary {
+    let worst = [
+        SummarySeverity::NotEvaluated,
+        SummarySeverity::NoFinding,
+        SummarySeverity::Note,
+        SummarySeverity::Warning,
+        SummarySeverity::Critical,
+    ];
     let small = number as u8;
-    let worst = if number == 0 { Seen::NotJudged } else { worst[1 + number % 4] };
-    Digest { busy: small, blocked: 255 - small, worst }
+    let worst = if number == 0 { SummarySeverity::NotEvaluated } else { worst[1 + number % 4] };
+    FrameSummary { busy: small, blocked: 255 - small, worst_severity: worst }
 }
 
 fn recorded(samples: &[Arc<Sample>]) -> Vec<u8> {
     let sink = Sink::default();
-    let mut recorder = Recorder::stream(sink.clone(), &generator::meta(), options(samples.len())).unwrap();
-    samples.iter().enumerate().for_each(|(number, sample)| recorder.offer_judged(sample.clone(), seen(number)));
+    let mut recorder = Recorder::from_writer(sink.clone(), &generator::meta(), options(samples.len())).unwrap();
+    samples.iter().enumerate().for_each(|(number, sample)| recorder.offer_with_summary(sample.clone(), seen(number)));
     assert!(matches!(recorder.finish(PATIENCE), RecorderStatus::Finished(_)));
     sink.0.lock().unwrap().clone()
 }
 
-fn told(replayer: &Replayer) -> Vec<Option<Digest>> {
-    (0..replayer.len()).map(|index| replayer.digest(index)).collect()
+fn told(replayer: &Replayer) -> Vec<Option<FrameSummary>> {
+    (0..replayer.len()).map(|index| replayer.frame_summary(index)).collect()
 }
 
 #[test]
@@ -43,17 +51,17 @@ fn what_was_seen_is_told_of_each_sample() {
     // Of a part too, but what was seen from before it on.
     let folder = tempfile::tempdir().unwrap();
     let part = folder.path().join("part.stalltop");
-    Copier::part(&mut replayer, 40..60, &part).unwrap();
+    Copier::copy_range(&mut replayer, 40..60, &part).unwrap();
     let part = Replayer::open(&part).unwrap();
-    assert_eq!((part.digest(0), part.digest(1), part.len()), (Some(Digest::default()), Some(seen(41)), 20));
-    replayer.narrow(40..60);
-    assert_eq!(replayer.digest(1), Some(seen(41)));
+    assert_eq!((part.frame_summary(0), part.frame_summary(1), part.len()), (Some(FrameSummary::default()), Some(seen(41)), 20));
+    replayer.restrict_to(40..60);
+    assert_eq!(replayer.frame_summary(1), Some(seen(41)));
     // Of what was in memory before somebody recorded.
-    let mut tape = Tape::new(1000, 16 << 20, Default::default());
-    samples.iter().enumerate().for_each(|(number, sample)| assert!(tape.push_judged(sample, seen(number))));
+    let mut tape = HistoryRing::new(1000, 16 << 20, Default::default());
+    samples.iter().enumerate().for_each(|(number, sample)| assert!(tape.push_with_summary(sample, seen(number))));
     let sink = Sink::default();
-    let options = RecorderOptions { history: tape.history(), ..options(1) };
-    Recorder::stream(sink.clone(), &generator::meta(), options).unwrap().finish(PATIENCE);
+    let options = RecorderOptions { backlog: tape.backlog(), ..options(1) };
+    Recorder::from_writer(sink.clone(), &generator::meta(), options).unwrap().finish(PATIENCE);
     assert_eq!(told(&Replayer::from_bytes(sink.0.lock().unwrap().clone()).unwrap()), all);
 }
 
@@ -79,7 +87,7 @@ fn without_an_index_what_was_seen_until_the_last_key_frame_is_told() {
     damaged[digests[1].at + 55] ^= 1;
     let replayer = Replayer::from_bytes(damaged).unwrap();
     let expected: Vec<_> =
-        (0..400).map(|number| if (120..240).contains(&number) { Digest::default() } else { seen(number) }).collect();
+        (0..400).map(|number| if (120..240).contains(&number) { FrameSummary::default() } else { seen(number) }).collect();
     let known: Vec<_> = told(&replayer).into_iter().flatten().collect();
     assert_eq!((known.as_slice(), replayer.damage().len()), (&expected[..360], 1));
     // Of samples that are missing it says nothing, and of the others what it said.

@@ -11,20 +11,22 @@ use std::time::Duration;
 
 use stalltop::ids::{CgroupId, CgroupVersion, CpuId, DiskId, GroupId, NicId, ProcessId, TaskId};
 use stalltop::recording::{Meta, Redaction};
-use stalltop::sample::cgroup::{Cgroup, GroupStall, IoCounts, IoLimit, IoRates, Memberships};
+use stalltop::sample::cgroup::{Cgroup, CgroupPressure, IoLimit, IoMax, IoStat, Memberships};
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::delays::{Delay, TaskDelays};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
-use stalltop::sample::exits::{Exited, Exits, Others, Used};
-use stalltop::sample::host::{CpuPlace, Privilege};
+use stalltop::sample::exits::{ExitCpuTime, ExitedTasks, Exits, UnlistedExits};
+use stalltop::sample::host::{CpuTopology, Privilege};
 use stalltop::sample::memory::Memory;
-use stalltop::sample::network::peers::{Limits, Peer, Peers, RoundTrips};
+use stalltop::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
 use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Protocols, Qdisc, Softnet, Tcp, TcpExt, Udp};
 use stalltop::sample::operations::Operations;
 use stalltop::sample::pressure::{Pressure, Stall, StallLine};
-use stalltop::sample::task::{Ended, Hidden, Process, ProcessFacts, Sched, SystemCall, TaskIo, TaskState, Tasks, Thread, Wait};
-use stalltop::sample::waits::{BlockedThread, GroupWaits, Queue, QueueKind, SubSample, ThreadWaits, WaitClass, Waits};
-use stalltop::sample::{Absent, Cost, Host, Instant, Name, Reading, Sample};
+use stalltop::sample::task::{
+    ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Schedstat, TaskIo, TaskState, Tasks, Thread, WaitState,
+};
+use stalltop::sample::waits::{BlockedThread, GroupWaits, SubSample, ThreadWaits, WaitClass, WaitQueue, WaitQueueKind, Waits};
+use stalltop::sample::{Absent, Host, Instant, Name, Reading, Sample, SamplingCost};
 use stalltop::units::Counter;
 
 /// SplitMix64: small, and the same everywhere.
@@ -169,11 +171,11 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
             ip_octets: d.reading(|d| (d.counter(), d.counter())),
             listeners: d.reading(|d| d.list(3, listener)),
             softnet: d.reading(|d| d.list(4, softnet)),
-            peers: d.reading(|d| Peers {
-                looked_ns: d.u64(),
-                cost_ns: d.u64(),
-                connections: d.u32(),
-                hosts: d.u32(),
+            remote_hosts: d.reading(|d| RemoteHosts {
+                scan_boottime_ns: d.u64(),
+                scan_cpu_ns: d.u64(),
+                connection_count: d.u32(),
+                host_count: d.u32(),
                 rows: d.list(4, peer),
             }),
         },
@@ -181,7 +183,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
         io_limits: d.list(3, io_limit),
         delays: d.reading(|d| d.list(3, task_delays)),
         // No recording has them.
-        switches: Err(Absent::NotRead),
+        context_switches: Err(Absent::NotRead),
         tasks: d.reading(|d| {
             let mut processes = d.list(6, strange_process);
             processes.sort_by_key(|process| process.pid);
@@ -189,7 +191,7 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
             Tasks {
                 processes: processes.into_iter().map(Arc::new).collect(),
                 users: Arc::new(d.list(3, |d| (d.u32(), d.name())).into_iter().collect()),
-                hidden: Hidden { wait_channels: d.u32(), schedstats: d.u32(), processes: d.bool() },
+                hidden: HiddenTasks { wait_channels: d.u32(), schedstats: d.u32(), processes: d.bool() },
             }
         }),
         waits: Waits {
@@ -200,52 +202,56 @@ pub fn strange_sample(dice: &mut Dice) -> Sample {
                 groups: d.list(3, group_waits),
             }),
             groups: d.list(4, group),
-            threads: d.list(4, |d| ThreadWaits { task: task(d), group: d.u16(), seen: std::array::from_fn(|_| d.u16()) }),
+            threads: d.list(4, |d| ThreadWaits {
+                task: task(d),
+                group: d.u16(),
+                class_counts: std::array::from_fn(|_| d.u16()),
+            }),
             blocked: d.list(4, |d| BlockedThread {
                 task: task(d),
                 group: d.u16(),
                 comm: d.name(),
                 class: WaitClass::ALL[d.below(WaitClass::COUNT as u64) as usize],
-                channel: d.maybe(Dice::name),
-                call: d.maybe(call),
-                times: d.u16(),
-                since_ns: d.u64(),
+                wchan: d.maybe(Dice::name),
+                syscall: d.maybe(call),
+                seen_count: d.u16(),
+                blocked_since_ns: d.u64(),
                 file: d.maybe(Dice::name),
                 disk: d.maybe(disk_id),
                 mount: d.maybe(Dice::name),
             }),
-            queues: d.list(4, |d| Queue {
+            wait_queues: d.list(4, |d| WaitQueue {
                 group: d.u16(),
                 kind: [
-                    QueueKind::Mutex,
-                    QueueKind::Futex,
-                    QueueKind::FileLock,
-                    QueueKind::KernelLock,
-                    QueueKind::Pipe,
-                    QueueKind::Socket,
+                    WaitQueueKind::Mutex,
+                    WaitQueueKind::Futex,
+                    WaitQueueKind::FileLock,
+                    WaitQueueKind::KernelLock,
+                    WaitQueueKind::Pipe,
+                    WaitQueueKind::Socket,
                 ][d.below(6) as usize],
-                times: d.u32(),
-                times_at_one: d.u32(),
-                channel: d.maybe(Dice::name),
+                seen_count: d.u32(),
+                seen_at_one_address: d.u32(),
+                wchan: d.maybe(Dice::name),
                 file: d.maybe(Dice::name),
                 holder: d.maybe(Dice::u32),
             }),
-            skipped: d.u32(),
+            skipped_sub_samples: d.u32(),
         },
         exits: d.reading(|d| Exits {
             rows: d.list(4, exited),
-            others: Others { count: d.u32(), cpu: used(d), threads: d.u32() },
-            known: d.u32(),
-            lost: d.counter(),
+            unlisted: UnlistedExits { processes: d.u32(), cpu: used(d), threads: d.u32() },
+            previously_sampled: d.u32(),
+            lost_messages: d.counter(),
         }),
-        operations: d.reading(|d| Operations { total: d.counter(), at_boottime_ns: d.u64() }),
-        cost: Cost {
+        operations: d.reading(|d| Operations { total: d.counter(), printed_boottime_ns: d.u64() }),
+        cost: SamplingCost {
             process_cpu_ns: d.counter(),
-            sweep_ns: d.u64(),
-            sub_samples_ns: d.u64(),
-            late_ns: d.u64(),
+            scan_cpu_ns: d.u64(),
+            sub_samples_cpu_ns: d.u64(),
+            start_delay_ns: d.u64(),
             tasks_read: d.u32(),
-            left_out: d.u32(),
+            skipped_samples: d.u32(),
         },
     }
 }
@@ -323,10 +329,10 @@ fn disk(d: &mut Dice) -> Disk {
             serial: d.maybe(Dice::name),
             size_bytes: d.maybe(Dice::u64),
             backing_file: d.maybe(Dice::name),
-            path: d.maybe(Dice::name),
+            sysfs_path: d.maybe(Dice::name),
             slaves: d.list(3, disk_id),
             partitions: d.list(3, disk_id),
-            mounts: d.list(3, Dice::name),
+            mount_points: d.list(3, Dice::name),
         }),
         reads: operations(d),
         writes: operations(d),
@@ -334,8 +340,8 @@ fn disk(d: &mut Dice) -> Disk {
         flushes: d.maybe(Dice::counter),
         flush_time_ms: d.maybe(Dice::counter),
         in_flight: d.u32(),
-        busy_time_ms: d.counter(),
-        queue_time_ms: d.counter(),
+        io_ticks_ms: d.counter(),
+        time_in_queue_ms: d.counter(),
     }
 }
 
@@ -392,15 +398,15 @@ fn tcp(d: &mut Dice) -> Tcp {
 fn listener(d: &mut Dice) -> Listener {
     let port = d.u16();
     Listener {
-        local: match d.bool() {
+        local_address: match d.bool() {
             true => SocketAddr::from((Ipv4Addr::from_bits(d.u32()), port)),
             false => {
                 let bits = u128::from(d.u64()) << 64 | u128::from(d.u64());
                 SocketAddr::V6(SocketAddrV6::new(Ipv6Addr::from_bits(bits), port, d.u32(), d.u32()))
             }
         },
-        queue: d.u32(),
-        limit: d.u32(),
+        accept_queue: d.u32(),
+        backlog_limit: d.u32(),
         owner: d.maybe(|d| (process_id(d), d.name())),
     }
 }
@@ -416,42 +422,48 @@ fn softnet(d: &mut Dice) -> Softnet {
     }
 }
 
-fn peer(d: &mut Dice) -> Peer {
-    let round_trips =
-        |d: &mut Dice| RoundTrips { looks: d.counter(), smoothed_us: d.counter(), minimum_us: d.maybe(Dice::counter) };
-    Peer {
+fn peer(d: &mut Dice) -> RemoteHost {
+    let round_trips = |d: &mut Dice| RttSums { count: d.counter(), srtt_us: d.counter(), min_rtt_us: d.maybe(Dice::counter) };
+    RemoteHost {
         address: match d.bool() {
             true => IpAddr::V4(Ipv4Addr::from_bits(d.u32())),
             false => IpAddr::V6(Ipv6Addr::from_bits(u128::from(d.u64()) << 64 | u128::from(d.u64()))),
         },
         local: d.bool(),
-        interface: d.maybe(Dice::u32),
+        ifindex: d.maybe(Dice::u32),
         connections: d.u32(),
         bytes_acked: d.maybe(Dice::counter),
         bytes_received: d.maybe(Dice::counter),
-        segments_out: d.maybe(Dice::counter),
-        retransmitted: d.counter(),
+        data_segments_out: d.maybe(Dice::counter),
+        segments_retransmitted: d.counter(),
         active: round_trips(d),
-        pressed: round_trips(d),
-        limits: d.maybe(|d| Limits {
-            watched_us: d.counter(),
+        send_backlogged: round_trips(d),
+        send_limits: d.maybe(|d| SendLimitTimes {
+            observed_us: d.counter(),
             busy_us: d.counter(),
-            receiver_us: d.counter(),
-            send_buffer_us: d.counter(),
+            rwnd_limited_us: d.counter(),
+            sndbuf_limited_us: d.counter(),
         }),
     }
 }
 
-fn ended(d: &mut Dice) -> Ended {
-    Ended { user_ticks: d.counter(), system_ticks: d.counter() }
+fn ended(d: &mut Dice) -> ChildrenCpuTime {
+    ChildrenCpuTime { user_ticks: d.counter(), system_ticks: d.counter() }
 }
 
-fn used(d: &mut Dice) -> Used {
-    Used { run_ns: d.u64(), tick_ns: d.u64() }
+fn used(d: &mut Dice) -> ExitCpuTime {
+    ExitCpuTime { run_ns: d.u64(), tick_ns: d.u64() }
 }
 
-fn exited(d: &mut Dice) -> Exited {
-    Exited { of: d.maybe(process_id), of_name: d.name(), name: d.name(), threads: d.bool(), count: d.u32(), cpu: used(d) }
+fn exited(d: &mut Dice) -> ExitedTasks {
+    ExitedTasks {
+        owner: d.maybe(process_id),
+        owner_name: d.name(),
+        name: d.name(),
+        are_threads: d.bool(),
+        count: d.u32(),
+        cpu: used(d),
+    }
 }
 
 fn process_id(d: &mut Dice) -> ProcessId {
@@ -479,10 +491,10 @@ fn cgroup(d: &mut Dice) -> Cgroup {
         memory_usage_bytes: d.maybe(Dice::u64),
         refaulted_pages: d.maybe(Dice::counter),
         major_faults: d.maybe(Dice::counter),
-        limit_hits: d.maybe(Dice::counter),
+        memory_limit_hits: d.maybe(Dice::counter),
         oom_kills: d.maybe(Dice::counter),
         cpus: d.maybe(Dice::name),
-        stall: GroupStall {
+        pressure: CgroupPressure {
             cpu_some_us: d.maybe(Dice::counter),
             io_some_us: d.maybe(Dice::counter),
             io_full_us: d.maybe(Dice::counter),
@@ -496,13 +508,13 @@ fn io_limit(d: &mut Dice) -> IoLimit {
     IoLimit {
         cgroup: cgroup_id(d),
         disk: DiskId { major: d.u32(), minor: d.u32() },
-        most: IoRates {
+        max: IoMax {
             read_bytes: d.maybe(Dice::u64),
             write_bytes: d.maybe(Dice::u64),
             reads: d.maybe(Dice::u64),
             writes: d.maybe(Dice::u64),
         },
-        done: IoCounts {
+        stat: IoStat {
             read_bytes: d.maybe(Dice::counter),
             write_bytes: d.maybe(Dice::counter),
             reads: d.maybe(Dice::counter),
@@ -547,14 +559,14 @@ fn group_waits(d: &mut Dice) -> GroupWaits {
         hidden_blocked: d.u16(),
         lock_contended: d.u16(),
         lock_inferred: d.u16(),
-        peer: d.u16(),
-        behind_peer: d.u16(),
+        ipc_peer: d.u16(),
+        behind_ipc_peer: d.u16(),
         file_lock: d.u16(),
     }
 }
 
-fn call(d: &mut Dice) -> SystemCall {
-    SystemCall { number: i64::from_ne_bytes(d.u64().to_ne_bytes()), arguments: [d.u64(), d.u64(), d.u64()] }
+fn call(d: &mut Dice) -> RawSyscall {
+    RawSyscall { number: i64::from_ne_bytes(d.u64().to_ne_bytes()), arguments: [d.u64(), d.u64(), d.u64()] }
 }
 
 fn strange_process(d: &mut Dice) -> Process {
@@ -562,7 +574,7 @@ fn strange_process(d: &mut Dice) -> Process {
         tid: d.u32(),
         start_ticks: d.u64(),
         comm: d.name(),
-        state: TaskState::from_letter(b"RSDITtZXP"[d.below(9) as usize]),
+        state: TaskState::from_stat_char(b"RSDITtZXP"[d.below(9) as usize]),
         processor: d.u32(),
         user_ticks: d.counter(),
         system_ticks: d.counter(),
@@ -571,10 +583,10 @@ fn strange_process(d: &mut Dice) -> Process {
         block_io_delay_ticks: d.counter(),
         guest_ticks: d.counter(),
         background: d.bool(),
-        sched: d.maybe(|d| Sched { run_ns: d.counter(), run_delay_ns: d.counter(), timeslices: d.counter() }),
-        switched_ns: d.maybe(Dice::u64),
-        wait: Wait { channel: d.reading(Dice::name), call: d.reading(|d| call(d).into()) },
-        allowed: d.maybe(Dice::name),
+        schedstat: d.maybe(|d| Schedstat { run_ns: d.counter(), run_delay_ns: d.counter(), timeslices: d.counter() }),
+        last_timeslice_ns: d.maybe(Dice::u64),
+        wait: WaitState { wchan: d.reading(Dice::name), syscall: d.reading(|d| call(d).into()) },
+        cpus_allowed_list: d.maybe(Dice::name),
     });
     // The kernel lists them in order, but nothing here may depend on that.
     if d.bool() {
@@ -596,7 +608,7 @@ fn strange_process(d: &mut Dice) -> Process {
         user_ticks: d.counter(),
         system_ticks: d.counter(),
         guest_ticks: d.counter(),
-        children: d.maybe(ended),
+        children_cpu: d.maybe(ended),
         cpu_ns: d.maybe(Dice::counter),
         minor_faults: d.counter(),
         major_faults: d.counter(),
@@ -605,8 +617,8 @@ fn strange_process(d: &mut Dice) -> Process {
             read_bytes: d.counter(),
             write_bytes: d.counter(),
             cancelled_write_bytes: d.counter(),
-            read_calls: d.counter(),
-            write_calls: d.counter(),
+            read_syscalls: d.counter(),
+            write_syscalls: d.counter(),
         }),
         threads: threads.into(),
     }
@@ -630,8 +642,10 @@ pub fn strange_samples(dice: &mut Dice, count: usize) -> Vec<Arc<Sample>> {
                             process.user_ticks = dice.counter();
                             if let Some(thread) = process.threads_mut().first_mut() {
                                 thread.user_ticks = dice.counter();
-                                thread.wait =
-                                    Wait { channel: dice.reading(Dice::name), call: dice.reading(|dice| call(dice).into()) };
+                                thread.wait = WaitState {
+                                    wchan: dice.reading(Dice::name),
+                                    syscall: dice.reading(|dice| call(dice).into()),
+                                };
                             }
                             Arc::new(process)
                         }
@@ -734,8 +748,8 @@ impl Machine {
                 flushes: Some(Counter(0)),
                 flush_time_ms: Some(Counter(0)),
                 in_flight: 0,
-                busy_time_ms: Counter(0),
-                queue_time_ms: Counter(0),
+                io_ticks_ms: Counter(0),
+                time_in_queue_ms: Counter(0),
             })
             .collect());
         now.nics = Ok(["lo", "eth0"].iter().map(|name| plain_nic(name)).collect());
@@ -749,7 +763,7 @@ impl Machine {
         now.tasks = Ok(Tasks {
             processes: (1..=processes).map(|pid| Arc::new(plain_process(&mut dice, pid * 7, each))).collect(),
             users: Arc::new([(0, Name::from("root")), (1000, Name::from("ann"))].into_iter().collect()),
-            hidden: Hidden::default(),
+            hidden: HiddenTasks::default(),
         });
         Machine { dice, now, busy, cpus }
     }
@@ -832,8 +846,8 @@ impl Machine {
                     grow(&mut operations.time_ms, d, 900);
                 }
                 disk.in_flight = d.below(5) as u32;
-                grow(&mut disk.busy_time_ms, d, 500);
-                grow(&mut disk.queue_time_ms, d, 900);
+                grow(&mut disk.io_ticks_ms, d, 500);
+                grow(&mut disk.time_in_queue_ms, d, 900);
             }
         }
         if let Ok(nics) = &mut now.nics {
@@ -869,8 +883,8 @@ impl Machine {
                     process.resident_pages += d.below(50);
                 }
                 if let Ok(io) = &mut process.io {
-                    grow(&mut io.read_calls, d, 300);
-                    grow(&mut io.write_calls, d, 300);
+                    grow(&mut io.read_syscalls, d, 300);
+                    grow(&mut io.write_syscalls, d, 300);
                     io.write_bytes.0 += 4096 * d.below(30);
                 }
                 let minor_faults = process.minor_faults;
@@ -878,10 +892,10 @@ impl Machine {
                 thread.user_ticks.0 += ticks;
                 thread.minor_faults = minor_faults;
                 thread.processor = d.below(u64::from(self.cpus)) as u32;
-                thread.switched_ns = Some(at_ns);
+                thread.last_timeslice_ns = Some(at_ns);
                 thread.state = if d.one_in(4) { TaskState::Running } else { TaskState::Sleeping };
-                thread.wait.channel = Ok(Name::from(["do_epoll_wait", "futex_do_wait", ""][d.below(3) as usize]));
-                if let Some(sched) = &mut thread.sched {
+                thread.wait.wchan = Ok(Name::from(["do_epoll_wait", "futex_do_wait", ""][d.below(3) as usize]));
+                if let Some(sched) = &mut thread.schedstat {
                     sched.run_ns.0 += ran;
                     grow(&mut sched.run_delay_ns, d, 3_000_000);
                     grow(&mut sched.timeslices, d, 200);
@@ -898,7 +912,7 @@ impl Machine {
                     let mut seen = [0; WaitClass::COUNT];
                     seen[WaitClass::Running as usize] = running;
                     seen[WaitClass::Poll as usize] = 10 - running;
-                    ThreadWaits { task: process.task_id(&process.threads[0]), group: (at % 8) as u16, seen }
+                    ThreadWaits { task: process.task_id(&process.threads[0]), group: (at % 8) as u16, class_counts: seen }
                 })
                 .collect();
             let groups = if self.busy > 0 { 3 } else { 0 };
@@ -920,13 +934,13 @@ impl Machine {
                 })
                 .collect();
         }
-        now.cost = Cost {
+        now.cost = SamplingCost {
             process_cpu_ns: Counter(now.cost.process_cpu_ns.0 + 10_000_000 + d.below(3_000_000)),
-            sweep_ns: 8_000_000 + d.below(1_000_000),
-            sub_samples_ns: 1_000_000 + d.below(100_000),
-            late_ns: d.below(100_000),
+            scan_cpu_ns: 8_000_000 + d.below(1_000_000),
+            sub_samples_cpu_ns: 1_000_000 + d.below(100_000),
+            start_delay_ns: d.below(100_000),
             tasks_read: self.busy as u32,
-            left_out: 0,
+            skipped_samples: 0,
         };
         Arc::new(now.clone())
     }
@@ -972,14 +986,14 @@ fn plain_process(d: &mut Dice, pid: u32, threads: u32) -> Process {
             block_io_delay_ticks: Counter(0),
             guest_ticks: Counter(0),
             background: false,
-            sched: Some(Sched {
+            schedstat: Some(Schedstat {
                 run_ns: Counter(d.below(100_000_000_000)),
                 run_delay_ns: Counter(d.below(1_000_000_000)),
                 timeslices: Counter(d.below(100_000)),
             }),
-            switched_ns: Some(987_000_000_000_000),
-            wait: Wait { channel: Ok(Name::from("do_epoll_wait")), call: Err(Absent::NotRead) },
-            allowed: None,
+            last_timeslice_ns: Some(987_000_000_000_000),
+            wait: WaitState { wchan: Ok(Name::from("do_epoll_wait")), syscall: Err(Absent::NotRead) },
+            cpus_allowed_list: None,
         })
         .collect();
     let sum = |part: fn(&Thread) -> u64| Counter(threads.iter().map(part).sum());
@@ -1001,8 +1015,8 @@ fn plain_process(d: &mut Dice, pid: u32, threads: u32) -> Process {
         user_ticks: sum(|thread| thread.user_ticks.0),
         system_ticks: sum(|thread| thread.system_ticks.0),
         guest_ticks: Counter(0),
-        children: Some(Ended { user_ticks: Counter(d.below(1_000)), system_ticks: Counter(d.below(100)) }),
-        cpu_ns: Some(sum(|thread| thread.sched.map_or(0, |sched| sched.run_ns.0))),
+        children_cpu: Some(ChildrenCpuTime { user_ticks: Counter(d.below(1_000)), system_ticks: Counter(d.below(100)) }),
+        cpu_ns: Some(sum(|thread| thread.schedstat.map_or(0, |sched| sched.run_ns.0))),
         minor_faults: sum(|thread| thread.minor_faults.0),
         major_faults: sum(|thread| thread.major_faults.0),
         resident_pages: d.below(100_000),
@@ -1010,8 +1024,8 @@ fn plain_process(d: &mut Dice, pid: u32, threads: u32) -> Process {
             read_bytes: Counter(d.below(10_000_000)),
             write_bytes: Counter(d.below(10_000_000)),
             cancelled_write_bytes: Counter(0),
-            read_calls: Counter(d.below(1_000_000)),
-            write_calls: Counter(d.below(1_000_000)),
+            read_syscalls: Counter(d.below(1_000_000)),
+            write_syscalls: Counter(d.below(1_000_000)),
         }),
         comm,
         threads: threads.into(),
@@ -1029,10 +1043,10 @@ pub fn meta() -> Meta {
             boot_time_s: Some(1_759_000_000),
             page_size: 4096,
             ticks_per_second: 100,
-            topology: (0..2).map(|cpu| CpuPlace { cpu: CpuId(cpu), node: 0, package: 0, core: cpu }).collect(),
+            topology: (0..2).map(|cpu| CpuTopology { cpu: CpuId(cpu), node: 0, package: 0, core: cpu }).collect(),
             privilege: Privilege {
                 effective_uid: 0,
-                sees_other_users: true,
+                has_cap_sys_ptrace: true,
                 delay_accounting: Err(Absent::NoSuchFile),
                 hidepid: false,
             },

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stalltop::kernel::{Root, Sampler};
-use stalltop::recording::{Digest, Meta, Redaction, Replayer, Seen, Tail, Tape};
+use stalltop::recording::{FrameSummary, HistoryRing, Meta, Redaction, Replayer, SummarySeverity, Tail};
 use stalltop::sample::Sample;
 use stalltop::sample::operations::Operations;
 use stalltop::units::Counter;
@@ -36,7 +36,7 @@ fn summary(replayer: &mut Replayer) -> String {
         write!(text, "; io pressure {pressure:?}").unwrap();
         for disk in sample.disks.as_ref().unwrap() {
             let name = disk.name.as_bytes().escape_ascii();
-            write!(text, "; disk {name} {} {} {}", disk.reads.completed.0, disk.writes.sectors.0, disk.busy_time_ms.0).unwrap();
+            write!(text, "; disk {name} {} {} {}", disk.reads.completed.0, disk.writes.sectors.0, disk.io_ticks_ms.0).unwrap();
         }
         for nic in sample.nics.as_ref().unwrap() {
             let name = nic.id.name.as_bytes().escape_ascii();
@@ -47,16 +47,17 @@ fn summary(replayer: &mut Replayer) -> String {
             tasks.processes.iter().map(|process| part(process)).fold(0u64, u64::wrapping_add)
         };
         let threads = sum(|process| process.threads.len() as u64);
-        let run_ns = sum(|process| process.threads.iter().filter_map(|thread| thread.sched).map(|sched| sched.run_ns.0).sum());
+        let run_ns =
+            sum(|process| process.threads.iter().filter_map(|thread| thread.schedstat).map(|sched| sched.run_ns.0).sum());
         let names = sum(|process| u64::from(crc32c::crc32c(process.comm.as_bytes())));
         let channels = sum(|process| {
-            let channels = process.threads.iter().filter_map(|thread| thread.wait.channel.as_ref().ok());
+            let channels = process.threads.iter().filter_map(|thread| thread.wait.wchan.as_ref().ok());
             channels.map(|channel| u64::from(crc32c::crc32c(channel.as_bytes()))).sum()
         });
         write!(text, "; {} processes, {threads} threads, ticks {}", tasks.processes.len(), sum(|p| p.user_ticks.0)).unwrap();
         write!(text, ", run {run_ns}, clock {}", sum(|p| p.cpu_ns.map_or(0, |clock| clock.0))).unwrap();
         write!(text, ", resident {}, names {names:x}, channels {channels:x}", sum(|p| p.resident_pages)).unwrap();
-        let looks: u32 = sample.waits.threads.iter().map(|thread| thread.looks()).sum();
+        let looks: u32 = sample.waits.threads.iter().map(|thread| thread.sub_sample_count()).sum();
         let inside: usize = sample.waits.sub_samples.iter().map(|sub_sample| sub_sample.groups.len()).sum();
         writeln!(text, "; {} sub-samples, {inside} groups in them, {looks} looks", sample.waits.sub_samples.len()).unwrap();
     }
@@ -98,7 +99,7 @@ fn a_golden_recording_is_made() {
         redaction: Redaction::Arguments,
         absent: sampler.sample().absent().into_iter().map(|(what, why)| (what.to_owned(), why)).collect(),
     };
-    let mut tape = Tape::new(100, 16 << 20, meta.redaction);
+    let mut tape = HistoryRing::new(100, 16 << 20, meta.redaction);
     let mut samples: Vec<Arc<Sample>> = Vec::new();
     for _ in 0..8 {
         for _ in 0..4 {
@@ -108,14 +109,14 @@ fn a_golden_recording_is_made() {
         std::thread::sleep(Duration::from_millis(100));
         let mut sample = sampler.sample();
         sample.operations =
-            Ok(Operations { total: Counter(100 * samples.len() as u64), at_boottime_ns: sample.at.boottime_ns });
+            Ok(Operations { total: Counter(100 * samples.len() as u64), printed_boottime_ns: sample.at.boottime_ns });
         samples.push(Arc::new(sample));
     }
-    let digest = Digest { busy: 9, blocked: 3, worst: Seen::Nothing };
-    samples.iter().for_each(|sample| assert!(tape.push_judged(sample, digest)));
+    let digest = FrameSummary { busy: 9, blocked: 3, worst_severity: SummarySeverity::NoFinding };
+    samples.iter().for_each(|sample| assert!(tape.push_with_summary(sample, digest)));
     let mut bytes = Vec::new();
     tape.write_to(&mut bytes, &meta, &Default::default()).unwrap();
-    stalltop::recording::save(&path, &bytes).unwrap();
+    stalltop::recording::save_recording(&path, &bytes).unwrap();
     let mut replayer = Replayer::open(&path).unwrap();
     for (index, original) in samples.iter().enumerate() {
         let replayed = replayer.sample(index).unwrap();

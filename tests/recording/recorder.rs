@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use stalltop::recording::{
-    GapReason, Inspection, Kept, Meta, Recorder, RecorderOptions, RecorderStatus, RecordingError, Redaction, Replayer, Room,
-    Storage, StreamEvent, StreamReader, Tail, Tape, save,
+    DiskSpace, GapReason, HistoryRing, Inspection, Meta, Recorder, RecorderOptions, RecorderStatus, RecordingError,
+    RecordingProgress, Redaction, Replayer, Storage, StreamEvent, StreamReader, Tail, save_recording,
 };
 use stalltop::sample::Absent;
 
@@ -20,7 +20,7 @@ use crate::support::places::{HEADER, frames};
 use crate::support::{PATIENCE, few_samples, judged, options, record, until};
 
 fn create(path: &Path) -> Result<Recorder, RecordingError> {
-    Recorder::create(path, &generator::meta(), RecorderOptions { keep_free: false, ..options(1000) })
+    Recorder::create(path, &generator::meta(), RecorderOptions { reserve_free_space: false, ..options(1000) })
 }
 
 #[test]
@@ -29,17 +29,17 @@ fn a_file_and_a_pipe_get_the_same_bytes() {
     let path = directory.path().join("one.stalltop");
     let samples = few_samples(70);
     let mut recorder = create(&path).unwrap();
-    samples.iter().for_each(|sample| recorder.offer_judged(sample.clone(), judged()));
+    samples.iter().for_each(|sample| recorder.offer_with_summary(sample.clone(), judged()));
     let RecorderStatus::Finished(kept) = recorder.finish(PATIENCE) else { panic!("not finished") };
     let bytes = fs::read(&path).unwrap();
     assert!(bytes == record(&samples));
-    assert_eq!((kept.bytes, kept.samples, kept.lost), (bytes.len() as u64, 70, 0));
+    assert_eq!((kept.bytes, kept.samples, kept.lost_samples), (bytes.len() as u64, 70, 0));
     let mut replayer = Replayer::open(&path).unwrap();
-    let inspection = Inspection::of(&mut replayer, true).unwrap();
-    assert_eq!((inspection.samples, inspection.sound, inspection.lost()), (70, Some(70), 0));
+    let inspection = Inspection::new(&mut replayer, true).unwrap();
+    assert_eq!((inspection.sample_count, inspection.intact_samples, inspection.lost_samples()), (70, Some(70), 0));
     assert!(!inspection.is_damaged());
     assert_eq!(inspection.tail, Tail::Closed);
-    assert_eq!(inspection.from, Some(samples[0].at.into()));
+    assert_eq!(inspection.first_timestamp, Some(samples[0].at.into()));
 }
 
 /// The umask belongs to the whole process, so each one gets its own.
@@ -110,7 +110,7 @@ fn a_second_recorder_is_refused_and_a_killed_one_leaves_no_lock() {
     assert!(matches!(create(&path), Err(RecordingError::BeingWritten { .. })));
     assert!(Replayer::open(&path).unwrap().is_growing());
     recorder.finish(PATIENCE);
-    assert!(matches!(create(&path), Err(RecordingError::Exists { .. })));
+    assert!(matches!(create(&path), Err(RecordingError::AlreadyExists { .. })));
     assert!(!Replayer::open(&path).unwrap().is_growing());
 }
 
@@ -163,7 +163,7 @@ fn half_a_frame_is_not_yet_there_as_long_as_somebody_writes() {
     fs::write(&torn, first).unwrap();
     let replayer = Replayer::open(&torn).unwrap();
     assert_eq!(replayer.len(), before);
-    assert!(matches!(replayer.tail(), Tail::Torn { need: Some(_), .. }), "{:?}", replayer.tail());
+    assert!(matches!(replayer.tail(), Tail::Torn { frame_bytes: Some(_), .. }), "{:?}", replayer.tail());
 }
 
 #[test]
@@ -198,7 +198,7 @@ impl Storage for StuckDisk {
         Ok(())
     }
 
-    fn room(&self) -> Option<Room> {
+    fn disk_space(&self) -> Option<DiskSpace> {
         None
     }
 }
@@ -213,9 +213,9 @@ fn stuck() -> (StuckDisk, Sender<()>, Arc<Mutex<Vec<u8>>>) {
 fn what_the_disk_does_not_keep_up_with_becomes_a_gap() {
     let (disk, allow, written) = stuck();
     allow.send(()).unwrap();
-    let options = RecorderOptions { queue: 4, ..options(0) };
+    let options = RecorderOptions { queue_capacity: 4, ..options(0) };
     let mut recorder =
-        Recorder::into_storage(Box::new(disk), &generator::meta(), RecorderOptions { queue: 4, ..options }).unwrap();
+        Recorder::from_storage(Box::new(disk), &generator::meta(), RecorderOptions { queue_capacity: 4, ..options }).unwrap();
     let samples = few_samples(40);
     let begun = Instant::now();
     for sample in &samples[..30] {
@@ -224,22 +224,22 @@ fn what_the_disk_does_not_keep_up_with_becomes_a_gap() {
     assert!(begun.elapsed() < Duration::from_secs(5), "offer waits for the disk");
     // The disk comes back.
     drop(allow);
-    until("the queue", || recorder.status().kept().samples >= 4);
+    until("the queue", || recorder.status().progress().samples >= 4);
     for sample in &samples[30..] {
-        let before = recorder.status().kept();
+        let before = recorder.status().progress();
         recorder.offer(sample.clone());
-        until("the sample", || recorder.status().kept().samples > before.samples);
+        until("the sample", || recorder.status().progress().samples > before.samples);
     }
     let RecorderStatus::Finished(kept) = recorder.finish(PATIENCE) else { panic!("not finished") };
     let mut replayer = Replayer::from_bytes(written.lock().unwrap().clone()).unwrap();
     let sound = replayer.verify().unwrap() as u64;
     assert_eq!(replayer.gaps().len(), 1);
     let gap = &replayer.gaps()[0];
-    assert_eq!(gap.why, GapReason::TooSlow);
-    assert_eq!(gap.lost + sound, 40, "every sample is there or in a gap");
-    assert_eq!((kept.lost, kept.samples), (gap.lost, sound));
-    let (before, after) = (gap.before as usize - 1, gap.before as usize);
-    assert!(replayer.instant(before).unwrap() < gap.from && gap.to < replayer.instant(after).unwrap());
+    assert_eq!(gap.reason, GapReason::DiskTooSlow);
+    assert_eq!(gap.lost_samples + sound, 40, "every sample is there or in a gap");
+    assert_eq!((kept.lost_samples, kept.samples), (gap.lost_samples, sound));
+    let (before, after) = (gap.samples_before as usize - 1, gap.samples_before as usize);
+    assert!(replayer.timestamp(before).unwrap() < gap.from && gap.to < replayer.timestamp(after).unwrap());
 }
 
 /// A disk that is full as long as somebody says so.
@@ -266,7 +266,7 @@ impl Storage for FullDisk {
         Ok(())
     }
 
-    fn room(&self) -> Option<Room> {
+    fn disk_space(&self) -> Option<DiskSpace> {
         None
     }
 }
@@ -275,39 +275,41 @@ impl Storage for FullDisk {
 fn a_mark_that_finds_no_room_is_written_when_there_is_some() {
     let (full, written) = (Arc::new(AtomicBool::new(false)), Arc::default());
     let disk = FullDisk { full: Arc::clone(&full), written: Arc::clone(&written) };
-    let options = RecorderOptions { retry: Duration::ZERO, ..options(40) };
-    let mut recorder = Recorder::into_storage(Box::new(disk), &generator::meta(), options).unwrap();
+    let options = RecorderOptions { retry_interval: Duration::ZERO, ..options(40) };
+    let mut recorder = Recorder::from_storage(Box::new(disk), &generator::meta(), options).unwrap();
     let samples = few_samples(12);
     samples[..4].iter().for_each(|sample| recorder.offer(sample.clone()));
-    until("the samples", || recorder.status().kept().samples == 4);
+    until("the samples", || recorder.status().progress().samples == 4);
     full.store(true, Ordering::SeqCst);
-    assert!(recorder.mark(samples[4].at.into(), "at the worst moment"));
+    assert!(recorder.add_mark(samples[4].at.into(), "at the worst moment"));
     recorder.offer(samples[4].clone());
-    until("a pause", || matches!(recorder.status(), RecorderStatus::Paused { kept: Kept { lost: 1, .. }, .. }));
-    assert!(recorder.mark(samples[5].at.into(), "and again"));
+    until("a pause", || {
+        matches!(recorder.status(), RecorderStatus::Paused { progress: RecordingProgress { lost_samples: 1, .. }, .. })
+    });
+    assert!(recorder.add_mark(samples[5].at.into(), "and again"));
     full.store(false, Ordering::SeqCst);
     samples[6..].iter().for_each(|sample| recorder.offer(sample.clone()));
     assert!(matches!(recorder.finish(PATIENCE), RecorderStatus::Finished(_)));
     let mut replayer = Replayer::from_bytes(written.lock().unwrap().clone()).unwrap();
     assert_eq!(replayer.verify().unwrap(), 10);
-    let marks: Vec<_> = replayer.marks().iter().map(|mark| (mark.before, mark.text.as_str())).collect();
+    let marks: Vec<_> = replayer.marks().iter().map(|mark| (mark.samples_before, mark.text.as_str())).collect();
     assert_eq!(marks, [(4, "at the worst moment"), (4, "and again")]);
-    assert_eq!(replayer.gaps().iter().map(|gap| (gap.before, gap.lost)).collect::<Vec<_>>(), [(4, 1)]);
+    assert_eq!(replayer.gaps().iter().map(|gap| (gap.samples_before, gap.lost_samples)).collect::<Vec<_>>(), [(4, 1)]);
 }
 
 #[test]
 fn marks_make_a_recording_no_larger_than_it_may_be() {
     let sink = crate::support::Sink::default();
     let most = 60_000;
-    let options = RecorderOptions { most: Some(most), queue: 2000, ..options(0) };
-    let mut recorder = Recorder::stream(sink.clone(), &generator::meta(), options).unwrap();
+    let options = RecorderOptions { max_bytes: Some(most), queue_capacity: 2000, ..options(0) };
+    let mut recorder = Recorder::from_writer(sink.clone(), &generator::meta(), options).unwrap();
     let sample = few_samples(1).remove(0);
     recorder.offer(sample.clone());
     // Words of which packing saves little.
     let mut dice = generator::Dice::new(5);
     for _ in 0..200 {
         let word: String = (0..1000).map(|_| char::from(33 + dice.below(94) as u8)).collect();
-        recorder.mark(sample.at.into(), &word);
+        recorder.add_mark(sample.at.into(), &word);
     }
     let status = recorder.finish(PATIENCE);
     let bytes = sink.0.lock().unwrap().clone();
@@ -334,43 +336,43 @@ impl Storage for Trap {
         Ok(())
     }
 
-    fn room(&self) -> Option<Room> {
+    fn disk_space(&self) -> Option<DiskSpace> {
         None
     }
 }
 
 #[test]
 fn a_recorder_whose_thread_is_lost_does_not_say_that_it_records() {
-    let mut recorder = Recorder::into_storage(Box::new(Trap), &generator::meta(), options(40)).unwrap();
+    let mut recorder = Recorder::from_storage(Box::new(Trap), &generator::meta(), options(40)).unwrap();
     let sample = few_samples(1).remove(0);
     until("the end", || {
         recorder.offer(sample.clone());
         matches!(recorder.status(), RecorderStatus::Failed { .. })
     });
-    assert!(!recorder.mark(sample.at.into(), "too late"));
+    assert!(!recorder.add_mark(sample.at.into(), "too late"));
     assert!(matches!(recorder.finish(PATIENCE), RecorderStatus::Failed { .. }));
 }
 
 #[test]
 fn what_is_missing_in_memory_is_missing_in_what_is_saved() {
-    let mut tape = Tape::new(100, 16 << 20, Redaction::Nothing);
+    let mut tape = HistoryRing::new(100, 16 << 20, Redaction::Nothing);
     let samples = few_samples(6);
     for (index, sample) in samples.iter().enumerate() {
-        tape.miss(if index == 3 { 7 } else { 0 }, sample.at.into());
+        tape.add_missed(if index == 3 { 7 } else { 0 }, sample.at.into());
         assert!(tape.push(sample));
     }
     let mut saved = Vec::new();
     tape.write_to(&mut saved, &generator::meta(), &Default::default()).unwrap();
     let recorder = |history| {
         let sink = crate::support::Sink::default();
-        let options = RecorderOptions { history, ..options(10) };
-        let recorder = Recorder::stream(sink.clone(), &generator::meta(), options).unwrap();
+        let options = RecorderOptions { backlog: history, ..options(10) };
+        let recorder = Recorder::from_writer(sink.clone(), &generator::meta(), options).unwrap();
         recorder.finish(PATIENCE);
         sink.0.lock().unwrap().clone()
     };
-    for bytes in [saved, recorder(tape.history())] {
+    for bytes in [saved, recorder(tape.backlog())] {
         let replayer = Replayer::from_bytes(bytes).unwrap();
-        let gaps: Vec<_> = replayer.gaps().iter().map(|gap| (gap.before, gap.lost, gap.from, gap.to)).collect();
+        let gaps: Vec<_> = replayer.gaps().iter().map(|gap| (gap.samples_before, gap.lost_samples, gap.from, gap.to)).collect();
         assert_eq!(gaps, [(3, 7, samples[2].at.into(), samples[3].at.into())]);
     }
 }
@@ -379,17 +381,17 @@ fn what_is_missing_in_memory_is_missing_in_what_is_saved() {
 fn a_disk_that_never_answers_does_not_hold_the_end_up() {
     let (disk, allow, _) = stuck();
     allow.send(()).unwrap();
-    let mut recorder = Recorder::into_storage(Box::new(disk), &generator::meta(), options(10)).unwrap();
+    let mut recorder = Recorder::from_storage(Box::new(disk), &generator::meta(), options(10)).unwrap();
     few_samples(3).into_iter().for_each(|sample| recorder.offer(sample));
     let status = recorder.finish(Duration::from_millis(50));
-    assert!(matches!(&status, RecorderStatus::Failed { why, .. } if why.contains("does not answer")), "{status:?}");
+    assert!(matches!(&status, RecorderStatus::Failed { reason, .. } if why.contains("does not answer")), "{status:?}");
     drop(allow);
 }
 
 #[test]
 fn arguments_are_left_out_when_that_was_asked_for() {
     let meta = Meta { redaction: Redaction::Arguments, ..generator::meta() };
-    let mut tape = Tape::new(100, 16 << 20, Redaction::Arguments);
+    let mut tape = HistoryRing::new(100, 16 << 20, Redaction::Arguments);
     let samples = few_samples(70);
     samples.iter().for_each(|sample| assert!(tape.push(sample)));
     let mut saved = Vec::new();
@@ -411,24 +413,24 @@ fn marks_and_sections_come_back_from_file_and_pipe() {
     let sections: stalltop::recording::Sections =
         [("baselines".to_owned(), vec![7; 5000]), ("empty".to_owned(), Vec::new())].into_iter().collect();
     let options = RecorderOptions { sections: sections.clone(), ..options(10) };
-    let mut recorder = Recorder::stream(sink.clone(), &generator::meta(), options).unwrap();
+    let mut recorder = Recorder::from_writer(sink.clone(), &generator::meta(), options).unwrap();
     let samples = few_samples(3);
     recorder.offer(samples[0].clone());
-    assert!(recorder.mark(samples[0].at.into(), "deploy 42"));
+    assert!(recorder.add_mark(samples[0].at.into(), "deploy 42"));
     recorder.offer(samples[1].clone());
     recorder.finish(PATIENCE);
     let bytes = sink.0.lock().unwrap().clone();
     let mut replayer = Replayer::from_bytes(bytes.clone()).unwrap();
     assert_eq!(replayer.marks().len(), 1);
-    assert_eq!((replayer.marks()[0].before, replayer.marks()[0].text.as_str()), (1, "deploy 42"));
+    assert_eq!((replayer.marks()[0].samples_before, replayer.marks()[0].text.as_str()), (1, "deploy 42"));
     assert_eq!(replayer.section("baselines"), Some([7; 5000].as_slice()));
     assert_eq!(
-        Inspection::of(&mut replayer, true).unwrap().sections,
+        Inspection::new(&mut replayer, true).unwrap().sections,
         [("baselines".to_owned(), 5000), ("empty".to_owned(), 0)]
     );
     let mut reader = StreamReader::open(bytes.as_slice()).unwrap();
     let mut kinds = Vec::new();
-    while let Some(event) = reader.event().unwrap() {
+    while let Some(event) = reader.next_event().unwrap() {
         kinds.push(match event {
             StreamEvent::Meta(_) => "meta".to_owned(),
             StreamEvent::Section { name, bytes } => format!("{name} {}", bytes.len()),
@@ -445,14 +447,14 @@ fn marks_and_sections_come_back_from_file_and_pipe() {
 fn a_tape_is_saved_to_a_new_file_only() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("last.stalltop");
-    let mut tape = Tape::new(100, 16 << 20, Redaction::Nothing);
+    let mut tape = HistoryRing::new(100, 16 << 20, Redaction::Nothing);
     few_samples(5).iter().for_each(|sample| assert!(tape.push(sample)));
     let mut bytes = Vec::new();
     tape.write_to(&mut bytes, &generator::meta(), &Default::default()).unwrap();
-    save(&path, &bytes).unwrap();
+    save_recording(&path, &bytes).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
     assert_eq!(Replayer::open(&path).unwrap().verify().unwrap(), 5);
-    assert!(matches!(save(&path, &bytes), Err(RecordingError::Exists { .. })));
+    assert!(matches!(save_recording(&path, &bytes), Err(RecordingError::AlreadyExists { .. })));
 }
 
 #[test]

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use stalltop::recording::{Copier, Mark, Recorder, RecorderOptions, Replayer, Sections, StreamEvent, StreamReader, Tape};
+use stalltop::recording::{
+    Copier, HistoryRing, Mark, Recorder, RecorderOptions, Replayer, Sections, StreamEvent, StreamReader,
+};
 use stalltop::sample::Sample;
 
 use crate::generator::{self, Dice, Machine, strange_samples};
@@ -39,7 +41,7 @@ proptest! {
         prop_assert!(replayer.is_indexed());
         for (index, sample) in samples.iter().enumerate() {
             assert_same(&replayer.sample(index).unwrap(), sample, &format!("sample {index}"));
-            prop_assert_eq!(replayer.instant(index).unwrap().realtime_ns, sample.at.realtime_ns);
+            prop_assert_eq!(replayer.timestamp(index).unwrap().realtime_ns, sample.at.realtime_ns);
         }
         // In any order.
         let mut fresh = Replayer::from_bytes(bytes).unwrap();
@@ -58,7 +60,7 @@ proptest! {
         let bytes = record(&samples);
         let mut reader = StreamReader::open(bytes.as_slice()).unwrap();
         let mut index = 0;
-        while let Some(event) = reader.event().unwrap() {
+        while let Some(event) = reader.next_event().unwrap() {
             match event {
                 StreamEvent::Sample(sample) => {
                     assert_same(&sample, &samples[index], &format!("sample {index}"));
@@ -78,7 +80,7 @@ proptest! {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("copy");
         let copied = Copier::repair(&mut Replayer::from_bytes(record(&samples)).unwrap(), &path).unwrap();
-        prop_assert_eq!((copied.samples, copied.lost), (count as u64, 0));
+        prop_assert_eq!((copied.samples, copied.lost_samples), (count as u64, 0));
         let mut replayer = Replayer::open(&path).unwrap();
         for (index, sample) in samples.iter().enumerate() {
             assert_same(&replayer.sample(index).unwrap(), sample, &format!("sample {index}"));
@@ -93,16 +95,16 @@ proptest! {
         gaps in proptest::collection::btree_map(1u64..20, 1u64..1 << 40, 0..5),
     ) {
         // A mark that says nothing is refused, and one that says something is made plain.
-        let mut marks: Vec<_> = marks.into_iter().filter_map(|(at, text)| Some((at, Mark::text(&text)?))).collect();
+        let mut marks: Vec<_> = marks.into_iter().filter_map(|(at, text)| Some((at, Mark::sanitize(&text)?))).collect();
         marks.sort_by_key(|mark| mark.0);
         let sink = Sink::default();
         let options = RecorderOptions { sections: sections.clone(), ..options(64) };
-        let mut recorder = Recorder::stream(sink.clone(), &generator::meta(), options).unwrap();
+        let mut recorder = Recorder::from_writer(sink.clone(), &generator::meta(), options).unwrap();
         for (number, sample) in few_samples(20).into_iter().enumerate() {
             for (_, text) in marks.iter().filter(|mark| mark.0 == number as u64) {
-                prop_assert!(recorder.mark(sample.at.into(), text));
+                prop_assert!(recorder.add_mark(sample.at.into(), text));
             }
-            recorder.miss(gaps.get(&(number as u64)).copied().unwrap_or(0), sample.at.into());
+            recorder.add_missed(gaps.get(&(number as u64)).copied().unwrap_or(0), sample.at.into());
             recorder.offer(sample);
         }
         recorder.finish(PATIENCE);
@@ -112,19 +114,19 @@ proptest! {
         let mut replayer = Replayer::from_bytes(bytes.clone()).unwrap();
         Copier::repair(&mut replayer, &path).unwrap();
         for replayer in [replayer, Replayer::open(&path).unwrap()] {
-            let read: Vec<_> = replayer.marks().iter().map(|mark| (mark.before, mark.text.clone())).collect();
+            let read: Vec<_> = replayer.marks().iter().map(|mark| (mark.samples_before, mark.text.clone())).collect();
             prop_assert_eq!(&read, &marks);
-            let read: BTreeMap<_, _> = replayer.gaps().iter().map(|gap| (gap.before, gap.lost)).collect();
+            let read: BTreeMap<_, _> = replayer.gaps().iter().map(|gap| (gap.samples_before, gap.lost_samples)).collect();
             prop_assert_eq!(&read, &gaps);
             let read: Sections = replayer.sections().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).collect();
             prop_assert_eq!(&read, &sections);
         }
         let mut reader = StreamReader::open(bytes.as_slice()).unwrap();
         let (mut texts, mut lost, mut blocks) = (Vec::new(), Vec::new(), Sections::new());
-        while let Some(event) = reader.event().unwrap() {
+        while let Some(event) = reader.next_event().unwrap() {
             match event {
-                StreamEvent::Mark(mark) => texts.push((mark.before, mark.text)),
-                StreamEvent::Gap(gap) => lost.push((gap.before, gap.lost)),
+                StreamEvent::Mark(mark) => texts.push((mark.samples_before, mark.text)),
+                StreamEvent::Gap(gap) => lost.push((gap.samples_before, gap.lost_samples)),
                 StreamEvent::Section { name, bytes } => drop(blocks.insert(name, bytes)),
                 StreamEvent::Damage(damage) => prop_assert!(false, "{:?}", damage),
                 _ => {}
@@ -167,12 +169,12 @@ fn what_was_shared_is_shared_again() {
 fn a_tape_keeps_the_last_and_saves_them() {
     let mut machine = Machine::new(3, 10, 20, 3, 2);
     let samples: Vec<_> = (0..400).map(|_| machine.next()).collect();
-    let mut tape = Tape::new(100, 16 << 20, Default::default());
+    let mut tape = HistoryRing::new(100, 16 << 20, Default::default());
     for sample in &samples {
         assert!(tape.push(sample));
     }
     assert!((100..220).contains(&tape.len()), "{}", tape.len());
-    let first = usize::try_from(tape.forgotten()).unwrap();
+    let first = usize::try_from(tape.evicted()).unwrap();
     assert_eq!(first + tape.len(), samples.len());
     for index in (0..tape.len()).rev() {
         assert_same(&tape.sample(index).unwrap(), &samples[first + index], &format!("tape {index}"));
@@ -195,36 +197,36 @@ fn a_recorder_begins_with_what_was_in_memory_and_its_marks() {
     let path = directory.path().join("from-memory");
     let mut machine = Machine::new(3, 10, 20, 3, 2);
     let samples: Vec<_> = (0..300).map(|_| machine.next()).collect();
-    let mut tape = Tape::new(100, 16 << 20, Default::default());
+    let mut tape = HistoryRing::new(100, 16 << 20, Default::default());
     let (before, after) = samples.split_at(280);
     for (at, sample) in before.iter().enumerate() {
         tape.push(sample);
         if [3, 250].contains(&at) {
-            tape.mark(sample.at.into(), &format!("\x1b mark {at}"));
+            tape.add_mark(sample.at.into(), &format!("\x1b mark {at}"));
         }
     }
     let marks: Vec<_> = tape.marks().map(|mark| mark.text.clone()).collect();
     assert_eq!(marks, ["mark 250"], "the other one was forgotten with its sample");
-    let options = RecorderOptions { history: tape.history(), ..options(after.len()) };
+    let options = RecorderOptions { backlog: tape.backlog(), ..options(after.len()) };
     let mut recorder = Recorder::create(&path, &generator::meta(), options).unwrap();
-    assert!(recorder.mark(after[0].at.into(), &"x".repeat(1 << 20)), "cut, and kept");
-    assert!(!recorder.mark(after[0].at.into(), "\n\x07 "), "nothing is left of it");
+    assert!(recorder.add_mark(after[0].at.into(), &"x".repeat(1 << 20)), "cut, and kept");
+    assert!(!recorder.add_mark(after[0].at.into(), "\n\x07 "), "nothing is left of it");
     after.iter().for_each(|sample| recorder.offer(sample.clone()));
-    assert_eq!(recorder.finish(PATIENCE).kept().samples, (tape.len() + after.len()) as u64);
+    assert_eq!(recorder.finish(PATIENCE).progress().samples, (tape.len() + after.len()) as u64);
     let mut replayer = Replayer::open(&path).unwrap();
-    let first = usize::try_from(tape.forgotten()).unwrap();
+    let first = usize::try_from(tape.evicted()).unwrap();
     assert_eq!(replayer.verify().unwrap(), samples.len() - first);
     for index in 0..replayer.len() {
         assert_same(&replayer.sample(index).unwrap(), &samples[first + index], &format!("sample {index}"));
     }
-    let marks: Vec<_> = replayer.marks().iter().map(|mark| (mark.before as usize + first, mark.text.len())).collect();
+    let marks: Vec<_> = replayer.marks().iter().map(|mark| (mark.samples_before as usize + first, mark.text.len())).collect();
     assert_eq!(marks, [(251, "mark 250".len()), (280, 1024)]);
 }
 
 #[test]
 fn a_tape_is_bounded_in_bytes() {
     let mut machine = Machine::new(3, 100, 100, 50, 2);
-    let mut tape = Tape::new(100_000, 300_000, Default::default());
+    let mut tape = HistoryRing::new(100_000, 300_000, Default::default());
     for _ in 0..600 {
         tape.push(&machine.next());
         assert!(tape.bytes() < 500_000);

@@ -35,16 +35,16 @@ fn a_sample_is_of_the_run_in_which_it_was_taken() {
     record(folder.path(), "b.stalltop", "second", 500, 60);
     record(folder.path(), "c.stalltop", "third", 20, 100);
     let mut replayer = Replayer::open(folder.path()).unwrap();
-    assert_eq!(replayer.runs(), 3);
+    assert_eq!(replayer.boot_count(), 3);
     assert_eq!(runs(&replayer), [vec!["first"; 10], vec!["second"; 10], vec!["third"; 10]].concat());
-    let gaps: Vec<_> = replayer.gaps().iter().map(|gap| (gap.before, gap.lost)).collect();
+    let gaps: Vec<_> = replayer.gaps().iter().map(|gap| (gap.samples_before, gap.lost_samples)).collect();
     assert_eq!(gaps, [(10, 50), (20, 30)], "by the clock on the wall");
     // What the two counted cannot stand in one recording.
     let out = folder.path().join("out");
-    assert!(matches!(Copier::repair(&mut replayer, &out), Err(RecordingError::SeveralRuns { .. })));
-    assert!(matches!(Copier::part(&mut replayer, 5..12, &out), Err(RecordingError::SeveralRuns { .. })));
+    assert!(matches!(Copier::repair(&mut replayer, &out), Err(RecordingError::MultipleBoots { .. })));
+    assert!(matches!(Copier::copy_range(&mut replayer, 5..12, &out), Err(RecordingError::MultipleBoots { .. })));
     assert!(!out.exists());
-    assert_eq!(Copier::part(&mut replayer, 12..20, &out).unwrap().samples, 8);
+    assert_eq!(Copier::copy_range(&mut replayer, 12..20, &out).unwrap().samples, 8);
 }
 
 #[test]
@@ -55,9 +55,9 @@ fn a_clock_that_is_set_changes_neither_the_order_nor_what_is_missing() {
     record(folder.path(), "b.stalltop", "one", 110, 10);
     record(folder.path(), "c.stalltop", "one", 140, 9000);
     let replayer = Replayer::open(folder.path()).unwrap();
-    let seconds: Vec<u64> = (0..30).map(|index| replayer.instant(index).unwrap().boottime_ns / 1_000_000_000).collect();
+    let seconds: Vec<u64> = (0..30).map(|index| replayer.timestamp(index).unwrap().boottime_ns / 1_000_000_000).collect();
     assert_eq!(seconds, (100..120).chain(140..150).collect::<Vec<_>>());
-    let gaps: Vec<_> = replayer.gaps().iter().map(|gap| (gap.before, gap.lost)).collect();
+    let gaps: Vec<_> = replayer.gaps().iter().map(|gap| (gap.samples_before, gap.lost_samples)).collect();
     assert_eq!(gaps, [(20, 20)]);
 }
 
@@ -67,7 +67,7 @@ fn a_file_that_cannot_be_read_is_named() {
     record(folder.path(), "a.stalltop", "one", 100, 0);
     std::fs::write(folder.path().join("b.stalltop"), "text").unwrap();
     let replayer = Replayer::open(folder.path()).unwrap();
-    let unreadable: Vec<&str> = replayer.unreadable().iter().map(|file| file.why.as_str()).collect();
+    let unreadable: Vec<&str> = replayer.unreadable().iter().map(|file| file.reason.as_str()).collect();
     assert!(unreadable.len() == 1 && unreadable[0].contains("b.stalltop' is not a stalltop recording"), "{unreadable:?}");
     assert_eq!(replayer.damage().len(), 1);
 }
@@ -89,5 +89,5 @@ fn a_segment_that_has_just_been_made_is_followed_later() {
     second.offer(Arc::new(Sample::empty(at(2))));
     second.finish(PATIENCE);
     replayer.refresh().unwrap();
-    assert_eq!((replayer.files(), replayer.len()), (2, 2));
+    assert_eq!((replayer.file_count(), replayer.len()), (2, 2));
 }

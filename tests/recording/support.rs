@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use stalltop::recording::{Digest, Recorder, RecorderOptions, RecorderStatus, Seen};
+use stalltop::recording::{FrameSummary, Recorder, RecorderOptions, RecorderStatus, SummarySeverity};
 use stalltop::sample::{Instant, Name, Sample};
 
 use crate::generator;
@@ -44,20 +44,24 @@ pub fn until(what: &str, mut done: impl FnMut() -> bool) {
 
 /// Options under which nothing is lost and the same samples give the same bytes.
 pub fn options(samples: usize) -> RecorderOptions {
-    RecorderOptions { queue: samples + 8, identity: Some(([9; 16], 1_760_000_000_000_000_000)), ..RecorderOptions::default() }
+    RecorderOptions {
+        queue_capacity: samples + 8,
+        identity: Some(([9; 16], 1_760_000_000_000_000_000)),
+        ..RecorderOptions::default()
+    }
 }
 
 /// As somebody has looked at it and seen nothing.
-pub fn judged() -> Digest {
-    Digest { worst: Seen::Nothing, ..Digest::default() }
+pub fn judged() -> FrameSummary {
+    FrameSummary { worst_severity: SummarySeverity::NoFinding, ..FrameSummary::default() }
 }
 
 /// The bytes of a recording of these samples.
 pub fn record(samples: &[Arc<Sample>]) -> Vec<u8> {
     let sink = Sink::default();
-    let mut recorder = Recorder::stream(sink.clone(), &generator::meta(), options(samples.len())).unwrap();
+    let mut recorder = Recorder::from_writer(sink.clone(), &generator::meta(), options(samples.len())).unwrap();
     for sample in samples {
-        recorder.offer_judged(sample.clone(), judged());
+        recorder.offer_with_summary(sample.clone(), judged());
     }
     let status = recorder.finish(PATIENCE);
     assert!(matches!(status, RecorderStatus::Finished(_)), "{status:?}");
@@ -72,12 +76,12 @@ pub fn record_into(file: &Path, host: &str, samples: &[Arc<Sample>], marks: [&st
     let mut recorder = Recorder::create(file, &meta, options(samples.len())).unwrap();
     for (index, sample) in samples.iter().enumerate() {
         if index == 2 && !marks[0].is_empty() {
-            assert!(recorder.mark(sample.at.into(), marks[0]));
+            assert!(recorder.add_mark(sample.at.into(), marks[0]));
         }
         recorder.offer(sample.clone());
     }
     if let Some(last) = samples.last().filter(|_| !marks[1].is_empty()) {
-        assert!(recorder.mark(last.at.into(), marks[1]));
+        assert!(recorder.add_mark(last.at.into(), marks[1]));
     }
     let status = recorder.finish(PATIENCE);
     assert!(matches!(status, RecorderStatus::Finished(_)), "{status:?}");

@@ -26,7 +26,7 @@ fn a_whole_frame_that_is_missing_is_missed() {
         assert_eq!(recorded.read_pipe(&without).unwrap().sound, found.sound, "{frame:?}");
         let mut replayer = Replayer::from_bytes(without).unwrap();
         replayer.verify().unwrap();
-        assert_eq!(replayer.damage()[0].lost, 1, "{:?}", replayer.damage());
+        assert_eq!(replayer.damage()[0].lost_samples, 1, "{:?}", replayer.damage());
         let (from, to) = (replayer.damage()[0].from.unwrap(), replayer.damage()[0].to.unwrap());
         assert!(from < to, "it says from when to when");
     }
@@ -40,7 +40,7 @@ fn a_tail_of_zeros_is_a_torn_tail() {
     let mut zeros = recorded.bytes[..end].to_vec();
     zeros.resize(end + (4 << 20), 0);
     let mut replayer = Replayer::from_bytes(zeros.clone()).unwrap();
-    assert_eq!(replayer.tail(), Tail::Torn { offset: end as u64, have: 4 << 20, need: None });
+    assert_eq!(replayer.tail(), Tail::Torn { offset: end as u64, available_bytes: 4 << 20, frame_bytes: None });
     assert_eq!(replayer.verify().unwrap(), count);
     assert_eq!(replayer.damage(), &[], "nothing is missing");
     assert_eq!(recorded.read_pipe(&zeros).unwrap().sound.len(), count);
@@ -53,7 +53,7 @@ fn frames_of_another_recording_are_not_taken_for_ours() {
     let sink = crate::support::Sink::default();
     let mut other = crate::support::options(8);
     other.identity = Some(([8; 16], 5));
-    let mut recorder = stalltop::recording::Recorder::stream(sink.clone(), &crate::generator::meta(), other).unwrap();
+    let mut recorder = stalltop::recording::Recorder::from_writer(sink.clone(), &crate::generator::meta(), other).unwrap();
     samples.iter().for_each(|sample| recorder.offer(sample.clone()));
     recorder.finish(crate::support::PATIENCE);
     let other = sink.0.lock().unwrap().clone();

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use stalltop::recording::{
-    Copier, GapReason, Place, Recorder, RecorderOptions, RecorderStatus, RecordingError, Replayer, Room, Storage, Tail,
+    Copier, DiskSpace, GapReason, Location, Recorder, RecorderOptions, RecorderStatus, RecordingError, Replayer, Storage, Tail,
 };
 use stalltop::sample::Sample;
 
@@ -69,7 +69,7 @@ impl Storage for BadDisk {
         Ok(())
     }
 
-    fn room(&self) -> Option<Room> {
+    fn disk_space(&self) -> Option<DiskSpace> {
         None
     }
 }
@@ -122,8 +122,8 @@ fn whichever_operation_fails_what_was_kept_stays_sound() {
 
 /// `false` when the recording was over before the bad operation came.
 fn survives(disk: &BadDisk, samples: &[Arc<Sample>], what: &str) -> bool {
-    let options = RecorderOptions { retry: Duration::from_secs(3), ..options(samples.len()) };
-    let recorder = Recorder::into_storage(Box::new(disk.clone()), &generator::meta(), options);
+    let options = RecorderOptions { retry_interval: Duration::from_secs(3), ..options(samples.len()) };
+    let recorder = Recorder::from_storage(Box::new(disk.clone()), &generator::meta(), options);
     let Ok(mut recorder) = recorder else { return true };
     samples.iter().for_each(|sample| recorder.offer(sample.clone()));
     let status = recorder.finish(PATIENCE);
@@ -133,22 +133,22 @@ fn survives(disk: &BadDisk, samples: &[Arc<Sample>], what: &str) -> bool {
     assert_eq!(replayer.damage().first(), None, "{what}");
     let torn = matches!(replayer.tail(), Tail::Torn { .. });
     assert!(!torn, "{what}: {:?}", replayer.tail());
-    assert_eq!(status.kept().samples, sound as u64, "{what}: {status:?}");
-    let in_gaps: u64 = replayer.gaps().iter().map(|gap| gap.lost).sum();
+    assert_eq!(status.progress().samples, sound as u64, "{what}: {status:?}");
+    let in_gaps: u64 = replayer.gaps().iter().map(|gap| gap.lost_samples).sum();
     // A write that was interrupted, or would have had to wait, is tried again.
     if matches!(disk.errno, nix::libc::EINTR | nix::libc::EAGAIN) && !disk.sync_failed.load(Ordering::Relaxed) {
-        assert!(matches!(status, RecorderStatus::Finished(kept) if kept.lost == 0), "{what}: {status:?}");
+        assert!(matches!(status, RecorderStatus::Finished(kept) if kept.lost_samples == 0), "{what}: {status:?}");
     }
     match &status {
         RecorderStatus::Finished(kept) => {
             assert_eq!(sound as u64 + in_gaps, samples.len() as u64, "{what}");
-            assert_eq!(kept.lost, in_gaps, "{what}");
+            assert_eq!(kept.lost_samples, in_gaps, "{what}");
         }
-        RecorderStatus::Failed { why, kept } | RecorderStatus::Paused { why, kept } => {
+        RecorderStatus::Failed { reason: why, progress: kept } | RecorderStatus::Paused { reason: why, progress: kept } => {
             assert!(!why.is_empty());
-            assert_eq!(kept.samples + kept.lost, samples.len() as u64, "{what}: {status:?}");
+            assert_eq!(kept.samples + kept.lost_samples, samples.len() as u64, "{what}: {status:?}");
         }
-        RecorderStatus::Recording(_) | RecorderStatus::Full(_) => panic!("{what}: {status:?}"),
+        RecorderStatus::Recording(_) | RecorderStatus::LimitReached(_) => panic!("{what}: {status:?}"),
     }
     for index in 0..replayer.len() {
         let sample = replayer.sample(index).unwrap();
@@ -213,18 +213,18 @@ impl Storage for Shelf {
         self.disk.truncate(length)
     }
 
-    fn room(&self) -> Option<Room> {
+    fn disk_space(&self) -> Option<DiskSpace> {
         None
     }
 
-    fn place(&self) -> Place {
-        Place::File(format!("{}", self.used.lock().unwrap().len()).into())
+    fn location(&self) -> Location {
+        Location::File(format!("{}", self.used.lock().unwrap().len()).into())
     }
 
-    fn successor(&self) -> Option<Result<Box<dyn Storage>, RecordingError>> {
+    fn create_successor(&self) -> Option<Result<Box<dyn Storage>, RecordingError>> {
         let mut next = self.next.lock().unwrap();
         if next.is_empty() {
-            return Some(Err(RecordingError::Exists { path: self.place() }));
+            return Some(Err(RecordingError::AlreadyExists { path: self.location() }));
         }
         let disk = next.remove(0);
         self.used.lock().unwrap().push(disk.clone());
@@ -243,17 +243,17 @@ fn disk(bad: usize, forever: bool) -> BadDisk {
 /// Records 200 samples and two marks on them. How it ended, how many files it took, and all of it together.
 fn on_shelf(shelf: &Shelf) -> (RecorderStatus, usize, Replayer, tempfile::TempDir) {
     let samples = few_samples(200);
-    let options = RecorderOptions { retry: Duration::from_secs(3), ..options(samples.len()) };
-    let mut recorder = Recorder::into_storage(Box::new(shelf.clone()), &generator::meta(), options).unwrap();
+    let options = RecorderOptions { retry_interval: Duration::from_secs(3), ..options(samples.len()) };
+    let mut recorder = Recorder::from_storage(Box::new(shelf.clone()), &generator::meta(), options).unwrap();
     for (index, sample) in samples.iter().enumerate() {
         if index == 50 || index == 130 {
-            assert!(recorder.mark(sample.at.into(), "word"));
+            assert!(recorder.add_mark(sample.at.into(), "word"));
         }
         recorder.offer(sample.clone());
     }
     let status = recorder.close(PATIENCE);
     let used = shelf.used.lock().unwrap().clone();
-    assert_eq!(recorder.places().len(), used.len());
+    assert_eq!(recorder.locations().len(), used.len());
     let folder = tempfile::tempdir().unwrap();
     for (index, disk) in used.iter().enumerate() {
         fs::write(folder.path().join(format!("{index}.stalltop")), &*disk.kept.lock().unwrap()).unwrap();
@@ -263,7 +263,7 @@ fn on_shelf(shelf: &Shelf) -> (RecorderStatus, usize, Replayer, tempfile::TempDi
     assert_eq!(replayer.damage().first(), None);
     let held: Vec<_> = (0..replayer.len()).map(|index| replayer.sample(index).unwrap()).collect();
     assert!(held.is_sorted_by(|a, b| a.at < b.at) && held.iter().all(|sample| samples.contains(sample)));
-    assert_eq!(replayer.len() as u64, status.kept().samples, "{status:?}");
+    assert_eq!(replayer.len() as u64, status.progress().samples, "{status:?}");
     (status, used.len(), replayer, folder)
 }
 
@@ -276,8 +276,8 @@ fn a_disk_that_fails_is_left_for_another_file_and_nothing_is_lost() {
         let shelf = Shelf::of(vec![disk(bad, true), disk(0, false)]);
         let (status, files, replayer, _folder) = on_shelf(&shelf);
         let RecorderStatus::Finished(kept) = status else { panic!("operation {bad}: {status:?}") };
-        assert_eq!((kept.samples, kept.lost, replayer.gaps().len()), (200, 0, 0), "operation {bad}");
-        let marks: Vec<u64> = replayer.marks().iter().map(|mark| mark.before).collect();
+        assert_eq!((kept.samples, kept.lost_samples, replayer.gaps().len()), (200, 0, 0), "operation {bad}");
+        let marks: Vec<u64> = replayer.marks().iter().map(|mark| mark.samples_before).collect();
         assert_eq!(marks, [50, 130], "operation {bad}");
         if files == 1 {
             break;
@@ -300,7 +300,7 @@ fn after_a_failed_sync_a_file_is_not_trusted_again() {
         let shelf = Shelf::of(vec![disk(bad, false), disk(0, false)]);
         let (status, files, replayer, _folder) = on_shelf(&shelf);
         let RecorderStatus::Finished(kept) = status else { panic!("operation {bad}: {status:?}") };
-        assert_eq!((files, kept.samples, kept.lost, replayer.gaps().len()), (2, 200, 0, 0), "operation {bad}");
+        assert_eq!((files, kept.samples, kept.lost_samples, replayer.gaps().len()), (2, 200, 0, 0), "operation {bad}");
         assert_eq!(*shelf.disk.operations.lock().unwrap(), bad, "it was the last one on that disk");
     }
 }
@@ -311,14 +311,17 @@ fn a_disk_that_takes_nothing_for_a_while_costs_a_gap() {
     let shelf = Shelf::of(vec![disk(80, true), disk(1, true), disk(1, true), disk(0, false)]);
     let (status, files, replayer, _folder) = on_shelf(&shelf);
     let RecorderStatus::Finished(kept) = status else { panic!("{status:?}") };
-    assert_eq!((files, kept.samples + kept.lost), (2, 200));
+    assert_eq!((files, kept.samples + kept.lost_samples), (2, 200));
     let [gap] = replayer.gaps() else { panic!("{:?}", replayer.gaps()) };
-    assert_eq!((gap.lost, gap.why), (kept.lost, GapReason::DiskFailed));
-    assert!((1..10).contains(&gap.lost), "{gap:?}");
+    assert_eq!((gap.lost_samples, gap.reason), (kept.lost_samples, GapReason::DiskFailed));
+    assert!((1..10).contains(&gap.lost_samples), "{gap:?}");
     // And where there is none at all, it says so and what is safe.
     let (status, files, ..) = on_shelf(&Shelf::of(vec![disk(80, true)]));
-    let RecorderStatus::Paused { why, kept } = status else { panic!("{status:?}") };
-    assert!(files == 1 && why.contains("os error 5") && kept.samples > 60 && kept.samples + kept.lost == 200, "{why} {kept:?}");
+    let RecorderStatus::Paused { reason: why, progress: kept } = status else { panic!("{status:?}") };
+    assert!(
+        files == 1 && why.contains("os error 5") && kept.samples > 60 && kept.samples + kept.lost_samples == 200,
+        "{why} {kept:?}"
+    );
 }
 
 /// What is missing is told by the next file too: the one that told it may have lost that as it lost what was not synced.
@@ -330,10 +333,10 @@ fn a_gap_is_not_lost_with_the_disk_that_it_was_written_to() {
         let (status, files, replayer, folder) = on_shelf(&shelf);
         let RecorderStatus::Finished(kept) = status else { panic!("operation {bad}: {status:?}") };
         let [gap] = replayer.gaps() else { panic!("operation {bad}: {:?}", replayer.gaps()) };
-        assert_eq!((files, gap.lost, gap.why), (3, kept.lost, GapReason::DiskFailed), "operation {bad}");
+        assert_eq!((files, gap.lost_samples, gap.reason), (3, kept.lost_samples, GapReason::DiskFailed), "operation {bad}");
         let last = Replayer::open(&folder.path().join("2.stalltop")).unwrap();
-        let own: Vec<_> = last.gaps().iter().map(|own| (own.lost, own.why)).collect();
-        assert_eq!(own == [(gap.lost, gap.why)], repeats, "operation {bad}: {own:?}");
+        let own: Vec<_> = last.gaps().iter().map(|own| (own.lost_samples, own.reason)).collect();
+        assert_eq!(own == [(gap.lost_samples, gap.reason)], repeats, "operation {bad}: {own:?}");
     }
 }
 
@@ -346,7 +349,7 @@ fn a_gap_that_two_files_tell_of_is_one() {
     let told = |name: &str| Replayer::open(&folder.path().join(name)).unwrap().gaps().len();
     assert_eq!((told("1.stalltop"), told("2.stalltop")), (1, 1));
     let [gap] = replayer.gaps() else { panic!("{:?}", replayer.gaps()) };
-    assert_eq!((files, gap.lost), (3, status.kept().lost));
+    assert_eq!((files, gap.lost_samples), (3, status.progress().lost_samples));
 }
 
 /// A file system of that size, for root.
@@ -380,7 +383,7 @@ impl Drop for Small {
 }
 
 fn create(path: &Path, queue: usize) -> Recorder {
-    let options = RecorderOptions { keep_free: false, retry: Duration::from_secs(3), ..options(queue) };
+    let options = RecorderOptions { reserve_free_space: false, retry_interval: Duration::from_secs(3), ..options(queue) };
     Recorder::create(path, &generator::meta(), options).unwrap()
 }
 
@@ -398,14 +401,16 @@ fn a_file_system_that_fills_pauses_keeps_what_it_has_and_goes_on_when_there_is_r
             let mut recorder = create(&path, samples.len());
             let mut offered = samples.iter();
             while matches!(recorder.status(), RecorderStatus::Recording(_)) {
-                let before = recorder.status().kept();
+                let before = recorder.status().progress();
                 recorder.offer(offered.next().expect("it fills").clone());
                 until("the sample", || {
-                    let now = recorder.status().kept();
-                    now.samples + now.lost > before.samples + before.lost
+                    let now = recorder.status().progress();
+                    now.samples + now.lost_samples > before.samples + before.lost_samples
                 });
             }
-            let RecorderStatus::Paused { why, kept } = recorder.status() else { panic!("{:?}", recorder.status()) };
+            let RecorderStatus::Paused { reason: why, progress: kept } = recorder.status() else {
+                panic!("{:?}", recorder.status())
+            };
             assert!(why.contains("space"), "{why}");
             let mut replayer = Replayer::open(&path).unwrap();
             assert_eq!(replayer.verify().unwrap() as u64, kept.samples, "{kib} KiB");
@@ -416,9 +421,9 @@ fn a_file_system_that_fills_pauses_keeps_what_it_has_and_goes_on_when_there_is_r
             let mut replayer = Replayer::open(&path).unwrap();
             assert_eq!(replayer.verify().unwrap() as u64, kept.samples);
             assert_eq!((replayer.damage(), replayer.tail()), (&[][..], Tail::Closed));
-            let in_gaps: u64 = replayer.gaps().iter().map(|gap| gap.lost).sum();
-            assert_eq!((kept.lost, kept.samples + in_gaps), (in_gaps, (samples.len() - offered.len()) as u64));
-            kept.lost as usize
+            let in_gaps: u64 = replayer.gaps().iter().map(|gap| gap.lost_samples).sum();
+            assert_eq!((kept.lost_samples, kept.samples + in_gaps), (in_gaps, (samples.len() - offered.len()) as u64));
+            kept.lost_samples as usize
         });
     }
 }
@@ -494,12 +499,15 @@ fn a_disk_that_is_nearly_full_is_left_alone() {
         fn truncate(&mut self, length: u64) -> io::Result<()> {
             self.0.truncate(length)
         }
-        fn room(&self) -> Option<Room> {
-            Some(Room { available: 60 << 20, total: 1 << 30 })
+        fn disk_space(&self) -> Option<DiskSpace> {
+            Some(DiskSpace { available: 60 << 20, total: 1 << 30 })
         }
     }
-    let mut recorder = Recorder::into_storage(Box::new(Nearly(BadDisk::default())), &generator::meta(), options(10)).unwrap();
+    let mut recorder = Recorder::from_storage(Box::new(Nearly(BadDisk::default())), &generator::meta(), options(10)).unwrap();
     few_samples(3).into_iter().for_each(|sample| recorder.offer(sample));
     let status = recorder.finish(PATIENCE);
-    assert!(matches!(&status, RecorderStatus::Paused { why, kept } if why.contains("free") && kept.samples == 0), "{status:?}");
+    assert!(
+        matches!(&status, RecorderStatus::Paused { reason, progress } if reason.contains("free") && progress.samples == 0),
+        "{status:?}"
+    );
 }

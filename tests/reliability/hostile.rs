@@ -115,7 +115,7 @@ fn put_together(start: &[u8], frames: &[Frame]) -> Vec<u8> {
 /// How many samples could be read, by file and by pipe; neither may panic or hang.
 fn read(bytes: &[u8]) -> usize {
     let mut reader = StreamReader::open(bytes).unwrap();
-    while let Ok(Some(_)) = reader.event() {}
+    while let Ok(Some(_)) = reader.next_event() {}
     by_file(bytes)
 }
 
@@ -178,7 +178,7 @@ fn a_frame_longer_than_any_may_be_is_not_waited_for() {
         tally.attempt(4 * MIB, || {
             let mut reader = StreamReader::open(bytes.as_slice()).unwrap();
             let mut sound = 0;
-            while let Ok(Some(event)) = reader.event() {
+            while let Ok(Some(event)) = reader.next_event() {
                 sound += usize::from(matches!(event, StreamEvent::Sample(_)));
             }
             assert!((1..3).contains(&sound), "{sound} with a length of {stored}");
@@ -296,7 +296,7 @@ fn digests_of_more_samples_than_there_are_are_not_unpacked() {
     let mut tally = Tally::new("digests of more samples than there are", 10);
     tally.attempt(8 * MIB, || {
         let replayer = Replayer::from_bytes(bytes.clone()).unwrap();
-        assert!((0..10).all(|index| replayer.digest(index).is_none()));
+        assert!((0..10).all(|index| replayer.frame_summary(index).is_none()));
         10 - replayer.len()
     });
     assert_eq!(tally.lost(), 0);

@@ -85,8 +85,12 @@ impl Victim {
                 for number in 0..sound {
                     let place = usize::try_from(replayer.sequence(number).unwrap()).unwrap();
                     let sample = replayer.sample(number).unwrap();
-                    let in_gaps: u64 =
-                        replayer.gaps().iter().filter(|gap| gap.before <= place as u64).map(|gap| gap.lost).sum();
+                    let in_gaps: u64 = replayer
+                        .gaps()
+                        .iter()
+                        .filter(|gap| gap.samples_before <= place as u64)
+                        .map(|gap| gap.lost_samples)
+                        .sum();
                     assert_eq!(sample, truth[place + in_gaps as usize], "{what}: a sample that was never recorded");
                 }
                 sound
@@ -109,18 +113,18 @@ fn records_where_the_environment_says() {
     let Some(directory) = std::env::var_os("STALLTOP_TEST_RECORDS") else { return };
     let count = std::env::var("STALLTOP_TEST_SAMPLES").unwrap().parse().unwrap();
     let directory = Path::new(&directory);
-    let options = RecorderOptions { keep_free: false, ..options(count) };
+    let options = RecorderOptions { reserve_free_space: false, ..options(count) };
     let Ok(mut recorder) = Recorder::create(&directory.join("tape").join(FILE), &generator::meta(), options) else { return };
     let written = fs::OpenOptions::new().append(true).create(true).open(directory.join("written")).unwrap();
     for (number, sample) in samples(count).into_iter().enumerate() {
         recorder.offer(sample);
         loop {
             let status = recorder.status();
-            if status.kept().samples > number as u64 {
+            if status.progress().samples > number as u64 {
                 std::io::Write::write_all(&mut &written, b".").unwrap();
                 break;
             }
-            if !matches!(status, RecorderStatus::Recording(_)) || status.kept().lost > 0 {
+            if !matches!(status, RecorderStatus::Recording(_)) || status.progress().lost_samples > 0 {
                 break;
             }
             std::thread::sleep(Duration::from_micros(50));

@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use stalltop::recording::{Recorder, RecorderStatus, Room, Storage};
+use stalltop::recording::{DiskSpace, Recorder, RecorderStatus, Storage};
 
 use crate::generator::{self, Dice};
 use crate::measure::{MIB, Tally, full};
@@ -36,7 +36,7 @@ impl Storage for Journal {
         panic!("nothing failed")
     }
 
-    fn room(&self) -> Option<Room> {
+    fn disk_space(&self) -> Option<DiskSpace> {
         None
     }
 }
@@ -76,8 +76,8 @@ fn a_power_cut_loses_what_was_not_synced_at_most() {
     let recorded = Recorded::long();
     let journal = Journal::default();
     let count = recorded.samples.len();
-    let mut recorder = Recorder::into_storage(Box::new(journal.clone()), &generator::meta(), options(count)).unwrap();
-    recorded.samples.iter().for_each(|sample| recorder.offer_judged(sample.clone(), judged()));
+    let mut recorder = Recorder::from_storage(Box::new(journal.clone()), &generator::meta(), options(count)).unwrap();
+    recorded.samples.iter().for_each(|sample| recorder.offer_with_summary(sample.clone(), judged()));
     assert!(matches!(recorder.finish(PATIENCE), RecorderStatus::Finished(_)));
     let steps = journal.0.lock().unwrap().clone();
     let mut dice = Dice::new(77);

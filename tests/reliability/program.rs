@@ -115,8 +115,8 @@ fn a_pipe_that_gives_a_byte_at_a_time_gives_the_same() {
         }
         let mut whole = StreamReader::open(bytes.as_slice()).unwrap();
         let mut slow = StreamReader::open(Trickle(&bytes)).unwrap();
-        let all = events(&mut || format!("{:?}", whole.event().unwrap()));
-        assert_eq!(all, events(&mut || format!("{:?}", slow.event().unwrap())), "{damage:?}");
+        let all = events(&mut || format!("{:?}", whole.next_event().unwrap()));
+        assert_eq!(all, events(&mut || format!("{:?}", slow.next_event().unwrap())), "{damage:?}");
         assert!(all.len() > 6);
     }
 }
@@ -127,7 +127,7 @@ fn a_reader_beside_a_writer_never_sees_half_a_frame() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("growing");
     let count = if full() { 12_000 } else { 400 };
-    let options = RecorderOptions { keep_free: false, ..options(count) };
+    let options = RecorderOptions { reserve_free_space: false, ..options(count) };
     let mut recorder = Recorder::create(&path, &generator::meta(), options).unwrap();
     let writer = std::thread::spawn(move || {
         let mut machine = generator::Machine::new(5, 6, 8, 2, 2);
@@ -226,7 +226,8 @@ fn a_recording_inside_a_recording_is_not_taken_for_it() {
     // Another id than that of the inner one.
     let options = RecorderOptions { identity: Some(([3; 16], 0)), ..options(20) };
     let sections = [("inner".to_owned(), inner.clone())].into_iter().collect();
-    let mut recorder = Recorder::stream(sink.clone(), &generator::meta(), RecorderOptions { sections, ..options }).unwrap();
+    let mut recorder =
+        Recorder::from_writer(sink.clone(), &generator::meta(), RecorderOptions { sections, ..options }).unwrap();
     let samples = crate::support::few_samples(3);
     samples.iter().for_each(|sample| recorder.offer(sample.clone()));
     recorder.finish(PATIENCE);

@@ -129,7 +129,7 @@ impl Recorded {
             }
         };
         let mut found = Found::default();
-        while let Some(event) = reader.event().unwrap() {
+        while let Some(event) = reader.next_event().unwrap() {
             match event {
                 StreamEvent::Sample(sample) => self.take(&sample, &mut found),
                 StreamEvent::Damage(_) => found.damaged = true,

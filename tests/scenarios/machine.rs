@@ -4,16 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use stalltop::ids::{CgroupId, CgroupVersion, CpuId, DiskId, GroupId, NicId, ProcessId, TaskId};
-use stalltop::sample::cgroup::{Cgroup, GroupStall, IoCounts, IoLimit, IoRates};
+use stalltop::sample::cgroup::{Cgroup, CgroupPressure, IoLimit, IoMax, IoStat};
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
-use stalltop::sample::exits::{Exited, Exits, Used};
+use stalltop::sample::exits::{ExitCpuTime, ExitedTasks, Exits};
 use stalltop::sample::host::{Host, Privilege};
-use stalltop::sample::network::peers::{Limits, Peer, Peers, RoundTrips};
+use stalltop::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
 use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdisc, Softnet, Tcp, TcpExt, Udp};
 use stalltop::sample::pressure::{Stall, StallLine};
-use stalltop::sample::task::{Ended, Hidden, Process, ProcessFacts, Sched, SystemCall, TaskState, Tasks, Thread, Wait};
-use stalltop::sample::waits::{BlockedThread, GroupWaits, Queue, QueueKind, SubSample, ThreadWaits, WaitClass, Waits};
+use stalltop::sample::task::{
+    ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Schedstat, TaskState, Tasks, Thread, WaitState,
+};
+use stalltop::sample::waits::{BlockedThread, GroupWaits, SubSample, ThreadWaits, WaitClass, WaitQueue, WaitQueueKind, Waits};
 use stalltop::sample::{Absent, Instant, Name, Sample, memory::Memory};
 use stalltop::units::Counter;
 
@@ -33,7 +35,7 @@ pub struct Machine {
     hidepid: bool,
     samples: u32,
     /// The last look at the connections
-    peers: Option<Peers>,
+    peers: Option<RemoteHosts>,
 }
 
 impl Machine {
@@ -54,7 +56,7 @@ impl Machine {
             topology: Vec::new(),
             privilege: Privilege {
                 effective_uid: 0,
-                sees_other_users: !self.hidepid,
+                has_cap_sys_ptrace: !self.hidepid,
                 delay_accounting: Ok(false),
                 hidepid: self.hidepid,
             },
@@ -92,7 +94,7 @@ impl Machine {
         }
         waits.blocked = self.blocked(phase, index, &waits.groups);
         waits.threads = queuing(phase, &waits.groups);
-        waits.queues = queues(phase, &waits.groups);
+        waits.wait_queues = queues(phase, &waits.groups);
         self.samples += 1;
         if (index + 1).is_multiple_of(phase.look_every) {
             self.look(phase);
@@ -310,14 +312,14 @@ impl Machine {
         if let Some(listen) = &phase.listen {
             let owner = |name: &String| (ProcessId { pid: 900, start_ticks: 1 }, Name::from(name.as_str()));
             let socket = |address: &String| Listener {
-                local: address.parse().expect("an address and a port"),
-                queue: listen.queue,
-                limit: listen.limit,
+                local_address: address.parse().expect("an address and a port"),
+                accept_queue: listen.queue,
+                backlog_limit: listen.limit,
                 owner: listen.owner.as_ref().map(owner),
             };
             sample.protocols.listeners = Ok(listen.address.iter().map(socket).collect());
         }
-        sample.protocols.peers = Ok(self.peers.clone().unwrap_or_else(|| self.peers(phase)));
+        sample.protocols.remote_hosts = Ok(self.peers.clone().unwrap_or_else(|| self.peers(phase)));
         let line = |softnet: &format::Softnet| {
             let read = |word: &str| self.read(&format!("softnet {} {word}", softnet.cpu));
             Softnet {
@@ -334,16 +336,19 @@ impl Machine {
     }
 
     fn exits(&self, phase: &Phase, ends: &[format::Exit]) -> Exits {
-        let row = |end: &format::Exit| Exited {
-            of: Some(ProcessId { pid: end.of, start_ticks: 1 }),
-            of_name: end.of_name.as_str().into(),
+        let row = |end: &format::Exit| ExitedTasks {
+            owner: Some(ProcessId { pid: end.of, start_ticks: 1 }),
+            owner_name: end.of_name.as_str().into(),
             name: end.name.as_str().into(),
-            threads: end.threads,
+            are_threads: end.threads,
             count: (end.per_second * phase.seconds) as u32,
             // A clock that lacks the last moments, and one that is right on average.
-            cpu: Used { run_ns: (end.cpu * 0.1 * phase.seconds * 1e9) as u64, tick_ns: (end.cpu * phase.seconds * 1e9) as u64 },
+            cpu: ExitCpuTime {
+                run_ns: (end.cpu * 0.1 * phase.seconds * 1e9) as u64,
+                tick_ns: (end.cpu * phase.seconds * 1e9) as u64,
+            },
         };
-        Exits { rows: ends.iter().map(row).collect(), lost: self.read("lost"), ..Exits::default() }
+        Exits { rows: ends.iter().map(row).collect(), lost_messages: self.read("lost"), ..Exits::default() }
     }
 
     fn disk(&self, phase: &Phase, disk: &format::Disk) -> Disk {
@@ -369,8 +374,8 @@ impl Machine {
             flushes: Some(self.read(&format!("disk {name} flushes"))),
             flush_time_ms: Some(self.read(&format!("disk {name} flushes ms"))),
             in_flight: disk.in_flight,
-            busy_time_ms: self.read(&format!("disk {name} busy")),
-            queue_time_ms: self.read(&format!("disk {name} queue")),
+            io_ticks_ms: self.read(&format!("disk {name} busy")),
+            time_in_queue_ms: self.read(&format!("disk {name} queue")),
         }
     }
 
@@ -423,41 +428,41 @@ impl Machine {
         self.peers = Some(self.peers(phase));
     }
 
-    fn peers(&self, phase: &Phase) -> Peers {
-        let mut rows: Vec<Peer> = phase.peer.iter().map(|peer| self.peer(peer)).collect();
+    fn peers(&self, phase: &Phase) -> RemoteHosts {
+        let mut rows: Vec<RemoteHost> = phase.peer.iter().map(|peer| self.peer(peer)).collect();
         rows.sort_by_key(|peer| peer.address);
-        Peers {
-            looked_ns: self.boottime_ns,
-            cost_ns: 1_000_000,
-            connections: rows.iter().map(|peer| peer.connections).sum(),
-            hosts: u32::try_from(rows.len()).unwrap(),
+        RemoteHosts {
+            scan_boottime_ns: self.boottime_ns,
+            scan_cpu_ns: 1_000_000,
+            connection_count: rows.iter().map(|peer| peer.connections).sum(),
+            host_count: u32::try_from(rows.len()).unwrap(),
             rows,
         }
     }
 
-    fn peer(&self, peer: &format::Peer) -> Peer {
+    fn peer(&self, peer: &format::Peer) -> RemoteHost {
         let read = |word: &str| self.read(&format!("peer {} {word}", peer.address));
-        let round_trips = |word: &str| RoundTrips {
-            looks: read(&format!("{word} looks")),
-            smoothed_us: read(&format!("{word} smoothed")),
-            minimum_us: Some(read(&format!("{word} minimum"))),
+        let round_trips = |word: &str| RttSums {
+            count: read(&format!("{word} looks")),
+            srtt_us: read(&format!("{word} smoothed")),
+            min_rtt_us: Some(read(&format!("{word} minimum"))),
         };
-        Peer {
+        RemoteHost {
             address: peer.address,
             local: peer.local,
-            interface: peer.via.as_ref().map(|_| 2),
+            ifindex: peer.via.as_ref().map(|_| 2),
             connections: peer.connections,
             bytes_acked: Some(read("acked")),
             bytes_received: Some(Counter(0)),
-            segments_out: Some(read("segments")),
-            retransmitted: read("again"),
+            data_segments_out: Some(read("segments")),
+            segments_retransmitted: read("again"),
             active: round_trips("active"),
-            pressed: round_trips("pressed"),
-            limits: Some(Limits {
-                watched_us: read("watched"),
+            send_backlogged: round_trips("pressed"),
+            send_limits: Some(SendLimitTimes {
+                observed_us: read("watched"),
                 busy_us: read("busy"),
-                receiver_us: read("receiver"),
-                send_buffer_us: read("send buffer"),
+                rwnd_limited_us: read("receiver"),
+                sndbuf_limited_us: read("send buffer"),
             }),
         }
     }
@@ -476,10 +481,10 @@ impl Machine {
             memory_usage_bytes: Some(group.memory_used_mib << 20),
             refaulted_pages: read("refaults"),
             major_faults: read("major"),
-            limit_hits: group.limit_hits.is_some().then(|| self.read(&format!("cgroup {path} hits"))),
+            memory_limit_hits: group.limit_hits.is_some().then(|| self.read(&format!("cgroup {path} hits"))),
             oom_kills: None,
             cpus: group.cpus.as_deref().map(Name::from),
-            stall: GroupStall { memory_some_us: read("memory stall"), ..GroupStall::default() },
+            pressure: CgroupPressure { memory_some_us: read("memory stall"), ..CgroupPressure::default() },
             ..Cgroup::new(cgroup_id(path))
         }
     }
@@ -489,11 +494,11 @@ impl Machine {
         let limit = |limit: &format::IoLimit| IoLimit {
             cgroup: cgroup_id(path),
             disk: disk_id(phase, &limit.disk),
-            most: IoRates { reads: limit.most_reads, writes: limit.most_writes, ..IoRates::default() },
-            done: IoCounts {
+            max: IoMax { reads: limit.most_reads, writes: limit.most_writes, ..IoMax::default() },
+            stat: IoStat {
                 reads: Some(self.read(&format!("cgroup {path} {} reads", limit.disk))),
                 writes: Some(self.read(&format!("cgroup {path} {} writes", limit.disk))),
-                ..IoCounts::default()
+                ..IoStat::default()
             },
         };
         group.io.iter().map(limit).collect()
@@ -507,7 +512,7 @@ impl Machine {
         processes.sort_by_key(|process| process.pid);
         let pids: BTreeSet<u32> = processes.iter().map(|process| process.pid).collect();
         assert_eq!(pids.len(), processes.len(), "two processes of one pid");
-        Tasks { processes, hidden: Hidden { processes: self.hidepid, ..Hidden::default() }, ..Tasks::default() }
+        Tasks { processes, hidden: HiddenTasks { processes: self.hidepid, ..HiddenTasks::default() }, ..Tasks::default() }
     }
 
     fn process(&self, process: &format::Process, pid: u32) -> Process {
@@ -521,7 +526,7 @@ impl Machine {
             tid: pid + index,
             start_ticks,
             comm: process.name.as_str().into(),
-            state: TaskState::from_letter(process.state as u8),
+            state: TaskState::from_stat_char(process.state as u8),
             processor: (process.on_cpu + if process.moves { self.samples } else { 0 }) % self.cpus,
             user_ticks: Counter(0),
             system_ticks: Counter(0),
@@ -530,24 +535,24 @@ impl Machine {
             block_io_delay_ticks: Counter(0),
             guest_ticks: Counter(0),
             background: process.background,
-            sched: Some(match index {
-                0 if !process.spread => Sched {
+            schedstat: Some(match index {
+                0 if !process.spread => Schedstat {
                     run_ns,
                     run_delay_ns: self.read(&format!("task {pid} delay")),
                     timeslices: Counter(process.timeslices + self.read(&format!("task {pid} slices")).0),
                 },
-                _ => Sched {
+                _ => Schedstat {
                     run_ns: Counter(if process.spread { run_ns.0 / u64::from(process.threads) } else { 0 }),
                     timeslices: Counter(process.timeslices),
-                    ..Sched::default()
+                    ..Schedstat::default()
                 },
             }),
-            switched_ns: (process.cpu > 0.0).then_some(self.boottime_ns),
-            wait: Wait {
-                channel: process.channel.as_deref().map(Name::from).ok_or(Absent::NotRead),
-                call: Err(Absent::NotRead),
+            last_timeslice_ns: (process.cpu > 0.0).then_some(self.boottime_ns),
+            wait: WaitState {
+                wchan: process.channel.as_deref().map(Name::from).ok_or(Absent::NotRead),
+                syscall: Err(Absent::NotRead),
             },
-            allowed: process.allowed.as_deref().map(Name::from),
+            cpus_allowed_list: process.allowed.as_deref().map(Name::from),
         });
         Process {
             pid,
@@ -564,7 +569,10 @@ impl Machine {
             user_ticks: Counter(run_ns.0 / 10_000_000),
             system_ticks: Counter(0),
             guest_ticks: Counter(0),
-            children: Some(Ended { user_ticks: self.read(&format!("task {pid} ended")), system_ticks: Counter(0) }),
+            children_cpu: Some(ChildrenCpuTime {
+                user_ticks: self.read(&format!("task {pid} ended")),
+                system_ticks: Counter(0),
+            }),
             cpu_ns: Some(run_ns),
             minor_faults: Counter(0),
             major_faults: self.read(&format!("task {pid} major")),
@@ -582,11 +590,11 @@ impl Machine {
                 task: TaskId { pid: process.pid, tid: process.pid, start_ticks: 1 },
                 group: group_index(process, groups),
                 comm: process.name.as_str().into(),
-                class: *WaitClass::ALL.iter().find(|class| class.word() == holder.class).expect("a wait class"),
-                channel: holder.channel.as_deref().map(Name::from),
-                call: holder.call.map(|number| SystemCall { number, arguments: [3, 0, 0] }),
-                times: holder.times,
-                since_ns: self.boottime_ns - ((holder.seconds + grown) * 1e9) as u64,
+                class: *WaitClass::ALL.iter().find(|class| class.as_str() == holder.class).expect("a wait class"),
+                wchan: holder.channel.as_deref().map(Name::from),
+                syscall: holder.call.map(|number| RawSyscall { number, arguments: [3, 0, 0] }),
+                seen_count: holder.times,
+                blocked_since_ns: self.boottime_ns - ((holder.seconds + grown) * 1e9) as u64,
                 file: holder.file.as_deref().map(Name::from),
                 disk: holder.disk.as_deref().map(|name| disk_id(phase, name)),
                 mount: holder.mount.as_deref().map(Name::from),
@@ -604,7 +612,7 @@ fn queuing(phase: &Phase, groups: &[GroupId]) -> Vec<ThreadWaits> {
         seen[WaitClass::Lock as usize] = holder.queues;
         seen[WaitClass::Disk as usize] = holder.times;
         let task = TaskId { pid: process.pid, tid: process.pid, start_ticks: 1 };
-        ThreadWaits { task, group: group_index(process, groups), seen }
+        ThreadWaits { task, group: group_index(process, groups), class_counts: seen }
     });
     rows.collect()
 }
@@ -635,26 +643,26 @@ fn cgroup_id(path: &str) -> CgroupId {
     CgroupId { version: CgroupVersion::V2, path: path.into() }
 }
 
-fn queues(phase: &Phase, groups: &[GroupId]) -> Vec<Queue> {
-    let queue = |process: &format::Process, queue: &format::Queue| Queue {
+fn queues(phase: &Phase, groups: &[GroupId]) -> Vec<WaitQueue> {
+    let queue = |process: &format::Process, queue: &format::Queue| WaitQueue {
         group: group_index(process, groups),
         kind: match queue.kind.as_str() {
-            "mutex" => QueueKind::Mutex,
-            "futex" => QueueKind::Futex,
-            "file-lock" => QueueKind::FileLock,
-            "kernel-lock" => QueueKind::KernelLock,
-            "pipe" => QueueKind::Pipe,
-            "socket" => QueueKind::Socket,
-            "remote" => QueueKind::Remote,
+            "mutex" => WaitQueueKind::Mutex,
+            "futex" => WaitQueueKind::Futex,
+            "file-lock" => WaitQueueKind::FileLock,
+            "kernel-lock" => WaitQueueKind::KernelLock,
+            "pipe" => WaitQueueKind::Pipe,
+            "socket" => WaitQueueKind::Socket,
+            "remote" => WaitQueueKind::Remote,
             other => panic!("no kind of queue {other}"),
         },
-        times: u32::from(queue.threads) * SUB_SAMPLES,
-        times_at_one: u32::from(queue.at_one) * SUB_SAMPLES,
-        channel: queue.channel.as_deref().map(Name::from),
+        seen_count: u32::from(queue.threads) * SUB_SAMPLES,
+        seen_at_one_address: u32::from(queue.at_one) * SUB_SAMPLES,
+        wchan: queue.channel.as_deref().map(Name::from),
         file: queue.file.as_deref().map(Name::from),
         holder: queue.holder,
     };
-    let mut list: Vec<Queue> =
+    let mut list: Vec<WaitQueue> =
         phase.process.iter().flat_map(|process| process.queue.iter().map(move |one| queue(process, one))).collect();
     list.sort_by_key(|queue| (queue.group, queue.kind));
     list
@@ -696,8 +704,8 @@ fn rows(phase: &Phase, groups: &[GroupId], look: u32) -> Vec<GroupWaits> {
             hidden_blocked: waits.hidden,
             lock_contended: waits.lock_by_call,
             lock_inferred: waits.lock_by_inference,
-            peer: waits.peer,
-            behind_peer: waits.behind_peer,
+            ipc_peer: waits.peer,
+            behind_ipc_peer: waits.behind_peer,
             file_lock: waits.file_lock,
         });
     }

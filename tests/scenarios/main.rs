@@ -184,15 +184,15 @@ fn sentences(findings: &[Finding]) -> String {
 /// Figures that a scenario may expect; shares in per cent.
 fn figure_of(name: &str, interval: &Interval) -> Option<f64> {
     let cpu = interval.cpu.as_ref();
-    let blocked = interval.blocked.as_ref();
+    let blocked = interval.idle_blocked.as_ref();
     let percent = |share: Option<f64>| share.map(|share| share * 100.0);
     match name {
         "busy" => percent(cpu.map(|cpu| cpu.busy())),
-        "busy-cpus" => cpu.map(|cpu| cpu.busy_by_ticks),
+        "busy-cpus" => cpu.map(|cpu| cpu.tick_busy_cpus),
         "iowait" => percent(cpu.map(|cpu| cpu.total.iowait)),
         "steal" => percent(cpu.map(|cpu| cpu.total.steal)),
         "available" => percent(cpu.map(|cpu| cpu.available())),
-        "scheduler-cpus" => cpu.and_then(|cpu| cpu.busy_by_scheduler),
+        "scheduler-cpus" => cpu.and_then(|cpu| cpu.scheduler_busy_cpus),
         "unseen-cpus" => interval.short_lived.as_ref().and_then(|short| short.cpus),
         "idle-but-blocked" => percent(blocked.map(|blocked| blocked.ratio)),
         "idle-but-blocked-cpus" => blocked.map(|blocked| blocked.cpus),

@@ -11,7 +11,7 @@ use stalltop::sample::cpu::{Cpu, CpuTimes};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
 use stalltop::sample::host::Privilege;
 use stalltop::sample::network::{Direction, Nic, NicFacts};
-use stalltop::sample::task::{Process, ProcessFacts, Sched, TaskIo, TaskState, Tasks, Thread, Wait};
+use stalltop::sample::task::{Process, ProcessFacts, Schedstat, TaskIo, TaskState, Tasks, Thread, WaitState};
 use stalltop::sample::{Absent, Host, Instant, Name, Sample};
 use stalltop::units::Counter;
 
@@ -58,14 +58,17 @@ impl Box {
             redaction: Redaction::Nothing,
             absent: Vec::new(),
         };
-        let options =
-            RecorderOptions { keep_free: false, queue: usize::try_from(samples).unwrap(), ..RecorderOptions::default() };
+        let options = RecorderOptions {
+            reserve_free_space: false,
+            queue_capacity: usize::try_from(samples).unwrap(),
+            ..RecorderOptions::default()
+        };
         let mut recorder = Recorder::create(&path, &meta, options).unwrap();
         for second in 0..samples {
             recorder.offer(Arc::new(self.sample(second)));
         }
         let status = recorder.finish(Duration::from_secs(60));
-        assert_eq!(status.kept().samples, samples, "{status:?}");
+        assert_eq!(status.progress().samples, samples, "{status:?}");
         Made { path, _directory: directory }
     }
 
@@ -99,8 +102,8 @@ impl Box {
             flushes: None,
             flush_time_ms: None,
             in_flight: 0,
-            busy_time_ms: Counter(second * 150),
-            queue_time_ms: Counter(second * 200),
+            io_ticks_ms: Counter(second * 150),
+            time_in_queue_ms: Counter(second * 200),
         }]);
         let bytes = Direction { bytes: Counter(second * 1024), packets: Counter(second * 2), ..Direction::default() };
         sample.nics = Ok(vec![Nic {
@@ -150,10 +153,14 @@ fn process(pid: u32, name: &str, run_ms: u64) -> Process {
         block_io_delay_ticks: Counter(0),
         guest_ticks: Counter(0),
         background: false,
-        sched: Some(Sched { run_ns: Counter(run_ms * 1_000_000), run_delay_ns: Counter(0), timeslices: Counter(run_ms) }),
-        switched_ns: None,
-        wait: Wait::default(),
-        allowed: None,
+        schedstat: Some(Schedstat {
+            run_ns: Counter(run_ms * 1_000_000),
+            run_delay_ns: Counter(0),
+            timeslices: Counter(run_ms),
+        }),
+        last_timeslice_ns: None,
+        wait: WaitState::default(),
+        cpus_allowed_list: None,
     };
     Process {
         pid,
@@ -166,7 +173,7 @@ fn process(pid: u32, name: &str, run_ms: u64) -> Process {
         user_ticks: ticks,
         system_ticks: Counter(0),
         guest_ticks: Counter(0),
-        children: None,
+        children_cpu: None,
         cpu_ns: Some(Counter(run_ms * 1_000_000)),
         minor_faults: Counter(0),
         major_faults: Counter(0),
@@ -196,7 +203,7 @@ fn host() -> Host {
         page_size: 4096,
         ticks_per_second: 100,
         topology: Vec::new(),
-        privilege: Privilege { effective_uid: 0, sees_other_users: true, delay_accounting: Ok(false), hidepid: false },
+        privilege: Privilege { effective_uid: 0, has_cap_sys_ptrace: true, delay_accounting: Ok(false), hidepid: false },
     }
 }
 

@@ -40,13 +40,13 @@ impl Tree {
         let proc = directory.path().join("proc");
         fs::create_dir_all(&proc).unwrap();
         write(&proc.join("stat"), "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nprocesses 5000\n");
-        let sampler = Sampler::new(Root::at(directory.path().to_owned())).unwrap();
+        let sampler = Sampler::new(Root::at_directory(directory.path().to_owned())).unwrap();
         let mut tree = Tree { directory, sampler, last: None, threads, now_ns: 1000 * SECOND_NS };
-        tree.sampler.set_sub_sample_share(f64::INFINITY);
+        tree.sampler.set_sub_sample_cpu_share(f64::INFINITY);
         for at in 0..processes {
             let pid = FIRST + at * threads;
             tree.begin(pid);
-            tree.sampler.give_clock(pid, RAN_NS * u64::from(threads));
+            tree.sampler.set_process_clock(pid, RAN_NS * u64::from(threads));
         }
         // How much is read in a look goes by CPU time. As many looks each time: two trees are at the same second, and in the
         // same turn.
@@ -87,7 +87,7 @@ impl Tree {
     /// The next sample, a second later.
     pub fn look(&mut self) -> &Sample {
         self.now_ns += SECOND_NS;
-        self.sampler.give_time(self.now_ns);
+        self.sampler.set_fixed_time(self.now_ns);
         let sample = self.sampler.sample();
         self.last.insert(sample)
     }
@@ -99,7 +99,7 @@ impl Tree {
 
     /// The same, so many tenths of a second later.
     pub fn glance_at(&mut self, tenths: u32) {
-        self.sampler.give_time(self.now_ns + SECOND_NS / 10 * u64::from(tenths));
+        self.sampler.set_fixed_time(self.now_ns + SECOND_NS / 10 * u64::from(tenths));
         assert!(self.sampler.sub_sample(), "the budget is without end");
     }
 
@@ -110,7 +110,7 @@ impl Tree {
 
     /// Its threads have run for so many milliseconds together.
     pub fn clock(&mut self, pid: u32, ran_ms: u64) {
-        self.sampler.give_clock(pid, RAN_NS * u64::from(self.threads) + ran_ms * 1_000_000);
+        self.sampler.set_process_clock(pid, RAN_NS * u64::from(self.threads) + ran_ms * 1_000_000);
     }
 
     /// A process of one thread is in D there, until it runs again.

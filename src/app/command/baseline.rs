@@ -9,21 +9,21 @@ use std::path::{Path, PathBuf};
 
 use crate::app::config::Settings;
 use crate::app::program::exit::{Exit, Failure};
-use crate::app::program::stdout;
+use crate::app::program::stdio;
 use crate::baseline::store::{Store, Trouble};
 use crate::baseline::{Baselines, Device, Key, SizeClass, judge_by};
 use crate::cli::Configuration;
 use crate::cli::baseline::{Baseline, Forget, Op, Set, Show, Size};
 use crate::ids::DiskId;
 use crate::interval::disk::Operation;
-use crate::kernel::disk::{DiskReader, find};
+use crate::kernel::disk::{DiskReader, find_device};
 use crate::kernel::{self, Root};
 use crate::report::baselines::{Row, json, table};
 use crate::report::words::many;
 use crate::sample::disk::Disk;
 
 pub fn baseline(root: Root, configuration: &Configuration, command: &Baseline) -> Result<Exit, Failure> {
-    let shelf = Shelf::open(root)?;
+    let shelf = BaselineFile::open(root)?;
     match command {
         Baseline::Show(show) => shelf.show(show, configuration),
         Baseline::Set(set) => shelf.set(set),
@@ -33,22 +33,22 @@ pub fn baseline(root: Root, configuration: &Configuration, command: &Baseline) -
 }
 
 /// The file of baselines, and the devices of this machine.
-pub struct Shelf {
+pub struct BaselineFile {
     pub root: Root,
     pub store: Store,
     disks: Vec<Disk>,
 }
 
-impl Shelf {
-    fn open(root: Root) -> Result<Shelf, Failure> {
+impl BaselineFile {
+    fn open(root: Root) -> Result<BaselineFile, Failure> {
         let store = Store::usual(nix::unistd::geteuid().as_raw()).ok_or_else(|| {
             Failure::new(Exit::Failed, "there is no place for baselines", "no home directory", "set XDG_STATE_HOME")
         })?;
         let disks = DiskReader::default().sample(&root).unwrap_or_default();
-        Ok(Shelf { root, store, disks })
+        Ok(BaselineFile { root, store, disks })
     }
 
-    pub fn known(&self) -> Result<Baselines, Failure> {
+    pub fn load(&self) -> Result<Baselines, Failure> {
         self.store.look().map_err(|trouble| {
             let remedy = match trouble {
                 Trouble::Malformed(_) => "the next run keeps it as .bad and learns anew",
@@ -58,7 +58,7 @@ impl Shelf {
         })
     }
 
-    pub fn change<T>(&self, change: impl FnOnce(&mut Baselines) -> T) -> Result<T, Failure> {
+    pub fn update<T>(&self, change: impl FnOnce(&mut Baselines) -> T) -> Result<T, Failure> {
         self.store.update(change).map_err(|error| {
             let exit = if error.kind() == io::ErrorKind::PermissionDenied { Exit::Refused } else { Exit::Failed };
             Failure::new(exit, format!("cannot write {}", self.store.path().display()), error, "set XDG_STATE_HOME")
@@ -66,9 +66,9 @@ impl Shelf {
     }
 
     fn show(&self, show: &Show, configuration: &Configuration) -> Result<Exit, Failure> {
-        let mut known = self.known()?;
-        Settings::load_or_complain(&self.root, configuration)?.criteria().set_baselines(&self.disks, &mut known);
-        let only = show.device.as_deref().map(|name| self.device(name, &known)).transpose()?;
+        let mut known = self.load()?;
+        Settings::load_and_warn(&self.root, configuration)?.rule_config().set_baselines(&self.disks, &mut known);
+        let only = show.device.as_deref().map(|name| self.find_device(name, &known)).transpose()?;
         let now_s = kernel::now().realtime_ns.div_euclid(1_000_000_000);
         let rows =
             known.iter().filter(|(key, _)| only.as_ref().is_none_or(|only| key.device == only.0)).map(|(key, learned)| {
@@ -82,15 +82,15 @@ impl Shelf {
             });
         let rows: Vec<Row> = rows.collect();
         match (show.json, rows.is_empty()) {
-            (true, _) => stdout::print(&json(&rows, now_s)),
-            (false, true) => stdout::say(&format!("nothing is known yet: {}\n", self.store.path().display())),
-            (false, false) => stdout::say(&table(&rows, now_s)),
+            (true, _) => stdio::print(&json(&rows, now_s)),
+            (false, true) => stdio::print_localized(&format!("nothing is known yet: {}\n", self.store.path().display())),
+            (false, false) => stdio::print_localized(&table(&rows, now_s)),
         }?;
-        Ok(Exit::Fine)
+        Ok(Exit::Success)
     }
 
     fn set(&self, set: &Set) -> Result<Exit, Failure> {
-        let (device, name) = self.device(&set.device, &self.known()?)?;
+        let (device, name) = self.find_device(&set.device, &self.load()?)?;
         let operation = match set.operation {
             Op::Read => Operation::Read,
             Op::Write => Operation::Write,
@@ -105,7 +105,7 @@ impl Shelf {
             Some(Size::Medium) => &[SizeClass::Medium],
             Some(Size::Large) => &[SizeClass::Large],
         };
-        self.change(|baselines| {
+        self.update(|baselines| {
             for &size in sizes {
                 baselines.set(Key { device: device.clone(), operation, size }, set.value);
             }
@@ -119,25 +119,25 @@ impl Shelf {
             operation.plural(),
             set.value.0
         );
-        stdout::say(&text).map(|_| Exit::Fine)
+        stdio::print_localized(&text).map(|_| Exit::Success)
     }
 
     fn forget(&self, forget: &Forget) -> Result<Exit, Failure> {
         let (gone, what) = match &forget.device {
-            None => (self.change(|baselines| std::mem::take(baselines).iter().count())?, "all devices".to_owned()),
+            None => (self.update(|baselines| std::mem::take(baselines).iter().count())?, "all devices".to_owned()),
             Some(name) => {
-                let (device, name) = self.device(name, &self.known()?)?;
-                (self.change(|baselines| baselines.forget(&device))?, name)
+                let (device, name) = self.find_device(name, &self.load()?)?;
+                (self.update(|baselines| baselines.forget(&device))?, name)
             }
         };
         let (gone, are) = (many(gone as u64, "baseline"), if gone == 1 { "is" } else { "are" });
-        stdout::say(&format!("{gone} of {what} {are} forgotten\n")).map(|_| Exit::Fine)
+        stdio::print_localized(&format!("{gone} of {what} {are} forgotten\n")).map(|_| Exit::Success)
     }
 
     /// The device that is meant, and what to call it: a name, a path, an identity as it is shown, the last name of one that
     /// is not there now.
-    fn device(&self, named: &str, known: &Baselines) -> Result<(Device, String), Failure> {
-        if let Some(disk) = self.disk(named) {
+    fn find_device(&self, named: &str, known: &Baselines) -> Result<(Device, String), Failure> {
+        if let Some(disk) = self.find_disk(named) {
             return Ok((Device::of(&disk), String::from_utf8_lossy(disk.name.as_bytes()).into_owned()));
         }
         let mut meant: Vec<&Device> =
@@ -166,24 +166,24 @@ impl Shelf {
     }
 
     /// A device that is there, by its name or path; of a partition its disk.
-    pub fn disk(&self, named: &str) -> Option<Disk> {
+    pub fn find_disk(&self, named: &str) -> Option<Disk> {
         let name = named.strip_prefix("/dev/").unwrap_or(named);
         if let Some(disk) = self.disks.iter().find(|disk| disk.name.as_bytes() == name.as_bytes()) {
             return Some(disk.clone());
         }
-        let id = number(&node(named)).ok()?;
+        let id = block_device_id(&device_path(named)).ok()?;
         let is_it = |disk: &&Disk| disk.id == id || disk.facts.partitions.contains(&id);
-        self.disks.iter().find(is_it).cloned().or_else(|| find(&self.root, id).ok()?)
+        self.disks.iter().find(is_it).cloned().or_else(|| find_device(&self.root, id).ok()?)
     }
 }
 
 /// The node of a device that is named in short.
-pub fn node(named: &str) -> PathBuf {
+pub fn device_path(named: &str) -> PathBuf {
     if named.contains('/') { PathBuf::from(named) } else { Path::new("/dev").join(named) }
 }
 
 /// The number of the block device at a path.
-pub fn number(path: &Path) -> io::Result<DiskId> {
+pub fn block_device_id(path: &Path) -> io::Result<DiskId> {
     let facts = fs::metadata(path)?;
     if !facts.file_type().is_block_device() {
         return Err(io::Error::other("it is no block device"));

@@ -2,19 +2,19 @@
 
 use std::path::Path;
 
-use super::cut::{sound, told};
+use super::cut::{open_checked, report_copied};
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::recording::failure;
 use crate::cli::part::Cat;
-use crate::recording::{Copier, Moment, Replayer};
+use crate::recording::{Copier, Replayer, Timestamp};
 
 /// Several recordings as one.
 pub fn cat(cat: &Cat) -> Result<Exit, Failure> {
     let mut all = Vec::new();
     for file in &cat.files {
-        let replayer = sound(file)?;
+        let replayer = open_checked(file)?;
         let (Some(begin), Some(end)) =
-            (replayer.instant(0), replayer.len().checked_sub(1).and_then(|last| replayer.instant(last)))
+            (replayer.timestamp(0), replayer.len().checked_sub(1).and_then(|last| replayer.timestamp(last)))
         else {
             return Err(Failure::new(
                 Exit::Damaged,
@@ -23,46 +23,46 @@ pub fn cat(cat: &Cat) -> Result<Exit, Failure> {
                 "leave it out",
             ));
         };
-        all.push(Piece { file, replayer, begin, end });
+        all.push(InputRecording { file, replayer, begin, end });
     }
     all.sort_by_key(|piece| (piece.begin, piece.replayer.header().created_ns));
-    let mut end: Option<Moment> = None;
+    let mut end: Option<Timestamp> = None;
     all.retain_mut(|piece| {
-        let more = end.is_none_or(|end| piece.leave_out(end));
+        let more = end.is_none_or(|end| piece.skip_until(end));
         end = if more { Some(piece.end) } else { end };
         more
     });
     for (piece, next) in all.iter().zip(all.iter().skip(1)) {
-        fits(piece, next)?;
+        check_joinable(piece, next)?;
     }
     let mut replayers: Vec<Replayer> = all.into_iter().map(|piece| piece.replayer).collect();
     let copied = Copier::join(&mut replayers, &cat.output).map_err(failure)?;
-    Ok(told(&copied, &cat.output))
+    Ok(report_copied(&copied, &cat.output))
 }
 
 /// One of several recordings.
-struct Piece<'a> {
+struct InputRecording<'a> {
     file: &'a Path,
     replayer: Replayer,
-    begin: Moment,
-    end: Moment,
+    begin: Timestamp,
+    end: Timestamp,
 }
 
-impl Piece<'_> {
+impl InputRecording<'_> {
     /// What repeats the one before, up to the sample that was taken then: its disk had failed, and this one goes on. False
     /// where nothing else is in it.
-    fn leave_out(&mut self, until: Moment) -> bool {
-        let last = self.replayer.at_time(until.realtime_ns);
-        let Some(last) = last.filter(|&last| self.replayer.instant(last) == Some(until)) else { return true };
-        let Some(begin) = self.replayer.instant(last + 1) else { return false };
-        self.replayer.narrow(last + 1..self.replayer.len());
+    fn skip_until(&mut self, until: Timestamp) -> bool {
+        let last = self.replayer.index_at_time(until.realtime_ns);
+        let Some(last) = last.filter(|&last| self.replayer.timestamp(last) == Some(until)) else { return true };
+        let Some(begin) = self.replayer.timestamp(last + 1) else { return false };
+        self.replayer.restrict_to(last + 1..self.replayer.len());
         self.begin = begin;
         true
     }
 }
 
 /// Counters of another machine, or of before it was started anew, are never put beside each other.
-fn fits(piece: &Piece, next: &Piece) -> Result<(), Failure> {
+fn check_joinable(piece: &InputRecording, next: &InputRecording) -> Result<(), Failure> {
     let (one, other) = (&piece.replayer.meta().host, &next.replayer.meta().host);
     let (why, remedy) = match () {
         () if one.hostname != other.hostname || one.machine != other.machine => ("they are of different machines", ""),

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::app::config::Settings;
 use crate::app::program::exit::{Exit, Failure, quoted};
-use crate::app::program::stdout;
-use crate::app::recording::recorded::{Recorded, instant};
+use crate::app::program::stdio;
+use crate::app::recording::evaluated_recording::{EvaluatedRecording, to_instant};
 use crate::cli::Configuration;
 use crate::cli::compare::Compare;
 use crate::findings::Judged;
@@ -14,24 +14,24 @@ use crate::report::comparison::{self, Comparison, Gathered, Side};
 use crate::sample::Instant;
 
 pub fn compare(configuration: &Configuration, compare: &Compare) -> Result<Exit, Failure> {
-    let settings = Settings::load_or_complain(&Root::host(), configuration)?;
+    let settings = Settings::load_and_warn(&Root::host(), configuration)?;
     let files: Vec<&Path> = std::iter::once(&compare.base).chain(&compare.new).map(AsRef::as_ref).collect();
-    let told = told(compare, &files)?;
+    let told = operation_counts(compare, &files)?;
     let mut sides = Vec::new();
     for (file, operations) in files.iter().zip(told) {
-        sides.push(side(file, operations, compare, &settings)?);
+        sides.push(load_side(file, operations, compare, &settings)?);
     }
     let comparison = Comparison::of(sides);
     match compare.json {
-        true => stdout::print(&comparison::json(&comparison)),
-        false => stdout::say(&comparison::text(&comparison, compare.all)),
+        true => stdio::print(&comparison::json(&comparison)),
+        false => stdio::print_localized(&comparison::text(&comparison, compare.all)),
     }?;
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
-fn side(file: &Path, operations: Option<f64>, compare: &Compare, settings: &Settings) -> Result<Side, Failure> {
-    let mut recorded = Recorded::open(file, settings)?;
-    let marked = if operations.is_none() { between_marks(&recorded) } else { None };
+fn load_side(file: &Path, operations: Option<f64>, compare: &Compare, settings: &Settings) -> Result<Side, Failure> {
+    let mut recorded = EvaluatedRecording::open(file, settings)?;
+    let marked = if operations.is_none() { operations_between_marks(&recorded) } else { None };
     // An interval belongs to the time between the marks if its middle does.
     let within = |judged: &Judged| {
         let interval = &judged.interval;
@@ -42,7 +42,7 @@ fn side(file: &Path, operations: Option<f64>, compare: &Compare, settings: &Sett
     for judged in recorded.by_ref().filter(within) {
         gathered.add(&judged);
     }
-    recorded.complain();
+    recorded.warn_of_damage();
     if gathered.window.is_empty() {
         let why = "it holds no two samples that make an interval";
         return Err(Failure::new(Exit::Damaged, format!("cannot compare {}", quoted(file)), why, ""));
@@ -50,11 +50,11 @@ fn side(file: &Path, operations: Option<f64>, compare: &Compare, settings: &Sett
     // What somebody says, then what somebody marked, then what was counted.
     let told = operations.or(marked.map(|(.., operations)| operations));
     let work = told.map(|operations| gathered.work(operations)).or_else(|| gathered.counted());
-    Ok(Side { name: name(file), gathered, work })
+    Ok(Side { name: file_label(file), gathered, work })
 }
 
 /// The counts of `--ops`, for each file in its order.
-fn told(compare: &Compare, files: &[&Path]) -> Result<Vec<Option<f64>>, Failure> {
+fn operation_counts(compare: &Compare, files: &[&Path]) -> Result<Vec<Option<f64>>, Failure> {
     let mut counts = vec![None; files.len()];
     let wrong = |why: String| {
         Failure::new(Exit::Usage, "cannot take --ops", why, "say --ops BASE=N,NEW=N or a number for each recording")
@@ -64,7 +64,7 @@ fn told(compare: &Compare, files: &[&Path]) -> Result<Vec<Option<f64>>, Failure>
             None => Some(index),
             Some("BASE" | "base") => Some(0),
             Some("NEW" | "new") if files.len() == 2 => Some(1),
-            Some(wanted) => files.iter().position(|file| name(file) == wanted || file.as_os_str() == wanted),
+            Some(wanted) => files.iter().position(|file| file_label(file) == wanted || file.as_os_str() == wanted),
         };
         let slot = place.and_then(|place| counts.get_mut(place));
         let Some(slot) = slot else {
@@ -79,16 +79,16 @@ fn told(compare: &Compare, files: &[&Path]) -> Result<Vec<Option<f64>>, Failure>
 }
 
 /// Its file's name without the ending.
-fn name(file: &Path) -> String {
+fn file_label(file: &Path) -> String {
     file.file_stem().unwrap_or(file.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// From the first to the last mark that tells a running total ('ops 1234'), and how many operations came between them.
-fn between_marks(recorded: &Recorded) -> Option<(Instant, Instant, f64)> {
+fn operations_between_marks(recorded: &EvaluatedRecording) -> Option<(Instant, Instant, f64)> {
     let marks = recorded.replayer().marks();
     let mut totals = marks.iter().filter_map(|mark| {
         let total: f64 = mark.text.trim().strip_prefix("ops ")?.trim().parse().ok()?;
-        Some((instant(mark.at), total)).filter(|_| total.is_finite())
+        Some((to_instant(mark.at), total)).filter(|_| total.is_finite())
     });
     let (from, first) = totals.next()?;
     let (to, last) = totals.next_back()?;

@@ -3,32 +3,32 @@
 use std::path::Path;
 
 use crate::app::program::exit::{Exit, Failure, quoted};
-use crate::app::program::stdout::complain;
-use crate::app::program::zone;
-use crate::app::recording::part::range;
-use crate::app::recording::{amount, failure};
+use crate::app::program::stdio::print_stderr;
+use crate::app::program::time_zone;
+use crate::app::recording::time_range::range;
+use crate::app::recording::{failure, format_bytes};
 use crate::cli::part::Cut;
-use crate::recording::{Copied, Copier, Replayer};
+use crate::recording::{Copier, CopyTotals, Replayer};
 use crate::report::words::many;
 
 /// A part as a recording of its own.
 pub fn cut(cut: &Cut) -> Result<Exit, Failure> {
-    let mut replayer = sound(&cut.file)?;
-    let range = range(&replayer, &cut.part, &cut.file, &zone::here())?;
-    let copied = Copier::part(&mut replayer, range, &cut.output).map_err(failure)?;
-    Ok(told(&copied, &cut.output))
+    let mut replayer = open_checked(&cut.file)?;
+    let range = range(&replayer, &cut.part, &cut.file, &time_zone::local())?;
+    let copied = Copier::copy_range(&mut replayer, range, &cut.output).map_err(failure)?;
+    Ok(report_copied(&copied, &cut.output))
 }
 
 /// With its frames looked for, whatever its index says.
-pub(super) fn sound(file: &Path) -> Result<Replayer, Failure> {
+pub(super) fn open_checked(file: &Path) -> Result<Replayer, Failure> {
     let mut replayer = Replayer::open(file).map_err(failure)?;
     replayer.check_frames().map_err(failure)?;
     Ok(replayer)
 }
 
-pub(super) fn told(copied: &Copied, output: &Path) -> Exit {
-    let Copied { samples, lost, bytes } = copied;
+pub(super) fn report_copied(copied: &CopyTotals, output: &Path) -> Exit {
+    let CopyTotals { samples, lost_samples: lost, bytes } = copied;
     let damaged = if *lost > 0 { format!(", {} left out", many(*lost, "damaged one")) } else { String::new() };
-    complain(&format!("{}{damaged}, {} into {}", many(*samples, "sample"), amount(*bytes), quoted(output)));
-    if *lost > 0 { Exit::Damaged } else { Exit::Fine }
+    print_stderr(&format!("{}{damaged}, {} into {}", many(*samples, "sample"), format_bytes(*bytes), quoted(output)));
+    if *lost > 0 { Exit::Damaged } else { Exit::Success }
 }

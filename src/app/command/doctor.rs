@@ -2,15 +2,15 @@
 
 use std::fmt::Write;
 
-use crate::app::config::{PATIENCE as CONFIGURATION_PATIENCE, Settings, place::Place};
-use crate::app::judging::{START_PATIENCE, obstacle};
+use crate::app::config::{FILE_TIMEOUT as CONFIGURATION_PATIENCE, Settings, file::ConfigFile};
+use crate::app::evaluation::{LOAD_TIMEOUT, write_obstacle};
 use crate::app::program::exit::{Exit, Failure};
-use crate::app::program::patience::within;
-use crate::app::program::stdout::say;
+use crate::app::program::stdio::print_localized;
+use crate::app::program::timeout::with_timeout;
 use crate::baseline::store::{Store, Trouble};
 use crate::cli::Configuration;
-use crate::kernel::exits::ELSEWHERE;
-use crate::kernel::probe::loader::{self, Loader};
+use crate::kernel::exits::OTHER_NETWORK_NAMESPACE;
+use crate::kernel::probe::loader_process::{self, LoaderProcess};
 use crate::kernel::{Root, Sampler};
 use crate::report::text::printable;
 use crate::report::words::many;
@@ -18,10 +18,10 @@ use crate::sample::exits::Exits;
 use crate::sample::{Absent, Host, Name, Reading, Sample};
 
 /// One thing that may be seen.
-struct Line {
+struct DoctorLine {
     what: &'static str,
     /// What stands in the way, and what would change it; `None` where nothing does
-    lacks: Option<(String, &'static str)>,
+    obstacle: Option<(String, &'static str)>,
 }
 
 pub fn doctor(root: Root, configuration: &Configuration) -> Result<Exit, Failure> {
@@ -31,20 +31,20 @@ pub fn doctor(root: Root, configuration: &Configuration) -> Result<Exit, Failure
     })?;
     let sample = sampler.sample();
     let mut text = heading(sampler.host());
-    for line in lines(sampler.host(), &sample, kept_from_root(&root, &sample)) {
+    for line in lines(sampler.host(), &sample, denied_to_root(&root, &sample)) {
         // Into memory: cannot fail.
-        let _ = match line.lacks {
+        let _ = match line.obstacle {
             None => writeln!(text, "seen      {}", line.what),
             Some((why, "")) => writeln!(text, "not seen  {}: {why}", line.what),
             Some((why, remedy)) => writeln!(text, "not seen  {}: {why}: {remedy}", line.what),
         };
     }
-    text.push_str(&configurations(on_host, configuration));
+    text.push_str(&configuration_lines(on_host, configuration));
     if on_host {
-        text.push_str(&iterator());
-        text.push_str(&baselines());
+        text.push_str(&bpf_iterator_line());
+        text.push_str(&baselines_line());
     }
-    say(&text).map(|_| Exit::Fine)
+    print_localized(&text).map(|_| Exit::Success)
 }
 
 fn heading(host: &Host) -> String {
@@ -54,23 +54,23 @@ fn heading(host: &Host) -> String {
     format!("host      {}, Linux {}, {}, as {user}\n", lossy(&host.hostname), lossy(&host.kernel), lossy(&host.machine))
 }
 
-fn lines(host: &Host, sample: &Sample, kept_from_root: Option<(String, &'static str)>) -> Vec<Line> {
+fn lines(host: &Host, sample: &Sample, kept_from_root: Option<(String, &'static str)>) -> Vec<DoctorLine> {
     let privilege = &host.privilege;
     let mut lines = Vec::new();
-    let mut line = |what, lacks| lines.push(Line { what, lacks });
-    line("CPU times (/proc/stat)", missing(&sample.cpu, ""));
-    line("load average (/proc/loadavg)", missing(&sample.load, ""));
-    line("memory (/proc/meminfo)", missing(&sample.memory, ""));
-    line("disks (/proc/diskstats)", missing(&sample.disks, ""));
-    line("network interfaces (/proc/net/dev)", missing(&sample.nics, ""));
-    line("TCP (/proc/net/snmp)", missing(&sample.protocols.tcp, ""));
+    let mut line = |what, lacks| lines.push(DoctorLine { what, obstacle: lacks });
+    line("CPU times (/proc/stat)", absent_reason(&sample.cpu, ""));
+    line("load average (/proc/loadavg)", absent_reason(&sample.load, ""));
+    line("memory (/proc/meminfo)", absent_reason(&sample.memory, ""));
+    line("disks (/proc/diskstats)", absent_reason(&sample.disks, ""));
+    line("network interfaces (/proc/net/dev)", absent_reason(&sample.nics, ""));
+    line("TCP (/proc/net/snmp)", absent_reason(&sample.protocols.tcp, ""));
     let sockets = "a kernel with CONFIG_INET_DIAG (module tcp_diag)";
-    line("listening sockets and their queues (sock_diag)", missing(&sample.protocols.listeners, sockets));
-    line("connections of remote hosts (sock_diag)", missing(&sample.protocols.peers, sockets));
-    line("receive queues of the kernel (/proc/net/softnet_stat)", missing(&sample.protocols.softnet, ""));
-    line("pressure stall shares (/proc/pressure)", missing(&sample.pressure.io, "boot with psi=1 (CONFIG_PSI)"));
-    line("limits of control groups", missing(&sample.cgroups, "mount a cgroup file system"));
-    line("tasks", missing(&sample.tasks, ""));
+    line("listening sockets and their queues (sock_diag)", absent_reason(&sample.protocols.listeners, sockets));
+    line("connections of remote hosts (sock_diag)", absent_reason(&sample.protocols.remote_hosts, sockets));
+    line("receive queues of the kernel (/proc/net/softnet_stat)", absent_reason(&sample.protocols.softnet, ""));
+    line("pressure stall shares (/proc/pressure)", absent_reason(&sample.pressure.io, "boot with psi=1 (CONFIG_PSI)"));
+    line("limits of control groups", absent_reason(&sample.cgroups, "mount a cgroup file system"));
+    line("tasks", absent_reason(&sample.tasks, ""));
     let hidden = sample.tasks.as_ref().map(|tasks| tasks.hidden).unwrap_or_default();
     let all = |hidden: bool, why: &str, remedy: &'static str| hidden.then(|| (why.to_owned(), remedy));
     let ours = "run as root, or give the program CAP_SYS_PTRACE: setcap cap_sys_ptrace+ep stalltop";
@@ -89,9 +89,9 @@ fn lines(host: &Host, sample: &Sample, kept_from_root: Option<(String, &'static 
             "run as root on the host",
         ),
     );
-    let others = all(!privilege.sees_other_users, "other users' are hidden: what they wait for is a lower bound", ours);
+    let others = all(!privilege.has_cap_sys_ptrace, "other users' are hidden: what they wait for is a lower bound", ours);
     line("wait channels and system calls of all tasks", others.or(kept_from_root));
-    line("disk I/O and files of all processes", all(!privilege.sees_other_users, "other users' are hidden", ours));
+    line("disk I/O and files of all processes", all(!privilege.has_cap_sys_ptrace, "other users' are hidden", ours));
     line(
         "run-queue wait of threads (schedstat)",
         all(hidden.schedstats > 0, "switched off", "sysctl kernel.sched_schedstats=1, or a kernel with CONFIG_SCHED_INFO"),
@@ -115,12 +115,12 @@ fn lines(host: &Host, sample: &Sample, kept_from_root: Option<(String, &'static 
             Err(why) => Some((why.to_string(), "Linux 5.14 or later, with CONFIG_TASK_DELAY_ACCT, says whether it counts")),
         },
     );
-    line("ends of short-lived processes (taskstats)", exits(&sample.exits));
+    line("ends of short-lived processes (taskstats)", exits_obstacle(&sample.exits));
     lines
 }
 
 /// Processes that the kernel keeps to itself although this user has CAP_SYS_PTRACE.
-fn kept_from_root(root: &Root, sample: &Sample) -> Option<(String, &'static str)> {
+fn denied_to_root(root: &Root, sample: &Sample) -> Option<(String, &'static str)> {
     let processes = &sample.tasks.as_ref().ok()?.processes;
     let refuses = |pid: u32| matches!(root.read_once(format!("proc/{pid}/syscall")), Err(Absent::NoPermission));
     let kept: Vec<_> = processes.iter().filter(|process| !process.kernel_thread && refuses(process.pid)).collect();
@@ -134,7 +134,7 @@ fn kept_from_root(root: &Root, sample: &Sample) -> Option<(String, &'static str)
 }
 
 /// Whether each end of a task is heard, so that tasks no look finds have a name.
-fn exits(reading: &Reading<Exits>) -> Option<(String, &'static str)> {
+fn exits_obstacle(reading: &Reading<Exits>) -> Option<(String, &'static str)> {
     let why = reading.as_ref().err()?;
     let unnamed = |why: &str| format!("{why}: only their number, their CPU time and their parents are known");
     Some(match why {
@@ -142,7 +142,7 @@ fn exits(reading: &Reading<Exits>) -> Option<(String, &'static str)> {
             (unnamed("no permission"), "run as root, or give the program CAP_NET_ADMIN: setcap cap_net_admin+ep stalltop")
         }
         Absent::Os(libc::EINVAL) => (unnamed("this is a container"), "run as root on the host"),
-        _ if *why == ELSEWHERE => {
+        _ if *why == OTHER_NETWORK_NAMESPACE => {
             let why = "the kernel tells of them in the network namespace of PID 1 alone";
             (unnamed(why), "nsenter --net --target 1 stalltop")
         }
@@ -152,15 +152,16 @@ fn exits(reading: &Reading<Exits>) -> Option<(String, &'static str)> {
     })
 }
 
-fn missing<T>(reading: &Reading<T>, remedy: &'static str) -> Option<(String, &'static str)> {
+fn absent_reason<T>(reading: &Reading<T>, remedy: &'static str) -> Option<(String, &'static str)> {
     let why: &Absent = reading.as_ref().err()?;
     Some((why.to_string(), if *why == Absent::NoPermission && remedy.is_empty() { "run as root" } else { remedy }))
 }
 
 /// How it is found out which threads of a large process ran. Nothing but cost depends on it.
-fn iterator() -> String {
-    let loader = Loader::start(&loader::ourselves()).map_err(|why| format!("its loader cannot be started: {why}"));
-    match loader.and_then(Loader::wait) {
+fn bpf_iterator_line() -> String {
+    let loader =
+        LoaderProcess::spawn(&loader_process::own_executable()).map_err(|why| format!("its loader cannot be started: {why}"));
+    match loader.and_then(LoaderProcess::wait_for_result) {
         Ok(_) => {
             "by eBPF   which of 1,000 threads and more of a process ran (task iterator, loaded when there are)\n".to_owned()
         }
@@ -172,13 +173,17 @@ fn iterator() -> String {
 }
 
 /// Which configurations count, and whose they are.
-fn configurations(on_host: bool, asked: &Configuration) -> String {
+fn configuration_lines(on_host: bool, asked: &Configuration) -> String {
     let asked_for = asked.clone();
-    let look = move || -> Vec<(Place, Result<bool, Failure>)> {
-        let places = if on_host || Place::named(&asked_for).is_some() { Place::all(&asked_for) } else { Vec::new() };
-        places.into_iter().map(|place| (place.look(), place)).map(|(found, place)| (place, found)).collect()
+    let look = move || -> Vec<(ConfigFile, Result<bool, Failure>)> {
+        let places = if on_host || ConfigFile::explicit_path(&asked_for).is_some() {
+            ConfigFile::candidates(&asked_for)
+        } else {
+            Vec::new()
+        };
+        places.into_iter().map(|place| (place.validate(), place)).map(|(found, place)| (place, found)).collect()
     };
-    let Some(found) = within(CONFIGURATION_PATIENCE, look) else {
+    let Some(found) = with_timeout(CONFIGURATION_PATIENCE, look) else {
         return "not read  configuration: its file system does not answer\n".to_owned();
     };
     let mut text = String::new();
@@ -190,7 +195,7 @@ fn configurations(on_host: bool, asked: &Configuration) -> String {
             Err(failure) => format!("not read  {failure}\n"),
         };
     }
-    if let Some(failure) = Settings::misspelt(asked) {
+    if let Some(failure) = Settings::command_line_error(asked) {
         text += &format!("not read  {failure}\n");
     }
     let sudoer = std::env::var_os("SUDO_USER").filter(|_| nix::unistd::geteuid().is_root() && !text.is_empty());
@@ -202,11 +207,11 @@ fn configurations(on_host: bool, asked: &Configuration) -> String {
 }
 
 /// Where what is learned of disks is kept, and whether it can be. Looks only.
-fn baselines() -> String {
+fn baselines_line() -> String {
     const WHAT: &str = "learned latencies of disks";
-    let found = within(START_PATIENCE, || {
+    let found = with_timeout(LOAD_TIMEOUT, || {
         let store = Store::usual(nix::unistd::geteuid().as_raw());
-        let obstacle = obstacle(store.as_ref());
+        let obstacle = write_obstacle(store.as_ref());
         (obstacle, store.map(|store| (printable(&store.path().display().to_string()), store.look())))
     });
     match found.unwrap_or_else(|| (Some("the state directory does not answer".to_owned()), None)) {

@@ -4,11 +4,11 @@ use std::io::{self, Write};
 
 use jiff::tz::TimeZone;
 
-use super::output::{Output, ending};
+use super::output::{Output, lowercase_extension};
 use super::table::stamp;
 use crate::app::config::Settings;
 use crate::app::program::exit::{Exit, Failure, quoted};
-use crate::app::recording::recorded::Recorded;
+use crate::app::recording::evaluated_recording::EvaluatedRecording;
 use crate::cli::Configuration;
 use crate::cli::export::{Export, Format};
 use crate::findings::Judged;
@@ -17,21 +17,21 @@ use crate::report::table::{self, Headings, Look, Printer, Sheet, Stamp, TABLES, 
 
 pub fn export(configuration: &Configuration, options: &Export) -> Result<Exit, Failure> {
     let format = format(options)?;
-    let settings = Settings::load_or_complain(&Root::host(), configuration)?;
-    let output = Output::to(&options.output)?;
-    let mut recorded = Recorded::open(&options.file, &settings)?;
-    let tables = tables(options);
+    let settings = Settings::load_and_warn(&Root::host(), configuration)?;
+    let output = Output::for_path(&options.output)?;
+    let mut recorded = EvaluatedRecording::open(&options.file, &settings)?;
+    let tables = selected_tables(options);
     let sheet = Sheet::of(&tables, options.idle);
-    output.fill(|sink| match format {
+    output.write_with(|sink| match format {
         Format::Csv => csv(&sheet, &mut recorded, sink, options.safe_formulas),
         Format::Jsonl => jsonl(&sheet, &mut recorded, sink),
         Format::Parquet => parquet(&sheet, &mut recorded, sink),
     })?;
-    recorded.complain();
-    Ok(if recorded.replayer().damage().is_empty() { Exit::Fine } else { Exit::Damaged })
+    recorded.warn_of_damage();
+    Ok(if recorded.replayer().damage().is_empty() { Exit::Success } else { Exit::Damaged })
 }
 
-fn tables(options: &Export) -> Vec<&'static dyn Table> {
+fn selected_tables(options: &Export) -> Vec<&'static dyn Table> {
     let wanted =
         |table: &&'static dyn Table| options.tables.is_empty() || options.tables.iter().any(|name| name == table.name());
     TABLES.iter().copied().filter(wanted).collect()
@@ -39,7 +39,7 @@ fn tables(options: &Export) -> Vec<&'static dyn Table> {
 
 /// As the name says, unless it is said.
 fn format(options: &Export) -> Result<Format, Failure> {
-    let ending = ending(&options.output);
+    let ending = lowercase_extension(&options.output);
     let format = options.format.or(match ending.as_deref() {
         Some("csv") => Some(Format::Csv),
         Some("jsonl" | "ndjson") => Some(Format::Jsonl),
@@ -63,18 +63,18 @@ fn format(options: &Export) -> Result<Format, Failure> {
 }
 
 /// Each interval with its time.
-fn intervals(recorded: &mut Recorded) -> impl Iterator<Item = (Stamp, Judged)> {
+fn intervals(recorded: &mut EvaluatedRecording) -> impl Iterator<Item = (Stamp, Judged)> {
     recorded.map(|judged| (stamp(&Look::from(&judged), &TimeZone::UTC), judged))
 }
 
-fn csv(sheet: &Sheet, recorded: &mut Recorded, sink: &mut (dyn Write + Send), safe_formulas: bool) -> io::Result<()> {
+fn csv(sheet: &Sheet, recorded: &mut EvaluatedRecording, sink: &mut (dyn Write + Send), safe_formulas: bool) -> io::Result<()> {
     sink.write_all(sheet.csv_heading().as_bytes())?;
     let mut lines = intervals(recorded).map(|(stamp, judged)| sheet.csv(&stamp, &(&judged).into(), safe_formulas));
     lines.try_for_each(|lines| sink.write_all(lines.as_bytes()))
 }
 
 /// The lines of `table --format json`, each with what its own table has.
-fn jsonl(sheet: &Sheet, recorded: &mut Recorded, sink: &mut (dyn Write + Send)) -> io::Result<()> {
+fn jsonl(sheet: &Sheet, recorded: &mut EvaluatedRecording, sink: &mut (dyn Write + Send)) -> io::Result<()> {
     let printer = |choice: &table::Choice| Printer::new(choice.table(), &choice.heads, table::Format::Json, Headings::Once);
     let mut printers: Vec<Printer> = sheet.choices().map(printer).collect();
     intervals(recorded).try_for_each(|(stamp, judged)| {
@@ -85,7 +85,7 @@ fn jsonl(sheet: &Sheet, recorded: &mut Recorded, sink: &mut (dyn Write + Send)) 
 }
 
 #[cfg(feature = "parquet")]
-fn parquet(sheet: &Sheet, recorded: &mut Recorded, sink: &mut (dyn Write + Send)) -> io::Result<()> {
+fn parquet(sheet: &Sheet, recorded: &mut EvaluatedRecording, sink: &mut (dyn Write + Send)) -> io::Result<()> {
     let mut file = table::Parquet::new(&sheet.fields, sink)?;
     for (stamp, judged) in intervals(recorded) {
         sheet.each(&(&judged).into(), |table, cells| file.row(&stamp, table, cells))?;
@@ -94,6 +94,6 @@ fn parquet(sheet: &Sheet, recorded: &mut Recorded, sink: &mut (dyn Write + Send)
 }
 
 #[cfg(not(feature = "parquet"))]
-fn parquet(_: &Sheet, _: &mut Recorded, _: &mut (dyn Write + Send)) -> io::Result<()> {
+fn parquet(_: &Sheet, _: &mut EvaluatedRecording, _: &mut (dyn Write + Send)) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }

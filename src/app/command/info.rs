@@ -4,10 +4,10 @@ use std::fmt::Write;
 use std::path::Path;
 
 use crate::app::program::exit::{Exit, Failure, quoted};
-use crate::app::program::stdout::say;
-use crate::app::recording::{amount, failure};
+use crate::app::program::stdio::print_localized;
+use crate::app::recording::{failure, format_bytes};
 use crate::cli::Info;
-use crate::recording::{Copied, Copier, DamageKind, Inspection, Moment, Redaction, Replayer, Tail, Unreadable};
+use crate::recording::{Copier, CopyTotals, DamageKind, Inspection, Redaction, Replayer, Tail, Timestamp, UnreadableFile};
 use crate::report::text::printable;
 use crate::report::words::many;
 use crate::sample::Name;
@@ -16,20 +16,20 @@ use crate::sample::operations::Operations;
 pub fn info(info: &Info) -> Result<Exit, Failure> {
     let mut replayer = Replayer::open(&info.file).map_err(failure)?;
     let thorough = info.verify || info.repair.is_some();
-    let inspection = Inspection::of(&mut replayer, thorough).map_err(failure)?;
-    say(&text(&info.file, &inspection))?;
+    let inspection = Inspection::new(&mut replayer, thorough).map_err(failure)?;
+    print_localized(&text(&info.file, &inspection))?;
     if let Some(out) = &info.repair {
-        let Copied { samples, lost, bytes } = Copier::repair(&mut replayer, out).map_err(failure)?;
-        let what = format!("{} kept, {lost} lost: {} ({})", many(samples, "sample"), out.display(), amount(bytes));
-        say(&format!("repaired  {}\n", printable(&what)))?;
+        let CopyTotals { samples, lost_samples: lost, bytes } = Copier::repair(&mut replayer, out).map_err(failure)?;
+        let what = format!("{} kept, {lost} lost: {} ({})", many(samples, "sample"), out.display(), format_bytes(bytes));
+        print_localized(&format!("repaired  {}\n", printable(&what)))?;
     }
     if inspection.damage.is_empty() && !(thorough && inspection.is_damaged()) {
-        return Ok(Exit::Fine);
+        return Ok(Exit::Success);
     }
-    let torn = inspection.torn_before + usize::from(matches!(inspection.tail, Tail::Torn { .. }));
+    let torn = inspection.torn_segments + usize::from(matches!(inspection.tail, Tail::Torn { .. }));
     let places = many((inspection.damage.len() + torn) as u64, "place");
     let what = format!("{} is damaged", quoted(&info.file));
-    let lost = inspection.damage.iter().map(|damage| damage.lost).fold(0, u64::saturating_add);
+    let lost = inspection.damage.iter().map(|damage| damage.lost_samples).fold(0, u64::saturating_add);
     let why = format!("{places}, {} lost", many(lost, "sample"));
     Err(Failure::new(
         Exit::Damaged,
@@ -38,7 +38,7 @@ pub fn info(info: &Info) -> Result<Exit, Failure> {
         match &info.repair {
             Some(out) => format!("what is sound is in {}", quoted(out)),
             None => {
-                let sound = inspection.sound.unwrap_or(inspection.samples);
+                let sound = inspection.intact_samples.unwrap_or(inspection.sample_count);
                 format!("{} sound: replay it", many(sound as u64, "sample"))
             }
         },
@@ -48,53 +48,62 @@ pub fn info(info: &Info) -> Result<Exit, Failure> {
 fn text(path: &Path, inspection: &Inspection) -> String {
     let Inspection { header, meta, .. } = inspection;
     let mut lines: Vec<(&str, String)> = vec![
-        ("file", format!("{} ({})", path.display(), amount(inspection.bytes))),
+        ("file", format!("{} ({})", path.display(), format_bytes(inspection.bytes))),
         ("format", format!("{}.{}, written by stalltop {}", header.major, header.minor, meta.version)),
         ("host", format!("{}, Linux {}, {}", lossy(&meta.host.hostname), lossy(&meta.host.kernel), lossy(&meta.host.machine))),
         ("interval", format!("{} s", meta.interval.as_secs_f64())),
     ];
-    if inspection.files > 1 {
-        lines.push(("segments", format!("{} files", inspection.files)));
+    if inspection.file_count > 1 {
+        lines.push(("segments", format!("{} files", inspection.file_count)));
     }
-    if inspection.runs > 1 {
-        lines.push(("runs", format!("{}: the machine was started anew in between, or it is another one", inspection.runs)));
+    if inspection.boot_count > 1 {
+        lines.push((
+            "runs",
+            format!("{}: the machine was started anew in between, or it is another one", inspection.boot_count),
+        ));
     }
     let each = inspection.bytes_per_sample().map_or_else(String::new, |bytes| format!(", {bytes:.0} bytes each"));
-    lines.push(("samples", format!("{}{each}", inspection.samples)));
-    if let Some((from, to)) = inspection.from.zip(inspection.to) {
-        let seconds = match inspection.runs {
+    lines.push(("samples", format!("{}{each}", inspection.sample_count)));
+    if let Some((from, to)) = inspection.first_timestamp.zip(inspection.last_timestamp) {
+        let seconds = match inspection.boot_count {
             1 => to.boottime_ns.saturating_sub(from.boottime_ns) as f64 / 1e9,
             _ => to.realtime_ns.saturating_sub(from.realtime_ns) as f64 / 1e9,
         };
-        lines.push(("time", format!("{} to {} ({seconds:.1} s)", moment(from), moment(to))));
+        lines.push(("time", format!("{} to {} ({seconds:.1} s)", format_time(from), format_time(to))));
     }
-    lines.push(("end", tail(inspection.tail)));
-    if inspection.torn_before > 0 {
-        let files = many(inspection.torn_before as u64, "earlier file");
+    lines.push(("end", describe_tail(inspection.tail)));
+    if inspection.torn_segments > 0 {
+        let files = many(inspection.torn_segments as u64, "earlier file");
         lines.push(("torn", format!("{files} with an incomplete last frame: the recorder was stopped")));
     }
     if meta.redaction == Redaction::Arguments {
         lines.push(("redacted", "arguments of commands were not recorded".to_owned()));
     }
-    if inspection.indexed {
+    if inspection.is_indexed {
         lines.push(("index", "sound".to_owned()));
-    } else if inspection.sound.is_none() {
+    } else if inspection.intact_samples.is_none() {
         lines.push(("index", "none, or not to be believed: the frames were walked".to_owned()));
     }
     if let Some((first, last)) = inspection.operations {
-        lines.push(("counted", counted(first, last)));
+        lines.push(("counted", operations_line(first, last)));
     }
     for (name, bytes) in &inspection.sections {
-        lines.push(("section", format!("{name}, {}", amount(*bytes as u64))));
+        lines.push(("section", format!("{name}, {}", format_bytes(*bytes as u64))));
     }
     for gap in &inspection.gaps {
         lines.push((
             "gap",
-            format!("{}, {} to {}: {}", many(gap.lost, "sample"), moment(gap.from), moment(gap.to), gap.why.words()),
+            format!(
+                "{}, {} to {}: {}",
+                many(gap.lost_samples, "sample"),
+                format_time(gap.from),
+                format_time(gap.to),
+                gap.reason.description()
+            ),
         ));
     }
     for mark in &inspection.marks {
-        lines.push(("mark", format!("{}: {}", moment(mark.at), mark.text)));
+        lines.push(("mark", format!("{}: {}", format_time(mark.at), mark.text)));
     }
     for (what, why) in &meta.absent {
         lines.push(("not seen", format!("{what} ({why})")));
@@ -102,19 +111,25 @@ fn text(path: &Path, inspection: &Inspection) -> String {
     if inspection.unknown_frames > 0 {
         lines.push(("unknown", format!("{} of kinds that a later version writes", many(inspection.unknown_frames, "frame"))));
     }
-    for Unreadable { why, .. } in &inspection.unreadable {
+    for UnreadableFile { reason: why, .. } in &inspection.unreadable {
         lines.push(("unread", why.clone()));
     }
-    for damage in inspection.damage.iter().filter(|damage| damage.what != DamageKind::Segment) {
-        let when = damage.from.or(damage.to).map_or_else(String::new, |at| format!(", about {}", moment(at)));
+    for damage in inspection.damage.iter().filter(|damage| damage.kind != DamageKind::UnreadableSegment) {
+        let when = damage.from.or(damage.to).map_or_else(String::new, |at| format!(", about {}", format_time(at)));
         let bytes = &damage.bytes;
         lines.push((
             "damage",
-            format!("bytes {} to {}: {}; {} lost{when}", bytes.start, bytes.end, damage.what, many(damage.lost, "sample")),
+            format!(
+                "bytes {} to {}: {}; {} lost{when}",
+                bytes.start,
+                bytes.end,
+                damage.kind,
+                many(damage.lost_samples, "sample")
+            ),
         ));
     }
-    if let Some(sound) = inspection.sound {
-        lines.push(("verified", format!("{sound} of {} sound", many(inspection.samples as u64, "sample"))));
+    if let Some(sound) = inspection.intact_samples {
+        lines.push(("verified", format!("{sound} of {} sound", many(inspection.sample_count as u64, "sample"))));
     }
     let mut text = String::new();
     for (name, what) in lines {
@@ -125,27 +140,27 @@ fn text(path: &Path, inspection: &Inspection) -> String {
 }
 
 /// The running total of `record --ops`, and how fast it grew.
-fn counted(first: Operations, last: Operations) -> String {
-    let seconds = last.at_boottime_ns.saturating_sub(first.at_boottime_ns) as f64 / 1e9;
+fn operations_line(first: Operations, last: Operations) -> String {
+    let seconds = last.printed_boottime_ns.saturating_sub(first.printed_boottime_ns) as f64 / 1e9;
     let passed = last.total.since(first.total);
     let rate = passed.filter(|_| seconds > 0.0).map(|passed| format!(": {:.1} a second", passed as f64 / seconds));
     let anew = if passed.is_none() { ": it began anew in between" } else { "" };
     format!("{} to {}{}{anew}", first.total.0, many(last.total.0, "operation"), rate.unwrap_or_default())
 }
 
-fn tail(tail: Tail) -> String {
+fn describe_tail(tail: Tail) -> String {
     match tail {
         Tail::Closed => "closed in good order".to_owned(),
         Tail::Growing => "still being written".to_owned(),
         Tail::Unfinished => "the recorder was stopped; all that it wrote is here".to_owned(),
-        Tail::Torn { offset, have, need } => {
+        Tail::Torn { offset, available_bytes: have, frame_bytes: need } => {
             let need = need.map_or_else(String::new, |need| format!(" of {need}"));
             format!("last frame incomplete ({have}{need} bytes at byte {offset}): the recorder was stopped")
         }
     }
 }
 
-fn moment(at: Moment) -> String {
+fn format_time(at: Timestamp) -> String {
     jiff::Timestamp::from_nanosecond(i128::from(at.realtime_ns)).map_or_else(|_| "?".to_owned(), |at| format!("{at:.3}"))
 }
 

@@ -7,10 +7,10 @@ use jiff::Zoned;
 
 use crate::app::config::Settings;
 use crate::app::program::exit::{Exit, Failure};
-use crate::app::program::stdout::{Reader, print};
+use crate::app::program::stdio::{ReaderState, print};
 use crate::cli::Configuration;
 use crate::cli::nicstat::Nicstat;
-use crate::interval::nicstat::{self as arithmetic, Arithmetic, Link, Since};
+use crate::interval::nicstat::{self as arithmetic, Arithmetic, Elapsed, Link};
 use crate::kernel::Root;
 use crate::kernel::network::NetworkReader;
 use crate::kernel::network::ethtool::Ethtool;
@@ -23,18 +23,18 @@ const NO_INTERFACE: &str = "no matching interface";
 pub fn nicstat(root: &Root, configuration: &Configuration, options: &Nicstat) -> Result<Exit, Failure> {
     if options.version {
         let text = format!("nicstat of stalltop {}\n", env!("CARGO_PKG_VERSION"));
-        return print(&text).map(|_| Exit::Fine);
+        return print(&text).map(|_| Exit::Success);
     }
-    let operands = Operands::of(options)?;
-    let links = Links::of(root, configuration, options)?;
+    let operands = Operands::parse(options)?;
+    let links = Links::load(root, configuration, options)?;
     let mut network = NetworkReader::default();
     if options.list {
-        let nics = shown(&mut network, root, options)?;
+        let nics = read_interfaces(&mut network, root, options)?;
         // The old one lists what it has figures for.
         let all = !options.compat;
         let listed = nics.iter().filter(|nic| all || nic.rx.packets.0 > 0 || nic.tx.packets.0 > 0);
-        let listed: Vec<Listed> = listed.map(|nic| links.listed(nic)).collect();
-        return print(&list(&listed)).map(|_| Exit::Fine);
+        let listed: Vec<Listed> = listed.map(|nic| links.list_entry(nic)).collect();
+        return print(&list(&listed)).map(|_| Exit::Success);
     }
     let form = Form {
         tcp: options.tcp || options.all,
@@ -48,17 +48,17 @@ pub fn nicstat(root: &Root, configuration: &Configuration, options: &Nicstat) ->
     };
     let mut printer = Printer::new(form);
     let begin = Instant::now();
-    let mut last: Option<Taken> = None;
+    let mut last: Option<NetworkSample> = None;
     for number in 1.. {
-        let taken = Taken::now(&mut network, root, options)?;
-        let since = Since {
-            older: last.as_ref().map_or(0.0, |last| (taken.at - last.at).as_secs_f64()),
-            boot: uptime(root, options.compat)?,
+        let taken = NetworkSample::read(&mut network, root, options)?;
+        let since = Elapsed {
+            since_older: last.as_ref().map_or(0.0, |last| (taken.at - last.at).as_secs_f64()),
+            since_boot: uptime(root, options.compat)?,
         };
         let now = Zoned::now();
         let at = At { clock: now.strftime("%H:%M:%S").to_string(), epoch: now.timestamp().as_second() };
         let text = printer.sample(&at, &figures(last.as_ref(), &taken, since, &links));
-        if print(&text)? == Reader::Gone || operands.count.is_some_and(|count| number >= count) {
+        if print(&text)? == ReaderState::Closed || operands.count.is_some_and(|count| number >= count) {
             break;
         }
         let Some(interval) = operands.interval else { break };
@@ -67,35 +67,35 @@ pub fn nicstat(root: &Root, configuration: &Configuration, options: &Nicstat) ->
         let due = begin + interval.saturating_mul(number);
         thread::sleep(due.saturating_duration_since(Instant::now()));
     }
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
 /// One look at the network.
-struct Taken {
+struct NetworkSample {
     at: Instant,
     nics: Vec<Nic>,
     protocols: Protocols,
 }
 
-impl Taken {
-    fn now(network: &mut NetworkReader, root: &Root, options: &Nicstat) -> Result<Taken, Failure> {
-        let nics = shown(network, root, options)?;
+impl NetworkSample {
+    fn read(network: &mut NetworkReader, root: &Root, options: &Nicstat) -> Result<NetworkSample, Failure> {
+        let nics = read_interfaces(network, root, options)?;
         let at = Instant::now();
-        Ok(Taken { at, nics, protocols: network.protocols(root) })
+        Ok(NetworkSample { at, nics, protocols: network.protocols(root) })
     }
 }
 
-fn figures(older: Option<&Taken>, newer: &Taken, since: Since, links: &Links) -> Figures {
+fn figures(older: Option<&NetworkSample>, newer: &NetworkSample, since: Elapsed, links: &Links) -> Figures {
     let (nics, protocols) = (older.map(|older| older.nics.as_slice()), older.map(|older| &older.protocols));
     Figures {
-        tcp: arithmetic::tcp(protocols, &newer.protocols, since, links.arithmetic),
-        udp: arithmetic::udp(protocols, &newer.protocols, since, links.arithmetic),
-        interfaces: arithmetic::interfaces(nics, &newer.nics, since, links.arithmetic, |nic| links.link(nic)),
+        tcp: arithmetic::tcp_line(protocols, &newer.protocols, since, links.arithmetic),
+        udp: arithmetic::udp_line(protocols, &newer.protocols, since, links.arithmetic),
+        interfaces: arithmetic::interface_lines(nics, &newer.nics, since, links.arithmetic, |nic| links.link(nic)),
     }
 }
 
 /// The interfaces that are asked for.
-fn shown(network: &mut NetworkReader, root: &Root, options: &Nicstat) -> Result<Vec<Nic>, Failure> {
+fn read_interfaces(network: &mut NetworkReader, root: &Root, options: &Nicstat) -> Result<Vec<Nic>, Failure> {
     let read = network.sample(root);
     let mut nics = read.map_err(|why| Failure::new(Exit::Failed, "cannot read /proc/net/dev", why, ""))?;
     nics.retain(|nic| {
@@ -116,7 +116,7 @@ struct Operands {
 
 impl Operands {
     /// What is no positive number is wrong usage, with nicstat's exit code.
-    fn of(options: &Nicstat) -> Result<Operands, Failure> {
+    fn parse(options: &Nicstat) -> Result<Operands, Failure> {
         let wrong = |what: &str, text: &str| {
             Failure::new(Exit::Failed, format!("{what} '{text}'"), "not a positive number", "try 'stalltop nicstat -h'")
         };
@@ -133,44 +133,44 @@ impl Operands {
 /// What is known of each interface's speed and duplex.
 struct Links {
     arithmetic: Arithmetic,
-    asked: Vec<(String, Link)>,
-    old: Option<Ethtool>,
+    requested: Vec<(String, Link)>,
+    ethtool: Option<Ethtool>,
 }
 
 impl Links {
     /// What -S says goes before what is configured; the old one knows no configuration.
-    fn of(root: &Root, configuration: &Configuration, options: &Nicstat) -> Result<Links, Failure> {
-        let mut asked: Vec<(String, Link)> = options.speeds.iter().map(|text| speed(text)).collect::<Result<_, _>>()?;
+    fn load(root: &Root, configuration: &Configuration, options: &Nicstat) -> Result<Links, Failure> {
+        let mut asked: Vec<(String, Link)> = options.speeds.iter().map(|text| parse_speed(text)).collect::<Result<_, _>>()?;
         if !options.compat {
-            asked.extend_from_slice(&Settings::load_or_complain(root, configuration)?.criteria().links);
+            asked.extend_from_slice(&Settings::load_and_warn(root, configuration)?.rule_config().links);
         }
         let arithmetic = if options.compat { Arithmetic::Compat } else { Arithmetic::Fixed };
         let old = if options.compat && root.is_host() { Ethtool::open().ok() } else { None };
-        Ok(Links { arithmetic, asked, old })
+        Ok(Links { arithmetic, requested: asked, ethtool: old })
     }
 
     /// Fixed: what was asked for comes first. Compat: the driver's answer does, where it is not 0.
     fn link(&self, nic: &Nic) -> Link {
-        let asked = self.asked.iter().find(|(name, _)| name.as_bytes() == nic.id.name.as_bytes()).map(|(_, link)| *link);
-        let found = Link { mbps: nic.facts.speed_mbps.ok(), duplex: nic.facts.duplex.ok() };
-        match (self.arithmetic, &self.old) {
+        let asked = self.requested.iter().find(|(name, _)| name.as_bytes() == nic.id.name.as_bytes()).map(|(_, link)| *link);
+        let found = Link { speed_mbps: nic.facts.speed_mbps.ok(), duplex: nic.facts.duplex.ok() };
+        match (self.arithmetic, &self.ethtool) {
             (Arithmetic::Fixed, _) => asked.unwrap_or(found),
             (Arithmetic::Compat, Some(old)) => {
-                let answer = old.old_link(nic.id.name.as_bytes()).ok().filter(|(mbps, _)| *mbps > 0);
-                let answer = answer.map(|(mbps, duplex)| Link { mbps: Some(u32::from(mbps)), duplex });
+                let answer = old.legacy_link_settings(nic.id.name.as_bytes()).ok().filter(|(mbps, _)| *mbps > 0);
+                let answer = answer.map(|(mbps, duplex)| Link { speed_mbps: Some(u32::from(mbps)), duplex });
                 answer.or(asked).unwrap_or_default()
             }
             (Arithmetic::Compat, None) => asked.unwrap_or(found),
         }
     }
 
-    fn listed(&self, nic: &Nic) -> Listed {
+    fn list_entry(&self, nic: &Nic) -> Listed {
         let compat = self.arithmetic == Arithmetic::Compat;
         let link = self.link(nic);
         Listed {
             name: nic.id.name.clone(),
             loopback: nic.facts.loopback,
-            mbps: link.mbps,
+            mbps: link.speed_mbps,
             duplex: link.duplex,
             up: compat || nic.facts.up != Some(false),
             unknown_speed: if compat { "0" } else { "-" },
@@ -179,10 +179,10 @@ impl Links {
 }
 
 /// As `-S` has it.
-fn speed(text: &str) -> Result<(String, Link), Failure> {
+fn parse_speed(text: &str) -> Result<(String, Link), Failure> {
     let name = text.split(':').next().unwrap_or_default();
     let wrong = || Failure::new(Exit::Usage, format!("invalid speed for -S {name}"), "", "try -S eth0:1000fd");
-    Link::named(text).ok_or_else(wrong)
+    Link::parse_named(text).ok_or_else(wrong)
 }
 
 /// Seconds since boot. Compat: whole seconds of it and the fraction of the wall clock's second, as nicstat has it.

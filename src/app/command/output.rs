@@ -5,47 +5,47 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::app::program::exit::{Exit, Failure, quoted};
-use crate::app::program::stdout;
-use crate::recording::{Draft, folder};
+use crate::app::program::stdio;
+use crate::recording::{AtomicFile, parent_directory};
 
 /// Where the outcome goes.
 #[derive(Clone, Debug)]
 pub enum Output {
     Stdout,
-    New(PathBuf),
+    NewFile(PathBuf),
 }
 
 impl Output {
     /// `-` is standard output. What is there already is refused now, before any work is done for it.
-    pub fn to(path: &Path) -> Result<Output, Failure> {
+    pub fn for_path(path: &Path) -> Result<Output, Failure> {
         if path == Path::new("-") {
             return Ok(Output::Stdout);
         }
         match path.symlink_metadata() {
-            Ok(there) if there.file_type().is_file() => Err(exists(path)),
+            Ok(there) if there.file_type().is_file() => Err(already_exists(path)),
             Ok(there) => {
                 let what = if there.file_type().is_symlink() { "a symbolic link" } else { "there, and no file" };
                 let why = format!("it is {what}");
                 Err(Failure::new(Exit::Refused, format!("cannot write {}", quoted(path)), why, "give the name of a new file"))
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => match folder(path).metadata() {
-                Ok(_) => Ok(Output::New(path.to_owned())),
-                Err(error) => Err(cannot(path, &error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match parent_directory(path).metadata() {
+                Ok(_) => Ok(Output::NewFile(path.to_owned())),
+                Err(error) => Err(cannot_write(path, &error)),
             },
-            Err(error) => Err(cannot(path, &error)),
+            Err(error) => Err(cannot_write(path, &error)),
         }
     }
 
     /// Writes it beside its place and gives it its name when it is whole: whatever goes wrong leaves nothing behind.
     pub fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
         match self {
-            Output::Stdout => stdout::print_bytes(bytes).map(|_| ()),
-            Output::New(path) => write_new(path, |file| file.write_all(bytes)),
+            Output::Stdout => stdio::print_bytes(bytes).map(|_| ()),
+            Output::NewFile(path) => write_new_file(path, |file| file.write_all(bytes)),
         }
     }
 
     /// The same of what is made piece by piece. Whoever reads standard output may have seen enough.
-    pub fn fill(&self, fill: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> Result<(), Failure> {
+    pub fn write_with(&self, fill: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> Result<(), Failure> {
         let buffered = |sink: &mut (dyn Write + Send)| {
             let mut sink = BufWriter::new(sink);
             fill(&mut sink)?;
@@ -53,32 +53,32 @@ impl Output {
         };
         match self {
             Output::Stdout => match buffered(&mut io::stdout()) {
-                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(stdout::cannot(&error)),
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(stdio::write_failure(&error)),
                 _ => Ok(()),
             },
-            Output::New(path) => write_new(path, |file| buffered(file)),
+            Output::NewFile(path) => write_new_file(path, |file| buffered(file)),
         }
     }
 }
 
 /// What a file's name ends in, in small letters: the form in which it is to be written.
-pub fn ending(path: &Path) -> Option<String> {
+pub fn lowercase_extension(path: &Path) -> Option<String> {
     Some(path.extension()?.to_str()?.to_ascii_lowercase())
 }
 
 /// A new file of that name, 0600, as `fill` makes it. Until it is whole it has no name, so that whatever ends us leaves nothing.
-pub fn write_new(path: &Path, fill: impl FnOnce(&mut &fs::File) -> io::Result<()>) -> Result<(), Failure> {
-    let written = Draft::of(path).and_then(|draft| {
+pub fn write_new_file(path: &Path, fill: impl FnOnce(&mut &fs::File) -> io::Result<()>) -> Result<(), Failure> {
+    let written = AtomicFile::create(path).and_then(|draft| {
         fill(&mut draft.file())?;
-        draft.finish()
+        draft.commit()
     });
     written.map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => exists(path),
-        _ => cannot(path, &error),
+        io::ErrorKind::AlreadyExists => already_exists(path),
+        _ => cannot_write(path, &error),
     })
 }
 
-fn exists(path: &Path) -> Failure {
+fn already_exists(path: &Path) -> Failure {
     Failure::new(
         Exit::Refused,
         format!("cannot write {}", quoted(path)),
@@ -87,7 +87,7 @@ fn exists(path: &Path) -> Failure {
     )
 }
 
-fn cannot(path: &Path, error: &io::Error) -> Failure {
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     let (exit, remedy) = match error.kind() {
         io::ErrorKind::PermissionDenied => (Exit::Refused, "give a directory that you may write"),
         io::ErrorKind::NotFound => (Exit::CannotWrite, "give a directory that is there"),
@@ -105,11 +105,11 @@ mod tests {
     fn a_file_that_is_there_is_refused_and_one_that_cannot_be_written_is_not_there() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.html");
-        write_new(&path, |file| file.write_all(b"whole")).unwrap();
-        let again = write_new(&path, |file| file.write_all(b"other")).unwrap_err();
+        write_new_file(&path, |file| file.write_all(b"whole")).unwrap();
+        let again = write_new_file(&path, |file| file.write_all(b"other")).unwrap_err();
         assert_eq!(again.exit, Exit::Refused);
         assert!(again.to_string().contains("it exists already"), "{again}");
-        let full = write_new(&folder.path().join("b"), |_| Err(io::ErrorKind::StorageFull.into())).unwrap_err();
+        let full = write_new_file(&folder.path().join("b"), |_| Err(io::ErrorKind::StorageFull.into())).unwrap_err();
         assert_eq!(full.exit, Exit::CannotWrite);
         let seen = fs::read_dir(folder.path()).unwrap().count();
         assert_eq!((fs::read(&path).unwrap().as_slice(), seen), (&b"whole"[..], 1));

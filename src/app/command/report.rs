@@ -1,10 +1,10 @@
 //! `report`: a recording as one page, as Markdown or as JSON.
 
-use super::output::{Output, ending};
+use super::output::{Output, lowercase_extension};
 use crate::app::config::Settings;
 use crate::app::program::exit::{Exit, Failure, quoted};
-use crate::app::program::zone;
-use crate::app::recording::recorded::{Recorded, instant};
+use crate::app::program::time_zone;
+use crate::app::recording::evaluated_recording::{EvaluatedRecording, to_instant};
 use crate::cli::Configuration;
 use crate::cli::report::{Format, Report};
 use crate::kernel::Root;
@@ -15,18 +15,18 @@ use crate::report::{json, markdown};
 
 pub fn report(configuration: &Configuration, report: &Report) -> Result<Exit, Failure> {
     let format = format(report)?;
-    let settings = Settings::load_or_complain(&Root::host(), configuration)?;
-    let output = Output::to(&report.output)?;
-    let zone = zone::here();
-    let mut recorded = Recorded::open(&report.file, &settings)?;
+    let settings = Settings::load_and_warn(&Root::host(), configuration)?;
+    let output = Output::for_path(&report.output)?;
+    let zone = time_zone::local();
+    let mut recorded = EvaluatedRecording::open(&report.file, &settings)?;
     recorded.narrow(&report.part, &zone)?;
     let mut chronicle = Chronicle::new(recorded.replayer().len().saturating_sub(1), recorded.thresholds());
     for judged in recorded.by_ref() {
         chronicle.add(&judged);
     }
-    holes_and_marks(&recorded, &mut chronicle);
+    add_gaps_and_marks(&recorded, &mut chronicle);
     // Whoever asked for a part has all of it.
-    chronicle.cut = if report.part.to.is_none() { cut(recorded.replayer().tail()) } else { None };
+    chronicle.cut = if report.part.to.is_none() { incomplete_reason(recorded.replayer().tail()) } else { None };
     let origin = Origin {
         file: report.file.file_name().unwrap_or(report.file.as_os_str()).to_string_lossy().into_owned(),
         recorded_by: recorded.replayer().meta().version.clone(),
@@ -43,8 +43,8 @@ pub fn report(configuration: &Configuration, report: &Report) -> Result<Exit, Fa
         return Err(Failure::new(Exit::Damaged, format!("cannot report on {}", quoted(&report.file)), why, ""));
     };
     output.write(text.as_bytes())?;
-    recorded.complain();
-    Ok(if recorded.replayer().damage().is_empty() { Exit::Fine } else { Exit::Damaged })
+    recorded.warn_of_damage();
+    Ok(if recorded.replayer().damage().is_empty() { Exit::Success } else { Exit::Damaged })
 }
 
 /// As the name says, unless it is said. Whoever opens a file by its name must find in it what the name promises.
@@ -52,7 +52,7 @@ fn format(report: &Report) -> Result<Format, Failure> {
     if let Some(format) = report.format {
         return Ok(format);
     }
-    let ending = ending(&report.output);
+    let ending = lowercase_extension(&report.output);
     let wrong = |why: &str, remedy: &str| {
         Err(Failure::new(Exit::Usage, format!("cannot report into {}", quoted(&report.output)), why, remedy))
     };
@@ -67,7 +67,7 @@ fn format(report: &Report) -> Result<Format, Failure> {
 }
 
 /// What an end says that is none in good order.
-fn cut(tail: Tail) -> Option<&'static str> {
+fn incomplete_reason(tail: Tail) -> Option<&'static str> {
     match tail {
         Tail::Closed => None,
         Tail::Growing => Some("it was still being recorded"),
@@ -76,18 +76,23 @@ fn cut(tail: Tail) -> Option<&'static str> {
     }
 }
 
-fn holes_and_marks(recorded: &Recorded, chronicle: &mut Chronicle) {
+fn add_gaps_and_marks(recorded: &EvaluatedRecording, chronicle: &mut Chronicle) {
     let replayer = recorded.replayer();
     let gaps = replayer.gaps().iter().map(|gap| Hole {
-        from: instant(gap.from),
-        to: instant(gap.to),
-        lost: gap.lost,
-        why: gap.why.words().to_owned(),
+        from: to_instant(gap.from),
+        to: to_instant(gap.to),
+        lost: gap.lost_samples,
+        why: gap.reason.description().to_owned(),
     });
-    let damage = replayer.damage().iter().filter(|damage| damage.lost > 0).filter_map(|damage| {
+    let damage = replayer.damage().iter().filter(|damage| damage.lost_samples > 0).filter_map(|damage| {
         let (from, to) = (damage.from.or(damage.to)?, damage.to.or(damage.from)?);
-        Some(Hole { from: instant(from), to: instant(to), lost: damage.lost, why: format!("damaged: {}", damage.what) })
+        Some(Hole {
+            from: to_instant(from),
+            to: to_instant(to),
+            lost: damage.lost_samples,
+            why: format!("damaged: {}", damage.kind),
+        })
     });
     chronicle.holes = gaps.chain(damage).collect();
-    chronicle.marks = replayer.marks().iter().map(|mark| Mark { at: instant(mark.at), text: mark.text.clone() }).collect();
+    chronicle.marks = replayer.marks().iter().map(|mark| Mark { at: to_instant(mark.at), text: mark.text.clone() }).collect();
 }

@@ -1,7 +1,7 @@
 //! `table`: figures as lines, of the running machine or of a recording; and what the whole run came to.
 
 mod command;
-mod page;
+mod output_stream;
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -10,49 +10,49 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 
 use crate::app::config::Settings;
-use crate::app::judging::{Judging, Lessons};
+use crate::app::evaluation::{BaselineLearner, SampleEvaluator};
 use crate::app::program::exit::{Exit, Failure};
-use crate::app::program::stdout::{self, Reader};
-use crate::app::program::{panics, signals, zone};
-use crate::app::recording::recorded::Recorded;
-use crate::app::sampling::{Order, Sampling, Taken};
+use crate::app::program::stdio::{self, ReaderState};
+use crate::app::program::{panics, signals, time_zone};
+use crate::app::recording::evaluated_recording::EvaluatedRecording;
+use crate::app::sampling::{SamplerCommand, SamplerThread, TimedSample};
 use crate::cli::Configuration;
 use crate::cli::table::{Format as Asked, Table};
 use crate::findings::Judged;
 use crate::kernel::Root;
 use crate::recording::Replayer;
 use crate::report::table::{Choice, Format, Look, Printer, Run, Stamp, Total, Whole, Wishes, named};
-use page::Page;
+use output_stream::OutputStream;
 
 /// Time between lines where none is asked for.
-const INTERVAL: Duration = Duration::from_secs(1);
+const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
 
 pub fn table(root: Root, configuration: &Configuration, options: &Table) -> Result<Exit, Failure> {
-    let mut lines = Lines::of(options)?;
-    let settings = Settings::load_or_complain(&root, configuration)?;
+    let mut lines = TableOutput::new(options)?;
+    let settings = Settings::load_and_warn(&root, configuration)?;
     match &options.from {
-        Some(file) => recorded(file, &settings, options, &mut lines),
+        Some(file) => from_recording(file, &settings, options, &mut lines),
         None if options.command.is_empty() => live(root, &settings, options, &mut lines),
         None => command::measure(root, &settings, options, &mut lines),
     }
 }
 
 /// Lines as they were asked for, and what all of them come to.
-struct Lines {
+struct TableOutput {
     choice: Choice,
     printer: Printer,
-    page: Page,
+    stream: OutputStream,
     zone: TimeZone,
     /// All intervals, where a total is asked for
-    run: Option<Run>,
+    total: Option<Run>,
     /// No line but the total
-    silent: bool,
-    printed: u32,
-    most: u32,
+    total_only: bool,
+    lines_printed: u32,
+    max_lines: u32,
 }
 
-impl Lines {
-    fn of(options: &Table) -> Result<Lines, Failure> {
+impl TableOutput {
+    fn new(options: &Table) -> Result<TableOutput, Failure> {
         let usage = |what: String| Failure::new(Exit::Usage, what, "", "try 'stalltop table --help'");
         let Some(table) = named(&options.what) else { return Err(usage(format!("there is no table '{}'", options.what))) };
         let wishes = Wishes {
@@ -71,67 +71,67 @@ impl Lines {
             Asked::Json => Format::Json,
             Asked::Parseable => Format::Parseable,
         };
-        let page = if options.command.is_empty() { Page::StandardOutput } else { Page::StandardError };
+        let page = if options.command.is_empty() { OutputStream::StandardOutput } else { OutputStream::StandardError };
         let printer = Printer::new(table, &choice.heads, format, page.headings());
         // Of the running machine, nothing said is one line; of a recording it is all of it.
         let endless = options.interval.is_some() || options.span.is_some() || options.from.is_some();
         let total = options.total || !options.command.is_empty();
-        Ok(Lines {
+        Ok(TableOutput {
             choice,
             printer,
-            page,
-            zone: zone::here(),
-            run: total.then(Run::default),
-            silent: total && (options.format == Asked::Csv || !options.command.is_empty() && options.interval.is_none()),
-            printed: 0,
-            most: options.count.unwrap_or(if endless || !options.command.is_empty() { u32::MAX } else { 1 }),
+            stream: page,
+            zone: time_zone::local(),
+            total: total.then(Run::default),
+            total_only: total && (options.format == Asked::Csv || !options.command.is_empty() && options.interval.is_none()),
+            lines_printed: 0,
+            max_lines: options.count.unwrap_or(if endless || !options.command.is_empty() { u32::MAX } else { 1 }),
         })
     }
 
     /// One interval more; whether another one is wanted.
-    fn take(&mut self, judged: &Judged) -> Result<bool, Failure> {
-        if let Some(run) = &mut self.run {
+    fn add(&mut self, judged: &Judged) -> Result<bool, Failure> {
+        if let Some(run) = &mut self.total {
             run.add(judged);
         }
-        self.show(judged.into(), false)
+        self.print_line(judged.into(), false)
     }
 
     /// Several intervals as one line. What only a single one can tell is not known of them.
-    fn take_all(&mut self, run: &Run) -> Result<bool, Failure> {
+    fn add_combined(&mut self, run: &Run) -> Result<bool, Failure> {
         match run.whole() {
-            Some(whole) => self.show(whole.look(), run.is_several()),
+            Some(whole) => self.print_line(whole.look(), run.is_several()),
             None => Ok(true),
         }
     }
 
     /// The line of the time since boot; it is in no total. What only a short time can tell is not known of it.
-    fn take_since_boot(&mut self, judged: Option<Judged>) -> Result<bool, Failure> {
-        judged.map_or(Ok(true), |judged| self.show((&judged).into(), true))
+    fn add_since_boot(&mut self, judged: Option<Judged>) -> Result<bool, Failure> {
+        judged.map_or(Ok(true), |judged| self.print_line((&judged).into(), true))
     }
 
-    fn show(&mut self, look: Look, several: bool) -> Result<bool, Failure> {
-        self.printed += 1;
-        if !self.silent {
+    fn print_line(&mut self, look: Look, several: bool) -> Result<bool, Failure> {
+        self.lines_printed += 1;
+        if !self.total_only {
             let mut rows = self.choice.rows(&look);
             for (at, _) in self.choice.heads.iter().enumerate().filter(|(_, head)| several && head.total == Total::Unknown) {
                 rows.iter_mut().filter_map(|row| row.get_mut(at)).for_each(|cell| *cell = Default::default());
             }
             let text = self.printer.lines(&stamp(&look, &self.zone), &rows);
-            if self.page.print(self.printer.format(), &text)? == Reader::Gone {
-                self.run = None;
+            if self.stream.print(self.printer.format(), &text)? == ReaderState::Closed {
+                self.total = None;
                 return Ok(false);
             }
         }
-        Ok(self.printed < self.most)
+        Ok(self.lines_printed < self.max_lines)
     }
 
     /// The total, where it is asked for.
-    fn end(&mut self) -> Result<Option<Whole>, Failure> {
-        let Some(whole) = self.run.as_ref().and_then(Run::whole) else { return Ok(None) };
+    fn print_total(&mut self) -> Result<Option<Whole>, Failure> {
+        let Some(whole) = self.total.as_ref().and_then(Run::whole) else { return Ok(None) };
         let look = whole.look();
         let rows = self.choice.rows(&look);
         let text = self.printer.total(&stamp(&look, &self.zone), self.choice.table().whole(&look), &rows);
-        self.page.print(self.printer.format(), &text)?;
+        self.stream.print(self.printer.format(), &text)?;
         Ok(Some(whole))
     }
 }
@@ -145,95 +145,97 @@ pub(super) fn stamp(look: &Look, zone: &TimeZone) -> Stamp {
 }
 
 /// Samples of the running machine on their way to lines.
-struct Watch {
-    sampling: Sampling,
-    judging: Judging,
-    lessons: Lessons,
+struct LivePipeline {
+    sampler: SamplerThread,
+    evaluator: SampleEvaluator,
+    baseline_learner: BaselineLearner,
 }
 
-impl Watch {
+impl LivePipeline {
     /// Steady: a late line does not make the next one late. Baselines are for the table that shows them.
-    fn start(root: Root, settings: &Settings, interval: Duration, asked: (&Table, &Choice)) -> Result<Watch, Failure> {
+    fn start(root: Root, settings: &Settings, interval: Duration, asked: (&Table, &Choice)) -> Result<LivePipeline, Failure> {
         let (options, choice) = asked;
-        let lessons = if root.is_host() && options.what == "disk" { Lessons::load_or_complain() } else { Lessons::none() };
-        let sampling = Sampling::steady(root, interval, options.span, choice.is_dear())?;
-        let judging = Judging::new(sampling.host.clone(), lessons.judge(settings.criteria_for(&sampling.host)));
-        Ok(Watch { sampling, judging, lessons })
+        let lessons =
+            if root.is_host() && options.what == "disk" { BaselineLearner::load_and_warn() } else { BaselineLearner::empty() };
+        let sampling = SamplerThread::start_unthrottled(root, interval, options.span, choice.is_dear())?;
+        let judging =
+            SampleEvaluator::new(sampling.host.clone(), lessons.new_evaluator(settings.rule_config_for(&sampling.host)));
+        Ok(LivePipeline { sampler: sampling, evaluator: judging, baseline_learner: lessons })
     }
 
-    fn judge(&mut self, taken: Taken) -> Option<Judged> {
-        let judged = self.judging.take(taken.sample)?;
-        self.lessons.hear(&judged);
+    fn evaluate(&mut self, taken: TimedSample) -> Option<Judged> {
+        let judged = self.evaluator.evaluate(taken.sample)?;
+        self.baseline_learner.observe(&judged);
         Some(judged)
     }
 
-    fn end(mut self) -> Result<Exit, Failure> {
-        if let Some(line) = self.lessons.keep_in_time() {
-            stdout::complain(&line);
+    fn finish(mut self) -> Result<Exit, Failure> {
+        if let Some(line) = self.baseline_learner.write_before_exit() {
+            stdio::print_stderr(&line);
         }
-        if panics::happened() { Err(Failure::told(Exit::Failed)) } else { Ok(Exit::Fine) }
+        if panics::has_panicked() { Err(Failure::already_reported(Exit::Failed)) } else { Ok(Exit::Success) }
     }
 }
 
-fn live(root: Root, settings: &Settings, options: &Table, lines: &mut Lines) -> Result<Exit, Failure> {
+fn live(root: Root, settings: &Settings, options: &Table, lines: &mut TableOutput) -> Result<Exit, Failure> {
     // Whoever interrupts a run that is to be totalled wants the total.
-    let stop = lines.run.is_some().then(signals::Ending::hold).transpose();
+    let stop = lines.total.is_some().then(signals::TerminationSignals::block).transpose();
     let stop = stop.map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
-    let interval = options.interval.unwrap_or(INTERVAL).min(options.span.unwrap_or(Duration::MAX));
-    let mut watch = Watch::start(root, settings, interval, (options, &lines.choice))?;
+    let interval = options.interval.unwrap_or(DEFAULT_INTERVAL).min(options.span.unwrap_or(Duration::MAX));
+    let mut watch = LivePipeline::start(root, settings, interval, (options, &lines.choice))?;
     if let Some(stop) = stop {
-        let orders = watch.sampling.orders();
-        stop.then(move || {
-            orders.send(Order::Last);
+        let orders = watch.sampler.control();
+        stop.on_signal(move || {
+            orders.send(SamplerCommand::FinalSample);
         });
     }
     let mut since_boot = options.since_boot;
-    while let Some(taken) = watch.sampling.samples.blocking_recv() {
-        if std::mem::take(&mut since_boot) && !lines.take_since_boot(watch.judging.since_boot(&taken.sample))? {
+    while let Some(taken) = watch.sampler.samples.blocking_recv() {
+        if std::mem::take(&mut since_boot) && !lines.add_since_boot(watch.evaluator.evaluate_since_boot(&taken.sample))? {
             break;
         }
-        let Some(judged) = watch.judge(taken) else { continue };
-        if !lines.take(&judged)? {
+        let Some(judged) = watch.evaluate(taken) else { continue };
+        if !lines.add(&judged)? {
             break;
         }
-        if let Some(line) = watch.lessons.keep_now_and_then() {
-            stdout::complain(&format!("what was learned of disks is not kept: {line}"));
+        if let Some(line) = watch.baseline_learner.write_periodically() {
+            stdio::print_stderr(&format!("what was learned of disks is not kept: {line}"));
         }
     }
-    lines.end()?;
-    watch.end()
+    lines.print_total()?;
+    watch.finish()
 }
 
 /// Judged from its beginning, so that baselines are what they were by then.
-fn recorded(file: &Path, settings: &Settings, options: &Table, lines: &mut Lines) -> Result<Exit, Failure> {
-    let mut recorded = Recorded::open(file, settings)?;
-    let span = span(recorded.replayer(), options, &lines.zone)?;
+fn from_recording(file: &Path, settings: &Settings, options: &Table, lines: &mut TableOutput) -> Result<Exit, Failure> {
+    let mut recorded = EvaluatedRecording::open(file, settings)?;
+    let span = selected_range(recorded.replayer(), options, &lines.zone)?;
     let mut step = Run::default();
     let mut since_boot = options.since_boot;
     while let Some(judged) = recorded.next() {
-        if recorded.place() > *span.end() {
+        if recorded.last_index() > *span.end() {
             break;
         }
-        if recorded.place() <= *span.start() {
+        if recorded.last_index() <= *span.start() {
             continue;
         }
-        if std::mem::take(&mut since_boot) && !lines.take_since_boot(recorded.since_boot(&judged.interval.older))? {
+        if std::mem::take(&mut since_boot) && !lines.add_since_boot(recorded.evaluate_since_boot(&judged.interval.older))? {
             break;
         }
         let go_on = match options.interval {
-            None => lines.take(&judged)?,
+            None => lines.add(&judged)?,
             Some(interval) => {
-                if let Some(run) = &mut lines.run {
+                if let Some(run) = &mut lines.total {
                     run.add(&judged);
                 }
                 let ends = !step.goes_on_in(&judged);
-                if ends && !lines.take_all(&std::mem::take(&mut step))? {
+                if ends && !lines.add_combined(&std::mem::take(&mut step))? {
                     break;
                 }
                 step.add(&judged);
                 // A sample that was a little early belongs to the line all the same.
                 let due = step.seconds() + judged.interval.seconds / 2.0 >= interval.as_secs_f64();
-                let go_on = !due || lines.take_all(&step)?;
+                let go_on = !due || lines.add_combined(&step)?;
                 if due {
                     step = Run::default();
                 }
@@ -244,18 +246,18 @@ fn recorded(file: &Path, settings: &Settings, options: &Table, lines: &mut Lines
             break;
         }
     }
-    lines.end()?;
-    recorded.complain();
-    Ok(if recorded.replayer().damage().is_empty() { Exit::Fine } else { Exit::Damaged })
+    lines.print_total()?;
+    recorded.warn_of_damage();
+    Ok(if recorded.replayer().damage().is_empty() { Exit::Success } else { Exit::Damaged })
 }
 
 /// The samples in which lines begin and end; the first one only begins one.
-fn span(replayer: &Replayer, options: &Table, zone: &TimeZone) -> Result<RangeInclusive<usize>, Failure> {
+fn selected_range(replayer: &Replayer, options: &Table, zone: &TimeZone) -> Result<RangeInclusive<usize>, Failure> {
     let last = replayer.len().saturating_sub(1);
     // Within one run of the machine the clock counts that nobody sets.
     let apart = |from: usize, to: usize| {
-        let (older, newer) = replayer.instant(from).zip(replayer.instant(to))?;
-        let ns = match replayer.host(from).is_same_run(&replayer.host(to)) {
+        let (older, newer) = replayer.timestamp(from).zip(replayer.timestamp(to))?;
+        let ns = match replayer.host(from).is_same_boot(&replayer.host(to)) {
             true => newer.boottime_ns.saturating_sub(older.boottime_ns),
             false => u64::try_from(newer.realtime_ns.saturating_sub(older.realtime_ns)).unwrap_or(0),
         };
@@ -267,8 +269,8 @@ fn span(replayer: &Replayer, options: &Table, zone: &TimeZone) -> Result<RangeIn
         return Ok(before.unwrap_or(last)..=last);
     };
     let wrong = || Failure::new(Exit::Usage, "--at is no time of that recording", "", "try 'stalltop info FILE'");
-    let realtime = |index: usize| replayer.instant(index).map(|at| at.realtime_ns).ok_or_else(wrong);
+    let realtime = |index: usize| replayer.timestamp(index).map(|at| at.realtime_ns).ok_or_else(wrong);
     let at = at.resolve(realtime(0)?, realtime(last)?, zone).ok_or_else(wrong)?;
-    let from = replayer.at_time(at).unwrap_or(0);
+    let from = replayer.index_at_time(at).unwrap_or(0);
     Ok(from..=(from..=last).take_while(|&to| within(from, to)).last().unwrap_or(from))
 }

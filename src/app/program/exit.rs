@@ -9,7 +9,7 @@ use crate::report::text::printable;
 /// Why the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    Fine,
+    Success,
     /// A failure at run time
     Failed,
     /// Wrong usage
@@ -26,24 +26,24 @@ pub enum Exit {
     /// Of `check`: the worst that it found
     Found(Severity),
     /// Of `table -- COMMAND`: how that ended
-    Passed(u8),
+    CommandExit(u8),
     /// Of `check`: it cannot tell
-    CannotTell,
+    Unknown,
 }
 
 impl Exit {
     /// As the shell gets it.
     pub fn code(self) -> u8 {
         match self {
-            Exit::Fine | Exit::Found(Severity::Note) => 0,
+            Exit::Success | Exit::Found(Severity::Note) => 0,
             Exit::Failed | Exit::Found(Severity::Warning) => 1,
             Exit::Usage | Exit::Found(Severity::Critical) => 2,
-            Exit::Damaged | Exit::CannotTell => 3,
+            Exit::Damaged | Exit::Unknown => 3,
             Exit::NotRecording => 4,
             Exit::CannotWrite => 5,
             Exit::Refused => 6,
             Exit::NoProc => 7,
-            Exit::Passed(code) => code,
+            Exit::CommandExit(code) => code,
         }
     }
 }
@@ -67,11 +67,11 @@ impl std::error::Error for Failure {}
 
 impl Failure {
     /// For what somebody else has said already: nothing but the exit code.
-    pub fn told(exit: Exit) -> Failure {
+    pub fn already_reported(exit: Exit) -> Failure {
         Failure::new(exit, "", "", "")
     }
 
-    pub fn is_told(&self) -> bool {
+    pub fn is_already_reported(&self) -> bool {
         self.what.is_empty() && self.why.is_empty() && self.remedy.is_empty()
     }
 }
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn codes_are_those_of_the_manual() {
         let all = [
-            (Exit::Fine, 0),
+            (Exit::Success, 0),
             (Exit::Failed, 1),
             (Exit::Usage, 2),
             (Exit::Damaged, 3),
@@ -113,8 +113,8 @@ mod tests {
             (Exit::Found(Severity::Note), 0),
             (Exit::Found(Severity::Warning), 1),
             (Exit::Found(Severity::Critical), 2),
-            (Exit::CannotTell, 3),
-            (Exit::Passed(130), 130),
+            (Exit::Unknown, 3),
+            (Exit::CommandExit(130), 130),
         ];
         for (exit, code) in all {
             assert_eq!(exit.code(), code, "{exit:?}");

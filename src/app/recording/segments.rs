@@ -12,37 +12,37 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::app::program::exit::{Exit, Failure, quoted};
-use crate::app::program::stdout;
+use crate::app::program::stdio;
 use crate::app::recording;
-use crate::recording::{Folder, Replayer, Tail};
+use crate::recording::{DirHandle, Replayer, Tail};
 use crate::sample::{Host, Instant};
 
 /// Where segments go, and how long each of them is and stays.
 pub struct Segments {
-    folder: Arc<Folder>,
-    rotate: Duration,
-    keep: Option<Duration>,
+    folder: Arc<DirHandle>,
+    rotate_every: Duration,
+    keep_for: Option<Duration>,
     /// CLOCK_BOOTTIME of the first sample of the segment that is being written
-    begun_ns: Option<u64>,
+    segment_start_ns: Option<u64>,
     /// The next one could not begin: not before then
-    put_off_until_ns: Option<u64>,
+    retry_at_ns: Option<u64>,
     /// Since when the clock on the wall has gone on without a jump (CLOCK_BOOTTIME), or when old ones were looked for last;
     /// and by how much it is ahead of that
-    steady: Option<(u64, i64)>,
+    steady_clock: Option<(u64, i64)>,
 }
 
 /// How long after the next segment could not begin it is tried again.
-const RETRY: Duration = Duration::from_secs(10);
+const RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// How often old ones are looked for, at least.
-const LOOK_EVERY: Duration = Duration::from_secs(600);
+const CLEANUP_INTERVAL: Duration = Duration::from_secs(600);
 
 /// A clock on the wall that was set by more than this has jumped.
-const JUMP: Duration = Duration::from_secs(60);
+const CLOCK_JUMP: Duration = Duration::from_secs(60);
 
 impl Segments {
     /// The directory is made, ours alone, where there is none.
-    pub fn into(directory: &Path, rotate: Duration, keep: Option<Duration>) -> Result<Segments, Failure> {
+    pub fn create(directory: &Path, rotate: Duration, keep: Option<Duration>) -> Result<Segments, Failure> {
         let cannot = |why: String, remedy: &str| {
             Failure::new(Exit::CannotWrite, format!("cannot record into {}", quoted(directory)), why, remedy)
         };
@@ -50,13 +50,20 @@ impl Segments {
             let made = DirBuilder::new().mode(0o700).create(directory);
             made.map_err(|error| cannot(error.to_string(), "--rotate records into a directory: give its name"))?;
         }
-        let folder = Folder::open(directory).map_err(recording::failure)?;
-        private(&folder)?;
+        let folder = DirHandle::open(directory).map_err(recording::failure)?;
+        check_private(&folder)?;
         let folder = Arc::new(folder);
-        Ok(Segments { folder, rotate, keep, begun_ns: None, put_off_until_ns: None, steady: None })
+        Ok(Segments {
+            folder,
+            rotate_every: rotate,
+            keep_for: keep,
+            segment_start_ns: None,
+            retry_at_ns: None,
+            steady_clock: None,
+        })
     }
 
-    pub fn folder(&self) -> &Arc<Folder> {
+    pub fn folder(&self) -> &Arc<DirHandle> {
         &self.folder
     }
 
@@ -67,77 +74,77 @@ impl Segments {
         let numbered = (2..).map(|number: u32| format!("{stem}-{number}.stalltop"));
         let names = std::iter::once(name.clone()).chain(numbered).map(OsString::from);
         // Another recorder may begin in the same second; a hundred do not.
-        let mut free = names.take(100).filter(|name| self.folder.inside(name).symlink_metadata().is_err());
+        let mut free = names.take(100).filter(|name| self.folder.entry_path(name).symlink_metadata().is_err());
         free.next().unwrap_or_else(|| OsString::from(&name))
     }
 
     /// Whether the next one is to begin, given the sample that goes into the one that is being written: that is long enough,
     /// or `large`.
-    pub fn is_due(&mut self, at: Instant, large: bool) -> bool {
-        let begun_ns = *self.begun_ns.get_or_insert(at.boottime_ns);
-        let long = at.boottime_ns.saturating_sub(begun_ns) >= ns(self.rotate);
-        (long || large) && self.put_off_until_ns.is_none_or(|until_ns| at.boottime_ns >= until_ns)
+    pub fn should_rotate(&mut self, at: Instant, large: bool) -> bool {
+        let begun_ns = *self.segment_start_ns.get_or_insert(at.boottime_ns);
+        let long = at.boottime_ns.saturating_sub(begun_ns) >= as_nanos(self.rotate_every);
+        (long || large) && self.retry_at_ns.is_none_or(|until_ns| at.boottime_ns >= until_ns)
     }
 
     /// A new one has begun.
-    pub fn turned(&mut self) {
-        (self.begun_ns, self.put_off_until_ns) = (None, None);
+    pub fn rotated(&mut self) {
+        (self.segment_start_ns, self.retry_at_ns) = (None, None);
     }
 
     /// The next one could not begin: it is tried again a while later, and told once.
-    pub fn put_off(&mut self, at: Instant, failure: &Failure) {
-        if self.put_off_until_ns.replace(at.boottime_ns.saturating_add(ns(RETRY))).is_none() {
-            stdout::complain(&format!("{failure}: it is tried again"));
+    pub fn postpone_rotation(&mut self, at: Instant, failure: &Failure) {
+        if self.retry_at_ns.replace(at.boottime_ns.saturating_add(as_nanos(RETRY_DELAY))).is_none() {
+            stdio::print_stderr(&format!("{failure}: it is tried again"));
         }
     }
 
     /// Deletes what is older than is to be kept, now and then. Of this run of the machine by the clock that nobody sets; of
     /// earlier ones by that on the wall, once that has gone on for a while without a jump.
-    pub fn forget_old(&mut self, host: &Host, now: Instant) {
-        let Some(keep) = self.keep else { return };
-        let offset_ns = wall_offset_ns(now);
-        let (since_ns, steady_ns) = *self.steady.get_or_insert((now.boottime_ns, offset_ns));
-        if offset_ns.abs_diff(steady_ns) > ns(JUMP) {
-            self.steady = None;
+    pub fn delete_expired(&mut self, host: &Host, now: Instant) {
+        let Some(keep) = self.keep_for else { return };
+        let offset_ns = realtime_offset_ns(now);
+        let (since_ns, steady_ns) = *self.steady_clock.get_or_insert((now.boottime_ns, offset_ns));
+        if offset_ns.abs_diff(steady_ns) > as_nanos(CLOCK_JUMP) {
+            self.steady_clock = None;
             return;
         }
-        if now.boottime_ns.saturating_sub(since_ns) < ns(self.rotate.min(LOOK_EVERY)) {
+        if now.boottime_ns.saturating_sub(since_ns) < as_nanos(self.rotate_every.min(CLEANUP_INTERVAL)) {
             return;
         }
-        self.steady = Some((now.boottime_ns, offset_ns));
-        let Ok(entries) = fs::read_dir(self.folder.inside(OsStr::new("."))) else { return };
+        self.steady_clock = Some((now.boottime_ns, offset_ns));
+        let Ok(entries) = fs::read_dir(self.folder.entry_path(OsStr::new("."))) else { return };
         let names: Vec<OsString> = entries.flatten().map(|entry| entry.file_name()).collect();
-        for name in names.iter().filter(|name| self.is_ours(name, host) && self.was_left_alone(name, keep)) {
-            if age(&self.folder.inside(name), host, now).is_some_and(|age| age > keep)
-                && let Err(error) = self.folder.delete(name)
+        for name in names.iter().filter(|name| self.is_own_recording(name, host) && self.is_unmodified_for(name, keep)) {
+            if recording_age(&self.folder.entry_path(name), host, now).is_some_and(|age| age > keep)
+                && let Err(error) = self.folder.remove_file(name)
             {
-                stdout::complain(&format!("cannot delete {}: {error}", quoted(&self.folder.path().join(name))));
+                stdio::print_stderr(&format!("cannot delete {}: {error}", quoted(&self.folder.path().join(name))));
             }
         }
     }
 
     /// Whether nobody has written it for that long: only then is it worth a look inside.
-    fn was_left_alone(&self, name: &OsStr, keep: Duration) -> bool {
-        let written = self.folder.inside(name).symlink_metadata().and_then(|there| there.modified());
+    fn is_unmodified_for(&self, name: &OsStr, keep: Duration) -> bool {
+        let written = self.folder.entry_path(name).symlink_metadata().and_then(|there| there.modified());
         written.is_ok_and(|written| written.elapsed().is_ok_and(|elapsed| elapsed >= keep))
     }
 
     /// Whether it has its name from us, and is a file of ours.
-    fn is_ours(&self, name: &OsStr, host: &Host) -> bool {
-        let named = recording::names(host, name.to_str().unwrap_or_default());
+    fn is_own_recording(&self, name: &OsStr, host: &Host) -> bool {
+        let named = recording::is_default_name(host, name.to_str().unwrap_or_default());
         let own = nix::unistd::geteuid().as_raw();
-        named && self.folder.inside(name).symlink_metadata().is_ok_and(|there| there.is_file() && there.uid() == own)
+        named && self.folder.entry_path(name).symlink_metadata().is_ok_and(|there| there.is_file() && there.uid() == own)
     }
 }
 
 /// A directory in which others may put files is none to delete old ones in; root minds its group and its owner too.
-fn private(folder: &Folder) -> Result<(), Failure> {
+fn check_private(folder: &DirHandle) -> Result<(), Failure> {
     let path = folder.path();
     let refused = |why: String| {
         let what = format!("cannot record into {}", quoted(path));
         Failure::new(Exit::Refused, what, why, "give a directory of your own")
     };
-    let there = folder.inside(OsStr::new(".")).metadata().map_err(|error| refused(error.to_string()))?;
+    let there = folder.entry_path(OsStr::new(".")).metadata().map_err(|error| refused(error.to_string()))?;
     let own = nix::unistd::geteuid();
     let others = if own.is_root() { 0o022 } else { 0o002 };
     if there.mode() & others != 0 {
@@ -151,22 +158,22 @@ fn private(folder: &Folder) -> Result<(), Failure> {
 
 /// How long ago the last sample of a recording of this machine was taken; `None` where it is another's, is damaged, or was not
 /// closed: what a recorder that was killed has left may be all there is of an accident.
-fn age(path: &Path, host: &Host, now: Instant) -> Option<Duration> {
+fn recording_age(path: &Path, host: &Host, now: Instant) -> Option<Duration> {
     let replayer = Replayer::open(path).ok()?;
     let ended = replayer.tail() == Tail::Closed && replayer.damage().is_empty();
     let whose = &replayer.meta().host;
-    let last = replayer.instant(replayer.len().checked_sub(1)?)?;
+    let last = replayer.timestamp(replayer.len().checked_sub(1)?)?;
     let by_the_wall = || u64::try_from(now.realtime_ns.saturating_sub(last.realtime_ns)).ok();
-    let age_ns = if whose.is_same_run(host) { now.boottime_ns.checked_sub(last.boottime_ns) } else { by_the_wall() };
+    let age_ns = if whose.is_same_boot(host) { now.boottime_ns.checked_sub(last.boottime_ns) } else { by_the_wall() };
     age_ns.filter(|_| ended && whose.hostname == host.hostname).map(Duration::from_nanos)
 }
 
 /// What the clock on the wall shows beyond the one that counts from boot: the same unless somebody sets it.
-fn wall_offset_ns(at: Instant) -> i64 {
+fn realtime_offset_ns(at: Instant) -> i64 {
     at.realtime_ns.saturating_sub_unsigned(at.boottime_ns)
 }
 
-fn ns(time: Duration) -> u64 {
+fn as_nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -181,7 +188,7 @@ mod tests {
 
     fn host(boot_id: &str) -> Host {
         let root = tempfile::tempdir().unwrap();
-        let host = crate::kernel::host::read(&crate::kernel::Root::at(root.path().to_owned()));
+        let host = crate::kernel::host::read(&crate::kernel::Root::at_directory(root.path().to_owned()));
         Host { boot_id: Name::from(boot_id), ..host }
     }
 
@@ -198,16 +205,16 @@ mod tests {
         let meta = recording::meta(host, Duration::from_secs(1), Redaction::Nothing);
         let mut session = recording::Session::create_in(None, segments.folder(), &name, &meta, &Baselines::default()).unwrap();
         let sample = Arc::new(Sample::empty(end));
-        session.offer(crate::app::sampling::Taken { sample, missed: 0 }, Default::default());
-        assert!(session.finish_at_last().failure().is_none());
-        let file = fs::File::options().write(true).open(segments.folder().inside(&name)).unwrap();
+        session.offer(crate::app::sampling::TimedSample { sample, missed: 0 }, Default::default());
+        assert!(session.finish_patiently().failure().is_none());
+        let file = fs::File::options().write(true).open(segments.folder().entry_path(&name)).unwrap();
         file.set_modified(std::time::UNIX_EPOCH).unwrap();
         name
     }
 
     fn segments(directory: &Path) -> Segments {
         fs::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
-        Segments::into(directory, Duration::from_secs(24 * HOUR), Some(Duration::from_secs(48 * HOUR))).unwrap()
+        Segments::create(directory, Duration::from_secs(24 * HOUR), Some(Duration::from_secs(48 * HOUR))).unwrap()
     }
 
     #[test]
@@ -216,20 +223,20 @@ mod tests {
         let mut segments = segments(directory.path());
         let (now, before) = (host("now"), host("before"));
         let (own, earlier) = (ended(&segments, &now, at(90, 0)), ended(&segments, &before, at(95, 0)));
-        let there = |segments: &Segments| [&own, &earlier].map(|name| segments.folder().inside(name).exists());
-        segments.forget_old(&now, at(100, 0));
+        let there = |segments: &Segments| [&own, &earlier].map(|name| segments.folder().entry_path(name).exists());
+        segments.delete_expired(&now, at(100, 0));
         // Set ten years ahead, seen just when it was time to look; and put right again.
-        segments.forget_old(&now, at(101, 87_600));
-        segments.forget_old(&now, at(102, 0));
+        segments.delete_expired(&now, at(101, 87_600));
+        segments.delete_expired(&now, at(102, 0));
         assert_eq!(there(&segments), [true, true]);
         // It stays where it was set to: then it is right, and the run that is told of by the clock from boot is young still.
-        segments.forget_old(&now, at(103, 100));
-        segments.forget_old(&now, at(104, 100));
-        segments.forget_old(&now, at(105, 100));
+        segments.delete_expired(&now, at(103, 100));
+        segments.delete_expired(&now, at(104, 100));
+        segments.delete_expired(&now, at(105, 100));
         assert_eq!(there(&segments), [true, false]);
-        segments.forget_old(&now, at(137, 100));
+        segments.delete_expired(&now, at(137, 100));
         assert_eq!(there(&segments), [true, false]);
-        segments.forget_old(&now, at(139, 100));
+        segments.delete_expired(&now, at(139, 100));
         assert_eq!(there(&segments), [false, false]);
     }
 
@@ -240,20 +247,24 @@ mod tests {
         let mut segments = segments(directory.path());
         let now = host("now");
         let old = ended(&segments, &host("before"), at(0, 0));
-        segments.forget_old(&now, at(100, 0));
-        segments.forget_old(&now, at(101, 0));
-        assert!(!segments.folder().inside(&old).exists());
+        segments.delete_expired(&now, at(100, 0));
+        segments.delete_expired(&now, at(101, 0));
+        assert!(!segments.folder().entry_path(&old).exists());
     }
 
     #[test]
     fn the_next_one_that_cannot_begin_is_tried_again() {
         let directory = tempfile::tempdir().unwrap();
         let mut segments = segments(directory.path());
-        assert!(!segments.is_due(at(1, 0), false) && segments.is_due(at(1, 0), true) && segments.is_due(at(25, 0), false));
-        segments.put_off(at(25, 0), &Failure::new(Exit::CannotWrite, "cannot write", "", ""));
-        assert!(!segments.is_due(at(25, 0), true));
-        assert!(segments.is_due(at(26, 0), false));
-        segments.turned();
-        assert!(!segments.is_due(at(26, 0), false));
+        assert!(
+            !segments.should_rotate(at(1, 0), false)
+                && segments.should_rotate(at(1, 0), true)
+                && segments.should_rotate(at(25, 0), false)
+        );
+        segments.postpone_rotation(at(25, 0), &Failure::new(Exit::CannotWrite, "cannot write", "", ""));
+        assert!(!segments.should_rotate(at(25, 0), true));
+        assert!(segments.should_rotate(at(26, 0), false));
+        segments.rotated();
+        assert!(!segments.should_rotate(at(26, 0), false));
     }
 }

@@ -7,13 +7,13 @@ use std::os::fd::AsFd;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// Sleeps until nobody is at the other end of the terminal any more.
-pub fn wait_for_end(terminal: &impl AsFd) {
-    while !is_gone(terminal, PollTimeout::NONE) {}
+pub fn wait_for_hangup(terminal: &impl AsFd) {
+    while !has_hung_up(terminal, PollTimeout::NONE) {}
 }
 
 /// Whether the terminal is gone, or goes within that time. Nothing is asked for, so that keys wake nobody: a hang-up is told
 /// all the same.
-fn is_gone(terminal: &impl AsFd, timeout: PollTimeout) -> bool {
+fn has_hung_up(terminal: &impl AsFd, timeout: PollTimeout) -> bool {
     let mut fds = [PollFd::new(terminal.as_fd(), PollFlags::empty())];
     match poll(&mut fds, timeout) {
         Ok(ready) => ready > 0,
@@ -23,10 +23,10 @@ fn is_gone(terminal: &impl AsFd, timeout: PollTimeout) -> bool {
 
 /// Puts /dev/null where standard error was, if that was a terminal which is gone: writing there fails, and whatever
 /// complains on its way out must not end in an abort.
-pub fn quiet_lost_stderr() {
+pub fn redirect_lost_stderr() {
     use std::io::IsTerminal;
     let stderr = io::stderr();
-    if is_gone(&stderr, PollTimeout::ZERO)
+    if has_hung_up(&stderr, PollTimeout::ZERO)
         && (stderr.is_terminal() || nix::sys::termios::tcgetattr(&stderr).is_err())
         && let Ok(null) = File::options().write(true).open("/dev/null")
     {

@@ -17,33 +17,33 @@ use crate::state::Key;
 pub enum Input {
     Key(Key),
     /// A press of the left button
-    Press {
+    Click {
         column: u16,
         row: u16,
     },
     /// Rows down (negative: up)
     Wheel(i32),
-    HungUp,
+    Hangup,
 }
 
 /// Starts to listen. Few inputs wait at a time: a flood of keys is read as fast as it is acted on.
 pub fn listen() -> io::Result<mpsc::Receiver<Input>> {
     let (sender, receiver) = mpsc::channel(32);
-    let source = Source::open()?;
+    let source = InputSource::open()?;
     let watcher = sender.clone();
     let watch = move || {
-        hangup::wait_for_end(&source);
-        let _ = watcher.blocking_send(Input::HungUp);
+        hangup::wait_for_hangup(&source);
+        let _ = watcher.blocking_send(Input::Hangup);
     };
     thread::Builder::new().name("hangup".to_owned()).stack_size(64 << 10).spawn(watch)?;
     let read = move || {
         loop {
             let input = match crossterm::event::read() {
-                Ok(event) => input(&event),
-                Err(_) => Some(Input::HungUp),
+                Ok(event) => convert_event(&event),
+                Err(_) => Some(Input::Hangup),
             };
             let Some(input) = input else { continue };
-            if sender.blocking_send(input).is_err() || input == Input::HungUp {
+            if sender.blocking_send(input).is_err() || input == Input::Hangup {
                 return;
             }
         }
@@ -53,33 +53,37 @@ pub fn listen() -> io::Result<mpsc::Receiver<Input>> {
 }
 
 /// Where crossterm reads keys from: standard input, or the controlling terminal where that is something else (`replay -`).
-enum Source {
-    Standard(io::Stdin),
-    Controlling(File),
+enum InputSource {
+    Stdin(io::Stdin),
+    ControllingTty(File),
 }
 
-impl Source {
-    fn open() -> io::Result<Source> {
+impl InputSource {
+    fn open() -> io::Result<InputSource> {
         let stdin = io::stdin();
-        if stdin.is_terminal() { Ok(Source::Standard(stdin)) } else { File::open("/dev/tty").map(Source::Controlling) }
+        if stdin.is_terminal() {
+            Ok(InputSource::Stdin(stdin))
+        } else {
+            File::open("/dev/tty").map(InputSource::ControllingTty)
+        }
     }
 }
 
-impl AsFd for Source {
+impl AsFd for InputSource {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Source::Standard(stdin) => stdin.as_fd(),
-            Source::Controlling(file) => file.as_fd(),
+            InputSource::Stdin(stdin) => stdin.as_fd(),
+            InputSource::ControllingTty(file) => file.as_fd(),
         }
     }
 }
 
 /// Out of the terminal library's words into ours. Changes of size come as a signal, pasted text means nothing here.
-fn input(event: &Event) -> Option<Input> {
+fn convert_event(event: &Event) -> Option<Input> {
     match event {
-        Event::Key(key) if key.kind != KeyEventKind::Release => self::key(key).map(Input::Key),
+        Event::Key(key) if key.kind != KeyEventKind::Release => self::convert_key(key).map(Input::Key),
         Event::Mouse(MouseEvent { kind, column, row, .. }) => match kind {
-            MouseEventKind::Down(MouseButton::Left) => Some(Input::Press { column: *column, row: *row }),
+            MouseEventKind::Down(MouseButton::Left) => Some(Input::Click { column: *column, row: *row }),
             MouseEventKind::ScrollDown => Some(Input::Wheel(3)),
             MouseEventKind::ScrollUp => Some(Input::Wheel(-3)),
             _ => None,
@@ -88,7 +92,7 @@ fn input(event: &Event) -> Option<Input> {
     }
 }
 
-fn key(event: &KeyEvent) -> Option<Key> {
+fn convert_key(event: &KeyEvent) -> Option<Key> {
     Some(match event.code {
         KeyCode::Char(c) if event.modifiers.contains(KeyModifiers::CONTROL) => Key::Control(c.to_ascii_lowercase()),
         KeyCode::Char(_) if event.modifiers.intersects(KeyModifiers::ALT | KeyModifiers::META | KeyModifiers::SUPER) => {
@@ -119,7 +123,7 @@ mod tests {
     use super::*;
 
     fn press(code: KeyCode, modifiers: KeyModifiers) -> Option<Input> {
-        input(&Event::Key(KeyEvent::new(code, modifiers)))
+        convert_event(&Event::Key(KeyEvent::new(code, modifiers)))
     }
 
     #[test]
@@ -133,6 +137,6 @@ mod tests {
 
     #[test]
     fn pasted_text_quits_nothing() {
-        assert_eq!(input(&Event::Paste("q".to_owned())), None);
+        assert_eq!(convert_event(&Event::Paste("q".to_owned())), None);
     }
 }

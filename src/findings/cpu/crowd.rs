@@ -7,7 +7,7 @@ use crate::findings::scene::{Scene, Suspicion, number, text};
 use crate::findings::words::{count, figure, name, percent, plural};
 use crate::findings::{Severity, Subject};
 use crate::ids::CgroupId;
-use crate::interval::crowd::Crowd;
+use crate::interval::cpu_affinity::AffinityWaiters;
 use crate::sample::cgroup::Controller;
 
 /// So many threads are named.
@@ -15,15 +15,15 @@ const NAMED: usize = 3;
 
 pub fn saturated(scene: &Scene) -> Vec<Suspicion> {
     let quotas = Quotas::of(scene);
-    scene.interval.crowds.iter().filter_map(|crowd| one(scene, &quotas, crowd)).collect()
+    scene.interval.affinity_waiters.iter().filter_map(|crowd| one(scene, &quotas, crowd)).collect()
 }
 
-fn one(scene: &Scene, quotas: &Quotas, crowd: &Crowd) -> Option<Suspicion> {
+fn one(scene: &Scene, quotas: &Quotas, crowd: &AffinityWaiters) -> Option<Suspicion> {
     let thresholds = scene.thresholds;
-    if crowd.taken < thresholds.cpu_busy_ratio {
+    if crowd.busy < thresholds.cpu_busy_ratio {
         return None;
     }
-    let free = crowd.waiting.iter().map(|&(task, wait)| (task, wait - quotas.held_back(scene, task.pid)));
+    let free = crowd.waiters.iter().map(|&(task, wait)| (task, wait - quotas.held_back(scene, task.pid)));
     let free = free.filter(|&(_, wait)| wait > 0.0);
     let waiting: f64 = free.clone().map(|(_, wait)| wait).sum();
     let cpus = crowd.cpus.len() as f64;
@@ -31,9 +31,9 @@ fn one(scene: &Scene, quotas: &Quotas, crowd: &Crowd) -> Option<Suspicion> {
         return None;
     }
     let (first, _) = free.clone().next()?;
-    let all = scene.interval.cpus();
+    let all = scene.interval.online_cpus();
     let cpuset = cpuset(scene, crowd, first.pid);
-    let list = name(&crowd.allowed);
+    let list = name(&crowd.cpus_allowed_list);
     let whose = match &cpuset {
         Some(id) => format!("cpuset {} allows", name(&id.path)),
         None => "their CPU affinity allows".into(),
@@ -67,8 +67,8 @@ fn one(scene: &Scene, quotas: &Quotas, crowd: &Crowd) -> Option<Suspicion> {
         unit: "ratio",
         sentence,
         evidence: vec![
-            text("allowed_cpus", crowd.allowed.clone()),
-            number("busy_ratio", crowd.taken),
+            text("allowed_cpus", crowd.cpus_allowed_list.clone()),
+            number("busy_ratio", crowd.busy),
             number("waiting_threads", waiting),
             number("wanting_threads", wanted),
             number("box_busy_ratio", box_taken),
@@ -78,7 +78,7 @@ fn one(scene: &Scene, quotas: &Quotas, crowd: &Crowd) -> Option<Suspicion> {
 }
 
 /// Softirqs that take more of these CPUs than threads do: no other thread is the reason to wait.
-fn rival(scene: &Scene, crowd: &Crowd) -> String {
+fn rival(scene: &Scene, crowd: &AffinityWaiters) -> String {
     let cpus = scene.interval.cpu.iter().flat_map(|cpu| &cpu.cpus).filter(|core| crowd.cpus.contains(&core.id));
     let cores: Vec<_> = cpus.collect();
     if cores.is_empty() || !cores.iter().all(|core| is_softirq(core)) {
@@ -89,8 +89,8 @@ fn rival(scene: &Scene, crowd: &Crowd) -> String {
 }
 
 /// The group whose cpuset is the reason: it applies to the thread and allows the very same CPUs.
-fn cpuset(scene: &Scene, crowd: &Crowd, pid: u32) -> Option<CgroupId> {
+fn cpuset(scene: &Scene, crowd: &AffinityWaiters, pid: u32) -> Option<CgroupId> {
     let process = scene.process(pid)?;
-    let mut groups = scene.interval.cgroups.iter().filter(|group| group.cpus.as_ref() == Some(&crowd.allowed));
+    let mut groups = scene.interval.cgroups.iter().filter(|group| group.cpus.as_ref() == Some(&crowd.cpus_allowed_list));
     groups.find(|group| applies(Controller::Cpuset, &group.id, process)).map(|group| group.id.clone())
 }

@@ -5,7 +5,7 @@ use crate::findings::rule::{Patience, Rule};
 use crate::findings::scene::{Scene, Suspicion, maybe, number, text};
 use crate::findings::words::{figure, percent};
 use crate::findings::{Kind, Severity, Subject};
-use crate::interval::cpu::{CpuSpan, CpuUse};
+use crate::interval::cpu::{CpuSpan, CpuUsage};
 
 pub(in crate::findings) const HIDDEN_CPU: Rule = Rule {
     kind: Kind::HiddenCpu,
@@ -42,7 +42,7 @@ fn hidden_cpu(scene: &Scene) -> Vec<Suspicion> {
     if hiding.is_empty() { vec![hides_somewhere(scene, cpu, gap)] } else { hiding }
 }
 
-fn hides_on(scene: &Scene, cpu: &CpuSpan, core: &CpuUse) -> Suspicion {
+fn hides_on(scene: &Scene, cpu: &CpuSpan, core: &CpuUsage) -> Suspicion {
     let shares = &core.shares;
     let (top_name, who) = who(scene, core);
     let elsewhere = if shares.unaccounted >= 0.02 {
@@ -60,9 +60,9 @@ fn hides_on(scene: &Scene, cpu: &CpuSpan, core: &CpuUse) -> Suspicion {
 }
 
 /// The thread that ran there most, and how much: `cheat (4711) used 77.0 % of`.
-fn who(scene: &Scene, core: &CpuUse) -> (Option<crate::sample::Name>, String) {
-    let used = core.by_scheduler.min(1.0);
-    match core.top.map(|(task, share)| (scene.who(task), share.0.min(1.0))) {
+fn who(scene: &Scene, core: &CpuUsage) -> (Option<crate::sample::Name>, String) {
+    let used = core.scheduler_busy.min(1.0);
+    match core.top_thread.map(|(task, share)| (scene.who(task), share.0.min(1.0))) {
         Some(((name, who), share)) if share >= used * 0.9 => (Some(name), format!("{who} used {} of", percent(share))),
         Some(((name, who), share)) => (Some(name), format!("tasks ({who} most: {}) used {} of", percent(share), percent(used))),
         None => (None, format!("tasks used {} of", percent(used))),
@@ -73,8 +73,8 @@ fn hides_somewhere(scene: &Scene, cpu: &CpuSpan, gap: f64) -> Suspicion {
     let sentence = format!(
         "tasks used {} CPUs by the scheduler's count, but /proc/stat saw only {}: {} CPUs of work sleep when the clock ticks, and \
          move between CPUs; do not trust percentages that rest on ticks{}",
-        figure(cpu.busy_by_scheduler.unwrap_or(0.0)),
-        figure(cpu.busy_by_ticks),
+        figure(cpu.scheduler_busy_cpus.unwrap_or(0.0)),
+        figure(cpu.tick_busy_cpus),
         figure(gap),
         most(scene),
     );
@@ -88,7 +88,7 @@ fn counted_twice(scene: &Scene, cpu: &CpuSpan, gap: f64) -> Suspicion {
     let core = core.filter(|core| core.shares.excess >= gap / 2.0);
     let (place, top) = match core {
         Some(core) => {
-            let top = core.top.map(|(task, _)| scene.who(task));
+            let top = core.top_thread.map(|(task, _)| scene.who(task));
             let named = top.as_ref().map_or_else(String::new, |(_, who)| format!(", most of it {who}"));
             let place = format!(
                 "/proc/stat counts {} of CPU {}'s time, as its tasks{named} run whenever the clock ticks",
@@ -101,8 +101,8 @@ fn counted_twice(scene: &Scene, cpu: &CpuSpan, gap: f64) -> Suspicion {
     };
     let sentence = format!(
         "{place}: {} CPUs busy by ticks, {} by the scheduler's count; do not trust percentages that rest on ticks",
-        figure(cpu.busy_by_ticks.max(cpu.clocks.map_or(0.0, |clocks| clocks.ticks))),
-        figure(cpu.busy_by_scheduler.unwrap_or(0.0)),
+        figure(cpu.tick_busy_cpus.max(cpu.accounting.map_or(0.0, |clocks| clocks.tick_cpus))),
+        figure(cpu.scheduler_busy_cpus.unwrap_or(0.0)),
     );
     suspicion(scene, cpu, core, gap, sentence, top)
 }
@@ -111,7 +111,7 @@ fn counted_twice(scene: &Scene, cpu: &CpuSpan, gap: f64) -> Suspicion {
 fn suspicion(
     scene: &Scene,
     cpu: &CpuSpan,
-    core: Option<&CpuUse>,
+    core: Option<&CpuUsage>,
     value: f64,
     sentence: String,
     top: Option<crate::sample::Name>,
@@ -124,14 +124,14 @@ fn suspicion(
         unit: if core.is_some() { "ratio" } else { "count" },
         sentence,
         evidence: vec![
-            maybe("scheduler_busy_cpus", cpu.busy_by_scheduler),
-            number("tick_busy_cpus", cpu.busy_by_ticks),
-            maybe("core_scheduler_ratio", core.map(|core| core.by_scheduler)),
+            maybe("scheduler_busy_cpus", cpu.scheduler_busy_cpus),
+            number("tick_busy_cpus", cpu.tick_busy_cpus),
+            maybe("core_scheduler_ratio", core.map(|core| core.scheduler_busy)),
             maybe("core_tick_ratio", core.map(|core| core.shares.busy())),
             maybe("core_unaccounted_ratio", core.map(|core| core.shares.unaccounted)),
             maybe("core_counted_twice_ratio", core.map(|core| core.shares.excess)),
-            maybe("chance_cpus", cpu.clocks.map(|clocks| clocks.variance.sqrt())),
-            maybe("skew_cpus", cpu.clocks.map(|clocks| clocks.skew)),
+            maybe("chance_cpus", cpu.accounting.map(|clocks| clocks.variance.sqrt())),
+            maybe("skew_cpus", cpu.accounting.map(|clocks| clocks.read_skew_cpus)),
             top.map_or(maybe("top_thread", None), |name| text("top_thread", name)),
         ],
         explains: value.min(scene.cpus()) / scene.cpus(),

@@ -5,7 +5,7 @@ use crate::findings::rule::{Patience, Rule};
 use crate::findings::scene::{Scene, Suspicion, maybe, number};
 use crate::findings::words::figure;
 use crate::findings::{Kind, Severity, Subject};
-use crate::interval::task::Counts;
+use crate::interval::task::TaskCounts;
 
 pub(in crate::findings) const LOAD_NOT_CPU: Rule = Rule {
     kind: Kind::LoadNotCpu,
@@ -63,7 +63,7 @@ fn load_not_cpu(scene: &Scene) -> Vec<Suspicion> {
 }
 
 /// `1000 in vfork: harmless, 32 on disk`, the most first.
-fn made_of(counts: &Counts) -> String {
+fn made_of(counts: &TaskCounts) -> String {
     let mut parts = [
         (counts.blocked_disk, "on disk"),
         (counts.blocked_vfork, "in vfork: harmless"),

@@ -4,7 +4,7 @@ use crate::findings::rule::{Patience, Rule};
 use crate::findings::scene::{Scene, Suspicion, maybe, number, text};
 use crate::findings::words::{figure, name, percent};
 use crate::findings::{Kind, Severity, Subject};
-use crate::interval::short_lived::{Family, ShortLived};
+use crate::interval::short_lived::{ShortLived, ShortLivedGroup};
 use crate::sample::{Absent, Name};
 
 pub(in crate::findings) const SHORT_LIVED_PROCESSES: Rule = Rule {
@@ -31,11 +31,11 @@ fn short_lived(scene: &Scene) -> Vec<Suspicion> {
     let thresholds = scene.thresholds;
     let (Some(span), Some(cpu)) = (&scene.interval.short_lived, &scene.interval.cpu) else { return Vec::new() };
     let n = scene.cpus();
-    let unseen = span.cpus.map(|cpus| (cpus + span.unexplained).min(n));
+    let unseen = span.cpus.map(|cpus| (cpus + span.unexplained_cpus).min(n));
     let used = (cpu.busy() * n).max(unseen.unwrap_or(0.0));
     let hidden = scene.interval.newer.tasks.as_ref().is_ok_and(|tasks| tasks.hidden.processes);
     let many = span.forks.is_some_and(|forks| forks.0 >= thresholds.short_lived_forks_per_second)
-        && span.seen.is_some_and(|seen| seen.0 < thresholds.short_lived_seen_ratio)
+        && span.seen_share.is_some_and(|seen| seen.0 < thresholds.short_lived_seen_ratio)
         && !hidden;
     let share = unseen.filter(|&cpus| cpus >= thresholds.short_lived_cpus).map_or(0.0, |cpus| cpus / used);
     let costly = share >= thresholds.short_lived_busy_ratio;
@@ -57,13 +57,13 @@ fn short_lived(scene: &Scene) -> Vec<Suspicion> {
         sentence: sentence(scene, span, unseen, &told),
         evidence: vec![
             maybe("forks_per_second", span.forks.map(|forks| forks.0)),
-            maybe("seen_ratio", span.seen.map(|seen| seen.0)),
+            maybe("seen_ratio", span.seen_share.map(|seen| seen.0)),
             maybe("unseen_cpus", unseen),
             maybe("unseen_of_used_ratio", unseen.map(|_| share)),
             maybe("unseen_of_box_ratio", unseen.map(|_| of_box)),
-            maybe("ended_unseen_per_second", span.heard.then(|| ended(span))),
-            maybe("ends_not_heard_per_second", span.lost.map(|lost| lost.0)),
-            number("unexplained_cpus", span.unexplained),
+            maybe("ended_unseen_per_second", span.has_exit_events.then(|| ended(span))),
+            maybe("ends_not_heard_per_second", span.lost_messages.map(|lost| lost.0)),
+            number("unexplained_cpus", span.unexplained_cpus),
             if told.is_empty() { maybe("whose", None) } else { text("whose", told.as_str()) },
         ],
         explains: of_box.min(1.0),
@@ -72,8 +72,8 @@ fn short_lived(scene: &Scene) -> Vec<Suspicion> {
 
 /// Ends a second that were heard, of processes that nobody had seen.
 fn ended(span: &ShortLived) -> f64 {
-    let processes = span.families.iter().filter(|family| !family.threads);
-    processes.filter_map(|family| family.rate).map(|rate| rate.0).sum::<f64>() + span.others.map_or(0.0, |rate| rate.0)
+    let processes = span.groups.iter().filter(|family| !family.are_threads);
+    processes.filter_map(|family| family.rate).map(|rate| rate.0).sum::<f64>() + span.unlisted.map_or(0.0, |rate| rate.0)
 }
 
 fn sentence(scene: &Scene, span: &ShortLived, unseen: Option<f64>, told: &str) -> String {
@@ -81,24 +81,24 @@ fn sentence(scene: &Scene, span: &ShortLived, unseen: Option<f64>, told: &str) -
         Some(forks) => format!("{} processes or threads a second begin", figure(forks.0)),
         None => "processes begin".into(),
     };
-    if let Some(seen) = span.seen {
+    if let Some(seen) = span.seen_share {
         words += &format!(", and {} of them are there at the next look", percent(seen.0));
     }
     let known = unseen.filter(|&cpus| cpus >= LEAST_TOLD);
-    if known.is_none() && !span.heard {
+    if known.is_none() && !span.has_exit_events {
         words += "; what they use is not known: nobody waits for them, or they are threads of processes that live on";
     }
     if let Some(unseen) = known {
         let of_box = percent(unseen / scene.cpus());
         words += &format!("; those that ended unseen used {} ({of_box} of the box)", scene.of_cpus(unseen));
     }
-    if span.unexplained > 0.0 {
-        words += &format!(", {} CPUs of it by inference from ticks that no task accounts for", figure(span.unexplained));
+    if span.unexplained_cpus > 0.0 {
+        words += &format!(", {} CPUs of it by inference from ticks that no task accounts for", figure(span.unexplained_cpus));
     }
     if !told.is_empty() {
         words += &format!(": {told}");
     }
-    if let Some(lost) = span.lost.filter(|lost| lost.0 > 0.0) {
+    if let Some(lost) = span.lost_messages.filter(|lost| lost.0 > 0.0) {
         words += &format!("; {} ends a second came too fast to be heard", figure(lost.0));
     }
     if scene.interval.newer.exits == Err(Absent::NoPermission) {
@@ -115,21 +115,21 @@ const TOLD: usize = 3;
 /// `make (4711) → cc1 180/s 0.90 CPU, …`
 fn told(span: &ShortLived) -> String {
     // The CPU time of threads is their process's, so only their number is news.
-    let costs = |family: &Family| !family.threads && family.cpus >= LEAST_TOLD;
-    let worth = |family: &&Family| costs(family) || family.rate.is_some_and(|rate| rate.0 >= 5.0);
-    let words: Vec<String> = span.families.iter().filter(worth).take(TOLD).map(family).collect();
+    let costs = |family: &ShortLivedGroup| !family.are_threads && family.cpus >= LEAST_TOLD;
+    let worth = |family: &&ShortLivedGroup| costs(family) || family.rate.is_some_and(|rate| rate.0 >= 5.0);
+    let words: Vec<String> = span.groups.iter().filter(worth).take(TOLD).map(family).collect();
     words.join(", ")
 }
 
-fn family(family: &Family) -> String {
-    let of = match family.of {
-        Some(id) => format!("{} ({})", name(&family.of_name), id.pid),
+fn family(family: &ShortLivedGroup) -> String {
+    let of = match family.owner {
+        Some(id) => format!("{} ({})", name(&family.owner_name), id.pid),
         None => "a parent that is gone".into(),
     };
     let rate = family.rate.map(|rate| format!(" {}/s", figure(rate.0))).unwrap_or_default();
     let cpus = figure(family.cpus);
     match &family.name {
-        Some(own) if family.threads => format!("{of}: threads {}{rate}", shown(own)),
+        Some(own) if family.are_threads => format!("{of}: threads {}{rate}", shown(own)),
         Some(own) => format!("{of} → {}{rate} {cpus} CPU", shown(own)),
         None => format!("children of {of}: {cpus} CPU"),
     }

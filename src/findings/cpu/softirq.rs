@@ -5,7 +5,7 @@ use crate::findings::Evidence;
 use crate::findings::scene::{Scene, maybe};
 use crate::findings::words::{figure, name, percent};
 use crate::ids::CpuId;
-use crate::interval::cpu::CpuUse;
+use crate::interval::cpu::CpuUsage;
 use crate::interval::network::NicSpan;
 use crate::interval::network::softnet::SoftnetSpan;
 
@@ -16,13 +16,13 @@ const PACKETS_THAT_FILL: f64 = 5_000.0;
 const ONCE_MORE: f64 = 0.9;
 
 /// Whether more of its time goes to interrupts and softirqs than to threads.
-pub fn is_softirq(core: &CpuUse) -> bool {
+pub fn is_softirq(core: &CpuUsage) -> bool {
     let shares = &core.shares;
     shares.irq + shares.softirq > shares.user + shares.nice + shares.system
 }
 
 /// `softirq 96.0 %: packets of eth0, not a thread (812000 a second on this CPU, 40 rounds a second out of budget)`
-pub fn sentence(scene: &Scene, core: &CpuUse) -> String {
+pub fn sentence(scene: &Scene, core: &CpuUsage) -> String {
     let interrupts = core.shares.irq + core.shares.softirq;
     let word = if core.shares.irq > core.shares.softirq { "interrupts" } else { "softirq" };
     let begin = format!("{word} {}", percent(interrupts));

@@ -22,7 +22,9 @@ pub fn in_turn(scene: &Scene) -> Vec<Suspicion> {
     // While one hands over to the next, both run (CPython: 1.04 CPU).
     let one = thresholds.thread_busy_ratio..=3.0 - 2.0 * thresholds.thread_busy_ratio;
     let mut found = Vec::new();
-    for (span, used) in tasks.awake.iter().filter_map(|span| Some((span, span.cpu?.0))).filter(|(_, used)| one.contains(used)) {
+    for (span, used) in
+        tasks.active_processes.iter().filter_map(|span| Some((span, span.cpu?.0))).filter(|(_, used)| one.contains(used))
+    {
         let from = tasks.threads.partition_point(|thread| thread.id.pid < span.id.pid);
         let own = tasks.threads.iter().skip(from).take_while(|thread| thread.id.pid == span.id.pid);
         let used_by = |thread: &ThreadSpan| thread.cpu.map_or(0.0, |used| used.0);

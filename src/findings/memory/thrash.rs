@@ -33,7 +33,7 @@ pub fn at_their_limits(scene: &Scene) -> Vec<Suspicion> {
 
 /// Whether its use is near its limit, or met it; both are known.
 fn is_at_limit(scene: &Scene, group: &CgroupSpan, limit: f64, used: f64) -> bool {
-    let hit = group.limit_hits.is_some_and(|rate| rate.0 > 0.0);
+    let hit = group.memory_limit_hits.is_some_and(|rate| rate.0 > 0.0);
     limit > 0.0 && (used >= limit * scene.thresholds.memory_limit_ratio || hit)
 }
 
@@ -79,7 +79,7 @@ impl<'a> Short<'a> {
         // are counted: under a small limit the kernel soon forgets what it dropped (one in five was seen on 6.18).
         let returning = refaults
             .is_none_or(|rate| rate >= thresholds.refaults_per_second / 2.0 || rate >= faults.unwrap_or(0.0) * RETURNING);
-        let by_stall = group.stall.memory_some.is_some_and(|share| share.0 >= thresholds.memory_pressure_ratio);
+        let by_stall = group.pressure.memory_some.is_some_and(|share| share.0 >= thresholds.memory_pressure_ratio);
         let enough = again >= thresholds.refaults_per_second || refaults.is_some_and(|rate| rate >= FEW_REFAULTS);
         let reclaim = scene.interval.newer.waits.blocked.iter().any(|thread| thread.class == WaitClass::Memory);
         let short = Short { group, limit, used, again, by_stall, returning, reclaim };
@@ -90,8 +90,8 @@ impl<'a> Short<'a> {
         let thresholds = scene.thresholds;
         let Short { group, limit, used, again, by_stall, returning, reclaim } = *self;
         let (refaults, faults) = (group.refaults.map(|rate| rate.0), group.major_faults.map(|rate| rate.0));
-        let hits = group.limit_hits.map(|rate| rate.0);
-        let stall = group.stall.memory_some.map(|share| share.0);
+        let hits = group.memory_limit_hits.map(|rate| rate.0);
+        let stall = group.pressure.memory_some.map(|share| share.0);
         let time = Time::of(scene, residents.map_or(&[], |residents| residents.inside(&group.id)));
         let waits = time.threads() >= thresholds.memory_waiting_threads;
         let by_rate = again >= thresholds.refaults_per_second && waits;
@@ -190,10 +190,10 @@ impl Time {
     /// Whether the thread spends any time on pages.
     fn add(&mut self, scene: &Scene, span: &ThreadSpan, blocked: Option<&BlockedThread>) -> bool {
         let faults = span.major_faults.map_or(0.0, |rate| rate.0);
-        let delays = scene.interval.delays_of(span.id);
+        let delays = scene.interval.task_delays(span.id);
         self.thrashing += delays.and_then(|delays| delays.thrashing).map_or(0.0, |share| share.0);
         self.reclaiming += delays.and_then(|delays| delays.reclaim).map_or(0.0, |share| share.0);
-        let counted = delays.map_or(0.0, DelaySpan::memory);
+        let counted = delays.map_or(0.0, DelaySpan::memory_share);
         let waits = (span.states.disk + span.states.other_blocked).max(counted);
         let in_fault = counted >= COUNTED
             || faults >= 1.0

@@ -6,7 +6,7 @@ use crate::findings::stuck::awaited;
 use crate::findings::words::{bytes, count, millis, multiple, name, percent, plural};
 use crate::findings::{Evidence, Kind, Severity, Subject, Thresholds};
 use crate::interval::Interval;
-use crate::interval::network::peers::{PeerSpan, RoundTrip};
+use crate::interval::network::remote_hosts::{RemoteHostSpan, RttSpan};
 use crate::sample::Name;
 use crate::sample::network::Nic;
 
@@ -82,34 +82,34 @@ impl HeldUp {
 }
 
 /// The round trip that is judged: of the connections that press where there are any, else of all that carried data.
-pub fn round_trip(peer: &PeerSpan) -> Option<&RoundTrip> {
-    peer.pressed.as_ref().or(peer.active.as_ref())
+pub fn round_trip(peer: &RemoteHostSpan) -> Option<&RttSpan> {
+    peer.send_backlogged.as_ref().or(peer.active.as_ref())
 }
 
 /// Whether its round trips are far above their minimum.
-pub fn is_slow(peer: &PeerSpan, thresholds: &Thresholds) -> bool {
-    let far = |trip: &RoundTrip, excess_ms: f64| {
-        trip.times().is_some_and(|times| times >= thresholds.round_trip_multiple)
-            && trip.smoothed.0 >= thresholds.round_trip_ms
+pub fn is_slow(peer: &RemoteHostSpan, thresholds: &Thresholds) -> bool {
+    let far = |trip: &RttSpan, excess_ms: f64| {
+        trip.srtt_to_min_ratio().is_some_and(|times| times >= thresholds.round_trip_multiple)
+            && trip.srtt.0 >= thresholds.round_trip_ms
             && trip.excess().is_some_and(|excess| excess.0 >= excess_ms)
     };
-    let pressed = peer.pressed.as_ref().is_some_and(|trip| far(trip, 0.0));
+    let pressed = peer.send_backlogged.as_ref().is_some_and(|trip| far(trip, 0.0));
     let other = peer.active.as_ref().is_some_and(|trip| far(trip, thresholds.round_trip_unpressed_ms));
     !peer.local && (pressed || other)
 }
 
 /// What holds up the connections with a host; `None` where none carried data, or the kernel does not tell.
-pub fn held_up(interval: &Interval, peer: &PeerSpan) -> Option<HeldUp> {
-    let limits = peer.limits.as_ref()?;
+pub fn held_up(interval: &Interval, peer: &RemoteHostSpan) -> Option<HeldUp> {
+    let limits = peer.send_limits.as_ref()?;
     if let Some(queue) = own_queue(interval, peer) {
         return Some(queue);
     }
     let most = |share: f64| share >= 0.5;
     Some(match limits {
-        _ if most(limits.receiver.0) => HeldUp::Receiver,
-        _ if most(limits.send_buffer.0) => HeldUp::SendBuffer,
-        _ if most(limits.application.0) => HeldUp::Application,
-        _ if peer.pressed.is_none() => HeldUp::Answers,
+        _ if most(limits.rwnd_limited.0) => HeldUp::Receiver,
+        _ if most(limits.sndbuf_limited.0) => HeldUp::SendBuffer,
+        _ if most(limits.app_limited.0) => HeldUp::Application,
+        _ if peer.send_backlogged.is_none() => HeldUp::Answers,
         // Weaker than what the kernel counted of the connections themselves: others may be held back there, too.
         _ => own_shaper(interval, peer).unwrap_or(HeldUp::Path),
     })
@@ -117,9 +117,9 @@ pub fn held_up(interval: &Interval, peer: &PeerSpan) -> Option<HeldUp> {
 
 /// The queue on the interface that the route leaves by, when at the rate of this interval it takes at least half of the
 /// excess to send what waits in it. It is looked at twice only: the fuller look counts.
-fn own_queue(interval: &Interval, peer: &PeerSpan) -> Option<HeldUp> {
-    let interface = peer.interface?;
-    let excess = peer.pressed.as_ref()?.excess()?.0 / 1000.0;
+fn own_queue(interval: &Interval, peer: &RemoteHostSpan) -> Option<HeldUp> {
+    let interface = peer.ifindex?;
+    let excess = peer.send_backlogged.as_ref()?.excess()?.0 / 1000.0;
     let span = interval.nics.iter().find(|span| span.id.ifindex == interface)?;
     let at = |nics: &[Nic]| nics.iter().find(|nic| nic.id == span.id).and_then(|nic| nic.qdisc.clone());
     let both = [at(interval.newer.nics.as_deref().ok()?), interval.older.nics.as_deref().ok().and_then(at)];
@@ -139,9 +139,9 @@ const HELD_BACK: f64 = 0.1;
 const LOST: f64 = 0.001;
 
 /// The same discipline by what it did over the interval: its queue may be empty at both looks.
-fn own_shaper(interval: &Interval, peer: &PeerSpan) -> Option<HeldUp> {
-    let interface = peer.interface?;
-    peer.pressed.as_ref()?.excess().filter(|excess| excess.0 > 0.0)?;
+fn own_shaper(interval: &Interval, peer: &RemoteHostSpan) -> Option<HeldUp> {
+    let interface = peer.ifindex?;
+    peer.send_backlogged.as_ref()?.excess().filter(|excess| excess.0 > 0.0)?;
     let span = interval.nics.iter().find(|span| span.id.ifindex == interface)?;
     let qdisc = span.qdisc.as_ref()?;
     let rate = |rate: Option<crate::units::PerSecond>| rate.map_or(0.0, |rate| rate.0);
@@ -154,12 +154,12 @@ fn own_shaper(interval: &Interval, peer: &PeerSpan) -> Option<HeldUp> {
 
 fn network_latency(scene: &Scene) -> Vec<Suspicion> {
     let Some(peers) = scene.streaks.peers() else { return Vec::new() };
-    let mut slow: Vec<&PeerSpan> = peers.rows.iter().filter(|peer| scene.streaks.is_slow(peer.address)).collect();
+    let mut slow: Vec<&RemoteHostSpan> = peers.rows.iter().filter(|peer| scene.streaks.is_slow(peer.address)).collect();
     if slow.len() <= HOSTS_TOLD {
         return slow.into_iter().filter_map(|peer| suspicion(scene, peer)).collect();
     }
     // Many hosts at once are one trouble, nearer than the hosts.
-    let excess = |peer: &PeerSpan| round_trip(peer).and_then(RoundTrip::excess).map_or(0.0, |excess| excess.0);
+    let excess = |peer: &RemoteHostSpan| round_trip(peer).and_then(RttSpan::excess).map_or(0.0, |excess| excess.0);
     slow.sort_by(|a, b| excess(b).total_cmp(&excess(a)));
     let worst = slow.first().and_then(|peer| suspicion(scene, peer));
     let together = |worst: Suspicion| Suspicion {
@@ -170,9 +170,9 @@ fn network_latency(scene: &Scene) -> Vec<Suspicion> {
     worst.map(together).into_iter().collect()
 }
 
-fn suspicion(scene: &Scene, peer: &PeerSpan) -> Option<Suspicion> {
+fn suspicion(scene: &Scene, peer: &RemoteHostSpan) -> Option<Suspicion> {
     let trip = round_trip(peer)?;
-    let (times, minimum) = (trip.times()?, trip.minimum?);
+    let (times, minimum) = (trip.srtt_to_min_ratio()?, trip.min_rtt?);
     let held_up = held_up(scene.interval, peer);
     let sent = peer.kilobytes_out.filter(|rate| rate.0 >= 1.0);
     let sent = sent.map_or_else(String::new, |rate| format!(", {}/s sent", bytes(rate.0 * 1024.0)));
@@ -181,7 +181,7 @@ fn suspicion(scene: &Scene, peer: &PeerSpan) -> Option<Suspicion> {
     let sentence = format!(
         "{}: round trips of {} = {} their minimum of {} ({}{sent}){}{waiting}",
         peer.address,
-        time(trip.smoothed.0),
+        time(trip.srtt.0),
         multiple(times),
         time(minimum.0),
         plural(f64::from(peer.connections), "connection", "connections"),
@@ -206,9 +206,9 @@ fn time(ms: f64) -> String {
     if ms < 0.1 { format!("{} µs", count(ms * 1000.0)) } else { millis(ms) }
 }
 
-fn because(held_up: Option<&HeldUp>, peer: &PeerSpan) -> String {
-    let share = |of: fn(&crate::interval::network::peers::LimitShares) -> f64| {
-        peer.limits.as_ref().map_or_else(|| "-".into(), |limits| percent(of(limits)))
+fn because(held_up: Option<&HeldUp>, peer: &RemoteHostSpan) -> String {
+    let share = |of: fn(&crate::interval::network::remote_hosts::SendLimitShares) -> f64| {
+        peer.send_limits.as_ref().map_or_else(|| "-".into(), |limits| percent(of(limits)))
     };
     match held_up {
         Some(HeldUp::OwnQueue { nic, kind, packets, .. }) => {
@@ -220,13 +220,16 @@ fn because(held_up: Option<&HeldUp>, peer: &PeerSpan) -> String {
             format!("; they wait here: {} ({}) held back {held} and dropped {dropped} a second", name(nic), name(kind))
         }
         Some(HeldUp::Receiver) => {
-            format!("; the receiver's window is full {} of the time: it reads too slowly", share(|limits| limits.receiver.0))
+            format!(
+                "; the receiver's window is full {} of the time: it reads too slowly",
+                share(|limits| limits.rwnd_limited.0)
+            )
         }
         Some(HeldUp::SendBuffer) => {
-            format!("; the send buffer is full {} of the time", share(|limits| limits.send_buffer.0))
+            format!("; the send buffer is full {} of the time", share(|limits| limits.sndbuf_limited.0))
         }
         Some(HeldUp::Application) => {
-            format!("; the application has nothing to send {} of the time", share(|limits| limits.application.0))
+            format!("; the application has nothing to send {} of the time", share(|limits| limits.app_limited.0))
         }
         Some(HeldUp::Answers) => "; nothing here holds them up: the path is slow, or the host answers slowly".into(),
         Some(HeldUp::Path) => "; nothing here holds them up: the path".into(),
@@ -234,28 +237,28 @@ fn because(held_up: Option<&HeldUp>, peer: &PeerSpan) -> String {
     }
 }
 
-fn evidence(scene: &Scene, peer: &PeerSpan, trip: &RoundTrip, held_up: Option<&HeldUp>) -> Vec<Evidence> {
-    let limits = peer.limits.as_ref();
-    let nic = peer.interface.and_then(|index| scene.interval.nics.iter().find(|nic| nic.id.ifindex == index));
+fn evidence(scene: &Scene, peer: &RemoteHostSpan, trip: &RttSpan, held_up: Option<&HeldUp>) -> Vec<Evidence> {
+    let limits = peer.send_limits.as_ref();
+    let nic = peer.ifindex.and_then(|index| scene.interval.nics.iter().find(|nic| nic.id.ifindex == index));
     let queue = match held_up {
         Some(HeldUp::OwnQueue { seconds, .. }) => Some(*seconds),
         _ => None,
     };
     let rate = |rate: Option<crate::units::PerSecond>| rate.map(|rate| rate.0 * 1024.0);
     vec![
-        number("round_trip_seconds", trip.smoothed.0 / 1000.0),
-        maybe("minimum_round_trip_seconds", trip.minimum.map(|minimum| minimum.0 / 1000.0)),
+        number("round_trip_seconds", trip.srtt.0 / 1000.0),
+        maybe("minimum_round_trip_seconds", trip.min_rtt.map(|minimum| minimum.0 / 1000.0)),
         number("connections", f64::from(peer.connections)),
-        number("connections_looked_at", trip.looks as f64),
+        number("connections_looked_at", trip.count as f64),
         maybe("sent_bytes_per_second", rate(peer.kilobytes_out)),
         maybe("received_bytes_per_second", rate(peer.kilobytes_in)),
-        maybe("retransmitted_per_second", peer.retransmitted.map(|rate| rate.0)),
+        maybe("retransmitted_per_second", peer.segments_retransmitted.map(|rate| rate.0)),
         maybe("retransmitted_ratio", peer.retransmitted_share.map(|share| share.0)),
         held_up.map_or(maybe("limited_by", None), |held_up| text("limited_by", held_up.word())),
-        maybe("application_limited_ratio", limits.map(|limits| limits.application.0)),
-        maybe("receiver_limited_ratio", limits.map(|limits| limits.receiver.0)),
-        maybe("send_buffer_limited_ratio", limits.map(|limits| limits.send_buffer.0)),
-        maybe("path_limited_ratio", limits.map(|limits| limits.path.0)),
+        maybe("application_limited_ratio", limits.map(|limits| limits.app_limited.0)),
+        maybe("receiver_limited_ratio", limits.map(|limits| limits.rwnd_limited.0)),
+        maybe("send_buffer_limited_ratio", limits.map(|limits| limits.sndbuf_limited.0)),
+        maybe("path_limited_ratio", limits.map(|limits| limits.path_limited.0)),
         maybe("own_queue_seconds", queue),
         nic.map_or(maybe("interface", None), |nic| text("interface", nic.id.name.clone())),
         awaited::of_host(scene.interval, peer.address)

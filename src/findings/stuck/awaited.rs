@@ -7,9 +7,9 @@ use super::chain::WORTH_A_WORD;
 use crate::findings::words::{count, name, plural};
 use crate::ids::GroupId;
 use crate::interval::Interval;
-use crate::interval::blocked::called;
+use crate::interval::idle_blocked::group_label;
 use crate::sample::Name;
-use crate::sample::waits::{Queue, QueueKind};
+use crate::sample::waits::{WaitQueue, WaitQueueKind};
 
 /// What it rests on.
 pub const KNOWN_BY: &str = "inference: they made the connection and spoke last";
@@ -41,8 +41,9 @@ impl Awaiting<'_> {
 pub fn awaiting(interval: &Interval) -> Vec<Awaiting<'_>> {
     let waits = &interval.newer.waits;
     let looks = waits.sub_samples.len().max(1) as f64;
-    let of_queue = |queue: &'_ Queue| f64::from(queue.times) / looks;
-    let queues = waits.queues.iter().filter(|queue| queue.kind == QueueKind::Remote && of_queue(queue) >= WORTH_A_WORD);
+    let of_queue = |queue: &'_ WaitQueue| f64::from(queue.seen_count) / looks;
+    let queues =
+        waits.wait_queues.iter().filter(|queue| queue.kind == WaitQueueKind::Remote && of_queue(queue) >= WORTH_A_WORD);
     let mut list: Vec<Awaiting> = queues
         .filter_map(|queue| {
             let group = waits.groups.get(usize::from(queue.group))?;
@@ -51,7 +52,7 @@ pub fn awaiting(interval: &Interval) -> Vec<Awaiting<'_>> {
                 who: who(interval, group)?,
                 threads: of_queue(queue),
                 remote: queue.file.as_ref()?,
-                alone: queue.times_at_one == queue.times,
+                alone: queue.seen_at_one_address == queue.seen_count,
             })
         })
         .collect();
@@ -72,5 +73,5 @@ pub fn of_host(interval: &Interval, address: IpAddr) -> Option<String> {
 }
 
 fn who(interval: &Interval, group: &GroupId) -> Option<String> {
-    Some(name(&called(group, &interval.older, &interval.newer).name)).filter(|words| !words.is_empty())
+    Some(name(&group_label(group, &interval.older, &interval.newer).name)).filter(|words| !words.is_empty())
 }

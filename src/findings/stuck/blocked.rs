@@ -7,8 +7,8 @@ use crate::findings::scene::{Scene, Suspicion, maybe, number, text};
 use crate::findings::witnesses;
 use crate::findings::words::{count, percent};
 use crate::findings::{Evidence, Kind, Severity, Subject, Value};
-use crate::interval::blocked::{DeviceBy, GroupBlocked, IdleBlocked};
-use crate::units::reaches;
+use crate::interval::idle_blocked::{BlockedGroup, DeviceEvidence, IdleBlocked};
+use crate::units::reaches_threshold;
 
 pub(in crate::findings) const IDLE_BUT_BLOCKED: Rule = Rule {
     kind: Kind::IdleButBlocked,
@@ -40,8 +40,9 @@ pub(in crate::findings) const IDLE_BUT_BLOCKED: Rule = Rule {
 
 fn idle_but_blocked(scene: &Scene) -> Vec<Suspicion> {
     let thresholds = scene.thresholds;
-    let Some(blocked) = &scene.interval.blocked else { return Vec::new() };
-    if !reaches(blocked.ratio, thresholds.blocked_ratio) || !reaches(blocked.cpus, thresholds.blocked_cpus) {
+    let Some(blocked) = &scene.interval.idle_blocked else { return Vec::new() };
+    if !reaches_threshold(blocked.ratio, thresholds.blocked_ratio) || !reaches_threshold(blocked.cpus, thresholds.blocked_cpus)
+    {
         return Vec::new();
     }
     let Some(top) = blocked.groups.first() else { return Vec::new() };
@@ -55,7 +56,7 @@ fn idle_but_blocked(scene: &Scene) -> Vec<Suspicion> {
     for group in blocked.groups.iter().skip(1).take(2).filter(|group| group.ratio >= blocked.ratio * 0.2) {
         sentence.push_str(&format!(" {}.", summary(scene, group)));
     }
-    if let Some(iowait) = blocked.witnesses.iowait {
+    if let Some(iowait) = blocked.cross_checks.iowait {
         sentence.push_str(&format!(" iowait says {}.", percent(iowait)));
     }
     vec![Suspicion {
@@ -70,34 +71,43 @@ fn idle_but_blocked(scene: &Scene) -> Vec<Suspicion> {
     }]
 }
 
-fn severity(scene: &Scene, blocked: &IdleBlocked, top: &GroupBlocked) -> Severity {
+fn severity(scene: &Scene, blocked: &IdleBlocked, top: &BlockedGroup) -> Severity {
     let thresholds = scene.thresholds;
-    let many = reaches(blocked.blocked_threads, thresholds.blocked_critical_threads_per_cpu * scene.cpus());
+    let many = reaches_threshold(blocked.blocked_threads, thresholds.blocked_critical_threads_per_cpu * scene.cpus());
     let holders = top.storage + top.aio + top.hidden;
-    let one_holder = reaches(top.behind() + top.behind_peer, 2.0) && !reaches(holders, 2.0);
-    if reaches(blocked.ratio, thresholds.blocked_critical_ratio) && (many || one_holder) {
+    let one_holder = reaches_threshold(top.behind_lock() + top.behind_ipc_peer, 2.0) && !reaches_threshold(holders, 2.0);
+    if reaches_threshold(blocked.ratio, thresholds.blocked_critical_ratio) && (many || one_holder) {
         return Severity::Critical;
     }
     let slow = scene.interval.disks.iter().any(|span| {
-        let concerned = top.device.map_or(!top.is_elsewhere(), |(device, _)| device == span.id);
+        let concerned = top.holder_device.map_or(!top.is_non_block_storage(), |(device, _)| device == span.id);
         concerned && (disk::is_slow(scene, span) || scene.streaks.silent_since(span.id).is_some())
     });
-    if slow || reaches(blocked.blocked_threads, thresholds.blocked_threads) { Severity::Warning } else { Severity::Note }
+    if slow || reaches_threshold(blocked.blocked_threads, thresholds.blocked_threads) {
+        Severity::Warning
+    } else {
+        Severity::Note
+    }
 }
 
 /// Who waits for what, behind whom: `postgres (64 processes): 61 wait for a lock (by inference) behind 1 in fdatasync
 /// (jbd2_log_wait_commit) on sdb: flushes 40.3 ms = 1.0× its baseline`.
-fn summary(scene: &Scene, group: &GroupBlocked) -> String {
+fn summary(scene: &Scene, group: &BlockedGroup) -> String {
     let who = chain::who(group);
     let verb = |threads: f64| if count(threads) == "1" { "waits" } else { "wait" };
     let mut waits = Vec::new();
     // Who now and then stands behind those on storage is none of the story.
     let worth = WORTH_A_WORD.max((group.storage + group.hidden) * BESIDE);
-    if group.behind() >= worth {
-        waits.push(format!("{} {} for a lock ({})", count(group.behind()), verb(group.behind()), chain::basis(group)));
+    if group.behind_lock() >= worth {
+        waits.push(format!(
+            "{} {} for a lock ({})",
+            count(group.behind_lock()),
+            verb(group.behind_lock()),
+            chain::basis(group)
+        ));
     }
-    if group.behind_peer >= worth {
-        waits.push(format!("{} {} for a peer", count(group.behind_peer), verb(group.behind_peer)));
+    if group.behind_ipc_peer >= worth {
+        waits.push(format!("{} {} for a peer", count(group.behind_ipc_peer), verb(group.behind_ipc_peer)));
     }
     let holders = group.storage + group.hidden;
     let mut ends = Vec::new();
@@ -108,7 +118,7 @@ fn summary(scene: &Scene, group: &GroupBlocked) -> String {
             None => "on storage".into(),
         };
         // Those who wait for a lock stand behind one of them; the others may be there for something else.
-        let one_of = if group.behind() >= worth && holders >= 1.5 { "on storage, one of them " } else { "" };
+        let one_of = if group.behind_lock() >= worth && holders >= 1.5 { "on storage, one of them " } else { "" };
         ends.push(format!("{} {one_of}{place}", count(holders)));
     }
     if group.aio >= WORTH_A_WORD {
@@ -119,9 +129,9 @@ fn summary(scene: &Scene, group: &GroupBlocked) -> String {
     }
     let limit = limit(scene, group).filter(|_| holders + group.aio >= WORTH_A_WORD);
     let limit = limit.map_or_else(String::new, |limit| format!(": {}", limit.sentence()));
-    let device = match group.device {
-        Some((device, DeviceBy::File)) => format!(" on {}{limit}", scene.disk_name(device)),
-        Some((device, DeviceBy::OnlyBusy)) if holders + group.aio >= WORTH_A_WORD => {
+    let device = match group.holder_device {
+        Some((device, DeviceEvidence::File)) => format!(" on {}{limit}", scene.disk_name(device)),
+        Some((device, DeviceEvidence::OnlyBusy)) if holders + group.aio >= WORTH_A_WORD => {
             format!(" on {} (the only device with requests in flight){limit}", scene.disk_name(device))
         }
         _ => String::new(),
@@ -132,13 +142,13 @@ fn summary(scene: &Scene, group: &GroupBlocked) -> String {
 }
 
 /// The operation of its device that bounds a group.
-fn limit<'a>(scene: &'a Scene, group: &GroupBlocked) -> Option<Limit<'a>> {
-    let (device, _) = group.device?;
+fn limit<'a>(scene: &'a Scene, group: &BlockedGroup) -> Option<Limit<'a>> {
+    let (device, _) = group.holder_device?;
     chain::limit(scene.interval, scene.standings, device, group.holder.as_ref())
 }
 
-fn evidence(scene: &Scene, blocked: &IdleBlocked, top: &GroupBlocked) -> Vec<Evidence> {
-    let witnesses = &blocked.witnesses;
+fn evidence(scene: &Scene, blocked: &IdleBlocked, top: &BlockedGroup) -> Vec<Evidence> {
+    let witnesses = &blocked.cross_checks;
     let mut list = vec![
         number("idle_but_blocked_ratio", blocked.ratio),
         number("idle_but_blocked_cpus", blocked.cpus),
@@ -154,13 +164,13 @@ fn evidence(scene: &Scene, blocked: &IdleBlocked, top: &GroupBlocked) -> Vec<Evi
         number("group_processes", f64::from(top.processes)),
         number("group_on_storage_threads", top.storage + top.hidden),
         number("group_aio_threads", top.aio),
-        number("group_behind_lock_threads", top.behind()),
+        number("group_behind_lock_threads", top.behind_lock()),
     ];
-    if top.behind() >= WORTH_A_WORD {
+    if top.behind_lock() >= WORTH_A_WORD {
         list.push(text("lock_basis", chain::basis(top).as_str()));
     }
-    if top.behind_peer >= WORTH_A_WORD {
-        list.push(number("group_behind_peer_threads", top.behind_peer));
+    if top.behind_ipc_peer >= WORTH_A_WORD {
+        list.push(number("group_behind_peer_threads", top.behind_ipc_peer));
     }
     if let Some(holder) = &top.holder {
         list.push(text("holder", holder.comm.clone()));
@@ -174,11 +184,11 @@ fn evidence(scene: &Scene, blocked: &IdleBlocked, top: &GroupBlocked) -> Vec<Evi
             list.push(text("holder_mount", mount.clone()));
         }
     }
-    if let Some((device, by)) = top.device {
+    if let Some((device, by)) = top.holder_device {
         list.push(text("device", scene.disk_name(device).as_str()));
         let by = match by {
-            DeviceBy::File => "by the descriptor of its call",
-            DeviceBy::OnlyBusy => "by inference: the only device with requests in flight",
+            DeviceEvidence::File => "by the descriptor of its call",
+            DeviceEvidence::OnlyBusy => "by inference: the only device with requests in flight",
         };
         list.push(text("device_basis", by));
         if let Some(limit) = limit(scene, top) {

@@ -8,12 +8,12 @@ use crate::baseline::{ALONE, Standing, standing};
 use crate::findings::words::{count, millis, multiple, name, plural, seconds};
 use crate::ids::{DiskId, GroupId};
 use crate::interval::Interval;
-use crate::interval::blocked::{DeviceBy, GroupBlocked, Queueing};
 use crate::interval::disk::{DiskSpan, OpSpan, Operation};
-use crate::sample::disk::find;
+use crate::interval::idle_blocked::{BlockedGroup, DeviceEvidence, WaitQueueSpan};
+use crate::sample::disk::find_disk;
 use crate::sample::task::TaskState;
-use crate::sample::waits::{BlockedThread, Call, QueueKind, WaitClass};
-use crate::units::reaches;
+use crate::sample::waits::{BlockedThread, Syscall, WaitClass, WaitQueueKind};
+use crate::units::reaches_threshold;
 
 /// One group and what it is stuck behind.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,9 +68,9 @@ const LONG_SECONDS: f64 = 1.0;
 
 /// The chains of the groups that matter, the most blocked first, at most three; after them who waits for remote hosts.
 pub fn chains(interval: &Interval, standings: &[Standing]) -> Vec<Chain> {
-    let Some(blocked) = &interval.blocked else { return Vec::new() };
-    let least = blocked.groups.first().map_or(0.0, GroupBlocked::blocked) * BESIDE;
-    let groups = blocked.groups.iter().filter(|group| group.blocked() >= WORTH_A_WORD.max(least));
+    let Some(blocked) = &interval.idle_blocked else { return Vec::new() };
+    let least = blocked.groups.first().map_or(0.0, BlockedGroup::blocked_threads) * BESIDE;
+    let groups = blocked.groups.iter().filter(|group| group.blocked_threads() >= WORTH_A_WORD.max(least));
     let chains = groups.map(|group| chain(interval, standings, group));
     // Who only waits for another machine is told where there is room.
     let stuck = |waiting: &Awaiting| blocked.groups.iter().any(|group| group.group == *waiting.group);
@@ -84,7 +84,7 @@ pub fn chains(interval: &Interval, standings: &[Standing]) -> Vec<Chain> {
 }
 
 /// The chain of one group.
-pub(in crate::findings) fn chain(interval: &Interval, standings: &[Standing], group: &GroupBlocked) -> Chain {
+pub(in crate::findings) fn chain(interval: &Interval, standings: &[Standing], group: &BlockedGroup) -> Chain {
     let mut links = Vec::new();
     let mut guesses = 0;
     let mut push = |what: String, known_by: &'static str, guess: bool| {
@@ -96,15 +96,15 @@ pub(in crate::findings) fn chain(interval: &Interval, standings: &[Standing], gr
     }
     let on_storage = group.storage + group.hidden;
     if let Some(holder) = group.holder.as_ref().filter(|_| group.storage >= WORTH_A_WORD) {
-        let behind = group.behind() + group.behind_peer >= WORTH_A_WORD;
-        let named = group.queues.first().is_some_and(|queue| queue.holder == Some(holder.task.pid));
+        let behind = group.behind_lock() + group.behind_ipc_peer >= WORTH_A_WORD;
+        let named = group.wait_queues.first().is_some_and(|queue| queue.holder == Some(holder.task.pid));
         let known_by = match (behind, named) {
             (true, true) => "the kernel names its process",
             (true, false) => "inference: who of them is on storage",
             (false, _) => "the wait channel",
         };
         // With several at a time on storage it may be any of them.
-        let guess = behind && !named && group.storage >= 1.5 && group.lock_by_inference < WORTH_A_WORD;
+        let guess = behind && !named && group.storage >= 1.5 && group.lock_inferred < WORTH_A_WORD;
         push(holder_words(interval, group, holder), known_by, guess);
         if let Some(file) = &holder.file {
             let mount = holder.mount.as_ref().map_or_else(String::new, |mount| format!(", on {}", name(mount)));
@@ -127,13 +127,13 @@ pub(in crate::findings) fn chain(interval: &Interval, standings: &[Standing], gr
     if group.memory >= WORTH_A_WORD {
         push(format!("{} in memory reclaim", plural(group.memory, "thread", "threads")), "the wait channel", false);
     }
-    if let Some((device, by)) = group.device {
+    if let Some((device, by)) = group.holder_device {
         let limit = limit(interval, standings, device, group.holder.as_ref());
         let answers = limit.map_or_else(|| "answers nothing".into(), |limit| limit.words());
         let (known_by, guess) = match by {
-            DeviceBy::File if is_device(group.holder.as_ref()) => ("that file is the device", false),
-            DeviceBy::File => ("the mount of that file", false),
-            DeviceBy::OnlyBusy => ("the only device with requests in flight", true),
+            DeviceEvidence::File if is_device(group.holder.as_ref()) => ("that file is the device", false),
+            DeviceEvidence::File => ("the mount of that file", false),
+            DeviceEvidence::OnlyBusy => ("the only device with requests in flight", true),
         };
         push(format!("{}: {answers}", disk_name(interval, device)), known_by, guess);
     } else if on_storage + group.aio >= WORTH_A_WORD {
@@ -146,7 +146,7 @@ pub(in crate::findings) fn chain(interval: &Interval, standings: &[Standing], gr
         1 => Confidence::Medium,
         _ => Confidence::Low,
     };
-    Chain { who: who(group), threads: group.blocked(), links, confidence }
+    Chain { who: who(group), threads: group.blocked_threads(), links, confidence }
 }
 
 /// Whether a thread's call is about a device and not about a file in a file system.
@@ -156,7 +156,7 @@ fn is_device(thread: Option<&BlockedThread>) -> bool {
 }
 
 /// `postgres (64 processes)`, `convoy (4711)`
-pub(in crate::findings) fn who(group: &GroupBlocked) -> String {
+pub(in crate::findings) fn who(group: &BlockedGroup) -> String {
     let alone = match &group.group {
         GroupId::Process(process) => Some(process.pid),
         GroupId::Siblings { .. } => group.pid,
@@ -170,88 +170,88 @@ pub(in crate::findings) fn who(group: &GroupBlocked) -> String {
 }
 
 /// Those that wait for others of their group: words, how it is known, whether that is a guess.
-fn waiting(group: &GroupBlocked) -> Vec<(String, &'static str, bool)> {
+fn waiting(group: &BlockedGroup) -> Vec<(String, &'static str, bool)> {
     let mut list = Vec::new();
-    for queue in group.queues.iter().filter(|queue| is_counted(group, queue)) {
+    for queue in group.wait_queues.iter().filter(|queue| is_counted(group, queue)) {
         let verb = if count(queue.threads) == "1" { "waits" } else { "wait" };
         let what = format!("{} {verb} for {}", count(queue.threads), object(queue));
         let (known_by, guess) = match queue.kind {
-            QueueKind::Mutex if is_one(queue) => ("the futex call: one address", false),
-            QueueKind::Mutex => ("the futex call", false),
-            QueueKind::Futex => ("inference: they cycle, and one of them is on storage", true),
-            QueueKind::FileLock if queue.holder.is_some() => ("the wait channel and /proc/locks", false),
-            QueueKind::FileLock | QueueKind::KernelLock => ("the wait channel", false),
-            QueueKind::Pipe | QueueKind::Socket | QueueKind::Remote => ("who holds the other end", false),
+            WaitQueueKind::Mutex if is_one(queue) => ("the futex call: one address", false),
+            WaitQueueKind::Mutex => ("the futex call", false),
+            WaitQueueKind::Futex => ("inference: they cycle, and one of them is on storage", true),
+            WaitQueueKind::FileLock if queue.holder.is_some() => ("the wait channel and /proc/locks", false),
+            WaitQueueKind::FileLock | WaitQueueKind::KernelLock => ("the wait channel", false),
+            WaitQueueKind::Pipe | WaitQueueKind::Socket | WaitQueueKind::Remote => ("who holds the other end", false),
         };
         list.push((what, known_by, guess));
     }
-    if list.is_empty() && group.behind() >= WORTH_A_WORD {
-        let (known_by, guess) = match group.lock_by_inference >= WORTH_A_WORD {
+    if list.is_empty() && group.behind_lock() >= WORTH_A_WORD {
+        let (known_by, guess) = match group.lock_inferred >= WORTH_A_WORD {
             true => ("inference: they cycle, and one of them is on storage", true),
             false => ("the futex call", false),
         };
-        list.push((format!("{} wait for a lock", count(group.behind())), known_by, guess));
+        list.push((format!("{} wait for a lock", count(group.behind_lock())), known_by, guess));
     }
     list
 }
 
 /// Whether the threads of that queue are among those that are counted as stuck.
-fn is_counted(group: &GroupBlocked, queue: &Queueing) -> bool {
+fn is_counted(group: &BlockedGroup, queue: &WaitQueueSpan) -> bool {
     let counted = match queue.kind {
-        QueueKind::Futex => group.lock_by_inference,
-        QueueKind::Mutex | QueueKind::FileLock | QueueKind::KernelLock => group.lock_by_call,
-        QueueKind::Pipe | QueueKind::Socket => group.behind_peer,
-        QueueKind::Remote => return false,
+        WaitQueueKind::Futex => group.lock_inferred,
+        WaitQueueKind::Mutex | WaitQueueKind::FileLock | WaitQueueKind::KernelLock => group.lock_contended,
+        WaitQueueKind::Pipe | WaitQueueKind::Socket => group.behind_ipc_peer,
+        WaitQueueKind::Remote => return false,
     };
     counted >= WORTH_A_WORD && queue.threads >= WORTH_A_WORD
 }
 
 /// Whether all of them stand at one address.
-fn is_one(queue: &Queueing) -> bool {
-    queue.at_one >= 0.8
+fn is_one(queue: &WaitQueueSpan) -> bool {
+    queue.one_address_share >= 0.8
 }
 
-fn object(queue: &Queueing) -> String {
-    match (queue.kind, &queue.file, &queue.channel) {
-        (QueueKind::Mutex, ..) if is_one(queue) => "one mutex".into(),
-        (QueueKind::Mutex, ..) => "mutexes".into(),
-        (QueueKind::Futex, _, Some(channel)) => format!("a lock, a semaphore or a condition ({})", name(channel)),
-        (QueueKind::Futex, ..) => "a lock, a semaphore or a condition".into(),
-        (QueueKind::FileLock, Some(file), _) => format!("the lock of {}", name(file)),
-        (QueueKind::FileLock, ..) => "the lock of a file".into(),
-        (QueueKind::KernelLock, file, channel) => {
+fn object(queue: &WaitQueueSpan) -> String {
+    match (queue.kind, &queue.file, &queue.wchan) {
+        (WaitQueueKind::Mutex, ..) if is_one(queue) => "one mutex".into(),
+        (WaitQueueKind::Mutex, ..) => "mutexes".into(),
+        (WaitQueueKind::Futex, _, Some(channel)) => format!("a lock, a semaphore or a condition ({})", name(channel)),
+        (WaitQueueKind::Futex, ..) => "a lock, a semaphore or a condition".into(),
+        (WaitQueueKind::FileLock, Some(file), _) => format!("the lock of {}", name(file)),
+        (WaitQueueKind::FileLock, ..) => "the lock of a file".into(),
+        (WaitQueueKind::KernelLock, file, channel) => {
             let of = file.as_ref().map_or_else(String::new, |file| format!(" of {}", name(file)));
             let at = channel.as_ref().map_or_else(String::new, |channel| format!(" ({})", name(channel)));
             format!("a lock inside the kernel{of}{at}")
         }
-        (QueueKind::Pipe, ..) => "the other end of a pipe".into(),
-        (QueueKind::Socket | QueueKind::Remote, ..) => "the other end of a socket".into(),
+        (WaitQueueKind::Pipe, ..) => "the other end of a pipe".into(),
+        (WaitQueueKind::Socket | WaitQueueKind::Remote, ..) => "the other end of a socket".into(),
     }
 }
 
 /// What the judgement that threads wait for a lock rests on, in the words of a sentence.
-pub(in crate::findings) fn basis(group: &GroupBlocked) -> String {
-    let (call, guessed) = (group.lock_by_call >= WORTH_A_WORD, group.lock_by_inference >= WORTH_A_WORD);
-    let most = group.queues.iter().find(|queue| is_counted(group, queue) && queue.kind != QueueKind::Futex);
+pub(in crate::findings) fn basis(group: &BlockedGroup) -> String {
+    let (call, guessed) = (group.lock_contended >= WORTH_A_WORD, group.lock_inferred >= WORTH_A_WORD);
+    let most = group.wait_queues.iter().find(|queue| is_counted(group, queue) && queue.kind != WaitQueueKind::Futex);
     let by_call = match most.map(|queue| (queue.kind, queue)) {
-        Some((QueueKind::Mutex, queue)) if is_one(queue) => "one mutex, by the futex call".to_owned(),
-        Some((QueueKind::FileLock, queue)) => match &queue.file {
+        Some((WaitQueueKind::Mutex, queue)) if is_one(queue) => "one mutex, by the futex call".to_owned(),
+        Some((WaitQueueKind::FileLock, queue)) => match &queue.file {
             Some(file) => format!("of {}, by the wait channel", name(file)),
             None => "of a file, by the wait channel".into(),
         },
-        Some((QueueKind::KernelLock, _)) => "inside the kernel, by the wait channel".into(),
+        Some((WaitQueueKind::KernelLock, _)) => "inside the kernel, by the wait channel".into(),
         _ => "by the futex call".into(),
     };
     match (call, guessed) {
         (true, false) => by_call,
-        (true, true) => format!("{} {by_call}, the others by inference", count(group.lock_by_call)),
+        (true, true) => format!("{} {by_call}, the others by inference", count(group.lock_contended)),
         _ => "by inference".into(),
     }
 }
 
 /// `in fdatasync (jbd2_log_wait_commit)`
 pub(in crate::findings) fn place(interval: &Interval, holder: &BlockedThread) -> String {
-    match (call_name(interval, holder), &holder.channel) {
+    match (call_name(interval, holder), &holder.wchan) {
         (Some(call), Some(channel)) => format!("in {call} ({})", name(channel)),
         (Some(call), None) => format!("in {call}"),
         (None, Some(channel)) => format!("in {}", name(channel)),
@@ -260,15 +260,15 @@ pub(in crate::findings) fn place(interval: &Interval, holder: &BlockedThread) ->
 }
 
 fn call_name(interval: &Interval, thread: &BlockedThread) -> Option<&'static str> {
-    let call = thread.call?;
+    let call = thread.syscall?;
     match call.number {
         -1 => Some("a page fault"),
-        _ => Call::from_number(interval.host.machine.as_bytes(), call).map(|call| call.name),
+        _ => Syscall::from_number(interval.host.machine.as_bytes(), call).map(|call| call.name),
     }
 }
 
 /// `worker/4755 in fsync (jbd2_log_wait_commit), one of 9 in turn`
-fn holder_words(interval: &Interval, group: &GroupBlocked, holder: &BlockedThread) -> String {
+fn holder_words(interval: &Interval, group: &BlockedGroup, holder: &BlockedThread) -> String {
     let mut words = format!("{}/{} {}", name(&holder.comm), holder.task.tid, place(interval, holder));
     match waits_seconds(interval, holder).filter(|&length| length >= LONG_SECONDS) {
         Some(length) => words.push_str(&format!(", for {}", seconds(length))),
@@ -285,15 +285,15 @@ fn holder_words(interval: &Interval, group: &GroupBlocked, holder: &BlockedThrea
 pub(in crate::findings) fn waits_seconds(interval: &Interval, thread: &BlockedThread) -> Option<f64> {
     if let Ok(tasks) = &interval.newer.tasks {
         let (_, now) = tasks.thread(thread.task)?;
-        let same = (now.state == TaskState::Blocked || thread.is_elsewhere())
-            && now.switched_ns.is_none_or(|at| at <= thread.since_ns)
+        let same = (now.state == TaskState::Blocked || thread.is_non_block_storage())
+            && now.last_timeslice_ns.is_none_or(|at| at <= thread.blocked_since_ns)
             // In a convoy it may queue again, for as long as that lasts.
-            && now.wait.channel.as_ref().ok().is_none_or(|channel| thread.channel.as_ref().is_none_or(|there| there == channel));
+            && now.wait.wchan.as_ref().ok().is_none_or(|channel| thread.wchan.as_ref().is_none_or(|there| there == channel));
         if !same {
             return None;
         }
     }
-    Some(interval.at().boottime_ns.saturating_sub(thread.since_ns) as f64 / 1e9)
+    Some(interval.at().boottime_ns.saturating_sub(thread.blocked_since_ns) as f64 / 1e9)
 }
 
 /// The operation that bounds who waits for a device.
@@ -357,7 +357,7 @@ fn need(interval: &Interval, holder: &BlockedThread) -> Need {
         "xfs_log",
         "btrfs_wait_log",
     ];
-    let channel = holder.channel.as_ref().map(|channel| channel.as_bytes()).unwrap_or_default();
+    let channel = holder.wchan.as_ref().map(|channel| channel.as_bytes()).unwrap_or_default();
     if JOURNALS.iter().any(|prefix| channel.starts_with(prefix.as_bytes())) {
         return Need::Durability;
     }
@@ -406,14 +406,15 @@ fn durability(span: &DiskSpan) -> Option<Operation> {
 /// Whether threads wait for a device: a group is stuck on it (or may be), for `threads` on average, or some thread was seen
 /// to be, were it only once: with a file on it, or, of a group that is stuck on nothing else.
 pub(in crate::findings) fn is_waited_for(interval: &Interval, device: DiskId, threads: f64) -> bool {
-    let Some(blocked) = &interval.blocked else { return true };
+    let Some(blocked) = &interval.idle_blocked else { return true };
     if blocked.lower_bound {
         return true;
     }
     let leads_to_it = |above: DiskId| above == device || stands_on(interval, above, device, MOST_STOREYS);
-    let may_be_on_it = |group: &GroupBlocked| group.device.map_or(!group.is_elsewhere(), |(of_group, _)| leads_to_it(of_group));
-    let stuck = |group: &GroupBlocked| group.storage + group.aio + group.memory + group.hidden;
-    if blocked.groups.iter().any(|group| may_be_on_it(group) && reaches(stuck(group), threads)) {
+    let may_be_on_it =
+        |group: &BlockedGroup| group.holder_device.map_or(!group.is_non_block_storage(), |(of_group, _)| leads_to_it(of_group));
+    let stuck = |group: &BlockedGroup| group.storage + group.aio + group.memory + group.hidden;
+    if blocked.groups.iter().any(|group| may_be_on_it(group) && reaches_threshold(stuck(group), threads)) {
         return true;
     }
     interval.newer.waits.blocked.iter().any(|thread| match (thread.class, thread.disk) {
@@ -431,7 +432,7 @@ const MOST_STOREYS: u32 = 8;
 
 /// Whether requests to the one device become requests to the other. What a loop device's file is on is not known.
 fn stands_on(interval: &Interval, above: DiskId, below: DiskId, storeys: u32) -> bool {
-    let find = |id: DiskId| find(interval.newer.disks.as_ref().ok()?, id);
+    let find = |id: DiskId| find_disk(interval.newer.disks.as_ref().ok()?, id);
     let Some(disk) = find(above).filter(|_| storeys > 0) else { return false };
     let is_loop = |id: DiskId| find(id).is_some_and(|disk| disk.facts.backing_file.is_some());
     (disk.facts.backing_file.is_some() && !is_loop(below))
@@ -439,6 +440,6 @@ fn stands_on(interval: &Interval, above: DiskId, below: DiskId, storeys: u32) ->
 }
 
 fn disk_name(interval: &Interval, id: DiskId) -> String {
-    let disk = interval.newer.disks.as_ref().ok().and_then(|disks| find(disks, id));
+    let disk = interval.newer.disks.as_ref().ok().and_then(|disks| find_disk(disks, id));
     disk.map_or_else(|| format!("device {}:{}", id.major, id.minor), |disk| name(&disk.name))
 }

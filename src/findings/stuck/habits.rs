@@ -58,7 +58,7 @@ impl Habits {
         let of_kernel = tasks.processes.iter().filter(|process| process.kernel_thread);
         let threads = of_kernel.flat_map(|process| process.threads.iter().map(move |thread| (&**process, thread)));
         let in_d: Vec<(&Process, &Thread)> = threads.filter(|(_, thread)| thread.state == TaskState::Blocked).collect();
-        let sits = |thread: &Thread| thread.switched_ns.is_none_or(|at| at <= start_ns);
+        let sits = |thread: &Thread| thread.last_timeslice_ns.is_none_or(|at| at <= start_ns);
 
         let mut doubtful = Vec::new();
         self.habits.retain_mut(|habit| {
@@ -88,8 +88,8 @@ impl Habits {
                 continue;
             }
             let earlier = before.map(|before| before.since_ns).or(candidate.map(|habit| habit.since_ns));
-            let since_ns = thread.switched_ns.or(earlier).unwrap_or(start_ns);
-            let (name, channel) = (thread.comm.clone(), thread.wait.channel.clone().ok());
+            let since_ns = thread.last_timeslice_ns.or(earlier).unwrap_or(start_ns);
+            let (name, channel) = (thread.comm.clone(), thread.wait.wchan.clone().ok());
             hanging.push(Hanging { task, name, channel, since_ns, found });
         }
         hanging.sort_by_key(|thread| (thread.since_ns, thread.task));
@@ -103,7 +103,7 @@ impl Habits {
 }
 
 fn has_never_worked(thread: &Thread) -> bool {
-    !thread.comm.as_bytes().starts_with(WORKER) && thread.sched.is_some_and(|sched| sched.timeslices.0 <= NEVER_WORKED)
+    !thread.comm.as_bytes().starts_with(WORKER) && thread.schedstat.is_some_and(|sched| sched.timeslices.0 <= NEVER_WORKED)
 }
 
 /// What threads with the same work are called: `kworker/3:1+flush-8:16` as `flush-8:16`, `migration/3` as `migration`.

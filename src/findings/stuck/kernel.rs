@@ -22,7 +22,7 @@ pub(super) fn hanging<'a>(scene: &'a Scene) -> Vec<&'a Hanging> {
 /// Those that came into D when a device fell silent. Which of several silent ones they wait for, their names tell.
 pub fn hang_with<'a>(scene: &'a Scene, device: DiskId) -> Vec<&'a Hanging> {
     let Some(silent_ns) = scene.streaks.silent_since(device) else { return Vec::new() };
-    let only = scene.interval.disks.iter().all(|span| span.id == device || !span.silent);
+    let only = scene.interval.disks.iter().all(|span| span.id == device || !span.stalled);
     let of_name = scene.disk_name(device);
     let of_number = format!("{}:{}", device.major, device.minor);
     let since = |thread: &&Hanging| thread.since_ns.saturating_add(SLACK_NS) >= silent_ns;
@@ -51,7 +51,8 @@ pub fn evidence(threads: &[&Hanging]) -> Evidence {
 pub(super) fn alone(scene: &Scene, threads: &[&Hanging]) -> Option<Suspicion> {
     let longest = threads.first()?;
     let stuck = waited(scene.interval, longest.since_ns);
-    let beside = scene.interval.disks.iter().any(|span| span.silent) || hung(scene.interval, scene.thresholds).next().is_some();
+    let beside =
+        scene.interval.disks.iter().any(|span| span.stalled) || hung(scene.interval, scene.thresholds).next().is_some();
     if beside || stuck < scene.thresholds.hung_critical_seconds {
         return None;
     }

@@ -18,7 +18,7 @@ pub struct SoftnetSpan {
 
 /// CPUs whose counters can be told at both samples, by their number.
 pub fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<SoftnetSpan> {
-    let mut was = numbered(older);
+    let mut was = lines_by_cpu(older);
     was.sort_unstable_by_key(|(cpu, _)| *cpu);
     let span = |(cpu, now): (CpuId, &Softnet)| {
         let at = was.binary_search_by_key(&cpu, |(cpu, _)| *cpu).ok()?;
@@ -31,13 +31,13 @@ pub fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<SoftnetSpan>
             time_squeeze: rate(|line| line.time_squeeze)?,
         })
     };
-    let mut list: Vec<SoftnetSpan> = numbered(newer).into_iter().filter_map(span).collect();
+    let mut list: Vec<SoftnetSpan> = lines_by_cpu(newer).into_iter().filter_map(span).collect();
     list.sort_unstable_by_key(|span| span.cpu);
     list
 }
 
 /// A kernel that writes no number writes the lines of the online CPUs, which are those of /proc/stat, in their order.
-fn numbered(sample: &Sample) -> Vec<(CpuId, &Softnet)> {
+fn lines_by_cpu(sample: &Sample) -> Vec<(CpuId, &Softnet)> {
     let lines = sample.protocols.softnet.as_deref().unwrap_or_default();
     if lines.iter().all(|line| line.cpu.is_some()) {
         return lines.iter().filter_map(|line| Some((line.cpu?, line))).collect();

@@ -5,7 +5,7 @@ use crate::sample::waits::WaitClass;
 
 /// How many threads are in which state, from the newer sample alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct TaskCounts {
     pub processes: u32,
     pub threads: u32,
     /// R
@@ -20,11 +20,11 @@ pub struct Counts {
     /// D in anything else, or hidden
     pub blocked_other: u32,
     /// S in a lock that is held, or in a futex by an active worker whose group has a thread on storage
-    pub lock: u32,
+    pub lock_wait: u32,
 }
 
 /// `behind`: it waits in a futex behind a thread of its group that is on storage.
-pub(super) fn count(thread: &Thread, class: WaitClass, behind: bool, counts: &mut Counts) {
+pub(super) fn count_thread(thread: &Thread, class: WaitClass, behind: bool, counts: &mut TaskCounts) {
     match thread.state {
         TaskState::Running => counts.running += 1,
         TaskState::Blocked => {
@@ -37,7 +37,7 @@ pub(super) fn count(thread: &Thread, class: WaitClass, behind: bool, counts: &mu
                 _ => counts.blocked_other += 1,
             }
         }
-        TaskState::Sleeping if class == WaitClass::Lock || class == WaitClass::Futex && behind => counts.lock += 1,
+        TaskState::Sleeping if class == WaitClass::Lock || class == WaitClass::Futex && behind => counts.lock_wait += 1,
         _ => {}
     }
 }

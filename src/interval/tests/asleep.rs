@@ -18,7 +18,7 @@ fn more_that_is_known_of_one_is_nothing_that_it_did() {
         interval.tasks.expect("both have tasks")
     };
     let span = spans(known.clone());
-    assert!(span.awake.is_empty() && span.threads.is_empty(), "{span:?}");
-    assert_eq!(span.of(&known).read_bytes, Some(PerSecond(0.0)));
-    assert_eq!(spans(ran).awake.len(), 1);
+    assert!(span.active_processes.is_empty() && span.threads.is_empty(), "{span:?}");
+    assert_eq!(span.process(&known).read_bytes, Some(PerSecond(0.0)));
+    assert_eq!(spans(ran).active_processes.len(), 1);
 }

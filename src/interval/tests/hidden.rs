@@ -1,7 +1,7 @@
 //! What an ordinary user is not told of other users' threads.
 
 use super::*;
-use crate::interval::task::class_for;
+use crate::interval::task::visible_wait_class;
 
 #[test]
 fn a_thread_that_was_never_looked_at_is_hidden_where_a_look_would_show_nothing() {
@@ -9,11 +9,11 @@ fn a_thread_that_was_never_looked_at_is_hidden_where_a_look_would_show_nothing()
     let own = Process { uid: 1000, ..Process::clone(&other) };
     let kernel = Process { kernel_thread: true, ..Process::clone(&other) };
     let mut asleep = Thread { state: TaskState::Sleeping, ..thread(50, 1, 0) };
-    asleep.wait.channel = Err(Absent::NotRead);
+    asleep.wait.wchan = Err(Absent::NotRead);
     let class = |sees_other_users, process| {
         let mut host = Host::clone(&host());
-        (host.privilege.effective_uid, host.privilege.sees_other_users) = (1000, sees_other_users);
-        class_for(&host, process, &asleep)
+        (host.privilege.effective_uid, host.privilege.has_cap_sys_ptrace) = (1000, sees_other_users);
+        visible_wait_class(&host, process, &asleep)
     };
     let classes = [class(false, &other), class(false, &own), class(false, &kernel), class(true, &other)];
     assert_eq!(classes, [WaitClass::Hidden, WaitClass::Other, WaitClass::Other, WaitClass::Other]);

@@ -1,8 +1,8 @@
 //! Tasks that began within an interval.
 
 use super::*;
-use crate::sample::switches::{Switches, TaskSwitches};
-use crate::sample::task::{Ended, TaskIo};
+use crate::sample::context_switches::{ContextSwitches, TaskContextSwitches};
+use crate::sample::task::{ChildrenCpuTime, TaskIo};
 
 #[test]
 fn a_new_task_has_done_in_the_interval_all_that_it_has_done() {
@@ -14,42 +14,50 @@ fn a_new_task_has_done_in_the_interval_all_that_it_has_done() {
     };
     let older = with_tasks(10.0, Vec::new());
     let tasks = between(&older, &new(1001)).tasks.expect("both samples have tasks");
-    let (process, thread) = (tasks.awake[0], tasks.threads[0]);
+    let (process, thread) = (tasks.active_processes[0], tasks.threads[0]);
     let rates = [process.minor_faults, process.read_bytes, process.write_bytes, thread.major_faults, thread.minor_faults];
     assert_eq!(rates.map(|rate| rate.map(|rate| rate.0)), [Some(15.0), Some(4096.0), Some(0.0), Some(2.0), Some(0.0)]);
     let tasks = between(&older, &new(900)).tasks.expect("both samples have tasks");
-    assert_eq!((tasks.awake[0].read_bytes, tasks.threads[0].major_faults), (None, None), "it was there before, unseen");
+    assert_eq!(
+        (tasks.active_processes[0].read_bytes, tasks.threads[0].major_faults),
+        (None, None),
+        "it was there before, unseen"
+    );
 }
 
 #[test]
 fn switches_are_counted_from_the_birth_of_a_thread() {
-    let counted = |tid: u32, start_ticks, voluntary, involuntary| TaskSwitches {
+    let counted = |tid: u32, start_ticks, voluntary, involuntary| TaskContextSwitches {
         task: TaskId { pid: 50, tid, start_ticks },
-        switches: Switches { voluntary: Counter(voluntary), involuntary: Counter(involuntary) },
+        counts: ContextSwitches { voluntary: Counter(voluntary), involuntary: Counter(involuntary) },
     };
-    let older = Sample { switches: Ok(vec![counted(50, 1, 100, 10)]), ..with_tasks(10.0, Vec::new()) };
+    let older = Sample { context_switches: Ok(vec![counted(50, 1, 100, 10)]), ..with_tasks(10.0, Vec::new()) };
     let now = vec![counted(50, 1, 300, 11), counted(51, 1010, 8, 0), counted(52, 1, 8, 0)];
-    let newer = Sample { switches: Ok(now), ..with_tasks(12.0, Vec::new()) };
-    let switches = between(&older, &newer).switches.expect("somebody counts");
+    let newer = Sample { context_switches: Ok(now), ..with_tasks(12.0, Vec::new()) };
+    let switches = between(&older, &newer).context_switches.expect("somebody counts");
     let of = |tid, start_ticks| {
-        let rates = switches.of(TaskId { pid: 50, tid, start_ticks })?;
+        let rates = switches.task(TaskId { pid: 50, tid, start_ticks })?;
         Some((rates.voluntary.0, rates.involuntary.0))
     };
     assert_eq!([of(50, 1), of(51, 1010), of(52, 1)], [Some((100.0, 0.5)), Some((4.0, 0.0)), None]);
     let process = Process { threads: Arc::new([thread(50, 1, 0), thread(51, 1010, 0)]), ..Process::clone(&process(50, 1, 0)) };
-    assert_eq!(switches.of_process(&process).map(|rates| rates.voluntary.0), Some(104.0));
-    assert!(between(&with_tasks(10.0, Vec::new()), &with_tasks(12.0, Vec::new())).switches.is_none());
+    assert_eq!(switches.process(&process).map(|rates| rates.voluntary.0), Some(104.0));
+    assert!(between(&with_tasks(10.0, Vec::new()), &with_tasks(12.0, Vec::new())).context_switches.is_none());
 }
 
 #[test]
 fn what_children_had_used_is_their_parent_s_figure_when_they_end() {
     let parent = |ended: Option<u64>| {
-        let children = ended.map(|ticks| Ended { user_ticks: Counter(ticks), system_ticks: Counter(ticks) });
-        vec![Arc::new(Process { children, minor_faults: Counter(ended.unwrap_or(0)), ..Process::clone(&process(50, 1, 0)) })]
+        let children = ended.map(|ticks| ChildrenCpuTime { user_ticks: Counter(ticks), system_ticks: Counter(ticks) });
+        vec![Arc::new(Process {
+            children_cpu: children,
+            minor_faults: Counter(ended.unwrap_or(0)),
+            ..Process::clone(&process(50, 1, 0))
+        })]
     };
     let share = |was, now| {
         let tasks = between(&with_tasks(10.0, parent(was)), &with_tasks(12.0, parent(now))).tasks.expect("tasks");
-        tasks.of(&parent(now)[0]).children.map(|share| share.0)
+        tasks.process(&parent(now)[0]).children_cpu.map(|share| share.0)
     };
     assert_eq!([share(Some(10), Some(110)), share(Some(10), Some(10)), share(None, Some(10))], [Some(1.0), Some(0.0), None]);
 }

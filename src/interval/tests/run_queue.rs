@@ -9,8 +9,8 @@ fn a_wait_for_a_cpu_is_no_longer_than_the_interval() {
     let waited = |state: TaskState, waited_ns: u64| {
         let with = |state, run_ns, delay_ns| {
             let mut process = (*process(50, 1, run_ns)).clone();
-            let sched = Sched { run_ns: Counter(run_ns), run_delay_ns: Counter(delay_ns), timeslices: Counter(run_ns) };
-            process.threads = Arc::new([Thread { state, sched: Some(sched), ..thread(50, 1, run_ns) }]);
+            let sched = Schedstat { run_ns: Counter(run_ns), run_delay_ns: Counter(delay_ns), timeslices: Counter(run_ns) };
+            process.threads = Arc::new([Thread { state, schedstat: Some(sched), ..thread(50, 1, run_ns) }]);
             Ok(Tasks { processes: vec![Arc::new(process)], ..Tasks::default() })
         };
         let older = Sample { tasks: with(state, 0, 0), ..at(10.0) };
@@ -37,11 +37,11 @@ fn a_thread_has_no_more_than_one_cpu() {
 fn without_schedstat_nobody_knows_who_waits() {
     let waited = |sched| {
         let mut process = Process::clone(&process(50, 1, 0));
-        process.threads_mut()[0].sched = sched;
+        process.threads_mut()[0].schedstat = sched;
         // It did not run: both samples share it.
         let shared = vec![Arc::new(process)];
         between(&with_tasks(10.0, shared.clone()), &with_tasks(11.0, shared)).tasks.expect("tasks").run_queue_wait
     };
     assert_eq!(waited(None), None);
-    assert_eq!(waited(Some(Sched::default())), Some(0.0));
+    assert_eq!(waited(Some(Schedstat::default())), Some(0.0));
 }

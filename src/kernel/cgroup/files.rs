@@ -2,16 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use super::parse::{parse_cpu_stat, parse_io_stat, parse_memory_stat, parse_named, parse_serviced, parse_stall};
+use super::parse::{
+    parse_cpu_stat, parse_io_serviced, parse_io_stat, parse_memory_stat, parse_named_counter, parse_pressure_total,
+};
 use crate::ids::{CgroupId, CgroupVersion, DiskId};
-use crate::kernel::fields::{sole_number, sole_text};
-use crate::kernel::root::{KeptFile, Root};
+use crate::kernel::fields::{parse_single_line, parse_single_u64};
+use crate::kernel::root::{FileHandle, Root};
 use crate::sample::Name;
-use crate::sample::cgroup::{Cgroup, IoCounts, IoLimit, IoRates};
-use crate::units::{Counter, growth};
+use crate::sample::cgroup::{Cgroup, IoLimit, IoMax, IoStat};
+use crate::units::{Counter, delta};
 
 /// memory.stat makes the kernel add up all CPUs: it is read only where the group is this near to its limit, in per cent.
-const NEAR_LIMIT: u64 = 80;
+const NEAR_LIMIT_PERCENT: u64 = 80;
 
 /// What limits a group, and where its files are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,13 +22,13 @@ pub struct Limits {
     pub period_us: Option<u64>,
     pub memory_bytes: Option<u64>,
     pub cpus: Option<Name>,
-    pub io: Vec<(DiskId, IoRates)>,
-    pub places: Places,
+    pub io: Vec<(DiskId, IoMax)>,
+    pub directories: ControllerDirectories,
 }
 
 /// The group's directory in each hierarchy where it has a limit. v2 has but one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Places {
+pub struct ControllerDirectories {
     pub cpu: Option<PathBuf>,
     pub cpuacct: Option<PathBuf>,
     pub memory: Option<PathBuf>,
@@ -35,7 +37,7 @@ pub struct Places {
 }
 
 impl Limits {
-    pub fn any(&self) -> bool {
+    pub fn is_limited(&self) -> bool {
         self.quota_us.is_some() || self.memory_bytes.is_some() || self.cpus.is_some() || !self.io.is_empty()
     }
 
@@ -48,7 +50,7 @@ impl Limits {
         if self.io.is_empty() {
             self.io = other.io;
         }
-        let (places, others) = (&mut self.places, other.places);
+        let (places, others) = (&mut self.directories, other.directories);
         places.cpu = places.cpu.take().or(others.cpu);
         places.cpuacct = places.cpuacct.take().or(others.cpuacct);
         places.memory = places.memory.take().or(others.memory);
@@ -62,13 +64,13 @@ impl Limits {
 pub struct Group {
     id: CgroupId,
     limits: Limits,
-    cpu_stat: Option<KeptFile>,
-    cpu_usage: Option<KeptFile>,
-    memory_usage: Option<KeptFile>,
+    cpu_stat: Option<FileHandle>,
+    cpu_usage: Option<FileHandle>,
+    memory_usage: Option<FileHandle>,
     /// How often it was held back, as last read, and whether that grew.
-    held_back: [Option<Counter>; 3],
-    is_hot: bool,
-    was_near: bool,
+    limit_counters: [Option<Counter>; 3],
+    is_constrained: bool,
+    was_near_limit: bool,
 }
 
 impl Group {
@@ -77,16 +79,16 @@ impl Group {
             CgroupVersion::V1 => "memory.usage_in_bytes",
             CgroupVersion::V2 => "memory.current",
         };
-        let kept = |directory: &Option<PathBuf>, file: &str| directory.as_ref().map(|path| KeptFile::new(path.join(file)));
+        let kept = |directory: &Option<PathBuf>, file: &str| directory.as_ref().map(|path| FileHandle::new(path.join(file)));
         Group {
-            cpu_stat: kept(&limits.places.cpu, "cpu.stat"),
-            cpu_usage: kept(&limits.places.cpuacct, "cpuacct.usage"),
-            memory_usage: kept(&limits.places.memory, memory_usage),
+            cpu_stat: kept(&limits.directories.cpu, "cpu.stat"),
+            cpu_usage: kept(&limits.directories.cpuacct, "cpuacct.usage"),
+            memory_usage: kept(&limits.directories.memory, memory_usage),
             id,
             limits,
-            held_back: [None; 3],
-            is_hot: false,
-            was_near: false,
+            limit_counters: [None; 3],
+            is_constrained: false,
+            was_near_limit: false,
         }
     }
 
@@ -95,15 +97,16 @@ impl Group {
     }
 
     /// Whether its limits held it back between the last two readings, or it is near its memory limit.
-    pub fn is_hot(&self) -> bool {
-        self.is_hot
+    pub fn is_constrained(&self) -> bool {
+        self.is_constrained
     }
 
     /// Goes on with the open files, and the name, of the same group as found before.
-    pub fn take_over(&mut self, older: &mut Group) {
+    pub fn inherit_from(&mut self, older: &mut Group) {
         self.id = older.id.clone();
-        (self.held_back, self.is_hot, self.was_near) = (older.held_back, older.is_hot, older.was_near);
-        if self.limits.places == older.limits.places {
+        (self.limit_counters, self.is_constrained, self.was_near_limit) =
+            (older.limit_counters, older.is_constrained, older.was_near_limit);
+        if self.limits.directories == older.limits.directories {
             self.cpu_stat = older.cpu_stat.take();
             self.cpu_usage = older.cpu_usage.take();
             self.memory_usage = older.memory_usage.take();
@@ -111,9 +114,9 @@ impl Group {
     }
 
     /// Closes its files until they are read again.
-    pub fn release(&mut self) {
+    pub fn close_files(&mut self) {
         for file in [&mut self.cpu_stat, &mut self.cpu_usage, &mut self.memory_usage].into_iter().flatten() {
-            file.release();
+            file.close();
         }
     }
 
@@ -129,51 +132,51 @@ impl Group {
             ..Cgroup::new(self.id.clone())
         };
         let (mut alive, mut another) = (false, false);
-        let mut read = |file: &mut Option<KeptFile>, buffer: &mut Vec<u8>| {
+        let mut read = |file: &mut Option<FileHandle>, buffer: &mut Vec<u8>| {
             let Some(file) = file else { return false };
             let done = file.read(root, buffer).is_ok();
             alive |= done;
-            another |= file.is_another();
+            another |= file.take_was_replaced();
             done
         };
         if read(&mut self.cpu_stat, buffer) {
             parse_cpu_stat(buffer, &mut cgroup);
         }
         if read(&mut self.cpu_usage, buffer) {
-            cgroup.usage_ns = sole_number(buffer).map(Counter);
+            cgroup.usage_ns = parse_single_u64(buffer).map(Counter);
         }
         if read(&mut self.memory_usage, buffer) {
-            cgroup.memory_usage_bytes = sole_number(buffer);
+            cgroup.memory_usage_bytes = parse_single_u64(buffer);
         }
-        let mut files = Files { root, buffer, version: self.id.version };
+        let mut files = GroupFiles { root, buffer, version: self.id.version };
         let near = is_near_limit(&cgroup);
         // A kill takes it away from its limit: it is read once more.
-        if let Some(directory) = self.limits.places.memory.as_ref().filter(|_| near || self.was_near) {
-            files.memory(directory, &mut cgroup);
+        if let Some(directory) = self.limits.directories.memory.as_ref().filter(|_| near || self.was_near_limit) {
+            files.read_memory(directory, &mut cgroup);
         }
-        self.was_near = near;
-        if let Some(directory) = &self.limits.places.cpuset {
-            cgroup.cpus = files.cpus(directory);
+        self.was_near_limit = near;
+        if let Some(directory) = &self.limits.directories.cpuset {
+            cgroup.cpus = files.read_cpus(directory);
             alive |= cgroup.cpus.is_some();
         }
-        if let Some(directory) = &self.limits.places.cpu {
-            cgroup.stall.cpu_some_us = files.stall(directory, "cpu.pressure").0;
+        if let Some(directory) = &self.limits.directories.cpu {
+            cgroup.pressure.cpu_some_us = files.read_pressure(directory, "cpu.pressure").0;
         }
         let mut operations = 0_u64;
-        if let Some(directory) = &self.limits.places.io {
-            (cgroup.stall.io_some_us, cgroup.stall.io_full_us) = files.stall(directory, "io.pressure");
+        if let Some(directory) = &self.limits.directories.io {
+            (cgroup.pressure.io_some_us, cgroup.pressure.io_full_us) = files.read_pressure(directory, "io.pressure");
             for &(disk, most) in &self.limits.io {
-                let Some(done) = files.io(directory, disk) else { continue };
+                let Some(done) = files.read_io(directory, disk) else { continue };
                 alive = true;
                 operations = operations.saturating_add(done.reads.map_or(0, |count| count.0));
                 operations = operations.saturating_add(done.writes.map_or(0, |count| count.0));
-                io.push(IoLimit { cgroup: self.id.clone(), disk, most, done });
+                io.push(IoLimit { cgroup: self.id.clone(), disk, max: most, stat: done });
             }
         }
-        let held_back = [cgroup.throttled_periods, cgroup.limit_hits, Some(Counter(operations))];
-        let grew = |(new, old): (&Option<Counter>, &Option<Counter>)| growth(*new, *old).is_some_and(|more| more > 0);
-        self.is_hot = near || held_back.iter().zip(&self.held_back).any(grew);
-        self.held_back = held_back;
+        let held_back = [cgroup.throttled_periods, cgroup.memory_limit_hits, Some(Counter(operations))];
+        let grew = |(new, old): (&Option<Counter>, &Option<Counter>)| delta(*new, *old).is_some_and(|more| more > 0);
+        self.is_constrained = near || held_back.iter().zip(&self.limit_counters).any(grew);
+        self.limit_counters = held_back;
         if !alive || another {
             io.truncate(before);
             return None;
@@ -183,73 +186,76 @@ impl Group {
 }
 
 /// Files that are read only where a limit asks for them.
-struct Files<'a> {
+struct GroupFiles<'a> {
     root: &'a Root,
     buffer: &'a mut Vec<u8>,
     version: CgroupVersion,
 }
 
-impl Files<'_> {
+impl GroupFiles<'_> {
     fn read(&mut self, directory: &Path, file: &str) -> Option<&[u8]> {
         self.root.read(directory.join(file), self.buffer).ok()?;
         Some(self.buffer)
     }
 
     /// Faults, how often the limit was met, kills, stalls.
-    fn memory(&mut self, directory: &Path, cgroup: &mut Cgroup) {
+    fn read_memory(&mut self, directory: &Path, cgroup: &mut Cgroup) {
         if let Some(bytes) = self.read(directory, "memory.stat") {
             parse_memory_stat(bytes, cgroup);
         }
         match self.version {
             CgroupVersion::V1 => {
-                cgroup.limit_hits = self.read(directory, "memory.failcnt").and_then(sole_number).map(Counter);
-                cgroup.oom_kills = self.read(directory, "memory.oom_control").and_then(|bytes| parse_named(bytes, b"oom_kill"));
+                cgroup.memory_limit_hits = self.read(directory, "memory.failcnt").and_then(parse_single_u64).map(Counter);
+                cgroup.oom_kills =
+                    self.read(directory, "memory.oom_control").and_then(|bytes| parse_named_counter(bytes, b"oom_kill"));
             }
             CgroupVersion::V2 => {
                 let both = |bytes: &[u8]| {
-                    let (high, max) = (parse_named(bytes, b"high")?, parse_named(bytes, b"max")?);
+                    let (high, max) = (parse_named_counter(bytes, b"high")?, parse_named_counter(bytes, b"max")?);
                     high.0.checked_add(max.0).map(Counter)
                 };
                 if let Some(bytes) = self.read(directory, "memory.events") {
-                    (cgroup.limit_hits, cgroup.oom_kills) = (both(bytes), parse_named(bytes, b"oom_kill"));
+                    (cgroup.memory_limit_hits, cgroup.oom_kills) = (both(bytes), parse_named_counter(bytes, b"oom_kill"));
                 }
                 // Without those of the groups below, whose limits are others.
                 if let Some(hits) = self.read(directory, "memory.events.local").and_then(both) {
-                    cgroup.limit_hits = Some(hits);
+                    cgroup.memory_limit_hits = Some(hits);
                 }
-                (cgroup.stall.memory_some_us, cgroup.stall.memory_full_us) = self.stall(directory, "memory.pressure");
+                (cgroup.pressure.memory_some_us, cgroup.pressure.memory_full_us) =
+                    self.read_pressure(directory, "memory.pressure");
             }
         }
     }
 
-    fn cpus(&mut self, directory: &Path) -> Option<Name> {
-        let file = cpus_file(self.version);
-        self.read(directory, file).and_then(sole_text)
+    fn read_cpus(&mut self, directory: &Path) -> Option<Name> {
+        let file = effective_cpus_file(self.version);
+        self.read(directory, file).and_then(parse_single_line)
     }
 
     /// `some` and `full`.
-    fn stall(&mut self, directory: &Path, file: &str) -> (Option<Counter>, Option<Counter>) {
+    fn read_pressure(&mut self, directory: &Path, file: &str) -> (Option<Counter>, Option<Counter>) {
         if self.version == CgroupVersion::V1 {
             return (None, None);
         }
         let Some(bytes) = self.read(directory, file) else { return (None, None) };
-        (parse_stall(bytes, b"some "), parse_stall(bytes, b"full "))
+        (parse_pressure_total(bytes, b"some "), parse_pressure_total(bytes, b"full "))
     }
 
-    fn io(&mut self, directory: &Path, disk: DiskId) -> Option<IoCounts> {
+    fn read_io(&mut self, directory: &Path, disk: DiskId) -> Option<IoStat> {
         match self.version {
             CgroupVersion::V2 => self.read(directory, "io.stat").map(|bytes| parse_io_stat(bytes, disk)),
             CgroupVersion::V1 => {
-                let (reads, writes) = parse_serviced(self.read(directory, "blkio.throttle.io_serviced")?, disk);
-                let (read_bytes, write_bytes) = parse_serviced(self.read(directory, "blkio.throttle.io_service_bytes")?, disk);
-                Some(IoCounts { read_bytes, write_bytes, reads, writes })
+                let (reads, writes) = parse_io_serviced(self.read(directory, "blkio.throttle.io_serviced")?, disk);
+                let (read_bytes, write_bytes) =
+                    parse_io_serviced(self.read(directory, "blkio.throttle.io_service_bytes")?, disk);
+                Some(IoStat { read_bytes, write_bytes, reads, writes })
             }
         }
     }
 }
 
 /// Where the kernel lists the CPUs that a group's tasks may use.
-pub fn cpus_file(version: CgroupVersion) -> &'static str {
+pub fn effective_cpus_file(version: CgroupVersion) -> &'static str {
     match version {
         CgroupVersion::V1 => "cpuset.effective_cpus",
         CgroupVersion::V2 => "cpuset.cpus.effective",
@@ -258,5 +264,5 @@ pub fn cpus_file(version: CgroupVersion) -> &'static str {
 
 fn is_near_limit(cgroup: &Cgroup) -> bool {
     let (Some(usage), Some(limit)) = (cgroup.memory_usage_bytes, cgroup.memory_limit_bytes) else { return false };
-    usage / NEAR_LIMIT >= limit / 100
+    usage / NEAR_LIMIT_PERCENT >= limit / 100
 }

@@ -1,9 +1,9 @@
 //! The text of a group's files. v1 and v2 have the same figures under other names and in other units.
 
 use crate::ids::DiskId;
-use crate::kernel::fields::{lines, named_number, number, small_number, sole_number, words};
-use crate::kernel::memory::both;
-use crate::sample::cgroup::{Cgroup, IoCounts, IoRates};
+use crate::kernel::fields::{lines, parse_named_u64, parse_single_u64, parse_u32, parse_u64, words};
+use crate::kernel::memory::checked_sum;
+use crate::sample::cgroup::{Cgroup, IoMax, IoStat};
 use crate::units::Counter;
 
 /// v1 has no word for "no limit": it is the largest count of pages, in bytes, a little below 2^63.
@@ -12,17 +12,17 @@ const UNLIMITED_BYTES: u64 = 1 << 60;
 /// cpu.max: `50000 100000`, quota and period. `None` without a quota (`max`).
 pub fn parse_cpu_max(bytes: &[u8]) -> Option<(u64, u64)> {
     let mut words = words(lines(bytes).next()?);
-    Some((number(words.next()?)?, number(words.next()?)?))
+    Some((parse_u64(words.next()?)?, parse_u64(words.next()?)?))
 }
 
 /// memory.max, memory.high, memory.limit_in_bytes; `None` without a limit.
 pub fn parse_limit(bytes: &[u8]) -> Option<u64> {
-    sole_number(bytes).filter(|limit| *limit < UNLIMITED_BYTES)
+    parse_single_u64(bytes).filter(|limit| *limit < UNLIMITED_BYTES)
 }
 
 /// Fills in cpu.stat of either version.
 pub fn parse_cpu_stat(bytes: &[u8], cgroup: &mut Cgroup) {
-    for (name, value) in lines(bytes).filter_map(named_number) {
+    for (name, value) in lines(bytes).filter_map(parse_named_u64) {
         let nanoseconds = || value.checked_mul(1000).map(Counter);
         match name {
             b"nr_periods" => cgroup.periods = Some(Counter(value)),
@@ -38,14 +38,14 @@ pub fn parse_cpu_stat(bytes: &[u8], cgroup: &mut Cgroup) {
 /// Fills in memory.stat of either version. v1 gives the sums with the groups below as `total_…`, v2 gives them always.
 pub fn parse_memory_stat(bytes: &[u8], cgroup: &mut Cgroup) {
     let (mut own, mut total) = (MemoryStat::default(), MemoryStat::default());
-    for (name, value) in lines(bytes).filter_map(named_number) {
+    for (name, value) in lines(bytes).filter_map(parse_named_u64) {
         match name.strip_prefix(b"total_") {
-            Some(name) => total.see(name, value),
-            None => own.see(name, value),
+            Some(name) => total.set_field(name, value),
+            None => own.set_field(name, value),
         }
     }
     cgroup.major_faults = total.major_faults.or(own.major_faults);
-    cgroup.refaulted_pages = total.refaulted().or_else(|| own.refaulted());
+    cgroup.refaulted_pages = total.refaulted_pages().or_else(|| own.refaulted_pages());
 }
 
 #[derive(Default)]
@@ -57,7 +57,7 @@ struct MemoryStat {
 }
 
 impl MemoryStat {
-    fn see(&mut self, name: &[u8], value: u64) {
+    fn set_field(&mut self, name: &[u8], value: u64) {
         let field = match name {
             b"pgmajfault" => &mut self.major_faults,
             b"workingset_refault" => &mut self.refault,
@@ -68,48 +68,48 @@ impl MemoryStat {
         *field = Some(Counter(value));
     }
 
-    fn refaulted(&self) -> Option<Counter> {
-        self.refault.or_else(|| both(self.refault_anon, self.refault_file))
+    fn refaulted_pages(&self) -> Option<Counter> {
+        self.refault.or_else(|| checked_sum(self.refault_anon, self.refault_file))
     }
 }
 
 /// A field of a file of `name value` lines: memory.events, memory.oom_control.
-pub fn parse_named(bytes: &[u8], wanted: &[u8]) -> Option<Counter> {
-    let mut fields = lines(bytes).filter_map(named_number);
+pub fn parse_named_counter(bytes: &[u8], wanted: &[u8]) -> Option<Counter> {
+    let mut fields = lines(bytes).filter_map(parse_named_u64);
     fields.find(|(name, _)| *name == wanted).map(|(_, value)| Counter(value))
 }
 
 /// `total` of the line `some` or `full` of a pressure file, microseconds.
-pub fn parse_stall(bytes: &[u8], line: &[u8]) -> Option<Counter> {
+pub fn parse_pressure_total(bytes: &[u8], line: &[u8]) -> Option<Counter> {
     let line = lines(bytes).find_map(|text| text.strip_prefix(line))?;
-    words(line).find_map(|word| word.strip_prefix(b"total=")).and_then(number).map(Counter)
+    words(line).find_map(|word| word.strip_prefix(b"total=")).and_then(parse_u64).map(Counter)
 }
 
 /// v2 io.max: `8:16 rbps=2097152 wbps=max riops=max wiops=120`, a line a device that has a limit.
-pub fn parse_io_max(bytes: &[u8]) -> Vec<(DiskId, IoRates)> {
+pub fn parse_io_max(bytes: &[u8]) -> Vec<(DiskId, IoMax)> {
     let limit = |line| {
-        let (disk, fields) = device_line(line)?;
-        let mut rates = IoRates::default();
+        let (disk, fields) = parse_device_line(line)?;
+        let mut rates = IoMax::default();
         for (name, value) in fields {
             match name {
-                b"rbps" => rates.read_bytes = number(value),
-                b"wbps" => rates.write_bytes = number(value),
-                b"riops" => rates.reads = number(value),
-                b"wiops" => rates.writes = number(value),
+                b"rbps" => rates.read_bytes = parse_u64(value),
+                b"wbps" => rates.write_bytes = parse_u64(value),
+                b"riops" => rates.reads = parse_u64(value),
+                b"wiops" => rates.writes = parse_u64(value),
                 _ => {}
             }
         }
-        (rates != IoRates::default()).then_some((disk, rates))
+        (rates != IoMax::default()).then_some((disk, rates))
     };
     lines(bytes).filter_map(limit).collect()
 }
 
 /// v2 io.stat: `8:16 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0`: what was done on that device.
-pub fn parse_io_stat(bytes: &[u8], wanted: DiskId) -> IoCounts {
-    let mut counts = IoCounts::default();
-    let Some((_, fields)) = lines(bytes).filter_map(device_line).find(|(disk, _)| *disk == wanted) else { return counts };
+pub fn parse_io_stat(bytes: &[u8], wanted: DiskId) -> IoStat {
+    let mut counts = IoStat::default();
+    let Some((_, fields)) = lines(bytes).filter_map(parse_device_line).find(|(disk, _)| *disk == wanted) else { return counts };
     for (name, value) in fields {
-        let value = number(value).map(Counter);
+        let value = parse_u64(value).map(Counter);
         match name {
             b"rbytes" => counts.read_bytes = value,
             b"wbytes" => counts.write_bytes = value,
@@ -125,22 +125,22 @@ pub fn parse_io_stat(bytes: &[u8], wanted: DiskId) -> IoCounts {
 pub fn parse_device_limits(bytes: &[u8]) -> Vec<(DiskId, u64)> {
     let limit = |line| {
         let mut words = words(line);
-        Some((device(words.next()?)?, number(words.next()?)?))
+        Some((parse_device(words.next()?)?, parse_u64(words.next()?)?))
     };
     lines(bytes).filter_map(limit).collect()
 }
 
 /// v1 blkio.throttle.io_serviced and io_service_bytes: `8:16 Read 5`, `8:16 Write 7`, …: reads and writes on that device.
-pub fn parse_serviced(bytes: &[u8], wanted: DiskId) -> (Option<Counter>, Option<Counter>) {
+pub fn parse_io_serviced(bytes: &[u8], wanted: DiskId) -> (Option<Counter>, Option<Counter>) {
     let mut found = (None, None);
     for line in lines(bytes) {
         let mut words = words(line);
-        let (Some(disk), Some(what), Some(value)) = (words.next().and_then(device), words.next(), words.next()) else {
+        let (Some(disk), Some(what), Some(value)) = (words.next().and_then(parse_device), words.next(), words.next()) else {
             continue;
         };
         match what {
-            b"Read" if disk == wanted => found.0 = number(value).map(Counter),
-            b"Write" if disk == wanted => found.1 = number(value).map(Counter),
+            b"Read" if disk == wanted => found.0 = parse_u64(value).map(Counter),
+            b"Write" if disk == wanted => found.1 = parse_u64(value).map(Counter),
             _ => {}
         }
     }
@@ -148,12 +148,12 @@ pub fn parse_serviced(bytes: &[u8], wanted: DiskId) -> (Option<Counter>, Option<
 }
 
 /// `name=value`
-type Pair<'a> = (&'a [u8], &'a [u8]);
+type KeyValue<'a> = (&'a [u8], &'a [u8]);
 
 /// A device, and the pairs behind it.
-fn device_line(line: &[u8]) -> Option<(DiskId, Vec<Pair<'_>>)> {
+fn parse_device_line(line: &[u8]) -> Option<(DiskId, Vec<KeyValue<'_>>)> {
     let mut words = words(line);
-    let disk = device(words.next()?)?;
+    let disk = parse_device(words.next()?)?;
     let pair = |word: &'_ [u8]| word.iter().position(|&byte| byte == b'=');
     let pairs = words.filter_map(|word| {
         let (name, value) = word.split_at_checked(pair(word)?)?;
@@ -163,9 +163,9 @@ fn device_line(line: &[u8]) -> Option<(DiskId, Vec<Pair<'_>>)> {
 }
 
 /// `8:16`
-fn device(word: &[u8]) -> Option<DiskId> {
+fn parse_device(word: &[u8]) -> Option<DiskId> {
     let mut parts = word.splitn(2, |&byte| byte == b':');
-    Some(DiskId { major: small_number(parts.next()?)?, minor: small_number(parts.next()?)? })
+    Some(DiskId { major: parse_u32(parts.next()?)?, minor: parse_u32(parts.next()?)? })
 }
 
 #[cfg(test)]
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn limits_of_devices() {
         let text = b"8:0 rbps=max wbps=max riops=max wiops=max\n8:16 rbps=2097152 wbps=max riops=max wiops=120\nx:1 riops=1\n";
-        let rates = IoRates { read_bytes: Some(2_097_152), writes: Some(120), ..IoRates::default() };
+        let rates = IoMax { read_bytes: Some(2_097_152), writes: Some(120), ..IoMax::default() };
         assert_eq!(parse_io_max(text), [(SDB, rates)]);
         assert_eq!(parse_device_limits(b"8:16 50\n7:0\n\n7:0 x\n8:16 60"), [(SDB, 50)], "and no line without its end");
     }
@@ -185,25 +185,24 @@ mod tests {
     #[test]
     fn what_was_done_on_a_device() {
         let text = b"8:0 rbytes=1 rios=1\n8:16 rbytes=90112 wbytes=0 rios=22 wios=x dbytes=0 dios=0\n";
-        let done = IoCounts {
-            read_bytes: Some(Counter(90112)),
-            write_bytes: Some(Counter(0)),
-            reads: Some(Counter(22)),
-            writes: None,
-        };
+        let done =
+            IoStat { read_bytes: Some(Counter(90112)), write_bytes: Some(Counter(0)), reads: Some(Counter(22)), writes: None };
         assert_eq!(parse_io_stat(text, SDB), done);
-        assert_eq!(parse_io_stat(b"", SDB), IoCounts::default());
+        assert_eq!(parse_io_stat(b"", SDB), IoStat::default());
         let text = b"7:0 Read 9\n8:16 Read 5\n8:16 Write 7\n8:16 Sync 12\n8:16 Total 12\nTotal 21\n";
-        assert_eq!(parse_serviced(text, SDB), (Some(Counter(5)), Some(Counter(7))));
+        assert_eq!(parse_io_serviced(text, SDB), (Some(Counter(5)), Some(Counter(7))));
     }
 
     #[test]
     fn events_and_stalls() {
         let events = b"low 0\nhigh 3\nmax 17\noom 1\noom_kill 1\n";
-        assert_eq!((parse_named(events, b"max"), parse_named(events, b"oom")), (Some(Counter(17)), Some(Counter(1))));
+        assert_eq!(
+            (parse_named_counter(events, b"max"), parse_named_counter(events, b"oom")),
+            (Some(Counter(17)), Some(Counter(1)))
+        );
         let pressure = b"some avg10=1.00 avg60=0.50 avg300=0.10 total=360405\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
-        assert_eq!(parse_stall(pressure, b"some "), Some(Counter(360_405)));
-        assert_eq!(parse_stall(pressure, b"full "), Some(Counter(7)));
-        assert_eq!(parse_stall(b"some avg10=1.00", b"some "), None);
+        assert_eq!(parse_pressure_total(pressure, b"some "), Some(Counter(360_405)));
+        assert_eq!(parse_pressure_total(pressure, b"full "), Some(Counter(7)));
+        assert_eq!(parse_pressure_total(b"some avg10=1.00", b"some "), None);
     }
 }

@@ -9,20 +9,20 @@ use std::time::{Duration, Instant};
 
 use nix::time::ClockId;
 
-use super::files::{Group, Limits, cpus_file};
+use super::files::{Group, Limits, effective_cpus_file};
 use super::parse::{parse_cpu_max, parse_device_limits, parse_io_max, parse_limit};
 use crate::ids::{CgroupId, CgroupVersion, DiskId};
-use crate::kernel::clock;
-use crate::kernel::fields::{sole_number, sole_text};
+use crate::kernel::clock_ns;
+use crate::kernel::fields::{parse_single_line, parse_single_u64};
 use crate::kernel::mounts::Mount;
 use crate::kernel::root::Root;
 use crate::sample::Name;
-use crate::sample::cgroup::IoRates;
+use crate::sample::cgroup::IoMax;
 
 /// No box of sane size has more groups; one that has keeps those that were found first.
-const MOST_GROUPS: usize = 10_000;
+const MAX_GROUPS: usize = 10_000;
 /// Nor deeper ones.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// A mounted hierarchy with the controllers of interest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Hierarchy {
     pub version: CgroupVersion,
     pub mount_point: PathBuf,
     /// What of the hierarchy is mounted, `/` unless in a container.
-    pub root: Vec<u8>,
+    pub mounted_root: Vec<u8>,
     pub controllers: Controllers,
     /// v1 only: where cpuacct is mounted.
     pub cpuacct: Option<PathBuf>,
@@ -48,12 +48,12 @@ pub struct Controllers {
 /// Those in the mount table; of one that is mounted twice the first.
 pub fn hierarchies(mounts: &[Mount]) -> Vec<Hierarchy> {
     let mut found: Vec<Hierarchy> = Vec::new();
-    let cpuacct = mounts.iter().find(|mount| mount.kind == b"cgroup" && mount.option(b"cpuacct").is_some());
+    let cpuacct = mounts.iter().find(|mount| mount.fs_type == b"cgroup" && mount.option(b"cpuacct").is_some());
     for mount in mounts {
         let has = |controller: &[u8]| mount.option(controller).is_some();
         let all = Controllers { cpu: true, memory: true, cpuset: true, io: true };
         let named = Controllers { cpu: has(b"cpu"), memory: has(b"memory"), cpuset: has(b"cpuset"), io: has(b"blkio") };
-        let (version, controllers) = match mount.kind.as_slice() {
+        let (version, controllers) = match mount.fs_type.as_slice() {
             b"cgroup2" => (CgroupVersion::V2, all),
             b"cgroup" if named != Controllers::default() => (CgroupVersion::V1, named),
             _ => continue,
@@ -64,7 +64,7 @@ pub fn hierarchies(mounts: &[Mount]) -> Vec<Hierarchy> {
         found.push(Hierarchy {
             version,
             mount_point: mount.mount_point.clone(),
-            root: mount.root.clone(),
+            mounted_root: mount.subdirectory.clone(),
             controllers,
             cpuacct: cpuacct.filter(|_| version == CgroupVersion::V1 && controllers.cpu).map(|mount| mount.mount_point.clone()),
         });
@@ -74,9 +74,9 @@ pub fn hierarchies(mounts: &[Mount]) -> Vec<Hierarchy> {
 
 impl Hierarchy {
     /// The path of a group as /proc/PID/cgroup has it.
-    fn path(&self, relative: &Path) -> Name {
+    fn cgroup_path(&self, relative: &Path) -> Name {
         // Seen from inside a cgroup namespace what lies outside begins with `/..`: no name that anybody knows.
-        let base = if self.root.starts_with(b"/..") { b"/" } else { self.root.as_slice() };
+        let base = if self.mounted_root.starts_with(b"/..") { b"/" } else { self.mounted_root.as_slice() };
         let mut path = base.strip_suffix(b"/").unwrap_or(base).to_vec();
         if !relative.as_os_str().is_empty() {
             path.push(b'/');
@@ -92,14 +92,14 @@ impl Hierarchy {
 /// A walk that is under way.
 #[derive(Debug)]
 pub struct Walk {
-    pending: Vec<Step>,
+    pending: Vec<PendingGroup>,
     found: BTreeMap<CgroupId, Limits>,
     visited: usize,
-    cost: Duration,
+    cpu_time: Duration,
 }
 
 #[derive(Debug)]
-struct Step {
+struct PendingGroup {
     hierarchy: Hierarchy,
     relative: PathBuf,
     depth: usize,
@@ -108,20 +108,24 @@ struct Step {
 }
 
 impl Walk {
-    pub fn over(hierarchies: &[Hierarchy]) -> Walk {
-        let first =
-            |hierarchy: &Hierarchy| Step { hierarchy: hierarchy.clone(), relative: PathBuf::new(), depth: 0, cpus: None };
-        Walk { pending: hierarchies.iter().map(first).collect(), found: BTreeMap::new(), visited: 0, cost: Duration::ZERO }
+    pub fn new(hierarchies: &[Hierarchy]) -> Walk {
+        let first = |hierarchy: &Hierarchy| PendingGroup {
+            hierarchy: hierarchy.clone(),
+            relative: PathBuf::new(),
+            depth: 0,
+            cpus: None,
+        };
+        Walk { pending: hierarchies.iter().map(first).collect(), found: BTreeMap::new(), visited: 0, cpu_time: Duration::ZERO }
     }
 
     /// Goes on until it is complete (then true) or the time is over.
-    pub fn go_on(&mut self, root: &Root, time: Duration) -> bool {
+    pub fn run_for(&mut self, root: &Root, time: Duration) -> bool {
         let mut buffer = Vec::new();
         let begin = Instant::now();
-        let begin_cpu = clock(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        let begin_cpu = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
         while let Some(step) = self.pending.pop() {
             self.visited += 1;
-            if self.visited > MOST_GROUPS {
+            if self.visited > MAX_GROUPS {
                 self.pending.clear();
                 break;
             }
@@ -130,13 +134,13 @@ impl Walk {
                 break;
             }
         }
-        self.cost += Duration::from_nanos(clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin_cpu));
+        self.cpu_time += Duration::from_nanos(clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin_cpu));
         self.pending.is_empty()
     }
 
     /// What CPU time the walk has taken so far.
-    pub fn cost(&self) -> Duration {
-        self.cost
+    pub fn cpu_time(&self) -> Duration {
+        self.cpu_time
     }
 
     /// The groups found so far that have a limit, sorted by id.
@@ -144,20 +148,20 @@ impl Walk {
         self.found.iter().map(|(id, limits)| Group::new(id.clone(), limits.clone())).collect()
     }
 
-    fn visit(&mut self, root: &Root, step: Step, buffer: &mut Vec<u8>) {
+    fn visit(&mut self, root: &Root, step: PendingGroup, buffer: &mut Vec<u8>) {
         let directory = step.hierarchy.mount_point.join(&step.relative);
-        let mut visit = Visit { root, step: &step, directory: &directory, buffer, has_controllers: false, cpus: None };
-        let limits = visit.limits();
+        let mut visit = GroupVisit { root, step: &step, directory: &directory, buffer, has_controllers: false, cpus: None };
+        let limits = visit.read_limits();
         let (has_controllers, cpus) = (visit.has_controllers, visit.cpus);
-        if limits.any() {
-            let id = CgroupId { version: step.hierarchy.version, path: step.hierarchy.path(&step.relative) };
+        if limits.is_limited() {
+            let id = CgroupId { version: step.hierarchy.version, path: step.hierarchy.cgroup_path(&step.relative) };
             self.found.entry(id).or_default().merge(limits);
         }
         // In v2 what a group does not have its children cannot have; only the root has no limits of its own.
         let may_have_more = has_controllers || step.depth == 0 || step.hierarchy.version == CgroupVersion::V1;
-        if may_have_more && step.depth < DEEPEST {
+        if may_have_more && step.depth < MAX_DEPTH {
             let cpus = cpus.or_else(|| step.cpus.clone());
-            self.pending.extend(children(root, &directory).into_iter().map(|name| Step {
+            self.pending.extend(subdirectories(root, &directory).into_iter().map(|name| PendingGroup {
                 hierarchy: step.hierarchy.clone(),
                 relative: step.relative.join(name),
                 depth: step.depth + 1,
@@ -168,7 +172,7 @@ impl Walk {
 }
 
 /// Subdirectories. A directory of cgroupfs has two links and one for each of them: most have none and need no listing.
-fn children(root: &Root, directory: &Path) -> Vec<OsString> {
+fn subdirectories(root: &Root, directory: &Path) -> Vec<OsString> {
     let path = root.path(directory);
     if std::fs::symlink_metadata(&path).is_ok_and(|directory| directory.nlink() == 2) {
         return Vec::new();
@@ -179,9 +183,9 @@ fn children(root: &Root, directory: &Path) -> Vec<OsString> {
 }
 
 /// One group being looked at.
-struct Visit<'a> {
+struct GroupVisit<'a> {
     root: &'a Root,
-    step: &'a Step,
+    step: &'a PendingGroup,
     directory: &'a Path,
     buffer: &'a mut Vec<u8>,
     /// Whether it has any of the files.
@@ -190,54 +194,54 @@ struct Visit<'a> {
     cpus: Option<Name>,
 }
 
-impl Visit<'_> {
+impl GroupVisit<'_> {
     fn read(&mut self, name: &str) -> Option<&[u8]> {
         self.root.read(self.directory.join(name), self.buffer).ok()?;
         self.has_controllers = true;
         Some(self.buffer)
     }
 
-    fn limits(&mut self) -> Limits {
+    fn read_limits(&mut self) -> Limits {
         let mut limits = Limits::default();
         let Hierarchy { version, controllers, cpuacct, .. } = &self.step.hierarchy;
         if controllers.cpu {
-            self.quota(*version, &mut limits);
+            self.read_cpu_quota(*version, &mut limits);
         }
         if controllers.memory {
-            limits.memory_bytes = self.memory(*version);
+            limits.memory_bytes = self.read_memory_limit(*version);
         }
         if controllers.cpuset {
-            self.cpus = self.read(cpus_file(*version)).and_then(sole_text);
+            self.cpus = self.read(effective_cpus_file(*version)).and_then(parse_single_line);
             // A group that may use what the one above it may is not limited by this one.
             limits.cpus = self.cpus.clone().filter(|cpus| self.step.cpus.as_ref().is_some_and(|above| above != cpus));
         }
         if controllers.io {
-            limits.io = self.io(*version);
+            limits.io = self.read_io_max(*version);
         }
         let here = |limited: bool| limited.then(|| self.directory.to_owned());
-        limits.places.cpu = here(limits.quota_us.is_some());
-        limits.places.memory = here(limits.memory_bytes.is_some());
-        limits.places.cpuset = here(limits.cpus.is_some());
-        limits.places.io = here(!limits.io.is_empty());
+        limits.directories.cpu = here(limits.quota_us.is_some());
+        limits.directories.memory = here(limits.memory_bytes.is_some());
+        limits.directories.cpuset = here(limits.cpus.is_some());
+        limits.directories.io = here(!limits.io.is_empty());
         if limits.quota_us.is_some() {
-            limits.places.cpuacct = cpuacct.as_ref().map(|mount| mount.join(&self.step.relative));
+            limits.directories.cpuacct = cpuacct.as_ref().map(|mount| mount.join(&self.step.relative));
         }
         limits
     }
 
-    fn quota(&mut self, version: CgroupVersion, limits: &mut Limits) {
+    fn read_cpu_quota(&mut self, version: CgroupVersion, limits: &mut Limits) {
         if version == CgroupVersion::V2 {
             (limits.quota_us, limits.period_us) = self.read("cpu.max").and_then(parse_cpu_max).unzip();
             return;
         }
         // −1 is no limit, and no number here.
-        limits.quota_us = self.read("cpu.cfs_quota_us").and_then(sole_number).filter(|quota| *quota > 0);
+        limits.quota_us = self.read("cpu.cfs_quota_us").and_then(parse_single_u64).filter(|quota| *quota > 0);
         if limits.quota_us.is_some() {
-            limits.period_us = self.read("cpu.cfs_period_us").and_then(sole_number);
+            limits.period_us = self.read("cpu.cfs_period_us").and_then(parse_single_u64);
         }
     }
 
-    fn memory(&mut self, version: CgroupVersion) -> Option<u64> {
+    fn read_memory_limit(&mut self, version: CgroupVersion) -> Option<u64> {
         if version == CgroupVersion::V1 {
             return self.read("memory.limit_in_bytes").and_then(parse_limit);
         }
@@ -247,12 +251,12 @@ impl Visit<'_> {
         max.into_iter().chain(high).min()
     }
 
-    fn io(&mut self, version: CgroupVersion) -> Vec<(DiskId, IoRates)> {
+    fn read_io_max(&mut self, version: CgroupVersion) -> Vec<(DiskId, IoMax)> {
         if version == CgroupVersion::V2 {
             return self.read("io.max").map(parse_io_max).unwrap_or_default();
         }
-        let mut found: BTreeMap<DiskId, IoRates> = BTreeMap::new();
-        let mut see = |file: &str, field: fn(&mut IoRates) -> &mut Option<u64>| {
+        let mut found: BTreeMap<DiskId, IoMax> = BTreeMap::new();
+        let mut see = |file: &str, field: fn(&mut IoMax) -> &mut Option<u64>| {
             for (disk, most) in self.read(file).map(parse_device_limits).unwrap_or_default() {
                 *field(found.entry(disk).or_default()) = Some(most);
             }

@@ -3,36 +3,36 @@
 use std::sync::Arc;
 
 use crate::ids::DiskId;
-use crate::kernel::fields::{lines, next_counter, number, small_number, words};
+use crate::kernel::fields::{lines, next_counter, parse_u32, parse_u64, words};
 use crate::sample::Name;
 use crate::sample::disk::{Disk, DiskFacts, OpCounters};
 use crate::units::Counter;
 
 /// One line, a whole device or a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct DiskstatsLine<'a> {
     pub id: DiskId,
     pub name: &'a [u8],
     pub reads: OpCounters,
     pub writes: OpCounters,
     pub in_flight: u32,
-    pub busy_time_ms: Counter,
-    pub queue_time_ms: Counter,
+    pub io_ticks_ms: Counter,
+    pub time_in_queue_ms: Counter,
     pub discards: Option<OpCounters>,
     /// Count and milliseconds.
     pub flushes: Option<(Counter, Counter)>,
 }
 
-impl Line<'_> {
+impl DiskstatsLine<'_> {
     /// Whether it did any I/O since boot, or has some outstanding.
-    pub fn has_worked(&self) -> bool {
+    pub fn has_done_io(&self) -> bool {
         let done = |op: &OpCounters| op.completed.0 > 0;
         let flushed = self.flushes.is_some_and(|(count, _)| count.0 > 0);
         self.in_flight > 0 || done(&self.reads) || done(&self.writes) || self.discards.as_ref().is_some_and(done) || flushed
     }
 
     /// The reading of a whole device.
-    pub(super) fn with_facts(self, name: Name, facts: Arc<DiskFacts>) -> Disk {
+    pub(super) fn into_disk(self, name: Name, facts: Arc<DiskFacts>) -> Disk {
         Disk {
             id: self.id,
             name,
@@ -43,51 +43,51 @@ impl Line<'_> {
             flushes: self.flushes.map(|(count, _)| count),
             flush_time_ms: self.flushes.map(|(_, time)| time),
             in_flight: self.in_flight,
-            busy_time_ms: self.busy_time_ms,
-            queue_time_ms: self.queue_time_ms,
+            io_ticks_ms: self.io_ticks_ms,
+            time_in_queue_ms: self.time_in_queue_ms,
         }
     }
 }
 
 /// The lines that can be understood. Partitions had lines of 7 fields long ago, which say too little and are left out.
-pub fn parse(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
-    lines(bytes).filter_map(line)
+pub fn parse_diskstats(bytes: &[u8]) -> impl Iterator<Item = DiskstatsLine<'_>> {
+    lines(bytes).filter_map(parse_line)
 }
 
 /// Those of them that say of requests being outstanding: mostly none, which their twelfth word tells.
-pub fn parse_outstanding(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
-    let has_none = |line: &[u8]| words(line).nth(IN_FLIGHT) == Some(b"0");
-    lines(bytes).filter(move |bytes| !has_none(bytes)).filter_map(line).filter(|line| line.in_flight > 0)
+pub fn parse_in_flight(bytes: &[u8]) -> impl Iterator<Item = DiskstatsLine<'_>> {
+    let has_none = |line: &[u8]| words(line).nth(IN_FLIGHT_FIELD) == Some(b"0");
+    lines(bytes).filter(move |bytes| !has_none(bytes)).filter_map(parse_line).filter(|line| line.in_flight > 0)
 }
 
 /// The place of the requests in flight in a line, from 0.
-const IN_FLIGHT: usize = 11;
+const IN_FLIGHT_FIELD: usize = 11;
 
-fn line(line: &[u8]) -> Option<Line<'_>> {
+fn parse_line(line: &[u8]) -> Option<DiskstatsLine<'_>> {
     let mut words = words(line);
-    let id = DiskId { major: small_number(words.next()?)?, minor: small_number(words.next()?)? };
-    Some(Line {
+    let id = DiskId { major: parse_u32(words.next()?)?, minor: parse_u32(words.next()?)? };
+    Some(DiskstatsLine {
         id,
         name: words.next()?,
-        reads: operation(&mut words)?,
-        writes: operation(&mut words)?,
-        in_flight: outstanding(words.next()?)?,
-        busy_time_ms: next_counter(&mut words)?,
-        queue_time_ms: next_counter(&mut words)?,
-        discards: operation(&mut words),
+        reads: parse_op_counters(&mut words)?,
+        writes: parse_op_counters(&mut words)?,
+        in_flight: parse_in_flight_count(words.next()?)?,
+        io_ticks_ms: next_counter(&mut words)?,
+        time_in_queue_ms: next_counter(&mut words)?,
+        discards: parse_op_counters(&mut words),
         flushes: next_counter(&mut words).zip(next_counter(&mut words)),
     })
 }
 
-fn operation<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Option<OpCounters> {
+fn parse_op_counters<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Option<OpCounters> {
     // All four words are taken in any case, so that what follows keeps its place.
     let [completed, merged, sectors, time_ms] = [(); 4].map(|()| next_counter(words));
     Some(OpCounters { completed: completed?, merged: merged?, sectors: sectors?, time_ms: time_ms? })
 }
 
 /// Stacked devices of old kernels miscounted below zero; newer kernels give 0 for that, and so do we.
-fn outstanding(word: &[u8]) -> Option<u32> {
-    let count = number(word)?;
+fn parse_in_flight_count(word: &[u8]) -> Option<u32> {
+    let count = parse_u64(word)?;
     match u32::try_from(count).ok()? {
         negative if negative > i32::MAX.unsigned_abs() => Some(0),
         count => Some(count),

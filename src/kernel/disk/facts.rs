@@ -4,47 +4,47 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::mounted::Mounted;
+use super::mount_points::MountPoints;
 use crate::ids::DiskId;
-use crate::kernel::fields::{lines, number, small_number, sole_number, sole_text};
-use crate::kernel::root::{Folder, Root};
+use crate::kernel::fields::{lines, parse_single_line, parse_single_u64, parse_u32, parse_u64};
+use crate::kernel::root::{OpenDirectory, Root};
 use crate::sample::Name;
 use crate::sample::disk::DiskFacts;
 
 /// Everything that can be found out about a whole device.
-pub fn read(root: &Root, id: DiskId, name: &[u8], mounted: &Mounted) -> DiskFacts {
-    let directory = directory(name);
-    let Ok(mut device) = root.folder(&directory) else {
-        return DiskFacts { mounts: mounted.of([id].into_iter()), ..DiskFacts::default() };
+pub fn read(root: &Root, id: DiskId, name: &[u8], mounted: &MountPoints) -> DiskFacts {
+    let directory = sysfs_directory(name);
+    let Ok(mut device) = root.open_directory(&directory) else {
+        return DiskFacts { mount_points: mounted.of_devices([id].into_iter()), ..DiskFacts::default() };
     };
-    let mut text = |file: &str| device.read(file).ok().and_then(sole_text);
+    let mut text = |file: &str| device.read(file).ok().and_then(parse_single_line);
     let model = text("device/model");
     let serial = ["device/serial", "serial", "wwid", "device/wwid", "dm/uuid", "md/uuid"].into_iter().find_map(&mut text);
     let backing_file = text("loop/backing_file");
-    let partitions = partitions(&mut device, directory.file_name().unwrap_or_default().as_bytes());
+    let partitions = list_partitions(&mut device, directory.file_name().unwrap_or_default().as_bytes());
     DiskFacts {
-        rotational: device.read("queue/rotational").ok().and_then(sole_number).map(|value| value != 0),
-        scheduler: device.read("queue/scheduler").ok().and_then(chosen),
+        rotational: device.read("queue/rotational").ok().and_then(parse_single_u64).map(|value| value != 0),
+        scheduler: device.read("queue/scheduler").ok().and_then(active_scheduler),
         model,
         serial,
-        size_bytes: device.read("size").ok().and_then(sole_number).and_then(|sectors| sectors.checked_mul(512)),
+        size_bytes: device.read("size").ok().and_then(parse_single_u64).and_then(|sectors| sectors.checked_mul(512)),
         backing_file,
-        path: root.read_link(&directory).ok().as_deref().and_then(place),
-        slaves: slaves(&mut device),
-        mounts: mounted.of([id].into_iter().chain(partitions.iter().copied())),
+        sysfs_path: root.read_link(&directory).ok().as_deref().and_then(hardware_path),
+        slaves: list_slaves(&mut device),
+        mount_points: mounted.of_devices([id].into_iter().chain(partitions.iter().copied())),
         partitions,
     }
 }
 
 /// Bytes that the device takes in one request; `None` when sysfs does not say. Larger ones come to it as several.
-pub fn largest_request(root: &Root, name: &[u8]) -> Option<u64> {
-    let bytes = root.read_once(directory(name).join("queue/max_sectors_kb")).ok()?;
-    sole_number(&bytes)?.checked_mul(1024)
+pub fn max_request_bytes(root: &Root, name: &[u8]) -> Option<u64> {
+    let bytes = root.read_once(sysfs_directory(name).join("queue/max_sectors_kb")).ok()?;
+    parse_single_u64(&bytes)?.checked_mul(1024)
 }
 
 /// Whether the device is a partition; `None` when sysfs does not know it.
 pub fn is_partition(root: &Root, name: &[u8]) -> Option<bool> {
-    let device = directory(name);
+    let device = sysfs_directory(name);
     if root.exists(device.join("partition")) {
         return Some(true);
     }
@@ -52,21 +52,21 @@ pub fn is_partition(root: &Root, name: &[u8]) -> Option<bool> {
 }
 
 /// `sda1` of `sda`, `nvme0n1p1` of `nvme0n1`.
-pub fn is_named_as_partition_of(name: &[u8], disk: &[u8]) -> bool {
+pub fn is_partition_name(name: &[u8], disk: &[u8]) -> bool {
     let Some(rest) = name.strip_prefix(disk) else { return false };
     let ends_in_digit = disk.last().is_some_and(u8::is_ascii_digit);
     let number = if ends_in_digit { rest.strip_prefix(b"p") } else { Some(rest) };
-    number.and_then(self::number).is_some()
+    number.and_then(self::parse_u64).is_some()
 }
 
 /// Where sysfs describes it. A `/` in the name (cciss/c0d0) is a `!` there.
-pub fn directory(name: &[u8]) -> PathBuf {
+pub fn sysfs_directory(name: &[u8]) -> PathBuf {
     let name = name.iter().map(|byte| if *byte == b'/' { b'!' } else { *byte }).collect();
     Path::new("sys/class/block").join(OsString::from_vec(name))
 }
 
 /// `../../devices/pci0000:00/0000:00:02.0/virtio1/block/vda` is `pci0000:00/0000:00:02.0/virtio1`.
-fn place(link: &Path) -> Option<Name> {
+fn hardware_path(link: &Path) -> Option<Name> {
     let parts: Vec<&OsStr> = link.iter().collect();
     let begin = parts.iter().position(|part| *part == "devices")? + 1;
     let (_, parts) = parts.get(begin..)?.split_last()?;
@@ -76,7 +76,7 @@ fn place(link: &Path) -> Option<Name> {
 }
 
 /// `none [mq-deadline] kyber` is mq-deadline. A single word without brackets is the only choice there is.
-fn chosen(bytes: &[u8]) -> Option<Name> {
+fn active_scheduler(bytes: &[u8]) -> Option<Name> {
     let line = lines(bytes).next()?.trim_ascii();
     let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
     let marked = words.clone().find_map(|word| word.strip_prefix(b"[")?.strip_suffix(b"]"));
@@ -85,34 +85,34 @@ fn chosen(bytes: &[u8]) -> Option<Name> {
 }
 
 /// Its subdirectories that are partitions have its name in front.
-fn partitions(device: &mut Folder, name: &[u8]) -> Vec<DiskId> {
+fn list_partitions(device: &mut OpenDirectory, name: &[u8]) -> Vec<DiskId> {
     let mut entries = Vec::new();
-    let _ = device.each(".", |entry| {
-        if is_named_as_partition_of(entry, name) {
+    let _ = device.for_each_entry(".", |entry| {
+        if is_partition_name(entry, name) {
             entries.push(PathBuf::from(OsStr::from_bytes(entry)));
         }
     });
     entries.retain(|entry| device.exists(entry.join("partition")));
-    numbers(device, &entries)
+    read_device_numbers(device, &entries)
 }
 
-fn slaves(device: &mut Folder) -> Vec<DiskId> {
+fn list_slaves(device: &mut OpenDirectory) -> Vec<DiskId> {
     let mut entries = Vec::new();
-    let _ = device.each("slaves", |entry| entries.push(Path::new("slaves").join(OsStr::from_bytes(entry))));
-    numbers(device, &entries)
+    let _ = device.for_each_entry("slaves", |entry| entries.push(Path::new("slaves").join(OsStr::from_bytes(entry))));
+    read_device_numbers(device, &entries)
 }
 
 /// Of the devices that these directories describe.
-fn numbers(device: &mut Folder, entries: &[PathBuf]) -> Vec<DiskId> {
-    let number = |entry: &PathBuf| device_number(device.read(entry.join("dev")).ok()?);
+fn read_device_numbers(device: &mut OpenDirectory, entries: &[PathBuf]) -> Vec<DiskId> {
+    let number = |entry: &PathBuf| parse_device_number(device.read(entry.join("dev")).ok()?);
     let mut found: Vec<DiskId> = entries.iter().filter_map(number).collect();
     found.sort_unstable();
     found
 }
 
 /// The file `dev`: `254:0`.
-pub fn device_number(bytes: &[u8]) -> Option<DiskId> {
-    let mut numbers = lines(bytes).next()?.splitn(2, |byte| *byte == b':').map(small_number);
+pub fn parse_device_number(bytes: &[u8]) -> Option<DiskId> {
+    let mut numbers = lines(bytes).next()?.splitn(2, |byte| *byte == b':').map(parse_u32);
     Some(DiskId { major: numbers.next()??, minor: numbers.next()?? })
 }
 
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_place_is_where_a_device_is_plugged_in() {
-        let place = |link: &str| place(Path::new(link));
+        let place = |link: &str| hardware_path(Path::new(link));
         assert_eq!(
             place("../../devices/pci0000:00/0000:00:02.0/virtio1/block/vda"),
             Some("pci0000:00/0000:00:02.0/virtio1".into())
@@ -138,10 +138,10 @@ mod tests {
     #[test]
     fn partitions_by_name() {
         for (name, disk) in [("sda1", "sda"), ("nvme0n1p2", "nvme0n1"), ("loop0p1", "loop0")] {
-            assert!(is_named_as_partition_of(name.as_bytes(), disk.as_bytes()), "{name} of {disk}");
+            assert!(is_partition_name(name.as_bytes(), disk.as_bytes()), "{name} of {disk}");
         }
         for (name, disk) in [("sdaa", "sda"), ("loop01", "loop0"), ("sda", "sda")] {
-            assert!(!is_named_as_partition_of(name.as_bytes(), disk.as_bytes()), "{name} of {disk}");
+            assert!(!is_partition_name(name.as_bytes(), disk.as_bytes()), "{name} of {disk}");
         }
     }
 }

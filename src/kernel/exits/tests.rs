@@ -7,11 +7,11 @@ const SECOND: u64 = 1_000_000_000;
 /// Processes that sweeps have seen: pid, parent, name, second of its start, threads.
 struct Swept(Vec<(u32, u32, Name, u64, Vec<u32>)>);
 
-impl Kin for Swept {
-    fn process(&self, pid: u32) -> Option<Relative<'_>> {
+impl ProcessLookup for Swept {
+    fn process(&self, pid: u32) -> Option<ProcessIdentity<'_>> {
         let (pid, ppid, comm, start, _) = self.0.iter().find(|process| process.0 == pid)?;
         let id = ProcessId { pid: *pid, start_ticks: start * 100 };
-        Some(Relative { id, start_ns: start * SECOND, ppid: *ppid, comm })
+        Some(ProcessIdentity { id, start_ns: start * SECOND, ppid: *ppid, comm })
     }
 
     fn has_thread(&self, pid: u32, tid: u32) -> bool {
@@ -24,7 +24,7 @@ fn process(pid: u32, ppid: u32, comm: &str, start: u64) -> (u32, u32, Name, u64,
 }
 
 /// An account as the kernel would fill it in.
-fn account(tid: u32, tgid: u32, ppid: u32, comm: &str, last: bool, cpu_ms: u64, elapsed_ms: u64) -> Account {
+fn account(tid: u32, tgid: u32, ppid: u32, comm: &str, last: bool, cpu_ms: u64, elapsed_ms: u64) -> TaskStats {
     let mut bytes = vec![0_u8; 432];
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
     put(0, &14_u16.to_ne_bytes());
@@ -35,27 +35,33 @@ fn account(tid: u32, tgid: u32, ppid: u32, comm: &str, last: bool, cpu_ms: u64, 
     put(132, &ppid.to_ne_bytes());
     put(144, &(elapsed_ms * 1000).to_ne_bytes());
     put(368, &tgid.to_ne_bytes());
-    Account::parse(&bytes).expect("sound")
+    TaskStats::parse(&bytes).expect("sound")
 }
 
-fn ended(pid: u32, ppid: u32, comm: &str, cpu_ms: u64) -> Account {
+fn ended(pid: u32, ppid: u32, comm: &str, cpu_ms: u64) -> TaskStats {
     account(pid, pid, ppid, comm, true, cpu_ms, cpu_ms + 1)
 }
 
 /// What is told at second 101, the sample before at 100, of ends in between.
-fn told(before: &Swept, after: &Swept, ends: &[Account]) -> Exits {
-    let mut book = Book::default();
+fn told(before: &Swept, after: &Swept, ends: &[TaskStats]) -> Exits {
+    let mut book = ExitBuffer::default();
     for end in ends {
-        book.take(end, 100 * SECOND + SECOND / 2, before);
+        book.record(end, 100 * SECOND + SECOND / 2, before);
     }
-    book.close(100 * SECOND, after)
+    book.summarize(100 * SECOND, after)
 }
 
 fn words(exits: &Exits) -> Vec<String> {
     let text = |name: &Name| String::from_utf8_lossy(name.as_bytes()).into_owned();
-    let row = |row: &Exited| {
-        let kind = if row.threads { "threads" } else { "processes" };
-        format!("{} > {} {} {kind} {} ms", text(&row.of_name), text(&row.name), row.count, row.cpu.likely_ns() / 1_000_000)
+    let row = |row: &ExitedTasks| {
+        let kind = if row.are_threads { "threads" } else { "processes" };
+        format!(
+            "{} > {} {} {kind} {} ms",
+            text(&row.owner_name),
+            text(&row.name),
+            row.count,
+            row.cpu.estimated_ns() / 1_000_000
+        )
     };
     exits.rows.iter().map(row).collect()
 }
@@ -68,7 +74,7 @@ fn they_belong_to_the_nearest_ancestor_that_lasts() {
     let ends = [ended(61, 60, "cc1", 300), ended(62, 60, "as", 20), ended(60, 50, "cc", 2), ended(71, 70, "cc1", 100)];
     let exits = told(&make, &after, &ends);
     assert_eq!(words(&exits), ["make > cc1 2 processes 400 ms", "make > as 1 processes 20 ms", "make > cc 1 processes 2 ms"]);
-    assert_eq!((exits.rows[0].of, exits.known), (Some(ProcessId { pid: 50, start_ticks: 300 }), 0));
+    assert_eq!((exits.rows[0].owner, exits.previously_sampled), (Some(ProcessId { pid: 50, start_ticks: 300 }), 0));
 }
 
 #[test]
@@ -79,16 +85,16 @@ fn what_a_sweep_has_seen_is_only_counted() {
     // The same number again, for a process that began after.
     let again = account(60, 60, 50, "sed", true, 2, 3);
     let exits = told(&before, &after, &[seen, again]);
-    assert_eq!((words(&exits), exits.known), (vec!["make > sed 1 processes 2 ms".to_owned()], 1));
+    assert_eq!((words(&exits), exits.previously_sampled), (vec!["make > sed 1 processes 2 ms".to_owned()], 1));
 }
 
 #[test]
 fn a_parent_that_ended_itself_is_still_named() {
     let before = Swept(vec![process(50, 40, "make", 3)]);
     let exits = told(&before, &Swept(Vec::new()), &[ended(61, 50, "cc1", 5), account(50, 50, 40, "make", true, 1, 98_000)]);
-    assert_eq!((words(&exits), exits.known), (vec!["make > cc1 1 processes 5 ms".to_owned()], 1));
+    assert_eq!((words(&exits), exits.previously_sampled), (vec!["make > cc1 1 processes 5 ms".to_owned()], 1));
     let orphan = told(&before, &Swept(Vec::new()), &[ended(61, 7, "x", 5)]);
-    assert_eq!((words(&orphan), orphan.rows[0].of), (vec![" > x 1 processes 5 ms".to_owned()], None));
+    assert_eq!((words(&orphan), orphan.rows[0].owner), (vec![" > x 1 processes 5 ms".to_owned()], None));
 }
 
 #[test]
@@ -113,11 +119,12 @@ fn a_circle_of_parents_ends() {
 #[test]
 fn rows_and_memory_are_bounded_and_nothing_is_lost_silently() {
     let nobody = Swept(Vec::new());
-    let ends: Vec<Account> = (0..MOST_ENDS as u32 + 10).map(|n| ended(n + 1, 0, &format!("n{}", n % 100), 1)).collect();
+    let ends: Vec<TaskStats> =
+        (0..MAX_BUFFERED_EXITS as u32 + 10).map(|n| ended(n + 1, 0, &format!("n{}", n % 100), 1)).collect();
     let exits = told(&nobody, &nobody, &ends);
-    assert_eq!(exits.rows.len(), MOST_ROWS);
+    assert_eq!(exits.rows.len(), MAX_ROWS);
     let told: u64 = exits.rows.iter().map(|row| u64::from(row.count)).sum();
-    assert_eq!(told + u64::from(exits.others.count), ends.len() as u64);
+    assert_eq!(told + u64::from(exits.unlisted.processes), ends.len() as u64);
     let ns: u64 = exits.rows.iter().map(|row| row.cpu.run_ns).sum();
-    assert_eq!(ns + exits.others.cpu.run_ns, ends.len() as u64 * 1_000_000);
+    assert_eq!(ns + exits.unlisted.cpu.run_ns, ends.len() as u64 * 1_000_000);
 }

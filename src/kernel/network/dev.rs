@@ -1,12 +1,12 @@
 //! /proc/net/dev: one line an interface, its columns found by the names in the header.
 
-use crate::kernel::fields::{lines, number, words};
+use crate::kernel::fields::{lines, parse_u64, words};
 use crate::sample::network::Direction;
 use crate::units::Counter;
 
 /// One interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct DevLine<'a> {
     pub name: &'a [u8],
     pub rx: Direction,
     pub tx: Direction,
@@ -16,23 +16,23 @@ pub struct Line<'a> {
 }
 
 /// The lines that can be understood; `None` without a header that names all that is needed.
-pub fn parse(bytes: &[u8]) -> Option<Vec<Line<'_>>> {
+pub fn parse(bytes: &[u8]) -> Option<Vec<DevLine<'_>>> {
     let mut lines = lines(bytes);
-    let columns = Columns::named(lines.by_ref().nth(1)?)?;
-    Some(lines.filter_map(|text| line(text, &columns)).collect())
+    let columns = Columns::from_header(lines.by_ref().nth(1)?)?;
+    Some(lines.filter_map(|text| parse_line(text, &columns)).collect())
 }
 
 /// Where in the numbers of a line each figure stands.
 struct Columns {
-    rx: Places,
-    tx: Places,
+    rx: DirectionColumns,
+    tx: DirectionColumns,
     multicast: usize,
     collisions: usize,
     carrier: usize,
     count: usize,
 }
 
-struct Places {
+struct DirectionColumns {
     bytes: usize,
     packets: usize,
     errors: usize,
@@ -42,7 +42,7 @@ struct Places {
 
 impl Columns {
     /// ` face |bytes packets errs drop fifo …|bytes packets errs drop fifo …`
-    fn named(header: &[u8]) -> Option<Columns> {
+    fn from_header(header: &[u8]) -> Option<Columns> {
         let mut parts = header.split(|byte| *byte == b'|').skip(1);
         let rx: Vec<&[u8]> = words(parts.next()?).collect();
         let tx: Vec<&[u8]> = words(parts.next()?).collect();
@@ -50,7 +50,7 @@ impl Columns {
             names.iter().position(|other| *other == name.as_bytes()).map(|place| place + before)
         };
         let places = |names: &[&[u8]], before| {
-            Some(Places {
+            Some(DirectionColumns {
                 bytes: place(names, before, "bytes")?,
                 packets: place(names, before, "packets")?,
                 errors: place(names, before, "errs")?,
@@ -71,14 +71,14 @@ impl Columns {
 
 /// A name may have colons in it (eth0:1), and old kernels put no blank behind the one that ends it: the last colon
 /// after which only numbers come, and enough of them.
-fn line<'a>(text: &'a [u8], columns: &Columns) -> Option<Line<'a>> {
+fn parse_line<'a>(text: &'a [u8], columns: &Columns) -> Option<DevLine<'a>> {
     let colon = text.iter().rposition(|byte| *byte == b':')?;
     let (name, rest) = text.split_at_checked(colon)?;
     let name = name.trim_ascii();
-    let numbers: Option<Vec<u64>> = words(rest.strip_prefix(b":")?).map(number).collect();
+    let numbers: Option<Vec<u64>> = words(rest.strip_prefix(b":")?).map(parse_u64).collect();
     let numbers = numbers.filter(|numbers| numbers.len() >= columns.count && !name.is_empty())?;
     let counter = |place: usize| numbers.get(place).copied().map(Counter);
-    let direction = |places: &Places| {
+    let direction = |places: &DirectionColumns| {
         Some(Direction {
             bytes: counter(places.bytes)?,
             packets: counter(places.packets)?,
@@ -87,7 +87,7 @@ fn line<'a>(text: &'a [u8], columns: &Columns) -> Option<Line<'a>> {
             fifo_errors: counter(places.fifo)?,
         })
     };
-    Some(Line {
+    Some(DevLine {
         name,
         rx: direction(&columns.rx)?,
         tx: direction(&columns.tx)?,

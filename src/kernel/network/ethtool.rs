@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
-use crate::kernel::root::absent;
+use crate::kernel::root::absent_from_io_error;
 use crate::sample::network::Duplex;
 use crate::sample::{Absent, Reading};
 
@@ -36,7 +36,7 @@ struct LinkSettings {
 /// struct ethtool_cmd of include/uapi/linux/ethtool.h: the old form, with 16 bits for the speed.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-struct OldSettings {
+struct LegacySettings {
     command: u32,
     supported: u32,
     advertising: u32,
@@ -54,8 +54,8 @@ struct OldSettings {
 }
 
 // The kernel copies as many bytes as its own struct has, whatever the length of ours.
-const _: () = assert!(size_of::<OldSettings>() == 44);
-const _: () = assert!(offset_of!(OldSettings, speed) == 12 && offset_of!(OldSettings, reserved) == 36);
+const _: () = assert!(size_of::<LegacySettings>() == 44);
+const _: () = assert!(offset_of!(LegacySettings, speed) == 12 && offset_of!(LegacySettings, reserved) == 36);
 const _: () = assert!(offset_of!(LinkSettings, masks) == 48 && size_of::<LinkSettings>() == 48 + 4 * 3 * 127);
 
 /// A socket to ask over.
@@ -68,11 +68,11 @@ impl Ethtool {
     pub fn open() -> Reading<Ethtool> {
         socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
             .map(|socket| Ethtool { socket })
-            .map_err(|errno| absent(&errno.into()))
+            .map_err(|errno| absent_from_io_error(&errno.into()))
     }
 
     /// Raw speed in megabits a second, and duplex where the driver knows it.
-    pub fn link(&self, interface: &[u8]) -> Reading<(u32, Option<Duplex>)> {
+    pub fn link_settings(&self, interface: &[u8]) -> Reading<(u32, Option<Duplex>)> {
         let mut settings = LinkSettings {
             command: ETHTOOL_GLINKSETTINGS,
             speed: 0,
@@ -88,24 +88,24 @@ impl Ethtool {
             reserved: [0; 7],
             masks: [0; 3 * 127],
         };
-        self.ask(interface, std::ptr::from_mut(&mut settings).cast())?;
+        self.request(interface, std::ptr::from_mut(&mut settings).cast())?;
         // The first answer only says, as a negative number, how many words a mask has.
         let words = settings.mask_words.checked_neg().filter(|words| *words > 0).ok_or(Absent::Malformed)?;
         settings.command = ETHTOOL_GLINKSETTINGS;
         settings.mask_words = words;
-        self.ask(interface, std::ptr::from_mut(&mut settings).cast())?;
-        Ok((settings.speed, duplex(settings.duplex)))
+        self.request(interface, std::ptr::from_mut(&mut settings).cast())?;
+        Ok((settings.speed, parse_duplex(settings.duplex)))
     }
 
     /// The same as programs of before 2016 ask it: 16 bits of the speed, so that 100 Gbit/s reads 34464 and unknown 65535.
-    pub fn old_link(&self, interface: &[u8]) -> Reading<(u16, Option<Duplex>)> {
-        let mut settings = OldSettings { command: ETHTOOL_GSET, ..OldSettings::default() };
-        self.ask(interface, std::ptr::from_mut(&mut settings).cast())?;
-        Ok((settings.speed, duplex(settings.duplex)))
+    pub fn legacy_link_settings(&self, interface: &[u8]) -> Reading<(u16, Option<Duplex>)> {
+        let mut settings = LegacySettings { command: ETHTOOL_GSET, ..LegacySettings::default() };
+        self.request(interface, std::ptr::from_mut(&mut settings).cast())?;
+        Ok((settings.speed, parse_duplex(settings.duplex)))
     }
 
     /// `settings` is as large as the command in its first word says.
-    fn ask(&self, interface: &[u8], settings: *mut libc::c_char) -> Reading<()> {
+    fn request(&self, interface: &[u8], settings: *mut libc::c_char) -> Reading<()> {
         // SAFETY: ifreq is plain integers, pointers and bytes, for all of which zeros are a value.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         // The last byte stays the zero that ends the name.
@@ -118,12 +118,12 @@ impl Ethtool {
         request.ifr_ifru.ifru_data = settings;
         // SAFETY: the kernel writes into `settings` only: an ethtool_cmd of 44 bytes, or the header and three masks of
         // `mask_words` words, for which there is room whatever the i8 says; both outlive the call.
-        unsafe { siocethtool(self.socket.as_raw_fd(), &mut request) }.map_err(|errno| absent(&errno.into()))?;
+        unsafe { siocethtool(self.socket.as_raw_fd(), &mut request) }.map_err(|errno| absent_from_io_error(&errno.into()))?;
         Ok(())
     }
 }
 
-fn duplex(value: u8) -> Option<Duplex> {
+fn parse_duplex(value: u8) -> Option<Duplex> {
     match value {
         0 => Some(Duplex::Half),
         1 => Some(Duplex::Full),

@@ -6,34 +6,34 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use super::ethtool::Ethtool;
-use crate::kernel::fields::{lines, number, small_number, sole_text};
+use crate::kernel::fields::{lines, parse_single_line, parse_u32, parse_u64};
 use crate::kernel::root::Root;
 use crate::sample::network::{Duplex, NicFacts};
 use crate::sample::{Absent, Reading};
 
 /// Interfaces may stand on others (a VLAN on a bond on two cards), but not so deep, nor in a circle.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// ARPHRD_LOOPBACK in /sys/class/net/IF/type.
-const LOOPBACK: u32 = 772;
+const ARPHRD_LOOPBACK: u32 = 772;
 
 /// The interface's index (0 where it cannot be told), and everything that can be found out about it.
 pub fn read(root: &Root, name: &[u8], ethtool: Option<&Ethtool>) -> (u32, NicFacts) {
-    let directory = directory(name);
-    let in_sysfs = attribute(root, &directory, "ifindex").and_then(|bytes| small_number(&bytes));
+    let directory = sysfs_directory(name);
+    let in_sysfs = read_attribute(root, &directory, "ifindex").and_then(|bytes| parse_u32(&bytes));
     let index = if root.is_host() { nix::net::if_::if_nametoindex(OsStr::from_bytes(name)).ok() } else { in_sysfs };
     // In a container /sys may show the interfaces of another network namespace under the same names.
     let sysfs = (in_sysfs.is_some() && in_sysfs == index).then_some(directory.as_path());
-    let loopback = match sysfs.and_then(|directory| attribute(root, directory, "type")) {
-        Some(kind) => small_number(&kind) == Some(LOOPBACK),
+    let loopback = match sysfs.and_then(|directory| read_attribute(root, directory, "type")) {
+        Some(kind) => parse_u32(&kind) == Some(ARPHRD_LOOPBACK),
         None => name == b"lo",
     };
-    let own = link(root, name, sysfs, ethtool);
+    let own = read_speed_and_duplex(root, name, sysfs, ethtool);
     let (speed_mbps, duplex) = match (own, sysfs) {
-        ((Err(why), duplex), Some(_)) if !loopback => match sole_physical_below(root, name) {
+        ((Err(why), duplex), Some(_)) if !loopback => match single_physical_lower(root, name) {
             Some(below) => {
-                let below_sysfs = self::directory(&below);
-                let (speed, below_duplex) = link(root, &below, Some(&below_sysfs), ethtool);
+                let below_sysfs = self::sysfs_directory(&below);
+                let (speed, below_duplex) = read_speed_and_duplex(root, &below, Some(&below_sysfs), ethtool);
                 (speed.map_err(|_| why), duplex.or(below_duplex))
             }
             None => (Err(why), duplex),
@@ -43,7 +43,7 @@ pub fn read(root: &Root, name: &[u8], ethtool: Option<&Ethtool>) -> (u32, NicFac
     let facts = NicFacts {
         speed_mbps,
         duplex,
-        up: sysfs.and_then(|directory| attribute(root, directory, "operstate")).and_then(|state| is_up(&state)),
+        up: sysfs.and_then(|directory| read_attribute(root, directory, "operstate")).and_then(|state| parse_operstate(&state)),
         loopback,
         virtual_device: sysfs.is_some_and(|directory| !is_physical(root, directory)),
     };
@@ -51,15 +51,20 @@ pub fn read(root: &Root, name: &[u8], ethtool: Option<&Ethtool>) -> (u32, NicFac
 }
 
 /// Where sysfs describes the interface.
-pub fn directory(name: &[u8]) -> PathBuf {
+pub fn sysfs_directory(name: &[u8]) -> PathBuf {
     Path::new("sys/class/net").join(OsStr::from_bytes(name))
 }
 
 /// Speed and duplex of the interface itself.
-fn link(root: &Root, name: &[u8], sysfs: Option<&Path>, ethtool: Option<&Ethtool>) -> (Reading<u32>, Reading<Duplex>) {
-    let asked = ethtool.map(|ethtool| ethtool.link(name));
+fn read_speed_and_duplex(
+    root: &Root,
+    name: &[u8],
+    sysfs: Option<&Path>,
+    ethtool: Option<&Ethtool>,
+) -> (Reading<u32>, Reading<Duplex>) {
+    let asked = ethtool.map(|ethtool| ethtool.link_settings(name));
     let (mut speed, mut duplex) = match asked {
-        Some(Ok((speed, duplex))) => (known_speed(u64::from(speed)), duplex.ok_or(Absent::Unsupported)),
+        Some(Ok((speed, duplex))) => (valid_speed(u64::from(speed)), duplex.ok_or(Absent::Unsupported)),
         Some(Err(why)) => (Err(why), Err(why)),
         None => (Err(Absent::NoSuchFile), Err(Absent::NoSuchFile)),
     };
@@ -67,13 +72,13 @@ fn link(root: &Root, name: &[u8], sysfs: Option<&Path>, ethtool: Option<&Ethtool
     if speed.is_err() {
         // The driver has nothing to say of the speed, or the interface is down: then the file cannot be read.
         speed = match root.read_once(directory.join("speed")) {
-            Ok(bytes) => lines(&bytes).next().and_then(number).map_or(Err(Absent::Unsupported), known_speed),
+            Ok(bytes) => lines(&bytes).next().and_then(parse_u64).map_or(Err(Absent::Unsupported), valid_speed),
             Err(Absent::Os(_)) => Err(Absent::Unsupported),
             Err(why) => Err(why),
         };
     }
     if duplex.is_err() {
-        duplex = match attribute(root, directory, "duplex").as_deref() {
+        duplex = match read_attribute(root, directory, "duplex").as_deref() {
             Some(b"full") => Ok(Duplex::Full),
             Some(b"half") => Ok(Duplex::Half),
             Some(_) => Err(Absent::Unsupported),
@@ -84,7 +89,7 @@ fn link(root: &Root, name: &[u8], sysfs: Option<&Path>, ethtool: Option<&Ethtool
 }
 
 /// 0, 65535 and −1 (in 16 and 32 bits) are how drivers say that they do not know.
-fn known_speed(megabits: u64) -> Reading<u32> {
+fn valid_speed(megabits: u64) -> Reading<u32> {
     match u32::try_from(megabits) {
         Ok(0 | 65535 | u32::MAX) | Err(_) => Err(Absent::Unsupported),
         Ok(speed) => Ok(speed),
@@ -92,7 +97,7 @@ fn known_speed(megabits: u64) -> Reading<u32> {
 }
 
 /// `unknown` is what drivers without carrier detection (tun, loopback) say: neither up nor down.
-fn is_up(operstate: &[u8]) -> Option<bool> {
+fn parse_operstate(operstate: &[u8]) -> Option<bool> {
     match operstate {
         b"up" => Some(true),
         b"unknown" => None,
@@ -106,32 +111,32 @@ fn is_physical(root: &Root, directory: &Path) -> bool {
 }
 
 /// The one piece of hardware under a bond, bridge, VLAN or macvlan; none when there are two or none.
-fn sole_physical_below(root: &Root, name: &[u8]) -> Option<Vec<u8>> {
+fn single_physical_lower(root: &Root, name: &[u8]) -> Option<Vec<u8>> {
     let mut physical = BTreeSet::new();
-    collect_below(root, name, DEEPEST, &mut physical);
+    collect_physical_lower(root, name, MAX_DEPTH, &mut physical);
     let only = physical.pop_first()?;
     physical.is_empty().then_some(only)
 }
 
-fn collect_below(root: &Root, name: &[u8], depth: usize, physical: &mut BTreeSet<Vec<u8>>) {
+fn collect_physical_lower(root: &Root, name: &[u8], depth: usize, physical: &mut BTreeSet<Vec<u8>>) {
     let Some(deeper) = depth.checked_sub(1) else { return };
-    for below in directly_below(root, name) {
-        if is_physical(root, &directory(&below)) {
+    for below in lower_interfaces(root, name) {
+        if is_physical(root, &sysfs_directory(&below)) {
             physical.insert(below);
         } else {
-            collect_below(root, &below, deeper, physical);
+            collect_physical_lower(root, &below, deeper, physical);
         }
     }
 }
 
 /// Links `lower_IF` since 3.19; before, only bridges and bonds say what they stand on.
-fn directly_below(root: &Root, name: &[u8]) -> Vec<Vec<u8>> {
-    let directory = directory(name);
-    let entries = root.list(&directory).unwrap_or_default();
+fn lower_interfaces(root: &Root, name: &[u8]) -> Vec<Vec<u8>> {
+    let directory = sysfs_directory(name);
+    let entries = root.list_directory(&directory).unwrap_or_default();
     let mut below: Vec<Vec<u8>> =
         entries.iter().filter_map(|entry| entry.as_bytes().strip_prefix(b"lower_").map(<[u8]>::to_vec)).collect();
     if below.is_empty() {
-        below.extend(root.list(directory.join("brif")).unwrap_or_default().into_iter().map(OsStringExt::into_vec));
+        below.extend(root.list_directory(directory.join("brif")).unwrap_or_default().into_iter().map(OsStringExt::into_vec));
     }
     if below.is_empty() {
         let slaves = root.read_once(directory.join("bonding/slaves")).unwrap_or_default();
@@ -142,7 +147,7 @@ fn directly_below(root: &Root, name: &[u8]) -> Vec<Vec<u8>> {
     below
 }
 
-fn attribute(root: &Root, directory: &Path, name: &str) -> Option<Vec<u8>> {
+fn read_attribute(root: &Root, directory: &Path, name: &str) -> Option<Vec<u8>> {
     let bytes = root.read_once(directory.join(name)).ok()?;
-    Some(sole_text(&bytes)?.as_bytes().to_vec())
+    Some(parse_single_line(&bytes)?.as_bytes().to_vec())
 }

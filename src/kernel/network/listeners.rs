@@ -1,6 +1,6 @@
 //! Listening TCP sockets with connections that wait to be accepted, by sock_diag, and whose they are.
 
-mod owner;
+mod socket_owner;
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -13,15 +13,15 @@ use nix::sys::socket::SockProtocol;
 use nix::time::ClockId;
 
 use super::netlink::Netlink;
-use crate::kernel::clock;
+use crate::kernel::clock_ns;
 use crate::kernel::root::Root;
 use crate::sample::network::Listener;
 use crate::sample::{Absent, Reading};
-use owner::Owners;
+use socket_owner::SocketOwners;
 
 /// After a dump this many times its cost passes before the next: at most 0.2 % of one CPU. The kernel walks its
 /// whole table of listeners for one, which has up to 65536 buckets.
-const REST_TIMES: u32 = 500;
+const INTERVAL_PER_COST: u32 = 500;
 
 /// Asks again and again over one socket, less often where it is dear.
 #[derive(Debug, Default)]
@@ -29,11 +29,11 @@ pub struct ListenerReader {
     netlink: Option<Netlink>,
     requests: Vec<Vec<u8>>,
     /// A kernel without tcp_diag is asked once only: each question would look for the module.
-    refused: Option<Absent>,
-    last: Option<(Instant, Duration)>,
+    unsupported: Option<Absent>,
+    last_dump: Option<(Instant, Duration)>,
     /// Connections that others had opened when nothing was found waiting
-    none_at: Option<u64>,
-    owners: Owners,
+    opens_when_empty: Option<u64>,
+    owners: SocketOwners,
 }
 
 impl ListenerReader {
@@ -41,32 +41,35 @@ impl ListenerReader {
     /// how many connections others have opened to this machine (PassiveOpens), as read before this: while there is no new
     /// one, no queue can have grown.
     pub fn sample(&mut self, root: &Root, now: bool, opened: Option<u64>) -> Reading<Vec<Listener>> {
-        if let Some(why) = self.refused {
+        if let Some(why) = self.unsupported {
             return Err(why);
         }
-        if !now && opened.is_some() && opened == self.none_at {
+        if !now && opened.is_some() && opened == self.opens_when_empty {
             return Ok(Vec::new());
         }
-        let too_soon = self.last.is_some_and(|(end, cost)| end.elapsed() < cost.saturating_mul(REST_TIMES));
+        let too_soon = self.last_dump.is_some_and(|(end, cost)| end.elapsed() < cost.saturating_mul(INTERVAL_PER_COST));
         if too_soon && !now {
             return Err(Absent::NotRead);
         }
         // CPU time: on a busy box the clock on the wall also counts what others did meanwhile.
-        let begin = clock(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        let begin = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
         let waiting = self.dump();
-        let cost = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
-        self.last = Some((Instant::now(), Duration::from_nanos(cost)));
+        let cost = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
+        self.last_dump = Some((Instant::now(), Duration::from_nanos(cost)));
         let waiting = match waiting {
             Ok(waiting) => waiting,
             Err(why) => {
-                self.refused = matches!(why, Absent::NoSuchFile | Absent::NoPermission | Absent::Unsupported).then_some(why);
+                self.unsupported =
+                    matches!(why, Absent::NoSuchFile | Absent::NoPermission | Absent::Unsupported).then_some(why);
                 return Err(why);
             }
         };
-        self.none_at = opened.filter(|_| waiting.is_empty());
-        self.owners
-            .search(root, waiting.iter().filter(|(_, listener)| listener.queue >= listener.limit).map(|(inode, _)| *inode));
-        let with_owner = |(inode, listener): (u32, Listener)| Listener { owner: self.owners.of(inode), ..listener };
+        self.opens_when_empty = opened.filter(|_| waiting.is_empty());
+        self.owners.search(
+            root,
+            waiting.iter().filter(|(_, listener)| listener.accept_queue >= listener.backlog_limit).map(|(inode, _)| *inode),
+        );
+        let with_owner = |(inode, listener): (u32, Listener)| Listener { owner: self.owners.owner(inode), ..listener };
         Ok(waiting.into_iter().map(with_owner).collect())
     }
 
@@ -76,11 +79,11 @@ impl ListenerReader {
             None => Netlink::open(SockProtocol::NetlinkSockDiag)?,
         };
         if self.requests.is_empty() {
-            self.requests = vec![request(AF_INET, SocketId::new_v4()), request(AF_INET6, SocketId::new_v6())];
+            self.requests = vec![listen_request(AF_INET, SocketId::new_v4()), listen_request(AF_INET6, SocketId::new_v6())];
         }
         let mut waiting = Vec::new();
         for request in &mut self.requests {
-            netlink.dump(request, |kind, payload| waiting.extend(listener(kind, payload)))?;
+            netlink.dump(request, |kind, payload| waiting.extend(parse_listener(kind, payload)))?;
         }
         // Only a socket whose answer was read to its end is used again.
         self.netlink = Some(netlink);
@@ -89,15 +92,16 @@ impl ListenerReader {
 }
 
 /// One message as a listener and its inode, if anything waits there.
-pub fn listener(kind: u16, payload: &[u8]) -> Option<(u32, Listener)> {
+pub fn parse_listener(kind: u16, payload: &[u8]) -> Option<(u32, Listener)> {
     (kind == SOCK_DIAG_BY_FAMILY).then_some(())?;
     let socket = InetResponseHeader::parse(payload).ok()?;
     let local = SocketAddr::new(socket.socket_id.source_address, socket.socket_id.source_port);
-    let listener = Listener { local, queue: socket.recv_queue, limit: socket.send_queue, owner: None };
-    (listener.queue > 0).then_some((socket.inode, listener))
+    let listener =
+        Listener { local_address: local, accept_queue: socket.recv_queue, backlog_limit: socket.send_queue, owner: None };
+    (listener.accept_queue > 0).then_some((socket.inode, listener))
 }
 
-fn request(family: u8, socket_id: SocketId) -> Vec<u8> {
+fn listen_request(family: u8, socket_id: SocketId) -> Vec<u8> {
     let mut header = NetlinkHeader::default();
     header.flags = NLM_F_REQUEST | NLM_F_DUMP;
     let body = SockDiagMessage::InetRequest(InetRequest {
@@ -129,9 +133,9 @@ mod tests {
         let here = listening.local_addr().unwrap();
         let mut reader = ListenerReader::default();
         let mut waiting = |opened| {
-            reader.last = None;
+            reader.last_dump = None;
             let found = reader.sample(&Root::host(), false, opened);
-            found.map(|found| (found.is_empty(), found.iter().any(|listener| listener.local == here)))
+            found.map(|found| (found.is_empty(), found.iter().any(|listener| listener.local_address == here)))
         };
         let client = TcpStream::connect(here).unwrap();
         match waiting(Some(1)) {

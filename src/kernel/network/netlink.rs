@@ -8,14 +8,14 @@ use nix::sys::socket::{
 };
 use nix::sys::time::{TimeVal, TimeValLike};
 
-use crate::kernel::root::absent;
+use crate::kernel::root::absent_from_io_error;
 use crate::sample::{Absent, Reading};
 
 /// What the kernel fills at most at once when it is given this much room.
-const ROOM: usize = 32 << 10;
+const RECEIVE_BUFFER_BYTES: usize = 32 << 10;
 
 /// No dump is longer than this many receipts; a kernel that goes on for ever is left.
-const MOST_RECEIPTS: usize = 4096;
+const MAX_RECEIVES: usize = 4096;
 
 /// An open socket of one netlink family.
 #[derive(Debug)]
@@ -27,8 +27,9 @@ pub struct Netlink {
 impl Netlink {
     /// Opens one; a netlink request is answered at once, and should it not be, a second is waited at most.
     pub fn open(protocol: SockProtocol) -> Reading<Netlink> {
-        let socket = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, protocol).map_err(reason)?;
-        setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::seconds(1)).map_err(reason)?;
+        let socket =
+            socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, protocol).map_err(absent_from_errno)?;
+        setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::seconds(1)).map_err(absent_from_errno)?;
         Ok(Netlink { socket, sequence: 0 })
     }
 
@@ -37,23 +38,23 @@ impl Netlink {
         self.sequence = self.sequence.wrapping_add(1);
         NetlinkBuffer::new(&mut *request).set_sequence_number(self.sequence);
         let kernel = NetlinkAddr::new(0, 0);
-        sendto(self.socket.as_raw_fd(), request, &kernel, MsgFlags::empty()).map_err(reason)?;
-        let receive = |buffer: &mut [u8]| recv(self.socket.as_raw_fd(), buffer, MsgFlags::empty()).map_err(reason);
+        sendto(self.socket.as_raw_fd(), request, &kernel, MsgFlags::empty()).map_err(absent_from_errno)?;
+        let receive = |buffer: &mut [u8]| recv(self.socket.as_raw_fd(), buffer, MsgFlags::empty()).map_err(absent_from_errno);
         // Room for as long as it takes: four sockets would keep an eighth of a megabyte between them.
-        answer(&mut vec![0; ROOM], self.sequence, receive, &mut each)
+        receive_dump(&mut vec![0; RECEIVE_BUFFER_BYTES], self.sequence, receive, &mut each)
     }
 }
 
 /// Receives until the answer is at its end. One that has none ends with the wait for more of it, or with too many receipts.
-fn answer(
+fn receive_dump(
     buffer: &mut [u8],
     sequence: u32,
     mut receive: impl FnMut(&mut [u8]) -> Reading<usize>,
     each: &mut impl FnMut(u16, &[u8]),
 ) -> Reading<()> {
-    for _ in 0..MOST_RECEIPTS {
+    for _ in 0..MAX_RECEIVES {
         let length = receive(buffer)?;
-        if messages(buffer.get(..length).unwrap_or_default(), sequence, each)? == Progress::Done {
+        if parse_messages(buffer.get(..length).unwrap_or_default(), sequence, each)? == Progress::Done {
             return Ok(());
         }
     }
@@ -67,7 +68,7 @@ pub enum Progress {
 }
 
 /// Takes one receipt apart. Answers to an older request, given up on, are passed over.
-pub fn messages(received: &[u8], sequence: u32, each: &mut impl FnMut(u16, &[u8])) -> Reading<Progress> {
+pub fn parse_messages(received: &[u8], sequence: u32, each: &mut impl FnMut(u16, &[u8])) -> Reading<Progress> {
     let mut rest = received;
     while !rest.is_empty() {
         let Ok(message) = NetlinkBuffer::new_checked(rest) else { return Err(Absent::Malformed) };
@@ -76,7 +77,7 @@ pub fn messages(received: &[u8], sequence: u32, each: &mut impl FnMut(u16, &[u8]
             match message.message_type() {
                 NLMSG_DONE => return Ok(Progress::Done),
                 NLMSG_ERROR if is_acknowledgement(message.payload()) => return Ok(Progress::Done),
-                NLMSG_ERROR => return Err(error(message.payload())),
+                NLMSG_ERROR => return Err(parse_error(message.payload())),
                 kind => each(kind, message.payload()),
             }
         }
@@ -91,15 +92,15 @@ fn is_acknowledgement(payload: &[u8]) -> bool {
 }
 
 /// An error message begins with a negative errno.
-fn error(payload: &[u8]) -> Absent {
+fn parse_error(payload: &[u8]) -> Absent {
     match payload.first_chunk::<4>().map(|errno| i32::from_ne_bytes(*errno)) {
-        Some(errno) if errno < 0 => absent(&std::io::Error::from_raw_os_error(errno.saturating_neg())),
+        Some(errno) if errno < 0 => absent_from_io_error(&std::io::Error::from_raw_os_error(errno.saturating_neg())),
         _ => Absent::Malformed,
     }
 }
 
-fn reason(errno: nix::errno::Errno) -> Absent {
-    absent(&errno.into())
+fn absent_from_errno(errno: nix::errno::Errno) -> Absent {
+    absent_from_io_error(&errno.into())
 }
 
 #[cfg(test)]
@@ -124,17 +125,17 @@ mod tests {
     fn only_the_answers_to_this_request_are_taken() {
         let received = [message(40, 1, b"old"), message(40, 2, b"new"), message(NLMSG_DONE, 2, &[0; 4])].concat();
         let mut seen = Vec::new();
-        let progress = messages(&received, 2, &mut |kind, payload| seen.push((kind, payload.to_vec())));
+        let progress = parse_messages(&received, 2, &mut |kind, payload| seen.push((kind, payload.to_vec())));
         assert_eq!((progress, seen), (Ok(Progress::Done), vec![(40, b"new".to_vec())]));
-        assert_eq!(messages(&received, 3, &mut |_, _| ()), Ok(Progress::More));
+        assert_eq!(parse_messages(&received, 3, &mut |_, _| ()), Ok(Progress::More));
     }
 
     #[test]
     fn an_error_is_a_reason() {
         let refused = message(NLMSG_ERROR, 1, &(-libc::ENOENT).to_ne_bytes());
-        assert_eq!(messages(&refused, 1, &mut |_, _| ()), Err(Absent::NoSuchFile));
-        assert_eq!(messages(&message(NLMSG_ERROR, 1, &[0; 20]), 1, &mut |_, _| ()), Ok(Progress::Done));
-        assert_eq!(messages(&message(NLMSG_ERROR, 1, &[0; 3]), 1, &mut |_, _| ()), Err(Absent::Malformed));
+        assert_eq!(parse_messages(&refused, 1, &mut |_, _| ()), Err(Absent::NoSuchFile));
+        assert_eq!(parse_messages(&message(NLMSG_ERROR, 1, &[0; 20]), 1, &mut |_, _| ()), Ok(Progress::Done));
+        assert_eq!(parse_messages(&message(NLMSG_ERROR, 1, &[0; 3]), 1, &mut |_, _| ()), Err(Absent::Malformed));
     }
 
     #[test]
@@ -146,27 +147,27 @@ mod tests {
             buffer[..part.len()].copy_from_slice(&part);
             Ok(part.len())
         };
-        assert_eq!(answer(&mut [0; 64], 1, &mut for_ever, &mut |_, _| ()), Err(Absent::Malformed));
-        assert_eq!(answer(&mut [0; 64], 1, |_| Ok(0), &mut |_, _| ()), Err(Absent::Malformed), "empty receipts");
-        assert_eq!(times, MOST_RECEIPTS);
+        assert_eq!(receive_dump(&mut [0; 64], 1, &mut for_ever, &mut |_, _| ()), Err(Absent::Malformed));
+        assert_eq!(receive_dump(&mut [0; 64], 1, |_| Ok(0), &mut |_, _| ()), Err(Absent::Malformed), "empty receipts");
+        assert_eq!(times, MAX_RECEIVES);
         // What was sent ends, and nothing more comes: EAGAIN after a second.
         let mut receipts = vec![Err(Absent::Os(libc::EAGAIN)), Ok(part.len())];
         let then_nothing = |buffer: &mut [u8]| {
             buffer[..part.len()].copy_from_slice(&part);
             receipts.pop().unwrap()
         };
-        assert_eq!(answer(&mut [0; 64], 1, then_nothing, &mut |_, _| ()), Err(Absent::Os(libc::EAGAIN)));
-        assert_eq!(answer(&mut [0; 8], 1, |_| Ok(4096), &mut |_, _| ()), Err(Absent::Malformed), "longer than room");
+        assert_eq!(receive_dump(&mut [0; 64], 1, then_nothing, &mut |_, _| ()), Err(Absent::Os(libc::EAGAIN)));
+        assert_eq!(receive_dump(&mut [0; 8], 1, |_| Ok(4096), &mut |_, _| ()), Err(Absent::Malformed), "longer than room");
     }
 
     #[test]
     fn any_receipt_is_survived() {
         proptest!(|(bytes in proptest::collection::vec(any::<u8>(), 0..120), kind in 0_u16..60, cut in 0_usize..40)| {
-            let _ = messages(&bytes, 0, &mut |_, _| ());
+            let _ = parse_messages(&bytes, 0, &mut |_, _| ());
             let mut framed = message(kind, 1, &bytes);
             framed.truncate(framed.len().saturating_sub(cut));
-            let _ = messages(&framed, 1, &mut |kind, payload| drop(super::super::listeners::listener(kind, payload)));
-            let _ = super::super::listeners::listener(20, &bytes);
+            let _ = parse_messages(&framed, 1, &mut |kind, payload| drop(super::super::listeners::parse_listener(kind, payload)));
+            let _ = super::super::listeners::parse_listener(20, &bytes);
         });
     }
 }

@@ -1,15 +1,15 @@
 //! /proc/net/snmp and /proc/net/netstat: a line of names and a line of values under one prefix, read by name.
 
-use crate::kernel::fields::{lines, number, words};
+use crate::kernel::fields::{lines, parse_u64, words};
 use crate::sample::network::{Tcp, TcpExt, Udp};
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
 
 /// The lines `Tcp:` of /proc/net/snmp.
-pub fn tcp(snmp: &[u8]) -> Reading<Tcp> {
-    let table = Table::find(snmp, b"Tcp:")?;
+pub fn parse_tcp(snmp: &[u8]) -> Reading<Tcp> {
+    let table = NamedValues::parse(snmp, b"Tcp:")?;
     table
-        .all(|counter| {
+        .read_into(|counter| {
             Some(Tcp {
                 active_opens: counter("ActiveOpens")?,
                 passive_opens: counter("PassiveOpens")?,
@@ -27,10 +27,10 @@ pub fn tcp(snmp: &[u8]) -> Reading<Tcp> {
 }
 
 /// The lines `Udp:` of /proc/net/snmp.
-pub fn udp(snmp: &[u8]) -> Reading<Udp> {
-    let table = Table::find(snmp, b"Udp:")?;
+pub fn parse_udp(snmp: &[u8]) -> Reading<Udp> {
+    let table = NamedValues::parse(snmp, b"Udp:")?;
     table
-        .all(|counter| {
+        .read_into(|counter| {
             Some(Udp {
                 datagrams_in: counter("InDatagrams")?,
                 no_ports: counter("NoPorts")?,
@@ -44,10 +44,10 @@ pub fn udp(snmp: &[u8]) -> Reading<Udp> {
 }
 
 /// The lines `TcpExt:` of /proc/net/netstat.
-pub fn tcp_ext(netstat: &[u8]) -> Reading<TcpExt> {
-    let table = Table::find(netstat, b"TcpExt:")?;
+pub fn parse_tcp_ext(netstat: &[u8]) -> Reading<TcpExt> {
+    let table = NamedValues::parse(netstat, b"TcpExt:")?;
     table
-        .all(|counter| {
+        .read_into(|counter| {
             Some(TcpExt {
                 listen_overflows: counter("ListenOverflows"),
                 listen_drops: counter("ListenDrops"),
@@ -61,32 +61,32 @@ pub fn tcp_ext(netstat: &[u8]) -> Reading<TcpExt> {
 }
 
 /// InOctets and OutOctets of the lines `IpExt:` of /proc/net/netstat.
-pub fn ip_octets(netstat: &[u8]) -> Reading<(Counter, Counter)> {
-    let table = Table::find(netstat, b"IpExt:")?;
-    table.all(|counter| Some((counter("InOctets")?, counter("OutOctets")?))).ok_or(Absent::Malformed)
+pub fn parse_ip_octets(netstat: &[u8]) -> Reading<(Counter, Counter)> {
+    let table = NamedValues::parse(netstat, b"IpExt:")?;
+    table.read_into(|counter| Some((counter("InOctets")?, counter("OutOctets")?))).ok_or(Absent::Malformed)
 }
 
 /// The names of one prefix and the values under them.
-struct Table<'a> {
+struct NamedValues<'a> {
     cells: Vec<(&'a [u8], &'a [u8])>,
 }
 
-impl<'a> Table<'a> {
+impl<'a> NamedValues<'a> {
     /// The two lines must have equally many words, else nobody knows which value belongs to which name.
-    fn find(bytes: &'a [u8], prefix: &[u8]) -> Reading<Table<'a>> {
+    fn parse(bytes: &'a [u8], prefix: &[u8]) -> Reading<NamedValues<'a>> {
         let mut lines = lines(bytes).filter_map(|line| line.strip_prefix(prefix));
         let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return Err(Absent::NoSuchFile) };
         let (names, values): (Vec<_>, Vec<_>) = (words(names).collect(), words(values).collect());
         if names.len() != values.len() {
             return Err(Absent::Malformed);
         }
-        Ok(Table { cells: names.into_iter().zip(values).collect() })
+        Ok(NamedValues { cells: names.into_iter().zip(values).collect() })
     }
 
-    fn all<T>(&self, fill: impl FnOnce(&dyn Fn(&str) -> Option<Counter>) -> Option<T>) -> Option<T> {
+    fn read_into<T>(&self, fill: impl FnOnce(&dyn Fn(&str) -> Option<Counter>) -> Option<T>) -> Option<T> {
         fill(&|name| {
             let (_, value) = self.cells.iter().find(|(other, _)| *other == name.as_bytes())?;
-            number(value).map(Counter)
+            parse_u64(value).map(Counter)
         })
     }
 }

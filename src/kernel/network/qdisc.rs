@@ -13,7 +13,7 @@ use crate::units::Counter;
 
 const RTM_NEWQDISC: u16 = 36;
 /// Bytes of struct tcmsg, before the attributes.
-const HEADER: usize = 20;
+const TCMSG_SIZE: usize = 20;
 const TCA_KIND: u16 = 1;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_QUEUE: u16 = 3;
@@ -35,26 +35,26 @@ impl QdiscReader {
             None => Netlink::open(SockProtocol::NetlinkRoute)?,
         };
         if self.request.is_empty() {
-            self.request = request();
+            self.request = qdisc_request();
         }
-        let mut trees = Trees::default();
-        netlink.dump(&mut self.request, |kind, payload| trees.add(kind, payload, &mut self.kinds))?;
+        let mut trees = QdiscTrees::default();
+        netlink.dump(&mut self.request, |kind, payload| trees.add_message(kind, payload, &mut self.kinds))?;
         // Only a socket whose answer was read to its end is used again.
         self.netlink = Some(netlink);
-        Ok(trees.whole())
+        Ok(trees.into_root_qdiscs())
     }
 }
 
 /// What has been read of each interface's tree.
 #[derive(Debug, Default)]
-pub struct Trees {
+pub struct QdiscTrees {
     roots: FxHashMap<u32, Qdisc>,
-    overlimits_below: FxHashMap<u32, u64>,
+    child_overlimits: FxHashMap<u32, u64>,
 }
 
-impl Trees {
+impl QdiscTrees {
     /// Takes in one message; one that cannot be understood is left out.
-    pub fn add(&mut self, kind: u16, payload: &[u8], kinds: &mut Vec<Name>) {
+    pub fn add_message(&mut self, kind: u16, payload: &[u8], kinds: &mut Vec<Name>) {
         if kind != RTM_NEWQDISC {
             return;
         }
@@ -64,14 +64,14 @@ impl Trees {
         if header.parent == TcHandle::INGRESS {
             return;
         }
-        let Some((name, queue)) = attributes(payload.get(HEADER..).unwrap_or_default()) else { return };
+        let Some((name, queue)) = parse_attributes(payload.get(TCMSG_SIZE..).unwrap_or_default()) else { return };
         if header.parent != TcHandle::ROOT {
-            let below = self.overlimits_below.entry(interface).or_default();
+            let below = self.child_overlimits.entry(interface).or_default();
             *below = below.saturating_add(u64::from(queue.overlimits));
             return;
         }
         let discipline = Qdisc {
-            kind: shared(name, kinds),
+            kind: intern_kind(name, kinds),
             backlog_bytes: u64::from(queue.backlog),
             backlog_packets: u64::from(queue.qlen),
             dropped: Counter(u64::from(queue.drops)),
@@ -83,8 +83,8 @@ impl Trees {
 
     /// One discipline an interface. Backlog and drops reach the root from below by themselves
     /// (qdisc_tree_reduce_backlog, mq_dump); overlimits do so under mq only, so that the larger count is the tree's.
-    pub fn whole(mut self) -> FxHashMap<u32, Qdisc> {
-        for (interface, below) in self.overlimits_below {
+    pub fn into_root_qdiscs(mut self) -> FxHashMap<u32, Qdisc> {
+        for (interface, below) in self.child_overlimits {
             if let Some(root) = self.roots.get_mut(&interface) {
                 root.overlimits = root.overlimits.max(Counter(below));
             }
@@ -94,7 +94,7 @@ impl Trees {
 }
 
 /// Kind and queue statistics. The options of the discipline, costly and of no use here, are not looked into.
-fn attributes(bytes: &[u8]) -> Option<(&[u8], TcStatsQueue)> {
+fn parse_attributes(bytes: &[u8]) -> Option<(&[u8], TcStatsQueue)> {
     let (mut kind, mut queue) = (None, None);
     for attribute in NlasIterator::new(bytes).map_while(Result::ok) {
         match attribute.kind() {
@@ -102,21 +102,21 @@ fn attributes(bytes: &[u8]) -> Option<(&[u8], TcStatsQueue)> {
                 let end = usize::from(attribute.length());
                 kind = attribute.into_inner().get(NLA_HEADER_SIZE..end).map(|name| name.strip_suffix(b"\0").unwrap_or(name));
             }
-            TCA_STATS2 => queue = queue_statistics(attribute.value()),
+            TCA_STATS2 => queue = parse_queue_statistics(attribute.value()),
             _ => {}
         }
     }
     kind.zip(queue)
 }
 
-fn queue_statistics(bytes: &[u8]) -> Option<TcStatsQueue> {
+fn parse_queue_statistics(bytes: &[u8]) -> Option<TcStatsQueue> {
     NlasIterator::new(bytes)
         .filter_map(Result::ok)
         .find(|attribute| attribute.kind() == TCA_STATS_QUEUE)
         .and_then(|attribute| TcStatsQueue::parse(attribute.value()).ok())
 }
 
-fn shared(kind: &[u8], kinds: &mut Vec<Name>) -> Name {
+fn intern_kind(kind: &[u8], kinds: &mut Vec<Name>) -> Name {
     if let Some(known) = kinds.iter().find(|known| known.as_bytes() == kind) {
         return known.clone();
     }
@@ -125,7 +125,7 @@ fn shared(kind: &[u8], kinds: &mut Vec<Name>) -> Name {
     name
 }
 
-fn request() -> Vec<u8> {
+fn qdisc_request() -> Vec<u8> {
     let mut header = NetlinkHeader::default();
     header.flags = NLM_F_REQUEST | NLM_F_DUMP;
     let mut message = NetlinkMessage::new(header, RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default()).into());
@@ -156,15 +156,15 @@ mod tests {
 
     #[test]
     fn a_tree_is_its_root_with_the_overlimits_below() {
-        let (mut trees, mut kinds) = (Trees::default(), Vec::new());
+        let (mut trees, mut kinds) = (QdiscTrees::default(), Vec::new());
         let root = u32::from(TcHandle::ROOT);
         for (parent, kind, drops, overlimits) in
             [(root, "prio", 5, 1), (0x1_0001, "tbf", 3, 40), (0x1_0002, "tbf", 2, 50), (0xffff_fff1, "ingress", 900, 900)]
         {
-            trees.add(RTM_NEWQDISC, &discipline(7, parent, kind, drops, overlimits), &mut kinds);
+            trees.add_message(RTM_NEWQDISC, &discipline(7, parent, kind, drops, overlimits), &mut kinds);
         }
-        trees.add(RTM_NEWQDISC, &discipline(8, root, "fq_codel", 1, 2), &mut kinds);
-        let whole = trees.whole();
+        trees.add_message(RTM_NEWQDISC, &discipline(8, root, "fq_codel", 1, 2), &mut kinds);
+        let whole = trees.into_root_qdiscs();
         let tree = &whole[&7];
         assert_eq!((tree.kind.as_bytes(), tree.backlog_packets, tree.backlog_bytes), (&b"prio"[..], 3, 4500));
         assert_eq!((tree.dropped, tree.overlimits), (Counter(5), Counter(90)));
@@ -184,9 +184,9 @@ mod tests {
         });
         let bytes = prop_oneof![proptest::collection::vec(any::<u8>(), 0..200), cut_or_flipped];
         proptest!(|(bytes in bytes)| {
-            let mut trees = Trees::default();
-            trees.add(RTM_NEWQDISC, &bytes, &mut Vec::new());
-            trees.whole();
+            let mut trees = QdiscTrees::default();
+            trees.add_message(RTM_NEWQDISC, &bytes, &mut Vec::new());
+            trees.into_root_qdiscs();
         });
     }
 }

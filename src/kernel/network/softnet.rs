@@ -7,17 +7,17 @@ use crate::sample::{Absent, Reading};
 use crate::units::Counter;
 
 /// All lines. One that cannot be understood makes all of them so: which CPU the others belong to goes by their number.
-pub fn softnet(bytes: &[u8]) -> Reading<Vec<Softnet>> {
+pub fn parse_softnet(bytes: &[u8]) -> Reading<Vec<Softnet>> {
     // A last line that is cut may have a number that is cut.
     if bytes.last() != Some(&b'\n') {
         return Err(Absent::Malformed);
     }
-    let list: Option<Vec<Softnet>> = lines(bytes).map(line).collect();
+    let list: Option<Vec<Softnet>> = lines(bytes).map(parse_line).collect();
     list.filter(|list| !list.is_empty()).ok_or(Absent::Malformed)
 }
 
-fn line(text: &[u8]) -> Option<Softnet> {
-    let columns: Vec<u32> = words(text).map(hexadecimal).collect::<Option<_>>()?;
+fn parse_line(text: &[u8]) -> Option<Softnet> {
+    let columns: Vec<u32> = words(text).map(parse_hex32).collect::<Option<_>>()?;
     let counter = |at: usize| columns.get(at).map(|&count| Counter(u64::from(count)));
     Some(Softnet {
         // 4.x kernels write 9 to 11 columns; the backlog's length and the CPU's number came later, two lengths after them.
@@ -31,7 +31,7 @@ fn line(text: &[u8]) -> Option<Softnet> {
 }
 
 /// Eight digits, always (`%08x`).
-fn hexadecimal(word: &[u8]) -> Option<u32> {
+fn parse_hex32(word: &[u8]) -> Option<u32> {
     let digits = word.len() == 8 && word.iter().all(u8::is_ascii_hexdigit);
     u32::from_str_radix(std::str::from_utf8(word).ok().filter(|_| digits)?, 16).ok()
 }
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_new_kernel_says_which_cpu() {
-        let lines = softnet(NEW).unwrap();
+        let lines = parse_softnet(NEW).unwrap();
         let first = Softnet {
             cpu: Some(CpuId(0)),
             processed: Counter(0x2a46d),
@@ -61,14 +61,14 @@ mod tests {
     #[test]
     fn an_old_kernel_does_not() {
         let old = b"00000010 00000001 00000002 00000000 00000000 00000000 00000000 00000000 00000000\n";
-        let lines = softnet(old).unwrap();
+        let lines = parse_softnet(old).unwrap();
         assert_eq!((lines[0].cpu, lines[0].received_rps, lines[0].dropped), (None, None, Counter(1)));
     }
 
     #[test]
     fn what_is_cut_is_absent() {
         for length in 0..NEW.len() {
-            match softnet(&NEW[..length]) {
+            match parse_softnet(&NEW[..length]) {
                 Err(why) => assert_eq!(why, Absent::Malformed),
                 // Whole lines only.
                 Ok(lines) => assert_eq!((lines.len(), NEW[length - 1]), (1, b'\n')),
@@ -81,7 +81,7 @@ mod tests {
         for damage in
             [&b"0002a46d -0000001 00000001\n"[..], b"zzz\n", b"\n", b"0002a46d 00000000\n", b"+002a46d 00000000 00000000\n"]
         {
-            assert_eq!(softnet(damage), Err(Absent::Malformed), "{}", damage.escape_ascii());
+            assert_eq!(parse_softnet(damage), Err(Absent::Malformed), "{}", damage.escape_ascii());
         }
     }
 }

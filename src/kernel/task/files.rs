@@ -16,7 +16,7 @@ use nix::sys::stat::{Mode, fstatat};
 use nix::sys::uio::pread;
 
 use crate::kernel::mounts;
-use crate::kernel::root::{Root, absent};
+use crate::kernel::root::{Root, absent_from_io_error};
 use crate::sample::{Absent, Reading};
 
 /// Enough for every file of a fixed form; cmdline is cut here.
@@ -24,12 +24,12 @@ const BUFFER_BYTES: usize = 4096;
 /// Longest: `4294967295/task/4294967295/schedstat` and the NUL, or a descriptor's link.
 const PATH_BYTES: usize = 64;
 /// Descriptors we may have at most, whatever the hard limit: each costs the kernel about a kilobyte.
-const MOST_DESCRIPTORS: libc::rlim_t = 16_384;
+const MAX_DESCRIPTORS: libc::rlim_t = 16_384;
 /// Left for everything else in this process.
 const RESERVED_DESCRIPTORS: libc::rlim_t = 256;
 
 /// Descriptors kept open now. One count for the process, as the limit is.
-static KEPT_NOW: AtomicUsize = AtomicUsize::new(0);
+static OPEN_DESCRIPTORS: AtomicUsize = AtomicUsize::new(0);
 
 /// The files of a thread that are worth a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,18 +53,18 @@ pub enum ProcessFile {
 
 /// Open descriptors of one task, indexed by `ThreadFile` or `ProcessFile`.
 #[derive(Debug, Default)]
-pub struct Kept([Option<KeptDescriptor>; 5]);
+pub struct TaskDescriptors([Option<CountedDescriptor>; 5]);
 
-impl Kept {
-    pub const NONE: Kept = Kept([const { None }; 5]);
+impl TaskDescriptors {
+    pub const EMPTY: TaskDescriptors = TaskDescriptors([const { None }; 5]);
 
     /// Gives back all descriptors.
-    pub fn release(&mut self) {
+    pub fn close_all(&mut self) {
         self.0 = Default::default();
     }
 
     /// Gives back all but the first, schedstat, which alone tells whether a thread ran.
-    pub fn release_all_but_schedstat(&mut self) {
+    pub fn close_all_but_schedstat(&mut self) {
         for kept in self.0.iter_mut().skip(1) {
             *kept = None;
         }
@@ -76,18 +76,18 @@ impl Kept {
 }
 
 #[derive(Debug)]
-struct KeptDescriptor(OwnedFd);
+struct CountedDescriptor(OwnedFd);
 
-impl KeptDescriptor {
-    fn new(descriptor: OwnedFd) -> KeptDescriptor {
-        KEPT_NOW.fetch_add(1, Ordering::Relaxed);
-        KeptDescriptor(descriptor)
+impl CountedDescriptor {
+    fn new(descriptor: OwnedFd) -> CountedDescriptor {
+        OPEN_DESCRIPTORS.fetch_add(1, Ordering::Relaxed);
+        CountedDescriptor(descriptor)
     }
 }
 
-impl Drop for KeptDescriptor {
+impl Drop for CountedDescriptor {
     fn drop(&mut self) {
-        KEPT_NOW.fetch_sub(1, Ordering::Relaxed);
+        OPEN_DESCRIPTORS.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -96,24 +96,24 @@ impl Drop for KeptDescriptor {
 pub struct TaskFiles {
     proc: Dir,
     buffer: Box<[u8; BUFFER_BYTES]>,
-    most_kept: usize,
+    max_open: usize,
     /// Whether something was mounted when it was opened for which threads wait asleep (FUSE).
-    pub has_user_file_systems: bool,
+    pub has_fuse_mounts: bool,
 }
 
 impl TaskFiles {
     /// Opens /proc below `root` and raises the limit of open files as far as we will use it.
     pub fn open(root: &Root) -> Reading<TaskFiles> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let proc = Dir::open(&root.path("proc"), flags, Mode::empty()).map_err(reason)?;
-        let (buffer, has_user_file_systems) = (Box::new([0; BUFFER_BYTES]), mounts::has_user_file_systems(root));
-        Ok(TaskFiles { proc, buffer, most_kept: raise_descriptor_limit(), has_user_file_systems })
+        let proc = Dir::open(&root.path("proc"), flags, Mode::empty()).map_err(absent_from_errno)?;
+        let (buffer, has_user_file_systems) = (Box::new([0; BUFFER_BYTES]), mounts::has_fuse_mounts(root));
+        Ok(TaskFiles { proc, buffer, max_open: raise_descriptor_limit(), has_fuse_mounts: has_user_file_systems })
     }
 
     /// Every number in /proc, sorted, into `pids`.
     pub fn list_processes(&mut self, pids: &mut Vec<u32>) {
         pids.clear();
-        pids.extend(self.proc.iter().filter_map(Result::ok).filter_map(|entry| task_number(entry.file_name())));
+        pids.extend(self.proc.iter().filter_map(Result::ok).filter_map(|entry| parse_task_number(entry.file_name())));
         pids.sort_unstable();
     }
 
@@ -121,16 +121,23 @@ impl TaskFiles {
     pub fn list_threads(&mut self, pid: u32, tids: &mut Vec<u32>) -> Reading<()> {
         tids.clear();
         let mut path = [0; PATH_BYTES];
-        let path = written(&mut path, format_args!("{pid}/task"))?;
+        let path = format_path(&mut path, format_args!("{pid}/task"))?;
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let mut directory = Dir::openat(&self.proc, path, flags, Mode::empty()).map_err(reason)?;
-        tids.extend(directory.iter().filter_map(Result::ok).filter_map(|entry| task_number(entry.file_name())));
+        let mut directory = Dir::openat(&self.proc, path, flags, Mode::empty()).map_err(absent_from_errno)?;
+        tids.extend(directory.iter().filter_map(Result::ok).filter_map(|entry| parse_task_number(entry.file_name())));
         tids.sort_unstable();
         if tids.is_empty() { Err(Absent::Vanished) } else { Ok(()) }
     }
 
     /// A thread's file, over a descriptor kept in `kept` when there is one; a new one is kept when `keep` says so.
-    pub fn thread(&mut self, pid: u32, tid: u32, file: ThreadFile, kept: &mut Kept, keep: bool) -> Reading<&[u8]> {
+    pub fn read_thread_file(
+        &mut self,
+        pid: u32,
+        tid: u32,
+        file: ThreadFile,
+        kept: &mut TaskDescriptors,
+        keep: bool,
+    ) -> Reading<&[u8]> {
         let name = match file {
             ThreadFile::Schedstat => "schedstat",
             ThreadFile::Stat | ThreadFile::ProcessStat => "stat",
@@ -146,7 +153,7 @@ impl TaskFiles {
     }
 
     /// A file of the whole process, in the same way.
-    pub fn process(&mut self, pid: u32, file: ProcessFile, kept: &mut Kept, keep: bool) -> Reading<&[u8]> {
+    pub fn read_process_file(&mut self, pid: u32, file: ProcessFile, kept: &mut TaskDescriptors, keep: bool) -> Reading<&[u8]> {
         let name = match file {
             ProcessFile::Stat => "stat",
             ProcessFile::Io => "io",
@@ -160,40 +167,40 @@ impl TaskFiles {
     }
 
     /// A file that is read seldom, at most 4 KiB of it.
-    pub fn once(&mut self, path: std::fmt::Arguments<'_>) -> Reading<&[u8]> {
+    pub fn read_once(&mut self, path: std::fmt::Arguments<'_>) -> Reading<&[u8]> {
         self.read(&mut None, false, path)
     }
 
     /// Where a link points. The kernel makes the text up from memory: no file system is asked.
-    pub fn link(&self, path: std::fmt::Arguments<'_>) -> Reading<OsString> {
+    pub fn read_link(&self, path: std::fmt::Arguments<'_>) -> Reading<OsString> {
         let mut bytes = [0; PATH_BYTES];
-        readlinkat(&self.proc, written(&mut bytes, path)?).map_err(reason)
+        readlinkat(&self.proc, format_path(&mut bytes, path)?).map_err(absent_from_errno)
     }
 
     /// Who owns /proc/PID: the effective user of the process, or root where it is not dumpable.
-    pub fn owner(&self, pid: u32) -> Reading<u32> {
+    pub fn owner_uid(&self, pid: u32) -> Reading<u32> {
         let mut path = [0; PATH_BYTES];
-        let path = written(&mut path, format_args!("{pid}"))?;
-        fstatat(&self.proc, path, AtFlags::empty()).map(|stat| stat.st_uid).map_err(reason)
+        let path = format_path(&mut path, format_args!("{pid}"))?;
+        fstatat(&self.proc, path, AtFlags::empty()).map(|stat| stat.st_uid).map_err(absent_from_errno)
     }
 
-    fn read(&mut self, slot: &mut Option<KeptDescriptor>, keep: bool, path: std::fmt::Arguments<'_>) -> Reading<&[u8]> {
+    fn read(&mut self, slot: &mut Option<CountedDescriptor>, keep: bool, path: std::fmt::Arguments<'_>) -> Reading<&[u8]> {
         let length = match slot {
-            Some(KeptDescriptor(descriptor)) => match pread(&*descriptor, self.buffer.as_mut_slice(), 0) {
+            Some(CountedDescriptor(descriptor)) => match pread(&*descriptor, self.buffer.as_mut_slice(), 0) {
                 Ok(length) => length,
                 Err(errno) => {
                     *slot = None;
-                    return Err(reason(errno));
+                    return Err(absent_from_errno(errno));
                 }
             },
             None => {
                 let mut bytes = [0; PATH_BYTES];
-                let path = written(&mut bytes, path)?;
+                let path = format_path(&mut bytes, path)?;
                 let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
-                let descriptor = openat(&self.proc, path, flags, Mode::empty()).map_err(reason)?;
-                let length = pread(&descriptor, self.buffer.as_mut_slice(), 0).map_err(reason)?;
-                if keep && KEPT_NOW.load(Ordering::Relaxed) < self.most_kept {
-                    *slot = Some(KeptDescriptor::new(descriptor));
+                let descriptor = openat(&self.proc, path, flags, Mode::empty()).map_err(absent_from_errno)?;
+                let length = pread(&descriptor, self.buffer.as_mut_slice(), 0).map_err(absent_from_errno)?;
+                if keep && OPEN_DESCRIPTORS.load(Ordering::Relaxed) < self.max_open {
+                    *slot = Some(CountedDescriptor::new(descriptor));
                 }
                 length
             }
@@ -203,15 +210,15 @@ impl TaskFiles {
 }
 
 /// Whether a failure to read means that the task is gone.
-pub fn is_gone(why: Absent) -> bool {
+pub fn is_task_gone(why: Absent) -> bool {
     matches!(why, Absent::NoSuchFile | Absent::Vanished)
 }
 
-fn reason(errno: nix::Error) -> Absent {
-    absent(&errno.into())
+fn absent_from_errno(errno: nix::Error) -> Absent {
+    absent_from_io_error(&errno.into())
 }
 
-fn task_number(name: &CStr) -> Option<u32> {
+fn parse_task_number(name: &CStr) -> Option<u32> {
     let name = name.to_bytes();
     if !name.first()?.is_ascii_digit() {
         return None;
@@ -220,7 +227,7 @@ fn task_number(name: &CStr) -> Option<u32> {
 }
 
 /// The path as a C string in `bytes`.
-fn written<'a>(bytes: &'a mut [u8; PATH_BYTES], path: std::fmt::Arguments<'_>) -> Reading<&'a CStr> {
+fn format_path<'a>(bytes: &'a mut [u8; PATH_BYTES], path: std::fmt::Arguments<'_>) -> Reading<&'a CStr> {
     let mut room = bytes.as_mut_slice();
     room.write_fmt(path).map_err(|_| Absent::Malformed)?;
     // The buffer is all zeros behind what was written.
@@ -230,9 +237,9 @@ fn written<'a>(bytes: &'a mut [u8; PATH_BYTES], path: std::fmt::Arguments<'_>) -
 /// How many descriptors may be kept, after the soft limit was raised as far as that makes sense.
 fn raise_descriptor_limit() -> usize {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return 0 };
-    let wanted = hard.min(MOST_DESCRIPTORS);
+    let wanted = hard.min(MAX_DESCRIPTORS);
     let allowed = if wanted > soft && setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).is_ok() { wanted } else { soft };
-    usize::try_from(allowed.min(MOST_DESCRIPTORS).saturating_sub(RESERVED_DESCRIPTORS)).unwrap_or(0)
+    usize::try_from(allowed.min(MAX_DESCRIPTORS).saturating_sub(RESERVED_DESCRIPTORS)).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -245,15 +252,15 @@ mod tests {
         let task = root.path().join("proc/7/task/8");
         std::fs::create_dir_all(&task).unwrap();
         std::fs::write(task.join("schedstat"), "1 2 3\n").unwrap();
-        let mut files = TaskFiles::open(&Root::at(root.path().to_owned())).unwrap();
-        let mut kept = Kept::default();
-        assert_eq!(files.thread(7, 8, ThreadFile::Schedstat, &mut kept, true), Ok(&b"1 2 3\n"[..]));
+        let mut files = TaskFiles::open(&Root::at_directory(root.path().to_owned())).unwrap();
+        let mut kept = TaskDescriptors::default();
+        assert_eq!(files.read_thread_file(7, 8, ThreadFile::Schedstat, &mut kept, true), Ok(&b"1 2 3\n"[..]));
         std::fs::write(task.join("schedstat"), "4 5 6\n").unwrap();
-        assert_eq!(files.thread(7, 8, ThreadFile::Schedstat, &mut kept, true), Ok(&b"4 5 6\n"[..]));
+        assert_eq!(files.read_thread_file(7, 8, ThreadFile::Schedstat, &mut kept, true), Ok(&b"4 5 6\n"[..]));
         assert!(!kept.is_empty());
-        kept.release();
+        kept.close_all();
         assert!(kept.is_empty());
-        assert_eq!(files.thread(7, 9, ThreadFile::Schedstat, &mut kept, true), Err(Absent::NoSuchFile));
+        assert_eq!(files.read_thread_file(7, 9, ThreadFile::Schedstat, &mut kept, true), Err(Absent::NoSuchFile));
     }
 
     #[test]
@@ -262,7 +269,7 @@ mod tests {
         for name in ["30", "4", "self", "4x", "+5", "99999999999"] {
             std::fs::create_dir_all(root.path().join("proc").join(name)).unwrap();
         }
-        let mut files = TaskFiles::open(&Root::at(root.path().to_owned())).unwrap();
+        let mut files = TaskFiles::open(&Root::at_directory(root.path().to_owned())).unwrap();
         let mut pids = Vec::new();
         for _ in 0..2 {
             files.list_processes(&mut pids);

@@ -2,32 +2,32 @@
 
 use netlink_packet_core::{DefaultNla, Emitable, NLM_F_ACK, NLM_F_REQUEST, NLMSG_ERROR, NetlinkBuffer, NlasIterator};
 
-use super::account::Account;
-use crate::kernel::root::absent;
+use super::stats::TaskStats;
+use crate::kernel::root::absent_from_io_error;
 use crate::sample::Absent;
 
 /// The number of an attribute.
-pub type Attribute = u16;
+pub type AttributeType = u16;
 
 /// GENL_ID_CTRL, the family that knows the others; CTRL_CMD_GETFAMILY with CTRL_ATTR_FAMILY_NAME.
-pub const CONTROL: u16 = 0x10;
-pub const GET_FAMILY: u8 = 3;
-pub const FAMILY_NAME: Attribute = 2;
-const FAMILY_ID: Attribute = 1;
+pub const GENL_ID_CTRL: u16 = 0x10;
+pub const CTRL_CMD_GETFAMILY: u8 = 3;
+pub const CTRL_ATTR_FAMILY_NAME: AttributeType = 2;
+const CTRL_ATTR_FAMILY_ID: AttributeType = 1;
 
 /// TASKSTATS_CMD_GET, and TASKSTATS_CMD_ATTR_*: what it may ask.
-pub const GET: u8 = 1;
-pub const ASK_THREAD: Attribute = 1;
-pub const ASK_PROCESS: Attribute = 2;
-pub const REGISTER: Attribute = 3;
+pub const TASKSTATS_CMD_GET: u8 = 1;
+pub const TASKSTATS_CMD_ATTR_PID: AttributeType = 1;
+pub const TASKSTATS_CMD_ATTR_TGID: AttributeType = 2;
+pub const TASKSTATS_CMD_ATTR_REGISTER_CPUMASK: AttributeType = 3;
 
 /// TASKSTATS_TYPE_*: what an answer consists of.
-const STATS: u16 = 3;
-const OF_THREAD: u16 = 4;
-const OF_PROCESS: u16 = 5;
+const TASKSTATS_TYPE_STATS: u16 = 3;
+const TASKSTATS_TYPE_AGGR_PID: u16 = 4;
+const TASKSTATS_TYPE_AGGR_TGID: u16 = 5;
 
-const NETLINK_HEADER: usize = 16;
-const GENERIC_HEADER: usize = 4;
+const NLMSG_HDRLEN: usize = 16;
+const GENL_HDRLEN: usize = 4;
 
 /// One message from the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,32 +40,32 @@ pub enum Answer<'a> {
 }
 
 /// A request with one attribute; it will be acknowledged.
-pub fn request(family: u16, sequence: u32, command: u8, question: Attribute, value: &[u8]) -> Vec<u8> {
+pub fn request(family: u16, sequence: u32, command: u8, question: AttributeType, value: &[u8]) -> Vec<u8> {
     let attribute = DefaultNla::new(question, value.to_vec());
-    let length = NETLINK_HEADER + GENERIC_HEADER + attribute.buffer_len();
+    let length = NLMSG_HDRLEN + GENL_HDRLEN + attribute.buffer_len();
     let mut bytes = vec![0; length];
     let mut header = NetlinkBuffer::new(&mut bytes);
     header.set_length(u32::try_from(length).unwrap_or_default());
     header.set_message_type(family);
     header.set_flags(NLM_F_REQUEST | NLM_F_ACK);
     header.set_sequence_number(sequence);
-    if let Some([at_command, version]) = bytes.get_mut(NETLINK_HEADER..NETLINK_HEADER + 2) {
+    if let Some([at_command, version]) = bytes.get_mut(NLMSG_HDRLEN..NLMSG_HDRLEN + 2) {
         (*at_command, *version) = (command, 1);
     }
-    if let Some(rest) = bytes.get_mut(NETLINK_HEADER + GENERIC_HEADER..) {
+    if let Some(rest) = bytes.get_mut(NLMSG_HDRLEN + GENL_HDRLEN..) {
         attribute.emit(rest);
     }
     bytes
 }
 
 /// The messages in one receipt that answer this request. What is cut ends it.
-pub fn answers(received: &[u8], family: u16, sequence: u32) -> impl Iterator<Item = Answer<'_>> {
+pub fn parse_answers(received: &[u8], family: u16, sequence: u32) -> impl Iterator<Item = Answer<'_>> {
     let mut rest = received;
     std::iter::from_fn(move || {
         while let Ok(message) = NetlinkBuffer::new_checked(rest) {
             rest = rest.get((message.length() as usize).next_multiple_of(4)..).unwrap_or_default();
             if message.sequence_number() == sequence
-                && let Some(answer) = answer(&message, family)
+                && let Some(answer) = parse_answer(&message, family)
             {
                 return Some(answer);
             }
@@ -75,38 +75,40 @@ pub fn answers(received: &[u8], family: u16, sequence: u32) -> impl Iterator<Ite
 }
 
 /// The first message of a receipt that nobody asked for.
-pub fn first(received: &[u8], family: u16) -> Option<Answer<'_>> {
-    answer(&NetlinkBuffer::new_checked(received).ok()?, family)
+pub fn parse_notification(received: &[u8], family: u16) -> Option<Answer<'_>> {
+    parse_answer(&NetlinkBuffer::new_checked(received).ok()?, family)
 }
 
-fn answer<'a>(message: &NetlinkBuffer<&'a [u8]>, family: u16) -> Option<Answer<'a>> {
+fn parse_answer<'a>(message: &NetlinkBuffer<&'a [u8]>, family: u16) -> Option<Answer<'a>> {
     let payload = message.payload();
     match message.message_type() {
         NLMSG_ERROR => Some(match payload.first_chunk::<4>().map(|errno| i32::from_ne_bytes(*errno)) {
             Some(0) => Answer::Acknowledged,
             // "No such process" from a kernel that was asked about a task.
             Some(errno) if errno == -libc::ESRCH => Answer::Refused(Absent::Vanished),
-            Some(errno) if errno < 0 => Answer::Refused(absent(&std::io::Error::from_raw_os_error(errno.saturating_neg()))),
+            Some(errno) if errno < 0 => {
+                Answer::Refused(absent_from_io_error(&std::io::Error::from_raw_os_error(errno.saturating_neg())))
+            }
             _ => Answer::Refused(Absent::Malformed),
         }),
-        kind if kind == family => payload.get(GENERIC_HEADER..).map(Answer::Payload),
+        kind if kind == family => payload.get(GENL_HDRLEN..).map(Answer::Payload),
         _ => None,
     }
 }
 
 /// CTRL_ATTR_FAMILY_ID of a controller's answer.
-pub fn family(payload: &[u8]) -> Option<u16> {
-    attribute(payload, |kind| kind == FAMILY_ID)?.first_chunk().copied().map(u16::from_ne_bytes)
+pub fn parse_family_id(payload: &[u8]) -> Option<u16> {
+    find_attribute(payload, |kind| kind == CTRL_ATTR_FAMILY_ID)?.first_chunk().copied().map(u16::from_ne_bytes)
 }
 
 /// The account in an answer or an exit. An exit may have a second one behind it, of the whole process, which has nothing
 /// that the first has not.
-pub fn account(payload: &[u8]) -> Option<Account> {
-    let one = attribute(payload, |kind| kind == OF_THREAD || kind == OF_PROCESS)?;
-    Account::parse(attribute(one, |kind| kind == STATS)?)
+pub fn parse_stats(payload: &[u8]) -> Option<TaskStats> {
+    let one = find_attribute(payload, |kind| kind == TASKSTATS_TYPE_AGGR_PID || kind == TASKSTATS_TYPE_AGGR_TGID)?;
+    TaskStats::parse(find_attribute(one, |kind| kind == TASKSTATS_TYPE_STATS)?)
 }
 
-fn attribute(bytes: &[u8], wanted: impl Fn(u16) -> bool) -> Option<&[u8]> {
+fn find_attribute(bytes: &[u8], wanted: impl Fn(u16) -> bool) -> Option<&[u8]> {
     let mut attributes = NlasIterator::new(bytes).map_while(Result::ok);
     let found = attributes.find(|attribute| wanted(attribute.kind()))?;
     let end = usize::from(found.length());
@@ -127,8 +129,8 @@ mod tests {
     }
 
     fn message(kind: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
-        let length = u32::try_from(NETLINK_HEADER + payload.len()).unwrap();
-        let mut bytes = vec![0; NETLINK_HEADER];
+        let length = u32::try_from(NLMSG_HDRLEN + payload.len()).unwrap();
+        let mut bytes = vec![0; NLMSG_HDRLEN];
         let mut header = NetlinkBuffer::new(&mut bytes);
         header.set_length(length);
         header.set_message_type(kind);
@@ -144,47 +146,49 @@ mod tests {
         stats[80..84].copy_from_slice(b"true");
         stats[128..132].copy_from_slice(&4711_u32.to_ne_bytes());
         // As the kernel puts it: pid, padding to 8 bytes, stats.
-        let of_thread =
-            nested(OF_THREAD, &[&nested(1, &[&4711_u32.to_ne_bytes()]), &nested(6, &[]), &nested(STATS, &[&stats])]);
-        let of_process = nested(OF_PROCESS, &[&nested(STATS, &[&[0; 432]])]);
+        let of_thread = nested(
+            TASKSTATS_TYPE_AGGR_PID,
+            &[&nested(1, &[&4711_u32.to_ne_bytes()]), &nested(6, &[]), &nested(TASKSTATS_TYPE_STATS, &[&stats])],
+        );
+        let of_process = nested(TASKSTATS_TYPE_AGGR_TGID, &[&nested(TASKSTATS_TYPE_STATS, &[&[0; 432]])]);
         message(family, 0, &[&[2, 1, 0, 0], &of_thread[..], &of_process[..]].concat())
     }
 
     #[test]
     fn an_exit_is_the_thread_s_account() {
         let bytes = exit(23);
-        let Some(Answer::Payload(payload)) = first(&bytes, 23) else { panic!("no payload") };
-        let account = account(payload).expect("an account");
+        let Some(Answer::Payload(payload)) = parse_notification(&bytes, 23) else { panic!("no payload") };
+        let account = parse_stats(payload).expect("an account");
         assert_eq!((account.comm(), account.tid, account.version), (&b"true"[..], 4711, 14));
-        assert_eq!(first(&bytes, 24), None, "another family's");
+        assert_eq!(parse_notification(&bytes, 24), None, "another family's");
     }
 
     #[test]
     fn a_request_is_what_the_kernel_expects() {
-        let bytes = request(CONTROL, 7, GET_FAMILY, FAMILY_NAME, b"TASKSTATS\0");
+        let bytes = request(GENL_ID_CTRL, 7, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME, b"TASKSTATS\0");
         let header = NetlinkBuffer::new_checked(&bytes[..]).expect("sound");
-        assert_eq!((header.length(), header.message_type(), header.sequence_number()), (36, CONTROL, 7));
+        assert_eq!((header.length(), header.message_type(), header.sequence_number()), (36, GENL_ID_CTRL, 7));
         assert_eq!(&bytes[16..24], &[3, 1, 0, 0, 14, 0, 2, 0]);
         assert_eq!(&bytes[24..34], b"TASKSTATS\0");
     }
 
     #[test]
     fn answers_are_ours_acknowledged_or_refused() {
-        let controller = nested(FAMILY_ID, &[&29_u16.to_ne_bytes()]);
+        let controller = nested(CTRL_ATTR_FAMILY_ID, &[&29_u16.to_ne_bytes()]);
         let received = [
-            message(CONTROL, 1, b"old."),
-            message(CONTROL, 2, &[&[1, 2, 0, 0], &controller[..]].concat()),
+            message(GENL_ID_CTRL, 1, b"old."),
+            message(GENL_ID_CTRL, 2, &[&[1, 2, 0, 0], &controller[..]].concat()),
             message(NLMSG_ERROR, 2, &[0; 20]),
         ]
         .concat();
-        let found: Vec<Answer> = answers(&received, CONTROL, 2).collect();
+        let found: Vec<Answer> = parse_answers(&received, GENL_ID_CTRL, 2).collect();
         let [Answer::Payload(payload), Answer::Acknowledged] = found[..] else { panic!("{found:?}") };
-        assert_eq!(family(payload), Some(29));
+        assert_eq!(parse_family_id(payload), Some(29));
         for (errno, why) in
             [(libc::EPERM, Absent::NoPermission), (libc::ENOENT, Absent::NoSuchFile), (libc::ESRCH, Absent::Vanished)]
         {
             let refused = message(NLMSG_ERROR, 2, &(-errno).to_ne_bytes());
-            assert_eq!(answers(&refused, CONTROL, 2).collect::<Vec<_>>(), [Answer::Refused(why)]);
+            assert_eq!(parse_answers(&refused, GENL_ID_CTRL, 2).collect::<Vec<_>>(), [Answer::Refused(why)]);
         }
     }
 
@@ -200,9 +204,9 @@ mod tests {
         });
         let bytes = prop_oneof![proptest::collection::vec(any::<u8>(), 0..200), damaged];
         proptest!(|(bytes in bytes, sequence in 0_u32..3)| {
-            for answer in answers(&bytes, 23, sequence).chain(first(&bytes, 23)) {
+            for answer in parse_answers(&bytes, 23, sequence).chain(parse_notification(&bytes, 23)) {
                 if let Answer::Payload(payload) = answer {
-                    let _ = (account(payload), family(payload));
+                    let _ = (parse_stats(payload), parse_family_id(payload));
                 }
             }
         });

@@ -4,36 +4,36 @@
 pub const DEFAULT_SHARE: f64 = 0.01;
 
 /// So much may be saved up, so that a pause is not followed by a burst.
-const MOST_SAVED_NS: f64 = 5_000_000.0;
+const MAX_BALANCE_NS: f64 = 5_000_000.0;
 
 /// The account, in nanoseconds of CPU time.
 #[derive(Debug)]
-pub struct Budget {
+pub struct CpuBudget {
     share: f64,
-    saved_ns: f64,
-    filled_at_ns: Option<u64>,
+    balance_ns: f64,
+    updated_ns: Option<u64>,
 }
 
-impl Budget {
+impl CpuBudget {
     /// `share` of one CPU.
-    pub fn new(share: f64) -> Budget {
-        Budget { share, saved_ns: MOST_SAVED_NS, filled_at_ns: None }
+    pub fn new(share: f64) -> CpuBudget {
+        CpuBudget { share, balance_ns: MAX_BALANCE_NS, updated_ns: None }
     }
 
     /// Whether the account is not overdrawn at that time (CLOCK_MONOTONIC).
     pub fn allows(&self, now_ns: u64) -> bool {
-        self.saved_at(now_ns) > 0.0
+        self.balance_at(now_ns) > 0.0
     }
 
     /// Pays for a look.
     pub fn spend(&mut self, now_ns: u64, cost_ns: u64) {
-        self.saved_ns = self.saved_at(now_ns) - cost_ns as f64;
-        self.filled_at_ns = Some(now_ns);
+        self.balance_ns = self.balance_at(now_ns) - cost_ns as f64;
+        self.updated_ns = Some(now_ns);
     }
 
-    fn saved_at(&self, now_ns: u64) -> f64 {
-        let passed = now_ns.saturating_sub(self.filled_at_ns.unwrap_or(now_ns));
-        (self.saved_ns + passed as f64 * self.share).min(MOST_SAVED_NS)
+    fn balance_at(&self, now_ns: u64) -> f64 {
+        let passed = now_ns.saturating_sub(self.updated_ns.unwrap_or(now_ns));
+        (self.balance_ns + passed as f64 * self.share).min(MAX_BALANCE_NS)
     }
 }
 
@@ -43,7 +43,7 @@ mod tests {
 
     /// Looks taken in 100 s when one is due ten times a second.
     fn taken(cost_ns: u64) -> u64 {
-        let mut budget = Budget::new(DEFAULT_SHARE);
+        let mut budget = CpuBudget::new(DEFAULT_SHARE);
         let mut taken = 0;
         for tick in 0..1000_u64 {
             let now_ns = tick * 100_000_000;

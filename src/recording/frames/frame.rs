@@ -1,13 +1,13 @@
 //! Frames: a header that can be trusted alone, and a payload. Everything after the file header is a frame.
 
 use super::header::FileId;
-use crate::recording::Moment;
-use crate::recording::error::FrameFault;
-use crate::recording::payload::pack::Unpacker;
-use crate::recording::wire::array;
+use crate::recording::Timestamp;
+use crate::recording::error::FrameError;
+use crate::recording::payload::compression::PayloadDecompressor;
+use crate::recording::wire::array_at;
 
 /// Begins each frame header: what a reader looks for after damage.
-pub const SYNC: [u8; 4] = *b"\xf5\x9dFr";
+pub const SYNC_WORD: [u8; 4] = *b"\xf5\x9dFr";
 pub const HEADER_LENGTH: usize = 52;
 /// Bytes of a payload as stored.
 pub const MAX_STORED: u32 = 16 << 20;
@@ -30,12 +30,12 @@ pub enum FrameKind {
     Index,
     End,
     /// What the recorder saw in each sample.
-    Digest,
+    Summary,
     Unknown(u8),
 }
 
 impl FrameKind {
-    fn number(self) -> u8 {
+    fn code(self) -> u8 {
         match self {
             FrameKind::Meta => 1,
             FrameKind::Section => 2,
@@ -45,12 +45,12 @@ impl FrameKind {
             FrameKind::Mark => 6,
             FrameKind::Index => 7,
             FrameKind::End => 8,
-            FrameKind::Digest => 9,
+            FrameKind::Summary => 9,
             FrameKind::Unknown(number) => number,
         }
     }
 
-    fn from_number(number: u8) -> FrameKind {
+    fn from_code(number: u8) -> FrameKind {
         match number {
             1 => FrameKind::Meta,
             2 => FrameKind::Section,
@@ -60,7 +60,7 @@ impl FrameKind {
             6 => FrameKind::Mark,
             7 => FrameKind::Index,
             8 => FrameKind::End,
-            9 => FrameKind::Digest,
+            9 => FrameKind::Summary,
             other => FrameKind::Unknown(other),
         }
     }
@@ -77,30 +77,30 @@ pub struct FrameHeader {
     pub flags: u8,
     /// Samples after the key frame; 0 in all but deltas.
     pub key_distance: u16,
-    pub stored: u32,
-    pub raw: u32,
+    pub stored_len: u32,
+    pub raw_len: u32,
     /// Of a sample, its number; of any other frame, how many samples stand before it.
     pub sequence: u64,
-    pub at: Moment,
+    pub at: Timestamp,
     /// Bytes back: of a delta to its key frame, of the index to the digest, where there is one; 0 in all others.
-    pub back: u32,
+    pub back_offset: u32,
     pub payload_crc: u32,
 }
 
 impl FrameHeader {
-    pub fn bytes(&self, id: &FileId) -> [u8; HEADER_LENGTH] {
+    pub fn to_bytes(&self, id: &FileId) -> [u8; HEADER_LENGTH] {
         let mut bytes = Vec::with_capacity(HEADER_LENGTH);
-        bytes.extend_from_slice(&SYNC);
-        bytes.extend_from_slice(&[self.kind.number(), self.flags]);
+        bytes.extend_from_slice(&SYNC_WORD);
+        bytes.extend_from_slice(&[self.kind.code(), self.flags]);
         bytes.extend_from_slice(&self.key_distance.to_le_bytes());
-        bytes.extend_from_slice(&self.stored.to_le_bytes());
-        bytes.extend_from_slice(&self.raw.to_le_bytes());
+        bytes.extend_from_slice(&self.stored_len.to_le_bytes());
+        bytes.extend_from_slice(&self.raw_len.to_le_bytes());
         bytes.extend_from_slice(&self.sequence.to_le_bytes());
         bytes.extend_from_slice(&self.at.boottime_ns.to_le_bytes());
         bytes.extend_from_slice(&self.at.realtime_ns.to_le_bytes());
-        bytes.extend_from_slice(&self.back.to_le_bytes());
+        bytes.extend_from_slice(&self.back_offset.to_le_bytes());
         bytes.extend_from_slice(&self.payload_crc.to_le_bytes());
-        bytes.extend_from_slice(&salted(id, &bytes).to_le_bytes());
+        bytes.extend_from_slice(&salted_crc32c(id, &bytes).to_le_bytes());
         let mut header = [0; HEADER_LENGTH];
         header.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
         header
@@ -109,96 +109,96 @@ impl FrameHeader {
     /// `None` when this is not the header of a frame of this recording, or one with lengths that no frame may have.
     pub fn parse(bytes: &[u8], id: &FileId) -> Option<FrameHeader> {
         let bytes = bytes.get(..HEADER_LENGTH)?;
-        if !bytes.starts_with(&SYNC) {
+        if !bytes.starts_with(&SYNC_WORD) {
             return None;
         }
         let covered = bytes.get(..HEADER_LENGTH - 4)?;
-        if salted(id, covered) != u32::from_le_bytes(array(bytes, HEADER_LENGTH - 4)?) {
+        if salted_crc32c(id, covered) != u32::from_le_bytes(array_at(bytes, HEADER_LENGTH - 4)?) {
             return None;
         }
-        let [kind, flags] = array(bytes, 4)?;
+        let [kind, flags] = array_at(bytes, 4)?;
         let header = FrameHeader {
-            kind: FrameKind::from_number(kind),
+            kind: FrameKind::from_code(kind),
             flags,
-            key_distance: u16::from_le_bytes(array(bytes, 6)?),
-            stored: u32::from_le_bytes(array(bytes, 8)?),
-            raw: u32::from_le_bytes(array(bytes, 12)?),
-            sequence: u64::from_le_bytes(array(bytes, 16)?),
-            at: Moment {
-                boottime_ns: u64::from_le_bytes(array(bytes, 24)?),
-                realtime_ns: i64::from_le_bytes(array(bytes, 32)?),
+            key_distance: u16::from_le_bytes(array_at(bytes, 6)?),
+            stored_len: u32::from_le_bytes(array_at(bytes, 8)?),
+            raw_len: u32::from_le_bytes(array_at(bytes, 12)?),
+            sequence: u64::from_le_bytes(array_at(bytes, 16)?),
+            at: Timestamp {
+                boottime_ns: u64::from_le_bytes(array_at(bytes, 24)?),
+                realtime_ns: i64::from_le_bytes(array_at(bytes, 32)?),
             },
-            back: u32::from_le_bytes(array(bytes, 40)?),
-            payload_crc: u32::from_le_bytes(array(bytes, 44)?),
+            back_offset: u32::from_le_bytes(array_at(bytes, 40)?),
+            payload_crc: u32::from_le_bytes(array_at(bytes, 44)?),
         };
-        (header.stored <= MAX_STORED && header.raw <= MAX_RAW).then_some(header)
+        (header.stored_len <= MAX_STORED && header.raw_len <= MAX_RAW).then_some(header)
     }
 
     /// Header and payload together.
-    pub fn length(&self) -> u64 {
-        HEADER_LENGTH as u64 + u64::from(self.stored)
+    pub fn frame_len(&self) -> u64 {
+        HEADER_LENGTH as u64 + u64::from(self.stored_len)
     }
 
     /// The payload as it was before it was packed, after its checksum was found right.
-    pub fn unpack(&self, stored: &[u8], unpacker: &mut Unpacker) -> Result<Vec<u8>, FrameFault> {
+    pub fn decompress_payload(&self, stored: &[u8], unpacker: &mut PayloadDecompressor) -> Result<Vec<u8>, FrameError> {
         if crc32c::crc32c(stored) != self.payload_crc {
-            return Err(FrameFault::Checksum);
+            return Err(FrameError::Checksum);
         }
-        unpacker.unpack(stored, self.flags, self.raw)
+        unpacker.decompress_payload(stored, self.flags, self.raw_len)
     }
 }
 
 /// The checksum of a frame header, of no use in any other file.
-fn salted(id: &FileId, covered: &[u8]) -> u32 {
+fn salted_crc32c(id: &FileId, covered: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(id), covered)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::payload::pack::Packer;
+    use crate::recording::payload::compression::PayloadCompressor;
 
     fn frame(raw: Vec<u8>) -> (FrameHeader, Vec<u8>) {
-        let packed = Packer::default().pack(raw).unwrap();
+        let packed = PayloadCompressor::default().compress(raw).unwrap();
         let header = FrameHeader {
             kind: FrameKind::Mark,
             flags: packed.flags,
             key_distance: 0,
-            stored: u32::try_from(packed.stored.len()).unwrap(),
-            raw: packed.raw,
+            stored_len: u32::try_from(packed.bytes.len()).unwrap(),
+            raw_len: packed.raw_len,
             sequence: 5,
-            at: Moment { boottime_ns: 1, realtime_ns: -2 },
-            back: 0,
-            payload_crc: crc32c::crc32c(&packed.stored),
+            at: Timestamp { boottime_ns: 1, realtime_ns: -2 },
+            back_offset: 0,
+            payload_crc: crc32c::crc32c(&packed.bytes),
         };
-        (header, packed.stored)
+        (header, packed.bytes)
     }
 
     #[test]
     fn a_header_is_only_sound_in_its_own_file() {
         let (header, _) = frame(vec![1; 10]);
-        assert_eq!(FrameHeader::parse(&header.bytes(&[1; 16]), &[1; 16]), Some(header));
-        assert_eq!(FrameHeader::parse(&header.bytes(&[1; 16]), &[2; 16]), None);
-        assert_eq!(FrameHeader::parse(&header.bytes(&[1; 16])[..51], &[1; 16]), None);
+        assert_eq!(FrameHeader::parse(&header.to_bytes(&[1; 16]), &[1; 16]), Some(header));
+        assert_eq!(FrameHeader::parse(&header.to_bytes(&[1; 16]), &[2; 16]), None);
+        assert_eq!(FrameHeader::parse(&header.to_bytes(&[1; 16])[..51], &[1; 16]), None);
     }
 
     #[test]
     fn lengths_over_the_limit_are_refused_though_their_checksum_is_right() {
         let (header, _) = frame(vec![1; 10]);
         for stored in [MAX_STORED + 1, 1 << 31, u32::MAX] {
-            let lie = FrameHeader { stored, ..header };
-            assert_eq!(FrameHeader::parse(&lie.bytes(&[1; 16]), &[1; 16]), None);
+            let lie = FrameHeader { stored_len: stored, ..header };
+            assert_eq!(FrameHeader::parse(&lie.to_bytes(&[1; 16]), &[1; 16]), None);
         }
-        let lie = FrameHeader { raw: u32::MAX, ..header };
-        assert_eq!(FrameHeader::parse(&lie.bytes(&[1; 16]), &[1; 16]), None);
+        let lie = FrameHeader { raw_len: u32::MAX, ..header };
+        assert_eq!(FrameHeader::parse(&lie.to_bytes(&[1; 16]), &[1; 16]), None);
     }
 
     #[test]
     fn a_payload_that_changed_is_not_unpacked() {
         let (header, mut stored) = frame(vec![0; 1 << 20]);
-        let mut unpacker = Unpacker::default();
-        assert_eq!(header.unpack(&stored, &mut unpacker).unwrap().len(), 1 << 20);
+        let mut unpacker = PayloadDecompressor::default();
+        assert_eq!(header.decompress_payload(&stored, &mut unpacker).unwrap().len(), 1 << 20);
         stored[3] ^= 1;
-        assert_eq!(header.unpack(&stored, &mut unpacker), Err(FrameFault::Checksum));
+        assert_eq!(header.decompress_payload(&stored, &mut unpacker), Err(FrameError::Checksum));
     }
 }

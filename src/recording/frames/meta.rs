@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use prost::Message;
 
-use crate::recording::Moment;
-use crate::recording::payload::cells::{absent_code, absent_from};
+use crate::recording::Timestamp;
+use crate::recording::payload::cells::{absent_code, absent_from_code};
 use crate::recording::payload::facts::HostMessage;
 use crate::recording::wire::Malformed;
 use crate::sample::host::Privilege;
@@ -36,28 +36,28 @@ pub struct Meta {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Gap {
     /// How many samples stand before it.
-    pub before: u64,
-    pub lost: u64,
-    pub from: Moment,
-    pub to: Moment,
-    pub why: GapReason,
+    pub samples_before: u64,
+    pub lost_samples: u64,
+    pub from: Timestamp,
+    pub to: Timestamp,
+    pub reason: GapReason,
 }
 
 /// Why there is a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GapReason {
     /// The recorder's disk did not keep up.
-    TooSlow,
+    DiskTooSlow,
     /// No room on the recorder's disk.
     NoSpace,
     /// The sample was larger than a frame may be.
-    TooLarge,
+    SampleTooLarge,
     /// They were due and nobody took them: the recorder itself was stopped, or got no CPU.
-    NotTaken,
+    NotSampled,
     /// They were damaged in the recording that this one was made of.
     Damaged,
     /// Nobody recorded: the recording was put together from several.
-    Apart,
+    BetweenRecordings,
     /// The disk failed, and there was no other file to go on in yet.
     DiskFailed,
     /// One that only a later version knows.
@@ -65,14 +65,14 @@ pub enum GapReason {
 }
 
 impl GapReason {
-    pub fn words(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
-            GapReason::TooSlow => "the recorder's disk did not keep up",
+            GapReason::DiskTooSlow => "the recorder's disk did not keep up",
             GapReason::NoSpace => "the recorder's disk was full",
-            GapReason::TooLarge => "the sample was larger than a frame may be",
-            GapReason::NotTaken => "the recorder was stopped, or got no CPU",
+            GapReason::SampleTooLarge => "the sample was larger than a frame may be",
+            GapReason::NotSampled => "the recorder was stopped, or got no CPU",
             GapReason::Damaged => "the recording was damaged there",
-            GapReason::Apart => "nobody recorded then",
+            GapReason::BetweenRecordings => "nobody recorded then",
             GapReason::DiskFailed => "the recorder's disk failed",
             GapReason::Other => "for a reason that only a newer stalltop knows",
         }
@@ -83,23 +83,23 @@ impl GapReason {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// How many samples stand before it.
-    pub before: u64,
-    pub at: Moment,
+    pub samples_before: u64,
+    pub at: Timestamp,
     /// From outside: to be escaped when it is shown.
     pub text: String,
 }
 
 impl Mark {
     /// A text as long as a mark may be, in one line without control characters; `None` where nothing is left of it.
-    pub fn text(text: &str) -> Option<String> {
+    pub fn sanitize(text: &str) -> Option<String> {
         let plain: String = text.chars().map(|c| if crate::ids::is_unprintable(c) { ' ' } else { c }).collect();
         let plain = plain.trim();
-        let end = plain.floor_char_boundary(Mark::LONGEST);
+        let end = plain.floor_char_boundary(Mark::MAX_TEXT_BYTES);
         plain.get(..end).filter(|text| !text.is_empty()).map(str::to_owned)
     }
 
     /// Bytes.
-    pub const LONGEST: usize = 1024;
+    pub const MAX_TEXT_BYTES: usize = 1024;
 }
 
 #[derive(Message)]
@@ -152,7 +152,7 @@ impl Meta {
     pub fn unknown() -> Meta {
         let name = Name::default;
         let privilege =
-            Privilege { effective_uid: 0, sees_other_users: false, delay_accounting: Err(Absent::NotRead), hidepid: false };
+            Privilege { effective_uid: 0, has_cap_sys_ptrace: false, delay_accounting: Err(Absent::NotRead), hidepid: false };
         let host = Host {
             hostname: name(),
             kernel: name(),
@@ -167,14 +167,14 @@ impl Meta {
         Meta { version: String::new(), host, interval: Duration::ZERO, redaction: Redaction::Nothing, absent: Vec::new() }
     }
 
-    pub fn bytes(&self) -> Vec<u8> {
+    pub fn to_bytes(&self) -> Vec<u8> {
         let absent = |(what, why): &(String, Absent)| {
             let (why, errno) = absent_code(*why);
             AbsentMessage { what: what.clone(), why, errno }
         };
         MetaMessage {
             version: self.version.clone(),
-            host: Some(HostMessage::of(&self.host)),
+            host: Some(HostMessage::from_host(&self.host)),
             interval_ns: u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX),
             redaction: match self.redaction {
                 Redaction::Nothing => 0,
@@ -187,7 +187,7 @@ impl Meta {
 
     pub fn parse(bytes: &[u8]) -> Result<Meta, Malformed> {
         let message = MetaMessage::decode(bytes).map_err(|_| Malformed("the meta frame is not a message"))?;
-        let host = message.host.ok_or(Malformed("the meta frame names no host"))?.host();
+        let host = message.host.ok_or(Malformed("the meta frame names no host"))?.into_host();
         if host.ticks_per_second == 0 || host.page_size == 0 {
             return Err(Malformed("the host's clock has no ticks, or its pages no size"));
         }
@@ -196,25 +196,29 @@ impl Meta {
             host,
             interval: Duration::from_nanos(message.interval_ns),
             redaction: if message.redaction == 0 { Redaction::Nothing } else { Redaction::Arguments },
-            absent: message.absent.into_iter().map(|absent| (absent.what, absent_from(absent.why, absent.errno))).collect(),
+            absent: message
+                .absent
+                .into_iter()
+                .map(|absent| (absent.what, absent_from_code(absent.why, absent.errno)))
+                .collect(),
         })
     }
 }
 
 impl Gap {
-    pub fn bytes(&self) -> Vec<u8> {
+    pub fn to_bytes(&self) -> Vec<u8> {
         GapMessage {
-            lost: self.lost,
+            lost: self.lost_samples,
             from_boottime_ns: self.from.boottime_ns,
             from_realtime_ns: self.from.realtime_ns,
-            why: match self.why {
+            why: match self.reason {
                 GapReason::Other => 0,
-                GapReason::TooSlow => 1,
+                GapReason::DiskTooSlow => 1,
                 GapReason::NoSpace => 2,
-                GapReason::TooLarge => 3,
-                GapReason::NotTaken => 4,
+                GapReason::SampleTooLarge => 3,
+                GapReason::NotSampled => 4,
                 GapReason::Damaged => 5,
-                GapReason::Apart => 6,
+                GapReason::BetweenRecordings => 6,
                 GapReason::DiskFailed => 7,
             },
         }
@@ -222,20 +226,20 @@ impl Gap {
     }
 
     /// The frame's own moment is the end of the gap.
-    pub fn parse(bytes: &[u8], before: u64, to: Moment) -> Result<Gap, Malformed> {
+    pub fn parse(bytes: &[u8], before: u64, to: Timestamp) -> Result<Gap, Malformed> {
         let message = GapMessage::decode(bytes).map_err(|_| Malformed("a gap frame is not a message"))?;
         Ok(Gap {
-            before,
-            lost: message.lost,
-            from: Moment { boottime_ns: message.from_boottime_ns, realtime_ns: message.from_realtime_ns },
+            samples_before: before,
+            lost_samples: message.lost,
+            from: Timestamp { boottime_ns: message.from_boottime_ns, realtime_ns: message.from_realtime_ns },
             to,
-            why: match message.why {
-                1 => GapReason::TooSlow,
+            reason: match message.why {
+                1 => GapReason::DiskTooSlow,
                 2 => GapReason::NoSpace,
-                3 => GapReason::TooLarge,
-                4 => GapReason::NotTaken,
+                3 => GapReason::SampleTooLarge,
+                4 => GapReason::NotSampled,
                 5 => GapReason::Damaged,
-                6 => GapReason::Apart,
+                6 => GapReason::BetweenRecordings,
                 7 => GapReason::DiskFailed,
                 _ => GapReason::Other,
             },
@@ -244,7 +248,7 @@ impl Gap {
 }
 
 /// The payload of a section frame.
-pub fn section_bytes(name: &str, bytes: &[u8]) -> Vec<u8> {
+pub fn encode_section(name: &str, bytes: &[u8]) -> Vec<u8> {
     SectionMessage { name: name.to_owned(), bytes: bytes.to_vec() }.encode_to_vec()
 }
 

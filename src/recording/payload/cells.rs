@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::strings::{Interner, Names};
 use crate::recording::wire::{Malformed, unzigzag, zigzag};
-use crate::sample::task::SystemCall;
+use crate::sample::task::RawSyscall;
 use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
 
@@ -145,15 +145,15 @@ impl<T: Cells> Cells for Option<T> {
     }
 }
 
-impl Cells for Arc<SystemCall> {
-    const WIDTH: usize = SystemCall::WIDTH;
+impl Cells for Arc<RawSyscall> {
+    const WIDTH: usize = RawSyscall::WIDTH;
 
     fn put(&self, row: &mut [u64], strings: &mut Interner) {
-        SystemCall::put(self, row, strings);
+        RawSyscall::put(self, row, strings);
     }
 
     fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
-        SystemCall::take(row, names).map(Arc::new)
+        RawSyscall::take(row, names).map(Arc::new)
     }
 }
 
@@ -180,7 +180,7 @@ impl<T: Cells> Cells for Reading<T> {
             return take_at(row, 1, names).map(Ok);
         }
         let errno = unzigzag(row.get(1).copied().unwrap_or_default()).cast_signed();
-        Ok(Err(absent_from(first(row), i32::try_from(errno).map_err(|_| Malformed("an errno is out of its range"))?)))
+        Ok(Err(absent_from_code(first(row), i32::try_from(errno).map_err(|_| Malformed("an errno is out of its range"))?)))
     }
 }
 
@@ -199,7 +199,7 @@ pub fn absent_code(why: Absent) -> (u64, i32) {
 }
 
 /// The inverse of `absent_code`; a reason that only a later version knows is "not read" here.
-pub fn absent_from(code: u64, errno: i32) -> Absent {
+pub fn absent_from_code(code: u64, errno: i32) -> Absent {
     match code {
         2 => Absent::NoSuchFile,
         3 => Absent::NoPermission,

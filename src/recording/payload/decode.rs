@@ -12,14 +12,14 @@ use super::column::forms::{Forms, Role};
 use super::column::table::{Fate, Rows};
 use super::encode::MAX_CELLS_ON_THE_WAY;
 use super::facts::SharedFacts;
-use super::layout::{Layout, MAX_DISTANCE};
+use super::layout::{MAX_DISTANCE, PayloadLayout};
 use super::predicted::{give_looks, give_ticks};
 use super::schema::tasks::{CLOCK, ProcessRow, SUB_SAMPLE_CPU, SUMS, SWITCHED, SubSampleRow, THREAD_COUNT};
 use super::schema::{self, CPU_TOTAL, Singles};
 use super::sections::Sections;
 use super::strings::Names;
-use crate::recording::Moment;
-use crate::recording::error::FrameFault;
+use crate::recording::Timestamp;
+use crate::recording::error::FrameError;
 use crate::recording::wire::Malformed;
 use crate::sample::cpu::CpuTimes;
 use crate::sample::network::Protocols;
@@ -29,7 +29,7 @@ use crate::sample::{Absent, Instant, Name, Sample};
 
 /// Decodes the frames of one recording. Holds the frames that the next one may refer to.
 pub struct Decoder {
-    layout: Layout,
+    layout: PayloadLayout,
     /// The number of the key frame's sample.
     key: u64,
     /// The key frame, and each frame on the way to the last one that is referred to.
@@ -74,17 +74,17 @@ struct Decoded {
 }
 
 impl Decoder {
-    pub fn new(layout: Layout) -> Decoder {
+    pub fn new(layout: PayloadLayout) -> Decoder {
         let (levels, names) = (Vec::new(), Vec::new());
         Decoder { layout, key: 0, levels, names, facts: SharedFacts::default(), empty: Name::default() }
     }
 
-    pub fn layout(&self) -> Layout {
+    pub fn layout(&self) -> PayloadLayout {
         self.layout
     }
 
     /// Whether the sample at that distance from that key frame is held, so that others can be decoded from it.
-    pub fn holds(&self, key: u64, distance: u16) -> bool {
+    pub fn has_reference(&self, key: u64, distance: u16) -> bool {
         self.key == key && self.levels.iter().any(|level| level.distance == distance)
     }
 
@@ -94,18 +94,18 @@ impl Decoder {
         &mut self,
         key: u64,
         distance: u16,
-        at: Moment,
+        at: Timestamp,
         raw: &[u8],
         neighbour: Option<&Sample>,
-    ) -> Result<Arc<Sample>, FrameFault> {
+    ) -> Result<Arc<Sample>, FrameError> {
         let mut known = HashSet::new();
         if distance == 0 {
             self.levels.clear();
             known = self.names.drain(..).collect();
             self.key = key;
         } else {
-            if distance > MAX_DISTANCE || !self.holds(key, self.layout.parent(distance)) {
-                return Err(FrameFault::ReferenceMissing);
+            if distance > MAX_DISTANCE || !self.has_reference(key, self.layout.parent(distance)) {
+                return Err(FrameError::ReferenceMissing);
             }
             let parent = self.layout.parent(distance);
             while self.levels.pop_if(|level| level.distance > parent).is_some() {}
@@ -142,7 +142,7 @@ struct Decoding<'d> {
     names: &'d Names<'d>,
     reference: Option<&'d Level>,
     neighbour: Option<&'d Sample>,
-    at: Moment,
+    at: Timestamp,
 }
 
 impl Decoding<'_> {
@@ -206,7 +206,7 @@ impl Decoding<'_> {
                     Ok(()) => Ok(self.list(softnet)?),
                     Err(why) => Err(why),
                 },
-                peers: match singles.peers {
+                remote_hosts: match singles.peers {
                     Ok(singles) => Ok(singles.with(self.list(peers)?)),
                     Err(why) => Err(why),
                 },
@@ -220,15 +220,15 @@ impl Decoding<'_> {
                 Ok(()) => Ok(self.list(delays)?),
                 Err(why) => Err(why),
             },
-            switches: Err(Absent::NotRead),
+            context_switches: Err(Absent::NotRead),
             tasks: singles.tasks.map(|tasks| Tasks { processes, users: tasks.users, hidden: tasks.hidden }),
             waits: Waits {
                 sub_samples: self.sub_samples(singles_row, &mut cells)?,
                 groups: self.list(groups)?,
                 threads: self.thread_waits(thread_waits)?,
                 blocked: self.list(blocked)?,
-                queues: self.list(queues)?,
-                skipped: singles.skipped,
+                wait_queues: self.list(queues)?,
+                skipped_sub_samples: singles.skipped,
             },
             exits: match singles.exits {
                 Ok(singles) => Ok(singles.with(self.list(exits)?)),
@@ -247,7 +247,7 @@ impl Decoding<'_> {
     fn thread_waits(&self, rows: &Rows) -> Result<Vec<ThreadWaits>, Malformed> {
         let give = |row: &[u64]| {
             let mut row = row.to_vec();
-            if self.sections.layout() == Layout::Forms {
+            if self.sections.layout() == PayloadLayout::Forms {
                 give_looks(&mut row);
             }
             take_at(&row, 0, self.names)
@@ -359,7 +359,7 @@ impl Decoding<'_> {
             if let Some(cell) = switched(&mut thread) {
                 *cell = self.at.boottime_ns.wrapping_sub(*cell);
             }
-            if self.sections.layout() == Layout::Forms {
+            if self.sections.layout() == PayloadLayout::Forms {
                 give_ticks(&mut thread);
             }
             let has_sched = thread.get(thread_has).is_some_and(|&cell| cell != 0);

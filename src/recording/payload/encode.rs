@@ -10,7 +10,7 @@ use super::column::bits::BitSink;
 use super::column::choice::Chooser;
 use super::column::forms::{Forms, Role};
 use super::column::table::{Differences, MAX_CELLS, Rows, SECTION_HEAD, Table, put_section, put_section_head};
-use super::layout::Layout;
+use super::layout::PayloadLayout;
 use super::predicted::{keep_looks, keep_ticks};
 use super::schema::tasks::{ProcessRow, SUB_SAMPLE_CPU, SUMS, SWITCHED, SubSampleRow};
 use super::schema::{self, CPU_TOTAL, Singles};
@@ -55,17 +55,17 @@ struct Level {
 }
 
 /// A sample's payload, not compressed yet.
-pub struct Encoded {
+pub struct EncodedPayload {
     /// Samples after the key frame's; 0 is a key frame.
     pub key_distance: u16,
     pub raw: Vec<u8>,
     /// How many bytes of it there are before the bits of its columns.
-    pub front: usize,
+    pub compressible_len: usize,
 }
 
 /// A sample that has more rows than a frame may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooLarge;
+pub struct FrameTooLarge;
 
 impl Encoder {
     pub fn new(redaction: Redaction) -> Encoder {
@@ -82,12 +82,12 @@ impl Encoder {
     }
 
     /// The next sample will be a key frame.
-    pub fn forget_key(&mut self) {
+    pub fn force_key_frame(&mut self) {
         self.levels.clear();
     }
 
     /// Tells how many bytes the last frame took: it decides when the next key frame is due.
-    pub fn stored(&mut self, bytes: usize) {
+    pub fn add_stored_bytes(&mut self, bytes: usize) {
         self.delta_bytes = if self.next == 1 { 0 } else { self.delta_bytes + bytes };
     }
 
@@ -95,12 +95,12 @@ impl Encoder {
         self.next >= SAMPLES_A_GROUP || self.delta_bytes >= BYTES_A_GROUP
     }
 
-    pub fn encode(&mut self, sample: &Arc<Sample>) -> Result<Encoded, TooLarge> {
+    pub fn encode(&mut self, sample: &Arc<Sample>) -> Result<EncodedPayload, FrameTooLarge> {
         if self.is_key_due() {
             self.levels.clear();
         }
         if !self.levels.is_empty() {
-            let parent = Layout::NEW.parent(self.next);
+            let parent = PayloadLayout::CURRENT.parent(self.next);
             while self.levels.pop_if(|level| level.distance > parent).is_some() {}
         }
         // Taken, so that after a failure the next sample is a key frame.
@@ -128,21 +128,26 @@ impl Encoder {
         if !bits.is_empty() {
             put_section(&mut raw, schema::BITS, &bits);
         }
-        levels.retain(|level| level.distance == Layout::trunk(distance));
-        if Layout::NEW.is_referred_to(distance) {
+        levels.retain(|level| level.distance == PayloadLayout::trunk(distance));
+        if PayloadLayout::CURRENT.is_referred_to(distance) {
             let (names, forms) = (self.strings.len(), self.chooser.forms().clone());
             levels.push(Level { distance, sample: sample.clone(), tables, names, forms, cells_so_far: on_the_way });
         }
         self.levels = levels;
         self.next = distance + 1;
-        Ok(Encoded { key_distance: distance, raw, front })
+        Ok(EncodedPayload { key_distance: distance, raw, compressible_len: front })
     }
 
     /// Names and forms come first: a reader needs them for everything else. Its room is what it takes with `more` bytes behind
     /// it: in a key frame of many names this is the most that is held at once.
-    fn with_names_and_forms(&mut self, sections: Vec<u8>, reference: Option<&Level>, more: usize) -> Result<Vec<u8>, TooLarge> {
+    fn with_names_and_forms(
+        &mut self,
+        sections: Vec<u8>,
+        reference: Option<&Level>,
+        more: usize,
+    ) -> Result<Vec<u8>, FrameTooLarge> {
         if self.strings.is_too_large() {
-            return Err(TooLarge);
+            return Err(FrameTooLarge);
         }
         let forms = &mut self.scratch;
         forms.clear();
@@ -196,7 +201,7 @@ impl<'e> Encoding<'e> {
         }
     }
 
-    fn sample(&mut self, sample: &Sample) -> Result<(), TooLarge> {
+    fn sample(&mut self, sample: &Sample) -> Result<(), FrameTooLarge> {
         if self.reference.is_none() {
             self.names_first(sample);
         }
@@ -226,11 +231,11 @@ impl<'e> Encoding<'e> {
         self.table(schema::BLOCKED, rows)?;
         let rows = sample.protocols.softnet.as_ref().ok().map(|softnet| self.rows(schema::SOFTNET, softnet));
         list(self, schema::SOFTNET, rows)?;
-        let rows = sample.protocols.peers.as_ref().ok().map(|peers| self.rows(schema::PEERS, &peers.rows));
+        let rows = sample.protocols.remote_hosts.as_ref().ok().map(|peers| self.rows(schema::PEERS, &peers.rows));
         list(self, schema::PEERS, rows)?;
         let rows = sample.exits.as_ref().ok().map(|exits| self.rows(schema::EXITS, &exits.rows));
         list(self, schema::EXITS, rows)?;
-        let rows = self.rows(schema::QUEUES, &sample.waits.queues);
+        let rows = self.rows(schema::QUEUES, &sample.waits.wait_queues);
         self.table(schema::QUEUES, rows)?;
         let rows = self.rows(schema::IO_LIMITS, &sample.io_limits);
         self.table(schema::IO_LIMITS, rows)?;
@@ -245,7 +250,7 @@ impl<'e> Encoding<'e> {
     fn names_first(&mut self, sample: &Sample) {
         let processes = sample.tasks.as_ref().map(|tasks| tasks.processes.as_slice()).unwrap_or_default();
         let channels =
-            processes.iter().flat_map(|process| process.threads.iter()).filter_map(|thread| thread.wait.channel.as_ref().ok());
+            processes.iter().flat_map(|process| process.threads.iter()).filter_map(|thread| thread.wait.wchan.as_ref().ok());
         for name in channels {
             self.strings.name(name);
         }
@@ -266,7 +271,7 @@ impl<'e> Encoding<'e> {
     }
 
     /// A table that needs nothing but its rows, against the same one of the sample that is referred to.
-    fn table(&mut self, table: Table, rows: Rows) -> Result<(), TooLarge> {
+    fn table(&mut self, table: Table, rows: Rows) -> Result<(), FrameTooLarge> {
         let empty = Rows::new(table.width);
         let reference = self.reference.and_then(|level| level.tables.get(self.tables.len())).unwrap_or(&empty);
         let differences = Differences::between(table, reference, &rows);
@@ -274,13 +279,13 @@ impl<'e> Encoding<'e> {
         self.write(&differences)
     }
 
-    fn write(&mut self, differences: &Differences) -> Result<(), TooLarge> {
+    fn write(&mut self, differences: &Differences) -> Result<(), FrameTooLarge> {
         if differences.is_too_large() {
-            return Err(TooLarge);
+            return Err(FrameTooLarge);
         }
         self.cells += differences.cells();
         if self.cells > MAX_CELLS_ON_THE_WAY {
-            return Err(TooLarge);
+            return Err(FrameTooLarge);
         }
         if !differences.is_all_same() {
             differences.write(self.changed, &mut self.raw, &mut self.bits, self.chooser, self.scratch);
@@ -288,7 +293,7 @@ impl<'e> Encoding<'e> {
         Ok(())
     }
 
-    fn tasks(&mut self, sample: &Sample) -> Result<(), TooLarge> {
+    fn tasks(&mut self, sample: &Sample) -> Result<(), FrameTooLarge> {
         let list = |sample: &'e Sample| sample.tasks.as_ref().map(|tasks| tasks.processes.as_slice()).unwrap_or_default();
         let old = self.reference.map(|level| list(&level.sample)).unwrap_or_default();
         let new = sample.tasks.as_ref().map(|tasks| tasks.processes.as_slice()).unwrap_or_default();
@@ -323,7 +328,7 @@ impl<'e> Encoding<'e> {
             }
             moved.push((process, reference.map(Arc::as_ref)));
             if processes.is_too_large() {
-                return Err(TooLarge);
+                return Err(FrameTooLarge);
             }
         }
         for _ in olds {
@@ -337,7 +342,7 @@ impl<'e> Encoding<'e> {
             let old_threads = reference.map_or(&[][..], |reference| &reference.threads);
             self.threads(process, old_threads, old_ns, new_ns, &mut threads);
             if threads.is_too_large() {
-                return Err(TooLarge);
+                return Err(FrameTooLarge);
             }
         }
         self.write(&threads)
@@ -354,7 +359,7 @@ impl<'e> Encoding<'e> {
                 thread.system_ticks.0,
                 thread.minor_faults.0,
                 thread.major_faults.0,
-                process.cpu_ns.and(thread.sched).map_or(0, |sched| sched.run_ns.0),
+                process.cpu_ns.and(thread.schedstat).map_or(0, |sched| sched.run_ns.0),
             ];
             for ((cell, _), counted) in SUMS.into_iter().zip(counted) {
                 if let Some(cell) = row.get_mut(cell) {
@@ -399,7 +404,7 @@ impl<'e> Encoding<'e> {
         put_at(&pid, row, 0, self.strings);
         put_at(thread, row, 1, self.strings);
         keep_ticks(row);
-        if thread.switched_ns.is_some()
+        if thread.last_timeslice_ns.is_some()
             && let Some(cell) = row.get_mut(SWITCHED)
         {
             *cell = at_ns.wrapping_sub(*cell);
@@ -407,7 +412,7 @@ impl<'e> Encoding<'e> {
     }
 
     /// Each sub-sample against the one before, each group's counts against the same group's in an earlier one.
-    fn sub_samples(&mut self, sample: &Sample, total: &[u64]) -> Result<(), TooLarge> {
+    fn sub_samples(&mut self, sample: &Sample, total: &[u64]) -> Result<(), FrameTooLarge> {
         let mut rows = Differences::new(schema::SUB_SAMPLES);
         let mut groups = Differences::new(schema::GROUP_WAITS);
         let mut last: rustc_hash::FxHashMap<u16, Vec<u64>> = Default::default();
@@ -416,7 +421,7 @@ impl<'e> Encoding<'e> {
             let mut row = vec![0; schema::SUB_SAMPLES.width];
             let cells = SubSampleRow {
                 before_ns: sample.at.boottime_ns.wrapping_sub(sub_sample.boottime_ns),
-                groups: u32::try_from(sub_sample.groups.len()).map_err(|_| TooLarge)?,
+                groups: u32::try_from(sub_sample.groups.len()).map_err(|_| FrameTooLarge)?,
                 in_flight: sub_sample.in_flight,
                 cpu: sub_sample.cpu,
             };

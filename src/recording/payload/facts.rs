@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use prost::Message;
 
-use super::cells::{Cells, absent_code, absent_from};
+use super::cells::{Cells, absent_code, absent_from_code};
 use super::strings::{Interner, Names};
 use crate::ids::{CgroupId, CgroupVersion, CpuId, DiskId};
 use crate::recording::wire::Malformed;
 use crate::sample::cgroup::Memberships;
 use crate::sample::disk::DiskFacts;
-use crate::sample::host::{CpuPlace, Privilege};
+use crate::sample::host::{CpuTopology, Privilege};
 use crate::sample::network::{Duplex, NicFacts};
 use crate::sample::{Absent, Host, Name, Reading};
 
@@ -103,8 +103,8 @@ fn encode_disk(facts: &DiskFacts) -> Vec<u8> {
         backing_file: facts.backing_file.as_ref().map(bytes),
         slaves: pairs(&facts.slaves),
         partitions: pairs(&facts.partitions),
-        mounts: facts.mounts.iter().map(bytes).collect(),
-        path: facts.path.as_ref().map(bytes),
+        mounts: facts.mount_points.iter().map(bytes).collect(),
+        path: facts.sysfs_path.as_ref().map(bytes),
     }
     .encode_to_vec()
 }
@@ -123,8 +123,8 @@ fn decode_disk(bytes: &[u8]) -> Result<DiskFacts, Malformed> {
         backing_file: message.backing_file.as_deref().map(Name::from),
         slaves: ids(&message.slaves),
         partitions: ids(&message.partitions),
-        mounts: message.mounts.iter().map(|mount| Name::from(mount.as_slice())).collect(),
-        path: message.path.as_deref().map(Name::from),
+        mount_points: message.mounts.iter().map(|mount| Name::from(mount.as_slice())).collect(),
+        sysfs_path: message.path.as_deref().map(Name::from),
     })
 }
 
@@ -151,7 +151,7 @@ fn number(reading: Reading<u64>) -> Option<NumberMessage> {
 
 fn reading(message: Option<NumberMessage>) -> Reading<u64> {
     let message = message.ok_or(Absent::NotRead)?;
-    message.value.ok_or(absent_from(message.absent, message.errno))
+    message.value.ok_or(absent_from_code(message.absent, message.errno))
 }
 
 #[derive(Message)]
@@ -285,7 +285,7 @@ pub struct HostMessage {
 }
 
 impl HostMessage {
-    pub fn of(host: &Host) -> HostMessage {
+    pub fn from_host(host: &Host) -> HostMessage {
         HostMessage {
             hostname: bytes(&host.hostname),
             kernel: bytes(&host.kernel),
@@ -296,16 +296,16 @@ impl HostMessage {
             ticks_per_second: host.ticks_per_second,
             topology: host.topology.iter().flat_map(|place| [place.cpu.0, place.node, place.package, place.core]).collect(),
             effective_uid: host.privilege.effective_uid,
-            sees_other_users: host.privilege.sees_other_users,
+            sees_other_users: host.privilege.has_cap_sys_ptrace,
             delay_accounting: number(host.privilege.delay_accounting.map(u64::from)),
             hidepid: host.privilege.hidepid,
         }
     }
 
-    pub fn host(self) -> Host {
+    pub fn into_host(self) -> Host {
         let name = |bytes: &[u8]| Name::from(bytes);
         let place = |place: &[u32]| match *place {
-            [cpu, node, package, core] => Some(CpuPlace { cpu: CpuId(cpu), node, package, core }),
+            [cpu, node, package, core] => Some(CpuTopology { cpu: CpuId(cpu), node, package, core }),
             _ => None,
         };
         Host {
@@ -319,7 +319,7 @@ impl HostMessage {
             topology: self.topology.chunks_exact(4).filter_map(place).collect(),
             privilege: Privilege {
                 effective_uid: self.effective_uid,
-                sees_other_users: self.sees_other_users,
+                has_cap_sys_ptrace: self.sees_other_users,
                 delay_accounting: reading(self.delay_accounting).map(|on| on != 0),
                 hidepid: self.hidepid,
             },

@@ -6,7 +6,7 @@ pub const MAX_DISTANCE: u16 = 127;
 
 /// How the samples of one recording are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum PayloadLayout {
     /// Format 1.0: the frame at distance d refers to the one at d without its lowest set bit; all columns are varints.
     Tree,
     /// Format 1.1 and 1.2: a frame refers to the one before it, each eighth one to the eighth before it; columns may be packed.
@@ -23,24 +23,24 @@ pub fn begins_row(distance: u16) -> bool {
     distance.is_multiple_of(ROW)
 }
 
-impl Layout {
+impl PayloadLayout {
     /// What new recordings have.
-    pub const NEW: Layout = Layout::Forms;
+    pub const CURRENT: PayloadLayout = PayloadLayout::Forms;
 
     /// What a frame refers to, by their distances from the key frame; 0 for the key frame too, which refers to nothing.
     pub fn parent(self, distance: u16) -> u16 {
         match self {
-            Layout::Tree => distance & distance.wrapping_sub(1),
-            Layout::Eights | Layout::Forms if begins_row(distance) => distance.saturating_sub(ROW),
-            Layout::Eights | Layout::Forms => distance - 1,
+            PayloadLayout::Tree => distance & distance.wrapping_sub(1),
+            PayloadLayout::Eights | PayloadLayout::Forms if begins_row(distance) => distance.saturating_sub(ROW),
+            PayloadLayout::Eights | PayloadLayout::Forms => distance - 1,
         }
     }
 
     /// Whether later frames of the group refer to it.
     pub fn is_referred_to(self, distance: u16) -> bool {
         match self {
-            Layout::Tree => distance.is_multiple_of(2),
-            Layout::Eights | Layout::Forms => distance % ROW != ROW - 1,
+            PayloadLayout::Tree => distance.is_multiple_of(2),
+            PayloadLayout::Eights | PayloadLayout::Forms => distance % ROW != ROW - 1,
         }
     }
 
@@ -50,7 +50,7 @@ impl Layout {
     }
 
     /// The distances that must be decoded before this one, from the key frame on.
-    pub fn way_to(self, distance: u16) -> Vec<u16> {
+    pub fn reference_chain(self, distance: u16) -> Vec<u16> {
         let mut way = Vec::new();
         let mut next = distance;
         while next > 0 {
@@ -68,12 +68,12 @@ mod tests {
 
     #[test]
     fn the_way_to_a_sample_is_short_and_leads_over_frames_that_are_referred_to() {
-        assert_eq!(Layout::Tree.way_to(13), [0, 8, 12]);
-        assert_eq!(Layout::Eights.way_to(18), [0, 8, 16, 17]);
-        for (layout, longest) in [(Layout::Tree, 7), (Layout::Eights, 22), (Layout::Forms, 22)] {
-            assert!(layout.way_to(0).is_empty());
+        assert_eq!(PayloadLayout::Tree.reference_chain(13), [0, 8, 12]);
+        assert_eq!(PayloadLayout::Eights.reference_chain(18), [0, 8, 16, 17]);
+        for (layout, longest) in [(PayloadLayout::Tree, 7), (PayloadLayout::Eights, 22), (PayloadLayout::Forms, 22)] {
+            assert!(layout.reference_chain(0).is_empty());
             for distance in 1..=MAX_DISTANCE {
-                let way = layout.way_to(distance);
+                let way = layout.reference_chain(distance);
                 assert!(way.len() <= longest && way.iter().all(|&on| layout.is_referred_to(on)), "{distance}: {way:?}");
             }
         }

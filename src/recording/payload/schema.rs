@@ -12,13 +12,13 @@ use super::cells::{Cells, cells};
 use super::column::table::Table;
 use crate::ids::CpuId;
 use crate::sample::cpu::{Cpu, CpuTimes, Load};
-use crate::sample::exits::{Exited, Exits, Others};
+use crate::sample::exits::{ExitedTasks, Exits, UnlistedExits};
 use crate::sample::memory::Memory;
 use crate::sample::network::{Tcp, TcpExt, Udp};
 use crate::sample::operations::Operations;
 use crate::sample::pressure::Pressure;
-use crate::sample::task::Hidden;
-use crate::sample::{Cost, Name, Reading, Sample};
+use crate::sample::task::HiddenTasks;
+use crate::sample::{Name, Reading, Sample, SamplingCost};
 use crate::units::Counter;
 use peers::PeerSingles;
 use tasks::SWITCHED;
@@ -80,7 +80,7 @@ pub fn table(section: u64) -> Option<Table> {
 pub struct Singles {
     /// BOOTTIME less MONOTONIC. The other clocks stand in the frame's header.
     asleep_ns: u64,
-    cost: Cost,
+    cost: SamplingCost,
     pub skipped: u32,
     pub cpu: Reading<CpuSingles>,
     pub load: Reading<Load>,
@@ -125,7 +125,7 @@ cells! { CpuSingles, 63 {
 
 /// The exits without their rows.
 pub struct ExitSingles {
-    others: Others,
+    others: UnlistedExits,
     known: u32,
     lost: Counter,
 }
@@ -146,12 +146,12 @@ pub const CPU_TOTAL: usize = 24 + 1;
 
 /// The list of tasks without its rows.
 pub struct TaskSingles {
-    pub hidden: Hidden,
+    pub hidden: HiddenTasks,
     pub users: Arc<BTreeMap<u32, Name>>,
 }
 
 cells! { TaskSingles, 15 { hidden @ 0, users @ 6 } }
-cells! { Cost, 8 { process_cpu_ns @ 0, sweep_ns @ 1, sub_samples_ns @ 2, late_ns @ 3, tasks_read @ 4, left_out @ 5 } }
+cells! { SamplingCost, 8 { process_cpu_ns @ 0, scan_cpu_ns @ 1, sub_samples_cpu_ns @ 2, start_delay_ns @ 3, tasks_read @ 4, skipped_samples @ 5 } }
 
 impl Singles {
     pub fn of(sample: &Sample) -> Singles {
@@ -159,7 +159,7 @@ impl Singles {
         Singles {
             asleep_ns: sample.at.boottime_ns.wrapping_sub(sample.at.monotonic_ns),
             cost: sample.cost,
-            skipped: sample.waits.skipped,
+            skipped: sample.waits.skipped_sub_samples,
             cpu: sample.cpu.as_ref().map(CpuSingles::of).map_err(|why| *why),
             load: sample.load,
             memory: sample.memory,
@@ -173,7 +173,7 @@ impl Singles {
             ip_octets: protocols.ip_octets,
             listeners: presence(&protocols.listeners),
             softnet: presence(&protocols.softnet),
-            peers: protocols.peers.as_ref().map(PeerSingles::of).map_err(|why| *why),
+            peers: protocols.remote_hosts.as_ref().map(PeerSingles::of).map_err(|why| *why),
             tasks: match &sample.tasks {
                 Ok(tasks) => Ok(TaskSingles { hidden: tasks.hidden, users: tasks.users.clone() }),
                 Err(why) => Err(*why),
@@ -188,28 +188,28 @@ impl Singles {
         boottime_ns.wrapping_sub(self.asleep_ns)
     }
 
-    pub fn cost(&self) -> Cost {
+    pub fn cost(&self) -> SamplingCost {
         self.cost
     }
 }
 
 impl OperationSingles {
     fn of(operations: Operations, boottime_ns: u64) -> OperationSingles {
-        OperationSingles { total: operations.total, age_ns: boottime_ns.wrapping_sub(operations.at_boottime_ns) }
+        OperationSingles { total: operations.total, age_ns: boottime_ns.wrapping_sub(operations.printed_boottime_ns) }
     }
 
     pub fn at(self, boottime_ns: u64) -> Operations {
-        Operations { total: self.total, at_boottime_ns: boottime_ns.wrapping_sub(self.age_ns) }
+        Operations { total: self.total, printed_boottime_ns: boottime_ns.wrapping_sub(self.age_ns) }
     }
 }
 
 impl ExitSingles {
     fn of(exits: &Exits) -> ExitSingles {
-        ExitSingles { others: exits.others, known: exits.known, lost: exits.lost }
+        ExitSingles { others: exits.unlisted, known: exits.previously_sampled, lost: exits.lost_messages }
     }
 
-    pub fn with(self, rows: Vec<Exited>) -> Exits {
-        Exits { rows, others: self.others, known: self.known, lost: self.lost }
+    pub fn with(self, rows: Vec<ExitedTasks>) -> Exits {
+        Exits { rows, unlisted: self.others, previously_sampled: self.known, lost_messages: self.lost }
     }
 }
 
@@ -246,15 +246,15 @@ fn presence<T>(reading: &Reading<T>) -> Reading<()> {
 mod tests {
     use super::*;
     use crate::recording::payload::schema::tasks::{ProcessRow, SubSampleRow};
-    use crate::sample::cgroup::{Cgroup, GroupStall, IoCounts, IoLimit, IoRates};
+    use crate::sample::cgroup::{Cgroup, CgroupPressure, IoLimit, IoMax, IoStat};
     use crate::sample::delays::{Delay, TaskDelays};
     use crate::sample::disk::{Disk, OpCounters};
-    use crate::sample::exits::Used;
-    use crate::sample::network::peers::{Limits, Peer, RoundTrips};
+    use crate::sample::exits::ExitCpuTime;
+    use crate::sample::network::remote_hosts::{RemoteHost, RttSums, SendLimitTimes};
     use crate::sample::network::{Direction, Listener, Nic, Qdisc, Softnet};
     use crate::sample::pressure::{Stall, StallLine};
-    use crate::sample::task::{Ended, SystemCall, TaskIo, Thread};
-    use crate::sample::waits::{BlockedThread, GroupWaits, Queue, ThreadWaits};
+    use crate::sample::task::{ChildrenCpuTime, RawSyscall, TaskIo, Thread};
+    use crate::sample::waits::{BlockedThread, GroupWaits, ThreadWaits, WaitQueue};
 
     fn apart<T: Cells>() {
         let mut end = 0;
@@ -273,11 +273,11 @@ mod tests {
         apart::<CpuSingles>();
         apart::<ExitSingles>();
         apart::<OperationSingles>();
-        apart::<Exited>();
-        apart::<Others>();
-        apart::<Used>();
+        apart::<ExitedTasks>();
+        apart::<UnlistedExits>();
+        apart::<ExitCpuTime>();
         apart::<TaskSingles>();
-        apart::<Cost>();
+        apart::<SamplingCost>();
         apart::<CpuTimes>();
         apart::<Load>();
         apart::<Memory>();
@@ -295,25 +295,25 @@ mod tests {
         apart::<Listener>();
         apart::<Softnet>();
         apart::<PeerSingles>();
-        apart::<Peer>();
-        apart::<RoundTrips>();
-        apart::<Limits>();
+        apart::<RemoteHost>();
+        apart::<RttSums>();
+        apart::<SendLimitTimes>();
         apart::<Delay>();
         apart::<TaskDelays>();
         apart::<Cgroup>();
-        apart::<GroupStall>();
+        apart::<CgroupPressure>();
         apart::<IoLimit>();
-        apart::<IoRates>();
-        apart::<IoCounts>();
+        apart::<IoMax>();
+        apart::<IoStat>();
         apart::<ProcessRow>();
         apart::<Thread>();
-        apart::<Ended>();
+        apart::<ChildrenCpuTime>();
         apart::<TaskIo>();
-        apart::<SystemCall>();
+        apart::<RawSyscall>();
         apart::<GroupWaits>();
         apart::<ThreadWaits>();
         apart::<BlockedThread>();
-        apart::<Queue>();
+        apart::<WaitQueue>();
         apart::<SubSampleRow>();
     }
 
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(NICS.width, Nic::WIDTH);
         assert_eq!(LISTENERS.width, Listener::WIDTH);
         assert_eq!(SOFTNET.width, Softnet::WIDTH);
-        assert_eq!(PEERS.width, Peer::WIDTH);
+        assert_eq!(PEERS.width, RemoteHost::WIDTH);
         assert_eq!(CGROUPS.width, Cgroup::WIDTH);
         assert_eq!(IO_LIMITS.width, IoLimit::WIDTH);
         assert_eq!(DELAYS.width, TaskDelays::WIDTH);
@@ -331,8 +331,8 @@ mod tests {
         assert_eq!(THREADS.width, Thread::WIDTH + 1, "the process's pid comes first");
         assert_eq!(THREAD_WAITS.width, ThreadWaits::WIDTH);
         assert_eq!(BLOCKED.width, BlockedThread::WIDTH);
-        assert_eq!(EXITS.width, Exited::WIDTH);
-        assert_eq!(QUEUES.width, Queue::WIDTH);
+        assert_eq!(EXITS.width, ExitedTasks::WIDTH);
+        assert_eq!(QUEUES.width, WaitQueue::WIDTH);
         assert_eq!(SUB_SAMPLES.width, SubSampleRow::WIDTH);
         assert_eq!(GROUP_WAITS.width, GroupWaits::WIDTH);
     }

@@ -9,15 +9,15 @@ use super::column::changes::{BITS, Changes};
 use super::column::forms::{Forms, Role};
 use super::column::table::{Rows, Table};
 use super::encode::MAX_CELLS_ON_THE_WAY;
-use super::layout::Layout;
+use super::layout::PayloadLayout;
 use super::schema;
 use super::strings;
-use crate::recording::wire::{Input, Malformed};
+use crate::recording::wire::{ByteReader, Malformed};
 use crate::sample::Name;
 
 /// Unknown ones are skipped.
 pub struct Sections<'a> {
-    layout: Layout,
+    layout: PayloadLayout,
     list: [Option<&'a [u8]>; 64],
     /// Of `Layout::Forms`: the tables, all read at once since their bits stand one behind the other.
     ready: RefCell<BTreeMap<u64, Changes>>,
@@ -27,21 +27,21 @@ pub struct Sections<'a> {
 
 impl<'a> Sections<'a> {
     /// `forms`: those of the frame that it refers to.
-    pub fn of(raw: &'a [u8], layout: Layout, forms: Arc<Forms>, changed: Role) -> Result<Sections<'a>, Malformed> {
-        let mut input = Input::new(raw);
+    pub fn of(raw: &'a [u8], layout: PayloadLayout, forms: Arc<Forms>, changed: Role) -> Result<Sections<'a>, Malformed> {
+        let mut input = ByteReader::new(raw);
         let mut sections = Sections { layout, list: [None; 64], ready: RefCell::default(), forms };
         let mut order = Vec::new();
         while !input.is_empty() {
-            let number = input.varint()?;
-            let section = input.block()?;
+            let number = input.read_varint()?;
+            let section = input.read_length_prefixed()?;
             let place = usize::try_from(number).ok().and_then(|number| sections.list.get_mut(number));
             match place.map(|place| place.replace(section)) {
                 Some(Some(_)) => return Err(Malformed("a section comes twice")),
-                _ if layout != Layout::Forms || APART.contains(&number) => {}
+                _ if layout != PayloadLayout::Forms || APART.contains(&number) => {}
                 _ => order.push((number, section)),
             }
         }
-        if layout == Layout::Forms {
+        if layout == PayloadLayout::Forms {
             sections.read_tables(&order, changed)?;
         }
         Ok(sections)
@@ -74,7 +74,7 @@ impl<'a> Sections<'a> {
         Ok(())
     }
 
-    pub fn layout(&self) -> Layout {
+    pub fn layout(&self) -> PayloadLayout {
         self.layout
     }
 
@@ -95,7 +95,7 @@ impl<'a> Sections<'a> {
 
     /// What happened to a table, once; `None` where nothing did.
     pub fn changes(&self, table: Table, cells: &mut usize) -> Result<Option<Changes>, Malformed> {
-        let changes = if self.layout == Layout::Forms {
+        let changes = if self.layout == PayloadLayout::Forms {
             self.ready.borrow_mut().remove(&table.section)
         } else {
             let bits = self.section(table.section + BITS).unwrap_or_default();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::facts::SharedFacts;
-use crate::recording::wire::{Input, Malformed, put_varint, varint_length};
+use crate::recording::wire::{ByteReader, Malformed, put_varint, varint_length};
 use crate::sample::Name;
 
 /// More names than this in one frame is nonsense (a process has about four).
@@ -187,17 +187,17 @@ const OUT_OF_RANGE: Malformed = Malformed("a name is not in the dictionary");
 
 /// Reads the section that `Interner::write` wrote; `known` holds names that exist already.
 pub fn read(section: &[u8], known: &HashSet<Name>) -> Result<Vec<Name>, Malformed> {
-    let mut input = Input::new(section);
-    let count = input.count()?;
+    let mut input = ByteReader::new(section);
+    let count = input.read_count()?;
     if count > MAX_NAMES {
         return Err(Malformed("too many names"));
     }
     let mut lengths = Vec::with_capacity(count);
     for _ in 0..count {
-        lengths.push(usize::try_from(input.varint()?).map_err(|_| Malformed("a name is too long"))?);
+        lengths.push(usize::try_from(input.read_varint()?).map_err(|_| Malformed("a name is too long"))?);
     }
     let name = |bytes: &[u8]| known.get(bytes).cloned().unwrap_or_else(|| Name::from(bytes));
-    lengths.into_iter().map(|length| Ok(name(input.take(length)?))).collect()
+    lengths.into_iter().map(|length| Ok(name(input.read_bytes(length)?))).collect()
 }
 
 #[cfg(test)]

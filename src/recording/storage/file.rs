@@ -15,20 +15,20 @@ use nix::fcntl::{Flock, FlockArg, OFlag};
 use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-use super::draft::Draft;
-use super::{Room, Storage};
-use crate::recording::error::{Place, RecordingError};
+use super::atomic_file::AtomicFile;
+use super::{DiskSpace, Storage};
+use crate::recording::error::{Location, RecordingError};
 
 /// A directory that is held open: what happens to its path afterwards does not matter.
-pub struct Folder {
-    handle: OwnedFd,
+pub struct DirHandle {
+    fd: OwnedFd,
     path: PathBuf,
 }
 
-impl Folder {
-    pub fn open(path: &Path) -> Result<Folder, RecordingError> {
-        let handle = hold(path).map_err(|error| refusal(path, error))?;
-        Ok(Folder { handle, path: path.to_owned() })
+impl DirHandle {
+    pub fn open(path: &Path) -> Result<DirHandle, RecordingError> {
+        let handle = open_directory(path).map_err(|error| creation_error(path, error))?;
+        Ok(DirHandle { fd: handle, path: path.to_owned() })
     }
 
     /// As it was called.
@@ -37,30 +37,30 @@ impl Folder {
     }
 
     /// A path of what is in it, whatever became of its own.
-    pub fn inside(&self, name: &OsStr) -> PathBuf {
+    pub fn entry_path(&self, name: &OsStr) -> PathBuf {
         use std::os::fd::AsRawFd;
-        PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd())).join(name)
+        PathBuf::from(format!("/proc/self/fd/{}", self.fd.as_raw_fd())).join(name)
     }
 
     /// Deletes what has that name, unless it is a directory.
-    pub fn delete(&self, name: &OsStr) -> io::Result<()> {
-        Ok(unlinkat(&self.handle, name, UnlinkatFlags::NoRemoveDir)?)
+    pub fn remove_file(&self, name: &OsStr) -> io::Result<()> {
+        Ok(unlinkat(&self.fd, name, UnlinkatFlags::NoRemoveDir)?)
     }
 
-    fn create(&self, name: &OsStr) -> io::Result<File> {
+    fn create_file(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         // Where addresses have 32 bits it may grow beyond 2 GiB too.
         let flags = flags | OFlag::O_LARGEFILE;
-        Ok(File::from(nix::fcntl::openat(&self.handle, name, flags, Mode::S_IRUSR | Mode::S_IWUSR)?))
+        Ok(File::from(nix::fcntl::openat(&self.fd, name, flags, Mode::S_IRUSR | Mode::S_IWUSR)?))
     }
 
     /// Until the device knows its names, where the file system can.
     fn sync(&self) {
-        let _ = nix::unistd::fsync(&self.handle);
+        let _ = nix::unistd::fsync(&self.fd);
     }
 }
 
-pub(super) fn hold(path: &Path) -> io::Result<OwnedFd> {
+pub(super) fn open_directory(path: &Path) -> io::Result<OwnedFd> {
     let held = |flags: OFlag| nix::fcntl::open(path, flags | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty());
     // One that may be written to and not listed can be held all the same.
     Ok(held(OFlag::O_RDONLY).or_else(|_| held(OFlag::O_PATH))?)
@@ -69,16 +69,16 @@ pub(super) fn hold(path: &Path) -> io::Result<OwnedFd> {
 /// A new file, locked as long as it is open.
 pub struct FileStorage {
     file: LockedFile,
-    folder: Arc<Folder>,
-    name: OsString,
+    directory: Arc<DirHandle>,
+    file_name: OsString,
     /// Of which file this is the successor
-    first: OsString,
+    base_name: OsString,
 }
 
 /// Some file systems know no locks; then a reader cannot tell that the file is still growing.
 enum LockedFile {
     Locked(Flock<File>),
-    Plain(File),
+    Unlocked(File),
 }
 
 impl FileStorage {
@@ -87,54 +87,54 @@ impl FileStorage {
         // With a slash behind it, it is the name of a directory.
         let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
         let Some(name) = name else {
-            return Err(RecordingError::NotARegularTarget { path: path.into(), kind: "a directory" });
+            return Err(RecordingError::NotARegularFile { path: path.into(), kind: "a directory" });
         };
         let folder = path.parent().unwrap_or(Path::new(""));
         let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        let handle = hold(here).map_err(|error| refusal(path, error))?;
-        FileStorage::create_in(&Arc::new(Folder { handle, path: folder.to_owned() }), name)
+        let handle = open_directory(here).map_err(|error| creation_error(path, error))?;
+        FileStorage::create_in(&Arc::new(DirHandle { fd: handle, path: folder.to_owned() }), name)
     }
 
     /// The same in a folder that is held.
-    pub fn create_in(folder: &Arc<Folder>, name: &OsStr) -> Result<FileStorage, RecordingError> {
+    pub fn create_in(folder: &Arc<DirHandle>, name: &OsStr) -> Result<FileStorage, RecordingError> {
         FileStorage::create_as(folder, name, name)
     }
 
-    fn create_as(folder: &Arc<Folder>, name: &OsStr, first: &OsStr) -> Result<FileStorage, RecordingError> {
+    fn create_as(folder: &Arc<DirHandle>, name: &OsStr, first: &OsStr) -> Result<FileStorage, RecordingError> {
         let path = folder.path.join(name);
-        let file = folder.create(name).map_err(|error| refusal(&path, error))?;
+        let file = folder.create_file(name).map_err(|error| creation_error(&path, error))?;
         // Whatever the umask took away.
         if let Err(source) = file.set_permissions(std::fs::Permissions::from_mode(0o600)) {
             // It is empty, and ours.
-            let _ = folder.delete(name);
-            return Err(RecordingError::Write { path: Place::File(path), source });
+            let _ = folder.remove_file(name);
+            return Err(RecordingError::Write { path: Location::File(path), source });
         }
         folder.sync();
-        let file = lock(file).map_err(|()| RecordingError::BeingWritten { path: Place::File(path) })?;
-        Ok(FileStorage { file, folder: Arc::clone(folder), name: name.to_owned(), first: first.to_owned() })
+        let file = lock_exclusive(file).map_err(|()| RecordingError::BeingWritten { path: Location::File(path) })?;
+        Ok(FileStorage { file, directory: Arc::clone(folder), file_name: name.to_owned(), base_name: first.to_owned() })
     }
 
     fn path(&self) -> PathBuf {
-        self.folder.path.join(&self.name)
+        self.directory.path.join(&self.file_name)
     }
 
     fn file(&self) -> &File {
         match &self.file {
             LockedFile::Locked(file) => file,
-            LockedFile::Plain(file) => file,
+            LockedFile::Unlocked(file) => file,
         }
     }
 }
 
 /// A recording that is made in one go: all of it is there, on the disk, or there is no such file.
-pub struct WholeFile(Draft);
+pub struct NewRecordingFile(AtomicFile);
 
-impl WholeFile {
-    pub fn create(path: &Path) -> Result<WholeFile, RecordingError> {
+impl NewRecordingFile {
+    pub fn create(path: &Path) -> Result<NewRecordingFile, RecordingError> {
         if path.as_os_str().as_bytes().ends_with(b"/") {
-            return Err(RecordingError::NotARegularTarget { path: path.into(), kind: "a directory" });
+            return Err(RecordingError::NotARegularFile { path: path.into(), kind: "a directory" });
         }
-        Draft::of(path).map(WholeFile).map_err(|error| refusal(path, error))
+        AtomicFile::create(path).map(NewRecordingFile).map_err(|error| creation_error(path, error))
     }
 
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), RecordingError> {
@@ -143,21 +143,21 @@ impl WholeFile {
     }
 
     /// Under its name from now on.
-    pub fn finish(self) -> Result<(), RecordingError> {
+    pub fn commit(self) -> Result<(), RecordingError> {
         let path = self.0.path().to_owned();
-        self.0.finish().map_err(|error| refusal(&path, error))
+        self.0.commit().map_err(|error| creation_error(&path, error))
     }
 }
 
 /// Writes a recording that is complete in memory into a new file, ours alone.
-pub fn save(path: &Path, bytes: &[u8]) -> Result<(), RecordingError> {
-    let mut file = WholeFile::create(path)?;
+pub fn save_recording(path: &Path, bytes: &[u8]) -> Result<(), RecordingError> {
+    let mut file = NewRecordingFile::create(path)?;
     file.write(bytes)?;
-    file.finish()
+    file.commit()
 }
 
 /// NAME.stalltop becomes NAME-2.stalltop.
-fn numbered(name: &OsStr, number: u32) -> OsString {
+fn numbered_name(name: &OsStr, number: u32) -> OsString {
     let name = Path::new(name);
     let mut numbered = name.file_stem().unwrap_or_default().to_owned();
     numbered.push(format!("-{number}"));
@@ -169,7 +169,7 @@ fn numbered(name: &OsStr, number: u32) -> OsString {
 }
 
 /// A reader that asks whether we are writing may hold the lock for a moment.
-fn lock(mut file: File) -> Result<LockedFile, ()> {
+fn lock_exclusive(mut file: File) -> Result<LockedFile, ()> {
     for _ in 0..100 {
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(locked) => return Ok(LockedFile::Locked(locked)),
@@ -177,7 +177,7 @@ fn lock(mut file: File) -> Result<LockedFile, ()> {
                 file = back;
                 std::thread::sleep(Duration::from_millis(1));
             }
-            Err((back, _)) => return Ok(LockedFile::Plain(back)),
+            Err((back, _)) => return Ok(LockedFile::Unlocked(back)),
         }
     }
     Err(())
@@ -191,10 +191,10 @@ pub fn is_being_written(file: &File) -> bool {
 }
 
 /// Why the file could not be created, from what is there.
-fn refusal(path: &Path, source: io::Error) -> RecordingError {
-    let place = Place::from(path);
+fn creation_error(path: &Path, source: io::Error) -> RecordingError {
+    let place = Location::from(path);
     match source.kind() {
-        io::ErrorKind::PermissionDenied => return RecordingError::NotPermitted { path: place, source },
+        io::ErrorKind::PermissionDenied => return RecordingError::PermissionDenied { path: place, source },
         io::ErrorKind::AlreadyExists => {}
         _ => return RecordingError::Write { path: place, source },
     }
@@ -204,15 +204,15 @@ fn refusal(path: &Path, source: io::Error) -> RecordingError {
             let reading = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
             match reading {
                 Ok(file) if is_being_written(&file) => RecordingError::BeingWritten { path: place },
-                _ => RecordingError::Exists { path: place },
+                _ => RecordingError::AlreadyExists { path: place },
             }
         }
-        Ok(kind) => RecordingError::NotARegularTarget { path: place, kind: kind_words(kind) },
-        Err(_) => RecordingError::Exists { path: place },
+        Ok(kind) => RecordingError::NotARegularFile { path: place, kind: file_type_name(kind) },
+        Err(_) => RecordingError::AlreadyExists { path: place },
     }
 }
 
-fn kind_words(kind: std::fs::FileType) -> &'static str {
+fn file_type_name(kind: std::fs::FileType) -> &'static str {
     if kind.is_symlink() {
         "a symbolic link"
     } else if kind.is_dir() {
@@ -227,7 +227,7 @@ fn kind_words(kind: std::fs::FileType) -> &'static str {
 }
 
 /// Both have 32 bits on some machines, and what they make does not fit there.
-fn bytes(blocks: impl Into<u64>, unit: impl Into<u64>) -> u64 {
+fn blocks_to_bytes(blocks: impl Into<u64>, unit: impl Into<u64>) -> u64 {
     blocks.into().saturating_mul(unit.into())
 }
 
@@ -244,24 +244,27 @@ impl Storage for FileStorage {
         self.file().set_len(length)
     }
 
-    fn room(&self) -> Option<Room> {
+    fn disk_space(&self) -> Option<DiskSpace> {
         let room = nix::sys::statvfs::fstatvfs(self.file().as_fd()).ok()?;
         let unit = room.fragment_size();
-        Some(Room { available: bytes(room.blocks_available(), unit), total: bytes(room.blocks(), unit) })
+        Some(DiskSpace {
+            available: blocks_to_bytes(room.blocks_available(), unit),
+            total: blocks_to_bytes(room.blocks(), unit),
+        })
     }
 
-    fn place(&self) -> Place {
-        Place::File(self.path())
+    fn location(&self) -> Location {
+        Location::File(self.path())
     }
 
-    fn successor(&self) -> Option<Result<Box<dyn Storage>, RecordingError>> {
+    fn create_successor(&self) -> Option<Result<Box<dyn Storage>, RecordingError>> {
         /// Whose disk fails more often has another problem.
         const MOST: u32 = 99;
-        let mut taken = RecordingError::Exists { path: self.place() };
+        let mut taken = RecordingError::AlreadyExists { path: self.location() };
         for number in 2..=MOST {
-            match FileStorage::create_as(&self.folder, &numbered(&self.first, number), &self.first) {
+            match FileStorage::create_as(&self.directory, &numbered_name(&self.base_name, number), &self.base_name) {
                 Ok(storage) => return Some(Ok(Box::new(storage))),
-                Err(error @ (RecordingError::Exists { .. } | RecordingError::BeingWritten { .. })) => taken = error,
+                Err(error @ (RecordingError::AlreadyExists { .. } | RecordingError::BeingWritten { .. })) => taken = error,
                 Err(other) => return Some(Err(other)),
             }
         }
@@ -271,12 +274,12 @@ impl Storage for FileStorage {
     fn discard(&self) {
         let which = |metadata: Metadata| (metadata.dev(), metadata.ino());
         let own = self.file().metadata().map(which);
-        let there = self.folder.inside(&self.name).symlink_metadata().map(which);
+        let there = self.directory.entry_path(&self.file_name).symlink_metadata().map(which);
         if let (Ok(own), Ok(there)) = (own, there)
             && own == there
         {
             // Nothing is lost when it stays.
-            let _ = self.folder.delete(&self.name);
+            let _ = self.directory.remove_file(&self.file_name);
         }
     }
 }
@@ -291,7 +294,7 @@ pub fn open_source(path: &Path) -> Result<File, RecordingError> {
         .map_err(failed)?;
     let kind = file.metadata().map_err(failed)?.file_type();
     if !kind.is_file() {
-        return Err(RecordingError::NotSeekable { path: path.into(), kind: kind_words(kind) });
+        return Err(RecordingError::NotSeekable { path: path.into(), kind: file_type_name(kind) });
     }
     Ok(file)
 }

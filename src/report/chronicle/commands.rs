@@ -70,14 +70,14 @@ impl Commands {
     pub fn add(&mut self, interval: &Interval, step: usize) {
         let (Some(span), Ok(tasks)) = (&interval.tasks, &interval.newer.tasks) else { return };
         let mut now: FxHashMap<&Name, Now> = FxHashMap::default();
-        for (process, span) in span.with_spans(&tasks.processes) {
+        for (process, span) in span.processes_with_spans(&tasks.processes) {
             let cpu = span.cpu.map_or(0.0, |cpu| cpu.0);
             if cpu + span.states.disk + span.states.lock < NOTHING {
                 continue;
             }
             let sum = now.entry(&process.comm).or_default();
             sum.cpu += cpu;
-            sum.run_queue += span.run_queue.map_or(0.0, |wait| wait.0);
+            sum.run_queue += span.run_queue_wait.map_or(0.0, |wait| wait.0);
             sum.disk += span.states.disk;
             sum.lock += span.states.lock;
             sum.processes += 1;

@@ -66,9 +66,9 @@ pub const CPU: &[Curve<Interval>] = &[
         name: "idle_but_blocked_ratio",
         label: "idle but blocked",
         form: Form::Layer,
-        of: |i| i.blocked.as_ref().map(|blocked| blocked.ratio),
+        of: |i| i.idle_blocked.as_ref().map(|blocked| blocked.ratio),
     },
-    Curve { name: "free_ratio", label: "free", form: Form::Layer, of: |i| i.blocked.as_ref().map(|blocked| blocked.free) },
+    Curve { name: "free_ratio", label: "free", form: Form::Layer, of: |i| i.idle_blocked.as_ref().map(|blocked| blocked.free) },
     Curve { name: "busy_ratio", label: "busy", form: Form::Peak, of: |i| i.cpu.as_ref().map(|cpu| cpu.busy()) },
     Curve { name: "iowait_ratio", label: "iowait says", form: Form::Line, of: |i| i.cpu.as_ref().map(|cpu| cpu.total.iowait) },
 ];
@@ -98,7 +98,7 @@ pub const LOAD: &[Curve<Interval>] = &[
         name: "lock",
         label: "in a lock wait (not in load)",
         form: Form::Line,
-        of: |i| i.tasks.as_ref().map(|t| f64::from(t.counts.lock)),
+        of: |i| i.tasks.as_ref().map(|t| f64::from(t.counts.lock_wait)),
     },
     Curve {
         name: "run_queue_wait",

@@ -30,7 +30,7 @@ pub struct Counted {
 impl Counted {
     pub fn add(&mut self, interval: &Interval, disks: &[String]) {
         // Nothing goes on from one run of the machine to the next.
-        if self.host.replace(Arc::clone(&interval.host)).is_some_and(|host| !host.is_same_run(&interval.host)) {
+        if self.host.replace(Arc::clone(&interval.host)).is_some_and(|host| !host.is_same_boot(&interval.host)) {
             (self.last, self.pending) = (None, Totals::default());
         }
         let Some(last) = self.last.or(interval.older.operations.ok()) else {
@@ -40,7 +40,9 @@ impl Counted {
         self.last = Some(last);
         self.pending.add(interval, disks);
         let Ok(now) = interval.newer.operations else { return };
-        let Some(span_ns) = now.at_boottime_ns.checked_sub(last.at_boottime_ns).filter(|&span_ns| span_ns > 0) else { return };
+        let Some(span_ns) = now.printed_boottime_ns.checked_sub(last.printed_boottime_ns).filter(|&span_ns| span_ns > 0) else {
+            return;
+        };
         let pending = std::mem::take(&mut self.pending);
         // Where the count began anew, what was done meanwhile belongs to no operations that are known.
         if let Some(passed) = now.total.since(last.total) {

@@ -102,5 +102,5 @@ impl Table<'_> {
 
 /// IErr, OErr, Coll, NoCP, Defer; the last is counted nowhere on Linux.
 fn errors(nic: &NicLine) -> [Option<f64>; 5] {
-    [nic.rx.errors, nic.tx.errors, nic.collisions, nic.not_taken, Some(0.0)]
+    [nic.rx.errors, nic.tx.errors, nic.collisions, nic.nocanput, Some(0.0)]
 }

@@ -18,7 +18,7 @@ pub(super) static CGROUP: Typed<CgroupSpan> = Typed {
     each: |look, show| look.interval.cgroups.iter().for_each(show),
     is_idle: |group| {
         let none = |value: Option<f64>| value.is_none_or(|value| value == 0.0);
-        none(group.used_cpus) && none(group.throttled.map(|share| share.0)) && none(group.limit_hits.map(|rate| rate.0))
+        none(group.used_cpus) && none(group.throttled.map(|share| share.0)) && none(group.memory_limit_hits.map(|rate| rate.0))
     },
     whole: of_one,
 };
@@ -41,7 +41,7 @@ const COLUMNS: &[Figure] = &[
         "limit_hits_per_second",
         Unit::Rate,
         "allocations that met its limit; counted near it",
-        |_, group| group.limit_hits.into(),
+        |_, group| group.memory_limit_hits.into(),
     ),
     Figure::new("refault/s", "refaults_per_second", Unit::Rate, "pages that came back; counted near its limit", |_, group| {
         group.refaults.into()
@@ -55,11 +55,11 @@ const COLUMNS: &[Figure] = &[
     )
     .unusual(),
     Figure::new("oom", "oom_kills", Unit::Count, "kills in the interval", |_, group| group.oom_kills.into()),
-    stall("%cpu-some", "psi_cpu_some_ratio", |_, group| group.stall.cpu_some.into()),
-    stall("%io-some", "psi_io_some_ratio", |_, group| group.stall.io_some.into()),
-    stall("%io-full", "psi_io_full_ratio", |_, group| group.stall.io_full.into()),
-    stall("%mem-some", "psi_memory_some_ratio", |_, group| group.stall.memory_some.into()),
-    stall("%mem-full", "psi_memory_full_ratio", |_, group| group.stall.memory_full.into()),
+    stall("%cpu-some", "psi_cpu_some_ratio", |_, group| group.pressure.cpu_some.into()),
+    stall("%io-some", "psi_io_some_ratio", |_, group| group.pressure.io_some.into()),
+    stall("%io-full", "psi_io_full_ratio", |_, group| group.pressure.io_full.into()),
+    stall("%mem-some", "psi_memory_some_ratio", |_, group| group.pressure.memory_some.into()),
+    stall("%mem-full", "psi_memory_full_ratio", |_, group| group.pressure.memory_full.into()),
     Figure::name("cpuset", "allowed_cpus", "CPUs that its cpuset allows", |_, group| group.cpus.as_ref().into()).unusual(),
     Figure::name("Cgroup", "cgroup", "its path", |_, group| (&group.id.path).into()),
 ];

@@ -115,7 +115,7 @@ impl Choice {
             rows.sort_by(|a, b| order(a.get(at), b.get(at)));
         }
         rows.truncate(self.wishes.top.unwrap_or(usize::MAX));
-        let box_of_cpus = look.interval.cpus().max(1) as f64;
+        let box_of_cpus = look.interval.online_cpus().max(1) as f64;
         for row in &mut rows {
             row.truncate(self.shown);
             for (cell, head) in row.iter_mut().zip(&self.heads) {

@@ -3,8 +3,8 @@
 use super::column::{Column, Unit};
 use super::{Bound, Cell, Look, Typed, of_box, of_one};
 use crate::ids::{CpuId, TaskId};
-use crate::interval::blocked::IdleBlocked;
 use crate::interval::cpu::CpuShares;
+use crate::interval::idle_blocked::IdleBlocked;
 use crate::units::Ratio;
 
 type Figure = Column<CpuRow>;
@@ -47,7 +47,8 @@ pub(super) static CPU: Typed<CpuRow> = Typed {
             .of_time(),
         ],
         DOUBTS,
-        &[Figure::new("CPUs", "cpus", Unit::Count, "online CPUs", |look, _| (look.interval.cpus() as f64).into()).unusual()],
+        &[Figure::new("CPUs", "cpus", Unit::Count, "online CPUs", |look, _| (look.interval.online_cpus() as f64).into())
+            .unusual()],
     ],
     key: &[],
     sets: &[],
@@ -55,12 +56,12 @@ pub(super) static CPU: Typed<CpuRow> = Typed {
     measure: "%busy",
     each: |look, show| {
         let Some(cpu) = &look.interval.cpu else { return };
-        let blocked = look.interval.blocked.as_ref();
+        let blocked = look.interval.idle_blocked.as_ref();
         show(&CpuRow {
             id: None,
             shares: cpu.total,
             busy: cpu.busy(),
-            hidden: cpu.hidden / cpu.cpus.len().max(1) as f64,
+            hidden: cpu.hidden_cpus / cpu.cpus.len().max(1) as f64,
             blocked: blocked.map_or(Cell::Unknown, |blocked| Cell::bounded(blocked.ratio, bound(blocked, Bound::AtLeast))),
             free: blocked.map_or(Cell::Unknown, |blocked| Cell::bounded(blocked.free, bound(blocked, Bound::AtMost))),
             top: None,
@@ -107,7 +108,7 @@ pub(super) static CORE: Typed<CpuRow> = Typed {
                 hidden: cpu.hidden,
                 blocked: Cell::Unknown,
                 free: Cell::Unknown,
-                top: cpu.top,
+                top: cpu.top_thread,
             });
         }
     },

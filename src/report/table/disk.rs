@@ -89,7 +89,7 @@ const OTHERS: &[Figure] = &[
     Figure::new("f_await", "flush_await_seconds", Unit::Millis, "mean time of a flush", |_, disk| {
         disk.flushes.and_then(|op| op.r#await).into()
     }),
-    Figure::new("aqu-sz", "queue", Unit::Count, "requests outstanding on average", |_, disk| disk.queue.into())
+    Figure::new("aqu-sz", "queue", Unit::Count, "requests outstanding on average", |_, disk| disk.aqu_sz.into())
         .digits(Digits::Two),
     Figure::new("in-flight", "in_flight", Unit::Count, "requests outstanding at the end", |_, disk| disk.in_flight.into()),
     Figure::new(
@@ -184,7 +184,7 @@ const PT: &[Figure] = &[
     })
     .unusual(),
     Figure::new("qtime", "queue_seconds", Unit::Millis, "mean time of a request beyond stime", |_, disk| {
-        disk.queue.zip(disk.busy).and_then(|(queue, busy)| each(disk, queue - busy.0)).into()
+        disk.aqu_sz.zip(disk.busy).and_then(|(queue, busy)| each(disk, queue - busy.0)).into()
     })
     .unusual(),
     Figure::new(
@@ -203,7 +203,7 @@ fn bytes(kilobytes: PerSecond) -> Cell {
 }
 
 fn size(op: &OpSpan) -> Cell {
-    op.request_kib.map(|kib| kib * 1024.0).into()
+    op.request_size_kib.map(|kib| kib * 1024.0).into()
 }
 
 /// Requests a second, those included that were merged.
@@ -212,12 +212,12 @@ fn requests(op: &OpSpan) -> f64 {
 }
 
 fn response(op: &OpSpan) -> Cell {
-    Ratio::of(op.concurrency, requests(op)).into()
+    Ratio::new(op.concurrency, requests(op)).into()
 }
 
 /// Seconds of one request, of what is counted in seconds a second.
 fn each(disk: &DiskSpan, seconds: f64) -> Option<Ratio> {
-    Ratio::of(seconds, requests(&disk.reads) + requests(&disk.writes))
+    Ratio::new(seconds, requests(&disk.reads) + requests(&disk.writes))
 }
 
 fn standing<'a>(look: &Look<'a>, disk: &DiskSpan, operation: Operation) -> Option<&'a Standing> {
@@ -225,7 +225,7 @@ fn standing<'a>(look: &Look<'a>, disk: &DiskSpan, operation: Operation) -> Optio
 }
 
 fn multiple(op: &OpSpan, standing: Option<&Standing>) -> Cell {
-    op.r#await.zip(standing).and_then(|(r#await, standing)| Ratio::of(r#await.0, standing.baseline.0)).into()
+    op.r#await.zip(standing).and_then(|(r#await, standing)| Ratio::new(r#await.0, standing.baseline.0)).into()
 }
 
 fn learned(standing: &Standing) -> u32 {

@@ -5,7 +5,7 @@ use super::{Bound, Cell, Look, Typed, of_box};
 use crate::interval::Interval;
 use crate::interval::cpu::{CpuShares, CpuSpan};
 use crate::interval::memory::MemorySpan;
-use crate::interval::task::Counts;
+use crate::interval::task::TaskCounts;
 use crate::units::PerSecond;
 
 type Figure = Column<Interval>;
@@ -55,7 +55,7 @@ const LOAD_COLUMNS: &[Figure] = &[
     .digits(Digits::Two),
     Figure::new("blkd", "blocked_threads", Unit::Count, "threads stuck on storage, or behind it, on average", |_, now| {
         let bound = |lower: bool| lower.then_some(Bound::AtLeast);
-        let blocked = now.blocked.as_ref();
+        let blocked = now.idle_blocked.as_ref();
         blocked.map_or(Cell::Unknown, |blocked| Cell::bounded(blocked.blocked_threads, bound(blocked.lower_bound)))
     })
     .digits(Digits::Two),
@@ -76,8 +76,10 @@ const LOAD_COLUMNS: &[Figure] = &[
         count(now, |counts| counts.blocked_other)
     })
     .unusual(),
-    Figure::new("lock", "lock", Unit::Count, "threads behind a lock at the end", |_, now| count(now, |counts| counts.lock))
-        .unusual(),
+    Figure::new("lock", "lock", Unit::Count, "threads behind a lock at the end", |_, now| {
+        count(now, |counts| counts.lock_wait)
+    })
+    .unusual(),
     Figure::new("procs", "processes", Unit::Count, "processes at the end", |_, now| count(now, |counts| counts.processes))
         .unusual(),
     Figure::new("threads", "threads", Unit::Count, "threads at the end", |_, now| count(now, |counts| counts.threads))
@@ -128,7 +130,7 @@ const fn share(name: &'static str, json: &'static str, meaning: &'static str, re
 }
 
 /// That none of those which this user sees is in that state says nothing of those that are hidden.
-fn count(now: &Interval, of: fn(&Counts) -> u32) -> Cell {
+fn count(now: &Interval, of: fn(&TaskCounts) -> u32) -> Cell {
     let told = now.tasks.as_ref().map(|tasks| (of(&tasks.counts), tasks.hidden_threads.is_some()));
     told.filter(|&(count, hidden)| count > 0 || !hidden).map(|(count, _)| count).into()
 }

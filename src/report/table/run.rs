@@ -8,9 +8,9 @@ use crate::baseline::Standing;
 use crate::findings::Judged;
 use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;
-use crate::interval::blocked::IdleBlocked;
+use crate::interval::idle_blocked::IdleBlocked;
 use crate::sample::Sample;
-use crate::sample::switches::TaskSwitches;
+use crate::sample::context_switches::TaskContextSwitches;
 use crate::sample::task::{Process, TaskState, Tasks, Thread};
 
 /// Intervals that follow each other.
@@ -30,7 +30,7 @@ pub struct Run {
     /// How many those are
     threads: usize,
     /// The context switches of all who ended
-    ended_switches: BTreeMap<TaskId, TaskSwitches>,
+    ended_switches: BTreeMap<TaskId, TaskContextSwitches>,
 }
 
 /// What the run comes to.
@@ -58,7 +58,7 @@ impl Run {
         if let (Ok(was), Ok(now)) = (&interval.older.tasks, &interval.newer.tasks) {
             self.remember(was, now);
         }
-        if let (Ok(was), Ok(now)) = (&interval.older.switches, &interval.newer.switches) {
+        if let (Ok(was), Ok(now)) = (&interval.older.context_switches, &interval.newer.context_switches) {
             let gone = was.iter().filter(|old| now.binary_search_by_key(&old.task, |new| new.task).is_err());
             let room = (2 * MOST_ENDED).saturating_sub(self.ended_switches.len());
             self.ended_switches.extend(gone.take(room).map(|old| (old.task, *old)));
@@ -94,7 +94,7 @@ impl Run {
 
     /// Whether that interval is of the same run of the machine.
     pub fn goes_on_in(&self, judged: &Judged) -> bool {
-        self.last.as_ref().is_none_or(|last| last.host.is_same_run(&judged.interval.host))
+        self.last.as_ref().is_none_or(|last| last.host.is_same_boot(&judged.interval.host))
     }
 
     pub fn is_several(&self) -> bool {
@@ -119,7 +119,7 @@ impl Run {
         }
         let newer = self.with_ended(&last.newer);
         let mut interval = Interval::between(&last.host, first, &newer)?;
-        interval.blocked = self.blocked.mean();
+        interval.idle_blocked = self.blocked.mean();
         if let (Some(whole), Some(end)) = (&mut interval.tasks, &last.tasks) {
             // Who has ended is in no state any more.
             whole.counts = end.counts;
@@ -139,12 +139,12 @@ impl Run {
         all.extend(tasks.processes.iter().map(|process| (process.pid, process)));
         let processes = all.into_values().map(|process| self.with_ended_threads(process)).collect();
         let tasks = Tasks { processes, users: Arc::clone(&tasks.users), hidden: tasks.hidden };
-        let switches = last.switches.as_ref().map_err(|why| *why).map(|switches| {
+        let switches = last.context_switches.as_ref().map_err(|why| *why).map(|switches| {
             let mut all = self.ended_switches.clone();
             all.extend(switches.iter().map(|row| (row.task, *row)));
             all.into_values().collect()
         });
-        Arc::new(Sample { tasks: Ok(tasks), switches, ..Sample::clone(last) })
+        Arc::new(Sample { tasks: Ok(tasks), context_switches: switches, ..Sample::clone(last) })
     }
 
     fn with_ended_threads(&self, process: &Arc<Process>) -> Arc<Process> {
@@ -164,7 +164,7 @@ struct Blocked {
 
 impl Blocked {
     fn add(&mut self, interval: &Interval) {
-        let Some(blocked) = &interval.blocked else { return };
+        let Some(blocked) = &interval.idle_blocked else { return };
         let (sums, seconds) = (&mut self.sums, interval.seconds);
         self.seconds += seconds;
         sums.ratio += blocked.ratio * seconds;

@@ -30,7 +30,7 @@ pub(super) static TASK: Typed<ProcessRow> = Typed {
     measure: "%CPU",
     each: |look, show| {
         let (Some(tasks), Ok(now)) = (&look.interval.tasks, &look.interval.newer.tasks) else { return };
-        for (process, span) in tasks.with_spans(&now.processes) {
+        for (process, span) in tasks.processes_with_spans(&now.processes) {
             show(&ProcessRow { process: Arc::clone(process), span });
         }
     },
@@ -59,7 +59,7 @@ const COLUMNS: &[Figure] = &[
         row.span.guest.into()
     }),
     Figure::four("%wait", "run_queue_wait_ratio", Unit::PercentOfCpu, "runnable without a CPU, its threads added", |_, row| {
-        row.span.run_queue.into()
+        row.span.run_queue_wait.into()
     }),
     Figure::four("%CPU", "cpu_ratio", Unit::PercentOfCpu, "on a CPU, its threads added, those that ended too", |_, row| {
         row.span.cpu.into()
@@ -69,7 +69,7 @@ const COLUMNS: &[Figure] = &[
         "ended_children_ratio",
         Unit::PercentOfCpu,
         "what children that ended had used, and theirs, when it waited for them: the shortest-lived too",
-        |_, row| row.span.children.into(),
+        |_, row| row.span.children_cpu.into(),
     )
     .unusual(),
     Figure::new("CPU", "last_cpu", Unit::Id, "where its first thread ran last", |_, row| {
@@ -96,17 +96,17 @@ const COLUMNS: &[Figure] = &[
         |_, row| row.span.block_io_delay.into(),
     ),
     Figure::four("cswch/s", "voluntary_switches_per_second", Unit::Rate, VOLUNTARY, |look, row| {
-        let switches = look.interval.switches.as_ref();
-        switches.and_then(|switches| switches.of_process(&row.process)).map(|rates| rates.voluntary).into()
+        let switches = look.interval.context_switches.as_ref();
+        switches.and_then(|switches| switches.process(&row.process)).map(|rates| rates.voluntary).into()
     })
     .dear(),
     Figure::four("nvcswch/s", "involuntary_switches_per_second", Unit::Rate, INVOLUNTARY, |look, row| {
-        let switches = look.interval.switches.as_ref();
-        switches.and_then(|switches| switches.of_process(&row.process)).map(|rates| rates.involuntary).into()
+        let switches = look.interval.context_switches.as_ref();
+        switches.and_then(|switches| switches.process(&row.process)).map(|rates| rates.involuntary).into()
     })
     .dear(),
     Figure::four("switch/s", "switches_per_second", Unit::Rate, "times its threads were given a CPU", |_, row| {
-        row.span.switches.into()
+        row.span.timeslices.into()
     }),
     Figure::new("threads", "threads", Unit::Count, "at the end", |_, row| row.span.threads.into()),
 ];
@@ -139,8 +139,8 @@ fn is_idle(row: &ProcessRow) -> bool {
     let span = &row.span;
     let none = |value: Option<f64>| value.is_none_or(|value| value == 0.0);
     none(span.cpu.map(|share| share.0))
-        && none(span.run_queue.map(|share| share.0))
+        && none(span.run_queue_wait.map(|share| share.0))
         && none(span.read_bytes.map(|rate| rate.0))
         && none(span.write_bytes.map(|rate| rate.0))
-        && span.states.awake() == 0.0
+        && span.states.non_sleep() == 0.0
 }

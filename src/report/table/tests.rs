@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::ids::CpuId;
-use crate::interval::blocked::IdleBlocked;
+use crate::interval::idle_blocked::IdleBlocked;
 use crate::sample::cpu::{Cpu, CpuTimes};
 use crate::sample::host::Privilege;
 use crate::sample::{Absent, Host, Instant, Name, Sample};
@@ -13,7 +13,7 @@ use crate::units::Counter;
 
 fn host() -> Arc<Host> {
     let privilege =
-        Privilege { effective_uid: 0, sees_other_users: true, delay_accounting: Err(Absent::NotRead), hidepid: false };
+        Privilege { effective_uid: 0, has_cap_sys_ptrace: true, delay_accounting: Err(Absent::NotRead), hidepid: false };
     Arc::new(Host {
         hostname: Name::from("db1"),
         kernel: Name::from("6.18"),
@@ -67,7 +67,7 @@ fn what_rests_on_a_part_of_the_tasks_says_so() {
     let mut interval = Interval::between(&host(), &Arc::new(one_busy(2, 1)), &Arc::new(one_busy(2, 2))).unwrap();
     let mut text = |lower_bound: bool| {
         let blocked = IdleBlocked { ratio: 0.25, free: 0.25, blocked_threads: 0.5, lower_bound, ..IdleBlocked::default() };
-        interval.blocked = Some(blocked);
+        interval.idle_blocked = Some(blocked);
         let look = Look { interval: &interval, standings: &[] };
         let lines = |table: &str, names: &[&str], format: Format| {
             let table = named(table).unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::column::{Column, Digits, Unit};
 use super::{Cell, Look, Typed, of_one};
-use crate::interval::switches::SwitchRates;
+use crate::interval::context_switches::ContextSwitchRates;
 use crate::interval::task::{Microstates, ThreadSpan};
 use crate::sample::task::{Process, Thread};
 use crate::units::{PerSecond, Ratio};
@@ -33,9 +33,9 @@ impl ThreadRow {
         self.span.as_ref().map_or(Some(PerSecond(0.0)), of).into()
     }
 
-    fn switches(&self, look: &Look, of: fn(SwitchRates) -> PerSecond) -> Cell {
+    fn switches(&self, look: &Look, of: fn(ContextSwitchRates) -> PerSecond) -> Cell {
         let task = self.thread().map(|thread| self.process.task_id(thread));
-        look.interval.switches.as_ref().zip(task).and_then(|(switches, task)| switches.of(task)).map(of).into()
+        look.interval.context_switches.as_ref().zip(task).and_then(|(switches, task)| switches.task(task)).map(of).into()
     }
 
     /// Where its CPU time is not known, no state is.
@@ -64,7 +64,7 @@ pub(super) static THREAD: Typed<ThreadRow> = Typed {
             }
         }
     },
-    is_idle: |row| row.span.is_none_or(|span| span.states.awake() == 0.0),
+    is_idle: |row| row.span.is_none_or(|span| span.states.non_sleep() == 0.0),
     whole: of_one,
 };
 
@@ -81,7 +81,7 @@ const COLUMNS: &[Figure] = &[
         row.share(|span| span.guest)
     }),
     Figure::four("%wait", "run_queue_wait_ratio", Unit::PercentOfCpu, "runnable without a CPU", |_, row| {
-        row.share(|span| span.run_queue)
+        row.share(|span| span.run_queue_wait)
     }),
     Figure::four("%CPU", "cpu_ratio", Unit::PercentOfCpu, "on a CPU", |_, row| row.share(|span| span.cpu)),
     Figure::new("CPU", "last_cpu", Unit::Id, "where it ran last", |_, row| row.thread().map(|thread| thread.processor).into()),
@@ -126,12 +126,12 @@ const COLUMNS: &[Figure] = &[
         row.span.map_or(0.0, |span| span.states.unknown).into()
     }),
     Figure::name("S", "state", "its state letter at the end", |_, row| {
-        row.thread().map(|thread| Cell::Text(thread.state.letter().to_string())).unwrap_or_default()
+        row.thread().map(|thread| Cell::Text(thread.state.as_char().to_string())).unwrap_or_default()
     })
     .momentary()
     .unusual(),
     Figure::name("wchan", "wait_channel", "the kernel function it slept in at the end", |_, row| {
-        row.thread().and_then(|thread| thread.wait.channel.as_ref().ok()).into()
+        row.thread().and_then(|thread| thread.wait.wchan.as_ref().ok()).into()
     })
     .momentary()
     .unusual(),

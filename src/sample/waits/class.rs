@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::call::Call;
+use super::syscall::Syscall;
 use crate::sample::task::TaskState;
 
 /// What a thread is doing or waiting for.
@@ -67,7 +67,7 @@ impl WaitClass {
     ];
 
     /// The word on the screen and in JSON.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             WaitClass::Running => "running",
             WaitClass::Disk => "disk",
@@ -89,7 +89,7 @@ impl WaitClass {
 
     /// The class of a thread from its state, its wait channel and its system call, as far as they are known.
     /// State and channel are read at different moments: a pair that cannot be (D in epoll) is `None`: look again.
-    pub fn of(state: TaskState, channel: Option<&[u8]>, call: Option<Call>) -> Option<WaitClass> {
+    pub fn classify(state: TaskState, channel: Option<&[u8]>, call: Option<Syscall>) -> Option<WaitClass> {
         match state {
             TaskState::Running => return Some(WaitClass::Running),
             TaskState::Stopped | TaskState::Traced => return Some(WaitClass::Frozen),
@@ -97,49 +97,49 @@ impl WaitClass {
             TaskState::Sleeping | TaskState::Blocked => {}
         }
         let Some(channel) = channel else { return Some(WaitClass::Hidden) };
-        let class = WaitClass::of_channel(without_compiler_suffix(channel));
+        let class = WaitClass::from_wchan(strip_compiler_suffix(channel));
         let class = match (class, call) {
-            (Some(WaitClass::Futex), Some(call)) if call.is_contended() => WaitClass::Lock,
+            (Some(WaitClass::Futex), Some(call)) if call.is_contended_futex() => WaitClass::Lock,
             (Some(class), _) => class,
             // wait_woken and the like serve sockets, terminals and inotify alike: the call tells.
             (None, Some(call)) => call.wait_class(state),
             (None, None) => WaitClass::Other,
         };
-        let in_kernel_lock = || KERNEL_LOCKS.iter().any(|name| name.as_bytes() == without_compiler_suffix(channel));
+        let in_kernel_lock = || KERNEL_LOCK_FUNCTIONS.iter().any(|name| name.as_bytes() == strip_compiler_suffix(channel));
         match (state, class) {
-            (TaskState::Blocked, _) if is_interruptible(class) => None,
+            (TaskState::Blocked, _) if never_uninterruptible(class) => None,
             (TaskState::Blocked, WaitClass::Disk | WaitClass::Other) if in_kernel_lock() => Some(WaitClass::Lock),
-            (TaskState::Sleeping, WaitClass::Disk) if !is_a_request(channel) => Some(WaitClass::Other),
+            (TaskState::Sleeping, WaitClass::Disk) if !is_fuse_request(channel) => Some(WaitClass::Other),
             _ => Some(class),
         }
     }
 
     /// Whether nobody waits there but in S, so that the channel tells the state as well.
-    pub fn is_asleep_in(channel: &[u8]) -> bool {
+    pub fn wchan_is_interruptible(channel: &[u8]) -> bool {
         use WaitClass::{Aio, Futex, Net, Pipe, Poll, Timer};
-        matches!(WaitClass::of_channel(without_compiler_suffix(channel)), Some(Aio | Futex | Net | Pipe | Poll | Timer))
+        matches!(WaitClass::from_wchan(strip_compiler_suffix(channel)), Some(Aio | Futex | Net | Pipe | Poll | Timer))
     }
 
-    fn of_channel(symbol: &[u8]) -> Option<WaitClass> {
-        if let Some(&(_, class)) = EXACT.iter().find(|(name, _)| name.as_bytes() == symbol) {
+    fn from_wchan(symbol: &[u8]) -> Option<WaitClass> {
+        if let Some(&(_, class)) = EXACT_NAMES.iter().find(|(name, _)| name.as_bytes() == symbol) {
             return Some(class);
         }
-        let with_its_letter = BY_LETTER.get(usize::from(*symbol.first()?))?;
+        let with_its_letter = PREFIXES_BY_FIRST_BYTE.get(usize::from(*symbol.first()?))?;
         with_its_letter.iter().find(|(name, _)| symbol.starts_with(name.as_bytes())).map(|&&(_, class)| class)
     }
 }
 
 /// Waits that are never in D, but for a task that the freezer has stopped where it slept.
-fn is_interruptible(class: WaitClass) -> bool {
+fn never_uninterruptible(class: WaitClass) -> bool {
     use WaitClass::{Aio, Child, Futex, Net, Pipe, Poll, Timer};
     matches!(class, Aio | Child | Futex | Net | Pipe | Poll | Timer)
 }
 
 /// Whether a thread there has asked a file system in user space (FUSE) for something and waits for the answer. It does so in S,
 /// until a signal comes; the file system's own threads wait for requests in fuse_dev_do_read.
-pub fn is_a_request(channel: &[u8]) -> bool {
+pub fn is_fuse_request(channel: &[u8]) -> bool {
     const NAMES: [&str; 4] = ["request_wait_answer", "__fuse_request_send", "__fuse_simple_request", "fuse_simple_request"];
-    NAMES.iter().any(|name| name.as_bytes() == without_compiler_suffix(channel))
+    NAMES.iter().any(|name| name.as_bytes() == strip_compiler_suffix(channel))
 }
 
 /// Whether a thread there waits for a lock of a file (flock, fcntl), whose holder /proc/locks knows.
@@ -149,7 +149,7 @@ pub fn is_file_lock(channel: &[u8]) -> bool {
 }
 
 /// Whether a thread there waits for storage that is no block device of this machine: a server's, or a program's (FUSE).
-pub fn is_elsewhere(channel: &[u8]) -> bool {
+pub fn is_non_block_storage(channel: &[u8]) -> bool {
     const NAMES: [&str; 13] = [
         "nfs",
         "rpc_",
@@ -170,7 +170,7 @@ pub fn is_elsewhere(channel: &[u8]) -> bool {
 
 /// The kernel leaves its own locking functions out of a wait channel: of a thread in D, these functions mean that it waits
 /// for the lock they take (of an inode, a directory, an address space). I/O is waited for in functions further down.
-const KERNEL_LOCKS: &[&str] = &[
+const KERNEL_LOCK_FUNCTIONS: &[&str] = &[
     "ext4_file_write_iter", // with ext4_buffered_write_iter and ext4_dio_write_iter inlined: the inode
     "ext4_buffered_write_iter",
     "ext4_dio_write_iter",
@@ -204,7 +204,7 @@ const KERNEL_LOCKS: &[&str] = &[
 ];
 
 /// `.isra.0`, `.constprop.0`, `.part.0`, `.cold`: the compiler's, and different in every build.
-pub fn without_compiler_suffix(symbol: &[u8]) -> &[u8] {
+pub fn strip_compiler_suffix(symbol: &[u8]) -> &[u8] {
     match symbol.iter().position(|&byte| byte == b'.') {
         Some(dot) if dot > 0 => &symbol[..dot],
         _ => symbol,
@@ -212,7 +212,7 @@ pub fn without_compiler_suffix(symbol: &[u8]) -> &[u8] {
 }
 
 /// Whole names, where a prefix would catch something else.
-const EXACT: &[(&str, WaitClass)] = &[
+const EXACT_NAMES: &[(&str, WaitClass)] = &[
     ("kernel_clone", WaitClass::Vfork), // since 5.10; wait_for_vfork_done inlined into it
     ("_do_fork", WaitClass::Vfork),     // 4.2 to 5.9
     ("do_fork", WaitClass::Vfork),
@@ -238,13 +238,13 @@ const EXACT: &[(&str, WaitClass)] = &[
 ];
 
 /// `PREFIX` by the first letter, since it is asked a thousand times a second.
-static BY_LETTER: LazyLock<Vec<Vec<&(&str, WaitClass)>>> = LazyLock::new(|| {
-    let with_letter = |letter: u8| PREFIX.iter().filter(|(name, _)| name.as_bytes().first() == Some(&letter)).collect();
+static PREFIXES_BY_FIRST_BYTE: LazyLock<Vec<Vec<&(&str, WaitClass)>>> = LazyLock::new(|| {
+    let with_letter = |letter: u8| PREFIXES.iter().filter(|(name, _)| name.as_bytes().first() == Some(&letter)).collect();
     (0..=u8::MAX).map(with_letter).collect()
 });
 
 /// First match wins.
-const PREFIX: &[(&str, WaitClass)] = &[
+const PREFIXES: &[(&str, WaitClass)] = &[
     // The block layer
     ("submit_bio_wait", WaitClass::Disk),
     ("blk_", WaitClass::Disk),
@@ -383,7 +383,7 @@ mod tests {
     use super::*;
 
     fn of(state: TaskState, channel: &str) -> Option<WaitClass> {
-        WaitClass::of(state, Some(channel.as_bytes()), None)
+        WaitClass::classify(state, Some(channel.as_bytes()), None)
     }
 
     #[test]
@@ -434,8 +434,8 @@ mod tests {
     #[test]
     fn only_the_call_makes_a_futex_a_lock() {
         let wait = |operation, value| {
-            let call = Call { name: "futex", arguments: [0x1000, operation, value] };
-            WaitClass::of(TaskState::Sleeping, Some(b"futex_do_wait"), Some(call))
+            let call = Syscall { name: "futex", arguments: [0x1000, operation, value] };
+            WaitClass::classify(TaskState::Sleeping, Some(b"futex_do_wait"), Some(call))
         };
         assert_eq!(wait(0x80, 2), Some(WaitClass::Lock));
         assert_eq!(wait(0x189, 0), Some(WaitClass::Futex));
@@ -465,6 +465,6 @@ mod tests {
     fn a_pair_that_cannot_be_is_read_again() {
         assert_eq!(of(TaskState::Blocked, "do_epoll_wait"), None);
         assert_eq!(of(TaskState::Blocked, "futex_do_wait"), None);
-        assert_eq!(WaitClass::of(TaskState::Sleeping, None, None), Some(WaitClass::Hidden));
+        assert_eq!(WaitClass::classify(TaskState::Sleeping, None, None), Some(WaitClass::Hidden));
     }
 }

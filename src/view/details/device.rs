@@ -26,7 +26,7 @@ pub fn disk(state: &State, judged: &Judged, id: DiskId, page: &mut Page) {
     }
     super::baselines::baselines(judged, span, page);
     page.heading("NOW");
-    page.pair("queue", safe!("{} on average, {} in flight now", maybe(span.queue, 5), span.in_flight));
+    page.pair("queue", safe!("{} on average, {} in flight now", maybe(span.aqu_sz, 5), span.in_flight));
     page.pair(
         "busy",
         safe!("{}% of the time: at least one request, says nothing of saturation", text::percent(span.busy.map(|b| b.0), 5)),
@@ -43,7 +43,7 @@ fn latency(state: &State, judged: &Judged, span: &DiskSpan, operation: Operation
         Operation::Flush => "FLUSHES",
         Operation::Discard => "DISCARDS",
     });
-    let size = op.request_kib.map_or_else(String::new, |kib| format!(", {} KB each", figure(kib, 5)));
+    let size = op.request_size_kib.map_or_else(String::new, |kib| format!(", {} KB each", figure(kib, 5)));
     page.pair("rate", safe!("{}/s{size}, {}% merged", figure(op.rate.0, 6), text::percent(op.merged_share().map(|s| s.0), 4)));
     let standing = standing(judged, span.id, operation);
     let time = maybe(op.r#await.map(|time| time.0), 6);
@@ -115,7 +115,7 @@ fn facts(judged: &Judged, span: &DiskSpan, page: &mut Page) {
     pair("scheduler", named(&facts.scheduler));
     pair("backing file", named(&facts.backing_file));
     let joined = |words: Vec<String>| (!words.is_empty()).then(|| SafeText::of(words.join(" ")));
-    pair("mounted on", joined(facts.mounts.iter().map(|mount| SafeText::name(mount).to_string()).collect()));
+    pair("mounted on", joined(facts.mount_points.iter().map(|mount| SafeText::name(mount).to_string()).collect()));
     pair("stands on", joined(facts.slaves.iter().map(|&id| whereabouts::disk_name(sample, id).to_string()).collect()));
     let above = sample.disks.iter().flatten().filter(|other| other.facts.slaves.contains(&span.id));
     pair("carries", joined(above.map(|other| SafeText::name(&other.name).to_string()).collect()));
@@ -134,7 +134,7 @@ fn waiting(judged: &Judged, id: DiskId, page: &mut Page) {
     }
     let (Some(tasks), Ok(sample)) = (&interval.tasks, &interval.newer.tasks) else { return };
     let moved = |rate: Option<PerSecond>| rate.map_or(0.0, |rate| rate.0);
-    let mut busiest: Vec<_> = (tasks.awake.iter())
+    let mut busiest: Vec<_> = (tasks.active_processes.iter())
         .map(|span| (moved(span.read_bytes) + moved(span.write_bytes), span))
         .filter(|(rate, _)| *rate > 0.0)
         .collect();
@@ -178,8 +178,8 @@ pub fn nic(state: &State, judged: &Judged, id: &NicId, page: &mut Page) {
     page.heading("INTERFACE");
     let nic = interval.newer.nics.as_ref().ok().and_then(|nics| nics.get(span.index));
     if let Some(nic) = nic {
-        match (span.link.mbps, nic.facts.speed_mbps) {
-            (Some(mbps), _) if span.link_is_said => page.pair("speed", safe!("{mbps} Mbit/s, as configured")),
+        match (span.link.speed_mbps, nic.facts.speed_mbps) {
+            (Some(mbps), _) if span.link_is_configured => page.pair("speed", safe!("{mbps} Mbit/s, as configured")),
             (_, Ok(mbps)) => page.pair(
                 "speed",
                 safe!("{mbps} Mbit/s{}", if nic.facts.virtual_device { " (claimed by a virtual device)" } else { "" }),

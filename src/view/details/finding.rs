@@ -178,18 +178,18 @@ fn chain(judged: &Judged, page: &mut Page) {
 
 /// Whose tasks ended unseen, what they were called, how many and at what cost.
 fn short_lived(interval: &Interval, page: &mut Page) {
-    let Some(short) = interval.short_lived.as_ref().filter(|short| !short.families.is_empty()) else { return };
+    let Some(short) = interval.short_lived.as_ref().filter(|short| !short.groups.is_empty()) else { return };
     page.heading("ENDED BEFORE THEY WERE SEEN");
     let columns = [2, 12, 22];
     let heads = ["ended/s", "CPUs", "whose"];
     page.row(columns.into_iter().zip(heads.map(SafeText::from)).collect(), Ink::Dim);
-    for family in short.families.iter().take(12) {
-        let of = match family.of {
-            Some(id) => safe!("{} ({})", SafeText::name(&family.of_name), id.pid),
+    for family in short.groups.iter().take(12) {
+        let of = match family.owner {
+            Some(id) => safe!("{} ({})", SafeText::name(&family.owner_name), id.pid),
             None => "a parent that is gone".into(),
         };
         let whose = match &family.name {
-            Some(name) if family.threads => safe!("threads {} of {of}", SafeText::name(name)),
+            Some(name) if family.are_threads => safe!("threads {} of {of}", SafeText::name(name)),
             Some(name) => safe!("{of} → {}", SafeText::name(name)),
             None => safe!("children of {of}"),
         };
@@ -201,8 +201,8 @@ fn short_lived(interval: &Interval, page: &mut Page) {
 
 /// What the usual tools say of the same time, side by side.
 fn witnesses(interval: &Interval, page: &mut Page) {
-    let Some(blocked) = &interval.blocked else { return };
-    let seen = &blocked.witnesses;
+    let Some(blocked) = &interval.idle_blocked else { return };
+    let seen = &blocked.cross_checks;
     page.heading("WITNESSES");
     let heads = ["iowait", "PSI io some", "threads in D", "in flight", "wait for a CPU"];
     let values = [

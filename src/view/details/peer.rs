@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::Page;
 use super::device::{findings_of, graph};
 use crate::findings::{self, Judged, Subject};
-use crate::interval::network::peers::RoundTrip;
+use crate::interval::network::remote_hosts::RttSpan;
 use crate::safe;
 use crate::state::State;
 use crate::state::history::Digest;
@@ -25,10 +25,10 @@ pub fn peer(state: &State, judged: &Judged, address: IpAddr, page: &mut Page) {
     page.heading("ROUND TRIP");
     let trip = findings::round_trip(span);
     page.pair("smoothed", safe!("{} ms", smoothed(span, 7)));
-    page.pair("minimum", safe!("{} ms", millis(trip.and_then(|trip| trip.minimum).map(|ms| ms.0), 6)));
-    page.pair("× minimum", safe!("{}", maybe(trip.and_then(RoundTrip::times), 6)));
-    page.pair("connections", safe!("{} that carried data enough to tell", trip.map_or(0, |trip| trip.looks)));
-    if span.pressed.is_none() && trip.is_some() {
+    page.pair("minimum", safe!("{} ms", millis(trip.and_then(|trip| trip.min_rtt).map(|ms| ms.0), 6)));
+    page.pair("× minimum", safe!("{}", maybe(trip.and_then(RttSpan::srtt_to_min_ratio), 6)));
+    page.pair("connections", safe!("{} that carried data enough to tell", trip.map_or(0, |trip| trip.count)));
+    if span.send_backlogged.is_none() && trip.is_some() {
         page.prose(
             2,
             &"≤: no connection had more to send than the path took, so that delayed acknowledgements and the host's \
@@ -44,31 +44,31 @@ pub fn peer(state: &State, judged: &Judged, address: IpAddr, page: &mut Page) {
     page.pair("sent", safe!("{} KB/s confirmed by it", rate(span.kilobytes_out)));
     page.pair("received", safe!("{} KB/s", rate(span.kilobytes_in)));
     let share = percent(span.retransmitted_share.map(|share| share.0), 5);
-    page.pair("sent again", safe!("{} segments/s, {share}% of those with data", rate(span.retransmitted)));
+    page.pair("sent again", safe!("{} segments/s, {share}% of those with data", rate(span.segments_retransmitted)));
     page.pair("limited by", limited_by(interval, span));
-    if let Some(limits) = &span.limits {
+    if let Some(limits) = &span.send_limits {
         page.heading("WHAT THEY WAITED FOR, of their time");
         let shares = [
-            ("something to send", limits.application),
-            ("receiver's window", limits.receiver),
-            ("send buffer", limits.send_buffer),
-            ("path or answers", limits.path),
+            ("something to send", limits.app_limited),
+            ("receiver's window", limits.rwnd_limited),
+            ("send buffer", limits.sndbuf_limited),
+            ("path or answers", limits.path_limited),
         ];
         for (words, share) in shares {
             page.pair(words, safe!("{:>5}%", percent(Some(share.0), 5)));
         }
     }
     page.heading("LOOK");
-    let nic = span.interface.and_then(|index| interval.nics.iter().find(|nic| nic.id.ifindex == index));
+    let nic = span.ifindex.and_then(|index| interval.nics.iter().find(|nic| nic.id.ifindex == index));
     page.pair("route leaves by", nic.map_or("-".into(), |nic| SafeText::name(&nic.id.name)));
     if let Some(peers) = &judged.peers {
-        let cost = figure(peers.cost_seconds * 1000.0, 4);
+        let cost = figure(peers.scan_cpu_seconds * 1000.0, 4);
         page.pair(
             "cost",
             safe!(
                 "{cost} ms of CPU for {} with {}",
-                text::plural(peers.connections, "connection", "connections"),
-                text::plural(peers.hosts, "host", "hosts")
+                text::plural(peers.connection_count, "connection", "connections"),
+                text::plural(peers.host_count, "host", "hosts")
             ),
         );
         let about = about(state, judged);

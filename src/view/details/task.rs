@@ -5,7 +5,7 @@ use crate::findings::Judged;
 use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;
 use crate::interval::delays::DelaySpan;
-use crate::interval::task::{Microstates, class_for};
+use crate::interval::task::{Microstates, visible_wait_class};
 use crate::safe;
 use crate::sample::task::{Process, Thread};
 use crate::sample::waits::WaitClass;
@@ -22,7 +22,7 @@ pub fn process(state: &State, judged: &Judged, id: ProcessId, page: &mut Page) {
     let interval = &*judged.interval;
     let Ok(sample) = &interval.newer.tasks else { return };
     let Some(process) = sample.process(id.pid).filter(|process| process.id() == id) else { return };
-    let Some(span) = interval.tasks.as_ref().map(|tasks| tasks.of(process)) else { return };
+    let Some(span) = interval.tasks.as_ref().map(|tasks| tasks.process(process)) else { return };
     let user = sample.users.get(&process.uid).map_or_else(|| safe!("{}", process.uid), SafeText::name);
     page.line(0, safe!("{}   pid {}   {user}", SafeText::name(&process.comm), process.pid), Ink::Bold);
     page.prose(2, &command_line(process), Ink::Plain);
@@ -73,7 +73,7 @@ fn delays(interval: &Interval, threads: &[TaskId], page: &mut Page) {
         return;
     }
     page.heading("DELAYS");
-    let spans: Vec<&DelaySpan> = threads.iter().filter_map(|&id| interval.delays_of(id)).collect();
+    let spans: Vec<&DelaySpan> = threads.iter().filter_map(|&id| interval.task_delays(id)).collect();
     if spans.is_empty() {
         page.line(2, "- started before delay accounting was on, or asleep".into(), Ink::Dim);
         return;
@@ -83,7 +83,7 @@ fn delays(interval: &Interval, threads: &[TaskId], page: &mut Page) {
         let sum = (!shares.is_empty()).then(|| shares.iter().sum());
         page.pair(word, safe!("{}%", text::percent(sum, 6)));
     }
-    if spans.iter().any(|span| span.block_io.is_some_and(|share| share.0 > 0.0) && span.memory() > 0.0) {
+    if spans.iter().any(|span| span.block_io.is_some_and(|share| share.0 > 0.0) && span.memory_share() > 0.0) {
         page.line(2, "a page read again is under block I/O, too: no sums".into(), Ink::Dim);
     }
 }
@@ -99,10 +99,10 @@ pub fn thread(judged: &Judged, id: TaskId, page: &mut Page) {
             time_goes_to(&span.states, whereabouts::is_out_of_sight(interval, process), page);
             page.heading("RUNS");
             page.pair("%CPU", safe!("{}", text::percent(span.cpu.map(|cpu| cpu.0), 6)));
-            page.pair("run-queue wait", safe!("{}%", text::percent(span.run_queue.map(|wait| wait.0), 6)));
+            page.pair("run-queue wait", safe!("{}%", text::percent(span.run_queue_wait.map(|wait| wait.0), 6)));
             page.pair("each time", safe!("{} ms", maybe(span.run_queue_latency_ms, 6)));
             page.pair("timeslices", safe!("{}/s", maybe(span.timeslices.map(|rate| rate.0), 6)));
-            page.pair("CPU", safe!("{}{}", span.processor.0, if span.moved { ", moved" } else { "" }));
+            page.pair("CPU", safe!("{}{}", span.processor.0, if span.migrated { ", moved" } else { "" }));
         }
         None => page.line(2, "asleep all the time".into(), Ink::Dim),
     }
@@ -115,15 +115,15 @@ pub fn thread(judged: &Judged, id: TaskId, page: &mut Page) {
 
 fn waits(interval: &Interval, process: &Process, thread: &Thread, page: &mut Page) {
     let id = process.task_id(thread);
-    let class = class_for(&interval.host, process, thread);
-    page.pair("state", safe!("{} {}", thread.state.letter(), class.word()));
+    let class = visible_wait_class(&interval.host, process, thread);
+    page.pair("state", safe!("{} {}", thread.state.as_char(), class.as_str()));
     page.pair("that means", whereabouts::meaning(class).into());
     page.pair("where", whereabouts::of_thread(interval, id));
     let blocked = interval.newer.waits.blocked.iter().find(|blocked| blocked.task == id);
     if let Some(blocked) = blocked {
         // In a convoy it may have been there, and queue again since then.
-        if thread.wait.channel.as_ref().ok().is_none_or(|now| blocked.channel.as_ref() == Some(now)) {
-            let since = interval.at().boottime_ns.saturating_sub(blocked.since_ns) as f64 / 1e9;
+        if thread.wait.wchan.as_ref().ok().is_none_or(|now| blocked.wchan.as_ref() == Some(now)) {
+            let since = interval.at().boottime_ns.saturating_sub(blocked.blocked_since_ns) as f64 / 1e9;
             page.pair("in this wait", safe!("for {}", text::span(since)));
         }
         if let Some(file) = &blocked.file {
@@ -185,7 +185,7 @@ fn threads(interval: &Interval, process: &Process, page: &mut Page) {
     let hidden = whereabouts::is_out_of_sight(interval, process);
     let span = |thread: &Thread| interval.tasks.as_ref().and_then(|tasks| tasks.thread(process.task_id(thread)));
     let mut rows: Vec<(f64, &Thread)> =
-        (process.threads.iter()).map(|thread| (span(thread).map_or(0.0, |span| span.states.awake()), thread)).collect();
+        (process.threads.iter()).map(|thread| (span(thread).map_or(0.0, |span| span.states.non_sleep()), thread)).collect();
     rows.sort_by(|a, b| b.0.total_cmp(&a.0));
     for (_, thread) in rows.iter().take(THREADS) {
         let found = span(thread);
@@ -210,7 +210,7 @@ fn threads(interval: &Interval, process: &Process, page: &mut Page) {
 pub fn class(judged: &Judged, class: WaitClass, page: &mut Page) {
     let interval = &*judged.interval;
     let Ok(sample) = &interval.newer.tasks else { return };
-    page.line(0, safe!("{}: a thread that {}", class.word(), whereabouts::meaning(class)), Ink::Bold);
+    page.line(0, safe!("{}: a thread that {}", class.as_str(), whereabouts::meaning(class)), Ink::Bold);
     page.heading("WHO");
     for (name, threads) in members(interval, sample, class).into_iter().take(24) {
         page.pair(safe!("{threads}"), SafeText::of(name));
@@ -218,7 +218,7 @@ pub fn class(judged: &Judged, class: WaitClass, page: &mut Page) {
     page.heading("WHERE");
     let mut places: rustc_hash::FxHashMap<String, u32> = rustc_hash::FxHashMap::default();
     for process in &sample.processes {
-        for thread in process.threads.iter().filter(|thread| class_for(&interval.host, process, thread) == class) {
+        for thread in process.threads.iter().filter(|thread| visible_wait_class(&interval.host, process, thread) == class) {
             let place = whereabouts::of_thread(interval, process.task_id(thread));
             *places.entry(place.as_str().to_owned()).or_default() += 1;
         }

@@ -2,7 +2,7 @@
 
 use crate::findings::{self, HeldUp, Judged, Kind, Subject};
 use crate::interval::Interval;
-use crate::interval::network::peers::{PeerSpan, PeersSpan, RoundTrip};
+use crate::interval::network::remote_hosts::{RemoteHostSpan, RemoteHostsSpan, RttSpan};
 use crate::safe;
 use crate::state::State;
 use crate::view::canvas::Canvas;
@@ -41,26 +41,26 @@ pub fn about(state: &State, judged: &Judged) -> SafeText {
         words.push(seldom);
     }
     let listed = u32::try_from(peers.rows.len()).unwrap_or(u32::MAX);
-    if peers.hosts > listed {
-        words.push(format!("{listed} of {} hosts", peers.hosts));
+    if peers.host_count > listed {
+        words.push(format!("{listed} of {} hosts", peers.host_count));
     }
     SafeText::of(words.join(", "))
 }
 
 /// `looked at every 4 s, since 30000 connections cost 38 ms`, where that is less often than a sample is taken.
-fn seldom(state: &State, judged: &Judged, peers: &PeersSpan) -> Option<String> {
+fn seldom(state: &State, judged: &Judged, peers: &RemoteHostsSpan) -> Option<String> {
     let nominal = judged.interval.seconds.max(state.setup.interval_ms as f64 / 1000.0);
-    let age = judged.interval.at().boottime_ns.saturating_sub(peers.looked_ns) as f64 / 1e9;
+    let age = judged.interval.at().boottime_ns.saturating_sub(peers.scan_boottime_ns) as f64 / 1e9;
     (peers.seconds > nominal * 1.5 || age > nominal * 0.5).then(|| {
-        let (every, cost) = (figure(peers.seconds.max(age), 4), figure(peers.cost_seconds * 1000.0, 4));
+        let (every, cost) = (figure(peers.seconds.max(age), 4), figure(peers.scan_cpu_seconds * 1000.0, 4));
         format!(
             "looked at every {every} s, since {} cost {cost} ms",
-            text::plural(peers.connections, "connection", "connections")
+            text::plural(peers.connection_count, "connection", "connections")
         )
     })
 }
 
-pub fn row(judged: &Judged, peer: &PeerSpan, table: &Table, canvas: &mut Canvas, y: u16) {
+pub fn row(judged: &Judged, peer: &RemoteHostSpan, table: &Table, canvas: &mut Canvas, y: u16) {
     let trip = findings::round_trip(peer);
     let found = judged.verdict.iter().find(|finding| {
         finding.kind == Kind::NetworkLatency
@@ -73,9 +73,9 @@ pub fn row(judged: &Judged, peer: &PeerSpan, table: &Table, canvas: &mut Canvas,
     table.put(canvas, y, "rKB/s", safe!("{}", maybe(peer.kilobytes_in.map(|rate| rate.0), 6)), ink);
     table.put(canvas, y, "wKB/s", safe!("{}", maybe(peer.kilobytes_out.map(|rate| rate.0), 6)), ink);
     table.put(canvas, y, "rtt ms", safe!("{}", smoothed(peer, 7)), ink);
-    let minimum = trip.and_then(|trip| trip.minimum).map(|minimum| minimum.0);
+    let minimum = trip.and_then(|trip| trip.min_rtt).map(|minimum| minimum.0);
     table.put(canvas, y, "min", safe!("{}", millis(minimum, 6)), Ink::Dim);
-    let times = maybe(trip.and_then(RoundTrip::times), 5);
+    let times = maybe(trip.and_then(RttSpan::srtt_to_min_ratio), 5);
     match found {
         Some(finding) => {
             let sign = sign(finding.severity);
@@ -83,15 +83,15 @@ pub fn row(judged: &Judged, peer: &PeerSpan, table: &Table, canvas: &mut Canvas,
         }
         None => table.put(canvas, y, "×min", safe!("{times} "), ink),
     }
-    table.put(canvas, y, "retr/s", safe!("{}", maybe(peer.retransmitted.map(|rate| rate.0), 6)), ink);
+    table.put(canvas, y, "retr/s", safe!("{}", maybe(peer.segments_retransmitted.map(|rate| rate.0), 6)), ink);
     table.put(canvas, y, "limited by", limited_by(&judged.interval, peer), Ink::Dim);
 }
 
 /// The round trip; `≤` where the time that the host takes to answer is in it.
-pub fn smoothed(peer: &PeerSpan, cells: usize) -> String {
+pub fn smoothed(peer: &RemoteHostSpan, cells: usize) -> String {
     let Some(trip) = findings::round_trip(peer) else { return "-".to_owned() };
-    let bound = if peer.pressed.is_none() { "≤" } else { "" };
-    format!("{bound}{}", millis(Some(trip.smoothed.0), cells - 1))
+    let bound = if peer.send_backlogged.is_none() { "≤" } else { "" };
+    format!("{bound}{}", millis(Some(trip.srtt.0), cells - 1))
 }
 
 /// Milliseconds that may be microseconds.
@@ -103,14 +103,14 @@ pub fn millis(ms: Option<f64>, cells: usize) -> String {
 }
 
 /// In a few words.
-pub fn limited_by(interval: &Interval, peer: &PeerSpan) -> SafeText {
+pub fn limited_by(interval: &Interval, peer: &RemoteHostSpan) -> SafeText {
     if peer.local {
         return "this machine".into();
     }
     match findings::held_up(interval, peer) {
         Some(HeldUp::OwnQueue { nic, .. } | HeldUp::OwnShaper { nic, .. }) => safe!("own queue on {}", SafeText::name(&nic)),
         Some(other) => other.word().into(),
-        None if peer.active.is_none() && peer.limits.is_none() => SafeText::default(),
+        None if peer.active.is_none() && peer.send_limits.is_none() => SafeText::default(),
         None => "-".into(),
     }
 }

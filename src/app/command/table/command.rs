@@ -10,79 +10,82 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::sys::resource::{UsageWho, getrusage};
 
-use super::{INTERVAL, Lines, Watch};
+use super::{DEFAULT_INTERVAL, LivePipeline, TableOutput};
 use crate::app::config::Settings;
 use crate::app::program::exit::{Exit, Failure};
-use crate::app::program::{signals, stdout};
-use crate::app::sampling::Order;
+use crate::app::program::{signals, stdio};
+use crate::app::sampling::SamplerCommand;
 use crate::cli::table::Table;
 use crate::kernel::Root;
 use crate::report::table::Cost;
 
 /// As a shell has them.
-const NOT_FOUND: u8 = 127;
-const NOT_EXECUTABLE: u8 = 126;
-const SIGNAL: i32 = 128;
+const EXIT_NOT_FOUND: u8 = 127;
+const EXIT_NOT_EXECUTABLE: u8 = 126;
+const EXIT_SIGNAL_BASE: i32 = 128;
 
-pub(super) fn measure(root: Root, settings: &Settings, options: &Table, lines: &mut Lines) -> Result<Exit, Failure> {
-    let [program, arguments @ ..] = options.command.as_slice() else { return Ok(Exit::Fine) };
+pub(super) fn measure(root: Root, settings: &Settings, options: &Table, lines: &mut TableOutput) -> Result<Exit, Failure> {
+    let [program, arguments @ ..] = options.command.as_slice() else { return Ok(Exit::Success) };
     // An interrupt is for the command. When it has ended of it there is a total all the same.
-    let stop = signals::Ending::hold().map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
-    let mut watch = Watch::start(root, settings, options.interval.unwrap_or(INTERVAL), (options, &lines.choice))?;
-    stop.then(|| ());
+    let stop = signals::TerminationSignals::block()
+        .map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
+    let mut watch =
+        LivePipeline::start(root, settings, options.interval.unwrap_or(DEFAULT_INTERVAL), (options, &lines.choice))?;
+    stop.on_signal(|| ());
     // The first sample comes before the command.
-    let Some(first) = watch.sampling.samples.blocking_recv() else { return Err(Failure::told(Exit::Failed)) };
-    watch.judge(first);
-    let orders = watch.sampling.orders();
+    let Some(first) = watch.sampler.samples.blocking_recv() else { return Err(Failure::already_reported(Exit::Failed)) };
+    watch.evaluate(first);
+    let orders = watch.sampler.control();
     let begun = Instant::now();
-    let child =
-        signals::as_started(Command::new(program).args(arguments)).spawn().map_err(|error| cannot_run(program, &error))?;
+    let child = signals::restore_default_signals(Command::new(program).args(arguments))
+        .spawn()
+        .map_err(|error| cannot_run(program, &error))?;
     let wait = move || {
-        let ended = wait(&child);
+        let ended = wait_with_rusage(&child);
         let elapsed = begun.elapsed();
-        orders.send(Order::Last);
+        orders.send(SamplerCommand::FinalSample);
         (ended, elapsed)
     };
     let failed = |why: &str| Failure::new(Exit::Failed, "cannot wait for the command", why, "");
     let waiting = thread::Builder::new().name("command".to_owned()).spawn(wait);
     let waiting = waiting.map_err(|error| failed(&error.to_string()))?;
-    while let Some(taken) = watch.sampling.samples.blocking_recv() {
-        let Some(judged) = watch.judge(taken) else { continue };
-        if !lines.take(&judged)? {
-            lines.silent = true;
+    while let Some(taken) = watch.sampler.samples.blocking_recv() {
+        let Some(judged) = watch.evaluate(taken) else { continue };
+        if !lines.add(&judged)? {
+            lines.total_only = true;
         }
     }
     let (ended, elapsed) = waiting.join().map_err(|_| failed("its thread ended"))?;
     let ended = ended.map_err(|error| failed(&error.to_string()))?;
-    let whole = lines.end()?;
-    let cpus = whole.map_or(0, |whole| whole.interval.cpus());
+    let whole = lines.print_total()?;
+    let cpus = whole.map_or(0, |whole| whole.interval.online_cpus());
     let cost = cost(&ended, elapsed, cpus);
     let format = lines.printer.format();
-    lines.page.print(format, &cost.lines(format))?;
-    if let Some(line) = watch.lessons.keep_in_time() {
-        stdout::complain(&line);
+    lines.stream.print(format, &cost.lines(format))?;
+    if let Some(line) = watch.baseline_learner.write_before_exit() {
+        stdio::print_stderr(&line);
     }
-    Ok(Exit::Passed(cost.exit_code))
+    Ok(Exit::CommandExit(cost.exit_code))
 }
 
 fn cannot_run(program: &OsString, error: &io::Error) -> Failure {
-    let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
-    Failure::new(Exit::Passed(code), format!("cannot run '{}'", program.to_string_lossy()), error, "")
+    let code = if error.kind() == io::ErrorKind::NotFound { EXIT_NOT_FOUND } else { EXIT_NOT_EXECUTABLE };
+    Failure::new(Exit::CommandExit(code), format!("cannot run '{}'", program.to_string_lossy()), error, "")
 }
 
-fn code(status: ExitStatus) -> u8 {
-    let code = status.code().or_else(|| status.signal().map(|signal| SIGNAL + signal));
+fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| EXIT_SIGNAL_BASE + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
 /// How the command ended, and what it used with the children that it waited for.
-struct Ended {
+struct WaitResult {
     status: ExitStatus,
     usage: libc::rusage,
 }
 
 /// Of that child alone: the loader of the iterator may be one, too.
-fn wait(child: &Child) -> io::Result<Ended> {
+fn wait_with_rusage(child: &Child) -> io::Result<WaitResult> {
     let pid = child.id().try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
     loop {
         let mut status = 0;
@@ -92,12 +95,12 @@ fn wait(child: &Child) -> io::Result<Ended> {
         match Errno::result(unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) }) {
             Err(Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
-            Ok(_) => return Ok(Ended { status: ExitStatus::from_raw(status), usage }),
+            Ok(_) => return Ok(WaitResult { status: ExitStatus::from_raw(status), usage }),
         }
     }
 }
 
-fn cost(ended: &Ended, elapsed: Duration, cpus: usize) -> Cost {
+fn cost(ended: &WaitResult, elapsed: Duration, cpus: usize) -> Cost {
     const KB: u64 = 1024;
     const BLOCK: u64 = 512;
     let usage = &ended.usage;
@@ -108,7 +111,7 @@ fn cost(ended: &Ended, elapsed: Duration, cpus: usize) -> Cost {
     // Before it became the command it was a copy of us, and what we take counts as its own.
     let ours = getrusage(UsageWho::RUSAGE_SELF).map_or(0, |ours| ours.max_rss());
     Cost {
-        exit_code: code(ended.status),
+        exit_code: exit_code(ended.status),
         elapsed_seconds: elapsed,
         user_seconds: user,
         system_seconds: system,
@@ -137,7 +140,7 @@ mod tests {
             assert!(Command::new("sh").args(["-c", other]).status().unwrap().success());
         }
         let child = Command::new("sh").args(["-c", "exit 7"]).spawn().unwrap();
-        let cost = cost(&wait(&child).unwrap(), Duration::from_secs(1), 2);
+        let cost = cost(&wait_with_rusage(&child).unwrap(), Duration::from_secs(1), 2);
         assert_eq!(cost.exit_code, 7);
         assert!(cost.user_seconds < 0.5, "{cost:?}");
         assert_eq!(cost.max_resident_bytes, None, "a shell takes less than this test");

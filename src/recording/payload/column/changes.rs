@@ -4,8 +4,8 @@ use super::bits::BitSource;
 use super::columns::{read_column, read_gap};
 use super::forms::{Forms, Role};
 use super::table::{FREE_ROWS, Fate, MAX_CELLS, Rows, Table};
-use crate::recording::payload::layout::Layout;
-use crate::recording::wire::{Input, Malformed};
+use crate::recording::payload::layout::PayloadLayout;
+use crate::recording::wire::{ByteReader, Malformed};
 
 /// Before format 1.3 the bits of a table's packed columns stood in the section of its own number and this.
 pub const BITS: u64 = 32;
@@ -28,7 +28,7 @@ impl Changes {
         changed: Role,
         bits: &mut BitSource<'_>,
     ) -> Result<Changes, Malformed> {
-        let mut input = Input::new(section);
+        let mut input = ByteReader::new(section);
         let runs = runs(&mut input)?;
         if !input.is_empty() {
             return Err(Malformed("a table is longer than its runs"));
@@ -68,15 +68,15 @@ impl Changes {
     }
 
     /// As it was written before. `bits`: those of its packed columns; empty where it has none.
-    pub fn read_before(table: Table, layout: Layout, section: &[u8], bits: &[u8]) -> Result<Changes, Malformed> {
+    pub fn read_before(table: Table, layout: PayloadLayout, section: &[u8], bits: &[u8]) -> Result<Changes, Malformed> {
         let mut bits = BitSource::new(bits);
-        let mut input = Input::new(section);
+        let mut input = ByteReader::new(section);
         let runs = runs(&mut input)?;
         let rows = rows_of(&runs, Fate::Changed)?.checked_add(rows_of(&runs, Fate::New)?).ok_or(TOO_MANY)?;
         let mut all = Rows::new(table.width);
         if rows > 0 {
-            let columns = input.count()?;
-            if rows > input.left() + bits.left() || rows.saturating_mul(table.width) > MAX_CELLS {
+            let columns = input.read_count()?;
+            if rows > input.remaining() + bits.left() || rows.saturating_mul(table.width) > MAX_CELLS {
                 return Err(TOO_MANY);
             }
             all = Rows::zeros(table.width, rows);
@@ -100,7 +100,7 @@ impl Changes {
             table,
             changed: Rows::new(table.width),
             new: Rows::new(table.width),
-            fresh: table.fresh.filter(|_| layout != Layout::Tree).into_iter().collect(),
+            fresh: table.fresh.filter(|_| layout != PayloadLayout::Tree).into_iter().collect(),
             runs,
         };
         let mut rows = all.iter();
@@ -184,11 +184,11 @@ impl Changes {
     }
 }
 
-fn runs(input: &mut Input<'_>) -> Result<Vec<(Fate, usize)>, Malformed> {
-    let count = input.count()?;
+fn runs(input: &mut ByteReader<'_>) -> Result<Vec<(Fate, usize)>, Malformed> {
+    let count = input.read_count()?;
     let mut runs = Vec::with_capacity(count);
     for _ in 0..count {
-        let run = input.varint()?;
+        let run = input.read_varint()?;
         let fate = match run & 3 {
             0 => Fate::Same,
             1 => Fate::Changed,
@@ -228,9 +228,9 @@ mod tests {
         let (mut out, mut bits, mut chooser) = (Vec::new(), BitSink::default(), Chooser::default());
         let differences = Differences::between(TABLE, reference, current);
         differences.write(Role::Near, &mut out, &mut bits, &mut chooser, &mut Vec::new());
-        let mut input = Input::new(&out);
-        assert_eq!(input.varint(), Ok(3));
-        let section = input.block().unwrap();
+        let mut input = ByteReader::new(&out);
+        assert_eq!(input.read_varint(), Ok(3));
+        let section = input.read_length_prefixed().unwrap();
         let bits = bits.take();
         let mut bits = BitSource::new(&bits);
         let changes = Changes::read(TABLE, section, chooser.forms(), Role::Near, &mut bits).unwrap();
@@ -259,7 +259,7 @@ mod tests {
         let mut lie = Vec::new();
         put_varint(&mut lie, 1);
         put_varint(&mut lie, (1 << 40) << 2 | 2);
-        assert!(Changes::read_before(TABLE, Layout::Tree, &[lie.as_slice(), &[1]].concat(), &[]).is_err());
+        assert!(Changes::read_before(TABLE, PayloadLayout::Tree, &[lie.as_slice(), &[1]].concat(), &[]).is_err());
         let mut forms = Forms::default();
         let read = |lie: &[u8], forms: &Forms, bits: &[u8]| {
             Changes::read(TABLE, lie, forms, Role::Near, &mut BitSource::new(bits)).map(|changes| changes.cells())

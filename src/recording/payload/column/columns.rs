@@ -2,8 +2,8 @@
 //! bytes. New recordings have `forms`.
 
 use super::bits::BitSource;
-use crate::recording::payload::layout::Layout;
-use crate::recording::wire::{Input, Malformed, unzigzag};
+use crate::recording::payload::layout::PayloadLayout;
+use crate::recording::wire::{ByteReader, Malformed, unzigzag};
 
 /// Differences as varints, one a row.
 const PLAIN: u64 = 0;
@@ -20,7 +20,7 @@ const BYTE: u32 = 8;
 
 /// Reads a column and gives each row's difference to `set`; of column 0 each row must take a byte.
 pub fn read_column(
-    input: &mut Input<'_>,
+    input: &mut ByteReader<'_>,
     bits: &mut BitSource<'_>,
     (gap, how): (usize, u64),
     rows: usize,
@@ -29,23 +29,23 @@ pub fn read_column(
     match how {
         PLAIN => {
             for _ in 0..rows {
-                set(unzigzag(input.varint()?));
+                set(unzigzag(input.read_varint()?));
             }
         }
         ALIKE if gap == 0 => return Err(TOO_SHORT),
         ALIKE => {
-            let value = unzigzag(input.varint()?);
+            let value = unzigzag(input.read_varint()?);
             (0..rows).for_each(|_| set(value));
         }
         _ => {
             let mut rows = rows;
             if how == APART {
-                set(unzigzag(input.varint()?));
+                set(unzigzag(input.read_varint()?));
                 rows = rows.saturating_sub(1);
             }
-            let least = unzigzag(input.varint()?);
-            let shift = if how == APART { input.byte()? } else { 0 };
-            let width = input.byte()?;
+            let least = unzigzag(input.read_varint()?);
+            let shift = if how == APART { input.read_byte()? } else { 0 };
+            let width = input.read_byte()?;
             if shift >= 64 || width > 64 {
                 return Err(Malformed("a packed column has numbers of more than 64 bits"));
             }
@@ -63,11 +63,11 @@ pub fn read_column(
 const TOO_SHORT: Malformed = Malformed("a table has more rows than its first column has bytes");
 
 /// A column's number, less that of the one before, and how it is written.
-pub fn read_gap(input: &mut Input<'_>, layout: Layout) -> Result<(usize, u64), Malformed> {
-    let number = input.varint()?;
+pub fn read_gap(input: &mut ByteReader<'_>, layout: PayloadLayout) -> Result<(usize, u64), Malformed> {
+    let number = input.read_varint()?;
     let (gap, how) = match layout {
-        Layout::Tree => (number, PLAIN),
-        Layout::Eights | Layout::Forms => (number >> 2, number & 3),
+        PayloadLayout::Tree => (number, PLAIN),
+        PayloadLayout::Eights | PayloadLayout::Forms => (number >> 2, number & 3),
     };
     Ok((usize::try_from(gap).map_err(|_| Malformed("a column's number is too large"))?, how))
 }
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn each_way_that_was_written_is_read() {
         let read = |how, bytes: &[u8], bits: &[u8]| {
-            let (mut input, mut source) = (Input::new(bytes), BitSource::new(bits));
+            let (mut input, mut source) = (ByteReader::new(bytes), BitSource::new(bits));
             let mut read = Vec::new();
             read_column(&mut input, &mut source, (5, how), 3, |value| read.push(value)).unwrap();
             assert!(input.is_empty() && source.is_empty());
@@ -89,14 +89,14 @@ mod tests {
         assert_eq!(read(ALIKE, &[13], &[]), [7u64.wrapping_neg(); 3]);
         assert_eq!(read(PACKED, &[20, 4], &[0x93, 0x0f]), [13, 19, 25]);
         assert_eq!(read(APART, &[20, 2, 12, 3], &[0b10_1011]), [10, 1 + (3 << 12), 1 + (5 << 12)]);
-        assert_eq!(read_gap(&mut Input::new(&[23]), Layout::Eights), Ok((5, APART)));
-        assert_eq!(read_gap(&mut Input::new(&[23]), Layout::Tree), Ok((23, PLAIN)));
+        assert_eq!(read_gap(&mut ByteReader::new(&[23]), PayloadLayout::Eights), Ok((5, APART)));
+        assert_eq!(read_gap(&mut ByteReader::new(&[23]), PayloadLayout::Tree), Ok((23, PLAIN)));
     }
 
     #[test]
     fn what_claims_more_than_there_is_is_refused() {
         let read = |gap, how, bytes: &[u8], bits: &[u8]| {
-            read_column(&mut Input::new(bytes), &mut BitSource::new(bits), (gap, how), 3, |_| ())
+            read_column(&mut ByteReader::new(bytes), &mut BitSource::new(bits), (gap, how), 3, |_| ())
         };
         assert!(read(1, PACKED, &[0, 8], &[1, 2, 3]).is_ok());
         assert!(read(1, PACKED, &[0, 8], &[1, 2]).is_err());

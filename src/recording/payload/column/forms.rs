@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::bits::{BitSink, BitSource, golomb_length, length_below, length_mostly};
 use crate::recording::payload::layout::begins_row;
-use crate::recording::wire::{Input, Malformed, put_varint, unzigzag, zigzag};
+use crate::recording::wire::{ByteReader, Malformed, put_varint, unzigzag, zigzag};
 
 /// How one column's numbers are written: the lowest `shift` bits, which are 0 in all of them, are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,16 +121,16 @@ impl Form {
     }
 
     /// The column's number less that of the column before, and its form.
-    fn read(input: &mut Input<'_>) -> Result<(usize, Form), Malformed> {
-        let head = input.varint()?;
-        let how = input.varint()?;
+    fn read(input: &mut ByteReader<'_>) -> Result<(usize, Form), Malformed> {
+        let head = input.read_varint()?;
+        let how = input.read_varint()?;
         let shift = u32::try_from(how >> 6).ok().filter(|&shift| shift < 64).ok_or(TOO_WIDE)?;
         let order = (how & 63) as u32;
         let code = match head & 3 {
-            WITHIN => Code::Within { least: unzigzag(input.varint()?), most: input.varint()? },
+            WITHIN => Code::Within { least: unzigzag(input.read_varint()?), most: input.read_varint()? },
             GOLOMB => Code::Golomb { order },
             SIGNED => Code::Signed { order },
-            _ => Code::Mostly { least: unzigzag(input.varint()?), most: input.varint()? },
+            _ => Code::Mostly { least: unzigzag(input.read_varint()?), most: input.read_varint()? },
         };
         let gap = usize::try_from(head >> 3).map_err(|_| Malformed("a column's number is too large"))?;
         Ok((gap, Form { code, shift, fresh: head & 4 != 0 }))
@@ -222,10 +222,10 @@ impl Forms {
 
     /// Reads what `write_since` wrote.
     pub fn read(&mut self, section: &[u8]) -> Result<(), Malformed> {
-        let mut input = Input::new(section);
+        let mut input = ByteReader::new(section);
         let mut room = MOST.saturating_sub(self.places.values().map(|columns| columns.len()).sum());
         while !input.is_empty() {
-            let place = input.varint()?;
+            let place = input.read_varint()?;
             let role = match place & 3 {
                 0 => Role::Near,
                 1 => Role::Far,
@@ -233,7 +233,7 @@ impl Forms {
                 _ => Role::Further,
             };
             let mut column = 0usize;
-            let count = input.count()?;
+            let count = input.read_count()?;
             // Each takes room, also one that had it before.
             room = room.checked_sub(count.max(1)).ok_or(TOO_MANY)?;
             for _ in 0..count {

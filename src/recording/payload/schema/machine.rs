@@ -6,7 +6,7 @@ use crate::ids::{CgroupId, CgroupVersion, CpuId, DiskId, NicId, ProcessId};
 use crate::recording::payload::cells::{Cells, cells, put_at, take_at};
 use crate::recording::payload::strings::{Interner, Names};
 use crate::recording::wire::Malformed;
-use crate::sample::cgroup::{Cgroup, GroupStall, IoCounts, IoLimit, IoRates};
+use crate::sample::cgroup::{Cgroup, CgroupPressure, IoLimit, IoMax, IoStat};
 use crate::sample::cpu::{CpuTimes, Load};
 use crate::sample::disk::{Disk, OpCounters};
 use crate::sample::memory::Memory;
@@ -34,7 +34,7 @@ cells! { Stall, 23 { some @ 0, full @ 10 } }
 cells! { StallLine, 9 { avg10 @ 0, avg60 @ 2, avg300 @ 4, total_us @ 6 } }
 
 cells! { Disk, 40 {
-    id @ 0, name @ 2, facts @ 3, in_flight @ 4, busy_time_ms @ 5, queue_time_ms @ 6,
+    id @ 0, name @ 2, facts @ 3, in_flight @ 4, io_ticks_ms @ 5, time_in_queue_ms @ 6,
     reads @ 8, writes @ 16, discards @ 24, flushes @ 33, flush_time_ms @ 35,
 } }
 cells! { OpCounters, 8 { completed @ 0, merged @ 1, sectors @ 2, time_ms @ 3 } }
@@ -58,7 +58,7 @@ cells! { TcpExt, 31 {
 cells! { Udp, 15 {
     datagrams_in @ 0, no_ports @ 1, errors_in @ 2, datagrams_out @ 3, receive_buffer_errors @ 4, send_buffer_errors @ 6,
 } }
-cells! { Listener, 16 { local @ 0, queue @ 8, limit @ 9, owner @ 10 } }
+cells! { Listener, 16 { local_address @ 0, accept_queue @ 8, backlog_limit @ 9, owner @ 10 } }
 cells! { Softnet, 16 {
     cpu @ 0, processed @ 2, dropped @ 3, time_squeeze @ 4, received_rps @ 5, flow_limited @ 7,
 } }
@@ -66,14 +66,14 @@ cells! { Softnet, 16 {
 cells! { Cgroup, 48 {
     id @ 0, quota_us @ 2, period_us @ 4, periods @ 6, throttled_periods @ 8, throttled_ns @ 10, usage_ns @ 12,
     memory_limit_bytes @ 14, memory_usage_bytes @ 16, refaulted_pages @ 18, major_faults @ 20,
-    limit_hits @ 22, oom_kills @ 24, cpus @ 26, stall @ 28,
+    memory_limit_hits @ 22, oom_kills @ 24, cpus @ 26, pressure @ 28,
 } }
-cells! { GroupStall, 12 {
+cells! { CgroupPressure, 12 {
     cpu_some_us @ 0, io_some_us @ 2, io_full_us @ 4, memory_some_us @ 6, memory_full_us @ 8,
 } }
-cells! { IoLimit, 24 { cgroup @ 0, disk @ 2, most @ 4, done @ 12 } }
-cells! { IoRates, 8 { read_bytes @ 0, write_bytes @ 2, reads @ 4, writes @ 6 } }
-cells! { IoCounts, 8 { read_bytes @ 0, write_bytes @ 2, reads @ 4, writes @ 6 } }
+cells! { IoLimit, 24 { cgroup @ 0, disk @ 2, max @ 4, stat @ 12 } }
+cells! { IoMax, 8 { read_bytes @ 0, write_bytes @ 2, reads @ 4, writes @ 6 } }
+cells! { IoStat, 8 { read_bytes @ 0, write_bytes @ 2, reads @ 4, writes @ 6 } }
 
 cells! { DiskId, 2 { major @ 0, minor @ 1 } }
 cells! { NicId, 2 { ifindex @ 0, name @ 1 } }

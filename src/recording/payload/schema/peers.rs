@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::recording::payload::cells::{Cells, cells, put_at, take_at};
 use crate::recording::payload::strings::{Interner, Names};
 use crate::recording::wire::Malformed;
-use crate::sample::network::peers::{Limits, Peer, Peers, RoundTrips};
+use crate::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
 
 /// The look at the connections without its rows.
 pub struct PeerSingles {
@@ -17,22 +17,34 @@ pub struct PeerSingles {
 
 cells! { PeerSingles, 7 { looked_ns @ 0, cost_ns @ 1, connections @ 2, hosts @ 3 } }
 
-cells! { Peer, 48 {
-    address @ 0, interface @ 3, local @ 5, connections @ 6, retransmitted @ 7,
-    bytes_acked @ 8, bytes_received @ 10, segments_out @ 12, active @ 16, pressed @ 22, limits @ 28,
+cells! { RemoteHost, 48 {
+    address @ 0, ifindex @ 3, local @ 5, connections @ 6, segments_retransmitted @ 7,
+    bytes_acked @ 8, bytes_received @ 10, data_segments_out @ 12, active @ 16, send_backlogged @ 22, send_limits @ 28,
 } }
-cells! { RoundTrips, 6 { looks @ 0, smoothed_us @ 1, minimum_us @ 2 } }
-cells! { Limits, 6 { watched_us @ 0, busy_us @ 1, receiver_us @ 2, send_buffer_us @ 3 } }
+cells! { RttSums, 6 { count @ 0, srtt_us @ 1, min_rtt_us @ 2 } }
+cells! { SendLimitTimes, 6 { observed_us @ 0, busy_us @ 1, rwnd_limited_us @ 2, sndbuf_limited_us @ 3 } }
 
 impl PeerSingles {
-    pub fn of(peers: &Peers) -> PeerSingles {
-        let &Peers { looked_ns, cost_ns, connections, hosts, .. } = peers;
+    pub fn of(peers: &RemoteHosts) -> PeerSingles {
+        let &RemoteHosts {
+            scan_boottime_ns: looked_ns,
+            scan_cpu_ns: cost_ns,
+            connection_count: connections,
+            host_count: hosts,
+            ..
+        } = peers;
         PeerSingles { looked_ns, cost_ns, connections, hosts }
     }
 
-    pub fn with(self, rows: Vec<Peer>) -> Peers {
+    pub fn with(self, rows: Vec<RemoteHost>) -> RemoteHosts {
         let PeerSingles { looked_ns, cost_ns, connections, hosts } = self;
-        Peers { looked_ns, cost_ns, connections, hosts, rows }
+        RemoteHosts {
+            scan_boottime_ns: looked_ns,
+            scan_cpu_ns: cost_ns,
+            connection_count: connections,
+            host_count: hosts,
+            rows,
+        }
     }
 }
 

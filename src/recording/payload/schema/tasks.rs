@@ -9,9 +9,11 @@ use crate::recording::wire::Malformed;
 use crate::sample::cgroup::Memberships;
 use crate::sample::cpu::CpuTimes;
 use crate::sample::delays::{Delay, TaskDelays};
-use crate::sample::exits::{Exited, Others, Used};
-use crate::sample::task::{Ended, Hidden, Process, ProcessFacts, Sched, SystemCall, TaskIo, TaskState, Thread, Wait};
-use crate::sample::waits::{BlockedThread, GroupWaits, Queue, QueueKind, ThreadWaits, WaitClass};
+use crate::sample::exits::{ExitCpuTime, ExitedTasks, UnlistedExits};
+use crate::sample::task::{
+    ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Schedstat, TaskIo, TaskState, Thread, WaitState,
+};
+use crate::sample::waits::{BlockedThread, GroupWaits, ThreadWaits, WaitClass, WaitQueue, WaitQueueKind};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
 
@@ -30,7 +32,7 @@ pub struct ProcessRow {
     user_ticks: Counter,
     system_ticks: Counter,
     guest_ticks: Counter,
-    children: Option<Ended>,
+    children: Option<ChildrenCpuTime>,
     cpu_ns: Option<Counter>,
     minor_faults: Counter,
     major_faults: Counter,
@@ -44,7 +46,7 @@ cells! { ProcessRow, 40 {
     memberships @ 13, threads @ 15, user_ticks @ 16, system_ticks @ 17, cpu_ns @ 18, minor_faults @ 20, major_faults @ 21,
     resident_pages @ 22, io @ 24, children @ 32, guest_ticks @ 35,
 } }
-cells! { Ended, 2 { user_ticks @ 0, system_ticks @ 1 } }
+cells! { ChildrenCpuTime, 2 { user_ticks @ 0, system_ticks @ 1 } }
 
 /// In these cells a process counts what its threads count too, so only the rest (ended threads) is kept:
 /// (cell of the process, cell of the thread).
@@ -96,7 +98,7 @@ impl ProcessRow {
             user_ticks: process.user_ticks,
             system_ticks: process.system_ticks,
             guest_ticks: process.guest_ticks,
-            children: process.children,
+            children: process.children_cpu,
             cpu_ns: process.cpu_ns,
             minor_faults: process.minor_faults,
             major_faults: process.major_faults,
@@ -123,7 +125,7 @@ impl ProcessRow {
             user_ticks: self.user_ticks,
             system_ticks: self.system_ticks,
             guest_ticks: self.guest_ticks,
-            children: self.children,
+            children_cpu: self.children,
             cpu_ns: self.cpu_ns,
             minor_faults: self.minor_faults,
             major_faults: self.major_faults,
@@ -137,19 +139,19 @@ impl ProcessRow {
 // In the table the process's pid is cell 0, so each of these stands one further to the right there.
 cells! { Thread, 28 {
     tid @ 0, start_ticks @ 1, comm @ 2, state @ 3, processor @ 4, wait @ 5,
-    user_ticks @ 13, system_ticks @ 14, minor_faults @ 15, major_faults @ 16, block_io_delay_ticks @ 17, sched @ 18,
-    switched_ns @ 22, allowed @ 24, guest_ticks @ 26,
+    user_ticks @ 13, system_ticks @ 14, minor_faults @ 15, major_faults @ 16, block_io_delay_ticks @ 17, schedstat @ 18,
+    last_timeslice_ns @ 22, cpus_allowed_list @ 24, guest_ticks @ 26,
     background @ 27,
 } }
-cells! { Wait, 8 { channel @ 0, call @ 2 } }
-cells! { SystemCall, 4 { number @ 0, arguments @ 1 } }
-cells! { Sched, 3 { run_ns @ 0, run_delay_ns @ 1, timeslices @ 2 } }
-cells! { TaskIo, 7 { read_bytes @ 0, write_bytes @ 1, cancelled_write_bytes @ 2, read_calls @ 3, write_calls @ 4 } }
+cells! { WaitState, 8 { wchan @ 0, syscall @ 2 } }
+cells! { RawSyscall, 4 { number @ 0, arguments @ 1 } }
+cells! { Schedstat, 3 { run_ns @ 0, run_delay_ns @ 1, timeslices @ 2 } }
+cells! { TaskIo, 7 { read_bytes @ 0, write_bytes @ 1, cancelled_write_bytes @ 2, read_syscalls @ 3, write_syscalls @ 4 } }
 // Keys first: three cells of identity, then the names.
-cells! { Exited, 16 { of @ 0, of_name @ 3, name @ 4, threads @ 5, count @ 8, cpu @ 9 } }
-cells! { Others, 8 { count @ 0, cpu @ 1, threads @ 3 } }
-cells! { Used, 2 { run_ns @ 0, tick_ns @ 1 } }
-cells! { Hidden, 6 { wait_channels @ 0, schedstats @ 1, processes @ 2 } }
+cells! { ExitedTasks, 16 { owner @ 0, owner_name @ 3, name @ 4, are_threads @ 5, count @ 8, cpu @ 9 } }
+cells! { UnlistedExits, 8 { processes @ 0, cpu @ 1, threads @ 3 } }
+cells! { ExitCpuTime, 2 { run_ns @ 0, tick_ns @ 1 } }
+cells! { HiddenTasks, 6 { wait_channels @ 0, schedstats @ 1, processes @ 2 } }
 cells! { TaskId, 3 { pid @ 0, tid @ 1, start_ticks @ 2 } }
 
 cells! { TaskDelays, 24 {
@@ -159,14 +161,14 @@ cells! { Delay, 2 { count @ 0, total_ns @ 1 } }
 
 cells! { GroupWaits, 16 {
     group @ 0, running @ 1, storage @ 2, aio @ 3, memory @ 4, other_blocked @ 5, hidden_blocked @ 6,
-    lock_contended @ 7, lock_inferred @ 8, peer @ 9, behind_peer @ 10, file_lock @ 11,
+    lock_contended @ 7, lock_inferred @ 8, ipc_peer @ 9, behind_ipc_peer @ 10, file_lock @ 11,
 } }
-cells! { ThreadWaits, 36 { task @ 0, group @ 3, seen @ 4 } }
+cells! { ThreadWaits, 36 { task @ 0, group @ 3, class_counts @ 4 } }
 cells! { BlockedThread, 32 {
-    task @ 0, group @ 3, comm @ 4, class @ 5, channel @ 6, call @ 8, times @ 13, since_ns @ 14, file @ 15, disk @ 17,
+    task @ 0, group @ 3, comm @ 4, class @ 5, wchan @ 6, syscall @ 8, seen_count @ 13, blocked_since_ns @ 14, file @ 15, disk @ 17,
     mount @ 20,
 } }
-cells! { Queue, 16 { group @ 0, kind @ 1, times @ 2, times_at_one @ 3, channel @ 4, file @ 6, holder @ 8 } }
+cells! { WaitQueue, 16 { group @ 0, kind @ 1, seen_count @ 2, seen_at_one_address @ 3, wchan @ 4, file @ 6, holder @ 8 } }
 
 /// A sub-sample without its groups, but with their number. `before_ns` is the time before the sample.
 pub struct SubSampleRow {
@@ -253,12 +255,12 @@ numbered! { WaitClass, otherwise WaitClass::Other, {
 } }
 
 // A kind that only a later version knows is the one that proves least.
-numbered! { QueueKind, otherwise QueueKind::Futex, {
-    QueueKind::Futex = 0,
-    QueueKind::Mutex = 1,
-    QueueKind::FileLock = 2,
-    QueueKind::KernelLock = 3,
-    QueueKind::Pipe = 4,
-    QueueKind::Socket = 5,
-    QueueKind::Remote = 6,
+numbered! { WaitQueueKind, otherwise WaitQueueKind::Futex, {
+    WaitQueueKind::Futex = 0,
+    WaitQueueKind::Mutex = 1,
+    WaitQueueKind::FileLock = 2,
+    WaitQueueKind::KernelLock = 3,
+    WaitQueueKind::Pipe = 4,
+    WaitQueueKind::Socket = 5,
+    WaitQueueKind::Remote = 6,
 } }

@@ -1,0 +1,208 @@
+//! The words of a configuration: TOML, each key known, each value one that there is; what is wrong is told with its line.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::baseline::SizeClass;
+use crate::cli::{values, words};
+use crate::findings::{Kind, LIMITS, Limit, SetBaseline, Setting};
+use crate::interval::disk::Operation;
+use crate::interval::nicstat::Link;
+use crate::units::Millis;
+
+/// What one configuration says.
+#[derive(Debug, Default, PartialEq)]
+pub struct ParsedConfig {
+    pub thresholds: Vec<Setting>,
+    pub links: Vec<(String, Link)>,
+    pub baselines: Vec<SetBaseline>,
+    pub ignored_disks: Option<Vec<String>>,
+    pub ignored_nics: Option<Vec<String>>,
+}
+
+/// What is wrong with one.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// Counted from 1; `None` where it is the file as a whole
+    pub line: Option<usize>,
+    pub what: String,
+    pub remedy: String,
+}
+
+/// The sections there are.
+const SECTIONS: [&str; 4] = ["thresholds", "speeds", "baselines", "ignore"];
+
+/// The operations that a baseline can be of.
+const OPERATIONS: [(&str, Operation); 4] =
+    [("read", Operation::Read), ("write", Operation::Write), ("flush", Operation::Flush), ("discard", Operation::Discard)];
+
+/// The classes of size that a baseline can be of, as `baseline set --size` has them.
+const SIZES: [(&str, SizeClass); 3] = [("16K", SizeClass::Small), ("128K", SizeClass::Medium), ("more", SizeClass::Large)];
+
+impl ConfigError {
+    pub fn whole_file(what: String) -> ConfigError {
+        ConfigError { line: None, what, remedy: String::new() }
+    }
+}
+
+/// What is wrong at a place in the text.
+struct SpannedError {
+    span: Range<usize>,
+    what: String,
+    remedy: String,
+}
+
+fn spanned_error(span: Range<usize>, what: impl Into<String>, remedy: impl Into<String>) -> SpannedError {
+    SpannedError { span, what: what.into(), remedy: remedy.into() }
+}
+
+/// A word that is none, and the one that was probably meant.
+fn unknown_key<'a>(key: &Spanned<impl AsRef<str>>, known: impl Iterator<Item = &'a str>) -> SpannedError {
+    let word = key.as_ref().as_ref();
+    let meant = words::meant(word, known);
+    spanned_error(key.span(), format!("unknown key '{word}'"), meant.trim_start_matches([':', ' ']))
+}
+
+impl ParsedConfig {
+    /// What the text says, or the first thing that is wrong with it.
+    pub fn parse(text: &str) -> Result<ParsedConfig, ConfigError> {
+        let wrong = |fault: SpannedError| {
+            let before = text.as_bytes().iter().take(fault.span.start);
+            let line = 1 + before.filter(|&&byte| byte == b'\n').count();
+            ConfigError { line: Some(line), what: fault.what, remedy: fault.remedy }
+        };
+        let document = DeTable::parse(text).map_err(|error| {
+            let what = error.message().lines().collect::<Vec<_>>().join(" ");
+            wrong(spanned_error(error.span().unwrap_or_default(), what, ""))
+        })?;
+        let mut said = ParsedConfig::default();
+        for (key, value) in in_source_order(document.get_ref()) {
+            said.parse_section(key, value).map_err(wrong)?;
+        }
+        Ok(said)
+    }
+
+    fn parse_section(&mut self, key: &Spanned<impl AsRef<str>>, value: &Spanned<DeValue>) -> Result<(), SpannedError> {
+        let name = key.as_ref().as_ref();
+        if !SECTIONS.contains(&name) {
+            return Err(unknown_key(key, SECTIONS.into_iter()));
+        }
+        for (key, value) in in_source_order(expect_table(value, name)?) {
+            match name {
+                "thresholds" => self.thresholds.push(parse_threshold(key, value)?),
+                "speeds" => self.links.push((key.as_ref().to_string(), parse_link(value)?)),
+                "baselines" => self.parse_baselines(key, value)?,
+                _ => self.parse_ignore(key, value)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// `sda = { read = "0.5ms", write = { 16K = "1ms" } }`
+    fn parse_baselines(&mut self, device: &Spanned<impl AsRef<str>>, value: &Spanned<DeValue>) -> Result<(), SpannedError> {
+        let name = device.as_ref().as_ref();
+        for (key, value) in in_source_order(expect_table(value, name)?) {
+            let Some(&(_, operation)) = OPERATIONS.iter().find(|(word, _)| *word == key.as_ref()) else {
+                return Err(unknown_key(key, OPERATIONS.iter().map(|(word, _)| *word)));
+            };
+            let mut set = |size, latency| {
+                self.baselines.push(SetBaseline { device: name.to_owned(), operation, size, latency });
+            };
+            let Some(sizes) = value.get_ref().as_table() else {
+                set(None, parse_latency(value)?);
+                continue;
+            };
+            for (key, value) in in_source_order(sizes) {
+                match SIZES.iter().find(|(word, _)| *word == key.as_ref()) {
+                    Some(&(_, size)) => set(Some(size), parse_latency(value)?),
+                    None => return Err(unknown_key(key, SIZES.iter().map(|(word, _)| *word))),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn parse_ignore(&mut self, key: &Spanned<impl AsRef<str>>, value: &Spanned<DeValue>) -> Result<(), SpannedError> {
+        let list = match key.as_ref().as_ref() {
+            "disks" => &mut self.ignored_disks,
+            "nics" => &mut self.ignored_nics,
+            _ => return Err(unknown_key(key, ["disks", "nics"].into_iter())),
+        };
+        let such_as = "write a list of names, such as [\"loop*\", \"sr0\"]";
+        let names = value.get_ref().as_array().ok_or_else(|| spanned_error(value.span(), "this is no list", such_as))?;
+        let name = |name: &Spanned<DeValue>| {
+            let text = name.get_ref().as_str().filter(|text| !text.is_empty());
+            let text = text.filter(|text| !text.trim_end_matches('*').contains('*') && !text.ends_with("**"));
+            text.map(str::to_owned)
+                .ok_or_else(|| spanned_error(name.span(), "this is no name (a * stands at the end alone)", such_as))
+        };
+        *list = Some(names.iter().map(name).collect::<Result<_, _>>()?);
+        Ok(())
+    }
+}
+
+fn parse_threshold(key: &Spanned<impl AsRef<str>>, value: &Spanned<DeValue>) -> Result<Setting, SpannedError> {
+    let name = key.as_ref().as_ref();
+    let limit = Limit::named(name).ok_or_else(|| match Kind::named(name) {
+        Some(kind) => {
+            let of_kind = LIMITS.iter().filter(|limit| limit.kinds.contains(&kind)).map(Limit::name);
+            let limits = of_kind.collect::<Vec<_>>().join(", ");
+            let limits =
+                if limits.is_empty() { "it has no limit: any is one".to_owned() } else { format!("its limits are {limits}") };
+            spanned_error(key.span(), format!("'{name}' is a kind of finding, not a threshold"), limits)
+        }
+        None => {
+            let known: Vec<String> = LIMITS.iter().map(Limit::name).collect();
+            unknown_key(key, known.iter().map(String::as_str))
+        }
+    })?;
+    let number = match value.get_ref() {
+        DeValue::String(text) => words::number(limit.unit, text),
+        DeValue::Integer(number) => {
+            i64::from_str_radix(number.as_str(), number.radix()).map(|n| n as f64).map_err(|_| String::new())
+        }
+        DeValue::Float(number) => number.as_str().parse().map_err(|_| String::new()),
+        _ => Err(String::new()),
+    };
+    let such_as = || format!("{name} has the unit {}, by default {}", limit.unit.word(), limit.default);
+    let number = number.map_err(|why| {
+        let what = if why.is_empty() { "this is no number".to_owned() } else { why };
+        spanned_error(value.span(), what, such_as())
+    })?;
+    Setting::new(limit, number).map_err(|why| spanned_error(value.span(), why, such_as()))
+}
+
+/// `"1000fd"`, or a number of megabits a second.
+fn parse_link(value: &Spanned<DeValue>) -> Result<Link, SpannedError> {
+    let link = match value.get_ref() {
+        DeValue::String(text) => Link::parse(text),
+        DeValue::Integer(number) => Link::parse(number.as_str()),
+        _ => None,
+    };
+    link.filter(|link| link.duplex.is_some())
+        .ok_or_else(|| spanned_error(value.span(), "this is no speed", "write Mbit/s and fd or hd, such as \"1000fd\""))
+}
+
+fn parse_latency(value: &Spanned<DeValue>) -> Result<Millis, SpannedError> {
+    let text =
+        value.get_ref().as_str().ok_or_else(|| "a latency is text with its unit, such as \"0.5ms\" or \"200us\"".to_owned());
+    text.and_then(values::latency).map_err(|why| spanned_error(value.span(), why, ""))
+}
+
+fn expect_table<'a, 'i>(value: &'a Spanned<DeValue<'i>>, name: &str) -> Result<&'a DeTable<'i>, SpannedError> {
+    value
+        .get_ref()
+        .as_table()
+        .ok_or_else(|| spanned_error(value.span(), format!("'{name}' is a section"), format!("write [{name}]")))
+}
+
+/// As they stand in the text, so that the first thing that is wrong is told.
+fn in_source_order<'a, 'i>(
+    table: &'a DeTable<'i>,
+) -> impl Iterator<Item = (&'a Spanned<toml::de::DeString<'i>>, &'a Spanned<DeValue<'i>>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries.into_iter()
+}

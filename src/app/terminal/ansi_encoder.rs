@@ -1,0 +1,174 @@
+//! What is sent of a frame, in few bytes: it may go a long way. Differs from ratatui's backend for crossterm in this: within
+//! a row only the column is said, of two colours only the one that changes, of sixteen colours the short word that any terminal
+//! knows, and at the end everything is reset in one word.
+
+use std::io::{self, Write};
+
+use crossterm::cursor::{MoveTo, MoveToColumn};
+use crossterm::queue;
+use crossterm::style::{Attribute, Print, SetAttribute, SetBackgroundColor, SetForegroundColor};
+use ratatui::backend::IntoCrossterm;
+use ratatui::style::{Color, Modifier};
+
+use crate::view::cells::Shown;
+
+/// Each with the word that begins it and the one that ends it. Bold and dim end together.
+const MODIFIERS: [(Modifier, Attribute, Attribute); 9] = [
+    (Modifier::BOLD, Attribute::Bold, Attribute::NormalIntensity),
+    (Modifier::DIM, Attribute::Dim, Attribute::NormalIntensity),
+    (Modifier::ITALIC, Attribute::Italic, Attribute::NoItalic),
+    (Modifier::UNDERLINED, Attribute::Underlined, Attribute::NoUnderline),
+    (Modifier::SLOW_BLINK, Attribute::SlowBlink, Attribute::NoBlink),
+    (Modifier::RAPID_BLINK, Attribute::RapidBlink, Attribute::NoBlink),
+    (Modifier::REVERSED, Attribute::Reverse, Attribute::NoReverse),
+    (Modifier::HIDDEN, Attribute::Hidden, Attribute::NoHidden),
+    (Modifier::CROSSED_OUT, Attribute::CrossedOut, Attribute::NotCrossedOut),
+];
+const INTENSITY: Modifier = Modifier::BOLD.union(Modifier::DIM);
+
+/// Draws these cells, given with column and row, from left to right and down.
+pub fn encode<'a>(out: &mut impl Write, cells: impl IntoIterator<Item = (u16, u16, Shown<'a>)>) -> io::Result<()> {
+    let mut style = (Color::Reset, Color::Reset, Modifier::empty());
+    let mut last: Option<(u16, u16)> = None;
+    for (x, y, cell) in cells {
+        match last {
+            Some((before, row)) if row == y && before.checked_add(1) == Some(x) => {}
+            // Where the cursor is after a wide character, terminals do not agree: never from there.
+            Some((_, row)) if row == y => queue!(out, MoveToColumn(x))?,
+            _ => queue!(out, MoveTo(x, y))?,
+        }
+        last = Some((x, y));
+        let (foreground, background, modifier) = style;
+        if cell.modifier != modifier {
+            encode_modifiers(out, modifier, cell.modifier)?;
+        }
+        if cell.fg != foreground {
+            match ansi_color_number(cell.fg) {
+                Some(number) => write!(out, "\x1b[3{number}m")?,
+                None => queue!(out, SetForegroundColor(cell.fg.into_crossterm()))?,
+            }
+        }
+        if cell.bg != background {
+            match ansi_color_number(cell.bg) {
+                Some(number) => write!(out, "\x1b[4{number}m")?,
+                None => queue!(out, SetBackgroundColor(cell.bg.into_crossterm()))?,
+            }
+        }
+        style = (cell.fg, cell.bg, cell.modifier);
+        queue!(out, Print(cell.symbol))?;
+    }
+    if last.is_some() { queue!(out, SetAttribute(Attribute::Reset)) } else { Ok(()) }
+}
+
+/// The number of a colour that every terminal with colours has. Its short word is understood where that of 256 colours, which
+/// crossterm says for all, is not: the console of Linux before 3.16 takes `38;5;1` for underlined, blinking and bold.
+fn ansi_color_number(color: Color) -> Option<u8> {
+    use Color::{Black, Blue, Cyan, Gray, Green, Magenta, Red, Yellow};
+    let all = [Black, Red, Green, Yellow, Blue, Magenta, Cyan, Gray];
+    all.into_iter().zip(0..).find_map(|(basic, number)| (basic == color).then_some(number))
+}
+
+fn encode_modifiers(out: &mut impl Write, from: Modifier, to: Modifier) -> io::Result<()> {
+    let (removed, mut added) = (from - to, to - from);
+    let mut ended = None;
+    for (_, _, end) in MODIFIERS.iter().filter(|(modifier, ..)| removed.contains(*modifier)) {
+        if ended.replace(*end) != Some(*end) {
+            queue!(out, SetAttribute(*end))?;
+        }
+    }
+    if removed.intersects(INTENSITY) {
+        added |= to & INTENSITY;
+    }
+    for (_, begin, _) in MODIFIERS.iter().filter(|(modifier, ..)| added.contains(*modifier)) {
+        queue!(out, SetAttribute(*begin))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use ratatui::backend::{Backend, CrosstermBackend};
+    use ratatui::buffer::{Buffer, Cell};
+    use ratatui::layout::Rect;
+    use ratatui::style::Style;
+
+    use super::*;
+    use crate::view::cells::Symbol;
+
+    const SIZE: (u16, u16) = (24, 6);
+
+    fn cell() -> impl Strategy<Value = (u16, u16, &'static str, Style)> {
+        let color = prop::sample::select(vec![Color::Reset, Color::Red, Color::Gray, Color::Indexed(33), Color::Indexed(196)]);
+        let modifier = prop::sample::select(vec![
+            Modifier::empty(),
+            Modifier::BOLD,
+            Modifier::DIM,
+            INTENSITY,
+            Modifier::REVERSED,
+            Modifier::BOLD | Modifier::UNDERLINED,
+            Modifier::ITALIC | Modifier::REVERSED,
+        ]);
+        let symbol = prop::sample::select(vec!["a", "7", "▓", "·", "漢", " "]);
+        let style =
+            (color.clone(), color, modifier).prop_map(|(fg, bg, modifier)| Style::new().fg(fg).bg(bg).add_modifier(modifier));
+        (0..SIZE.0 - 1, 0..SIZE.1, symbol, style)
+    }
+
+    fn shown(cell: &Cell) -> Shown<'_> {
+        Shown { symbol: Symbol::Cluster(cell.symbol()), fg: cell.fg, bg: cell.bg, modifier: cell.modifier }
+    }
+
+    fn between(frames: &[Buffer], mut draw: impl FnMut(Vec<(u16, u16, &Cell)>) -> io::Result<()>) {
+        let mut last = Buffer::empty(Rect::new(0, 0, SIZE.0, SIZE.1));
+        for frame in frames {
+            draw(last.diff(frame)).unwrap();
+            last = frame.clone();
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_screen_is_what_ratatui_s_own_backend_makes_of_it(
+            changes in prop::collection::vec(prop::collection::vec(cell(), 0..20), 1..5),
+        ) {
+            let mut frames = vec![Buffer::empty(Rect::new(0, 0, SIZE.0, SIZE.1))];
+            for cells in changes {
+                let mut frame = frames[frames.len() - 1].clone();
+                for (x, y, symbol, style) in cells {
+                    frame.set_string(x, y, symbol, style);
+                }
+                frames.push(frame);
+            }
+            let (mut thrifty, mut plain) = (Vec::new(), Vec::new());
+            between(&frames, |cells| encode(&mut thrifty, cells.into_iter().map(|(x, y, cell)| (x, y, shown(cell)))));
+            let mut backend = CrosstermBackend::new(&mut plain);
+            between(&frames, |cells| backend.draw(cells.into_iter()));
+            let seen = |bytes: &[u8]| {
+                let mut parser = vt100::Parser::new(SIZE.1.try_into().unwrap(), SIZE.0.try_into().unwrap(), 0);
+                parser.process(bytes);
+                parser.screen().contents_formatted()
+            };
+            prop_assert_eq!(seen(&thrifty), seen(&plain));
+            prop_assert!(thrifty.len() <= plain.len());
+        }
+    }
+
+    #[test]
+    fn a_terminal_of_sixteen_colours_is_told_of_no_others() {
+        let mut bytes = Vec::new();
+        let cells = [(Color::Black, Color::Yellow), (Color::Red, Color::Reset), (Color::Indexed(196), Color::Reset)];
+        let cells = (0..)
+            .zip(cells)
+            .map(|(x, (fg, bg))| (x, 0, Shown { symbol: Symbol::Cluster("a"), fg, bg, modifier: Modifier::empty() }));
+        encode(&mut bytes, cells).unwrap();
+        assert_eq!(String::from_utf8(bytes).unwrap(), "\x1b[1;1H\x1b[30m\x1b[43ma\x1b[31m\x1b[49ma\x1b[38;5;196ma\x1b[0m");
+    }
+
+    #[test]
+    fn nothing_new_is_nothing_to_send() {
+        let mut bytes = Vec::new();
+        encode(&mut bytes, []).unwrap();
+        assert_eq!(bytes, b"");
+    }
+}

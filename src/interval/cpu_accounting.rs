@@ -1,0 +1,137 @@
+//! Two clocks of the same work: the scheduler's, which counts every switch of tasks, and the tick's, which looks at each
+//! CPU a hundred to a thousand times a second and is what /proc/stat shows. metrics.md section 1.
+//!
+//! They differ innocently: by chance of sampling, because /proc/stat and the tasks are read one after the other, and
+//! because only the tick knows interrupts. Beyond that, work hides from the tick, or is counted twice.
+
+use crate::interval::cpu::CpuUsage;
+use crate::interval::exited::ExitedSpan;
+use crate::interval::task::TaskSpan;
+use crate::sample::cpu::CpuTimes;
+use crate::sample::{Host, Sample};
+use crate::units::{Counter, delta};
+
+/// What both say, in CPUs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CpuAccounting {
+    /// Run time of all tasks, of those that ended too
+    pub scheduler_cpus: f64,
+    /// user + nice + system of /proc/stat
+    pub task_tick_cpus: f64,
+    /// With irq and softirq. Whether a task's run time contains the interrupts it suffers depends on the kernel.
+    pub tick_cpus: f64,
+    pub steal_cpus: f64,
+    /// All fields together, less the time that passed: above 0 where ticks count time twice
+    pub excess_cpus: f64,
+    /// By how much they may differ because they are read one after the other
+    pub read_skew_cpus: f64,
+    /// Variance of what a tick sees by chance
+    pub variance: f64,
+    /// Whether every process was seen, so that the scheduler's sum has them all
+    pub complete: bool,
+}
+
+/// Ticks a second that a kernel has at least: what it really has is not told, and USER_HZ says nothing.
+const MIN_TICKS_PER_SECOND: f64 = 100.0;
+/// A difference of fewer standard deviations is chance.
+pub const MIN_DEVIATIONS: f64 = 4.0;
+/// The least difference that is told, in CPUs (metrics.md: 5 % of a CPU).
+pub const MIN_DIFFERENCE_CPUS: f64 = 0.05;
+/// A running thread's run time is brought up to date at the tick only.
+const RUN_TIME_UPDATE_SECONDS: f64 = 0.01;
+
+impl CpuAccounting {
+    pub(super) fn between(
+        host: &Host,
+        older: &Sample,
+        newer: &Sample,
+        seconds: f64,
+        cpus: &[CpuUsage],
+        tasks: &TaskSpan,
+        ended: Option<&ExitedSpan>,
+    ) -> Option<CpuAccounting> {
+        let (was, now) = (older.cpu.as_ref().ok()?, newer.cpu.as_ref().ok()?);
+        // CPUs that came or went: the sum lacks their time.
+        if cpus.len() != now.cpus.len() || was.cpus.len() != now.cpus.len() {
+            return None;
+        }
+        let whole = seconds * host.ticks_per_second.max(1) as f64;
+        let field = |of: fn(&CpuTimes) -> Counter| Some(of(&now.total).since(of(&was.total))? as f64 / whole);
+        let task_ticks = field(|t| t.user_ticks)? + field(|t| t.nice_ticks)? + field(|t| t.system_ticks)?;
+        let ticks = task_ticks + field(|t| t.irq_ticks)? + field(|t| t.softirq_ticks)?;
+        let steal = delta(now.total.steal_ticks, was.total.steal_ticks).unwrap_or(0) as f64 / whole;
+        // Idle may step back by a tick when the kernel corrects its estimate.
+        let idle = |of: fn(&CpuTimes) -> Counter| of(&now.total).since(of(&was.total)).unwrap_or(0) as f64 / whole;
+        let available = idle(|t| t.idle_ticks) + idle(|t| t.iowait_ticks);
+        let scheduler = tasks.busy_cpus? + ended.and_then(|ended| ended.cpus).unwrap_or(0.0);
+        let reading = (reading_seconds(older) + reading_seconds(newer)) / seconds;
+        let hidden = newer.tasks.as_ref().is_ok_and(|tasks| tasks.hidden.processes);
+        Some(CpuAccounting {
+            scheduler_cpus: scheduler,
+            task_tick_cpus: task_ticks,
+            tick_cpus: ticks,
+            steal_cpus: steal,
+            excess_cpus: ticks + steal + available - now.cpus.len() as f64,
+            read_skew_cpus: scheduler.max(ticks) * reading,
+            variance: cpus.iter().map(|cpu| variance(cpu, seconds)).sum(),
+            complete: !hidden && ended.is_some_and(|ended| ended.cpus.is_some()),
+        })
+    }
+
+    /// Above 0: run time that no tick saw. Below 0: ticks for which no task ran.
+    pub fn difference(&self) -> f64 {
+        let hidden = self.scheduler_cpus - self.tick_cpus - self.steal_cpus;
+        let counted_too_much = self.task_tick_cpus - self.scheduler_cpus;
+        match (hidden > 0.0, counted_too_much > 0.0 && self.complete) {
+            (true, _) => hidden,
+            (false, true) => -counted_too_much,
+            (false, false) => 0.0,
+        }
+    }
+
+    /// How far the clocks may be apart innocently in this one interval.
+    pub fn tolerance(&self) -> f64 {
+        MIN_DIFFERENCE_CPUS + self.read_skew_cpus + MIN_DEVIATIONS * self.variance.sqrt()
+    }
+
+    /// Run time that hides from the tick, where this interval alone is evidence of it; else 0.
+    pub fn hidden_cpus(&self) -> f64 {
+        let gap = self.difference();
+        if gap > self.tolerance() { gap } else { 0.0 }
+    }
+
+    /// Divides what hides among the CPUs, by the threads that stayed on one; no CPU gets more than there is.
+    pub(super) fn assign_hidden(&self, cpus: &mut [CpuUsage], seconds: f64) {
+        let hidden = self.hidden_cpus();
+        for cpu in cpus.iter_mut().filter(|_| hidden > 0.0) {
+            let gap = cpu.scheduler_busy - cpu.shares.busy() - cpu.shares.steal;
+            let tolerance =
+                MIN_DIFFERENCE_CPUS + RUN_TIME_UPDATE_SECONDS / seconds + MIN_DEVIATIONS * variance(cpu, seconds).sqrt();
+            if gap > tolerance {
+                cpu.hidden = gap.min(hidden).min(1.0 - cpu.shares.busy() - cpu.shares.steal).max(0.0);
+            }
+        }
+    }
+}
+
+/// A thread that stayed on its CPU ran there.
+pub(super) fn add_scheduler_time(cpus: &mut [CpuUsage], tasks: &TaskSpan) {
+    for thread in tasks.threads.iter().filter(|thread| !thread.migrated) {
+        let (Some(used), Ok(at)) = (thread.cpu, cpus.binary_search_by_key(&thread.processor, |cpu| cpu.id)) else { continue };
+        if let Some(cpu) = cpus.get_mut(at) {
+            cpu.scheduler_busy += used.0;
+        }
+    }
+}
+
+/// Of a share that is sampled at random moments.
+fn variance(cpu: &CpuUsage, seconds: f64) -> f64 {
+    let of = |share: f64| share.clamp(0.0, 1.0) * (1.0 - share.clamp(0.0, 1.0));
+    of(cpu.shares.busy()).max(of(cpu.scheduler_busy)) / (MIN_TICKS_PER_SECOND * seconds)
+}
+
+/// How long it took to read a sample: /proc/stat comes first, the sub-sample that closes it last.
+fn reading_seconds(sample: &Sample) -> f64 {
+    let end = sample.waits.sub_samples.last().map_or(0, |last| last.boottime_ns);
+    end.saturating_sub(sample.at.boottime_ns) as f64 / 1e9
+}

@@ -1,0 +1,351 @@
+//! Idle-but-blocked, the headline: how much of the time that no task used would have been used, had the tasks of this
+//! box not been stuck. metrics.md section 3.
+//!
+//! Blocked are threads on storage (D, or asleep for asynchronous completions while a device has requests in flight), in
+//! memory reclaim, and behind storage: in a lock wait, or waiting for a peer of the group, in a group that has a thread on
+//! storage. It is an upper bound of what is to be gained. Who counts at one sub-sample is said in `blocked/counted.rs`.
+
+mod blocked_counts;
+mod weighted_sub_samples;
+
+use rustc_hash::FxHashSet;
+
+use crate::ids::{DiskId, GroupId};
+use crate::interval::cpu::CpuSpan;
+use crate::interval::disk::DiskSpan;
+use crate::interval::pressure::PressureSpan;
+use crate::interval::task::TaskSpan;
+use crate::sample::waits::{BlockedThread, Syscall, ThreadWaits, WaitClass, WaitQueue, WaitQueueKind};
+use crate::sample::{Host, Name, Sample};
+use crate::units::reaches_threshold;
+use blocked_counts::{BlockedCounts, GroupConditions};
+use weighted_sub_samples::{WeightedSubSample, weighted_sub_samples};
+
+/// The figures behind the verdict; shares of the box.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct IdleBlocked {
+    /// Share of the box that was available while a blocked thread could have used it.
+    pub ratio: f64,
+    /// The same as a number of CPUs
+    pub cpus: f64,
+    /// available − idle-but-blocked: the real headroom
+    pub free: f64,
+    /// idle + iowait, over the same sub-samples
+    pub available: f64,
+    /// Something that would count could not be seen: the figure is written `≥`.
+    pub lower_bound: bool,
+    /// Mean number of blocked threads
+    pub blocked_threads: f64,
+    /// Groups with blocked threads, most blocked first.
+    pub groups: Vec<BlockedGroup>,
+    pub cross_checks: CrossChecks,
+    /// Sub-samples that this rests on
+    pub sub_samples: u32,
+}
+
+/// One group of threads that work together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockedGroup {
+    pub group: GroupId,
+    /// What it is called: the command of its process, or of its siblings
+    pub name: Name,
+    pub processes: u32,
+    /// Of one process alone
+    pub pid: Option<u32>,
+    /// Mean numbers of its threads over the sub-samples
+    pub storage: f64,
+    pub aio: f64,
+    pub memory: f64,
+    /// In D with a hidden wait channel while some device had requests in flight
+    pub hidden: f64,
+    /// Behind storage, as the futex call itself (or a kernel lock) shows
+    pub lock_contended: f64,
+    /// Behind storage, by inference from wake-ups and a holder on storage
+    pub lock_inferred: f64,
+    /// Waiting for a process of the group, over a pipe or a socket, that is on storage
+    pub behind_ipc_peer: f64,
+    /// Share of the box that it explains
+    pub ratio: f64,
+    /// The thread that was seen on storage most: the end of the chain
+    pub holder: Option<BlockedThread>,
+    /// The device that the holder waits for
+    pub holder_device: Option<(DiskId, DeviceEvidence)>,
+    /// How many of its threads were seen on storage in this interval: in a convoy they are so in turn
+    pub seen_on_storage: u32,
+    /// What stands between those that wait and the holder, most waiters first
+    pub wait_queues: Vec<WaitQueueSpan>,
+}
+
+/// One kind of queue of a group, as a mean over the interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WaitQueueSpan {
+    pub kind: WaitQueueKind,
+    /// Mean number of threads in it
+    pub threads: f64,
+    /// Share of them at one futex address
+    pub one_address_share: f64,
+    pub wchan: Option<Name>,
+    /// The file whose lock they wait for
+    pub file: Option<Name>,
+    /// The process that has it, where the kernel says so
+    pub holder: Option<u32>,
+}
+
+impl BlockedGroup {
+    /// Mean number of threads behind a lock.
+    pub fn behind_lock(&self) -> f64 {
+        self.lock_contended + self.lock_inferred
+    }
+
+    /// Whether the end of its chain is storage that is no block device of this machine.
+    pub fn is_non_block_storage(&self) -> bool {
+        self.holder.as_ref().is_some_and(BlockedThread::is_non_block_storage)
+    }
+
+    /// Mean number of blocked threads.
+    pub fn blocked_threads(&self) -> f64 {
+        self.storage + self.aio + self.memory + self.hidden + self.behind_lock() + self.behind_ipc_peer
+    }
+}
+
+/// How it is known which device a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviceEvidence {
+    /// The descriptor of its system call leads to a file on that device.
+    File,
+    /// It is the only device with requests in flight.
+    OnlyBusy,
+}
+
+/// What the classic tools say of the same time, side by side.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CrossChecks {
+    pub iowait: Option<f64>,
+    pub psi_io_some: Option<f64>,
+    /// Mean number of threads in D (storage, reclaim or other), kernel threads left out; with those that wait in S for reclaim or
+    /// for a file system in user space
+    pub d_threads: f64,
+    /// Mean number of requests outstanding; `None` where diskstats could not be read
+    pub in_flight: Option<f64>,
+    /// Mean number of threads waiting for a CPU
+    pub run_queue_wait: Option<f64>,
+}
+
+/// A device with at least this mean number of requests outstanding has something to do.
+const MIN_BUSY_CONCURRENCY: f64 = 0.2;
+
+impl IdleBlocked {
+    pub(super) fn between(
+        host: &Host,
+        older: &Sample,
+        newer: &Sample,
+        cpu: Option<&CpuSpan>,
+        tasks: Option<&TaskSpan>,
+        pressure: &PressureSpan,
+        disks: &[DiskSpan],
+    ) -> Option<IdleBlocked> {
+        let cpus = newer.cpu.as_ref().ok()?.cpus.len().max(1) as f64;
+        let looks: Vec<WeightedSubSample> = weighted_sub_samples(host.ticks_per_second as f64, older, newer, cpus);
+        let whole: f64 = looks.iter().map(|look| look.seconds).sum();
+        if whole <= 0.0 {
+            return None;
+        }
+        let circumstances = GroupConditions::new(older, newer, looks.iter().map(|look| (look.sub_sample, look.seconds)), disks);
+        let mut result = IdleBlocked { sub_samples: u32::try_from(looks.len()).unwrap_or(u32::MAX), ..IdleBlocked::default() };
+        let mut groups: Vec<Option<BlockedGroup>> = vec![None; newer.waits.groups.len()];
+        let (mut in_flight, mut d_threads) = (Some(0.0), 0.0);
+        for look in &looks {
+            let part = look.seconds / whole;
+            let outstanding = look.sub_sample.in_flight;
+            in_flight = in_flight.zip(outstanding).map(|(sum, now)| sum + f64::from(now) * part);
+            let counted: Vec<BlockedCounts> = circumstances.blocked_counts(look.sub_sample);
+            let blocked: f64 = counted.iter().map(BlockedCounts::total).sum();
+            let stuck = look.available_cpus.min(blocked);
+            result.cpus += stuck * part;
+            result.available += look.available_cpus * part / cpus;
+            result.blocked_threads += blocked * part;
+            for (row, counted) in look.sub_sample.groups.iter().zip(&counted) {
+                d_threads += (f64::from(row.storage) + f64::from(row.memory) + f64::from(row.other_blocked)) * part;
+                let index = usize::from(row.group);
+                let (Some(slot), Some(id)) = (groups.get_mut(index), newer.waits.groups.get(index)) else { continue };
+                if counted.total() > 0.0 {
+                    let group = slot.get_or_insert_with(|| BlockedGroup::new(id, older, newer));
+                    group.add(counted, part, stuck * part / cpus * counted.total() / blocked);
+                }
+            }
+        }
+        result.ratio = result.cpus / cpus;
+        // Time that was used without a tick seeing it is not free, whatever /proc/stat calls it.
+        if let Some(cpu) = cpu.filter(|cpu| cpu.hidden_cpus > 0.0) {
+            result.available = result.available.min(cpu.available());
+        }
+        result.free = (result.available - result.ratio).max(0.0);
+        result.lower_bound = is_lower_bound(host, newer, in_flight);
+        let mut found = Vec::new();
+        let only_busy = only_busy_disk(newer, disks);
+        for (index, group) in groups.into_iter().enumerate() {
+            let Some(mut group) = group else { continue };
+            group.wait_queues = wait_queues(newer, index, result.sub_samples);
+            group.holder = find_holder(host, newer, index, &group);
+            group.holder_device = holder_device(group.holder.as_ref(), only_busy);
+            group.seen_on_storage = u32::try_from(threads_on_storage(newer, index).count()).unwrap_or(u32::MAX);
+            found.push(group);
+        }
+        found.sort_by(|a, b| b.blocked_threads().total_cmp(&a.blocked_threads()));
+        result.groups = found;
+        result.cross_checks = CrossChecks {
+            iowait: cpu.map(|cpu| cpu.total.iowait),
+            psi_io_some: pressure.io_some.map(|share| share.0),
+            d_threads,
+            in_flight,
+            run_queue_wait: tasks.and_then(|tasks| tasks.run_queue_wait),
+        };
+        Some(result)
+    }
+}
+
+/// Whether threads may be stuck that we cannot see being so: processes are hidden, or a thread that is at work keeps its
+/// wait channel from us where others of its group are in D. Without privilege it may also wait for completions.
+fn is_lower_bound(host: &Host, newer: &Sample, in_flight: Option<f64>) -> bool {
+    if newer.tasks.as_ref().is_ok_and(|tasks| tasks.hidden.processes) {
+        return true;
+    }
+    let rows = newer.waits.sub_samples.iter().flat_map(|sub| &sub.groups);
+    let in_d: FxHashSet<u16> = rows.filter(|row| row.storage > 0 || row.other_blocked > 0).map(|row| row.group).collect();
+    let completions = !host.privilege.has_cap_sys_ptrace && in_flight.is_some_and(|requests| requests >= 0.5);
+    let mut at_work = newer.waits.threads.iter().filter(|waits| waits.class_counts[WaitClass::Hidden as usize] > 0);
+    at_work.any(|waits| completions || in_d.contains(&waits.group))
+}
+
+impl BlockedGroup {
+    fn new(id: &GroupId, older: &Sample, newer: &Sample) -> BlockedGroup {
+        let GroupLabel { name, processes, pid } = group_label(id, older, newer);
+        BlockedGroup {
+            group: id.clone(),
+            name,
+            processes,
+            pid,
+            storage: 0.0,
+            aio: 0.0,
+            memory: 0.0,
+            hidden: 0.0,
+            lock_contended: 0.0,
+            lock_inferred: 0.0,
+            behind_ipc_peer: 0.0,
+            ratio: 0.0,
+            holder: None,
+            holder_device: None,
+            seen_on_storage: 0,
+            wait_queues: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, counted: &BlockedCounts, part: f64, ratio: f64) {
+        self.storage += counted.storage * part;
+        self.aio += counted.aio * part;
+        self.memory += counted.memory * part;
+        self.hidden += counted.hidden * part;
+        self.lock_contended += counted.lock_contended * part;
+        self.lock_inferred += counted.lock_inferred * part;
+        self.behind_ipc_peer += counted.behind_ipc_peer * part;
+        self.ratio += ratio;
+    }
+}
+
+/// What a group is called, and how many processes it has. One that has ended is called what it was when it was last seen: in
+/// the older sample, or by the sub-samples.
+pub fn group_label(id: &GroupId, older: &Sample, newer: &Sample) -> GroupLabel {
+    let seen = [newer, older].into_iter().find_map(|sample| {
+        let mut members = sample.tasks.as_ref().ok()?.members(id);
+        let first = members.next()?;
+        let processes = u32::try_from(members.count()).unwrap_or(u32::MAX).saturating_add(1);
+        Some(GroupLabel { name: first.comm.clone(), processes, pid: (processes == 1).then_some(first.pid) })
+    });
+    seen.unwrap_or_else(|| {
+        let index = newer.waits.groups.iter().position(|group| group == id);
+        let at_work = newer.waits.blocked.iter().find(|thread| index == Some(usize::from(thread.group)));
+        let name = at_work.map(|thread| thread.comm.clone()).unwrap_or_default();
+        GroupLabel { name, processes: 0, pid: at_work.map(|thread| thread.task.pid) }
+    })
+}
+
+/// How a group is spoken of.
+#[derive(Clone, Debug)]
+pub struct GroupLabel {
+    pub name: Name,
+    pub processes: u32,
+    /// Of one process alone
+    pub pid: Option<u32>,
+}
+
+fn threads_on_storage(newer: &Sample, group: usize) -> impl Iterator<Item = &BlockedThread> {
+    let there = move |thread: &&BlockedThread| usize::from(thread.group) == group && thread.class == WaitClass::Disk;
+    newer.waits.blocked.iter().filter(there)
+}
+
+/// The end of a group's chain: whom the kernel names as holder of a file lock that he keeps, else who was seen on storage
+/// most. A lock that many want is held through an fsync rather than through a read that missed the cache. Where it goes from
+/// one to the next, any of them will do: best one of whom is known what he did.
+fn find_holder(host: &Host, newer: &Sample, index: usize, group: &BlockedGroup) -> Option<BlockedThread> {
+    let first = group.wait_queues.first();
+    let named = first.and_then(|queue| queue.holder);
+    let goes_round = first.is_some_and(|queue| queue.kind == WaitQueueKind::FileLock)
+        && named.is_some_and(|pid| mostly_waits_for_locks(newer, pid));
+    let queued = reaches_threshold(group.behind_lock(), 1.0);
+    let syncs = |thread: &BlockedThread| {
+        let call = thread.syscall.and_then(|call| Syscall::from_number(host.machine.as_bytes(), call));
+        queued && call.is_some_and(Syscall::is_fsync_family)
+    };
+    let rank = |thread: &&BlockedThread| {
+        let is_named = Some(thread.task.pid) == named;
+        (is_named && !goes_round, syncs(thread), thread.disk.is_some(), is_named, thread.seen_count)
+    };
+    threads_on_storage(newer, index).max_by_key(rank).cloned()
+}
+
+/// Whether a process waits for locks longer than it is on storage, where it is at all: it has its lock for a moment.
+fn mostly_waits_for_locks(newer: &Sample, pid: u32) -> bool {
+    let looks = |waits: &ThreadWaits, class: WaitClass| u32::from(waits.class_counts[class as usize]);
+    let threads = newer.waits.threads.iter().filter(|waits| waits.task.pid == pid && looks(waits, WaitClass::Disk) > 0);
+    let (locks, storage) = threads.fold((0, 0), |(locks, storage), waits| {
+        (locks + looks(waits, WaitClass::Lock), storage + looks(waits, WaitClass::Disk))
+    });
+    locks > storage
+}
+
+fn wait_queues(newer: &Sample, group: usize, looks: u32) -> Vec<WaitQueueSpan> {
+    let mean = |queue: &WaitQueue| WaitQueueSpan {
+        kind: queue.kind,
+        threads: f64::from(queue.seen_count) / f64::from(looks.max(1)),
+        one_address_share: f64::from(queue.seen_at_one_address) / f64::from(queue.seen_count.max(1)),
+        wchan: queue.wchan.clone(),
+        file: queue.file.clone(),
+        holder: queue.holder,
+    };
+    let mut list: Vec<WaitQueueSpan> =
+        newer.waits.wait_queues.iter().filter(|queue| usize::from(queue.group) == group).map(mean).collect();
+    list.sort_by(|a, b| b.threads.total_cmp(&a.threads));
+    list
+}
+
+/// By the file that the holder has open, or because no other device has anything to do.
+fn holder_device(holder: Option<&BlockedThread>, only_busy: Option<DiskId>) -> Option<(DiskId, DeviceEvidence)> {
+    match holder {
+        Some(holder) if holder.disk.is_some() => holder.disk.map(|disk| (disk, DeviceEvidence::File)),
+        Some(holder) if holder.is_non_block_storage() => None,
+        _ => only_busy.map(|disk| (disk, DeviceEvidence::OnlyBusy)),
+    }
+}
+
+/// The one device that has something to do. A device that others stand on is busy for them.
+fn only_busy_disk(newer: &Sample, disks: &[DiskSpan]) -> Option<DiskId> {
+    let facts = newer.disks.as_ref().ok()?;
+    let at_work =
+        |span: &&DiskSpan| span.stalled || span.operations().map(|(_, op)| op.concurrency).sum::<f64>() >= MIN_BUSY_CONCURRENCY;
+    let busy: Vec<&DiskSpan> = disks.iter().filter(at_work).collect();
+    let below: Vec<DiskId> =
+        busy.iter().filter_map(|span| facts.get(span.index)).flat_map(|disk| disk.facts.slaves.iter().copied()).collect();
+    let mut top = busy.iter().filter(|span| !below.contains(&span.id));
+    top.next().filter(|_| top.next().is_none()).map(|only| only.id)
+}

@@ -1,0 +1,167 @@
+//! Who counts as blocked at one sub-sample.
+
+use rustc_hash::FxHashMap;
+
+use crate::interval::disk::DiskSpan;
+use crate::interval::task::MIN_ON_STORAGE_SHARE;
+use crate::sample::Sample;
+use crate::sample::waits::{GroupWaits, SubSample, WaitClass, WaitQueueKind};
+use crate::units::reaches_threshold;
+
+/// What the whole interval says about the groups; by index into `Waits::groups`.
+pub struct GroupConditions {
+    /// Whether it spent enough of the interval with a thread on storage
+    on_storage: Vec<bool>,
+    /// Whether the lock of a file that its threads wait for is held by a process of another group
+    file_lock_held_outside: Vec<bool>,
+    /// Share of its sleepers in io_getevents and io_uring_enter that may have something to wait for
+    aio_waiting_share: Vec<f64>,
+}
+
+/// The threads of one group that count as blocked at one sub-sample.
+#[derive(Debug)]
+pub struct BlockedCounts {
+    pub storage: f64,
+    pub aio: f64,
+    pub memory: f64,
+    pub hidden: f64,
+    pub lock_contended: f64,
+    pub lock_inferred: f64,
+    pub behind_ipc_peer: f64,
+}
+
+impl GroupConditions {
+    /// `looks`: the sub-samples that count, with the seconds that each stands for.
+    pub fn new<'a>(
+        older: &Sample,
+        newer: &Sample,
+        looks: impl Iterator<Item = (&'a SubSample, f64)>,
+        disks: &[DiskSpan],
+    ) -> GroupConditions {
+        let mut held = vec![0.0; newer.waits.groups.len()];
+        let mut whole = 0.0;
+        for (sub, seconds) in looks {
+            whole += seconds;
+            for row in sub.groups.iter().filter(|row| row.storage > 0) {
+                if let Some(time) = held.get_mut(usize::from(row.group)) {
+                    *time += seconds;
+                }
+            }
+        }
+        let mut locked_by_others = vec![false; newer.waits.groups.len()];
+        for queue in newer.waits.wait_queues.iter().filter(|queue| queue.kind == WaitQueueKind::FileLock) {
+            let process = queue.holder.and_then(|holder| {
+                let tasks = [newer, older].into_iter().flat_map(|sample| &sample.tasks);
+                tasks.filter_map(|tasks| tasks.process(holder)).next()
+            });
+            let (Some(process), Some(id)) = (process, newer.waits.groups.get(usize::from(queue.group))) else { continue };
+            if let Some(others) = locked_by_others.get_mut(usize::from(queue.group)) {
+                *others = process.group() != *id;
+            }
+        }
+        GroupConditions {
+            on_storage: held
+                .into_iter()
+                .map(|time| time > 0.0 && reaches_threshold(time, whole * MIN_ON_STORAGE_SHARE))
+                .collect(),
+            file_lock_held_outside: locked_by_others,
+            aio_waiting_share: aio_waiting_shares(older, newer, disks),
+        }
+    }
+
+    /// Beside the sub-sample's groups, in their order.
+    pub fn blocked_counts(&self, sub: &SubSample) -> Vec<BlockedCounts> {
+        let requests = f64::from(sub.in_flight.unwrap_or(0));
+        let storage: f64 = sub.groups.iter().map(|row| f64::from(row.storage)).sum();
+        let sleepers: f64 = sub.groups.iter().map(|row| self.aio_waiters(row)).sum();
+        // No more threads wait for completions than there are requests that no thread in D waits for.
+        let most = (requests - storage).max(0.0);
+        let part = if sleepers > most { most / sleepers } else { 1.0 };
+        sub.groups.iter().map(|row| self.count_group(row, requests > 0.0, part)).collect()
+    }
+
+    fn aio_waiters(&self, row: &GroupWaits) -> f64 {
+        f64::from(row.aio) * self.aio_waiting_share.get(usize::from(row.group)).copied().unwrap_or(1.0)
+    }
+
+    fn count_group(&self, row: &GroupWaits, outstanding: bool, part: f64) -> BlockedCounts {
+        let is = |flags: &[bool]| flags.get(usize::from(row.group)).copied().unwrap_or(false);
+        let behind = row.storage > 0 || is(&self.on_storage);
+        let when = |condition: bool, threads: u16| if condition { f64::from(threads) } else { 0.0 };
+        let elsewhere = if is(&self.file_lock_held_outside) { row.file_lock } else { 0 };
+        BlockedCounts {
+            storage: f64::from(row.storage),
+            aio: self.aio_waiters(row) * part,
+            memory: f64::from(row.memory),
+            hidden: when(outstanding, row.hidden_blocked),
+            lock_contended: when(behind, row.lock_contended.saturating_sub(elsewhere)),
+            lock_inferred: when(behind, row.lock_inferred),
+            behind_ipc_peer: when(behind, row.behind_ipc_peer),
+        }
+    }
+}
+
+impl BlockedCounts {
+    pub fn total(&self) -> f64 {
+        self.storage + self.aio + self.memory + self.hidden + self.lock_contended + self.lock_inferred + self.behind_ipc_peer
+    }
+}
+
+/// A process that has moved nothing from or to storage in the interval waits for no completion of its own, whatever is
+/// in flight for others. Unless a device answers nothing: then it may wait for what it asked before.
+fn aio_waiting_shares(older: &Sample, newer: &Sample, disks: &[DiskSpan]) -> Vec<f64> {
+    let mut shares = vec![1.0; newer.waits.groups.len()];
+    let (Ok(was), Ok(now)) = (&older.tasks, &newer.tasks) else { return shares };
+    if disks.iter().any(|disk| disk.stalled) {
+        return shares;
+    }
+    let idle = |pid: u32| {
+        let io = |tasks: &crate::sample::task::Tasks| tasks.process(pid)?.io.ok();
+        let Some((was, now)) = io(was).zip(io(now)) else { return false };
+        was.read_bytes == now.read_bytes && was.write_bytes == now.write_bytes
+    };
+    let mut sleepers: FxHashMap<u16, (f64, f64)> = FxHashMap::default();
+    for waits in &newer.waits.threads {
+        let looks = waits.class_counts.get(WaitClass::Aio as usize).copied().unwrap_or(0);
+        if looks > 0 {
+            let (all, expecting) = sleepers.entry(waits.group).or_default();
+            *all += f64::from(looks);
+            *expecting += if idle(waits.task.pid) { 0.0 } else { f64::from(looks) };
+        }
+    }
+    for (group, (all, expecting)) in sleepers {
+        if let Some(share) = shares.get_mut(usize::from(group)) {
+            *share = expecting / all;
+        }
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{GroupId, ProcessId};
+    use crate::sample::Instant;
+
+    /// Who counts as behind a lock at each of ten looks, of five that are there all the time, where so many looks at the
+    /// beginning saw one of their group on storage.
+    fn behind(holding: usize) -> Vec<f64> {
+        let sample = |ns| Sample::empty(Instant { boottime_ns: ns, monotonic_ns: ns, realtime_ns: 0 });
+        let (older, mut newer) = (sample(0), sample(1_000_000_000));
+        newer.waits.groups = vec![GroupId::Process(ProcessId { pid: 7, start_ticks: 1 })];
+        let row = |look| GroupWaits { storage: u16::from(look < holding), lock_contended: 5, ..GroupWaits::default() };
+        newer.waits.sub_samples = (0..10).map(|look| SubSample { groups: vec![row(look)], ..SubSample::default() }).collect();
+        let looks = newer.waits.sub_samples.iter().map(|sub| (sub, 0.1));
+        let circumstances = GroupConditions::new(&older, &newer, looks, &[]);
+        let counted = |sub| circumstances.blocked_counts(sub).iter().map(|counted| counted.lock_contended).sum();
+        newer.waits.sub_samples.iter().map(counted).collect()
+    }
+
+    #[test]
+    fn a_group_that_is_on_storage_for_a_fifth_of_the_time_is_behind_it_all_the_time() {
+        assert_eq!(behind(0), [0.0; 10]);
+        assert_eq!(behind(1), [5.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], "only when one was seen there");
+        assert_eq!(behind(2), [5.0; 10], "a fifth of the time");
+        assert_eq!(behind(3), [5.0; 10]);
+    }
+}

@@ -1,0 +1,160 @@
+//! The sub-samples of an interval: how long each stands for, and how many CPUs were available in that time.
+
+use crate::sample::Sample;
+use crate::sample::cpu::CpuTimes;
+use crate::sample::waits::SubSample;
+use crate::units::{Counter, delta};
+
+/// A sub-sample with the time it stands for and the CPUs that were available in that time.
+pub struct WeightedSubSample<'a> {
+    pub sub_sample: &'a SubSample,
+    pub seconds: f64,
+    pub available_cpus: f64,
+}
+
+/// Those of an interval, in order; one at which the CPUs' time was not read shares in what the next one read.
+pub fn weighted_sub_samples<'a>(
+    ticks_per_second: f64,
+    older: &Sample,
+    newer: &'a Sample,
+    cpus: f64,
+) -> Vec<WeightedSubSample<'a>> {
+    let start = older.waits.sub_samples.last().and_then(|sub| Some((sub.boottime_ns, sub.cpu?)));
+    let start = start.or_else(|| Some((older.at.boottime_ns, older.cpu.as_ref().ok()?.total)));
+    let Some((mut at_ns, mut times)) = start else { return Vec::new() };
+    let first = (at_ns, times);
+    let mut looks = Vec::with_capacity(newer.waits.sub_samples.len());
+    let mut since = Vec::new();
+    for sub in &newer.waits.sub_samples {
+        let Some(now) = sub.cpu else {
+            since.push(sub);
+            continue;
+        };
+        let ticks = sub.boottime_ns.saturating_sub(at_ns) as f64 / 1e9 * ticks_per_second;
+        if ticks < 1.0 {
+            continue;
+        }
+        let available = available_cpus(&times, &now, ticks, cpus);
+        for sub in since.drain(..).chain([sub]) {
+            let seconds = sub.boottime_ns.saturating_sub(at_ns) as f64 / 1e9;
+            looks.extend(available.map(|available| WeightedSubSample { sub_sample: sub, seconds, available_cpus: available }));
+            at_ns = at_ns.max(sub.boottime_ns);
+        }
+        times = now;
+    }
+    equalize_weights(&mut looks);
+    // A tenth of a second has ten ticks: each look is rounded, and the guard against a sum above the time rounds one way
+    // only. From end to end the figure is exact, so the looks are made to agree with it.
+    let ticks = at_ns.saturating_sub(first.0) as f64 / 1e9 * ticks_per_second;
+    let whole: f64 = looks.iter().map(|look: &WeightedSubSample| look.seconds).sum();
+    let mean = looks.iter().map(|look| look.available_cpus * look.seconds).sum::<f64>() / whole;
+    if let Some(exact) = available_cpus(&first.1, &times, ticks, cpus).filter(|_| mean > 0.0) {
+        for look in &mut looks {
+            look.available_cpus *= exact / mean;
+        }
+    }
+    looks
+}
+
+/// A look after a pause so many times as long as the others are on average stands for its pause.
+const PAUSE_FACTOR: f64 = 4.0;
+
+/// Looks keep no beat, so that what does is met at all its moments (`app/sampling/phase`): how long before a look the last one
+/// was depends on the moment, and must not weigh it. Each stands for as long as the others.
+fn equalize_weights(looks: &mut [WeightedSubSample]) {
+    let whole: f64 = looks.iter().map(|look| look.seconds).sum();
+    let most = looks.iter().map(|look| look.seconds).fold(0.0, f64::max);
+    let longest = PAUSE_FACTOR * (whole - most) / looks.len().saturating_sub(1).max(1) as f64;
+    let regular = |look: &&mut WeightedSubSample| look.seconds <= longest;
+    let (count, time) =
+        looks.iter_mut().filter(regular).fold((0.0, 0.0), |(count, time), look| (count + 1.0, time + look.seconds));
+    looks.iter_mut().filter(regular).for_each(|look| look.seconds = time / count);
+}
+
+/// CPUs that no task used and no hypervisor took, on average.
+fn available_cpus(older: &CpuTimes, newer: &CpuTimes, ticks: f64, cpus: f64) -> Option<f64> {
+    let steal = delta(newer.steal_ticks, older.steal_ticks).unwrap_or(0);
+    let busy = [
+        newer.user_ticks.since(older.user_ticks)?,
+        newer.nice_ticks.since(older.nice_ticks)?,
+        newer.system_ticks.since(older.system_ticks)?,
+        newer.irq_ticks.since(older.irq_ticks)?,
+        newer.softirq_ticks.since(older.softirq_ticks)?,
+        steal,
+    ];
+    // Idle may step back by a tick when the kernel corrects its estimate.
+    let grown = |new: Counter, old: Counter| new.since(old).unwrap_or(0) as f64;
+    let idle = grown(newer.idle_ticks, older.idle_ticks) + grown(newer.iowait_ticks, older.iowait_ticks);
+    let busy = busy.iter().map(|&part| part as f64).sum::<f64>();
+    let whole = (busy + idle).max(ticks * cpus);
+    Some((idle / whole * cpus).clamp(0.0, cpus))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Instant;
+
+    const TICKS: f64 = 100.0;
+
+    /// A sample at a second, whose sub-samples are at these hundredths of it, with so many busy and idle ticks since boot.
+    fn sample(second: u64, subs: &[(u64, Option<(u64, u64)>)]) -> Sample {
+        let mut sample = Sample::empty(Instant { boottime_ns: second * 1_000_000_000, ..Instant::default() });
+        let times = |(busy, idle)| CpuTimes { user_ticks: Counter(busy), idle_ticks: Counter(idle), ..CpuTimes::default() };
+        let sub = |&(hundredths, cpu): &(u64, Option<(u64, u64)>)| SubSample {
+            boottime_ns: (second * 100 + hundredths) * 10_000_000,
+            cpu: cpu.map(times),
+            ..SubSample::default()
+        };
+        sample.waits.sub_samples = subs.iter().map(sub).collect();
+        sample
+    }
+
+    fn found(older: &Sample, newer: &Sample) -> Vec<(f64, f64)> {
+        let rounded = |figure: f64| (figure * 1000.0).round() / 1000.0;
+        weighted_sub_samples(TICKS, older, newer, 1.0)
+            .iter()
+            .map(|look| (rounded(look.seconds), rounded(look.available_cpus)))
+            .collect()
+    }
+
+    #[test]
+    fn a_look_that_did_not_read_the_time_shares_in_the_next() {
+        let older = sample(9, &[(0, Some((50, 50)))]);
+        // Busy for 15 of 30 ticks, then for none of 10, then for all of 20.
+        let newer = sample(
+            9,
+            &[
+                (10, None),
+                (20, None),
+                (30, Some((65, 65))),
+                (40, Some((65, 75))),
+                (50, None),
+                (60, Some((85, 75))),
+                // Nobody read it after this one.
+                (70, None),
+            ],
+        );
+        let expected = [(0.1, 0.5), (0.1, 0.5), (0.1, 0.5), (0.1, 1.0), (0.1, 0.0), (0.1, 0.0)];
+        assert_eq!(found(&older, &newer), expected);
+    }
+
+    #[test]
+    fn looks_stand_for_as_long_as_each_other_but_one_after_a_pause() {
+        let older = sample(9, &[(0, Some((0, 0)))]);
+        let idle = |hundredths: u64| (hundredths, Some((0, hundredths)));
+        let seconds = |newer: &Sample| found(&older, newer).into_iter().map(|(seconds, _)| seconds).collect::<Vec<f64>>();
+        assert_eq!(seconds(&sample(9, &[idle(6), idle(22), idle(28), idle(40)])), [0.1; 4]);
+        assert_eq!(seconds(&sample(9, &[idle(6), idle(306), idle(312), idle(328)])), [0.093, 3.0, 0.093, 0.093]);
+        assert_eq!(seconds(&sample(9, &[idle(10), idle(310)])), [0.1, 3.0]);
+        assert_eq!(seconds(&sample(9, &[idle(10)])), [0.1]);
+    }
+
+    #[test]
+    fn a_look_within_a_tick_of_the_one_before_stands_for_no_time() {
+        let older = sample(9, &[(0, Some((50, 50)))]);
+        let mut newer = sample(9, &[(10, Some((50, 60))), (10, Some((50, 60))), (20, Some((60, 60)))]);
+        newer.waits.sub_samples[1].boottime_ns += 1_000_000;
+        assert_eq!(found(&older, &newer), [(0.1, 1.0), (0.1, 0.0)]);
+    }
+}

@@ -1,0 +1,57 @@
+//! Tasks that began within an interval: the kernel counts from 0 in each, so all that they have used, they have used in it.
+
+use std::sync::Arc;
+
+use crate::sample::task::{Process, Schedstat, TaskIo, Thread};
+use crate::sample::{Host, Sample};
+use crate::units::Counter;
+
+/// When the older sample was taken, by the clock that start times are told in.
+#[derive(Clone, Copy, Debug)]
+pub struct IntervalStart {
+    ticks: f64,
+}
+
+impl IntervalStart {
+    pub fn new(host: &Host, older: &Sample) -> IntervalStart {
+        let ticks_per_second = host.ticks_per_second.max(1) as f64;
+        IntervalStart { ticks: older.at.boottime_ns as f64 / 1e9 * ticks_per_second }
+    }
+
+    /// Whether what started then began after the older sample. Start times are whole ticks, cut down.
+    pub fn is_before(self, start_ticks: u64) -> bool {
+        start_ticks as f64 + 1.0 >= self.ticks
+    }
+}
+
+/// The process when it had done nothing yet.
+pub fn zeroed_process(new: &Process) -> Process {
+    const NOTHING: Counter = Counter(0);
+    Process {
+        user_ticks: NOTHING,
+        system_ticks: NOTHING,
+        guest_ticks: NOTHING,
+        children_cpu: new.children_cpu.map(|_| Default::default()),
+        cpu_ns: new.cpu_ns.map(|_| NOTHING),
+        minor_faults: NOTHING,
+        major_faults: NOTHING,
+        io: Ok(TaskIo::default()),
+        threads: Arc::default(),
+        ..new.clone()
+    }
+}
+
+/// The thread when it had done nothing yet.
+pub fn zeroed_thread(new: &Thread) -> Thread {
+    const NOTHING: Counter = Counter(0);
+    Thread {
+        user_ticks: NOTHING,
+        system_ticks: NOTHING,
+        guest_ticks: NOTHING,
+        minor_faults: NOTHING,
+        major_faults: NOTHING,
+        block_io_delay_ticks: NOTHING,
+        schedstat: new.schedstat.map(|_| Schedstat::default()),
+        ..new.clone()
+    }
+}

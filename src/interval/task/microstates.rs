@@ -1,0 +1,77 @@
+//! Microstates: where the time of a thread went.
+
+use crate::sample::task::TaskState;
+use crate::sample::waits::WaitClass;
+use crate::units::Ratio;
+
+/// Where the time went: shares of Δt that add up to 1 for one thread (what `prstat -mL` shows).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Microstates {
+    pub user: f64,
+    pub system: f64,
+    pub run_queue: f64,
+    pub disk: f64,
+    pub lock: f64,
+    pub other_blocked: f64,
+    pub sleep: f64,
+    /// Nobody knows: a thread that was not there at the older sample, or whose CPU time cannot be read, where it was not
+    /// seen to be blocked
+    pub unknown: f64,
+}
+
+impl Microstates {
+    pub(super) fn add(&mut self, other: &Microstates) {
+        self.user += other.user;
+        self.system += other.system;
+        self.run_queue += other.run_queue;
+        self.disk += other.disk;
+        self.lock += other.lock;
+        self.other_blocked += other.other_blocked;
+        self.sleep += other.sleep;
+        self.unknown += other.unknown;
+    }
+
+    /// Everything but sleep and what is not known.
+    pub fn non_sleep(&self) -> f64 {
+        self.user + self.system + self.run_queue + self.disk + self.lock + self.other_blocked
+    }
+}
+
+/// CPU and run-queue time are exact; what is left is divided as the sub-samples saw the thread when it was not running.
+pub(super) fn microstates(
+    cpu: Option<Ratio>,
+    user: Option<f64>,
+    run_queue: Option<Ratio>,
+    waits: Option<[f64; 4]>,
+    state: TaskState,
+    class: WaitClass,
+    ran: bool,
+) -> Microstates {
+    let known = cpu.is_some();
+    let cpu = cpu.map_or(0.0, |cpu| cpu.0.min(1.0));
+    let run_queue = run_queue.map_or(0.0, |wait| wait.0.min(1.0 - cpu));
+    let left = (1.0 - cpu - run_queue).max(0.0);
+    let user = user.unwrap_or(1.0);
+    let mut states = Microstates { user: cpu * user, system: cpu * (1.0 - user), run_queue, ..Microstates::default() };
+    match waits.filter(|shares| shares.iter().any(|&share| share > 0.0)) {
+        Some([disk, lock, other, sleep]) => {
+            states.disk = left * disk;
+            states.lock = left * lock;
+            states.other_blocked = left * other;
+            states.sleep = left * sleep;
+        }
+        None => match (state, class) {
+            (_, WaitClass::Disk) => states.disk = left,
+            (_, WaitClass::Lock) => states.lock = left,
+            (TaskState::Blocked, _) => states.other_blocked = left,
+            // Runnable all the time and never given a CPU: the kernel adds that to its run delay only when it is.
+            (TaskState::Running, _) if !ran => states.run_queue += left,
+            _ => states.sleep = left,
+        },
+    }
+    // It may have run, for all we know.
+    if !known {
+        states.unknown = std::mem::take(&mut states.sleep);
+    }
+    states
+}

@@ -1,0 +1,40 @@
+//! Context switches, for whoever asks: a file a thread, read again only of threads that ran since.
+
+use super::task::{self, files::TaskFiles};
+use crate::sample::context_switches::TaskContextSwitches;
+use crate::sample::task::{Schedstat, Tasks};
+
+/// Remembers what it read, and how far the thread had run then.
+#[derive(Debug, Default)]
+pub struct ContextSwitchReader {
+    /// In the order of the sweep
+    last_read: Vec<LastRead>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct LastRead {
+    schedstat: Option<Schedstat>,
+    switches: TaskContextSwitches,
+}
+
+impl ContextSwitchReader {
+    /// Of each thread of a sweep that can be read, sorted by task.
+    pub fn sample(&mut self, files: &mut TaskFiles, tasks: &Tasks) -> Vec<TaskContextSwitches> {
+        let mut before = std::mem::take(&mut self.last_read).into_iter().peekable();
+        for process in &tasks.processes {
+            for thread in process.threads.iter() {
+                let task = process.task_id(thread);
+                while before.next_if(|old| old.switches.task < task).is_some() {}
+                // One that did not run did not leave a CPU.
+                let same = before.next_if(|old| old.switches.task == task);
+                let same = same.filter(|old| thread.schedstat.is_some() && old.schedstat == thread.schedstat);
+                let counted = same.map(|old| old.switches).or_else(|| {
+                    let text = files.read_once(format_args!("{}/task/{}/status", task.pid, task.tid));
+                    Some(TaskContextSwitches { task, counts: text.ok().and_then(task::parse_context_switches)? })
+                });
+                self.last_read.extend(counted.map(|counted| LastRead { schedstat: thread.schedstat, switches: counted }));
+            }
+        }
+        self.last_read.iter().map(|known| known.switches).collect()
+    }
+}

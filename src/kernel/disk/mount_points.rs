@@ -1,0 +1,88 @@
+//! Which device is mounted where.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::facts::{parse_device_number, sysfs_directory};
+use crate::ids::DiskId;
+use crate::kernel::mounts::Mount;
+use crate::kernel::root::Root;
+use crate::sample::Name;
+
+/// Bind mounts of containers can be hundreds: more than these are not named.
+const MAX_MOUNT_POINTS: usize = 32;
+
+/// The mount table by devices.
+#[derive(Debug, Default)]
+pub struct MountPoints {
+    /// Sorted by device
+    points: Vec<(DiskId, MountPoint)>,
+}
+
+/// Whole file systems come before single directories of them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct MountPoint {
+    is_subdirectory: bool,
+    path: Name,
+}
+
+impl MountPoints {
+    pub fn read(root: &Root, mounts: &[Mount]) -> MountPoints {
+        let point = |mount: &Mount| {
+            let name = Name::from(mount.mount_point.as_os_str().as_bytes());
+            Some((device_of_mount(root, mount)?, MountPoint { is_subdirectory: mount.subdirectory != b"/", path: name }))
+        };
+        let mut points: Vec<(DiskId, MountPoint)> = mounts.iter().filter_map(point).collect();
+        points.sort_unstable();
+        MountPoints { points }
+    }
+
+    /// Where these devices are mounted.
+    pub fn of_devices(&self, whose: impl Iterator<Item = DiskId>) -> Vec<Name> {
+        let mut found: Vec<&MountPoint> = Vec::new();
+        for device in whose {
+            let first = self.points.partition_point(|(other, _)| *other < device);
+            let those = self.points.iter().skip(first).take_while(|(other, _)| *other == device);
+            found.extend(those.map(|(_, point)| point));
+        }
+        found.sort_unstable();
+        found.dedup_by(|one, other| one.path == other.path);
+        found.truncate(MAX_MOUNT_POINTS);
+        found.into_iter().map(|point| point.path.clone()).collect()
+    }
+}
+
+/// File systems over several devices (btrfs) have a device number of their own, and only the source says where they are.
+fn device_of_mount(root: &Root, mount: &Mount) -> Option<DiskId> {
+    if mount.device.major != 0 {
+        return Some(mount.device);
+    }
+    let name = mount.source.strip_prefix(b"/dev/")?;
+    // The source is whatever the one who mounted wrote there (`fsname=` of a FUSE file system): it must not lead us out of
+    // /dev, into a file system that never answers.
+    let mut parts = name.split(|byte| *byte == b'/');
+    let sound = parts.clone().count() <= 2 && parts.all(|part| !matches!(part, b"" | b"." | b".."));
+    if !sound {
+        return None;
+    }
+    read_device_number(root, name).or_else(|| resolve_device_node(root, Path::new(OsStr::from_bytes(&mount.source))))
+}
+
+/// /dev/mapper/NAME and /dev/GROUP/NAME: links to /dev/dm-N, which only the running machine has. The link is read and not
+/// followed.
+fn resolve_device_node(root: &Root, path: &Path) -> Option<DiskId> {
+    if !root.is_host() {
+        return None;
+    }
+    if let Ok(target) = root.read_link(path) {
+        return read_device_number(root, target.file_name()?.as_bytes());
+    }
+    let device = std::fs::symlink_metadata(root.path(path)).ok()?.rdev();
+    (device != 0).then(|| DiskId { major: libc::major(device), minor: libc::minor(device) })
+}
+
+fn read_device_number(root: &Root, name: &[u8]) -> Option<DiskId> {
+    parse_device_number(&root.read_once(sysfs_directory(name).join("dev")).ok()?)
+}

@@ -1,0 +1,100 @@
+//! Which process has a socket open: found by walking /proc/PID/fd, which is dear, and therefore rare and bounded.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::ids::ProcessId;
+use crate::kernel::fields::{parse_single_line, parse_u32, parse_u64, words};
+use crate::kernel::root::Root;
+use crate::sample::Name;
+
+/// Walks begin at least this far apart.
+const MIN_SEARCH_INTERVAL: Duration = Duration::from_secs(10);
+/// What was found, or not found, is believed this long.
+const CACHE_TTL: Duration = Duration::from_secs(120);
+/// A walk ends after this many descriptors, about 50 ms.
+const MAX_DESCRIPTORS: usize = 50_000;
+
+/// The owners found so far.
+#[derive(Debug, Default)]
+pub struct SocketOwners {
+    cache: FxHashMap<u32, CachedOwner>,
+    last_search: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct CachedOwner {
+    found_at: Instant,
+    owner: Option<(ProcessId, Name)>,
+}
+
+impl SocketOwners {
+    /// Looks for the owners that are not known yet.
+    pub fn search(&mut self, root: &Root, inodes: impl Iterator<Item = u32>) {
+        self.cache.retain(|_, found| found.found_at.elapsed() < CACHE_TTL);
+        let mut wanted: FxHashSet<u32> = inodes.filter(|inode| !self.cache.contains_key(inode)).collect();
+        let rested = self.last_search.is_none_or(|walked| walked.elapsed() >= MIN_SEARCH_INTERVAL);
+        if wanted.is_empty() || !rested {
+            return;
+        }
+        let at = Instant::now();
+        for (inode, owner) in search_descriptors(root, &mut wanted) {
+            self.cache.insert(inode, CachedOwner { found_at: at, owner: Some(owner) });
+        }
+        self.cache.extend(wanted.into_iter().map(|inode| (inode, CachedOwner { found_at: at, owner: None })));
+        self.last_search = Some(Instant::now());
+    }
+
+    /// Whose socket it is, if that was found.
+    pub fn owner(&self, inode: u32) -> Option<(ProcessId, Name)> {
+        self.cache.get(&inode)?.owner.clone()
+    }
+}
+
+/// The first process that has each socket open; found ones leave `wanted`.
+fn search_descriptors(root: &Root, wanted: &mut FxHashSet<u32>) -> Vec<(u32, (ProcessId, Name))> {
+    let mut found = Vec::new();
+    let mut links = 0;
+    for entry in root.list_directory("proc").unwrap_or_default() {
+        let Some(pid) = parse_u32(entry.as_bytes()) else { continue };
+        let directory = Path::new("proc").join(&entry);
+        // Another user's process cannot be looked into without privilege.
+        let Ok(descriptors) = root.list_directory(directory.join("fd")) else { continue };
+        links += descriptors.len();
+        for descriptor in descriptors {
+            let Ok(target) = root.read_link(directory.join("fd").join(descriptor)) else { continue };
+            let Some(inode) = parse_socket_inode(target.as_os_str().as_bytes()).filter(|inode| wanted.contains(inode)) else {
+                continue;
+            };
+            if let Some(owner) = read_identity(root, pid, &directory) {
+                wanted.remove(&inode);
+                found.push((inode, owner));
+            }
+        }
+        if wanted.is_empty() || links > MAX_DESCRIPTORS {
+            break;
+        }
+    }
+    found
+}
+
+/// `socket:[12345]`
+fn parse_socket_inode(target: &[u8]) -> Option<u32> {
+    parse_u32(target.strip_prefix(b"socket:[")?.strip_suffix(b"]")?)
+}
+
+fn read_identity(root: &Root, pid: u32, directory: &Path) -> Option<(ProcessId, Name)> {
+    let stat = root.read_once(directory.join("stat")).ok()?;
+    let start_ticks = parse_start_ticks(&stat)?;
+    let name = parse_single_line(&root.read_once(directory.join("comm")).ok()?)?;
+    Some((ProcessId { pid, start_ticks }, name))
+}
+
+/// Field 22 of /proc/PID/stat; the name, field 2, may have blanks and parentheses in it.
+fn parse_start_ticks(stat: &[u8]) -> Option<u64> {
+    let end_of_name = stat.iter().rposition(|byte| *byte == b')')?;
+    words(stat.get(end_of_name + 1..)?).nth(19).and_then(parse_u64)
+}

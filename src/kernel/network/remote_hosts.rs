@@ -1,0 +1,140 @@
+//! Remote hosts: a dump of all open TCP connections with tcp_info, by sock_diag (any user may ask), added up by host.
+
+mod connection;
+mod connection_table;
+mod route_cache;
+mod socket_queries;
+
+use std::time::{Duration, Instant};
+
+use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage};
+use netlink_packet_sock_diag::SockDiagMessage;
+use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, IPPROTO_TCP};
+use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, SocketId, StateFlags};
+use nix::sys::socket::SockProtocol;
+use nix::time::ClockId;
+
+pub use connection::{Connection, parse_connection, parse_tcp_info};
+pub use socket_queries::ConnectionCounters;
+
+use super::netlink::Netlink;
+use crate::kernel::clock_ns;
+use crate::sample::network::remote_hosts::RemoteHosts;
+use crate::sample::{Absent, Reading};
+use connection_table::ConnectionTable;
+use route_cache::RouteCache;
+use socket_queries::SocketQueries;
+
+/// After a look this many times its cost passes before the next: at most 2 % of one CPU, 20 ms a second. A connection costs
+/// 1.3 µs to look at (10,010 of them 12.3 ms, 18,010 of them 24.9 ms, a table without any 0.3 ms), nearly all of it the
+/// kernel's: ten thousand are looked at in every sample of a second, thirty thousand in every second one.
+const INTERVAL_PER_COST: u32 = 50;
+/// Connections that can carry data.
+const DATA_STATES: StateFlags = StateFlags::ESTABLISHED.union(StateFlags::CLOSE_WAIT).union(StateFlags::FIN_WAIT1);
+/// After an answer that could not be understood.
+const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(10);
+
+/// Asks again and again over one socket, less often where it is dear.
+#[derive(Debug, Default)]
+pub struct RemoteHostReader {
+    netlink: Option<Netlink>,
+    requests: Vec<Vec<u8>>,
+    /// A kernel that does not answer this is not asked again.
+    unsupported: Option<Absent>,
+    next_read: Option<Instant>,
+    connection_table: ConnectionTable,
+    socket_queries: SocketQueries,
+    route_cache: RouteCache,
+    last: Option<Reading<RemoteHosts>>,
+}
+
+impl RemoteHostReader {
+    /// The remote hosts at the last look, which is this moment's unless looking is dear: `looked_ns` tells. `counted` was read
+    /// before.
+    pub fn sample(&mut self, counted: Option<ConnectionCounters>) -> Reading<RemoteHosts> {
+        if let Some(why) = self.unsupported {
+            return Err(why);
+        }
+        if let (Some(last), Some(until)) = (&self.last, self.next_read)
+            && Instant::now() < until
+        {
+            return last.clone();
+        }
+        let begin = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        let read = self.update_connections(counted);
+        let cost_ns = || clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
+        let reading = read.map(|()| self.connection_table.finish_dump(0)).map(|mut peers| {
+            self.route_cache.fill_interfaces(&mut peers.rows);
+            peers.scan_cpu_ns = cost_ns();
+            peers
+        });
+        let rest = match &reading {
+            Ok(peers) => Duration::from_nanos(peers.scan_cpu_ns).saturating_mul(INTERVAL_PER_COST),
+            Err(_) => RETRY_AFTER_FAILURE,
+        };
+        if let Err(why @ (Absent::NoSuchFile | Absent::NoPermission | Absent::Unsupported)) = &reading {
+            self.unsupported = Some(*why);
+        }
+        self.next_read = Some(Instant::now() + rest);
+        self.last = Some(reading.clone());
+        reading
+    }
+
+    fn update_connections(&mut self, counted: Option<ConnectionCounters>) -> Reading<()> {
+        let now_ns = clock_ns(ClockId::CLOCK_BOOTTIME);
+        if self.socket_queries.can_replace_dump(counted, now_ns)
+            && let Some(netlink) = &mut self.netlink
+            && let Some(connections) = self.socket_queries.query_all(netlink)
+        {
+            let mut look = self.connection_table.begin_dump(now_ns);
+            connections.iter().for_each(|connection| look.add_to_optional(connection));
+            return Ok(());
+        }
+        self.dump_all(counted, SocketQueries::add_socket)
+    }
+
+    /// A dump for each family; `note` is given what may be asked for one by one next time.
+    fn dump_all(&mut self, counted: Option<ConnectionCounters>, note: impl Fn(&mut SocketQueries, &[u8])) -> Reading<()> {
+        let mut netlink = match self.netlink.take() {
+            Some(netlink) => netlink,
+            None => Netlink::open(SockProtocol::NetlinkSockDiag)?,
+        };
+        if self.requests.is_empty() {
+            let dump = |family, socket_id| inet_diag_request(family, socket_id, NLM_F_REQUEST | NLM_F_DUMP, DATA_STATES);
+            self.requests = vec![dump(AF_INET, SocketId::new_v4()), dump(AF_INET6, SocketId::new_v6())];
+        }
+        let now_ns = clock_ns(ClockId::CLOCK_BOOTTIME);
+        self.socket_queries.begin_dump(counted, now_ns);
+        let Self { requests, connection_table: ledger, socket_queries: singles, .. } = self;
+        let mut look = ledger.begin_dump(now_ns);
+        for request in requests {
+            netlink.dump(request, |kind, payload| {
+                if let Some(connection) = connection::parse_connection(kind, payload) {
+                    look.add_to_optional(&connection);
+                    note(singles, payload);
+                }
+            })?;
+        }
+        // Only a socket whose answer was read to its end is used again.
+        self.netlink = Some(netlink);
+        Ok(())
+    }
+}
+
+/// Sockets of a family in these states, or this one, with tcp_info.
+pub fn inet_diag_request(family: u8, socket_id: SocketId, flags: u16, states: StateFlags) -> Vec<u8> {
+    let mut header = NetlinkHeader::default();
+    header.flags = flags;
+    let body = SockDiagMessage::InetRequest(InetRequest {
+        family,
+        protocol: IPPROTO_TCP,
+        extensions: ExtensionFlags::INFO,
+        states,
+        socket_id,
+    });
+    let mut message = NetlinkMessage::new(header, body.into());
+    message.finalize();
+    let mut bytes = vec![0; message.buffer_len()];
+    message.serialize(&mut bytes);
+    bytes
+}

@@ -1,0 +1,260 @@
+//! What each connection's counters were at the last look, and the sums by remote host that they have grown to.
+//!
+//! Sums are kept here, and not the connections in the sample, because connections come and go between two samples: their
+//! sum over a host would fall when one closes, and one sample would have to hold all of them for another to be subtracted.
+//! Bounded: beyond `MOST_CONNECTIONS` a connection is counted and no more.
+
+use std::net::IpAddr;
+
+use rustc_hash::FxHashMap;
+
+use super::connection::{Connection, TcpInfo};
+use crate::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
+use crate::units::Counter;
+
+/// About 15 MB.
+const MAX_CONNECTIONS: usize = 100_000;
+/// Hosts that a sample keeps.
+const MAX_HOSTS: usize = 24;
+/// Of them, places for those whose round trips are farthest above their minimum.
+const MAX_SLOW_HOSTS: usize = 8;
+/// The smoothed round trip is a mean in which each measurement has an eighth: after so many segments two thirds of it are new.
+const MIN_SEGMENTS_FOR_RTT: u32 = 8;
+/// A minimum that the kernel no longer holds (it looks back 5 minutes: a queue that stands longer becomes its minimum) is
+/// remembered this long.
+const MIN_RTT_TTL_NS: u64 = 3_600_000_000_000;
+/// A dump may skip a connection whose neighbours in the kernel's table closed meanwhile: it is not new when it is back.
+const MAX_MISSED_DUMPS: u32 = 3;
+
+/// Everything that is remembered from one look to the next.
+#[derive(Debug, Default)]
+pub struct ConnectionTable {
+    known: FxHashMap<[u8; 8], KnownConnection>,
+    hosts: FxHashMap<IpAddr, HostEntry>,
+    dump_number: u32,
+    last_dump_ns: u64,
+    connection_count: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct KnownConnection {
+    tcp_info: TcpInfo,
+    min_rtt_us: Option<u32>,
+    min_rtt_at_ns: u64,
+    dump_number: u32,
+}
+
+#[derive(Clone, Debug)]
+struct HostEntry {
+    sums: RemoteHost,
+    dump_number: u32,
+    /// Bytes that moved, fading by half with each look: hosts do not change places at each of them
+    recent_bytes: u64,
+    /// The same of the largest excess over the minimum, microseconds
+    excess_rtt_us: u64,
+}
+
+impl ConnectionTable {
+    /// A look begins.
+    pub fn begin_dump(&mut self, now_ns: u64) -> DumpUpdate<'_> {
+        let first = self.dump_number == 0;
+        self.dump_number = self.dump_number.wrapping_add(1).max(1);
+        let elapsed_ns = now_ns.saturating_sub(self.last_dump_ns);
+        self.last_dump_ns = now_ns;
+        self.connection_count = 0;
+        DumpUpdate { now_ns, elapsed_us: if first { 0 } else { elapsed_ns / 1000 }, is_first: first, table: self }
+    }
+
+    /// What no dump shows any more goes; what is kept is what a sample gets.
+    pub fn finish_dump(&mut self, cost_ns: u64) -> RemoteHosts {
+        let look = self.dump_number;
+        self.known.retain(|_, known| look.wrapping_sub(known.dump_number) <= MAX_MISSED_DUMPS);
+        self.hosts.retain(|_, host| host.dump_number == look);
+        let mut hosts: Vec<&HostEntry> = self.hosts.values().collect();
+        hosts.sort_unstable_by(|a, b| b.excess_rtt_us.cmp(&a.excess_rtt_us).then(a.sums.address.cmp(&b.sums.address)));
+        let slow = hosts.iter().take_while(|host| host.excess_rtt_us > 0).count().min(MAX_SLOW_HOSTS);
+        let (_, others) = hosts.split_at_mut(slow);
+        others.sort_unstable_by(|a, b| {
+            let weight = |host: &HostEntry| (host.recent_bytes, host.sums.connections);
+            weight(b).cmp(&weight(a)).then(a.sums.address.cmp(&b.sums.address))
+        });
+        let mut rows: Vec<RemoteHost> = hosts.iter().take(MAX_HOSTS).map(|host| host.sums.clone()).collect();
+        rows.sort_unstable_by_key(|peer| peer.address);
+        RemoteHosts {
+            scan_boottime_ns: self.last_dump_ns,
+            scan_cpu_ns: cost_ns,
+            connection_count: self.connection_count,
+            host_count: u32::try_from(self.hosts.len()).unwrap_or(u32::MAX),
+            rows,
+        }
+    }
+}
+
+/// One dump being read.
+pub struct DumpUpdate<'l> {
+    table: &'l mut ConnectionTable,
+    now_ns: u64,
+    elapsed_us: u64,
+    is_first: bool,
+}
+
+impl DumpUpdate<'_> {
+    /// Takes in one connection; a dump may show it twice.
+    pub fn add_to_optional(&mut self, connection: &Connection) {
+        let ledger = &mut *self.table;
+        let (look, tcp) = (ledger.dump_number, &connection.tcp_info);
+        let known = ledger.known.get(&connection.cookie).copied();
+        if known.is_some_and(|known| known.dump_number == look) {
+            return;
+        }
+        ledger.connection_count = ledger.connection_count.saturating_add(1);
+        let host = ledger.hosts.entry(connection.remote_address).or_insert_with(|| HostEntry::new(connection));
+        host.count_connection(look);
+        // A connection that was not there at the last look was opened since: all it has counted is of this time.
+        let born = TcpInfo { limit_times_us: tcp.limit_times_us, ..TcpInfo::zeroed(tcp) };
+        let before = known.map_or(if self.is_first { *tcp } else { born }, |known| known.tcp_info);
+        let minimum =
+            known.and_then(|known| remembered_min_rtt(&known, tcp, self.now_ns)).or(tcp.min_rtt_us.map(|us| (us, self.now_ns)));
+        // Time is only known between two looks in a row.
+        let in_a_row = known.is_some_and(|known| look.wrapping_sub(known.dump_number) == 1);
+        host.add_growth(&before, tcp, minimum.map(|(us, _)| us), if in_a_row { self.elapsed_us } else { 0 });
+        if known.is_some() || ledger.known.len() < MAX_CONNECTIONS {
+            let (minimum_us, minimum_at_ns) = minimum.unzip();
+            let minimum_at_ns = minimum_at_ns.unwrap_or_default();
+            ledger.known.insert(
+                connection.cookie,
+                KnownConnection { tcp_info: *tcp, min_rtt_us: minimum_us, min_rtt_at_ns: minimum_at_ns, dump_number: look },
+            );
+        }
+    }
+}
+
+impl TcpInfo {
+    /// Where all counters of a connection began.
+    fn zeroed(of: &TcpInfo) -> TcpInfo {
+        TcpInfo {
+            bytes_acked: of.bytes_acked.map(|_| 0),
+            bytes_received: of.bytes_received.map(|_| 0),
+            data_segments_out: of.data_segments_out.map(|_| 0),
+            ..TcpInfo::default()
+        }
+    }
+}
+
+/// The lowest round trip and when the kernel last held it, as long as that is not too long ago.
+fn remembered_min_rtt(known: &KnownConnection, tcp: &TcpInfo, now_ns: u64) -> Option<(u32, u64)> {
+    let (before, now) = (known.min_rtt_us?, tcp.min_rtt_us?);
+    let lasts = before < now && now_ns.saturating_sub(known.min_rtt_at_ns) <= MIN_RTT_TTL_NS;
+    lasts.then_some((before, known.min_rtt_at_ns))
+}
+
+impl HostEntry {
+    fn new(connection: &Connection) -> HostEntry {
+        let tcp = &connection.tcp_info;
+        let zero = |there: bool| there.then_some(Counter(0));
+        let round_trips = RttSums { min_rtt_us: zero(tcp.notsent_bytes.is_some()), ..RttSums::default() };
+        HostEntry {
+            sums: RemoteHost {
+                address: connection.remote_address,
+                local: connection.is_local,
+                ifindex: None,
+                connections: 0,
+                bytes_acked: zero(tcp.bytes_acked.is_some()),
+                bytes_received: zero(tcp.bytes_received.is_some()),
+                data_segments_out: zero(tcp.data_segments_out.is_some()),
+                segments_retransmitted: Counter(0),
+                active: round_trips,
+                send_backlogged: round_trips,
+                send_limits: tcp.limit_times_us.map(|_| SendLimitTimes::default()),
+            },
+            dump_number: 0,
+            recent_bytes: 0,
+            excess_rtt_us: 0,
+        }
+    }
+
+    /// Its first connection of a look.
+    fn count_connection(&mut self, look: u32) {
+        if self.dump_number != look {
+            self.dump_number = look;
+            self.sums.connections = 0;
+            self.recent_bytes /= 2;
+            self.excess_rtt_us /= 2;
+        }
+        self.sums.connections = self.sums.connections.saturating_add(1);
+    }
+
+    fn add_growth(&mut self, before: &TcpInfo, now: &TcpInfo, minimum_us: Option<u32>, elapsed_us: u64) {
+        let peer = &mut self.sums;
+        let segments = wrapping_growth(now.data_segments_out, before.data_segments_out);
+        let acked = growth(now.bytes_acked, before.bytes_acked);
+        let received = growth(now.bytes_received, before.bytes_received);
+        let moved = acked.unwrap_or(0).saturating_add(received.unwrap_or(0));
+        let again = u64::from(now.segments_retransmitted.wrapping_sub(before.segments_retransmitted));
+        if moved == 0 && again == 0 && segments.unwrap_or(0) == 0 {
+            return;
+        }
+        self.recent_bytes = self.recent_bytes.saturating_add(moved);
+        add(&mut peer.bytes_acked, acked);
+        add(&mut peer.bytes_received, received);
+        add(&mut peer.data_segments_out, segments.map(u64::from));
+        add_to(&mut peer.segments_retransmitted, again);
+        let fresh = acked.is_some_and(|bytes| bytes > 0) && segments.is_some_and(|count| count >= MIN_SEGMENTS_FOR_RTT);
+        if !fresh {
+            return;
+        }
+        peer.active.add(now, minimum_us);
+        if now.is_send_backlogged() {
+            peer.send_backlogged.add(now, minimum_us);
+        }
+        let excess = minimum_us.map_or(0, |minimum| now.srtt_us.saturating_sub(minimum));
+        if !peer.local && minimum_us.is_some_and(|minimum| excess > minimum) {
+            self.excess_rtt_us = self.excess_rtt_us.max(u64::from(excess));
+        }
+        if let (Some(limits), Some(new), Some(old)) = (&mut peer.send_limits, now.limit_times_us, before.limit_times_us)
+            && elapsed_us > 0
+        {
+            add_to(&mut limits.observed_us, elapsed_us);
+            let sums = [&mut limits.busy_us, &mut limits.rwnd_limited_us, &mut limits.sndbuf_limited_us];
+            for ((sum, new), old) in sums.into_iter().zip(new).zip(old) {
+                add_to(sum, new.saturating_sub(old).min(elapsed_us));
+            }
+        }
+    }
+}
+
+impl RttSums {
+    fn add(&mut self, tcp: &TcpInfo, minimum_us: Option<u32>) {
+        // Without a minimum of its own it has nothing to be compared with.
+        if self.min_rtt_us.is_some() && minimum_us.is_none() {
+            return;
+        }
+        add_to(&mut self.count, 1);
+        add_to(&mut self.srtt_us, u64::from(tcp.srtt_us));
+        add(&mut self.min_rtt_us, minimum_us.map(u64::from));
+    }
+}
+
+/// A connection's own counters do not fall; a number that was given again would.
+fn growth(now: Option<u64>, before: Option<u64>) -> Option<u64> {
+    now?.checked_sub(before?)
+}
+
+/// 32 bits wide in the kernel, and they do wrap.
+fn wrapping_growth(now: Option<u32>, before: Option<u32>) -> Option<u32> {
+    Some(now?.wrapping_sub(before?))
+}
+
+fn add_to(sum: &mut Counter, by: u64) {
+    sum.0 = sum.0.saturating_add(by);
+}
+
+fn add(sum: &mut Option<Counter>, by: Option<u64>) {
+    if let (Some(sum), Some(by)) = (sum, by) {
+        add_to(sum, by);
+    }
+}
+
+#[cfg(test)]
+#[path = "ledger_tests.rs"]
+mod tests;

@@ -1,0 +1,140 @@
+//! A few connections, asked for one by one: a dump walks the kernel's whole table of them, 0.3 ms on a small machine however
+//! few there are. As long as the counters of opened connections stand still there is no other.
+
+use netlink_packet_core::{NLM_F_ACK, NLM_F_REQUEST, Parseable};
+use netlink_packet_sock_diag::inet::InetResponseHeader;
+
+use super::connection::{Connection, parse_connection};
+use super::{DATA_STATES, inet_diag_request};
+use crate::kernel::network::netlink::Netlink;
+use crate::sample::network::Tcp;
+
+/// From so many on a dump is cheaper.
+const MAX_QUERIES: usize = 16;
+/// A dump is made after so long in any case: a connection that another process restored (TCP_REPAIR) is in no counter.
+const MAX_DUMP_AGE_NS: u64 = 60_000_000_000;
+
+/// The connections of the last dump, and what the kernel had counted before it.
+#[derive(Debug, Default)]
+pub struct SocketQueries {
+    requests: Vec<Vec<u8>>,
+    counters_at_dump: Option<ConnectionCounters>,
+    last_dump_ns: u64,
+}
+
+/// Of /proc/net/snmp: while these are the same, so are the connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionCounters {
+    active_opens: u64,
+    passive_opens: u64,
+    established: u64,
+}
+
+impl ConnectionCounters {
+    pub fn from_tcp(tcp: &Tcp) -> ConnectionCounters {
+        ConnectionCounters {
+            active_opens: tcp.active_opens.0,
+            passive_opens: tcp.passive_opens.0,
+            established: tcp.established,
+        }
+    }
+}
+
+impl SocketQueries {
+    /// Whether all open connections are known, and few.
+    pub fn can_replace_dump(&self, counted: Option<ConnectionCounters>, now_ns: u64) -> bool {
+        let same = counted.is_some() && counted == self.counters_at_dump;
+        same && self.requests.len() < MAX_QUERIES && now_ns.saturating_sub(self.last_dump_ns) < MAX_DUMP_AGE_NS
+    }
+
+    /// A dump begins.
+    pub fn begin_dump(&mut self, counted: Option<ConnectionCounters>, now_ns: u64) {
+        self.requests.clear();
+        (self.counters_at_dump, self.last_dump_ns) = (counted, now_ns);
+    }
+
+    /// One message of the dump that is a connection.
+    pub fn add_socket(&mut self, payload: &[u8]) {
+        if self.requests.len() < MAX_QUERIES
+            && let Ok(socket) = InetResponseHeader::parse(payload)
+        {
+            self.requests.push(inet_diag_request(
+                socket.family,
+                socket.socket_id,
+                NLM_F_REQUEST | NLM_F_ACK,
+                super::DATA_STATES,
+            ));
+        }
+    }
+
+    /// All of them as they are now; `None` when one is not open any more, or cannot be asked for.
+    pub fn query_all(&mut self, netlink: &mut Netlink) -> Option<Vec<Connection>> {
+        let mut ask = |request: &mut Vec<u8>| {
+            let mut found = None;
+            let keep = |kind, payload: &[u8]| {
+                found = parse_connection(kind, payload).filter(|_| is_data_state(payload)).or(found.take())
+            };
+            netlink.dump(request, keep).ok()?;
+            found
+        };
+        self.requests.iter_mut().map(&mut ask).collect()
+    }
+}
+
+/// The second byte of struct inet_diag_msg is the state: whether a dump would show it.
+fn is_data_state(payload: &[u8]) -> bool {
+    payload.get(1).is_some_and(|&state| 1_u32.checked_shl(u32::from(state)).is_some_and(|bit| DATA_STATES.bits() & bit != 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::kernel::network::remote_hosts::RemoteHostReader;
+
+    fn counted(established: u64) -> Option<ConnectionCounters> {
+        Some(ConnectionCounters { active_opens: 7, passive_opens: 9, established })
+    }
+
+    #[test]
+    fn they_suffice_while_nothing_opened_or_closed_and_not_for_ever() {
+        let mut singles = SocketQueries::default();
+        assert!(!singles.can_replace_dump(counted(1), 5));
+        singles.begin_dump(counted(1), 5);
+        assert!(singles.can_replace_dump(counted(1), 6));
+        assert!(!singles.can_replace_dump(counted(2), 6));
+        assert!(!singles.can_replace_dump(None, 6));
+        assert!(!singles.can_replace_dump(counted(1), 5 + MAX_DUMP_AGE_NS));
+        singles.requests = vec![Vec::new(); MAX_QUERIES];
+        assert!(!singles.can_replace_dump(counted(1), 6));
+    }
+
+    #[test]
+    fn each_connection_is_found_again_and_one_that_closed_is_missed() {
+        if TcpListener::bind("127.0.0.1:0").and_then(|here| TcpStream::connect(here.local_addr()?)).is_err() {
+            return println!("skipped: no loopback interface is up here");
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut reader = RemoteHostReader::default();
+        // Others on this machine have connections, too: only the two ends of ours are asked for again.
+        let found = reader.dump_all(None, |singles, payload| {
+            let ours = InetResponseHeader::parse(payload)
+                .is_ok_and(|socket| [socket.socket_id.source_port, socket.socket_id.destination_port].contains(&port));
+            if ours {
+                singles.add_socket(payload);
+            }
+        });
+        if let Err(why) = found {
+            return println!("skipped: this kernel has no INET_DIAG ({why})");
+        }
+        let RemoteHostReader { socket_queries: singles, netlink, .. } = &mut reader;
+        assert_eq!(singles.requests.len(), 2);
+        assert_eq!(singles.query_all(netlink.as_mut().unwrap()).map(|connections| connections.len()), Some(2));
+        drop((client, server));
+        assert_eq!(singles.query_all(netlink.as_mut().unwrap()), None);
+    }
+}

@@ -1,0 +1,182 @@
+//! The iterator is loaded by a process of its own, this program once more: finding out where the kernel keeps what takes 30 MB,
+//! which this one would not get rid of. It sends the loaded program's descriptor, or says why there is none, and ends.
+//!
+//! It has no terminal, no files of ours and little claim to a CPU; it is given up after a while, and ends with us at the latest.
+
+use std::fs;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use nix::sys::socket::{
+    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg, sendmsg, socketpair,
+};
+use nix::unistd::alarm;
+use procfs::FromRead;
+use procfs::process::Status;
+
+use super::{TaskIterator, program_loader};
+
+/// The word by which this program is asked to load the iterator, as its only one.
+pub const LOADER_ARGUMENT: &str = "--load-the-iterator";
+/// On a machine whose CPUs all have more important things to do, 50 ms of CPU come late.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Longest reason; the rest is cut
+const MAX_MESSAGE_BYTES: usize = 512;
+
+/// What the kernel asks of those who load it, as bits of CapEff in /proc/self/status: either CAP_SYS_ADMIN or both others.
+const CAP_SYS_ADMIN: u64 = 1 << 21;
+const CAP_PERFMON_AND_BPF: u64 = 1 << 38 | 1 << 39;
+
+/// Whether we may load it, as far as our rights tell.
+pub fn has_bpf_capabilities() -> bool {
+    let status = fs::read("/proc/self/status").ok().and_then(|text| Status::from_read(text.as_slice()).ok());
+    let rights = status.map_or(0, |status| status.capeff);
+    rights & CAP_SYS_ADMIN != 0 || rights & CAP_PERFMON_AND_BPF == CAP_PERFMON_AND_BPF
+}
+
+/// This program, wherever it lies and even when its file has been replaced.
+pub fn own_executable() -> PathBuf {
+    PathBuf::from("/proc/self/exe")
+}
+
+/// The process that loads the iterator.
+#[derive(Debug)]
+pub struct LoaderProcess {
+    child: Child,
+    socket: OwnedFd,
+    deadline: Instant,
+}
+
+impl LoaderProcess {
+    /// Starts `program`, which is this one, and does not wait for it.
+    pub fn spawn(program: &Path) -> io::Result<LoaderProcess> {
+        let (socket, theirs) =
+            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK)?;
+        let child = Command::new(program)
+            .arg(LOADER_ARGUMENT)
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // Keys that end or stop us are none of its business.
+            .process_group(0)
+            .spawn()?;
+        Ok(LoaderProcess { child, socket, deadline: Instant::now() + LOAD_TIMEOUT })
+    }
+
+    /// What it has to say; `None` while it is still at work. Does not wait.
+    pub fn try_result(&mut self) -> Option<Result<TaskIterator, String>> {
+        let answer = match receive_result(&self.socket) {
+            Err(Errno::EAGAIN) if Instant::now() < self.deadline => return None,
+            Err(Errno::EAGAIN) => Err(format!("not loaded within {} s", LOAD_TIMEOUT.as_secs())),
+            Err(why) => Err(format!("its loader cannot be heard: {why}")),
+            Ok((Some(program), _)) => {
+                TaskIterator::attach(&program).map_err(|why| format!("the kernel refuses the probe: {why}"))
+            }
+            Ok((None, why)) if why.is_empty() => Err("its loader ended without a word".to_owned()),
+            Ok((None, why)) => Err(why),
+        };
+        Some(answer)
+    }
+
+    /// Waits for what it has to say.
+    pub fn wait_for_result(mut self) -> Result<TaskIterator, String> {
+        loop {
+            if let Some(answer) = self.try_result() {
+                return answer;
+            }
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+            // Whatever woke us: the answer is asked for again, and the time is limited.
+            let _ = poll(&mut [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)], timeout);
+        }
+    }
+
+    /// Whether the process is gone. It must be asked until it is, or it stays behind as a zombie.
+    pub fn has_exited(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for LoaderProcess {
+    fn drop(&mut self) {
+        // It has said what it had to say, or nobody will listen any more.
+        let _ = self.child.kill();
+        let _ = self.child.try_wait();
+    }
+}
+
+/// In the other process: loads the iterator and sends it to standard input, which is our socket.
+pub fn run_loader() {
+    // In case we are given up: by then nobody listens.
+    alarm::set(u32::try_from(LOAD_TIMEOUT.as_secs()).unwrap_or(u32::MAX));
+    let _ = set_pdeathsig(Signal::SIGKILL);
+    // SAFETY: takes no pointer. Where it is forbidden we are as important as the monitor.
+    let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
+    let answer = program_loader::load_program().map_err(|why| why.to_string());
+    // Nobody is there to be told of a failure.
+    let _ = send_result(io::stdin().as_raw_fd(), &answer);
+}
+
+fn send_result(socket: RawFd, answer: &Result<OwnedFd, String>) -> nix::Result<usize> {
+    let text = answer.as_ref().map_or_else(|why| why.as_bytes(), |_| b"loaded");
+    let text = [IoSlice::new(text.get(..MAX_MESSAGE_BYTES).unwrap_or(text))];
+    let descriptors: Vec<RawFd> = answer.iter().map(AsRawFd::as_raw_fd).collect();
+    let rights: Vec<_> = answer.iter().map(|_| ControlMessage::ScmRights(&descriptors)).collect();
+    sendmsg::<()>(socket, &text, &rights, MsgFlags::MSG_NOSIGNAL, None)
+}
+
+fn receive_result(socket: &OwnedFd) -> nix::Result<(Option<OwnedFd>, String)> {
+    let mut text = [0; MAX_MESSAGE_BYTES];
+    let mut room = cmsg_space!([RawFd; 1]);
+    let mut into = [IoSliceMut::new(&mut text)];
+    let message = recvmsg::<()>(socket.as_raw_fd(), &mut into, Some(&mut room), MsgFlags::MSG_CMSG_CLOEXEC)?;
+    let mut program = None;
+    for part in message.cmsgs()? {
+        if let ControlMessageOwned::ScmRights(descriptors) = part {
+            // SAFETY: the kernel has just made these for us, and nobody else knows of them.
+            program = descriptors.into_iter().map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor) }).next_back();
+        }
+    }
+    let length = message.bytes;
+    Ok((program, String::from_utf8_lossy(text.get(..length).unwrap_or_default()).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loader_that_says_nothing_or_is_not_there_is_none() {
+        let silent = LoaderProcess::spawn(Path::new("/bin/true")).unwrap().wait_for_result();
+        assert_eq!(silent.unwrap_err(), "its loader ended without a word");
+        assert!(LoaderProcess::spawn(Path::new("/nonexistent/stalltop")).is_err());
+    }
+
+    #[test]
+    fn what_is_sent_arrives() {
+        let pair = || {
+            let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap()
+        };
+        let (ours, theirs) = pair();
+        assert_eq!(receive_result(&ours).unwrap_err(), Errno::EAGAIN);
+        send_result(theirs.as_raw_fd(), &Err("refused".repeat(200))).unwrap();
+        let (program, why) = receive_result(&ours).unwrap();
+        assert!(program.is_none() && why.starts_with("refusedrefused") && why.len() == MAX_MESSAGE_BYTES);
+        let file = fs::File::open("/proc/self/stat").unwrap();
+        send_result(theirs.as_raw_fd(), &Ok(file.into())).unwrap();
+        let (descriptor, _) = receive_result(&ours).unwrap();
+        let mut text = String::new();
+        io::Read::read_to_string(&mut fs::File::from(descriptor.unwrap()), &mut text).unwrap();
+        assert!(text.starts_with(&std::process::id().to_string()));
+    }
+}

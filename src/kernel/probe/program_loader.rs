@@ -1,0 +1,45 @@
+//! Loads the iterator into the kernel: relocated, verified, compiled. Done in a process of its own (`loader`).
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use aya::programs::{Iter, ProgramError};
+use aya::{Btf, BtfError, EbpfError, EbpfLoader};
+use thiserror::Error;
+
+/// Makes one row a thread; the program of that name is in it.
+const BPF_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/tasks.bpf.o");
+const PROGRAM_NAME: &str = "tasks";
+
+/// Why there is no iterator.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// No /sys/kernel/btf/vmlinux: a kernel before 5.4, or built without CONFIG_DEBUG_INFO_BTF.
+    #[error("the kernel does not describe its types (/sys/kernel/btf/vmlinux): {0}")]
+    Btf(#[from] BtfError),
+    #[error("the probe does not fit this kernel: {0}")]
+    Object(#[from] EbpfError),
+    /// No CAP_BPF and CAP_PERFMON, lockdown, a kernel before 5.8, or the verifier.
+    #[error("the kernel refuses the probe: {}", in_short(.0))]
+    Program(#[from] ProgramError),
+    #[error("the probe cannot be handed over: {0}")]
+    Descriptor(#[from] io::Error),
+}
+
+/// The system's word for it, without the verifier's log.
+fn in_short(error: &ProgramError) -> String {
+    match error {
+        ProgramError::LoadError { io_error, .. } => io_error.to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// Loads it: some 50 ms of CPU and, while it lasts, 30 MB for the kernel's type information. The descriptor keeps it alive.
+pub fn load_program() -> Result<OwnedFd, LoadError> {
+    let types = Btf::from_sys_fs()?;
+    let mut object = EbpfLoader::new().btf(Some(&types)).load(BPF_OBJECT)?;
+    let missing = || io::Error::new(io::ErrorKind::NotFound, "no program `tasks` in it");
+    let program: &mut Iter = object.program_mut(PROGRAM_NAME).ok_or_else(missing)?.try_into()?;
+    program.load("task", &types)?;
+    Ok(program.fd()?.as_fd().try_clone_to_owned()?)
+}

@@ -1,0 +1,88 @@
+//! The books of a process: its CPU clock is the sum of its threads' run times (schedstat) and of what ended threads have
+//! left. When the threads that were read explain all that the clock has moved, no other thread ran and none need be read:
+//! fifty files instead of ten thousand.
+
+use crate::sample::task::Schedstat;
+
+/// Both sides, in nanoseconds. Wrapping: only changes count.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuTimeCheck {
+    /// Σ run time of the threads, each as it was last read
+    threads_ns: u64,
+    /// The clock less that sum when all had been read; `None` while it is not known.
+    ///
+    /// A thread on a CPU at that moment may have moved between the two readings. Then nothing balances, and all threads
+    /// are read once more: an error costs reads, never a thread.
+    remainder_ns: Option<u64>,
+}
+
+impl CpuTimeCheck {
+    /// What do not balance.
+    pub const UNKNOWN: CpuTimeCheck = CpuTimeCheck { threads_ns: 0, remainder_ns: None };
+
+    /// After all threads were read. A thread without schedstat leaves them open.
+    pub fn new(clock_ns: Option<u64>, threads: impl Iterator<Item = Option<Schedstat>>) -> CpuTimeCheck {
+        let sum = threads.map(|sched| Some(sched?.run_ns.0)).try_fold(0_u64, |sum, run| Some(sum.wrapping_add(run?)));
+        let rest_ns = clock_ns.zip(sum).map(|(clock, sum)| clock.wrapping_sub(sum));
+        CpuTimeCheck { threads_ns: sum.unwrap_or(0), remainder_ns: rest_ns }
+    }
+
+    /// One thread was read again.
+    pub fn update_thread(&mut self, before: Option<Schedstat>, after: Option<Schedstat>) {
+        match (before, after) {
+            (Some(before), Some(after)) => {
+                let ran = after.run_ns.0.wrapping_sub(before.run_ns.0);
+                self.threads_ns = self.threads_ns.wrapping_add(ran);
+            }
+            _ => self.remainder_ns = None,
+        }
+    }
+
+    /// Whether they can balance at all.
+    pub fn is_known(&self) -> bool {
+        self.remainder_ns.is_some()
+    }
+
+    /// Whether nothing has moved in the clock that was not its threads'.
+    pub fn has_same_remainder(&self, other: &CpuTimeCheck) -> bool {
+        self.remainder_ns == other.remainder_ns
+    }
+
+    /// Whether nothing but what was entered has run.
+    pub fn accounts_for(&self, clock_ns: Option<u64>) -> bool {
+        self.remainder_ns.is_some() && clock_ns.map(|clock| clock.wrapping_sub(self.threads_ns)) == self.remainder_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Counter;
+
+    fn ran(run_ns: u64) -> Option<Schedstat> {
+        Some(Schedstat { run_ns: Counter(run_ns), ..Schedstat::default() })
+    }
+
+    #[test]
+    fn they_balance_when_every_nanosecond_is_explained() {
+        // Threads that ended have left 50.
+        let mut books = CpuTimeCheck::new(Some(180), [ran(100), ran(30)].into_iter());
+        assert!(books.accounts_for(Some(180)));
+        assert!(!books.accounts_for(Some(187)));
+        books.update_thread(ran(30), ran(36));
+        assert!(!books.accounts_for(Some(187)), "one nanosecond is somebody else's");
+        books.update_thread(ran(100), ran(101));
+        assert!(books.accounts_for(Some(187)));
+    }
+
+    #[test]
+    fn what_is_not_known_does_not_balance() {
+        assert!(!CpuTimeCheck::default().accounts_for(Some(0)));
+        assert!(!CpuTimeCheck::default().accounts_for(None));
+        assert!(!CpuTimeCheck::new(None, [ran(1)].into_iter()).accounts_for(None));
+        assert!(!CpuTimeCheck::new(Some(1), [ran(1), None].into_iter()).accounts_for(Some(1)));
+        let mut books = CpuTimeCheck::new(Some(5), [ran(5)].into_iter());
+        books.update_thread(ran(5), None);
+        assert!(!books.accounts_for(Some(5)));
+    }
+}

@@ -1,0 +1,138 @@
+//! Whether processes were born since the last walk through /proc, and which numbers they can have: where nothing was born, or
+//! little, nobody need walk.
+//!
+//! The kernel counts forks (/proc/stat) and gives away numbers one after the other (the last one stands in /proc/loadavg), so
+//! that whoever is new has a number between then and now. Who restores a process (CRIU) chooses its number himself: that shows
+//! where more were born than numbers were given, and at the latest in the walk that is made now and then all the same. In a pid
+//! namespace it shows in that walk only: forks are counted for the whole machine, numbers for the namespace.
+
+use std::ops::RangeInclusive;
+
+use crate::units::Counter;
+
+/// A walk is made after so long in any case, once anything was born.
+const WALK_INTERVAL_NS: u64 = 30_000_000_000;
+
+/// What the kernel says of births, read before the sweep: the forks first.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ForkCounters {
+    /// Processes and threads begun since boot: `processes` of /proc/stat
+    pub forks: Option<Counter>,
+    /// The number that was given last: the last word of /proc/loadavg
+    pub last_pid: Option<u32>,
+}
+
+/// Where to look for new processes.
+#[derive(Debug, PartialEq, Eq)]
+pub enum NewPids {
+    Nowhere,
+    /// Among these numbers, if anywhere
+    InRange(RangeInclusive<u32>),
+    /// They can have any number: walk.
+    Anywhere,
+}
+
+/// What was known at the last sweeps.
+#[derive(Debug, Default)]
+pub struct NewPidTracker {
+    /// The numbers are those of a pid namespace
+    in_pid_namespace: bool,
+    last_counters: Option<ForkCounters>,
+    /// Numbers after this one are asked again: a number is given before its process can be seen.
+    last_checked_pid: Option<u32>,
+    last_walk_ns: u64,
+}
+
+impl NewPidTracker {
+    /// Of the processes of a pid namespace, or of the whole machine.
+    pub fn new(namespaced: bool) -> NewPidTracker {
+        NewPidTracker { in_pid_namespace: namespaced, ..NewPidTracker::default() }
+    }
+
+    /// Where new processes can be. So many numbers may be tried, one by one, before a walk is cheaper.
+    pub fn update(&mut self, now_ns: u64, now: ForkCounters, most: usize) -> NewPids {
+        let (last, from) = (self.last_counters.replace(now), self.last_checked_pid);
+        self.last_checked_pid = last.and_then(|last| last.last_pid);
+        let newcomers = last.map_or(NewPids::Anywhere, |last| self.compare(now_ns, last, now, from, most));
+        if newcomers == NewPids::Anywhere {
+            self.last_walk_ns = now_ns;
+        }
+        newcomers
+    }
+
+    fn compare(&self, now_ns: u64, last: ForkCounters, now: ForkCounters, from: Option<u32>, most: usize) -> NewPids {
+        let Some(born) = now.forks.zip(last.forks).and_then(|(now, last)| now.since(last)) else { return NewPids::Anywhere };
+        let numbers = now.last_pid.zip(last.last_pid).and_then(|(now, last)| now.checked_sub(last));
+        // A process is counted as it appears, later than its number is given.
+        if born == 0 {
+            return NewPids::Nowhere;
+        }
+        // Numbers begin again from below when the highest was given.
+        let tried = now.last_pid.zip(from.or(last.last_pid)).and_then(|(now, from)| Some((from.checked_add(1)?, now)));
+        let Some(((first, end), numbers)) = tried.zip(numbers) else { return NewPids::Anywhere };
+        // Below that they began again in the second before.
+        let given = end.saturating_add(1).checked_sub(first);
+        let few = given.is_some_and(|given| usize::try_from(given).is_ok_and(|given| given <= most));
+        let explained = self.in_pid_namespace || born <= u64::from(numbers);
+        let due = now_ns.saturating_sub(self.last_walk_ns) >= WALK_INTERVAL_NS;
+        if few && explained && !due { NewPids::InRange(first..=end) } else { NewPids::Anywhere }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn count(forks: u64, last_pid: u32) -> ForkCounters {
+        ForkCounters { forks: Some(Counter(forks)), last_pid: Some(last_pid) }
+    }
+
+    #[test]
+    fn who_is_new_has_a_number_that_was_given_since() {
+        let mut births = NewPidTracker::default();
+        let mut since = |second: u64, now| births.update(second * SECOND, now, 100);
+        assert_eq!(since(1, count(500, 900)), NewPids::Anywhere, "nothing is known");
+        assert_eq!(since(2, count(500, 900)), NewPids::Nowhere);
+        assert_eq!(since(3, count(502, 903)), NewPids::InRange(901..=903));
+        assert_eq!(since(4, count(503, 904)), NewPids::InRange(901..=904), "those of the second before once more");
+        assert_eq!(since(5, count(503, 904)), NewPids::Nowhere);
+    }
+
+    #[test]
+    fn where_it_cannot_be_told_all_are_walked_through() {
+        let after = |now, second, most| {
+            let mut births = NewPidTracker::default();
+            births.update(SECOND, count(500, 900), most);
+            births.update(second * SECOND, now, most)
+        };
+        assert_eq!(after(count(505, 906), 2, 100), NewPids::InRange(901..=906));
+        assert_eq!(after(count(505, 904), 2, 100), NewPids::Anywhere, "one chose its number");
+        assert_eq!(after(count(505, 303), 2, 100), NewPids::Anywhere, "they began again from below");
+        assert_eq!(after(count(505, 906), 2, 5), NewPids::Anywhere, "a walk is cheaper");
+        assert_eq!(after(count(505, 906), 31, 100), NewPids::Anywhere, "now and then");
+        assert_eq!(after(ForkCounters::default(), 2, 100), NewPids::Anywhere);
+        assert_eq!(after(count(400, 906), 2, 100), NewPids::Anywhere, "it fell");
+        let mut births = NewPidTracker::default();
+        let mut since = |second: u64, now| births.update(second * SECOND, now, 100);
+        since(1, count(500, 32_700));
+        assert_eq!(since(2, count(505, 303)), NewPids::Anywhere);
+        assert_eq!(since(3, count(507, 305)), NewPids::Anywhere, "the second after they began again from below");
+        assert_eq!(since(4, count(508, 306)), NewPids::InRange(304..=306));
+        let of_forks = |forks| ForkCounters { last_pid: None, ..count(forks, 0) };
+        assert_eq!((after(of_forks(500), 2, 100), after(of_forks(501), 2, 100)), (NewPids::Nowhere, NewPids::Anywhere));
+    }
+
+    #[test]
+    fn in_a_pid_namespace_those_are_tried_that_it_has_given_however_many_were_born_outside() {
+        let mut births = NewPidTracker::new(true);
+        let mut since = |second: u64, now| births.update(second * SECOND, now, 100);
+        assert_eq!(since(1, count(500, 40)), NewPids::Anywhere);
+        assert_eq!(since(2, count(900, 41)), NewPids::InRange(41..=41));
+        assert_eq!(since(3, count(1300, 41)), NewPids::InRange(41..=41));
+        assert!(matches!(since(4, count(1700, 41)), NewPids::InRange(numbers) if numbers.is_empty()));
+        assert_eq!(since(31, count(1701, 41)), NewPids::Anywhere, "now and then");
+        assert_eq!(since(32, count(1702, 7)), NewPids::Anywhere, "they began again from below");
+    }
+}

@@ -1,0 +1,139 @@
+//! A made-up machine for the sweep to look at, with clocks that the test sets.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use super::super::*;
+use crate::sample::Absent;
+use crate::sample::host::Privilege;
+use crate::sample::task::{Process, Thread};
+
+pub(super) const SECOND: u64 = 1_000_000_000;
+
+pub(super) struct Machine {
+    directory: tempfile::TempDir,
+    pub(super) sweep: TaskScanner,
+    pub(super) now_ns: u64,
+}
+
+/// What a test says about a thread.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'a> {
+    pub(super) tid: u32,
+    pub(super) state: char,
+    pub(super) timeslices: u64,
+    pub(super) channel: &'a str,
+    pub(super) call: &'a str,
+}
+
+pub(super) const ASLEEP: Given<'static> =
+    Given { tid: 0, state: 'S', timeslices: 5, channel: "hrtimer_nanosleep", call: "230 0x0 0x0 0x0" };
+
+impl Machine {
+    pub(super) fn new(sees_other_users: bool) -> Machine {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir_all(directory.path().join("proc")).unwrap();
+        let privilege = Privilege {
+            effective_uid: 65_000,
+            has_cap_sys_ptrace: sees_other_users,
+            delay_accounting: Err(Absent::NotRead),
+            hidepid: false,
+        };
+        let host = Host {
+            hostname: Name::default(),
+            kernel: Name::default(),
+            machine: Name::from("x86_64"),
+            boot_id: Name::default(),
+            boot_time_s: None,
+            page_size: 4096,
+            ticks_per_second: 100,
+            topology: Vec::new(),
+            privilege,
+        };
+        let mut sweep = TaskScanner::new(&Root::at_directory(directory.path().to_owned()), &host).unwrap();
+        sweep.context.clocks = ProcessClocks::Fixed(BTreeMap::new());
+        Machine { directory, sweep, now_ns: 1000 * SECOND }
+    }
+
+    pub(super) fn path(&self, relative: &str) -> PathBuf {
+        self.directory.path().join("proc").join(relative)
+    }
+
+    pub(super) fn write(&self, relative: &str, text: impl AsRef<[u8]>) {
+        let path = self.path(relative);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Puts a process there, or changes it; its clock says `clock_ns`.
+    pub(super) fn put(&mut self, pid: u32, comm: &str, start_ticks: u64, clock_ns: u64, threads: &[Given<'_>]) {
+        let count = threads.len();
+        let stat = |tid: u32, state: char| {
+            format!(
+                "{tid} ({comm}) {state} 700 {pid} {pid} 0 -1 4194304 10 0 0 0 {} 2 0 0 20 0 {count} 0 {start_ticks} 1000 50 \
+                 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0 77 0 0 0 0\n",
+                clock_ns / 10_000_000
+            )
+        };
+        let leader = threads.iter().find(|thread| thread.tid == pid).map_or('S', |thread| thread.state);
+        self.write(&format!("{pid}/stat"), stat(pid, leader));
+        self.write(&format!("{pid}/cmdline"), format!("/bin/{comm}\0--flag\0"));
+        self.write(&format!("{pid}/cgroup"), "0::/a.slice\n");
+        // Those that stay keep their files: descriptors may be open.
+        for entry in fs::read_dir(self.path(&format!("{pid}/task"))).into_iter().flatten().flatten() {
+            if !threads.iter().any(|thread| entry.file_name() == *thread.tid.to_string()) {
+                fs::remove_dir_all(entry.path()).unwrap();
+            }
+        }
+        for thread in threads {
+            let directory = format!("{pid}/task/{}", thread.tid);
+            let run_ns = clock_ns / count as u64;
+            for place in [directory.clone(), if thread.tid == pid { pid.to_string() } else { directory.clone() }] {
+                self.write(&format!("{place}/schedstat"), format!("{run_ns} 7 {}\n", thread.timeslices));
+                self.write(&format!("{place}/wchan"), thread.channel);
+                self.write(&format!("{place}/syscall"), format!("{}\n", thread.call));
+            }
+            self.write(&format!("{directory}/stat"), stat(thread.tid, thread.state));
+        }
+        self.clock(pid, clock_ns);
+    }
+
+    pub(super) fn clock(&mut self, pid: u32, clock_ns: u64) {
+        self.sweep.set_process_clock(pid, clock_ns);
+    }
+
+    pub(super) fn end(&mut self, pid: u32) {
+        fs::remove_dir_all(self.path(&pid.to_string())).unwrap();
+        let ProcessClocks::Fixed(clocks) = &mut self.sweep.context.clocks else { panic!("clocks are given") };
+        clocks.remove(&pid);
+    }
+
+    /// One second later.
+    pub(super) fn sweep(&mut self) -> Tasks {
+        self.now_ns += SECOND;
+        self.sweep.scan(self.now_ns, new_pids::ForkCounters::default())
+    }
+
+    pub(super) fn hot(&mut self) -> Vec<u32> {
+        let hot =
+            |known: &KnownProcess| known.active.hot.iter().map(|&index| known.active.threads[index].tid).collect::<Vec<_>>();
+        self.sweep.processes.iter().flat_map(hot).collect()
+    }
+
+    pub(super) fn known(&mut self, pid: u32, tid: u32) -> &KnownThread {
+        let TaskScanner { processes, context: eye, .. } = &mut self.sweep;
+        let known = processes.iter_mut().find(|known| known.pid == pid).unwrap();
+        known.activate(eye);
+        known.active.threads.iter().find(|thread| thread.tid == tid).unwrap()
+    }
+}
+
+pub(super) fn one(tid: u32) -> Given<'static> {
+    Given { tid, ..ASLEEP }
+}
+
+pub(super) fn only(tasks: &Tasks, pid: u32) -> (&Process, &Thread) {
+    let process = tasks.process(pid).unwrap();
+    (process, &process.threads[0])
+}

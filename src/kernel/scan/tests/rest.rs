@@ -1,0 +1,64 @@
+//! Of a process at rest nothing is kept but what the last sample has; and that is enough.
+
+use super::machine::{Given, Machine, SECOND, one};
+use super::thrift::ran;
+use crate::sample::waits::WaitClass;
+use crate::units::Counter;
+
+fn is_at_rest(machine: &Machine) -> bool {
+    machine.sweep.processes[0].active.is_parked()
+}
+
+#[test]
+fn it_knows_what_it_knew_when_it_gets_up() {
+    let mut machine = Machine::new(true);
+    machine.put(40, "pool", 5, 30_000_000, &[one(40), Given { channel: "do_epoll_wait", ..one(41) }, one(42)]);
+    machine.sweep();
+    let first_seen_ns = machine.now_ns;
+    assert!(is_at_rest(&machine), "it was not seen to run");
+    machine.put(40, "pool", 5, 60_000_000, &[one(40), Given { channel: "do_epoll_wait", timeslices: 6, ..one(41) }, one(42)]);
+    machine.sweep();
+    let moved_ns = machine.now_ns;
+    for _ in 0..5 {
+        machine.sweep();
+        assert!(!is_at_rest(&machine), "it may run again at any moment");
+    }
+    machine.sweep();
+    assert!(is_at_rest(&machine));
+    ran(&mut machine, 40, 61_000_000, &[(42, 21_000_000)]);
+    machine.write("40/task/42/schedstat", "21000000 7 9\n");
+    let tasks = machine.sweep();
+    assert!(!is_at_rest(&machine));
+    let threads = &tasks.processes[0].threads;
+    assert_eq!(
+        threads.iter().map(|thread| thread.last_timeslice_ns).collect::<Vec<_>>(),
+        [None, Some(moved_ns), Some(machine.now_ns)]
+    );
+    assert_eq!(threads[1].wait.wchan.as_ref().unwrap().as_bytes(), b"do_epoll_wait");
+    assert_eq!(machine.known(40, 41).wait_class, Some(WaitClass::Poll));
+    assert_eq!(machine.known(40, 40).waiting_since_ns(), first_seen_ns);
+    assert_eq!(machine.known(40, 42).schedstat.unwrap().run_ns, Counter(21_000_000));
+}
+
+#[test]
+fn a_sub_sample_sees_it_get_up() {
+    let mut machine = Machine::new(true);
+    machine.put(40, "shell", 5, 30_000_000, &[one(40)]);
+    machine.sweep();
+    machine.now_ns += SECOND / 10;
+    machine.sweep.sub_sample(machine.now_ns);
+    assert!(is_at_rest(&machine), "its clock stands still");
+    machine.put(40, "shell", 5, 31_000_000, &[Given { state: 'R', timeslices: 6, ..one(40) }]);
+    machine.now_ns += SECOND / 10;
+    machine.sweep.sub_sample(machine.now_ns);
+    assert_eq!(machine.hot(), [40]);
+}
+
+#[test]
+fn one_that_is_stuck_is_not_at_rest() {
+    let mut machine = Machine::new(true);
+    // Frozen by its cgroup, which nothing of its own shows.
+    machine.put(40, "frozen", 5, 30_000_000, &[Given { state: 'D', channel: "do_freezer_trap", ..one(40) }]);
+    machine.sweep();
+    assert!(!is_at_rest(&machine));
+}

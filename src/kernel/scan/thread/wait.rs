@@ -1,0 +1,155 @@
+//! Where a thread sleeps: read when it is wanted, and what class of wait it is.
+
+use std::sync::Arc;
+
+use super::{KnownThread, ReadOptions};
+use crate::kernel::scan::ScanContext;
+use crate::kernel::task;
+use crate::kernel::task::files::ThreadFile;
+use crate::sample::task::{RawSyscall, TaskState, WaitState};
+use crate::sample::waits::class::strip_compiler_suffix;
+use crate::sample::waits::{Syscall, WaitClass};
+use crate::sample::{Absent, Name, Reading};
+
+impl KnownThread {
+    /// Reads where it sleeps although it was not seen to work: it may stand behind a blocked thread of its process.
+    /// True when something new was learned.
+    pub fn read_parked_wait(&mut self, eye: &mut ScanContext, glance: ReadOptions) -> bool {
+        let unknown = self.state == TaskState::Sleeping && self.wait.wchan == Err(Absent::NotRead);
+        if unknown {
+            self.read_wait(eye, glance, false);
+        }
+        unknown
+    }
+
+    /// Seen for the first time. One that nobody saw go to sleep may have waited for a file system in user space for hours.
+    pub fn read_first_wait(&mut self, eye: &mut ScanContext, glance: ReadOptions) {
+        self.read_wait_if_due(eye, glance, false);
+        let may_ask = eye.files.has_fuse_mounts && !glance.kernel_thread && glance.may_read_waits;
+        if may_ask && self.read_parked_wait(eye, glance) && self.wait_class != Some(WaitClass::Disk) {
+            self.clear_wait();
+        }
+    }
+
+    /// Reads its wait when the state asks for it and it is not known.
+    pub fn read_wait_if_due(&mut self, eye: &mut ScanContext, glance: ReadOptions, keep: bool) {
+        let wanted = match self.state {
+            TaskState::Blocked => true,
+            TaskState::Sleeping => !glance.kernel_thread && self.is_active(eye.now_ns),
+            _ => false,
+        };
+        let settled = matches!(self.wait.wchan, Ok(_) | Err(Absent::Hidden | Absent::NoPermission | Absent::NoSuchFile));
+        if wanted && !settled {
+            self.read_wait(eye, glance, keep);
+        }
+    }
+
+    pub(super) fn clear_wait(&mut self) {
+        self.wait = WaitState::default();
+        self.lock_contended = false;
+        self.futex_wait = None;
+        self.has_timeout = false;
+        self.wait_class = classify_wait(self.state, &self.wait.wchan, None);
+    }
+
+    /// Where it sleeps says mostly that it sleeps: then its stat, the dearest of its files, need not be read. Should the
+    /// freezer hold it there, which shows as D, the next sample reads so.
+    pub(super) fn is_asleep_again(&mut self, eye: &mut ScanContext, glance: ReadOptions, keep: bool) -> bool {
+        if glance.kernel_thread || !glance.may_read_waits || self.wchan_is_hidden {
+            return false;
+        }
+        let channel = self.read_wchan(eye, glance, keep);
+        let sleeps = channel.as_ref().is_ok_and(|name| WaitClass::wchan_is_interruptible(name.as_bytes()));
+        if sleeps {
+            self.state = TaskState::Sleeping;
+            self.set_wait(channel, eye, glance, keep);
+        }
+        sleeps
+    }
+
+    /// Channel and, where the channel alone does not tell, the call. State and channel are read at different moments: a pair
+    /// that cannot be is read once again, then dropped.
+    fn read_wait(&mut self, eye: &mut ScanContext, glance: ReadOptions, keep: bool) {
+        for _ in 0..2 {
+            let channel = self.read_wchan(eye, glance, keep);
+            self.set_wait(channel, eye, glance, keep);
+            if self.wait_class.is_some() || self.read_stat(eye, glance, keep).is_err() {
+                return;
+            }
+            if !matches!(self.state, TaskState::Sleeping | TaskState::Blocked) {
+                return self.clear_wait();
+            }
+        }
+        if self.is_frozen_while_asleep(eye, glance) {
+            self.wait_class = Some(WaitClass::Frozen);
+            return;
+        }
+        self.wait = WaitState { wchan: Err(Absent::Vanished), syscall: Err(Absent::Vanished) };
+    }
+
+    /// Since Linux 6.1 the freezer stops many a sleeper where it sleeps: state D, in a function that is never in D. It is no
+    /// misreading when the thread did not run since its state was read.
+    fn is_frozen_while_asleep(&mut self, eye: &mut ScanContext, glance: ReadOptions) -> bool {
+        let before = self.schedstat;
+        let impossible = self.state == TaskState::Blocked && self.wait.wchan.is_ok();
+        impossible && before.is_some() && self.read_schedstat(eye, glance).is_ok_and(|now| now == before)
+    }
+
+    fn set_wait(&mut self, channel: Reading<Name>, eye: &mut ScanContext, glance: ReadOptions, keep: bool) {
+        let alone = channel.as_ref().ok().and_then(|name| WaitClass::classify(self.state, Some(name.as_bytes()), None));
+        let call_tells = self.state == TaskState::Blocked
+            || matches!(alone, Some(WaitClass::Futex | WaitClass::Lock | WaitClass::Disk | WaitClass::Other));
+        let doubtful = channel == Err(Absent::Vanished);
+        self.has_timeout = false;
+        let call = if glance.kernel_thread || !(call_tells || doubtful) {
+            Err(Absent::NotRead)
+        } else {
+            self.read_syscall(eye, glance, keep)
+        };
+        // For those who may see, `0` means "moved on"; but a guarded process answers them, too, like that.
+        let found_guarded = doubtful && call == Err(Absent::NoPermission);
+        let channel = if found_guarded { Err(Absent::Hidden) } else { channel };
+        self.wchan_is_hidden = found_guarded || (self.wchan_is_hidden && channel.is_err());
+        let known = call.as_ref().ok().and_then(|&call| Syscall::from_number(eye.machine.as_bytes(), call));
+        self.wait_class = match known {
+            None if channel.is_ok() => alone,
+            known => classify_wait(self.state, &channel, known),
+        };
+        self.lock_contended = self.wait_class == Some(WaitClass::Lock) && self.state == TaskState::Sleeping;
+        self.futex_wait = known.and_then(Syscall::futex_wait);
+        self.has_timeout &= self.futex_wait.is_some() || known.is_some_and(|call| call.name == "semtimedop");
+        self.wait = WaitState { wchan: channel, syscall: call.map(Arc::new) };
+    }
+
+    fn read_wchan(&mut self, eye: &mut ScanContext, glance: ReadOptions, keep: bool) -> Reading<Name> {
+        // The answer would be `0`; samples ask all the same.
+        let permitted = glance.may_read_waits && !self.wchan_is_hidden;
+        if !permitted && !glance.for_sample {
+            return Err(Absent::Hidden);
+        }
+        let text = eye.files.read_thread_file(glance.pid, self.tid, ThreadFile::Wchan, &mut self.descriptors, keep)?;
+        let symbol = strip_compiler_suffix(text.trim_ascii());
+        match symbol {
+            b"" => Err(Absent::Hidden),
+            b"0" if permitted => Err(Absent::Vanished),
+            b"0" => Err(Absent::Hidden),
+            symbol => Ok(eye.interner.intern(symbol)),
+        }
+    }
+
+    fn read_syscall(&mut self, eye: &mut ScanContext, glance: ReadOptions, keep: bool) -> Reading<RawSyscall> {
+        let text = eye.files.read_thread_file(glance.pid, self.tid, ThreadFile::Syscall, &mut self.descriptors, keep)?;
+        self.has_timeout = task::syscall_has_timeout(text);
+        task::parse_syscall(text)
+    }
+}
+
+/// The class of a wait, as far as it is known: `None` where it is not, and where state and channel did not fit together.
+pub(super) fn classify_wait(state: TaskState, channel: &Reading<Name>, call: Option<Syscall>) -> Option<WaitClass> {
+    match channel {
+        Ok(name) => WaitClass::classify(state, Some(name.as_bytes()), call),
+        Err(Absent::Vanished) => None,
+        Err(Absent::NotRead) => WaitClass::classify(state, None, call).filter(|&class| class != WaitClass::Hidden),
+        Err(_) => WaitClass::classify(state, None, call),
+    }
+}

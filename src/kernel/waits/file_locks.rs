@@ -1,0 +1,54 @@
+//! /proc/locks: which process has the lock of a file that another one waits for.
+
+use rustc_hash::FxHashMap;
+
+use crate::kernel::fields::{lines, parse_u32, words};
+use crate::kernel::root::Root;
+
+/// From the waiting process to the one that has what it waits for.
+///
+/// ```text
+/// 12: FLOCK  ADVISORY  WRITE 4711 07:00:12 0 EOF
+/// 12: -> FLOCK  ADVISORY  WRITE 4712 07:00:12 0 EOF
+/// ```
+/// A waiter stands behind its holder under the same number. The kernel says −1 for a lock that belongs to an open file and
+/// not to a process, and 0 for one of another pid namespace.
+pub fn read_lock_holders(root: &Root) -> FxHashMap<u32, u32> {
+    root.read_once("proc/locks").map(|text| parse_locks(&text)).unwrap_or_default()
+}
+
+fn parse_locks(text: &[u8]) -> FxHashMap<u32, u32> {
+    let mut found = FxHashMap::default();
+    let mut holder: Option<(&[u8], Option<u32>)> = None;
+    for line in lines(text) {
+        let mut words = words(line).peekable();
+        let Some(number) = words.next() else { continue };
+        let waits = words.next_if(|word| *word == b"->").is_some();
+        // Kind, whether it is mandatory, access; then the process.
+        let pid = words.nth(3).and_then(parse_u32).filter(|&pid| pid > 0);
+        match (waits, pid, holder) {
+            (false, pid, _) => holder = Some((number, pid)),
+            (true, Some(waiter), Some((of, Some(holder)))) if of == number => {
+                found.insert(waiter, holder);
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiters_and_holders() {
+        let found = parse_locks(
+            b"1: FLOCK  ADVISORY  WRITE 4711 07:00:12 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 4712 07:00:12 0 EOF\n\
+              1: -> FLOCK  ADVISORY  WRITE 4713 07:00:12 0 EOF\n2: OFDLCK ADVISORY  WRITE -1 00:1a:3 0 EOF\n\
+              2: -> OFDLCK ADVISORY  WRITE 99 00:1a:3 0 EOF\n3: POSIX  ADVISORY  READ 55 08:01:1 128 128\n\
+              4: -> POSIX ADVISORY WRITE 56 08:01:1 0 EOF\nnonsense\n5:\n",
+        );
+        assert_eq!(found, FxHashMap::from_iter([(4712, 4711), (4713, 4711)]));
+    }
+}

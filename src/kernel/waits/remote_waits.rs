@@ -1,0 +1,197 @@
+//! Who waits for the answer of a remote host, as far as that can be told from one who only listens.
+//!
+//! A thread asleep in a receive looks the same whether it has asked or is waiting to be asked. The connection tells them
+//! apart, by inference: this side has made it (its port is none that anybody listens at), and no data came back after the last
+//! was sent. A server waits on connections that others have made; who is told things he did not ask for heard last. Neither
+//! is named. One that reads its socket by read(2) is not told from one that reads a terminal, and one in poll is idle. Only
+//! active threads are asked after, and only while the connections of this machine are few.
+
+use std::net::SocketAddr;
+
+use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST};
+use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6};
+use netlink_packet_sock_diag::inet::{SocketId, StateFlags};
+use nix::sys::socket::SockProtocol;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::ipc_peers::{PeerWait, receiving_socket};
+use crate::ids::TaskId;
+use crate::kernel::fields::{lines, parse_u64, words};
+use crate::kernel::network::netlink::Netlink;
+use crate::kernel::network::remote_hosts::{Connection, inet_diag_request, parse_connection};
+use crate::kernel::root::Root;
+use crate::kernel::task::files::TaskFiles;
+use crate::sample::waits::{WaitQueue, WaitQueueKind, Waits};
+use crate::sample::{Name, Reading};
+
+/// So many threads an interval are asked after.
+const MAX_THREADS: usize = 64;
+/// With more sockets than these nobody is: a look at one costs 1.3 µs.
+const MAX_SOCKETS: u64 = 2000;
+/// A thread waits when it was seen asleep in a socket at this share of the looks.
+const WAITING_SHARE: f64 = 0.5;
+
+/// Adds a queue to each group whose threads wait for an answer.
+pub fn trace_remote_waits(waits: &mut Waits, looks: &[PeerWait], root: &Root, files: &mut TaskFiles, machine: &[u8]) {
+    let waiters = socket_waiters(looks, waits.sub_samples.len());
+    if waiters.is_empty() || !has_few_sockets(root) || !root.is_host() {
+        return;
+    }
+    let receivers: Vec<(&SocketWaiter, u32)> =
+        waiters.iter().filter_map(|waiter| Some((waiter, receiving_socket(waiter.task, files, machine)?))).collect();
+    let wanted: FxHashSet<u32> = receivers.iter().map(|&(_, inode)| inode).collect();
+    if wanted.is_empty() {
+        return;
+    }
+    let Ok(answering) = awaited_remotes(&wanted) else { return };
+    let waiting = receivers.into_iter().filter_map(|(waiter, inode)| Some((waiter, *answering.get(&inode)?)));
+    waits.wait_queues.extend(remote_queues(waiting));
+    waits.wait_queues.sort_by_key(|queue| (queue.group, queue.kind));
+}
+
+struct SocketWaiter {
+    task: TaskId,
+    group: u16,
+    seen_count: u32,
+}
+
+/// The threads that were asleep in a socket most of the time.
+fn socket_waiters(looks: &[PeerWait], whole: usize) -> Vec<SocketWaiter> {
+    let mut times: FxHashMap<(TaskId, u16), u32> = FxHashMap::default();
+    for look in looks.iter().filter(|look| look.kind == WaitQueueKind::Socket) {
+        *times.entry((look.task, look.group)).or_default() += 1;
+    }
+    let long = |times: u32| f64::from(times) >= (whole as f64 * WAITING_SHARE).max(1.0);
+    let all = times.into_iter().filter(|(_, times)| long(*times));
+    let mut all: Vec<SocketWaiter> =
+        all.map(|((task, group), times)| SocketWaiter { task, group, seen_count: times }).collect();
+    all.sort_unstable_by_key(|waiter| waiter.task);
+    all.truncate(MAX_THREADS);
+    all
+}
+
+/// `TCP: inuse 12 orphan 0 …` of /proc/net/sockstat; IPv6 has a file of its own.
+fn has_few_sockets(root: &Root) -> bool {
+    let count = |file: &str, word: &[u8]| {
+        let text = root.read_once(file).ok()?;
+        let line = lines(&text).find_map(|line| line.strip_prefix(word))?;
+        words(line).nth(1).and_then(parse_u64)
+    };
+    let six = count("proc/net/sockstat6", b"TCP6:").unwrap_or(0);
+    count("proc/net/sockstat", b"TCP:").is_some_and(|four| four.saturating_add(six) <= MAX_SOCKETS)
+}
+
+/// Of these sockets, those whose other end owes an answer, and who that is.
+fn awaited_remotes(wanted: &FxHashSet<u32>) -> Reading<FxHashMap<u32, SocketAddr>> {
+    let mut netlink = Netlink::open(SockProtocol::NetlinkSockDiag)?;
+    let (mut served, mut found) = (FxHashSet::default(), Vec::new());
+    for (family, id) in [(AF_INET, SocketId::new_v4 as fn() -> SocketId), (AF_INET6, SocketId::new_v6)] {
+        let mut request =
+            inet_diag_request(family, id(), NLM_F_REQUEST | NLM_F_DUMP, StateFlags::LISTEN | StateFlags::ESTABLISHED);
+        netlink.dump(&mut request, |kind, payload| {
+            let Some(socket) = parse_connection(kind, payload) else { return };
+            if socket.ports.1 == 0 {
+                served.insert(socket.ports.0);
+            } else if wanted.contains(&socket.inode) {
+                found.push(socket);
+            }
+        })?;
+    }
+    let owing = found.into_iter().filter(|socket| awaits_answer(socket, &served));
+    Ok(owing.map(|socket| (socket.inode, SocketAddr::new(socket.remote_address, socket.ports.1))).collect())
+}
+
+/// This side has made the connection, and spoke last. Who asks as soon as he is answered does both in one tick; who was
+/// answered within a tick and asks no more is not active.
+fn awaits_answer(socket: &Connection, served: &FxHashSet<u16>) -> bool {
+    let asked = socket.tcp_info.last_data_sent_ms <= socket.tcp_info.last_data_received_ms;
+    !served.contains(&socket.ports.0) && asked
+}
+
+/// One queue for each group: of the host that most of its threads wait for.
+fn remote_queues<'a>(waiting: impl Iterator<Item = (&'a SocketWaiter, SocketAddr)>) -> Vec<WaitQueue> {
+    let mut groups: FxHashMap<u16, FxHashMap<SocketAddr, u32>> = FxHashMap::default();
+    for (waiter, remote) in waiting {
+        let times = groups.entry(waiter.group).or_default().entry(remote).or_default();
+        *times = times.saturating_add(waiter.seen_count);
+    }
+    let queue = |(group, remotes): (u16, FxHashMap<SocketAddr, u32>)| {
+        let times = remotes.values().fold(0, |sum: u32, times| sum.saturating_add(*times));
+        let (remote, most) = remotes.into_iter().max_by_key(|&(remote, times)| (times, remote))?;
+        let file = Some(Name::from(remote.to_string().as_str()));
+        Some(WaitQueue {
+            group,
+            kind: WaitQueueKind::Remote,
+            seen_count: times,
+            seen_at_one_address: most,
+            wchan: None,
+            file,
+            holder: None,
+        })
+    };
+    groups.into_iter().filter_map(queue).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    fn socket(stream: &TcpStream) -> u32 {
+        let link = std::fs::read_link(format!("/proc/self/fd/{}", stream.as_raw_fd())).unwrap();
+        link.to_str().unwrap().trim_start_matches("socket:[").trim_end_matches(']').parse().unwrap()
+    }
+
+    #[test]
+    fn who_has_asked_waits_and_who_serves_or_has_heard_does_not() {
+        if TcpListener::bind("127.0.0.1:0").and_then(|here| TcpStream::connect(here.local_addr()?)).is_err() {
+            return println!("skipped: no loopback interface is up here");
+        }
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = server.local_addr().unwrap();
+        let (mut client, mut idle) = (TcpStream::connect(address).unwrap(), TcpStream::connect(address).unwrap());
+        let (mut asked, mut told) = (server.accept().unwrap().0, server.accept().unwrap().0);
+        let mut byte = [0];
+        // Both have had an answer; one asks again a while later, the other hears something it did not ask for.
+        for (client, server) in [(&mut client, &mut asked), (&mut idle, &mut told)] {
+            client.write_all(b"?").unwrap();
+            server.read_exact(&mut byte).unwrap();
+            server.write_all(b"!").unwrap();
+            client.read_exact(&mut byte).unwrap();
+        }
+        let wanted = FxHashSet::from_iter([&client, &idle, &asked, &told].map(socket));
+        let owing = || awaited_remotes(&wanted);
+        let mut found = owing();
+        if let Err(why) = found {
+            return println!("skipped: this kernel has no INET_DIAG ({why:?})");
+        }
+        // Milliseconds by the kernel's own tick: asked until they differ.
+        for _ in 0..1000 {
+            client.write_all(b"?").unwrap();
+            told.write_all(b"!").unwrap();
+            found = owing();
+            if found.as_ref().is_ok_and(|found| found.contains_key(&socket(&client)) && !found.contains_key(&socket(&idle))) {
+                break;
+            }
+        }
+        assert_eq!(found, Ok(FxHashMap::from_iter([(socket(&client), address)])));
+    }
+
+    #[test]
+    fn one_queue_a_group_of_the_host_that_most_wait_for() {
+        let task = |tid| TaskId { pid: 1, tid, start_ticks: 1 };
+        let look = |tid, look| PeerWait { sub_sample: look, group: 0, task: task(tid), kind: WaitQueueKind::Socket };
+        let looks: Vec<PeerWait> = (0..10).flat_map(|at| [look(1, at), look(2, at)]).chain([look(3, 0)]).collect();
+        let found = socket_waiters(&looks, 10);
+        assert_eq!(found.iter().map(|waiter| (waiter.task.tid, waiter.seen_count)).collect::<Vec<_>>(), [(1, 10), (2, 10)]);
+        let (one, other) = ("10.0.0.5:5432".parse().unwrap(), "10.0.0.6:80".parse().unwrap());
+        let extra = SocketWaiter { task: task(4), group: 0, seen_count: 6 };
+        let list = remote_queues([(&found[0], one), (&found[1], one), (&extra, other)].into_iter());
+        let short: Vec<_> =
+            list.iter().map(|queue| (queue.seen_count, queue.seen_at_one_address, queue.file.clone())).collect();
+        assert_eq!(short, [(26, 20, Some("10.0.0.5:5432".into()))]);
+    }
+}

@@ -1,0 +1,142 @@
+//! What the threads of a group queue for: counted at each look, described at the end of the interval, and then only for
+//! groups that had a thread on storage. Of the others nobody asks.
+
+use rustc_hash::FxHashMap;
+
+use crate::ids::TaskId;
+use crate::sample::Name;
+use crate::sample::task::RawSyscall;
+use crate::sample::waits::{GroupWaits, WaitQueue, WaitQueueKind};
+
+/// So many addresses of one group's mutexes are told apart.
+const MAX_ADDRESSES: usize = 64;
+
+/// One of those that wait: the last one that was seen to, with what he calls.
+#[derive(Clone, Debug)]
+pub struct Waiter {
+    pub task: TaskId,
+    pub wchan: Option<Name>,
+    pub syscall: Option<RawSyscall>,
+}
+
+/// A thread whose futex word says "held and waited for", to be judged when the look is over.
+#[derive(Debug)]
+pub struct MutexCandidate {
+    pub group: u16,
+    pub address: u64,
+    pub active: bool,
+    pub waiter: Waiter,
+}
+
+#[derive(Debug)]
+struct QueueCount {
+    seen_count: u32,
+    addresses: FxHashMap<u64, u32>,
+    last_waiter: Waiter,
+}
+
+/// The queues of the interval that is running.
+#[derive(Debug, Default)]
+pub struct WaitQueues {
+    counts: FxHashMap<(u16, WaitQueueKind), QueueCount>,
+    /// Of the look that is running.
+    mutex_candidates: Vec<MutexCandidate>,
+}
+
+impl WaitQueues {
+    pub fn add(&mut self, group: u16, kind: WaitQueueKind, address: Option<u64>, waiter: Waiter) {
+        let tally = self.counts.entry((group, kind)).or_insert_with(|| QueueCount {
+            seen_count: 0,
+            addresses: FxHashMap::default(),
+            last_waiter: waiter.clone(),
+        });
+        tally.seen_count = tally.seen_count.saturating_add(1);
+        if let Some(address) = address
+            && (tally.addresses.len() < MAX_ADDRESSES || tally.addresses.contains_key(&address))
+        {
+            let times = tally.addresses.entry(address).or_default();
+            *times = times.saturating_add(1);
+        }
+        // The call is not always to be had, and it names the file.
+        if waiter.syscall.is_some() || tally.last_waiter.syscall.is_none() {
+            tally.last_waiter = waiter;
+        }
+    }
+
+    pub fn add_mutex_candidate(&mut self, suspect: MutexCandidate) {
+        self.mutex_candidates.push(suspect);
+    }
+
+    /// Ends a look. Value 2 is the word of a contended mutex, and all its waiters share one address. A single waiter at
+    /// an address proves nothing: a condition variable of musl gives each of its waiters such a word of its own.
+    pub fn classify_mutex_candidates(&mut self, counts: &mut [GroupWaits]) {
+        let mut at_address: FxHashMap<(u16, u64), u32> = FxHashMap::default();
+        for suspect in &self.mutex_candidates {
+            *at_address.entry((suspect.group, suspect.address)).or_default() += 1;
+        }
+        for MutexCandidate { group, address, active, waiter } in std::mem::take(&mut self.mutex_candidates) {
+            let Some(counts) = counts.get_mut(usize::from(group)) else { continue };
+            if at_address.get(&(group, address)).is_some_and(|&waiters| waiters > 1) {
+                counts.lock_contended = counts.lock_contended.saturating_add(1);
+                self.add(group, WaitQueueKind::Mutex, Some(address), waiter);
+            } else if active {
+                counts.lock_inferred = counts.lock_inferred.saturating_add(1);
+                self.add(group, WaitQueueKind::Futex, None, waiter);
+            }
+        }
+    }
+
+    /// Ends the interval: the queues of the groups that `held` names, sorted, each with its last waiter.
+    pub fn finish_interval(&mut self, held: &[bool]) -> (Vec<WaitQueue>, Vec<Waiter>) {
+        let is_held = |group: u16| held.get(usize::from(group)).copied().unwrap_or(false);
+        let mut list: Vec<_> = self.counts.drain().filter(|((group, _), _)| is_held(*group)).collect();
+        list.sort_unstable_by_key(|(key, _)| *key);
+        let describe = |((group, kind), tally): ((u16, WaitQueueKind), QueueCount)| {
+            let queue = WaitQueue {
+                group,
+                kind,
+                seen_count: tally.seen_count,
+                seen_at_one_address: tally.addresses.into_values().max().unwrap_or(0),
+                wchan: tally.last_waiter.wchan.clone(),
+                file: None,
+                holder: None,
+            };
+            (queue, tally.last_waiter)
+        };
+        list.into_iter().map(describe).unzip()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waiter() -> Waiter {
+        Waiter { task: TaskId { pid: 1, tid: 1, start_ticks: 1 }, wchan: Some("futex_do_wait".into()), syscall: None }
+    }
+
+    fn look(queues: &mut WaitQueues, counts: &mut [GroupWaits], waiters: &[(u64, bool)]) {
+        for &(address, active) in waiters {
+            queues.add_mutex_candidate(MutexCandidate { group: 0, address, active, waiter: waiter() });
+        }
+        queues.classify_mutex_candidates(counts);
+    }
+
+    #[test]
+    fn one_address_for_several_is_a_mutex_and_for_one_is_a_guess() {
+        let (mut queues, mut counts) = (WaitQueues::default(), [GroupWaits::default()]);
+        look(&mut queues, &mut counts, &[(16, false), (16, true), (16, false), (32, true), (48, false)]);
+        assert_eq!((counts[0].lock_contended, counts[0].lock_inferred), (3, 1));
+        let (list, _) = queues.finish_interval(&[true]);
+        let short: Vec<_> = list.iter().map(|queue| (queue.kind, queue.seen_count, queue.seen_at_one_address)).collect();
+        assert_eq!(short, [(WaitQueueKind::Mutex, 3, 3), (WaitQueueKind::Futex, 1, 0)]);
+        assert!(queues.finish_interval(&[true]).0.is_empty());
+    }
+
+    #[test]
+    fn queues_of_groups_without_a_thread_on_storage_are_not_told() {
+        let mut queues = WaitQueues::default();
+        queues.add(0, WaitQueueKind::Futex, None, waiter());
+        assert!(queues.finish_interval(&[false]).0.is_empty());
+    }
+}

@@ -1,0 +1,498 @@
+//! Reads a recording from a file: any sample in any order, while it is still being written, whatever state it is in.
+//!
+//! Reads with pread, never mmap: a file that shrinks under the reader costs an error, not the reader.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
+use super::replayer::Growth;
+use super::sample_decoder::SampleDecoder;
+use crate::recording::Timestamp;
+use crate::recording::error::{DetectedFormat, FrameError, Location, RecordingError};
+use crate::recording::frames::damage::{Damage, DamageKind, Tail};
+use crate::recording::frames::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
+use crate::recording::frames::frame_summary::{self, FrameSummary};
+use crate::recording::frames::header::{self, FileHeader, HeaderError};
+use crate::recording::frames::index::{self, END_PAYLOAD_LEN, EntryKind, IndexEntry};
+use crate::recording::frames::meta::{Gap, Mark, Meta, parse_section};
+use crate::recording::payload::compression::PayloadDecompressor;
+use crate::recording::read::frame_scan::FrameScan;
+use crate::recording::storage::{RecordingSource, open_source, read_at_most};
+use crate::sample::Sample;
+
+/// Samples that may be missing of those that a digest is of.
+const MAX_MISSING_SAMPLES: usize = 128;
+
+/// One file that is open for reading.
+pub struct SegmentFile {
+    source: Box<dyn RecordingSource>,
+    location: Location,
+    header: FileHeader,
+    meta: Meta,
+    /// In the order of the file; sample frames only.
+    sample_entries: Vec<IndexEntry>,
+    /// What the recorder saw in each of them, or nothing.
+    summaries: Vec<FrameSummary>,
+    gaps: Vec<Gap>,
+    marks: Vec<Mark>,
+    sections: BTreeMap<String, Vec<u8>>,
+    damage: Vec<Damage>,
+    /// The frames among it whose inside is damaged
+    damaged_offsets: FxHashSet<u64>,
+    decoder: SampleDecoder,
+    decompressor: PayloadDecompressor,
+    /// `None` as long as the recording's own index is believed.
+    scan: Option<FrameScan>,
+    /// Where a walk found each sample, asked for when the index was seen to be wrong.
+    scanned_offsets: Option<BTreeMap<u64, u64>>,
+    tail: Tail,
+}
+
+impl SegmentFile {
+    pub fn open(path: &Path) -> Result<SegmentFile, RecordingError> {
+        SegmentFile::from_source(Box::new(open_source(path)?), path.into())
+    }
+
+    /// A recording in memory.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<SegmentFile, RecordingError> {
+        SegmentFile::from_source(Box::new(bytes), Location::Stream)
+    }
+
+    fn from_source(source: Box<dyn RecordingSource>, place: Location) -> Result<SegmentFile, RecordingError> {
+        let failed = |source| RecordingError::Read { path: place.clone(), offset: Some(0), source };
+        let start = read_at_most(source.as_ref(), 0, header::LENGTH * 2).map_err(failed)?;
+        let (header, one_copy_damaged) = parse_file_header(&start, &place)?;
+        let mut replayer = SegmentFile {
+            source,
+            location: place.clone(),
+            header,
+            meta: Meta::unknown(),
+            sample_entries: Vec::new(),
+            summaries: Vec::new(),
+            gaps: Vec::new(),
+            marks: Vec::new(),
+            sections: BTreeMap::new(),
+            damage: Vec::new(),
+            damaged_offsets: FxHashSet::default(),
+            decoder: SampleDecoder::new(header.layout()),
+            decompressor: PayloadDecompressor::default(),
+            scan: None,
+            scanned_offsets: None,
+            tail: Tail::Closed,
+        };
+        if one_copy_damaged {
+            let bytes = 0..header::LENGTH as u64 * 2;
+            replayer.damage.push(Damage { bytes, kind: DamageKind::FileHeader, lost_samples: 0, from: None, to: None });
+        }
+        let from_index = replayer.load_index().and_then(|(entries, digests)| {
+            let meta = replayer.find_meta(&entries)?;
+            replayer.replace_entries(&entries).ok()?;
+            replayer.summaries = digests;
+            Some(meta)
+        });
+        match from_index {
+            Some(meta) => replayer.meta = meta,
+            None => replayer.rebuild_by_scan()?,
+        }
+        Ok(replayer)
+    }
+
+    pub fn header(&self) -> &FileHeader {
+        &self.header
+    }
+
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// How many samples there are.
+    pub fn len(&self) -> usize {
+        self.sample_entries.len()
+    }
+
+    /// When the sample was taken; without reading it.
+    pub fn timestamp(&self, index: usize) -> Option<Timestamp> {
+        self.sample_entries.get(index).map(|entry| entry.at)
+    }
+
+    /// What the recorder saw in the sample, if it is known.
+    pub fn frame_summary(&self, index: usize) -> Option<FrameSummary> {
+        self.summaries.get(index).copied()
+    }
+
+    /// When it begins, by the clock on the wall, and when it was created: several may be of several boots, or begin with the
+    /// same sample.
+    pub fn start_times(&self) -> (i64, i64) {
+        let created_ns = self.header.created_ns;
+        (self.timestamp(0).map_or(created_ns, |at| at.realtime_ns), created_ns)
+    }
+
+    /// Which sample was taken exactly then.
+    pub fn index_of_timestamp(&self, at: Timestamp) -> Option<usize> {
+        let begins_before = self.sample_entries.first().is_some_and(|first| first.at.boottime_ns <= at.boottime_ns);
+        if begins_before { self.sample_entries.iter().position(|entry| entry.at == at) } else { None }
+    }
+
+    /// The number that the recorder gave the sample: where damage took samples away, numbers are missing.
+    pub fn sequence(&self, index: usize) -> Option<u64> {
+        self.sample_entries.get(index).map(|entry| entry.sequence)
+    }
+
+    /// The last sample taken at that wall-clock time or before; the first where there is none.
+    pub fn index_at_time(&self, realtime_ns: i64) -> Option<usize> {
+        let last_before = self.sample_entries.iter().rposition(|entry| entry.at.realtime_ns <= realtime_ns);
+        last_before.or((!self.sample_entries.is_empty()).then_some(0))
+    }
+
+    /// The sample at that place. What did not change is shared with the samples that were read before it.
+    pub fn sample(&mut self, index: usize) -> Result<Arc<Sample>, RecordingError> {
+        let missing = RecordingError::NoSuchSample { index, len: self.sample_entries.len() };
+        let entry = *self.sample_entries.get(index).ok_or(missing)?;
+        match self.load_sample(&entry) {
+            Err(RecordingError::DamagedFrame { why: FrameError::NotAtOffset, offset }) => {
+                // Either the frame's header is damaged, or the index lies: a walk tells.
+                if self.scan.is_some() || !self.is_at_other_offset(&entry)? {
+                    return Err(self.note_damaged_frame(&entry, FrameError::NotAtOffset));
+                }
+                self.rebuild_by_scan()?;
+                let found = self.sample_entries.binary_search_by_key(&entry.sequence, |entry| entry.sequence);
+                let moved = RecordingError::DamagedFrame { offset, why: FrameError::NotAtOffset };
+                let entry = found.ok().and_then(|at| self.sample_entries.get(at)).copied().ok_or(moved)?;
+                self.load_sample(&entry)
+            }
+            result => result,
+        }
+    }
+
+    /// Blocks of bytes that the recorder's upper layers put in.
+    pub fn section(&self, name: &str) -> Option<&[u8]> {
+        self.sections.get(name).map(Vec::as_slice)
+    }
+
+    pub fn sections(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.sections.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+    }
+
+    /// Where the recorder lost samples, and why.
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
+    }
+
+    pub fn marks(&self) -> &[Mark] {
+        &self.marks
+    }
+
+    /// What is missing, as far as it is known: damage inside a frame is found when the frame is read.
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+
+    pub fn tail(&self) -> Tail {
+        self.tail
+    }
+
+    /// Whether a recorder is still at it.
+    pub fn is_growing(&self) -> bool {
+        self.tail == Tail::Growing
+    }
+
+    /// Frames of kinds that this version does not know.
+    pub fn unknown_frames(&self) -> u64 {
+        self.scan.as_ref().map_or(0, |walk| walk.unknown_frames)
+    }
+
+    /// Whether the recording's own index was there and is believed.
+    pub fn is_indexed(&self) -> bool {
+        self.scan.is_none()
+    }
+
+    /// Bytes of the file now.
+    pub fn byte_len(&self) -> Result<u64, RecordingError> {
+        self.source.length().map_err(|source| self.read_error(None, source))
+    }
+
+    /// Looks for what has been written since.
+    pub fn refresh(&mut self) -> Result<Growth, RecordingError> {
+        let before = self.sample_entries.len();
+        if let Some(mut walk) = self.scan.take() {
+            let (mut known, damage) = (walk.entries.len(), walk.damage.len());
+            let last = walk.entries.last().copied();
+            let result = walk.resume(self.source.as_ref());
+            // Damage may take back the frame before it.
+            if let Some(last) = last
+                && walk.entries.get(known - 1) != Some(&last)
+            {
+                self.sample_entries.retain(|entry| entry.offset != last.offset);
+                known -= 1;
+            }
+            let new = walk.entries.get(known..).unwrap_or_default().to_vec();
+            self.damage.extend_from_slice(walk.damage.get(damage..).unwrap_or_default());
+            self.tail = walk.tail;
+            self.scan = Some(walk);
+            result.map_err(|source| self.read_error(None, source))?;
+            self.add_entries(&new)?;
+        }
+        Ok(Growth { new_samples: self.sample_entries.len().saturating_sub(before), growing: self.is_growing() })
+    }
+
+    /// Believes no index any more, and checks every frame that is no sample.
+    pub fn check_frames(&mut self) -> Result<(), RecordingError> {
+        if self.scan.is_none() {
+            self.rebuild_by_scan()?;
+        }
+        let others = self.scan.iter().flat_map(|walk| &walk.entries).filter(|entry| entry.kind != EntryKind::Sample);
+        for entry in others.copied().collect::<Vec<_>>() {
+            match self.read_payload(&entry) {
+                Ok(_) | Err(RecordingError::DamagedFrame { .. }) => {}
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(())
+    }
+
+    fn read_error(&self, offset: Option<u64>, source: std::io::Error) -> RecordingError {
+        RecordingError::Read { path: self.location.clone(), offset, source }
+    }
+
+    /// The table of contents that a closed recording ends with, and the digest before it.
+    fn load_index(&mut self) -> Option<(Vec<IndexEntry>, Vec<FrameSummary>)> {
+        let end = self.source.length().ok()?;
+        let at = end.checked_sub((HEADER_LENGTH + END_PAYLOAD_LEN) as u64)?;
+        let (header, payload) = self.read_frame(at).ok()?;
+        let (index_offset, samples) = index::parse_end(&payload).filter(|_| header.kind == FrameKind::End)?;
+        let (header, payload) = self.read_frame(index_offset).ok().filter(|_| index_offset > 0)?;
+        if header.kind != FrameKind::Index || index_offset + header.frame_len() != at {
+            return None;
+        }
+        let entries = index::parse(&payload, index_offset).ok()?;
+        // Numbers that are missing, or samples that the end frame does not count, are for the walk to explain.
+        let count = entries.iter().filter(|entry| entry.kind == EntryKind::Sample).count();
+        let digests = self.load_summaries(index_offset, header.back_offset, count).unwrap_or_default();
+        (count as u64 == samples).then_some((entries, digests))
+    }
+
+    /// The digest that stands so many bytes before the index. That there is none costs nothing but time.
+    fn load_summaries(&mut self, index_offset: u64, back: u32, count: usize) -> Option<Vec<FrameSummary>> {
+        let at = index_offset.checked_sub(u64::from(back)).filter(|_| back > 0)?;
+        let (header, payload) = self.read_frame(at).ok()?;
+        let digests = frame_summary::parse(&payload, count).ok().filter(|_| header.kind == FrameKind::Summary)?;
+        (digests.len() == count).then_some(digests)
+    }
+
+    /// Whether a walk finds that sample at another place than the index says.
+    fn is_at_other_offset(&mut self, entry: &IndexEntry) -> Result<bool, RecordingError> {
+        if self.scanned_offsets.is_none() {
+            let mut walk = FrameScan::new(self.header.id);
+            walk.resume(self.source.as_ref()).map_err(|source| self.read_error(None, source))?;
+            let places = walk.entries.iter().filter(|entry| entry.kind == EntryKind::Sample);
+            self.scanned_offsets = Some(places.map(|entry| (entry.sequence, entry.offset)).collect());
+        }
+        let offset = self.scanned_offsets.as_ref().and_then(|places| places.get(&entry.sequence));
+        Ok(offset.is_some_and(|&offset| offset != entry.offset))
+    }
+
+    /// Walks the frame headers instead.
+    fn rebuild_by_scan(&mut self) -> Result<(), RecordingError> {
+        let mut walk = FrameScan::new(self.header.id);
+        walk.resume(self.source.as_ref()).map_err(|source| self.read_error(None, source))?;
+        self.damage.retain(|damage| damage.kind == DamageKind::FileHeader);
+        self.damaged_offsets.clear();
+        self.damage.extend_from_slice(&walk.damage);
+        self.tail = walk.tail;
+        let entries = walk.entries.clone();
+        self.scan = Some(walk);
+        self.meta = self.find_meta(&entries).ok_or(RecordingError::NoMeta { path: self.location.clone() })?;
+        self.replace_entries(&entries)
+    }
+
+    /// The first sound one of its copies.
+    fn find_meta(&mut self, entries: &[IndexEntry]) -> Option<Meta> {
+        entries.iter().filter(|entry| entry.kind == EntryKind::Meta).find_map(|entry| {
+            let payload = self.read_payload(entry).ok()?;
+            Meta::parse(&payload).ok()
+        })
+    }
+
+    fn replace_entries(&mut self, entries: &[IndexEntry]) -> Result<(), RecordingError> {
+        self.sample_entries.clear();
+        self.summaries.clear();
+        self.gaps.clear();
+        self.marks.clear();
+        self.sections.clear();
+        self.decoder = SampleDecoder::new(self.header.layout());
+        self.add_entries(entries)
+    }
+
+    fn add_entries(&mut self, entries: &[IndexEntry]) -> Result<(), RecordingError> {
+        for entry in entries {
+            match entry.kind {
+                EntryKind::Sample => self.sample_entries.push(*entry),
+                EntryKind::Meta | EntryKind::Other => {}
+                EntryKind::Summary => self.add_summaries(entry),
+                EntryKind::Gap | EntryKind::Mark | EntryKind::Section => match self.read_payload(entry) {
+                    Ok(payload) => self.add_small_frame(entry, &payload),
+                    Err(RecordingError::DamagedFrame { why: FrameError::NotAtOffset, offset }) if self.scan.is_none() => {
+                        return Err(RecordingError::DamagedFrame { why: FrameError::NotAtOffset, offset });
+                    }
+                    // `payload` has noted it.
+                    Err(RecordingError::DamagedFrame { .. }) => {}
+                    Err(other) => return Err(other),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Of the samples before that frame. It may be of hardly more than there are that no other one is of: so that no frames,
+    /// however many they are, unpack to much more than the file is long.
+    fn add_summaries(&mut self, entry: &IndexEntry) {
+        let untold = self.sample_entries.len().saturating_sub(self.summaries.len()) + MAX_MISSING_SAMPLES;
+        let header = read_at_most(self.source.as_ref(), entry.offset, HEADER_LENGTH).ok();
+        let header = header.and_then(|bytes| FrameHeader::parse(&bytes, &self.header.id));
+        if header.is_none_or(|header| header.raw_len as usize > frame_summary::max_payload_len(untold)) {
+            return;
+        }
+        let Ok(payload) = self.read_payload(entry) else { return };
+        let Ok(digests) = frame_summary::parse(&payload, untold) else { return };
+        // Where samples are missing, so are their places.
+        let first = entry.sequence.saturating_sub(digests.len() as u64);
+        let known = self.sample_entries.get(self.summaries.len()..).unwrap_or_default();
+        let of = |sample: &IndexEntry| digests.get(usize::try_from(sample.sequence.checked_sub(first)?).ok()?).copied();
+        self.summaries.extend(known.iter().map(|sample| of(sample).unwrap_or_default()));
+    }
+
+    fn add_small_frame(&mut self, entry: &IndexEntry, payload: &[u8]) {
+        let parsed = match entry.kind {
+            EntryKind::Gap => Gap::parse(payload, entry.sequence, entry.at).map(|gap| self.gaps.push(gap)),
+            EntryKind::Section => parse_section(payload).map(|(name, bytes)| {
+                self.sections.insert(name, bytes);
+            }),
+            _ => {
+                let text = String::from_utf8_lossy(payload).into_owned();
+                self.marks.push(Mark { samples_before: entry.sequence, at: entry.at, text });
+                Ok(())
+            }
+        };
+        if let Err(malformed) = parsed {
+            self.add_damage(entry.offset, 0, FrameError::Malformed(malformed), entry.at);
+        }
+    }
+
+    fn load_sample(&mut self, entry: &IndexEntry) -> Result<Arc<Sample>, RecordingError> {
+        if let Some(sample) = self.decoder.cached(entry.sequence) {
+            return Ok(sample);
+        }
+        let missing = FrameError::ReferenceMissing;
+        let Some(key) = entry.sequence.checked_sub(u64::from(entry.key_distance)) else {
+            return Err(self.note_damaged_frame(entry, missing));
+        };
+        for distance in self.decoder.reference_chain(entry.key_distance) {
+            if self.decoder.has_reference(key, distance) {
+                continue;
+            }
+            let found = self.sample_entries.binary_search_by_key(&(key + u64::from(distance)), |entry| entry.sequence);
+            let found = found.ok().and_then(|at| self.sample_entries.get(at)).filter(|found| found.key_distance == distance);
+            let Some(reference) = found.copied() else { return Err(self.note_damaged_frame(entry, missing)) };
+            match self.decode_sample(&reference) {
+                Ok(_) => {}
+                Err(RecordingError::DamagedFrame { why, .. }) if why != FrameError::NotAtOffset => {
+                    return Err(self.note_damaged_frame(entry, missing));
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        self.decode_sample(entry)
+    }
+
+    fn decode_sample(&mut self, entry: &IndexEntry) -> Result<Arc<Sample>, RecordingError> {
+        let raw = self.read_payload(entry)?;
+        let decoded = self.decoder.decode(entry.sequence, entry.key_distance, entry.at, &raw);
+        decoded.map_err(|why| self.note_damaged_frame(entry, why))
+    }
+
+    /// The unpacked payload of a frame that is what its entry says; damage is noted.
+    fn read_payload(&mut self, entry: &IndexEntry) -> Result<Vec<u8>, RecordingError> {
+        match self.read_frame(entry.offset) {
+            Ok((header, payload)) => {
+                let same = EntryKind::from_frame_kind(header.kind) == entry.kind
+                    && header.sequence == entry.sequence
+                    && header.at == entry.at
+                    && header.key_distance == entry.key_distance;
+                let keys_agree =
+                    entry.kind != EntryKind::Sample || (header.kind == FrameKind::Key) == (header.key_distance == 0);
+                if same && keys_agree {
+                    return Ok(payload);
+                }
+                Err(RecordingError::DamagedFrame { offset: entry.offset, why: FrameError::NotAtOffset })
+            }
+            Err(RecordingError::DamagedFrame { why, .. }) if why != FrameError::NotAtOffset => {
+                Err(self.note_damaged_frame(entry, why))
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Notes damage once, and says it.
+    fn note_damaged_frame(&mut self, entry: &IndexEntry, why: FrameError) -> RecordingError {
+        self.add_damage(entry.offset, u64::from(entry.kind == EntryKind::Sample), why, entry.at);
+        RecordingError::DamagedFrame { offset: entry.offset, why }
+    }
+
+    fn add_damage(&mut self, offset: u64, lost: u64, why: FrameError, at: Timestamp) {
+        if !self.damaged_offsets.insert(offset) {
+            return;
+        }
+        let length = read_at_most(self.source.as_ref(), offset, HEADER_LENGTH)
+            .ok()
+            .and_then(|bytes| FrameHeader::parse(&bytes, &self.header.id))
+            .map_or(HEADER_LENGTH as u64, |header| header.frame_len());
+        let what = DamageKind::Frame(why);
+        self.damage.push(Damage {
+            bytes: offset..offset + length,
+            kind: what,
+            lost_samples: lost,
+            from: Some(at),
+            to: Some(at),
+        });
+    }
+
+    /// Header and unpacked payload of the frame there.
+    fn read_frame(&mut self, offset: u64) -> Result<(FrameHeader, Vec<u8>), RecordingError> {
+        let damaged = |why| RecordingError::DamagedFrame { offset, why };
+        let read = |offset, length| {
+            read_at_most(self.source.as_ref(), offset, length).map_err(|source| self.read_error(Some(offset), source))
+        };
+        // Most frames are small: one read gets them whole.
+        let mut bytes = read(offset, 4096)?;
+        let header = FrameHeader::parse(&bytes, &self.header.id).ok_or(damaged(FrameError::NotAtOffset))?;
+        let stored = header.stored_len as usize;
+        if bytes.len() < HEADER_LENGTH + stored {
+            let held = bytes.len();
+            // Never more than the file has, whatever the header says.
+            let end = self.byte_len()?;
+            if offset.saturating_add(header.frame_len()) > end {
+                return Err(damaged(FrameError::Truncated));
+            }
+            bytes.extend(read(offset + held as u64, HEADER_LENGTH + stored - held)?);
+        }
+        let payload = bytes.get(HEADER_LENGTH..HEADER_LENGTH + stored).ok_or(damaged(FrameError::Truncated))?;
+        Ok((header, header.decompress_payload(payload, &mut self.decompressor).map_err(damaged)?))
+    }
+}
+
+/// From the first bytes of a file or a pipe; also whether one copy of the header is damaged.
+pub fn parse_file_header(start: &[u8], place: &Location) -> Result<(FileHeader, bool), RecordingError> {
+    let path = place.clone();
+    match FileHeader::parse_copies(start) {
+        Ok(found) => Ok(found),
+        Err(HeaderError::NewerVersion { major, minor }) => Err(RecordingError::NewerFormat { path, major, minor }),
+        Err(HeaderError::UnknownFlags(flags)) => Err(RecordingError::UnknownFlags { path, flags }),
+        Err(HeaderError::Damaged) if start.len() >= header::LENGTH * 2 => Err(RecordingError::HeaderDamaged { path }),
+        Err(HeaderError::Damaged | HeaderError::NoMagic) => {
+            Err(RecordingError::NotARecording { path, looks_like: DetectedFormat::detect(start) })
+        }
+    }
+}

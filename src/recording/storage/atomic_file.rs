@@ -1,0 +1,150 @@
+//! A file that has no name until it is whole: whatever ends us before that leaves nothing which looks like one.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
+use nix::sys::stat::Mode;
+use nix::unistd::linkat;
+use tempfile::NamedTempFile;
+
+use super::file::open_directory;
+
+/// A new file on its way, 0600. One that is given up is gone.
+#[derive(Debug)]
+pub struct AtomicFile {
+    path: PathBuf,
+    directory: OwnedFd,
+    file: TempFile,
+}
+
+#[derive(Debug)]
+enum TempFile {
+    Anonymous(File),
+    /// Under another name, where the file system (NFS, FUSE) has no files without one
+    Named(NamedTempFile),
+}
+
+const PROC_SELF_FD: &str = "/proc/self/fd";
+
+impl AtomicFile {
+    /// It will be called `path`. What is there already, a link too, is refused now: before any work is done for it.
+    pub fn create(path: &Path) -> io::Result<AtomicFile> {
+        match path.symlink_metadata() {
+            Ok(_) => return Err(io::ErrorKind::AlreadyExists.into()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        let folder = open_directory(parent_directory(path))?;
+        let file = match open_anonymous(&folder)? {
+            Some(file) => TempFile::Anonymous(file),
+            None => TempFile::create_named(path)?,
+        };
+        Ok(AtomicFile { path: path.to_owned(), directory: folder, file })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn file(&self) -> &File {
+        match &self.file {
+            TempFile::Anonymous(file) => file,
+            TempFile::Named(file) => file.as_file(),
+        }
+    }
+
+    /// Gives it its name, unless there is one of that name by now. The disk has it when this returns.
+    pub fn commit(self) -> io::Result<()> {
+        self.file().sync_all()?;
+        let AtomicFile { path, directory: folder, file } = self;
+        match file {
+            TempFile::Anonymous(file) => {
+                let own = Path::new(PROC_SELF_FD).join(file.as_raw_fd().to_string());
+                let name = path.file_name().map_or(path.as_path(), Path::new);
+                linkat(AT_FDCWD, &own, &folder, name, AtFlags::AT_SYMLINK_FOLLOW)?;
+            }
+            TempFile::Named(file) => {
+                file.persist_noclobber(&path).map_err(|error| error.error)?;
+            }
+        }
+        // Where the file system can.
+        let _ = nix::unistd::fsync(&folder);
+        Ok(())
+    }
+}
+
+impl TempFile {
+    fn create_named(path: &Path) -> io::Result<TempFile> {
+        tempfile::Builder::new().prefix(".stalltop-").tempfile_in(parent_directory(path)).map(TempFile::Named)
+    }
+}
+
+/// A file without a name; `None` where there are none, or where it could not be given one later.
+fn open_anonymous(folder: &OwnedFd) -> io::Result<Option<File>> {
+    if !Path::new(PROC_SELF_FD).is_dir() {
+        return Ok(None);
+    }
+    let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY | OFlag::O_CLOEXEC | OFlag::O_LARGEFILE;
+    match nix::fcntl::openat(folder, ".", flags, Mode::S_IRUSR | Mode::S_IWUSR) {
+        Ok(file) => Ok(Some(file.into())),
+        Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::EINVAL) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The directory that a file of that path is in.
+pub fn parent_directory(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn until_it_is_whole_there_is_nothing_to_be_seen_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let seen = || fs::read_dir(folder.path()).unwrap().count();
+        let draft = AtomicFile::create(&path).unwrap();
+        if let TempFile::Named(_) = draft.file {
+            return println!("skipped: this file system has no files without a name");
+        }
+        draft.file().write_all(b"half").unwrap();
+        assert_eq!(seen(), 0);
+        draft.file().write_all(b" and half").unwrap();
+        draft.commit().unwrap();
+        assert_eq!((fs::read(&path).unwrap().as_slice(), seen()), (&b"half and half"[..], 1));
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    /// Whether it has no name meanwhile or another one.
+    #[test]
+    fn it_takes_no_name_that_is_taken_and_goes_when_it_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let seen = || fs::read_dir(folder.path()).unwrap().count();
+        let aside = || AtomicFile { file: TempFile::create_named(&path).unwrap(), ..AtomicFile::create(&path).unwrap() };
+        for draft in [aside(), AtomicFile::create(&path).unwrap()] {
+            fs::write(&path, "another").unwrap();
+            assert_eq!(draft.commit().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!((fs::read(&path).unwrap().as_slice(), seen()), (&b"another"[..], 1));
+            assert_eq!(AtomicFile::create(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+            fs::remove_file(&path).unwrap();
+        }
+        drop(aside());
+        assert_eq!(seen(), 0);
+        let draft = aside();
+        draft.file().write_all(b"all of it").unwrap();
+        draft.commit().unwrap();
+        assert_eq!((fs::read(&path).unwrap().as_slice(), seen()), (&b"all of it"[..], 1));
+    }
+}

@@ -1,0 +1,316 @@
+//! The last minutes in memory, in the recording's own encoding: what `[` walks back in and `w` saves.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::iter::Peekable;
+use std::sync::Arc;
+
+use super::frame_writer::{FrameWriter, SampleEncoder, SampleFrame, Sections, new_file_identity};
+use crate::recording::Timestamp;
+use crate::recording::error::{FrameError, Location, RecordingError};
+use crate::recording::frames::frame_summary::FrameSummary;
+use crate::recording::frames::meta::{Gap, GapReason, Mark, Meta, Redaction};
+use crate::recording::payload::compression::{CompressedPayload, PayloadDecompressor};
+use crate::recording::payload::encode::FrameTooLarge;
+use crate::recording::payload::layout::PayloadLayout;
+use crate::recording::read::sample_decoder::SampleDecoder;
+use crate::recording::storage::{Storage, StreamStorage, write_all};
+use crate::sample::Sample;
+
+/// Words that are kept at most, and gaps: the oldest ones go.
+const MAX_MARKS: usize = 500;
+const MAX_GAPS: usize = 500;
+
+/// Each of the first samples is a key frame: slow facts about tasks are still being read, so that nearly all of them change, and
+/// a sample that others refer to would be kept for minutes with all its tasks as they were before more was known of them.
+const WARM_UP_SAMPLES: u64 = 3;
+
+/// Keeps whole key groups, and forgets the oldest one once the rest is enough.
+pub struct HistoryRing {
+    encoder: SampleEncoder,
+    key_groups: VecDeque<Vec<SampleFrame>>,
+    /// Samples and bytes in `groups`.
+    len: usize,
+    bytes: usize,
+    /// Samples forgotten so far: the sequence of the first one kept.
+    evicted: u64,
+    /// Words that were put between the samples, and samples that are missing there.
+    marks: VecDeque<Mark>,
+    gaps: VecDeque<Gap>,
+    min_samples: usize,
+    max_bytes: usize,
+    decoder: SampleDecoder,
+    decompressor: PayloadDecompressor,
+}
+
+impl HistoryRing {
+    /// Keeps at least the last `samples` (and at most a key group more), as long as they fit into `bytes`.
+    pub fn new(samples: usize, bytes: usize, redaction: Redaction) -> HistoryRing {
+        HistoryRing {
+            encoder: SampleEncoder::new(redaction),
+            key_groups: VecDeque::new(),
+            len: 0,
+            bytes: 0,
+            evicted: 0,
+            marks: VecDeque::new(),
+            gaps: VecDeque::new(),
+            min_samples: samples.max(1),
+            max_bytes: bytes,
+            decoder: SampleDecoder::new(PayloadLayout::CURRENT),
+            decompressor: PayloadDecompressor::default(),
+        }
+    }
+
+    /// Adds the newest sample; `false` when it is too large to be kept.
+    pub fn push(&mut self, sample: &Arc<Sample>) -> bool {
+        self.push_with_summary(sample, FrameSummary::default())
+    }
+
+    /// The same with what was seen in it.
+    pub fn push_with_summary(&mut self, sample: &Arc<Sample>, digest: FrameSummary) -> bool {
+        if self.evicted + self.len as u64 <= WARM_UP_SAMPLES {
+            self.encoder.force_key_frame();
+        }
+        let frame = match self.encoder.encode(sample, digest) {
+            Ok(frame) => frame,
+            Err(FrameTooLarge) => return false,
+        };
+        self.len += 1;
+        self.bytes += frame.frame_len();
+        match self.key_groups.back_mut() {
+            Some(group) if !frame.is_key() => group.push(frame),
+            _ => self.key_groups.push_back(vec![frame]),
+        }
+        while self.key_groups.len() > 1 {
+            let oldest = self.key_groups.front().map(Vec::as_slice).unwrap_or_default();
+            if self.len - oldest.len() < self.min_samples && self.bytes <= self.max_bytes {
+                break;
+            }
+            let (count, bytes) = (oldest.len(), oldest.iter().map(SampleFrame::frame_len).sum::<usize>());
+            self.len -= count;
+            self.bytes -= bytes;
+            self.evicted += count as u64;
+            self.key_groups.pop_front();
+        }
+        while self.marks.front().is_some_and(|mark| mark.samples_before < self.evicted) {
+            self.marks.pop_front();
+        }
+        while self.gaps.front().is_some_and(|gap| gap.samples_before <= self.evicted) {
+            self.gaps.pop_front();
+        }
+        true
+    }
+
+    /// So many samples are missing before the next one, which was taken then.
+    pub fn add_missed(&mut self, count: u64, next: Timestamp) {
+        let from = self.len.checked_sub(1).and_then(|last| self.timestamp(last)).unwrap_or(next);
+        self.add_gap(&Gap { samples_before: 0, lost_samples: count, from, to: next, reason: GapReason::NotSampled });
+    }
+
+    /// Samples that somebody else lost, behind the newest one.
+    pub fn add_gap(&mut self, gap: &Gap) {
+        if gap.lost_samples > 0 && self.len > 0 {
+            self.gaps.push_back(Gap { samples_before: self.evicted + self.len as u64, ..gap.clone() });
+        }
+        if self.gaps.len() > MAX_GAPS {
+            self.gaps.pop_front();
+        }
+    }
+
+    /// Puts a word behind the newest sample.
+    pub fn add_mark(&mut self, at: Timestamp, text: &str) {
+        let Some(text) = Mark::sanitize(text) else { return };
+        if self.marks.len() >= MAX_MARKS {
+            self.marks.pop_front();
+        }
+        self.marks.push_back(Mark { samples_before: self.evicted + self.len as u64, at, text });
+    }
+
+    /// The words among the samples that are kept, in their order.
+    pub fn marks(&self) -> impl Iterator<Item = &Mark> {
+        self.marks.iter()
+    }
+
+    /// What is kept, for a recorder to begin with.
+    pub fn backlog(&self) -> FrameBacklog {
+        FrameBacklog {
+            frames: self.key_groups.iter().flatten().cloned().collect(),
+            first_sequence: self.evicted,
+            marks: self.marks.iter().cloned().collect(),
+            gaps: self.gaps.iter().cloned().collect(),
+        }
+    }
+
+    /// How many samples are kept.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes that they take.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How many samples were forgotten: `sample(0)` is the one that was pushed as number `forgotten()`.
+    pub fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    pub fn timestamp(&self, index: usize) -> Option<Timestamp> {
+        self.frame_in_group(index).map(|(_, frame)| frame.at)
+    }
+
+    /// The sample at that place; 0 is the oldest one kept.
+    pub fn sample(&mut self, index: usize) -> Result<Arc<Sample>, RecordingError> {
+        let HistoryRing { key_groups: groups, decoder: decoded, decompressor: unpacker, .. } = self;
+        let missing = RecordingError::NoSuchSample { index, len: self.len };
+        let sequence = self.evicted + index as u64;
+        if let Some(sample) = decoded.cached(sequence) {
+            return Ok(sample);
+        }
+        let Some((group, frame)) = frame_at(groups, index) else { return Err(missing) };
+        let key = sequence.saturating_sub(u64::from(frame.key_distance));
+        let damaged = |why| RecordingError::DamagedFrame { offset: 0, why };
+        for distance in decoded.reference_chain(frame.key_distance) {
+            if decoded.has_reference(key, distance) {
+                continue;
+            }
+            let reference = group.get(usize::from(distance)).ok_or(damaged(FrameError::ReferenceMissing))?;
+            decode_frame(decoded, unpacker, key + u64::from(distance), reference).map_err(damaged)?;
+        }
+        decode_frame(decoded, unpacker, sequence, frame).map_err(damaged)
+    }
+
+    /// Writes what is kept as a recording.
+    pub fn write_to(&self, sink: impl Write + Send, meta: &Meta, sections: &Sections) -> Result<u64, RecordingError> {
+        let mut storage = StreamStorage(sink);
+        self.write_to_storage(&mut storage, meta, sections)
+            .map_err(|source| RecordingError::Write { path: Location::Stream, source })
+    }
+
+    fn write_to_storage(&self, storage: &mut dyn Storage, meta: &Meta, sections: &Sections) -> std::io::Result<u64> {
+        let (id, created_ns) = new_file_identity();
+        let mut framer = FrameWriter::new(id, created_ns);
+        let too_large = |FrameTooLarge| std::io::Error::other("what it begins with is larger than a frame may be");
+        let mut out = framer.start(meta, sections).map_err(too_large)?;
+        let mut write = |out: &mut Vec<u8>| {
+            let result = write_all(storage, out).map_err(|(_, error)| error);
+            out.clear();
+            result
+        };
+        let mut frames = FrameInterleaver::new(self.evicted, self.marks.iter(), self.gaps.iter());
+        for group in &self.key_groups {
+            frames.append_frames(&mut framer, &mut out, group);
+            write(&mut out)?;
+        }
+        frames.append_rest(&mut framer, &mut out);
+        framer.append_end(&mut out);
+        write(&mut out)?;
+        storage.sync()?;
+        Ok(framer.offset())
+    }
+
+    fn frame_in_group(&self, index: usize) -> Option<(&[SampleFrame], &SampleFrame)> {
+        frame_at(&self.key_groups, index)
+    }
+}
+
+/// Samples that were kept in memory before somebody began to record, and the words among them.
+#[derive(Clone, Debug, Default)]
+pub struct FrameBacklog {
+    frames: Vec<SampleFrame>,
+    /// The number of the first, as marks count.
+    first_sequence: u64,
+    marks: Vec<Mark>,
+    gaps: Vec<Gap>,
+}
+
+impl FrameBacklog {
+    /// One more at the end.
+    pub(super) fn push(&mut self, frame: SampleFrame) {
+        self.frames.push(frame);
+    }
+
+    /// Samples that are missing behind the newest one.
+    pub(super) fn add_gap(&mut self, gap: Gap) {
+        self.gaps.push(Gap { samples_before: self.first_sequence + self.frames.len() as u64, ..gap });
+    }
+
+    /// A word behind the newest sample.
+    pub(super) fn add_mark(&mut self, at: Timestamp, text: &str) {
+        self.marks.push(Mark { samples_before: self.first_sequence + self.frames.len() as u64, at, text: text.to_owned() });
+    }
+
+    /// Of all that is older than the last key frame nobody needs to know any more.
+    pub(super) fn drop_before_last_key(&mut self) {
+        let key = self.frames.iter().rposition(SampleFrame::is_key).unwrap_or(0);
+        self.frames.drain(..key);
+        self.first_sequence += key as u64;
+        self.marks.retain(|mark| mark.samples_before > self.first_sequence);
+        self.gaps.retain(|gap| gap.samples_before > self.first_sequence);
+    }
+
+    pub(super) fn append_to(&self, framer: &mut FrameWriter, out: &mut Vec<u8>) {
+        let mut frames = FrameInterleaver::new(self.first_sequence, self.marks.iter(), self.gaps.iter());
+        frames.append_frames(framer, out, &self.frames);
+        frames.append_rest(framer, out);
+    }
+}
+
+/// Frames into a recording, each gap and each mark before the sample that it was put before.
+struct FrameInterleaver<M: Iterator, G: Iterator> {
+    /// The number of the next sample.
+    next_sequence: u64,
+    marks: Peekable<M>,
+    gaps: Peekable<G>,
+}
+
+impl<'m, M: Iterator<Item = &'m Mark>, G: Iterator<Item = &'m Gap>> FrameInterleaver<M, G> {
+    fn new(first: u64, marks: M, gaps: G) -> FrameInterleaver<M, G> {
+        FrameInterleaver { next_sequence: first, marks: marks.peekable(), gaps: gaps.peekable() }
+    }
+
+    fn append_frames(&mut self, framer: &mut FrameWriter, out: &mut Vec<u8>, frames: &[SampleFrame]) {
+        for frame in frames {
+            while let Some(gap) = self.gaps.next_if(|gap| gap.samples_before <= self.next_sequence) {
+                framer.append_gap(out, gap);
+            }
+            while let Some(mark) = self.marks.next_if(|mark| mark.samples_before <= self.next_sequence) {
+                framer.append_mark(out, mark.at, &mark.text);
+            }
+            framer.append_sample(out, frame);
+            self.next_sequence += 1;
+        }
+    }
+
+    fn append_rest(&mut self, framer: &mut FrameWriter, out: &mut Vec<u8>) {
+        self.gaps.by_ref().for_each(|gap| framer.append_gap(out, gap));
+        self.marks.by_ref().for_each(|mark| framer.append_mark(out, mark.at, &mark.text));
+    }
+}
+
+fn decode_frame(
+    decoded: &mut SampleDecoder,
+    unpacker: &mut PayloadDecompressor,
+    sequence: u64,
+    frame: &SampleFrame,
+) -> Result<Arc<Sample>, FrameError> {
+    let CompressedPayload { bytes: stored, raw_len: raw, flags } = &frame.payload;
+    decoded.decode(sequence, frame.key_distance, frame.at, &unpacker.decompress_payload(stored, *flags, *raw)?)
+}
+
+/// The frame at that place, and its group.
+fn frame_at(groups: &VecDeque<Vec<SampleFrame>>, index: usize) -> Option<(&[SampleFrame], &SampleFrame)> {
+    let mut rest = index;
+    for group in groups {
+        match group.get(rest) {
+            Some(frame) => return Some((group, frame)),
+            None => rest -= group.len(),
+        }
+    }
+    None
+}

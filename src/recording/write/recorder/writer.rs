@@ -1,0 +1,415 @@
+//! The other end of the recorder's queue, on its own thread: the only one that touches the disk.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+use super::{LostSamples, Message, RecorderOptions, RecorderStatus, RecordingProgress, SharedState, lock_ignoring_poison};
+use crate::recording::Timestamp;
+use crate::recording::frames::frame_summary::FrameSummary;
+use crate::recording::frames::header::FileId;
+use crate::recording::frames::meta::{Gap, GapReason, Meta};
+use crate::recording::payload::encode::FrameTooLarge;
+use crate::recording::storage::{Storage, write_all};
+use crate::recording::write::frame_writer::{Checkpoint, FrameWriter, SampleEncoder, Sections, new_file_identity};
+use crate::recording::write::history_ring::FrameBacklog;
+use crate::sample::Sample;
+
+/// Marks that wait for room on the disk at most: later ones are lost.
+const MAX_PENDING_MARKS: usize = 500;
+
+/// A power cut costs at most so many samples.
+const SAMPLES_PER_SYNC: u32 = 60;
+
+pub(super) struct RecordingWriter {
+    storage: Box<dyn Storage>,
+    frame_writer: FrameWriter,
+    encoder: SampleEncoder,
+    meta: Meta,
+    options: RecorderOptions,
+    shared: Arc<SharedState>,
+    state: WriterState,
+    /// Samples that are safe, and those that went into gaps.
+    sample_count: u64,
+    lost_samples: u64,
+    /// Bytes of files that came before this one.
+    earlier_files_bytes: u64,
+    /// A gap that is not written yet, and marks that found no room: the next sample takes them along.
+    pending_loss: Option<LostSamples>,
+    pending_marks: Vec<(Timestamp, String)>,
+    samples_since_sync: u32,
+    /// What the disk may not have yet, with the samples that this refers to: should it fail, another file begins with it.
+    unsynced: FrameBacklog,
+    buffer: Vec<u8>,
+}
+
+enum WriterState {
+    Recording,
+    /// No room. The time is CLOCK_BOOTTIME of the sample at which it was tried last.
+    Paused {
+        reason: String,
+        last_attempt_ns: u64,
+    },
+    /// The storage failed, and there was no other yet.
+    StorageFailed {
+        reason: String,
+        last_attempt_ns: u64,
+    },
+    Failed {
+        reason: String,
+    },
+    /// It has as many bytes as it may have.
+    LimitReached,
+}
+
+/// What became of a write.
+enum WriteOutcome {
+    Complete,
+    /// Taken back: there is no room.
+    NoSpace,
+    /// The storage is not to be trusted any more.
+    StorageFailed,
+}
+
+/// Writes what every recording begins with.
+pub(super) fn write_start(
+    storage: &mut dyn Storage,
+    meta: &Meta,
+    sections: &Sections,
+    history: &FrameBacklog,
+    identity: Option<(FileId, i64)>,
+) -> io::Result<FrameWriter> {
+    let (id, created_ns) = identity.unwrap_or_else(new_file_identity);
+    let mut framer = FrameWriter::new(id, created_ns);
+    let too_large = |FrameTooLarge| io::Error::other("what it begins with is larger than a frame may be");
+    let mut bytes = framer.start(meta, sections).map_err(too_large)?;
+    history.append_to(&mut framer, &mut bytes);
+    write_all(storage, &bytes).map_err(|(_, error)| error)?;
+    storage.sync()?;
+    Ok(framer)
+}
+
+impl RecordingWriter {
+    /// Into a storage that was begun already.
+    pub(super) fn new(
+        storage: Box<dyn Storage>,
+        framer: FrameWriter,
+        meta: Meta,
+        options: RecorderOptions,
+        shared: Arc<SharedState>,
+    ) -> RecordingWriter {
+        let encoder = SampleEncoder::new(meta.redaction);
+        let samples = framer.sample_count();
+        RecordingWriter {
+            storage,
+            frame_writer: framer,
+            encoder,
+            meta,
+            options,
+            shared,
+            state: WriterState::Recording,
+            sample_count: samples,
+            lost_samples: 0,
+            earlier_files_bytes: 0,
+            pending_loss: None,
+            pending_marks: Vec::new(),
+            samples_since_sync: 0,
+            unsynced: FrameBacklog::default(),
+            buffer: Vec::new(),
+        }
+    }
+
+    pub(super) fn run(&mut self, messages: &Receiver<Message>) {
+        loop {
+            let message = match messages.try_recv() {
+                Ok(message) => message,
+                Err(TryRecvError::Empty) => match messages.recv() {
+                    Ok(message) => message,
+                    Err(_) => break,
+                },
+                Err(TryRecvError::Disconnected) => break,
+            };
+            match message {
+                Message::Sample { sample, summary: digest, loss: lost } => {
+                    self.add_loss(lost);
+                    self.write_sample(&sample, digest);
+                }
+                Message::Mark { at, text } => self.write_mark(at, text),
+            }
+            self.publish_status();
+        }
+        let lost = lock_ignoring_poison(&self.shared.loss_at_end).take();
+        self.add_loss(lost);
+        self.finish();
+    }
+
+    /// Notes what the queue could not take; it is written with the next sample.
+    fn add_loss(&mut self, lost: Option<LostSamples>) {
+        let Some(lost) = lost else { return };
+        self.lost_samples = self.lost_samples.saturating_add(lost.count);
+        lost.merge_into(&mut self.pending_loss);
+    }
+
+    fn count_lost_sample(&mut self, at: Timestamp, why: GapReason) {
+        self.lost_samples += 1;
+        LostSamples::add_one(&mut self.pending_loss, at, why);
+    }
+
+    fn write_sample(&mut self, sample: &Arc<Sample>, digest: FrameSummary) {
+        let at: Timestamp = sample.at.into();
+        if !self.can_write(at) {
+            return;
+        }
+        let frame = match self.encoder.encode(sample, digest) {
+            Ok(frame) => frame,
+            Err(FrameTooLarge) => return self.count_lost_sample(at, GapReason::SampleTooLarge),
+        };
+        if frame.is_key()
+            && let Some(why) = self.low_space_reason()
+        {
+            self.encoder.force_key_frame();
+            self.state = WriterState::Paused { reason: why, last_attempt_ns: at.boottime_ns };
+            return self.count_lost_sample(at, GapReason::NoSpace);
+        }
+        if !self.fits_limit(self.frame_writer.max_len_with(&frame)) {
+            self.state = WriterState::LimitReached;
+            return;
+        }
+        let written = self.write_frames(at, |writing| {
+            writing.append_pending();
+            writing.frame_writer.append_sample(&mut writing.buffer, &frame);
+        });
+        match written {
+            WriteOutcome::Complete => {}
+            WriteOutcome::NoSpace => return self.count_lost_sample(at, GapReason::NoSpace),
+            WriteOutcome::StorageFailed => return self.count_lost_sample(at, GapReason::DiskFailed),
+        }
+        if let Some(gap) = self.pending_gap() {
+            self.unsynced.add_gap(gap);
+            self.pending_loss = None;
+        }
+        self.pending_marks.drain(..).for_each(|(at, text)| self.unsynced.add_mark(at, &text));
+        self.state = WriterState::Recording;
+        self.sample_count += 1;
+        self.samples_since_sync += 1;
+        let is_key = frame.is_key();
+        self.unsynced.push(frame);
+        if (is_key || self.samples_since_sync >= SAMPLES_PER_SYNC) && !self.sync(at) {
+            self.switch_to_successor();
+        }
+    }
+
+    /// Whether anything can be written; else the sample is lost.
+    fn can_write(&mut self, at: Timestamp) -> bool {
+        let waits =
+            |tried_ns: u64| u128::from(at.boottime_ns.saturating_sub(tried_ns)) < self.options.retry_interval.as_nanos();
+        match &mut self.state {
+            WriterState::Recording => return true,
+            WriterState::Failed { .. } => self.lost_samples += 1,
+            // Whoever limits it knows that nothing comes after that.
+            WriterState::LimitReached => {}
+            WriterState::Paused { last_attempt_ns: tried_ns, .. } if waits(*tried_ns) => {
+                self.count_lost_sample(at, GapReason::NoSpace)
+            }
+            WriterState::Paused { last_attempt_ns: tried_ns, .. } => {
+                *tried_ns = at.boottime_ns;
+                return true;
+            }
+            WriterState::StorageFailed { last_attempt_ns: tried_ns, .. } if waits(*tried_ns) => {
+                self.count_lost_sample(at, GapReason::DiskFailed)
+            }
+            WriterState::StorageFailed { last_attempt_ns: tried_ns, .. } => {
+                *tried_ns = at.boottime_ns;
+                if self.switch_to_successor() {
+                    return true;
+                }
+                self.count_lost_sample(at, GapReason::DiskFailed);
+            }
+        }
+        false
+    }
+
+    fn write_mark(&mut self, at: Timestamp, text: String) {
+        if self.pending_marks.len() < MAX_PENDING_MARKS {
+            self.pending_marks.push((at, text));
+        }
+        if !self.fits_limit(self.frame_writer.max_end_len()) {
+            self.pending_marks.pop();
+            self.state = WriterState::LimitReached;
+        }
+        let recording = matches!(self.state, WriterState::Recording);
+        if recording && matches!(self.write_frames(at, RecordingWriter::append_pending_marks), WriteOutcome::Complete) {
+            self.pending_marks.drain(..).for_each(|(at, text)| self.unsynced.add_mark(at, &text));
+        }
+    }
+
+    /// Whether so much more, with the marks that wait, makes the recording no larger than it may be.
+    fn fits_limit(&self, more: u64) -> bool {
+        let marks: u64 = self.pending_marks.iter().map(|(_, text)| FrameWriter::max_mark_len(text)).sum();
+        let needed = self.earlier_files_bytes + self.frame_writer.offset() + marks + more;
+        self.options.max_bytes.is_none_or(|most| needed <= most)
+    }
+
+    fn append_pending(&mut self) {
+        if let Some(gap) = self.pending_gap() {
+            self.frame_writer.append_gap(&mut self.buffer, &gap);
+        }
+        self.append_pending_marks();
+    }
+
+    fn pending_gap(&self) -> Option<Gap> {
+        let before = self.frame_writer.sample_count();
+        self.pending_loss.map(|LostSamples { count: lost, from, to, reason: why }| Gap {
+            samples_before: before,
+            lost_samples: lost,
+            from,
+            to,
+            reason: why,
+        })
+    }
+
+    fn append_pending_marks(&mut self) {
+        for (at, text) in &self.pending_marks {
+            self.frame_writer.append_mark(&mut self.buffer, *at, text);
+        }
+    }
+
+    /// Puts frames into the recording with one write, where this one is broken into the next: what they refer to stands there
+    /// too.
+    fn write_frames(&mut self, at: Timestamp, frames: impl Fn(&mut RecordingWriter)) -> WriteOutcome {
+        let write = |writing: &mut RecordingWriter| {
+            writing.buffer.clear();
+            let checkpoint = writing.frame_writer.checkpoint();
+            frames(writing);
+            writing.write_buffer(checkpoint, at)
+        };
+        match write(self) {
+            WriteOutcome::StorageFailed if self.switch_to_successor() => write(self),
+            written => written,
+        }
+    }
+
+    /// What could not be written is taken back.
+    fn write_buffer(&mut self, checkpoint: Checkpoint, at: Timestamp) -> WriteOutcome {
+        let Err((taken, error)) = write_all(self.storage.as_mut(), &self.buffer) else { return WriteOutcome::Complete };
+        self.frame_writer.roll_back(checkpoint);
+        self.encoder.force_key_frame();
+        let good = self.frame_writer.offset();
+        // Always: a write that failed may have left something all the same.
+        let rolled_back = self.storage.truncate(good).is_ok() || taken == 0;
+        if rolled_back && matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT)) {
+            self.state = WriterState::Paused { reason: error.to_string(), last_attempt_ns: at.boottime_ns };
+            return WriteOutcome::NoSpace;
+        }
+        self.fail_storage(&error, error.to_string(), at)
+    }
+
+    /// Whether the disk has it all.
+    fn sync(&mut self, at: Timestamp) -> bool {
+        self.samples_since_sync = 0;
+        match self.storage.sync() {
+            Ok(()) => self.unsynced.drop_before_last_key(),
+            // After a failed sync nobody knows what of it is on the disk: this descriptor is not trusted again.
+            Err(error) => {
+                self.fail_storage(&error, format!("the disk did not take it: {error}"), at);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn fail_storage(&mut self, error: &io::Error, why: String, at: Timestamp) -> WriteOutcome {
+        // Who limits the size of files does not want another one.
+        self.state = match error.raw_os_error() {
+            Some(libc::EFBIG) => WriterState::Failed { reason: why },
+            _ => WriterState::StorageFailed { reason: why, last_attempt_ns: at.boottime_ns },
+        };
+        WriteOutcome::StorageFailed
+    }
+
+    /// Goes on in another storage, if there is one: it begins with what the last one may not have. False where there is none
+    /// now; whether there will be one later, the mode says.
+    fn switch_to_successor(&mut self) -> bool {
+        let WriterState::StorageFailed { reason: why, .. } = &self.state else { return false };
+        let Some(successor) = self.storage.create_successor() else {
+            self.state = WriterState::Failed { reason: why.clone() };
+            return false;
+        };
+        // It is tried again later.
+        let Ok(mut storage) = successor else { return false };
+        match write_start(storage.as_mut(), &self.meta, &self.options.sections, &self.unsynced, None) {
+            Ok(framer) => {
+                self.earlier_files_bytes += self.frame_writer.offset();
+                lock_ignoring_poison(&self.shared.locations).push(storage.location());
+                (self.storage, self.frame_writer) = (storage, framer);
+                self.state = WriterState::Recording;
+                self.samples_since_sync = 0;
+                true
+            }
+            Err(_) => {
+                storage.discard();
+                false
+            }
+        }
+    }
+
+    /// Why the file system is left alone, when it has too little room.
+    fn low_space_reason(&self) -> Option<String> {
+        const MIB: u64 = 1 << 20;
+        let room = self.storage.disk_space().filter(|_| self.options.reserve_free_space)?;
+        let floor = (room.total / 20).clamp(64 * MIB, 1024 * MIB);
+        let fits = room.available > floor;
+        (!fits).then(|| {
+            format!("only {} MiB free there, and the last {} MiB are left to others", room.available / MIB, floor / MIB)
+        })
+    }
+
+    fn finish(&mut self) {
+        let paused = matches!(self.state, WriterState::Paused { .. });
+        if matches!(self.state, WriterState::LimitReached) && self.sample_count == 0 {
+            // Not one sample fits: a file without any is of no use.
+            self.storage.discard();
+            return self.publish_status();
+        }
+        let at = Timestamp::default();
+        let put = |writing: &mut RecordingWriter| {
+            writing.append_pending();
+            writing.frame_writer.append_end(&mut writing.buffer);
+        };
+        let mut ended = false;
+        for _ in 0..2 {
+            let open = matches!(self.state, WriterState::Recording | WriterState::Paused { .. } | WriterState::LimitReached);
+            if !open || !matches!(self.write_frames(at, put), WriteOutcome::Complete) {
+                break;
+            }
+            ended = self.sync(at);
+            if ended || !self.switch_to_successor() {
+                break;
+            }
+        }
+        self.publish_status();
+        if ended && !paused {
+            *lock_ignoring_poison(&self.shared.status) = RecorderStatus::Finished(self.progress());
+        }
+    }
+
+    fn progress(&self) -> RecordingProgress {
+        RecordingProgress {
+            bytes: self.earlier_files_bytes + self.frame_writer.offset(),
+            samples: self.sample_count,
+            lost_samples: self.lost_samples,
+        }
+    }
+
+    pub(super) fn publish_status(&self) {
+        let kept = self.progress();
+        *lock_ignoring_poison(&self.shared.status) = match &self.state {
+            WriterState::Recording => RecorderStatus::Recording(kept),
+            WriterState::Paused { reason: why, .. } | WriterState::StorageFailed { reason: why, .. } => {
+                RecorderStatus::Paused { reason: why.clone(), progress: kept }
+            }
+            WriterState::Failed { reason: why } => RecorderStatus::Failed { reason: why.clone(), progress: kept },
+            WriterState::LimitReached => RecorderStatus::LimitReached(kept),
+        };
+    }
+}

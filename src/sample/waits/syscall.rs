@@ -1,0 +1,207 @@
+//! System calls by name, and what the arguments of a futex call say.
+
+use super::class::WaitClass;
+use crate::sample::task::{RawSyscall, TaskState};
+
+/// The system calls that a judgement rests on. The numbers differ between machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Syscall {
+    pub name: &'static str,
+    pub arguments: [u64; 3],
+}
+
+/// What the arguments of a futex call say about the wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FutexWait {
+    /// A lock that somebody else holds, without a doubt: one of the FUTEX_LOCK_PI family.
+    PiLock { address: u64 },
+    /// Most likely such a lock: op FUTEX_WAIT with value 2, the word of a contended mutex of glibc or of the Go runtime. All
+    /// its waiters share the address; a condition variable of musl looks the same, with an address for each.
+    ContendedMutex { address: u64 },
+    /// An event that has not happened: op FUTEX_WAIT_PRIVATE with value 0, which no lock waits at, since 0 is a free one.
+    /// So sleeps an idle thread of the Go runtime: it waits for work.
+    IdleRuntimeThread { address: u64 },
+    /// Anything else: a condition variable, a semaphore, a join. Idle unless its group cycles.
+    Unknown { address: u64 },
+}
+
+const FUTEX_CMD_MASK: u64 = 0x7f;
+const FUTEX_PRIVATE_FLAG: u64 = 0x80;
+const FUTEX_WAIT: u64 = 0;
+const FUTEX_LOCK_PI: u64 = 6;
+const FUTEX_LOCK_PI2: u64 = 13;
+/// 0 free, 1 held, 2 held and waited for: glibc's lowlevellock, and those who copied Drepper's "Futexes Are Tricky".
+const CONTENDED_FUTEX_VALUE: u64 = 2;
+
+impl Syscall {
+    /// The call of that number on that kind of machine (`Host::machine`); `None` for those that no judgement needs.
+    pub fn from_number(machine: &[u8], call: RawSyscall) -> Option<Syscall> {
+        let column = match machine {
+            b"x86_64" => 0,
+            b"aarch64" | b"riscv64" | b"loongarch64" => 1,
+            _ => return None,
+        };
+        SYSCALLS
+            .iter()
+            .find(|row| [row.1, row.2].get(column) == Some(&call.number))
+            .map(|row| Syscall { name: row.0, arguments: call.arguments })
+    }
+
+    /// The fsync family: waits for the device to have it all.
+    pub fn is_fsync_family(self) -> bool {
+        matches!(self.name, "fsync" | "fdatasync" | "sync_file_range" | "msync" | "sync" | "syncfs")
+    }
+
+    /// The descriptor that it is about: its first argument.
+    pub fn file_descriptor(self) -> Option<u64> {
+        let by_descriptor = matches!(
+            self.name,
+            "read"
+                | "write"
+                | "pread64"
+                | "pwrite64"
+                | "readv"
+                | "writev"
+                | "preadv"
+                | "pwritev"
+                | "preadv2"
+                | "pwritev2"
+                | "fsync"
+                | "fdatasync"
+                | "sync_file_range"
+                | "syncfs"
+                | "fallocate"
+                | "ftruncate"
+                | "flock"
+                | "fcntl"
+        );
+        by_descriptor.then_some(self.arguments[0])
+    }
+
+    /// What a futex call waits for; `None` for every other call.
+    pub fn futex_wait(self) -> Option<FutexWait> {
+        if self.name != "futex" {
+            return None;
+        }
+        let [address, operation, value] = self.arguments;
+        // The kernel prints the registers: an int argument may carry garbage in its upper half.
+        let (command, value) = (operation & FUTEX_CMD_MASK, value & 0xffff_ffff);
+        Some(match (command, value) {
+            (FUTEX_LOCK_PI | FUTEX_LOCK_PI2, _) => FutexWait::PiLock { address },
+            (FUTEX_WAIT, CONTENDED_FUTEX_VALUE) => FutexWait::ContendedMutex { address },
+            (FUTEX_WAIT, 0) if operation & FUTEX_PRIVATE_FLAG != 0 => FutexWait::IdleRuntimeThread { address },
+            _ => FutexWait::Unknown { address },
+        })
+    }
+
+    /// Whether it is a futex call that shows a lock which somebody else holds.
+    pub fn is_contended_futex(self) -> bool {
+        matches!(self.futex_wait(), Some(FutexWait::ContendedMutex { .. } | FutexWait::PiLock { .. }))
+    }
+
+    /// The class of a wait whose channel says nothing by itself.
+    pub(super) fn wait_class(self, state: TaskState) -> WaitClass {
+        match self.name {
+            "futex" if self.is_contended_futex() => WaitClass::Lock,
+            "futex" | "semtimedop" | "semop" => WaitClass::Futex,
+            "flock" => WaitClass::Lock,
+            "recvfrom" | "recvmsg" | "recvmmsg" | "sendto" | "sendmsg" | "sendmmsg" | "accept" | "accept4" | "connect" => {
+                WaitClass::Net
+            }
+            "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait" => WaitClass::Poll,
+            "nanosleep" | "clock_nanosleep" => WaitClass::Timer,
+            "wait4" | "waitid" => WaitClass::Child,
+            "io_getevents" | "io_pgetevents" | "io_uring_enter" => WaitClass::Aio,
+            _ if self.is_fsync_family() && state == TaskState::Blocked => WaitClass::Disk,
+            _ => WaitClass::Other,
+        }
+    }
+}
+
+/// Name, number on x86_64, number on the machines with the generic table (arm64, riscv64, loongarch64); −2 is none
+/// (−1 is what the kernel writes for "blocked outside a call").
+const SYSCALLS: &[(&str, i64, i64)] = &[
+    ("read", 0, 63),
+    ("write", 1, 64),
+    ("poll", 7, -2),
+    ("pread64", 17, 67),
+    ("pwrite64", 18, 68),
+    ("readv", 19, 65),
+    ("writev", 20, 66),
+    ("select", 23, -2),
+    ("msync", 26, 227),
+    ("nanosleep", 35, 101),
+    ("connect", 42, 203),
+    ("accept", 43, 202),
+    ("sendto", 44, 206),
+    ("recvfrom", 45, 207),
+    ("sendmsg", 46, 211),
+    ("recvmsg", 47, 212),
+    ("clone", 56, 220),
+    ("fork", 57, -2),
+    ("vfork", 58, -2),
+    ("wait4", 61, 260),
+    ("semop", 65, 193),
+    ("fcntl", 72, 25),
+    ("flock", 73, 32),
+    ("fsync", 74, 82),
+    ("fdatasync", 75, 83),
+    ("ftruncate", 77, 46),
+    ("rename", 82, -2),
+    ("mkdir", 83, -2),
+    ("unlink", 87, -2),
+    ("sync", 162, 81),
+    ("futex", 202, 98),
+    ("io_getevents", 208, 4),
+    ("semtimedop", 220, 192),
+    ("clock_nanosleep", 230, 115),
+    ("epoll_wait", 232, -2),
+    ("waitid", 247, 95),
+    ("openat", 257, 56),
+    ("unlinkat", 263, 35),
+    ("pselect6", 270, 72),
+    ("ppoll", 271, 73),
+    ("sync_file_range", 277, 84),
+    ("epoll_pwait", 281, 22),
+    ("fallocate", 285, 47),
+    ("accept4", 288, 242),
+    ("preadv", 295, 69),
+    ("pwritev", 296, 70),
+    ("recvmmsg", 299, 243),
+    ("syncfs", 306, 267),
+    ("sendmmsg", 307, 269),
+    ("renameat2", 316, 276),
+    ("preadv2", 327, 286),
+    ("pwritev2", 328, 287),
+    ("io_pgetevents", 333, 292),
+    ("clone3", 435, 435),
+    ("io_uring_enter", 426, 426),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn futex(operation: u64, value: u64) -> Option<FutexWait> {
+        Syscall::from_number(b"x86_64", RawSyscall { number: 202, arguments: [0x1000, operation, value] })?.futex_wait()
+    }
+
+    #[test]
+    fn a_contended_mutex_is_told_from_a_condition_variable() {
+        assert_eq!(futex(0x80, 2), Some(FutexWait::ContendedMutex { address: 0x1000 }));
+        assert_eq!(futex(0x189, 0), Some(FutexWait::Unknown { address: 0x1000 }), "condition variable");
+        assert_eq!(futex(0x109, 0), Some(FutexWait::Unknown { address: 0x1000 }), "PostgreSQL's semaphore");
+        assert_eq!(futex(0x80, 0), Some(FutexWait::IdleRuntimeThread { address: 0x1000 }), "an idle thread of the Go runtime");
+        assert_eq!(futex(0, 0), Some(FutexWait::Unknown { address: 0x1000 }), "shared: a semaphore of musl");
+        assert_eq!(futex(0x86, 0), Some(FutexWait::PiLock { address: 0x1000 }), "a mutex with priority inheritance");
+        assert_eq!(futex(0x189, 3), Some(FutexWait::Unknown { address: 0x1000 }), "a read-write lock of glibc");
+    }
+
+    #[test]
+    fn numbers_belong_to_a_machine() {
+        let fsync = RawSyscall { number: 82, arguments: [3, 0, 0] };
+        assert_eq!(Syscall::from_number(b"aarch64", fsync).map(|call| call.name), Some("fsync"));
+        assert_eq!(Syscall::from_number(b"x86_64", fsync).map(|call| call.name), Some("rename"));
+        assert_eq!(Syscall::from_number(b"s390x", fsync), None);
+    }
+}
