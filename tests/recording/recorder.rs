@@ -384,7 +384,7 @@ fn a_disk_that_never_answers_does_not_hold_the_end_up() {
     let mut recorder = Recorder::from_storage(Box::new(disk), &generator::meta(), options(10)).unwrap();
     few_samples(3).into_iter().for_each(|sample| recorder.offer(sample));
     let status = recorder.finish(Duration::from_millis(50));
-    assert!(matches!(&status, RecorderStatus::Failed { reason, .. } if why.contains("does not answer")), "{status:?}");
+    assert!(matches!(&status, RecorderStatus::Failed { reason, .. } if reason.contains("does not answer")), "{status:?}");
     drop(allow);
 }
 
