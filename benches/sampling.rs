@@ -1,7 +1,7 @@
-//! What looking costs: the sweep over the machine that runs this, and over a made-up tree of 10,000 threads (which has no
-//! process clocks, so that every file of it is read every time: the parser's and the file layer's cost).
+//! The cost of a sample: a scan of the machine that runs this, and of a fixture tree with 10,000 threads. The tree has no
+//! process CPU clocks, so every file is read each time: this measures the parser and the file layer.
 //!
-//! For loads of a given size: `../shared/perf/populate.py -n 2000 -- cargo bench --bench sampling`.
+//! Under a load of a given size: `benches/cost/populate.py -n 2000 -- cargo bench --bench sampling`.
 
 use std::fs;
 use std::hint::black_box;
