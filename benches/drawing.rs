@@ -9,6 +9,8 @@ mod network;
 #[path = "../tests/frames/scenes.rs"]
 #[allow(dead_code, reason = "the frames' tests use the other scenes")]
 mod scenes;
+#[path = "../tests/support/synthetic.rs"]
+mod synthetic;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use jiff::tz::TimeZone;

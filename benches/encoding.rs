@@ -12,6 +12,8 @@ mod generator;
 mod payload;
 #[path = "../tests/recording/places.rs"]
 mod places;
+#[path = "../tests/support/synthetic.rs"]
+mod synthetic;
 #[path = "../tests/recording/varint.rs"]
 mod varint;
 

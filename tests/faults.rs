@@ -19,8 +19,8 @@ mod copied;
 mod harness;
 #[path = "faults/identities.rs"]
 mod identities;
-#[path = "own/load.rs"]
-mod load;
+#[path = "support/load_process.rs"]
+mod load_process;
 #[path = "faults/namespaces.rs"]
 mod namespaces;
 #[path = "faults/opened.rs"]

@@ -24,8 +24,8 @@ mod left_out;
 mod live;
 #[path = "kernel/made.rs"]
 mod made;
-#[path = "tree/mod.rs"]
-mod planted;
+#[path = "support/proc_tree.rs"]
+mod proc_tree;
 #[path = "kernel/taskstats.rs"]
 mod taskstats;
 #[path = "kernel/tree.rs"]

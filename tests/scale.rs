@@ -3,7 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test may fail loudly, and prints its figures")]
 
-mod counting;
+#[path = "support/counting_allocator.rs"]
+mod counting_allocator;
 
 use std::fmt::Write;
 use std::fs;
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use counting::{allocations, held, most_held};
+use counting_allocator::{allocations, held, most_held};
 use jiff::tz::TimeZone;
 use nix::time::{ClockId, clock_gettime};
 use stalltop::baseline::Baselines;

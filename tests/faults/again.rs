@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::load::PART;
-pub use crate::load::{Load, plays, ready_until_killed};
+use crate::load_process::PART;
+pub use crate::load_process::{Load, plays, ready_until_killed};
 
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()

@@ -23,3 +23,5 @@ mod scenes;
 mod screen;
 mod sizes;
 mod strip;
+#[path = "../support/synthetic.rs"]
+mod synthetic;

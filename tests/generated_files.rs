@@ -1,5 +1,5 @@
 //! What is made by the program and shipped beside it is what the program makes now: docs/configuration.md, completions,
-//! manual pages. `STALLTOP_BLESS=1 cargo test --test papers` writes them anew; to be run after each change of an option.
+//! manual pages. `STALLTOP_BLESS=1 cargo test --test generated_files` writes them anew; to be run after each change of an option.
 
 #![allow(
     clippy::unwrap_used,
@@ -40,7 +40,11 @@ fn same(what: &[(PathBuf, String)]) {
             stale.push(path.display().to_string());
         }
     }
-    assert!(stale.is_empty(), "stale: {}\nSTALLTOP_BLESS=1 cargo test --test papers writes them anew", stale.join(", "));
+    assert!(
+        stale.is_empty(),
+        "stale: {}\nSTALLTOP_BLESS=1 cargo test --test generated_files writes them anew",
+        stale.join(", ")
+    );
 }
 
 #[test]
@@ -104,7 +108,7 @@ fn there_is_a_page_of_each_command() {
         }
         assert!(
             std::env::var_os("STALLTOP_BLESS").is_some(),
-            "{} is of no command: STALLTOP_BLESS=1 cargo test --test papers",
+            "{} is of no command: STALLTOP_BLESS=1 cargo test --test generated_files",
             path.display()
         );
         fs::remove_file(path).unwrap();

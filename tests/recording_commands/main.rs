@@ -17,6 +17,8 @@ mod parts;
 mod report;
 #[path = "../recording/support.rs"]
 mod support;
+#[path = "../support/synthetic.rs"]
+mod synthetic;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -9,15 +9,18 @@
     reason = "a test may fail loudly, and prints its figures"
 )]
 
-mod counting;
-mod tree;
+#[path = "support/counting_allocator.rs"]
+mod counting_allocator;
+#[path = "support/proc_tree.rs"]
+mod proc_tree;
 
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use counting::held;
+use counting_allocator::held;
 use jiff::tz::TimeZone;
+use proc_tree::{FIRST_PID, SampledTree};
 use stalltop::app::evaluation::SampleEvaluator;
 use stalltop::app::timeline::checkpoints::CheckpointedEvaluation;
 use stalltop::baseline::Baselines;
@@ -25,7 +28,6 @@ use stalltop::findings::Evaluator;
 use stalltop::recording::{HistoryRing, Redaction};
 use stalltop::state::{Event, Key, Setup, Source, State, TerminalCapabilities, update};
 use stalltop::view::{self, frame_diff::DoubleBuffer};
-use tree::{FIRST, Tree};
 
 const HOUR: u32 = 3600;
 /// What the screen can go back to: ten minutes, and two key groups at most.
@@ -36,7 +38,7 @@ const STEADY: u32 = 40;
 const FLEETING: usize = 30;
 
 /// Disks and interfaces, of which one is another one every ten seconds; all counters move.
-fn devices(tree: &Tree, second: u32) {
+fn devices(tree: &SampledTree, second: u32) {
     let mut disks = String::new();
     let mut nics = "Inter-| Receive | Transmit\n face |bytes packets errs drop fifo frame compressed multicast|bytes packets \
                     errs drop fifo colls carrier compressed\n"
@@ -61,7 +63,7 @@ fn descriptors() -> usize {
 
 #[test]
 fn an_hour_takes_no_more_than_its_first_minutes() {
-    let mut tree = Tree::new(STEADY, 1);
+    let mut tree = SampledTree::new(STEADY, 1);
     let host = Arc::new(tree.sampler.host().clone());
     let mut judging = SampleEvaluator::new(host, Evaluator::new(Baselines::default()));
     let mut course = CheckpointedEvaluation::default();
@@ -77,7 +79,7 @@ fn an_hour_takes_no_more_than_its_first_minutes() {
     let mut state = State::new(setup);
     let mut frames = DoubleBuffer::new(size.0, size.1);
     let mut fleeting = VecDeque::new();
-    let mut next = FIRST + STEADY;
+    let mut next = FIRST_PID + STEADY;
     let (mut most_held, mut most_open) = (0, 0);
     let (mut full_held, mut full_open) = (0, 0);
     for second in 1..=HOUR {
@@ -90,12 +92,12 @@ fn an_hour_takes_no_more_than_its_first_minutes() {
                 tree.end(fleeting.pop_front().unwrap());
             }
         }
-        for pid in FIRST..FIRST + 4 {
+        for pid in FIRST_PID..FIRST_PID + 4 {
             tree.run(pid, pid, u64::from(second) * 10);
             tree.clock(pid, u64::from(second) * 10);
         }
-        tree.glance();
-        let sample = Arc::new(tree.look().clone());
+        tree.sub_sample();
+        let sample = Arc::new(tree.sample().clone());
         assert!(tape.push(&sample));
         let judged = judging.evaluate(sample);
         let numbers = tape.evicted()..tape.evicted() + tape.len() as u64;

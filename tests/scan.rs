@@ -11,15 +11,15 @@
     reason = "a test may fail loudly, and says why it skips"
 )]
 
-#[path = "own/load.rs"]
-mod load;
+#[path = "support/load_process.rs"]
+mod load_process;
 
 use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use load::{Load, plays, ready_until_killed};
+use load_process::{Load, plays, ready_until_killed};
 use stalltop::kernel::{Root, Sampler};
 use stalltop::sample::Sample;
 use stalltop::sample::task::{TaskState, Thread};
