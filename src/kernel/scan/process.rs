@@ -178,7 +178,8 @@ impl KnownProcess {
     /// Whether one of its hot threads may wait for a device: in D, or asleep for asynchronous completions, for memory or for FUSE.
     pub fn has_blocked_thread(&self) -> bool {
         let blocked_class = |class| matches!(class, WaitClass::Aio | WaitClass::Memory | WaitClass::Disk);
-        let is_blocked = |thread: &KnownThread| thread.state == TaskState::Blocked || thread.wait_class.is_some_and(blocked_class);
+        let is_blocked =
+            |thread: &KnownThread| thread.state == TaskState::Blocked || thread.wait_class.is_some_and(blocked_class);
         self.hot_threads().any(is_blocked)
     }
 

@@ -99,9 +99,7 @@ impl TaskScanner {
         let is_polled = |known: &KnownProcess| {
             polls && !known.sampled.kernel_thread && (warming_up || known.ran_in_last_half_minute(now_ns))
         };
-        let is_watched = |known: &KnownProcess| {
-            known.pid != self.own_pid && (known.is_sub_sampled(now_ns) || is_polled(known))
-        };
+        let is_watched = |known: &KnownProcess| known.pid != self.own_pid && (known.is_sub_sampled(now_ns) || is_polled(known));
         let watched = self.processes.iter().enumerate().filter(|(_, known)| is_watched(known)).map(|(index, _)| index);
         self.watched = watched.collect();
         self.context.sub_sampled_count = self.sub_sampled().count();

@@ -305,7 +305,8 @@ impl KnownThread {
     fn read_affinity_if_due(&mut self, context: &mut ScanContext, options: ReadOptions) {
         let delay = self.schedstat.map(|sched| sched.run_delay_ns);
         let waited = delta(delay, std::mem::replace(&mut self.sampled_run_delay, delay));
-        let known = self.cpus_allowed_list.as_deref().is_some_and(|(_, at)| context.now_ns.saturating_sub(*at) < AFFINITY_TTL_NS);
+        let known =
+            self.cpus_allowed_list.as_deref().is_some_and(|(_, at)| context.now_ns.saturating_sub(*at) < AFFINITY_TTL_NS);
         let waits = self.state == TaskState::Running && waited.is_some_and(|waited| waited >= MIN_RUN_DELAY_NS);
         if known || !waits || options.kernel_thread || context.affinity_reads_left == 0 {
             return;
@@ -334,8 +335,13 @@ impl KnownThread {
     }
 
     fn read_schedstat(&mut self, context: &mut ScanContext, options: ReadOptions) -> Reading<Option<Schedstat>> {
-        let text =
-            context.files.read_thread_file(options.pid, self.tid, ThreadFile::Schedstat, &mut self.descriptors, options.keep_open)?;
+        let text = context.files.read_thread_file(
+            options.pid,
+            self.tid,
+            ThreadFile::Schedstat,
+            &mut self.descriptors,
+            options.keep_open,
+        )?;
         Ok(task::parse_schedstat(text).filter(|_| context.has_schedstat))
     }
 

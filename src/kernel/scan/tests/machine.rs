@@ -5,9 +5,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::super::*;
-use crate::sample::{Absent, Name};
 use crate::sample::host::Privilege;
 use crate::sample::task::{Process, Thread};
+use crate::sample::{Absent, Name};
 
 pub(super) const SECOND: u64 = 1_000_000_000;
 
