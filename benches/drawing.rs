@@ -1,4 +1,4 @@
-//! What a frame costs: 200×50, 2,000 processes, each screen; and what it costs to take an interval in.
+//! The cost of a frame (200×50, 2,000 processes, each screen) and of an update by an interval.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark may fail loudly")]
 

@@ -1,6 +1,6 @@
-//! What recording costs and how small it is: time to encode and to decode a sample, bytes a sample.
+//! The cost of recording: time to encode and to decode a sample, bytes per sample.
 //!
-//! `cargo bench --bench encoding`. The sizes are printed first; they need no statistics.
+//! `cargo bench --bench encoding` prints the sizes first; they need no statistics.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark may fail loudly, and prints its figures")]
 

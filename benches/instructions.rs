@@ -1,8 +1,8 @@
-//! Instructions of every hot path, counted by valgrind: they are the same on every machine and at every load, so that a
-//! path that grows is seen without a clock. Fails when one grew by more than a tenth over what is committed.
+//! Instructions of every hot path, counted by valgrind: the same on every machine and at every load. Fails when one grew by more
+//! than a tenth over the committed figure.
 //!
-//! `cargo bench --bench instructions`; `STALLTOP_BLESS='reason'` writes the figures anew. What the kernel does for a path is
-//! not in them: `docs/cost.md` measures that.
+//! `cargo bench --bench instructions`; `STALLTOP_BLESS='reason'` writes the figures again. What the kernel does is not counted:
+//! docs/cost.md measures that.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark may fail loudly, and prints its figures")]
 

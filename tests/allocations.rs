@@ -1,5 +1,4 @@
-//! No allocation per task per sweep: what a look allocates does not depend on how many tasks there are, only on how many
-//! of them ran.
+//! The number of allocations of a sample depends on how many tasks ran, not on how many there are.
 
 #![allow(
     clippy::unwrap_used,

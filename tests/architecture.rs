@@ -1,7 +1,7 @@
-//! The house keeps its shape: imports point down, outside crates keep to their layer, the pure layers read no clock and
-//! no file, every file says what it is and stays readable. The picture is in docs/ARCHITECTURE.md.
+//! The layers hold: imports point down, outside crates keep to their layer, the pure layers read no clock and no file, every
+//! file has a header and at most 500 lines. docs/ARCHITECTURE.md has the picture.
 //!
-//! It reads the source as text (comments, strings and test modules left out). It must not need anything from the library.
+//! It reads the source as text and imports nothing from the library.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,6 +16,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use regex_lite::Regex;
 
 /// Each layer with the layers that it may name; `*` is every layer.
 const LAYERS: &[(&str, &[&str])] = &[
@@ -166,121 +168,50 @@ fn every_file_says_what_it_is_and_stays_readable() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The checks above must be able to fail: what the reading finds in a text that breaks every rule.
+/// The checks above must be able to fail.
 #[test]
-fn the_reading_sees_what_is_there() {
-    let text = r##"
-        //! crate::app in a comment
-        use std::{fs, io};
-        use crate::{app::run, view::{self, theme}};
-        fn f() { let s = "crate::kernel::x"; let c = '"'; let r = r#"crate::recording"#; std::time::Instant::now(); }
-        fn g<'a>(x: &'a str) { super::state::update(); tokio::spawn(x); crate::units::Counter(1); }
-        #[cfg(test)]
-        mod tests { use crate::cli; use tempfile::tempdir; }
-        fn after() { crate::report::text(); }
-    "##;
-    let file = Source { name: "src/x.rs".into(), layer: "x".into(), depth: 0, tokens: tokens(text) };
-    let named: Vec<String> = file.layers_named().into_iter().collect();
-    assert_eq!(named, ["app", "report", "state", "units", "view"]);
-    assert!(file.names_crate("tokio") && !file.names_crate("tempfile"));
+fn the_checks_see_what_is_there() {
+    let text = "//! crate::app in a comment\nuse std::{fs, io};\nuse crate::view::{self, theme};\nuse stalltop::state;\n\
+                fn f() { tokio::spawn(x); std::time::Instant::now(); self.clap::y; }\n\
+                #[cfg(test)]\nmod tests {\n    use crate::cli;\n    use tempfile::tempdir;\n}\nfn after() { crate::report::text(); }\n";
+    let file = Source { name: "src/x.rs".into(), layer: "x".into(), text: without_comments_and_tests(text) };
+    assert_eq!(file.layers_named().into_iter().collect::<Vec<_>>(), ["report", "state", "view"]);
+    assert!(file.names_crate("tokio") && !file.names_crate("tempfile") && !file.names_crate("clap"));
     assert!(file.names_path(&["std", "fs"]) && file.names_path(&["Instant", "now"]) && !file.names_path(&["std", "env"]));
 }
 
-/// One source file, without its comments, strings and tests.
+/// One source file, without its comments and test modules.
 struct Source {
     name: String,
-    /// The name after `crate::` under which it lies
+    /// The module of the crate's root in which it is
     layer: String,
-    /// Folders between src/ and the file: how many `super` lead to the crate's root, less one
-    depth: usize,
-    tokens: Vec<Token>,
+    text: String,
 }
 
 impl Source {
-    /// The first name of every path that starts at the crate's root.
+    /// The layers that it names by a path from the crate's root. Privacy keeps `super` within a layer.
     fn layers_named(&self) -> BTreeSet<String> {
-        let mut found = BTreeSet::new();
-        for (at, token) in self.tokens.iter().enumerate() {
-            let starts = at == 0 || self.tokens[at - 1] != Token::Sep;
-            let root = match token {
-                Token::Word(word) if word == "crate" || word == "stalltop" => starts.then_some(at),
-                // `super` once more than there are folders is the crate's root.
-                Token::Word(word) if word == "super" && starts => self.supers(at),
-                _ => None,
-            };
-            if let Some(root) = root {
-                found.extend(self.heads(root + 1));
-            }
-        }
+        assert!(!self.text.contains("use crate::{"), "{}: one `use` for each layer", self.name);
+        let paths = regex(r"\b(?:crate|stalltop)::(\w+)");
+        let named = paths.captures_iter(&self.text).map(|found| found[1].to_owned());
         // What is not a module is an item of lib.rs, or a macro.
-        found.retain(|name| LAYERS.iter().any(|(layer, _)| layer == name));
-        found
+        named.filter(|name| LAYERS.iter().any(|(layer, _)| layer == name)).collect()
     }
 
-    /// The index of the last `super` of a chain that leads to the crate's root.
-    fn supers(&self, at: usize) -> Option<usize> {
-        let mut last = at;
-        for _ in 0..self.depth {
-            (self.tokens.get(last + 1)? == &Token::Sep && self.is_word(last + 2, "super")).then_some(())?;
-            last += 2;
-        }
-        Some(last)
-    }
-
-    /// The names that follow a path's root at `at`: one, or the heads of a group in braces.
-    fn heads(&self, at: usize) -> Vec<String> {
-        if self.tokens.get(at) != Some(&Token::Sep) {
-            return Vec::new();
-        }
-        match self.tokens.get(at + 1) {
-            Some(Token::Word(word)) => vec![word.clone()],
-            Some(Token::Other('{')) => {
-                let (mut depth, mut heads, mut fresh) = (0, Vec::new(), false);
-                for token in &self.tokens[at + 1..] {
-                    match token {
-                        Token::Other('{') => (depth, fresh) = (depth + 1, depth == 0),
-                        Token::Other('}') if depth == 1 => break,
-                        Token::Other('}') => depth -= 1,
-                        Token::Other(',') => fresh = depth == 1,
-                        Token::Word(word) if fresh => {
-                            heads.push(word.clone());
-                            fresh = false;
-                        }
-                        _ => {}
-                    }
-                }
-                heads
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    /// Whether a path begins with this outside crate, in a `use` or in the code.
+    /// Whether a path begins with this outside crate.
     fn names_crate(&self, name: &str) -> bool {
-        (0..self.tokens.len()).any(|at| {
-            self.is_word(at, name)
-                && (at == 0 || !matches!(self.tokens[at - 1], Token::Sep | Token::Other('.')))
-                && (self.tokens.get(at + 1) == Some(&Token::Sep) || (at > 0 && self.is_word(at - 1, "use")))
-        })
+        regex(&format!(r"(^|[^:.\w]){name}::|\buse {name}\b")).is_match(&self.text)
     }
 
-    /// Whether `first::second` stands somewhere, in a group too.
+    /// Whether `first::second` is there, in a group too.
     fn names_path(&self, path: &[&str]) -> bool {
         let [first, second] = path else { return false };
-        (0..self.tokens.len()).any(|at| self.is_word(at, first) && self.heads(at + 1).iter().any(|head| head == second))
-    }
-
-    fn is_word(&self, at: usize, word: &str) -> bool {
-        matches!(self.tokens.get(at), Some(Token::Word(found)) if found == word)
+        regex(&format!(r"\b{first}::({second}\b|\{{[^}}]*\b{second}\b)")).is_match(&self.text)
     }
 }
 
-#[derive(Clone, Debug, PartialEq)]
-enum Token {
-    Word(String),
-    /// `::`
-    Sep,
-    Other(char),
+fn regex(pattern: &str) -> Regex {
+    Regex::new(&format!("(?m){pattern}")).expect("a regular expression")
 }
 
 /// Every file of the library and the binary that is not a test.
@@ -294,12 +225,8 @@ fn sources() -> Vec<Source> {
         }
         let layer = within.iter().next().expect("a file name").to_string_lossy().trim_end_matches(".rs").to_owned();
         let text = fs::read_to_string(&path).expect("a source file");
-        list.push(Source {
-            name: format!("src/{}", within.display()),
-            layer,
-            depth: within.iter().count() - 1,
-            tokens: tokens(&text),
-        });
+        let name = format!("src/{}", within.display());
+        list.push(Source { name, layer, text: without_comments_and_tests(&text) });
     }
     assert!(list.len() > 10, "no source found below {}", top.display());
     list
@@ -331,106 +258,22 @@ fn dependencies() -> Vec<String> {
     std::iter::once(&table).chain(targets).flat_map(of).collect()
 }
 
-/// Words and signs, without comments, strings and whatever stands under `#[cfg(test)]`.
-fn tokens(text: &str) -> Vec<Token> {
-    let mut found = Vec::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let length = if rest.starts_with("//") {
-            rest.find('\n').unwrap_or(rest.len())
-        } else if rest.starts_with("/*") {
-            rest.find("*/").map_or(rest.len(), |end| end + 2)
-        } else if let Some(length) = string_length(rest) {
-            length
-        } else if first.is_alphanumeric() || first == '_' {
-            let end = rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(rest.len());
-            found.push(Token::Word(rest[..end].to_owned()));
-            end
-        } else if rest.starts_with("::") {
-            found.push(Token::Sep);
-            2
-        } else {
-            if !first.is_whitespace() {
-                found.push(Token::Other(first));
-            }
-            first.len_utf8()
-        };
-        rest = &rest[length..];
-    }
-    without_tests(found)
-}
-
-/// The length of the string or character literal that `rest` begins with, if it does.
-fn string_length(rest: &str) -> Option<usize> {
-    let quoted = |from: usize| {
-        let mut escaped = false;
-        for (at, letter) in rest[from..].char_indices() {
-            match letter {
-                _ if escaped => escaped = false,
-                '\\' => escaped = true,
-                '"' => return from + at + 1,
-                _ => {}
-            }
-        }
-        rest.len()
-    };
-    if rest.starts_with('"') {
-        return Some(quoted(1));
-    }
-    if rest.starts_with("b\"") {
-        return Some(quoted(2));
-    }
-    if let Some(raw) = rest.strip_prefix("br").or_else(|| rest.strip_prefix('r')) {
-        let prefix = rest.len() - raw.len();
-        let hashes = raw.bytes().take_while(|byte| *byte == b'#').count();
-        if raw[hashes..].starts_with('"') {
-            let close = format!("\"{}", "#".repeat(hashes));
-            let from = prefix + hashes + 1;
-            return Some(rest[from..].find(&close).map_or(rest.len(), |end| from + end + close.len()));
-        }
-    }
-    // A character, not a lifetime: 'x' or '\…'.
-    let inner = rest.strip_prefix('\'').or_else(|| rest.strip_prefix("b'"))?;
-    let prefix = rest.len() - inner.len();
-    if let Some(escape) = inner.strip_prefix('\\') {
-        let skip = escape.chars().next()?.len_utf8();
-        return escape[skip..].find('\'').map(|end| prefix + 1 + skip + end + 1);
-    }
-    let letter = inner.chars().next()?.len_utf8();
-    inner[letter..].starts_with('\'').then_some(prefix + letter + 1)
-}
-
-/// Cuts every item that stands under `#[cfg(test)]`.
-fn without_tests(tokens: Vec<Token>) -> Vec<Token> {
-    let mark: Vec<Token> = {
-        let word = |word: &str| Token::Word(word.to_owned());
-        let sign = Token::Other;
-        vec![sign('#'), sign('['), word("cfg"), sign('('), word("test"), sign(')'), sign(']')]
-    };
-    let mut kept = Vec::new();
-    let mut at = 0;
-    while at < tokens.len() {
-        if !tokens[at..].starts_with(&mark) {
-            kept.push(tokens[at].clone());
-            at += 1;
+/// The lines without comments and without the items under `#[cfg(test)]`, as rustfmt lays them out.
+fn without_comments_and_tests(text: &str) -> String {
+    let (mut kept, mut lines) = (String::new(), text.lines());
+    while let Some(line) = lines.next() {
+        if line.trim() != "#[cfg(test)]" {
+            kept.push_str(line.split("//").next().unwrap_or_default());
+            kept.push('\n');
             continue;
         }
-        at += mark.len();
-        let mut depth = 0;
-        while at < tokens.len() {
-            let token = &tokens[at];
-            at += 1;
-            match token {
-                Token::Other('{') => depth += 1,
-                Token::Other('}') => {
-                    depth -= 1;
-                    if depth == 0 {
-                        break;
-                    }
-                }
-                Token::Other(';') if depth == 0 => break,
-                _ => {}
-            }
+        let indent = line.len() - line.trim_start().len();
+        let mut item = lines.next().unwrap_or_default();
+        while item.trim_start().starts_with("#[") {
+            item = lines.next().unwrap_or_default();
+        }
+        if !item.trim_end().ends_with([';', '}']) {
+            let _ = lines.by_ref().find(|line| line.trim_end() == format!("{}}}", " ".repeat(indent)));
         }
     }
     kept

@@ -1,4 +1,4 @@
-//! `baseline` from a command line: what it keeps, what it says, what it refuses.
+//! `stalltop baseline` from a command line: what it stores, prints and refuses.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,4 @@
-//! `check`: which findings count, by which limits, in whose words, and with which exit code; on recordings, so that what is
-//! found is known.
+//! `stalltop check` on recordings: which findings count, thresholds, formats and exit codes.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The real program without a terminal: exit codes, one line on standard error, nothing touched that must not be.
+//! The program without a terminal: exit codes, one line on standard error, and no file touched that must not be.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The configuration: what counts before what, what is refused, and every way in which a file can be no configuration.
+//! The configuration: precedence, what is refused, and every way in which a file can be invalid.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! What holds for every command: a reader that went away ends it quietly, a full disk behind standard output is one line, and
-//! so are words that it does not know. A command without a row here fails the test.
+//! Requirements of every command: a closed pipe ends it quietly, a full disk behind standard output gives one line, and so do
+//! unknown words. A command without a row here fails the test.
 
 #![allow(
     clippy::unwrap_used,

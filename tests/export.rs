@@ -1,4 +1,4 @@
-//! `export`: every figure of every interval, read back by parsers that are not ours; targets that must not be written.
+//! `stalltop export`: every figure of every interval, read back by independent parsers; targets that must not be written.
 
 #![allow(
     clippy::unwrap_used,

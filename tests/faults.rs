@@ -1,4 +1,4 @@
-//! What the program must survive: docs/faults.md, case by case, as far as it is not tested beside the code it concerns.
+//! What the program must survive: the cases of docs/faults.md that are not tested beside their code.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! What is made by the program and shipped beside it is what the program makes now: docs/configuration.md, completions,
-//! manual pages. `STALLTOP_BLESS=1 cargo test --test generated_files` writes them anew; to be run after each change of an option.
+//! Files that the program generates and the repository contains are up to date: docs/configuration.md, completions, manual
+//! pages. `STALLTOP_BLESS=1 cargo test --test generated_files` writes them again after a change of an option.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Readers of the kernel against captured and hand-made trees of many kernels, and against the running one.
+//! The readers of the kernel on captured and made-up trees of many kernels, and on the running one.
 
 #![allow(
     clippy::unwrap_used,

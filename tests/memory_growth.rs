@@ -1,5 +1,5 @@
-//! An hour of samples on a box where tasks, disks and interfaces come and go: when the memory of the last minutes is full, no
-//! more is taken, and no descriptor is left open.
+//! An hour of samples on a machine where tasks, disks and interfaces come and go: once the history in memory is full, no more
+//! memory is taken, and no file descriptor leaks.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! `record --ops`: what a command counts is in the recording; what it does otherwise touches neither sampling nor recording.
+//! `record --ops`: the count that a command prints is in the recording, and the command affects neither sampling nor recording.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! What other users may do to a recorder of root's, and see of what it has recorded: nothing. For root.
+//! Other users can neither read what root's recorder has recorded nor interfere with it. Needs root.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! A machine with many of everything: 512 CPUs, 5,000 block devices, 1,000 interfaces, 100,000 tasks. All of it is there, what
-//! it takes grows no faster than the machine, and every screen can be read.
+//! A machine with 512 CPUs, 5,000 block devices, 1,000 interfaces and 100,000 tasks: all of it is sampled, the cost grows no
+//! faster than the machine, and every screen is readable.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test may fail loudly, and prints its figures")]
 

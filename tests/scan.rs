@@ -1,5 +1,4 @@
-//! Live sweeps over the machine that runs the tests, against the crate `procfs` as oracle, and against a sampler that
-//! knows nothing yet and so reads everything.
+//! Scans of the machine that runs the tests, compared with the crate `procfs`, and with a new sampler that reads everything.
 
 #![allow(
     clippy::unwrap_used,

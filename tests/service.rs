@@ -1,5 +1,5 @@
-//! assets/stalltop-record.service: with the user, the capabilities and the command that stand in it the recorder sees all of the
-//! machine, and takes marks from root. For root, with setpriv. What systemd adds (mounts, seccomp) docs/reliability.md tells.
+//! assets/stalltop-record.service: with its user, capabilities and command the recorder reads the whole machine, and accepts
+//! marks from root. Needs root and setpriv. docs/reliability.md describes a run under systemd.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! `stalltop table` and the catalogue behind it: the real program on recordings that are made here, its lines read back by
-//! real parsers; the page in docs/. `STALLTOP_BLESS=1 cargo test --test tables` writes that anew.
+//! `stalltop table` on recordings that are made here, its output read back by independent parsers; docs/tables.md is up to date:
+//! `STALLTOP_BLESS=1 cargo test --test tables` writes it again.
 
 #![allow(
     clippy::unwrap_used,

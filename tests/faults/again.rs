@@ -1,4 +1,4 @@
-//! This test binary run once more, inside a namespace that is made for it; and the program, run to its end.
+//! Runs this test binary once more inside a namespace, and runs the program to its end.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

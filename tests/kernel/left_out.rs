@@ -1,4 +1,4 @@
-//! Sub-samples that nobody wakes up for: what is seen and counted is the same as if they had been taken.
+//! Sub-samples that are left out because no thread is due: all counts are the same as if they had been taken.
 
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
-//! `baseline learn` on a disk whose service time is known, and its refusal while the disk is at work.
+//! `baseline learn` on a disk of known service time, and its refusal while the disk is busy.
 
 use std::fs;
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::machine::{IN_FLIGHT, READ_MS, READS_COMPLETED, diskstat};
+use crate::proc::{IN_FLIGHT, READ_MS, READS_COMPLETED, diskstat};
 use crate::scenario::{DISK_TOOLS, Lab};
 
 /// Writes completed, by the column that `diskstat` counts.

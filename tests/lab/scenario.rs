@@ -15,20 +15,20 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, geteuid};
 
-use crate::machine::pids;
+use crate::proc::pids;
 use crate::watch::{MARK, is_marked};
 
 /// How often a condition is looked at again.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A scenario that is not on by then has failed: the slowest formats a file system on a slow disk.
-const MOST_TO_START: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The database makes its template when it runs first.
-const MOST_TO_PREPARE: Duration = Duration::from_secs(90);
+const PREPARE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// What the lab's clean-up may take: it waits up to 2 s for each process it started.
-const MOST_TO_END: Duration = Duration::from_secs(30);
+const END_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The exit code by which a scenario says that another one is running.
 const BUSY: i32 = 75;
@@ -168,7 +168,7 @@ pub struct Scenario {
 impl Scenario {
     /// Waits for a condition of the machine; fails when it does not come, or when the scenario has ended.
     pub fn until(&mut self, what: &str, condition: impl FnMut(&mut Scenario) -> bool) {
-        self.until_within(MOST_TO_START, what, condition);
+        self.until_within(START_TIMEOUT, what, condition);
     }
 
     fn until_within(&mut self, time: Duration, what: &str, mut condition: impl FnMut(&mut Scenario) -> bool) {
@@ -176,7 +176,7 @@ impl Scenario {
         while !condition(self) {
             assert!(begin.elapsed() < time, "{}: not so in time: it {what}\n{}", self.name, self.said());
             assert!(self.exit_code().is_none(), "{}: ended before it {what}\n{}", self.name, self.said());
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -201,7 +201,7 @@ impl Scenario {
     /// Waits for a scenario that says itself when it is on.
     pub fn until_ready(&mut self) {
         let ready = self.run.join("ready");
-        self.until_within(MOST_TO_PREPARE, "is ready", |_| ready.exists());
+        self.until_within(PREPARE_TIMEOUT, "is ready", |_| ready.exists());
     }
 
     pub fn is_running(&mut self) -> bool {
@@ -226,13 +226,13 @@ impl Drop for Scenario {
         }
         let begin = Instant::now();
         while self.exit_code().is_none() {
-            if begin.elapsed() > MOST_TO_END {
+            if begin.elapsed() > END_TIMEOUT {
                 println!("{}: does not end; it may leave a loop device or a mount behind\n{}", self.name, self.said());
                 let _ = killpg(group, Signal::SIGKILL);
                 let _ = self.child.wait();
                 return;
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `compare`: recordings whose truth is known, beside each other.
+//! `stalltop compare` of recordings with known figures.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! After the fact: recordings as pages, beside each other, in parts and put together, by the real program.
+//! Commands that read whole recordings: `report`, `compare`, `cut` and `cat`, by the program itself.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Parts of recordings: `cut`, `cat`, `--from` and `--to`. What is in the part is what was in the whole; the whole stays.
+//! `cut`, `cat`, `--from` and `--to`: a part holds what the whole holds there, and the whole is not changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `report`: the page opened in a real browser, its figures against those of JSON, hostile names, targets that must not be
+//! `stalltop report`: the page in a real browser, its figures beside those of its JSON, hostile names, targets that must not be
 //! written, and peaks that must not be lost.
 
 use std::collections::BTreeMap;

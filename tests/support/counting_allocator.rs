@@ -1,4 +1,4 @@
-//! An allocator that counts what each thread asks of it, and what it has not given back.
+//! An allocator that counts the allocations of each thread and the bytes that it holds.
 
 // Each user of this file takes what it needs.
 #![allow(dead_code)]

@@ -1,4 +1,4 @@
-//! This test binary once more, as a load: what `faults` and `sweep` look at.
+//! This test binary started once more, as a load that `faults` and `scan` sample.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};

@@ -1,4 +1,4 @@
-//! Wrong operands, readers that leave, a full disk.
+//! Wrong operands, closed pipes, a full disk.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! Each format, read back by a parser that is not ours, with names that want to break it.
+//! Each format, read back by an independent parser, with hostile names.
 
 use std::collections::BTreeMap;
 

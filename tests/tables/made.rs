@@ -1,4 +1,4 @@
-//! Recordings whose figures are known, and the program run on them.
+//! Recordings with known figures, and the program run on them.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

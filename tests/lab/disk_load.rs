@@ -1,4 +1,4 @@
-//! A simulated disk of the lab with a file system on it (loads/disk.sh), and loads of our own that work there.
+//! A simulated disk with a file system on it (loads/disk.sh), and loads that work there.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -10,14 +10,14 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::judgement::Judgement;
-use crate::look::{Look, Window};
-use crate::machine::diskstat;
+use crate::attempt::{Attempt, Window};
+use crate::check_result::CheckResult;
+use crate::proc::diskstat;
 use crate::scenario::{DISK_TOOLS, Lab, Scenario};
 use crate::watch::MARK;
 
 /// A simulated disk with a file system, for one test.
-pub struct Ground {
+pub struct DiskLoad {
     pub scenario: Scenario,
     pub device: String,
     pub folder: PathBuf,
@@ -25,13 +25,13 @@ pub struct Ground {
     state: tempfile::TempDir,
 }
 
-impl Ground {
-    pub fn open() -> Option<Ground> {
-        Ground::open_with(&[], &[])
+impl DiskLoad {
+    pub fn open() -> Option<DiskLoad> {
+        DiskLoad::open_with(&[], &[])
     }
 
     /// For a load that needs further tools; with another disk than the usual one.
-    pub fn open_with(tools: &[&str], disk: &[(&str, &str)]) -> Option<Ground> {
+    pub fn open_with(tools: &[&str], disk: &[(&str, &str)]) -> Option<DiskLoad> {
         let lab = Lab::open(&[DISK_TOOLS, tools].concat())?;
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads");
         let state = tempfile::tempdir().expect("a folder");
@@ -42,7 +42,7 @@ impl Ground {
         scenario.until("is mounted", |scenario| scenario.note("hardware").is_some() && scenario.note("device").is_some());
         let device = scenario.device();
         let folder = PathBuf::from(scenario.note("folder").expect("its folder"));
-        Some(Ground { scenario, device, folder, load, state })
+        Some(DiskLoad { scenario, device, folder, load, state })
     }
 
     /// Starts a load of load.c and waits until it says that it is on.
@@ -63,9 +63,9 @@ impl Ground {
         self.scenario.until("does I/O", |_| diskstat(&device, column) >= before + more);
     }
 
-    pub fn judge(&self, name: &str, seconds: u32, judge: impl FnMut(&mut Window, &mut Judgement)) {
+    pub fn check(&self, name: &str, seconds: u32, judge: impl FnMut(&mut Window, &mut CheckResult)) {
         let name = format!("ground-{name}");
-        Look { seconds, ..Look::new(&name, self.state.path()) }.judge(judge);
+        Attempt { seconds, ..Attempt::new(&name, self.state.path()) }.check(judge);
     }
 
     /// The process that is the disk.
@@ -130,12 +130,12 @@ fn links(finding: &Value) -> Vec<(String, String)> {
 }
 
 /// Some link must contain these words, and be known like that.
-pub fn link(said: &mut Judgement, finding: &Value, words: &str, known_by: &str) {
+pub fn link(said: &mut CheckResult, finding: &Value, words: &str, known_by: &str) {
     link_by_one_of(said, finding, words, &[known_by]);
 }
 
 /// Some link must contain these words, and be known in one of these ways.
-pub fn link_by_one_of(said: &mut Judgement, finding: &Value, words: &str, known_by: &[&str]) {
+pub fn link_by_one_of(said: &mut CheckResult, finding: &Value, words: &str, known_by: &[&str]) {
     let links = links(finding);
     let holds = links.iter().any(|(what, by)| what.contains(words) && known_by.iter().any(|known| by.contains(known)));
     said.expect(holds, || format!("no link `{words}` ({}) in {links:#?}", known_by.join(", ")));

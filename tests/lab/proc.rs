@@ -1,4 +1,4 @@
-//! The machine by another hand than the one that is tested: plain reads of /proc, in no hurry, trusting that they work.
+//! Independent readers of /proc, simple and unoptimised, against which stalltop is compared.
 
 use std::collections::HashMap;
 use std::fs;
@@ -32,7 +32,7 @@ pub struct Ticks {
 }
 
 impl Ticks {
-    pub fn of(stat: &str, name: &str) -> Ticks {
+    pub fn parse(stat: &str, name: &str) -> Ticks {
         let line = stat.lines().find(|line| line.split_whitespace().next() == Some(name)).unwrap_or_default();
         let fields: Vec<u64> = line.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
         let field = |at: usize| fields.get(at).copied().unwrap_or(0);
@@ -46,7 +46,7 @@ impl Ticks {
     }
 
     pub fn now() -> Ticks {
-        Ticks::of(&read("/proc/stat"), "cpu")
+        Ticks::parse(&read("/proc/stat"), "cpu")
     }
 
     /// What has passed since; idle may step back by a tick or two.
@@ -113,10 +113,10 @@ impl Snapshot {
 
 /// A column of a device's line in /proc/diskstats, counted from 1 as the kernel's documentation does after the name.
 pub fn diskstat(device: &str, column: usize) -> u64 {
-    diskstat_of(&read("/proc/diskstats"), device, column)
+    parse_diskstat(&read("/proc/diskstats"), device, column)
 }
 
-pub fn diskstat_of(text: &str, device: &str, column: usize) -> u64 {
+pub fn parse_diskstat(text: &str, device: &str, column: usize) -> u64 {
     let line = text.lines().find(|line| line.split_whitespace().nth(2) == Some(device));
     line.and_then(|line| line.split_whitespace().nth(column + 2)?.parse().ok()).unwrap_or(0)
 }
@@ -187,14 +187,14 @@ impl Stat {
         })
     }
 
-    pub fn of(pid: u32) -> Option<Stat> {
+    pub fn read_process(pid: u32) -> Option<Stat> {
         Stat::read(Path::new(&format!("/proc/{pid}/stat")))
     }
 }
 
 /// Clock ticks that a process has used.
 pub fn ticks(pid: u32) -> u64 {
-    Stat::of(pid).map_or(0, |stat| stat.ticks)
+    Stat::read_process(pid).map_or(0, |stat| stat.ticks)
 }
 
 /// What a command says; nothing where there is none.

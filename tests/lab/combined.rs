@@ -1,12 +1,12 @@
-//! Two loads at once: each must be told, and neither as the other.
+//! Two loads at once: each is reported, and neither as the other.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use crate::attempt::Attempt;
 use crate::blocked::{convoy, start_convoy};
 use crate::disk::{start_readers, thirty_two_readers};
-use crate::look::Look;
-use crate::machine::{Snapshot, cpus, read, ticks};
+use crate::proc::{Snapshot, cpus, read, ticks};
 use crate::scenario::{DISK_TOOLS, Lab};
 
 /// A load that this test makes beside a scenario: the lab has one scenario at a time. Ended when dropped.
@@ -42,7 +42,7 @@ fn a_hot_thread_beside_a_saturated_disk() {
     let (_scenario, device) = start_readers(&lab);
     let hot = Beside::start(&lab.program("spin"), &["150", "pin", "1"]);
     hot.until_hot();
-    Look { crowded: true, ..Look::new("03+07", state.path()) }.judge(|window, said| {
+    Attempt { crowded: true, ..Attempt::new("03+07", state.path()) }.check(|window, said| {
         thirty_two_readers(&device, window, said);
         let ticks = window.ticks("cpu");
         let available = ticks.share(ticks.available);
@@ -69,7 +69,7 @@ fn a_convoy_beside_a_compile() {
     let object = state.path().join("waits.o");
     let compile = format!("while :; do gcc -O2 -w -c {} -o {}; done", source.display(), object.display());
     let _compile = Beside::start(Path::new("sh"), &["-c", &compile]);
-    Look { crowded: true, ..Look::new("15+compile", state.path()) }.judge(|window, said| {
+    Attempt { crowded: true, ..Attempt::new("15+compile", state.path()) }.check(|window, said| {
         let ticks = window.ticks("cpu");
         let available = ticks.share(ticks.available);
         // A compiler is one thread: half of this box, an eighth of another one.
@@ -103,7 +103,7 @@ fn a_throttled_task_on_a_busy_box() {
     let schedstats: Vec<String> =
         busy.iter().map(|spin| spin.0.id()).chain(held).map(|pid| format!("/proc/{pid}/schedstat")).collect();
     let files: Vec<String> = schedstats.iter().chain([&stat]).cloned().collect();
-    Look { crowded: true, files, ..Look::new("13+busy", state.path()) }.judge(|window, said| {
+    Attempt { crowded: true, files, ..Attempt::new("13+busy", state.path()) }.check(|window, said| {
         let throttled_ns = |snapshot: &Snapshot| snapshot.pair(&stat, "throttled_time");
         let throttled = window.rate(throttled_ns) / 1e9;
         // The second number is the time spent waiting for a CPU; that of a throttled thread has its throttled time in it.

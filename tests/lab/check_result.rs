@@ -1,4 +1,4 @@
-//! What `stalltop check --json` says, and whether it says what is true.
+//! The result of `stalltop check --json`, and the assertions on it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::look::Range;
+use crate::attempt::Range;
 
 /// One answer of `check --json`, and what was found wrong with it.
-pub struct Judgement {
+pub struct CheckResult {
     json: Value,
     wrong: Vec<String>,
     /// The samples that it rests on
@@ -17,7 +17,7 @@ pub struct Judgement {
 }
 
 /// Runs `stalltop check` on the machine as it is now. `state` keeps what it learns.
-pub fn check(name: &str, state: &Path, seconds: u32, interval: &str) -> Judgement {
+pub fn check(name: &str, state: &Path, seconds: u32, interval: &str) -> CheckResult {
     let recording = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("lab-{name}.stalltop"));
     let _ = fs::remove_file(&recording);
     let out = Command::new(env!("CARGO_BIN_EXE_stalltop"))
@@ -37,10 +37,10 @@ pub fn check(name: &str, state: &Path, seconds: u32, interval: &str) -> Judgemen
         _ => 3,
     };
     assert_eq!(out.status.code(), Some(expected), "the exit code is the verdict\n{text}\n{error}");
-    Judgement { wrong: Vec::new(), json, recording }
+    CheckResult { wrong: Vec::new(), json, recording }
 }
 
-impl Judgement {
+impl CheckResult {
     /// Notes a fault; `what` says it in words.
     pub fn expect(&mut self, holds: bool, what: impl FnOnce() -> String) {
         if !holds {

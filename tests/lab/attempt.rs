@@ -1,39 +1,39 @@
-//! One look at a running load: what `stalltop check` says of some seconds, and what was measured beside it in the same
-//! seconds. Looked again where the machine was disturbed.
+//! One attempt: `stalltop check` for some seconds of a running load, and what was measured beside it in the same seconds.
 //!
-//! Right is right, disturbed or not. Wrong on a machine that was left alone is a failure. Wrong while others used the
-//! CPUs, or while the load was not what it is known to be, says nothing about stalltop: that look is taken again.
+//! A correct result counts always; a wrong one only on an undisturbed machine. While other processes used the CPUs, or the load
+//! was not what it should be, the attempt is repeated.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use crate::judgement::{Judgement, check};
-use crate::machine::{
-    BUSY_MS, FLUSH_MS, FLUSHES_COMPLETED, READ_MS, READS_COMPLETED, Snapshot, Ticks, WEIGHTED_MS, diskstat_of, ticks_per_second,
+use crate::check_result::{CheckResult, check};
+use crate::proc::{
+    BUSY_MS, FLUSH_MS, FLUSHES_COMPLETED, READ_MS, READS_COMPLETED, Snapshot, Ticks, WEIGHTED_MS, parse_diskstat,
+    ticks_per_second,
 };
 use crate::watch::{OTHERS, Place, Watch, Watched, others_now};
 
 /// Looks are taken so often at most.
-const MOST_LOOKS: u32 = 3;
+const MAX_ATTEMPTS: u32 = 3;
 
 /// How long to wait for a quiet machine before each.
-const MOST_TO_QUIET: Duration = Duration::from_secs(20);
+const QUIET_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// After so long in all nothing is waited for or taken again: the whole must end within ten minutes.
-const PATIENCE: Duration = Duration::from_secs(420);
+const TIME_LIMIT: Duration = Duration::from_secs(420);
 
 /// Since when this process runs.
 static BEGIN: OnceLock<Instant> = OnceLock::new();
 
 fn patient() -> bool {
-    std::env::var_os("STALLTOP_LAB_LONG").is_some() || BEGIN.get_or_init(Instant::now).elapsed() < PATIENCE
+    std::env::var_os("STALLTOP_LAB_LONG").is_some() || BEGIN.get_or_init(Instant::now).elapsed() < TIME_LIMIT
 }
 
 /// How to look.
 #[derive(Clone)]
-pub struct Look<'a> {
+pub struct Attempt<'a> {
     /// What to call it
     pub name: &'a str,
     /// Where stalltop keeps what it learns
@@ -46,18 +46,18 @@ pub struct Look<'a> {
     pub files: Vec<String>,
 }
 
-impl<'a> Look<'a> {
-    pub fn new(name: &'a str, state: &'a Path) -> Look<'a> {
-        Look { name, state, seconds: 6, interval: "1s", crowded: false, files: Vec::new() }
+impl<'a> Attempt<'a> {
+    pub fn new(name: &'a str, state: &'a Path) -> Attempt<'a> {
+        Attempt { name, state, seconds: 6, interval: "1s", crowded: false, files: Vec::new() }
     }
 
     /// Looks until it is right, or wrong on a quiet machine, or no look is left.
-    pub fn judge(&self, mut judge: impl FnMut(&mut Window, &mut Judgement)) {
+    pub fn check(&self, mut judge: impl FnMut(&mut Window, &mut CheckResult)) {
         repeat(self.name, || vec![self.once(&mut judge)]);
     }
 
     /// Looks once.
-    pub fn once(&self, mut judge: impl FnMut(&mut Window, &mut Judgement)) -> Looked {
+    pub fn once(&self, mut judge: impl FnMut(&mut Window, &mut CheckResult)) -> AttemptResult {
         wait_for_quiet();
         let watch = Watch::start(self.files.clone());
         let from = Snapshot::take(&self.files);
@@ -67,18 +67,18 @@ impl<'a> Look<'a> {
         judge(&mut window, &mut said);
         let mut why: Vec<String> = window.watched.disturbance(self.crowded).into_iter().collect();
         why.append(&mut window.strange);
-        Looked { said, why }
+        AttemptResult { said, why }
     }
 }
 
 /// What came of a look, and why it may count for nothing.
-pub struct Looked {
-    said: Judgement,
+pub struct AttemptResult {
+    said: CheckResult,
     why: Vec<String>,
 }
 
 /// Does it again while it is wrong and disturbed.
-pub fn repeat(name: &str, mut attempt: impl FnMut() -> Vec<Looked>) {
+pub fn repeat(name: &str, mut attempt: impl FnMut() -> Vec<AttemptResult>) {
     for number in 1.. {
         let looks = attempt();
         for look in &looks {
@@ -114,9 +114,9 @@ pub fn agree(name: &str, mut attempt: impl FnMut() -> Result<(), String>) {
 
 /// Whether to look again after this look, which was wrong and disturbed; says so.
 fn again(name: &str, number: u32, why: &str) -> bool {
-    let again = number < MOST_LOOKS && patient();
+    let again = number < MAX_ATTEMPTS && patient();
     if again {
-        println!("{name}: disturbed: {why}, again ({number} of {MOST_LOOKS})");
+        println!("{name}: disturbed: {why}, again ({number} of {MAX_ATTEMPTS})");
     } else {
         println!("skipped: {name}: the machine was never quiet: {why}");
     }
@@ -126,7 +126,7 @@ fn again(name: &str, number: u32, why: &str) -> bool {
 /// Until others use little CPU, or for as long as that may be waited for.
 pub fn wait_for_quiet() {
     let begin = Instant::now();
-    while others_now() > OTHERS && begin.elapsed() < MOST_TO_QUIET && patient() {}
+    while others_now() > OTHERS && begin.elapsed() < QUIET_TIMEOUT && patient() {}
 }
 
 /// What was measured beside stalltop, from just before it began to just after it ended.
@@ -284,7 +284,7 @@ impl Span<'_> {
 
     pub fn disk(self, device: &str) -> DiskTruth {
         let grown = |column: usize| {
-            let at = |snapshot: &Snapshot| diskstat_of(snapshot.text("/proc/diskstats"), device, column);
+            let at = |snapshot: &Snapshot| parse_diskstat(snapshot.text("/proc/diskstats"), device, column);
             at(self.to).saturating_sub(at(self.from)) as f64
         };
         let each = |ms: usize, completed: usize| grown(ms) / grown(completed).max(1.0) / 1000.0;
@@ -299,7 +299,7 @@ impl Span<'_> {
     }
 
     pub fn ticks(self, name: &str) -> Ticks {
-        let at = |snapshot: &Snapshot| Ticks::of(snapshot.text("/proc/stat"), name);
+        let at = |snapshot: &Snapshot| Ticks::parse(snapshot.text("/proc/stat"), name);
         at(self.to).since(at(self.from))
     }
 
