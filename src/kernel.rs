@@ -18,6 +18,8 @@ pub mod probe;
 mod refresh_cycle;
 pub mod root;
 pub mod scan;
+#[allow(unsafe_code, reason = "the only module of this layer with unsafe code")]
+pub mod sys;
 pub mod task;
 pub mod taskstats;
 mod uevents;

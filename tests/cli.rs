@@ -1,6 +1,7 @@
 //! The real program without a terminal: exit codes, one line on standard error, nothing touched that must not be.
 
 #![allow(
+    unsafe_code,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,

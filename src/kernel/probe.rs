@@ -11,14 +11,10 @@ mod program_loader;
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, OwnedFd};
 
+use crate::kernel::sys;
 use crate::sample::task::Schedstat;
-
-// enum bpf_cmd and bpf_attach_type of include/uapi/linux/bpf.h
-const BPF_LINK_CREATE: libc::c_int = 28;
-const BPF_ITER_CREATE: libc::c_int = 33;
-const BPF_TRACE_ITER: u32 = 28;
 
 /// What the iterator says of a thread: `struct row` of assets/probe/tasks.bpf.c.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,15 +60,14 @@ pub struct TaskIterator {
 impl TaskIterator {
     /// Attaches the loaded program.
     fn attach(program: &OwnedFd) -> io::Result<TaskIterator> {
-        // prog_fd, target_fd, attach_type, flags of `link_create`
-        let link = bpf(BPF_LINK_CREATE, [raw_descriptor(program), 0, BPF_TRACE_ITER, 0])?;
+        let link = sys::bpf_link_create(program.as_fd())?;
         Ok(TaskIterator { link, buffer: vec![0; 4096 * ROW_BYTES].into_boxed_slice() })
     }
 
     /// All threads that the iterator names, into `rows`, sorted by thread number.
     pub fn read_rows(&mut self, rows: &mut Vec<TaskRow>) -> io::Result<()> {
         rows.clear();
-        let mut answer = File::from(bpf(BPF_ITER_CREATE, [raw_descriptor(&self.link), 0, 0, 0])?);
+        let mut answer = File::from(sys::bpf_iter_create(self.link.as_fd())?);
         let mut held = 0;
         loop {
             // The kernel may hand out less than a row's end.
@@ -92,22 +87,6 @@ impl TaskIterator {
         }
         Ok(())
     }
-}
-
-/// bpf(2) as of include/uapi/linux/bpf.h, for the two calls that the crate which loads the program makes only on objects of
-/// its own. Both give a descriptor.
-fn bpf(command: libc::c_int, attributes: [u32; 4]) -> io::Result<OwnedFd> {
-    // SAFETY: the kernel reads as many bytes as it is told, and keeps nothing of them.
-    let made = unsafe { libc::syscall(libc::SYS_bpf, command, attributes.as_ptr(), size_of_val(&attributes)) };
-    match RawFd::try_from(made) {
-        // SAFETY: the kernel has just made this descriptor for us.
-        Ok(descriptor) if descriptor >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-fn raw_descriptor(descriptor: &OwnedFd) -> u32 {
-    descriptor.as_raw_fd().cast_unsigned()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use nix::dir::Dir;
+use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, open, openat};
 use nix::sys::stat::{Mode, fstatat};
 
@@ -90,8 +91,7 @@ impl Root {
     /// A directory of which several files are to be read.
     pub fn open_directory(&self, relative: impl AsRef<Path>) -> Reading<OpenDirectory> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let directory =
-            open(&self.path(relative), flags, Mode::empty()).map_err(|errno| absent_from_io_error(&errno.into()))?;
+        let directory = open(&self.path(relative), flags, Mode::empty()).map_err(absent_from_errno)?;
         Ok(OpenDirectory { directory, buffer: Vec::new() })
     }
 
@@ -112,8 +112,7 @@ impl OpenDirectory {
     /// The whole of a file below it.
     pub fn read(&mut self, name: impl AsRef<Path>) -> Reading<&[u8]> {
         let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
-        let file = openat(&self.directory, name.as_ref(), flags, Mode::empty())
-            .map_err(|errno| absent_from_io_error(&errno.into()))?;
+        let file = openat(&self.directory, name.as_ref(), flags, Mode::empty()).map_err(absent_from_errno)?;
         read_short_records(&file.into(), &mut self.buffer, SMALL_READ_BYTES)?;
         Ok(&self.buffer)
     }
@@ -121,8 +120,7 @@ impl OpenDirectory {
     /// Shows each name in a directory below it, `.` for its own.
     pub fn for_each_entry(&self, name: &str, mut show: impl FnMut(&[u8])) -> Reading<()> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let mut names =
-            Dir::openat(&self.directory, name, flags, Mode::empty()).map_err(|errno| absent_from_io_error(&errno.into()))?;
+        let mut names = Dir::openat(&self.directory, name, flags, Mode::empty()).map_err(absent_from_errno)?;
         let names = names.iter().filter_map(Result::ok);
         names.for_each(|entry| match entry.file_name().to_bytes() {
             b"." | b".." => {}
@@ -257,6 +255,11 @@ pub fn absent_from_io_error(error: &io::Error) -> Absent {
         Some(errno) => Absent::Os(errno),
         None => Absent::Malformed,
     }
+}
+
+/// The same for the error of a system call.
+pub fn absent_from_errno(errno: Errno) -> Absent {
+    absent_from_io_error(&errno.into())
 }
 
 #[cfg(test)]

@@ -10,20 +10,20 @@
 pub mod message;
 mod stats;
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::thread;
 
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, GetSockOpt, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, getsockopt, recv, sendto, setsockopt,
-    socket, sockopt,
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, recv, sendto, setsockopt, socket, sockopt,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
 use nix::unistd::gettid;
 
 pub use stats::{Delay, TaskStats};
 
-use super::root::absent_from_io_error;
+use super::root::absent_from_errno;
+use super::sys;
 use crate::sample::{Absent, Reading};
 use message::{Answer, AttributeType};
 
@@ -127,37 +127,8 @@ impl ExitListener {
 
     /// How many messages were lost since the beginning. Before Linux 4.12 only how often some were, a lower bound.
     pub fn lost_messages(&self) -> u64 {
-        let exact = getsockopt(&self.socket.socket, MemInfo).ok().and_then(|info| info.get(SK_MEMINFO_DROPS).copied());
+        let exact = sys::socket_drops(self.socket.socket.as_fd()).ok().flatten();
         exact.map_or(self.overruns, |drops| u64::from(drops).max(self.overruns))
-    }
-}
-
-/// Index in the answer to SO_MEMINFO: sk_drops.
-const SK_MEMINFO_DROPS: usize = 8;
-
-/// getsockopt(SO_MEMINFO), include/uapi/linux/sock_diag.h: nine numbers.
-#[derive(Clone, Copy, Debug)]
-struct MemInfo;
-
-impl GetSockOpt for MemInfo {
-    type Val = Vec<u32>;
-
-    fn get<F: std::os::fd::AsFd>(&self, fd: &F) -> nix::Result<Vec<u32>> {
-        let mut values = [0_u32; SK_MEMINFO_DROPS + 1];
-        let mut length = libc::socklen_t::try_from(size_of_val(&values)).unwrap_or_default();
-        // SAFETY: the kernel writes at most `length` bytes, the size of `values`, and any bytes are a valid u32.
-        let status = unsafe {
-            libc::getsockopt(
-                fd.as_fd().as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_MEMINFO,
-                values.as_mut_ptr().cast(),
-                &raw mut length,
-            )
-        };
-        Errno::result(status)?;
-        let written = usize::try_from(length).unwrap_or_default() / size_of::<u32>();
-        Ok(values.iter().take(written).copied().collect())
     }
 }
 
@@ -209,8 +180,4 @@ impl GenericNetlinkSocket {
         }
         Err(Absent::Malformed)
     }
-}
-
-fn absent_from_errno(errno: Errno) -> Absent {
-    absent_from_io_error(&errno.into())
 }

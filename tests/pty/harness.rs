@@ -1,5 +1,7 @@
 //! A program in a pseudo-terminal, and what a terminal would show of it. Waits for conditions, never for time.
 
+#![allow(unsafe_code, reason = "borrows a descriptor that portable-pty has only as a number")]
+
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};

@@ -3,12 +3,13 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use netlink_packet_core::{NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer};
+use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, recv, sendto, setsockopt, socket, sockopt,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
 
-use crate::kernel::root::absent_from_io_error;
+use crate::kernel::root::absent_from_errno;
 use crate::sample::{Absent, Reading};
 
 /// What the kernel fills at most at once when it is given this much room.
@@ -94,13 +95,9 @@ fn is_acknowledgement(payload: &[u8]) -> bool {
 /// An error message begins with a negative errno.
 fn parse_error(payload: &[u8]) -> Absent {
     match payload.first_chunk::<4>().map(|errno| i32::from_ne_bytes(*errno)) {
-        Some(errno) if errno < 0 => absent_from_io_error(&std::io::Error::from_raw_os_error(errno.saturating_neg())),
+        Some(errno) if errno < 0 => absent_from_errno(Errno::from_raw(errno.saturating_neg())),
         _ => Absent::Malformed,
     }
-}
-
-fn absent_from_errno(errno: nix::errno::Errno) -> Absent {
-    absent_from_io_error(&errno.into())
 }
 
 #[cfg(test)]

@@ -4,29 +4,28 @@
 //! It has no terminal, no files of ours and little claim to a CPU; it is given up after a while, and ends with us at the latest.
 
 use std::fs;
-use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use nix::sys::socket::{
-    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg, sendmsg, socketpair,
-};
+use nix::sys::socket::{AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair};
 use nix::unistd::alarm;
 use procfs::FromRead;
 use procfs::process::Status;
 
 use super::{TaskIterator, program_loader};
+use crate::kernel::sys;
 
 /// The word by which this program is asked to load the iterator, as its only one.
 pub const LOADER_ARGUMENT: &str = "--load-the-iterator";
+const LOADER_NICE: libc::c_int = 10;
 /// On a machine whose CPUs all have more important things to do, 50 ms of CPU come late.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest reason; the rest is cut
@@ -119,8 +118,8 @@ pub fn run_loader() {
     // In case we are given up: by then nobody listens.
     alarm::set(u32::try_from(LOAD_TIMEOUT.as_secs()).unwrap_or(u32::MAX));
     let _ = set_pdeathsig(Signal::SIGKILL);
-    // SAFETY: takes no pointer. Where it is forbidden we are as important as the monitor.
-    let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
+    // Where it is forbidden the loader has the priority of the monitor.
+    let _ = sys::set_nice(LOADER_NICE);
     let answer = program_loader::load_program().map_err(|why| why.to_string());
     // Nobody is there to be told of a failure.
     let _ = send_result(io::stdin().as_raw_fd(), &answer);
@@ -136,17 +135,7 @@ fn send_result(socket: RawFd, answer: &Result<OwnedFd, String>) -> nix::Result<u
 
 fn receive_result(socket: &OwnedFd) -> nix::Result<(Option<OwnedFd>, String)> {
     let mut text = [0; MAX_MESSAGE_BYTES];
-    let mut room = cmsg_space!([RawFd; 1]);
-    let mut into = [IoSliceMut::new(&mut text)];
-    let message = recvmsg::<()>(socket.as_raw_fd(), &mut into, Some(&mut room), MsgFlags::MSG_CMSG_CLOEXEC)?;
-    let mut program = None;
-    for part in message.cmsgs()? {
-        if let ControlMessageOwned::ScmRights(descriptors) = part {
-            // SAFETY: the kernel has just made these for us, and nobody else knows of them.
-            program = descriptors.into_iter().map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor) }).next_back();
-        }
-    }
-    let length = message.bytes;
+    let (length, program) = sys::receive_descriptor(socket.as_fd(), &mut text)?;
     Ok((program, String::from_utf8_lossy(text.get(..length).unwrap_or_default()).into_owned()))
 }
 
