@@ -34,7 +34,6 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("procfs", &["kernel"]),
     ("aya", &["kernel"]),
     ("netlink_packet_core", &["kernel"]),
-    ("netlink_packet_route", &["kernel"]),
     ("netlink_packet_sock_diag", &["kernel"]),
     ("linux_raw_sys", &["kernel", "app"]),
     // Files, locks and signals.
