@@ -75,6 +75,8 @@ const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
 const BPF_LINK_CREATE: libc::c_int = 28;
 const BPF_ITER_CREATE: libc::c_int = 33;
 const BPF_TRACE_ITER: u32 = 28;
+/// `struct inet_diag_msg`, in front of the attributes of a sock_diag answer.
+pub const INET_DIAG_MSG_SIZE: usize = 72;
 /// Numbers in the answer to SO_MEMINFO, and the index of the drops among them (enum in include/uapi/linux/sock_diag.h).
 const SK_MEMINFO_VARS: usize = 9;
 const SK_MEMINFO_DROPS: usize = 8;
@@ -114,6 +116,7 @@ pub const LAYOUT: &[(&str, &str, usize)] = &[
     ("linux/bpf.h", "BPF_LINK_CREATE", BPF_LINK_CREATE as usize),
     ("linux/bpf.h", "BPF_ITER_CREATE", BPF_ITER_CREATE as usize),
     ("linux/bpf.h", "BPF_TRACE_ITER", BPF_TRACE_ITER as usize),
+    ("linux/inet_diag.h", "sizeof(struct inet_diag_msg)", INET_DIAG_MSG_SIZE),
     ("linux/sock_diag.h", "SK_MEMINFO_VARS", SK_MEMINFO_VARS),
     ("linux/sock_diag.h", "SK_MEMINFO_DROPS", SK_MEMINFO_DROPS),
 ];

@@ -20,7 +20,7 @@ use nix::sys::socket::{
 use nix::sys::time::{TimeVal, TimeValLike};
 use nix::unistd::gettid;
 
-pub use stats::{Delay, TaskStats};
+pub use stats::{Delay, LAYOUT, TaskStats};
 
 use super::root::absent_from_errno;
 use super::sys;

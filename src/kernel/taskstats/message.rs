@@ -29,6 +29,23 @@ const TASKSTATS_TYPE_AGGR_TGID: u16 = 5;
 const NLMSG_HDRLEN: usize = 16;
 const GENL_HDRLEN: usize = 4;
 
+/// The numbers above for tests/kernel_structs.rs.
+pub const LAYOUT: &[(&str, &str, usize)] = &[
+    ("linux/genetlink.h", "GENL_ID_CTRL", GENL_ID_CTRL as usize),
+    ("linux/genetlink.h", "CTRL_CMD_GETFAMILY", CTRL_CMD_GETFAMILY as usize),
+    ("linux/genetlink.h", "CTRL_ATTR_FAMILY_NAME", CTRL_ATTR_FAMILY_NAME as usize),
+    ("linux/genetlink.h", "CTRL_ATTR_FAMILY_ID", CTRL_ATTR_FAMILY_ID as usize),
+    ("linux/genetlink.h", "NLMSG_HDRLEN", NLMSG_HDRLEN),
+    ("linux/genetlink.h", "GENL_HDRLEN", GENL_HDRLEN),
+    ("linux/taskstats.h", "TASKSTATS_CMD_GET", TASKSTATS_CMD_GET as usize),
+    ("linux/taskstats.h", "TASKSTATS_CMD_ATTR_PID", TASKSTATS_CMD_ATTR_PID as usize),
+    ("linux/taskstats.h", "TASKSTATS_CMD_ATTR_TGID", TASKSTATS_CMD_ATTR_TGID as usize),
+    ("linux/taskstats.h", "TASKSTATS_CMD_ATTR_REGISTER_CPUMASK", TASKSTATS_CMD_ATTR_REGISTER_CPUMASK as usize),
+    ("linux/taskstats.h", "TASKSTATS_TYPE_STATS", TASKSTATS_TYPE_STATS as usize),
+    ("linux/taskstats.h", "TASKSTATS_TYPE_AGGR_PID", TASKSTATS_TYPE_AGGR_PID as usize),
+    ("linux/taskstats.h", "TASKSTATS_TYPE_AGGR_TGID", TASKSTATS_TYPE_AGGR_TGID as usize),
+];
+
 /// One message from the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer<'a> {

@@ -9,9 +9,7 @@ use netlink_packet_sock_diag::constants::{INET_DIAG_INFO, SOCK_DIAG_BY_FAMILY};
 use netlink_packet_sock_diag::inet::InetResponseHeader;
 
 use crate::kernel::network::netlink::u32_at;
-
-/// Bytes of struct inet_diag_msg, before the attributes.
-const INET_DIAG_MSG_SIZE: usize = 72;
+use crate::kernel::sys::INET_DIAG_MSG_SIZE;
 
 /// An open connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
