@@ -11,7 +11,8 @@ use stalltop::{app, kernel};
 
 #[test]
 fn structs_are_the_kernels() {
-    let rows: Vec<_> = [kernel::sys::LAYOUT, kernel::taskstats::LAYOUT, kernel::taskstats::message::LAYOUT, app::sys::LAYOUT].concat();
+    let rows: Vec<_> =
+        [kernel::sys::LAYOUT, kernel::taskstats::LAYOUT, kernel::taskstats::message::LAYOUT, app::sys::LAYOUT].concat();
     let headers: BTreeSet<&str> = rows.iter().map(|(header, ..)| *header).collect();
     if let Some(missing) = headers.iter().find(|header| !Path::new("/usr/include").join(header).exists()) {
         return println!("skipped: no /usr/include/{missing} (apt-get install libc6-dev)");

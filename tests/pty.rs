@@ -226,11 +226,8 @@ fn control_z_gives_the_terminal_to_the_shell_and_fg_takes_it_again() {
 fn a_recording_is_replayed_on_the_same_screens() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("short.stalltop");
-    let recorded = std::process::Command::new(program())
-        .args(["record", "--for", "2s", "-i", "200ms"])
-        .arg(&file)
-        .output()
-        .unwrap();
+    let recorded =
+        std::process::Command::new(program()).args(["record", "--for", "2s", "-i", "200ms"]).arg(&file).output().unwrap();
     assert!(recorded.status.success(), "{recorded:?}");
     let mut session = Session::start(stalltop(&["replay", file.to_str().unwrap()]), 80, 24);
     session.until("a replay", |screen| screen.contents().contains("REPLAY") && screen.contents().contains("busy"));
@@ -259,11 +256,8 @@ fn a_replay_begins_where_it_is_told_to() {
 fn a_growing_recording_is_followed() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("growing.stalltop");
-    let mut recorder = std::process::Command::new(program())
-        .args(["record", "-i", "100ms", "--for", "60s"])
-        .arg(&file)
-        .spawn()
-        .unwrap();
+    let mut recorder =
+        std::process::Command::new(program()).args(["record", "-i", "100ms", "--for", "60s"]).arg(&file).spawn().unwrap();
     let begun = Instant::now();
     while std::fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 5000 {
         assert!(begun.elapsed() < harness::DEADLINE, "nothing is recorded");
@@ -327,8 +321,7 @@ fn what_has_just_happened_can_be_saved() {
     session.ended();
     let files: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(files.len(), 1, "{files:?}");
-    let info =
-        std::process::Command::new(program()).args(["info", "--verify"]).arg(&files[0]).output().unwrap();
+    let info = std::process::Command::new(program()).args(["info", "--verify"]).arg(&files[0]).output().unwrap();
     assert!(info.status.success(), "{info:?}");
 }
 

@@ -101,7 +101,8 @@ fn topology(root: &Root) -> Vec<CpuTopology> {
             let core = u32::try_from(value("core_id")?).ok()?;
             // -1 where the firmware does not report it: one package.
             let package = value("physical_package_id").and_then(|id| u32::try_from(id).ok()).unwrap_or(0);
-            let node = nodes.iter().find(|(_, cpus)| cpus.iter().any(|range| range.contains(&cpu))).map_or(0, |(node, _)| *node);
+            let node =
+                nodes.iter().find(|(_, cpus)| cpus.iter().any(|range| range.contains(&cpu))).map_or(0, |(node, _)| *node);
             Some(CpuTopology { cpu: CpuId(cpu), node, package, core })
         })
         .collect()

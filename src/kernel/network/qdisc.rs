@@ -116,13 +116,7 @@ fn parse_attributes(bytes: &[u8]) -> Option<(&[u8], QueueStatistics)> {
 fn parse_queue_statistics(bytes: &[u8]) -> Option<QueueStatistics> {
     let found = NlasIterator::new(bytes).filter_map(Result::ok).find(|attribute| attribute.kind() == TCA_STATS_QUEUE)?;
     let field = |index: usize| u32_at(found.value(), index * size_of::<u32>());
-    Some(QueueStatistics {
-        qlen: field(0)?,
-        backlog: field(1)?,
-        drops: field(2)?,
-        requeues: field(3)?,
-        overlimits: field(4)?,
-    })
+    Some(QueueStatistics { qlen: field(0)?, backlog: field(1)?, drops: field(2)?, requeues: field(3)?, overlimits: field(4)? })
 }
 
 /// `struct gnet_stats_queue` of include/uapi/linux/gen_stats.h.
