@@ -69,7 +69,7 @@ fn labels_of_a_short_recording_have_seconds() {
 #[test]
 fn labels_of_a_long_recording_have_the_day() {
     let (short, long) = (recording(40_000, 0..0, 5), recording(86_400, 0..0, 5));
-    let words = |state: &State| strip(state).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let words = |state: &State| timeline_row(state).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let [first, _, _] = &words(&short)[..] else { panic!("{}", timeline_row(&short)) };
     assert_eq!(first, "12:00");
     let days = words(&long);
