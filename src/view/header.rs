@@ -1,6 +1,7 @@
 //! The header line: host, time, and live, paused or replay.
 
 use super::canvas::Canvas;
+use super::displayed_time;
 use super::text::{self, SafeText, format_number};
 use super::theme::StyleRole;
 use crate::safe;
@@ -70,11 +71,7 @@ fn header_right(state: &State) -> Vec<(SafeText, StyleRole)> {
     {
         parts.push((strain, StyleRole::Warning));
     }
-    let (at_ns, zone) = (at.realtime_ns, &state.setup.time_zone);
-    parts.push((
-        safe!("{}{}", text::format_day_prefix(at_ns, zone, state.spans_days()), text::format_time(at_ns, zone)),
-        StyleRole::Bold,
-    ));
+    parts.push((safe!("{}", displayed_time(state, at)), StyleRole::Bold));
     match state.setup.source {
         Source::Live => {
             parts.push((safe!(" {} ", text::format_duration(state.setup.interval_ms as f64 / 1000.0)), StyleRole::Dim));
