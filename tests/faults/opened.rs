@@ -1,6 +1,8 @@
 //! Every file that the program opens (found by inotify), with every kind of damage. A new reader is included as soon as it reads;
 //! a file that is read on the live machine and missing in the trees makes the second test fail.
 
+#![allow(unsafe_code, reason = "inotify")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CString, OsStr};
 use std::fs;

@@ -1,5 +1,7 @@
 //! Processes that end before they are read, and pids that are reused within one interval.
 
+#![allow(unsafe_code, reason = "fork")]
+
 use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};

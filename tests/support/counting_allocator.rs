@@ -1,5 +1,6 @@
 //! An allocator that counts the allocations of each thread and the bytes that it holds.
 
+#![allow(unsafe_code, reason = "a global allocator")]
 // Each user of this file takes what it needs.
 #![allow(dead_code)]
 
