@@ -5,23 +5,23 @@
 //! `Copier` makes a new recording of others.
 
 mod error;
-mod frames;
-mod payload;
+mod format;
 mod read;
 mod storage;
-mod wire;
 mod write;
 
 pub use error::{DetectedFormat, FrameError, Location, RecordingError};
-pub use frames::damage::{Damage, DamageKind, Tail};
-pub use frames::frame_summary::{FrameSummary, SummarySeverity};
-pub use frames::header::{FileHeader, FileId};
-pub use frames::meta::{Gap, GapReason, Mark, Meta, Redaction};
+pub use format::file_header::{FileHeader, FileId};
+pub use format::frame_summary::{FrameSummary, SummarySeverity};
+pub use format::meta::{Gap, GapReason, Mark, Meta, Redaction};
+pub use format::wire::Malformed;
+pub use read::damage::{Damage, DamageKind, Tail};
+pub use read::decoder::SampleParts;
 pub use read::inspection::Inspection;
+pub use read::parallel::{KeyGroup, KeyGroups, Samples};
 pub use read::replayer::{Growth, Replayer, UnreadableFile};
 pub use read::stream::{StreamEvent, StreamReader};
 pub use storage::{AtomicFile, DirHandle, DiskSpace, Storage, parent_directory, save_recording};
-pub use wire::Malformed;
 pub use write::copier::{Copier, CopyTotals};
 pub use write::frame_writer::Sections;
 pub use write::history_ring::{FrameBacklog, HistoryRing};

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::recording::wire::Malformed;
+use crate::recording::format::wire::Malformed;
 
 /// Each variant says where and why; `exit_code` says how the program ends for it.
 #[derive(Debug, thiserror::Error)]
@@ -12,13 +12,17 @@ pub enum RecordingError {
     Read { path: Location, offset: Option<u64>, source: io::Error },
     #[error("'{path}' is not a stalltop recording: it looks like {looks_like}")]
     NotARecording { path: Location, looks_like: DetectedFormat },
-    #[error("'{path}' is damaged in its file header (both copies, bytes 0 to {}): nothing in it can be trusted", crate::recording::frames::header::LENGTH * 2 - 1)]
+    #[error("'{path}' is damaged in its file header (both copies, bytes 0 to {}): nothing in it can be trusted", crate::recording::format::file_header::LENGTH * 2 - 1)]
     HeaderDamaged { path: Location },
     #[error(
         "'{path}' was written by a newer stalltop (format {major}.{minor}, this one reads {}.x): use that one",
-        crate::recording::frames::header::MAJOR
+        crate::recording::format::file_header::MAJOR
     )]
     NewerFormat { path: Location, major: u16, minor: u16 },
+    #[error(
+        "'{path}' was recorded by a development version of stalltop, before format 1.0, which is not read any more: record it again"
+    )]
+    DevelopmentVersion { path: Location },
     #[error("'{path}' needs something that this stalltop does not know (flags {flags:#010x} at byte 16): use a newer one")]
     UnknownFlags { path: Location, flags: u32 },
     #[error("'{path}' holds no sound frame that says which machine it is about")]
@@ -77,6 +81,7 @@ impl RecordingError {
             RecordingError::NotARecording { .. }
             | RecordingError::HeaderDamaged { .. }
             | RecordingError::NewerFormat { .. }
+            | RecordingError::DevelopmentVersion { .. }
             | RecordingError::UnknownFlags { .. }
             | RecordingError::NoMeta { .. }
             | RecordingError::NoIntactSamples { .. }
@@ -157,14 +162,14 @@ pub enum DetectedFormat {
 impl DetectedFormat {
     /// From the first bytes.
     pub fn detect(start: &[u8]) -> DetectedFormat {
-        let magic = crate::recording::frames::header::MAGIC;
+        let magic = crate::recording::format::file_header::MAGIC;
         let without = |dropped: u8| magic.iter().copied().filter(|&byte| byte != dropped).collect::<Vec<_>>();
-        let doubled = b"\x89STL\r\r\n\x1a";
+        let doubled = b"\x89TOP\r\r\n\x1a";
         match start {
             [] => DetectedFormat::Empty,
             _ if start.starts_with(&magic) || magic.starts_with(start) => DetectedFormat::TruncatedHeader,
             _ if start.starts_with(&without(b'\r')) || start.starts_with(&without(b'\n')) => DetectedFormat::NewlinesConverted,
-            _ if start.starts_with(doubled) || start.starts_with(b"\x09STL") || start.starts_with(b"\xc2\x89STL") => {
+            _ if start.starts_with(doubled) || start.starts_with(b"\x09TOP") || start.starts_with(b"\xc2\x89TOP") => {
                 DetectedFormat::NewlinesConverted
             }
             _ if start.starts_with(b"\x7fELF") => DetectedFormat::Elf,

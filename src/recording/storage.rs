@@ -90,7 +90,7 @@ impl<W: Write + Send> Storage for StreamStorage<W> {
 }
 
 /// What is read from, at any place.
-pub trait RecordingSource: Send {
+pub trait RecordingSource: Send + Sync {
     fn length(&self) -> io::Result<u64>;
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;

@@ -2,10 +2,10 @@
 
 use std::io;
 
-use crate::recording::frames::damage::{Damage, DamageKind, SequenceStatus, SequenceTracker, Tail};
-use crate::recording::frames::frame::{FrameHeader, FrameKind, HEADER_LENGTH, SYNC_WORD};
-use crate::recording::frames::header::{self, FileId};
-use crate::recording::frames::index::{EntryKind, IndexEntry};
+use crate::recording::format::file_header::{self, FileId};
+use crate::recording::format::frame::{FrameHeader, FrameKind, HEADER_LENGTH, SYNC_WORD};
+use crate::recording::format::index::{EntryKind, IndexEntry};
+use crate::recording::read::damage::{Damage, DamageKind, SequenceStatus, SequenceTracker, Tail};
 use crate::recording::storage::{RecordingSource, read_into};
 
 /// Where a recording's frames are. Grows as the walk goes on.
@@ -29,7 +29,7 @@ impl FrameScan {
     pub fn new(id: FileId) -> FrameScan {
         FrameScan {
             id,
-            position: header::LENGTH as u64 * 2,
+            position: file_header::LENGTH as u64 * 2,
             sequence_tracker: SequenceTracker::default(),
             previous_frame: None,
             closed: false,

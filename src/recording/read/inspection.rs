@@ -3,9 +3,9 @@
 use super::replayer::{Replayer, UnreadableFile};
 use crate::recording::Timestamp;
 use crate::recording::error::RecordingError;
-use crate::recording::frames::damage::{Damage, Tail};
-use crate::recording::frames::header::FileHeader;
-use crate::recording::frames::meta::{Gap, Mark, Meta};
+use crate::recording::format::file_header::FileHeader;
+use crate::recording::format::meta::{Gap, Mark, Meta};
+use crate::recording::read::damage::{Damage, Tail};
 use crate::sample::operations::Operations;
 
 /// A recording at a glance.

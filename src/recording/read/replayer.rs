@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 
+use super::decoder::SampleParts;
 use super::segment_file::SegmentFile;
 use crate::recording::Timestamp;
 use crate::recording::error::{Location, RecordingError};
-use crate::recording::frames::damage::{Damage, DamageKind, Tail};
-use crate::recording::frames::frame_summary::FrameSummary;
-use crate::recording::frames::header::FileHeader;
-use crate::recording::frames::meta::{Gap, GapReason, Mark, Meta};
+use crate::recording::format::file_header::FileHeader;
+use crate::recording::format::frame_summary::FrameSummary;
+use crate::recording::format::meta::{Gap, GapReason, Mark, Meta};
+use crate::recording::read::damage::{Damage, DamageKind, Tail};
 use crate::sample::{Host, Sample};
 use directory::{NewSegments, open_new_segments, sort_by_time};
 
@@ -211,6 +212,39 @@ impl Replayer {
             self.merge_segments();
         }
         sample
+    }
+
+    /// Another reader of the same samples, for another thread, that decodes these parts. It has the samples and no more: no
+    /// gaps, marks, sections or damage.
+    pub fn reopen(&self, parts: SampleParts) -> Replayer {
+        let segments = self.segments.iter().map(|segment| Segment {
+            file: segment.file.reopen(parts),
+            host: Arc::clone(&segment.host),
+            repeated_samples: segment.repeated_samples,
+            first_position: segment.first_position,
+            first_sequence: segment.first_sequence,
+        });
+        Replayer {
+            location: self.location.clone(),
+            header: self.header,
+            meta: self.meta.clone(),
+            segments: segments.collect(),
+            directory: None,
+            gaps: Vec::new(),
+            marks: Vec::new(),
+            damage: Vec::new(),
+            unreadable: Vec::new(),
+            visible: self.visible.clone(),
+        }
+    }
+
+    /// Whether the sample needs no other one to be decoded.
+    pub fn is_key_frame(&self, index: usize) -> bool {
+        let segment = self.position_of(index).and_then(|position| {
+            let segment = self.segments.get(self.segment_index(position))?;
+            Some(segment.file.is_key_frame(segment.index_in_file(position)))
+        });
+        segment.unwrap_or(false)
     }
 
     /// Where the samples that are shown stand among all.

@@ -8,17 +8,19 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
+use super::decoder::SampleParts;
 use super::replayer::Growth;
 use super::sample_decoder::SampleDecoder;
 use crate::recording::Timestamp;
 use crate::recording::error::{DetectedFormat, FrameError, Location, RecordingError};
-use crate::recording::frames::damage::{Damage, DamageKind, Tail};
-use crate::recording::frames::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
-use crate::recording::frames::frame_summary::{self, FrameSummary};
-use crate::recording::frames::header::{self, FileHeader, HeaderError};
-use crate::recording::frames::index::{self, END_PAYLOAD_LEN, EntryKind, IndexEntry};
-use crate::recording::frames::meta::{Gap, Mark, Meta, parse_section};
-use crate::recording::payload::compression::PayloadDecompressor;
+use crate::recording::format::compression::PayloadDecompressor;
+use crate::recording::format::file_header::{self, FileHeader, HeaderError};
+use crate::recording::format::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
+use crate::recording::format::frame_summary::{self, FrameSummary};
+use crate::recording::format::index::{self, END_PAYLOAD_LEN, EntryKind, IndexEntry};
+use crate::recording::format::meta::{Gap, Mark, Meta, parse_section};
+use crate::recording::format::references::reference_chain;
+use crate::recording::read::damage::{Damage, DamageKind, Tail};
 use crate::recording::read::frame_scan::FrameScan;
 use crate::recording::storage::{RecordingSource, open_source, read_at_most};
 use crate::sample::Sample;
@@ -28,10 +30,12 @@ const MAX_MISSING_SAMPLES: usize = 128;
 
 /// One file that is open for reading.
 pub struct SegmentFile {
-    source: Box<dyn RecordingSource>,
+    source: Arc<dyn RecordingSource>,
     location: Location,
     header: FileHeader,
     meta: Meta,
+    /// What of each sample is decoded.
+    parts: SampleParts,
     /// In the order of the file; sample frames only.
     sample_entries: Vec<IndexEntry>,
     /// What the recorder saw in each of them, or nothing.
@@ -53,23 +57,24 @@ pub struct SegmentFile {
 
 impl SegmentFile {
     pub fn open(path: &Path) -> Result<SegmentFile, RecordingError> {
-        SegmentFile::from_source(Box::new(open_source(path)?), path.into())
+        SegmentFile::from_source(Arc::new(open_source(path)?), path.into())
     }
 
     /// A recording in memory.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<SegmentFile, RecordingError> {
-        SegmentFile::from_source(Box::new(bytes), Location::Stream)
+        SegmentFile::from_source(Arc::new(bytes), Location::Stream)
     }
 
-    fn from_source(source: Box<dyn RecordingSource>, place: Location) -> Result<SegmentFile, RecordingError> {
+    fn from_source(source: Arc<dyn RecordingSource>, place: Location) -> Result<SegmentFile, RecordingError> {
         let failed = |source| RecordingError::Read { path: place.clone(), offset: Some(0), source };
-        let start = read_at_most(source.as_ref(), 0, header::LENGTH * 2).map_err(failed)?;
+        let start = read_at_most(source.as_ref(), 0, file_header::LENGTH * 2).map_err(failed)?;
         let (header, one_copy_damaged) = parse_file_header(&start, &place)?;
         let mut replayer = SegmentFile {
             source,
             location: place.clone(),
             header,
             meta: Meta::unknown(),
+            parts: SampleParts::All,
             sample_entries: Vec::new(),
             summaries: Vec::new(),
             gaps: Vec::new(),
@@ -77,14 +82,14 @@ impl SegmentFile {
             sections: BTreeMap::new(),
             damage: Vec::new(),
             damaged_offsets: FxHashSet::default(),
-            decoder: SampleDecoder::new(header.layout()),
+            decoder: SampleDecoder::new(SampleParts::All),
             decompressor: PayloadDecompressor::default(),
             scan: None,
             scanned_offsets: None,
             tail: Tail::Closed,
         };
         if one_copy_damaged {
-            let bytes = 0..header::LENGTH as u64 * 2;
+            let bytes = 0..file_header::LENGTH as u64 * 2;
             replayer.damage.push(Damage { bytes, kind: DamageKind::FileHeader, lost_samples: 0, from: None, to: None });
         }
         let from_index = replayer.load_index().and_then(|(entries, digests)| {
@@ -185,6 +190,34 @@ impl SegmentFile {
         &self.marks
     }
 
+    /// Another reader of the same file, that decodes these parts.
+    pub fn reopen(&self, parts: SampleParts) -> SegmentFile {
+        SegmentFile {
+            source: Arc::clone(&self.source),
+            location: self.location.clone(),
+            header: self.header,
+            meta: self.meta.clone(),
+            parts,
+            sample_entries: self.sample_entries.clone(),
+            summaries: Vec::new(),
+            gaps: Vec::new(),
+            marks: Vec::new(),
+            sections: BTreeMap::new(),
+            damage: Vec::new(),
+            damaged_offsets: FxHashSet::default(),
+            decoder: SampleDecoder::new(parts),
+            decompressor: PayloadDecompressor::default(),
+            scan: self.scan.clone(),
+            scanned_offsets: None,
+            tail: self.tail,
+        }
+    }
+
+    /// Whether the sample needs no other one to be decoded.
+    pub fn is_key_frame(&self, index: usize) -> bool {
+        self.sample_entries.get(index).is_some_and(|entry| entry.key_distance == 0)
+    }
+
     /// What is missing, as far as it is known: damage inside a frame is found when the frame is read.
     pub fn damage(&self) -> &[Damage] {
         &self.damage
@@ -267,19 +300,10 @@ impl SegmentFile {
         if header.kind != FrameKind::Index || index_offset + header.frame_len() != at {
             return None;
         }
-        let entries = index::parse(&payload, index_offset).ok()?;
-        // Numbers that are missing, or samples that the end frame does not count, are for the walk to explain.
+        let (entries, summaries) = index::parse(&payload, index_offset).ok()?;
+        // Numbers that are missing, or samples that the end frame does not count, are for the scan to explain.
         let count = entries.iter().filter(|entry| entry.kind == EntryKind::Sample).count();
-        let digests = self.load_summaries(index_offset, header.back_offset, count).unwrap_or_default();
-        (count as u64 == samples).then_some((entries, digests))
-    }
-
-    /// The digest that stands so many bytes before the index. That there is none costs nothing but time.
-    fn load_summaries(&mut self, index_offset: u64, back: u32, count: usize) -> Option<Vec<FrameSummary>> {
-        let at = index_offset.checked_sub(u64::from(back)).filter(|_| back > 0)?;
-        let (header, payload) = self.read_frame(at).ok()?;
-        let digests = frame_summary::parse(&payload, count).ok().filter(|_| header.kind == FrameKind::Summary)?;
-        (digests.len() == count).then_some(digests)
+        (count as u64 == samples).then_some((entries, summaries))
     }
 
     /// Whether a walk finds that sample at another place than the index says.
@@ -322,7 +346,7 @@ impl SegmentFile {
         self.gaps.clear();
         self.marks.clear();
         self.sections.clear();
-        self.decoder = SampleDecoder::new(self.header.layout());
+        self.decoder = SampleDecoder::new(self.parts);
         self.add_entries(entries)
     }
 
@@ -389,7 +413,7 @@ impl SegmentFile {
         let Some(key) = entry.sequence.checked_sub(u64::from(entry.key_distance)) else {
             return Err(self.note_damaged_frame(entry, missing));
         };
-        for distance in self.decoder.reference_chain(entry.key_distance) {
+        for distance in reference_chain(entry.key_distance) {
             if self.decoder.has_reference(key, distance) {
                 continue;
             }
@@ -489,8 +513,9 @@ pub fn parse_file_header(start: &[u8], place: &Location) -> Result<(FileHeader, 
     match FileHeader::parse_copies(start) {
         Ok(found) => Ok(found),
         Err(HeaderError::NewerVersion { major, minor }) => Err(RecordingError::NewerFormat { path, major, minor }),
+        Err(HeaderError::DevelopmentVersion) => Err(RecordingError::DevelopmentVersion { path }),
         Err(HeaderError::UnknownFlags(flags)) => Err(RecordingError::UnknownFlags { path, flags }),
-        Err(HeaderError::Damaged) if start.len() >= header::LENGTH * 2 => Err(RecordingError::HeaderDamaged { path }),
+        Err(HeaderError::Damaged) if start.len() >= file_header::LENGTH * 2 => Err(RecordingError::HeaderDamaged { path }),
         Err(HeaderError::Damaged | HeaderError::NoMagic) => {
             Err(RecordingError::NotARecording { path, looks_like: DetectedFormat::detect(start) })
         }

@@ -3,18 +3,18 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
+use super::decoder::SampleParts;
 use super::sample_decoder::SampleDecoder;
 use super::segment_file::parse_file_header;
 use crate::recording::Timestamp;
 use crate::recording::error::{FrameError, Location, RecordingError};
-use crate::recording::frames::damage::{Damage, DamageKind, SequenceStatus, SequenceTracker};
-use crate::recording::frames::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
-use crate::recording::frames::header::{self, FileHeader};
-use crate::recording::frames::meta::{Gap, Mark, Meta, parse_section};
-use crate::recording::payload::compression::PayloadDecompressor;
-use crate::recording::payload::layout::PayloadLayout;
+use crate::recording::format::compression::PayloadDecompressor;
+use crate::recording::format::file_header::{self, FileHeader};
+use crate::recording::format::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
+use crate::recording::format::meta::{Gap, Mark, Meta, parse_section};
+use crate::recording::format::wire::Malformed;
+use crate::recording::read::damage::{Damage, DamageKind, SequenceStatus, SequenceTracker};
 use crate::recording::read::frame_scan::sync_word_position;
-use crate::recording::wire::Malformed;
 use crate::sample::Sample;
 
 /// What a stream brings, in its order.
@@ -75,7 +75,7 @@ impl<R: Read> StreamReader<R> {
             consumed: 0,
             offset: 0,
             sequence_tracker: SequenceTracker::default(),
-            decoder: SampleDecoder::new(PayloadLayout::CURRENT),
+            decoder: SampleDecoder::new(SampleParts::All),
             decompressor: PayloadDecompressor::default(),
             has_meta: false,
             skipping_from: None,
@@ -84,17 +84,17 @@ impl<R: Read> StreamReader<R> {
             at_eof: false,
             failed_checksum_bytes: 0,
         };
-        reader.fill(header::LENGTH * 2).map_err(|source| reader.read_error(source))?;
-        let start = reader.unread().get(..header::LENGTH * 2).unwrap_or(reader.unread());
+        reader.fill(file_header::LENGTH * 2).map_err(|source| reader.read_error(source))?;
+        let start = reader.unread().get(..file_header::LENGTH * 2).unwrap_or(reader.unread());
         let (header, damaged) = parse_file_header(start, &Location::Stream)?;
         reader.header = header;
-        reader.decoder = SampleDecoder::new(header.layout());
+        reader.decoder = SampleDecoder::new(SampleParts::All);
         if damaged {
-            let bytes = 0..header::LENGTH as u64 * 2;
+            let bytes = 0..file_header::LENGTH as u64 * 2;
             let damage = Damage { bytes, kind: DamageKind::FileHeader, lost_samples: 0, from: None, to: None };
             reader.pending_events.push(StreamEvent::Damage(damage));
         }
-        reader.advance(header::LENGTH * 2);
+        reader.advance(file_header::LENGTH * 2);
         Ok(reader)
     }
 

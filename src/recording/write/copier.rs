@@ -10,10 +10,10 @@ use std::time::Duration;
 use super::frame_writer::{FrameWriter, SampleEncoder, Sections, new_file_identity};
 use crate::recording::Timestamp;
 use crate::recording::error::RecordingError;
-use crate::recording::frames::meta::{Gap, GapReason, Mark, Meta, Redaction};
-use crate::recording::payload::encode::FrameTooLarge;
+use crate::recording::format::meta::{Gap, GapReason, Mark, Meta, Redaction};
 use crate::recording::read::replayer::{Replayer, missed_samples_between};
 use crate::recording::storage::NewRecordingFile;
+use crate::recording::write::encoder::FrameTooLarge;
 
 /// A recording that is being made of others. Until it is whole there is no such file: half of one would look like a shorter one.
 pub struct Copier {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::recording::Timestamp;
-use crate::recording::frames::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
-use crate::recording::frames::frame_summary::{FrameSummary, SummaryBuilder, SummaryCheckpoint};
-use crate::recording::frames::header::{FileHeader, FileId};
-use crate::recording::frames::index::{self, EntryKind, IndexBuilder, IndexCheckpoint, IndexEntry};
-use crate::recording::frames::meta::{Gap, Meta, Redaction, encode_section};
-use crate::recording::payload::compression::{CompressedPayload, PayloadCompressor};
-use crate::recording::payload::encode::{Encoder, FrameTooLarge};
+use crate::recording::format::compression::{CompressedPayload, PayloadCompressor};
+use crate::recording::format::file_header::{FileHeader, FileId};
+use crate::recording::format::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
+use crate::recording::format::frame_summary::{FrameSummary, SummaryBuilder, SummaryCheckpoint};
+use crate::recording::format::index::{self, EntryKind, IndexBuilder, IndexCheckpoint, IndexEntry};
+use crate::recording::format::meta::{Gap, Meta, Redaction, encode_section};
+use crate::recording::write::encoder::{Encoder, FrameTooLarge};
 use crate::sample::Sample;
 
 /// Blocks of bytes that upper layers put in at the start, by name.
@@ -52,7 +52,7 @@ impl SampleEncoder {
     pub fn encode(&mut self, sample: &Arc<Sample>, digest: FrameSummary) -> Result<SampleFrame, FrameTooLarge> {
         let encoded = self.encoder.encode(sample)?;
         let key_distance = encoded.key_distance;
-        let Some(packed) = self.compressor.compress_prefix(encoded.raw, encoded.compressible_len) else {
+        let Some(packed) = self.compressor.compress(encoded.raw) else {
             self.encoder.force_key_frame();
             return Err(FrameTooLarge);
         };
@@ -77,8 +77,6 @@ pub struct FrameWriter {
     position: Position,
     index: IndexBuilder,
     summaries: SummaryBuilder,
-    /// Where the digest frame stands.
-    summary_offset: Option<u64>,
 }
 
 /// What a frame that could not be written must not have moved.
@@ -108,7 +106,6 @@ impl FrameWriter {
             position: Position::default(),
             index: IndexBuilder::default(),
             summaries: SummaryBuilder::default(),
-            summary_offset: None,
         }
     }
 
@@ -187,7 +184,7 @@ impl FrameWriter {
 
     /// The most that the end can take, with one entry more in its index.
     pub fn max_end_len(&self) -> u64 {
-        /// A gap frame, the frames of both digests, index and end, and the entry.
+        /// The frames of a gap, the last summaries, the index and the end, and one entry.
         const BESIDE: usize = 512;
         (self.index.max_payload_len() + self.summaries.max_payload_len() + BESIDE) as u64
     }
@@ -199,16 +196,13 @@ impl FrameWriter {
         (HEADER_LENGTH + text.len() + BESIDE) as u64
     }
 
-    /// The digest, the index and the end frame.
+    /// The index with the summaries of all samples, and the end frame.
     pub fn append_end(&mut self, out: &mut Vec<u8>) {
         let at = self.position.last_timestamp;
-        self.summary_offset = None;
-        if let Some(packed) = self.summaries.encode_payload().and_then(|payload| self.compressor.compress(payload)) {
-            self.summary_offset = Some(self.position.offset);
-            self.append_frame(out, FrameKind::Summary, 0, at, &packed);
-        }
         let mut index_offset = 0;
-        if let Some(packed) = self.index.payload().and_then(|payload| self.compressor.compress(payload)) {
+        if let Some(packed) =
+            self.index.payload(self.summaries.encode_payload()).and_then(|payload| self.compressor.compress(payload))
+        {
             index_offset = self.position.offset;
             self.append_frame(out, FrameKind::Index, 0, at, &packed);
         }
@@ -226,11 +220,7 @@ impl FrameWriter {
         packed: &CompressedPayload,
     ) {
         let position = &mut self.position;
-        let to = match kind {
-            FrameKind::Delta => position.key_frame_offset,
-            FrameKind::Index => self.summary_offset,
-            _ => None,
-        };
+        let to = position.key_frame_offset.filter(|_| kind == FrameKind::Delta);
         let back = to.and_then(|to| u32::try_from(position.offset - to).ok()).unwrap_or(0);
         let header = FrameHeader {
             kind,

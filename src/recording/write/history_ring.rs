@@ -8,13 +8,14 @@ use std::sync::Arc;
 use super::frame_writer::{FrameWriter, SampleEncoder, SampleFrame, Sections, new_file_identity};
 use crate::recording::Timestamp;
 use crate::recording::error::{FrameError, Location, RecordingError};
-use crate::recording::frames::frame_summary::FrameSummary;
-use crate::recording::frames::meta::{Gap, GapReason, Mark, Meta, Redaction};
-use crate::recording::payload::compression::{CompressedPayload, PayloadDecompressor};
-use crate::recording::payload::encode::FrameTooLarge;
-use crate::recording::payload::layout::PayloadLayout;
+use crate::recording::format::compression::{CompressedPayload, PayloadDecompressor};
+use crate::recording::format::frame_summary::FrameSummary;
+use crate::recording::format::meta::{Gap, GapReason, Mark, Meta, Redaction};
+use crate::recording::format::references::reference_chain;
+use crate::recording::read::decoder::SampleParts;
 use crate::recording::read::sample_decoder::SampleDecoder;
 use crate::recording::storage::{Storage, StreamStorage, write_all};
+use crate::recording::write::encoder::FrameTooLarge;
 use crate::sample::Sample;
 
 /// Words that are kept at most, and gaps: the oldest ones go.
@@ -56,7 +57,7 @@ impl HistoryRing {
             gaps: VecDeque::new(),
             min_samples: samples.max(1),
             max_bytes: bytes,
-            decoder: SampleDecoder::new(PayloadLayout::CURRENT),
+            decoder: SampleDecoder::new(SampleParts::All),
             decompressor: PayloadDecompressor::default(),
         }
     }
@@ -175,7 +176,7 @@ impl HistoryRing {
         let Some((group, frame)) = frame_at(groups, index) else { return Err(missing) };
         let key = sequence.saturating_sub(u64::from(frame.key_distance));
         let damaged = |why| RecordingError::DamagedFrame { offset: 0, why };
-        for distance in decoded.reference_chain(frame.key_distance) {
+        for distance in reference_chain(frame.key_distance) {
             if decoded.has_reference(key, distance) {
                 continue;
             }

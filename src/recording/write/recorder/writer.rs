@@ -6,11 +6,11 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 
 use super::{LostSamples, Message, RecorderOptions, RecorderStatus, RecordingProgress, SharedState, lock_ignoring_poison};
 use crate::recording::Timestamp;
-use crate::recording::frames::frame_summary::FrameSummary;
-use crate::recording::frames::header::FileId;
-use crate::recording::frames::meta::{Gap, GapReason, Meta};
-use crate::recording::payload::encode::FrameTooLarge;
+use crate::recording::format::file_header::FileId;
+use crate::recording::format::frame_summary::FrameSummary;
+use crate::recording::format::meta::{Gap, GapReason, Meta};
 use crate::recording::storage::{Storage, write_all};
+use crate::recording::write::encoder::FrameTooLarge;
 use crate::recording::write::frame_writer::{Checkpoint, FrameWriter, SampleEncoder, Sections, new_file_identity};
 use crate::recording::write::history_ring::FrameBacklog;
 use crate::sample::Sample;

@@ -2,7 +2,7 @@
 //! shown until the samples themselves have been judged, and nothing else rests on it. It stands in front of the index, all of
 //! it, and before each key frame, of the samples since the one before: a recording that nobody closed has no index.
 
-use crate::recording::wire::{ByteReader, Malformed, put_varint};
+use crate::recording::format::wire::{ByteReader, Malformed, put_varint};
 
 /// A longer one is left out, as the index is: about a million samples.
 const MAX_SAMPLES: usize = 1 << 20;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::facts::SharedFacts;
-use crate::recording::wire::{ByteReader, Malformed, put_varint, varint_length};
+use super::messages::SharedFacts;
+use super::wire::{ByteReader, Malformed, put_varint, varint_length};
 use crate::sample::Name;
 
 /// More names than this in one frame is nonsense (a process has about four).

@@ -65,12 +65,6 @@ impl<'a> ByteReader<'a> {
         Err(Malformed("a number has no end"))
     }
 
-    pub fn read_byte(&mut self) -> Result<u8, Malformed> {
-        let (&first, rest) = self.bytes.split_first().ok_or(Malformed("a byte is missing"))?;
-        self.bytes = rest;
-        Ok(first)
-    }
-
     /// A count of things of which each takes at least one byte of what is left.
     pub fn read_count(&mut self) -> Result<usize, Malformed> {
         match usize::try_from(self.read_varint()?) {

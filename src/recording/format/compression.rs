@@ -1,4 +1,4 @@
-//! Payloads packed and unpacked: zstd with a state that is kept from frame to frame, since making one costs more than a frame.
+//! Compression of payloads: zstd with a state that is kept from frame to frame, since making one costs more than a frame.
 
 use std::io::Read;
 
@@ -7,14 +7,12 @@ use zstd::stream::read::Decoder;
 use zstd::zstd_safe::{CParameter, DCtx, ResetDirective};
 
 use crate::recording::error::FrameError;
-use crate::recording::frames::frame::{MAX_RAW, MAX_STORED};
+use crate::recording::format::frame::{MAX_RAW, MAX_STORED};
 
-/// Bit 0 of a frame's flags: the payload begins with a zstd frame.
+/// Bit 0 of a frame's flags: the payload is a zstd frame.
 const COMPRESSED: u8 = 1;
-/// Bit 1: what stands behind the zstd frame is the rest of the payload, as it is.
-const REST: u8 = 2;
-/// Below this, packing makes it longer.
-const WORTH_PACKING: usize = 64;
+/// Bytes below which compression makes a payload longer.
+const WORTH_COMPRESSING: usize = 64;
 /// Ratio against time: measured by benches/encoding.rs.
 const LEVEL: i32 = 3;
 
@@ -29,8 +27,8 @@ impl Default for PayloadCompressor {
     }
 }
 
-/// With tables and a window that are small for its level: what resembles each other in a frame stands near each other, so that
-/// a frame of 10,000 tasks becomes 1 % larger, one of 2,000 smaller, and a third of a megabyte is kept instead of a whole one.
+/// With tables and a window that are small for its level: similar bytes of a frame stand near each other. A frame of 10,000
+/// tasks becomes 1 % larger, one of 2,000 smaller, and the state takes a third of a megabyte instead of a whole one.
 fn compressor() -> std::io::Result<Compressor<'static>> {
     let mut compressor = Compressor::new(LEVEL)?;
     for parameter in [CParameter::WindowLog(16), CParameter::HashLog(14), CParameter::ChainLog(13)] {
@@ -48,31 +46,20 @@ pub struct CompressedPayload {
 }
 
 impl PayloadCompressor {
-    /// `None` when it is larger than a frame may be.
+    /// `None` when the payload is larger than a frame may be.
     pub fn compress(&mut self, raw: Vec<u8>) -> Option<CompressedPayload> {
-        let all = raw.len();
-        self.compress_prefix(raw, all)
-    }
-
-    /// Compresses the first `front` bytes only: the others are bits that cannot become fewer.
-    pub fn compress_prefix(&mut self, raw: Vec<u8>, front: usize) -> Option<CompressedPayload> {
-        let length = u32::try_from(raw.len()).ok().filter(|&length| length <= MAX_RAW)?;
-        let (front, rest) = raw.split_at_checked(front)?;
-        let packed = (front.len() >= WORTH_PACKING)
-            .then(|| self.compressor.as_mut()?.compress(front).ok())
+        let raw_len = u32::try_from(raw.len()).ok().filter(|&length| length <= MAX_RAW)?;
+        let compressed = (raw.len() >= WORTH_COMPRESSING)
+            .then(|| self.compressor.as_mut()?.compress(&raw).ok())
             .flatten()
-            .filter(|packed| packed.len() < front.len());
-        let (mut stored, flags) = match packed {
-            Some(packed) if rest.is_empty() => (packed, COMPRESSED),
-            Some(mut packed) => {
-                packed.extend_from_slice(rest);
-                (packed, COMPRESSED | REST)
-            }
+            .filter(|compressed| compressed.len() < raw.len());
+        let (mut bytes, flags) = match compressed {
+            Some(compressed) => (compressed, COMPRESSED),
             None => (raw, 0),
         };
-        // It was given room for the worst case, and may be kept for minutes.
-        stored.shrink_to_fit();
-        (stored.len() <= MAX_STORED as usize).then_some(CompressedPayload { bytes: stored, raw_len: length, flags })
+        // Its capacity is that of the worst case, and it may be kept for minutes.
+        bytes.shrink_to_fit();
+        (bytes.len() <= MAX_STORED as usize).then_some(CompressedPayload { bytes, raw_len, flags })
     }
 }
 
@@ -91,14 +78,14 @@ impl PayloadDecompressor {
         if flags & COMPRESSED == 0 {
             return if stored.len() == raw as usize { Ok(stored.to_vec()) } else { Err(FrameError::Compression) };
         }
-        let unpacked = self.decompress(stored, flags, raw as usize);
+        let unpacked = self.decompress(stored, raw as usize);
         if raw > LARGE || unpacked.is_err() {
             self.context = None;
         }
         unpacked
     }
 
-    fn decompress(&mut self, stored: &[u8], flags: u8, raw: usize) -> Result<Vec<u8>, FrameError> {
+    fn decompress(&mut self, stored: &[u8], raw: usize) -> Result<Vec<u8>, FrameError> {
         let fault = |_| FrameError::Compression;
         let context = match &mut self.context {
             Some(context) => context,
@@ -111,9 +98,6 @@ impl PayloadDecompressor {
         let mut out = Vec::new();
         let mut decoder = decoder.single_frame();
         decoder.by_ref().take(raw as u64 + 1).read_to_end(&mut out).map_err(fault)?;
-        if flags & REST != 0 && out.len() <= raw {
-            out.extend_from_slice(decoder.finish());
-        }
         if out.len() == raw { Ok(out) } else { Err(FrameError::Compression) }
     }
 }
@@ -131,7 +115,7 @@ mod tests {
             let unpacked = unpacker.decompress_payload(&stored, flags, raw).map(|out| out.len());
             assert_eq!(unpacked, if raw == 1 << 20 { Ok(1 << 20) } else { Err(FrameError::Compression) }, "{raw}");
         }
-        let small = PayloadCompressor::default().compress_prefix([vec![7; 200], vec![9; 30]].concat(), 200).unwrap();
+        let small = PayloadCompressor::default().compress([vec![7; 200], vec![9; 30]].concat()).unwrap();
         for cut in [0, 3] {
             let whole = unpacker.decompress_payload(&small.bytes[..small.bytes.len() - cut], small.flags, small.raw_len);
             assert_eq!(whole.is_ok(), cut == 0);

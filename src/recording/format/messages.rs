@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use prost::Message;
 
-use super::cells::{Cells, absent_code, absent_from_code};
-use super::strings::{Interner, Names};
+use super::columns::{Columns, absent_code, absent_from_code};
+use super::names::{Interner, Names};
+use super::wire::Malformed;
 use crate::ids::{CgroupId, CgroupVersion, CpuId, DiskId};
-use crate::recording::wire::Malformed;
 use crate::sample::cgroup::Memberships;
 use crate::sample::disk::DiskFacts;
 use crate::sample::host::{CpuTopology, Privilege};
@@ -48,11 +48,11 @@ fn shared<T>(
 
 macro_rules! facts_cell {
     ($type:ty, $known:ident, $encode:path, $decode:path) => {
-        impl Cells for Arc<$type> {
+        impl Columns for Arc<$type> {
             const WIDTH: usize = 1;
 
-            fn put(&self, row: &mut [u64], strings: &mut Interner) {
-                strings.facts(self, $encode).put(row, strings);
+            fn put(&self, row: &mut [u64], names: &mut Interner) {
+                names.facts(self, $encode).put(row, names);
             }
 
             fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {

@@ -1,21 +1,18 @@
 //! The file header: 64 bytes that say what this is. Written twice, so that one damaged copy costs nothing.
 
-use crate::recording::payload::layout::PayloadLayout;
-use crate::recording::wire::array_at;
+use crate::recording::format::wire::array_at;
 
-pub const MAGIC: [u8; 8] = *b"\x89STL\r\n\x1a\n";
+pub const MAGIC: [u8; 8] = *b"\x89TOP\r\n\x1a\n";
+/// Development versions before format 1.0 wrote this one. Their recordings are refused.
+const DEVELOPMENT_MAGIC: [u8; 8] = *b"\x89STL\r\n\x1a\n";
 pub const LENGTH: usize = 64;
 pub const MAJOR: u16 = 1;
-pub const MINOR: u16 = 4;
+pub const MINOR: u16 = 0;
 
-/// Flags of things that an older reader may ignore; none yet.
+/// Flags of additions that an older reader may ignore.
 const COMPATIBLE: u32 = 0;
-/// A flag that a reader must know: the samples are laid out in rows of eight, their columns may be packed.
-const EIGHTS: u32 = 1;
-/// Of those in rows of eight: their columns are written in forms that are kept from frame to frame.
-const FORMS: u32 = 2;
-/// All flags that a reader must know, and this one does.
-const KNOWN_INCOMPATIBLE: u32 = EIGHTS | FORMS;
+/// Flags of additions that a reader must support.
+const INCOMPATIBLE: u32 = 0;
 
 /// What salts each frame's checksum, so that bytes of another recording are never taken for this one's.
 pub type FileId = [u8; 16];
@@ -35,34 +32,25 @@ pub struct FileHeader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderError {
     NoMagic,
+    /// Written by a development version, before format 1.0.
+    DevelopmentVersion,
     Damaged,
-    NewerVersion { major: u16, minor: u16 },
+    NewerVersion {
+        major: u16,
+        minor: u16,
+    },
     UnknownFlags(u32),
 }
 
 impl FileHeader {
     pub fn new(id: FileId, created_ns: i64) -> FileHeader {
-        let incompatible = match PayloadLayout::CURRENT {
-            PayloadLayout::Tree => 0,
-            PayloadLayout::Eights => EIGHTS,
-            PayloadLayout::Forms => EIGHTS | FORMS,
-        };
         FileHeader {
             major: MAJOR,
             minor: MINOR,
             compatible_flags: COMPATIBLE,
-            incompatible_flags: incompatible,
+            incompatible_flags: INCOMPATIBLE,
             id,
             created_ns,
-        }
-    }
-
-    /// How its samples are laid out.
-    pub fn layout(&self) -> PayloadLayout {
-        match self.incompatible_flags & (EIGHTS | FORMS) {
-            0 => PayloadLayout::Tree,
-            EIGHTS => PayloadLayout::Eights,
-            _ => PayloadLayout::Forms,
         }
     }
 
@@ -85,6 +73,9 @@ impl FileHeader {
 
     /// From one copy.
     pub fn parse(bytes: &[u8]) -> Result<FileHeader, HeaderError> {
+        if bytes.starts_with(&DEVELOPMENT_MAGIC) {
+            return Err(HeaderError::DevelopmentVersion);
+        }
         if !bytes.starts_with(&MAGIC) {
             return Err(HeaderError::NoMagic);
         }
@@ -92,7 +83,7 @@ impl FileHeader {
         if header.major > MAJOR {
             return Err(HeaderError::NewerVersion { major: header.major, minor: header.minor });
         }
-        match header.incompatible_flags & !KNOWN_INCOMPATIBLE {
+        match header.incompatible_flags & !INCOMPATIBLE {
             0 => Ok(header),
             unknown => Err(HeaderError::UnknownFlags(unknown)),
         }
@@ -106,9 +97,12 @@ impl FileHeader {
             (Ok(first), Ok(second)) => Ok((first, first != second)),
             (Ok(header), Err(_)) | (Err(HeaderError::Damaged | HeaderError::NoMagic), Ok(header)) => Ok((header, true)),
             (Err(HeaderError::NoMagic), Err(HeaderError::NoMagic)) => Err(HeaderError::NoMagic),
-            (Err(fault @ (HeaderError::NewerVersion { .. } | HeaderError::UnknownFlags(_))), _)
-            | (_, Err(fault @ (HeaderError::NewerVersion { .. } | HeaderError::UnknownFlags(_)))) => Err(fault),
-            (Err(_), Err(_)) => Err(HeaderError::Damaged),
+            // Of two faults the one that says more.
+            (Err(HeaderError::Damaged | HeaderError::NoMagic), Err(fault)) => match fault {
+                HeaderError::NoMagic => Err(HeaderError::Damaged),
+                other => Err(other),
+            },
+            (Err(fault), _) => Err(fault),
         }
     }
 
@@ -144,6 +138,7 @@ mod tests {
             assert_eq!(FileHeader::parse_copies(&damaged), Ok((header, true)), "byte {at}");
         }
         assert_eq!(FileHeader::parse_copies(b"hello"), Err(HeaderError::NoMagic));
+        assert_eq!(FileHeader::parse_copies(&DEVELOPMENT_MAGIC), Err(HeaderError::DevelopmentVersion));
         assert_eq!(FileHeader::parse_copies(&both[..40]), Err(HeaderError::Damaged));
     }
 

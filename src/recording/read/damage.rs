@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::frame::FrameHeader;
 use crate::recording::Timestamp;
 use crate::recording::error::FrameError;
+use crate::recording::format::frame::FrameHeader;
 
 /// Bytes that gave nothing, and what was lost with them.
 #[derive(Clone, Debug, PartialEq, Eq)]

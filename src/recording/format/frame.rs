@@ -1,10 +1,10 @@
 //! Frames: a header that can be trusted alone, and a payload. Everything after the file header is a frame.
 
-use super::header::FileId;
+use super::file_header::FileId;
 use crate::recording::Timestamp;
 use crate::recording::error::FrameError;
-use crate::recording::payload::compression::PayloadDecompressor;
-use crate::recording::wire::array_at;
+use crate::recording::format::compression::PayloadDecompressor;
+use crate::recording::format::wire::array_at;
 
 /// Begins each frame header: what a reader looks for after damage.
 pub const SYNC_WORD: [u8; 4] = *b"\xf5\x9dFr";
@@ -82,7 +82,7 @@ pub struct FrameHeader {
     /// Of a sample, its number; of any other frame, how many samples stand before it.
     pub sequence: u64,
     pub at: Timestamp,
-    /// Bytes back: of a delta to its key frame, of the index to the digest, where there is one; 0 in all others.
+    /// Bytes from a delta frame back to its key frame; 0 in all other frames.
     pub back_offset: u32,
     pub payload_crc: u32,
 }
@@ -156,7 +156,7 @@ fn salted_crc32c(id: &FileId, covered: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::payload::compression::PayloadCompressor;
+    use crate::recording::format::compression::PayloadCompressor;
 
     fn frame(raw: Vec<u8>) -> (FrameHeader, Vec<u8>) {
         let packed = PayloadCompressor::default().compress(raw).unwrap();

@@ -5,9 +5,9 @@ use std::time::Duration;
 use prost::Message;
 
 use crate::recording::Timestamp;
-use crate::recording::payload::cells::{absent_code, absent_from_code};
-use crate::recording::payload::facts::HostMessage;
-use crate::recording::wire::Malformed;
+use crate::recording::format::columns::{absent_code, absent_from_code};
+use crate::recording::format::messages::HostMessage;
+use crate::recording::format::wire::Malformed;
 use crate::sample::host::Privilege;
 use crate::sample::{Absent, Host, Name};
 

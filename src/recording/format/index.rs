@@ -2,8 +2,9 @@
 //! is used; a missing or lying one is rebuilt by walking the frame headers.
 
 use super::frame::FrameKind;
+use super::frame_summary::{self, FrameSummary};
 use crate::recording::Timestamp;
-use crate::recording::wire::{ByteReader, Malformed, array_at, put_varint, unzigzag, zigzag};
+use crate::recording::format::wire::{ByteReader, Malformed, array_at, put_varint, unzigzag, zigzag};
 
 /// A longer table is left out: about a million samples.
 const MAX_INDEX_BYTES: usize = 16 << 20;
@@ -128,20 +129,22 @@ impl IndexBuilder {
         self.bytes.len() + 10
     }
 
-    /// The payload of the index frame; `None` when there is none to write.
-    pub fn payload(&self) -> Option<Vec<u8>> {
+    /// The payload of the index frame, with the payload of the summaries of all samples; `None` when there is none to write.
+    pub fn payload(&self, summaries: Option<Vec<u8>>) -> Option<Vec<u8>> {
         if self.overflowed {
             return None;
         }
         let mut out = Vec::with_capacity(self.bytes.len() + 10);
         put_varint(&mut out, self.count);
         out.extend_from_slice(&self.bytes);
+        out.extend(summaries.unwrap_or_default());
         Some(out)
     }
 }
 
-/// Reads the payload of an index frame. Offsets must grow and lie before `end`.
-pub fn parse(raw: &[u8], end: u64) -> Result<Vec<IndexEntry>, Malformed> {
+/// Reads the payload of an index frame: its entries, and the summaries of all samples where it has them. Offsets must grow and
+/// lie before `end`.
+pub fn parse(raw: &[u8], end: u64) -> Result<(Vec<IndexEntry>, Vec<FrameSummary>), Malformed> {
     let mut input = ByteReader::new(raw);
     let count = input.read_count()?;
     // Six numbers an entry.
@@ -169,7 +172,12 @@ pub fn parse(raw: &[u8], end: u64) -> Result<Vec<IndexEntry>, Malformed> {
         entries.push(entry);
         last = DeltaBase { offset, sequence, at };
     }
-    if input.is_empty() { Ok(entries) } else { Err(Malformed("the index is longer than it says")) }
+    if input.is_empty() {
+        return Ok((entries, Vec::new()));
+    }
+    let samples = entries.iter().filter(|entry| entry.kind == EntryKind::Sample).count();
+    let summaries = frame_summary::parse(input.read_bytes(input.remaining())?, samples)?;
+    if summaries.len() == samples { Ok((entries, summaries)) } else { Err(Malformed("the index lacks summaries")) }
 }
 
 /// The payload of the end frame: where the index frame begins (0 for none), and how many samples there are.
@@ -185,6 +193,7 @@ pub fn parse_end(payload: &[u8]) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::frame_summary::{SummaryBuilder, SummarySeverity};
     use super::*;
 
     fn entry(offset: u64, sequence: u64, kind: EntryKind) -> IndexEntry {
@@ -200,8 +209,20 @@ mod tests {
         let length = builder.checkpoint();
         builder.push(entry(400, 2, EntryKind::Mark));
         builder.roll_back(length);
-        let payload = builder.payload().unwrap();
-        assert_eq!(parse(&payload, 301).unwrap(), entries);
+        let payload = builder.payload(None).unwrap();
+        assert_eq!(parse(&payload, 301).unwrap(), (entries.to_vec(), Vec::new()));
+        let mut summaries = SummaryBuilder::default();
+        let list = [SummarySeverity::Note, SummarySeverity::Critical].map(|worst_severity| FrameSummary {
+            worst_severity,
+            busy: 1,
+            blocked: 2,
+        });
+        summaries.push(list[0]);
+        let short = builder.payload(summaries.encode_payload()).unwrap();
+        assert!(parse(&short, 301).is_err(), "fewer summaries than samples");
+        summaries.push(list[1]);
+        let whole = builder.payload(summaries.encode_payload()).unwrap();
+        assert_eq!(parse(&whole, 301).unwrap(), (entries.to_vec(), list.to_vec()));
         assert!(parse(&payload, 300).is_err(), "an offset outside the file");
         assert!(parse(&payload[..payload.len() - 1], 301).is_err());
     }
