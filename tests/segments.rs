@@ -202,5 +202,5 @@ fn rotation_needs_a_directory() {
     let empty = temporary.path().join("empty");
     fs::create_dir(&empty).unwrap();
     let (code, _, stderr) = run(temporary.path(), &["info", empty.to_str().unwrap()]);
-    assert!(code == 4 && stderr.contains("holds no recordings"), "{code} {stderr}");
+    assert!(code == 4 && stderr.contains("has no recordings"), "{code} {stderr}");
 }

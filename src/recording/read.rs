@@ -1,4 +1,4 @@
-//! Recordings into samples: from a file in any order, from a pipe as they come.
+//! Reading recordings: from files in any order, from pipes in sequence, in parallel.
 
 pub mod damage;
 pub mod decoder;

@@ -1,4 +1,4 @@
-//! Samples into recordings: to a disk that may fail, or in memory.
+//! Writing recordings: to files and pipes that may fail, or in memory.
 
 pub mod copier;
 pub mod encoder;

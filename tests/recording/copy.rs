@@ -99,7 +99,11 @@ fn any_damage_is_copied_as_gaps() {
         }
         let Ok(mut before) = Replayer::from_bytes(damaged.clone()) else {
             // Every copy of the meta frame was hit.
-            assert_eq!(repaired(&damaged).err().unwrap().exit_code(), 4, "round {round}");
+            let error = repaired(&damaged).err().unwrap();
+            assert!(
+                matches!(error, RecordingError::NoMeta { .. } | RecordingError::HeaderDamaged { .. }),
+                "round {round}: {error}"
+            );
             continue;
         };
         let sound = before.verify().unwrap();
@@ -168,7 +172,8 @@ fn a_copy_is_only_made_in_a_new_file_and_none_is_left_half_made() {
     fs::write(&out, "precious").unwrap();
     assert!(matches!(Copier::repair(&mut source, &out), Err(RecordingError::AlreadyExists { .. })));
     assert_eq!(fs::read(&out).unwrap(), b"precious");
-    assert_eq!(Copier::repair(&mut source, Path::new("/dev/full")).unwrap_err().exit_code(), 6);
+    let refused = Copier::repair(&mut source, Path::new("/dev/full"));
+    assert!(matches!(refused, Err(RecordingError::NotARegularFile { .. })));
     fs::remove_file(&out).unwrap();
     // Given up half way.
     let mut copier = Copier::create(&out, &generator::meta(), &Sections::new()).unwrap();
@@ -186,5 +191,5 @@ fn nothing_sound_gives_no_copy() {
         }
     }
     let error = repaired(&bytes).err().unwrap();
-    assert_eq!(error.exit_code(), 4, "{error}");
+    assert!(matches!(error, RecordingError::NoIntactSamples { .. }), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Every field of every sample comes back as it was, from any place, in any order, and what was shared is shared again.
+//! Every field of every sample comes back as it was, at an offset, in any order, and what was shared is shared again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A directory of recordings of several runs of a machine, or of one whose clock was set: nothing of the one is taken for
+//! A directory of recordings of several boots of a machine, or of one whose clock was set: nothing of the one is taken for
 //! the other.
 
 use std::path::Path;

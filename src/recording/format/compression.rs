@@ -108,18 +108,18 @@ mod tests {
 
     #[test]
     fn a_bomb_stops_at_what_is_said_of_it_and_harms_no_frame_behind_it() {
-        let mut unpacker = PayloadDecompressor::default();
+        let mut decompressor = PayloadDecompressor::default();
         let CompressedPayload { bytes: stored, flags, .. } = PayloadCompressor::default().compress(vec![0; 1 << 20]).unwrap();
         assert!(stored.len() < 200);
         for raw in [0, 100, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, MAX_RAW] {
-            let unpacked = unpacker.decompress_payload(&stored, flags, raw).map(|out| out.len());
+            let unpacked = decompressor.decompress_payload(&stored, flags, raw).map(|out| out.len());
             assert_eq!(unpacked, if raw == 1 << 20 { Ok(1 << 20) } else { Err(FrameError::Compression) }, "{raw}");
         }
         let small = PayloadCompressor::default().compress([vec![7; 200], vec![9; 30]].concat()).unwrap();
         for cut in [0, 3] {
-            let whole = unpacker.decompress_payload(&small.bytes[..small.bytes.len() - cut], small.flags, small.raw_len);
+            let whole = decompressor.decompress_payload(&small.bytes[..small.bytes.len() - cut], small.flags, small.raw_len);
             assert_eq!(whole.is_ok(), cut == 0);
         }
-        assert_eq!(unpacker.decompress_payload(&small.bytes, small.flags, small.raw_len).unwrap()[199..201], [7, 9]);
+        assert_eq!(decompressor.decompress_payload(&small.bytes, small.flags, small.raw_len).unwrap()[199..201], [7, 9]);
     }
 }

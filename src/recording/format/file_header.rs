@@ -1,4 +1,4 @@
-//! The file header: 64 bytes that say what this is. Written twice, so that one damaged copy costs nothing.
+//! The file header: 64 bytes, written twice, so that one damaged copy costs nothing.
 
 use crate::recording::format::wire::array_at;
 
@@ -14,7 +14,7 @@ const COMPATIBLE: u32 = 0;
 /// Flags of additions that a reader must support.
 const INCOMPATIBLE: u32 = 0;
 
-/// What salts each frame's checksum, so that bytes of another recording are never taken for this one's.
+/// Salt of the checksums of frame headers, so that frames of another recording are never accepted.
 pub type FileId = [u8; 16];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct FileHeader {
     pub created_ns: i64,
 }
 
-/// Why a header cannot be used.
+/// Why a file header is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderError {
     NoMagic,
@@ -54,7 +54,7 @@ impl FileHeader {
         }
     }
 
-    /// One copy.
+    /// One copy of the header.
     pub fn to_bytes(&self) -> [u8; LENGTH] {
         let mut bytes = Vec::with_capacity(LENGTH);
         bytes.extend_from_slice(&MAGIC);
@@ -71,7 +71,7 @@ impl FileHeader {
         header
     }
 
-    /// From one copy.
+    /// Parses one copy.
     pub fn parse(bytes: &[u8]) -> Result<FileHeader, HeaderError> {
         if bytes.starts_with(&DEVELOPMENT_MAGIC) {
             return Err(HeaderError::DevelopmentVersion);
@@ -89,7 +89,7 @@ impl FileHeader {
         }
     }
 
-    /// From the two copies at the start of a file; also whether one of them is damaged.
+    /// Parses the two copies at the start of a file; also returns whether one of them is damaged.
     pub fn parse_copies(bytes: &[u8]) -> Result<(FileHeader, bool), HeaderError> {
         let first = Self::parse(bytes);
         let second = Self::parse(bytes.get(LENGTH..).unwrap_or_default());
@@ -97,7 +97,7 @@ impl FileHeader {
             (Ok(first), Ok(second)) => Ok((first, first != second)),
             (Ok(header), Err(_)) | (Err(HeaderError::Damaged | HeaderError::NoMagic), Ok(header)) => Ok((header, true)),
             (Err(HeaderError::NoMagic), Err(HeaderError::NoMagic)) => Err(HeaderError::NoMagic),
-            // Of two faults the one that says more.
+            // The first copy may be damaged where the second one has the reason.
             (Err(HeaderError::Damaged | HeaderError::NoMagic), Err(fault)) => match fault {
                 HeaderError::NoMagic => Err(HeaderError::Damaged),
                 other => Err(other),

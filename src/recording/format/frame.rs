@@ -1,4 +1,4 @@
-//! Frames: a header that can be trusted alone, and a payload. Everything after the file header is a frame.
+//! Frames: a header with a checksum of its own, and a payload. Everything after the file header is a frame.
 
 use super::file_header::FileId;
 use crate::recording::Timestamp;
@@ -6,30 +6,30 @@ use crate::recording::error::FrameError;
 use crate::recording::format::compression::PayloadDecompressor;
 use crate::recording::format::wire::array_at;
 
-/// Begins each frame header: what a reader looks for after damage.
+/// First bytes of each frame header, which a reader searches for after damage.
 pub const SYNC_WORD: [u8; 4] = *b"\xf5\x9dFr";
 pub const HEADER_LENGTH: usize = 52;
-/// Bytes of a payload as stored.
+/// Most bytes of a stored payload.
 pub const MAX_STORED: u32 = 16 << 20;
-/// Bytes of a payload unpacked.
+/// Most bytes of a decompressed payload.
 pub const MAX_RAW: u32 = 64 << 20;
 
-/// What a frame holds. Unknown kinds are skipped.
+/// The kind of a frame. Unknown kinds are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
     Meta,
-    /// A named block of bytes that an upper layer put in.
+    /// A named block of bytes of an upper layer.
     Section,
-    /// A whole sample.
+    /// A sample that refers to no other.
     Key,
-    /// A sample against its key frame.
+    /// A sample that refers to an earlier one of its key group.
     Delta,
     Gap,
     Mark,
-    /// The table of contents, and where it begins.
+    /// The list of frames at the end of a closed recording.
     Index,
     End,
-    /// What the recorder saw in each sample.
+    /// Summaries of the samples of a key group.
     Summary,
     Unknown(u8),
 }
@@ -70,16 +70,16 @@ impl FrameKind {
     }
 }
 
-/// A frame's header.
+/// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHeader {
     pub kind: FrameKind,
     pub flags: u8,
-    /// Samples after the key frame; 0 in all but deltas.
+    /// Samples after the key frame; 0 in all but delta frames.
     pub key_distance: u16,
     pub stored_len: u32,
     pub raw_len: u32,
-    /// Of a sample, its number; of any other frame, how many samples stand before it.
+    /// Of a sample its number; of any other frame the number of samples before it.
     pub sequence: u64,
     pub at: Timestamp,
     /// Bytes from a delta frame back to its key frame; 0 in all other frames.
@@ -106,7 +106,7 @@ impl FrameHeader {
         header
     }
 
-    /// `None` when this is not the header of a frame of this recording, or one with lengths that no frame may have.
+    /// `None` if this is no header of a frame of this recording, or if its lengths exceed the limits.
     pub fn parse(bytes: &[u8], id: &FileId) -> Option<FrameHeader> {
         let bytes = bytes.get(..HEADER_LENGTH)?;
         if !bytes.starts_with(&SYNC_WORD) {
@@ -134,21 +134,21 @@ impl FrameHeader {
         (header.stored_len <= MAX_STORED && header.raw_len <= MAX_RAW).then_some(header)
     }
 
-    /// Header and payload together.
+    /// Bytes of header and payload.
     pub fn frame_len(&self) -> u64 {
         HEADER_LENGTH as u64 + u64::from(self.stored_len)
     }
 
-    /// The payload as it was before it was packed, after its checksum was found right.
-    pub fn decompress_payload(&self, stored: &[u8], unpacker: &mut PayloadDecompressor) -> Result<Vec<u8>, FrameError> {
+    /// Checks the checksum of a payload and decompresses it.
+    pub fn decompress_payload(&self, stored: &[u8], decompressor: &mut PayloadDecompressor) -> Result<Vec<u8>, FrameError> {
         if crc32c::crc32c(stored) != self.payload_crc {
             return Err(FrameError::Checksum);
         }
-        unpacker.decompress_payload(stored, self.flags, self.raw_len)
+        decompressor.decompress_payload(stored, self.flags, self.raw_len)
     }
 }
 
-/// The checksum of a frame header, of no use in any other file.
+/// The checksum of a frame header, salted with the file id.
 fn salted_crc32c(id: &FileId, covered: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(id), covered)
 }
@@ -196,9 +196,9 @@ mod tests {
     #[test]
     fn a_payload_that_changed_is_not_unpacked() {
         let (header, mut stored) = frame(vec![0; 1 << 20]);
-        let mut unpacker = PayloadDecompressor::default();
-        assert_eq!(header.decompress_payload(&stored, &mut unpacker).unwrap().len(), 1 << 20);
+        let mut decompressor = PayloadDecompressor::default();
+        assert_eq!(header.decompress_payload(&stored, &mut decompressor).unwrap().len(), 1 << 20);
         stored[3] ^= 1;
-        assert_eq!(header.decompress_payload(&stored, &mut unpacker), Err(FrameError::Checksum));
+        assert_eq!(header.decompress_payload(&stored, &mut decompressor), Err(FrameError::Checksum));
     }
 }

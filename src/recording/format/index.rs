@@ -1,15 +1,15 @@
-//! The table of contents at the end of a closed recording: only a cache. Every entry is checked against its frame when it
-//! is used; a missing or lying one is rebuilt by walking the frame headers.
+//! The index: the list of frames at the end of a closed recording. Only a cache: every entry is checked against its frame when
+//! it is used; a missing or wrong index is rebuilt by scanning the frame headers.
 
 use super::frame::FrameKind;
 use super::frame_summary::{self, FrameSummary};
 use crate::recording::Timestamp;
 use crate::recording::format::wire::{ByteReader, Malformed, array_at, put_varint, unzigzag, zigzag};
 
-/// A longer table is left out: about a million samples.
+/// A longer index is left out: about a million samples.
 const MAX_INDEX_BYTES: usize = 16 << 20;
 
-/// Where a frame is, and what it says of itself.
+/// Offset and header fields of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexEntry {
     pub offset: u64,
@@ -27,9 +27,9 @@ pub enum EntryKind {
     Sample,
     Gap,
     Mark,
-    /// Found by walking only: no index lists it.
+    /// Found by a scan only: no index lists it.
     Summary,
-    /// Nothing that a reader looks up; no index lists it.
+    /// No index lists it.
     Other,
 }
 
@@ -66,17 +66,17 @@ impl EntryKind {
     }
 }
 
-/// The index as it grows while a recording is written.
+/// Collects the index while a recording is written.
 #[derive(Clone, Debug, Default)]
 pub struct IndexBuilder {
     bytes: Vec<u8>,
     count: u64,
     previous: DeltaBase,
-    /// It grew too long: left out.
+    /// The index is too long and is left out.
     overflowed: bool,
 }
 
-/// What the next entry differs from.
+/// The entry that the next one is a difference from.
 #[derive(Clone, Copy, Debug, Default)]
 struct DeltaBase {
     offset: u64,
@@ -84,7 +84,7 @@ struct DeltaBase {
     at: Timestamp,
 }
 
-/// To take back entries of frames that could not be written.
+/// The state before some frames, to roll back to.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexCheckpoint {
     byte_len: usize,
@@ -124,7 +124,7 @@ impl IndexBuilder {
         self.previous = length.previous;
     }
 
-    /// Bytes of the payload.
+    /// Most bytes of the payload.
     pub fn max_payload_len(&self) -> usize {
         self.bytes.len() + 10
     }
@@ -147,7 +147,7 @@ impl IndexBuilder {
 pub fn parse(raw: &[u8], end: u64) -> Result<(Vec<IndexEntry>, Vec<FrameSummary>), Malformed> {
     let mut input = ByteReader::new(raw);
     let count = input.read_count()?;
-    // Six numbers an entry.
+    // Each entry takes at least six bytes.
     let mut entries = Vec::with_capacity(count.min(input.remaining() / 6));
     let mut last = DeltaBase::default();
     for _ in 0..count {

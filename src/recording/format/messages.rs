@@ -1,5 +1,5 @@
-//! What changes rarely and has structure of its own: protobuf messages, kept as names in the dictionary or in the meta
-//! frame. Tags are never given to another field.
+//! Protobuf messages for facts that change rarely: stored like names, by number, or in the meta
+//! frame. A tag is never reused for another field.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -17,7 +17,7 @@ use crate::sample::host::{CpuTopology, Privilege};
 use crate::sample::network::{Duplex, NicFacts};
 use crate::sample::{Absent, Host, Name, Reading};
 
-/// Facts that were decoded before: equal bytes give the same `Arc`.
+/// Decoded messages: equal bytes give the same `Arc`.
 #[derive(Default)]
 pub struct SharedFacts {
     disks: RefCell<HashMap<Name, Arc<DiskFacts>>>,
@@ -26,7 +26,7 @@ pub struct SharedFacts {
     memberships: RefCell<HashMap<Name, Arc<Memberships>>>,
 }
 
-/// More than this is no longer worth remembering; what is forgotten is decoded again.
+/// Messages of one type that are cached; then the cache is cleared.
 const REMEMBERED: usize = 8192;
 
 fn shared<T>(
@@ -128,7 +128,7 @@ fn decode_disk(bytes: &[u8]) -> Result<DiskFacts, Malformed> {
     })
 }
 
-/// A reading of a number: `value`, or why there is none.
+/// A reading of a number: the value, or why there is none.
 #[derive(Message)]
 struct NumberMessage {
     #[prost(uint64, optional, tag = "1")]
@@ -215,7 +215,7 @@ fn decode_users(bytes: &[u8]) -> Result<BTreeMap<u32, Name>, Malformed> {
     Ok(message.uids.into_iter().zip(&message.names).map(|(uid, name)| (uid, Name::from(name.as_slice()))).collect())
 }
 
-/// A group: 1 or 2, and its path.
+/// A cgroup: version 1 or 2, and path.
 #[derive(Message)]
 struct CgroupMessage {
     #[prost(uint32, tag = "1")]

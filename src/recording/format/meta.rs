@@ -1,4 +1,4 @@
-//! What is true of the whole recording, and the small frames: gaps, marks, named sections.
+//! The payloads of the small frames: facts about the whole recording, gaps, marks, named sections.
 
 use std::time::Duration;
 
@@ -20,22 +20,22 @@ pub enum Redaction {
     Arguments,
 }
 
-/// What is true of the whole recording.
+/// Facts about the whole recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meta {
-    /// The stalltop that recorded it.
+    /// Version of the stalltop that recorded it.
     pub version: String,
     pub host: Host,
     pub interval: Duration,
     pub redaction: Redaction,
-    /// What could not be read when it began, as `Sample::absent` says it.
+    /// Readings that were absent at the start, as `Sample::absent` lists them.
     pub absent: Vec<(String, Absent)>,
 }
 
-/// Samples that should be there and are not.
+/// Samples that were due and are not recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Gap {
-    /// How many samples stand before it.
+    /// Number of samples before it.
     pub samples_before: u64,
     pub lost_samples: u64,
     pub from: Timestamp,
@@ -43,54 +43,54 @@ pub struct Gap {
     pub reason: GapReason,
 }
 
-/// Why there is a gap.
+/// The reason of a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GapReason {
-    /// The recorder's disk did not keep up.
+    /// The recorder's disk was too slow.
     DiskTooSlow,
-    /// No room on the recorder's disk.
+    /// The recorder's disk was full.
     NoSpace,
     /// The sample was larger than a frame may be.
     SampleTooLarge,
-    /// They were due and nobody took them: the recorder itself was stopped, or got no CPU.
+    /// Due and not taken: the recorder was stopped, or got no CPU.
     NotSampled,
-    /// They were damaged in the recording that this one was made of.
+    /// Damaged in the recording that this one was copied from.
     Damaged,
-    /// Nobody recorded: the recording was put together from several.
+    /// Between two recordings that were joined.
     BetweenRecordings,
-    /// The disk failed, and there was no other file to go on in yet.
+    /// The disk failed, and there was no other file to continue in yet.
     DiskFailed,
-    /// One that only a later version knows.
+    /// An unknown reason of a later version.
     Other,
 }
 
 impl GapReason {
     pub fn description(self) -> &'static str {
         match self {
-            GapReason::DiskTooSlow => "the recorder's disk did not keep up",
+            GapReason::DiskTooSlow => "the recorder's disk was too slow",
             GapReason::NoSpace => "the recorder's disk was full",
             GapReason::SampleTooLarge => "the sample was larger than a frame may be",
             GapReason::NotSampled => "the recorder was stopped, or got no CPU",
             GapReason::Damaged => "the recording was damaged there",
-            GapReason::BetweenRecordings => "nobody recorded then",
+            GapReason::BetweenRecordings => "nothing was recorded then",
             GapReason::DiskFailed => "the recorder's disk failed",
-            GapReason::Other => "for a reason that only a newer stalltop knows",
+            GapReason::Other => "for a reason of a newer version",
         }
     }
 }
 
-/// A word that somebody put into the recording.
+/// A text that a user put into the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// How many samples stand before it.
+    /// Number of samples before it.
     pub samples_before: u64,
     pub at: Timestamp,
-    /// From outside: to be escaped when it is shown.
+    /// Untrusted: to be escaped when it is shown.
     pub text: String,
 }
 
 impl Mark {
-    /// A text as long as a mark may be, in one line without control characters; `None` where nothing is left of it.
+    /// The text of a mark: one line of at most `MAX_TEXT_BYTES` without control characters; `None` if nothing is left.
     pub fn sanitize(text: &str) -> Option<String> {
         let plain: String = text.chars().map(|c| if crate::ids::is_unprintable(c) { ' ' } else { c }).collect();
         let plain = plain.trim();
@@ -148,7 +148,7 @@ struct SectionMessage {
 }
 
 impl Meta {
-    /// Nothing is known yet.
+    /// A placeholder for a recording whose meta frame is not read yet.
     pub fn unknown() -> Meta {
         let name = Name::default;
         let privilege =
@@ -225,7 +225,7 @@ impl Gap {
         .encode_to_vec()
     }
 
-    /// The frame's own moment is the end of the gap.
+    /// `to` is the timestamp of the frame.
     pub fn parse(bytes: &[u8], before: u64, to: Timestamp) -> Result<Gap, Malformed> {
         let message = GapMessage::decode(bytes).map_err(|_| Malformed("a gap frame is not a message"))?;
         Ok(Gap {
@@ -247,12 +247,12 @@ impl Gap {
     }
 }
 
-/// The payload of a section frame.
+/// Encodes the payload of a section frame.
 pub fn encode_section(name: &str, bytes: &[u8]) -> Vec<u8> {
     SectionMessage { name: name.to_owned(), bytes: bytes.to_vec() }.encode_to_vec()
 }
 
-/// Name and bytes of a section frame.
+/// Parses the name and the bytes of a section frame.
 pub fn parse_section(bytes: &[u8]) -> Result<(String, Vec<u8>), Malformed> {
     let message = SectionMessage::decode(bytes).map_err(|_| Malformed("a section frame is not a message"))?;
     Ok((message.name, message.bytes))

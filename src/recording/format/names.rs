@@ -1,6 +1,6 @@
-//! Each name once a key frame: a cell holds a number, the dictionary holds the bytes. Number 0 is the empty name.
+//! Names are stored once per key group: a column has the number of a name. Number 0 is the empty name.
 //!
-//! A frame brings those names that the frames it builds on do not have: its numbers go on where theirs end.
+//! A frame adds the names that the frames of its chain of references do not have: its numbers continue theirs.
 
 use std::any::Any;
 use std::collections::HashSet;
@@ -13,25 +13,25 @@ use super::messages::SharedFacts;
 use super::wire::{ByteReader, Malformed, put_varint, varint_length};
 use crate::sample::Name;
 
-/// More names than this in one frame is nonsense (a process has about four).
+/// Most names of a frame; a process has about four.
 const MAX_NAMES: usize = 1 << 20;
 
-/// The writer's side: from a name to its number. Numbers take half the room that they could: there are thousands.
+/// The writer's side: from a name to its number.
 #[derive(Default)]
 pub struct Interner {
     names: Vec<Name>,
     hasher: RandomState,
-    /// From what the bytes of a name come to. Should two come to the same, the first may be said again.
+    /// By the hash of the bytes. If two names have the same hash, the first one may be written again.
     by_hash: FxHashMap<u64, u32>,
-    /// From where it lies, so that a name (or a facts block) shared between samples is not hashed again.
+    /// By address, so that a name or message that samples share is not hashed again.
     by_address: FxHashMap<usize, u32>,
-    /// Keeps those addresses in `by_address` from being given away that are not of one of `names`.
+    /// Keeps the addresses in `by_address` alive that are not of one of `names`.
     held: Vec<Held>,
-    /// How many of `names` the frame being written need not bring.
+    /// How many of `names` earlier frames have.
     known: usize,
 }
 
-/// Held for its address only.
+/// Kept alive for its address only.
 struct Held {
     _keeps: Arc<dyn Any + Send + Sync>,
     address: usize,
@@ -39,7 +39,7 @@ struct Held {
 }
 
 impl Interner {
-    /// The number of that name.
+    /// The number of a name.
     pub fn name(&mut self, name: &Name) -> u64 {
         if name.as_bytes().is_empty() {
             return 0;
@@ -56,7 +56,7 @@ impl Interner {
         u64::from(self.append(name.clone(), hash))
     }
 
-    /// The number of a block of bytes made from something shared; `encode` runs only when it is new.
+    /// The number of the message of a shared value; `encode` runs only if it is new.
     pub fn facts<T: Any + Send + Sync>(&mut self, shared: &Arc<T>, encode: impl FnOnce(&T) -> Vec<u8>) -> u64 {
         let address = Arc::as_ptr(shared) as usize;
         if let Some(&number) = self.by_address.get(&address) {
@@ -67,7 +67,7 @@ impl Interner {
         u64::from(number)
     }
 
-    /// The number of a block of bytes.
+    /// The number of some bytes.
     fn bytes(&mut self, bytes: &[u8]) -> u32 {
         if bytes.is_empty() {
             return 0;
@@ -76,7 +76,7 @@ impl Interner {
         self.known_by(hash, bytes).unwrap_or_else(|| self.append(Name::from(bytes), hash))
     }
 
-    /// Of names that strangers chose: nobody can tell which of them come to the same.
+    /// With a random key: names are untrusted, and must not collide on purpose.
     fn hash(&self, bytes: &[u8]) -> u64 {
         self.hasher.hash_one(bytes)
     }
@@ -90,7 +90,7 @@ impl Interner {
     fn append(&mut self, name: Name, hash: u64) -> u32 {
         let address = address_of(&name);
         self.names.push(name);
-        // Of so many the frame will be refused.
+        // A frame with so many names is refused.
         let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
         self.by_hash.insert(hash, number);
         self.by_address.insert(address, number);
@@ -102,7 +102,7 @@ impl Interner {
         self.held.push(Held { _keeps: keeps, address, number });
     }
 
-    /// Starts a key frame: nothing is known.
+    /// Begins a key frame: forgets all names.
     pub fn begin_key(&mut self) {
         *self = Interner::default();
     }
@@ -127,23 +127,23 @@ impl Interner {
         });
     }
 
-    /// Names known after this frame.
+    /// Number of names after this frame.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// The names that the frame being written must bring.
+    /// The names that the frame must add.
     fn own(&self) -> &[Name] {
         self.names.get(self.known..).unwrap_or_default()
     }
 
-    /// How many bytes `write` appends.
+    /// Bytes that `write` appends.
     pub fn length(&self) -> usize {
         let one = |name: &Name| varint_length(name.as_bytes().len() as u64) + name.as_bytes().len();
         varint_length(self.own().len() as u64) + self.own().iter().map(one).sum::<usize>()
     }
 
-    /// The section of the frame being written: its own names only.
+    /// Appends the section with the names of this frame.
     pub fn write(&self, out: &mut Vec<u8>) {
         let own = self.own();
         put_varint(out, own.len() as u64);
@@ -164,7 +164,7 @@ impl Interner {
     }
 }
 
-/// That of no other name or block that is held, since each has some bytes.
+/// Unique among all names that are alive, since each has some bytes.
 fn address_of(name: &Name) -> usize {
     name.as_bytes().as_ptr() as usize
 }
@@ -185,7 +185,7 @@ impl Names<'_> {
 
 const OUT_OF_RANGE: Malformed = Malformed("a name is not in the dictionary");
 
-/// Reads the section that `Interner::write` wrote; `known` holds names that exist already.
+/// Parses the section that `Interner::write` wrote; names in `known` are shared.
 pub fn read(section: &[u8], known: &HashSet<Name>) -> Result<Vec<Name>, Malformed> {
     let mut input = ByteReader::new(section);
     let count = input.read_count()?;

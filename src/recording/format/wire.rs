@@ -1,11 +1,11 @@
-//! Bytes in and out: varints and a cursor that cannot run past its end. Knows nothing of what the bytes mean.
+//! Varints, and a reader of bytes that cannot run past its end.
 
-/// A payload that is not what its schema says. Its bytes passed their checksum, so this is a lie rather than an accident.
+/// A payload that contradicts the format although its checksum is right: it was written wrongly or on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Malformed(pub &'static str);
 
-/// Little-endian base 128, as in protobuf.
+/// Appends a varint: little-endian base 128, as in protobuf.
 pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push((value & 0x7f) as u8 | 0x80);
@@ -19,7 +19,7 @@ pub fn varint_length(value: u64) -> usize {
     (64 - (value | 1).leading_zeros()).div_ceil(7) as usize
 }
 
-/// A signed difference so that small ones of either sign are short.
+/// Maps signed differences so that small ones of either sign are short.
 pub fn zigzag(difference: u64) -> u64 {
     let signed = difference.cast_signed();
     ((signed << 1) ^ (signed >> 63)).cast_unsigned()
@@ -30,7 +30,7 @@ pub fn unzigzag(value: u64) -> u64 {
     (value >> 1) ^ (value & 1).wrapping_neg()
 }
 
-/// What is left to read.
+/// Bytes that are left to read.
 #[derive(Clone, Copy, Debug)]
 pub struct ByteReader<'a> {
     bytes: &'a [u8],
@@ -65,7 +65,7 @@ impl<'a> ByteReader<'a> {
         Err(Malformed("a number has no end"))
     }
 
-    /// A count of things of which each takes at least one byte of what is left.
+    /// Reads a count of items that take at least one byte each of what is left.
     pub fn read_count(&mut self) -> Result<usize, Malformed> {
         match usize::try_from(self.read_varint()?) {
             Ok(count) if count <= self.remaining() => Ok(count),
@@ -79,14 +79,14 @@ impl<'a> ByteReader<'a> {
         Ok(taken)
     }
 
-    /// A length and that many bytes.
+    /// Reads a length and that many bytes.
     pub fn read_length_prefixed(&mut self) -> Result<&'a [u8], Malformed> {
         let count = self.read_count()?;
         self.read_bytes(count)
     }
 }
 
-/// `N` bytes at a place of a fixed-size header; `None` past its end.
+/// `N` bytes at an offset of a fixed-size header; `None` past its end.
 pub fn array_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk::<N>().copied()
 }

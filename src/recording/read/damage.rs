@@ -1,4 +1,4 @@
-//! What is missing from a recording, and how the order of its frames shows it.
+//! Damage of a recording, and the check of the frames' order that finds missing ones.
 
 use std::ops::Range;
 
@@ -6,14 +6,14 @@ use crate::recording::Timestamp;
 use crate::recording::error::FrameError;
 use crate::recording::format::frame::FrameHeader;
 
-/// Bytes that gave nothing, and what was lost with them.
+/// Bytes that could not be read, and what was lost with them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     pub bytes: Range<u64>,
     pub kind: DamageKind,
-    /// How many samples, as far as the numbers of the sound frames around it tell.
+    /// Samples that are missing, by the sequence numbers of the intact frames around.
     pub lost_samples: u64,
-    /// The last sound moment before, the first after.
+    /// Timestamps of the last intact frame before and of the first one after.
     pub from: Option<Timestamp>,
     pub to: Option<Timestamp>,
 }
@@ -26,7 +26,7 @@ pub enum DamageKind {
     NotAFrame,
     #[error("frames are missing here")]
     MissingFrames,
-    #[error("a frame stands here that belongs elsewhere")]
+    #[error("this frame is out of order")]
     OutOfOrder,
     #[error("a file of the directory cannot be read as a recording")]
     UnreadableSegment,
@@ -34,32 +34,32 @@ pub enum DamageKind {
     Frame(FrameError),
 }
 
-/// How a recording ends.
+/// The end of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tail {
-    /// In good order.
+    /// With an end frame.
     Closed,
-    /// It is being written.
+    /// It is still being written.
     Growing,
-    /// After a whole frame, but without an end: the recorder was killed. Nothing is missing but what it still held.
+    /// After a complete frame, but without an end frame: the recorder was killed. Only what it had not written is missing.
     Unfinished,
-    /// Inside a frame (of `need` bytes, where its header is there).
+    /// Inside a frame, of `need` bytes if its header is complete.
     Torn { offset: u64, available_bytes: u64, frame_bytes: Option<u64> },
 }
 
-/// What the numbers of the frames say about their order.
+/// Checks the sequence numbers of frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SequenceTracker {
     next_sequence: u64,
     last_timestamp: Option<Timestamp>,
 }
 
-/// What a frame with a sound header is.
+/// Whether a frame with an intact header is in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SequenceStatus {
-    /// It belongs here; that many samples before it are missing.
+    /// In order; `lost` samples before it are missing.
     InOrder { lost_samples: u64 },
-    /// It was here before.
+    /// An earlier frame has this number or a later one.
     OutOfOrder,
 }
 
@@ -76,7 +76,7 @@ impl SequenceTracker {
         self.last_timestamp = Some(header.at);
     }
 
-    /// The moment of the last sound frame.
+    /// Timestamp of the last intact frame.
     pub fn last_timestamp(&self) -> Option<Timestamp> {
         self.last_timestamp
     }

@@ -1,4 +1,4 @@
-//! Columns of what the machine as a whole counts: CPU times, memory, pressure, disks, interfaces, protocols, cgroups.
+//! Columns of CPU times, load, memory, pressure, disks, interfaces, protocols and cgroups.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
@@ -214,7 +214,7 @@ impl Columns for SocketAddr {
                 let (flow, scope) = (take_at(row, 4, names)?, take_at(row, 5, names)?);
                 Ok(SocketAddr::V6(SocketAddrV6::new(address, port, flow, scope)))
             }
-            // A family of a later version: keep the socket, not its address.
+            // An unknown address family of a later version: the socket without its address.
             _ => Ok(SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port)),
         }
     }

@@ -1,4 +1,4 @@
-//! Columns of remote hosts.
+//! Columns of network protocols and remote hosts.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -49,7 +49,7 @@ impl Columns for IpAddr {
                 Ok(IpAddr::V4(Ipv4Addr::from_bits(bits)))
             }
             6 => Ok(IpAddr::V6(Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low)))),
-            // A family of a later version: keep the host, not its address.
+            // An unknown address family of a later version: the host without its address.
             _ => Ok(IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
         }
     }

@@ -1,4 +1,4 @@
-//! Columns of tasks, and of what the sub-samples saw them do.
+//! Columns of tasks, and of their waits in the sub-samples.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ fn apply_thread_counts(process: &mut Process, threads: &[Thread], apply: fn(u64,
 
 columns! { ChildrenCpuTime: 2 { user_ticks, system_ticks } }
 
-// In the table the process's pid is cell 0, so each of these stands one further to the right there.
+// In the table of threads the pid is column 0, so that each of these is one further to the right there.
 columns! { Thread: 28 {
     tid,
     start_ticks,
@@ -104,7 +104,7 @@ columns! { WaitState: 8 { wchan, syscall } }
 columns! { RawSyscall: 4 { number, arguments } }
 columns! { Schedstat: 3 { run_ns, run_delay_ns, timeslices } }
 columns! { TaskIo: 7 { read_bytes, write_bytes, cancelled_write_bytes, read_syscalls, write_syscalls } }
-// Keys first: three cells of identity, then the names.
+// Keys first: three columns of identity, then the names.
 columns! { ExitedTasks: 16 { owner, owner_name, name, are_threads, count, cpu } }
 columns! { UnlistedExits: 8 { processes, cpu, threads } }
 columns! { ExitCpuTime: 2 { run_ns, tick_ns } }
@@ -229,7 +229,7 @@ numbered! { WaitClass, otherwise WaitClass::Other, {
     WaitClass::Futex = 14,
 } }
 
-// A kind that only a later version knows is the one that proves least.
+// An unknown kind of a later version reads as the one that proves least.
 numbered! { WaitQueueKind, otherwise WaitQueueKind::Futex, {
     WaitQueueKind::Futex = 0,
     WaitQueueKind::Mutex = 1,
