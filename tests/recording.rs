@@ -1,4 +1,4 @@
-//! Recordings: what goes in comes out, whatever happens to the bytes in between.
+//! Recordings: what is written is read back, whatever happens to the bytes in between.
 
 #![allow(
     clippy::unwrap_used,
