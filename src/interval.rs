@@ -16,6 +16,7 @@ pub mod memory;
 pub mod network;
 pub mod new_tasks;
 pub mod nicstat;
+mod pairing;
 pub mod pressure;
 pub mod short_lived;
 pub mod task;
