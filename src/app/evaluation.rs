@@ -12,9 +12,9 @@ use nix::unistd::AccessFlags;
 
 use crate::app::program::stdio;
 use crate::app::program::timeout::with_timeout;
-use crate::baseline::store::Store;
-use crate::baseline::{Baselines, Device, Lesson};
-use crate::findings::{Criteria, Judge, Judged};
+use crate::baseline::store::BaselineStore;
+use crate::baseline::{Baselines, DeviceIdentity, Observation};
+use crate::findings::{Evaluation, Evaluator, RuleConfig};
 use crate::interval::Interval;
 use crate::interval::boot::since_boot;
 use crate::sample::{Host, Sample};
@@ -24,25 +24,25 @@ use file_watcher::FileWatcher;
 #[derive(Clone, Debug)]
 pub struct SampleEvaluator {
     host: Arc<Host>,
-    evaluator: Judge,
+    evaluator: Evaluator,
     last_sample: Option<Arc<Sample>>,
 }
 
 impl SampleEvaluator {
-    pub fn new(host: Arc<Host>, judge: Judge) -> SampleEvaluator {
+    pub fn new(host: Arc<Host>, judge: Evaluator) -> SampleEvaluator {
         SampleEvaluator { host, evaluator: judge, last_sample: None }
     }
 
     /// The interval that this sample ends; `None` for the first one.
-    pub fn evaluate(&mut self, sample: Arc<Sample>) -> Option<Judged> {
+    pub fn evaluate(&mut self, sample: Arc<Sample>) -> Option<Evaluation> {
         let older = self.last_sample.replace(Arc::clone(&sample))?;
         let interval = Interval::between(&self.host, &older, &sample)?;
-        Some(self.evaluator.judge(interval))
+        Some(self.evaluator.evaluate(interval))
     }
 
     /// The same of a recording, whose next sample may be of another machine, or of another run of it: no interval reaches from
     /// the one to the other.
-    pub fn evaluate_for_host(&mut self, host: &Arc<Host>, sample: Arc<Sample>) -> Option<Judged> {
+    pub fn evaluate_for_host(&mut self, host: &Arc<Host>, sample: Arc<Sample>) -> Option<Evaluation> {
         if !Arc::ptr_eq(&self.host, host) {
             if !self.host.is_same_boot(host) {
                 self.last_sample = None;
@@ -53,8 +53,8 @@ impl SampleEvaluator {
     }
 
     /// The time from boot to this sample; nothing is learned of it.
-    pub fn evaluate_since_boot(&self, sample: &Arc<Sample>) -> Option<Judged> {
-        Some(self.evaluator.clone().judge(since_boot(&self.host, sample)?))
+    pub fn evaluate_since_boot(&self, sample: &Arc<Sample>) -> Option<Evaluation> {
+        Some(self.evaluator.clone().evaluate(since_boot(&self.host, sample)?))
     }
 
     /// The next interval begins with this sample; nothing is judged.
@@ -64,11 +64,11 @@ impl SampleEvaluator {
 
     /// From now on judged by these baselines.
     pub fn set_baselines(&mut self, baselines: Baselines) {
-        self.evaluator.adopt(baselines);
+        self.evaluator.set_baselines(baselines);
     }
 
     /// The judge as it is now: what the next interval will be judged by.
-    pub fn evaluator(&self) -> &Judge {
+    pub fn evaluator(&self) -> &Evaluator {
         &self.evaluator
     }
 }
@@ -77,9 +77,9 @@ impl SampleEvaluator {
 /// then before: added to what is in the file by then, so that several programs may learn at the same time.
 #[derive(Debug)]
 pub struct BaselineLearner {
-    store: Option<Store>,
+    store: Option<BaselineStore>,
     initial: Baselines,
-    pending_observations: Vec<Lesson>,
+    pending_observations: Vec<Observation>,
     last_write: Instant,
     write_in_progress: Option<Receiver<WriteResult>>,
     file_watcher: FileWatcher,
@@ -88,7 +88,7 @@ pub struct BaselineLearner {
 }
 
 /// How keeping some lessons came out: those that could not be kept, and why.
-type WriteResult = Result<(), (Vec<Lesson>, String)>;
+type WriteResult = Result<(), (Vec<Observation>, String)>;
 
 /// How much of what was learned may be lost with a kill -9.
 const WRITE_INTERVAL: Duration = Duration::from_secs(300);
@@ -110,9 +110,9 @@ impl BaselineLearner {
     pub fn load() -> (BaselineLearner, Option<String>) {
         // The look for the place included: it may be on a file system that does not answer.
         let found = with_timeout(LOAD_TIMEOUT, || {
-            let store = Store::usual(nix::unistd::geteuid().as_raw());
+            let store = BaselineStore::at_default_path(nix::unistd::geteuid().as_raw());
             let obstacle = write_obstacle(store.as_ref());
-            let loaded = |store: Store| (store.stamp(), store.load(), store);
+            let loaded = |store: BaselineStore| (store.file_stamp(), store.load(), store);
             (store.map(loaded), obstacle)
         });
         let Some((found, obstacle)) = found else {
@@ -168,14 +168,14 @@ impl BaselineLearner {
     }
 
     /// A judge that begins with them.
-    pub fn new_evaluator(&self, criteria: Arc<Criteria>) -> Judge {
-        Judge::new(self.initial.clone()).by(criteria)
+    pub fn new_evaluator(&self, criteria: Arc<RuleConfig>) -> Evaluator {
+        Evaluator::new(self.initial.clone()).with_rule_config(criteria)
     }
 
     /// Takes in what an interval taught.
-    pub fn observe(&mut self, judged: &Judged) {
+    pub fn observe(&mut self, judged: &Evaluation) {
         if self.store.is_some() {
-            self.pending_observations.extend_from_slice(&judged.lessons);
+            self.pending_observations.extend_from_slice(&judged.observations);
             let surplus = self.pending_observations.len().saturating_sub(MAX_PENDING_OBSERVATIONS);
             self.pending_observations.drain(..surplus);
         }
@@ -187,7 +187,7 @@ impl BaselineLearner {
         // What is being written is not yet in the file, and no longer to be added.
         let store = self.store.as_ref().filter(|_| self.write_in_progress.is_none())?;
         let (was, filed) = self.file_watcher.poll_change(store)?;
-        let holds = |baselines: &Baselines, device: &Device| baselines.of(device).next().is_some();
+        let holds = |baselines: &Baselines, device: &DeviceIdentity| baselines.for_device(device).next().is_some();
         self.pending_observations.retain(|lesson| !holds(&was, &lesson.key.device) || holds(&filed, &lesson.key.device));
         let mut now = filed;
         now.learn(&self.pending_observations);
@@ -252,10 +252,10 @@ impl BaselineLearner {
 }
 
 /// Why baselines cannot be kept, as far as that can be told without writing.
-pub fn write_obstacle(store: Option<&Store>) -> Option<String> {
+pub fn write_obstacle(store: Option<&BaselineStore>) -> Option<String> {
     let may_write = |path: &Path| nix::unistd::access(path, AccessFlags::W_OK).is_ok();
     match store {
-        Some(store) => store.obstacle(may_write),
+        Some(store) => store.write_obstacle(may_write),
         None => Some("there is no home directory".to_owned()),
     }
 }
@@ -263,29 +263,29 @@ pub fn write_obstacle(store: Option<&Store>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::baseline::{Key, SizeClass};
+    use crate::baseline::{BaselineKey, SizeClass};
     use crate::interval::disk::Operation;
     use crate::units::Millis;
 
     #[test]
     fn what_others_write_is_taken_in_and_what_they_forget_is_not_kept_after_all() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::at(folder.path().join("stalltop/baselines.toml"), nix::unistd::geteuid().as_raw());
-        let device = |name: &str| Device(name.into());
-        let key = |name: &str| Key { device: device(name), operation: Operation::Read, size: SizeClass::Small };
-        let lesson = |name: &str| Lesson {
+        let store = BaselineStore::new(folder.path().join("stalltop/baselines.toml"), nix::unistd::geteuid().as_raw());
+        let device = |name: &str| DeviceIdentity(name.into());
+        let key = |name: &str| BaselineKey { device: device(name), operation: Operation::Read, size: SizeClass::Small };
+        let lesson = |name: &str| Observation {
             key: key(name),
             name: name.to_owned(),
             r#await: Millis(1.0),
             time_ms: 10.0,
-            alone: true,
+            uncontended: true,
             rate: 10.0,
             outstanding: 0.01,
             at_s: 1,
         };
         store.update(|baselines| baselines.set(key("sda"), Millis(5.0))).unwrap();
-        let known = store.look().unwrap();
-        let news = FileWatcher::new(store.stamp(), known.clone(), Duration::ZERO);
+        let known = store.read().unwrap();
+        let news = FileWatcher::new(store.file_stamp(), known.clone(), Duration::ZERO);
         let mut lessons =
             BaselineLearner { store: Some(store.clone()), file_watcher: news, ..BaselineLearner::without_store(known) };
         lessons.pending_observations = vec![lesson("sda"), lesson("sdb")];
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!((known("sda"), known("sdb"), known("sdc")), (false, true, true));
         assert!(lessons.pending_observations.iter().all(|lesson| lesson.key == key("sdb")));
         assert_eq!(lessons.write_before_exit(), None);
-        let kept = store.look().unwrap();
+        let kept = store.read().unwrap();
         assert!(kept.get(&key("sda")).is_none() && kept.get(&key("sdb")).is_some());
     }
 }

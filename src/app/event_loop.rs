@@ -25,7 +25,7 @@ use crate::app::timeline::sample_source::{self, SampleSource, StreamHeader};
 use crate::cli;
 use crate::kernel::{self, Root};
 use crate::recording::Redaction;
-use crate::state::{Effect, Event, Look, Setup, Source, State, update};
+use crate::state::{Effect, Event, Setup, Source, State, TerminalCapabilities, update};
 use crate::view;
 
 /// Frames follow each other no faster, whatever happens.
@@ -59,7 +59,10 @@ pub fn replay(configuration: &cli::Configuration, options: &cli::Replay) -> Resu
         let lessons = BaselineLearner::without_store(recording::baselines(section.map(|section| section.1.as_slice())));
         let interval = meta.interval;
         let judge = lessons.new_evaluator(settings.rule_config_for(&meta.host));
-        (Timeline::Live(Box::new(Live::new(spring, meta, judge, lessons, notices, cli::values::HISTORY))), interval)
+        (
+            Timeline::Live(Box::new(Live::new(spring, meta, judge, lessons, notices, cli::value_parsers::DEFAULT_HISTORY))),
+            interval,
+        )
     } else {
         let mut replay = Replay::open(options, &time_zone::local(), &settings)?;
         replay.queue_notices(notices);
@@ -78,9 +81,9 @@ fn setup(appearance: &cli::Appearance, source: Source, interval: Duration) -> Se
         _ => std::env::var(name).ok(),
     };
     Setup {
-        look: Look::from_variables(variable, appearance.glyphs()),
+        terminal: TerminalCapabilities::from_env(variable, appearance.glyphs()),
         source,
-        zone: time_zone::local(),
+        time_zone: time_zone::local(),
         size: terminal::size(),
         interval_ms: u64::try_from(interval.as_millis()).unwrap_or(u64::MAX),
     }
@@ -195,7 +198,7 @@ impl EventLoop {
             LoopEvent::Input(Input::Key(key)) => return self.apply_scroll(Event::Key(key)),
             LoopEvent::Input(Input::Wheel(rows)) => return self.apply_scroll(Event::Wheel(rows)),
             LoopEvent::Input(Input::Click { column, row }) => {
-                let click = view::hit(&self.state, column, row);
+                let click = view::click_target(&self.state, column, row);
                 return self.apply(Event::Click(click));
             }
             LoopEvent::Timeline(events) => {
@@ -213,8 +216,8 @@ impl EventLoop {
 
     /// An event that may scroll the page that is open, from a place where that page is.
     fn apply_scroll(&mut self, event: Event) -> io::Result<LoopControl> {
-        if let Some(most) = view::furthest(&self.state) {
-            update(&mut self.state, Event::Furthest(most));
+        if let Some(most) = view::max_scroll(&self.state) {
+            update(&mut self.state, Event::MaxScroll(most));
         }
         self.apply(event)
     }

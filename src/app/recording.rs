@@ -16,12 +16,12 @@ use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::time_zone;
 use crate::app::sampling::TimedSample;
 use crate::baseline::Baselines;
-use crate::findings::{Judged, Severity};
+use crate::findings::{Evaluation, Severity};
 use crate::recording::{
     DetectedFormat, DirHandle, FrameBacklog, FrameSummary, Gap, Location, Meta, Recorder, RecorderOptions, RecorderStatus,
     RecordingError, RecordingProgress, Redaction, Sections, SummarySeverity, Timestamp,
 };
-use crate::report::words::many;
+use crate::report::formatting::pluralize;
 use crate::sample::Host;
 
 /// How long a disk is waited for where somebody waits at a screen, or the next file is being recorded into.
@@ -147,8 +147,10 @@ impl Session {
                 let failed = places.get(before.files - 1).map(words).unwrap_or_default();
                 Some(format!("the disk failed under {failed}: going on in {last}, which repeats what that one may have lost"))
             }
-            (None, Some(why)) => Some(format!("recording into {last} is paused: {why}: {} safe", many(kept.samples, "sample"))),
-            (Some(_), None) => Some(format!("recording into {last} again: {} lost", many(kept.lost_samples, "sample"))),
+            (None, Some(why)) => {
+                Some(format!("recording into {last} is paused: {why}: {} safe", pluralize(kept.samples, "sample")))
+            }
+            (Some(_), None) => Some(format!("recording into {last} again: {} lost", pluralize(kept.lost_samples, "sample"))),
             _ => None,
         }
     }
@@ -199,7 +201,7 @@ impl RecordingResult {
     pub fn summary(&self) -> String {
         let kept = self.status.progress();
         let lost = if kept.lost_samples > 0 { format!(", {} lost", kept.lost_samples) } else { String::new() };
-        format!("recorded {}{lost}, {} into {}", many(kept.samples, "sample"), format_bytes(kept.bytes), self.location())
+        format!("recorded {}{lost}, {} into {}", pluralize(kept.samples, "sample"), format_bytes(kept.bytes), self.location())
     }
 
     fn location(&self) -> String {
@@ -211,7 +213,7 @@ impl RecordingResult {
         match &self.status {
             RecorderStatus::Paused { reason: why, .. } | RecorderStatus::Failed { reason: why, .. } => {
                 let kept = self.status.progress();
-                let safe = many(kept.samples, "sample");
+                let safe = pluralize(kept.samples, "sample");
                 Some(format!("cannot record any more into {}: {why}: {safe} safe", self.location()))
             }
             RecorderStatus::LimitReached(RecordingProgress { samples: 0, .. }) => {
@@ -268,14 +270,14 @@ fn host_prefix(host: &Host) -> String {
 }
 
 /// What was seen in the interval that a sample ends, as the strip of time will show it.
-pub fn frame_summary(judged: Option<&Judged>) -> FrameSummary {
+pub fn frame_summary(judged: Option<&Evaluation>) -> FrameSummary {
     let Some(judged) = judged else { return FrameSummary::default() };
     let share = |share: f64| (share.clamp(0.0, 1.0) * 255.0).round() as u8;
     let interval = &judged.interval;
     FrameSummary {
         busy: interval.cpu.as_ref().map_or(0, |cpu| share(cpu.busy())),
         blocked: interval.idle_blocked.as_ref().map_or(0, |blocked| share(blocked.ratio)),
-        worst_severity: match judged.verdict.iter().map(|finding| finding.severity).max() {
+        worst_severity: match judged.active.iter().map(|finding| finding.severity).max() {
             None => SummarySeverity::NoFinding,
             Some(Severity::Note) => SummarySeverity::Note,
             Some(Severity::Warning) => SummarySeverity::Warning,

@@ -25,7 +25,7 @@ pub fn live(root: Root, configuration: &Configuration, live: &Live) -> Result<Ex
         lessons.observe(&judged);
         let mut window = Window::default();
         window.add(&judged);
-        if stdio::print_with_glyphs(glyphs, &text::block(&window))? == ReaderState::Closed {
+        if stdio::print_with_glyphs(glyphs, &text::summary(&window))? == ReaderState::Closed {
             break;
         }
         if let Some(line) = lessons.write_periodically() {

@@ -7,14 +7,14 @@ use crate::app::program::stdio::print_stderr;
 use crate::app::program::time_zone;
 use crate::app::recording::time_range::range;
 use crate::app::recording::{failure, format_bytes};
-use crate::cli::part::Cut;
+use crate::cli::time_range::Cut;
 use crate::recording::{Copier, CopyTotals, Replayer};
-use crate::report::words::many;
+use crate::report::formatting::pluralize;
 
 /// A part as a recording of its own.
 pub fn cut(cut: &Cut) -> Result<Exit, Failure> {
     let mut replayer = open_checked(&cut.file)?;
-    let range = range(&replayer, &cut.part, &cut.file, &time_zone::local())?;
+    let range = range(&replayer, &cut.range, &cut.file, &time_zone::local())?;
     let copied = Copier::copy_range(&mut replayer, range, &cut.output).map_err(failure)?;
     Ok(report_copied(&copied, &cut.output))
 }
@@ -28,7 +28,7 @@ pub(super) fn open_checked(file: &Path) -> Result<Replayer, Failure> {
 
 pub(super) fn report_copied(copied: &CopyTotals, output: &Path) -> Exit {
     let CopyTotals { samples, lost_samples: lost, bytes } = copied;
-    let damaged = if *lost > 0 { format!(", {} left out", many(*lost, "damaged one")) } else { String::new() };
-    print_stderr(&format!("{}{damaged}, {} into {}", many(*samples, "sample"), format_bytes(*bytes), quoted(output)));
+    let damaged = if *lost > 0 { format!(", {} left out", pluralize(*lost, "damaged one")) } else { String::new() };
+    print_stderr(&format!("{}{damaged}, {} into {}", pluralize(*samples, "sample"), format_bytes(*bytes), quoted(output)));
     if *lost > 0 { Exit::Damaged } else { Exit::Success }
 }

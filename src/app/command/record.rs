@@ -56,7 +56,7 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
     // Baselines that were said are known to whoever replays it, elsewhere too; the rest is a matter of judgement, then.
     let mut baselines = lessons.initial_baselines().clone();
     if let Ok(disks) = &first.sample.disks {
-        settings.rule_config().set_baselines(disks, &mut baselines);
+        settings.rule_config().apply_baseline_overrides(disks, &mut baselines);
     }
     // Only for the strip of time, which a replay paints before it has judged a day itself.
     let mut judging =

@@ -11,10 +11,10 @@ use crate::app::evaluation::SampleEvaluator;
 use crate::app::program::exit::{Failure, quoted};
 use crate::app::program::stdio;
 use crate::app::recording;
-use crate::cli::part::Part;
-use crate::findings::{Criteria, Judge, Judged, Thresholds};
+use crate::cli::time_range::TimeRange;
+use crate::findings::{Evaluation, Evaluator, RuleConfig, Thresholds};
 use crate::recording::{Replayer, Timestamp};
-use crate::report::words::many;
+use crate::report::formatting::pluralize;
 use crate::sample::{Instant, Sample};
 
 /// Gives its intervals, judged one after the other. What is damaged is left out, and told at the end.
@@ -22,7 +22,7 @@ pub struct EvaluatedRecording {
     path: PathBuf,
     replayer: Replayer,
     evaluator: SampleEvaluator,
-    rule_config: Arc<Criteria>,
+    rule_config: Arc<RuleConfig>,
     next_index: usize,
 }
 
@@ -33,13 +33,13 @@ impl EvaluatedRecording {
         let baselines = recording::baselines(replayer.section(recording::baselines_section()));
         let host = Arc::new(replayer.meta().host.clone());
         let criteria = settings.rule_config_for(&host);
-        let judge = Judge::new(baselines).by(Arc::clone(&criteria));
+        let judge = Evaluator::new(baselines).with_rule_config(Arc::clone(&criteria));
         let judging = SampleEvaluator::new(host, judge);
         Ok(EvaluatedRecording { path: path.to_owned(), replayer, evaluator: judging, rule_config: criteria, next_index: 0 })
     }
 
     /// Only that part of it, judged from where it begins.
-    pub fn narrow(&mut self, part: &Part, zone: &TimeZone) -> Result<(), Failure> {
+    pub fn narrow(&mut self, part: &TimeRange, zone: &TimeZone) -> Result<(), Failure> {
         time_range::narrow(&mut self.replayer, part, &self.path, zone)
     }
 
@@ -49,7 +49,7 @@ impl EvaluatedRecording {
     }
 
     /// From boot to a sample of it.
-    pub fn evaluate_since_boot(&self, sample: &Arc<Sample>) -> Option<Judged> {
+    pub fn evaluate_since_boot(&self, sample: &Arc<Sample>) -> Option<Evaluation> {
         self.evaluator.evaluate_since_boot(sample)
     }
 
@@ -71,7 +71,7 @@ impl EvaluatedRecording {
     pub fn warn_of_damage(&self) {
         let damage = self.replayer.damage();
         if let Some(first) = damage.first() {
-            let (name, places, at) = (quoted(&self.path), many(damage.len() as u64, "place"), first.bytes.start);
+            let (name, places, at) = (quoted(&self.path), pluralize(damage.len() as u64, "place"), first.bytes.start);
             stdio::print_stderr(&match self.replayer.unreadable().first() {
                 Some(unreadable) => format!("{name} is not whole: {}: all that is sound was judged", unreadable.reason),
                 None => format!("{name} is damaged in {places}, first at byte {at}: all that is sound was judged"),
@@ -81,9 +81,9 @@ impl EvaluatedRecording {
 }
 
 impl Iterator for EvaluatedRecording {
-    type Item = Judged;
+    type Item = Evaluation;
 
-    fn next(&mut self) -> Option<Judged> {
+    fn next(&mut self) -> Option<Evaluation> {
         while self.next_index < self.replayer.len() {
             let index = self.next_index;
             self.next_index += 1;

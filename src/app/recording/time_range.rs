@@ -6,12 +6,12 @@ use std::path::Path;
 use jiff::tz::TimeZone;
 
 use crate::app::program::exit::{Exit, Failure, quoted};
-use crate::cli::part::Part;
+use crate::cli::time_range::TimeRange;
 use crate::recording::Replayer;
 
 /// Shows only that part of a recording.
-pub fn narrow(replayer: &mut Replayer, part: &Part, file: &Path, zone: &TimeZone) -> Result<(), Failure> {
-    if !part.is_all() {
+pub fn narrow(replayer: &mut Replayer, part: &TimeRange, file: &Path, zone: &TimeZone) -> Result<(), Failure> {
+    if !part.is_unbounded() {
         let range = range(replayer, part, file, zone)?;
         replayer.restrict_to(range);
     }
@@ -19,7 +19,7 @@ pub fn narrow(replayer: &mut Replayer, part: &Part, file: &Path, zone: &TimeZone
 }
 
 /// The samples of a part: so that its first interval reaches back to where it begins, and its last one ends within it.
-pub fn range(replayer: &Replayer, part: &Part, file: &Path, zone: &TimeZone) -> Result<Range<usize>, Failure> {
+pub fn range(replayer: &Replayer, part: &TimeRange, file: &Path, zone: &TimeZone) -> Result<Range<usize>, Failure> {
     let realtime = |index: usize| replayer.timestamp(index).map(|at| at.realtime_ns);
     let (first, last) = (realtime(0), replayer.len().checked_sub(1).and_then(realtime));
     let nothing = || {
@@ -30,7 +30,7 @@ pub fn range(replayer: &Replayer, part: &Part, file: &Path, zone: &TimeZone) -> 
         Failure::new(Exit::Usage, what, span, "give --from and --to within that")
     };
     let (first, last) = first.zip(last).ok_or_else(nothing)?;
-    let at = |moment: crate::state::moment::Moment| moment.resolve(first, last, zone).ok_or_else(nothing);
+    let at = |moment: crate::state::time_spec::TimeSpec| moment.resolve(first, last, zone).ok_or_else(nothing);
     let (from, to) = (part.from.map(at).transpose()?, part.to.map(at).transpose()?);
     // The clock on the wall may have been set back meanwhile.
     let (earliest, latest) = (first.min(last), first.max(last));

@@ -6,25 +6,25 @@ use std::time::{Duration, Instant};
 use super::checkpoints::{CheckpointedEvaluation, IndexedSamples};
 use super::tick_preview::TickPreview;
 use crate::app::evaluation::SampleEvaluator;
-use crate::findings::{Finding, Judge, Judged, Verdict};
+use crate::findings::{ActiveFindings, Evaluation, Evaluator, Finding};
 use crate::sample::Host;
-use crate::state::Tick;
+use crate::state::TimelineTick;
 
 pub struct BackgroundAnalysis {
     evaluator: SampleEvaluator,
     /// The sample that is looked at next
     next_index: u64,
-    ticks: Vec<Tick>,
+    ticks: Vec<TimelineTick>,
     /// The samples that end intervals with which something began
     finding_starts: Vec<u64>,
     ended_findings: Vec<Finding>,
-    active_findings: Verdict,
+    active_findings: ActiveFindings,
     /// Something is known that nobody was told
     changed: bool,
 }
 
 impl BackgroundAnalysis {
-    pub fn new(host: Arc<Host>, judge: Judge) -> BackgroundAnalysis {
+    pub fn new(host: Arc<Host>, judge: Evaluator) -> BackgroundAnalysis {
         BackgroundAnalysis {
             evaluator: SampleEvaluator::new(host, judge),
             next_index: 0,
@@ -55,11 +55,11 @@ impl BackgroundAnalysis {
             if let Some(judged) = judged {
                 let (gap, mark) = describe(number);
                 self.ticks.push(tick(&judged, gap, mark));
-                if has_new_finding(&judged.verdict, &self.active_findings) {
+                if has_new_finding(&judged.active, &self.active_findings) {
                     self.finding_starts.push(number);
                 }
                 self.ended_findings.extend(judged.ended);
-                self.active_findings = judged.verdict;
+                self.active_findings = judged.active;
                 self.changed = true;
             }
         }
@@ -72,17 +72,17 @@ impl BackgroundAnalysis {
     }
 
     /// As far as it has learned.
-    pub fn evaluator(&self) -> &Judge {
+    pub fn evaluator(&self) -> &Evaluator {
         self.evaluator.evaluator()
     }
 
     /// The strip and all findings, if there is anything new.
-    pub fn take_update(&mut self, forecast: &TickPreview) -> Option<(Arc<[Tick]>, Vec<Finding>)> {
+    pub fn take_update(&mut self, forecast: &TickPreview) -> Option<(Arc<[TimelineTick]>, Vec<Finding>)> {
         std::mem::take(&mut self.changed).then(|| (self.timeline_ticks(forecast), self.findings()))
     }
 
     /// What it has seen, and where it has not been yet what was foretold.
-    pub fn timeline_ticks(&self, forecast: &TickPreview) -> Arc<[Tick]> {
+    pub fn timeline_ticks(&self, forecast: &TickPreview) -> Arc<[TimelineTick]> {
         self.ticks.iter().chain(forecast.ticks_from(self.next_index).iter().map(|(_, tick)| tick)).cloned().collect()
     }
 
@@ -104,11 +104,11 @@ pub fn has_new_finding(now: &[Finding], before: &[Finding]) -> bool {
 }
 
 /// An interval as the strip shows it.
-pub fn tick(judged: &Judged, gap: bool, mark: Option<String>) -> Tick {
+pub fn tick(judged: &Evaluation, gap: bool, mark: Option<String>) -> TimelineTick {
     let interval = &judged.interval;
-    Tick {
+    TimelineTick {
         realtime_ns: interval.at().realtime_ns,
-        worst: judged.verdict.iter().map(|finding| finding.severity).max(),
+        worst_severity: judged.active.iter().map(|finding| finding.severity).max(),
         busy: interval.cpu.as_ref().map_or(0.0, |cpu| cpu.busy() as f32),
         blocked: interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.ratio as f32),
         gap,

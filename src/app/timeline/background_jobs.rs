@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::app::recording::{self, Session};
 use crate::baseline::Baselines;
 use crate::recording::{FrameBacklog, Location, Meta, save_recording};
-use crate::report::words::many;
+use crate::report::formatting::pluralize;
 use crate::state::Notice;
 
 /// How an errand came out.
@@ -94,7 +94,7 @@ impl BackgroundJobs {
                 recording::with_fallback_directory(&name, |path| save_recording(path, &bytes).map(|()| Location::from(path)));
             JobResult::Notice(match saved {
                 Ok(place) => {
-                    let (samples, amount) = (many(samples as u64, "sample"), recording::format_bytes(bytes.len() as u64));
+                    let (samples, amount) = (pluralize(samples as u64, "sample"), recording::format_bytes(bytes.len() as u64));
                     Notice::new(format!("saved {samples}, {amount} into {place}"))
                 }
                 Err(error) => Notice::failure(recording::failure(error).to_string()),

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::app::evaluation::SampleEvaluator;
-use crate::findings::{Judge, Judged};
+use crate::findings::{Evaluation, Evaluator};
 use crate::sample::{Host, Sample};
 
 /// Samples that can be asked for by number.
@@ -25,7 +25,7 @@ pub trait IndexedSamples {
 #[derive(Default)]
 pub struct CheckpointedEvaluation {
     /// The judge after it took the sample of that number
-    checkpoints: BTreeMap<u64, Judge>,
+    checkpoints: BTreeMap<u64, Evaluator>,
     /// Where somebody went last: the next step from there costs one sample
     cursor: Option<Cursor>,
 }
@@ -34,7 +34,7 @@ struct Cursor {
     index: u64,
     evaluator: SampleEvaluator,
     /// `None` for the first sample
-    evaluation: Option<Judged>,
+    evaluation: Option<Evaluation>,
 }
 
 /// Samples between two remembered judges: the most that going somewhere may cost.
@@ -49,7 +49,7 @@ impl CheckpointedEvaluation {
     }
 
     /// The first judge that is remembered.
-    pub fn oldest_checkpoint(&self) -> Option<&Judge> {
+    pub fn oldest_checkpoint(&self) -> Option<&Evaluator> {
         self.checkpoints.first_key_value().map(|(_, judge)| judge)
     }
 
@@ -61,7 +61,7 @@ impl CheckpointedEvaluation {
     }
 
     /// The interval that ends with the sample of that number; `None` for the first one, and where the sample is damaged.
-    pub fn evaluation_at(&mut self, samples: &mut impl IndexedSamples, number: u64) -> Option<Judged> {
+    pub fn evaluation_at(&mut self, samples: &mut impl IndexedSamples, number: u64) -> Option<Evaluation> {
         let Range { start: first, end } = samples.indices();
         if number < first || number >= end {
             return None;
@@ -74,7 +74,7 @@ impl CheckpointedEvaluation {
             // Older than every judge that is remembered, since what lay before is forgotten: one that knows the baselines.
             (_, None) => {
                 let (_, later) = self.checkpoints.first_key_value()?;
-                let judge = later.afresh();
+                let judge = later.without_history();
                 start_cursor(samples, first, judge)
             }
         };
@@ -90,14 +90,14 @@ impl CheckpointedEvaluation {
     }
 
     /// The intervals that end with these samples, each with its number, in the order of time: each costs one sample.
-    pub fn evaluate_range(&mut self, samples: &mut impl IndexedSamples, numbers: Range<u64>) -> Vec<(u64, Judged)> {
+    pub fn evaluate_range(&mut self, samples: &mut impl IndexedSamples, numbers: Range<u64>) -> Vec<(u64, Evaluation)> {
         numbers.filter_map(|number| self.evaluation_at(samples, number).map(|judged| (number, judged))).collect()
     }
 
     /// Begins in the middle, where no straight run has come by yet: what follows is judged by somebody who remembers
     /// nothing of before.
-    pub fn start_without_checkpoint(&mut self, samples: &mut impl IndexedSamples, number: u64, judge: &Judge) {
-        let judge = judge.afresh();
+    pub fn start_without_checkpoint(&mut self, samples: &mut impl IndexedSamples, number: u64, judge: &Evaluator) {
+        let judge = judge.without_history();
         self.cursor = Some(start_cursor(samples, number, judge));
     }
 
@@ -108,7 +108,7 @@ impl CheckpointedEvaluation {
 }
 
 /// A judge that has just taken the sample of that number.
-fn start_cursor(samples: &mut impl IndexedSamples, number: u64, judge: Judge) -> Cursor {
+fn start_cursor(samples: &mut impl IndexedSamples, number: u64, judge: Evaluator) -> Cursor {
     let mut judging = SampleEvaluator::new(samples.host(number), judge);
     if let Some(sample) = samples.sample(number) {
         judging.start_from(sample);
@@ -124,7 +124,7 @@ mod tests {
 
     /// What is remembered, and what was concluded, in order.
     fn straight(samples: &mut Made, course: &mut CheckpointedEvaluation) -> Vec<Option<String>> {
-        let mut judging = SampleEvaluator::new(host("before"), Judge::new(Baselines::default()));
+        let mut judging = SampleEvaluator::new(host("before"), Evaluator::new(Baselines::default()));
         let mut run = Vec::new();
         for number in samples.indices() {
             let sample = samples.sample(number);
@@ -139,8 +139,8 @@ mod tests {
         run
     }
 
-    fn told(judged: &Judged) -> String {
-        format!("{} s: {:?} {:?}", judged.interval.seconds, judged.verdict, judged.ended)
+    fn told(judged: &Evaluation) -> String {
+        format!("{} s: {:?} {:?}", judged.interval.seconds, judged.active, judged.ended)
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
         }
         let mut samples = Counting(Made::new(None, 200), Vec::new());
         let mut course = CheckpointedEvaluation::default();
-        let judge = Judge::new(Baselines::default());
+        let judge = Evaluator::new(Baselines::default());
         course.save_checkpoint(0, &SampleEvaluator::new(host("before"), judge.clone()));
         course.start_without_checkpoint(&mut samples, 60, &judge);
         let led = course.evaluate_range(&mut samples, 80..140);

@@ -18,10 +18,10 @@ use crate::app::recording::mark_socket::MarkSocket;
 use crate::app::recording::{self, Session};
 use crate::app::sampling::TimedSample;
 use crate::baseline::Baselines;
-use crate::findings::{Judge, Judged, Verdict};
+use crate::findings::{ActiveFindings, Evaluation, Evaluator};
 use crate::kernel;
 use crate::recording::{FrameSummary, Gap, GapReason, HistoryRing, Meta, RecorderStatus, Timestamp};
-use crate::report::words::many;
+use crate::report::formatting::pluralize;
 use crate::sample::{Host, Instant, Sample};
 use crate::state::{self, Effect, Event, Notice, Position};
 
@@ -62,7 +62,7 @@ pub struct Live {
     received_marks: mpsc::Receiver<(Timestamp, String)>,
     jobs: BackgroundJobs,
     /// What was last said of the recorder
-    reported_recorder: state::Recorder,
+    reported_recorder: state::RecorderState,
     /// Notices that nobody has seen yet
     notices: Vec<Notice>,
     /// When the last sample was taken
@@ -77,7 +77,7 @@ impl Live {
     pub fn new(
         spring: SampleSource,
         meta: Meta,
-        judge: Judge,
+        judge: Evaluator,
         lessons: BaselineLearner,
         notices: Vec<String>,
         history: Duration,
@@ -102,7 +102,7 @@ impl Live {
             _mark_socket: door,
             received_marks: left,
             jobs: BackgroundJobs::default(),
-            reported_recorder: state::Recorder::Off,
+            reported_recorder: state::RecorderState::Off,
             notices: notices.into_iter().map(Notice::failure).collect(),
             last_sample_at: None,
         }
@@ -126,7 +126,7 @@ impl Live {
             SourceEvent::Sample(taken) => self.ingest(taken, &mut events),
             SourceEvent::Mark(at, text) => events.extend(self.mark(at, &text)),
             SourceEvent::Gap(gap) => {
-                let lost = many(gap.lost_samples, "sample");
+                let lost = pluralize(gap.lost_samples, "sample");
                 events.push(Event::Notice(Notice::new(format!("{lost} lost: {}", gap.reason.description()))));
                 self.history.ring.add_gap(&gap);
                 if let Some(session) = &mut self.session {
@@ -135,7 +135,7 @@ impl Live {
                 self.queue_for_session(|| PendingRecord::Gap(gap));
             }
             SourceEvent::Notice(text) => events.push(Event::Notice(Notice::new(text))),
-            SourceEvent::Ended(why) => events.push(Event::Ended(why)),
+            SourceEvent::Ended(why) => events.push(Event::SourceEnded(why)),
         }
         events
     }
@@ -164,7 +164,7 @@ impl Live {
         if let Some(judged) = &judged {
             self.baseline_learner.observe(judged);
         }
-        events.extend(judged.map(Event::Judged));
+        events.extend(judged.map(Event::Evaluation));
         if self.shown_index.is_some() {
             events.extend(self.position().map(Event::Position));
         }
@@ -178,7 +178,7 @@ impl Live {
     fn missed_notice(&mut self, missed: u64, at: Instant) -> Option<Notice> {
         let seconds = at.seconds_since(self.last_sample_at.replace(at)?);
         (missed > 0 && seconds >= MIN_REPORTED_GAP_SECONDS).then(|| {
-            let many = many(missed, "sample");
+            let many = pluralize(missed, "sample");
             Notice::failure(format!("{many} missed in {seconds:.0} s: stalltop was stopped, or got no CPU"))
         })
     }
@@ -261,10 +261,10 @@ impl Live {
 
     fn moved_events(&mut self, to: u64) -> Vec<Event> {
         let first = to.saturating_sub(GRAPH_LEAD_INTERVALS).max(self.history.indices().start + 1);
-        let before: Vec<Judged> =
+        let before: Vec<Evaluation> =
             (first..to).filter_map(|number| self.checkpoints.evaluation_at(&mut self.history, number)).collect();
         let Some(shown) = self.checkpoints.evaluation_at(&mut self.history, to) else { return Vec::new() };
-        let mut events = vec![Event::Moved { shown, before }];
+        let mut events = vec![Event::SeekCompleted { evaluation: shown, preceding: before }];
         events.extend(self.position().map(Event::Position));
         events
     }
@@ -304,11 +304,11 @@ impl Live {
     /// The samples of these numbers that end intervals with which something began, in order.
     fn finding_starts(&mut self, numbers: Range<u64>) -> impl Iterator<Item = u64> {
         let before = numbers.start.checked_sub(1).and_then(|before| self.checkpoints.evaluation_at(&mut self.history, before));
-        let mut before: Verdict = before.map_or_else(|| Arc::from([]), |judged| judged.verdict);
+        let mut before: ActiveFindings = before.map_or_else(|| Arc::from([]), |judged| judged.active);
         numbers.filter(move |&number| {
             let Some(judged) = self.checkpoints.evaluation_at(&mut self.history, number) else { return false };
-            let begins = has_new_finding(&judged.verdict, &before);
-            before = judged.verdict;
+            let begins = has_new_finding(&judged.active, &before);
+            before = judged.active;
             begins
         })
     }
@@ -374,8 +374,8 @@ impl Live {
     fn toggle_recording(&mut self) -> Vec<Event> {
         if let Some(session) = self.session.take() {
             self.jobs.stop_recording(session);
-            self.reported_recorder = state::Recorder::Off;
-            return vec![Event::Recorder(state::Recorder::Off)];
+            self.reported_recorder = state::RecorderState::Off;
+            return vec![Event::Recorder(state::RecorderState::Off)];
         }
         if self.pending_records.is_some() {
             return vec![Event::Notice(Notice::failure("the recording is about to begin: its disk has not answered yet"))];
@@ -418,12 +418,12 @@ impl Live {
         let Some(session) = &mut self.session else { return };
         events.extend(session.status_change().map(|news| Event::Notice(Notice::failure(news))));
         let now = match session.status() {
-            RecorderStatus::Failed { reason: why, .. } => state::Recorder::Failed(why),
+            RecorderStatus::Failed { reason: why, .. } => state::RecorderState::Failed(why),
             RecorderStatus::Paused { reason: why, progress: kept } => {
-                state::Recorder::Failed(format!("paused: {why}; {} safe", many(kept.samples, "sample")))
+                state::RecorderState::Failed(format!("paused: {why}; {} safe", pluralize(kept.samples, "sample")))
             }
             RecorderStatus::Recording(kept) | RecorderStatus::LimitReached(kept) | RecorderStatus::Finished(kept) => {
-                state::Recorder::On { file: session.location(), bytes: kept.bytes }
+                state::RecorderState::On { file: session.location(), bytes: kept.bytes }
             }
         };
         if now != self.reported_recorder {

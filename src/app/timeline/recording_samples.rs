@@ -8,7 +8,7 @@ use super::checkpoints::IndexedSamples;
 use crate::findings::Severity;
 use crate::recording::{Mark, Replayer, SummarySeverity, Timestamp};
 use crate::sample::{self, Host, Sample};
-use crate::state::{self, Tick};
+use crate::state::{self, TimelineTick};
 
 /// The file's samples; its numbers begin with 0.
 pub struct RecordingSamples {
@@ -39,7 +39,7 @@ impl RecordingSamples {
     }
 
     /// What the recorder saw, where it is kept.
-    pub fn ticks_from_summaries(&self) -> Vec<(u64, Tick)> {
+    pub fn ticks_from_summaries(&self) -> Vec<(u64, TimelineTick)> {
         let notes = self.annotations(1);
         let tick = |number: u64| {
             let digest = self.replayer.frame_summary(usize::try_from(number).ok()?)?;
@@ -53,7 +53,10 @@ impl RecordingSamples {
             let share = |share: u8| f32::from(share) / 255.0;
             let (busy, blocked) = (share(digest.busy), share(digest.blocked));
             let (gap, mark) = notes.before(number);
-            Some((number, Tick { realtime_ns: self.realtime_ns(number)?, worst, busy, blocked, gap, mark }))
+            Some((
+                number,
+                TimelineTick { realtime_ns: self.realtime_ns(number)?, worst_severity: worst, busy, blocked, gap, mark },
+            ))
         };
         self.indices().filter_map(tick).collect()
     }

@@ -17,10 +17,10 @@ use crate::app::program::exit::{Exit, Failure};
 use crate::app::recording;
 use crate::app::recording::time_range;
 use crate::cli;
-use crate::findings::Judge;
+use crate::findings::Evaluator;
 use crate::recording::{Replayer, Tail};
-use crate::report::words::many;
-use crate::state::{Effect, Event, Notice, Position, moment};
+use crate::report::formatting::pluralize;
+use crate::state::{Effect, Event, Notice, Position, time_spec};
 
 /// The survey works for so long before keys and frames have their turn.
 const ANALYSIS_SLICE: Duration = Duration::from_millis(8);
@@ -60,7 +60,7 @@ pub struct Replay {
 impl Replay {
     /// Opens the file and goes to where it shall begin.
     pub fn open(options: &cli::Replay, zone: &jiff::tz::TimeZone, settings: &Settings) -> Result<Replay, Failure> {
-        let &cli::Replay { ref file, at, ref part, speed, .. } = options;
+        let &cli::Replay { ref file, at, range: ref part, speed, .. } = options;
         let mut replayer = Replayer::open(file).map_err(recording::failure)?;
         time_range::narrow(&mut replayer, part, file, zone)?;
         if replayer.len() < 2 && !replayer.is_growing() {
@@ -74,7 +74,10 @@ impl Replay {
         }
         let host = Arc::new(replayer.meta().host.clone());
         let baselines = recording::baselines(replayer.section(recording::baselines_section()));
-        let survey = BackgroundAnalysis::new(Arc::clone(&host), Judge::new(baselines).by(settings.rule_config_for(&host)));
+        let survey = BackgroundAnalysis::new(
+            Arc::clone(&host),
+            Evaluator::new(baselines).with_rule_config(settings.rule_config_for(&host)),
+        );
         let now = Instant::now();
         let mut replay = Replay {
             shown_index: 1,
@@ -96,7 +99,7 @@ impl Replay {
         replay.preview = TickPreview::new(replay.samples.ticks_from_summaries());
         let strip = replay.analysis.timeline_ticks(&replay.preview);
         if !strip.is_empty() {
-            replay.queued_events.push(Event::Strip(strip));
+            replay.queued_events.push(Event::Timeline(strip));
         }
         let start = replay.start_index(at, zone);
         let shown = replay.seek(start, true);
@@ -188,12 +191,12 @@ impl Replay {
             return Some(Failure::new(Exit::Damaged, what, "", "everything sound was shown; 'stalltop info' tells more"));
         }
         let what = format!("the recording is damaged at byte {}", first.bytes.start);
-        let (places, lost) = (many(damage.len() as u64, "place"), many(lost, "sample"));
+        let (places, lost) = (pluralize(damage.len() as u64, "place"), pluralize(lost, "sample"));
         let why = format!("{} ({places}, {lost} lost)", first.kind);
         Some(Failure::new(Exit::Damaged, what, why, "everything sound was shown; 'stalltop info --verify' tells more"))
     }
 
-    fn start_index(&self, at: Option<moment::Moment>, zone: &jiff::tz::TimeZone) -> u64 {
+    fn start_index(&self, at: Option<time_spec::TimeSpec>, zone: &jiff::tz::TimeZone) -> u64 {
         let last = self.samples.indices().end.saturating_sub(1);
         match (at, self.samples.realtime_ns(0), self.samples.realtime_ns(last)) {
             (Some(at), Some(first_ns), Some(last_ns)) => {
@@ -213,7 +216,7 @@ impl Replay {
             if let Some(unreadable) = replayer.unreadable().first() {
                 return Some(format!("not whole: {}", unreadable.reason));
             }
-            let places = many(damage.len() as u64, "place");
+            let places = pluralize(damage.len() as u64, "place");
             return Some(format!("damaged in {places}, first at byte {}: {}", first.bytes.start, first.kind));
         }
         match replayer.tail() {
@@ -251,7 +254,7 @@ impl Replay {
         let before = before.into_iter().filter(|(number, _)| *number < to).map(|(_, judged)| judged).collect();
         self.shown_index = to;
         self.end_reported = false;
-        let mut events = vec![Event::Moved { shown, before }];
+        let mut events = vec![Event::SeekCompleted { evaluation: shown, preceding: before }];
         events.extend(self.position());
         events
     }
@@ -309,7 +312,7 @@ impl Replay {
             self.shown_index += 1;
             self.shown_since = due;
             let judged = self.checkpoints.evaluation_at(&mut self.samples, self.shown_index);
-            self.queued_events.extend(judged.map(Event::Judged));
+            self.queued_events.extend(judged.map(Event::Evaluation));
             if now.elapsed() > PLAYBACK_SLICE {
                 // Faster than can be judged: as fast as it goes.
                 self.shown_since = Instant::now();
@@ -320,7 +323,7 @@ impl Replay {
         let over = self.shown_index + 1 >= self.samples.indices().end && !self.samples.replayer.is_growing();
         if over && !self.end_reported {
             self.end_reported = true;
-            self.queued_events.push(Event::Ended(None));
+            self.queued_events.push(Event::SourceEnded(None));
         }
     }
 
@@ -328,7 +331,7 @@ impl Replay {
         let Replay { preview: forecast, analysis: survey, samples, .. } = self;
         let notes = samples.annotations(survey.next_index());
         if !forecast.advance(samples, survey.evaluator(), ANALYSIS_SLICE, |number| notes.before(number)) {
-            self.queued_events.push(Event::Strip(survey.timeline_ticks(forecast)));
+            self.queued_events.push(Event::Timeline(survey.timeline_ticks(forecast)));
         }
     }
 
@@ -340,7 +343,7 @@ impl Replay {
         if self.last_progress.elapsed() >= PROGRESS_INTERVAL || !more {
             self.last_progress = Instant::now();
             if let Some((strip, findings)) = self.analysis.take_update(&self.preview) {
-                self.queued_events.extend([Event::Strip(strip), Event::Findings(findings)]);
+                self.queued_events.extend([Event::Timeline(strip), Event::Findings(findings)]);
             }
         }
         if self.samples.replayer.damage().len() > damage {
@@ -367,11 +370,11 @@ impl Replay {
                     self.shown_since = now;
                 }
                 if !growth.growing && self.next_due().is_none() && !self.paused {
-                    self.queued_events.push(Event::Ended(None));
+                    self.queued_events.push(Event::SourceEnded(None));
                 }
             }
             Ok(_) => {}
-            Err(error) => self.queued_events.push(Event::Ended(Some(error.to_string()))),
+            Err(error) => self.queued_events.push(Event::SourceEnded(Some(error.to_string()))),
         }
     }
 }
@@ -391,7 +394,7 @@ mod tests {
         let at_usual = cli::Replay {
             file: path.to_owned(),
             at: None,
-            part: cli::part::Part::default(),
+            range: cli::time_range::TimeRange::default(),
             speed: 1.0,
             appearance: cli::Appearance::default(),
         };
@@ -403,7 +406,7 @@ mod tests {
         loop {
             for event in replay.next().await {
                 match event {
-                    Event::Strip(strip) if strip.last().is_some_and(|tick| tick.realtime_ns == second(samples)) => {
+                    Event::Timeline(strip) if strip.last().is_some_and(|tick| tick.realtime_ns == second(samples)) => {
                         return (strip.len(), replay.analysis.next_index());
                     }
                     _ => {}

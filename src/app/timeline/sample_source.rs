@@ -13,7 +13,7 @@ use crate::app::program::exit::{Exit, Failure};
 use crate::app::recording::failure;
 use crate::app::sampling::{SamplerCommand, SamplerThread, TimedSample};
 use crate::recording::{Gap, Meta, RecordingError, StreamEvent, StreamReader, Timestamp};
-use crate::report::words::many;
+use crate::report::formatting::pluralize;
 
 /// One thing that comes.
 pub enum SourceEvent {
@@ -115,7 +115,7 @@ fn source_event(event: StreamEvent) -> Option<SourceEvent> {
             "damage at byte {}: {}; {} lost",
             damage.bytes.start,
             damage.kind,
-            many(damage.lost_samples, "sample")
+            pluralize(damage.lost_samples, "sample")
         )),
         StreamEvent::Mark(mark) => SourceEvent::Mark(mark.at, mark.text),
         StreamEvent::End => SourceEvent::Ended(None),

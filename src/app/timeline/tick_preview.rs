@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use super::background_analysis::tick;
 use super::checkpoints::IndexedSamples;
 use crate::app::evaluation::SampleEvaluator;
-use crate::findings::Judge;
-use crate::state::Tick;
+use crate::findings::Evaluator;
+use crate::state::TimelineTick;
 
 /// No more samples than this are looked at ahead: a recorder tells what it saw of each so many.
 const MAX_PREVIEW_SAMPLES: u64 = 120;
@@ -19,7 +19,7 @@ const WARM_UP_SAMPLES: u64 = 8;
 #[derive(Default)]
 pub struct TickPreview {
     /// With the numbers of the samples that end the intervals, in their order
-    ticks: Vec<(u64, Tick)>,
+    ticks: Vec<(u64, TimelineTick)>,
     /// The judge who has just taken the sample before `next`
     evaluator: Option<SampleEvaluator>,
     /// The first sample that the recorder did not tell of, and that was not looked at
@@ -28,13 +28,13 @@ pub struct TickPreview {
 
 impl TickPreview {
     /// What the recorder told, in the order of numbers.
-    pub fn new(ticks: Vec<(u64, Tick)>) -> TickPreview {
+    pub fn new(ticks: Vec<(u64, TimelineTick)>) -> TickPreview {
         let next = ticks.last().map_or(0, |(number, _)| number + 1);
         TickPreview { ticks, evaluator: None, next_index: next }
     }
 
     /// From that sample on.
-    pub fn ticks_from(&self, number: u64) -> &[(u64, Tick)] {
+    pub fn ticks_from(&self, number: u64) -> &[(u64, TimelineTick)] {
         self.ticks.get(self.ticks.partition_point(|(at, _)| *at < number)..).unwrap_or_default()
     }
 
@@ -49,7 +49,7 @@ impl TickPreview {
     pub fn advance(
         &mut self,
         samples: &mut impl IndexedSamples,
-        judge: &Judge,
+        judge: &Evaluator,
         at_most: Duration,
         describe: impl Fn(u64) -> (bool, Option<String>),
     ) -> bool {
@@ -64,7 +64,7 @@ impl TickPreview {
             self.next_index += 1;
             let judging = self.evaluator.get_or_insert_with(|| {
                 let before = number.saturating_sub(WARM_UP_SAMPLES).max(numbers.start);
-                let mut judging = SampleEvaluator::new(samples.host(before), judge.afresh());
+                let mut judging = SampleEvaluator::new(samples.host(before), judge.without_history());
                 for number in before..number {
                     let _ = samples.sample(number).and_then(|sample| judging.evaluate_for_host(&samples.host(number), sample));
                 }
@@ -86,12 +86,12 @@ mod tests {
     use crate::app::timeline::synthetic::{Made, host};
     use crate::baseline::Baselines;
 
-    fn judge() -> Judge {
-        Judge::new(Baselines::default())
+    fn judge() -> Evaluator {
+        Evaluator::new(Baselines::default())
     }
 
     /// What somebody who goes through all of it sees.
-    fn seen(samples: &mut Made) -> Vec<(u64, Tick)> {
+    fn seen(samples: &mut Made) -> Vec<(u64, TimelineTick)> {
         let mut judging = SampleEvaluator::new(host("before"), judge());
         let run = samples.indices().filter_map(|number| {
             let judged = samples.sample(number).and_then(|sample| judging.evaluate_for_host(&samples.host(number), sample))?;
@@ -109,7 +109,7 @@ mod tests {
         for damaged in [None, Some(119), Some(120), Some(125)] {
             let mut samples = Made::new(damaged, 200);
             let seen = seen(&mut samples);
-            assert!(seen[119..].iter().any(|(_, tick)| tick.worst.is_some()), "nothing was found");
+            assert!(seen[119..].iter().any(|(_, tick)| tick.worst_severity.is_some()), "nothing was found");
             let told: Vec<_> = seen.iter().filter(|(number, _)| *number < 120).cloned().collect();
             let mut forecast = TickPreview::new(told);
             assert!(forecast.is_needed(0, 150) && forecast.is_needed(100, 150) && !forecast.is_needed(130, 150));
