@@ -158,7 +158,7 @@ pub enum Subject {
     RemoteHost(Name),
 }
 
-/// A figure that a judgement rests on, under its name in metrics.md.
+/// A figure that a finding is based on; docs/metrics.md defines it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Evidence {
     /// With the unit as suffix, as in JSON: `iowait_ratio`, `await_seconds`, `queue`

@@ -24,41 +24,45 @@ use crate::units::{PerSecond, reaches_threshold};
 
 pub(super) const IO_THROTTLED: Rule = Rule {
     kind: Kind::IoThrottled,
-    title: "Held back above the device",
-    meaning: "Threads wait for storage while the device below has next to nothing to do: something above it, usually an I/O \
-              limit of their cgroup, lets their requests through one by one.",
-    computed: "Threads of a group blocked on storage at least 50 % of the time, while the devices they use complete requests \
-               and hold on average less than a tenth of these threads' requests (Little's law: who waits in the device is \
-               counted there); or while a limit of their cgroup (v2 io.max, v1 blkio.throttle) is used up to 90 % and by the \
-               device's await at most half of them can be in it. A limit that is used up is named; else it is inference. \
-               Writers in balance_dirty_pages wait until others have written pages out: that is said instead.",
-    caveats: "A network or FUSE file system has no block device: waits that show one in their wait channel are left out, those \
-            that do not cannot be told apart. ZFS holds its writers back itself: there only a limit that is used up is told.",
+    title: "I/O throttled above the device",
+    meaning: "Threads wait for storage while the device below is nearly idle: a layer above it, usually an I/O limit of \
+              their cgroup, delays their requests.",
+    computed: "Threads of a process group are blocked on storage at least 50 % of the time while the devices they use \
+               complete requests and hold on average less than a tenth of these threads' requests (Little's law); or a limit \
+               of their cgroup (v2 io.max, v1 blkio.throttle) is used up to 90 % and by the device's await at most half of \
+               the threads can be in the device. A limit that is used up is named; otherwise the limit is an inference. \
+               Writers in balance_dirty_pages wait for writeback: that is reported instead.",
+    caveats: "A network or FUSE file system has no block device: waits that show it in their wait channel are left out, \
+              others cannot be distinguished. ZFS throttles its writers itself: there only a limit that is used up is \
+              reported.",
     next_steps: &[
         "io.max, io.latency (v2) or blkio.throttle.* (v1) of the cgroup",
         "the device's await: it answers at its baseline",
     ],
+    reference: "Control groups",
     hysteresis: Hysteresis::TwoOfThree,
     evaluate: io_throttled,
 };
 
 pub(super) const HUNG_TASK: Rule = Rule {
     kind: Kind::HungTask,
-    title: "Stuck without a break",
-    meaning: "A thread has been in uninterruptible sleep (D) in one single wait for seconds: it cannot be killed, and who \
-              waits for it waits too. One that waits for a file system in user space does so in S, and can be.",
-    computed: "In D, or asleep for the answer of a file system in user space (FUSE), for at least 5 s in which it was given no \
-               CPU once. vfork parents and frozen tasks are left out. Critical from \
-               120 s. Kernel threads that come into D and hang there beside it are named; alone they are told from 120 s, as a \
-               note; where a device completes nothing, that finding names them. Names that sit in D from the start are learned \
-               (10 s in which nothing else hangs) and left out.",
-    caveats: "One very large request (a discard of a device, a sync of gigabytes to a slow disk) is honest work.",
+    title: "Hung task",
+    meaning: "A thread has been in uninterruptible sleep (D) in one single wait for seconds: it cannot be killed, and \
+              everything that waits for it waits too. A thread that waits for a file system in user space (FUSE) sleeps in S \
+              and can be killed.",
+    computed: "In D, or asleep for the answer of a file system in user space (FUSE), for at least 5 s without any CPU time. \
+               vfork parents and frozen tasks are left out. Critical from 120 s. Kernel threads that enter D and hang at the \
+               same time are named with it; alone they are reported from 120 s, as a note; if a device completes nothing, \
+               that finding names them. Kernel threads that are in D from the start are learned by name (10 s in which \
+               nothing else hangs) and left out.",
+    caveats: "One very large request (a discard of a device, a sync of gigabytes to a slow disk) is real work.",
     next_steps: &[
         "its wait channel and file: a frozen file system, a server that does not answer, a stalled device",
-        "disk-stalled beside it",
+        "a disk-stalled finding at the same time",
         "/proc/PID/stack as root",
-        "FUSE: whether its server lives; /sys/fs/fuse/connections/N/waiting, and abort beside it ends the wait",
+        "FUSE: whether its server lives; /sys/fs/fuse/connections/N/waiting, and writing to abort beside it ends the wait",
     ],
+    reference: "Wait classes",
     hysteresis: Hysteresis::Immediate,
     evaluate: hung_task,
 };
@@ -119,8 +123,8 @@ fn throttled_candidate(scene: &RuleContext, group: &BlockedGroup) -> Option<Cand
     let limited_by = match (&used_up, process.and_then(|process| process.cgroup_for(Controller::Io))) {
         (Some(limit), _) => format!(" by {}", limit.describe()),
         _ if waits_for_writeback(holder) => {
-            ", until dirty pages are written out: by a limit of dirty pages (vm.dirty_ratio, of the cgroup's memory, of the \
-             device), or of the I/O of those who write them"
+            ", until dirty pages are written back: by a dirty page limit (vm.dirty_ratio, the cgroup's memory, the \
+             device) or an I/O limit of the writeback"
                 .into()
         }
         (None, cgroup) => {
@@ -128,8 +132,8 @@ fn throttled_candidate(scene: &RuleContext, group: &BlockedGroup) -> Option<Cand
             match (own, may_be_limited) {
                 (Some(own), true) => format!(", most likely by an I/O limit of its cgroup ({own}) or of one above it"),
                 (None, true) => ", most likely by an I/O limit of a cgroup".into(),
-                (Some(own), false) => format!("; no I/O limit of its cgroup ({own}) is known: perhaps {OTHER_THROTTLES}"),
-                (None, false) => format!("; no I/O limit is known: perhaps {OTHER_THROTTLES}"),
+                (Some(own), false) => format!("; no I/O limit of its cgroup ({own}) is known: possibly {OTHER_THROTTLES}"),
+                (None, false) => format!("; no I/O limit is known: possibly {OTHER_THROTTLES}"),
             }
         }
     };
@@ -138,9 +142,9 @@ fn throttled_candidate(scene: &RuleContext, group: &BlockedGroup) -> Option<Cand
         [only] => disk::latency_summary(scene, *only),
         _ => String::new(),
     };
-    let answers = if answers.is_empty() { "has next to nothing to do".into() } else { format!("answers {answers}") };
+    let answers = if answers.is_empty() { "is nearly idle".into() } else { format!("answers {answers}") };
     let sentence = format!(
-        "{}: {} blocked on storage, held back above the device{limited_by}; {} {answers}",
+        "{}: {} blocked on storage, throttled above the device{limited_by}; {} {answers}",
         wait_chain::describe_group(group),
         plural(waiting, "thread is", "threads are"),
         if ids.len() == 1 { disk::disk_names(scene, &ids) } else { "every device below".into() },
@@ -199,7 +203,7 @@ fn hung_task(scene: &RuleContext) -> Vec<Candidate> {
         let threads = of_group.count();
         let longest_s = waited(longest);
         let (thread_name, who) = scene.task_label(longest.task);
-        let place = longest.wchan.as_ref().map_or_else(|| "a place hidden from this user".into(), lossy_name);
+        let place = longest.wchan.as_ref().map_or_else(|| "a wait channel hidden from this user".into(), lossy_name);
         let on = match (&longest.file, &longest.mount) {
             (Some(file), _) => format!(" on {}", lossy_name(file)),
             (None, Some(mount)) => format!(" on {}", lossy_name(mount)),
@@ -217,7 +221,7 @@ fn hung_task(scene: &RuleContext) -> Vec<Candidate> {
         };
         let beside = match of_kernel {
             [] => String::new(),
-            threads => format!("; kernel threads hang beside it: {}", kernel_threads::names(threads)),
+            threads => format!("; hung kernel threads at the same time: {}", kernel_threads::names(threads)),
         };
         let sentence = format!(
             "{who}{others} stuck{} for {} without a break, in {place}{on}: {}{beside}",
@@ -313,7 +317,7 @@ fn hang_cause(scene: &RuleContext, thread: &BlockedThread) -> String {
         WaitClass::Lock | WaitClass::Other | WaitClass::Hidden if idle => {
             "no I/O is in flight: a frozen file system or a lock inside the kernel, not a slow device".into()
         }
-        WaitClass::Disk if idle => "no I/O is in flight: held back above the device, or lost".into(),
+        WaitClass::Disk if idle => "no I/O is in flight: throttled above the device, or lost".into(),
         WaitClass::Memory => "memory reclaim".into(),
         WaitClass::Lock => "a lock inside the kernel".into(),
         WaitClass::Disk => {

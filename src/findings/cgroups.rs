@@ -110,7 +110,7 @@ pub fn describe_members(
     let mut told: Vec<String> =
         inside.iter().take(3).map(|(_, process)| format!("{} ({})", lossy_name(&process.comm), process.pid)).collect();
     match inside.len() {
-        0 => return "no task that this user sees".into(),
+        0 => return "no task visible to this user".into(),
         all if all > 3 => told.push(format!("{} more", count((all - 3) as f64))),
         _ => {}
     }

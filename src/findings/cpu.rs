@@ -22,88 +22,96 @@ use softirq::is_softirq_dominated;
 
 pub(super) const SATURATED_CORE: Rule = Rule {
     kind: Kind::SaturatedCore,
-    title: "One core at its limit",
-    meaning: "One CPU is busy all the time while the box as a whole is not: whatever runs there cannot go faster, however many \
-              CPUs stand idle beside it.",
-    computed: "A CPU at least 95 % busy (user, nice, system, irq, softirq) while the box is below 60 %. Where interrupts and \
-               softirqs take more of it than threads do, no thread is named: the packets that this CPU took off the \
-               interfaces are (/proc/net/softnet_stat), and the interface that most packets come in by. No scheduler moves \
-               such work to another CPU: it is said of a box below 90 %. Of many CPUs eight are told.",
-    caveats: "A batch job that is meant to use its one CPU. A process that hides from the clock tick can make a CPU look idle, \
-            or busier than it is.",
+    title: "One core saturated",
+    meaning: "One CPU is busy all the time while the host as a whole is not: what runs there cannot go faster, however many \
+              other CPUs are idle.",
+    computed: "A CPU at least 95 % busy (user, nice, system, irq, softirq) while the host is below 60 %. If interrupts and \
+               softirqs take more of it than threads, no thread is named: the packet rate of that CPU is reported instead \
+               (/proc/net/softnet_stat), with the interface that receives most packets. The scheduler does not move softirq \
+               work to another CPU, so this case is reported up to 90 % of the host. At most eight CPUs are listed.",
+    caveats: "A batch job that is meant to use its one CPU. A process that hides from the clock tick can make a CPU appear \
+              idle, or busier than it is.",
     next_steps: &[
         "the thread that runs there most: one thread cannot use two CPUs",
-        "softirq: interrupts of a NIC may all land on one CPU (irqbalance, RSS, RPS)",
+        "softirq: all interrupts of a NIC may go to one CPU (irqbalance, RSS, RPS)",
         "affinity: taskset -p, cpuset of the cgroup",
     ],
+    reference: "CPU time",
     hysteresis: Hysteresis::Sustained,
     evaluate: saturated_core,
 };
 
 pub(super) const SATURATED_THREAD: Rule = Rule {
     kind: Kind::SaturatedThread,
-    title: "One thread at its limit",
-    meaning: "A thread uses a whole CPU all the time, on one CPU or moving between them so that no CPU shows it. It is at its \
-              limit: more CPUs won't help, only a faster one or less work. So are threads that take turns, one of them at a \
-              time, since all need one lock.",
-    computed: "The scheduler's own run time of the thread is at least 95 % of the time while the box is below 60 % busy. A \
-               note where the thread is meant to give way to others (SCHED_IDLE, nice 19). Of many threads eight are told. \
-               Threads take turns where their process uses 95 % to 110 % of one CPU, none of them alone so much, and exactly \
-               one of them runs at four looks of five: that they need one lock is inference.",
-    caveats: "A batch job that is meant to run like that. A busy-polling thread (DPDK, spinning locks) uses its CPU without being \
-            at a limit.",
+    title: "One thread saturated",
+    meaning: "A thread uses a whole CPU all the time, on one CPU or migrating between CPUs so that no single CPU shows it. \
+              It is at its limit: more CPUs won't help, only a faster CPU or less work. The same holds for threads that run \
+              one at a time because all of them need one lock.",
+    computed: "The scheduler's run time of the thread is at least 95 % of the time while the host is below 60 % busy. A note \
+               if the thread runs at background priority (SCHED_IDLE, nice 19). At most eight threads are listed. Threads \
+               count as serialized if their process uses 95 % to 110 % of one CPU, no single thread that much, and exactly \
+               one of them runs at four of five sub-samples: that they need one lock is an inference.",
+    caveats: "A batch job that is meant to run like that. A busy-polling thread (DPDK, spinlocks) uses its whole CPU without \
+              being limited by it.",
     next_steps: &[
         "what it computes: perf top -t TID",
         "whether its work can be divided among threads",
-        "threads that take turns: more processes in place of threads, a finer lock",
+        "serialized threads: processes instead of threads, a finer-grained lock",
     ],
+    reference: "Tasks",
     hysteresis: Hysteresis::Sustained,
     evaluate: saturated_thread,
 };
 
 pub(super) const CPU_SATURATED: Rule = Rule {
     kind: Kind::CpuSaturated,
-    title: "More work than CPUs",
-    meaning: "Nearly all CPUs are used, and threads wait for their turn: everything takes longer than its CPU time.",
-    computed: "CPUs at least 90 % busy, stolen time included, and threads that are not meant to give way (SCHED_IDLE, nice 19) \
-               wait for a CPU for at least 0.25 seconds a second for each CPU, the time left out for which their own quota may \
-               have held them back. Where a cpuset or an \
-               affinity mask restricts threads to some CPUs, the same of those CPUs and of those threads, although the box has \
-               room. PSI cpu and run delay alone do not raise it: a task held back by its quota shows both on an idle box.",
-    caveats: "A compile or another batch job that is meant to use the whole box.",
+    title: "CPUs saturated",
+    meaning: "Nearly all CPUs are in use, and threads wait for a CPU: everything takes longer than its CPU time.",
+    computed: "CPUs at least 90 % busy, steal included, and threads wait for a CPU for at least 0.25 seconds per second and \
+               CPU, not counting threads at background priority (SCHED_IDLE, nice 19) and not counting the time in which \
+               their own quota may have throttled them. Where a cpuset or an affinity mask restricts threads to some CPUs, \
+               the same for those CPUs and those threads, even if the host has idle CPUs. PSI cpu and run delay alone do not \
+               raise it: a task throttled by its quota shows both on an idle host.",
+    caveats: "A compile or another batch job that is meant to use the whole host.",
     next_steps: &[
-        "who uses it: the processes by %CPU (screen 5, s)",
-        "who waits: the threads by runq (screen 5, t and s)",
+        "which processes use the CPUs: %CPU (screen 5, s)",
+        "which threads wait: runq (screen 5, t and s)",
         "whether batch work can be niced or given a quota",
-        "where only some CPUs are meant: taskset -p PID, cpuset.cpus of the cgroup",
+        "if only some CPUs are saturated: taskset -p PID, cpuset.cpus of the cgroup",
     ],
+    reference: "Tasks",
     hysteresis: Hysteresis::Sustained,
     evaluate: cpu_saturated,
 };
 
 pub(super) const CPU_THROTTLED: Rule = Rule {
     kind: Kind::CpuThrottled,
-    title: "Held back by its CPU quota",
-    meaning: "The tasks of a cgroup want more CPU than its quota allows: they are slow although the box is idle.",
-    computed: "Throttled time of the cgroup (v1 or v2) at least 5 % of the time. The kernel adds up the time of each \
-               CPU: of several at once it is told as a number of CPUs.",
-    caveats: "A quota that is meant to bind (a batch class) binds.",
+    title: "Throttled by a CPU quota",
+    meaning: "The tasks of a cgroup want more CPU than its quota allows: they are slow although the host may be idle.",
+    computed: "Throttled time of the cgroup (v1 or v2) at least 5 % of the time. The kernel adds up the time of all CPUs: \
+               above 100 % it is reported as a number of CPUs.",
+    caveats: "A quota that is meant to limit (a batch class) does.",
     next_steps: &[
         "the quota: cpu.max (v2) or cpu.cfs_quota_us (v1)",
-        "the tasks in it by %CPU (screen 5, / with its name)",
-        "bursts: a higher period or cpu.max.burst",
+        "its tasks by %CPU (screen 5, / with its name)",
+        "bursts: a longer period or cpu.max.burst",
     ],
+    reference: "Control groups",
     hysteresis: Hysteresis::TwoOfThree,
     evaluate: cpu_throttled,
 };
 
 pub(super) const CPU_STOLEN: Rule = Rule {
     kind: Kind::CpuStolen,
-    title: "CPU time taken by the hypervisor",
-    meaning: "This machine is virtual, and the host gave its CPUs to somebody else while tasks here wanted to run.",
-    computed: "steal at least 5 % of the box; critical from 50 %.",
-    caveats: "Hypervisors that do not report steal hide it; some report it when the guest is capped by its own contract.",
-    next_steps: &["the host's load, or the instance's CPU credits", "noisy neighbours: another host or a dedicated one"],
+    title: "CPU time stolen by the hypervisor",
+    meaning: "This machine is virtual, and the hypervisor ran other guests on its CPUs while tasks here were runnable.",
+    computed: "steal at least 5 % of the host; critical from 50 %.",
+    caveats: "Some hypervisors do not report steal; some report it when the guest is limited by its own contract.",
+    next_steps: &[
+        "the load of the physical machine, or the instance's CPU credits",
+        "noisy neighbours: another or a dedicated physical machine",
+    ],
+    reference: "CPU time",
     hysteresis: Hysteresis::TwoOfThree,
     evaluate: cpu_stolen,
 };
@@ -115,7 +123,7 @@ const MIN_NAMED_SHARE: f64 = 0.1;
 const DOMINANT_SHARE: f64 = 0.5;
 
 /// Of a thread that others need not wait for.
-const BACKGROUND_CLAUSE: &str = "; it is meant to give way to others (SCHED_IDLE or nice 19)";
+const BACKGROUND_CLAUSE: &str = "; it runs at background priority (SCHED_IDLE or nice 19)";
 
 fn is_background(scene: &RuleContext, task: TaskId) -> bool {
     let threads = scene.interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.threads);
@@ -152,7 +160,7 @@ fn saturated_core(scene: &RuleContext) -> Vec<Candidate> {
         let meek = core.top_thread.is_some_and(|(task, share)| share.0 >= busy * DOMINANT_SHARE && is_background(scene, task));
         let what = if softirq { softirq::sentence(scene, core) } else { busy_breakdown(core) };
         let sentence = format!(
-            "CPU {} is {} busy ({}) while the box is {} busy ({}){who}{}{others}",
+            "CPU {} is {} busy ({}) while the host is {} busy ({}){who}{}{others}",
             core.id.0,
             percent(busy),
             what,
@@ -235,10 +243,10 @@ fn saturated_thread(scene: &RuleContext) -> Vec<Candidate> {
         let place = if stays {
             format!("on CPU {}", thread.processor.0)
         } else {
-            "moving between CPUs, so that none of them shows it".into()
+            "migrating between CPUs, so no single CPU shows it".into()
         };
         let sentence = format!(
-            "{who} uses {} of one CPU, {place}: at its limit, more CPUs won't help{}; the box is {} busy ({}){others}",
+            "{who} uses {} of one CPU, {place}: at its limit, more CPUs won't help{}; the host is {} busy ({}){others}",
             percent(used.min(1.0)),
             if thread.background { BACKGROUND_CLAUSE } else { "" },
             percent(cpu.busy()),
@@ -291,7 +299,7 @@ fn host_saturated(scene: &RuleContext) -> Option<Candidate> {
         false => String::new(),
     };
     let sentence = format!(
-        "the CPUs are {} taken{stolen}: {} threads want to run on {}, {} of them wait{most}",
+        "CPUs {} used{stolen}: {} runnable threads for {}, {} of them wait{most}",
         percent(taken),
         significant_digits(wanted),
         cpus(scene.interval.online_cpus()),
@@ -411,14 +419,14 @@ fn cpu_throttled(scene: &RuleContext) -> Vec<Candidate> {
             .quota_cpus
             .map_or_else(|| "its quota".into(), |cpus| format!("its quota of {} CPU", significant_digits(cpus)));
         let used =
-            group.used_cpus.map_or_else(|| "is held to".into(), |cpus| format!("used {} CPU of", significant_digits(cpus)));
+            group.used_cpus.map_or_else(|| "is limited to".into(), |cpus| format!("used {} CPU of", significant_digits(cpus)));
         let periods = group.throttled_periods.map(|share| format!(", in {} of its periods", percent(share.0.min(1.0))));
         let available = scene.interval.cpu.as_ref().map_or(0.0, |cpu| cpu.available());
         let room =
-            if available >= 0.1 { format!(" while {} of the box is available", percent(available)) } else { String::new() };
+            if available >= 0.1 { format!(" while {} of the host is available", percent(available)) } else { String::new() };
         let sentence = format!(
             "{}cgroup {} {used} {quota}: throttled {}{}{room}; in it: {}",
-            if available >= 0.5 { "idle box, throttled container: " } else { "" },
+            if available >= 0.5 { "idle host, throttled container: " } else { "" },
             lossy_name(&group.id.path),
             format_throttled(throttled.0),
             periods.unwrap_or_default(),
@@ -457,7 +465,7 @@ fn cpu_stolen(scene: &RuleContext) -> Vec<Candidate> {
     let n = scene.cpu_count();
     let (got, stolen) = (cpu.busy() * n, cpu.total.steal * n);
     let sentence = format!(
-        "the hypervisor gave {} of the {} CPUs asked for: {} of the box was stolen",
+        "the hypervisor gave {} of the {} CPUs needed: {} of the host was stolen",
         significant_digits(got),
         significant_digits(got + stolen),
         percent(cpu.total.steal),

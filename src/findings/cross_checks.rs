@@ -58,7 +58,7 @@ fn waits_outside_iowait(blocked: &IdleBlocked) -> Option<String> {
     }
     let threads = blocked.groups.iter().map(|group| group.behind_lock() + group.behind_ipc_peer + group.aio).sum();
     Some(format!(
-        "iowait says {} where {} of the box is blocked: {} behind others or asleep for completions, which iowait does not count",
+        "iowait says {} where {} of the host is blocked: {} waiting for other threads or for completions, which iowait does not count",
         percent(iowait),
         percent(blocked.ratio),
         plural(threads, "thread is", "threads are")

@@ -15,24 +15,25 @@ use crate::interval::disk::{DiskSpan, Operation};
 
 pub(super) const DISK_LATENCY: Rule = Rule {
     kind: Kind::DiskLatency,
-    title: "Disk slower than it can be",
-    meaning: "Requests take a multiple of what this device needs when it has one at a time. Either more is asked of it than \
-              it serves at once (more load), or the device itself has become slow (slower at the same load): the sentence says \
-              which.",
-    computed: "Await of an interval with at least 5 completions (of short intervals as many as give 5, up to a second) against \
-               the baseline of this device, operation and size class: a warning from 3×, critical from 10×, where the excess \
-               is felt: (await − baseline) × completions a second ≥ 0.5. Against a provisional baseline (~) only from 10×, at \
-               concurrency above 1.2, and never more than a warning. A note where no thread waits for it. Slower at the same \
-               load: no more requests are outstanding than one, or than a quarter above the most with which the device was \
-               seen to answer within 2× its baseline, or it completes less than 0.8 of the requests a second that it did \
-               then. More load: neither.",
-    caveats: "A baseline learned from other work (cached reads, another size mix) may be too low: set it by hand. Latency is \
-            what the block layer sees: a limit above it or a file system's own lock is not in it.",
+    title: "Disk latency above baseline",
+    meaning: "Requests take a multiple of what this device needs for one request at a time. Either more is asked of it than \
+              it can serve at once (more load), or the device itself has become slower (slower at the same load): the \
+              sentence says which.",
+    computed: "Await of an interval with at least 5 completions (of short intervals as many as give 5, up to a second) \
+               against the baseline of this device, operation and size class: a warning from 3×, critical from 10×, if the \
+               excess matters: (await − baseline) × completions a second ≥ 0.5. Against a provisional baseline (~) only from \
+               10×, at a concurrency above 1.2, and never more than a warning. A note if no thread waits for the device. \
+               Slower at the same load: no more than one request outstanding, or no more than 1.25 times the highest load at \
+               which the device answered within 2× its baseline, or fewer than 0.8 of the requests a second that it \
+               completed then. Otherwise: more load.",
+    caveats: "A baseline learned from other work (cached reads, another mix of sizes) may be too low: set it by hand. The \
+              latency is that of the block layer: an I/O limit above it and locks of the file system are not in it.",
     next_steps: &[
-        "who asks for it, and who is blocked on it (screen 3, Enter)",
+        "which processes use it, and which are blocked on it (screen 3, Enter)",
         "queue against multiple: a queue of 1 with a high multiple is the device, not the load",
-        "whether the device's neighbours (same controller, same hypervisor, same network) are slow too",
+        "whether its neighbours (same controller, hypervisor, network) are slow too",
     ],
+    reference: "Baselines",
     hysteresis: Hysteresis::TwoOfThree,
     evaluate: disk_latency,
 };
@@ -40,30 +41,34 @@ pub(super) const DISK_LATENCY: Rule = Rule {
 pub(super) const DISK_BUSY_NOT_SATURATED: Rule = Rule {
     kind: Kind::DiskBusyNotSaturated,
     title: "Disk busy, not saturated",
-    meaning: "%util near 100 says only that a request was outstanding most of the time. This device still answers near its \
+    meaning: "%util near 100 only says that a request was outstanding most of the time. This device still answers near its \
               baseline: requests do not wait for each other, or there is only one at a time.",
-    computed: "busy% ≥ 90 while every operation with at least 5 completions answers below 2× its baseline. A device that has \
-               one request at a time is at its baseline by definition.",
-    caveats: "Without a learned baseline nobody knows yet what it can do: the sentence says against what it compares.",
-    next_steps: &["await against baseline, not %util, when the load grows"],
+    computed: "busy% ≥ 90 while every operation with at least 5 completions answers below 2× its baseline. A device with one \
+               request at a time is at its baseline by definition.",
+    caveats: "Without a learned baseline its capacity is not known: the sentence says what it compares with.",
+    next_steps: &[
+        "await against the baseline, not %util, when the load grows",
+    ],
+    reference: "Disks",
     hysteresis: Hysteresis::TwoOfThree,
     evaluate: disk_busy_not_saturated,
 };
 
 pub(super) const DISK_STALLED: Rule = Rule {
     kind: Kind::DiskStalled,
-    title: "Disk answers nothing",
-    meaning: "The device has requests and completes none: a dead disk, path or server. await and queue read 0.00 then, since \
-              the kernel counts at completion, and are shown as -.",
-    computed: "Requests in flight and no completion of any kind for at least 3 s. A device that stands on another stalled one \
-               is left out. Critical where threads are blocked.",
-    caveats: "A discard of a whole device or a tape-like operation may honestly take that long; some old drivers leave the \
-            in-flight gauge above 0 for ever.",
+    title: "Disk completes no requests",
+    meaning: "The device has requests in flight and completes none: a dead disk, path or server. await and queue would read \
+              0.00, since the kernel counts at completion, and are shown as -.",
+    computed: "Requests in flight and no completion of any kind for at least 3 s. A device on top of another stalled one is \
+               left out. Critical if threads are blocked.",
+    caveats: "A discard of a whole device or a tape-like operation may take that long; some old drivers never return the \
+              in-flight gauge to 0.",
     next_steps: &[
-        "dmesg for resets and timeouts of the device",
+        "dmesg: resets and timeouts of the device",
         "the paths and servers behind it",
-        "who is blocked on it (screen 3, Enter)",
+        "which threads are blocked on it (screen 3, Enter)",
     ],
+    reference: "Disks",
     hysteresis: Hysteresis::Immediate,
     evaluate: disk_stalled,
 };

@@ -14,20 +14,22 @@ use crate::units::Ratio;
 pub(super) const MEMORY_PRESSURE: Rule = Rule {
     kind: Kind::MemoryPressure,
     title: "Tasks wait for memory",
-    meaning: "Tasks spend their time getting memory back: reclaiming it themselves, or reading again what was just dropped. \
-              In a cgroup at its limit the box may have plenty of free memory at the same time.",
-    computed: "PSI memory some at least 10 % of the time (critical from 50 %), or refaults and major faults together at least \
-               500 a second with threads waiting for them, when most of them are refaults and the kernel had to reclaim, or \
-               less than a tenth of the memory is available. For a cgroup at 95 % of its limit, or that met it, by its own counters and its own \
-               tasks; there also when threads spend half of their time on pages that came back, however few a slow disk \
-               gives a second, or when its threads are in reclaim. PSI reads ~0 for pages that were never activated.",
-    caveats: "A program that starts reads its pages by major faults for a moment. Reading more than the cache holds over and over \
-            refaults by design: in a cgroup, by one thread and without page faults, it is a note.",
+    meaning: "Tasks spend their time getting memory back: in direct reclaim, or reading again what was just dropped from the \
+              page cache. In a cgroup at its limit the host may have plenty of free memory at the same time.",
+    computed: "PSI memory some at least 10 % of the time (critical from 50 %), or refaults and major faults together at \
+               least 500 a second with threads waiting for them, if most of them are refaults and the kernel had to reclaim, \
+               or less than a tenth of the memory is available. For a cgroup at 95 % of its limit, or that hit it, by its \
+               own counters and its own tasks; there also if threads spend half of their time on refaulted pages, however \
+               few a slow disk delivers a second, or if its threads are in reclaim. PSI reads ~0 for pages that were never \
+               activated.",
+    caveats: "A program that starts reads its pages by major faults for a moment. Repeatedly reading more than the cache \
+              holds refaults by design: in a cgroup, by one thread and without page faults, it is a note.",
     next_steps: &[
-        "who has grown: processes by RSS",
+        "which processes have grown: RSS",
         "the cgroup's limit and use: memory.max (v2) or memory.limit_in_bytes (v1)",
         "major faults a second of the processes",
     ],
+    reference: "Memory and pressure",
     hysteresis: Hysteresis::TwoOfThree,
     evaluate: memory_pressure,
 };
@@ -35,21 +37,29 @@ pub(super) const MEMORY_PRESSURE: Rule = Rule {
 pub(super) const SWAPPING: Rule = Rule {
     kind: Kind::Swapping,
     title: "Swapping",
-    meaning: "Memory moves to and from swap. Coming back in is what tasks wait for; going out alone is only making room.",
+    meaning: "Memory moves to and from swap. Tasks wait for swap-in; swap-out alone only makes room.",
     computed: "At least 1 MiB a second: a warning for swap-in, a note for swap-out alone.",
-    caveats: "zram and zswap make it cheap. A burst after a large job has ended is its victims coming back.",
-    next_steps: &["who is swapped: VmSwap of the processes", "memory available, and who has grown"],
+    caveats: "zram and zswap make it cheap. A burst after a large job has ended is other processes' memory coming back.",
+    next_steps: &[
+        "which processes are swapped: VmSwap",
+        "available memory, and which processes have grown",
+    ],
+    reference: "Memory and pressure",
     hysteresis: Hysteresis::TwoOfThree,
     evaluate: swapping,
 };
 
 pub(super) const OOM_KILL: Rule = Rule {
     kind: Kind::OomKill,
-    title: "The kernel killed a process for memory",
-    meaning: "Memory ran out, of the box or of a cgroup with a limit, and the kernel ended a process.",
-    computed: "Any growth of oom_kill in /proc/vmstat. Told for as long as the interval that showed it is among the last five.",
-    caveats: "A cgroup that is meant to be killed at its limit (a job with a memory request) is.",
-    next_steps: &["dmesg: who was killed, in which cgroup", "the cgroup's limit, or who has grown"],
+    title: "OOM kill",
+    meaning: "The host, or a cgroup with a limit, ran out of memory, and the kernel killed a process.",
+    computed: "Any growth of oom_kill in /proc/vmstat. Reported for five intervals after the one that showed it.",
+    caveats: "A cgroup may be meant to be killed at its limit (a job with a memory limit).",
+    next_steps: &[
+        "dmesg: which process was killed, in which cgroup",
+        "the cgroup's limit, or which processes have grown",
+    ],
+    reference: "Memory and pressure",
     hysteresis: Hysteresis::Immediate,
     evaluate: oom_kill,
 };
@@ -93,7 +103,7 @@ fn host_pressure(scene: &RuleContext, limited: bool) -> Option<Candidate> {
     let reclaiming = delayed_threads(scene, |span| span.reclaim).filter(|&threads| threads >= 0.05);
     let reclaiming =
         reclaiming.map_or_else(String::new, |threads| format!("; {} in reclaim", plural(threads, "thread", "threads")));
-    let pages = format!("{} pages a second were read again or faulted in from storage", significant_digits(again));
+    let pages = format!("{} pages a second were refaulted or faulted in from storage", significant_digits(again));
     // A stall on a box with room is likely to be that of a group without it.
     let limited = if scarce == Some(false) { cgroup_thrashing::at_limit_clause(scene, again) } else { String::new() };
     let who = top_major_faulters(scene, memory.and_then(|memory| memory.major_faults).map_or(0.0, |rate| rate.0));
@@ -101,7 +111,7 @@ fn host_pressure(scene: &RuleContext, limited: bool) -> Option<Candidate> {
     let sentence = match by_pressure {
         true => format!("tasks waited for memory {psi} of the time; {pages}{reclaiming}{available}{limited}{who}"),
         false => format!(
-            "{pages}, and {} for them (PSI memory says {psi}){reclaiming}{available}{limited}{who}",
+            "{pages}, and {} for them (PSI memory {psi}){reclaiming}{available}{limited}{who}",
             plural(page_waiters(scene), "thread waits", "threads wait")
         ),
     };
@@ -233,7 +243,7 @@ fn oom_kill(scene: &RuleContext) -> Vec<Candidate> {
         value: kills,
         threshold: 0.0,
         unit: "count",
-        sentence: format!("the kernel killed {} for want of memory{whose}", plural(kills, "process", "processes")),
+        sentence: format!("the OOM killer killed {}{whose}", plural(kills, "process", "processes")),
         evidence: vec![
             evidence_number("oom_kills", kills),
             evidence_optional("available_bytes", memory.available.map(|available| available.0 as f64)),

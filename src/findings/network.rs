@@ -16,36 +16,38 @@ use crate::units::{PerSecond, Ratio};
 
 pub(super) const NIC_SATURATED: Rule = Rule {
     kind: Kind::NicSaturated,
-    title: "Network interface full",
-    meaning: "An interface carries what it can, drops what it should carry, or its queueing discipline holds packets back: \
-              what passes through it waits.",
-    computed: "The larger direction at least 90 % of the link's speed (virtual interfaces claim a speed that is no limit: not \
-               judged by it); or packets lost in the interface at least 10 a second and 0.1 % of all, 3 intervals in a row; \
-               or a backlog in the queueing discipline at 3 samples in a row while its drops or overlimits grow, where drops at \
-               that rate and share show a backlog between samples.",
-    caveats: "A backup window is meant to fill its link. Receive drops of multicast that nobody wants are no loss: that is why \
-            they need a share of all packets.",
+    title: "Network interface saturated",
+    meaning: "An interface carries all it can, drops packets, or its queueing discipline holds packets back: traffic through \
+              it is delayed or lost.",
+    computed: "The larger direction is at least 90 % of the link's speed (not for virtual interfaces, whose claimed speed is \
+               no limit); or at least 10 packets a second and 0.1 % of all packets are lost in the interface, 3 intervals in \
+               a row; or the queueing discipline has a backlog at 3 samples in a row while its drops or overlimits grow \
+               (drops at that rate and share also count as a backlog).",
+    caveats: "A backup is meant to fill its link. Receive drops of unwanted multicast are no loss: that is why a share of \
+              all packets is required.",
     next_steps: &[
-        "the direction that is full, and who sends: ss -ti",
-        "tc -s qdisc show dev IF: a shaper's rate is the limit, not the link's speed",
+        "the saturated direction, and which sockets send: ss -ti",
+        "tc -s qdisc show dev IF: the limit is the shaper's rate, not the link's speed",
         "ring sizes and drops: ethtool -S IF",
     ],
+    reference: "Network interfaces",
     hysteresis: Hysteresis::TwoOfThree,
     evaluate: nic_saturated,
 };
 
 pub(super) const TCP_RETRANSMITS: Rule = Rule {
     kind: Kind::TcpRetransmits,
-    title: "TCP sends again",
-    meaning: "Segments are lost, or late enough to be taken for lost, and sent again: connections slow down.",
-    computed: "Retransmitted segments at least 1 % of those sent, and at least 10 a second. Says when the local queueing \
-               discipline dropped them. What a full accept queue here dropped is left out.",
-    caveats: "Tail-loss probes and spurious retransmits count too. Only this network namespace is seen.",
+    title: "TCP retransmits",
+    meaning: "Segments are lost, or late enough to be taken for lost, and retransmitted: connections slow down.",
+    computed: "Retransmitted segments at least 1 % of those sent, and at least 10 a second. The sentence says if the local \
+               queueing discipline dropped them. Retransmits caused by a full local accept queue are left out.",
+    caveats: "Tail-loss probes and spurious retransmits count too. Only this network namespace is measured.",
     next_steps: &[
-        "ss -ti for the connections with retrans",
+        "ss -ti: the connections with retrans",
         "drops of the local qdisc and of the interface",
-        "the path: mtr to the peer",
+        "the path: mtr to the remote host",
     ],
+    reference: "TCP and UDP",
     hysteresis: Hysteresis::TwoOfThree,
     evaluate: tcp_retransmits,
 };
@@ -53,15 +55,16 @@ pub(super) const TCP_RETRANSMITS: Rule = Rule {
 pub(super) const LISTEN_OVERFLOW: Rule = Rule {
     kind: Kind::ListenOverflow,
     title: "Accept queue overflows",
-    meaning: "A server does not accept connections as fast as they come: the kernel drops them, and clients try again after a \
-              second or more. It looks like packet loss and is none.",
-    computed: "Any growth of ListenDrops or ListenOverflows; the socket named is the listening one with the fullest queue.",
-    caveats: "SYN floods and half-open scans count too. The socket is inference: the counters are the whole namespace's.",
+    meaning: "A server does not accept connections as fast as they arrive: the kernel drops them, and clients retry after a \
+              second or more. It resembles packet loss on the network, but is not.",
+    computed: "Any growth of ListenDrops or ListenOverflows; the listening socket with the fullest queue is named.",
+    caveats: "SYN floods and half-open scans count too. The socket is an inference: the counters cover the whole namespace.",
     next_steps: &[
         "ss -ltn: Recv-Q against Send-Q",
-        "why the server does not accept: its threads' states",
+        "why the server does not accept: the states of its threads",
         "its backlog, net.core.somaxconn",
     ],
+    reference: "TCP and UDP",
     hysteresis: Hysteresis::Immediate,
     evaluate: listen_overflow,
 };
@@ -109,7 +112,7 @@ fn saturation_candidate(scene: &RuleContext, nic: &Nic, span: &NicSpan) -> Optio
         Some((used, thresholds.nic_busy_ratio, "ratio", sentence))
     } else if let (true, Some(qdisc)) = (enough(shaped), &span.qdisc) {
         let sentence = format!(
-            "{device}: tx is held back by its queueing discipline{}: {} ({carried})",
+            "{device}: tx is limited by its queueing discipline{}: {} ({carried})",
             qdisc_kind(nic),
             describe_backlog(qdisc)
         );
@@ -235,7 +238,7 @@ fn tcp_retransmits(scene: &RuleContext) -> Vec<Candidate> {
             )
         }
         None if !refused_here && requests >= again.0 / 2.0 => {
-            format!("; {} of them are connection requests that nobody answers", significant_digits(requests))
+            format!("; {} of them are connection requests (SYN) without an answer", significant_digits(requests))
         }
         None => String::new(),
     };
@@ -246,7 +249,7 @@ fn tcp_retransmits(scene: &RuleContext) -> Vec<Candidate> {
         threshold: thresholds.retransmitted_ratio,
         unit: "ratio",
         sentence: format!(
-            "TCP sends {} segments a second again, {} of those sent{cause}",
+            "TCP retransmits {} segments a second, {} of those sent{cause}",
             significant_digits(again.0),
             percent(share.0)
         ),

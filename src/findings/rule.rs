@@ -1,4 +1,4 @@
-//! What a rule is, and the list of all of them: help, docs/findings.md and the findings screen are made from it.
+//! What a rule is, and the list of all rules: help, docs/findings.md and the findings screen are generated from it.
 
 use super::Kind;
 use super::blocked_tasks;
@@ -15,33 +15,34 @@ use super::network::remote_hosts;
 use super::network::udp;
 use super::rule_context::{Candidate, RuleContext};
 
-/// One rule: a kind of finding, in words, and the pure function that suspects it.
+/// One rule: a kind of finding, its explanation, and the pure function that detects it.
 pub struct Rule {
     pub kind: Kind,
     /// A few words for a heading
     pub title: &'static str,
-    /// What it means for who uses the machine
+    /// What it means for the users of the machine
     pub meaning: &'static str,
-    /// From which figures, against which thresholds
+    /// How it is computed: figures and thresholds
     pub computed: &'static str,
-    /// When it is wrong, or right and harmless
+    /// When it is wrong or harmless
     pub caveats: &'static str,
-    /// What to look at next, one line each
+    /// What to check next, one line each
     pub next_steps: &'static [&'static str],
+    /// Heading of docs/metrics.md under which its figures are defined
+    pub reference: &'static str,
     pub hysteresis: Hysteresis,
-    /// What one interval shows
+    /// Evaluates one interval
     pub(super) evaluate: fn(&RuleContext) -> Vec<Candidate>,
 }
 
-/// How many intervals must show it.
+/// How many intervals must show a candidate before it becomes a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hysteresis {
     /// 2 of the last 3
     TwoOfThree,
-    /// 2 of the last 3; more than a note once it has lasted for `limit_seconds`: a limit is what stays, not what a program
-    /// meets on its way
+    /// 2 of the last 3; a note until it has lasted for `limit_seconds`: short saturation is normal
     Sustained,
-    /// One is enough: it is an event, or the rule itself measures how long it has lasted.
+    /// 1: it is an event, or the rule itself measures how long it has lasted
     Immediate,
 }
 

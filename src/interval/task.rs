@@ -106,7 +106,7 @@ pub struct ThreadSpan {
     pub background: bool,
 }
 
-/// A worker that had a timeslice this recently is cycling; one that did not is parked (metrics.md section 3).
+/// A thread that had a timeslice this recently is active; docs/metrics.md, "Tasks".
 pub const ACTIVE_SECONDS: f64 = 5.0;
 
 impl ProcessSpan {

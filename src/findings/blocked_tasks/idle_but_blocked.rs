@@ -13,27 +13,28 @@ use crate::units::reaches_threshold;
 pub(in crate::findings) const IDLE_BUT_BLOCKED: Rule = Rule {
     kind: Kind::IdleButBlocked,
     title: "Idle, but blocked",
-    meaning: "CPUs stand idle although there is work: the tasks that would use them are stuck on storage, in memory \
-              reclaim, or behind a lock whose holder is stuck there. More CPUs will not help. It is an upper bound of what \
-              is to be gained.",
-    computed: "At each sub-sample (10 a second) the CPUs that were available (idle + iowait) and the threads that were \
-               blocked: in D in the block or file system layer, asleep for asynchronous completions while a device has \
-               requests in flight (no more of them than requests that no thread in D waits for), in memory reclaim, or, in \
-               a group that has a thread on storage, in a lock that the kernel or several futex calls with one address show \
-               to be held, active and in another futex or semaphore that they do not give up by the clock, or asleep in a \
-               pipe or socket whose other end only processes on storage hold. The smaller of the two, averaged, is \
-               idle-but-blocked. Told from 25 % of the box and 0.5 CPU: a note where one thread alone is bound by a device that \
-               answers at its baseline, a warning with two or more threads or latency above baseline, critical from 50 % \
-               with two blocked threads for each CPU or a chain behind one holder.",
-    caveats: "A backup or a copy is as fast as its disk: that is the note. Where wait channels are hidden (other users' tasks, \
-            no privilege) only D counts: the figure is a lower bound and written with ≥. Who waits for a lock by inference \
-            may wait for another thread's work instead. iowait and PSI are witnesses only: both may read \
-            ~100 % on an idle io_uring service (from Linux 6.15 on it can ask not to be counted).",
+    meaning: "CPUs are idle although there is work: the tasks that would use them wait for storage, for memory reclaim, or \
+              for a lock whose holder waits there. More CPUs will not help. The figure is an upper bound of what can be \
+              gained.",
+    computed: "At each sub-sample (10 a second): the smaller of the number of available CPUs (idle + iowait) and the number \
+               of blocked threads; idle-but-blocked is the mean. Blocked threads are threads in D in the block or file \
+               system layer; threads that sleep for asynchronous completions while a device has requests in flight (at most \
+               as many as there are requests that no thread in D waits for); threads in memory reclaim; and, in a process \
+               group that has a thread on storage, threads that wait for a lock (shown by the kernel, by several futex calls \
+               with one address, or, for active threads without a timeout, inferred) or for a pipe or socket whose other end \
+               is held only by processes on storage. Reported from 25 % of the host and 0.5 CPU: a note if a single thread \
+               waits for a device that is at its baseline, a warning with two or more blocked threads or latency above the \
+               baseline, critical from 50 % with two blocked threads per CPU or one lock holder in front of several threads.",
+    caveats: "A backup or a copy is as fast as its disk: that is the note. Where wait channels are hidden (other users' \
+              tasks, no privilege) only threads in D count: the figure is a lower bound and is written with ≥. A thread that \
+              waits for a lock by inference may wait for other work instead. iowait and PSI are only cross-checks: both may \
+              read ~100 % on an idle io_uring service (since Linux 6.15 it can opt out of being counted).",
     next_steps: &[
-        "the holder's thread: what it waits for, and for how long (screen 5, Enter)",
+        "the thread that holds the lock: what it waits for, and for how long (screen 5, Enter)",
         "the device's await against its baseline (screen 3)",
-        "whether the holder's work can be made smaller or rarer: group commit, fewer fsyncs, a shorter critical section",
+        "whether the holder's work can be made smaller or less frequent: group commit, fewer fsyncs, a shorter critical section",
     ],
+    reference: "Idle but blocked",
     hysteresis: Hysteresis::TwoOfThree,
     evaluate: idle_but_blocked,
 };
@@ -48,7 +49,7 @@ fn idle_but_blocked(scene: &RuleContext) -> Vec<Candidate> {
     let Some(top) = blocked.groups.first() else { return Vec::new() };
     let least = if blocked.lower_bound { "≥ " } else { "" };
     let mut sentence = format!(
-        "idle but blocked: {least}{} of the box ({}). {}.",
+        "idle but blocked: {least}{} of the host ({}). {}.",
         percent(blocked.ratio),
         scene.of_all_cpus(blocked.cpus),
         group_summary(scene, top)
@@ -107,14 +108,14 @@ fn group_summary(scene: &RuleContext, group: &BlockedGroup) -> String {
         ));
     }
     if group.behind_ipc_peer >= worth {
-        waits.push(format!("{} {} for a peer", count(group.behind_ipc_peer), verb(group.behind_ipc_peer)));
+        waits.push(format!("{} {} for another process", count(group.behind_ipc_peer), verb(group.behind_ipc_peer)));
     }
     let holders = group.storage + group.hidden;
     let mut ends = Vec::new();
     if holders >= MIN_REPORTED_THREADS {
         let place = match &group.holder {
             Some(holder) => wait_chain::wait_location(scene.interval, holder),
-            None if group.hidden > group.storage => "in D, where is hidden from this user".into(),
+            None if group.hidden > group.storage => "in D, wait channel hidden from this user".into(),
             None => "on storage".into(),
         };
         // Those who wait for a lock stand behind one of them; the others may be there for something else.
@@ -187,7 +188,7 @@ fn evidence(scene: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) -> V
     if let Some((device, by)) = top.holder_device {
         list.push(evidence_text("device", scene.disk_name(device).as_str()));
         let by = match by {
-            DeviceEvidence::File => "by the descriptor of its call",
+            DeviceEvidence::File => "by the file descriptor of its system call",
             DeviceEvidence::OnlyBusy => "by inference: the only device with requests in flight",
         };
         list.push(evidence_text("device_basis", by));

@@ -58,7 +58,7 @@ pub(super) fn standalone_candidate(scene: &RuleContext, threads: &[&HungKernelTh
     if beside || stuck < scene.thresholds.hung_critical_seconds {
         return None;
     }
-    let place = longest.channel.as_ref().map_or_else(|| "a place that is not known".into(), lossy_name);
+    let place = longest.channel.as_ref().map_or_else(|| "an unknown wait channel".into(), lossy_name);
     let others = match threads.len() {
         1 => String::new(),
         many => format!(" and {} more kernel threads", many - 1),

@@ -12,7 +12,7 @@ use crate::sample::Name;
 use crate::sample::waits::{WaitQueue, WaitQueueKind};
 
 /// What it rests on.
-pub const KNOWN_BY: &str = "inference: they made the connection and spoke last";
+pub const KNOWN_BY: &str = "inference: they opened the connection and sent last";
 
 /// A group whose threads wait for an answer.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl RemoteWait<'_> {
     pub fn describe(&self) -> String {
         let verb = if count(self.threads) == "1" { "waits" } else { "wait" };
         let others = if self.is_only_remote { "" } else { " and others" };
-        format!("{} {verb} for an answer of {}{others}: not counted as blocked", count(self.threads), lossy_name(self.remote))
+        format!("{} {verb} for an answer from {}{others}: not counted as blocked", count(self.threads), lossy_name(self.remote))
     }
 }
 

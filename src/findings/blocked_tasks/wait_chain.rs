@@ -100,7 +100,7 @@ pub(in crate::findings) fn wait_chain(interval: &Interval, standings: &[LatencyS
         let named = group.wait_queues.first().is_some_and(|queue| queue.holder == Some(holder.task.pid));
         let known_by = match (behind, named) {
             (true, true) => "the kernel names its process",
-            (true, false) => "inference: who of them is on storage",
+            (true, false) => "inference: the thread seen on storage",
             (false, _) => "the wait channel",
         };
         // With several at a time on storage it may be any of them.
@@ -108,11 +108,11 @@ pub(in crate::findings) fn wait_chain(interval: &Interval, standings: &[LatencyS
         push(describe_holder(interval, group, holder), known_by, guess);
         if let Some(file) = &holder.file {
             let mount = holder.mount.as_ref().map_or_else(String::new, |mount| format!(", on {}", lossy_name(mount)));
-            push(format!("file {}{mount}", lossy_name(file)), "the descriptor of its call", false);
+            push(format!("file {}{mount}", lossy_name(file)), "the file descriptor of its system call", false);
         }
     } else if on_storage >= MIN_REPORTED_THREADS {
         let (place, known_by) = match group.hidden > group.storage {
-            true => ("in D, where is hidden from this user", "the state"),
+            true => ("in D, wait channel hidden from this user", "the state"),
             false => ("on storage", "the wait channel"),
         };
         push(format!("{} {place}", plural(on_storage, "thread", "threads")), known_by, true);
@@ -129,7 +129,7 @@ pub(in crate::findings) fn wait_chain(interval: &Interval, standings: &[LatencyS
     }
     if let Some((device, by)) = group.holder_device {
         let limit = bottleneck(interval, standings, device, group.holder.as_ref());
-        let answers = limit.map_or_else(|| "answers nothing".into(), |limit| limit.with_iostat_column());
+        let answers = limit.map_or_else(|| "completes nothing".into(), |limit| limit.with_iostat_column());
         let (known_by, guess) = match by {
             DeviceEvidence::File if is_block_device_file(group.holder.as_ref()) => ("that file is the device", false),
             DeviceEvidence::File => ("the mount of that file", false),
@@ -178,16 +178,16 @@ fn queue_links(group: &BlockedGroup) -> Vec<(String, &'static str, bool)> {
         let (known_by, guess) = match queue.kind {
             WaitQueueKind::Mutex if is_one_address(queue) => ("the futex call: one address", false),
             WaitQueueKind::Mutex => ("the futex call", false),
-            WaitQueueKind::Futex => ("inference: they cycle, and one of them is on storage", true),
+            WaitQueueKind::Futex => ("inference: they are active, and one of them is on storage", true),
             WaitQueueKind::FileLock if queue.holder.is_some() => ("the wait channel and /proc/locks", false),
             WaitQueueKind::FileLock | WaitQueueKind::KernelLock => ("the wait channel", false),
-            WaitQueueKind::Pipe | WaitQueueKind::Socket | WaitQueueKind::Remote => ("who holds the other end", false),
+            WaitQueueKind::Pipe | WaitQueueKind::Socket | WaitQueueKind::Remote => ("the processes at the other end", false),
         };
         list.push((what, known_by, guess));
     }
     if list.is_empty() && group.behind_lock() >= MIN_REPORTED_THREADS {
         let (known_by, guess) = match group.lock_inferred >= MIN_REPORTED_THREADS {
-            true => ("inference: they cycle, and one of them is on storage", true),
+            true => ("inference: they are active, and one of them is on storage", true),
             false => ("the futex call", false),
         };
         list.push((format!("{} wait for a lock", count(group.behind_lock())), known_by, guess));
@@ -215,8 +215,8 @@ fn lock_description(queue: &WaitQueueSpan) -> String {
     match (queue.kind, &queue.file, &queue.wchan) {
         (WaitQueueKind::Mutex, ..) if is_one_address(queue) => "one mutex".into(),
         (WaitQueueKind::Mutex, ..) => "mutexes".into(),
-        (WaitQueueKind::Futex, _, Some(channel)) => format!("a lock, a semaphore or a condition ({})", lossy_name(channel)),
-        (WaitQueueKind::Futex, ..) => "a lock, a semaphore or a condition".into(),
+        (WaitQueueKind::Futex, _, Some(channel)) => format!("a lock, a semaphore or a condition variable ({})", lossy_name(channel)),
+        (WaitQueueKind::Futex, ..) => "a lock, a semaphore or a condition variable".into(),
         (WaitQueueKind::FileLock, Some(file), _) => format!("the lock of {}", lossy_name(file)),
         (WaitQueueKind::FileLock, ..) => "the lock of a file".into(),
         (WaitQueueKind::KernelLock, file, channel) => {

@@ -50,7 +50,7 @@ fn candidate(scene: &RuleContext, quotas: &QuotaThrottling, crowd: &AffinityWait
         many => format!("{many} {place}: {} of them wait", significant_digits(waiting)),
     };
     let sentence = format!(
-        "{want}, while the box is {} busy; first: {}{}",
+        "{want}, while the host is {} busy; waiting: {}{}",
         percent(box_taken),
         who.join(", "),
         softirq_clause(scene, crowd)

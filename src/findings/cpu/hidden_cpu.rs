@@ -9,21 +9,24 @@ use crate::interval::cpu::{CpuSpan, CpuUsage};
 
 pub(in crate::findings) const HIDDEN_CPU: Rule = Rule {
     kind: Kind::HiddenCpu,
-    title: "Work that the clock tick does not see",
-    meaning: "/proc/stat looks at each CPU only when the clock ticks; the scheduler counts every switch. They disagree: something \
-              sleeps whenever the tick comes, or runs only then, by design or because a timer is in step with it. The percentages \
-              of top, mpstat, sar and vmstat are wrong for this machine; run times of tasks (schedstat, utime and stime) are right.",
-    computed: "Run time of all tasks (those that ended too, by what their parents got) against the ticks of /proc/stat: more than 5 % \
-               of a CPU apart in one direction for 3 intervals, and apart by more than reading one after the other (skew) and chance \
-               (4 standard deviations of what 100 ticks a second see, over these intervals) explain. A CPU is named where threads that \
-               stayed on it ran more than its ticks; ticks above run time count only where the fields of /proc/stat add up to more \
-               than the time that passed. Less than a quarter of a CPU that no one CPU hides is a note.",
-    caveats: "Work that is woken by a timer of the tick itself hides like that without meaning to. On a virtual machine whose steal \
-            time the hypervisor does not tell, run time contains stolen time.",
+    title: "CPU time that the clock tick does not see",
+    meaning: "/proc/stat samples each CPU at the clock tick; the scheduler counts every context switch. They disagree: a \
+              task sleeps at each tick, or runs only then, by design or because a timer is in step with the tick. The \
+              percentages of top, mpstat, sar and vmstat are wrong on this machine; run times of tasks (schedstat, utime and \
+              stime) are right.",
+    computed: "Run time of all tasks (including exited ones, from their parents' cutime and cstime) against the ticks of \
+               /proc/stat: a difference of more than 5 % of a CPU in one direction for 3 intervals, that neither the time \
+               between the two readings nor chance (4 standard deviations of sampling at 100 ticks a second) explains. A CPU \
+               is named if the threads that stayed on it ran more than its ticks show. Ticks above run time count only if \
+               the fields of /proc/stat add up to more than the elapsed time. Less than a quarter of a CPU that no single \
+               CPU hides is a note.",
+    caveats: "Work that is woken by a timer of the tick itself is hidden like this without intent. On a virtual machine \
+              whose hypervisor does not report steal, run time includes stolen time.",
     next_steps: &[
         "the thread's timers: strace -c -p PID, /proc/PID/timers",
-        "judge CPU use by run time: pidstat reads it, /proc/PID/task/TID/schedstat has it",
+        "measure CPU use by run time: pidstat, /proc/PID/task/TID/schedstat",
     ],
+    reference: "Hidden CPU time",
     hysteresis: Hysteresis::Immediate,
     evaluate: hidden_cpu,
 };
@@ -48,11 +51,11 @@ fn hidden_on_cpu(scene: &RuleContext, cpu: &CpuSpan, core: &CpuUsage) -> Candida
     let elsewhere = if shares.unaccounted >= 0.02 {
         format!("{} of that CPU's time is in none of its fields", percent(shares.unaccounted))
     } else {
-        "it takes the rest for idle".into()
+        "it counts the rest as idle".into()
     };
     let sentence = format!(
-        "{who} CPU {} by the scheduler's count, but /proc/stat saw only {} busy there, and {elsewhere}: it sleeps when the clock \
-         ticks; do not trust the percentages of this CPU",
+        "{who} CPU {} by the scheduler's count, but /proc/stat saw only {} busy there, and {elsewhere}: it sleeps at the clock \
+         tick; do not trust the percentages of this CPU",
         core.id.0,
         percent(shares.busy()),
     );
@@ -71,8 +74,8 @@ fn top_thread_label(scene: &RuleContext, core: &CpuUsage) -> (Option<crate::samp
 
 fn hidden_across_cpus(scene: &RuleContext, cpu: &CpuSpan, gap: f64) -> Candidate {
     let sentence = format!(
-        "tasks used {} CPUs by the scheduler's count, but /proc/stat saw only {}: {} CPUs of work sleep when the clock ticks, and \
-         move between CPUs; do not trust percentages that rest on ticks{}",
+        "tasks used {} CPUs by the scheduler's count, but /proc/stat saw only {}: {} CPUs of work are asleep at the clock tick and \
+         migrate between CPUs; do not trust percentages that rest on ticks{}",
         significant_digits(cpu.scheduler_busy_cpus.unwrap_or(0.0)),
         significant_digits(cpu.tick_busy_cpus),
         significant_digits(gap),

@@ -9,13 +9,16 @@ use crate::interval::task::TaskCounts;
 
 pub(in crate::findings) const LOAD_NOT_CPU: Rule = Rule {
     kind: Kind::LoadNotCpu,
-    title: "High load, but not of the CPUs",
-    meaning: "The load average is high because of tasks in uninterruptible sleep, not because the CPUs have too much to do. \
-              It says what they are in: in vfork or frozen they are harmless.",
-    computed: "Load of one minute at least 2 for each CPU, while busy CPUs and threads waiting for one are fewer than the CPUs, \
-               and the tasks in R or D now make up at least half of it (what is left over from before explains itself).",
+    title: "High load average, but not from the CPUs",
+    meaning: "The load average is high because of tasks in uninterruptible sleep, not because the CPUs are saturated. The \
+              sentence says what the tasks wait in: in vfork or frozen they are harmless.",
+    computed: "1-minute load at least 2 per CPU, while busy CPUs and threads that wait for one are fewer than the CPUs, and \
+               the tasks now in R or D are at least half of the load (the rest is history).",
     caveats: "It is an explanation, never a fault by itself; what blocks the tasks has findings of its own.",
-    next_steps: &["the blocked tasks and what they wait for (screen 5, c groups them)"],
+    next_steps: &[
+        "the blocked tasks and their wait channels (screen 5, c groups them)",
+    ],
+    reference: "Load average",
     hysteresis: Hysteresis::TwoOfThree,
     evaluate: load_not_cpu,
 };
@@ -33,7 +36,7 @@ fn load_not_cpu(scene: &RuleContext) -> Vec<Candidate> {
         return Vec::new();
     }
     let sentence = format!(
-        "load {} = {} running + {} in D ({}); the CPUs have room: {} busy",
+        "load {} = {} running + {} in D ({}); the CPUs are not saturated: {} busy",
         significant_digits(load.one),
         counts.running,
         counts.blocked,
@@ -69,7 +72,7 @@ fn blocked_breakdown(counts: &TaskCounts) -> String {
         (counts.blocked_vfork, "in vfork: harmless"),
         (counts.blocked_memory, "in memory reclaim"),
         (counts.blocked_frozen, "frozen: harmless"),
-        (counts.blocked_other, "elsewhere or hidden"),
+        (counts.blocked_other, "in another wait or hidden"),
     ];
     parts.sort_by_key(|&(threads, _)| std::cmp::Reverse(threads));
     let told = parts.iter().filter(|(threads, _)| *threads > 0).map(|(threads, what)| format!("{threads} {what}"));

@@ -43,8 +43,8 @@ pub fn serialized_threads(scene: &RuleContext) -> Vec<Candidate> {
             threshold: thresholds.thread_busy_ratio,
             unit: "ratio",
             sentence: format!(
-                "{} ({}): {} threads use {} of one CPU together, one at a time, as behind a lock that all of them need (an \
-                 interpreter's, say): at its limit, more CPUs won't help; the box is {} busy ({})",
+                "{} ({}): {} threads together use {} of one CPU, one at a time, as if serialized by one lock (a global \
+                 interpreter lock, for example): at its limit, more CPUs won't help; the host is {} busy ({})",
                 lossy_name(&process.comm),
                 process.pid,
                 parts.len(),

@@ -9,20 +9,22 @@ use crate::sample::{Absent, Name};
 
 pub(in crate::findings) const SHORT_LIVED_PROCESSES: Rule = Rule {
     kind: Kind::ShortLivedProcesses,
-    title: "Processes too short-lived to be seen",
-    meaning: "Tasks are started at a high rate and end before any look at /proc finds them. Their CPU time, and that of starting \
-              them, belongs to nobody in a list of processes.",
-    computed: "Forks (processes and threads) at least 50 a second, of which a sweep found less than half; or CPU time of tasks that \
-               no sweep saw, at least 10 % of what is used and 0.05 CPU. A note; a warning from 25 % of the box. With CAP_NET_ADMIN \
-               each end is heard (taskstats) and has a name and an ancestor; without, the CPU time is what parents got when they \
-               waited for their children, less what the sweep had seen of these.",
-    caveats: "A build, a test suite or a shell script is made like this. Unprivileged, the last moments of processes that were seen \
-            are estimated, and those that nobody waits for are missed unless the ticks show them.",
+    title: "Processes too short-lived to be sampled",
+    meaning: "Tasks start at a high rate and end before a scan of /proc finds them. Their CPU time, and that of starting \
+              them, is missing from every list of processes.",
+    computed: "At least 50 forks (processes and threads) a second of which a scan found less than half; or CPU time of tasks \
+               that no scan found, at least 10 % of what is used and 0.05 CPU. A note; a warning from 25 % of the host. With \
+               CAP_NET_ADMIN each exit is reported by the kernel (taskstats) with a name and an ancestor; without it, the \
+               CPU time is what parents were credited with for their children (cutime, cstime), minus what the scan had seen \
+               of these.",
+    caveats: "A build, a test suite or a shell script works like this. Without privilege, the last part of the life of \
+              sampled processes is estimated, and processes that no parent waits for are missed unless the ticks show them.",
     next_steps: &[
-        "what the parent runs again and again: its command line, its log",
-        "as root their ends are heard and named; execsnoop (bcc) or perf trace -e 'sched:sched_process_exec' shows arguments",
-        "a shell loop: builtins in place of programs; a server: a pool in place of a process a request",
+        "what the parent runs repeatedly: its command line, its log",
+        "as root the exits are reported by name; execsnoop (bcc) or perf trace -e 'sched:sched_process_exec' shows arguments",
+        "a shell loop: builtins instead of programs; a server: a worker pool instead of a process per request",
     ],
+    reference: "Short-lived processes",
     hysteresis: Hysteresis::TwoOfThree,
     evaluate: short_lived,
 };
@@ -78,19 +80,19 @@ fn ended_unseen_per_second(span: &ShortLived) -> f64 {
 
 fn sentence(scene: &RuleContext, span: &ShortLived, unseen: Option<f64>, told: &str) -> String {
     let mut words = match span.forks {
-        Some(forks) => format!("{} processes or threads a second begin", significant_digits(forks.0)),
-        None => "processes begin".into(),
+        Some(forks) => format!("{} processes or threads start per second", significant_digits(forks.0)),
+        None => "processes start".into(),
     };
     if let Some(seen) = span.seen_share {
-        words += &format!(", and {} of them are there at the next look", percent(seen.0));
+        words += &format!(", {} of them are still there at the next scan", percent(seen.0));
     }
     let known = unseen.filter(|&cpus| cpus >= MIN_REPORTED_CPUS);
     if known.is_none() && !span.has_exit_events {
-        words += "; what they use is not known: nobody waits for them, or they are threads of processes that live on";
+        words += "; their CPU use is not known: no process waits for them, or they are threads of processes that still run";
     }
     if let Some(unseen) = known {
         let of_box = percent(unseen / scene.cpu_count());
-        words += &format!("; those that ended unseen used {} ({of_box} of the box)", scene.of_all_cpus(unseen));
+        words += &format!("; those that no scan found used {} ({of_box} of the host)", scene.of_all_cpus(unseen));
     }
     if span.unexplained_cpus > 0.0 {
         words += &format!(
@@ -102,7 +104,7 @@ fn sentence(scene: &RuleContext, span: &ShortLived, unseen: Option<f64>, told: &
         words += &format!(": {told}");
     }
     if let Some(lost) = span.lost_messages.filter(|lost| lost.0 > 0.0) {
-        words += &format!("; {} ends a second came too fast to be heard", significant_digits(lost.0));
+        words += &format!("; {} exit messages a second were lost", significant_digits(lost.0));
     }
     if scene.interval.newer.exits == Err(Absent::NoPermission) {
         words += "; their names need root (CAP_NET_ADMIN)";
@@ -127,7 +129,7 @@ fn top_groups(span: &ShortLived) -> String {
 fn describe_group(family: &ShortLivedGroup) -> String {
     let of = match family.owner {
         Some(id) => format!("{} ({})", lossy_name(&family.owner_name), id.pid),
-        None => "a parent that is gone".into(),
+        None => "a parent that has exited".into(),
     };
     let rate = family.rate.map(|rate| format!(" {}/s", significant_digits(rate.0))).unwrap_or_default();
     let cpus = significant_digits(family.cpus);

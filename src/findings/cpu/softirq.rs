@@ -29,15 +29,15 @@ pub fn sentence(scene: &RuleContext, core: &CpuUsage) -> String {
     let Some(softnet) = softnet(scene, core.id) else { return format!("{begin}, not a thread") };
     if softnet.processed.0 < MIN_PACKETS_PER_SECOND {
         let packets = significant_digits(softnet.processed.0);
-        return format!("{begin}, not a thread, and hardly packets ({packets} a second): timers, disks or another driver");
+        return format!("{begin}, not a thread, with few packets ({packets} a second): timers, disks or another driver");
     }
-    let whose = busiest_interface(scene).map_or_else(String::new, |nic| format!(" of {nic}"));
+    let whose = busiest_interface(scene).map_or_else(String::new, |nic| format!(" from {nic}"));
     let mut details = vec![format!("{} a second on this CPU", significant_digits(softnet.processed.0))];
     if softnet.time_squeeze.0 > 0.0 {
-        details.push(format!("{} rounds a second out of budget", significant_digits(softnet.time_squeeze.0)));
+        details.push(format!("{} time_squeeze a second", significant_digits(softnet.time_squeeze.0)));
     }
     if softnet.dropped.0 > 0.0 {
-        details.push(format!("{} dropped a second, its backlog is full", significant_digits(softnet.dropped.0)));
+        details.push(format!("{} dropped a second: backlog full", significant_digits(softnet.dropped.0)));
     }
     format!("{begin}: packets{whose}, not a thread ({})", details.join(", "))
 }

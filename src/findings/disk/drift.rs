@@ -12,21 +12,22 @@ use crate::interval::disk::Operation;
 pub(in crate::findings) const DISK_DRIFT: Rule = Rule {
     kind: Kind::DiskDrift,
     title: "Disk slower than it used to be",
-    meaning: "With one request at a time this device takes a multiple of what it took when it was first known, and has done so \
-              for days: a worn or failing disk, another storage class, a neighbour that stays. The baseline it is judged by \
-              today may have followed; this does not.",
-    computed: "The median of the last 3 days on which it was seen with one request at a time (in at least 10 intervals each, \
-               and at least 7 days after the reference) against the median of the first 5 days on which \
-               it was learned, for one operation and size class: from 2×, at least 0.1 ms more, and only where the best of the \
-               last days is worse than the worst of the first. A note; a warning from 3× where it is felt now, (await − \
-               reference) × completions a second ≥ 0.5. Never of a baseline that was set by hand.",
-    caveats: "Other work at the same size may be slower on a sound device: random instead of sequential reads on a rotating \
-            disk. A change that was meant (another storage class) is told until the old baseline is forgotten.",
+    meaning: "With one request at a time this device takes a multiple of what it took when it was first measured, and has \
+              done so for days: a worn or failing disk, another storage class, a permanent noisy neighbour. Today's baseline \
+              may have followed the change; this comparison does not.",
+    computed: "The median of the last 3 days with one request at a time (at least 10 intervals each, and at least 7 days \
+               after the reference) against the median of the first 5 days, for one operation and size class: from 2×, at \
+               least 0.1 ms more, and only if the best of the last days is worse than the worst of the first. A note; a \
+               warning from 3× if it matters now: (await − reference) × completions a second ≥ 0.5. Never for a baseline \
+               that was set by hand.",
+    caveats: "Other work at the same size may be slower on a healthy device: random instead of sequential reads on a \
+              rotating disk. An intended change (another storage class) is reported until the old baseline is forgotten.",
     next_steps: &[
-        "smartctl -a: media wearout, reallocated sectors, temperature; a RAID that rebuilds; the limits of the volume's class",
+        "smartctl -a: media wearout, reallocated sectors, temperature; a RAID rebuild; the limits of the volume's class",
         "stalltop baseline show DEVICE: since when, by how much",
-        "stalltop baseline forget DEVICE, where the change was meant: it is learned anew",
+        "stalltop baseline forget DEVICE, if the change was intended: it is learned again",
     ],
+    reference: "Baselines",
     hysteresis: Hysteresis::TwoOfThree,
     evaluate: disk_drift,
 };

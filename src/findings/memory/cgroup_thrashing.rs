@@ -124,7 +124,7 @@ impl<'a> CgroupThrashing<'a> {
         let felt =
             by_stall || time.faulting >= thresholds.memory_waiting_threads || time.waiting_threads() >= MIN_WARNING_READERS;
         let free = scene.interval.memory.as_ref().and_then(|memory| memory.available);
-        let free = free.map(|free| format!("; the box has {} available", bytes(free.0 as f64))).unwrap_or_default();
+        let free = free.map(|free| format!("; the host has {} available", bytes(free.0 as f64))).unwrap_or_default();
         let rate = |rate: Option<f64>| rate.map_or_else(|| "-".into(), significant_digits);
         let stalled = stall.map(|share| format!(", PSI memory {}", percent(share))).unwrap_or_default();
         let sentence = format!(

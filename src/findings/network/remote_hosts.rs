@@ -13,22 +13,23 @@ use crate::sample::network::Nic;
 pub(in crate::findings) const NETWORK_LATENCY: Rule = Rule {
     kind: Kind::NetworkLatency,
     title: "Round trips far above their minimum",
-    meaning: "Packets to a remote host take several times as long as they are known to need: they wait in a queue, here, on the \
-              path, or at the host. Whoever talks to that host waits with them.",
-    computed: "Over the connections of a remote host that carried data: smoothed round trip at least 3 times the connections' \
-               own minimum, and at least 2 ms, at 2 of 3 looks. Counted are connections that have more to send than the path \
-               takes; in others the host's delayed acknowledgements and its time to answer look like a long path, so that they \
-               count from 200 ms above their minimum. Connections of this machine with itself are left out. It is said what \
-               holds them up: a queue here that accounts for at least half of the excess, the receiver's window, the send buffer, \
-               the application, a queue here that held back 10 % of the packets or lost 0.1 % of them although it was empty at \
-               the look (a sender that paces itself); else the path.",
-    caveats: "A bulk transfer fills the queue before the slowest link on its own: nobody may mind. A path that became longer (a \
-            failover) is told for an hour. A full window of a receiver that reads slowly is a note.",
+    meaning: "Packets to a remote host take several times as long as their minimum: they wait in a queue, here, on the path, \
+              or at the host. Everything that talks to that host waits with them.",
+    computed: "Over the connections of a remote host that carried data: smoothed round trip at least 3 times the \
+               connections' own minimum, and at least 2 ms, in 2 of 3 scans of the connections. Only connections with a send \
+               backlog count; in the others the host's delayed acknowledgements and its response time are part of the round \
+               trip, so they count from 200 ms above their minimum. Connections of this machine with itself are left out. \
+               The sentence names the cause: a local queue that accounts for at least half of the excess, the receiver's \
+               window, the send buffer, the application, a local queue that delayed 10 % of the packets or dropped 0.1 % of \
+               them although it was empty when sampled (a paced sender); otherwise the path.",
+    caveats: "A bulk transfer fills the queue in front of the slowest link: that may not matter. A path that became longer \
+              (a failover) is reported for an hour. A full window of a receiver that reads slowly is a note.",
     next_steps: &[
         "the connections: ss -ti dst ADDRESS",
-        "the queue here: tc -s qdisc; the path: mtr ADDRESS",
-        "what else sends there: the peers by traffic (screen 4, p)",
+        "the local queue: tc -s qdisc; the path: mtr ADDRESS",
+        "what else sends there: remote hosts by traffic (screen 4, p)",
     ],
+    reference: "TCP and UDP",
     // The rule counts looks itself: there may be fewer of them than intervals.
     hysteresis: Hysteresis::Immediate,
     evaluate: network_latency,
@@ -164,7 +165,7 @@ fn network_latency(scene: &RuleContext) -> Vec<Candidate> {
     let worst = slow.first().and_then(|peer| candidate(scene, peer));
     let together = |worst: Candidate| Candidate {
         subject: Subject::Host,
-        sentence: format!("round trips to {} hosts are far above their minimum; most of all {}", slow.len(), worst.sentence),
+        sentence: format!("round trips to {} hosts are far above their minimum; worst: {}", slow.len(), worst.sentence),
         ..worst
     };
     worst.map(together).into_iter().collect()
@@ -177,7 +178,7 @@ fn candidate(scene: &RuleContext, peer: &RemoteHostSpan) -> Option<Candidate> {
     let sent = peer.kilobytes_out.filter(|rate| rate.0 >= 1.0);
     let sent = sent.map_or_else(String::new, |rate| format!(", {}/s sent", bytes(rate.0 * 1024.0)));
     let waiting = remote_waits::waiting_groups(scene.interval, peer.address);
-    let waiting = waiting.map_or_else(String::new, |who| format!("; its answers are waited for, by inference: {who}"));
+    let waiting = waiting.map_or_else(String::new, |who| format!("; waiting for its answers, by inference: {who}"));
     let sentence = format!(
         "{}: round trips of {} = {} their minimum of {} ({}{sent}){}{waiting}",
         peer.address,
@@ -213,12 +214,12 @@ fn limited_by_clause(held_up: Option<&LimitedBy>, peer: &RemoteHostSpan) -> Stri
     match held_up {
         Some(LimitedBy::LocalQueue { nic, kind, packets, .. }) => {
             let waiting = plural(*packets as f64, "packet", "packets");
-            format!("; they wait here, in the queue of {} ({}, {waiting})", lossy_name(nic), lossy_name(kind))
+            format!("; the delay is local, in the queue of {} ({}, {waiting})", lossy_name(nic), lossy_name(kind))
         }
         Some(LimitedBy::LocalShaper { nic, kind, overlimits: held, dropped }) => {
             let (held, dropped) = (count(*held), plural(*dropped, "packet", "packets"));
             format!(
-                "; they wait here: {} ({}) held back {held} and dropped {dropped} a second",
+                "; the delay is local: {} ({}) delayed {held} and dropped {dropped} a second",
                 lossy_name(nic),
                 lossy_name(kind)
             )
@@ -236,9 +237,9 @@ fn limited_by_clause(held_up: Option<&LimitedBy>, peer: &RemoteHostSpan) -> Stri
             format!("; the application has nothing to send {} of the time", share(|limits| limits.app_limited.0))
         }
         Some(LimitedBy::PathOrRemoteHost) => {
-            "; nothing here holds them up: the path is slow, or the host answers slowly".into()
+            "; no local cause: the path is slow, or the host answers slowly".into()
         }
-        Some(LimitedBy::Path) => "; nothing here holds them up: the path".into(),
+        Some(LimitedBy::Path) => "; no local cause: the path".into(),
         None => String::new(),
     }
 }

@@ -8,16 +8,17 @@ use crate::findings::{Kind, Severity, Subject};
 pub(in crate::findings) const UDP_OVERFLOW: Rule = Rule {
     kind: Kind::UdpOverflow,
     title: "UDP receive buffers overflow",
-    meaning: "A program does not read its UDP socket as fast as datagrams come: the kernel drops them at the socket, and nobody \
-              sends them again. It looks like loss in the network and is none.",
-    computed: "RcvbufErrors of /proc/net/snmp at least 10 a second, and 0.1 % of the datagrams that came.",
-    caveats: "Logs and metrics may be sent in the knowledge that some are lost. The counter is of IPv4 and of the whole network \
-            namespace; sockets over IPv6 are not in it.",
+    meaning: "A program does not read its UDP socket as fast as datagrams arrive: the kernel drops them at the socket, and \
+              they are not sent again. It resembles loss on the network, but is not.",
+    computed: "RcvbufErrors of /proc/net/snmp at least 10 a second, and 0.1 % of the received datagrams.",
+    caveats: "Loss may be acceptable for logs and metrics. The counter is for IPv4 and for the whole network namespace; IPv6 \
+              sockets are not in it.",
     next_steps: &[
-        "which socket: ss -uanmp (d in skmem counts its drops), the column drops of /proc/net/udp",
+        "which socket: ss -uanmp (d in skmem counts its drops), column drops of /proc/net/udp",
         "why it is not read: the threads of its owner (screen 5, t)",
         "its buffer: SO_RCVBUF, net.core.rmem_max",
     ],
+    reference: "TCP and UDP",
     hysteresis: Hysteresis::TwoOfThree,
     evaluate: udp_overflow,
 };
@@ -38,7 +39,7 @@ fn udp_overflow(scene: &RuleContext) -> Vec<Candidate> {
         threshold: thresholds.udp_overflow_per_second,
         unit: "per_second",
         sentence: format!(
-            "{} UDP datagrams a second are dropped at full receive buffers, {} of those that come: a program does not read fast \
+            "{} UDP datagrams a second are dropped at full receive buffers, {} of those received: a program does not read fast \
              enough",
             significant_digits(lost),
             percent(share),
