@@ -1,19 +1,7 @@
 //! What a rule is, and the list of all rules: help, docs/findings.md and the findings screen are generated from it.
 
-use super::Kind;
-use super::blocked_tasks;
-use super::blocked_tasks::idle_but_blocked;
-use super::cpu;
-use super::cpu::hidden_cpu;
-use super::cpu::load_average;
-use super::cpu::short_lived;
-use super::disk;
-use super::disk::drift;
-use super::memory;
-use super::network;
-use super::network::remote_hosts;
-use super::network::udp;
-use super::rule_context::{Candidate, RuleContext};
+use crate::findings::finding::Kind;
+use crate::findings::rule_context::{Candidate, RuleContext};
 
 /// One rule: a kind of finding, its explanation, and the pure function that detects it.
 pub struct Rule {
@@ -32,7 +20,7 @@ pub struct Rule {
     pub reference: &'static str,
     pub hysteresis: Hysteresis,
     /// Evaluates one interval
-    pub(super) evaluate: fn(&RuleContext) -> Vec<Candidate>,
+    pub evaluate: fn(&RuleContext) -> Vec<Candidate>,
 }
 
 /// How many intervals must show a candidate before it becomes a finding.
@@ -45,30 +33,3 @@ pub enum Hysteresis {
     /// 1: it is an event, or the rule itself measures how long it has lasted
     Immediate,
 }
-
-/// All rules, in the order of `Kind`.
-pub const RULES: &[Rule] = &[
-    idle_but_blocked::IDLE_BUT_BLOCKED,
-    cpu::SATURATED_CORE,
-    cpu::SATURATED_THREAD,
-    cpu::CPU_SATURATED,
-    cpu::CPU_THROTTLED,
-    cpu::CPU_STOLEN,
-    hidden_cpu::HIDDEN_CPU,
-    short_lived::SHORT_LIVED_PROCESSES,
-    disk::DISK_LATENCY,
-    disk::DISK_BUSY_NOT_SATURATED,
-    disk::DISK_STALLED,
-    drift::DISK_DRIFT,
-    blocked_tasks::IO_THROTTLED,
-    blocked_tasks::HUNG_TASK,
-    network::NIC_SATURATED,
-    network::TCP_RETRANSMITS,
-    network::LISTEN_OVERFLOW,
-    udp::UDP_OVERFLOW,
-    remote_hosts::NETWORK_LATENCY,
-    load_average::LOAD_NOT_CPU,
-    memory::MEMORY_PRESSURE,
-    memory::SWAPPING,
-    memory::OOM_KILL,
-];

@@ -40,8 +40,7 @@ impl ExitedSpan {
     /// `room`: CPUs that the tasks of the newer sample did not use.
     pub(super) fn between(host: &Host, older: &Sample, newer: &Sample, seconds: f64, room: Option<f64>) -> Option<ExitedSpan> {
         let (was, now) = (older.tasks.as_ref().ok()?, newer.tasks.as_ref().ok()?);
-        let clock =
-            TickClock { host, older_ns: older.at.boottime_ns, interval_start: IntervalStart::new(host, older) };
+        let clock = TickClock { host, older_ns: older.at.boottime_ns, interval_start: IntervalStart::new(host, older) };
         let mut span = ExitedSpan::default();
         let (mut parents, mut gone): (Vec<ReapingParent>, Vec<&Process>) = Default::default();
         let mut older_processes = SortedCursor::new(&was.processes);

@@ -177,7 +177,8 @@ impl TaskSpan {
         let mut span = TaskSpan { delays_counted: builder.delays_counted(), ..TaskSpan::default() };
         let mut older_processes = SortedCursor::new(&was.processes);
         for process in &now.processes {
-            let old = older_processes.find(|old| old.pid.cmp(&process.pid)).filter(|old| old.start_ticks == process.start_ticks);
+            let old =
+                older_processes.find(|old| old.pid.cmp(&process.pid)).filter(|old| old.start_ticks == process.start_ticks);
             if old.is_none() {
                 span.new_processes += 1;
             }

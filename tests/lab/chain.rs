@@ -55,7 +55,12 @@ fn processes_behind_a_lock_that_is_kept() {
         said.word(&stuck, "chain_confidence", "high");
         link(said, &stuck, &format!("7 wait for the lock of {}", ground.file("lock")), "the wait channel and /proc/locks");
         link(said, &stuck, &format!("load/{holder} in fsync ("), "the kernel names its process");
-        link(said, &stuck, &format!("{}, on {}", ground.file("data"), ground.folder.display()), "the file descriptor of its system call");
+        link(
+            said,
+            &stuck,
+            &format!("{}, on {}", ground.file("data"), ground.folder.display()),
+            "the file descriptor of its system call",
+        );
         link(said, &stuck, &format!("{}: f_await 1", ground.device), "the mount of that file");
     });
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Microstates, ProcessSpan, TaskSpan, TaskSpanBuilder, ThreadSpan, user_tick_share};
 use super::thread::is_not_sleeping;
+use super::{Microstates, ProcessSpan, TaskSpan, TaskSpanBuilder, ThreadSpan, user_tick_share};
 use crate::ids::TaskId;
 use crate::interval::new_tasks::zeroed_process;
 use crate::interval::pairing::SortedCursor;

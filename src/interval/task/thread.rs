@@ -10,7 +10,13 @@ use crate::units::{PerSecond, Ratio, delta};
 
 impl TaskSpanBuilder<'_> {
     /// The span of a thread of the newer sample; `None` if it slept the whole time. Counts the thread in `counts`.
-    pub(super) fn thread(&self, old: Option<&Thread>, process: &Process, new: &Thread, counts: &mut TaskCounts) -> Option<ThreadSpan> {
+    pub(super) fn thread(
+        &self,
+        old: Option<&Thread>,
+        process: &Process,
+        new: &Thread,
+        counts: &mut TaskCounts,
+    ) -> Option<ThreadSpan> {
         let id = process.task_id(new);
         let seen = self.thread_waits.get(&id).copied();
         let class = wait_class(self.host, new);
