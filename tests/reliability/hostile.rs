@@ -225,6 +225,21 @@ fn wrong_counts_are_refused_in_every_section() {
     }
 }
 
+/// Sections that only a later minor version has are ignored.
+#[test]
+fn unknown_sections_are_ignored() {
+    let (start, mut frames) = taken_apart(12);
+    let samples = support::few_samples(12);
+    for frame in &mut frames {
+        frame.payload = [section(60, b"later"), frame.payload.clone(), section(1 << 40, &[7; 300])].concat();
+    }
+    let mut replayer = Replayer::from_bytes(put_together(&start, &frames)).unwrap();
+    for (index, sample) in samples.iter().enumerate() {
+        let read = replayer.sample(index).unwrap();
+        assert_eq!((&read.tasks, &read.disks, &read.waits), (&sample.tasks, &sample.disks, &sample.waits));
+    }
+}
+
 /// A table of so many new rows: the first one, then the others with `others` in column 0.
 fn new_rows(rows: usize, others: &[u8]) -> Vec<u8> {
     [varint(1), varint((rows as u64) << 2 | 2), vec![1, 0, 0, 1], others.to_vec()].concat()
