@@ -49,10 +49,39 @@ pub struct Setup {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     Live,
-    /// A recording; what it is called in the head line
+    /// A recording that arrives on standard input; its name in the header
+    Pipe {
+        name: String,
+    },
+    /// A recording in files; its name in the header
     Replay {
         name: String,
     },
+}
+
+/// What the source of the samples supports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// New samples arrive whatever interval is shown; a pause stops the screen only
+    pub follows_newest: bool,
+    /// The time between samples can be set
+    pub set_interval: bool,
+    /// Intervals are played at a speed that can be set
+    pub set_speed: bool,
+    /// The samples in memory can be saved, recorded and marked
+    pub record: bool,
+}
+
+impl Source {
+    pub fn capabilities(&self) -> Capabilities {
+        let in_memory = !matches!(self, Source::Replay { .. });
+        Capabilities {
+            follows_newest: in_memory,
+            set_interval: *self == Source::Live,
+            set_speed: !in_memory,
+            record: in_memory,
+        }
+    }
 }
 
 /// What is on the screen, and what it is drawn from.
@@ -174,8 +203,9 @@ impl State {
         }
     }
 
-    pub fn is_live(&self) -> bool {
-        self.setup.source == Source::Live
+    /// What the source of the samples supports.
+    pub fn capabilities(&self) -> Capabilities {
+        self.setup.source.capabilities()
     }
 
     /// Whether a time of day alone does not tell when it was: what can be gone to is half a day and more.
@@ -217,6 +247,6 @@ impl State {
         let newest = self.newest.as_ref().or(self.current.as_ref())?;
         let waited = self.now?.seconds_since(newest.interval.at());
         let due = self.setup.interval_ms as f64 / 1000.0;
-        (self.is_live() && self.ended.is_none() && waited > due * 1.5 + 1.0).then_some(waited)
+        (self.setup.source == Source::Live && self.ended.is_none() && waited > due * 1.5 + 1.0).then_some(waited)
     }
 }

@@ -65,7 +65,7 @@ impl State {
         if self.notice_left == 0 {
             self.notice = None;
         }
-        if self.is_live() && self.paused && self.current.is_some() {
+        if self.capabilities().follows_newest && self.paused && self.current.is_some() {
             self.newest = Some(judged);
             return;
         }
@@ -77,11 +77,11 @@ impl State {
     /// Another moment than the newest.
     fn show(&mut self, shown: Judged, before: &[Judged]) {
         before.iter().for_each(|judged| self.history.insert(Digest::of(judged)));
-        if self.is_live() {
+        if self.capabilities().follows_newest {
             let newest = self.newest.take().or_else(|| self.current.take());
             self.newest = newest.filter(|newest| newest.interval.at() > shown.interval.at());
         }
-        self.ended = self.ended.take().filter(|_| self.is_live());
+        self.ended = self.ended.take().filter(|_| self.capabilities().follows_newest);
         self.remember(&shown);
         self.current = Some(shown);
         self.arrange();
@@ -239,11 +239,11 @@ impl State {
             Action::Jump => self.ask(Asks::Time),
             Action::NextFinding => return self.travel(Effect::NextFinding),
             Action::PreviousFinding => return self.travel(Effect::PreviousFinding),
-            Action::Save if !self.is_live() => self.say(Notice::new("this is a recording already")),
+            Action::Save if !self.capabilities().record => self.say(Notice::new("this is a recording already")),
             Action::Save => return Effect::Save,
-            Action::Record if !self.is_live() => self.say(Notice::new("this is a recording already")),
+            Action::Record if !self.capabilities().record => self.say(Notice::new("this is a recording already")),
             Action::Record => return Effect::ToggleRecord,
-            Action::Mark if !self.is_live() => self.say(Notice::new("this is a recording already")),
+            Action::Mark if !self.capabilities().record => self.say(Notice::new("this is a recording already")),
             Action::Mark => self.ask(Asks::Mark),
             Action::NextMark => return self.go_to_mark(),
             Action::Plus => return self.faster_or_longer(true),
@@ -387,7 +387,7 @@ impl State {
             return Effect::Nothing;
         }
         let later = matches!(effect, Effect::Step(1..) | Effect::StepTime(1..) | Effect::NextFinding);
-        if later && self.is_live() && !self.paused {
+        if later && self.capabilities().follows_newest && !self.paused {
             self.say(Notice::new("this is the present: [ { and N go back from it"));
             return Effect::Redraw;
         }
@@ -399,7 +399,7 @@ impl State {
     fn go_to_mark(&mut self) -> Effect {
         let here = self.at().map_or(i64::MIN, |at| at.realtime_ns);
         let Some(next) = self.marks.iter().find(|mark| mark.realtime_ns > here).or(self.marks.first()).cloned() else {
-            self.say(Notice::new(match self.is_live() {
+            self.say(Notice::new(match self.capabilities().follows_newest {
                 true => "no marks so far: m puts one in, and 'stalltop mark TEXT' in another shell",
                 false => "there are no marks in this recording",
             }));
@@ -435,7 +435,12 @@ impl State {
     }
 
     fn faster_or_longer(&mut self, plus: bool) -> Effect {
-        if self.is_live() {
+        let capabilities = self.capabilities();
+        if !capabilities.set_interval && !capabilities.set_speed {
+            self.say(Notice::new("samples arrive from a pipe: neither their interval nor a speed can be set"));
+            return Effect::Redraw;
+        }
+        if capabilities.set_interval {
             let now = self.setup.interval_ms;
             let next = if plus {
                 INTERVALS.into_iter().find(|&step| step > now)

@@ -49,7 +49,7 @@ fn left_of_head(state: &State, width: u16) -> Vec<(SafeText, Ink)> {
     }
     parts.push((SafeText::name(&interval.host.kernel), Ink::Dim));
     parts.push((safe!("up {}", text::span(interval.at().boottime_ns as f64 / 1e9)), Ink::Dim));
-    if let (Source::Replay { name }, true) = (&state.setup.source, width >= 100) {
+    if let (Source::Pipe { name } | Source::Replay { name }, true) = (&state.setup.source, width >= 100) {
         parts.push((safe!("{name}"), Ink::Dim));
     }
     if width >= 120 {
@@ -86,7 +86,7 @@ fn right_of_head(state: &State) -> Vec<(SafeText, Ink)> {
                 (None, true) => parts.push(("PAUSED".into(), Ink::Playback)),
             }
         }
-        Source::Replay { .. } => {
+        Source::Pipe { .. } | Source::Replay { .. } => {
             if let Some(position) = &state.position {
                 let digits = position.length.to_string().len();
                 parts.push((safe!("{:>digits$}/{}", position.index + 1, position.length), Ink::Dim));
@@ -288,7 +288,7 @@ fn hints(state: &State) -> &'static [Hint] {
     if state.ended.is_some() {
         return ENDED;
     }
-    match (state.is_live(), state.paused) {
+    match (state.capabilities().follows_newest, state.paused) {
         (true, true) => PAUSED,
         (false, true) => STOPPED,
         (false, false) => PLAYING,

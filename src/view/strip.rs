@@ -38,7 +38,10 @@ pub fn draw(state: &State, canvas: &mut Canvas) {
         state.strip.iter().filter(|tick| tick.mark.is_some()).for_each(|tick| cells.mark(tick.realtime_ns));
     }
     state.marks.iter().for_each(|mark| cells.mark(mark.realtime_ns));
-    let here = state.at().filter(|_| state.paused || !state.is_live()).and_then(|at| scale.cell_of(at.realtime_ns));
+    let here = state
+        .at()
+        .filter(|_| state.paused || !state.capabilities().follows_newest)
+        .and_then(|at| scale.cell_of(at.realtime_ns));
     for (at, cell) in (0_u16..).zip(&cells.cells) {
         // A full block in reverse would look like a hole.
         let (glyph, ink) = if here == Some(usize::from(at)) { ('▼', Ink::Playback) } else { cell.looks() };
@@ -142,7 +145,7 @@ impl Scale {
         };
         let typical = typical.max(1_000_000);
         let covered = last.saturating_sub(first).max(0);
-        let seconds = !state.is_live() && covered < SHORT_NS;
+        let seconds = !state.capabilities().follows_newest && covered < SHORT_NS;
         let days = state.spans_days() && width >= LEAST_FOR_DAYS;
         let first_cell = match (seconds, days) {
             (true, _) => LABEL_WITH_SECONDS,
@@ -151,7 +154,7 @@ impl Scale {
         };
         let count = usize::from(width.checked_sub(2 * first_cell).filter(|&cells| cells > 0)?);
         let cells = i64::try_from(count).ok()?;
-        if state.is_live() {
+        if state.capabilities().follows_newest {
             // Whole numbers of intervals a cell, on a grid of their own that stays where it is.
             let steps = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 36_000, 360_000];
             let fits = |step: &i64| covered / typical.saturating_mul(*step) + 2 <= cells;
