@@ -12,29 +12,35 @@ mod scenes;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use jiff::tz::TimeZone;
-use stalltop::state::{Event, Key, Look, Setup, Source, State, update};
+use stalltop::state::{Event, Key, Setup, Source, State, TerminalCapabilities, update};
 use stalltop::view;
-use stalltop::view::changes::Frames;
+use stalltop::view::frame_diff::DoubleBuffer;
 
 fn drawing(criterion: &mut Criterion) {
     let intervals = crowd(2000).intervals(61, 30);
-    let setup = Setup { look: Look::default(), source: Source::Live, zone: TimeZone::UTC, size: (200, 50), interval_ms: 1000 };
+    let setup = Setup {
+        terminal: TerminalCapabilities::default(),
+        source: Source::Live,
+        time_zone: TimeZone::UTC,
+        size: (200, 50),
+        interval_ms: 1000,
+    };
     let mut state = State::new(setup);
     for judged in &intervals {
-        update(&mut state, Event::Judged(judged.clone()));
+        update(&mut state, Event::Evaluation(judged.clone()));
     }
-    let mut frames = Frames::blank(200, 50);
+    let mut frames = DoubleBuffer::new(200, 50);
     for (key, screen) in [('1', "overview"), ('2', "cpu"), ('3', "disk"), ('4', "net"), ('5', "tasks"), ('6', "findings")] {
         update(&mut state, Event::Key(Key::Char(key)));
         criterion.bench_function(&format!("frame 200x50, 2000 processes, {screen}"), |bencher| {
-            bencher.iter(|| frames.turn(|cells| view::render(&state, cells)).len());
+            bencher.iter(|| frames.draw(|cells| view::render(&state, cells)).len());
         });
     }
     let newest = intervals.last().expect("there are 61");
     for (key, screen) in [('1', "overview"), ('5', "tasks")] {
         update(&mut state, Event::Key(Key::Char(key)));
         criterion.bench_function(&format!("take an interval in, 2000 processes, {screen}"), |bencher| {
-            bencher.iter(|| update(&mut state, Event::Judged(newest.clone())));
+            bencher.iter(|| update(&mut state, Event::Evaluation(newest.clone())));
         });
     }
 }

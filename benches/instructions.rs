@@ -25,14 +25,14 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use stalltop::baseline::Baselines;
-use stalltop::findings::Judge;
+use stalltop::findings::Evaluator;
 use stalltop::interval::Interval;
 use stalltop::kernel::{Root, Sampler};
 use stalltop::recording::{HistoryRing, Redaction};
 use stalltop::sample::Sample;
-use stalltop::state::{Event, Key, Look, Setup, Source, State, update};
+use stalltop::state::{Event, Key, Setup, Source, State, TerminalCapabilities, update};
 use stalltop::view;
-use stalltop::view::changes::Frames;
+use stalltop::view::frame_diff::DoubleBuffer;
 use tree::{FIRST, Tree};
 
 /// Where the figures are kept.
@@ -136,22 +136,28 @@ fn understanding(walk: &mut dyn FnMut(&'static str, &mut dyn FnMut())) {
         at += 1;
         black_box(between(at));
     });
-    let mut judge = Judge::new(Baselines::default());
-    (0..20).for_each(|at| drop(judge.judge(between(at))));
+    let mut judge = Evaluator::new(Baselines::default());
+    (0..20).for_each(|at| drop(judge.evaluate(between(at))));
     let mut intervals: Vec<Interval> = (20..20 + TIMES).rev().map(between).collect();
-    walk("judge, 2000 processes, 20 busy", &mut || drop(black_box(judge.judge(intervals.pop().unwrap()))));
+    walk("judge, 2000 processes, 20 busy", &mut || drop(black_box(judge.evaluate(intervals.pop().unwrap()))));
 }
 
 fn drawing(walk: &mut dyn FnMut(&'static str, &mut dyn FnMut())) {
     let mut crowd = scenes::lock_convoy();
     crowd.workers.extend((0..2000).map(|at| scenes::idle(10_000 + at * 8, b"worker")));
     let intervals = crowd.intervals(12, 6);
-    let setup = Setup { look: Look::default(), source: Source::Live, zone: TimeZone::UTC, size: (200, 50), interval_ms: 1000 };
+    let setup = Setup {
+        terminal: TerminalCapabilities::default(),
+        source: Source::Live,
+        time_zone: TimeZone::UTC,
+        size: (200, 50),
+        interval_ms: 1000,
+    };
     let mut state = State::new(setup);
     for judged in &intervals {
-        update(&mut state, Event::Judged(judged.clone()));
+        update(&mut state, Event::Evaluation(judged.clone()));
     }
-    let mut frames = Frames::blank(200, 50);
+    let mut frames = DoubleBuffer::new(200, 50);
     let screens = [
         ('1', "frame 200x50, overview"),
         ('2', "frame 200x50, cpu"),
@@ -162,13 +168,13 @@ fn drawing(walk: &mut dyn FnMut(&'static str, &mut dyn FnMut())) {
     ];
     for (key, name) in screens {
         update(&mut state, Event::Key(Key::Char(key)));
-        frames.turn(|cells| view::render(&state, cells));
-        walk(name, &mut || drop(black_box(frames.turn(|cells| view::render(&state, cells)))));
+        frames.draw(|cells| view::render(&state, cells));
+        walk(name, &mut || drop(black_box(frames.draw(|cells| view::render(&state, cells)))));
     }
     let newest = intervals.last().unwrap();
     for (key, name) in [('1', "state, overview"), ('5', "state, tasks")] {
         update(&mut state, Event::Key(Key::Char(key)));
-        walk(name, &mut || drop(black_box(update(&mut state, Event::Judged(newest.clone())))));
+        walk(name, &mut || drop(black_box(update(&mut state, Event::Evaluation(newest.clone())))));
     }
 }
 

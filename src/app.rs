@@ -23,7 +23,7 @@ use program::exit::{Exit, Failure};
 use program::stdio::{print, print_stderr};
 use program::{allocator, panics, privileges, signals};
 
-use crate::cli::{self, Refusal};
+use crate::cli::{self, EarlyExit};
 use crate::kernel::probe::loader_process;
 
 /// The whole program. Whatever happens: the terminal is given back, and one line says what went wrong.
@@ -42,12 +42,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
     let invocation = match cli::parse(arguments) {
         Ok(invocation) => invocation,
-        Err(Refusal::Told(text)) => return exit_code(print(&text).map(|_| Exit::Success)),
-        Err(Refusal::Wrong(line)) => {
+        Err(EarlyExit::HelpOrVersion(text)) => return exit_code(print(&text).map(|_| Exit::Success)),
+        Err(EarlyExit::UsageError(line)) => {
             print_stderr(&line);
             return ExitCode::from(Exit::Usage.code());
         }
-        Err(Refusal::WrongAsNicstat(line)) => {
+        Err(EarlyExit::NicstatUsageError(line)) => {
             print_stderr(&line);
             return ExitCode::from(Exit::Failed.code());
         }

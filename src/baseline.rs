@@ -5,9 +5,9 @@
 
 pub mod device;
 pub mod format;
-pub mod gather;
+pub mod latency_window;
 pub mod learned;
-pub mod spread;
+pub mod reservoir;
 pub mod store;
 
 #[cfg(test)]
@@ -22,13 +22,13 @@ use crate::interval::disk::{DiskSpan, Operation};
 use crate::sample::disk::Disk;
 use crate::units::Millis;
 
-pub use device::{Device, SizeClass};
-pub use gather::{Gathering, Load};
-pub use learned::{Confidence, Learned};
+pub use device::{DeviceIdentity, SizeClass};
+pub use latency_window::{DeviceLoad, LatencyWindow};
+pub use learned::{Confidence, LearnedBaseline};
 
 /// Where one operation of one device stands against its baseline in one interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Standing {
+pub struct LatencyStatus {
     pub disk: DiskId,
     pub operation: Operation,
     pub size: SizeClass,
@@ -39,31 +39,31 @@ pub struct Standing {
     /// await ÷ baseline; `None` where nothing completed
     pub multiple: Option<f64>,
     /// Intervals that the baseline was learned from
-    pub intervals: u32,
+    pub learned_intervals: u32,
     /// What judgement rests on: this interval, with so many before it, up to a second, as give enough completions; `None`
     /// where even those are too few
-    pub judged: Option<Load>,
+    pub window_load: Option<DeviceLoad>,
     /// The load at which it still was at its baseline; `None` while that is not known
-    pub usual: Option<Usual>,
+    pub baseline_load: Option<BaselineLoad>,
 }
 
-impl Standing {
+impl LatencyStatus {
     /// How many times its baseline what judgement rests on took.
-    pub fn judged_multiple(&self) -> Option<f64> {
-        let r#await = self.judged?.r#await(self.operation)?;
+    pub fn window_multiple(&self) -> Option<f64> {
+        let r#await = self.window_load?.r#await(self.operation)?;
         (self.baseline.0 > 0.0).then(|| r#await.0 / self.baseline.0)
     }
 }
 
 /// Where one operation of one device stands, among those of one interval.
-pub fn standing(standings: &[Standing], disk: DiskId, operation: Operation) -> Option<&Standing> {
+pub fn find_status(standings: &[LatencyStatus], disk: DiskId, operation: Operation) -> Option<&LatencyStatus> {
     let at = standings.binary_search_by_key(&(disk, operation), |standing| (standing.disk, standing.operation)).ok()?;
     standings.get(at)
 }
 
 /// The highest load at which a device still answered within twice its baseline, of all kinds of requests together.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Usual {
+pub struct BaselineLoad {
     /// Completions a second
     pub rate: f64,
     /// Mean number of requests outstanding
@@ -74,8 +74,8 @@ pub struct Usual {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {
     /// What it took alone in the first days, and in the last ones
-    pub was: Millis,
-    pub now: Millis,
+    pub reference: Millis,
+    pub current: Millis,
     /// The first day, in days after 1970-01-01
     pub since_day: i32,
     /// Days from the first to the last
@@ -84,21 +84,21 @@ pub struct Drift {
 
 impl Drift {
     pub fn multiple(&self) -> f64 {
-        self.now.0 / self.was.0
+        self.current.0 / self.reference.0
     }
 }
 
 /// What a second (or one longer interval) taught.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lesson {
-    pub key: Key,
+pub struct Observation {
+    pub key: BaselineKey,
     /// Kernel name of the device
     pub name: String,
     pub r#await: Millis,
     /// Time that the kernel counted for these requests, in milliseconds
     pub time_ms: f64,
     /// Whether it had the device nearly to itself
-    pub alone: bool,
+    pub uncontended: bool,
     /// Of all kinds of requests: completions a second, requests outstanding
     pub rate: f64,
     pub outstanding: f64,
@@ -108,8 +108,8 @@ pub struct Lesson {
 
 /// What a baseline is kept by.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
-    pub device: Device,
+pub struct BaselineKey {
+    pub device: DeviceIdentity,
     pub operation: Operation,
     pub size: SizeClass,
 }
@@ -117,42 +117,42 @@ pub struct Key {
 /// All baselines. Cheap to clone: clones share what they know until one of them learns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Baselines {
-    known: Arc<BTreeMap<Key, Arc<Learned>>>,
+    entries: Arc<BTreeMap<BaselineKey, Arc<LearnedBaseline>>>,
 }
 
 /// An interval teaches only from so many completions on: the mean of fewer says nothing.
-pub const COMPLETIONS: u64 = 5;
+pub const MIN_COMPLETIONS: u64 = 5;
 
 /// Up to this mean number of outstanding requests a device has them one at a time.
-pub const ALONE: f64 = 1.2;
+pub const MAX_UNCONTENDED_OUTSTANDING: f64 = 1.2;
 
 impl Baselines {
     /// Where every operation that completed anything lately stands, judged by what was known before this interval.
-    pub fn standings(&self, interval: &Interval, gathering: &Gathering) -> Arc<[Standing]> {
+    pub fn latency_statuses(&self, interval: &Interval, gathering: &LatencyWindow) -> Arc<[LatencyStatus]> {
         let mut standings = Vec::new();
-        for (disk, span) in paired(interval) {
+        for (disk, span) in disks_with_spans(interval) {
             let mut device = None;
             for (operation, op) in span.operations() {
-                let judged = gathering.judged(span.id, operation);
+                let judged = gathering.window_load(span.id, operation);
                 let kib = match (op.request_size_kib, &judged) {
                     _ if op.completed > 0 => op.request_size_kib,
                     (_, Some(judged)) => judged.request_kib(operation),
                     _ => continue,
                 };
-                let size = SizeClass::of(kib);
-                let device = device.get_or_insert_with(|| Device::of(disk)).clone();
-                let learned = self.get(&Key { device, operation, size });
-                let (baseline, provisional) = judge_by(learned, disk);
-                standings.push(Standing {
+                let size = SizeClass::from_mean_kib(kib);
+                let device = device.get_or_insert_with(|| DeviceIdentity::from_disk(disk)).clone();
+                let learned = self.get(&BaselineKey { device, operation, size });
+                let (baseline, provisional) = effective_baseline(learned, disk);
+                standings.push(LatencyStatus {
                     disk: span.id,
                     operation,
                     size,
                     baseline,
                     provisional,
                     multiple: op.r#await.filter(|_| baseline.0 > 0.0).map(|r#await| r#await.0 / baseline.0),
-                    intervals: learned.map_or(0, |learned| learned.intervals),
-                    judged,
-                    usual: learned.and_then(Learned::usual).filter(|_| !provisional),
+                    learned_intervals: learned.map_or(0, |learned| learned.intervals),
+                    window_load: judged,
+                    baseline_load: learned.and_then(LearnedBaseline::baseline_load).filter(|_| !provisional),
                 });
             }
         }
@@ -162,10 +162,11 @@ impl Baselines {
     /// Devices that did something in this interval and have become slower since they were first known: the worst of what
     /// is known of each.
     pub fn drifts(&self, interval: &Interval) -> Vec<(DiskId, Operation, SizeClass, Drift)> {
-        let active = paired(interval).filter(|(_, span)| span.completed() > 0);
+        let active = disks_with_spans(interval).filter(|(_, span)| span.completed() > 0);
         let worst = active.filter_map(|(disk, span)| {
-            let device = Device::of(disk);
-            let drifts = self.of(&device).filter_map(|(key, learned)| Some((key.operation, key.size, learned.drift()?)));
+            let device = DeviceIdentity::from_disk(disk);
+            let drifts =
+                self.for_device(&device).filter_map(|(key, learned)| Some((key.operation, key.size, learned.drift()?)));
             let (operation, size, drift) = drifts.max_by(|a, b| a.2.multiple().total_cmp(&b.2.multiple()))?;
             Some((span.id, operation, size, drift))
         });
@@ -173,26 +174,26 @@ impl Baselines {
     }
 
     /// What an interval teaches that would change anything here.
-    pub fn lessons(&self, interval: &Interval, gathering: &Gathering) -> Vec<Lesson> {
+    pub fn observations(&self, interval: &Interval, gathering: &LatencyWindow) -> Vec<Observation> {
         let at_s = interval.at().realtime_ns.div_euclid(1_000_000_000);
         let mut lessons = Vec::new();
-        for (id, load) in gathering.ripe() {
+        for (id, load) in gathering.finished_loads() {
             let disks = interval.newer.disks.as_deref().unwrap_or_default();
             let Some(span) = interval.disk(id) else { continue };
             let Some(disk) = disks.get(span.index) else { continue };
-            let device = Device::of(disk);
+            let device = DeviceIdentity::from_disk(disk);
             for (operation, _) in span.operations() {
-                let Some(r#await) = load.r#await(operation).filter(|_| load.completed(operation) >= COMPLETIONS) else {
+                let Some(r#await) = load.r#await(operation).filter(|_| load.completed(operation) >= MIN_COMPLETIONS) else {
                     continue;
                 };
-                let size = SizeClass::of(load.request_kib(operation));
-                let lesson = Lesson {
-                    key: Key { device: device.clone(), operation, size },
+                let size = SizeClass::from_mean_kib(load.request_kib(operation));
+                let lesson = Observation {
+                    key: BaselineKey { device: device.clone(), operation, size },
                     name: String::from_utf8_lossy(disk.name.as_bytes()).into_owned(),
                     r#await,
                     time_ms: load.time_ms(operation),
-                    alone: load.is_alone(operation),
-                    rate: load.rate_of_all(),
+                    uncontended: load.is_uncontended(operation),
+                    rate: load.total_rate(),
                     outstanding: load.outstanding(),
                     at_s,
                 };
@@ -205,80 +206,80 @@ impl Baselines {
     }
 
     /// Takes in what was taught, here or by another run.
-    pub fn learn(&mut self, lessons: &[Lesson]) {
+    pub fn learn(&mut self, lessons: &[Observation]) {
         if lessons.is_empty() {
             return;
         }
-        let known = Arc::make_mut(&mut self.known);
+        let known = Arc::make_mut(&mut self.entries);
         for lesson in lessons {
-            Arc::make_mut(known.entry(lesson.key.clone()).or_default()).take(lesson);
+            Arc::make_mut(known.entry(lesson.key.clone()).or_default()).add(lesson);
         }
     }
 
     /// Set one by hand. It holds until it is forgotten.
-    pub fn set(&mut self, key: Key, baseline: Millis) {
-        let known = Arc::make_mut(&mut self.known);
+    pub fn set(&mut self, key: BaselineKey, baseline: Millis) {
+        let known = Arc::make_mut(&mut self.entries);
         Arc::make_mut(known.entry(key).or_default()).by_hand_ms = Some(baseline.0);
     }
 
     /// Forget all about a device; how many baselines that were.
-    pub fn forget(&mut self, device: &Device) -> usize {
-        let before = self.known.len();
-        Arc::make_mut(&mut self.known).retain(|key, _| key.device != *device);
-        before - self.known.len()
+    pub fn forget(&mut self, device: &DeviceIdentity) -> usize {
+        let before = self.entries.len();
+        Arc::make_mut(&mut self.entries).retain(|key, _| key.device != *device);
+        before - self.entries.len()
     }
 
     /// Forgets that half of what was learned which was confirmed longest ago; whether there was anything.
     fn forget_stalest(&mut self) -> bool {
         let mut confirmed: Vec<i64> =
-            self.known.values().filter(|learned| learned.by_hand_ms.is_none()).map(|learned| learned.last_s).collect();
+            self.entries.values().filter(|learned| learned.by_hand_ms.is_none()).map(|learned| learned.last_s).collect();
         let middle = confirmed.len() / 2;
         if confirmed.is_empty() {
             return false;
         }
         let (_, &mut median, _) = confirmed.select_nth_unstable(middle);
-        Arc::make_mut(&mut self.known).retain(|_, learned| learned.by_hand_ms.is_some() || learned.last_s > median);
+        Arc::make_mut(&mut self.entries).retain(|_, learned| learned.by_hand_ms.is_some() || learned.last_s > median);
         true
     }
 
     /// Everything that is known, in order of device, operation and size.
-    pub fn iter(&self) -> impl Iterator<Item = (&Key, &Learned)> {
-        self.known.iter().map(|(key, learned)| (key, &**learned))
+    pub fn iter(&self) -> impl Iterator<Item = (&BaselineKey, &LearnedBaseline)> {
+        self.entries.iter().map(|(key, learned)| (key, &**learned))
     }
 
     /// What is known of one device.
-    pub fn of(&self, device: &Device) -> impl Iterator<Item = (&Key, &Learned)> {
-        let first = Key { device: device.clone(), operation: Operation::Read, size: SizeClass::Small };
+    pub fn for_device(&self, device: &DeviceIdentity) -> impl Iterator<Item = (&BaselineKey, &LearnedBaseline)> {
+        let first = BaselineKey { device: device.clone(), operation: Operation::Read, size: SizeClass::Small };
         let device = device.clone();
-        let from = self.known.range(first..).map(|(key, learned)| (key, &**learned));
+        let from = self.entries.range(first..).map(|(key, learned)| (key, &**learned));
         from.take_while(move |(key, _)| key.device == device)
     }
 
-    pub fn get(&self, key: &Key) -> Option<&Learned> {
-        self.known.get(key).map(|learned| &**learned)
+    pub fn get(&self, key: &BaselineKey) -> Option<&LearnedBaseline> {
+        self.entries.get(key).map(|learned| &**learned)
     }
 }
 
-impl FromIterator<(Key, Learned)> for Baselines {
-    fn from_iter<T: IntoIterator<Item = (Key, Learned)>>(known: T) -> Baselines {
-        Baselines { known: Arc::new(known.into_iter().map(|(key, learned)| (key, Arc::new(learned))).collect()) }
+impl FromIterator<(BaselineKey, LearnedBaseline)> for Baselines {
+    fn from_iter<T: IntoIterator<Item = (BaselineKey, LearnedBaseline)>>(known: T) -> Baselines {
+        Baselines { entries: Arc::new(known.into_iter().map(|(key, learned)| (key, Arc::new(learned))).collect()) }
     }
 }
 
 /// What a device is judged by, and whether that is provisional: the lowest await that 5 intervals reached, or, if it is
 /// lower, the class default.
-pub fn judge_by(learned: Option<&Learned>, disk: &Disk) -> (Millis, bool) {
-    if let Some(baseline) = learned.and_then(Learned::baseline) {
+pub fn effective_baseline(learned: Option<&LearnedBaseline>, disk: &Disk) -> (Millis, bool) {
+    if let Some(baseline) = learned.and_then(LearnedBaseline::latency) {
         return (baseline, false);
     }
     let default = device::class_default(disk);
-    match learned.and_then(Learned::lowest) {
+    match learned.and_then(LearnedBaseline::lowest) {
         Some(lowest) if lowest.0 < default.0 => (lowest, true),
         _ => (default, true),
     }
 }
 
-fn paired(interval: &Interval) -> impl Iterator<Item = (&Disk, &DiskSpan)> {
+fn disks_with_spans(interval: &Interval) -> impl Iterator<Item = (&Disk, &DiskSpan)> {
     let disks = interval.newer.disks.as_deref().unwrap_or_default();
     interval.disks.iter().filter_map(|span| Some((disks.get(span.index)?, span)))
 }

@@ -4,13 +4,13 @@ pub mod baseline;
 pub mod check;
 pub mod compare;
 pub mod export;
+pub mod finding_options;
 pub mod mark;
 pub mod nicstat;
-pub mod part;
 pub mod report;
 pub mod table;
-pub mod values;
-pub mod words;
+pub mod time_range;
+pub mod value_parsers;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,8 +19,8 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::state::Glyphs;
-use crate::state::moment::Moment;
+use crate::state::GlyphSet;
+use crate::state::time_spec::TimeSpec;
 pub use check::Check;
 
 /// All of what was asked for.
@@ -33,21 +33,21 @@ pub struct Invocation {
 }
 
 /// In help and manual pages what all commands have stands behind what each has of its own.
-const CONFIGURATION: &str = "Configuration";
-const LAST: usize = 900;
+const CONFIGURATION_HEADING: &str = "Configuration";
+const DISPLAY_LAST: usize = 900;
 
 /// Which configuration is read, and what goes before it.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct Configuration {
     /// Read this configuration instead of the user's and the system's
-    #[arg(long, global = true, value_name = "FILE", help_heading = CONFIGURATION, display_order = LAST)]
+    #[arg(long, global = true, value_name = "FILE", help_heading = CONFIGURATION_HEADING, display_order = DISPLAY_LAST)]
     pub config: Option<PathBuf>,
     /// Read no configuration
-    #[arg(long, global = true, conflicts_with = "config", help_heading = CONFIGURATION, display_order = LAST)]
+    #[arg(long, global = true, conflicts_with = "config", help_heading = CONFIGURATION_HEADING, display_order = DISPLAY_LAST)]
     pub no_config: bool,
     /// The speed of an interface, before what its driver says: eth0=1000fd, eth1=100hd
     #[arg(long, global = true, value_name = "INT=MBPS,...", value_delimiter = ',')]
-    #[arg(help_heading = CONFIGURATION, display_order = LAST)]
+    #[arg(help_heading = CONFIGURATION_HEADING, display_order = DISPLAY_LAST)]
     pub nic_speed: Vec<String>,
 }
 
@@ -79,10 +79,10 @@ pub enum Command {
     Report(report::Report),
     /// A part of a recording as a recording of its own
     #[command(after_help = "Example: stalltop cut night.stalltop --from 03:10 --to 03:25 -o slow.stalltop")]
-    Cut(part::Cut),
+    Cut(time_range::Cut),
     /// Several recordings of one run of a machine as one, with the gaps between them
     #[command(after_help = "Example: stalltop cat db1-*.stalltop -o day.stalltop")]
-    Cat(part::Cat),
+    Cat(time_range::Cat),
     /// Recordings beside a base: each figure's median and p95, what became worse and how sure that is, cost per operation
     #[command(after_help = "Example: stalltop compare before.stalltop after.stalltop --ops BASE=120000,NEW=131000\n\
                             Certainty speaks of the time that was recorded: it knows nothing of how one run differs from the next.")]
@@ -136,8 +136,8 @@ pub struct Appearance {
 
 impl Appearance {
     /// The characters that were asked for; `None` leaves it to the environment.
-    pub fn glyphs(&self) -> Option<Glyphs> {
-        let asked = [(self.ascii, Glyphs::Ascii), (self.unicode, Glyphs::Unicode)];
+    pub fn glyphs(&self) -> Option<GlyphSet> {
+        let asked = [(self.ascii, GlyphSet::Ascii), (self.unicode, GlyphSet::Unicode)];
         asked.into_iter().find(|(asked, _)| *asked).map(|(_, glyphs)| glyphs)
     }
 }
@@ -145,10 +145,10 @@ impl Appearance {
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Live {
     /// Time between samples: 100ms to 1h
-    #[arg(short, long, short_alias = 'd', default_value = "1s", value_parser = values::interval)]
+    #[arg(short, long, short_alias = 'd', default_value = "1s", value_parser = value_parsers::interval)]
     pub interval: Duration,
     /// Keep so much in memory: to go back in, to write (w), to record from (R); at most 16 MiB
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = values::span)]
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = value_parsers::positive_duration)]
     pub history: Duration,
     #[command(flatten)]
     pub appearance: Appearance,
@@ -159,22 +159,22 @@ pub struct Record {
     /// The new file, `-` for standard output [default: HOST-YYYYMMDDTHHMMSS.stalltop]
     pub file: Option<PathBuf>,
     /// Time between samples: 100ms to 1h
-    #[arg(short, long, default_value = "1s", value_parser = values::interval)]
+    #[arg(short, long, default_value = "1s", value_parser = value_parsers::interval)]
     pub interval: Duration,
     /// Stop after this time, such as 10m
-    #[arg(long = "for", value_name = "TIME", value_parser = values::span)]
+    #[arg(long = "for", value_name = "TIME", value_parser = value_parsers::positive_duration)]
     pub span: Option<Duration>,
     /// Keep command names and leave their arguments out
     #[arg(long)]
     pub redact: bool,
     /// Stop before the file grows larger, such as 1G; with --rotate, begin the next one
-    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    #[arg(long, value_name = "SIZE", value_parser = value_parsers::size)]
     pub max_size: Option<u64>,
     /// FILE is a directory: begin a new recording in it after this time, such as 1d. Replay the directory as one
-    #[arg(long, value_name = "TIME", value_parser = values::span, requires = "file")]
+    #[arg(long, value_name = "TIME", value_parser = value_parsers::positive_duration, requires = "file")]
     pub rotate: Option<Duration>,
     /// Delete our own ended recordings in the directory that are older, such as 7d
-    #[arg(long, value_name = "TIME", value_parser = values::span, requires = "rotate")]
+    #[arg(long, value_name = "TIME", value_parser = value_parsers::positive_duration, requires = "rotate")]
     pub keep: Option<Duration>,
     /// Run `sh -c CMD` at most once a second, with your own rights, and record the running total that it prints as its first
     /// word: `compare` then tells what an operation costs. Killed after 5 s; the recording never waits for it
@@ -187,12 +187,12 @@ pub struct Replay {
     /// The recording, `-` for a stream on standard input
     pub file: PathBuf,
     /// Begin here: 12:03, 12:03:15, RFC 3339, -5m before the end, +90s after the start
-    #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true)]
-    pub at: Option<Moment>,
+    #[arg(long, value_name = "TIME", value_parser = parse_timestamp, allow_hyphen_values = true)]
+    pub at: Option<TimeSpec>,
     #[command(flatten)]
-    pub part: part::Part,
+    pub range: time_range::TimeRange,
     /// Play so many times as fast
-    #[arg(long, default_value = "1", value_parser = values::speed)]
+    #[arg(long, default_value = "1", value_parser = value_parsers::speed)]
     pub speed: f64,
     #[command(flatten)]
     pub appearance: Appearance,
@@ -212,19 +212,19 @@ pub struct Info {
 
 /// How the command line was not one to act upon.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum EarlyExit {
     /// `--help`, `--version`: text for standard output
-    Told(String),
+    HelpOrVersion(String),
     /// Wrong usage, in one line
-    Wrong(String),
+    UsageError(String),
     /// The same of nicstat, whose original has an exit code of its own for it
-    WrongAsNicstat(String),
+    NicstatUsageError(String),
 }
 
 /// Reads the command line; `arguments` begin with the program's name.
-pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation, Refusal> {
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation, EarlyExit> {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
-    if nicstat::is_called(&arguments) {
+    if nicstat::is_invoked_as_nicstat(&arguments) {
         return nicstat::parse(arguments);
     }
     // `stalltop help record` is `stalltop record --help`.
@@ -236,23 +236,28 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
         arguments.get(1).and_then(|word| word.to_str()).filter(|word| word.parse::<f64>().is_ok_and(|it| it > 0.0))
     {
         let what = format!("'{number}' is no command: for another interval try 'stalltop -i {number}'");
-        return Err(Refusal::Wrong(format!("{what}, for lines 'stalltop table cpu {number}'")));
+        return Err(EarlyExit::UsageError(format!("{what}, for lines 'stalltop table cpu {number}'")));
     }
     if let Some(name) = arguments.get(1).and_then(|word| word.to_str()).filter(|word| word.ends_with(".stalltop")) {
-        return Err(Refusal::Wrong(format!("'{name}' is no command but a recording: try 'stalltop replay {name}'")));
+        return Err(EarlyExit::UsageError(format!("'{name}' is no command but a recording: try 'stalltop replay {name}'")));
     }
-    let asked = asked(&arguments);
-    let line = Line::try_parse_from(arguments).map_err(|error| match asked.as_deref() {
-        Some("nicstat") => nicstat::refusal(&error, "stalltop nicstat -h"),
-        Some(command) => refusal(&error, &format!("stalltop {command} --help")),
-        None => refusal(&error, "stalltop --help"),
+    let asked = subcommand_path(&arguments);
+    let line = Cli::try_parse_from(arguments).map_err(|error| match asked.as_deref() {
+        Some("nicstat") => nicstat::nicstat_error(&error, "stalltop nicstat -h"),
+        Some(command) => one_line_error(&error, &format!("stalltop {command} --help")),
+        None => one_line_error(&error, "stalltop --help"),
     })?;
-    let unused = line.live != Live { interval: values::SECOND, history: values::HISTORY, appearance: Appearance::default() };
-    let Line { root, configuration, live, command } = line;
+    let unused = line.live
+        != Live {
+            interval: value_parsers::DEFAULT_INTERVAL,
+            history: value_parsers::DEFAULT_HISTORY,
+            appearance: Appearance::default(),
+        };
+    let Cli { root, configuration, live, command } = line;
     match command {
         Some(_) if unused => {
             let what = "options of a command stand behind its name: 'stalltop record -i 5s', not 'stalltop -i 5s record'";
-            Err(Refusal::Wrong(format!("{what}: try 'stalltop --help'")))
+            Err(EarlyExit::UsageError(format!("{what}: try 'stalltop --help'")))
         }
         Some(command) => Ok(Invocation { root, configuration, command }),
         None => Ok(Invocation { root, configuration, command: Command::Live(live) }),
@@ -260,8 +265,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
 }
 
 /// The definition that completions and the manual page are made from.
-pub fn definition() -> clap::Command {
-    Line::command()
+pub fn clap_command() -> clap::Command {
+    Cli::command()
 }
 
 /// How much of the idle time is really free, who is stuck, on what, behind whom. Without a command: the live screen, or,
@@ -272,7 +277,7 @@ pub fn definition() -> clap::Command {
                         Environment: STALLTOP_CONFIG=FILE, STALLTOP_THRESHOLD=KIND=VALUE,..., STALLTOP_SPEED=INT=MBPS[fd|hd],...\n\
                         Files: ~/.config/stalltop/config.toml, /etc/stalltop/config.toml\n\
                         Exit codes: 0 fine; 1 failed; 2 wrong usage; 3 damaged recording; 4 not a recording; 5 cannot write it; 6 refused; 7 no /proc")]
-struct Line {
+struct Cli {
     /// Read /proc and /sys below this directory
     #[arg(long, global = true, hide = true, value_name = "DIR")]
     root: Option<PathBuf>,
@@ -284,14 +289,14 @@ struct Line {
     command: Option<Command>,
 }
 
-fn moment(text: &str) -> Result<Moment, String> {
-    Moment::parse(text)
+fn parse_timestamp(text: &str) -> Result<TimeSpec, String> {
+    TimeSpec::parse(text)
         .ok_or_else(|| "a time is 12:03, 12:03:15, RFC 3339, -5m before the end or +90s after the start".to_owned())
 }
 
 /// The command that is meant: the first word that is one's name, and behind it that of a command below it.
-fn asked(arguments: &[OsString]) -> Option<String> {
-    let definition = definition();
+fn subcommand_path(arguments: &[OsString]) -> Option<String> {
+    let definition = clap_command();
     let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str());
     let (name, command) = words.find_map(|word| Some((word, definition.find_subcommand(word)?)))?;
     let below = words.next().filter(|word| command.find_subcommand(word).is_some());
@@ -299,10 +304,10 @@ fn asked(arguments: &[OsString]) -> Option<String> {
 }
 
 /// clap explains on several lines; ours is one: what, why, what to do.
-fn refusal(error: &clap::Error, help: &str) -> Refusal {
+fn one_line_error(error: &clap::Error, help: &str) -> EarlyExit {
     use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     if matches!(error.kind(), DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand) {
-        return Refusal::Told(error.render().to_string());
+        return EarlyExit::HelpOrVersion(error.render().to_string());
     }
     let text = error.render().to_string();
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -329,26 +334,26 @@ fn refusal(error: &clap::Error, help: &str) -> Refusal {
         what.push_str(line);
         last = line;
     }
-    Refusal::Wrong(format!("{what}: try '{help}'"))
+    EarlyExit::UsageError(format!("{what}: try '{help}'"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn line(words: &str) -> Result<Invocation, Refusal> {
+    fn line(words: &str) -> Result<Invocation, EarlyExit> {
         parse(std::iter::once("stalltop").chain(words.split_whitespace()).map(OsString::from))
     }
 
     #[test]
     fn the_definition_is_sound() {
-        definition().debug_assert();
+        clap_command().debug_assert();
     }
 
     #[test]
     fn what_is_wrong_is_one_plain_line() {
         let said = |words: &str| match line(words) {
-            Err(Refusal::Wrong(said)) => said,
+            Err(EarlyExit::UsageError(said)) => said,
             _ => panic!("{words}"),
         };
         for (words, end) in [
@@ -374,7 +379,7 @@ mod tests {
         let Ok(Invocation { command: Command::Replay(replay), .. }) = line("replay x.stalltop --at -5m --speed 10") else {
             panic!()
         };
-        assert_eq!((replay.at, replay.speed), (Some(Moment::BeforeEnd(300.0)), 10.0));
+        assert_eq!((replay.at, replay.speed), (Some(TimeSpec::BeforeEnd(300.0)), 10.0));
         let Ok(Invocation { command: Command::Record(record), .. }) = line("record - --for 10m --max-size 1G --redact") else {
             panic!()
         };
@@ -387,16 +392,16 @@ mod tests {
     #[test]
     fn words_of_other_tools_lead_somewhere() {
         assert_eq!(line("-d 2").map(|it| it.command), line("-i 2s").map(|it| it.command), "top's");
-        let Err(Refusal::Told(text)) = line("help record") else { panic!() };
+        let Err(EarlyExit::HelpOrVersion(text)) = line("help record") else { panic!() };
         assert!(text.contains("--rotate"), "{text}");
-        assert!(matches!(line("help"), Err(Refusal::Told(text)) if text.contains("Commands:")));
-        let Err(Refusal::Wrong(text)) = line("1 5") else { panic!() };
+        assert!(matches!(line("help"), Err(EarlyExit::HelpOrVersion(text)) if text.contains("Commands:")));
+        let Err(EarlyExit::UsageError(text)) = line("1 5") else { panic!() };
         assert!(text.contains("'stalltop -i 1'") && text.contains("'stalltop table cpu 1'"), "{text}");
     }
 
     #[test]
     fn a_recording_alone_is_told_how_to_be_replayed() {
-        let Err(Refusal::Wrong(text)) = line("slow.stalltop") else { panic!() };
+        let Err(EarlyExit::UsageError(text)) = line("slow.stalltop") else { panic!() };
         assert!(text.contains("'stalltop replay slow.stalltop'"), "{text}");
     }
 
@@ -414,21 +419,21 @@ mod tests {
             "check x -i 1s",
             "-i 5s record",
         ] {
-            let Err(Refusal::Wrong(text)) = line(words) else { panic!("{words}") };
+            let Err(EarlyExit::UsageError(text)) = line(words) else { panic!("{words}") };
             let command = words.split(' ').next().filter(|word| ["record", "replay", "check"].contains(word));
             let help = command.map_or("try 'stalltop --help'".to_owned(), |word| format!("try 'stalltop {word} --help'"));
             assert!(!text.contains('\n') && (text.ends_with(&help) || text.contains("behind its name")), "{text}");
         }
-        let Err(Refusal::Wrong(text)) = line("baseline set sda") else { panic!() };
+        let Err(EarlyExit::UsageError(text)) = line("baseline set sda") else { panic!() };
         assert!(text.ends_with(": <OPERATION>, <VALUE>: try 'stalltop baseline set --help'"), "{text}");
-        let Err(Refusal::Wrong(text)) = line("-i 5ms") else { panic!() };
+        let Err(EarlyExit::UsageError(text)) = line("-i 5ms") else { panic!() };
         assert!(text.contains("100ms to 1h"), "{text}");
     }
 
     #[test]
     fn every_help_ends_with_an_example() {
-        let mut commands: Vec<clap::Command> = definition().get_subcommands().cloned().collect();
-        commands.push(definition());
+        let mut commands: Vec<clap::Command> = clap_command().get_subcommands().cloned().collect();
+        commands.push(clap_command());
         for command in commands {
             let name = command.get_name().to_owned();
             // Whatever COLUMNS says here.

@@ -5,24 +5,24 @@
 //! `Judge` keeps what must be remembered between intervals: a suspicion becomes a finding after 2 of the last 3
 //! intervals and ends after 5 clean ones.
 
+mod blocked_tasks;
+mod cgroups;
 mod cpu;
-mod criteria;
+pub mod cross_checks;
 mod disk;
-mod groups;
-mod judge;
-mod limit;
+mod evaluator;
+mod formatting;
+mod generated_docs;
 mod memory;
 mod network;
-mod page;
 mod rule;
-mod scene;
-mod streaks;
-mod stuck;
+mod rule_config;
+mod rule_context;
+mod rule_state;
 #[cfg(test)]
 mod tests;
+mod threshold;
 mod thresholds;
-pub mod witnesses;
-mod words;
 
 use std::sync::Arc;
 
@@ -31,14 +31,14 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{CgroupId, CpuId, DiskId, GroupId, NicId, TaskId};
 use crate::sample::{Instant, Name};
 
-pub use criteria::{Criteria, Ignored, SetBaseline};
-pub use judge::Judge;
-pub use limit::{Limit, Setting, Unit};
-pub use network::peers::{HeldUp, held_up, is_slow, round_trip};
-pub use page::page;
-pub use rule::{Patience, RULES, Rule};
-pub use stuck::chain::{Chain, Confidence, Link, chains};
-pub use thresholds::{LIMITS, Thresholds};
+pub use blocked_tasks::wait_chain::{ChainConfidence, ChainLink, WaitChain, wait_chains};
+pub use evaluator::Evaluator;
+pub use generated_docs::findings_docs;
+pub use network::remote_hosts::{LimitedBy, evaluated_rtt, is_slow, limited_by};
+pub use rule::{Hysteresis, RULES, Rule};
+pub use rule_config::{BaselineOverride, IgnoredDevices, RuleConfig};
+pub use threshold::{Threshold, ThresholdSetting, ThresholdUnit};
+pub use thresholds::{THRESHOLDS, Thresholds};
 
 /// What kind of thing is wrong. The words are never renamed once released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -71,7 +71,7 @@ pub enum Kind {
 
 impl Kind {
     /// The word on screens, in JSON and in metric names.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Kind::IdleButBlocked => "idle-but-blocked",
             Kind::SaturatedCore => "saturated-core",
@@ -100,8 +100,8 @@ impl Kind {
     }
 
     /// The kind of that word.
-    pub fn named(word: &str) -> Option<Kind> {
-        RULES.iter().map(|rule| rule.kind).find(|kind| kind.word() == word)
+    pub fn from_name(word: &str) -> Option<Kind> {
+        RULES.iter().map(|rule| rule.kind).find(|kind| kind.as_str() == word)
     }
 
     /// What it means, how it is found and what to look at next.
@@ -122,7 +122,7 @@ pub enum Severity {
 
 impl Severity {
     /// The word on screens and in JSON.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Severity::Note => "note",
             Severity::Warning => "warning",
@@ -136,7 +136,7 @@ impl Severity {
 #[serde(rename_all = "kebab-case")]
 pub enum Subject {
     /// The whole machine
-    Box,
+    Host,
     Cpu(CpuId),
     Disk {
         id: DiskId,
@@ -155,7 +155,7 @@ pub enum Subject {
     /// A listening address, written `address:port`
     Socket(Name),
     /// The address of a remote host
-    Peer(Name),
+    RemoteHost(Name),
 }
 
 /// A figure that a judgement rests on, under its name in metrics.md.
@@ -173,7 +173,7 @@ pub enum Value {
     Number(f64),
     Text(Name),
     /// Who waits for whom, from those that wait to what they wait for
-    Chain(Vec<Link>),
+    Chain(Vec<ChainLink>),
     /// Not known: null in JSON, `-` on a screen
     Unknown,
 }
@@ -201,26 +201,26 @@ pub struct Finding {
     /// What to look at next, one line each
     pub next: Vec<String>,
     /// How much of the box it explains, 0 … 1: the order among equals
-    pub explains: f64,
+    pub explained_share: f64,
 }
 
 /// The findings that hold at one moment, worst first. Shared: a frame, a report and a history keep the same list.
-pub type Verdict = Arc<[Finding]>;
+pub type ActiveFindings = Arc<[Finding]>;
 
 /// An interval with what was concluded from it: all that a frame, a report or a check needs of one moment.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub struct Evaluation {
     pub interval: Arc<crate::interval::Interval>,
     /// What holds now, worst first
-    pub verdict: Verdict,
+    pub active: ActiveFindings,
     /// What ended with this interval
     pub ended: Vec<Finding>,
     /// Each device's latency beside its baseline
-    pub standings: Arc<[crate::baseline::Standing]>,
+    pub latency_statuses: Arc<[crate::baseline::LatencyStatus]>,
     /// Remote hosts at the last look at the connections: this interval's, or an earlier one's where looking is dear
-    pub peers: Option<Arc<crate::interval::network::remote_hosts::RemoteHostsSpan>>,
+    pub remote_hosts: Option<Arc<crate::interval::network::remote_hosts::RemoteHostsSpan>>,
     /// All baselines, as they were before this interval
     pub baselines: crate::baseline::Baselines,
     /// What this interval taught
-    pub lessons: Arc<[crate::baseline::Lesson]>,
+    pub observations: Arc<[crate::baseline::Observation]>,
 }

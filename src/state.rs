@@ -5,40 +5,40 @@
 
 pub mod cursor;
 pub mod event;
+pub mod finding_history;
 pub mod history;
 pub mod keys;
 pub mod layout;
-pub mod look;
-pub mod moment;
-pub mod peers;
+pub mod remote_hosts;
 pub mod rows;
 pub mod screen;
-pub mod timeline;
+pub mod terminal_capabilities;
+pub mod time_spec;
 pub mod update;
 
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
-pub use event::{Click, Effect, Event, Key, Mark, Notice, Position, Recorder, Tick};
-pub use look::{Colours, Glyphs, Look};
+pub use event::{ClickTarget, Effect, Event, Key, Mark, Notice, Position, RecorderState, TimelineTick};
 pub use rows::{Item, Row};
-pub use screen::{Column, Screen};
+pub use screen::{Screen, SortColumn};
+pub use terminal_capabilities::{ColorSupport, GlyphSet, TerminalCapabilities};
 pub use update::update;
 
-use crate::findings::Judged;
+use crate::findings::Evaluation;
 use crate::sample::Instant;
 use cursor::Cursor;
+use finding_history::FindingHistory;
 use history::History;
-use timeline::Timeline;
 
 /// What is known before the first sample.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    pub look: Look,
+    pub terminal: TerminalCapabilities,
     pub source: Source,
     /// In which times of day are shown
-    pub zone: TimeZone,
+    pub time_zone: TimeZone,
     /// Columns and rows of the terminal
     pub size: (u16, u16),
     /// The nominal time between samples
@@ -89,40 +89,40 @@ impl Source {
 pub struct State {
     pub setup: Setup,
     /// What is shown; `None` before the first interval
-    pub current: Option<Judged>,
+    pub current: Option<Evaluation>,
     /// Live: the newest interval, while an older one is shown
-    pub newest: Option<Judged>,
+    pub newest: Option<Evaluation>,
     pub history: History,
-    pub timeline: Timeline,
+    pub finding_history: FindingHistory,
     /// The whole recording, a tick an interval; empty when live
-    pub strip: Arc<[Tick]>,
+    pub timeline: Arc<[TimelineTick]>,
     /// Words among what can be gone to, in the order of time
     pub marks: Arc<[Mark]>,
     pub position: Option<Position>,
     pub paused: bool,
     /// Of replay: 1.0 is as it happened
     pub speed: f64,
-    pub recorder: Recorder,
+    pub recorder: RecorderState,
     pub notice: Option<Notice>,
     /// Intervals until the notice goes away
-    notice_left: u8,
+    notice_intervals_left: u8,
     /// The feed is at its end, and why
-    pub ended: Option<Option<String>>,
+    pub source_ended: Option<Option<String>>,
     /// The present, where the feed has told
     pub now: Option<Instant>,
     pub screen: Screen,
     /// The rows of the list on the screen
     pub rows: Vec<Row>,
     cursors: [Cursor; 6],
-    sorts: [usize; 6],
+    sort_columns: [usize; 6],
     reversed: [bool; 6],
-    searches: [Search; 6],
+    filters: [Filter; 6],
     /// Tasks: a row a thread; below their parents; grouped by what they wait for
-    pub threads: bool,
-    pub tree: bool,
-    pub by_class: bool,
+    pub show_threads: bool,
+    pub show_tree: bool,
+    pub group_by_wait_class: bool,
     /// Network: a row a remote host instead of an interface
-    pub peers: bool,
+    pub show_remote_hosts: bool,
     /// What stands open over the list
     pub details: Option<Details>,
     pub help: Option<usize>,
@@ -134,19 +134,19 @@ pub struct State {
 pub struct Details {
     pub item: Item,
     /// The first visible line
-    pub top: usize,
+    pub scroll_offset: usize,
 }
 
 /// A line that is being typed.
 #[derive(Clone, Debug)]
 pub struct Prompt {
-    pub asks: Asks,
+    pub kind: PromptKind,
     pub input: tui_input::Input,
 }
 
 /// What a prompt asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asks {
+pub enum PromptKind {
     Filter,
     Time,
     Mark,
@@ -154,10 +154,10 @@ pub enum Asks {
 
 /// The filter of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Search(String);
+pub struct Filter(String);
 
-impl Search {
-    pub fn text(&self) -> &str {
+impl Filter {
+    pub fn as_str(&self) -> &str {
         &self.0
     }
 }
@@ -165,7 +165,7 @@ impl Search {
 /// What the rows are ordered by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sort {
-    pub column: Column,
+    pub column: SortColumn,
     pub reversed: bool,
 }
 
@@ -176,27 +176,27 @@ impl State {
             current: None,
             newest: None,
             history: History::default(),
-            timeline: Timeline::default(),
-            strip: Arc::from([]),
+            finding_history: FindingHistory::default(),
+            timeline: Arc::from([]),
             marks: Arc::from([]),
             position: None,
             paused: false,
             speed: 1.0,
-            recorder: Recorder::Off,
+            recorder: RecorderState::Off,
             notice: None,
-            notice_left: 0,
-            ended: None,
+            notice_intervals_left: 0,
+            source_ended: None,
             now: None,
             screen: Screen::Overview,
             rows: Vec::new(),
             cursors: Default::default(),
-            sorts: [0; 6],
+            sort_columns: [0; 6],
             reversed: [false; 6],
-            searches: Default::default(),
-            threads: false,
-            tree: false,
-            by_class: false,
-            peers: false,
+            filters: Default::default(),
+            show_threads: false,
+            show_tree: false,
+            group_by_wait_class: false,
+            show_remote_hosts: false,
             details: None,
             help: None,
             prompt: None,
@@ -211,7 +211,7 @@ impl State {
     /// Whether a time of day alone does not tell when it was: what can be gone to is half a day and more.
     pub fn spans_days(&self) -> bool {
         const HALF_A_DAY_NS: i64 = 43_200_000_000_000;
-        let ends = self.strip.first().zip(self.strip.last());
+        let ends = self.timeline.first().zip(self.timeline.last());
         ends.is_some_and(|(first, last)| last.realtime_ns.saturating_sub(first.realtime_ns) >= HALF_A_DAY_NS)
     }
 
@@ -221,24 +221,24 @@ impl State {
     }
 
     /// The filter of the list on the screen.
-    pub fn search(&self) -> &Search {
-        &self.searches[self.screen as usize]
+    pub fn filter(&self) -> &Filter {
+        &self.filters[self.screen as usize]
     }
 
     /// Whether the rows are kinds of waiting, which have one order and no filter.
-    pub fn shows_classes(&self) -> bool {
-        self.screen == Screen::Tasks && self.by_class
+    pub fn shows_wait_classes(&self) -> bool {
+        self.screen == Screen::Tasks && self.group_by_wait_class
     }
 
     /// The order of the list on the screen.
     pub fn sort(&self) -> Sort {
         let at = self.screen as usize;
-        let column = self.screen.columns().get(self.sorts[at]).copied().unwrap_or(Column::Name);
+        let column = self.screen.sort_columns().get(self.sort_columns[at]).copied().unwrap_or(SortColumn::Name);
         Sort { column, reversed: self.reversed[at] }
     }
 
     /// The moment that is shown.
-    pub fn at(&self) -> Option<Instant> {
+    pub fn shown_at(&self) -> Option<Instant> {
         self.current.as_ref().map(|judged| judged.interval.at())
     }
 
@@ -247,6 +247,6 @@ impl State {
         let newest = self.newest.as_ref().or(self.current.as_ref())?;
         let waited = self.now?.seconds_since(newest.interval.at());
         let due = self.setup.interval_ms as f64 / 1000.0;
-        (self.setup.source == Source::Live && self.ended.is_none() && waited > due * 1.5 + 1.0).then_some(waited)
+        (self.setup.source == Source::Live && self.source_ended.is_none() && waited > due * 1.5 + 1.0).then_some(waited)
     }
 }

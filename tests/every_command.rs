@@ -180,7 +180,7 @@ fn commands() -> BTreeSet<String> {
         }
     }
     let mut all = BTreeSet::new();
-    below(&stalltop::cli::definition(), "", &mut all);
+    below(&stalltop::cli::clap_command(), "", &mut all);
     all
 }
 

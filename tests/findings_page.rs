@@ -15,7 +15,7 @@ use std::path::Path;
 #[test]
 fn the_page_is_what_the_rules_say() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/findings.md");
-    let page = stalltop::findings::page();
+    let page = stalltop::findings::findings_docs();
     if std::env::var_os("STALLTOP_BLESS").is_some() {
         std::fs::write(&path, &page).expect("docs/findings.md can be written");
     }
@@ -33,7 +33,7 @@ fn rules_stand_in_the_order_of_their_kinds_and_are_complete() {
     assert_eq!(kinds.len(), 23);
     for rule in stalltop::findings::RULES {
         let json = serde_json::to_string(&rule.kind).expect("a word");
-        assert_eq!(json, format!("\"{}\"", rule.kind.word()), "the word in JSON is the word on the screen");
-        assert!(!rule.next.is_empty() && rule.kind.rule().is_some_and(|found| found.kind == rule.kind));
+        assert_eq!(json, format!("\"{}\"", rule.kind.as_str()), "the word in JSON is the word on the screen");
+        assert!(!rule.next_steps.is_empty() && rule.kind.rule().is_some_and(|found| found.kind == rule.kind));
     }
 }

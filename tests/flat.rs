@@ -21,10 +21,10 @@ use jiff::tz::TimeZone;
 use stalltop::app::evaluation::SampleEvaluator;
 use stalltop::app::timeline::checkpoints::CheckpointedEvaluation;
 use stalltop::baseline::Baselines;
-use stalltop::findings::Judge;
+use stalltop::findings::Evaluator;
 use stalltop::recording::{HistoryRing, Redaction};
-use stalltop::state::{Event, Key, Look, Setup, Source, State, update};
-use stalltop::view::{self, changes::Frames};
+use stalltop::state::{Event, Key, Setup, Source, State, TerminalCapabilities, update};
+use stalltop::view::{self, frame_diff::DoubleBuffer};
 use tree::{FIRST, Tree};
 
 const HOUR: u32 = 3600;
@@ -63,13 +63,19 @@ fn descriptors() -> usize {
 fn an_hour_takes_no_more_than_its_first_minutes() {
     let mut tree = Tree::new(STEADY, 1);
     let host = Arc::new(tree.sampler.host().clone());
-    let mut judging = SampleEvaluator::new(host, Judge::new(Baselines::default()));
+    let mut judging = SampleEvaluator::new(host, Evaluator::new(Baselines::default()));
     let mut course = CheckpointedEvaluation::default();
     let mut tape = HistoryRing::new(600, 16 << 20, Redaction::Nothing);
     let size = (80, 24);
-    let setup = Setup { look: Look::default(), source: Source::Live, zone: TimeZone::UTC, size, interval_ms: 1000 };
+    let setup = Setup {
+        terminal: TerminalCapabilities::default(),
+        source: Source::Live,
+        time_zone: TimeZone::UTC,
+        size,
+        interval_ms: 1000,
+    };
     let mut state = State::new(setup);
-    let mut frames = Frames::blank(size.0, size.1);
+    let mut frames = DoubleBuffer::new(size.0, size.1);
     let mut fleeting = VecDeque::new();
     let mut next = FIRST + STEADY;
     let (mut most_held, mut most_open) = (0, 0);
@@ -96,12 +102,12 @@ fn an_hour_takes_no_more_than_its_first_minutes() {
         course.save_checkpoint(numbers.end - 1, &judging);
         course.discard_before(numbers.start);
         if let Some(judged) = judged {
-            update(&mut state, Event::Judged(judged));
+            update(&mut state, Event::Evaluation(judged));
         }
         if second % 20 == 0 {
             let screen = char::from_digit(1 + second / 20 % 6, 10).unwrap();
             update(&mut state, Event::Key(Key::Char(screen)));
-            frames.turn(|cells| view::render(&state, cells));
+            frames.draw(|cells| view::render(&state, cells));
         }
         let (now_held, now_open) = (held(), descriptors());
         (most_held, most_open) = (most_held.max(now_held), most_open.max(now_open));

@@ -52,7 +52,7 @@ fn the_page_on_configuration_is_what_is_read() {
 #[test]
 fn the_example_is_read_and_says_the_defaults() {
     use stalltop::app::config::parse::ParsedConfig;
-    use stalltop::findings::LIMITS;
+    use stalltop::findings::THRESHOLDS;
     let example = stalltop::app::config::docs::example();
     let commented = ParsedConfig::parse(&example).unwrap();
     assert_eq!(commented, ParsedConfig::default(), "the example as it stands sets nothing");
@@ -62,7 +62,7 @@ fn the_example_is_read_and_says_the_defaults() {
         .collect();
     let said = ParsedConfig::parse(&in_effect).unwrap_or_else(|wrong| panic!("{wrong:?} in\n{in_effect}"));
     let set: BTreeMap<String, f64> = said.thresholds.iter().map(|set| (set.limit().name(), set.value())).collect();
-    let all: BTreeMap<String, f64> = LIMITS.iter().map(|limit| (limit.name(), limit.default)).collect();
+    let all: BTreeMap<String, f64> = THRESHOLDS.iter().map(|limit| (limit.name(), limit.default)).collect();
     assert_eq!(set, all);
     assert_eq!((said.links.len(), said.baselines.len()), (1, 6));
     assert!(said.ignored_disks.is_some() && said.ignored_nics.is_some());
@@ -84,7 +84,7 @@ fn pages() -> Vec<(Vec<String>, String)> {
         }
     }
     let mut pages = Vec::new();
-    below(&stalltop::cli::definition(), &[], &mut pages);
+    below(&stalltop::cli::clap_command(), &[], &mut pages);
     pages
 }
 

@@ -16,7 +16,7 @@ use counting::{allocations, held, most_held};
 use jiff::tz::TimeZone;
 use nix::time::{ClockId, clock_gettime};
 use stalltop::baseline::Baselines;
-use stalltop::findings::{Judge, Judged, Kind};
+use stalltop::findings::{Evaluation, Evaluator, Kind};
 use stalltop::ids::{CgroupId, CgroupVersion};
 use stalltop::interval::Interval;
 use stalltop::kernel::{Root, Sampler};
@@ -24,9 +24,9 @@ use stalltop::recording::{HistoryRing, Redaction};
 use stalltop::sample::cgroup::Cgroup;
 use stalltop::sample::task::{Process, ProcessFacts, Schedstat, TaskState, Tasks, Thread, WaitState};
 use stalltop::sample::{Absent, Instant, Sample};
-use stalltop::state::{Event, Key, Look, Setup, Source, State, update};
+use stalltop::state::{Event, Key, Setup, Source, State, TerminalCapabilities, update};
 use stalltop::units::Counter;
-use stalltop::view::{self, cells::Cells};
+use stalltop::view::{self, cell_buffer::CellBuffer};
 use tempfile::TempDir;
 
 /// How many of what.
@@ -194,14 +194,14 @@ struct Cost {
 }
 
 /// Samples, figures, findings and history of some seconds; the cost of the second that cost least: facts are read now and then.
-fn walk(size: Size) -> (Vec<Judged>, Cost) {
+fn walk(size: Size) -> (Vec<Evaluation>, Cost) {
     let before = held();
     let mut machine = Machine::new(size);
     let clocks = held() - before;
     let host = Arc::new(machine.sampler.host().clone());
-    let mut judge = Judge::new(Baselines::default());
+    let mut judge = Evaluator::new(Baselines::default());
     let mut tape = HistoryRing::new(60, 16 << 20, Redaction::Nothing);
-    let mut judged: Vec<Judged> = Vec::new();
+    let mut judged: Vec<Evaluation> = Vec::new();
     let mut cost = Cost { look: u64::MAX, judgement: u64::MAX, kept: u64::MAX, ..Cost::default() };
     let mut older = machine.look();
     for _ in 0..6 {
@@ -210,7 +210,7 @@ fn walk(size: Size) -> (Vec<Judged>, Cost) {
             cost.look = cost.look.min(allocations(|| newer.insert(machine.look()).cpu.is_ok()));
             let Some(newer) = newer else { return };
             cost.kept = cost.kept.min(allocations(|| assert!(tape.push(&newer))));
-            let judging = || judged.push(judge.judge(Interval::between(&host, &older, &newer).unwrap()));
+            let judging = || judged.push(judge.evaluate(Interval::between(&host, &older, &newer).unwrap()));
             cost.judgement = cost.judgement.min(allocations(judging));
             older = newer;
         });
@@ -223,20 +223,20 @@ fn walk(size: Size) -> (Vec<Judged>, Cost) {
 }
 
 /// Every screen, at both sizes.
-fn see(judged: &[Judged], words: [&str; 6]) {
+fn see(judged: &[Evaluation], words: [&str; 6]) {
     for (width, height) in [(80, 24), (200, 50)] {
         let setup = Setup {
-            look: Look::default(),
+            terminal: TerminalCapabilities::default(),
             source: Source::Live,
-            zone: TimeZone::UTC,
+            time_zone: TimeZone::UTC,
             size: (width, height),
             interval_ms: 1000,
         };
         let mut state = State::new(setup);
         for judged in judged {
-            update(&mut state, Event::Judged(judged.clone()));
+            update(&mut state, Event::Evaluation(judged.clone()));
         }
-        let mut cells = Cells::blank(width, height);
+        let mut cells = CellBuffer::empty(width, height);
         for (key, word) in "123456".chars().zip(words) {
             update(&mut state, Event::Key(Key::Char(key)));
             cells.reset();
@@ -349,13 +349,13 @@ fn judgement(groups: u32) -> Duration {
     let [first, second, third] = throttled(groups);
     let clock = || Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap());
     let once = |_| {
-        let mut judge = Judge::new(Baselines::default());
-        judge.judge(Interval::between(&host, &first, &second).unwrap());
+        let mut judge = Evaluator::new(Baselines::default());
+        judge.evaluate(Interval::between(&host, &first, &second).unwrap());
         let interval = Interval::between(&host, &second, &third).unwrap();
         let begun = clock();
-        let judged = judge.judge(interval);
+        let judged = judge.evaluate(interval);
         let took = clock() - begun;
-        let told = judged.verdict.iter().filter(|finding| finding.kind == Kind::CpuThrottled).count();
+        let told = judged.active.iter().filter(|finding| finding.kind == Kind::CpuThrottled).count();
         assert_eq!(told, groups as usize);
         took
     };

@@ -27,7 +27,7 @@ use made::{Box, run};
 #[test]
 fn the_page_is_what_the_catalogue_says() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/tables.md");
-    let page = stalltop::report::table::page();
+    let page = stalltop::report::table::tables_page();
     if std::env::var_os("STALLTOP_BLESS").is_some() {
         std::fs::write(&path, &page).expect("docs/tables.md can be written");
     }
@@ -38,7 +38,7 @@ fn the_page_is_what_the_catalogue_says() {
 #[test]
 fn the_command_line_knows_every_table() {
     let names: Vec<&str> = stalltop::report::table::TABLES.iter().map(|table| table.name()).collect();
-    assert_eq!(names, stalltop::cli::table::WHAT);
+    assert_eq!(names, stalltop::cli::table::TABLE_NAMES);
 }
 
 #[test]

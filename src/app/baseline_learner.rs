@@ -12,9 +12,9 @@ use nix::unistd::AccessFlags;
 
 use crate::app::program::stdio;
 use crate::app::program::timeout::with_timeout;
-use crate::baseline::store::Store;
-use crate::baseline::{Baselines, Device, Lesson};
-use crate::findings::{Criteria, Judge, Judged};
+use crate::baseline::store::BaselineStore;
+use crate::baseline::{Baselines, DeviceIdentity, Observation};
+use crate::findings::{Evaluation, Evaluator, RuleConfig};
 use crate::kernel::Root;
 use file_watcher::FileWatcher;
 
@@ -22,9 +22,9 @@ use file_watcher::FileWatcher;
 /// then before: added to what is in the file by then, so that several programs may learn at the same time.
 #[derive(Debug)]
 pub struct BaselineLearner {
-    store: Option<Store>,
+    store: Option<BaselineStore>,
     initial: Baselines,
-    pending_observations: Vec<Lesson>,
+    pending_observations: Vec<Observation>,
     last_write: Instant,
     write_in_progress: Option<Receiver<WriteResult>>,
     file_watcher: FileWatcher,
@@ -33,7 +33,7 @@ pub struct BaselineLearner {
 }
 
 /// How keeping some lessons came out: those that could not be kept, and why.
-type WriteResult = Result<(), (Vec<Lesson>, String)>;
+type WriteResult = Result<(), (Vec<Observation>, String)>;
 
 /// How much of what was learned may be lost with a kill -9.
 const WRITE_INTERVAL: Duration = Duration::from_secs(300);
@@ -55,9 +55,9 @@ impl BaselineLearner {
     pub fn load() -> (BaselineLearner, Option<String>) {
         // The look for the place included: it may be on a file system that does not answer.
         let found = with_timeout(LOAD_TIMEOUT, || {
-            let store = Store::usual(nix::unistd::geteuid().as_raw());
+            let store = BaselineStore::at_default_path(nix::unistd::geteuid().as_raw());
             let obstacle = write_obstacle(store.as_ref());
-            let loaded = |store: Store| (store.stamp(), store.load(), store);
+            let loaded = |store: BaselineStore| (store.file_stamp(), store.load(), store);
             (store.map(loaded), obstacle)
         });
         let Some((found, obstacle)) = found else {
@@ -116,14 +116,14 @@ impl BaselineLearner {
     }
 
     /// A judge that begins with them.
-    pub fn new_evaluator(&self, criteria: Arc<Criteria>) -> Judge {
-        Judge::new(self.initial.clone()).by(criteria)
+    pub fn new_evaluator(&self, criteria: Arc<RuleConfig>) -> Evaluator {
+        Evaluator::new(self.initial.clone()).with_rule_config(criteria)
     }
 
     /// Takes in what an interval taught.
-    pub fn observe(&mut self, judged: &Judged) {
+    pub fn observe(&mut self, judged: &Evaluation) {
         if self.store.is_some() {
-            self.pending_observations.extend_from_slice(&judged.lessons);
+            self.pending_observations.extend_from_slice(&judged.observations);
             let surplus = self.pending_observations.len().saturating_sub(MAX_PENDING_OBSERVATIONS);
             self.pending_observations.drain(..surplus);
         }
@@ -135,7 +135,7 @@ impl BaselineLearner {
         // What is being written is not yet in the file, and no longer to be added.
         let store = self.store.as_ref().filter(|_| self.write_in_progress.is_none())?;
         let (was, filed) = self.file_watcher.poll_change(store)?;
-        let holds = |baselines: &Baselines, device: &Device| baselines.of(device).next().is_some();
+        let holds = |baselines: &Baselines, device: &DeviceIdentity| baselines.for_device(device).next().is_some();
         self.pending_observations.retain(|lesson| !holds(&was, &lesson.key.device) || holds(&filed, &lesson.key.device));
         let mut now = filed;
         now.learn(&self.pending_observations);
@@ -200,10 +200,10 @@ impl BaselineLearner {
 }
 
 /// Why baselines cannot be kept, as far as that can be told without writing.
-pub fn write_obstacle(store: Option<&Store>) -> Option<String> {
+pub fn write_obstacle(store: Option<&BaselineStore>) -> Option<String> {
     let may_write = |path: &Path| nix::unistd::access(path, AccessFlags::W_OK).is_ok();
     match store {
-        Some(store) => store.obstacle(may_write),
+        Some(store) => store.write_obstacle(may_write),
         None => Some("there is no home directory".to_owned()),
     }
 }
@@ -211,29 +211,29 @@ pub fn write_obstacle(store: Option<&Store>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::baseline::{Key, SizeClass};
+    use crate::baseline::{BaselineKey, SizeClass};
     use crate::interval::disk::Operation;
     use crate::units::Millis;
 
     #[test]
     fn what_others_write_is_taken_in_and_what_they_forget_is_not_kept_after_all() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::at(folder.path().join("stalltop/baselines.toml"), nix::unistd::geteuid().as_raw());
-        let device = |name: &str| Device(name.into());
-        let key = |name: &str| Key { device: device(name), operation: Operation::Read, size: SizeClass::Small };
-        let lesson = |name: &str| Lesson {
+        let store = BaselineStore::new(folder.path().join("stalltop/baselines.toml"), nix::unistd::geteuid().as_raw());
+        let device = |name: &str| DeviceIdentity(name.into());
+        let key = |name: &str| BaselineKey { device: device(name), operation: Operation::Read, size: SizeClass::Small };
+        let lesson = |name: &str| Observation {
             key: key(name),
             name: name.to_owned(),
             r#await: Millis(1.0),
             time_ms: 10.0,
-            alone: true,
+            uncontended: true,
             rate: 10.0,
             outstanding: 0.01,
             at_s: 1,
         };
         store.update(|baselines| baselines.set(key("sda"), Millis(5.0))).unwrap();
-        let known = store.look().unwrap();
-        let news = FileWatcher::new(store.stamp(), known.clone(), Duration::ZERO);
+        let known = store.read().unwrap();
+        let news = FileWatcher::new(store.file_stamp(), known.clone(), Duration::ZERO);
         let mut lessons =
             BaselineLearner { store: Some(store.clone()), file_watcher: news, ..BaselineLearner::without_store(known) };
         lessons.pending_observations = vec![lesson("sda"), lesson("sdb")];
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!((known("sda"), known("sdb"), known("sdc")), (false, true, true));
         assert!(lessons.pending_observations.iter().all(|lesson| lesson.key == key("sdb")));
         assert_eq!(lessons.write_before_exit(), None);
-        let kept = store.look().unwrap();
+        let kept = store.read().unwrap();
         assert!(kept.get(&key("sda")).is_none() && kept.get(&key("sdb")).is_some());
     }
 }

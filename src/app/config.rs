@@ -13,8 +13,8 @@ use nix::unistd::gethostname;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdio::print_stderr;
 use crate::app::program::timeout::with_timeout;
-use crate::cli::{Configuration, words};
-use crate::findings::{Criteria, SetBaseline, Setting};
+use crate::cli::{Configuration, finding_options};
+use crate::findings::{BaselineOverride, RuleConfig, ThresholdSetting};
 use crate::interval::nicstat::Link;
 use crate::kernel::Root;
 use crate::sample::Host;
@@ -37,7 +37,7 @@ const NIC_SPEED_OPTION: &str = "--nic-speed";
 /// What is set for this run.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    rule_config: Criteria,
+    rule_config: RuleConfig,
     /// Said on the command line: of whichever machine this run is about
     command_line_links: Vec<(String, Link)>,
     /// The file was named for this run: what it says of devices holds whichever machine a recording is of
@@ -90,35 +90,39 @@ impl Settings {
     }
 
     /// These go before what is set already.
-    pub fn set_thresholds(&mut self, thresholds: &[Setting]) {
+    pub fn set_thresholds(&mut self, thresholds: &[ThresholdSetting]) {
         thresholds.iter().for_each(|setting| setting.apply(&mut self.rule_config.thresholds));
     }
 
     /// What this machine is judged by.
-    pub fn rule_config(&self) -> &Criteria {
+    pub fn rule_config(&self) -> &RuleConfig {
         &self.rule_config
     }
 
     /// What a machine is judged by: what is said of devices here does not hold for those of another machine.
-    pub fn rule_config_for(&self, host: &Host) -> Arc<Criteria> {
+    pub fn rule_config_for(&self, host: &Host) -> Arc<RuleConfig> {
         let ours = gethostname()
             .is_ok_and(|name| std::os::unix::ffi::OsStrExt::as_bytes(name.as_os_str()) == host.hostname.as_bytes());
-        let Criteria { thresholds, .. } = &self.rule_config;
+        let RuleConfig { thresholds, .. } = &self.rule_config;
         Arc::new(match ours || self.explicit_file {
             true => self.rule_config.clone(),
-            false => Criteria { thresholds: thresholds.clone(), links: self.command_line_links.clone(), ..Criteria::default() },
+            false => RuleConfig {
+                thresholds: thresholds.clone(),
+                link_overrides: self.command_line_links.clone(),
+                ..RuleConfig::default()
+            },
         })
     }
 
     fn apply(&mut self, said: ParsedConfig) {
         self.set_thresholds(&said.thresholds);
-        let Criteria { links, baselines, ignored, .. } = &mut self.rule_config;
+        let RuleConfig { link_overrides: links, baseline_overrides: baselines, ignored, .. } = &mut self.rule_config;
         for link in said.links {
             links.retain(|known| known.0 != link.0);
             links.push(link);
         }
         for baseline in said.baselines {
-            let same = |known: &SetBaseline| {
+            let same = |known: &BaselineOverride| {
                 (&known.device, known.operation, known.size) == (&baseline.device, baseline.operation, baseline.size)
             };
             baselines.retain(|known| !same(known));
@@ -138,7 +142,7 @@ fn parse_nic_speeds(asked: &Configuration) -> Result<Vec<(String, Link)>, Failur
 fn read_environment() -> Result<ParsedConfig, Failure> {
     let mut said = ParsedConfig::default();
     for word in env_list(THRESHOLD_VAR) {
-        said.thresholds.push(words::setting(&word).map_err(|why| invalid_value(THRESHOLD_VAR, &word, why))?);
+        said.thresholds.push(finding_options::parse_setting(&word).map_err(|why| invalid_value(THRESHOLD_VAR, &word, why))?);
     }
     for word in env_list(SPEED_VAR) {
         said.links.push(parse_link(SPEED_VAR, &word)?);
@@ -186,11 +190,11 @@ mod tests {
             )
             .unwrap(),
         );
-        settings.set_thresholds(&[words::setting("hung-task=7").unwrap()]);
+        settings.set_thresholds(&[finding_options::parse_setting("hung-task=7").unwrap()]);
         let criteria = settings.rule_config();
         assert_eq!((criteria.thresholds.blocked_ratio, criteria.thresholds.hung_seconds), (0.4, 7.0));
         let speeds: Vec<(&str, Option<u32>)> =
-            criteria.links.iter().map(|(name, link)| (name.as_str(), link.speed_mbps)).collect();
+            criteria.link_overrides.iter().map(|(name, link)| (name.as_str(), link.speed_mbps)).collect();
         assert_eq!(speeds, [("eth1", Some(10)), ("eth0", Some(1000))]);
         assert_eq!(criteria.ignored.disks, ["loop*"]);
     }
@@ -200,10 +204,10 @@ mod tests {
         let mut settings = Settings::default();
         settings.apply(ParsedConfig::parse("[thresholds]\nhung-seconds = 9\n[speeds]\neth0 = 100\n").unwrap());
         let elsewhere = settings.rule_config_for(&host("somewhere.invalid"));
-        assert_eq!((elsewhere.thresholds.hung_seconds, elsewhere.links.len()), (9.0, 0));
+        assert_eq!((elsewhere.thresholds.hung_seconds, elsewhere.link_overrides.len()), (9.0, 0));
         let here = gethostname().unwrap().into_string().unwrap();
-        assert_eq!(settings.rule_config_for(&host(&here)).links.len(), 1);
+        assert_eq!(settings.rule_config_for(&host(&here)).link_overrides.len(), 1);
         settings.explicit_file = true;
-        assert_eq!(settings.rule_config_for(&host("somewhere.invalid")).links.len(), 1);
+        assert_eq!(settings.rule_config_for(&host("somewhere.invalid")).link_overrides.len(), 1);
     }
 }

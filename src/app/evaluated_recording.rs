@@ -12,10 +12,10 @@ use crate::app::evaluation::SampleEvaluator;
 use crate::app::program::exit::{Failure, quoted};
 use crate::app::program::stdio;
 use crate::app::recorder;
-use crate::cli::part::Part;
-use crate::findings::{Criteria, Judge, Judged, Thresholds};
+use crate::cli::time_range::TimeRange;
+use crate::findings::{Evaluation, Evaluator, RuleConfig, Thresholds};
 use crate::recording::Replayer;
-use crate::report::words::many;
+use crate::report::formatting::pluralize;
 use crate::sample::Sample;
 
 /// Gives its intervals, judged one after the other. What is damaged is left out, and told at the end.
@@ -23,26 +23,26 @@ pub struct EvaluatedRecording {
     path: PathBuf,
     replayer: Replayer,
     evaluator: SampleEvaluator,
-    rule_config: Arc<Criteria>,
+    rule_config: Arc<RuleConfig>,
     next_index: usize,
 }
 
 impl EvaluatedRecording {
-    /// Judged by what is set here, as far as it holds for the machine of the recording.
+    /// Evaluation by what is set here, as far as it holds for the machine of the recording.
     pub fn open(path: &Path, settings: &Settings) -> Result<EvaluatedRecording, Failure> {
         let replayer = Replayer::open(path).map_err(recorder::failure)?;
         let baselines = recorder::baselines(replayer.section(recorder::baselines_section()));
         let host = Arc::new(replayer.meta().host.clone());
         let criteria = settings.rule_config_for(&host);
-        let judge = Judge::new(baselines).by(Arc::clone(&criteria));
+        let judge = Evaluator::new(baselines).with_rule_config(Arc::clone(&criteria));
         let judging = SampleEvaluator::new(host, judge);
         Ok(EvaluatedRecording { path: path.to_owned(), replayer, evaluator: judging, rule_config: criteria, next_index: 0 })
     }
 
     /// Only that part of it, judged from where it begins.
-    pub fn narrow(&mut self, part: &Part, zone: &TimeZone) -> Result<(), Failure> {
-        let range = time_range::between(&self.replayer, part, &self.path, zone)?;
-        self.replayer.restrict_to(range);
+    pub fn narrow(&mut self, range: &TimeRange, zone: &TimeZone) -> Result<(), Failure> {
+        let samples = time_range::between(&self.replayer, range, &self.path, zone)?;
+        self.replayer.restrict_to(samples);
         Ok(())
     }
 
@@ -53,7 +53,7 @@ impl EvaluatedRecording {
 
     /// The next interval between these samples. All samples before are evaluated too, from the first one on: findings that
     /// have started and latencies that were learned by then are known.
-    pub fn next_in(&mut self, samples: &Range<usize>) -> Option<Judged> {
+    pub fn next_in(&mut self, samples: &Range<usize>) -> Option<Evaluation> {
         loop {
             let evaluation = self.next_before(samples.end)?;
             if self.last_index() > samples.start {
@@ -63,7 +63,7 @@ impl EvaluatedRecording {
     }
 
     /// From boot to a sample of it.
-    pub fn evaluate_since_boot(&self, sample: &Arc<Sample>) -> Option<Judged> {
+    pub fn evaluate_since_boot(&self, sample: &Arc<Sample>) -> Option<Evaluation> {
         self.evaluator.evaluate_since_boot(sample)
     }
 
@@ -80,7 +80,7 @@ impl EvaluatedRecording {
     pub fn warn_of_damage(&self) {
         let damage = self.replayer.damage();
         if let Some(first) = damage.first() {
-            let (name, places, at) = (quoted(&self.path), many(damage.len() as u64, "place"), first.bytes.start);
+            let (name, places, at) = (quoted(&self.path), pluralize(damage.len() as u64, "place"), first.bytes.start);
             stdio::print_stderr(&match self.replayer.unreadable().first() {
                 Some(unreadable) => format!("{name} is not whole: {}: all that is sound was judged", unreadable.reason),
                 None => format!("{name} is damaged in {places}, first at byte {at}: all that is sound was judged"),
@@ -89,7 +89,7 @@ impl EvaluatedRecording {
     }
 
     /// The next interval that ends before that sample.
-    fn next_before(&mut self, end: usize) -> Option<Judged> {
+    fn next_before(&mut self, end: usize) -> Option<Evaluation> {
         while self.next_index < self.replayer.len().min(end) {
             let index = self.next_index;
             self.next_index += 1;
@@ -104,9 +104,9 @@ impl EvaluatedRecording {
 }
 
 impl Iterator for EvaluatedRecording {
-    type Item = Judged;
+    type Item = Evaluation;
 
-    fn next(&mut self) -> Option<Judged> {
+    fn next(&mut self) -> Option<Evaluation> {
         self.next_before(usize::MAX)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::baseline::Baselines;
-use crate::findings::{Judge, Judged};
+use crate::findings::{Evaluation, Evaluator};
 use crate::interval::Interval;
 use crate::interval::boot::since_boot;
 use crate::sample::{Host, Sample};
@@ -12,25 +12,25 @@ use crate::sample::{Host, Sample};
 #[derive(Clone, Debug)]
 pub struct SampleEvaluator {
     host: Arc<Host>,
-    evaluator: Judge,
+    evaluator: Evaluator,
     last_sample: Option<Arc<Sample>>,
 }
 
 impl SampleEvaluator {
-    pub fn new(host: Arc<Host>, judge: Judge) -> SampleEvaluator {
+    pub fn new(host: Arc<Host>, judge: Evaluator) -> SampleEvaluator {
         SampleEvaluator { host, evaluator: judge, last_sample: None }
     }
 
     /// The interval that this sample ends; `None` for the first one.
-    pub fn evaluate(&mut self, sample: Arc<Sample>) -> Option<Judged> {
+    pub fn evaluate(&mut self, sample: Arc<Sample>) -> Option<Evaluation> {
         let older = self.last_sample.replace(Arc::clone(&sample))?;
         let interval = Interval::between(&self.host, &older, &sample)?;
-        Some(self.evaluator.judge(interval))
+        Some(self.evaluator.evaluate(interval))
     }
 
     /// The same of a recording, whose next sample may be of another machine, or of another run of it: no interval reaches from
     /// the one to the other.
-    pub fn evaluate_for_host(&mut self, host: &Arc<Host>, sample: Arc<Sample>) -> Option<Judged> {
+    pub fn evaluate_for_host(&mut self, host: &Arc<Host>, sample: Arc<Sample>) -> Option<Evaluation> {
         if !Arc::ptr_eq(&self.host, host) {
             if !self.host.is_same_boot(host) {
                 self.last_sample = None;
@@ -41,8 +41,8 @@ impl SampleEvaluator {
     }
 
     /// The time from boot to this sample; nothing is learned of it.
-    pub fn evaluate_since_boot(&self, sample: &Arc<Sample>) -> Option<Judged> {
-        Some(self.evaluator.clone().judge(since_boot(&self.host, sample)?))
+    pub fn evaluate_since_boot(&self, sample: &Arc<Sample>) -> Option<Evaluation> {
+        Some(self.evaluator.clone().evaluate(since_boot(&self.host, sample)?))
     }
 
     /// The next interval begins with this sample; nothing is judged.
@@ -52,11 +52,11 @@ impl SampleEvaluator {
 
     /// From now on judged by these baselines.
     pub fn set_baselines(&mut self, baselines: Baselines) {
-        self.evaluator.adopt(baselines);
+        self.evaluator.set_baselines(baselines);
     }
 
     /// The judge as it is now: what the next interval will be judged by.
-    pub fn evaluator(&self) -> &Judge {
+    pub fn evaluator(&self) -> &Evaluator {
         &self.evaluator
     }
 }

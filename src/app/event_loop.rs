@@ -25,7 +25,7 @@ use crate::app::timeline::sample_source::{self, SampleSource, StreamHeader};
 use crate::cli;
 use crate::kernel::{self, Root};
 use crate::recording::Redaction;
-use crate::state::{Effect, Event, Look, Setup, Source, State, update};
+use crate::state::{Effect, Event, Setup, Source, State, TerminalCapabilities, update};
 use crate::view;
 
 /// Frames follow each other no faster, whatever happens.
@@ -59,7 +59,7 @@ pub fn replay(configuration: &cli::Configuration, options: &cli::Replay) -> Resu
         let (host, interval) = (Arc::new(meta.host.clone()), meta.interval);
         let rule_config = settings.rule_config_for(&host);
         let pipeline = LivePipeline::new(host, rule_config, BaselineLearner::without_store(baselines));
-        (Timeline::live(source, meta, pipeline, cli::values::HISTORY), Source::Pipe { name }, interval)
+        (Timeline::live(source, meta, pipeline, cli::value_parsers::DEFAULT_HISTORY), Source::Pipe { name }, interval)
     } else {
         let timeline = Timeline::open(options, &TimeZone::system(), &settings)?;
         let interval = timeline.interval();
@@ -77,9 +77,9 @@ fn setup(appearance: &cli::Appearance, source: Source, interval: Duration) -> Se
         _ => std::env::var(name).ok(),
     };
     Setup {
-        look: Look::from_variables(variable, appearance.glyphs()),
+        terminal: TerminalCapabilities::from_env(variable, appearance.glyphs()),
         source,
-        zone: TimeZone::system(),
+        time_zone: TimeZone::system(),
         size: terminal::size(),
         interval_ms: u64::try_from(interval.as_millis()).unwrap_or(u64::MAX),
     }
@@ -194,7 +194,7 @@ impl EventLoop {
             LoopEvent::Input(Input::Key(key)) => return self.apply_scroll(Event::Key(key)),
             LoopEvent::Input(Input::Wheel(rows)) => return self.apply_scroll(Event::Wheel(rows)),
             LoopEvent::Input(Input::Click { column, row }) => {
-                let click = view::hit(&self.state, column, row);
+                let click = view::click_target(&self.state, column, row);
                 return self.apply(Event::Click(click));
             }
             LoopEvent::Timeline(events) => {
@@ -212,8 +212,8 @@ impl EventLoop {
 
     /// An event that may scroll the page that is open, from a place where that page is.
     fn apply_scroll(&mut self, event: Event) -> io::Result<LoopControl> {
-        if let Some(most) = view::furthest(&self.state) {
-            update(&mut self.state, Event::Furthest(most));
+        if let Some(most) = view::max_scroll(&self.state) {
+            update(&mut self.state, Event::MaxScroll(most));
         }
         self.apply(event)
     }

@@ -8,7 +8,7 @@ use crate::app::program::{panics, stdio};
 use crate::app::sampling::{SamplerThread, TimedSample};
 use crate::app::{baseline_learner::BaselineLearner, evaluation::SampleEvaluator};
 use crate::baseline::Baselines;
-use crate::findings::{Criteria, Judge, Judged};
+use crate::findings::{Evaluation, Evaluator, RuleConfig};
 use crate::sample::{Host, Sample};
 
 /// Evaluates live samples one after the other.
@@ -18,13 +18,13 @@ pub struct LivePipeline {
 }
 
 impl LivePipeline {
-    pub fn new(host: Arc<Host>, criteria: Arc<Criteria>, baseline_learner: BaselineLearner) -> LivePipeline {
+    pub fn new(host: Arc<Host>, criteria: Arc<RuleConfig>, baseline_learner: BaselineLearner) -> LivePipeline {
         let evaluator = SampleEvaluator::new(host, baseline_learner.new_evaluator(criteria));
         LivePipeline { evaluator, baseline_learner }
     }
 
     /// The interval that ends with this sample; `None` for the first one.
-    pub fn evaluate(&mut self, sample: Arc<Sample>) -> Option<Judged> {
+    pub fn evaluate(&mut self, sample: Arc<Sample>) -> Option<Evaluation> {
         if let Some(baselines) = self.baseline_learner.poll_changes() {
             self.evaluator.set_baselines(baselines);
         }
@@ -34,12 +34,12 @@ impl LivePipeline {
     }
 
     /// The time from boot to this sample; nothing is learned from it.
-    pub fn evaluate_since_boot(&self, sample: &Arc<Sample>) -> Option<Judged> {
+    pub fn evaluate_since_boot(&self, sample: &Arc<Sample>) -> Option<Evaluation> {
         self.evaluator.evaluate_since_boot(sample)
     }
 
     /// The evaluator after the last sample.
-    pub fn evaluator(&self) -> &Judge {
+    pub fn evaluator(&self) -> &Evaluator {
         self.evaluator.evaluator()
     }
 
@@ -67,7 +67,7 @@ pub struct LiveEvaluations {
 }
 
 impl LiveEvaluations {
-    pub fn new(sampler: SamplerThread, criteria: Arc<Criteria>, baseline_learner: BaselineLearner) -> LiveEvaluations {
+    pub fn new(sampler: SamplerThread, criteria: Arc<RuleConfig>, baseline_learner: BaselineLearner) -> LiveEvaluations {
         let pipeline = LivePipeline::new(Arc::clone(&sampler.host), criteria, baseline_learner);
         LiveEvaluations { sampler, pipeline }
     }
@@ -82,7 +82,7 @@ impl LiveEvaluations {
     }
 
     /// The interval that ends with this sample; `None` for the first one.
-    pub fn evaluate(&mut self, sample: &TimedSample) -> Option<Judged> {
+    pub fn evaluate(&mut self, sample: &TimedSample) -> Option<Evaluation> {
         let evaluation = self.pipeline.evaluate(Arc::clone(&sample.sample));
         if let Some(line) = self.pipeline.write_periodically() {
             stdio::print_stderr(&line);
@@ -101,9 +101,9 @@ impl LiveEvaluations {
 
 /// The next interval: skips the first sample, which ends none.
 impl Iterator for LiveEvaluations {
-    type Item = Judged;
+    type Item = Evaluation;
 
-    fn next(&mut self) -> Option<Judged> {
+    fn next(&mut self) -> Option<Evaluation> {
         loop {
             let sample = self.next_sample()?;
             if let Some(evaluation) = self.evaluate(&sample) {

@@ -17,8 +17,8 @@ use crossterm::terminal::{Clear, ClearType, EnterAlternateScreen, LeaveAlternate
 use crossterm::{cursor, queue};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::view::cells::Cells;
-use crate::view::changes::Frames;
+use crate::view::cell_buffer::CellBuffer;
+use crate::view::frame_diff::DoubleBuffer;
 
 /// Presses and the wheel, in SGR's report. Not the motion of the mouse: nobody looks at it, and it would wake us.
 const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
@@ -29,7 +29,7 @@ static ACTIVE: AtomicBool = AtomicBool::new(false);
 
 /// The terminal while it shows the screen.
 pub struct Terminal {
-    frames: Frames,
+    frames: DoubleBuffer,
     /// What has been drawn and not yet been written
     pending: Vec<u8>,
     output: TerminalOutput,
@@ -59,11 +59,11 @@ impl Terminal {
 
     /// Draws a frame, of which only what differs from the last one is sent. Not while the last one still waits: frames
     /// that nobody could see are left out. False where it was left out.
-    pub fn draw(&mut self, render: impl FnOnce(&mut Cells)) -> io::Result<bool> {
+    pub fn draw(&mut self, render: impl FnOnce(&mut CellBuffer)) -> io::Result<bool> {
         if self.has_pending() {
             return Ok(false);
         }
-        ansi_encoder::encode(&mut self.pending, self.frames.turn(render).iter())?;
+        ansi_encoder::encode(&mut self.pending, self.frames.draw(render).iter())?;
         self.write_pending()?;
         Ok(true)
     }
@@ -109,9 +109,9 @@ impl Terminal {
 }
 
 /// Of the size that the terminal has now.
-fn blank_frames() -> Frames {
+fn blank_frames() -> DoubleBuffer {
     let (width, height) = size();
-    Frames::blank(width, height)
+    DoubleBuffer::new(width, height)
 }
 
 impl Drop for Terminal {

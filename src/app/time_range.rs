@@ -10,13 +10,13 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 
 use crate::app::program::exit::{Exit, Failure, quoted};
-use crate::cli::part::Part;
+use crate::cli::time_range::TimeRange;
 use crate::recording::{Replayer, Timestamp};
-use crate::state::moment::Moment;
+use crate::state::time_spec::TimeSpec;
 
 /// The samples from --from to --to; without an end where the recording may grow. Fails where the times are outside.
-pub fn between(replayer: &Replayer, part: &Part, file: &Path, zone: &TimeZone) -> Result<Range<usize>, Failure> {
-    if part.is_all() {
+pub fn between(replayer: &Replayer, range: &TimeRange, file: &Path, zone: &TimeZone) -> Result<Range<usize>, Failure> {
+    if range.is_all() {
         return Ok(0..usize::MAX);
     }
     let realtime = |index: usize| replayer.timestamp(index).map(|at| at.realtime_ns);
@@ -29,8 +29,8 @@ pub fn between(replayer: &Replayer, part: &Part, file: &Path, zone: &TimeZone) -
         Failure::new(Exit::Usage, what, span, "give --from and --to within that")
     };
     let (first, last) = first.zip(last).ok_or_else(outside)?;
-    let at = |moment: Moment| moment.resolve(first, last, zone).ok_or_else(outside);
-    let (from, to) = (part.from.map(at).transpose()?, part.to.map(at).transpose()?);
+    let at = |moment: TimeSpec| moment.resolve(first, last, zone).ok_or_else(outside);
+    let (from, to) = (range.from.map(at).transpose()?, range.to.map(at).transpose()?);
     // The clock may have been set back during the recording.
     let (earliest, latest) = (first.min(last), first.max(last));
     let start = from.map_or(0, |from| replayer.index_at_time(from).unwrap_or(0));
@@ -44,7 +44,7 @@ pub fn between(replayer: &Replayer, part: &Part, file: &Path, zone: &TimeZone) -
 
 /// The samples of --at and --span: `span` from that time on, or the last `span` of the recording without a time. `None` where
 /// the time cannot be found on the recording's days. `Some` may hold a single sample, which makes no interval.
-pub fn at(replayer: &Replayer, at: Option<Moment>, span: Option<Duration>, zone: &TimeZone) -> Option<Range<usize>> {
+pub fn at(replayer: &Replayer, at: Option<TimeSpec>, span: Option<Duration>, zone: &TimeZone) -> Option<Range<usize>> {
     let last = replayer.len().checked_sub(1)?;
     let realtime = |index: usize| replayer.timestamp(index).map(|at| at.realtime_ns);
     let Some(at) = at else {

@@ -32,7 +32,7 @@ use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::recorder;
 use crate::app::time_range;
 use crate::cli;
-use crate::findings::Judge;
+use crate::findings::Evaluator;
 use crate::kernel;
 use crate::recording::{HistoryRing, Meta, Replayer};
 use crate::state::{Effect, Event, Notice};
@@ -104,21 +104,21 @@ impl Timeline {
 
     /// A recording, played from `--at`, or else from its beginning; one that is being written from its end.
     pub fn open(options: &cli::Replay, zone: &TimeZone, settings: &Settings) -> Result<Timeline, Failure> {
-        let &cli::Replay { ref file, at, ref part, speed, .. } = options;
+        let &cli::Replay { ref file, at, ref range, speed, .. } = options;
         let open = || Replayer::open(file).map_err(recorder::failure);
         let mut replayer = open()?;
-        let range = time_range::between(&replayer, part, file, zone)?;
-        replayer.restrict_to(range.clone());
+        let samples_in_range = time_range::between(&replayer, range, file, zone)?;
+        replayer.restrict_to(samples_in_range.clone());
         if replayer.len() < 2 && !replayer.is_growing() {
             let why = format!("it holds {} of the two samples that make an interval", replayer.len());
             return Err(Failure::new(Exit::Damaged, format!("cannot replay {}", quoted(file)), why, ""));
         }
         let host = replayer.meta().host.clone();
         let baselines = recorder::baselines(replayer.section(recorder::baselines_section()));
-        let evaluator = Judge::new(baselines).by(settings.rule_config_for(&host));
+        let evaluator = Evaluator::new(baselines).with_rule_config(settings.rule_config_for(&host));
         // A replayer of its own: it decodes the samples in order while the screen goes anywhere.
         let mut samples = RecordingSamples::new(open()?);
-        samples.replayer.restrict_to(range);
+        samples.replayer.restrict_to(samples_in_range);
         let analysis = BackgroundAnalysis::start(samples, evaluator.clone());
         let analysis = analysis.map_err(|error| Failure::new(Exit::Failed, "cannot start a thread", error, ""))?;
         let interval = replayer.meta().interval;
@@ -171,7 +171,7 @@ impl Timeline {
     fn respond(&mut self, input: Input) -> Vec<Event> {
         match input {
             Input::Source(SourceEvent::PollFile) => self.poll_growth(),
-            Input::Source(SourceEvent::Ended(why)) => vec![Event::Ended(why)],
+            Input::Source(SourceEvent::Ended(why)) => vec![Event::SourceEnded(why)],
             Input::Source(SourceEvent::Notice(text)) => vec![Event::Notice(Notice::new(text))],
             Input::Source(event) => self.add_live(event),
             Input::Job(result) => self.live.as_mut().map(|live| live.recorder.job_done(result)).unwrap_or_default(),
@@ -251,7 +251,7 @@ impl Timeline {
         self.queued_events.extend(problem.map(|text| Event::Notice(Notice::failure(text))));
         self.queued_events.push(Event::Marks(self.store.marks()));
         let ticks = self.analysis.as_ref().map(BackgroundAnalysis::timeline_ticks).filter(|ticks| !ticks.is_empty());
-        self.queued_events.extend(ticks.map(Event::Strip));
+        self.queued_events.extend(ticks.map(Event::Timeline));
     }
 
     /// The results of the analysis so far.
@@ -283,7 +283,7 @@ impl Timeline {
             Ok(_) => return Vec::new(),
             Err(error) => {
                 self.source = SampleSource::Closed;
-                return vec![Event::Ended(Some(error.to_string()))];
+                return vec![Event::SourceEnded(Some(error.to_string()))];
             }
         };
         if let Some(analysis) = &mut self.analysis {
@@ -298,7 +298,7 @@ impl Timeline {
         if !growth.growing {
             self.source = SampleSource::Closed;
             if due.is_none() && self.playback.as_ref().is_some_and(|playback| !playback.paused) {
-                events.push(Event::Ended(None));
+                events.push(Event::SourceEnded(None));
             }
         }
         events

@@ -12,29 +12,29 @@ use crate::units::Millis;
 /// in, else its name. Names, places and paths are given to others: with them the size tells devices apart.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Device(pub Arc<str>);
+pub struct DeviceIdentity(pub Arc<str>);
 
-impl Device {
-    pub fn of(disk: &Disk) -> Device {
+impl DeviceIdentity {
+    pub fn from_disk(disk: &Disk) -> DeviceIdentity {
         let facts = &disk.facts;
-        let model = facts.model.as_ref().map(text).filter(|model| !model.is_empty());
-        if let Some(serial) = facts.serial.as_ref().map(text).filter(|serial| tells_apart(serial)) {
-            return Device(model.map_or_else(|| serial.clone(), |model| format!("{model} {serial}")).into());
+        let model = facts.model.as_ref().map(trimmed_text).filter(|model| !model.is_empty());
+        if let Some(serial) = facts.serial.as_ref().map(trimmed_text).filter(|serial| is_distinctive_serial(serial)) {
+            return DeviceIdentity(model.map_or_else(|| serial.clone(), |model| format!("{model} {serial}")).into());
         }
         let mut words = match (&facts.backing_file, &facts.sysfs_path) {
             // loop0 is another device with each file.
-            (Some(file), _) => format!("file:{}", text(file)),
-            (None, Some(path)) => format!("path:{}", text(path)),
-            (None, None) => format!("name:{}", text(&disk.name)),
+            (Some(file), _) => format!("file:{}", trimmed_text(file)),
+            (None, Some(path)) => format!("path:{}", trimmed_text(path)),
+            (None, None) => format!("name:{}", trimmed_text(&disk.name)),
         };
         words.extend(model.map(|model| format!(" {model}")));
         words.extend(facts.size_bytes.map(|size| format!(" {}M", size >> 20)));
-        Device(words.into())
+        DeviceIdentity(words.into())
     }
 }
 
 /// A serial number that every device of a cheap series has tells nothing: 0, 000000000000.
-fn tells_apart(serial: &str) -> bool {
+fn is_distinctive_serial(serial: &str) -> bool {
     let mut letters = serial.chars().filter(|letter| letter.is_alphanumeric());
     letters.next().is_some_and(|first| letters.any(|letter| letter != first))
 }
@@ -52,7 +52,7 @@ pub enum SizeClass {
 
 impl SizeClass {
     /// Of the mean size of a request in KiB. A flush has none: it is small.
-    pub fn of(kib: Option<f64>) -> SizeClass {
+    pub fn from_mean_kib(kib: Option<f64>) -> SizeClass {
         match kib.unwrap_or(0.0) {
             kib if kib <= 16.0 => SizeClass::Small,
             kib if kib <= 128.0 => SizeClass::Medium,
@@ -63,7 +63,7 @@ impl SizeClass {
     pub const ALL: [SizeClass; 3] = [SizeClass::Small, SizeClass::Medium, SizeClass::Large];
 
     /// As a table and a command line say it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             SizeClass::Small => "<=16K",
             SizeClass::Medium => "<=128K",
@@ -73,12 +73,12 @@ impl SizeClass {
 }
 
 /// Devices whose `rotational` says nothing of what is below them.
-const VIRTUAL: &[&str] = &["loop", "zram", "ram", "vd", "xvd", "nbd", "rbd", "drbd", "zd"];
+const VIRTUAL_PREFIXES: &[&str] = &["loop", "zram", "ram", "vd", "xvd", "nbd", "rbd", "drbd", "zd"];
 
 /// What a device of this class does when it is well: rotational 8 ms, SSD 0.5 ms, NVMe 0.2 ms, virtual 1 ms.
 pub fn class_default(disk: &Disk) -> Millis {
     let name = disk.name.as_bytes();
-    if VIRTUAL.iter().any(|prefix| name.starts_with(prefix.as_bytes())) {
+    if VIRTUAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix.as_bytes())) {
         return Millis(1.0);
     }
     if name.starts_with(b"nvme") {
@@ -91,6 +91,6 @@ pub fn class_default(disk: &Disk) -> Millis {
     }
 }
 
-fn text(name: &Name) -> String {
+fn trimmed_text(name: &Name) -> String {
     String::from_utf8_lossy(name.as_bytes()).trim().to_owned()
 }

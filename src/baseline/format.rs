@@ -2,16 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Baselines, Device, Key, Learned, SizeClass};
+use super::{BaselineKey, Baselines, DeviceIdentity, LearnedBaseline, SizeClass};
 use crate::interval::disk::Operation;
 
 /// Why bytes are no baselines.
 #[derive(Debug, PartialEq, thiserror::Error)]
-pub enum Malformed {
+pub enum FormatError {
     #[error("not a table of baselines: {0}")]
     Toml(String),
     #[error("written by a later version (format {0}, this one knows {FORMAT})")]
-    Later(u32),
+    NewerVersion(u32),
     #[error("too large ({0} bytes)")]
     TooLarge(u64),
 }
@@ -20,27 +20,27 @@ pub enum Malformed {
 const FORMAT: u32 = 1;
 
 /// No honest file comes near.
-pub const LARGEST: u64 = 16 << 20;
+pub const MAX_FILE_BYTES: u64 = 16 << 20;
 
 #[derive(Serialize, Deserialize)]
-struct Table {
+struct BaselineTable {
     #[serde(rename = "stalltop-baselines")]
     format: u32,
     #[serde(default, rename = "baseline")]
-    baselines: Vec<Row>,
+    baselines: Vec<BaselineRow>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Row {
-    device: Device,
+struct BaselineRow {
+    device: DeviceIdentity,
     operation: Operation,
     size: SizeClass,
     #[serde(flatten)]
-    learned: Learned,
+    learned: LearnedBaseline,
 }
 
 #[derive(Deserialize)]
-struct Version {
+struct VersionHeader {
     #[serde(rename = "stalltop-baselines")]
     format: u32,
 }
@@ -48,48 +48,48 @@ struct Version {
 impl Baselines {
     /// As the store and a recording keep them: no more than `from_bytes` takes.
     pub fn to_bytes(&self) -> Vec<u8> {
-        self.fitting(LARGEST)
+        self.to_bytes_within(MAX_FILE_BYTES)
     }
 
     /// Machines on which devices come and go (containers, volumes of a cloud) learn new ones for ever: of too many those
     /// that taught longest ago are left out.
-    fn fitting(&self, most: u64) -> Vec<u8> {
+    fn to_bytes_within(&self, most: u64) -> Vec<u8> {
         let mut kept = self.clone();
         loop {
-            let bytes = kept.all_to_bytes();
+            let bytes = kept.serialize_all();
             if bytes.len() as u64 <= most || !kept.forget_stalest() {
                 return bytes;
             }
         }
     }
 
-    fn all_to_bytes(&self) -> Vec<u8> {
-        let rows = self.iter().map(|(key, learned)| Row {
+    fn serialize_all(&self) -> Vec<u8> {
+        let rows = self.iter().map(|(key, learned)| BaselineRow {
             device: key.device.clone(),
             operation: key.operation,
             size: key.size,
             learned: learned.clone(),
         });
-        let table = Table { format: FORMAT, baselines: rows.collect() };
+        let table = BaselineTable { format: FORMAT, baselines: rows.collect() };
         // Plain structs with string keys: there is nothing in them that TOML cannot say.
         toml::to_string(&table).unwrap_or_default().into_bytes()
     }
 
     /// From `to_bytes`, of this version or an older one.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Baselines, Malformed> {
-        if bytes.len() as u64 > LARGEST {
-            return Err(Malformed::TooLarge(bytes.len() as u64));
+    pub fn from_bytes(bytes: &[u8]) -> Result<Baselines, FormatError> {
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return Err(FormatError::TooLarge(bytes.len() as u64));
         }
-        let text = std::str::from_utf8(bytes).map_err(|error| Malformed::Toml(error.to_string()))?;
-        let toml = |error: toml::de::Error| Malformed::Toml(error.message().to_owned());
-        let version: Version = toml::from_str(text).map_err(toml)?;
+        let text = std::str::from_utf8(bytes).map_err(|error| FormatError::Toml(error.to_string()))?;
+        let toml = |error: toml::de::Error| FormatError::Toml(error.message().to_owned());
+        let version: VersionHeader = toml::from_str(text).map_err(toml)?;
         if version.format > FORMAT {
-            return Err(Malformed::Later(version.format));
+            return Err(FormatError::NewerVersion(version.format));
         }
-        let table: Table = toml::from_str(text).map_err(toml)?;
+        let table: BaselineTable = toml::from_str(text).map_err(toml)?;
         let rows = table.baselines.into_iter();
-        let key = |row: &Row| Key { device: row.device.clone(), operation: row.operation, size: row.size };
-        Ok(rows.map(|row| (key(&row), row.learned.sound())).collect())
+        let key = |row: &BaselineRow| BaselineKey { device: row.device.clone(), operation: row.operation, size: row.size };
+        Ok(rows.map(|row| (key(&row), row.learned.sanitized())).collect())
     }
 }
 
@@ -100,13 +100,13 @@ mod tests {
 
     #[test]
     fn of_too_many_the_latest_and_those_set_by_hand_are_kept() {
-        let key = |number: i64| Key {
-            device: Device(format!("disk {number}").into()),
+        let key = |number: i64| BaselineKey {
+            device: DeviceIdentity(format!("disk {number}").into()),
             operation: Operation::Read,
             size: SizeClass::Small,
         };
         let learned = |number: i64| {
-            let mut learned = Learned::default();
+            let mut learned = LearnedBaseline::default();
             learned.last_s = number;
             (key(number), learned)
         };
@@ -114,13 +114,13 @@ mod tests {
         baselines.set(key(3), Millis(5.0));
         let whole = baselines.to_bytes();
         assert_eq!(Baselines::from_bytes(&whole).unwrap(), baselines, "all of it fits");
-        let kept = Baselines::from_bytes(&baselines.fitting(whole.len() as u64 / 3)).unwrap();
+        let kept = Baselines::from_bytes(&baselines.to_bytes_within(whole.len() as u64 / 3)).unwrap();
         let devices: Vec<&str> = kept.iter().map(|(key, _)| &*key.device.0).collect();
         assert!(
             (10..34).contains(&devices.len()) && devices.contains(&"disk 3") && devices.contains(&"disk 99"),
             "{devices:?}"
         );
-        let by_hand = Baselines::from_bytes(&baselines.fitting(1)).unwrap();
+        let by_hand = Baselines::from_bytes(&baselines.to_bytes_within(1)).unwrap();
         assert_eq!(by_hand.iter().count(), 1, "what somebody said stays whatever its size");
     }
 }

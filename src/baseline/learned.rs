@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::spread::{Day, Spread, day_of, is_latency, median};
-use super::{Drift, Lesson, Usual};
+use super::reservoir::{Day, Reservoir, is_valid_latency, median, unix_day};
+use super::{BaselineLoad, Drift, Observation};
 use crate::units::Millis;
 
 /// Latencies of the device nearly alone with its requests: of today, of the last days on which it taught, and of the
 /// first, which are kept for ever, so that a slow drift can be told.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Learned {
+pub struct LearnedBaseline {
     /// Intervals that taught, all in all
     pub intervals: u32,
     /// Set by hand: nothing learned changes it
@@ -44,9 +44,9 @@ pub struct Learned {
 #[serde(default)]
 struct Today {
     day: i32,
-    taught: Spread,
+    taught: Reservoir,
     /// With the device alone, too slow to teach or not
-    seen: Spread,
+    seen: Reservoir,
 }
 
 /// How far a baseline can be trusted.
@@ -65,7 +65,7 @@ pub enum Confidence {
 
 impl Confidence {
     /// As a table says it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Confidence::ByHand => "by hand",
             Confidence::Good => "good",
@@ -77,67 +77,67 @@ impl Confidence {
 }
 
 /// So many intervals make a baseline.
-pub const ENOUGH: u32 = 10;
+pub const MIN_INTERVALS: u32 = 10;
 
 /// The lowest await counts once so many intervals reached it.
-const REACHED: usize = 5;
+const LOWEST_KEPT: usize = 5;
 
 /// The highest load counts once so many intervals reached it.
-const WELL: usize = 3;
+const HIGHEST_LOADS_KEPT: usize = 3;
 
 /// An interval above this multiple is a fault, not a lesson.
-const FAULT: f64 = 2.0;
+const MAX_LEARNABLE_MULTIPLE: f64 = 2.0;
 
 /// Days that the baseline is the median of; a change of a day or two does not move it.
-const DAYS: usize = 8;
+const MEDIAN_DAYS: usize = 8;
 
 /// The first days, which later ones are compared with.
-const EARLY: usize = 5;
+const REFERENCE_DAYS: usize = 5;
 
 /// A drift is told when the last so many days show it, so long after the first ones.
 const DRIFT_DAYS: usize = 3;
-const DRIFT_AFTER_DAYS: i32 = 7;
+const MIN_DRIFT_AGE_DAYS: i32 = 7;
 
 /// Less than this is no drift whatever the multiple: the kernel counts whole milliseconds.
-const DRIFT_MS: f64 = 0.1;
+const MIN_DRIFT_MS: f64 = 0.1;
 
 /// No latency is taken to be lower, for the same reason.
-const FLOOR_MS: f64 = 0.01;
+const MIN_LATENCY_MS: f64 = 0.01;
 
 /// With less time than this counted in an interval its await is too coarse to be the lowest.
-const FINE_MS: f64 = 10.0;
+const MIN_TIME_FOR_LOWEST_MS: f64 = 10.0;
 
 /// Not confirmed for so long it is stale.
-const STALE_S: i64 = 90 * 86_400;
+const STALE_AFTER_S: i64 = 90 * 86_400;
 
-impl Learned {
+impl LearnedBaseline {
     /// Set by hand, or the median of enough intervals.
-    pub fn baseline(&self) -> Option<Millis> {
+    pub fn latency(&self) -> Option<Millis> {
         match self.by_hand_ms {
             Some(by_hand) => Some(Millis(by_hand)),
-            None if self.kept() >= ENOUGH => self.median(),
+            None if self.median_intervals() >= MIN_INTERVALS => self.median(),
             None => None,
         }
     }
 
     /// The lowest await that 5 intervals reached.
     pub fn lowest(&self) -> Option<Millis> {
-        self.lowest_ms.get(REACHED - 1).map(|&ms| Millis(f64::from(ms).max(FLOOR_MS)))
+        self.lowest_ms.get(LOWEST_KEPT - 1).map(|&ms| Millis(f64::from(ms).max(MIN_LATENCY_MS)))
     }
 
     /// The load at which it still was at its baseline; `None` before a few intervals have shown it.
-    pub fn usual(&self) -> Option<Usual> {
-        let highest = |list: &[f32]| list.get(WELL - 1).map(|&value| f64::from(value));
-        Some(Usual { rate: highest(&self.well_rates)?, outstanding: highest(&self.well_outstanding)? })
+    pub fn baseline_load(&self) -> Option<BaselineLoad> {
+        let highest = |list: &[f32]| list.get(HIGHEST_LOADS_KEPT - 1).map(|&value| f64::from(value));
+        Some(BaselineLoad { rate: highest(&self.well_rates)?, outstanding: highest(&self.well_outstanding)? })
     }
 
     /// How far it can be trusted now.
     pub fn confidence(&self, now_s: i64) -> Confidence {
-        match self.baseline() {
+        match self.latency() {
             _ if self.by_hand_ms.is_some() => Confidence::ByHand,
             None => Confidence::Provisional,
-            Some(_) if now_s.saturating_sub(self.last_s) > STALE_S => Confidence::Stale,
-            Some(_) if self.taught_days().len() >= 2 => Confidence::Good,
+            Some(_) if now_s.saturating_sub(self.last_s) > STALE_AFTER_S => Confidence::Stale,
+            Some(_) if self.learned_days().len() >= 2 => Confidence::Good,
             Some(_) => Confidence::Fair,
         }
     }
@@ -149,46 +149,47 @@ impl Learned {
             return None;
         }
         let (first, last) = (self.early.first()?, self.early.last()?);
-        let of_early = |day: &Day| (day.taught_ms, day.weight());
-        let was = median(self.early.iter().map(of_early).collect())?.max(FLOOR_MS);
-        let taught: u32 = self.early.iter().map(|day| day.taught).fold(0, u32::saturating_add);
-        let worst = self.early.iter().map(|day| day.taught_ms).fold(0.0, f32::max);
+        let of_early = |day: &Day| (day.learned_ms, day.weight());
+        let was = median(self.early.iter().map(of_early).collect())?.max(MIN_LATENCY_MS);
+        let taught: u32 = self.early.iter().map(|day| day.learned).fold(0, u32::saturating_add);
+        let worst = self.early.iter().map(|day| day.learned_ms).fold(0.0, f32::max);
         let mut late: Vec<Day> = self.days.iter().copied().chain(self.today()).collect();
-        late.retain(|day| day.seen >= ENOUGH && day.day.saturating_sub(last.day) >= DRIFT_AFTER_DAYS);
+        late.retain(|day| day.uncontended >= MIN_INTERVALS && day.day.saturating_sub(last.day) >= MIN_DRIFT_AGE_DAYS);
         late.drain(..late.len().saturating_sub(DRIFT_DAYS));
         let days: BTreeSet<i32> = late.iter().map(|day| day.day).collect();
-        if taught < ENOUGH || days.len() < DRIFT_DAYS || late.iter().any(|day| day.seen_ms <= worst) {
+        if taught < MIN_INTERVALS || days.len() < DRIFT_DAYS || late.iter().any(|day| day.uncontended_ms <= worst) {
             return None;
         }
-        let now = median(late.iter().map(|day| (day.seen_ms, 1)).collect())?;
+        let now = median(late.iter().map(|day| (day.uncontended_ms, 1)).collect())?;
         let until = *days.last()?;
-        let drift = Drift { was: Millis(was), now: Millis(now), since_day: first.day, days: until.saturating_sub(first.day) };
-        (now - was >= DRIFT_MS).then_some(drift)
+        let drift =
+            Drift { reference: Millis(was), current: Millis(now), since_day: first.day, days: until.saturating_sub(first.day) };
+        (now - was >= MIN_DRIFT_MS).then_some(drift)
     }
 
     /// Whether `take` would do anything: an unchanged baseline stays shared between its clones.
-    pub(super) fn would_change(&self, lesson: &Lesson) -> bool {
-        let known = self.baseline();
-        lesson.alone || self.is_among_lowest(lesson) || is_well(lesson, known) && self.is_among_highest(lesson)
+    pub(super) fn would_change(&self, lesson: &Observation) -> bool {
+        let known = self.latency();
+        lesson.uncontended || self.is_among_lowest(lesson) || is_near_baseline(lesson, known) && self.is_among_highest(lesson)
     }
 
-    pub(super) fn take(&mut self, lesson: &Lesson) {
+    pub(super) fn add(&mut self, lesson: &Observation) {
         if !lesson.r#await.0.is_finite() {
             return;
         }
-        let known = self.baseline();
-        let taught = lesson.alone && known.is_none_or(|known| lesson.r#await.0 <= known.0 * FAULT);
+        let known = self.latency();
+        let taught = lesson.uncontended && known.is_none_or(|known| lesson.r#await.0 <= known.0 * MAX_LEARNABLE_MULTIPLE);
         if self.is_among_lowest(lesson) {
-            keep_first(&mut self.lowest_ms, lesson.r#await.0 as f32, REACHED, |a, b| a <= b);
+            insert_sorted(&mut self.lowest_ms, lesson.r#await.0 as f32, LOWEST_KEPT, |a, b| a <= b);
         }
-        if taught || is_well(lesson, known) {
-            keep_first(&mut self.well_rates, lesson.rate as f32, WELL, |a, b| a >= b);
-            keep_first(&mut self.well_outstanding, lesson.outstanding as f32, WELL, |a, b| a >= b);
+        if taught || is_near_baseline(lesson, known) {
+            insert_sorted(&mut self.well_rates, lesson.rate as f32, HIGHEST_LOADS_KEPT, |a, b| a >= b);
+            insert_sorted(&mut self.well_outstanding, lesson.outstanding as f32, HIGHEST_LOADS_KEPT, |a, b| a >= b);
         }
-        if !lesson.alone {
+        if !lesson.uncontended {
             return;
         }
-        self.turn_to(day_of(lesson.at_s));
+        self.advance_to_day(unix_day(lesson.at_s));
         self.today.seen.push(lesson.r#await.0 as f32);
         if !taught {
             return;
@@ -203,26 +204,26 @@ impl Learned {
     }
 
     /// The same without what only a damaged file can hold.
-    pub(super) fn sound(mut self) -> Learned {
-        self.today.taught = self.today.taught.sound();
-        self.today.seen = self.today.seen.sound();
-        let old: Vec<f32> = std::mem::take(&mut self.awaits_ms).into_iter().filter(|ms| is_latency(*ms)).collect();
+    pub(super) fn sanitized(mut self) -> LearnedBaseline {
+        self.today.taught = self.today.taught.sanitized();
+        self.today.seen = self.today.seen.sanitized();
+        let old: Vec<f32> = std::mem::take(&mut self.awaits_ms).into_iter().filter(|ms| is_valid_latency(*ms)).collect();
         if self.today.taught.count() == 0 && !old.is_empty() {
-            let taught = Spread::of(old);
-            self.today = Today { day: day_of(self.last_s), seen: taught.clone(), taught };
+            let taught = Reservoir::from_values(old);
+            self.today = Today { day: unix_day(self.last_s), seen: taught.clone(), taught };
         }
-        self.days.retain(Day::is_sound);
-        self.days.truncate(5 * DAYS);
-        self.early.retain(Day::is_sound);
-        self.early.truncate(EARLY);
-        let (lower, higher): (Order, Order) = (f32::total_cmp, |a, b| b.total_cmp(a));
+        self.days.retain(Day::is_valid);
+        self.days.truncate(5 * MEDIAN_DAYS);
+        self.early.retain(Day::is_valid);
+        self.early.truncate(REFERENCE_DAYS);
+        let (lower, higher): (Comparator, Comparator) = (f32::total_cmp, |a, b| b.total_cmp(a));
         let lists = [
-            (&mut self.lowest_ms, REACHED, lower),
-            (&mut self.well_rates, WELL, higher),
-            (&mut self.well_outstanding, WELL, higher),
+            (&mut self.lowest_ms, LOWEST_KEPT, lower),
+            (&mut self.well_rates, HIGHEST_LOADS_KEPT, higher),
+            (&mut self.well_outstanding, HIGHEST_LOADS_KEPT, higher),
         ];
         for (list, most, order) in lists {
-            list.retain(|value| is_latency(*value));
+            list.retain(|value| is_valid_latency(*value));
             list.sort_by(order);
             list.truncate(most);
         }
@@ -231,84 +232,87 @@ impl Learned {
     }
 
     /// Intervals that the median rests on.
-    fn kept(&self) -> u32 {
-        self.days.iter().map(|day| day.taught).fold(self.today.taught.count(), u32::saturating_add)
+    fn median_intervals(&self) -> u32 {
+        self.days.iter().map(|day| day.learned).fold(self.today.taught.count(), u32::saturating_add)
     }
 
     fn median(&self) -> Option<Millis> {
-        let days = self.days.iter().map(|day| (day.taught_ms, day.weight()));
-        let today = self.today.taught.ms().iter().map(|&ms| (ms, 1));
-        median(days.chain(today).collect()).map(|ms| Millis(ms.max(FLOOR_MS)))
+        let days = self.days.iter().map(|day| (day.learned_ms, day.weight()));
+        let today = self.today.taught.values_ms().iter().map(|&ms| (ms, 1));
+        median(days.chain(today).collect()).map(|ms| Millis(ms.max(MIN_LATENCY_MS)))
     }
 
     fn today(&self) -> Option<Day> {
         let (taught, seen) = (&self.today.taught, &self.today.seen);
         let day = Day {
             day: self.today.day,
-            taught: taught.count(),
-            taught_ms: taught.median().unwrap_or_default() as f32,
-            seen: seen.count(),
-            seen_ms: seen.median().unwrap_or_default() as f32,
+            learned: taught.count(),
+            learned_ms: taught.weighted_median().unwrap_or_default() as f32,
+            uncontended: seen.count(),
+            uncontended_ms: seen.weighted_median().unwrap_or_default() as f32,
         };
-        (day.seen > 0).then_some(day)
+        (day.uncontended > 0).then_some(day)
     }
 
-    fn taught_days(&self) -> BTreeSet<i32> {
+    fn learned_days(&self) -> BTreeSet<i32> {
         let today = self.today().into_iter();
-        self.days.iter().copied().chain(today).filter(|day| day.taught > 0).map(|day| day.day).collect()
+        self.days.iter().copied().chain(today).filter(|day| day.learned > 0).map(|day| day.day).collect()
     }
 
     /// A day that is over becomes one line. What another run kept back from just before midnight still is of today.
-    fn turn_to(&mut self, day: i32) {
+    fn advance_to_day(&mut self, day: i32) {
         if day == self.today.day || day.saturating_add(1) == self.today.day {
             return;
         }
         if let Some(over) = self.today() {
-            if over.taught > 0 && self.early.len() < EARLY {
+            if over.learned > 0 && self.early.len() < REFERENCE_DAYS {
                 self.early.push(over);
             }
             self.days.push(over);
         }
         self.today = Today { day, ..Today::default() };
         // Days on which nothing or hardly anything was learned do not push out those that the baseline rests on.
-        self.forget_first(DRIFT_DAYS, 0, |day| day.taught == 0);
-        self.forget_first(DAYS, ENOUGH, |day| day.taught > 0);
+        self.drop_oldest_days(DRIFT_DAYS, 0, |day| day.learned == 0);
+        self.drop_oldest_days(MEDIAN_DAYS, MIN_INTERVALS, |day| day.learned > 0);
     }
 
     /// Of the days of a kind the last so many are kept, and more where these taught less than that.
-    fn forget_first(&mut self, most: usize, taught: u32, kind: fn(&Day) -> bool) {
+    fn drop_oldest_days(&mut self, most: usize, taught: u32, kind: fn(&Day) -> bool) {
         loop {
             let mut of_kind = self.days.iter().enumerate().filter(|(_, day)| kind(day));
             let Some((first, _)) = of_kind.next() else { return };
-            let (rest, left) = of_kind.fold((0_usize, 0_u32), |(n, sum), (_, day)| (n + 1, sum.saturating_add(day.taught)));
-            if rest < most || left < taught && rest < 4 * DAYS {
+            let (rest, left) = of_kind.fold((0_usize, 0_u32), |(n, sum), (_, day)| (n + 1, sum.saturating_add(day.learned)));
+            if rest < most || left < taught && rest < 4 * MEDIAN_DAYS {
                 return;
             }
             self.days.remove(first);
         }
     }
 
-    fn is_among_lowest(&self, lesson: &Lesson) -> bool {
+    fn is_among_lowest(&self, lesson: &Observation) -> bool {
         let lower = || self.lowest_ms.last().is_some_and(|&highest| lesson.r#await.0 < f64::from(highest));
-        lesson.r#await.0.is_finite() && lesson.time_ms >= FINE_MS && (self.lowest_ms.len() < REACHED || lower())
+        lesson.r#await.0.is_finite()
+            && lesson.time_ms >= MIN_TIME_FOR_LOWEST_MS
+            && (self.lowest_ms.len() < LOWEST_KEPT || lower())
     }
 
-    fn is_among_highest(&self, lesson: &Lesson) -> bool {
-        let higher =
-            |list: &[f32], value: f64| list.len() < WELL || list.last().is_some_and(|&lowest| value > f64::from(lowest));
+    fn is_among_highest(&self, lesson: &Observation) -> bool {
+        let higher = |list: &[f32], value: f64| {
+            list.len() < HIGHEST_LOADS_KEPT || list.last().is_some_and(|&lowest| value > f64::from(lowest))
+        };
         higher(&self.well_rates, lesson.rate) || higher(&self.well_outstanding, lesson.outstanding)
     }
 }
 
-type Order = fn(&f32, &f32) -> std::cmp::Ordering;
+type Comparator = fn(&f32, &f32) -> std::cmp::Ordering;
 
 /// Whether it answered near a baseline that is known.
-fn is_well(lesson: &Lesson, known: Option<Millis>) -> bool {
-    known.is_some_and(|known| lesson.r#await.0 < known.0 * FAULT)
+fn is_near_baseline(lesson: &Observation, known: Option<Millis>) -> bool {
+    known.is_some_and(|known| lesson.r#await.0 < known.0 * MAX_LEARNABLE_MULTIPLE)
 }
 
 /// Into a list that is in order, of which only so many at the front are kept.
-fn keep_first(list: &mut Vec<f32>, value: f32, most: usize, before: fn(f32, f32) -> bool) {
+fn insert_sorted(list: &mut Vec<f32>, value: f32, most: usize, before: fn(f32, f32) -> bool) {
     let at = list.partition_point(|&other| before(other, value));
     list.insert(at, value);
     list.truncate(most);

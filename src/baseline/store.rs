@@ -14,18 +14,18 @@ use std::time::Duration;
 use etcetera::BaseStrategy;
 
 use super::Baselines;
-use super::format::{LARGEST, Malformed};
+use super::format::{FormatError, MAX_FILE_BYTES};
 
 /// A file of baselines.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct BaselineStore {
     path: PathBuf,
     effective_uid: u32,
 }
 
 /// What was found in a store.
 #[derive(Debug, Default)]
-pub struct Loaded {
+pub struct LoadedBaselines {
     pub baselines: Baselines,
     /// Why the baselines start empty although there was a file: one line for the user
     pub notice: Option<String>,
@@ -33,7 +33,7 @@ pub struct Loaded {
 
 /// Which version of the file is there: it is replaced whole, so each has an inode of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
+pub struct FileStamp {
     inode: u64,
     modified_ns: i128,
     length: u64,
@@ -41,34 +41,34 @@ pub struct Stamp {
 
 /// Why there are no baselines although there is a file.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
+pub enum StoreError {
     #[error(transparent)]
-    Malformed(#[from] Malformed),
+    Malformed(#[from] FormatError),
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 /// How long another program that writes is waited for, in steps.
-const STEP: Duration = Duration::from_millis(20);
-const STEPS: u32 = 100;
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(20);
+const LOCK_RETRIES: u32 = 100;
 
-impl Store {
+impl BaselineStore {
     /// The one file: in $XDG_STATE_HOME/stalltop where that is set, else /var/lib/stalltop for root (whose home may be
     /// read-only or not mounted) and ~/.local/state/stalltop for everybody else. `None` where there is no home either.
     /// Root does not take a variable's word for a place that is not root's: it may be that of the user behind sudo.
-    pub fn usual(effective_uid: u32) -> Option<Store> {
+    pub fn at_default_path(effective_uid: u32) -> Option<BaselineStore> {
         let set = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
         let directory = match set {
             Some(set) if effective_uid != 0 || is_owned_by(&set, 0) => set,
             _ if effective_uid == 0 => PathBuf::from("/var/lib"),
             _ => etcetera::base_strategy::Xdg::new().ok()?.state_dir()?,
         };
-        Some(Store { path: directory.join("stalltop").join("baselines.toml"), effective_uid })
+        Some(BaselineStore { path: directory.join("stalltop").join("baselines.toml"), effective_uid })
     }
 
     /// A given file.
-    pub fn at(path: PathBuf, effective_uid: u32) -> Store {
-        Store { path, effective_uid }
+    pub fn new(path: PathBuf, effective_uid: u32) -> BaselineStore {
+        BaselineStore { path, effective_uid }
     }
 
     pub fn path(&self) -> &Path {
@@ -76,49 +76,49 @@ impl Store {
     }
 
     /// What the file holds; nothing where there is none. Changes nothing.
-    pub fn look(&self) -> Result<Baselines, Trouble> {
-        match self.bytes()? {
+    pub fn read(&self) -> Result<Baselines, StoreError> {
+        match self.read_bytes()? {
             Some(bytes) => Ok(Baselines::from_bytes(&bytes)?),
             None => Ok(Baselines::default()),
         }
     }
 
     /// Which version of the file is there; `None` where there is none.
-    pub fn stamp(&self) -> Option<Stamp> {
+    pub fn file_stamp(&self) -> Option<FileStamp> {
         let facts = fs::symlink_metadata(&self.path).ok()?;
         let modified_ns = i128::from(facts.mtime()) * 1_000_000_000 + i128::from(facts.mtime_nsec());
-        Some(Stamp { inode: facts.ino(), modified_ns, length: facts.len() })
+        Some(FileStamp { inode: facts.ino(), modified_ns, length: facts.len() })
     }
 
     /// What the file holds. Never fails: no file is no baselines, a file that is none is kept aside, with a notice.
-    pub fn load(&self) -> Loaded {
-        let trouble = match self.look() {
-            Ok(baselines) => return Loaded { baselines, notice: None },
+    pub fn load(&self) -> LoadedBaselines {
+        let trouble = match self.read() {
+            Ok(baselines) => return LoadedBaselines { baselines, notice: None },
             Err(trouble) => trouble,
         };
         let file = self.path.display();
-        let Trouble::Malformed(why) = trouble else {
+        let StoreError::Malformed(why) = trouble else {
             let notice = format!("baselines in {file}: {trouble}: starting without them");
-            return Loaded { baselines: Baselines::default(), notice: Some(notice) };
+            return LoadedBaselines { baselines: Baselines::default(), notice: Some(notice) };
         };
-        let notice = match self.locked(|| self.put_aside()) {
+        let notice = match self.with_lock(|| self.move_malformed_aside()) {
             // Another program was faster: what is there now is good.
             Ok(None) => None,
             Ok(Some(aside)) => Some(format!("baselines in {file}: {why}: kept as {}, learning anew", aside.display())),
             Err(error) => Some(format!("baselines in {file}: {why}, and it cannot be put aside: {error}: learning anew")),
         };
-        Loaded { baselines: self.look().unwrap_or_default(), notice }
+        LoadedBaselines { baselines: self.read().unwrap_or_default(), notice }
     }
 
     /// Changes what is in the file, whatever others have written meanwhile, and gives back what is in it now.
     pub fn update<T>(&self, change: impl FnOnce(&mut Baselines) -> T) -> io::Result<T> {
         self.make_directory()?;
-        self.locked(|| {
-            self.put_aside()?;
-            let mut baselines = match self.look() {
+        self.with_lock(|| {
+            self.move_malformed_aside()?;
+            let mut baselines = match self.read() {
                 Ok(baselines) => baselines,
-                Err(Trouble::Io(error)) => return Err(error),
-                Err(Trouble::Malformed(why)) => return Err(io::Error::other(why.to_string())),
+                Err(StoreError::Io(error)) => return Err(error),
+                Err(StoreError::Malformed(why)) => return Err(io::Error::other(why.to_string())),
             };
             let was = baselines.clone();
             let result = change(&mut baselines);
@@ -130,7 +130,7 @@ impl Store {
     }
 
     /// Why what is learned cannot be kept, as far as that can be told without writing; `None` where it can.
-    pub fn obstacle(&self, may_write: impl Fn(&Path) -> bool) -> Option<String> {
+    pub fn write_obstacle(&self, may_write: impl Fn(&Path) -> bool) -> Option<String> {
         let directory = self.directory();
         match fs::symlink_metadata(&self.path) {
             Ok(facts) if !facts.is_file() => return Some(format!("{} is no regular file", self.path.display())),
@@ -174,11 +174,11 @@ impl Store {
     }
 
     /// Alone among the programs that use this directory. A file system without locks is used without.
-    fn locked<T>(&self, body: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    fn with_lock<T>(&self, body: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let directory = File::open(self.directory())?;
-        for _ in 0..STEPS {
+        for _ in 0..LOCK_RETRIES {
             match directory.try_lock() {
-                Err(TryLockError::WouldBlock) => thread::sleep(STEP),
+                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_RETRY_INTERVAL),
                 // Unlocked when it is closed.
                 Ok(()) | Err(TryLockError::Error(_)) => return body(),
             }
@@ -187,8 +187,8 @@ impl Store {
     }
 
     /// Moves a file that is no baselines out of the way, if there is one.
-    fn put_aside(&self) -> io::Result<Option<PathBuf>> {
-        if !matches!(self.look(), Err(Trouble::Malformed(_))) {
+    fn move_malformed_aside(&self) -> io::Result<Option<PathBuf>> {
+        if !matches!(self.read(), Err(StoreError::Malformed(_))) {
             return Ok(None);
         }
         let aside = self.path.with_extension("toml.bad");
@@ -197,13 +197,13 @@ impl Store {
     }
 
     /// `None` where there is no file.
-    fn bytes(&self) -> Result<Option<Vec<u8>>, Trouble> {
+    fn read_bytes(&self) -> Result<Option<Vec<u8>>, StoreError> {
         match fs::symlink_metadata(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
             Ok(facts) if facts.is_symlink() => return Err(io::Error::other("it is a link, which is not followed").into()),
             Ok(facts) if !facts.is_file() => return Err(io::Error::other("it is no regular file").into()),
-            Ok(facts) if facts.len() > LARGEST => return Err(Malformed::TooLarge(facts.len()).into()),
+            Ok(facts) if facts.len() > MAX_FILE_BYTES => return Err(FormatError::TooLarge(facts.len()).into()),
             Ok(facts) if facts.uid() != self.effective_uid && facts.uid() != 0 => {
                 return Err(io::Error::other("it belongs to another user").into());
             }
@@ -211,7 +211,7 @@ impl Store {
         }
         let mut bytes = Vec::new();
         let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&self.path)?;
-        file.take(LARGEST + 1).read_to_end(&mut bytes)?;
+        file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
         Ok(Some(bytes))
     }
 
@@ -220,7 +220,7 @@ impl Store {
             return Err(io::Error::other("it is no regular file"));
         }
         let aside = self.path.with_extension(format!("toml.{}", std::process::id()));
-        let written = write(&aside, &baselines.to_bytes()).and_then(|()| fs::rename(&aside, &self.path));
+        let written = write_synced(&aside, &baselines.to_bytes()).and_then(|()| fs::rename(&aside, &self.path));
         if written.is_err() {
             // It may not be there at all; the first error is the one to tell.
             let _ = fs::remove_file(&aside);
@@ -236,7 +236,7 @@ fn is_owned_by(path: &Path, uid: u32) -> bool {
 }
 
 /// A new file, ours alone.
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

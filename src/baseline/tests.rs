@@ -7,8 +7,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::store::Store;
-use super::{Baselines, Confidence, Device, Drift, Gathering, Key, Learned, Lesson, SizeClass};
+use super::store::BaselineStore;
+use super::{
+    BaselineKey, Baselines, Confidence, DeviceIdentity, Drift, LatencyWindow, LearnedBaseline, Observation, SizeClass,
+};
 use crate::interval::Interval;
 use crate::interval::disk::Operation;
 use crate::sample::disk::{Disk, DiskFacts, OpCounters};
@@ -19,9 +21,9 @@ use crate::units::{Counter, Millis};
 /// One disk whose counters go on; an interval of a second at a time.
 struct Bench {
     baselines: Baselines,
-    gathering: Gathering,
+    gathering: LatencyWindow,
     /// All that was learned
-    lessons: Vec<Lesson>,
+    lessons: Vec<Observation>,
     name: &'static str,
     facts: DiskFacts,
     reads: OpCounters,
@@ -32,7 +34,7 @@ impl Bench {
     fn of(name: &'static str, facts: DiskFacts) -> Bench {
         Bench {
             baselines: Baselines::default(),
-            gathering: Gathering::default(),
+            gathering: LatencyWindow::default(),
             lessons: Vec::new(),
             name,
             facts,
@@ -88,7 +90,7 @@ impl Bench {
             privilege: Privilege { effective_uid: 0, has_cap_sys_ptrace: true, delay_accounting: Ok(false), hidepid: false },
         });
         let interval = Interval::between(&host, &older, &self.sample()).expect("time passed");
-        self.gathering.take(&interval);
+        self.gathering.push(&interval);
         interval
     }
 
@@ -99,7 +101,7 @@ impl Bench {
     fn teach_every(&mut self, ms: u64, intervals: usize, completed: u64, await_ms: u64) {
         for _ in 0..intervals {
             let interval = self.interval(ms, completed, await_ms);
-            let lessons = self.baselines.lessons(&interval, &self.gathering);
+            let lessons = self.baselines.observations(&interval, &self.gathering);
             self.baselines.learn(&lessons);
             self.lessons.extend(lessons);
         }
@@ -116,11 +118,11 @@ impl Bench {
     /// (baseline, provisional) as the next second would be judged by.
     fn standing(&mut self, completed: u64, await_ms: u64) -> (f64, bool) {
         let interval = self.second(completed, await_ms);
-        let standings = self.baselines.standings(&interval, &self.gathering);
+        let standings = self.baselines.latency_statuses(&interval, &self.gathering);
         standings.first().map(|standing| (standing.baseline.0, standing.provisional)).expect("reads completed")
     }
 
-    fn learned(&self) -> &Learned {
+    fn learned(&self) -> &LearnedBaseline {
         self.baselines.iter().next().expect("something is known").1
     }
 
@@ -129,8 +131,8 @@ impl Bench {
     }
 }
 
-fn key(device: &str) -> Key {
-    Key { device: Device(device.into()), operation: Operation::Read, size: SizeClass::Small }
+fn key(device: &str) -> BaselineKey {
+    BaselineKey { device: DeviceIdentity(device.into()), operation: Operation::Read, size: SizeClass::Small }
 }
 
 #[test]
@@ -163,10 +165,10 @@ fn a_fault_is_not_learned_away() {
     bench.teach(500, 30, 30);
     assert_eq!(bench.standing(30, 30), (8.0, false));
     let interval = bench.second(100, 24);
-    let standings = bench.baselines.standings(&interval, &bench.gathering);
+    let standings = bench.baselines.latency_statuses(&interval, &bench.gathering);
     assert_eq!(standings[0].multiple, Some(3.0));
-    assert_eq!(standings[0].judged_multiple(), Some(3.0));
-    assert_eq!(standings[0].intervals, 12);
+    assert_eq!(standings[0].window_multiple(), Some(3.0));
+    assert_eq!(standings[0].learned_intervals, 12);
 }
 
 #[test]
@@ -188,7 +190,7 @@ fn a_device_is_known_by_its_serial_else_by_its_file_else_by_its_place_else_by_it
     let device = |name, facts: DiskFacts| {
         let bench = Bench::of(name, facts);
         let sample = bench.sample();
-        Device::of(&sample.disks.as_ref().expect("a disk")[0]).0
+        DeviceIdentity::from_disk(&sample.disks.as_ref().expect("a disk")[0]).0
     };
     assert_eq!(&*device("sda", Bench::new().facts), "ST4000 S3Z8");
     // A loop device is its file, whatever its name; a file of another size is another one.
@@ -216,18 +218,18 @@ fn short_intervals_are_gathered_for_a_second() {
     assert_eq!(bench.learned().intervals, 9, "a second teaches once, however it was cut");
     bench.teach_every(100, 11, 3, 7);
     let interval = bench.interval(100, 3, 7);
-    let standing = bench.baselines.standings(&interval, &bench.gathering)[0];
+    let standing = bench.baselines.latency_statuses(&interval, &bench.gathering)[0];
     assert_eq!((standing.baseline.0, standing.provisional), (7.0, false));
-    let judged = standing.judged.expect("six in two intervals");
+    let judged = standing.window_load.expect("six in two intervals");
     assert_eq!(judged.completed(Operation::Read), 6);
     assert!((judged.rate(Operation::Read) - 30.0).abs() < 1e-9);
-    assert_eq!(standing.judged_multiple(), Some(1.0));
+    assert_eq!(standing.window_multiple(), Some(1.0));
     // Four a second are too few, at any interval.
     let mut bench = Bench::new();
     bench.teach_every(250, 80, 1, 7);
     assert_eq!(bench.baselines.iter().count(), 0);
     let interval = bench.interval(250, 1, 7);
-    assert!(bench.baselines.standings(&interval, &bench.gathering)[0].judged.is_none());
+    assert!(bench.baselines.latency_statuses(&interval, &bench.gathering)[0].window_load.is_none());
 }
 
 #[test]
@@ -239,9 +241,9 @@ fn a_second_that_is_slow_is_judged_as_such_at_ten_samples_a_second() {
         bench.interval(100, 1, 70);
     }
     let interval = bench.interval(100, 0, 0);
-    let standing = bench.baselines.standings(&interval, &bench.gathering)[0];
+    let standing = bench.baselines.latency_statuses(&interval, &bench.gathering)[0];
     assert_eq!(standing.multiple, None, "nothing completed in this one");
-    assert_eq!(standing.judged_multiple(), Some(10.0));
+    assert_eq!(standing.window_multiple(), Some(10.0));
 }
 
 #[test]
@@ -251,7 +253,7 @@ fn the_load_that_it_bore_well_is_remembered() {
     // Four at once, near its baseline, three times; then a flood.
     bench.teach(3, 290, 14);
     bench.teach(9, 600, 110);
-    let usual = bench.learned().usual().expect("it was seen");
+    let usual = bench.learned().baseline_load().expect("it was seen");
     assert!((usual.rate - 290.0).abs() < 0.5 && (usual.outstanding - 4.06).abs() < 0.01, "{usual:?}");
 }
 
@@ -264,10 +266,10 @@ fn a_slow_change_of_the_baseline_is_a_drift() {
     for await_ms in [6, 7, 8, 9, 10, 11, 12] {
         bench.teach_days(5, 70, await_ms);
     }
-    let baseline = bench.learned().baseline().expect("learned").0;
+    let baseline = bench.learned().latency().expect("learned").0;
     assert!(baseline > 9.0, "what it is judged by has followed: {baseline}");
     let drift = bench.drift().expect("told");
-    assert_eq!((drift.was.0, drift.now.0), (5.0, 12.0));
+    assert_eq!((drift.reference.0, drift.current.0), (5.0, 12.0));
     assert!((35..45).contains(&drift.days), "{drift:?}");
 }
 
@@ -278,11 +280,11 @@ fn another_storage_class_is_a_drift_though_it_is_never_learned() {
     bench.teach_days(2, 70, 12);
     assert_eq!(bench.drift(), None, "two days are not enough");
     bench.teach_days(1, 70, 12);
-    assert_eq!(bench.learned().baseline().map(|ms| ms.0), Some(5.0), "above twice: not learned");
-    assert_eq!(bench.drift().map(|drift| (drift.was.0, drift.now.0)), Some((5.0, 12.0)));
+    assert_eq!(bench.learned().latency().map(|ms| ms.0), Some(5.0), "above twice: not learned");
+    assert_eq!(bench.drift().map(|drift| (drift.reference.0, drift.current.0)), Some((5.0, 12.0)));
     bench.teach_days(90, 70, 12);
-    assert_eq!(bench.learned().baseline().map(|ms| ms.0), Some(5.0), "however long it lasts");
-    assert_eq!(bench.drift().map(|drift| (drift.was.0, drift.now.0)), Some((5.0, 12.0)));
+    assert_eq!(bench.learned().latency().map(|ms| ms.0), Some(5.0), "however long it lasts");
+    assert_eq!(bench.drift().map(|drift| (drift.reference.0, drift.current.0)), Some((5.0, 12.0)));
     assert!(bench.baselines.to_bytes().len() < 2000, "and it stays small");
 }
 
@@ -294,7 +296,7 @@ fn a_bad_hour_or_day_is_no_drift() {
     bench.teach_days(1, 70, 12);
     bench.teach_days(3, 100, 5);
     assert_eq!(bench.drift(), None);
-    assert_eq!(bench.learned().baseline().map(|ms| ms.0), Some(5.0));
+    assert_eq!(bench.learned().latency().map(|ms| ms.0), Some(5.0));
     // Nor is a baseline that somebody has set.
     bench.teach_days(12, 70, 12);
     assert!(bench.drift().is_some());
@@ -323,7 +325,7 @@ fn one_set_by_hand_holds_until_it_is_forgotten() {
     bench.baselines.set(key("ST4000 S3Z8"), Millis(5.0));
     bench.teach(20, 100, 8);
     assert_eq!(bench.standing(100, 8), (5.0, false));
-    assert_eq!(bench.baselines.forget(&Device("ST4000 S3Z8".into())), 1);
+    assert_eq!(bench.baselines.forget(&DeviceIdentity("ST4000 S3Z8".into())), 1);
     assert_eq!(bench.standing(100, 8), (8.0, true));
 }
 
@@ -344,8 +346,8 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-fn store(path: PathBuf) -> Store {
-    Store::at(path, nix::unistd::geteuid().as_raw())
+fn store(path: PathBuf) -> BaselineStore {
+    BaselineStore::new(path, nix::unistd::geteuid().as_raw())
 }
 
 #[test]
@@ -374,7 +376,7 @@ fn two_runs_that_learn_at_the_same_time_both_have_their_say() {
     place.update(|baselines| baselines.learn(&check.lessons)).expect("kept");
     let known = place.load().baselines;
     let learned = known.iter().next().expect("known").1;
-    assert_eq!((learned.intervals, learned.baseline()), (11, Some(Millis(8.0))));
+    assert_eq!((learned.intervals, learned.latency()), (11, Some(Millis(8.0))));
     // What is forgotten meanwhile is not written back by who still knows it.
     let device = known.iter().next().expect("known").0.device.clone();
     place.update(|baselines| baselines.forget(&device)).expect("kept");
@@ -400,7 +402,7 @@ fn a_file_that_is_none_is_kept_aside_with_one_notice() {
     let later = b"stalltop-baselines = 99\n".to_vec();
     for damaged in [b"\xff\xfe\0".to_vec(), b"stalltop-baselines = 1\n[[baseline]]\ndevice = 3".to_vec(), later, Vec::new()] {
         fs::write(store.path(), &damaged).expect("written");
-        assert!(store.look().is_err() && store.path().exists(), "a look changes nothing");
+        assert!(store.read().is_err() && store.path().exists(), "a look changes nothing");
         let loaded = store.load();
         assert_eq!(loaded.baselines, Baselines::default());
         assert!(loaded.notice.is_some_and(|notice| notice.contains(".bad") && !notice.contains('\n')));
@@ -435,7 +437,7 @@ fn no_link_is_followed_and_no_strange_directory_written() {
             fs::create_dir(place.path()).expect("made");
         }
         assert!(place.load().notice.is_some(), "{name}");
-        assert!(place.obstacle(|_| true).is_some(), "{name}");
+        assert!(place.write_obstacle(|_| true).is_some(), "{name}");
         assert!(place.update(|baselines| baselines.learn(&lessons)).is_err(), "{name}");
         assert_eq!(fs::read(&victim).expect("still there"), b"precious");
     }
@@ -443,7 +445,7 @@ fn no_link_is_followed_and_no_strange_directory_written() {
     fs::create_dir(&open).expect("made");
     fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o777)).expect("ours");
     let place = store(open.join("baselines.toml"));
-    assert!(place.obstacle(|_| true).is_some_and(|why| why.contains("0777")));
+    assert!(place.write_obstacle(|_| true).is_some_and(|why| why.contains("0777")));
     assert!(place.update(|baselines| baselines.learn(&lessons)).is_err());
     assert!(!place.path().exists());
 }
@@ -455,7 +457,7 @@ fn numbers_that_only_a_damaged_file_holds_do_not_get_in() {
                 days = [[20000, 40, nan, 40, 8.0], [20001, 9, 8.0, 9, 8.0]]\n";
     let baselines = Baselines::from_bytes(text.as_bytes()).expect("well formed");
     let (_, learned) = baselines.iter().next().expect("one");
-    assert_eq!(learned.baseline(), Some(Millis(8.0)), "nine of a day and one of today");
+    assert_eq!(learned.latency(), Some(Millis(8.0)), "nine of a day and one of today");
 }
 
 #[test]
@@ -465,6 +467,6 @@ fn recordings_of_the_first_version_are_understood() {
                 5.5, 5.5, 5.5, 5.5]\nlowest_ms = [5.0]\n";
     let baselines = Baselines::from_bytes(text.as_bytes()).expect("well formed");
     let (_, learned) = baselines.iter().next().expect("one");
-    assert_eq!(learned.baseline(), Some(Millis(5.5)));
+    assert_eq!(learned.latency(), Some(Millis(5.5)));
     assert_eq!(Baselines::from_bytes(&baselines.to_bytes()).as_ref(), Ok(&baselines));
 }

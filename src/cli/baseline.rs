@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::values;
+use super::value_parsers;
 use crate::units::Millis;
 
 /// What to do with the learned latencies.
@@ -37,7 +37,7 @@ pub struct Set {
     pub device: String,
     pub operation: Op,
     /// A latency with its unit, such as 0.5ms or 200us
-    #[arg(value_parser = values::latency)]
+    #[arg(value_parser = value_parsers::latency)]
     pub value: Millis,
     /// Mean size of the requests: up to 16 KiB, up to 128 KiB, more [default: all three]
     #[arg(long)]

@@ -13,8 +13,8 @@ pub struct Compare {
     pub new: Vec<PathBuf>,
     /// How many operations each recording saw: BASE=N,NEW=N, or a number for each in their order; else marks of the form
     /// 'ops N' say it, else what was counted with record --ops
-    #[arg(long, value_name = "[NAME=]N,...", value_delimiter = ',', value_parser = count)]
-    pub ops: Vec<Count>,
+    #[arg(long, value_name = "[NAME=]N,...", value_delimiter = ',', value_parser = parse_operation_count)]
+    pub ops: Vec<OperationCount>,
     /// Count the requests of these devices per operation [default: all that stand on no other]
     #[arg(long = "disk", value_name = "NAME,...", value_delimiter = ',')]
     pub disks: Vec<String>,
@@ -28,17 +28,17 @@ pub struct Compare {
 
 /// A number of operations, and whose it is where that is said.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Count {
+pub struct OperationCount {
     pub name: Option<String>,
     pub operations: f64,
 }
 
-fn count(text: &str) -> Result<Count, String> {
+fn parse_operation_count(text: &str) -> Result<OperationCount, String> {
     let (name, number) = match text.rsplit_once('=') {
         Some((name, number)) => (Some(name.to_owned()), number),
         None => (None, text),
     };
     let operations = number.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
     let operations = operations.ok_or("a count of operations is a number above 0, or NAME= and that number")?;
-    Ok(Count { name, operations })
+    Ok(OperationCount { name, operations })
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::table::WHAT;
+use super::table::TABLE_NAMES;
 
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Export {
@@ -17,7 +17,7 @@ pub struct Export {
     #[arg(long, value_enum)]
     pub format: Option<Format>,
     /// These tables only
-    #[arg(long, value_name = "WHAT,...", value_delimiter = ',', value_parser = WHAT)]
+    #[arg(long, value_name = "WHAT,...", value_delimiter = ',', value_parser = TABLE_NAMES)]
     pub tables: Vec<String>,
     /// With the tasks and threads that did nothing in an interval
     #[arg(long)]

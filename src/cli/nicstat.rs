@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser};
 
-use super::{Command, Configuration, Invocation, Refusal};
+use super::{Command, Configuration, EarlyExit, Invocation};
 
 /// nicstat's own options, under its own letters.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
@@ -67,7 +67,7 @@ pub struct Nicstat {
 #[derive(Debug, Parser)]
 #[command(name = "nicstat", about = "A drop-in nicstat of stalltop", disable_version_flag = true)]
 #[command(after_help = "Example: nicstat -z 1 10")]
-struct Called {
+struct NicstatCli {
     /// Read /proc and /sys below this directory
     #[arg(long, hide = true, value_name = "DIR")]
     root: Option<PathBuf>,
@@ -78,19 +78,19 @@ struct Called {
 }
 
 /// Whether the program was called through a link of that name.
-pub(super) fn is_called(arguments: &[OsString]) -> bool {
+pub(super) fn is_invoked_as_nicstat(arguments: &[OsString]) -> bool {
     arguments.first().is_some_and(|name| Path::new(name).file_name() == Some("nicstat".as_ref()))
 }
 
-pub(super) fn parse(arguments: Vec<OsString>) -> Result<Invocation, Refusal> {
-    let called = Called::try_parse_from(arguments).map_err(|error| self::refusal(&error, "nicstat -h"))?;
-    let Called { root, configuration, options } = called;
+pub(super) fn parse(arguments: Vec<OsString>) -> Result<Invocation, EarlyExit> {
+    let called = NicstatCli::try_parse_from(arguments).map_err(|error| self::nicstat_error(&error, "nicstat -h"))?;
+    let NicstatCli { root, configuration, options } = called;
     Ok(Invocation { root, configuration, command: Command::Nicstat(options) })
 }
 
-pub(super) fn refusal(error: &clap::Error, help: &str) -> Refusal {
-    match super::refusal(error, help) {
-        Refusal::Wrong(line) => Refusal::WrongAsNicstat(line),
+pub(super) fn nicstat_error(error: &clap::Error, help: &str) -> EarlyExit {
+    match super::one_line_error(error, help) {
+        EarlyExit::UsageError(line) => EarlyExit::NicstatUsageError(line),
         other => other,
     }
 }
@@ -99,17 +99,17 @@ pub(super) fn refusal(error: &clap::Error, help: &str) -> Refusal {
 mod tests {
     use super::*;
 
-    fn called(words: &str) -> Result<Invocation, Refusal> {
+    fn called(words: &str) -> Result<Invocation, EarlyExit> {
         super::super::parse(words.split_whitespace().map(OsString::from))
     }
 
     #[test]
     fn a_link_is_the_tool_under_its_own_name() {
-        let Err(Refusal::Told(help)) = called("/usr/bin/nicstat -h") else { panic!() };
+        let Err(EarlyExit::HelpOrVersion(help)) = called("/usr/bin/nicstat -h") else { panic!() };
         assert!(help.contains("Usage: nicstat [OPTIONS] [INTERVAL] [COUNT]") && !help.contains("nicstat nicstat"), "{help}");
-        let Err(Refusal::WrongAsNicstat(why)) = called("nicstat --nonsense") else { panic!() };
+        let Err(EarlyExit::NicstatUsageError(why)) = called("nicstat --nonsense") else { panic!() };
         assert!(why.ends_with("try 'nicstat -h'"), "{why}");
-        let Err(Refusal::WrongAsNicstat(why)) = called("stalltop nicstat -Q") else { panic!() };
+        let Err(EarlyExit::NicstatUsageError(why)) = called("stalltop nicstat -Q") else { panic!() };
         assert!(why.ends_with("try 'stalltop nicstat -h'"), "{why}");
         assert_eq!(called("./nicstat -xz 1 10"), called("stalltop nicstat -xz 1 10"));
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::part::Part;
+use super::time_range::TimeRange;
 
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Report {
@@ -14,7 +14,7 @@ pub struct Report {
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     #[command(flatten)]
-    pub part: Part,
+    pub range: TimeRange,
     /// In which form [default: as the new file's name ends, html without an ending]
     #[arg(long)]
     pub format: Option<Format>,

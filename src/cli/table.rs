@@ -6,29 +6,29 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::values;
-use crate::state::moment::Moment;
+use super::value_parsers;
+use crate::state::time_spec::TimeSpec;
 
 /// Figures as lines.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Table {
     /// Of what
-    #[arg(value_parser = WHAT)]
+    #[arg(value_parser = TABLE_NAMES)]
     pub what: String,
     /// Time between lines [default: one line, of a second]
-    #[arg(value_parser = values::interval, allow_negative_numbers = true)]
+    #[arg(value_parser = value_parsers::interval, allow_negative_numbers = true)]
     pub interval: Option<Duration>,
     /// How many times [default: until stopped]
-    #[arg(value_parser = values::count, allow_negative_numbers = true)]
+    #[arg(value_parser = value_parsers::count, allow_negative_numbers = true)]
     pub count: Option<u32>,
     /// Of a recording; with INTERVAL in steps of at least so long
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     pub from: Option<PathBuf>,
     /// Of the recording, begin here: 12:03, RFC 3339, -5m before the end, +90s after the start
-    #[arg(long, value_name = "TIME", value_parser = super::moment, allow_hyphen_values = true, requires = "from")]
-    pub at: Option<Moment>,
+    #[arg(long, value_name = "TIME", value_parser = super::parse_timestamp, allow_hyphen_values = true, requires = "from")]
+    pub at: Option<TimeSpec>,
     /// Stop after this time; of a recording without --at, so much of its end
-    #[arg(long = "for", value_name = "TIME", value_parser = values::span)]
+    #[arg(long = "for", value_name = "TIME", value_parser = value_parsers::positive_duration)]
     pub span: Option<Duration>,
     /// How lines are written
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -40,10 +40,10 @@ pub struct Table {
     #[arg(long, value_name = "COLUMN")]
     pub sort: Option<String>,
     /// The first so many rows, by --sort or by what matters most
-    #[arg(long, value_name = "N", value_parser = values::count)]
+    #[arg(long, value_name = "N", value_parser = value_parsers::count)]
     pub top: Option<u32>,
     /// These processes only
-    #[arg(short, long = "pid", value_name = "PID,...", value_delimiter = ',', value_parser = values::pid)]
+    #[arg(short, long = "pid", value_name = "PID,...", value_delimiter = ',', value_parser = value_parsers::pid)]
     pub pids: Vec<u32>,
     /// Rows whose name matches this regular expression
     #[arg(long, value_name = "REGEX")]
@@ -69,7 +69,7 @@ pub struct Table {
 }
 
 /// The tables, in the order of the manual.
-pub const WHAT: [&str; 12] =
+pub const TABLE_NAMES: [&str; 12] =
     ["cpu", "core", "disk", "nic", "tcp", "udp", "task", "thread", "load", "pressure", "memory", "cgroup"];
 
 /// How lines are written.

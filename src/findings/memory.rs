@@ -1,10 +1,10 @@
 //! Findings about memory: tasks that wait for it, swapping, kills.
 
-pub mod thrash;
+pub mod cgroup_thrashing;
 
-use super::rule::{Patience, Rule};
-use super::scene::{Scene, Suspicion, maybe, number};
-use super::words::{bytes, figure, name, percent, plural};
+use super::formatting::{bytes, lossy_name, percent, plural, significant_digits};
+use super::rule::{Hysteresis, Rule};
+use super::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
 use super::{Kind, Severity, Subject};
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::delays::DelaySpan;
@@ -21,15 +21,15 @@ pub(super) const MEMORY_PRESSURE: Rule = Rule {
                less than a tenth of the memory is available. For a cgroup at 95 % of its limit, or that met it, by its own counters and its own \
                tasks; there also when threads spend half of their time on pages that came back, however few a slow disk \
                gives a second, or when its threads are in reclaim. PSI reads ~0 for pages that were never activated.",
-    wrong: "A program that starts reads its pages by major faults for a moment. Reading more than the cache holds over and over \
+    caveats: "A program that starts reads its pages by major faults for a moment. Reading more than the cache holds over and over \
             refaults by design: in a cgroup, by one thread and without page faults, it is a note.",
-    next: &[
+    next_steps: &[
         "who has grown: processes by RSS",
         "the cgroup's limit and use: memory.max (v2) or memory.limit_in_bytes (v1)",
         "major faults a second of the processes",
     ],
-    patience: Patience::TwoOfThree,
-    suspect: memory_pressure,
+    hysteresis: Hysteresis::TwoOfThree,
+    evaluate: memory_pressure,
 };
 
 pub(super) const SWAPPING: Rule = Rule {
@@ -37,10 +37,10 @@ pub(super) const SWAPPING: Rule = Rule {
     title: "Swapping",
     meaning: "Memory moves to and from swap. Coming back in is what tasks wait for; going out alone is only making room.",
     computed: "At least 1 MiB a second: a warning for swap-in, a note for swap-out alone.",
-    wrong: "zram and zswap make it cheap. A burst after a large job has ended is its victims coming back.",
-    next: &["who is swapped: VmSwap of the processes", "memory available, and who has grown"],
-    patience: Patience::TwoOfThree,
-    suspect: swapping,
+    caveats: "zram and zswap make it cheap. A burst after a large job has ended is its victims coming back.",
+    next_steps: &["who is swapped: VmSwap of the processes", "memory available, and who has grown"],
+    hysteresis: Hysteresis::TwoOfThree,
+    evaluate: swapping,
 };
 
 pub(super) const OOM_KILL: Rule = Rule {
@@ -48,23 +48,23 @@ pub(super) const OOM_KILL: Rule = Rule {
     title: "The kernel killed a process for memory",
     meaning: "Memory ran out, of the box or of a cgroup with a limit, and the kernel ended a process.",
     computed: "Any growth of oom_kill in /proc/vmstat. Told for as long as the interval that showed it is among the last five.",
-    wrong: "A cgroup that is meant to be killed at its limit (a job with a memory request) is.",
-    next: &["dmesg: who was killed, in which cgroup", "the cgroup's limit, or who has grown"],
-    patience: Patience::AtOnce,
-    suspect: oom_kill,
+    caveats: "A cgroup that is meant to be killed at its limit (a job with a memory request) is.",
+    next_steps: &["dmesg: who was killed, in which cgroup", "the cgroup's limit, or who has grown"],
+    hysteresis: Hysteresis::Immediate,
+    evaluate: oom_kill,
 };
 
-fn memory_pressure(scene: &Scene) -> Vec<Suspicion> {
-    let mut found = thrash::at_their_limits(scene);
-    found.extend(box_pressure(scene, !found.is_empty()));
+fn memory_pressure(scene: &RuleContext) -> Vec<Candidate> {
+    let mut found = cgroup_thrashing::cgroups_at_limit(scene);
+    found.extend(host_pressure(scene, !found.is_empty()));
     found
 }
 
 /// Share of the memory that is available below which major faults alone are taken for want of memory.
-const SCARCE: f64 = 0.1;
+const LOW_AVAILABLE_SHARE: f64 = 0.1;
 
 /// `limited`: a cgroup is short of memory at its own limit.
-fn box_pressure(scene: &Scene, limited: bool) -> Option<Suspicion> {
+fn host_pressure(scene: &RuleContext, limited: bool) -> Option<Candidate> {
     let thresholds = scene.thresholds;
     let some = scene.interval.pressure.memory_some.map(|share| share.0);
     let memory = scene.interval.memory.as_ref();
@@ -76,10 +76,11 @@ fn box_pressure(scene: &Scene, limited: bool) -> Option<Suspicion> {
     // at its limit is not counted for the box: where cgroups cannot be read it may be that.
     let reclaimed = memory.and_then(|memory| memory.reclaimed);
     let needed = reclaimed.is_none_or(|rate| rate.0 > 0.0) || scene.interval.newer.cgroups.is_err();
-    let scarce =
-        memory.and_then(|memory| Some(memory.available?.0 as f64 / memory.total?.0 as f64)).map(|available| available < SCARCE);
+    let scarce = memory
+        .and_then(|memory| Some(memory.available?.0 as f64 / memory.total?.0 as f64))
+        .map(|available| available < LOW_AVAILABLE_SHARE);
     let wanted = returning && needed || scarce.unwrap_or(true);
-    let by_faults = again >= thresholds.refaults_per_second && wanted && waiting(scene) >= 0.5;
+    let by_faults = again >= thresholds.refaults_per_second && wanted && page_waiters(scene) >= 0.5;
     // What a cgroup's limit explains is not told of the box again; that little is left of the box it does not explain.
     let explained = limited && scarce != Some(true);
     if explained || !(by_pressure || by_faults) {
@@ -89,19 +90,19 @@ fn box_pressure(scene: &Scene, limited: bool) -> Option<Suspicion> {
         Some((available, total)) => format!("; {} of {} available", bytes(available.0 as f64), bytes(total.0 as f64)),
         None => String::new(),
     };
-    let reclaiming = counted(scene, |span| span.reclaim).filter(|&threads| threads >= 0.05);
+    let reclaiming = delayed_threads(scene, |span| span.reclaim).filter(|&threads| threads >= 0.05);
     let reclaiming =
         reclaiming.map_or_else(String::new, |threads| format!("; {} in reclaim", plural(threads, "thread", "threads")));
-    let pages = format!("{} pages a second were read again or faulted in from storage", figure(again));
+    let pages = format!("{} pages a second were read again or faulted in from storage", significant_digits(again));
     // A stall on a box with room is likely to be that of a group without it.
-    let limited = if scarce == Some(false) { thrash::at_a_limit(scene, again) } else { String::new() };
-    let who = who_faults(scene, memory.and_then(|memory| memory.major_faults).map_or(0.0, |rate| rate.0));
+    let limited = if scarce == Some(false) { cgroup_thrashing::at_limit_clause(scene, again) } else { String::new() };
+    let who = top_major_faulters(scene, memory.and_then(|memory| memory.major_faults).map_or(0.0, |rate| rate.0));
     let psi = some.map_or_else(|| "-".into(), percent);
     let sentence = match by_pressure {
         true => format!("tasks waited for memory {psi} of the time; {pages}{reclaiming}{available}{limited}{who}"),
         false => format!(
             "{pages}, and {} for them (PSI memory says {psi}){reclaiming}{available}{limited}{who}",
-            plural(waiting(scene), "thread waits", "threads wait")
+            plural(page_waiters(scene), "thread waits", "threads wait")
         ),
     };
     let critical = some.is_some_and(|some| some >= thresholds.memory_pressure_critical_ratio);
@@ -109,75 +110,76 @@ fn box_pressure(scene: &Scene, limited: bool) -> Option<Suspicion> {
         true => (some.unwrap_or(0.0), thresholds.memory_pressure_ratio, "ratio"),
         false => (again, thresholds.refaults_per_second, "per_second"),
     };
-    Some(Suspicion {
+    Some(Candidate {
         severity: if critical { Severity::Critical } else { Severity::Warning },
-        subject: Subject::Box,
+        subject: Subject::Host,
         value,
         threshold,
         unit,
         sentence,
         evidence: vec![
-            maybe("psi_memory_some_ratio", some),
-            maybe("psi_memory_full_ratio", scene.interval.pressure.memory_full.map(|share| share.0)),
-            maybe("refaults_per_second", memory.and_then(|m| m.refaults).map(|r| r.0)),
-            maybe("major_faults_per_second", memory.and_then(|m| m.major_faults).map(|r| r.0)),
-            maybe("reclaiming_threads", counted(scene, |span| span.reclaim)),
-            maybe("thrashing_threads", counted(scene, |span| span.thrashing)),
-            maybe("direct_scans_per_second", memory.and_then(|m| m.scanned_direct).map(|r| r.0)),
-            maybe("available_bytes", memory.and_then(|m| m.available).map(|b| b.0 as f64)),
+            evidence_optional("psi_memory_some_ratio", some),
+            evidence_optional("psi_memory_full_ratio", scene.interval.pressure.memory_full.map(|share| share.0)),
+            evidence_optional("refaults_per_second", memory.and_then(|m| m.refaults).map(|r| r.0)),
+            evidence_optional("major_faults_per_second", memory.and_then(|m| m.major_faults).map(|r| r.0)),
+            evidence_optional("reclaiming_threads", delayed_threads(scene, |span| span.reclaim)),
+            evidence_optional("thrashing_threads", delayed_threads(scene, |span| span.thrashing)),
+            evidence_optional("direct_scans_per_second", memory.and_then(|m| m.scanned_direct).map(|r| r.0)),
+            evidence_optional("available_bytes", memory.and_then(|m| m.available).map(|b| b.0 as f64)),
         ],
-        explains: some.unwrap_or(0.0).min(1.0),
+        explained_share: some.unwrap_or(0.0).min(1.0),
     })
 }
 
 /// Of all major faults, the part that makes a process worth naming.
-const WORTH_NAMING: f64 = 0.1;
+const MIN_NAMED_SHARE: f64 = 0.1;
 
 /// `; most major faults: python3 (4711) 180/s, …`: who waits for pages that come from storage.
-fn who_faults(scene: &Scene, faults: f64) -> String {
+fn top_major_faulters(scene: &RuleContext, faults: f64) -> String {
     let awake = scene.interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.active_processes);
     let rates = awake.iter().filter_map(|span| Some((span.major_faults?.0, span.id.pid)));
-    let mut rates: Vec<_> = rates.filter(|(rate, _)| *rate >= 1.0 && *rate >= faults * WORTH_NAMING && faults > 0.0).collect();
+    let mut rates: Vec<_> =
+        rates.filter(|(rate, _)| *rate >= 1.0 && *rate >= faults * MIN_NAMED_SHARE && faults > 0.0).collect();
     rates.sort_by(|a, b| b.0.total_cmp(&a.0));
     let told = rates.iter().take(3).filter_map(|(rate, pid)| {
         let process = scene.process(*pid)?;
-        Some(format!("{} ({pid}) {}/s", name(&process.comm), figure(*rate)))
+        Some(format!("{} ({pid}) {}/s", lossy_name(&process.comm), significant_digits(*rate)))
     });
     let told: Vec<String> = told.collect();
     if told.is_empty() { String::new() } else { format!("; most major faults: {}", told.join(", ")) }
 }
 
 /// Mean number of threads kept waiting by one thing, where delay accounting counts it.
-fn counted(scene: &Scene, part: fn(&DelaySpan) -> Option<Ratio>) -> Option<f64> {
+fn delayed_threads(scene: &RuleContext, part: fn(&DelaySpan) -> Option<Ratio>) -> Option<f64> {
     scene.interval.newer.delays.as_ref().ok()?;
     Some(scene.interval.delays.iter().filter_map(part).map(|share| share.0).sum())
 }
 
 /// Mean number of threads that wait for a page: in a page fault, for a page of a file, or in reclaim. Faults that nobody
 /// waits for hurt nobody, and who waits in fsync does not wait for them.
-fn waiting(scene: &Scene) -> f64 {
+fn page_waiters(scene: &RuleContext) -> f64 {
     let waits = &scene.interval.newer.waits;
     let looks = waits.sub_samples.len().max(1) as f64;
-    let for_a_page = waits.blocked.iter().filter(|thread| waits_for_a_page(scene, thread));
+    let for_a_page = waits.blocked.iter().filter(|thread| waits_for_page(scene, thread));
     for_a_page.map(|thread| f64::from(thread.seen_count) / looks).sum()
 }
 
 /// Whether what it waits for is a page that is not in memory, or memory itself.
-pub(super) fn waits_for_a_page(scene: &Scene, thread: &BlockedThread) -> bool {
+pub(super) fn waits_for_page(scene: &RuleContext, thread: &BlockedThread) -> bool {
     let page = thread
         .wchan
         .as_ref()
-        .is_some_and(|channel| PAGE_WAITS.iter().any(|prefix| channel.as_bytes().starts_with(prefix.as_bytes())));
+        .is_some_and(|channel| PAGE_WAIT_CHANNELS.iter().any(|prefix| channel.as_bytes().starts_with(prefix.as_bytes())));
     let call = thread.syscall.and_then(|call| Syscall::from_number(scene.interval.host.machine.as_bytes(), call));
     let syncing = call.is_some_and(Syscall::is_fsync_family);
     thread.class == WaitClass::Memory || thread.class == WaitClass::Disk && !syncing && (thread.is_page_fault() || page)
 }
 
 /// Where readers of the page cache wait, new kernels and old.
-const PAGE_WAITS: &[&str] =
+const PAGE_WAIT_CHANNELS: &[&str] =
     &["folio_wait", "__folio_lock", "folio_lock", "wait_on_page", "__lock_page", "filemap_", "swap_read"];
 
-fn swapping(scene: &Scene) -> Vec<Suspicion> {
+fn swapping(scene: &RuleContext) -> Vec<Candidate> {
     let limit = scene.thresholds.swapping_bytes_per_second;
     let Some(memory) = &scene.interval.memory else { return Vec::new() };
     let (into, out) = (memory.swapped_in.map_or(0.0, |rate| rate.0), memory.swapped_out.map_or(0.0, |rate| rate.0));
@@ -189,25 +191,25 @@ fn swapping(scene: &Scene) -> Vec<Suspicion> {
         _ => String::new(),
     };
     let coming_back = memory.major_faults.filter(|_| into >= limit).map_or(0.0, |rate| rate.0);
-    let who = who_faults(scene, coming_back);
-    vec![Suspicion {
+    let who = top_major_faulters(scene, coming_back);
+    vec![Candidate {
         severity: if into >= limit { Severity::Warning } else { Severity::Note },
-        subject: Subject::Box,
+        subject: Subject::Host,
         value: into.max(out),
         threshold: limit,
         unit: "per_second",
         sentence: format!("swapping: {}/s in, {}/s out{left}{who}", bytes(into), bytes(out)),
         evidence: vec![
-            maybe("swapped_in_bytes_per_second", memory.swapped_in.map(|rate| rate.0)),
-            maybe("swapped_out_bytes_per_second", memory.swapped_out.map(|rate| rate.0)),
-            maybe("major_faults_per_second", memory.major_faults.map(|rate| rate.0)),
-            maybe("swap_free_bytes", memory.swap_free.map(|free| free.0 as f64)),
+            evidence_optional("swapped_in_bytes_per_second", memory.swapped_in.map(|rate| rate.0)),
+            evidence_optional("swapped_out_bytes_per_second", memory.swapped_out.map(|rate| rate.0)),
+            evidence_optional("major_faults_per_second", memory.major_faults.map(|rate| rate.0)),
+            evidence_optional("swap_free_bytes", memory.swap_free.map(|free| free.0 as f64)),
         ],
-        explains: 0.0,
+        explained_share: 0.0,
     }]
 }
 
-fn oom_kill(scene: &Scene) -> Vec<Suspicion> {
+fn oom_kill(scene: &RuleContext) -> Vec<Candidate> {
     let Some(memory) = &scene.interval.memory else { return Vec::new() };
     let Some(kills) = memory.oom_kills.filter(|&kills| kills > 0) else { return Vec::new() };
     let kills = kills as f64;
@@ -221,22 +223,22 @@ fn oom_kill(scene: &Scene) -> Vec<Suspicion> {
     });
     let limit = |group: &CgroupSpan| group.memory_limit.map_or_else(|| "-".into(), |limit| bytes(limit.0 as f64));
     let whose = match (counted, at_limit) {
-        (Some(group), _) => format!("; in cgroup {}, whose limit is {}", name(&group.id.path), limit(group)),
-        (None, Some(group)) => format!("; cgroup {} is at its memory limit", name(&group.id.path)),
+        (Some(group), _) => format!("; in cgroup {}, whose limit is {}", lossy_name(&group.id.path), limit(group)),
+        (None, Some(group)) => format!("; cgroup {} is at its memory limit", lossy_name(&group.id.path)),
         (None, None) => String::new(),
     };
-    vec![Suspicion {
+    vec![Candidate {
         severity: Severity::Critical,
-        subject: Subject::Box,
+        subject: Subject::Host,
         value: kills,
         threshold: 0.0,
         unit: "count",
         sentence: format!("the kernel killed {} for want of memory{whose}", plural(kills, "process", "processes")),
         evidence: vec![
-            number("oom_kills", kills),
-            maybe("available_bytes", memory.available.map(|available| available.0 as f64)),
-            maybe("cgroups_at_limit", counted.or(at_limit).map(|_| 1.0)),
+            evidence_number("oom_kills", kills),
+            evidence_optional("available_bytes", memory.available.map(|available| available.0 as f64)),
+            evidence_optional("cgroups_at_limit", counted.or(at_limit).map(|_| 1.0)),
         ],
-        explains: 0.0,
+        explained_share: 0.0,
     }]
 }

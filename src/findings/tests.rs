@@ -1,7 +1,7 @@
 //! What the judge keeps, and how sentences write figures.
 
-use super::words::{bytes, count, figure, millis, multiple, percent, plural, seconds};
-use super::{Ignored, Judge, Kind, LIMITS, Limit, RULES, Setting, Subject, Thresholds};
+use super::formatting::{bytes, count, millis, multiple, percent, plural, seconds, significant_digits};
+use super::{Evaluator, IgnoredDevices, Kind, RULES, Subject, THRESHOLDS, Threshold, ThresholdSetting, Thresholds};
 use crate::ids::{DiskId, NicId};
 use crate::sample::Name;
 
@@ -10,7 +10,13 @@ fn three_significant_digits_and_never_a_share_that_rounds_to_nothing() {
     assert_eq!(percent(1.0 / 256.0), "0.39 %");
     assert_eq!(percent(0.00004), "0.0040 %");
     assert_eq!(
-        [figure(0.0), figure(1.0), figure(12.34), figure(99.96), figure(4711.2)],
+        [
+            significant_digits(0.0),
+            significant_digits(1.0),
+            significant_digits(12.34),
+            significant_digits(99.96),
+            significant_digits(4711.2)
+        ],
         ["0.00", "1.00", "12.3", "100", "4711"]
     );
     assert_eq!([millis(108.7), millis(7.8), millis(0.15), millis(12_500.0)], ["108.7 ms", "7.8 ms", "0.15 ms", "12.5 s"]);
@@ -25,12 +31,12 @@ fn three_significant_digits_and_never_a_share_that_rounds_to_nothing() {
 fn thresholds_come_from_a_file_that_may_leave_any_of_them_out() {
     let mut some = Thresholds::default();
     let set = |some: &mut Thresholds, name, value| {
-        let setting = Setting::new(Limit::named(name).expect("its name"), value);
+        let setting = ThresholdSetting::new(Threshold::from_name(name).expect("its name"), value);
         setting.map(|setting| setting.apply(some))
     };
     assert_eq!(set(&mut some, "blocked-ratio", 0.1), Ok(()));
     assert_eq!(some, Thresholds { blocked_ratio: 0.1, ..Thresholds::default() });
-    assert!(Limit::named("blocked-ration").is_none(), "a word that is none is told");
+    assert!(Threshold::from_name("blocked-ration").is_none(), "a word that is none is told");
     for (name, value) in [
         ("blocked-ratio", 1.1),
         ("blocked-ratio", f64::NAN),
@@ -47,32 +53,32 @@ fn thresholds_come_from_a_file_that_may_leave_any_of_them_out() {
 
 #[test]
 fn each_limit_is_one_word_and_its_default_is_one_of_its_values() {
-    for limit in LIMITS {
+    for limit in THRESHOLDS {
         assert_eq!(limit.get(&Thresholds::default()), limit.default, "{}", limit.name());
-        assert!(Setting::new(limit, limit.default).is_ok(), "{}", limit.name());
-        assert_eq!(LIMITS.iter().filter(|other| other.name() == limit.name()).count(), 1);
-        assert!(Kind::named(&limit.name()).is_none(), "{} would be a kind and a limit", limit.name());
+        assert!(ThresholdSetting::new(limit, limit.default).is_ok(), "{}", limit.name());
+        assert_eq!(THRESHOLDS.iter().filter(|other| other.name() == limit.name()).count(), 1);
+        assert!(Kind::from_name(&limit.name()).is_none(), "{} would be a kind and a limit", limit.name());
         assert!(!limit.meaning().is_empty());
     }
-    assert_eq!(Limit::of(Kind::SaturatedThread).map(Limit::name).as_deref(), Some("thread-busy-ratio"));
-    assert_eq!(Limit::of(Kind::DiskDrift).map(Limit::name).as_deref(), Some("drift-multiple"));
-    let without = RULES.iter().map(|rule| rule.kind).filter(|&kind| Limit::of(kind).is_none());
+    assert_eq!(Threshold::primary_for(Kind::SaturatedThread).map(Threshold::name).as_deref(), Some("thread-busy-ratio"));
+    assert_eq!(Threshold::primary_for(Kind::DiskDrift).map(Threshold::name).as_deref(), Some("drift-multiple"));
+    let without = RULES.iter().map(|rule| rule.kind).filter(|&kind| Threshold::primary_for(kind).is_none());
     assert_eq!(without.collect::<Vec<_>>(), [Kind::ListenOverflow, Kind::OomKill], "any is one");
 }
 
 #[test]
 fn a_device_to_be_ignored_is_named_or_begins_so() {
-    let ignored = Ignored { disks: vec!["loop*".to_owned(), "sda".to_owned()], nics: vec!["*".to_owned()] };
+    let ignored = IgnoredDevices { disks: vec!["loop*".to_owned(), "sda".to_owned()], nics: vec!["*".to_owned()] };
     let disk = |name: &str| Subject::Disk { id: DiskId { major: 7, minor: 0 }, name: Name::from(name) };
     assert_eq!(
-        ["loop", "loop12", "sda", "sdaa", "xloop"].map(|name| ignored.holds(&disk(name))),
+        ["loop", "loop12", "sda", "sdaa", "xloop"].map(|name| ignored.contains(&disk(name))),
         [true, true, true, false, false]
     );
-    assert!(ignored.holds(&Subject::Nic(NicId { ifindex: 2, name: Name::from("eth0") })));
-    assert!(!ignored.holds(&Subject::Box));
+    assert!(ignored.contains(&Subject::Nic(NicId { ifindex: 2, name: Name::from("eth0") })));
+    assert!(!ignored.contains(&Subject::Host));
 }
 
 #[test]
 fn a_judge_is_small_enough_to_be_kept_many_times() {
-    assert!(std::mem::size_of::<Judge>() <= 384, "{}", std::mem::size_of::<Judge>());
+    assert!(std::mem::size_of::<Evaluator>() <= 384, "{}", std::mem::size_of::<Evaluator>());
 }

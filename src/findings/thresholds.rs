@@ -2,7 +2,7 @@
 //! made from this list. Shares are of the CPUs that the work may use where it is CPU.
 
 use super::Kind;
-use super::limit::{Limit, Unit};
+use super::threshold::{Threshold, ThresholdUnit};
 
 /// A line: what it means, its name, the kinds that it concerns (the first is the one whose own it is, and the first line of
 /// a kind is the figure that its findings state), unit and default.
@@ -21,14 +21,14 @@ macro_rules! thresholds {
         }
 
         /// What can be set, in the order of the rules.
-        pub const LIMITS: &[Limit] = &[$(Limit {
+        pub const THRESHOLDS: &[Threshold] = &[$(Threshold {
             field: stringify!($name),
             meaning: &[$($doc),+],
             kinds: &[$(Kind::$kind),+],
-            unit: Unit::$unit,
+            unit: ThresholdUnit::$unit,
             default: $default,
             get: |thresholds| thresholds.$name,
-            put: |thresholds, value| thresholds.$name = value,
+            set: |thresholds, value| thresholds.$name = value,
         },)+];
     };
 }

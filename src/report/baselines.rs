@@ -5,41 +5,41 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::text::printable;
-use crate::baseline::{Key, Learned};
+use crate::baseline::{BaselineKey, LearnedBaseline};
 use crate::interval::disk::Operation;
 use crate::units::Millis;
 
 /// One baseline.
 #[derive(Debug)]
-pub struct Row<'a> {
+pub struct BaselineRow<'a> {
     /// Its kernel name now; `None` where it is not there
-    pub present: Option<String>,
-    pub key: &'a Key,
-    pub learned: &'a Learned,
+    pub device_name: Option<String>,
+    pub key: &'a BaselineKey,
+    pub learned: &'a LearnedBaseline,
     /// What it would be judged by now, and whether that is provisional; `None` where that is not known
-    pub judged_by: Option<(Millis, bool)>,
+    pub effective: Option<(Millis, bool)>,
 }
 
 /// A line a baseline, below a heading.
-pub fn table(rows: &[Row], now_s: i64) -> String {
+pub fn table(rows: &[BaselineRow], now_s: i64) -> String {
     let mut text =
         String::from("DEVICE       OP      SIZE     BASELINE  INTERVALS  SINCE       CONFIRMED   CONFIDENCE   IDENTITY\n");
     for row in rows {
-        let baseline = row.judged_by.map_or_else(
+        let baseline = row.effective.map_or_else(
             || "-".to_owned(),
-            |(ms, provisional)| format!("{}{} ms", if provisional { "~" } else { "" }, three(ms.0)),
+            |(ms, provisional)| format!("{}{} ms", if provisional { "~" } else { "" }, three_digits(ms.0)),
         );
         // Into memory: cannot fail.
         let _ = writeln!(
             text,
             "{:<12} {:<7} {:<6} {baseline:>10} {:>10}  {:<10}  {:<10}  {:<12} {}{}",
-            row.present.as_deref().map_or_else(|| "-".to_owned(), printable),
+            row.device_name.as_deref().map_or_else(|| "-".to_owned(), printable),
             row.key.operation.as_str(),
-            if row.key.operation == Operation::Flush { "-" } else { row.key.size.word() },
+            if row.key.operation == Operation::Flush { "-" } else { row.key.size.as_str() },
             row.learned.intervals,
-            day(row.learned.first_s),
-            day(row.learned.last_s),
-            row.learned.confidence(now_s).word(),
+            format_date(row.learned.first_s),
+            format_date(row.learned.last_s),
+            row.learned.confidence(now_s).as_str(),
             printable(&row.key.device.0),
             row.learned.drift().map_or_else(String::new, |drift| format!(" ({:.1}× slower than at first)", drift.multiple())),
         );
@@ -48,22 +48,22 @@ pub fn table(rows: &[Row], now_s: i64) -> String {
 }
 
 /// `baseline show --json`: schema `stalltop/1`, an object a line.
-pub fn json(rows: &[Row], now_s: i64) -> String {
-    let line = |row: &Row| {
+pub fn json(rows: &[BaselineRow], now_s: i64) -> String {
+    let line = |row: &BaselineRow| {
         let drift = row.learned.drift();
-        let line = Line {
+        let line = JsonLine {
             schema: "stalltop/1",
-            device: row.present.clone(),
+            device: row.device_name.clone(),
             identity: &row.key.device.0,
             operation: row.key.operation.as_str(),
-            size: row.key.size.word(),
-            baseline_seconds: row.judged_by.map(|(ms, _)| ms.0 / 1000.0),
-            provisional: row.judged_by.is_none_or(|(_, provisional)| provisional),
+            size: row.key.size.as_str(),
+            baseline_seconds: row.effective.map(|(ms, _)| ms.0 / 1000.0),
+            provisional: row.effective.is_none_or(|(_, provisional)| provisional),
             intervals: row.learned.intervals,
-            since: moment(row.learned.first_s),
-            confirmed: moment(row.learned.last_s),
-            confidence: row.learned.confidence(now_s).word(),
-            reference_seconds: drift.map(|drift| drift.was.0 / 1000.0),
+            since: rfc3339(row.learned.first_s),
+            confirmed: rfc3339(row.learned.last_s),
+            confidence: row.learned.confidence(now_s).as_str(),
+            reference_seconds: drift.map(|drift| drift.reference.0 / 1000.0),
             drift_ratio: drift.map(|drift| drift.multiple()),
         };
         // Strings and numbers cannot fail to become JSON.
@@ -73,7 +73,7 @@ pub fn json(rows: &[Row], now_s: i64) -> String {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct JsonLine<'a> {
     schema: &'static str,
     device: Option<String>,
     identity: &'a str,
@@ -90,7 +90,7 @@ struct Line<'a> {
 }
 
 /// Three significant digits: a latency may be 0.052 ms.
-fn three(ms: f64) -> String {
+fn three_digits(ms: f64) -> String {
     match ms {
         ms if ms >= 99.95 => format!("{ms:.0}"),
         ms if ms >= 9.995 => format!("{ms:.1}"),
@@ -99,16 +99,16 @@ fn three(ms: f64) -> String {
     }
 }
 
-fn at(seconds: i64) -> Option<jiff::Timestamp> {
+fn timestamp(seconds: i64) -> Option<jiff::Timestamp> {
     jiff::Timestamp::from_second(seconds).ok().filter(|_| seconds > 0)
 }
 
 /// A day in UTC; `-` where there is none.
-fn day(seconds: i64) -> String {
-    at(seconds).map_or_else(|| "-".to_owned(), |at| at.strftime("%Y-%m-%d").to_string())
+fn format_date(seconds: i64) -> String {
+    timestamp(seconds).map_or_else(|| "-".to_owned(), |at| at.strftime("%Y-%m-%d").to_string())
 }
 
 /// RFC 3339 in UTC.
-fn moment(seconds: i64) -> Option<String> {
-    at(seconds).map(|at| at.to_string())
+fn rfc3339(seconds: i64) -> Option<String> {
+    timestamp(seconds).map(|at| at.to_string())
 }

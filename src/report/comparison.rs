@@ -1,52 +1,52 @@
 //! Recordings beside the first of them: each figure's middle and bad end, how much it moved, how sure that is, and whether it
 //! is for the worse; what was found in one and not in the other; and what an operation costs.
 
-mod columns;
-mod counted;
+mod decimation;
 mod direction;
-mod gathered;
 mod json;
-mod operations;
+mod operation_counter;
+mod per_operation;
+mod recording_figures;
 mod text;
-mod thinned;
+mod text_table;
 
 use super::statistics::{Certainty, Distribution, Superiority};
 use crate::findings::Severity;
-pub use counted::Work;
-use direction::{Better, better};
-pub use gathered::{Gathered, Key, Totals};
+use direction::{BetterDirection, better_direction};
 pub use json::json;
-pub use operations::PerOperation;
+pub use operation_counter::OperationTotals;
+pub use per_operation::PerOperation;
+pub use recording_figures::{FigureKey, RecordingFigures, Totals};
 pub use text::text;
 
 /// A recording with its name, and what its operations were done with where their number is known.
 #[derive(Debug)]
-pub struct Side {
+pub struct ComparedRecording {
     pub name: String,
-    pub gathered: Gathered,
-    pub work: Option<Work>,
+    pub figures: RecordingFigures,
+    pub operation_totals: Option<OperationTotals>,
 }
 
 /// The first side is the base, all others are beside it.
 #[derive(Debug)]
 pub struct Comparison {
-    pub sides: Vec<Side>,
-    pub figures: Vec<Figure>,
-    pub findings: Vec<FindingBeside>,
+    pub recordings: Vec<ComparedRecording>,
+    pub figures: Vec<FigureComparison>,
+    pub findings: Vec<FindingComparison>,
 }
 
 /// One figure on all sides.
 #[derive(Debug)]
-pub struct Figure {
-    pub key: Key,
-    pub base: Option<Spread>,
+pub struct FigureComparison {
+    pub key: FigureKey,
+    pub base: Option<SummaryStatistics>,
     /// Of the sides beside the base, in their order
-    pub beside: Vec<Beside>,
+    pub deltas: Vec<FigureDelta>,
 }
 
 /// What is said of the values on one side.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-pub struct Spread {
+pub struct SummaryStatistics {
     pub count: usize,
     pub median: f64,
     pub p95: f64,
@@ -55,18 +55,18 @@ pub struct Spread {
 
 /// One side beside the base.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Beside {
-    pub spread: Option<Spread>,
+pub struct FigureDelta {
+    pub summary: Option<SummaryStatistics>,
     /// Median ÷ median of the base; of the 95th percentiles where the base's median is 0, and `None` where that is too
     pub ratio: Option<f64>,
     pub superiority: Option<Superiority>,
-    pub change: Change,
+    pub change: FigureChange,
 }
 
 /// What became of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Change {
+pub enum FigureChange {
     /// It moved less than matters, or it may be chance
     None,
     /// It is another one; whether that is good nobody can tell from it alone
@@ -77,7 +77,7 @@ pub enum Change {
 
 /// A finding, and on which sides it was made.
 #[derive(Clone, Debug, PartialEq)]
-pub struct FindingBeside {
+pub struct FindingComparison {
     pub kind: crate::findings::Kind,
     pub subject: String,
     /// How bad on each side, the base first; `None` where it was not found
@@ -87,76 +87,81 @@ pub struct FindingBeside {
 }
 
 /// Less than this share of the base's value does not matter.
-const LEAST_SHARE: f64 = 0.05;
+const MIN_RELATIVE_CHANGE: f64 = 0.05;
 
 /// Where they overlap more than this, one is not above the other in any way that is felt: a medium effect, d = 0.5.
-const LEAST_SUPERIORITY: f64 = 0.14;
+const MIN_SUPERIORITY: f64 = 0.14;
 
 impl Comparison {
     /// The first side is the base.
-    pub fn of(sides: Vec<Side>) -> Comparison {
-        let mut keys: Vec<&Key> = sides.iter().flat_map(|side| side.gathered.keys()).collect();
+    pub fn new(sides: Vec<ComparedRecording>) -> Comparison {
+        let mut keys: Vec<&FigureKey> = sides.iter().flat_map(|side| side.figures.keys()).collect();
         keys.sort_unstable();
         keys.dedup();
-        let figures = keys.into_iter().filter_map(|key| figure(key, &sides)).collect();
-        let findings = findings(&sides);
-        Comparison { sides, figures, findings }
+        let figures = keys.into_iter().filter_map(|key| compare_figure(key, &sides)).collect();
+        let findings = compare_findings(&sides);
+        Comparison { recordings: sides, figures, findings }
     }
 
     /// Whether anything became worse on any side.
     pub fn is_worse(&self) -> bool {
-        self.figures.iter().flat_map(|figure| &figure.beside).any(|beside| beside.change == Change::Worse)
+        self.figures.iter().flat_map(|figure| &figure.deltas).any(|beside| beside.change == FigureChange::Worse)
     }
 }
 
-fn figure(key: &Key, sides: &[Side]) -> Option<Figure> {
-    let all: Vec<Option<Distribution>> = sides.iter().map(|side| Distribution::of(side.gathered.values(key))).collect();
+fn compare_figure(key: &FigureKey, sides: &[ComparedRecording]) -> Option<FigureComparison> {
+    let all: Vec<Option<Distribution>> = sides.iter().map(|side| Distribution::from_values(side.figures.values(key))).collect();
     // A counter that never moved anywhere is not worth a row.
     if all.iter().flatten().all(|values| values.quantile(1.0) == 0.0) {
         return None;
     }
     let (base, others) = all.split_first()?;
-    let beside = others.iter().map(|other| beside(key, base.as_ref(), other.as_ref())).collect();
-    Some(Figure { key: key.clone(), base: base.as_ref().map(spread), beside })
+    let beside = others.iter().map(|other| figure_delta(key, base.as_ref(), other.as_ref())).collect();
+    Some(FigureComparison { key: key.clone(), base: base.as_ref().map(summarize), deltas: beside })
 }
 
-fn beside(key: &Key, base: Option<&Distribution>, new: Option<&Distribution>) -> Beside {
+fn figure_delta(key: &FigureKey, base: Option<&Distribution>, new: Option<&Distribution>) -> FigureDelta {
     let Some((base, values)) = base.zip(new) else {
-        return Beside { spread: new.map(spread), ratio: None, superiority: None, change: Change::None };
+        return FigureDelta { summary: new.map(summarize), ratio: None, superiority: None, change: FigureChange::None };
     };
-    let superiority = base.beside(values);
+    let superiority = base.superiority_of(values);
     let of = |old: f64, new: f64| (old > 0.0).then(|| new / old);
     let ratio = of(base.median(), values.median()).or_else(|| of(base.p95(), values.p95()));
-    Beside { spread: Some(spread(values)), ratio, superiority: Some(superiority), change: change(key, superiority, ratio) }
+    FigureDelta {
+        summary: Some(summarize(values)),
+        ratio,
+        superiority: Some(superiority),
+        change: classify_change(key, superiority, ratio),
+    }
 }
 
 /// Sure, felt, and large enough: then it depends on what the figure is.
-fn change(key: &Key, superiority: Superiority, ratio: Option<f64>) -> Change {
+fn classify_change(key: &FigureKey, superiority: Superiority, ratio: Option<f64>) -> FigureChange {
     let moved = superiority.probability - 0.5;
-    let small = ratio.is_some_and(|ratio| (ratio - 1.0).abs() < LEAST_SHARE);
-    if superiority.certainty() == Certainty::Unclear || moved.abs() < LEAST_SUPERIORITY || small {
-        return Change::None;
+    let small = ratio.is_some_and(|ratio| (ratio - 1.0).abs() < MIN_RELATIVE_CHANGE);
+    if superiority.certainty() == Certainty::Unclear || moved.abs() < MIN_SUPERIORITY || small {
+        return FigureChange::None;
     }
-    match (key.head().map(|head| better(key.subject(), head.json)), moved > 0.0) {
-        (Some(Better::Lower), true) | (Some(Better::Higher), false) => Change::Worse,
-        (Some(Better::Lower), false) | (Some(Better::Higher), true) => Change::Better,
-        (Some(Better::Neither) | None, _) => Change::Moved,
+    match (key.column().map(|head| better_direction(key.table_name(), head.key)), moved > 0.0) {
+        (Some(BetterDirection::Lower), true) | (Some(BetterDirection::Higher), false) => FigureChange::Worse,
+        (Some(BetterDirection::Lower), false) | (Some(BetterDirection::Higher), true) => FigureChange::Better,
+        (Some(BetterDirection::Neither) | None, _) => FigureChange::Moved,
     }
 }
 
-fn spread(values: &Distribution) -> Spread {
-    Spread { count: values.count(), median: values.median(), p95: values.p95(), mean: values.mean() }
+fn summarize(values: &Distribution) -> SummaryStatistics {
+    SummaryStatistics { count: values.count(), median: values.median(), p95: values.p95(), mean: values.mean() }
 }
 
 /// All that was found on any side.
-fn findings(sides: &[Side]) -> Vec<FindingBeside> {
-    let found: Vec<_> = sides.iter().map(|side| side.gathered.findings()).collect();
+fn compare_findings(sides: &[ComparedRecording]) -> Vec<FindingComparison> {
+    let found: Vec<_> = sides.iter().map(|side| side.figures.findings()).collect();
     let mut about: Vec<_> = found.iter().flat_map(|found| found.keys()).collect();
     about.sort_unstable();
     about.dedup();
-    let of = |about: &gathered::About| {
+    let of = |about: &recording_figures::FindingKey| {
         let sentence = found.iter().rev().find_map(|found| found.get(about)).map(|found| found.sentence.clone());
-        FindingBeside {
+        FindingComparison {
             kind: about.0,
             subject: about.1.clone(),
             severity: found.iter().map(|found| found.get(about).map(|found| found.severity)).collect(),

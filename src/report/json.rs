@@ -5,73 +5,73 @@ use std::fmt::Write;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use super::chronicle::steps::rounded;
-use super::chronicle::{Chart, Chronicle, Hole};
-use super::window::{Figures, Window};
+use super::report_data::steps::round_to_five_digits;
+use super::report_data::{Chart, Gap, ReportData};
+use super::window::{MeanFigures, Window};
 use crate::findings::{Evidence, Finding, Kind, Severity, Subject, Value};
 use crate::ids::{CgroupVersion, GroupId, is_unprintable};
 use crate::sample::{Instant, Name};
 
 /// `check --json`: one object, one line.
 pub fn check(window: &Window) -> String {
-    let report = Check::of(window);
+    let report = CheckJson::new(window);
     // Strings, numbers and lists cannot fail to become JSON.
-    plain(&serde_json::to_string(&report).unwrap_or_default()) + "\n"
+    escape_unprintable(&serde_json::to_string(&report).unwrap_or_default()) + "\n"
 }
 
 /// `report --format json`: one object, one line.
-pub fn chronicle(chronicle: &Chronicle) -> String {
+pub fn report(chronicle: &ReportData) -> String {
     let window = &chronicle.window;
-    let steps: Vec<Stretch> =
-        chronicle.steps().iter().map(|step| Stretch { from: moment(step.from), to: moment(step.to) }).collect();
-    let commands = chronicle.commands(MOST_COMMANDS).into_iter().map(|command| Commanded {
-        command: lossy(&command.name),
+    let steps: Vec<StepJson> =
+        chronicle.steps().iter().map(|step| StepJson { from: rfc3339(step.from), to: rfc3339(step.to) }).collect();
+    let commands = chronicle.top_commands(MAX_COMMANDS).into_iter().map(|command| CommandJson {
+        command: to_string_lossy(&command.name),
         processes: command.processes,
-        cpu_seconds: rounded(command.cpu_seconds),
-        run_queue_seconds: rounded(command.run_queue_seconds),
-        disk_seconds: rounded(command.disk_seconds),
-        lock_seconds: rounded(command.lock_seconds),
+        cpu_seconds: round_to_five_digits(command.cpu_seconds),
+        run_queue_seconds: round_to_five_digits(command.run_queue_seconds),
+        disk_seconds: round_to_five_digits(command.disk_seconds),
+        lock_seconds: round_to_five_digits(command.lock_seconds),
     });
-    let report = Told {
-        check: Check::of(window),
+    let report = ReportJson {
+        check: CheckJson::new(window),
         intervals: chronicle.intervals(),
-        intervals_per_step: chronicle.steps().each(),
+        intervals_per_step: chronicle.steps().intervals_per_step(),
         steps,
         charts: chronicle.charts(),
         commands: commands.collect(),
-        marks: chronicle.marks.iter().map(|mark| Marked { at: moment(mark.at), text: mark.text.clone() }).collect(),
-        gaps: chronicle.holes.iter().map(Missed::of).collect(),
-        cut: chronicle.cut,
+        marks: chronicle.marks.iter().map(|mark| MarkJson { at: rfc3339(mark.at), text: mark.text.clone() }).collect(),
+        gaps: chronicle.gaps.iter().map(GapJson::new).collect(),
+        cut: chronicle.truncation,
     };
-    plain(&serde_json::to_string(&report).unwrap_or_default()) + "\n"
+    escape_unprintable(&serde_json::to_string(&report).unwrap_or_default()) + "\n"
 }
 
 /// Rows of commands in a report.
-const MOST_COMMANDS: usize = 50;
+const MAX_COMMANDS: usize = 50;
 
 #[derive(Serialize)]
-struct Told {
+struct ReportJson {
     #[serde(flatten)]
-    check: Check,
+    check: CheckJson,
     intervals: u64,
     intervals_per_step: usize,
-    steps: Vec<Stretch>,
+    steps: Vec<StepJson>,
     charts: Vec<Chart>,
-    commands: Vec<Commanded>,
-    marks: Vec<Marked>,
-    gaps: Vec<Missed>,
+    commands: Vec<CommandJson>,
+    marks: Vec<MarkJson>,
+    gaps: Vec<GapJson>,
     /// Why it may not reach as far as it was recorded
     cut: Option<&'static str>,
 }
 
 #[derive(Serialize)]
-struct Stretch {
+struct StepJson {
     from: String,
     to: String,
 }
 
 #[derive(Serialize)]
-struct Commanded {
+struct CommandJson {
     command: String,
     processes: u32,
     cpu_seconds: f64,
@@ -81,27 +81,27 @@ struct Commanded {
 }
 
 #[derive(Serialize)]
-struct Marked {
+struct MarkJson {
     at: String,
     text: String,
 }
 
 #[derive(Serialize)]
-struct Missed {
+struct GapJson {
     from: String,
     to: String,
     samples: u64,
     why: String,
 }
 
-impl Missed {
-    fn of(hole: &Hole) -> Missed {
-        Missed { from: moment(hole.from), to: moment(hole.to), samples: hole.lost, why: hole.why.clone() }
+impl GapJson {
+    fn new(hole: &Gap) -> GapJson {
+        GapJson { from: rfc3339(hole.from), to: rfc3339(hole.to), samples: hole.missing_samples, why: hole.reason.clone() }
     }
 }
 
 /// JSON escapes what lies below U+0020 only; the rest of what acts on a terminal, or hides, can stand in strings alone.
-pub(super) fn plain(json: &str) -> String {
+pub(super) fn escape_unprintable(json: &str) -> String {
     let mut plain = String::with_capacity(json.len());
     for c in json.chars() {
         if is_unprintable(c) {
@@ -118,7 +118,7 @@ pub(super) fn plain(json: &str) -> String {
 }
 
 /// How bad it is altogether. A note is nothing wrong.
-pub fn verdict(worst: Option<Severity>) -> &'static str {
+pub fn overall_status(worst: Option<Severity>) -> &'static str {
     match worst {
         Some(Severity::Critical) => "critical",
         Some(Severity::Warning) => "warning",
@@ -127,7 +127,7 @@ pub fn verdict(worst: Option<Severity>) -> &'static str {
 }
 
 /// RFC 3339 in UTC, with milliseconds.
-pub fn moment(at: Instant) -> String {
+pub fn rfc3339(at: Instant) -> String {
     match jiff::Timestamp::from_nanosecond(i128::from(at.realtime_ns)) {
         Ok(at) => format!("{at:.3}"),
         Err(_) => String::new(),
@@ -135,38 +135,38 @@ pub fn moment(at: Instant) -> String {
 }
 
 #[derive(Serialize)]
-struct Check {
+struct CheckJson {
     schema: &'static str,
     host: Option<String>,
     from: Option<String>,
     to: Option<String>,
     verdict: &'static str,
-    figures: Figures,
-    witnesses: Testimony,
-    findings: Vec<Reported>,
-    absent: Vec<Missing>,
+    figures: MeanFigures,
+    witnesses: CrossChecksJson,
+    findings: Vec<FindingJson>,
+    absent: Vec<AbsentJson>,
 }
 
-impl Check {
-    fn of(window: &Window) -> Check {
-        let (from, to) = window.span().map_or((None, None), |(from, to)| (Some(moment(from)), Some(moment(to))));
-        Check {
+impl CheckJson {
+    fn new(window: &Window) -> CheckJson {
+        let (from, to) = window.time_range().map_or((None, None), |(from, to)| (Some(rfc3339(from)), Some(rfc3339(to))));
+        CheckJson {
             schema: "stalltop/1",
-            host: window.host().map(|host| lossy(&host.hostname)),
+            host: window.host().map(|host| to_string_lossy(&host.hostname)),
             from,
             to,
-            verdict: if window.is_empty() { "unknown" } else { verdict(window.worst()) },
+            verdict: if window.is_empty() { "unknown" } else { overall_status(window.worst_severity()) },
             figures: window.figures(),
-            witnesses: Testimony::of(window),
-            findings: window.findings().into_iter().map(Reported::of).collect(),
-            absent: window.absent().into_iter().map(|(what, why)| Missing { what, why }).collect(),
+            witnesses: CrossChecksJson::new(window),
+            findings: window.findings().into_iter().map(FindingJson::new).collect(),
+            absent: window.absent().into_iter().map(|(what, why)| AbsentJson { what, why }).collect(),
         }
     }
 }
 
 /// What the classic tools say of the same time; `iowait_ratio` stands among the figures.
 #[derive(Serialize)]
-struct Testimony {
+struct CrossChecksJson {
     psi_io_some_ratio: Option<f64>,
     d_threads: Option<f64>,
     in_flight: Option<f64>,
@@ -175,10 +175,10 @@ struct Testimony {
     artefact: Option<String>,
 }
 
-impl Testimony {
-    fn of(window: &Window) -> Testimony {
-        let seen = window.witnesses();
-        Testimony {
+impl CrossChecksJson {
+    fn new(window: &Window) -> CrossChecksJson {
+        let seen = window.cross_checks();
+        CrossChecksJson {
             psi_io_some_ratio: seen.and_then(|seen| seen.psi_io_some),
             d_threads: seen.map(|seen| seen.d_threads),
             in_flight: seen.and_then(|seen| seen.in_flight),
@@ -189,16 +189,16 @@ impl Testimony {
 }
 
 #[derive(Serialize)]
-struct Missing {
+struct AbsentJson {
     what: &'static str,
     why: String,
 }
 
 #[derive(Serialize)]
-pub(super) struct Reported {
+pub(super) struct FindingJson {
     kind: Kind,
     severity: Severity,
-    subject: About,
+    subject: SubjectJson,
     value: f64,
     threshold: f64,
     unit: &'static str,
@@ -206,24 +206,24 @@ pub(super) struct Reported {
     since: String,
     until: Option<String>,
     explains_ratio: f64,
-    evidence: Witnesses,
+    evidence: EvidenceJson,
     next: Vec<String>,
 }
 
-impl Reported {
-    pub(super) fn of(finding: &Finding) -> Reported {
-        Reported {
+impl FindingJson {
+    pub(super) fn new(finding: &Finding) -> FindingJson {
+        FindingJson {
             kind: finding.kind,
             severity: finding.severity,
-            subject: About::of(&finding.subject),
+            subject: SubjectJson::new(&finding.subject),
             value: finding.value,
             threshold: finding.threshold,
             unit: finding.unit,
             sentence: finding.sentence.clone(),
-            since: moment(finding.since),
-            until: finding.until.map(moment),
-            explains_ratio: finding.explains,
-            evidence: Witnesses(finding.evidence.clone()),
+            since: rfc3339(finding.since),
+            until: finding.until.map(rfc3339),
+            explains_ratio: finding.explained_share,
+            evidence: EvidenceJson(finding.evidence.clone()),
             next: finding.next.clone(),
         }
     }
@@ -232,7 +232,7 @@ impl Reported {
 /// What a finding is about: `type` says which of the other fields there are.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
-enum About {
+enum SubjectJson {
     Box,
     Cpu { cpu: u32 },
     Disk { name: String, device: String },
@@ -244,39 +244,42 @@ enum About {
     Peer { address: String },
 }
 
-impl About {
-    fn of(subject: &Subject) -> About {
+impl SubjectJson {
+    fn new(subject: &Subject) -> SubjectJson {
         match subject {
-            Subject::Box => About::Box,
-            Subject::Cpu(id) => About::Cpu { cpu: id.0 },
-            Subject::Disk { id, name } => About::Disk { name: lossy(name), device: format!("{}:{}", id.major, id.minor) },
-            Subject::Nic(id) => About::Nic { name: lossy(&id.name), ifindex: id.ifindex },
-            Subject::Task { id, name } => About::Task { name: lossy(name), pid: id.pid, tid: id.tid },
+            Subject::Host => SubjectJson::Box,
+            Subject::Cpu(id) => SubjectJson::Cpu { cpu: id.0 },
+            Subject::Disk { id, name } => {
+                SubjectJson::Disk { name: to_string_lossy(name), device: format!("{}:{}", id.major, id.minor) }
+            }
+            Subject::Nic(id) => SubjectJson::Nic { name: to_string_lossy(&id.name), ifindex: id.ifindex },
+            Subject::Task { id, name } => SubjectJson::Task { name: to_string_lossy(name), pid: id.pid, tid: id.tid },
             Subject::Group { id: GroupId::Process(id), name } => {
-                About::Group { name: lossy(name), pid: Some(id.pid), parent: None }
+                SubjectJson::Group { name: to_string_lossy(name), pid: Some(id.pid), parent: None }
             }
             Subject::Group { id: GroupId::Siblings { parent, .. }, name } => {
-                About::Group { name: lossy(name), pid: None, parent: Some(*parent) }
+                SubjectJson::Group { name: to_string_lossy(name), pid: None, parent: Some(*parent) }
             }
-            Subject::Cgroup(id) => {
-                About::Cgroup { path: lossy(&id.path), version: if id.version == CgroupVersion::V1 { 1 } else { 2 } }
-            }
-            Subject::Socket(address) => About::Socket { address: lossy(address) },
-            Subject::Peer(address) => About::Peer { address: lossy(address) },
+            Subject::Cgroup(id) => SubjectJson::Cgroup {
+                path: to_string_lossy(&id.path),
+                version: if id.version == CgroupVersion::V1 { 1 } else { 2 },
+            },
+            Subject::Socket(address) => SubjectJson::Socket { address: to_string_lossy(address) },
+            Subject::RemoteHost(address) => SubjectJson::Peer { address: to_string_lossy(address) },
         }
     }
 }
 
 /// Evidence as one object, in the order in which the rule gave it.
-struct Witnesses(Vec<Evidence>);
+struct EvidenceJson(Vec<Evidence>);
 
-impl Serialize for Witnesses {
+impl Serialize for EvidenceJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for evidence in &self.0 {
             match &evidence.value {
                 Value::Number(number) => map.serialize_entry(evidence.name, number)?,
-                Value::Text(text) => map.serialize_entry(evidence.name, &lossy(text))?,
+                Value::Text(text) => map.serialize_entry(evidence.name, &to_string_lossy(text))?,
                 Value::Chain(links) => map.serialize_entry(evidence.name, links)?,
                 Value::Unknown => map.serialize_entry(evidence.name, &None::<f64>)?,
             }
@@ -286,7 +289,7 @@ impl Serialize for Witnesses {
 }
 
 /// Names are bytes; what is no UTF-8 becomes U+FFFD.
-pub(super) fn lossy(name: &Name) -> String {
+pub(super) fn to_string_lossy(name: &Name) -> String {
     String::from_utf8_lossy(name.as_bytes()).into_owned()
 }
 
@@ -308,7 +311,7 @@ mod tests {
             sentence: "sdb \"writes\"\u{1b}[31m".to_owned(),
             evidence,
             next: Vec::new(),
-            explains: 0.5,
+            explained_share: 0.5,
         }
     }
 
@@ -320,7 +323,7 @@ mod tests {
             Evidence { name: "queue", value: Value::Unknown },
             Evidence { name: "nan", value: Value::Number(f64::NAN) },
         ];
-        let text = serde_json::to_string(&Reported::of(&finding(subject, evidence))).unwrap();
+        let text = serde_json::to_string(&FindingJson::new(&finding(subject, evidence))).unwrap();
         assert!(!text.contains('\u{1b}'), "{text}");
         let parsed: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(parsed["kind"], "disk-latency");
@@ -335,7 +338,7 @@ mod tests {
     fn names_that_are_no_text_stay_json() {
         let id = TaskId { pid: 1, tid: 2, start_ticks: 3 };
         let subject = Subject::Task { id, name: Name::from(&b"a\xffb\n\""[..]) };
-        let text = serde_json::to_string(&Reported::of(&finding(subject, Vec::new()))).unwrap();
+        let text = serde_json::to_string(&FindingJson::new(&finding(subject, Vec::new()))).unwrap();
         let parsed: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(parsed["subject"]["name"], "a\u{fffd}b\n\"");
     }

@@ -3,16 +3,16 @@
 
 use std::fmt::Write;
 
+use super::formatting;
 use super::text::printable;
-use super::window::{Figures, Window};
-use super::words;
+use super::window::{MeanFigures, Window};
 use crate::findings::{Severity, Thresholds};
 
 /// Longer plugin output is cut by some who read it, in the middle of a figure.
-const LONGEST: usize = 900;
+const MAX_LENGTH: usize = 900;
 
 /// The status and the figures; what is not known is left out. A finding that is less bad than `fail_on` is no reason to alarm.
-pub fn line(window: &Window, fail_on: Severity, thresholds: &Thresholds) -> String {
+pub fn plugin_output(window: &Window, fail_on: Severity, thresholds: &Thresholds) -> String {
     if window.is_empty() {
         return "STALLTOP UNKNOWN - there were no two samples to compare\n".to_owned();
     }
@@ -28,32 +28,33 @@ pub fn line(window: &Window, fail_on: Severity, thresholds: &Thresholds) -> Stri
         findings.iter().rev().max_by_key(|finding| finding.severity).copied().filter(|first| first.severity > Severity::Note);
     let mut text = format!("STALLTOP {status} - ");
     match first {
-        None => text.push_str(&words::calm(window).unwrap_or_default().replacen('N', "n", 1)),
+        None => text.push_str(&formatting::no_problem_sentence(window).unwrap_or_default().replacen('N', "n", 1)),
         Some(first) => {
             // One sentence begins with these very words.
-            let words = format!("{}: ", first.kind.word().replace('-', " "));
+            let words = format!("{}: ", first.kind.as_str().replace('-', " "));
             let sentence = first.sentence.strip_prefix(&words).unwrap_or(&first.sentence);
             // Into memory: cannot fail.
-            let _ = write!(text, "{}: {}", first.kind.word(), cut(&plain(sentence)));
+            let _ = write!(text, "{}: {}", first.kind.as_str(), truncate(&escape_bars(sentence)));
             let others = findings.iter().filter(|other| other.severity > Severity::Note && !std::ptr::eq(**other, first));
-            let others: Vec<&str> = others.map(|finding| finding.kind.word()).collect();
+            let others: Vec<&str> = others.map(|finding| finding.kind.as_str()).collect();
             if !others.is_empty() {
-                let _ = write!(text, " (and {}: {})", others.len(), cut(&others.join(", ")));
+                let _ = write!(text, " (and {}: {})", others.len(), truncate(&others.join(", ")));
             }
         }
     }
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
-    let data = data(&window.figures(), count(Severity::Warning), count(Severity::Critical), thresholds);
+    let data = performance_data(&window.figures(), count(Severity::Warning), count(Severity::Critical), thresholds);
     format!("{text} | {}\n", data.join(" "))
 }
 
-fn data(figures: &Figures, warnings: usize, criticals: usize, thresholds: &Thresholds) -> Vec<String> {
+fn performance_data(figures: &MeanFigures, warnings: usize, criticals: usize, thresholds: &Thresholds) -> Vec<String> {
     let share = |label: &str, ratio: Option<f64>, limits: Option<(f64, f64)>| {
-        let limits =
-            limits.map_or(";".to_owned(), |(warn, critical)| format!("{};{}", number(warn * 100.0), number(critical * 100.0)));
-        ratio.map(|ratio| format!("{label}={}%;{limits};0;100", number(ratio * 100.0)))
+        let limits = limits.map_or(";".to_owned(), |(warn, critical)| {
+            format!("{};{}", format_decimal(warn * 100.0), format_decimal(critical * 100.0))
+        });
+        ratio.map(|ratio| format!("{label}={}%;{limits};0;100", format_decimal(ratio * 100.0)))
     };
-    let plain = |label: &str, value: Option<f64>| value.map(|value| format!("{label}={};;;0", number(value)));
+    let plain = |label: &str, value: Option<f64>| value.map(|value| format!("{label}={};;;0", format_decimal(value)));
     let data = [
         share("busy", figures.busy_ratio, None),
         share(
@@ -75,13 +76,13 @@ fn data(figures: &Figures, warnings: usize, criticals: usize, thresholds: &Thres
 }
 
 /// Neither exponent nor a tail of zeros.
-fn number(value: f64) -> String {
+fn format_decimal(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// A bar would be taken for the beginning of the figures; so would those that are written as one where there is but ASCII.
-fn plain(text: &str) -> String {
+fn escape_bars(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in printable(text).chars() {
         match character {
@@ -92,8 +93,8 @@ fn plain(text: &str) -> String {
     plain
 }
 
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
+fn truncate(text: &str) -> String {
+    match text.char_indices().nth(MAX_LENGTH) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
     }
@@ -105,20 +106,20 @@ mod tests {
 
     #[test]
     fn nothing_in_a_name_begins_the_figures_or_another_line() {
-        assert_eq!(plain("a|b\n\u{1b}[31m"), "a\\u{7c}b\\n\\u{1b}[31m");
-        assert_eq!(plain("a│free=0┊b"), "a\\u{2502}free=0\\u{250a}b");
-        assert_eq!(cut(&"é".repeat(LONGEST + 1)).chars().count(), LONGEST + 1);
-        assert_eq!(cut("short"), "short");
+        assert_eq!(escape_bars("a|b\n\u{1b}[31m"), "a\\u{7c}b\\n\\u{1b}[31m");
+        assert_eq!(escape_bars("a│free=0┊b"), "a\\u{2502}free=0\\u{250a}b");
+        assert_eq!(truncate(&"é".repeat(MAX_LENGTH + 1)).chars().count(), MAX_LENGTH + 1);
+        assert_eq!(truncate("short"), "short");
     }
 
     #[test]
     fn figures_are_plain_decimals() {
-        assert_eq!([0.0, 12.3456, 100.0, 1e-9, 1e9].map(number), ["0", "12.346", "100", "0", "1000000000"]);
+        assert_eq!([0.0, 12.3456, 100.0, 1e-9, 1e9].map(format_decimal), ["0", "12.346", "100", "0", "1000000000"]);
     }
 
     #[test]
     fn nothing_seen_is_unknown() {
-        let line = line(&Window::default(), Severity::Warning, &Thresholds::default());
+        let line = plugin_output(&Window::default(), Severity::Warning, &Thresholds::default());
         assert!(line.starts_with("STALLTOP UNKNOWN - ") && line.lines().count() == 1);
     }
 }

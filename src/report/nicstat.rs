@@ -9,11 +9,11 @@ use std::fmt::Write;
 use super::text::printable;
 use crate::interval::nicstat::{NicLine, TcpLine, UdpLine};
 use crate::sample::network::Duplex;
-use columns::{Table, p, p4, pp};
+use columns::{InterfaceTable, precision, precision_parseable, precision4};
 
 /// Which lines, and in which form. The options' letters are nicstat's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Form {
+pub struct Options {
     /// `-t`
     pub tcp: bool,
     /// `-u`
@@ -32,16 +32,16 @@ pub struct Form {
     pub skip_zero: bool,
 }
 
-impl Form {
+impl Options {
     /// TCP or UDP alone leave the interfaces out.
-    pub fn has_interfaces(&self) -> bool {
+    pub fn shows_interfaces(&self) -> bool {
         self.extended || !(self.tcp || self.udp)
     }
 }
 
 /// When a sample was taken, as it stands in its lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct At {
+pub struct SampleTime {
     /// HH:MM:SS, local
     pub clock: String,
     /// Seconds since 1970
@@ -50,7 +50,7 @@ pub struct At {
 
 /// One sample's figures.
 #[derive(Clone, Debug)]
-pub struct Figures {
+pub struct SampleFigures {
     pub tcp: TcpLine,
     pub udp: UdpLine,
     pub interfaces: Vec<NicLine>,
@@ -59,7 +59,7 @@ pub struct Figures {
 /// Prints samples one after another; knows when a heading is due.
 #[derive(Debug)]
 pub struct Printer {
-    form: Form,
+    options: Options,
     /// Lines under the last heading of a table of one interface
     since_heading: Option<u32>,
 }
@@ -68,26 +68,26 @@ pub struct Printer {
 const HEADING_EVERY: u32 = 20;
 
 impl Printer {
-    pub fn new(form: Form) -> Printer {
-        Printer { form, since_heading: None }
+    pub fn new(form: Options) -> Printer {
+        Printer { options: form, since_heading: None }
     }
 
     /// All lines of one sample.
-    pub fn sample(&mut self, at: &At, figures: &Figures) -> String {
+    pub fn sample(&mut self, at: &SampleTime, figures: &SampleFigures) -> String {
         let mut text = String::new();
-        if self.form.tcp {
+        if self.options.tcp {
             self.tcp(&mut text, at, &figures.tcp);
         }
-        if self.form.udp {
+        if self.options.udp {
             self.udp(&mut text, at, &figures.udp);
         }
-        if self.form.has_interfaces() {
+        if self.options.shows_interfaces() {
             self.interfaces(&mut text, at, &figures.interfaces);
         }
         text
     }
 
-    fn tcp(&self, text: &mut String, at: &At, tcp: &TcpLine) {
+    fn tcp(&self, text: &mut String, at: &SampleTime, tcp: &TcpLine) {
         let figures = [
             tcp.kilobytes_in,
             tcp.kilobytes_out,
@@ -100,42 +100,48 @@ impl Printer {
             tcp.connections_out,
             tcp.listen_drops,
         ];
-        if self.form.parseable {
-            return line(text, format_args!("{}:TCP{}", at.epoch, parseable(&figures.map(pp))));
+        if self.options.parseable {
+            return write_line(text, format_args!("{}:TCP{}", at.epoch, parseable(&figures.map(precision_parseable))));
         }
         let [kin, kout, sin, sout, resets, fails, retransmitted, cin, cout, drops] = figures;
         let heading = ["InKB", "OutKB", "InSeg", "OutSeg"].map(|name| format!(" {name:>7}")).concat();
-        line(text, format_args!("{:>8}{heading} Reset  AttF %ReTX InConn OutCon Drops", at.clock));
-        let wide = [kin, kout, sin, sout].map(|figure| format!(" {:>7}", p(figure))).concat();
-        let rest = format!("{:>5} {:>5} {:>4} {:>6}", p4(resets), p4(fails), pp(retransmitted), p4(cin));
-        line(text, format_args!("TCP     {wide} {rest} {:>6} {:>5}", p4(cout), p4(drops)));
+        write_line(text, format_args!("{:>8}{heading} Reset  AttF %ReTX InConn OutCon Drops", at.clock));
+        let wide = [kin, kout, sin, sout].map(|figure| format!(" {:>7}", precision(figure))).concat();
+        let rest = format!(
+            "{:>5} {:>5} {:>4} {:>6}",
+            precision4(resets),
+            precision4(fails),
+            precision_parseable(retransmitted),
+            precision4(cin)
+        );
+        write_line(text, format_args!("TCP     {wide} {rest} {:>6} {:>5}", precision4(cout), precision4(drops)));
     }
 
-    fn udp(&self, text: &mut String, at: &At, udp: &UdpLine) {
+    fn udp(&self, text: &mut String, at: &SampleTime, udp: &UdpLine) {
         let figures = [udp.datagrams_in, udp.datagrams_out, udp.errors_in, udp.errors_out];
-        if self.form.parseable {
-            return line(text, format_args!("{}:UDP{}", at.epoch, parseable(&figures.map(pp))));
+        if self.options.parseable {
+            return write_line(text, format_args!("{}:UDP{}", at.epoch, parseable(&figures.map(precision_parseable))));
         }
-        let [din, dout, ein, eout] = figures.map(p);
-        line(
+        let [din, dout, ein, eout] = figures.map(precision);
+        write_line(
             text,
             format_args!("{:>8}                 {:>7} {:>7}   {:>7} {:>7}", at.clock, "InDG", "OutDG", "InErr", "OutErr"),
         );
-        line(text, format_args!("UDP                      {din:>7} {dout:>7}   {ein:>7} {eout:>7}"));
+        write_line(text, format_args!("UDP                      {din:>7} {dout:>7}   {ein:>7} {eout:>7}"));
     }
 
-    fn interfaces(&mut self, text: &mut String, at: &At, interfaces: &[NicLine]) {
+    fn interfaces(&mut self, text: &mut String, at: &SampleTime, interfaces: &[NicLine]) {
         let is_zero =
             |line: &&NicLine| [line.rx.packets, line.tx.packets].iter().all(|rate| rate.is_some_and(|rate| rate == 0.0));
-        let shown: Vec<&NicLine> = interfaces.iter().filter(|line| !(self.form.skip_zero && is_zero(line))).collect();
-        let table = Table { form: self.form, at };
+        let shown: Vec<&NicLine> = interfaces.iter().filter(|line| !(self.options.skip_zero && is_zero(line))).collect();
+        let table = InterfaceTable { options: self.options, at };
         let due = self.since_heading.is_none_or(|lines| interfaces.len() > 1 || lines >= HEADING_EVERY);
-        if !self.form.parseable && due {
-            line(text, format_args!("{}", table.heading()));
+        if !self.options.parseable && due {
+            write_line(text, format_args!("{}", table.heading()));
             self.since_heading = Some(0);
         }
         for interface in &shown {
-            line(text, format_args!("{}", table.row(interface)));
+            write_line(text, format_args!("{}", table.row(interface)));
         }
         if let Some(lines) = &mut self.since_heading {
             *lines = lines.saturating_add(u32::try_from(shown.len()).unwrap_or(u32::MAX));
@@ -145,7 +151,7 @@ impl Printer {
 
 /// An interface in the list of `-l`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listed {
+pub struct ListedInterface {
     pub name: crate::sample::Name,
     pub loopback: bool,
     pub mbps: Option<u32>,
@@ -156,7 +162,7 @@ pub struct Listed {
 }
 
 /// The list of `-l`.
-pub fn list(interfaces: &[Listed]) -> String {
+pub fn interface_list(interfaces: &[ListedInterface]) -> String {
     let mut text = String::from("Int      Loopback   Mbit/s Duplex State\n");
     for interface in interfaces {
         let name = printable(&String::from_utf8_lossy(interface.name.as_bytes()));
@@ -172,13 +178,13 @@ pub fn list(interfaces: &[Listed]) -> String {
             (false, None) => interface.unknown_speed.to_owned(),
         };
         let loopback = if interface.loopback { "Yes" } else { " No" };
-        line(&mut text, format_args!("{name:<12}  {loopback} {mbps:>8}   {duplex:>4}  {state:>4}"));
+        write_line(&mut text, format_args!("{name:<12}  {loopback} {mbps:>8}   {duplex:>4}  {state:>4}"));
     }
     text
 }
 
 /// Into memory: cannot fail.
-fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+fn write_line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     let _ = writeln!(text, "{arguments}");
 }
 

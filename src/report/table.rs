@@ -6,52 +6,52 @@
 
 mod cell;
 mod cgroup;
-mod choice;
 mod column;
-mod cost;
 mod cpu;
 mod disk;
+mod docs;
 mod load;
 mod memory;
 mod network;
-mod page;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod pressure;
 mod printer;
 mod protocols;
-mod run;
-mod sheet;
+mod resource_usage;
+mod run_total;
+mod selection;
 mod task;
 mod thread;
+mod wide_table;
 
 pub use cell::{Bound, Cell};
-pub use choice::{Choice, Wishes};
-pub use column::{Digits, Head, Total, Unit};
-pub use cost::Cost;
-pub use page::page;
+pub use column::{Aggregation, ColumnDefinition, Precision, Unit};
+pub use docs::tables_page;
 #[cfg(feature = "parquet")]
-pub use parquet::Parquet;
-pub use printer::{Format, Headings, Printer, Stamp};
-pub use run::{Run, Whole};
-pub use sheet::Sheet;
+pub use parquet::ParquetWriter;
+pub use printer::{Format, Headings, Printer, RowTime};
+pub use resource_usage::ResourceUsage;
+pub use run_total::{RunAccumulator, RunTotal};
+pub use selection::{ColumnSelection, ResolvedSelection};
+pub use wide_table::WideTable;
 
 use column::Column;
 
-use crate::baseline::Standing;
-use crate::findings::Judged;
+use crate::baseline::LatencyStatus;
+use crate::findings::Evaluation;
 use crate::interval::Interval;
 
 /// What figures are read from: an interval, and how its disks stand beside their baselines.
 #[derive(Clone, Copy, Debug)]
-pub struct Look<'a> {
+pub struct FigureInput<'a> {
     pub interval: &'a Interval,
-    pub standings: &'a [Standing],
+    pub latency_statuses: &'a [LatencyStatus],
 }
 
-impl<'a> From<&'a Judged> for Look<'a> {
-    fn from(judged: &'a Judged) -> Look<'a> {
-        Look { interval: &judged.interval, standings: &judged.standings }
+impl<'a> From<&'a Evaluation> for FigureInput<'a> {
+    fn from(judged: &'a Evaluation) -> FigureInput<'a> {
+        FigureInput { interval: &judged.interval, latency_statuses: &judged.latency_statuses }
     }
 }
 
@@ -72,7 +72,7 @@ pub static TABLES: &[&dyn Table] = &[
 ];
 
 /// The table with this name.
-pub fn named(name: &str) -> Option<&'static dyn Table> {
+pub fn find_table(name: &str) -> Option<&'static dyn Table> {
     TABLES.iter().copied().find(|table| table.name() == name)
 }
 
@@ -82,28 +82,28 @@ pub trait Table: Sync {
     fn name(&self) -> &'static str;
 
     /// What its rows are, in a sentence
-    fn about(&self) -> &'static str;
+    fn description(&self) -> &'static str;
 
     /// Its columns in order
-    fn heads(&self) -> Vec<&'static Head>;
+    fn columns(&self) -> Vec<&'static ColumnDefinition>;
 
     /// The headings that tell one row from another, and the same row at another time; none where there is one row
-    fn key(&self) -> &'static [&'static str];
+    fn key_columns(&self) -> &'static [&'static str];
 
     /// Named choices of columns beside the usual ones, by heading
-    fn sets(&self) -> &'static [Set];
+    fn column_sets(&self) -> &'static [ColumnSet];
 
     /// Whether it is one row at each time
-    fn is_single(&self) -> bool;
+    fn is_single_row(&self) -> bool;
 
     /// The heading by which the foremost rows are the most interesting ones
-    fn measure(&self) -> &'static str;
+    fn default_sort(&self) -> &'static str;
 
     /// Its rows, with these columns in this order.
-    fn rows(&self, look: &Look, columns: &[usize]) -> Vec<Row>;
+    fn rows(&self, look: &FigureInput, columns: &[usize]) -> Vec<Row>;
 
     /// Over a whole run: what a share of time is a share of, in CPUs or devices.
-    fn whole(&self, look: &Look) -> f64;
+    fn capacity(&self, look: &FigureInput) -> f64;
 }
 
 /// One line of figures.
@@ -116,84 +116,84 @@ pub struct Row {
 }
 
 /// Shows each row of an interval.
-type Each<T> = fn(&Look, &mut dyn FnMut(&T));
+type RowVisitor<T> = fn(&FigureInput, &mut dyn FnMut(&T));
 
 /// A choice of columns with its name.
-pub type Set = (&'static str, &'static [&'static str]);
+pub type ColumnSet = (&'static str, &'static [&'static str]);
 
 /// A table about rows of one type.
-struct Typed<T: 'static> {
+struct TypedTable<T: 'static> {
     name: &'static str,
-    about: &'static str,
+    description: &'static str,
     /// In groups, so that tables can share some
     columns: &'static [&'static [Column<T>]],
-    key: &'static [&'static str],
-    sets: &'static [Set],
-    single: bool,
-    measure: &'static str,
-    each: Each<T>,
+    key_columns: &'static [&'static str],
+    column_sets: &'static [ColumnSet],
+    single_row: bool,
+    default_sort: &'static str,
+    for_each_row: RowVisitor<T>,
     is_idle: fn(&T) -> bool,
-    whole: fn(&Look) -> f64,
+    capacity: fn(&FigureInput) -> f64,
 }
 
-impl<T> Typed<T> {
-    fn columns(&self) -> impl Iterator<Item = &'static Column<T>> {
+impl<T> TypedTable<T> {
+    fn typed_columns(&self) -> impl Iterator<Item = &'static Column<T>> {
         self.columns.iter().copied().flatten()
     }
 }
 
-impl<T> Table for Typed<T> {
+impl<T> Table for TypedTable<T> {
     fn name(&self) -> &'static str {
         self.name
     }
 
-    fn about(&self) -> &'static str {
-        self.about
+    fn description(&self) -> &'static str {
+        self.description
     }
 
-    fn heads(&self) -> Vec<&'static Head> {
-        self.columns().map(|column| &column.head).collect()
+    fn columns(&self) -> Vec<&'static ColumnDefinition> {
+        self.typed_columns().map(|column| &column.definition).collect()
     }
 
-    fn key(&self) -> &'static [&'static str] {
-        self.key
+    fn key_columns(&self) -> &'static [&'static str] {
+        self.key_columns
     }
 
-    fn sets(&self) -> &'static [Set] {
-        self.sets
+    fn column_sets(&self) -> &'static [ColumnSet] {
+        self.column_sets
     }
 
-    fn is_single(&self) -> bool {
-        self.single
+    fn is_single_row(&self) -> bool {
+        self.single_row
     }
 
-    fn measure(&self) -> &'static str {
-        self.measure
+    fn default_sort(&self) -> &'static str {
+        self.default_sort
     }
 
-    fn rows(&self, look: &Look, columns: &[usize]) -> Vec<Row> {
-        let all: Vec<&Column<T>> = self.columns().collect();
+    fn rows(&self, look: &FigureInput, columns: &[usize]) -> Vec<Row> {
+        let all: Vec<&Column<T>> = self.typed_columns().collect();
         let asked: Vec<&Column<T>> = columns.iter().filter_map(|&at| all.get(at).copied()).collect();
         let mut rows = Vec::new();
-        (self.each)(look, &mut |row| {
-            let cells = asked.iter().map(|column| (column.read)(look, row)).collect();
+        (self.for_each_row)(look, &mut |row| {
+            let cells = asked.iter().map(|column| (column.value)(look, row)).collect();
             rows.push(Row { cells, idle: (self.is_idle)(row) });
         });
         rows
     }
 
-    fn whole(&self, look: &Look) -> f64 {
-        (self.whole)(look)
+    fn capacity(&self, look: &FigureInput) -> f64 {
+        (self.capacity)(look)
     }
 }
 
 /// A share of time of one CPU, one device, the one time that passes.
-fn of_one(_: &Look) -> f64 {
+fn unit_capacity(_: &FigureInput) -> f64 {
     1.0
 }
 
 /// A share of the time of all CPUs.
-fn of_box(look: &Look) -> f64 {
+fn cpu_capacity(look: &FigureInput) -> f64 {
     look.interval.online_cpus().max(1) as f64
 }
 

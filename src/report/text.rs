@@ -2,16 +2,16 @@
 
 use std::fmt::Write;
 
-use super::json::{moment, verdict};
-use super::window::{Figures, Window};
-use super::words::{self, many};
+use super::formatting::{self, pluralize};
+use super::json::{overall_status, rfc3339};
+use super::window::{MeanFigures, Window};
 use crate::findings::{Finding, Severity};
 use crate::ids::is_unprintable;
 use crate::sample::Name;
 
 /// `check`: the verdict in a line, each finding in a line, what could not be seen in a line.
 pub fn check(window: &Window) -> String {
-    let Some((_, to)) = window.span() else {
+    let Some((_, to)) = window.time_range() else {
         return "unknown: there were no two samples to compare\n".to_owned();
     };
     let mut text = String::new();
@@ -19,19 +19,19 @@ pub fn check(window: &Window) -> String {
     let _ = writeln!(
         text,
         "{}: {}, {:.1} s to {}: {}",
-        verdict(window.worst()),
-        window.host().map_or_else(String::new, |host| plain(&host.hostname)),
+        overall_status(window.worst_severity()),
+        window.host().map_or_else(String::new, |host| printable_name(&host.hostname)),
         window.seconds(),
-        moment(to),
-        figures(&window.figures())
+        rfc3339(to),
+        figures_line(&window.figures())
     );
     for found in window.findings() {
-        text.push_str(&finding(found));
+        text.push_str(&finding_line(found));
     }
     if let Some(words) = window.artefact() {
         let _ = writeln!(text, "  witness: {}", printable(&words));
     }
-    if let Some(words) = words::calm(window) {
+    if let Some(words) = formatting::no_problem_sentence(window) {
         let _ = writeln!(text, "{words}.");
     }
     let absent: Vec<String> = window.absent().iter().map(|(what, why)| format!("{what} ({why})")).collect();
@@ -42,27 +42,35 @@ pub fn check(window: &Window) -> String {
 }
 
 /// One summary of the newest time: a line of figures and a line for each finding.
-pub fn block(window: &Window) -> String {
-    let Some((_, to)) = window.span() else { return String::new() };
+pub fn summary(window: &Window) -> String {
+    let Some((_, to)) = window.time_range() else { return String::new() };
     let mut text = String::new();
-    let host = window.host().map_or_else(String::new, |host| plain(&host.hostname));
-    let _ = writeln!(text, "{} {} {}: {}", moment(to), host, verdict(window.worst()), figures(&window.figures()));
+    let host = window.host().map_or_else(String::new, |host| printable_name(&host.hostname));
+    let _ = writeln!(
+        text,
+        "{} {} {}: {}",
+        rfc3339(to),
+        host,
+        overall_status(window.worst_severity()),
+        figures_line(&window.figures())
+    );
     for found in window.findings() {
-        text.push_str(&finding(found));
+        text.push_str(&finding_line(found));
     }
     text
 }
 
-fn figures(figures: &Figures) -> String {
-    let percent = |ratio: Option<f64>| ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{} %", three(ratio * 100.0)));
-    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), three);
+fn figures_line(figures: &MeanFigures) -> String {
+    let percent =
+        |ratio: Option<f64>| ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{} %", three_digits(ratio * 100.0)));
+    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), three_digits);
     let (least, most) = if figures.idle_but_blocked_is_lower_bound { ("≥", "≤") } else { ("", "") };
     // Those that are hidden may run, or be blocked, too.
     let at_least = if figures.hidden_threads.is_some() { "≥" } else { "" };
-    let hidden = figures.hidden_threads.map_or_else(String::new, |hidden| format!("; {} hidden", many(hidden, "thread")));
+    let hidden = figures.hidden_threads.map_or_else(String::new, |hidden| format!("; {} hidden", pluralize(hidden, "thread")));
     format!(
         "{} busy {}, idle but blocked {least}{}, free {most}{} (iowait says {}); load {} = {at_least}{} running + {at_least}{} in D{hidden}",
-        many(figures.cpus as u64, "CPU"),
+        pluralize(figures.cpus as u64, "CPU"),
         percent(figures.busy_ratio),
         percent(figures.idle_but_blocked_ratio),
         percent(figures.free_ratio),
@@ -73,18 +81,18 @@ fn figures(figures: &Figures) -> String {
     )
 }
 
-fn finding(finding: &Finding) -> String {
+fn finding_line(finding: &Finding) -> String {
     let severity = match finding.severity {
         Severity::Critical => "critical",
         Severity::Warning => "warning",
         Severity::Note => "note",
     };
-    let until = finding.until.map_or_else(String::new, |until| format!(" until {}", moment(until)));
-    format!("  {severity}: {} (since {}{until})\n", printable(&finding.sentence), moment(finding.since))
+    let until = finding.until.map_or_else(String::new, |until| format!(" until {}", rfc3339(until)));
+    format!("  {severity}: {} (since {}{until})\n", printable(&finding.sentence), rfc3339(finding.since))
 }
 
 /// Three significant digits, as the screens have them.
-fn three(value: f64) -> String {
+fn three_digits(value: f64) -> String {
     let decimals = match value.abs() {
         value if value >= 99.95 => 0,
         value if value >= 9.995 => 1,
@@ -93,7 +101,7 @@ fn three(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-fn plain(name: &Name) -> String {
+fn printable_name(name: &Name) -> String {
     printable(&String::from_utf8_lossy(name.as_bytes()))
 }
 
@@ -117,7 +125,7 @@ mod tests {
     #[test]
     fn three_digits() {
         assert_eq!(
-            [0.0, 0.39, 9.99, 9.999, 41.04, 99.97, 1234.5].map(three),
+            [0.0, 0.39, 9.99, 9.999, 41.04, 99.97, 1234.5].map(super::three_digits),
             ["0.00", "0.39", "9.99", "10.0", "41.0", "100", "1234"]
         );
     }

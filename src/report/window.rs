@@ -2,25 +2,25 @@
 
 use std::sync::Arc;
 
-use super::words::many;
-use crate::findings::{Finding, Judged, Kind, Severity, Verdict, witnesses};
+use super::formatting::pluralize;
+use crate::findings::{ActiveFindings, Evaluation, Finding, Kind, Severity, cross_checks};
 use crate::interval::Interval;
 use crate::interval::idle_blocked::CrossChecks;
 use crate::sample::{Absent, HIDDEN_PROCESSES, HIDDEN_WAIT_CHANNELS, Host, Instant};
 
 /// The kinds of findings that are told: of those named alone where any are, and none of those left out.
 #[derive(Clone, Debug, Default)]
-pub struct Chosen {
+pub struct KindFilter {
     pub only: Vec<Kind>,
     pub ignore: Vec<Kind>,
 }
 
-impl Chosen {
-    pub fn holds(&self, kind: Kind) -> bool {
+impl KindFilter {
+    pub fn allows(&self, kind: Kind) -> bool {
         (self.only.is_empty() || self.only.contains(&kind)) && !self.ignore.contains(&kind)
     }
 
-    pub fn all(&self) -> bool {
+    pub fn allows_all(&self) -> bool {
         self.only.is_empty() && self.ignore.is_empty()
     }
 }
@@ -28,14 +28,14 @@ impl Chosen {
 /// Grows by intervals, in the order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
-    chosen: Chosen,
+    filter: KindFilter,
     host: Option<Arc<Host>>,
     from: Option<Instant>,
     to: Option<Instant>,
-    several_runs: bool,
+    spans_boots: bool,
     means: Means,
     cpus: usize,
-    open: Option<Verdict>,
+    active: Option<ActiveFindings>,
     ended: Vec<Finding>,
     absent: Vec<(&'static str, Absent)>,
     /// The last that was known of threads that cannot be seen, and how many there are in all
@@ -43,12 +43,12 @@ pub struct Window {
     /// The same of threads whose wait channels cannot be read, of those that can be seen
     hidden_waits: Option<(u32, u32)>,
     /// Who was last seen asleep in io_uring while nothing was waited for
-    sleeper: Option<String>,
+    io_uring_sleeper: Option<String>,
 }
 
 /// Mean figures over a window, under their names in metrics.md; shares of the box. `None` where it could not be told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Figures {
+pub struct MeanFigures {
     pub busy_ratio: Option<f64>,
     pub user_ratio: Option<f64>,
     pub system_ratio: Option<f64>,
@@ -72,25 +72,25 @@ pub struct Figures {
 
 impl Window {
     /// One that tells of some findings only.
-    pub fn of(chosen: Chosen) -> Window {
-        Window { chosen, ..Window::default() }
+    pub fn with_filter(chosen: KindFilter) -> Window {
+        Window { filter: chosen, ..Window::default() }
     }
 
     /// Whether it tells of all kinds of findings.
-    pub fn tells_all(&self) -> bool {
-        self.chosen.all()
+    pub fn includes_all_kinds(&self) -> bool {
+        self.filter.allows_all()
     }
 
-    pub fn add(&mut self, judged: &Judged) {
+    pub fn add(&mut self, judged: &Evaluation) {
         let interval = &judged.interval;
-        self.several_runs |= self.host.as_ref().is_some_and(|host| !host.is_same_boot(&interval.host));
+        self.spans_boots |= self.host.as_ref().is_some_and(|host| !host.is_same_boot(&interval.host));
         self.host = Some(Arc::clone(&interval.host));
         self.from.get_or_insert(interval.older.at);
         self.to = Some(interval.newer.at);
         self.cpus = interval.online_cpus();
         self.means.add(interval);
         self.ended.extend(judged.ended.iter().cloned());
-        self.open = Some(Arc::clone(&judged.verdict));
+        self.active = Some(Arc::clone(&judged.active));
         if let Some(tasks) = &interval.tasks
             && let Some(hidden) = tasks.hidden_threads
         {
@@ -100,8 +100,8 @@ impl Window {
         if waits > 0 {
             self.hidden_waits = interval.tasks.as_ref().map(|tasks| (waits, tasks.counts.threads));
         }
-        if witnesses::artefact_now(interval).is_some() {
-            self.sleeper = witnesses::ring_sleeper(&interval.newer);
+        if cross_checks::current_io_uring_artifact(interval).is_some() {
+            self.io_uring_sleeper = cross_checks::io_uring_sleeper(&interval.newer);
         }
         for (what, why) in interval.newer.absent() {
             if !self.absent.iter().any(|(known, _)| *known == what) {
@@ -111,7 +111,7 @@ impl Window {
     }
 
     /// What the classic tools say of the same time, side by side; means. `None` where the threads could not be read.
-    pub fn witnesses(&self) -> Option<CrossChecks> {
+    pub fn cross_checks(&self) -> Option<CrossChecks> {
         let means = &self.means;
         Some(CrossChecks {
             iowait: means.iowait.mean(),
@@ -125,7 +125,9 @@ impl Window {
     /// One sentence where iowait or PSI speak of nothing.
     pub fn artefact(&self) -> Option<String> {
         let blocked_threads = self.means.blocked_threads.mean()?;
-        witnesses::artefact(&self.witnesses()?, blocked_threads, self.means.lower_bound, || self.sleeper.clone())
+        cross_checks::io_uring_artifact(&self.cross_checks()?, blocked_threads, self.means.lower_bound, || {
+            self.io_uring_sleeper.clone()
+        })
     }
 
     pub fn is_empty(&self) -> bool {
@@ -137,27 +139,27 @@ impl Window {
     }
 
     /// From when to when.
-    pub fn span(&self) -> Option<(Instant, Instant)> {
+    pub fn time_range(&self) -> Option<(Instant, Instant)> {
         self.from.zip(self.to)
     }
 
     /// Whether the machine was started anew in between: the clock that counts from boot began again.
-    pub fn is_of_several_runs(&self) -> bool {
-        self.several_runs
+    pub fn spans_boots(&self) -> bool {
+        self.spans_boots
     }
 
     /// How long it is, with what may be missing in between.
     pub fn seconds(&self) -> f64 {
-        match self.span() {
-            Some((from, to)) if self.several_runs => to.realtime_ns.saturating_sub(from.realtime_ns).max(0) as f64 / 1e9,
+        match self.time_range() {
+            Some((from, to)) if self.spans_boots => to.realtime_ns.saturating_sub(from.realtime_ns).max(0) as f64 / 1e9,
             Some((from, to)) => to.seconds_since(from),
             None => 0.0,
         }
     }
 
-    pub fn figures(&self) -> Figures {
+    pub fn figures(&self) -> MeanFigures {
         let means = &self.means;
-        Figures {
+        MeanFigures {
             busy_ratio: means.busy.mean(),
             user_ratio: means.user.mean(),
             system_ratio: means.system.mean(),
@@ -178,12 +180,12 @@ impl Window {
     /// Those that hold at the end first, as they are ordered; then those that ended, worst first.
     pub fn findings(&self) -> Vec<&Finding> {
         let mut ended: Vec<&Finding> = self.ended.iter().collect();
-        ended.sort_by(|a, b| b.severity.cmp(&a.severity).then(b.explains.total_cmp(&a.explains)));
-        let all = self.open.iter().flat_map(|open| open.iter()).chain(ended);
-        all.filter(|finding| self.chosen.holds(finding.kind)).collect()
+        ended.sort_by(|a, b| b.severity.cmp(&a.severity).then(b.explained_share.total_cmp(&a.explained_share)));
+        let all = self.active.iter().flat_map(|open| open.iter()).chain(ended);
+        all.filter(|finding| self.filter.allows(finding.kind)).collect()
     }
 
-    pub fn worst(&self) -> Option<Severity> {
+    pub fn worst_severity(&self) -> Option<Severity> {
         self.findings().iter().map(|finding| finding.severity).max()
     }
 
@@ -195,7 +197,8 @@ impl Window {
                 HIDDEN_WAIT_CHANNELS => self.hidden_waits,
                 _ => None,
             };
-            let counted = counted.map_or_else(String::new, |(hidden, all)| format!(": {hidden} of {}", many(all, "thread")));
+            let counted =
+                counted.map_or_else(String::new, |(hidden, all)| format!(": {hidden} of {}", pluralize(all, "thread")));
             (what, format!("{why}{counted}"))
         };
         self.absent.iter().map(reason).collect()
@@ -204,21 +207,21 @@ impl Window {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Means {
-    busy: Mean,
-    user: Mean,
-    system: Mean,
-    steal: Mean,
-    iowait: Mean,
-    idle_but_blocked: Mean,
-    free: Mean,
-    load1: Mean,
-    running: Mean,
-    blocked: Mean,
-    blocked_threads: Mean,
-    psi_io_some: Mean,
-    d_threads: Mean,
-    in_flight: Mean,
-    run_queue_wait: Mean,
+    busy: TimeWeightedMean,
+    user: TimeWeightedMean,
+    system: TimeWeightedMean,
+    steal: TimeWeightedMean,
+    iowait: TimeWeightedMean,
+    idle_but_blocked: TimeWeightedMean,
+    free: TimeWeightedMean,
+    load1: TimeWeightedMean,
+    running: TimeWeightedMean,
+    blocked: TimeWeightedMean,
+    blocked_threads: TimeWeightedMean,
+    psi_io_some: TimeWeightedMean,
+    d_threads: TimeWeightedMean,
+    in_flight: TimeWeightedMean,
+    run_queue_wait: TimeWeightedMean,
     lower_bound: bool,
 }
 
@@ -254,12 +257,12 @@ impl Means {
 
 /// A mean over time, of the intervals in which there was a value.
 #[derive(Clone, Copy, Debug, Default)]
-struct Mean {
+struct TimeWeightedMean {
     sum: f64,
     seconds: f64,
 }
 
-impl Mean {
+impl TimeWeightedMean {
     fn add(&mut self, value: Option<f64>, seconds: f64) {
         if let Some(value) = value {
             self.sum += value * seconds;
@@ -278,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_mean_weighs_by_time_and_knows_nothing_of_what_is_missing() {
-        let mut mean = Mean::default();
+        let mut mean = TimeWeightedMean::default();
         assert_eq!(mean.mean(), None);
         mean.add(Some(1.0), 1.0);
         mean.add(None, 10.0);

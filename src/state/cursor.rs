@@ -15,13 +15,13 @@ pub struct Cursor {
 
 impl Cursor {
     /// To a row, as far as there is one.
-    pub fn go(&mut self, row: usize, rows: &[Row], item: impl Fn(Row) -> Option<Item>) {
+    pub fn select(&mut self, row: usize, rows: &[Row], item: impl Fn(Row) -> Option<Item>) {
         self.selected = row.min(rows.len().saturating_sub(1));
         self.item = rows.get(self.selected).copied().and_then(item);
     }
 
     /// After the rows changed: back onto its item, or as near as can be.
-    pub fn follow(&mut self, rows: &[Row], item: impl Fn(Row) -> Option<Item>) {
+    pub fn follow_item(&mut self, rows: &[Row], item: impl Fn(Row) -> Option<Item>) {
         if let Some(wanted) = &self.item {
             let still = rows.get(self.selected).is_some_and(|&row| item(row).as_ref() == Some(wanted));
             if !still && let Some(place) = rows.iter().position(|&row| item(row).as_ref() == Some(wanted)) {
@@ -32,7 +32,7 @@ impl Cursor {
     }
 
     /// Scrolls no more than is needed for the cursor to be seen. `lines` says how many lines a row takes.
-    pub fn scroll(&mut self, rows: usize, height: usize, lines: impl Fn(usize) -> usize) {
+    pub fn scroll_into_view(&mut self, rows: usize, height: usize, lines: impl Fn(usize) -> usize) {
         self.top = self.top.min(self.selected);
         let mut taken = 0;
         let mut first = self.selected;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::screen::{Column, Screen};
-use crate::findings::{Finding, Judged, Severity};
+use super::screen::{Screen, SortColumn};
+use crate::findings::{Evaluation, Finding, Severity};
 use crate::sample::Instant;
 
 /// One thing that happened. The loop turns everything it waits for into one of these.
@@ -11,36 +11,36 @@ use crate::sample::Instant;
 pub enum Event {
     Key(Key),
     /// A press of the left button; `view::hit` says what was under it
-    Click(Click),
+    Click(ClickTarget),
     /// The mouse wheel: rows down (negative: up)
     Wheel(i32),
     /// By how many lines the page that is open can be scrolled, as `view::furthest` says. Sent before keys and the wheel:
     /// whoever went to the end goes up from there with the next key.
-    Furthest(usize),
+    MaxScroll(usize),
     Resize {
         width: u16,
         height: u16,
     },
     /// The next interval in the order of time: live the newest one, in a replay the one it has played to.
-    Judged(Judged),
+    Evaluation(Evaluation),
     /// The answer to a step or a jump: show this one. `before` are the intervals that lead to it, oldest first, for the
     /// graphs (those that are known already do no harm; may be empty).
-    Moved {
-        shown: Judged,
-        before: Vec<Judged>,
+    SeekCompleted {
+        evaluation: Evaluation,
+        preceding: Vec<Evaluation>,
     },
     /// Where in the recording (or in the memory of a live session) the shown interval is
     Position(Position),
     /// The whole recording, one tick an interval; again whenever more of it is known
-    Strip(Arc<[Tick]>),
+    Timeline(Arc<[TimelineTick]>),
     /// The words that were put into what can be gone to, in the order of time
     Marks(Arc<[Mark]>),
     /// All findings of the recording, ended ones with their end
     Findings(Vec<Finding>),
-    Recorder(Recorder),
+    Recorder(RecorderState),
     Notice(Notice),
     /// No more samples will come: the end of a recording, a closed pipe (`None`), or why the feed broke
-    Ended(Option<String>),
+    SourceEnded(Option<String>),
     /// The time now. Sent every second or so: a sample that does not come shows as late.
     Now(Instant),
     /// The program was stopped and goes on, or the terminal was overwritten: draw all of it
@@ -72,15 +72,15 @@ pub enum Key {
 
 /// What a click met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Click {
+pub enum ClickTarget {
     Nothing,
     Screen(Screen),
     /// A heading of the table on the screen
-    Column(Column),
+    Column(SortColumn),
     /// A row of the list on the screen, counted from its first row (not from the first visible one)
     Row(usize),
     /// A cell of the strip of time: the moment it stands for, nanoseconds after 1970 in UTC
-    Strip(i64),
+    Timeline(i64),
 }
 
 /// What the program shall do beyond drawing. All but `Nothing` mean that a new frame is due.
@@ -127,11 +127,11 @@ pub struct Position {
 
 /// One interval of a recording, as the strip shows it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tick {
+pub struct TimelineTick {
     /// When the interval ended, nanoseconds after 1970 in UTC
     pub realtime_ns: i64,
     /// The worst finding then
-    pub worst: Option<Severity>,
+    pub worst_severity: Option<Severity>,
     /// Share of the box that was busy, 0 … 1; and idle but blocked
     pub busy: f32,
     pub blocked: f32,
@@ -152,7 +152,7 @@ pub struct Mark {
 
 /// What is being recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Recorder {
+pub enum RecorderState {
     #[default]
     Off,
     On {

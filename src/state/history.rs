@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use crate::findings::{Finding, Judged, Severity};
+use crate::findings::{Evaluation, Finding, Severity};
 use crate::ids::{CpuId, DiskId, NicId, ProcessId};
 use crate::interval::disk::Operation;
 use crate::interval::network::NicSpan;
@@ -14,23 +14,23 @@ use crate::sample::Instant;
 /// Digests of at most `KEPT` intervals, in the order of time.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    digests: VecDeque<Digest>,
+    summaries: VecDeque<IntervalSummary>,
 }
 
 /// Ten minutes at one a second.
-pub const KEPT: usize = 600;
+pub const MAX_INTERVALS: usize = 600;
 
 /// Of so many processes, devices and interfaces one interval is remembered: of those that did most.
-const PROCESSES_KEPT: usize = 48;
-const DISKS_KEPT: usize = 64;
-const NICS_KEPT: usize = 64;
+const MAX_PROCESSES: usize = 48;
+const MAX_DISKS: usize = 64;
+const MAX_NICS: usize = 64;
 
 /// One interval in a few hundred bytes.
 #[derive(Clone, Debug)]
-pub struct Digest {
+pub struct IntervalSummary {
     pub at: Instant,
     pub seconds: f32,
-    pub worst: Option<Severity>,
+    pub worst_severity: Option<Severity>,
     /// Shares of the box; `None` where /proc/stat could not be read
     pub busy: Option<f32>,
     pub blocked: Option<f32>,
@@ -42,7 +42,7 @@ pub struct Digest {
     /// Busy share in 1/200 of each CPU by its number; 255 is unknown
     cpus: Box<[u8]>,
     /// Sorted
-    disks: Box<[DiskDigest]>,
+    disks: Box<[DiskSummary]>,
     /// Sorted
     nics: Box<[(NicId, f32, f32)]>,
     /// Milliseconds
@@ -54,7 +54,7 @@ pub struct Digest {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct DiskDigest {
+struct DiskSummary {
     id: DiskId,
     /// Milliseconds by operation; NaN where none completed
     awaits: [f32; 4],
@@ -62,46 +62,46 @@ struct DiskDigest {
 
 impl History {
     /// Puts an interval in its place; one that is known already is replaced.
-    pub fn insert(&mut self, digest: Digest) {
+    pub fn insert(&mut self, digest: IntervalSummary) {
         let at = digest.at.boottime_ns;
-        let place = self.digests.partition_point(|known| known.at.boottime_ns < at);
-        match self.digests.get_mut(place) {
+        let place = self.summaries.partition_point(|known| known.at.boottime_ns < at);
+        match self.summaries.get_mut(place) {
             Some(known) if known.at.boottime_ns == at => *known = digest,
-            _ => self.digests.insert(place, digest),
+            _ => self.summaries.insert(place, digest),
         }
-        if self.digests.len() > KEPT {
+        if self.summaries.len() > MAX_INTERVALS {
             // What lies farther from the newcomer goes.
-            if place * 2 >= self.digests.len() {
-                self.digests.pop_front()
+            if place * 2 >= self.summaries.len() {
+                self.summaries.pop_front()
             } else {
-                self.digests.pop_back()
+                self.summaries.pop_back()
             };
         }
     }
 
     /// Another recording, or another boot: nothing of before may stand beside it.
     pub fn clear(&mut self) {
-        self.digests.clear();
+        self.summaries.clear();
     }
 
     pub fn len(&self) -> usize {
-        self.digests.len()
+        self.summaries.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.digests.is_empty()
+        self.summaries.is_empty()
     }
 
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Digest> + ExactSizeIterator {
-        self.digests.iter()
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &IntervalSummary> + ExactSizeIterator {
+        self.summaries.iter()
     }
 
     /// The last `count` cells of a graph that ends at `at`, oldest first; `None` in a cell is a hole.
-    pub fn cells(&self, at: Instant, count: usize) -> Vec<Option<&Digest>> {
+    pub fn graph_cells(&self, at: Instant, count: usize) -> Vec<Option<&IntervalSummary>> {
         let mut cells = Vec::with_capacity(count);
-        let end = self.digests.partition_point(|digest| digest.at.boottime_ns <= at.boottime_ns);
+        let end = self.summaries.partition_point(|digest| digest.at.boottime_ns <= at.boottime_ns);
         let mut expected: Option<(u64, f32)> = None;
-        for digest in self.digests.range(..end).rev() {
+        for digest in self.summaries.range(..end).rev() {
             if cells.len() >= count {
                 break;
             }
@@ -120,15 +120,15 @@ impl History {
     }
 }
 
-impl Digest {
-    pub fn of(judged: &Judged) -> Digest {
+impl IntervalSummary {
+    pub fn from_evaluation(judged: &Evaluation) -> IntervalSummary {
         let interval = &judged.interval;
         let total = interval.cpu.as_ref().map(|cpu| cpu.total);
         let share = |value: f64| value as f32;
-        Digest {
+        IntervalSummary {
             at: interval.at(),
             seconds: interval.seconds as f32,
-            worst: judged.verdict.iter().map(|finding| finding.severity).max(),
+            worst_severity: judged.active.iter().map(|finding| finding.severity).max(),
             busy: interval.cpu.as_ref().map(|cpu| share(cpu.busy())),
             blocked: interval.idle_blocked.as_ref().map(|blocked| share(blocked.ratio)),
             steal: total.map(|total| share(total.steal)),
@@ -136,19 +136,19 @@ impl Digest {
             load: interval.newer.load.as_ref().ok().map(|load| share(load.one)),
             retransmitted: interval.protocols.retransmitted_share.map(|ratio| share(ratio.0)),
             memory_stalled: interval.pressure.memory_some.map(|ratio| share(ratio.0)),
-            cpus: cpus(interval),
-            disks: disks(interval),
-            nics: nics(interval),
+            cpus: cpu_levels(interval),
+            disks: busiest_disks(interval),
+            nics: busiest_nics(interval),
             round_trips: round_trips(judged),
-            processes: processes(interval),
-            findings: judged.verdict.iter().map(|finding| (key(finding), share(finding.value))).collect(),
+            processes: busiest_processes(interval),
+            findings: judged.active.iter().map(|finding| (finding_key(finding), share(finding.value))).collect(),
         }
     }
 
     /// Share of that CPU that was busy.
-    pub fn cpu(&self, id: CpuId) -> Option<f32> {
+    pub fn cpu_busy(&self, id: CpuId) -> Option<f32> {
         let level = *self.cpus.get(usize::try_from(id.0).ok()?)?;
-        (level != UNKNOWN).then_some(f32::from(level) / 200.0)
+        (level != UNKNOWN_BUSY).then_some(f32::from(level) / 200.0)
     }
 
     /// Await in milliseconds.
@@ -158,7 +158,7 @@ impl Digest {
     }
 
     /// KB a second in and out.
-    pub fn nic(&self, id: &NicId) -> Option<(f32, f32)> {
+    pub fn nic_kilobytes(&self, id: &NicId) -> Option<(f32, f32)> {
         let at = self.nics.binary_search_by(|nic| nic.0.cmp(id)).ok()?;
         self.nics.get(at).map(|nic| (nic.1, nic.2))
     }
@@ -169,26 +169,26 @@ impl Digest {
     }
 
     /// CPUs that the process used; `None` where it was not among those that used most.
-    pub fn process(&self, id: ProcessId) -> Option<f32> {
+    pub fn process_cpus(&self, id: ProcessId) -> Option<f32> {
         let at = self.processes.binary_search_by_key(&id, |process| process.0).ok()?;
         self.processes.get(at).map(|process| process.1)
     }
 
     /// What that finding judged, where it held then.
-    pub fn finding(&self, finding: &Finding) -> Option<f32> {
-        let wanted = key(finding);
+    pub fn finding_value(&self, finding: &Finding) -> Option<f32> {
+        let wanted = finding_key(finding);
         self.findings.iter().find(|value| value.0 == wanted).map(|value| value.1)
     }
 }
 
-const UNKNOWN: u8 = 255;
+const UNKNOWN_BUSY: u8 = 255;
 /// No machine has more; a recording may say anything.
-const MOST_CPUS: u32 = 8192;
+const MAX_CPUS: u32 = 8192;
 
-fn cpus(interval: &crate::interval::Interval) -> Box<[u8]> {
+fn cpu_levels(interval: &crate::interval::Interval) -> Box<[u8]> {
     let Some(span) = &interval.cpu else { return Box::default() };
-    let highest = span.cpus.iter().map(|cpu| cpu.id.0).filter(|&id| id < MOST_CPUS).max();
-    let mut levels = vec![UNKNOWN; highest.map_or(0, |id| id as usize + 1)];
+    let highest = span.cpus.iter().map(|cpu| cpu.id.0).filter(|&id| id < MAX_CPUS).max();
+    let mut levels = vec![UNKNOWN_BUSY; highest.map_or(0, |id| id as usize + 1)];
     for cpu in &span.cpus {
         if let Some(level) = levels.get_mut(cpu.id.0 as usize) {
             *level = (cpu.busy() * 200.0).round().clamp(0.0, 200.0) as u8;
@@ -197,27 +197,27 @@ fn cpus(interval: &crate::interval::Interval) -> Box<[u8]> {
     levels.into_boxed_slice()
 }
 
-fn processes(interval: &crate::interval::Interval) -> Box<[(ProcessId, f32)]> {
+fn busiest_processes(interval: &crate::interval::Interval) -> Box<[(ProcessId, f32)]> {
     let Some(tasks) = &interval.tasks else { return Box::default() };
     let used = |span: &crate::interval::task::ProcessSpan| Some((span.id, span.cpu.filter(|cpu| cpu.0 > 0.0005)?.0 as f32));
-    most(tasks.active_processes.iter().filter_map(used).collect(), PROCESSES_KEPT, |process| process.1).into_boxed_slice()
+    heaviest(tasks.active_processes.iter().filter_map(used).collect(), MAX_PROCESSES, |process| process.1).into_boxed_slice()
 }
 
-fn disks(interval: &crate::interval::Interval) -> Box<[DiskDigest]> {
+fn busiest_disks(interval: &crate::interval::Interval) -> Box<[DiskSummary]> {
     let busy = interval.disks.iter().filter(|disk| disk.completed() > 0).collect();
-    let list = most(busy, DISKS_KEPT, |disk| disk.operations().map(|(_, op)| op.concurrency as f32).sum());
-    list.into_iter().map(DiskDigest::of).collect()
+    let list = heaviest(busy, MAX_DISKS, |disk| disk.operations().map(|(_, op)| op.concurrency as f32).sum());
+    list.into_iter().map(DiskSummary::from_span).collect()
 }
 
-fn nics(interval: &crate::interval::Interval) -> Box<[(NicId, f32, f32)]> {
+fn busiest_nics(interval: &crate::interval::Interval) -> Box<[(NicId, f32, f32)]> {
     let carried = |nic: &&NicSpan| (nic.rx.kilobytes.0 + nic.tx.kilobytes.0) as f32;
-    let mut list = most(interval.nics.iter().collect(), NICS_KEPT, carried);
+    let mut list = heaviest(interval.nics.iter().collect(), MAX_NICS, carried);
     list.sort_unstable_by(|a, b| a.id.cmp(&b.id));
     list.into_iter().map(|nic| (nic.id.clone(), nic.rx.kilobytes.0 as f32, nic.tx.kilobytes.0 as f32)).collect()
 }
 
 /// Those that weigh most, the first ones of equals, in the order in which they were.
-fn most<T>(list: Vec<T>, count: usize, weight: impl Fn(&T) -> f32) -> Vec<T> {
+fn heaviest<T>(list: Vec<T>, count: usize, weight: impl Fn(&T) -> f32) -> Vec<T> {
     if list.len() <= count {
         return list;
     }
@@ -228,26 +228,26 @@ fn most<T>(list: Vec<T>, count: usize, weight: impl Fn(&T) -> f32) -> Vec<T> {
     list.into_iter().enumerate().filter_map(|(place, item)| wanted.next_if_eq(&place).map(|_| item)).collect()
 }
 
-fn round_trips(judged: &Judged) -> Box<[(IpAddr, f32)]> {
-    let Some(peers) = &judged.peers else { return Box::default() };
-    let trip = |peer| crate::findings::round_trip(peer).map(|trip| trip.srtt.0 as f32);
+fn round_trips(judged: &Evaluation) -> Box<[(IpAddr, f32)]> {
+    let Some(peers) = &judged.remote_hosts else { return Box::default() };
+    let trip = |peer| crate::findings::evaluated_rtt(peer).map(|trip| trip.srtt.0 as f32);
     peers.rows.iter().filter_map(|peer| Some((peer.address, trip(peer)?))).collect()
 }
 
-impl DiskDigest {
-    fn of(disk: &crate::interval::disk::DiskSpan) -> DiskDigest {
+impl DiskSummary {
+    fn from_span(disk: &crate::interval::disk::DiskSpan) -> DiskSummary {
         let mut awaits = [f32::NAN; 4];
         for (operation, span) in disk.operations() {
             if let (Some(slot), Some(time)) = (awaits.get_mut(operation as usize), span.r#await) {
                 *slot = time.0 as f32;
             }
         }
-        DiskDigest { id: disk.id, awaits }
+        DiskSummary { id: disk.id, awaits }
     }
 }
 
 /// What a finding stays known by, in eight bytes.
-fn key(finding: &Finding) -> u64 {
+fn finding_key(finding: &Finding) -> u64 {
     use std::hash::{Hash, Hasher};
     let mut hasher = rustc_hash::FxHasher::default();
     (finding.kind, &finding.subject).hash(&mut hasher);
@@ -262,7 +262,7 @@ mod tests {
     fn the_heaviest_are_kept_in_their_order_and_of_equals_the_first() {
         let weight = |item: &(char, f32)| item.1;
         let list = vec![('a', 1.0), ('b', 3.0), ('c', 1.0), ('d', f32::NAN), ('e', 2.0), ('f', 1.0)];
-        let kept = |count| most(list.clone(), count, weight).into_iter().map(|item| item.0).collect::<String>();
+        let kept = |count| heaviest(list.clone(), count, weight).into_iter().map(|item| item.0).collect::<String>();
         assert_eq!([kept(6), kept(4), kept(2), kept(0)], ["abcdef", "abde", "bd", ""]);
     }
 }

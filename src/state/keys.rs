@@ -15,28 +15,28 @@ pub enum Action {
     PageDown,
     First,
     Last,
-    Open,
+    OpenDetails,
     Back,
     Filter,
-    Sort,
-    SortBack,
-    Reverse,
-    Threads,
-    Tree,
-    ByClass,
-    Peers,
-    AllCpus,
-    GoToMoment,
-    Pause,
+    NextSort,
+    PreviousSort,
+    ReverseSort,
+    ToggleThreads,
+    ToggleTree,
+    ToggleWaitClasses,
+    ToggleRemoteHosts,
+    ToggleCpuOrder,
+    GoToFindingStart,
+    TogglePause,
     SampleBack,
     SampleForward,
     MinuteBack,
     MinuteForward,
-    Jump,
+    JumpToTime,
     NextFinding,
     PreviousFinding,
     Save,
-    Record,
+    ToggleRecording,
     Mark,
     NextMark,
     Plus,
@@ -51,8 +51,8 @@ pub enum Action {
 #[derive(Clone, Copy, Debug)]
 pub struct Binding {
     /// As a person would say them
-    pub shown: &'static str,
-    pub words: &'static str,
+    pub key_label: &'static str,
+    pub description: &'static str,
     pub keys: &'static [(Key, Action)],
     /// Empty: on every screen
     pub screens: &'static [Screen],
@@ -67,7 +67,7 @@ pub fn action(screen: Screen, key: Key) -> Option<Action> {
 }
 
 /// The screens that a key which does nothing here is for; `None` where it is for none.
-pub fn elsewhere(key: Key) -> Option<&'static [Screen]> {
+pub fn screens_for_key(key: Key) -> Option<&'static [Screen]> {
     BINDINGS.iter().find(|binding| binding.keys.iter().any(|bound| bound.0 == key)).map(|binding| binding.screens)
 }
 
@@ -76,8 +76,8 @@ use Key::{Char, Control, Function};
 /// Every key there is, in the order in which help shows them.
 pub const BINDINGS: &[Binding] = &[
     Binding {
-        shown: "1 … 6  Tab",
-        words: "overview, CPU, disk, network, tasks, findings",
+        key_label: "1 … 6  Tab",
+        description: "overview, CPU, disk, network, tasks, findings",
         keys: &[
             (Char('1'), Action::Show(Screen::Overview)),
             (Char('2'), Action::Show(Screen::Cpu)),
@@ -91,8 +91,8 @@ pub const BINDINGS: &[Binding] = &[
         screens: &[],
     },
     Binding {
-        shown: "↑ ↓  j k",
-        words: "move (PgUp PgDn Home End g G, wheel, click; Shift selects text)",
+        key_label: "↑ ↓  j k",
+        description: "move (PgUp PgDn Home End g G, wheel, click; Shift selects text)",
         keys: &[
             (Key::Up, Action::Up),
             (Key::Down, Action::Down),
@@ -108,14 +108,14 @@ pub const BINDINGS: &[Binding] = &[
         screens: &[],
     },
     Binding {
-        shown: "Enter / Esc",
-        words: "details of what is under the cursor / back",
-        keys: &[(Key::Enter, Action::Open), (Key::Escape, Action::Back)],
+        key_label: "Enter / Esc",
+        description: "details of what is under the cursor / back",
+        keys: &[(Key::Enter, Action::OpenDetails), (Key::Escape, Action::Back)],
         screens: &[],
     },
     Binding {
-        shown: "/",
-        words: "filter rows (F4; fuzzy; Esc clears); on 1: the tasks",
+        key_label: "/",
+        description: "filter rows (F4; fuzzy; Esc clears); on 1: the tasks",
         keys: &[
             (Char('/'), Action::Filter),
             (Char('\\'), Action::Filter),
@@ -125,55 +125,55 @@ pub const BINDINGS: &[Binding] = &[
         screens: &[],
     },
     Binding {
-        shown: "s  S",
-        words: "sort by the next column (→ ←, F6, or click it), reverse",
+        key_label: "s  S",
+        description: "sort by the next column (→ ←, F6, or click it), reverse",
         keys: &[
-            (Char('s'), Action::Sort),
-            (Function(6), Action::Sort),
-            (Key::Right, Action::Sort),
-            (Key::Left, Action::SortBack),
-            (Char('S'), Action::Reverse),
+            (Char('s'), Action::NextSort),
+            (Function(6), Action::NextSort),
+            (Key::Right, Action::NextSort),
+            (Key::Left, Action::PreviousSort),
+            (Char('S'), Action::ReverseSort),
         ],
         screens: &[Screen::Cpu, Screen::Disk, Screen::Network, Screen::Tasks],
     },
     Binding {
-        shown: "t  T  c",
-        words: "threads on/off, tree (F5), group by what they wait for",
+        key_label: "t  T  c",
+        description: "threads on/off, tree (F5), group by what they wait for",
         keys: &[
-            (Char('t'), Action::Threads),
-            (Char('T'), Action::Tree),
-            (Function(5), Action::Tree),
-            (Char('c'), Action::ByClass),
+            (Char('t'), Action::ToggleThreads),
+            (Char('T'), Action::ToggleTree),
+            (Function(5), Action::ToggleTree),
+            (Char('c'), Action::ToggleWaitClasses),
         ],
         screens: &[Screen::Tasks],
     },
     Binding {
-        shown: "p",
-        words: "remote hosts (peers) or interfaces",
-        keys: &[(Char('p'), Action::Peers)],
+        key_label: "p",
+        description: "remote hosts (peers) or interfaces",
+        keys: &[(Char('p'), Action::ToggleRemoteHosts)],
         screens: &[Screen::Network],
     },
     Binding {
-        shown: "a",
-        words: "all CPUs in their order, or the busiest first",
-        keys: &[(Char('a'), Action::AllCpus)],
+        key_label: "a",
+        description: "all CPUs in their order, or the busiest first",
+        keys: &[(Char('a'), Action::ToggleCpuOrder)],
         screens: &[Screen::Cpu],
     },
     Binding {
-        shown: "o",
-        words: "go to the moment when the finding began",
-        keys: &[(Char('o'), Action::GoToMoment)],
+        key_label: "o",
+        description: "go to the moment when the finding began",
+        keys: &[(Char('o'), Action::GoToFindingStart)],
         screens: &[Screen::Findings],
     },
     Binding {
-        shown: "Space",
-        words: "pause / go on (live: back to the present)",
-        keys: &[(Char(' '), Action::Pause)],
+        key_label: "Space",
+        description: "pause / go on (live: back to the present)",
+        keys: &[(Char(' '), Action::TogglePause)],
         screens: &[],
     },
     Binding {
-        shown: "[ ]  { }",
-        words: "one sample back / forward, one minute",
+        key_label: "[ ]  { }",
+        description: "one sample back / forward, one minute",
         keys: &[
             (Char('['), Action::SampleBack),
             (Char(']'), Action::SampleForward),
@@ -183,32 +183,32 @@ pub const BINDINGS: &[Binding] = &[
         screens: &[],
     },
     Binding {
-        shown: "b  n N",
-        words: "jump to a time, to the next / previous finding",
-        keys: &[(Char('b'), Action::Jump), (Char('n'), Action::NextFinding), (Char('N'), Action::PreviousFinding)],
+        key_label: "b  n N",
+        description: "jump to a time, to the next / previous finding",
+        keys: &[(Char('b'), Action::JumpToTime), (Char('n'), Action::NextFinding), (Char('N'), Action::PreviousFinding)],
         screens: &[],
     },
     Binding {
-        shown: "w",
-        words: "write the last minutes, which are in memory, to a file",
+        key_label: "w",
+        description: "write the last minutes, which are in memory, to a file",
         keys: &[(Char('w'), Action::Save)],
         screens: &[],
     },
     Binding {
-        shown: "R  m  M",
-        words: "start / stop recording, set a mark, go to the next one",
-        keys: &[(Char('R'), Action::Record), (Char('m'), Action::Mark), (Char('M'), Action::NextMark)],
+        key_label: "R  m  M",
+        description: "start / stop recording, set a mark, go to the next one",
+        keys: &[(Char('R'), Action::ToggleRecording), (Char('m'), Action::Mark), (Char('M'), Action::NextMark)],
         screens: &[],
     },
     Binding {
-        shown: "+ -",
-        words: "longer / shorter interval; in a replay: faster / slower",
+        key_label: "+ -",
+        description: "longer / shorter interval; in a replay: faster / slower",
         keys: &[(Char('+'), Action::Plus), (Char('='), Action::Plus), (Char('-'), Action::Minus)],
         screens: &[],
     },
     Binding {
-        shown: "h ?  q",
-        words: "this help (F1), quit (F10, Ctrl-C); Ctrl-Z, Ctrl-L as usual",
+        key_label: "h ?  q",
+        description: "this help (F1), quit (F10, Ctrl-C); Ctrl-Z, Ctrl-L as usual",
         keys: &[
             (Char('h'), Action::Help),
             (Char('?'), Action::Help),
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_key_of_one_screen_does_nothing_on_another() {
-        assert_eq!(action(Screen::Tasks, Char('t')), Some(Action::Threads));
+        assert_eq!(action(Screen::Tasks, Char('t')), Some(Action::ToggleThreads));
         assert_eq!(action(Screen::Disk, Char('t')), None);
         assert_eq!(action(Screen::Disk, Char('q')), Some(Action::Quit));
     }

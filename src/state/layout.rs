@@ -10,32 +10,32 @@ use crate::interval::network::softnet::SoftnetSpan;
 use crate::units::PerSecond;
 
 /// Below this a frame only asks for room.
-pub const SMALLEST: (u16, u16) = (40, 10);
+pub const MIN_SIZE: (u16, u16) = (40, 10);
 
 /// Rows from top to bottom: head, verdict, body, strip, keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct ScreenLayout {
     pub width: u16,
     pub height: u16,
     /// Rows of the verdict; it begins at row 1
-    pub verdict: u16,
+    pub finding_rows: u16,
     /// First row of the body, and how many it has
-    pub top: u16,
-    pub body: u16,
+    pub body_top: u16,
+    pub body_rows: u16,
     /// Rows of the body before the first row of the list, its heading included
-    pub before: u16,
+    pub rows_before_list: u16,
     /// Rows for the list
-    pub list: u16,
+    pub list_rows: u16,
     /// Whether there is a strip of time above the key line
-    pub strip: bool,
+    pub has_timeline: bool,
     /// CPU screen: rows of the map of all CPUs, and CPUs a row
-    pub map: (u16, u16),
+    pub cpu_map: (u16, u16),
     /// CPU screen: rows for the hottest threads below the list, without their heading
-    pub hot: u16,
+    pub hot_thread_rows: u16,
 }
 
-impl Plan {
-    pub fn of(state: &State) -> Plan {
+impl ScreenLayout {
+    pub fn new(state: &State) -> ScreenLayout {
         let (width, height) = state.setup.size;
         let strip = height >= 12;
         let overview = state.screen == Screen::Overview && state.details.is_none();
@@ -55,29 +55,40 @@ impl Plan {
         let rule = u16::from(overview && height >= 24);
         let top = 1 + verdict + rule;
         let body = height.saturating_sub(top + 1 + u16::from(strip));
-        let mut plan = Plan { width, height, verdict, top, body, before: 0, list: body, strip, map: (0, 0), hot: 0 };
+        let mut plan = ScreenLayout {
+            width,
+            height,
+            finding_rows: verdict,
+            body_top: top,
+            body_rows: body,
+            rows_before_list: 0,
+            list_rows: body,
+            has_timeline: strip,
+            cpu_map: (0, 0),
+            hot_thread_rows: 0,
+        };
         match state.screen {
             Screen::Overview => {}
-            Screen::Cpu => plan.cpu(state),
-            Screen::Disk => plan.list(1, 0),
-            Screen::Network if state.peers => plan.list(1, 1),
+            Screen::Cpu => plan.layout_cpu_screen(state),
+            Screen::Disk => plan.set_list_rows(1, 0),
+            Screen::Network if state.show_remote_hosts => plan.set_list_rows(1, 1),
             Screen::Network => {
-                let below = network_foot(state).min(body / 2);
-                plan.list(1, below);
+                let below = network_footer_rows(state).min(body / 2);
+                plan.set_list_rows(1, below);
             }
-            Screen::Tasks => plan.list(2, u16::from(hides_waits(state))),
-            Screen::Findings => plan.list(1, 0),
+            Screen::Tasks => plan.set_list_rows(2, u16::from(hides_other_users(state))),
+            Screen::Findings => plan.set_list_rows(1, 0),
         }
         plan
     }
 
-    fn list(&mut self, before: u16, after: u16) {
-        self.before = before.min(self.body);
-        self.list = self.body.saturating_sub(self.before + after);
+    fn set_list_rows(&mut self, before: u16, after: u16) {
+        self.rows_before_list = before.min(self.body_rows);
+        self.list_rows = self.body_rows.saturating_sub(self.rows_before_list + after);
     }
 
     /// The bar, the map, the table, the hottest threads, the foot.
-    fn cpu(&mut self, state: &State) {
+    fn layout_cpu_screen(&mut self, state: &State) {
         let cpus = state.current.as_ref().map_or(0, |judged| judged.interval.online_cpus());
         let cells = if self.width >= 150 {
             128
@@ -89,51 +100,52 @@ impl Plan {
         let wanted = u16::try_from(cpus.div_ceil(usize::from(cells))).unwrap_or(u16::MAX);
         // A map of eight CPUs says nothing that the table below does not say.
         let wanted = if cpus > 8 { wanted } else { 0 };
-        self.map = (wanted.min(self.body / 3), cells);
-        self.hot = if self.body >= 14 { (self.body / 5).clamp(2, 8) } else { 0 };
-        let foot = 2.min(self.body / 6);
-        let heading = u16::from(self.hot > 0);
-        self.list(1 + self.map.0 + 1, self.hot + heading + foot);
+        self.cpu_map = (wanted.min(self.body_rows / 3), cells);
+        self.hot_thread_rows = if self.body_rows >= 14 { (self.body_rows / 5).clamp(2, 8) } else { 0 };
+        let foot = 2.min(self.body_rows / 6);
+        let heading = u16::from(self.hot_thread_rows > 0);
+        self.set_list_rows(1 + self.cpu_map.0 + 1, self.hot_thread_rows + heading + foot);
         let table = u16::try_from(cpus).unwrap_or(u16::MAX);
-        if table < self.list {
+        if table < self.list_rows {
             // Few CPUs: the room goes to the threads.
-            self.hot = if self.hot > 0 { self.hot + (self.list - table.max(1)) } else { 0 };
-            self.list = table.max(1);
+            self.hot_thread_rows =
+                if self.hot_thread_rows > 0 { self.hot_thread_rows + (self.list_rows - table.max(1)) } else { 0 };
+            self.list_rows = table.max(1);
         }
     }
 }
 
 /// Whether a line says what this user cannot see of other users' tasks.
-fn hides_waits(state: &State) -> bool {
+fn hides_other_users(state: &State) -> bool {
     state.current.as_ref().is_some_and(|judged| !judged.interval.host.privilege.has_cap_sys_ptrace)
 }
 
 /// TCP and UDP, the listening sockets, what softirqs lost, the remote hosts: at least the first two.
-pub fn network_foot(state: &State) -> u16 {
+pub fn network_footer_rows(state: &State) -> u16 {
     let listeners =
         state.current.as_ref().map_or(0, |judged| judged.interval.newer.protocols.listeners.as_ref().map_or(0, Vec::len));
     let listeners = u16::try_from(listeners).unwrap_or(u16::MAX).min(8);
-    let peers = state.current.as_ref().and_then(|judged| judged.peers.as_ref()).map_or(0, |peers| peers.rows.len());
+    let peers = state.current.as_ref().and_then(|judged| judged.remote_hosts.as_ref()).map_or(0, |peers| peers.rows.len());
     let peers = if peers > 0 { 1 + u16::try_from(peers).unwrap_or(u16::MAX).min(8) } else { 0 };
-    let squeezed = state.current.as_ref().is_some_and(|judged| squeezed(&judged.interval).next().is_some());
+    let squeezed = state.current.as_ref().is_some_and(|judged| saturated_softnet(&judged.interval).next().is_some());
     5 + listeners + u16::from(squeezed) + peers
 }
 
 /// CPUs that lost packets or did not get done with them.
-pub fn squeezed(interval: &Interval) -> impl Iterator<Item = &SoftnetSpan> {
+pub fn saturated_softnet(interval: &Interval) -> impl Iterator<Item = &SoftnetSpan> {
     interval.softnet.iter().filter(|span| span.dropped.0 > 0.0 || span.time_squeeze.0 > 0.0)
 }
 
 /// How many lines that row of the list takes.
-pub fn lines(state: &State, row: Row) -> usize {
+pub fn row_height(state: &State, row: Row) -> usize {
     let Some(judged) = &state.current else { return 1 };
     match row {
-        Row::Disk(at) => judged.interval.disks.get(at).map_or(1, |disk| operations(disk).count().max(1)),
-        Row::Nic(at) => 1 + usize::from(judged.interval.nics.get(at).is_some_and(is_shaped)),
-        Row::Now(_) if state.screen == Screen::Overview => 1,
+        Row::Disk(at) => judged.interval.disks.get(at).map_or(1, |disk| active_operations(disk).count().max(1)),
+        Row::Nic(at) => 1 + usize::from(judged.interval.nics.get(at).is_some_and(has_qdisc_activity)),
+        Row::ActiveFinding(_) if state.screen == Screen::Overview => 1,
         // Its heading, and as much of its sentence as there is room for beside the others.
-        Row::Now(_) => {
-            let room = usize::from(Plan::of(state).list) / state.rows.len().max(1);
+        Row::ActiveFinding(_) => {
+            let room = usize::from(ScreenLayout::new(state).list_rows) / state.rows.len().max(1);
             match state.setup.size.0 {
                 ..120 => room.clamp(3, 5),
                 120..160 => room.clamp(2, 4),
@@ -145,12 +157,12 @@ pub fn lines(state: &State, row: Row) -> usize {
 }
 
 /// The operations of a device that are worth a line.
-pub fn operations(disk: &DiskSpan) -> impl Iterator<Item = (Operation, &OpSpan)> {
+pub fn active_operations(disk: &DiskSpan) -> impl Iterator<Item = (Operation, &OpSpan)> {
     disk.operations().filter(|(_, span)| span.completed > 0)
 }
 
 /// Whether its queueing discipline has something to say.
-pub fn is_shaped(nic: &NicSpan) -> bool {
+pub fn has_qdisc_activity(nic: &NicSpan) -> bool {
     let some = |rate: Option<PerSecond>| rate.is_some_and(|rate| rate.0 > 0.0);
     nic.qdisc.as_ref().is_some_and(|qdisc| qdisc.backlog_packets > 0 || some(qdisc.dropped) || some(qdisc.overlimits))
 }

@@ -8,10 +8,10 @@ use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use rustc_hash::FxHashMap;
 
-use super::history::Digest;
-use super::screen::{Column, Screen};
-use super::{Search, Sort, State};
-use crate::findings::{Finding, Judged, Kind, Subject};
+use super::history::IntervalSummary;
+use super::screen::{Screen, SortColumn};
+use super::{Filter, Sort, State};
+use crate::findings::{Evaluation, Finding, Kind, Subject};
 use crate::ids::{CpuId, DiskId, GroupId, NicId, ProcessId, TaskId};
 use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, Operation};
@@ -31,17 +31,17 @@ pub enum Row {
     /// In `interval.nics`
     Nic(usize),
     /// In the rows of `judged.peers`
-    Peer(usize),
+    RemoteHost(usize),
     /// In the newer sample's processes
     Process { index: usize, depth: u8 },
     /// A thread of that process, in the newer sample
     Thread { process: usize, thread: usize },
     /// All threads in one kind of wait
-    Class { class: WaitClass, threads: u32 },
+    WaitClass { class: WaitClass, threads: u32 },
     /// In the verdict
-    Now(usize),
+    ActiveFinding(usize),
     /// Among the findings that had ended, the latest first
-    Before(usize),
+    EndedFinding(usize),
 }
 
 /// What a row is about, whatever its place: what the cursor stays on, and what Enter opens.
@@ -50,116 +50,116 @@ pub enum Item {
     Cpu(CpuId),
     Disk(DiskId),
     Nic(NicId),
-    Peer(IpAddr),
+    RemoteHost(IpAddr),
     Process(ProcessId),
     Thread(TaskId),
-    Class(WaitClass),
+    WaitClass(WaitClass),
     Finding { kind: Kind, subject: Subject, since: Instant },
 }
 
 impl Item {
-    pub fn of_finding(finding: &Finding) -> Item {
+    pub fn from_finding(finding: &Finding) -> Item {
         Item::Finding { kind: finding.kind, subject: finding.subject.clone(), since: finding.since }
     }
 }
 
 /// The rows of the screen that is shown: those that hold the words of the filter as they were typed, and where none does,
 /// those that hold their letters in that order.
-pub fn rows(state: &State) -> Vec<Row> {
-    let rows = found(state, Way::Literal);
-    if rows.is_empty() && !state.search().text().is_empty() { found(state, Way::Fuzzy) } else { rows }
+pub fn build_rows(state: &State) -> Vec<Row> {
+    let rows = matching_rows(state, MatchMode::Literal);
+    if rows.is_empty() && !state.filter().as_str().is_empty() { matching_rows(state, MatchMode::Fuzzy) } else { rows }
 }
 
-fn found(state: &State, way: Way) -> Vec<Row> {
+fn matching_rows(state: &State, way: MatchMode) -> Vec<Row> {
     let Some(judged) = &state.current else { return Vec::new() };
-    let matching = Matching::new(state.search(), way);
+    let matching = FilterMatcher::new(state.filter(), way);
     let interval = &*judged.interval;
     let sort = state.sort();
     match state.screen {
-        Screen::Overview => (0..judged.verdict.len()).map(Row::Now).collect(),
+        Screen::Overview => (0..judged.active.len()).map(Row::ActiveFinding).collect(),
         Screen::Findings => findings(state, judged, matching),
         Screen::Cpu => cpus(interval, sort, matching),
         Screen::Disk => disks(state, interval, sort, matching),
-        Screen::Network if state.peers => peers(judged, matching),
+        Screen::Network if state.show_remote_hosts => peers(judged, matching),
         Screen::Network => nics(interval, sort, matching),
         Screen::Tasks => tasks(state, interval, sort, matching),
     }
 }
 
 /// What that row is about.
-pub fn item(state: &State, row: Row) -> Option<Item> {
+pub fn row_item(state: &State, row: Row) -> Option<Item> {
     let judged = state.current.as_ref()?;
     let interval = &*judged.interval;
     match row {
         Row::Cpu(at) => Some(Item::Cpu(interval.cpu.as_ref()?.cpus.get(at)?.id)),
         Row::Disk(at) => Some(Item::Disk(interval.disks.get(at)?.id)),
         Row::Nic(at) => Some(Item::Nic(interval.nics.get(at)?.id.clone())),
-        Row::Peer(at) => Some(Item::Peer(judged.peers.as_ref()?.rows.get(at)?.address)),
+        Row::RemoteHost(at) => Some(Item::RemoteHost(judged.remote_hosts.as_ref()?.rows.get(at)?.address)),
         Row::Process { index, .. } => Some(Item::Process(interval.newer.tasks.as_ref().ok()?.processes.get(index)?.id())),
         Row::Thread { process, thread } => {
             let process = interval.newer.tasks.as_ref().ok()?.processes.get(process)?;
             Some(Item::Thread(process.task_id(process.threads.get(thread)?)))
         }
-        Row::Class { class, .. } => Some(Item::Class(class)),
-        Row::Now(at) => judged.verdict.get(at).map(Item::of_finding),
-        Row::Before(at) => state.timeline.ended_before(interval.at()).nth(at).map(Item::of_finding),
+        Row::WaitClass { class, .. } => Some(Item::WaitClass(class)),
+        Row::ActiveFinding(at) => judged.active.get(at).map(Item::from_finding),
+        Row::EndedFinding(at) => state.finding_history.ended_before(interval.at()).nth(at).map(Item::from_finding),
     }
 }
 
-fn findings(state: &State, judged: &Judged, mut matching: Matching) -> Vec<Row> {
+fn findings(state: &State, judged: &Evaluation, mut matching: FilterMatcher) -> Vec<Row> {
     let mut rows = Vec::new();
-    for (at, finding) in judged.verdict.iter().enumerate() {
-        if matching.text(&finding.sentence) {
-            rows.push(Row::Now(at));
+    for (at, finding) in judged.active.iter().enumerate() {
+        if matching.matches_text(&finding.sentence) {
+            rows.push(Row::ActiveFinding(at));
         }
     }
-    for (at, finding) in state.timeline.ended_before(judged.interval.at()).enumerate() {
-        if matching.text(&finding.sentence) {
-            rows.push(Row::Before(at));
+    for (at, finding) in state.finding_history.ended_before(judged.interval.at()).enumerate() {
+        if matching.matches_text(&finding.sentence) {
+            rows.push(Row::EndedFinding(at));
         }
     }
     rows
 }
 
-fn cpus(interval: &Interval, sort: Sort, mut matching: Matching) -> Vec<Row> {
+fn cpus(interval: &Interval, sort: Sort, mut matching: FilterMatcher) -> Vec<Row> {
     let Some(span) = &interval.cpu else { return Vec::new() };
     let mut keyed: Vec<(f64, usize)> = Vec::with_capacity(span.cpus.len());
     for (at, cpu) in span.cpus.iter().enumerate() {
-        if !matching.text(&cpu.id.0.to_string()) {
+        if !matching.matches_text(&cpu.id.0.to_string()) {
             continue;
         }
         let shares = &cpu.shares;
         let value = match sort.column {
-            Column::User => shares.user + shares.nice,
-            Column::System => shares.system,
-            Column::Softirq => shares.softirq,
-            Column::Steal => shares.steal,
-            Column::Name => f64::from(cpu.id.0),
+            SortColumn::User => shares.user + shares.nice,
+            SortColumn::System => shares.system,
+            SortColumn::Softirq => shares.softirq,
+            SortColumn::Steal => shares.steal,
+            SortColumn::Name => f64::from(cpu.id.0),
             // Whole per cents: CPUs that do next to nothing do not change places.
             _ => (cpu.busy() * 100.0).round(),
         };
         keyed.push((value, at));
     }
-    ordered(keyed, sort).into_iter().map(Row::Cpu).collect()
+    sort_by_value(keyed, sort).into_iter().map(Row::Cpu).collect()
 }
 
-fn disks(state: &State, interval: &Interval, sort: Sort, mut matching: Matching) -> Vec<Row> {
+fn disks(state: &State, interval: &Interval, sort: Sort, mut matching: FilterMatcher) -> Vec<Row> {
     let mut keyed = Vec::with_capacity(interval.disks.len());
     for (at, disk) in interval.disks.iter().enumerate() {
-        let name = name_of_disk(interval, disk.index);
-        if !matching.text(&name) || !matching.on() && is_idle(state, disk) {
+        let name = disk_name(interval, disk.index);
+        if !matching.matches_text(&name) || !matching.is_active() && is_idle(state, disk) {
             continue;
         }
         let value = match sort.column {
-            Column::Rate => disk.operations().map(|(_, op)| op.rate.0).sum(),
-            Column::Await => disk.operations().filter_map(|(_, op)| op.r#await).map(|time| time.0).fold(0.0, f64::max),
-            Column::Queue => disk.aqu_sz.unwrap_or(f64::from(disk.in_flight)),
-            Column::Busy => disk.busy.map_or(0.0, |busy| busy.0),
+            SortColumn::Rate => disk.operations().map(|(_, op)| op.rate.0).sum(),
+            SortColumn::Await => disk.operations().filter_map(|(_, op)| op.r#await).map(|time| time.0).fold(0.0, f64::max),
+            SortColumn::Queue => disk.aqu_sz.unwrap_or(f64::from(disk.in_flight)),
+            SortColumn::Busy => disk.busy.map_or(0.0, |busy| busy.0),
             _ => at as f64,
         };
         keyed.push((value, at));
     }
-    ordered(keyed, sort).into_iter().map(Row::Disk).collect()
+    sort_by_value(keyed, sort).into_iter().map(Row::Disk).collect()
 }
 
 const OPERATIONS: [Operation; 4] = [Operation::Read, Operation::Write, Operation::Flush, Operation::Discard];
@@ -168,72 +168,74 @@ const OPERATIONS: [Operation; 4] = [Operation::Read, Operation::Write, Operation
 pub fn is_idle(state: &State, disk: &DiskSpan) -> bool {
     const CALM: usize = 10;
     let Some(judged) = &state.current else { return false };
-    let moved = |digest: &&Digest| OPERATIONS.iter().any(|&operation| digest.disk_await(disk.id, operation).is_some());
-    disk.completed() == 0 && disk.in_flight == 0 && !state.history.cells(judged.interval.at(), CALM).iter().flatten().any(moved)
+    let moved = |digest: &&IntervalSummary| OPERATIONS.iter().any(|&operation| digest.disk_await(disk.id, operation).is_some());
+    disk.completed() == 0
+        && disk.in_flight == 0
+        && !state.history.graph_cells(judged.interval.at(), CALM).iter().flatten().any(moved)
 }
 
-fn name_of_disk(interval: &Interval, index: usize) -> String {
+fn disk_name(interval: &Interval, index: usize) -> String {
     let disk = interval.newer.disks.as_ref().ok().and_then(|disks| disks.get(index));
     disk.map_or_else(String::new, |disk| String::from_utf8_lossy(disk.name.as_bytes()).into_owned())
 }
 
-fn nics(interval: &Interval, sort: Sort, mut matching: Matching) -> Vec<Row> {
+fn nics(interval: &Interval, sort: Sort, mut matching: FilterMatcher) -> Vec<Row> {
     let mut keyed = Vec::with_capacity(interval.nics.len());
     for (at, nic) in interval.nics.iter().enumerate() {
-        if !matching.text(&String::from_utf8_lossy(nic.id.name.as_bytes())) {
+        if !matching.matches_text(&String::from_utf8_lossy(nic.id.name.as_bytes())) {
             continue;
         }
         let value = match sort.column {
-            Column::Read => nic.rx.kilobytes.0,
-            Column::Write => nic.tx.kilobytes.0,
-            Column::Busy => nic.utilization.map_or(0.0, |share| share.0),
-            Column::Saturation => nic.saturation.map_or(0.0, |rate| rate.0),
+            SortColumn::Read => nic.rx.kilobytes.0,
+            SortColumn::Write => nic.tx.kilobytes.0,
+            SortColumn::Busy => nic.utilization.map_or(0.0, |share| share.0),
+            SortColumn::Saturation => nic.saturation.map_or(0.0, |rate| rate.0),
             _ => at as f64 + if nic.rx.packets.0 + nic.tx.packets.0 > 0.0 { 0.0 } else { 1e6 },
         };
         keyed.push((value, at));
     }
-    ordered(keyed, sort).into_iter().map(Row::Nic).collect()
+    sort_by_value(keyed, sort).into_iter().map(Row::Nic).collect()
 }
 
-fn peers(judged: &Judged, mut matching: Matching) -> Vec<Row> {
-    let Some(span) = &judged.peers else { return Vec::new() };
-    let mut wanted = |at: &usize| span.rows.get(*at).is_some_and(|peer| matching.text(&peer.address.to_string()));
-    super::peers::order(judged).into_iter().filter(|at| wanted(at)).map(Row::Peer).collect()
+fn peers(judged: &Evaluation, mut matching: FilterMatcher) -> Vec<Row> {
+    let Some(span) = &judged.remote_hosts else { return Vec::new() };
+    let mut wanted = |at: &usize| span.rows.get(*at).is_some_and(|peer| matching.matches_text(&peer.address.to_string()));
+    super::remote_hosts::display_order(judged).into_iter().filter(|at| wanted(at)).map(Row::RemoteHost).collect()
 }
 
-fn tasks(state: &State, interval: &Interval, sort: Sort, mut matching: Matching) -> Vec<Row> {
+fn tasks(state: &State, interval: &Interval, sort: Sort, mut matching: FilterMatcher) -> Vec<Row> {
     let (Some(span), Ok(sample)) = (&interval.tasks, &interval.newer.tasks) else { return Vec::new() };
-    if state.shows_classes() {
-        return classes(interval, sample);
+    if state.shows_wait_classes() {
+        return wait_classes(interval, sample);
     }
-    if state.tree && !matching.on() {
-        return tree(sample, state.threads);
+    if state.show_tree && !matching.is_active() {
+        return tree(sample, state.show_threads);
     }
-    let matters = Matters::of(interval);
+    let matters = TaskActivity::new(interval);
     let mut keyed: Vec<(f64, Row)> = Vec::with_capacity(sample.processes.len());
     for (index, (process, row)) in span.processes_with_spans(&sample.processes).enumerate() {
-        if matching.on() && !matching.process(process, sample) {
+        if matching.is_active() && !matching.matches_process(process, sample) {
             continue;
         }
-        if state.threads {
+        if state.show_threads {
             for (thread, facts) in process.threads.iter().enumerate() {
-                let value = thread_key(sort.column, process, span.thread(process.task_id(facts)), &matters);
+                let value = thread_sort_value(sort.column, process, span.thread(process.task_id(facts)), &matters);
                 keyed.push((value, Row::Thread { process: index, thread }));
             }
         } else {
-            let mut value = process_key(sort.column, process, &row, &matters);
-            if sort.column == Column::Matters && value <= 0.0 && process.kernel_thread {
+            let mut value = process_sort_value(sort.column, process, &row, &matters);
+            if sort.column == SortColumn::Activity && value <= 0.0 && process.kernel_thread {
                 // Behind the programs that do nothing: of those somebody may look for one.
                 value = -1.0;
             }
             keyed.push((value, Row::Process { index, depth: 0 }));
         }
     }
-    if sort.column == Column::Name || sort.column == Column::Owner {
+    if sort.column == SortColumn::Name || sort.column == SortColumn::Owner {
         let text = |row: &Row| match *row {
             Row::Process { index, .. } | Row::Thread { process: index, .. } => sample.processes.get(index).map(|process| {
                 let owner = sample.users.get(&process.uid);
-                (if sort.column == Column::Name { Some(&process.comm) } else { owner }, process.uid)
+                (if sort.column == SortColumn::Name { Some(&process.comm) } else { owner }, process.uid)
             }),
             _ => None,
         };
@@ -241,67 +243,71 @@ fn tasks(state: &State, interval: &Interval, sort: Sort, mut matching: Matching)
         let rows = keyed.into_iter().map(|(_, row)| row);
         return if sort.reversed { rows.rev().collect() } else { rows.collect() };
     }
-    ordered(keyed, sort)
+    sort_by_value(keyed, sort)
 }
 
 /// How much a task matters: what it ran, wanted to run and was stuck.
-pub struct Matters<'a> {
+pub struct TaskActivity<'a> {
     /// Groups that wait for a lock behind storage
-    behind: Vec<&'a GroupId>,
+    groups_behind_storage: Vec<&'a GroupId>,
 }
 
-impl<'a> Matters<'a> {
-    pub fn of(interval: &'a Interval) -> Matters<'a> {
+impl<'a> TaskActivity<'a> {
+    pub fn new(interval: &'a Interval) -> TaskActivity<'a> {
         let groups = interval.idle_blocked.iter().flat_map(|idle| &idle.groups);
-        Matters { behind: groups.filter(|group| group.behind_lock() >= 0.05).map(|group| &group.group).collect() }
+        TaskActivity {
+            groups_behind_storage: groups.filter(|group| group.behind_lock() >= 0.05).map(|group| &group.group).collect(),
+        }
     }
 
     /// In threads. A lock wait counts whole only where it is known to be behind storage: most are a worker's rest.
     pub fn weight(&self, process: &Process, states: &Microstates, cpu: Option<Ratio>, run_queue: Option<Ratio>) -> f64 {
         const RESTING: f64 = 0.02;
         let ran = cpu.map_or(0.0, |cpu| cpu.0).max(states.user + states.system);
-        let stuck = states.lock > 0.0 && !self.behind.is_empty() && self.behind.contains(&&process.group());
+        let stuck = states.lock > 0.0
+            && !self.groups_behind_storage.is_empty()
+            && self.groups_behind_storage.contains(&&process.group());
         let lock = if stuck { states.lock } else { states.lock * RESTING };
         ran + run_queue.map_or(states.run_queue, |wait| wait.0) + states.disk + states.other_blocked + lock
     }
 }
 
 /// To a whole hundredth of a thread: rows that do next to nothing stay where they are instead of changing places each second.
-pub fn calm(threads: f64) -> f64 {
+pub fn floor_to_hundredth(threads: f64) -> f64 {
     (threads * 100.0).floor() / 100.0
 }
 
-fn process_key(column: Column, process: &Process, span: &ProcessSpan, matters: &Matters) -> f64 {
+fn process_sort_value(column: SortColumn, process: &Process, span: &ProcessSpan, matters: &TaskActivity) -> f64 {
     match column {
-        Column::Pid => f64::from(process.pid),
-        Column::Threads => f64::from(span.threads),
-        Column::Cpu => span.cpu.map_or(0.0, |cpu| cpu.0),
-        Column::RunQueue => span.run_queue_wait.map_or(0.0, |wait| wait.0),
-        Column::Disk => span.states.disk,
-        Column::Lock => span.states.lock,
-        Column::Resident => span.resident_pages as f64,
-        Column::Read => span.read_bytes.map_or(0.0, |rate| rate.0),
-        Column::Write => span.write_bytes.map_or(0.0, |rate| rate.0),
-        _ => calm(matters.weight(process, &span.states, span.cpu, span.run_queue_wait)),
+        SortColumn::Pid => f64::from(process.pid),
+        SortColumn::Threads => f64::from(span.threads),
+        SortColumn::Cpu => span.cpu.map_or(0.0, |cpu| cpu.0),
+        SortColumn::RunQueue => span.run_queue_wait.map_or(0.0, |wait| wait.0),
+        SortColumn::Disk => span.states.disk,
+        SortColumn::Lock => span.states.lock,
+        SortColumn::Resident => span.resident_pages as f64,
+        SortColumn::Read => span.read_bytes.map_or(0.0, |rate| rate.0),
+        SortColumn::Write => span.write_bytes.map_or(0.0, |rate| rate.0),
+        _ => floor_to_hundredth(matters.weight(process, &span.states, span.cpu, span.run_queue_wait)),
     }
 }
 
-fn thread_key(column: Column, process: &Process, span: Option<&ThreadSpan>, matters: &Matters) -> f64 {
+fn thread_sort_value(column: SortColumn, process: &Process, span: Option<&ThreadSpan>, matters: &TaskActivity) -> f64 {
     match (column, span) {
-        (Column::Pid, _) => f64::from(process.pid),
-        (Column::Threads, _) => process.threads.len() as f64,
-        (Column::Resident, _) => process.resident_pages as f64,
+        (SortColumn::Pid, _) => f64::from(process.pid),
+        (SortColumn::Threads, _) => process.threads.len() as f64,
+        (SortColumn::Resident, _) => process.resident_pages as f64,
         (_, None) => 0.0,
-        (Column::Cpu, Some(span)) => span.cpu.map_or(0.0, |cpu| cpu.0),
-        (Column::RunQueue, Some(span)) => span.run_queue_wait.map_or(0.0, |wait| wait.0),
-        (Column::Disk, Some(span)) => span.states.disk,
-        (Column::Lock, Some(span)) => span.states.lock,
-        (Column::Read | Column::Write, Some(_)) => 0.0,
-        (_, Some(span)) => calm(matters.weight(process, &span.states, span.cpu, span.run_queue_wait)),
+        (SortColumn::Cpu, Some(span)) => span.cpu.map_or(0.0, |cpu| cpu.0),
+        (SortColumn::RunQueue, Some(span)) => span.run_queue_wait.map_or(0.0, |wait| wait.0),
+        (SortColumn::Disk, Some(span)) => span.states.disk,
+        (SortColumn::Lock, Some(span)) => span.states.lock,
+        (SortColumn::Read | SortColumn::Write, Some(_)) => 0.0,
+        (_, Some(span)) => floor_to_hundredth(matters.weight(process, &span.states, span.cpu, span.run_queue_wait)),
     }
 }
 
-fn classes(interval: &Interval, sample: &Tasks) -> Vec<Row> {
+fn wait_classes(interval: &Interval, sample: &Tasks) -> Vec<Row> {
     let mut counts = [0_u32; WaitClass::COUNT];
     for process in &sample.processes {
         for thread in process.threads.iter() {
@@ -311,7 +317,7 @@ fn classes(interval: &Interval, sample: &Tasks) -> Vec<Row> {
         }
     }
     let rows = WaitClass::ALL.iter().zip(counts).filter(|(_, threads)| *threads > 0);
-    rows.map(|(&class, threads)| Row::Class { class, threads }).collect()
+    rows.map(|(&class, threads)| Row::WaitClass { class, threads }).collect()
 }
 
 /// Each process below its parent, in the order of pids.
@@ -342,8 +348,8 @@ fn tree(sample: &Tasks, threads: bool) -> Vec<Row> {
 }
 
 /// By value, the largest first unless the column goes the other way; equals stay in their order.
-fn ordered<T>(mut keyed: Vec<(f64, T)>, sort: Sort) -> Vec<T> {
-    if sort.column.ascending() != sort.reversed {
+fn sort_by_value<T>(mut keyed: Vec<(f64, T)>, sort: Sort) -> Vec<T> {
+    if sort.column.is_ascending() != sort.reversed {
         keyed.sort_by(|a, b| a.0.total_cmp(&b.0));
     } else {
         keyed.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -353,7 +359,7 @@ fn ordered<T>(mut keyed: Vec<(f64, T)>, sort: Sort) -> Vec<T> {
 
 /// How a filter is read.
 #[derive(Clone, Copy)]
-enum Way {
+enum MatchMode {
     /// Each word somewhere
     Literal,
     /// Its letters in that order, others between them
@@ -361,35 +367,35 @@ enum Way {
 }
 
 /// The filter.
-struct Matching {
+struct FilterMatcher {
     pattern: Option<(Pattern, Matcher)>,
     buffer: Vec<char>,
 }
 
-impl Matching {
-    fn new(search: &Search, way: Way) -> Matching {
-        let text = search.text();
+impl FilterMatcher {
+    fn new(search: &Filter, way: MatchMode) -> FilterMatcher {
+        let text = search.as_str();
         let pattern = (!text.is_empty()).then(|| {
             let (case, form) = (CaseMatching::Smart, Normalization::Smart);
             let pattern = match way {
-                Way::Literal => Pattern::new(text, case, form, AtomKind::Substring),
-                Way::Fuzzy => Pattern::parse(text, case, form),
+                MatchMode::Literal => Pattern::new(text, case, form, AtomKind::Substring),
+                MatchMode::Fuzzy => Pattern::parse(text, case, form),
             };
             (pattern, Matcher::new(Config::DEFAULT))
         });
-        Matching { pattern, buffer: Vec::new() }
+        FilterMatcher { pattern, buffer: Vec::new() }
     }
 
-    fn on(&self) -> bool {
+    fn is_active(&self) -> bool {
         self.pattern.is_some()
     }
 
-    fn text(&mut self, text: &str) -> bool {
+    fn matches_text(&mut self, text: &str) -> bool {
         let Some((pattern, matcher)) = &mut self.pattern else { return true };
         pattern.score(Utf32Str::new(text, &mut self.buffer), matcher).is_some()
     }
 
-    fn process(&mut self, process: &Process, sample: &Tasks) -> bool {
+    fn matches_process(&mut self, process: &Process, sample: &Tasks) -> bool {
         const ENOUGH: usize = 200;
         let mut text = format!("{} {}", process.pid, String::from_utf8_lossy(process.comm.as_bytes()));
         let mut add = |bytes: &[u8]| {
@@ -405,6 +411,6 @@ impl Matching {
         if let Ok(cgroup) = &process.facts.cgroup {
             add(cgroup.path.as_bytes());
         }
-        self.text(&text)
+        self.matches_text(&text)
     }
 }

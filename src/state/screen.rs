@@ -17,7 +17,7 @@ impl Screen {
         [Screen::Overview, Screen::Cpu, Screen::Disk, Screen::Network, Screen::Tasks, Screen::Findings];
 
     /// As the key line says it.
-    pub fn word(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Screen::Overview => "overview",
             Screen::Cpu => "cpu",
@@ -42,25 +42,34 @@ impl Screen {
     }
 
     /// What its table can be sorted by, the usual order first; empty where there is nothing to sort.
-    pub fn columns(self) -> &'static [Column] {
+    pub fn sort_columns(self) -> &'static [SortColumn] {
         match self {
             Screen::Overview | Screen::Findings => &[],
-            Screen::Cpu => &[Column::Busy, Column::User, Column::System, Column::Softirq, Column::Steal, Column::Name],
-            Screen::Disk => &[Column::Name, Column::Rate, Column::Await, Column::Queue, Column::Busy],
-            Screen::Network => &[Column::Name, Column::Read, Column::Write, Column::Busy, Column::Saturation],
+            Screen::Cpu => &[
+                SortColumn::Busy,
+                SortColumn::User,
+                SortColumn::System,
+                SortColumn::Softirq,
+                SortColumn::Steal,
+                SortColumn::Name,
+            ],
+            Screen::Disk => &[SortColumn::Name, SortColumn::Rate, SortColumn::Await, SortColumn::Queue, SortColumn::Busy],
+            Screen::Network => {
+                &[SortColumn::Name, SortColumn::Read, SortColumn::Write, SortColumn::Busy, SortColumn::Saturation]
+            }
             Screen::Tasks => &[
-                Column::Matters,
-                Column::Cpu,
-                Column::RunQueue,
-                Column::Disk,
-                Column::Lock,
-                Column::Resident,
-                Column::Read,
-                Column::Write,
-                Column::Threads,
-                Column::Owner,
-                Column::Pid,
-                Column::Name,
+                SortColumn::Activity,
+                SortColumn::Cpu,
+                SortColumn::RunQueue,
+                SortColumn::Disk,
+                SortColumn::Lock,
+                SortColumn::Resident,
+                SortColumn::Read,
+                SortColumn::Write,
+                SortColumn::Threads,
+                SortColumn::Owner,
+                SortColumn::Pid,
+                SortColumn::Name,
             ],
         }
     }
@@ -68,9 +77,9 @@ impl Screen {
 
 /// What the rows of a table can be ordered by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Column {
+pub enum SortColumn {
     /// Blocked + running: what matters first
-    Matters,
+    Activity,
     Pid,
     Threads,
     Owner,
@@ -94,36 +103,36 @@ pub enum Column {
     Saturation,
 }
 
-impl Column {
+impl SortColumn {
     /// As the screen says what it is sorted by.
-    pub fn word(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
-            Column::Matters => "what matters",
-            Column::Pid => "pid",
-            Column::Threads => "threads",
-            Column::Owner => "user",
-            Column::Cpu => "%CPU",
-            Column::RunQueue => "run queue",
-            Column::Disk => "disk",
-            Column::Lock => "lock",
-            Column::Resident => "memory",
-            Column::Read => "read",
-            Column::Write => "write",
-            Column::Name => "name",
-            Column::Busy => "busy",
-            Column::User => "%usr",
-            Column::System => "%sys",
-            Column::Softirq => "%soft",
-            Column::Steal => "%stl",
-            Column::Rate => "rate",
-            Column::Await => "await",
-            Column::Queue => "queue",
-            Column::Saturation => "Sat",
+            SortColumn::Activity => "what matters",
+            SortColumn::Pid => "pid",
+            SortColumn::Threads => "threads",
+            SortColumn::Owner => "user",
+            SortColumn::Cpu => "%CPU",
+            SortColumn::RunQueue => "run queue",
+            SortColumn::Disk => "disk",
+            SortColumn::Lock => "lock",
+            SortColumn::Resident => "memory",
+            SortColumn::Read => "read",
+            SortColumn::Write => "write",
+            SortColumn::Name => "name",
+            SortColumn::Busy => "busy",
+            SortColumn::User => "%usr",
+            SortColumn::System => "%sys",
+            SortColumn::Softirq => "%soft",
+            SortColumn::Steal => "%stl",
+            SortColumn::Rate => "rate",
+            SortColumn::Await => "await",
+            SortColumn::Queue => "queue",
+            SortColumn::Saturation => "Sat",
         }
     }
 
     /// Whether the usual order is from the smallest to the largest.
-    pub fn ascending(self) -> bool {
-        matches!(self, Column::Pid | Column::Owner | Column::Name)
+    pub fn is_ascending(self) -> bool {
+        matches!(self, SortColumn::Pid | SortColumn::Owner | SortColumn::Name)
     }
 }

@@ -4,48 +4,48 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr;
 
-use super::cells::Cells;
-use super::text::{SafeText, fit};
-use super::theme::{Ink, Theme, ascii};
+use super::cell_buffer::CellBuffer;
+use super::text::{SafeText, truncate};
+use super::theme::{StyleRole, Theme, ascii_fallback};
 
 /// Text that may be drawn: compiled in, made of figures, or sanitised.
-pub trait Shown {
-    fn shown(&self) -> &str;
+pub trait DisplayText {
+    fn as_display_str(&self) -> &str;
 }
 
-impl Shown for &'static str {
-    fn shown(&self) -> &str {
+impl DisplayText for &'static str {
+    fn as_display_str(&self) -> &str {
         self
     }
 }
 
-impl Shown for SafeText {
-    fn shown(&self) -> &str {
+impl DisplayText for SafeText {
+    fn as_display_str(&self) -> &str {
         self.as_str()
     }
 }
 
-impl Shown for &SafeText {
-    fn shown(&self) -> &str {
+impl DisplayText for &SafeText {
+    fn as_display_str(&self) -> &str {
         self.as_str()
     }
 }
 
 /// A rectangle of the frame. Columns and rows count from its upper left corner; what is outside of it is not drawn.
 pub struct Canvas<'a> {
-    cells: &'a mut Cells,
+    cells: &'a mut CellBuffer,
     area: Rect,
     pub theme: Theme,
 }
 
 impl<'a> Canvas<'a> {
-    pub fn new(cells: &'a mut Cells, theme: Theme) -> Canvas<'a> {
+    pub fn new(cells: &'a mut CellBuffer, theme: Theme) -> Canvas<'a> {
         let area = cells.area();
         Canvas { cells, area, theme }
     }
 
     /// A part of it.
-    pub fn part(&mut self, x: u16, y: u16, width: u16, height: u16) -> Canvas<'_> {
+    pub fn subarea(&mut self, x: u16, y: u16, width: u16, height: u16) -> Canvas<'_> {
         let wanted = Rect { x: self.area.x.saturating_add(x), y: self.area.y.saturating_add(y), width, height };
         Canvas { area: self.area.intersection(wanted), cells: &mut *self.cells, theme: self.theme }
     }
@@ -59,59 +59,59 @@ impl<'a> Canvas<'a> {
     }
 
     /// Left-aligned from column `x`, at most `width` cells; returns the column after it.
-    pub fn text(&mut self, x: u16, y: u16, width: u16, text: impl Shown, ink: Ink) -> u16 {
+    pub fn text(&mut self, x: u16, y: u16, width: u16, text: impl DisplayText, ink: StyleRole) -> u16 {
         let style = self.theme.style(ink);
-        self.styled(x, y, width, text.shown(), style)
+        self.draw_styled(x, y, width, text.as_display_str(), style)
     }
 
     /// The same to the end of the row.
-    pub fn rest(&mut self, x: u16, y: u16, text: impl Shown, ink: Ink) -> u16 {
+    pub fn text_to_end(&mut self, x: u16, y: u16, text: impl DisplayText, ink: StyleRole) -> u16 {
         let width = self.area.width.saturating_sub(x);
         self.text(x, y, width, text, ink)
     }
 
     /// Right-aligned in `width` cells from column `x`.
-    pub fn right(&mut self, x: u16, y: u16, width: u16, text: impl Shown, ink: Ink) {
-        let text = text.shown();
+    pub fn text_right(&mut self, x: u16, y: u16, width: u16, text: impl DisplayText, ink: StyleRole) {
+        let text = text.as_display_str();
         let cells = u16::try_from(text.width()).unwrap_or(u16::MAX);
         let style = self.theme.style(ink);
-        self.styled(x + width.saturating_sub(cells), y, width, text, style);
+        self.draw_styled(x + width.saturating_sub(cells), y, width, text, style);
     }
 
-    fn styled(&mut self, x: u16, y: u16, width: u16, text: &str, style: Style) -> u16 {
+    fn draw_styled(&mut self, x: u16, y: u16, width: u16, text: &str, style: Style) -> u16 {
         let width = width.min(self.area.width.saturating_sub(x));
         if y >= self.area.height || width == 0 {
             return x;
         }
-        let fitting = fit(text, usize::from(width));
+        let fitting = truncate(text, usize::from(width));
         let (left, top) = (self.area.x + x, self.area.y + y);
         // As nearly all text is: nobody need ask how wide these are.
         if fitting.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-            return x + self.cells.letters(left, top, fitting.chars(), style);
+            return x + self.cells.set_chars(left, top, fitting.chars(), style);
         }
         let end = if self.theme.is_ascii() && !fitting.is_ascii() {
-            let plain: String = fitting.chars().map(as_ascii).collect();
-            self.cells.text(left, top, &fit(&plain, usize::from(width)), width, style)
+            let plain: String = fitting.chars().map(ascii_fallback_text).collect();
+            self.cells.set_text(left, top, &truncate(&plain, usize::from(width)), width, style)
         } else {
-            self.cells.text(left, top, &fitting, width, style)
+            self.cells.set_text(left, top, &fitting, width, style)
         };
         end - self.area.x
     }
 
     /// One glyph of ours.
-    pub fn glyph(&mut self, x: u16, y: u16, glyph: char, ink: Ink) {
+    pub fn glyph(&mut self, x: u16, y: u16, glyph: char, ink: StyleRole) {
         self.fill(x, y, 1, glyph, ink);
     }
 
     /// The same glyph over and over.
-    pub fn fill(&mut self, x: u16, y: u16, width: u16, glyph: char, ink: Ink) {
+    pub fn fill(&mut self, x: u16, y: u16, width: u16, glyph: char, ink: StyleRole) {
         if y >= self.area.height {
             return;
         }
         let width = width.min(self.area.width.saturating_sub(x));
-        let plain = if self.theme.is_ascii() && !glyph.is_ascii() { ascii(glyph) } else { glyph };
+        let plain = if self.theme.is_ascii() && !glyph.is_ascii() { ascii_fallback(glyph) } else { glyph };
         let (left, top) = (self.area.x + x, self.area.y + y);
-        self.cells.letters(left, top, std::iter::repeat_n(plain, usize::from(width)), self.theme.style(ink));
+        self.cells.set_chars(left, top, std::iter::repeat_n(plain, usize::from(width)), self.theme.style(ink));
     }
 
     /// Nothing, whatever was drawn here before: its colours neither.
@@ -121,22 +121,22 @@ impl<'a> Canvas<'a> {
 
     /// A horizontal rule.
     pub fn rule(&mut self, y: u16) {
-        self.fill(0, y, self.area.width, '─', Ink::Dim);
+        self.fill(0, y, self.area.width, '─', StyleRole::Dim);
     }
 
     /// Shows that the cursor is on these rows.
-    pub fn under_cursor(&mut self, y: u16, height: u16) {
-        let style = self.theme.cursor();
+    pub fn highlight_rows(&mut self, y: u16, height: u16) {
+        let style = self.theme.cursor_style();
         let rows = Rect { y: self.area.y + y, height, ..self.area };
-        self.cells.restyle(rows.intersection(self.area), style);
+        self.cells.set_style(rows.intersection(self.area), style);
     }
 }
 
 /// A letter that is not ASCII takes as many cells as before.
-fn as_ascii(character: char) -> String {
+fn ascii_fallback_text(character: char) -> String {
     if character.is_ascii() {
         return character.to_string();
     }
     let cells = unicode_width::UnicodeWidthChar::width(character).unwrap_or(0);
-    if cells == 1 { ascii(character).to_string() } else { "?".repeat(cells) }
+    if cells == 1 { ascii_fallback(character).to_string() } else { "?".repeat(cells) }
 }

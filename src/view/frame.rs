@@ -1,30 +1,30 @@
 //! What surrounds every screen: the head line, the verdict, the key line.
 
 use super::canvas::Canvas;
-use super::text::{self, SafeText, figure};
-use super::theme::{self, Ink};
-use crate::findings::witnesses;
+use super::text::{self, SafeText, format_number};
+use super::theme::{self, StyleRole};
+use crate::findings::cross_checks;
 use crate::interval::Interval;
 use crate::safe;
 use crate::sample::SamplingCost;
-use crate::state::layout::Plan;
-use crate::state::{Asks, Recorder, Screen, Source, State};
+use crate::state::layout::ScreenLayout;
+use crate::state::{PromptKind, RecorderState, Screen, Source, State};
 
 /// A sample that came so long after its time is called late, nanoseconds.
-const WORTH_A_WORD_NS: u64 = 100_000_000;
+const LATE_SAMPLE_NS: u64 = 100_000_000;
 
 /// Who, how big, since when; and at the right the time, and whether it is now.
-pub fn head(state: &State, canvas: &mut Canvas) {
+pub fn header(state: &State, canvas: &mut Canvas) {
     let width = canvas.width();
-    let right = right_of_head(state);
+    let right = header_right(state);
     let right_width: usize = right.iter().map(|(text, _)| text.width() + 1).sum();
     let mut x = width.saturating_sub(u16::try_from(right_width.saturating_sub(1)).unwrap_or(width));
     let end = x.saturating_sub(2);
     for (part, ink) in &right {
-        x = canvas.rest(x, 0, part, *ink) + 1;
+        x = canvas.text_to_end(x, 0, part, *ink) + 1;
     }
     let mut x = 0;
-    for (part, ink) in left_of_head(state, width) {
+    for (part, ink) in header_left(state, width) {
         // What does not fit whole is left out: half a kernel version helps nobody.
         if usize::from(x) + part.width() > usize::from(end) {
             continue;
@@ -33,98 +33,102 @@ pub fn head(state: &State, canvas: &mut Canvas) {
     }
 }
 
-fn left_of_head(state: &State, width: u16) -> Vec<(SafeText, Ink)> {
-    let Some(judged) = &state.current else { return vec![("stalltop".into(), Ink::Bold)] };
+fn header_left(state: &State, width: u16) -> Vec<(SafeText, StyleRole)> {
+    let Some(judged) = &state.current else { return vec![("stalltop".into(), StyleRole::Bold)] };
     let interval = &judged.interval;
-    let mut parts: Vec<(SafeText, Ink)> = Vec::new();
+    let mut parts: Vec<(SafeText, StyleRole)> = Vec::new();
     if width >= 60 {
-        parts.push(("stalltop".into(), Ink::Dim));
+        parts.push(("stalltop".into(), StyleRole::Dim));
     }
-    parts.push((SafeText::name(&interval.host.hostname), Ink::Bold));
+    parts.push((SafeText::from_name(&interval.host.hostname), StyleRole::Bold));
     let cpus = interval.online_cpus();
-    parts.push((if cpus == 1 { "1 CPU".into() } else { safe!("{cpus} CPUs") }, Ink::Plain));
+    parts.push((if cpus == 1 { "1 CPU".into() } else { safe!("{cpus} CPUs") }, StyleRole::Plain));
     // What is not seen is a gap, not idleness.
     if let Some(hidden) = interval.tasks.as_ref().and_then(|tasks| tasks.hidden_threads) {
-        parts.push((safe!("≥{} hidden", text::plural(hidden, "thread", "threads")), Ink::Warning));
+        parts.push((safe!("≥{} hidden", text::pluralize(hidden, "thread", "threads")), StyleRole::Warning));
     }
-    parts.push((SafeText::name(&interval.host.kernel), Ink::Dim));
-    parts.push((safe!("up {}", text::span(interval.at().boottime_ns as f64 / 1e9)), Ink::Dim));
+    parts.push((SafeText::from_name(&interval.host.kernel), StyleRole::Dim));
+    parts.push((safe!("up {}", text::format_duration(interval.at().boottime_ns as f64 / 1e9)), StyleRole::Dim));
     if let (Source::Pipe { name } | Source::Replay { name }, true) = (&state.setup.source, width >= 100) {
-        parts.push((safe!("{name}"), Ink::Dim));
+        parts.push((safe!("{name}"), StyleRole::Dim));
     }
     if width >= 120 {
-        parts.push((super::cpu::own_cost(interval, usize::from(width)), Ink::Dim));
+        parts.push((super::cpu::monitor_overhead(interval, usize::from(width)), StyleRole::Dim));
     }
     parts
 }
 
-fn right_of_head(state: &State) -> Vec<(SafeText, Ink)> {
-    let mut parts: Vec<(SafeText, Ink)> = Vec::new();
-    let Some(at) = state.at() else { return parts };
+fn header_right(state: &State) -> Vec<(SafeText, StyleRole)> {
+    let mut parts: Vec<(SafeText, StyleRole)> = Vec::new();
+    let Some(at) = state.shown_at() else { return parts };
     // What is shown then is a mean over a time in which nothing ran.
     let suspended = state.current.as_ref().map_or(0.0, |judged| judged.interval.suspended_seconds);
     if suspended >= 1.0 {
-        parts.push((safe!("suspended for {}", text::span(suspended)), Ink::Warning));
+        parts.push((safe!("suspended for {}", text::format_duration(suspended)), StyleRole::Warning));
     }
     if let Some(late) = state.late_seconds() {
-        parts.push((safe!("no sample for {}", text::span(late)), Ink::Warning));
-    } else if let Some(strain) = state.current.as_ref().and_then(|judged| strain(&judged.interval.newer.cost)) {
-        parts.push((strain, Ink::Warning));
+        parts.push((safe!("no sample for {}", text::format_duration(late)), StyleRole::Warning));
+    } else if let Some(strain) = state.current.as_ref().and_then(|judged| sampling_delay_note(&judged.interval.newer.cost)) {
+        parts.push((strain, StyleRole::Warning));
     }
-    let (at_ns, zone) = (at.realtime_ns, &state.setup.zone);
-    parts.push((safe!("{}{}", text::day(at_ns, zone, state.spans_days()), text::clock(at_ns, zone)), Ink::Bold));
+    let (at_ns, zone) = (at.realtime_ns, &state.setup.time_zone);
+    parts.push((
+        safe!("{}{}", text::format_day_prefix(at_ns, zone, state.spans_days()), text::format_time(at_ns, zone)),
+        StyleRole::Bold,
+    ));
     match state.setup.source {
         Source::Live => {
-            parts.push((safe!(" {} ", text::span(state.setup.interval_ms as f64 / 1000.0)), Ink::Dim));
+            parts.push((safe!(" {} ", text::format_duration(state.setup.interval_ms as f64 / 1000.0)), StyleRole::Dim));
             match (&state.newest, state.paused) {
-                (_, false) if state.ended.is_some() => parts.push(("ENDED".into(), Ink::Playback)),
-                (_, false) => parts.push(("LIVE".into(), Ink::Bold)),
+                (_, false) if state.source_ended.is_some() => parts.push(("ENDED".into(), StyleRole::Playback)),
+                (_, false) => parts.push(("LIVE".into(), StyleRole::Bold)),
                 (Some(newest), true) => {
                     let behind = newest.interval.at().seconds_since(at);
-                    parts.push((safe!("PAUSED −{}", text::span(behind)), Ink::Playback));
+                    parts.push((safe!("PAUSED −{}", text::format_duration(behind)), StyleRole::Playback));
                 }
-                (None, true) => parts.push(("PAUSED".into(), Ink::Playback)),
+                (None, true) => parts.push(("PAUSED".into(), StyleRole::Playback)),
             }
         }
         Source::Pipe { .. } | Source::Replay { .. } => {
             if let Some(position) = &state.position {
                 let digits = position.length.to_string().len();
-                parts.push((safe!("{:>digits$}/{}", position.index + 1, position.length), Ink::Dim));
+                parts.push((safe!("{:>digits$}/{}", position.index + 1, position.length), StyleRole::Dim));
             }
-            parts.push(("REPLAY".into(), Ink::Playback));
-            parts.push(match (&state.ended, state.paused) {
-                (Some(_), _) => ("end".into(), Ink::Playback),
+            parts.push(("REPLAY".into(), StyleRole::Playback));
+            parts.push(match (&state.source_ended, state.paused) {
+                (Some(_), _) => ("end".into(), StyleRole::Playback),
                 // Whoever presses + or - meanwhile sees what it did.
-                (None, true) if state.speed != 1.0 => (safe!("‖ ×{}", state.speed), Ink::Playback),
-                (None, true) => ("‖".into(), Ink::Playback),
-                (None, false) => (safe!("×{}", state.speed), Ink::Playback),
+                (None, true) if state.speed != 1.0 => (safe!("‖ ×{}", state.speed), StyleRole::Playback),
+                (None, true) => ("‖".into(), StyleRole::Playback),
+                (None, false) => (safe!("×{}", state.speed), StyleRole::Playback),
             });
         }
     }
     match &state.recorder {
-        Recorder::Off => {}
-        Recorder::On { .. } => parts.push(("●rec".into(), Ink::Recording)),
-        Recorder::Failed(_) => parts.push(("✖rec".into(), Ink::Critical)),
+        RecorderState::Off => {}
+        RecorderState::On { .. } => parts.push(("●rec".into(), StyleRole::Recording)),
+        RecorderState::Failed(_) => parts.push(("✖rec".into(), StyleRole::Critical)),
     }
     parts
 }
 
 /// That samples come less often than asked for, or did not come in time.
-fn strain(cost: &SamplingCost) -> Option<SafeText> {
+fn sampling_delay_note(cost: &SamplingCost) -> Option<SafeText> {
     if cost.skipped_samples > 0 {
-        let sweep = figure(cost.scan_cpu_ns as f64 / 1e6, 4);
+        let sweep = format_number(cost.scan_cpu_ns as f64 / 1e6, 4);
         return Some(safe!("1 sample in {}: a sweep takes {sweep} ms", cost.skipped_samples.saturating_add(1)));
     }
-    (cost.start_delay_ns >= WORTH_A_WORD_NS).then(|| safe!("sampled {} ms late", figure(cost.start_delay_ns as f64 / 1e6, 4)))
+    (cost.start_delay_ns >= LATE_SAMPLE_NS)
+        .then(|| safe!("sampled {} ms late", format_number(cost.start_delay_ns as f64 / 1e6, 4)))
 }
 
 /// What is wrong, worst first; or that nothing is.
-pub fn verdict(state: &State, canvas: &mut Canvas) {
+pub fn active_findings(state: &State, canvas: &mut Canvas) {
     let Some(judged) = &state.current else { return };
     let (width, lines) = (canvas.width(), usize::from(canvas.height()));
-    let findings = &judged.verdict;
+    let findings = &judged.active;
     if findings.is_empty() {
-        all_well(state, canvas);
+        no_findings(state, canvas);
         return;
     }
     let on_overview = state.screen == Screen::Overview;
@@ -145,36 +149,36 @@ pub fn verdict(state: &State, canvas: &mut Canvas) {
         let more = if last { safe!(" +{others} (key 6)") } else { SafeText::default() };
         let room = usize::from(width).saturating_sub(2);
         let cells = if most == 1 { room.saturating_sub(more.width()) } else { room };
-        let sentence = SafeText::of(finding.sentence.clone());
+        let sentence = SafeText::sanitize(finding.sentence.clone());
         let wrapped = text::wrap(sentence.as_str(), cells, most);
-        let ink = Ink::from(finding.severity);
-        canvas.text(0, y, 1, theme::sign(finding.severity), ink);
-        let words = if at == first { Ink::Bold } else { Ink::Plain };
+        let ink = StyleRole::from(finding.severity);
+        canvas.text(0, y, 1, theme::severity_symbol(finding.severity), ink);
+        let words = if at == first { StyleRole::Bold } else { StyleRole::Plain };
         let count = u16::try_from(wrapped.len()).unwrap_or(1);
         for line in wrapped {
-            canvas.rest(2, y, SafeText::of(line), words);
+            canvas.text_to_end(2, y, SafeText::sanitize(line), words);
             y += 1;
         }
         if last && most == 1 {
             let column = width.saturating_sub(u16::try_from(more.width()).unwrap_or(0));
-            canvas.rest(column, y - 1, &more, Ink::Dim);
+            canvas.text_to_end(column, y - 1, &more, StyleRole::Dim);
         }
         if on_overview && cursor.item.is_some() && at == cursor.selected {
-            canvas.under_cursor(y - count, count);
+            canvas.highlight_rows(y - count, count);
         }
         shown = at;
     }
     let hidden = findings.len() - 1 - shown;
     if hidden > 0 && usize::from(y) < lines {
-        canvas.rest(2, y, safe!("+{hidden} more (key 6)"), Ink::Dim);
+        canvas.text_to_end(2, y, safe!("+{hidden} more (key 6)"), StyleRole::Dim);
         y += 1;
     }
-    artefact(&judged.interval, canvas, y);
+    iowait_artefact_note(&judged.interval, canvas, y);
 }
 
-fn all_well(state: &State, canvas: &mut Canvas) {
+fn no_findings(state: &State, canvas: &mut Canvas) {
     let Some(judged) = &state.current else { return };
-    canvas.text(0, 0, 1, "✔", Ink::Good);
+    canvas.text(0, 0, 1, "✔", StyleRole::Good);
     let free = match (&judged.interval.idle_blocked, &judged.interval.cpu) {
         (Some(blocked), _) => Some(blocked.free),
         (None, Some(cpu)) => Some(cpu.available()),
@@ -182,44 +186,47 @@ fn all_well(state: &State, canvas: &mut Canvas) {
     };
     let words = match free {
         Some(free) if free >= 0.2 && canvas.width() < 60 => {
-            safe!("nothing found wrong: {} % is free", text::figure(free * 100.0, 5))
+            safe!("nothing found wrong: {} % is free", text::format_number(free * 100.0, 5))
         }
-        Some(free) if free >= 0.2 => safe!("nothing found wrong: {} % of the box is free", text::figure(free * 100.0, 5)),
+        Some(free) if free >= 0.2 => {
+            safe!("nothing found wrong: {} % of the box is free", text::format_number(free * 100.0, 5))
+        }
         Some(_) => "nothing found wrong".into(),
         None => "nothing found wrong in what could be seen".into(),
     };
-    canvas.rest(2, 0, &words, Ink::Bold);
+    canvas.text_to_end(2, 0, &words, StyleRole::Bold);
     let mut y = 1;
     if canvas.height() > y
-        && let Some(limits) = unseen(state)
+        && let Some(limits) = hidden_tasks_note(state)
     {
-        canvas.rest(2, y, &limits, Ink::Dim);
+        canvas.text_to_end(2, y, &limits, StyleRole::Dim);
         y += 1;
     }
-    artefact(&judged.interval, canvas, y);
+    iowait_artefact_note(&judged.interval, canvas, y);
 }
 
 /// What makes iowait look like trouble where there is none, as far as there are rows for it.
-fn artefact(interval: &Interval, canvas: &mut Canvas, y: u16) {
+fn iowait_artefact_note(interval: &Interval, canvas: &mut Canvas, y: u16) {
     let left = usize::from(canvas.height().saturating_sub(y));
     if left == 0 {
         return;
     }
-    let Some(words) = witnesses::artefact_now(interval) else { return };
+    let Some(words) = cross_checks::current_io_uring_artifact(interval) else { return };
     let room = usize::from(canvas.width()).saturating_sub(2);
-    for (y, line) in (y..).zip(text::wrap(SafeText::of(words).as_str(), room, left)) {
-        canvas.rest(2, y, SafeText::of(line), Ink::Dim);
+    for (y, line) in (y..).zip(text::wrap(SafeText::sanitize(words).as_str(), room, left)) {
+        canvas.text_to_end(2, y, SafeText::sanitize(line), StyleRole::Dim);
     }
 }
 
 /// What this user cannot see, and who could.
-pub fn unseen(state: &State) -> Option<SafeText> {
+pub fn hidden_tasks_note(state: &State) -> Option<SafeText> {
     let interval = &state.current.as_ref()?.interval;
     let hidden = interval.newer.tasks.as_ref().ok()?.hidden;
     if hidden.processes {
         let threads = interval.tasks.as_ref().and_then(|tasks| tasks.hidden_threads);
-        let who = threads
-            .map_or("some processes".into(), |threads| safe!("processes with {}", text::plural(threads, "thread", "threads")));
+        let who = threads.map_or("some processes".into(), |threads| {
+            safe!("processes with {}", text::pluralize(threads, "thread", "threads"))
+        });
         return Some(safe!("{who} are hidden (hidepid or a container): root on the host sees them"));
     }
     (hidden.wait_channels > 0 && !interval.host.privilege.has_cap_sys_ptrace).then(|| match hidden.wait_channels {
@@ -229,63 +236,63 @@ pub fn unseen(state: &State) -> Option<SafeText> {
 }
 
 /// The prompt, the notice, or the keys.
-pub fn keys(state: &State, canvas: &mut Canvas) {
+pub fn bottom_line(state: &State, canvas: &mut Canvas) {
     if let Some(prompt) = &state.prompt {
-        let question = match prompt.asks {
-            Asks::Filter => "filter: ",
-            Asks::Time => "go to (12:03, 12:03:15, -5m, +90s): ",
-            Asks::Mark => "mark: ",
+        let question = match prompt.kind {
+            PromptKind::Filter => "filter: ",
+            PromptKind::Time => "go to (12:03, 12:03:15, -5m, +90s): ",
+            PromptKind::Mark => "mark: ",
         };
-        let x = canvas.rest(0, 0, question, Ink::Bold);
+        let x = canvas.text_to_end(0, 0, question, StyleRole::Bold);
         let room = usize::from(canvas.width().saturating_sub(x + 2));
         let scroll = prompt.input.visual_scroll(room);
         let typed: String = prompt.input.value().chars().skip(scroll).collect();
-        canvas.rest(x, 0, SafeText::of(typed), Ink::Plain);
+        canvas.text_to_end(x, 0, SafeText::sanitize(typed), StyleRole::Plain);
         let at = u16::try_from(prompt.input.visual_cursor().saturating_sub(scroll)).unwrap_or(0);
-        canvas.part(x + at, 0, 1, 1).under_cursor(0, 1);
+        canvas.subarea(x + at, 0, 1, 1).highlight_rows(0, 1);
         return;
     }
     if let Some(notice) = &state.notice {
-        let ink = if notice.failure { Ink::Critical } else { Ink::Bold };
-        canvas.rest(0, 0, SafeText::of(notice.text.clone()), ink);
+        let ink = if notice.failure { StyleRole::Critical } else { StyleRole::Bold };
+        canvas.text_to_end(0, 0, SafeText::sanitize(notice.text.clone()), ink);
         return;
     }
-    if let Some(Some(why)) = &state.ended {
-        canvas.rest(0, 0, safe!("no more samples: {why}"), Ink::Warning);
+    if let Some(Some(why)) = &state.source_ended {
+        canvas.text_to_end(0, 0, safe!("no more samples: {why}"), StyleRole::Warning);
         return;
     }
-    for piece in key_line(canvas.width(), hints(state)) {
+    for piece in key_line_items(canvas.width(), hints(state)) {
         let here = piece.screen == Some(state.screen);
-        let key = if here { Ink::Key } else { Ink::Plain };
-        let x = canvas.rest(piece.x, 0, piece.key, if piece.screen.is_none() { Ink::Plain } else { key });
+        let key = if here { StyleRole::Key } else { StyleRole::Plain };
+        let x = canvas.text_to_end(piece.x, 0, piece.key, if piece.screen.is_none() { StyleRole::Plain } else { key });
         let words = if piece.key.is_empty() { x } else { x + 1 };
-        canvas.rest(words, 0, piece.words, if here { Ink::Key } else { Ink::Dim });
+        canvas.text_to_end(words, 0, piece.label, if here { StyleRole::Key } else { StyleRole::Dim });
         if here {
-            canvas.part(piece.x, 0, piece.width, 1).under_cursor(0, 1);
+            canvas.subarea(piece.x, 0, piece.width, 1).highlight_rows(0, 1);
         }
     }
 }
 
 /// A key and what it does.
-type Hint = (&'static str, &'static str);
+type KeyHint = (&'static str, &'static str);
 
-const TIME: Hint = ("[ ]", "time");
-const SAVE: Hint = ("w", "save");
+const TIME_HINT: KeyHint = ("[ ]", "time");
+const SAVE_HINT: KeyHint = ("w", "save");
 
 /// The keys that somebody would look for in this state, the likeliest first.
-fn hints(state: &State) -> &'static [Hint] {
-    const DETAILS: &[Hint] = &[("Esc", "back"), TIME, SAVE];
-    const PAUSED: &[Hint] = &[("Space", "live"), TIME, SAVE];
-    const STOPPED: &[Hint] = &[("Space", "go on"), TIME, ("n", "next finding")];
-    const PLAYING: &[Hint] = &[("Space", "pause"), TIME, ("n", "next finding")];
-    const ENDED: &[Hint] = &[TIME, ("b", "jump"), ("N", "last finding")];
-    const FINDING: &[Hint] = &[("Enter", "why"), TIME, SAVE];
-    const CALM: &[Hint] = &[TIME, SAVE];
-    const LIST: &[Hint] = &[("Enter", "more"), ("s", "sort"), ("/", "filter"), TIME, SAVE];
+fn hints(state: &State) -> &'static [KeyHint] {
+    const DETAILS: &[KeyHint] = &[("Esc", "back"), TIME_HINT, SAVE_HINT];
+    const PAUSED: &[KeyHint] = &[("Space", "live"), TIME_HINT, SAVE_HINT];
+    const STOPPED: &[KeyHint] = &[("Space", "go on"), TIME_HINT, ("n", "next finding")];
+    const PLAYING: &[KeyHint] = &[("Space", "pause"), TIME_HINT, ("n", "next finding")];
+    const ENDED: &[KeyHint] = &[TIME_HINT, ("b", "jump"), ("N", "last finding")];
+    const FINDING: &[KeyHint] = &[("Enter", "why"), TIME_HINT, SAVE_HINT];
+    const CALM: &[KeyHint] = &[TIME_HINT, SAVE_HINT];
+    const LIST: &[KeyHint] = &[("Enter", "more"), ("s", "sort"), ("/", "filter"), TIME_HINT, SAVE_HINT];
     if state.details.is_some() {
         return DETAILS;
     }
-    if state.ended.is_some() {
+    if state.source_ended.is_some() {
         return ENDED;
     }
     match (state.capabilities().follows_newest, state.paused) {
@@ -300,30 +307,30 @@ fn hints(state: &State) -> &'static [Hint] {
     }
 }
 
-struct Piece {
+struct KeyLineItem {
     x: u16,
     width: u16,
     key: &'static str,
-    words: &'static str,
+    label: &'static str,
     screen: Option<Screen>,
 }
 
-impl Piece {
-    fn new(x: u16, key: &'static str, words: &'static str, screen: Option<Screen>) -> Piece {
+impl KeyLineItem {
+    fn new(x: u16, key: &'static str, words: &'static str, screen: Option<Screen>) -> KeyLineItem {
         let cells = key.len() + words.len() + usize::from(!key.is_empty() && !words.is_empty());
-        Piece { x, width: u16::try_from(cells).unwrap_or(0), key, words, screen }
+        KeyLineItem { x, width: u16::try_from(cells).unwrap_or(0), key, label: words, screen }
     }
 }
 
 /// The screens, then as many hints as there is room for before the keys that everybody needs once.
-fn key_line(width: u16, hints: &[Hint]) -> Vec<Piece> {
+fn key_line_items(width: u16, hints: &[KeyHint]) -> Vec<KeyLineItem> {
     const DIGITS: [&str; 6] = ["1", "2", "3", "4", "5", "6"];
-    const ALWAYS: [Hint; 2] = [("?", "help"), ("q", "quit")];
+    const ALWAYS: [KeyHint; 2] = [("?", "help"), ("q", "quit")];
     let mut pieces = Vec::with_capacity(14);
     let mut x = 0;
     let roomy = width >= 78;
     for (screen, digit) in Screen::ALL.into_iter().zip(DIGITS) {
-        let piece = Piece::new(x, digit, if roomy { screen.word() } else { "" }, Some(screen));
+        let piece = KeyLineItem::new(x, digit, if roomy { screen.label() } else { "" }, Some(screen));
         x += piece.width + 1;
         pieces.push(piece);
     }
@@ -331,7 +338,7 @@ fn key_line(width: u16, hints: &[Hint]) -> Vec<Piece> {
     /// `? help q`
     const KEPT: u16 = 8;
     for &(key, words) in hints {
-        let piece = Piece::new(x, key, words, None);
+        let piece = KeyLineItem::new(x, key, words, None);
         let Some(gap) = [2, 1].into_iter().find(|gap| x + piece.width + gap + KEPT <= width) else { break };
         x += piece.width + gap;
         pieces.push(piece);
@@ -340,7 +347,7 @@ fn key_line(width: u16, hints: &[Hint]) -> Vec<Piece> {
     const WIDE: u16 = 9;
     let gap = if x + WIDE <= width { 2 } else { 1 };
     for (key, words) in ALWAYS {
-        let fits = |words| Some(Piece::new(x, key, words, None)).filter(|piece| x + piece.width <= width);
+        let fits = |words| Some(KeyLineItem::new(x, key, words, None)).filter(|piece| x + piece.width <= width);
         let Some(piece) = fits(words).or_else(|| fits("")) else { break };
         x += piece.width + gap;
         pieces.push(piece);
@@ -350,23 +357,23 @@ fn key_line(width: u16, hints: &[Hint]) -> Vec<Piece> {
 
 /// The screen whose key stands at that column of the key line.
 pub fn screen_at(width: u16, column: u16) -> Option<Screen> {
-    key_line(width, &[]).into_iter().find(|piece| (piece.x..piece.x + piece.width).contains(&column))?.screen
+    key_line_items(width, &[]).into_iter().find(|piece| (piece.x..piece.x + piece.width).contains(&column))?.screen
 }
 
 /// The list's summary at the right end of a heading: what it is filtered and sorted by.
-pub fn arrangement(state: &State, plan: &Plan) -> SafeText {
+pub fn list_status(state: &State, plan: &ScreenLayout) -> SafeText {
     let mut words = String::new();
     let sort = state.sort();
-    if !state.search().text().is_empty() && !state.shows_classes() {
-        words = format!("/{} ", state.search().text());
+    if !state.filter().as_str().is_empty() && !state.shows_wait_classes() {
+        words = format!("/{} ", state.filter().as_str());
     }
-    let usual = state.screen.columns().first().is_none_or(|&first| first == sort.column) && !sort.reversed;
-    if !usual && state.fixed_order().is_none() {
-        words += &format!("by {}{} ", sort.column.word(), if sort.reversed { " reversed" } else { "" });
+    let usual = state.screen.sort_columns().first().is_none_or(|&first| first == sort.column) && !sort.reversed;
+    if !usual && state.fixed_order_reason().is_none() {
+        words += &format!("by {}{} ", sort.column.label(), if sort.reversed { " reversed" } else { "" });
     }
-    let last = state.cursor().top + usize::from(plan.list);
-    if state.rows.len() > usize::from(plan.list) {
+    let last = state.cursor().top + usize::from(plan.list_rows);
+    if state.rows.len() > usize::from(plan.list_rows) {
         words += &format!("{}–{} of {}", state.cursor().top + 1, last.min(state.rows.len()), state.rows.len());
     }
-    SafeText::of(words)
+    SafeText::sanitize(words)
 }

@@ -17,17 +17,17 @@ pub struct SafeText(Cow<'static, str>);
 
 impl SafeText {
     /// A name as the kernel gave it.
-    pub fn name(name: &Name) -> SafeText {
-        SafeText::bytes(name.as_bytes())
+    pub fn from_name(name: &Name) -> SafeText {
+        SafeText::from_bytes(name.as_bytes())
     }
 
     /// Bytes from outside; what is no UTF-8 becomes U+FFFD.
-    pub fn bytes(bytes: &[u8]) -> SafeText {
-        SafeText::of(String::from_utf8_lossy(bytes).into_owned())
+    pub fn from_bytes(bytes: &[u8]) -> SafeText {
+        SafeText::sanitize(String::from_utf8_lossy(bytes).into_owned())
     }
 
     /// Text that holds something from outside, or may.
-    pub fn of(text: impl Into<String>) -> SafeText {
+    pub fn sanitize(text: impl Into<String>) -> SafeText {
         let text = text.into();
         if !text.chars().any(is_unprintable) {
             return SafeText(Cow::Owned(text));
@@ -58,7 +58,7 @@ impl SafeText {
 }
 
 /// `1 packet`, `12 packets`.
-pub fn plural(count: impl Into<u64>, one: &str, many: &str) -> String {
+pub fn pluralize(count: impl Into<u64>, one: &str, many: &str) -> String {
     let count = count.into();
     format!("{count} {}", if count == 1 { one } else { many })
 }
@@ -74,7 +74,7 @@ impl From<&'static str> for SafeText {
 #[macro_export]
 #[doc(hidden)]
 macro_rules! safe {
-    ($($argument:tt)*) => { $crate::view::text::SafeText::of(format!($($argument)*)) };
+    ($($argument:tt)*) => { $crate::view::text::SafeText::sanitize(format!($($argument)*)) };
 }
 
 impl std::fmt::Display for SafeText {
@@ -84,7 +84,7 @@ impl std::fmt::Display for SafeText {
 }
 
 /// The beginning of `text` that fits into so many cells, with a mark of what was cut.
-pub fn fit(text: &str, cells: usize) -> Cow<'_, str> {
+pub fn truncate(text: &str, cells: usize) -> Cow<'_, str> {
     if text.len() <= cells && text.is_ascii() || text.width() <= cells {
         return Cow::Borrowed(text);
     }
@@ -107,14 +107,14 @@ pub fn fit(text: &str, cells: usize) -> Cow<'_, str> {
 pub fn wrap(text: &str, cells: usize, lines: usize) -> Vec<String> {
     let mut wrapped: Vec<String> = Vec::new();
     let mut line = String::new();
-    let mut rest = words(text).peekable();
+    let mut rest = split_words(text).peekable();
     while let Some(word) = rest.next() {
         let joined = line.width() + usize::from(!line.is_empty()) + word.width();
         if !line.is_empty() && joined > cells {
             if wrapped.len() + 1 >= lines {
                 let left = std::iter::once(word).chain(rest);
                 let all = left.fold(line, |line, word| line + " " + word);
-                wrapped.push(clipped(&all, cells));
+                wrapped.push(truncate_before_number(&all, cells));
                 return wrapped;
             }
             wrapped.push(std::mem::take(&mut line));
@@ -124,7 +124,7 @@ pub fn wrap(text: &str, cells: usize, lines: usize) -> Vec<String> {
         }
         line.push_str(word);
         while line.width() > cells && wrapped.len() + 1 < lines && cells > 0 {
-            let head = cut(&line, cells);
+            let head = fitting_bytes(&line, cells);
             let tail = line.get(head..).unwrap_or_default().to_owned();
             line.truncate(head);
             if line.is_empty() {
@@ -134,14 +134,14 @@ pub fn wrap(text: &str, cells: usize, lines: usize) -> Vec<String> {
         }
     }
     if lines > 0 {
-        wrapped.push(fit(&line, cells).into_owned());
+        wrapped.push(truncate(&line, cells).into_owned());
     }
     wrapped
 }
 
 /// The last line of a text that goes on. A figure is there whole or not at all: half of one would be read as another.
-fn clipped(text: &str, cells: usize) -> String {
-    let kept = fit(text, cells);
+fn truncate_before_number(text: &str, cells: usize) -> String {
+    let kept = truncate(text, cells);
     let Some(kept) = kept.strip_suffix('…').filter(|kept| text.len() > kept.len()) else { return kept.into_owned() };
     let ends_whole = text.get(kept.len()..).is_none_or(|rest| rest.starts_with(' '));
     let begun = kept.rfind(' ').map_or(0, |at| at + 1);
@@ -154,7 +154,7 @@ fn clipped(text: &str, cells: usize) -> String {
 }
 
 /// What may not be broken: a figure stays with its per cent sign.
-fn words(text: &str) -> impl Iterator<Item = &str> {
+fn split_words(text: &str) -> impl Iterator<Item = &str> {
     let mut left = Some(text);
     std::iter::from_fn(move || {
         let text = left?;
@@ -165,7 +165,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// How many bytes of `text` fit into so many cells.
-fn cut(text: &str, cells: usize) -> usize {
+fn fitting_bytes(text: &str, cells: usize) -> usize {
     let mut taken = 0;
     for (at, grapheme) in text.grapheme_indices(true) {
         taken += grapheme.width();
@@ -178,7 +178,7 @@ fn cut(text: &str, cells: usize) -> usize {
 
 /// Three significant digits; more where they stand before the point, as long as they fit into so many cells.
 /// What is there never reads as nothing: the smallest figures are written `<.01`.
-pub fn figure(value: f64, cells: usize) -> String {
+pub fn format_number(value: f64, cells: usize) -> String {
     if !value.is_finite() {
         return "-".to_owned();
     }
@@ -194,23 +194,23 @@ pub fn figure(value: f64, cells: usize) -> String {
     } else {
         format!("{value:.0}")
     };
-    if text.len() <= cells { text } else { scaled(value, 1000.0, &["", "k", "M", "G", "T", "P"]) }
+    if text.len() <= cells { text } else { format_scaled(value, 1000.0, &["", "k", "M", "G", "T", "P"]) }
 }
 
 /// `-` where there is no value.
-pub fn maybe(value: Option<f64>, cells: usize) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| figure(value, cells))
+pub fn format_optional(value: Option<f64>, cells: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format_number(value, cells))
 }
 
 /// An amount under a heading that says KB; what does not fit is written with its own unit, which no k or M of KB would be.
-pub fn kilobytes(value: f64, cells: usize) -> String {
-    let text = figure(value, usize::MAX);
+pub fn format_kilobytes(value: f64, cells: usize) -> String {
+    let text = format_number(value, usize::MAX);
     if text.len() <= cells { text } else { bytes(value * 1024.0) }
 }
 
 /// A share in per cent.
-pub fn percent(share: Option<f64>, cells: usize) -> String {
-    maybe(share.map(|share| share * 100.0), cells)
+pub fn format_percent(share: Option<f64>, cells: usize) -> String {
+    format_optional(share.map(|share| share * 100.0), cells)
 }
 
 /// Bytes with a binary unit, three significant digits: `1.50G`.
@@ -218,10 +218,10 @@ pub fn bytes(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
-    scaled(value, 1024.0, &["B", "K", "M", "G", "T", "P", "E"])
+    format_scaled(value, 1024.0, &["B", "K", "M", "G", "T", "P", "E"])
 }
 
-fn scaled(value: f64, step: f64, units: &[&'static str]) -> String {
+fn format_scaled(value: f64, step: f64, units: &[&'static str]) -> String {
     let mut value = value;
     let mut units = units.iter();
     let mut unit = units.next().copied().unwrap_or_default();
@@ -241,7 +241,7 @@ fn scaled(value: f64, step: f64, units: &[&'static str]) -> String {
 }
 
 /// A span of time in its two largest units: `1m31s`, `12d04h`.
-pub fn span(seconds: f64) -> String {
+pub fn format_duration(seconds: f64) -> String {
     let whole = seconds.max(0.0) as u64;
     match whole {
         0 if seconds >= 0.9995 => "1s".to_owned(),
@@ -254,7 +254,7 @@ pub fn span(seconds: f64) -> String {
 }
 
 /// The time of day, of nanoseconds after 1970 in UTC.
-pub fn clock(realtime_ns: i64, zone: &jiff::tz::TimeZone) -> String {
+pub fn format_time(realtime_ns: i64, zone: &jiff::tz::TimeZone) -> String {
     match jiff::Timestamp::from_nanosecond(i128::from(realtime_ns)) {
         Ok(at) => {
             let time = at.to_zoned(zone.clone()).time();
@@ -265,12 +265,12 @@ pub fn clock(realtime_ns: i64, zone: &jiff::tz::TimeZone) -> String {
 }
 
 /// The same without seconds.
-pub fn clock_short(realtime_ns: i64, zone: &jiff::tz::TimeZone) -> String {
-    clock(realtime_ns, zone).chars().take(5).collect()
+pub fn format_hours_minutes(realtime_ns: i64, zone: &jiff::tz::TimeZone) -> String {
+    format_time(realtime_ns, zone).chars().take(5).collect()
 }
 
 /// `Nov 21 `, to stand before a time of day; nothing where that is enough.
-pub fn day(realtime_ns: i64, zone: &jiff::tz::TimeZone, needed: bool) -> String {
+pub fn format_day_prefix(realtime_ns: i64, zone: &jiff::tz::TimeZone, needed: bool) -> String {
     let at = jiff::Timestamp::from_nanosecond(i128::from(realtime_ns)).ok().filter(|_| needed);
     at.map_or_else(String::new, |at| at.to_zoned(zone.clone()).strftime("%b %d ").to_string())
 }
@@ -281,33 +281,33 @@ mod tests {
 
     #[test]
     fn nothing_of_a_hostile_name_reaches_the_terminal() {
-        let name = SafeText::bytes(b"a\x1b[2J\x07\xff\xc2\x9b31m\n\xe2\x80\xaeb\xe2\x80\x8b\x7f");
+        let name = SafeText::from_bytes(b"a\x1b[2J\x07\xff\xc2\x9b31m\n\xe2\x80\xaeb\xe2\x80\x8b\x7f");
         assert_eq!(name.as_str(), "a\\u{1b}[2J\\u{7}\u{fffd}\\u{9b}31m\\n\\u{202e}b\\u{200b}\\u{7f}");
-        assert_eq!(SafeText::bytes("größe 日本".as_bytes()).as_str(), "größe 日本");
+        assert_eq!(SafeText::from_bytes("größe 日本".as_bytes()).as_str(), "größe 日本");
     }
 
     #[test]
     fn figures_have_three_digits_and_never_round_something_to_nothing() {
-        let shown = |value: f64| figure(value, 6);
+        let shown = |value: f64| format_number(value, 6);
         assert_eq!(
             [0.0, 0.0001, 0.39, 1.0, 9.996, 41.04, 99.96, 601.2, 9633.0, 123_456.0].map(shown),
             ["0", "<.01", "0.39", "1.00", "10.0", "41.0", "100", "601", "9633", "123456"]
         );
-        assert_eq!(figure(12_345_678.0, 6), "12.3M");
-        assert_eq!(figure(1234.0, 3), "1.23k");
-        assert_eq!(kilobytes(987_654.3, 6), "987654");
-        assert_eq!(kilobytes(1_373_456.0, 6), "1.31G", "1.37M under kB/s would be read as megabytes");
-        assert_eq!(figure(f64::NAN, 6), "-");
+        assert_eq!(format_number(12_345_678.0, 6), "12.3M");
+        assert_eq!(format_number(1234.0, 3), "1.23k");
+        assert_eq!(format_kilobytes(987_654.3, 6), "987654");
+        assert_eq!(format_kilobytes(1_373_456.0, 6), "1.31G", "1.37M under kB/s would be read as megabytes");
+        assert_eq!(format_number(f64::NAN, 6), "-");
         assert_eq!(bytes(1.5 * 1024.0 * 1024.0 * 1024.0), "1.50G");
         assert_eq!(bytes(17.0), "17B");
     }
 
     #[test]
     fn text_is_cut_by_cells_and_not_within_a_character() {
-        assert_eq!(fit("日本語です", 5), "日本…");
-        assert_eq!(fit("abc", 3), "abc");
-        assert_eq!(fit("abcd", 3), "ab…");
-        assert_eq!(fit("abcd", 0), "");
+        assert_eq!(truncate("日本語です", 5), "日本…");
+        assert_eq!(truncate("abc", 3), "abc");
+        assert_eq!(truncate("abcd", 3), "ab…");
+        assert_eq!(truncate("abcd", 0), "");
     }
 
     #[test]
@@ -324,9 +324,9 @@ mod tests {
 
     #[test]
     fn spans_of_time() {
-        assert_eq!(span(91.0), "1m31s");
-        assert_eq!(span(0.25), "250ms");
-        assert_eq!(span(0.999_8), "1s");
-        assert_eq!(span(12.0 * 86_400.0 + 4.0 * 3600.0), "12d04h");
+        assert_eq!(format_duration(91.0), "1m31s");
+        assert_eq!(format_duration(0.25), "250ms");
+        assert_eq!(format_duration(0.999_8), "1s");
+        assert_eq!(format_duration(12.0 * 86_400.0 + 4.0 * 3600.0), "12d04h");
     }
 }

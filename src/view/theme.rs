@@ -6,11 +6,11 @@
 use ratatui::style::{Color, Modifier, Style};
 
 use crate::findings::Severity;
-use crate::state::{Colours, Glyphs, Look};
+use crate::state::{ColorSupport, GlyphSet, TerminalCapabilities};
 
 /// What something is, as far as its looks are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ink {
+pub enum StyleRole {
     Plain,
     /// There, but not what the eye shall land on
     Dim,
@@ -45,44 +45,44 @@ pub enum Ink {
 /// The looks of one terminal.
 #[derive(Clone, Copy, Debug)]
 pub struct Theme {
-    look: Look,
+    capabilities: TerminalCapabilities,
 }
 
 impl Theme {
-    pub fn new(look: Look) -> Theme {
-        Theme { look }
+    pub fn new(look: TerminalCapabilities) -> Theme {
+        Theme { capabilities: look }
     }
 
     pub fn is_ascii(self) -> bool {
-        self.look.glyphs == Glyphs::Ascii
+        self.capabilities.glyphs == GlyphSet::Ascii
     }
 
-    pub fn style(self, ink: Ink) -> Style {
-        match self.look.colours {
-            Colours::None => without_colour(ink),
-            Colours::Sixteen => sixteen(ink),
-            Colours::Many => many(ink),
+    pub fn style(self, ink: StyleRole) -> Style {
+        match self.capabilities.colors {
+            ColorSupport::None => monochrome_style(ink),
+            ColorSupport::Ansi16 => ansi16_style(ink),
+            ColorSupport::Ansi256 => ansi256_style(ink),
         }
     }
 
     /// The row under the cursor: reversed, which every terminal can do on every background.
-    pub fn cursor(self) -> Style {
+    pub fn cursor_style(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }
 }
 
-impl From<Severity> for Ink {
-    fn from(severity: Severity) -> Ink {
+impl From<Severity> for StyleRole {
+    fn from(severity: Severity) -> StyleRole {
         match severity {
-            Severity::Note => Ink::Note,
-            Severity::Warning => Ink::Warning,
-            Severity::Critical => Ink::Critical,
+            Severity::Note => StyleRole::Note,
+            Severity::Warning => StyleRole::Warning,
+            Severity::Critical => StyleRole::Critical,
         }
     }
 }
 
 /// The sign that stands beside the colour.
-pub fn sign(severity: Severity) -> &'static str {
+pub fn severity_symbol(severity: Severity) -> &'static str {
     match severity {
         Severity::Note => "•",
         Severity::Warning => "▲",
@@ -90,59 +90,61 @@ pub fn sign(severity: Severity) -> &'static str {
     }
 }
 
-fn without_colour(ink: Ink) -> Style {
+fn monochrome_style(ink: StyleRole) -> Style {
     let style = Style::new();
     match ink {
-        Ink::Dim | Ink::Free => style.add_modifier(Modifier::DIM),
-        Ink::Bold | Ink::Heading | Ink::Warning | Ink::Key | Ink::Playback => style.add_modifier(Modifier::BOLD),
-        Ink::Critical | Ink::Recording => style.add_modifier(Modifier::BOLD.union(Modifier::REVERSED)),
+        StyleRole::Dim | StyleRole::Free => style.add_modifier(Modifier::DIM),
+        StyleRole::Bold | StyleRole::Heading | StyleRole::Warning | StyleRole::Key | StyleRole::Playback => {
+            style.add_modifier(Modifier::BOLD)
+        }
+        StyleRole::Critical | StyleRole::Recording => style.add_modifier(Modifier::BOLD.union(Modifier::REVERSED)),
         _ => style,
     }
 }
 
-fn sixteen(ink: Ink) -> Style {
+fn ansi16_style(ink: StyleRole) -> Style {
     let fg = |colour| Style::new().fg(colour);
     match ink {
         // Yellow on white cannot be read: the warning brings its own background.
-        Ink::Warning => Style::new().fg(Color::Black).bg(Color::Yellow),
-        Ink::Critical | Ink::Recording => fg(Color::Red).add_modifier(Modifier::BOLD),
-        Ink::Note => fg(Color::Blue).add_modifier(Modifier::BOLD),
-        Ink::Good => fg(Color::Green),
-        Ink::User => fg(Color::Green),
-        Ink::System => fg(Color::Blue),
-        Ink::Irq => fg(Color::Cyan),
-        Ink::Steal => fg(Color::Magenta),
-        Ink::Blocked | Ink::Lock => fg(Color::Red),
-        Ink::RunQueue => fg(Color::Cyan),
-        Ink::Disk | Ink::OtherBlocked => fg(Color::Magenta),
-        _ => without_colour(ink),
+        StyleRole::Warning => Style::new().fg(Color::Black).bg(Color::Yellow),
+        StyleRole::Critical | StyleRole::Recording => fg(Color::Red).add_modifier(Modifier::BOLD),
+        StyleRole::Note => fg(Color::Blue).add_modifier(Modifier::BOLD),
+        StyleRole::Good => fg(Color::Green),
+        StyleRole::User => fg(Color::Green),
+        StyleRole::System => fg(Color::Blue),
+        StyleRole::Irq => fg(Color::Cyan),
+        StyleRole::Steal => fg(Color::Magenta),
+        StyleRole::Blocked | StyleRole::Lock => fg(Color::Red),
+        StyleRole::RunQueue => fg(Color::Cyan),
+        StyleRole::Disk | StyleRole::OtherBlocked => fg(Color::Magenta),
+        _ => monochrome_style(ink),
     }
 }
 
 /// Of the 256 those that stand at least 3 : 1 against black and against white.
-fn many(ink: Ink) -> Style {
+fn ansi256_style(ink: StyleRole) -> Style {
     let fg = |index| Style::new().fg(Color::Indexed(index));
     match ink {
-        Ink::Critical => fg(196).add_modifier(Modifier::BOLD),
-        Ink::Recording => fg(196),
-        Ink::Warning => fg(166).add_modifier(Modifier::BOLD),
-        Ink::Note => fg(33),
-        Ink::Good => fg(34),
-        Ink::User => fg(34),
-        Ink::System => fg(33),
-        Ink::Irq => fg(30),
-        Ink::Steal => fg(133),
-        Ink::Blocked | Ink::Lock => fg(202),
-        Ink::RunQueue => fg(30),
-        Ink::Disk => fg(161),
-        Ink::OtherBlocked => fg(97),
-        Ink::Playback => fg(33).add_modifier(Modifier::BOLD),
-        _ => without_colour(ink),
+        StyleRole::Critical => fg(196).add_modifier(Modifier::BOLD),
+        StyleRole::Recording => fg(196),
+        StyleRole::Warning => fg(166).add_modifier(Modifier::BOLD),
+        StyleRole::Note => fg(33),
+        StyleRole::Good => fg(34),
+        StyleRole::User => fg(34),
+        StyleRole::System => fg(33),
+        StyleRole::Irq => fg(30),
+        StyleRole::Steal => fg(133),
+        StyleRole::Blocked | StyleRole::Lock => fg(202),
+        StyleRole::RunQueue => fg(30),
+        StyleRole::Disk => fg(161),
+        StyleRole::OtherBlocked => fg(97),
+        StyleRole::Playback => fg(33).add_modifier(Modifier::BOLD),
+        _ => monochrome_style(ink),
     }
 }
 
 /// What stands for a character where there is nothing but ASCII.
-pub fn ascii(character: char) -> char {
+pub fn ascii_fallback(character: char) -> char {
     match character {
         '█' => '#',
         '▓' => '=',

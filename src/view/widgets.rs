@@ -2,5 +2,5 @@
 
 pub mod bar;
 pub mod graph;
-pub mod spark;
+pub mod sparkline;
 pub mod table;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use stalltop::baseline::Device;
+use stalltop::baseline::DeviceIdentity;
 use stalltop::interval::Interval;
 use stalltop::kernel::{Root, Sampler};
 use stalltop::sample::Sample;
@@ -84,7 +84,7 @@ fn a_loop_device_that_stands_on_another_file_is_another_device() {
     let id = disk(&after, &name).id;
     assert!(interval.disks.iter().all(|span| span.id != id), "no figure stands between the two");
     // What was learned of the one is not what the other is judged by.
-    assert_ne!(Device::of(disk(&before, &name)), Device::of(disk(&after, &name)));
+    assert_ne!(DeviceIdentity::from_disk(disk(&before, &name)), DeviceIdentity::from_disk(disk(&after, &name)));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stalltop::baseline::Baselines;
-use stalltop::findings::Judge;
+use stalltop::findings::Evaluator;
 use stalltop::interval::Interval;
 use stalltop::kernel::{Root, Sampler, task};
 use stalltop::report::window::Window;
@@ -38,12 +38,12 @@ fn everything(tree: &Tree) -> Option<BTreeMap<&'static str, String>> {
         }
     };
     let interval = Interval::between(&host, &older, &newer).unwrap();
-    let judged = Judge::new(Baselines::default()).judge(interval);
+    let judged = Evaluator::new(Baselines::default()).evaluate(interval);
     let mut window = Window::default();
     window.add(&judged);
     let said: serde_json::Value = serde_json::from_str(&json::check(&window)).unwrap();
     assert_eq!(said["schema"], "stalltop/1");
-    assert!(!text::check(&window).is_empty() && !text::block(&window).is_empty());
+    assert!(!text::check(&window).is_empty() && !text::summary(&window).is_empty());
     Some(BTreeMap::from([
         ("cpu", format!("{:?}", newer.cpu)),
         ("load", format!("{:?}", newer.load)),
@@ -319,7 +319,7 @@ fn a_file_that_changes_while_it_is_read_is_survived() {
     for _ in 0..300 {
         let newer = Arc::new(sampler.sample());
         if let Some(interval) = Interval::between(&host, &older, &newer) {
-            Judge::new(Baselines::default()).judge(interval);
+            Evaluator::new(Baselines::default()).evaluate(interval);
         }
         older = newer;
     }

@@ -34,7 +34,7 @@ fn a_device_is_called_slow_where_the_verdict_says_so() {
 fn an_empty_line_of_the_verdict_is_used_before_a_sentence_is_cut() {
     let mut machine = scenes::quiet();
     let sentence = "spin (3906) uses 100 % of one CPU, on CPU 1: at its limit, more CPUs won't help; the box is 50.5 % busy";
-    let of = |kind| finding(kind, Severity::Warning, Subject::Box, sentence);
+    let of = |kind| finding(kind, Severity::Warning, Subject::Host, sentence);
     machine.findings = vec![of(Kind::SaturatedThread), of(Kind::SaturatedCore)];
     let frame = text(&live(&machine, (80, 24)));
     let verdict: String = frame.lines().skip(1).take(4).map(str::trim_start).collect::<Vec<_>>().join(" ");
@@ -60,7 +60,7 @@ fn whole_page(machine: &crate::machine::Machine, keys: &str) -> String {
 fn what_a_rule_computes_is_told_to_its_end() {
     for rule in RULES {
         let mut machine = scenes::quiet();
-        machine.findings = vec![finding(rule.kind, Severity::Warning, Subject::Box, "x")];
+        machine.findings = vec![finding(rule.kind, Severity::Warning, Subject::Host, "x")];
         let page = whole_page(&machine, "6\n");
         let last = rule.computed.split(' ').next_back().unwrap();
         assert!(page.contains(last), "{:?}: {page}", rule.kind);
@@ -71,7 +71,7 @@ fn what_a_rule_computes_is_told_to_its_end() {
 #[test]
 fn figures_of_a_page_stand_in_one_column() {
     let mut machine = scenes::quiet();
-    machine.findings = vec![finding(Kind::CpuSaturated, Severity::Warning, Subject::Box, "x")];
+    machine.findings = vec![finding(Kind::CpuSaturated, Severity::Warning, Subject::Host, "x")];
     machine.findings[0].evidence.push(Evidence { name: "group_on_storage_threads", value: Value::Number(1.92) });
     let page = whole_page(&machine, "6\n");
     let column =

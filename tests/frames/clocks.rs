@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use stalltop::baseline::Baselines;
-use stalltop::findings::{Judge, Judged};
+use stalltop::findings::{Evaluation, Evaluator};
 use stalltop::interval::Interval;
 use stalltop::sample::{Instant, Sample};
 use stalltop::state::{Event, Source, State, update};
@@ -14,7 +14,7 @@ use crate::screen::{buffer, press, setup, text};
 const SECOND: i64 = 1_000_000_000;
 
 /// A minute and a half of samples whose clocks are changed, judged by a judge of its own.
-fn judged(change: impl Fn(usize, Instant) -> Instant) -> Vec<Judged> {
+fn judged(change: impl Fn(usize, Instant) -> Instant) -> Vec<Evaluation> {
     let machine = scenes::hot_core();
     let host = Arc::new(machine.host());
     let plain = machine.intervals(90, 50);
@@ -24,26 +24,26 @@ fn judged(change: impl Fn(usize, Instant) -> Instant) -> Vec<Judged> {
         let sample = Arc::make_mut(sample);
         sample.at = change(number, sample.at);
     }
-    let mut judge = Judge::new(Baselines::default());
+    let mut judge = Evaluator::new(Baselines::default());
     let between = |pair: &[Arc<Sample>]| Interval::between(&host, &pair[0], &pair[1]);
-    samples.windows(2).filter_map(between).map(|interval| judge.judge(interval)).collect()
+    samples.windows(2).filter_map(between).map(|interval| judge.evaluate(interval)).collect()
 }
 
 /// Everything that was computed, without the moments.
-fn computed(judged: &[Judged]) -> Vec<String> {
-    let told = |judged: &Judged| {
+fn computed(judged: &[Evaluation]) -> Vec<String> {
+    let told = |judged: &Evaluation| {
         let interval = &judged.interval;
-        let findings: Vec<_> = judged.verdict.iter().map(|finding| (finding.kind, finding.value, finding.severity)).collect();
+        let findings: Vec<_> = judged.active.iter().map(|finding| (finding.kind, finding.value, finding.severity)).collect();
         format!("{} {:?} {:?} {:?} {findings:?}", interval.seconds, interval.cpu, interval.disks, interval.tasks)
     };
     judged.iter().map(told).collect()
 }
 
 /// On every screen, in the details, and when one walks through it.
-fn is_drawn(judged: &[Judged]) {
+fn is_drawn(judged: &[Evaluation]) {
     let mut state = State::new(setup((100, 30), Source::Live));
     for judged in judged {
-        update(&mut state, Event::Judged(judged.clone()));
+        update(&mut state, Event::Evaluation(judged.clone()));
         update(&mut state, Event::Now(judged.interval.at()));
     }
     for keys in ["1", "2", "3", "\n", "\x1b4", "5", "\n", "\x1b6", "\n", "\x1b["] {
@@ -92,17 +92,17 @@ fn a_night_of_sleep_is_a_gap_and_not_a_figure() {
         60.. => Instant { boottime_ns: at.boottime_ns + night, realtime_ns: at.realtime_ns + night as i64, ..at },
         _ => at,
     });
-    let asleep: Vec<&Judged> = slept.iter().filter(|judged| judged.interval.suspended_seconds > 1.0).collect();
+    let asleep: Vec<&Evaluation> = slept.iter().filter(|judged| judged.interval.suspended_seconds > 1.0).collect();
     assert_eq!(asleep.len(), 1);
     assert!((asleep[0].interval.suspended_seconds - 8.0 * 3600.0).abs() < 0.1);
-    assert!(asleep[0].verdict.is_empty(), "nothing is concluded from it");
-    assert!(slept[58].verdict.len() > asleep[0].verdict.len(), "what held before is over");
+    assert!(asleep[0].active.is_empty(), "nothing is concluded from it");
+    assert!(slept[58].active.len() > asleep[0].active.len(), "what held before is over");
     let mut state = State::new(setup((100, 30), Source::Live));
     for judged in &slept[..60] {
-        update(&mut state, Event::Judged(judged.clone()));
+        update(&mut state, Event::Evaluation(judged.clone()));
     }
     assert!(text(&state).contains("suspended for 8h00m"), "{}", text(&state));
-    update(&mut state, Event::Judged(slept[60].clone()));
+    update(&mut state, Event::Evaluation(slept[60].clone()));
     assert!(!text(&state).contains("suspended"));
     is_drawn(&slept);
 }

@@ -1,7 +1,7 @@
 //! Colours are an addition: without them nothing is lost, and NO_COLOR means none.
 
 use ratatui::style::Color;
-use stalltop::state::Colours;
+use stalltop::state::ColorSupport;
 
 use crate::scenes;
 use crate::screen::{buffer, live, press, text};
@@ -9,7 +9,7 @@ use crate::screen::{buffer, live, press, text};
 #[test]
 fn no_color_is_no_colour_at_all() {
     let mut state = live(&scenes::lock_convoy(), (80, 24));
-    state.setup.look.colours = Colours::None;
+    state.setup.terminal.colors = ColorSupport::None;
     for keys in ["1", "2", "3", "4", "5", "6", "\n", "?"] {
         press(&mut state, keys);
         for cell in &buffer(&state).content {
@@ -21,8 +21,8 @@ fn no_color_is_no_colour_at_all() {
 #[test]
 fn the_words_are_the_same_in_every_palette() {
     let mut state = live(&scenes::lock_convoy(), (80, 24));
-    let frames = [Colours::None, Colours::Sixteen, Colours::Many].map(|colours| {
-        state.setup.look.colours = colours;
+    let frames = [ColorSupport::None, ColorSupport::Ansi16, ColorSupport::Ansi256].map(|colours| {
+        state.setup.terminal.colors = colours;
         text(&state)
     });
     assert_eq!(frames[0], frames[1]);
@@ -31,9 +31,9 @@ fn the_words_are_the_same_in_every_palette() {
 
 #[test]
 fn nothing_is_written_in_white_or_yellow_on_the_terminals_own_background() {
-    for colours in [Colours::Sixteen, Colours::Many] {
+    for colours in [ColorSupport::Ansi16, ColorSupport::Ansi256] {
         let mut state = live(&scenes::lock_convoy(), (200, 50));
-        state.setup.look.colours = colours;
+        state.setup.terminal.colors = colours;
         for keys in ["1", "2", "3", "4", "5", "6"] {
             press(&mut state, keys);
             for cell in &buffer(&state).content {

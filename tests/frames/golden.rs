@@ -1,7 +1,7 @@
 //! Golden frames. After a wanted change: `INSTA_UPDATE=always cargo test --test frames`, and look at the difference.
 
 use stalltop::findings::Severity;
-use stalltop::state::{Event, Position, Source, State, Tick, update};
+use stalltop::state::{Event, Position, Source, State, TimelineTick, update};
 
 use crate::machine::{Machine, instant};
 use crate::scenes;
@@ -90,10 +90,10 @@ fn replay() {
     let intervals = machine.intervals(120, 50);
     for (word, size) in [("80x24", (80, 24)), ("200x50", (200, 50))] {
         let mut state = State::new(setup(size, Source::Replay { name: "db1-20260301T120000.stalltop".to_owned() }));
-        let ticks: Vec<Tick> = (0_u64..3600)
-            .map(|second| Tick {
+        let ticks: Vec<TimelineTick> = (0_u64..3600)
+            .map(|second| TimelineTick {
                 realtime_ns: instant(second).realtime_ns,
-                worst: match second {
+                worst_severity: match second {
                     50..600 => Some(Severity::Critical),
                     600..700 => Some(Severity::Warning),
                     _ => None,
@@ -105,9 +105,9 @@ fn replay() {
             })
             .filter(|tick| !(instant(1800).realtime_ns..instant(2000).realtime_ns).contains(&tick.realtime_ns))
             .collect();
-        update(&mut state, Event::Strip(ticks.into()));
+        update(&mut state, Event::Timeline(ticks.into()));
         for judged in intervals.clone() {
-            update(&mut state, Event::Judged(judged));
+            update(&mut state, Event::Evaluation(judged));
         }
         let place = Position { index: 119, length: 3400, first: instant(0), last: instant(3599) };
         update(&mut state, Event::Position(place));
@@ -119,7 +119,7 @@ fn replay() {
 #[test]
 fn ascii() {
     let mut state = live(&scenes::lock_convoy(), (80, 24));
-    state.setup.look.glyphs = stalltop::state::Glyphs::Ascii;
+    state.setup.terminal.glyphs = stalltop::state::GlyphSet::Ascii;
     let frame = text(&state);
     assert!(frame.is_ascii(), "{frame}");
     insta::assert_snapshot!("convoy-ascii-80x24", frame);

@@ -1,6 +1,8 @@
 //! What each key does to a state, and what it asks for.
 
-use stalltop::state::{Asks, Click, Column, Effect, Event, Item, Key, Position, Recorder, Row, Screen, Source, State, update};
+use stalltop::state::{
+    ClickTarget, Effect, Event, Item, Key, Position, PromptKind, RecorderState, Row, Screen, SortColumn, Source, State, update,
+};
 
 use crate::machine::instant;
 use crate::scenes;
@@ -62,7 +64,7 @@ fn jumping_to_a_written_time() {
     let place = Position { index: 0, length: 90, first: instant(0), last: instant(90) };
     update(&mut state, Event::Position(place));
     press(&mut state, "b12:01");
-    assert_eq!(state.prompt.as_ref().map(|prompt| prompt.asks), Some(Asks::Time));
+    assert_eq!(state.prompt.as_ref().map(|prompt| prompt.kind), Some(PromptKind::Time));
     assert_eq!(update(&mut state, Event::Key(Key::Enter)), Effect::JumpTo(instant(60).realtime_ns));
     press(&mut state, "b-30s");
     assert_eq!(update(&mut state, Event::Key(Key::Enter)), Effect::JumpTo(instant(60).realtime_ns));
@@ -77,14 +79,14 @@ fn a_paused_live_screen_keeps_its_moment_while_samples_come() {
     let mut state = state();
     let intervals = scenes::lock_convoy().intervals(100, 50);
     press(&mut state, " ");
-    let shown = state.at();
-    update(&mut state, Event::Judged(intervals[95].clone()));
-    assert_eq!(state.at(), shown);
+    let shown = state.shown_at();
+    update(&mut state, Event::Evaluation(intervals[95].clone()));
+    assert_eq!(state.shown_at(), shown);
     assert!(text(&state).contains("PAUSED −6s"), "{}", text(&state));
-    update(&mut state, Event::Moved { shown: intervals[10].clone(), before: Vec::new() });
-    assert_eq!(state.at(), Some(instant(11)));
+    update(&mut state, Event::SeekCompleted { evaluation: intervals[10].clone(), preceding: Vec::new() });
+    assert_eq!(state.shown_at(), Some(instant(11)));
     press(&mut state, " ");
-    assert_eq!(state.at(), Some(instant(96)), "going on is going to the newest");
+    assert_eq!(state.shown_at(), Some(instant(96)), "going on is going to the newest");
 }
 
 #[test]
@@ -94,13 +96,13 @@ fn recording() {
     assert_eq!(effect(&mut state, 'R'), Effect::ToggleRecord);
     assert_eq!(effect(&mut state, 'M'), Effect::Redraw, "there is no mark to go to");
     let mark = |realtime_ns: i64| stalltop::state::Mark { realtime_ns, text: "deploy 6".to_owned() };
-    let here = state.at().unwrap().realtime_ns;
+    let here = state.shown_at().unwrap().realtime_ns;
     update(&mut state, Event::Marks([mark(here - 5_500_000_000), mark(here + 1)].into()));
     assert_eq!(effect(&mut state, 'M'), Effect::JumpTo(here + 1));
     update(&mut state, Event::Marks([mark(here - 5_500_000_000)].into()));
     assert_eq!(effect(&mut state, 'M'), Effect::JumpTo(here - 5_500_000_000), "behind the last one comes the first");
     assert!(text(&state).contains("mark: deploy 6") && text(&state).contains('◆'), "{}", text(&state));
-    update(&mut state, Event::Recorder(Recorder::On { file: "a".to_owned(), bytes: 0 }));
+    update(&mut state, Event::Recorder(RecorderState::On { file: "a".to_owned(), bytes: 0 }));
     assert!(text(&state).contains("●rec") && text(&state).contains("into a: R stops it"), "{}", text(&state));
     press(&mut state, "mdeploy 7");
     assert_eq!(update(&mut state, Event::Key(Key::Enter)), Effect::Mark("deploy 7".to_owned()));
@@ -134,7 +136,7 @@ fn the_cursor_stays_on_its_row_while_rows_change_places() {
     press(&mut state, "S");
     assert_eq!(state.cursor().item, item);
     let under = state.rows[state.cursor().selected];
-    assert_eq!(stalltop::state::rows::item(&state, under), item);
+    assert_eq!(stalltop::state::rows::row_item(&state, under), item);
     update(&mut state, Event::Key(Key::End));
     assert_eq!(state.cursor().selected, state.rows.len() - 1);
     update(&mut state, Event::Key(Key::Home));
@@ -157,16 +159,16 @@ fn filter_sort_and_grouping() {
     press(&mut state, "StT");
     assert!(matches!(state.rows[1], Row::Process { depth: 1, .. }), "{:?}", state.rows);
     press(&mut state, "c");
-    assert!(matches!(state.rows[0], Row::Class { .. }));
+    assert!(matches!(state.rows[0], Row::WaitClass { .. }));
     assert!(!text(&state).contains("by what matters"), "it is in no order of columns: {}", text(&state));
     press(&mut state, "cT");
-    assert_eq!(state.sort().column, Column::Matters);
+    assert_eq!(state.sort().column, SortColumn::Activity);
     press(&mut state, "s");
-    assert_eq!(state.sort().column, Column::Cpu);
-    update(&mut state, Event::Click(Click::Column(Column::Pid)));
-    assert_eq!(state.sort().column, Column::Pid);
+    assert_eq!(state.sort().column, SortColumn::Cpu);
+    update(&mut state, Event::Click(ClickTarget::Column(SortColumn::Pid)));
+    assert_eq!(state.sort().column, SortColumn::Pid);
     assert!(matches!(state.rows[0], Row::Process { index: 0, .. }));
-    update(&mut state, Event::Click(Click::Column(Column::Pid)));
+    update(&mut state, Event::Click(ClickTarget::Column(SortColumn::Pid)));
     assert!(state.sort().reversed);
 }
 
@@ -177,7 +179,7 @@ fn a_filter_means_what_was_typed_where_anything_holds_it() {
     assert_eq!(state.rows.len(), 1, "all have two s, only sshd one behind the other");
     press(&mut state, "\x1b1/");
     assert_eq!(state.screen, Screen::Tasks, "who looks for a name on the overview looks for a task");
-    assert_eq!(state.prompt.as_ref().map(|prompt| prompt.asks), Some(Asks::Filter));
+    assert_eq!(state.prompt.as_ref().map(|prompt| prompt.kind), Some(PromptKind::Filter));
 }
 
 #[test]
@@ -186,13 +188,13 @@ fn keys_of_other_tools_do_what_they_do_there() {
     press(&mut state, "5");
     let function = |state: &mut State, number| update(state, Event::Key(Key::Function(number)));
     function(&mut state, 6);
-    assert_eq!(state.sort().column, Column::Cpu);
+    assert_eq!(state.sort().column, SortColumn::Cpu);
     update(&mut state, Event::Key(Key::Left));
-    assert_eq!(state.sort().column, Column::Matters);
+    assert_eq!(state.sort().column, SortColumn::Activity);
     function(&mut state, 5);
-    assert!(state.tree);
+    assert!(state.show_tree);
     press(&mut state, "s");
-    assert_eq!(state.sort().column, Column::Matters, "a tree has one order");
+    assert_eq!(state.sort().column, SortColumn::Activity, "a tree has one order");
     assert!(text(&state).contains("T goes back"), "{}", text(&state));
     function(&mut state, 1);
     assert_eq!(state.help, Some(0));
@@ -220,17 +222,17 @@ fn a_key_that_does_nothing_says_where_it_would() {
 fn what_the_rows_are_ordered_by_is_on_the_screen() {
     let mut state = state();
     press(&mut state, "5");
-    for _ in state.screen.columns() {
+    for _ in state.screen.sort_columns() {
         let column = state.sort().column;
         let heading = match column {
-            Column::Matters => "where",
-            Column::Cpu => "%CPU",
-            Column::RunQueue => "runq",
-            Column::Read => "read/s",
-            Column::Write => "write/s",
-            Column::Threads => "thr",
-            Column::Name => "command",
-            other => other.word(),
+            SortColumn::Activity => "where",
+            SortColumn::Cpu => "%CPU",
+            SortColumn::RunQueue => "runq",
+            SortColumn::Read => "read/s",
+            SortColumn::Write => "write/s",
+            SortColumn::Threads => "thr",
+            SortColumn::Name => "command",
+            other => other.label(),
         };
         let frame = text(&state);
         let headings = frame.lines().find(|line| line.contains("  pid ")).unwrap();
@@ -274,7 +276,10 @@ fn kinds_of_waiting_have_no_filter_and_a_tree_has_none() {
 #[test]
 fn the_speed_of_a_replay_is_seen_while_it_stands() {
     let mut state = State::new(setup((80, 24), Source::Replay { name: "x".to_owned() }));
-    update(&mut state, Event::Moved { shown: scenes::lock_convoy().intervals(3, 1)[1].clone(), before: Vec::new() });
+    update(
+        &mut state,
+        Event::SeekCompleted { evaluation: scenes::lock_convoy().intervals(3, 1)[1].clone(), preceding: Vec::new() },
+    );
     press(&mut state, " ++");
     let head = text(&state).lines().next().unwrap().to_owned();
     assert!(head.ends_with(&format!("REPLAY ‖ ×{}", state.speed)) && state.speed > 1.0, "{head}");
@@ -304,15 +309,15 @@ fn going_to_where_a_finding_began() {
 fn a_click_opens_what_the_cursor_is_on() {
     let mut state = state();
     press(&mut state, "5");
-    update(&mut state, Event::Click(Click::Row(1)));
+    update(&mut state, Event::Click(ClickTarget::Row(1)));
     assert_eq!(state.cursor().selected, 1);
     assert!(state.details.is_none());
-    update(&mut state, Event::Click(Click::Row(1)));
+    update(&mut state, Event::Click(ClickTarget::Row(1)));
     assert!(state.details.is_some());
-    update(&mut state, Event::Click(Click::Screen(Screen::Disk)));
+    update(&mut state, Event::Click(ClickTarget::Screen(Screen::Disk)));
     assert_eq!(state.screen, Screen::Disk);
     let moment = instant(42).realtime_ns;
-    assert_eq!(update(&mut state, Event::Click(Click::Strip(moment))), Effect::JumpTo(moment));
+    assert_eq!(update(&mut state, Event::Click(ClickTarget::Timeline(moment))), Effect::JumpTo(moment));
 }
 
 #[test]
@@ -332,6 +337,6 @@ fn a_sample_that_does_not_come_is_said() {
     assert_eq!(update(&mut state, Event::Now(instant(91))), Effect::Nothing);
     assert_eq!(update(&mut state, Event::Now(instant(97))), Effect::Redraw);
     assert!(text(&state).contains("no sample for 7s"), "{}", text(&state));
-    update(&mut state, Event::Ended(Some("the pipe closed".to_owned())));
+    update(&mut state, Event::SourceEnded(Some("the pipe closed".to_owned())));
     assert!(text(&state).contains("no more samples: the pipe closed"));
 }

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use stalltop::baseline::{Baselines, SizeClass, Standing};
-use stalltop::findings::{Evidence, Finding, Judged, Kind, Severity, Subject, Value};
+use stalltop::baseline::{Baselines, LatencyStatus, SizeClass};
+use stalltop::findings::{Evaluation, Evidence, Finding, Kind, Severity, Subject, Value};
 use stalltop::ids::{CpuId, DiskId, GroupId, NicId, ProcessId};
 use stalltop::interval::Interval;
 use stalltop::interval::disk::Operation;
@@ -34,7 +34,7 @@ pub struct Machine {
     pub stuck: (u16, u16),
     pub privileged: bool,
     pub findings: Vec<Finding>,
-    pub standings: Vec<Standing>,
+    pub standings: Vec<LatencyStatus>,
 }
 
 #[derive(Clone)]
@@ -132,7 +132,7 @@ impl Machine {
     }
 
     /// So many intervals of a second each. The findings hold from the `from`-th on.
-    pub fn intervals(&self, count: u64, from: u64) -> Vec<Judged> {
+    pub fn intervals(&self, count: u64, from: u64) -> Vec<Evaluation> {
         let host = Arc::new(self.host());
         let samples: Vec<Arc<Sample>> = (0..=count).map(|second| Arc::new(self.sample(second))).collect();
         let mut peers = None;
@@ -145,14 +145,14 @@ impl Machine {
                 findings.iter_mut().for_each(|finding| finding.since = instant(from));
                 // Not every interval has a look at the connections.
                 peers = interval.remote_hosts.clone().or(peers.take());
-                Judged {
-                    peers: peers.clone(),
+                Evaluation {
+                    remote_hosts: peers.clone(),
                     interval,
-                    verdict: findings.into(),
+                    active: findings.into(),
                     ended: Vec::new(),
-                    standings: self.standings.clone().into(),
+                    latency_statuses: self.standings.clone().into(),
                     baselines: Baselines::default(),
-                    lessons: Arc::default(),
+                    observations: Arc::default(),
                 }
             })
             .collect()
@@ -453,20 +453,20 @@ pub fn finding(kind: Kind, severity: Severity, subject: Subject, sentence: &str)
             Evidence { name: "device", value: Value::Unknown },
         ],
         next: vec!["the device's await against its baseline".to_owned()],
-        explains: 0.46,
+        explained_share: 0.46,
     }
 }
 
-pub fn standing(disk: DiskId, operation: Operation, baseline: f64, multiple: f64, provisional: bool) -> Standing {
-    Standing {
+pub fn standing(disk: DiskId, operation: Operation, baseline: f64, multiple: f64, provisional: bool) -> LatencyStatus {
+    LatencyStatus {
         disk,
         operation,
         baseline: Millis(baseline),
         provisional,
         multiple: Some(multiple),
-        intervals: if provisional { 3 } else { 412 },
+        learned_intervals: if provisional { 3 } else { 412 },
         size: SizeClass::Small,
-        judged: None,
-        usual: None,
+        window_load: None,
+        baseline_load: None,
     }
 }

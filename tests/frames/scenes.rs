@@ -82,7 +82,7 @@ pub fn lock_convoy() -> Machine {
             finding(
                 Kind::IdleButBlocked,
                 Severity::Critical,
-                Subject::Box,
+                Subject::Host,
                 "idle but blocked: 46 % of the box (0.93 of 2 CPUs). postgres: 61 threads wait for a lock behind 1 in fdatasync (jbd2_log_wait_commit) on sdb. iowait says 5 %.",
             ),
             finding(
@@ -216,7 +216,7 @@ pub fn shaped_network() -> Machine {
     let slow = "10.99.0.2: round trips of 4.3 ms = 717× their minimum of 6 µs; they wait here, in the queue of eth0";
     Machine {
         hostname: b"web3",
-        findings: vec![finding(Kind::NetworkLatency, Severity::Warning, Subject::Peer(Name::from("10.99.0.2")), slow)],
+        findings: vec![finding(Kind::NetworkLatency, Severity::Warning, Subject::RemoteHost(Name::from("10.99.0.2")), slow)],
         links: vec![Link { tx: (11_796, 8210), ..eth0() }],
         network: Network {
             hosts,

@@ -2,20 +2,20 @@
 
 use jiff::tz::TimeZone;
 use ratatui::buffer::Buffer;
-use stalltop::state::{Event, Key, Look, Setup, Source, State, update};
-use stalltop::view::{self, cells::Cells};
+use stalltop::state::{Event, Key, Setup, Source, State, TerminalCapabilities, update};
+use stalltop::view::{self, cell_buffer::CellBuffer};
 
 use crate::machine::Machine;
 
 pub fn setup(size: (u16, u16), source: Source) -> Setup {
-    Setup { look: Look::default(), source, zone: TimeZone::UTC, size, interval_ms: 1000 }
+    Setup { terminal: TerminalCapabilities::default(), source, time_zone: TimeZone::UTC, size, interval_ms: 1000 }
 }
 
 /// Live, after a minute and a half; the findings hold for the last forty seconds.
 pub fn live(machine: &Machine, size: (u16, u16)) -> State {
     let mut state = State::new(setup(size, Source::Live));
     for judged in machine.intervals(90, 50) {
-        update(&mut state, Event::Judged(judged));
+        update(&mut state, Event::Evaluation(judged));
     }
     state
 }
@@ -27,8 +27,8 @@ pub fn press(state: &mut State, keys: &str) {
             '\x1b' => Key::Escape,
             other => Key::Char(other),
         };
-        if let Some(most) = view::furthest(state) {
-            update(state, Event::Furthest(most));
+        if let Some(most) = view::max_scroll(state) {
+            update(state, Event::MaxScroll(most));
         }
         update(state, Event::Key(key));
     }
@@ -36,9 +36,9 @@ pub fn press(state: &mut State, keys: &str) {
 
 pub fn buffer(state: &State) -> Buffer {
     let (width, height) = state.setup.size;
-    let mut cells = Cells::blank(width, height);
+    let mut cells = CellBuffer::empty(width, height);
     view::render(state, &mut cells);
-    cells.buffer(0, height)
+    cells.to_buffer(0, height)
 }
 
 /// The frame, one line a row.

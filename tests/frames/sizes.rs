@@ -83,7 +83,7 @@ fn a_click_anywhere_is_harmless() {
                 for y in 0..height {
                     press(&mut state, "\x1b");
                     press(&mut state, screen);
-                    let click = stalltop::view::hit(&state, x, y);
+                    let click = stalltop::view::click_target(&state, x, y);
                     update(&mut state, Event::Click(click));
                     if x % 16 == 0 {
                         buffer(&state);

@@ -1,7 +1,7 @@
 //! The strip of time: holes are where samples are missing, nowhere else, and the mark of the moment is where the moment is.
 
 use stalltop::findings::Severity;
-use stalltop::state::{Event, Position, Source, State, Tick, update};
+use stalltop::state::{Event, Position, Source, State, TimelineTick, update};
 
 use crate::machine::instant;
 use crate::scenes;
@@ -10,20 +10,20 @@ use crate::screen::{setup, text};
 /// A recording of so many intervals, each up to a quarter of a second off its time, without those of a gap.
 fn recording(count: u64, gap: std::ops::Range<u64>, at: u64) -> State {
     let mut state = State::new(setup((80, 24), Source::Replay { name: "x".to_owned() }));
-    let ticks: Vec<Tick> = (0..count)
+    let ticks: Vec<TimelineTick> = (0..count)
         .filter(|second| !gap.contains(second))
-        .map(|second| Tick {
+        .map(|second| TimelineTick {
             realtime_ns: instant(second).realtime_ns + [0, -250, 40, 250, -3][second as usize % 5] * 1_000_000,
-            worst: Some(Severity::Critical),
+            worst_severity: Some(Severity::Critical),
             busy: 0.5,
             blocked: 0.4,
             gap: second == gap.end,
             mark: None,
         })
         .collect();
-    update(&mut state, Event::Strip(ticks.into()));
+    update(&mut state, Event::Timeline(ticks.into()));
     for judged in scenes::lock_convoy().intervals(at, 50) {
-        update(&mut state, Event::Judged(judged));
+        update(&mut state, Event::Evaluation(judged));
     }
     let place = Position { index: at as usize, length: count as usize, first: instant(0), last: instant(count) };
     update(&mut state, Event::Position(place));

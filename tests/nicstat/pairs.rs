@@ -9,7 +9,7 @@ use super::{HEAD, interface, write};
 use stalltop::interval::nicstat::{Arithmetic, Elapsed, Link, interface_lines, tcp_line, udp_line};
 use stalltop::kernel::Root;
 use stalltop::kernel::network::NetworkReader;
-use stalltop::report::nicstat::{At, Figures, Form, Printer};
+use stalltop::report::nicstat::{Options, Printer, SampleFigures, SampleTime};
 
 /// Interfaces: index, speed, duplex, what it stands on.
 const FACTS: &[(&str, u32, &str, &str, Option<&str>)] = &[
@@ -80,7 +80,7 @@ fn lay_out(root: &Path, dev: &str, segments: u64) {
 }
 
 /// The lines of the second sample in one form.
-fn second(form: Form) -> String {
+fn second(form: Options) -> String {
     let look = |dev: &str, segments: u64| {
         let root = tempfile::tempdir().unwrap();
         lay_out(root.path(), dev, segments);
@@ -91,27 +91,27 @@ fn second(form: Form) -> String {
     let since = Elapsed { since_older: 1.0, since_boot: 1e6 };
     let link =
         |nic: &stalltop::sample::network::Nic| Link { speed_mbps: nic.facts.speed_mbps.ok(), duplex: nic.facts.duplex.ok() };
-    let figures = Figures {
+    let figures = SampleFigures {
         tcp: tcp_line(Some(&protocols_before), &protocols, since, Arithmetic::Fixed),
         udp: udp_line(Some(&protocols_before), &protocols, since, Arithmetic::Fixed),
         interfaces: interface_lines(Some(&older), &newer, since, Arithmetic::Fixed, link),
     };
-    Printer::new(form).sample(&At { clock: "HH:MM:SS".to_owned(), epoch: 1_800_000_000 }, &figures)
+    Printer::new(form).sample(&SampleTime { clock: "HH:MM:SS".to_owned(), epoch: 1_800_000_000 }, &figures)
 }
 
 #[test]
 fn what_two_samples_give() {
-    let plain = Form::default();
+    let plain = Options::default();
     let forms = [
         ("", plain),
-        ("-x", Form { extended: true, ..plain }),
-        ("-U", Form { both_utilizations: true, ..plain }),
-        ("-M", Form { megabits: true, ..plain }),
-        ("-s", Form { summary: true, ..plain }),
-        ("-z", Form { skip_zero: true, ..plain }),
-        ("-tu", Form { tcp: true, udp: true, ..plain }),
-        ("-p", Form { parseable: true, ..plain }),
-        ("-a -p", Form { parseable: true, extended: true, tcp: true, udp: true, ..plain }),
+        ("-x", Options { extended: true, ..plain }),
+        ("-U", Options { both_utilizations: true, ..plain }),
+        ("-M", Options { megabits: true, ..plain }),
+        ("-s", Options { summary: true, ..plain }),
+        ("-z", Options { skip_zero: true, ..plain }),
+        ("-tu", Options { tcp: true, udp: true, ..plain }),
+        ("-p", Options { parseable: true, ..plain }),
+        ("-a -p", Options { parseable: true, extended: true, tcp: true, udp: true, ..plain }),
     ];
     let text: String = forms.iter().map(|(options, form)| format!("### nicstat {options}\n{}", second(*form))).collect();
     insta::assert_snapshot!(text);
@@ -128,7 +128,7 @@ fn piped(script: &str, lines: &str) -> Option<String> {
 /// As they stand in wikis and cron jobs: awk with -F:, cut, and a shell's read.
 #[test]
 fn scripts_of_its_users_understand_it() {
-    let lines = second(Form { parseable: true, ..Form::default() });
+    let lines = second(Options { parseable: true, ..Options::default() });
     let scripts = [
         // Who is busier than 30 %.
         ("awk -F: '$7 > 30 { printf \"%s=%s \", $2, $7 }'", "huge0=40.0 half0=100 bond0=40.0"),

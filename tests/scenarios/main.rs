@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stalltop::baseline::Baselines;
-use stalltop::findings::{Finding, Judge, Judged, Kind, RULES, Value, witnesses};
+use stalltop::findings::{Evaluation, Evaluator, Finding, Kind, RULES, Value, cross_checks};
 use stalltop::interval::Interval;
 
 use format::{Case, Expect, Figure, File};
@@ -72,7 +72,7 @@ fn files() -> Vec<(PathBuf, File)> {
 fn play(case: &Case, mut complain: impl FnMut(String)) {
     let mut machine = Machine::new(case);
     let host = machine.host();
-    let mut judge = Judge::new(Baselines::default());
+    let mut judge = Evaluator::new(Baselines::default());
     let mut older = None;
     for (number, phase) in case.phase.iter().enumerate() {
         if phase.gap_seconds > 0.0 {
@@ -81,11 +81,11 @@ fn play(case: &Case, mut complain: impl FnMut(String)) {
         }
         // The first sample of all, and the first after a gap, have nothing to be compared with.
         let mut before = older.take().unwrap_or_else(|| machine.first(phase));
-        let mut last: Option<Judged> = None;
+        let mut last: Option<Evaluation> = None;
         for index in 0..phase.intervals {
             let sample = machine.interval(phase, index);
             let interval = Interval::between(&host, &before, &sample).expect("time passed");
-            last = Some(judge.judge(interval));
+            last = Some(judge.evaluate(interval));
             before = sample;
         }
         older = Some(Arc::clone(&before));
@@ -94,7 +94,7 @@ fn play(case: &Case, mut complain: impl FnMut(String)) {
     }
 }
 
-fn check(expect: &Expect, judged: &Judged, mut complain: impl FnMut(String)) {
+fn check(expect: &Expect, judged: &Evaluation, mut complain: impl FnMut(String)) {
     for (name, figure) in &expect.figures {
         match figure_of(name, &judged.interval) {
             Some(value) if is(figure, value) => {}
@@ -102,50 +102,55 @@ fn check(expect: &Expect, judged: &Judged, mut complain: impl FnMut(String)) {
         }
     }
     if let Some(words) = &expect.witness {
-        let said = witnesses::sentence(&judged.interval).unwrap_or_default();
+        let said = cross_checks::contradiction_sentence(&judged.interval).unwrap_or_default();
         if words.is_empty() != said.is_empty() || !said.contains(words.as_str()) {
             complain(format!("the witnesses say {said:?}, not {words:?}"));
         }
     }
-    for finding in judged.verdict.iter().filter(|finding| counts_one_as_many(&finding.sentence)) {
+    for finding in judged.active.iter().filter(|finding| counts_one_as_many(&finding.sentence)) {
         complain(format!("one is said to be many: {}", finding.sentence));
     }
-    let mut left: Vec<&Finding> = judged.verdict.iter().collect();
+    let mut left: Vec<&Finding> = judged.active.iter().collect();
     for expected in &expect.finding {
         let fits = |finding: &&Finding| {
             finding.kind == expected.kind && expected.says.iter().all(|words| finding.sentence.contains(words.as_str()))
         };
         let Some(at) = left.iter().position(fits) else {
-            complain(format!("no {} that says {:?} among {}", expected.kind.word(), expected.says, sentences(&judged.verdict)));
+            complain(format!(
+                "no {} that says {:?} among {}",
+                expected.kind.as_str(),
+                expected.says,
+                sentences(&judged.active)
+            ));
             continue;
         };
         let finding = left.remove(at);
         if finding.severity != expected.severity {
-            complain(format!("{} is a {:?}: {}", expected.kind.word(), finding.severity, finding.sentence));
+            complain(format!("{} is a {:?}: {}", expected.kind.as_str(), finding.severity, finding.sentence));
         }
         for words in expected.never_says.iter().filter(|words| finding.sentence.contains(words.as_str())) {
-            complain(format!("{} says {words:?}: {}", expected.kind.word(), finding.sentence));
+            complain(format!("{} says {words:?}: {}", expected.kind.as_str(), finding.sentence));
         }
         let chain = chain(finding);
         for words in expected.chain.iter().filter(|words| !chain.contains(words.as_str())) {
-            complain(format!("{} has no link that says {words:?}: {chain}", expected.kind.word()));
+            complain(format!("{} has no link that says {words:?}: {chain}", expected.kind.as_str()));
         }
         for words in expected.never_chain.iter().filter(|words| chain.contains(words.as_str())) {
-            complain(format!("{} has a link that says {words:?}: {chain}", expected.kind.word()));
+            complain(format!("{} has a link that says {words:?}: {chain}", expected.kind.as_str()));
         }
         if let Some(confidence) = expected.confidence.as_ref().filter(|word| confidence(finding).as_ref() != Some(word)) {
-            complain(format!("{} is not known with confidence {confidence}: {chain}", expected.kind.word()));
+            complain(format!("{} is not known with confidence {confidence}: {chain}", expected.kind.as_str()));
         }
         if let Some(figure) = expected.value.as_ref().filter(|figure| !is(figure, finding.value)) {
-            complain(format!("{} has value {}, not {}", expected.kind.word(), finding.value, figure.is));
+            complain(format!("{} has value {}, not {}", expected.kind.as_str(), finding.value, figure.is));
         }
         let lasted = judged.interval.at().seconds_since(finding.since);
         if let Some(figure) = expected.for_seconds.as_ref().filter(|figure| !is(figure, lasted)) {
-            complain(format!("{} has held for {lasted} s, not {}", expected.kind.word(), figure.is));
+            complain(format!("{} has held for {lasted} s, not {}", expected.kind.as_str(), figure.is));
         }
     }
     for finding in left {
-        complain(format!("must not say: {} ({:?}): {}", finding.kind.word(), finding.severity, finding.sentence));
+        complain(format!("must not say: {} ({:?}): {}", finding.kind.as_str(), finding.severity, finding.sentence));
     }
 }
 
@@ -177,7 +182,8 @@ fn is(figure: &Figure, value: f64) -> bool {
 }
 
 fn sentences(findings: &[Finding]) -> String {
-    let list: Vec<String> = findings.iter().map(|finding| format!("[{}] {}", finding.kind.word(), finding.sentence)).collect();
+    let list: Vec<String> =
+        findings.iter().map(|finding| format!("[{}] {}", finding.kind.as_str(), finding.sentence)).collect();
     if list.is_empty() { "nothing".into() } else { list.join(" | ") }
 }
 

@@ -5,14 +5,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::baseline::Baselines;
-use crate::baseline::store::{Stamp, Store};
+use crate::baseline::store::{BaselineStore, FileStamp};
 
 /// Looks at the file now and then, on a thread of its own: the disk may be stuck, and sampling goes on. The thread stays: to
 /// begin and end one costs several times what it has to do.
 #[derive(Debug)]
 pub struct FileWatcher {
     /// The file that was last read
-    stamp: Option<Stamp>,
+    stamp: Option<FileStamp>,
     /// What it held: what is in it no more was forgotten
     last_content: Baselines,
     poll_interval: Duration,
@@ -23,25 +23,25 @@ pub struct FileWatcher {
 }
 
 /// What the file holds, where it is another one than it was.
-type FileChange = Option<(Stamp, Baselines)>;
+type FileChange = Option<(FileStamp, Baselines)>;
 
 #[derive(Debug)]
 struct PollThread {
-    requests: Sender<(Store, Option<Stamp>)>,
+    requests: Sender<(BaselineStore, Option<FileStamp>)>,
     responses: Receiver<FileChange>,
 }
 
 impl PollThread {
     /// It ends when nobody can ask it any more.
     fn start() -> Option<PollThread> {
-        let (questions, asked) = channel::<(Store, Option<Stamp>)>();
+        let (questions, asked) = channel::<(BaselineStore, Option<FileStamp>)>();
         let (sender, answers) = channel();
         let body = move || {
             for (store, last) in asked {
                 // Stamped first: a change while it is read is seen by the next look. One that cannot be understood changes
                 // nothing here; it is put aside when something is kept.
-                let stamp = store.stamp().filter(|stamp| Some(*stamp) != last);
-                let found = stamp.and_then(|stamp| Some((stamp, store.look().ok()?)));
+                let stamp = store.file_stamp().filter(|stamp| Some(*stamp) != last);
+                let found = stamp.and_then(|stamp| Some((stamp, store.read().ok()?)));
                 if sender.send(found).is_err() {
                     return;
                 }
@@ -54,7 +54,7 @@ impl PollThread {
 
 impl FileWatcher {
     /// From what was read in the beginning.
-    pub fn new(stamp: Option<Stamp>, filed: Baselines, every: Duration) -> FileWatcher {
+    pub fn new(stamp: Option<FileStamp>, filed: Baselines, every: Duration) -> FileWatcher {
         FileWatcher {
             stamp,
             last_content: filed,
@@ -80,7 +80,7 @@ impl FileWatcher {
     }
 
     /// What the file held and what it holds now, once after each change of it.
-    pub fn poll_change(&mut self, store: &Store) -> Option<(Baselines, Baselines)> {
+    pub fn poll_change(&mut self, store: &BaselineStore) -> Option<(Baselines, Baselines)> {
         if !self.poll_pending {
             self.start_poll(store);
             return None;
@@ -100,7 +100,7 @@ impl FileWatcher {
         (was != filed).then_some((was, filed))
     }
 
-    fn start_poll(&mut self, store: &Store) {
+    fn start_poll(&mut self, store: &BaselineStore) {
         if self.last_poll.elapsed() < self.poll_interval {
             return;
         }

@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 use crate::app::config::Settings;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdio;
-use crate::baseline::store::{Store, Trouble};
-use crate::baseline::{Baselines, Device, Key, SizeClass, judge_by};
+use crate::baseline::store::{BaselineStore, StoreError};
+use crate::baseline::{BaselineKey, Baselines, DeviceIdentity, SizeClass, effective_baseline};
 use crate::cli::Configuration;
 use crate::cli::baseline::{Baseline, Forget, Op, Set, Show, Size};
 use crate::ids::DiskId;
 use crate::interval::disk::Operation;
 use crate::kernel::disk::{DiskReader, find_device};
 use crate::kernel::{self, Root};
-use crate::report::baselines::{Row, json, table};
-use crate::report::words::many;
+use crate::report::baselines::{BaselineRow, json, table};
+use crate::report::formatting::pluralize;
 use crate::sample::disk::Disk;
 
 pub fn baseline(root: Root, configuration: &Configuration, command: &Baseline) -> Result<Exit, Failure> {
@@ -35,13 +35,13 @@ pub fn baseline(root: Root, configuration: &Configuration, command: &Baseline) -
 /// The file of baselines, and the devices of this machine.
 pub struct BaselineFile {
     pub root: Root,
-    pub store: Store,
+    pub store: BaselineStore,
     disks: Vec<Disk>,
 }
 
 impl BaselineFile {
     fn open(root: Root) -> Result<BaselineFile, Failure> {
-        let store = Store::usual(nix::unistd::geteuid().as_raw()).ok_or_else(|| {
+        let store = BaselineStore::at_default_path(nix::unistd::geteuid().as_raw()).ok_or_else(|| {
             Failure::new(Exit::Failed, "there is no place for baselines", "no home directory", "set XDG_STATE_HOME")
         })?;
         let disks = DiskReader::default().sample(&root).unwrap_or_default();
@@ -49,10 +49,10 @@ impl BaselineFile {
     }
 
     pub fn load(&self) -> Result<Baselines, Failure> {
-        self.store.look().map_err(|trouble| {
+        self.store.read().map_err(|trouble| {
             let remedy = match trouble {
-                Trouble::Malformed(_) => "the next run keeps it as .bad and learns anew",
-                Trouble::Io(_) => "run as the user that it belongs to, or set XDG_STATE_HOME",
+                StoreError::Malformed(_) => "the next run keeps it as .bad and learns anew",
+                StoreError::Io(_) => "run as the user that it belongs to, or set XDG_STATE_HOME",
             };
             Failure::new(Exit::Failed, format!("cannot read {}", self.store.path().display()), trouble, remedy)
         })
@@ -67,20 +67,20 @@ impl BaselineFile {
 
     fn show(&self, show: &Show, configuration: &Configuration) -> Result<Exit, Failure> {
         let mut known = self.load()?;
-        Settings::load_and_warn(&self.root, configuration)?.rule_config().set_baselines(&self.disks, &mut known);
+        Settings::load_and_warn(&self.root, configuration)?.rule_config().apply_baseline_overrides(&self.disks, &mut known);
         let only = show.device.as_deref().map(|name| self.find_device(name, &known)).transpose()?;
         let now_s = kernel::now().realtime_ns.div_euclid(1_000_000_000);
         let rows =
             known.iter().filter(|(key, _)| only.as_ref().is_none_or(|only| key.device == only.0)).map(|(key, learned)| {
-                let present = self.disks.iter().find(|disk| Device::of(disk) == key.device);
+                let present = self.disks.iter().find(|disk| DeviceIdentity::from_disk(disk) == key.device);
                 let name = present.map(|disk| String::from_utf8_lossy(disk.name.as_bytes()).into_owned());
                 let judged_by = match present {
-                    Some(disk) => Some(judge_by(Some(learned), disk)),
-                    None => learned.baseline().map(|baseline| (baseline, false)),
+                    Some(disk) => Some(effective_baseline(Some(learned), disk)),
+                    None => learned.latency().map(|baseline| (baseline, false)),
                 };
-                Row { present: name, key, learned, judged_by }
+                BaselineRow { device_name: name, key, learned, effective: judged_by }
             });
-        let rows: Vec<Row> = rows.collect();
+        let rows: Vec<BaselineRow> = rows.collect();
         match (show.json, rows.is_empty()) {
             (true, _) => stdio::print(&json(&rows, now_s)),
             (false, true) => stdio::print_localized(&format!("nothing is known yet: {}\n", self.store.path().display())),
@@ -107,11 +107,11 @@ impl BaselineFile {
         };
         self.update(|baselines| {
             for &size in sizes {
-                baselines.set(Key { device: device.clone(), operation, size }, set.value);
+                baselines.set(BaselineKey { device: device.clone(), operation, size }, set.value);
             }
         })?;
         let sized = match sizes {
-            [size] if operation != Operation::Flush => format!(" of {}", size.word()),
+            [size] if operation != Operation::Flush => format!(" of {}", size.as_str()),
             _ => String::new(),
         };
         let text = format!(
@@ -130,17 +130,17 @@ impl BaselineFile {
                 (self.update(|baselines| baselines.forget(&device))?, name)
             }
         };
-        let (gone, are) = (many(gone as u64, "baseline"), if gone == 1 { "is" } else { "are" });
+        let (gone, are) = (pluralize(gone as u64, "baseline"), if gone == 1 { "is" } else { "are" });
         stdio::print_localized(&format!("{gone} of {what} {are} forgotten\n")).map(|_| Exit::Success)
     }
 
     /// The device that is meant, and what to call it: a name, a path, an identity as it is shown, the last name of one that
     /// is not there now.
-    fn find_device(&self, named: &str, known: &Baselines) -> Result<(Device, String), Failure> {
+    fn find_device(&self, named: &str, known: &Baselines) -> Result<(DeviceIdentity, String), Failure> {
         if let Some(disk) = self.find_disk(named) {
-            return Ok((Device::of(&disk), String::from_utf8_lossy(disk.name.as_bytes()).into_owned()));
+            return Ok((DeviceIdentity::from_disk(&disk), String::from_utf8_lossy(disk.name.as_bytes()).into_owned()));
         }
-        let mut meant: Vec<&Device> =
+        let mut meant: Vec<&DeviceIdentity> =
             known.iter().filter(|(key, _)| &*key.device.0 == named).map(|(key, _)| &key.device).collect();
         if meant.is_empty() {
             let called = known.iter().filter(|(_, learned)| learned.name.as_deref() == Some(named));

@@ -21,7 +21,7 @@ pub fn live(root: Root, configuration: &Configuration, live: &Live) -> Result<Ex
     for evaluation in evaluations.by_ref() {
         let mut window = Window::default();
         window.add(&evaluation);
-        if stdio::print_with_glyphs(glyphs, &text::block(&window))? == ReaderState::Closed {
+        if stdio::print_with_glyphs(glyphs, &text::summary(&window))? == ReaderState::Closed {
             break;
         }
     }

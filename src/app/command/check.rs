@@ -19,18 +19,18 @@ use crate::app::sampling::{SamplerCommand, SamplerThread};
 use crate::app::time_range;
 use crate::cli::check::Format;
 use crate::cli::{Check, Configuration};
-use crate::findings::{Judged, Severity};
+use crate::findings::{Evaluation, Severity};
 use crate::kernel::Root;
 use crate::recording::Redaction;
-use crate::report::changes::{self, Log};
-use crate::report::window::{Chosen, Window};
+use crate::report::finding_log::{self, FindingLog};
+use crate::report::window::{KindFilter, Window};
 use crate::report::{json, nagios, text};
 
 /// How long is looked unless it is said.
 const DEFAULT_SPAN: Duration = Duration::from_secs(5);
 
 /// What is done with each judged interval.
-type OnEvaluation<'a> = &'a mut dyn FnMut(&Judged) -> Result<ReaderState, Failure>;
+type OnEvaluation<'a> = &'a mut dyn FnMut(&Evaluation) -> Result<ReaderState, Failure>;
 
 pub fn check(root: Root, configuration: &Configuration, check: &Check) -> Result<Exit, Failure> {
     if check.watch && check.format() == Format::Nagios {
@@ -67,7 +67,7 @@ struct EvaluationSource<'a> {
 
 fn once(source: EvaluationSource) -> Result<Exit, Failure> {
     let EvaluationSource { settings, check, .. } = source;
-    let mut window = Window::of(kind_filter(check));
+    let mut window = Window::with_filter(kind_filter(check));
     source.for_each_evaluation(&mut |judged| {
         window.add(judged);
         Ok(ReaderState::Open)
@@ -76,32 +76,32 @@ fn once(source: EvaluationSource) -> Result<Exit, Failure> {
     match check.format() {
         Format::Text => stdio::print_localized(&text::check(&window)),
         Format::Json => stdio::print(&json::check(&window)),
-        Format::Nagios => stdio::print_localized(&nagios::line(&window, fail_on, &settings.rule_config().thresholds)),
+        Format::Nagios => stdio::print_localized(&nagios::plugin_output(&window, fail_on, &settings.rule_config().thresholds)),
     }?;
-    Ok(exit_status(window.is_empty(), window.worst(), fail_on))
+    Ok(exit_status(window.is_empty(), window.worst_severity(), fail_on))
 }
 
 /// A line for each change, until the span or the recording ends (with the verdict on all of it), or somebody has enough.
 fn watch(source: EvaluationSource) -> Result<Exit, Failure> {
     let check = source.check;
-    let mut log = Log::of(kind_filter(check));
+    let mut log = FindingLog::new(kind_filter(check));
     let ended = source.for_each_evaluation(&mut |judged| {
-        let entries = log.take(judged);
+        let entries = log.update(judged);
         let host = &judged.interval.host;
         match check.format() {
             _ if entries.is_empty() => Ok(ReaderState::Open),
-            Format::Json => stdio::print(&entries.iter().map(|entry| changes::json(host, entry)).collect::<String>()),
-            _ => stdio::print_localized(&entries.iter().map(|entry| changes::text(host, entry)).collect::<String>()),
+            Format::Json => stdio::print(&entries.iter().map(|entry| finding_log::json(host, entry)).collect::<String>()),
+            _ => stdio::print_localized(&entries.iter().map(|entry| finding_log::text(host, entry)).collect::<String>()),
         }
     })?;
     match ended {
-        EndReason::Completed => Ok(exit_status(log.is_empty(), log.worst(), check.fail_on.severity())),
+        EndReason::Completed => Ok(exit_status(log.is_empty(), log.worst_severity(), check.fail_on.severity())),
         EndReason::Interrupted => Ok(Exit::Success),
     }
 }
 
-fn kind_filter(check: &Check) -> Chosen {
-    Chosen { only: check.only.clone(), ignore: check.ignore.clone() }
+fn kind_filter(check: &Check) -> KindFilter {
+    KindFilter { only: check.only.clone(), ignore: check.ignore.clone() }
 }
 
 fn exit_status(empty: bool, worst: Option<Severity>, fail_on: Severity) -> Exit {

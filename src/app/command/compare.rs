@@ -8,9 +8,9 @@ use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::program::stdio;
 use crate::cli::Configuration;
 use crate::cli::compare::Compare;
-use crate::findings::Judged;
+use crate::findings::Evaluation;
 use crate::kernel::Root;
-use crate::report::comparison::{self, Comparison, Gathered, Side};
+use crate::report::comparison::{self, ComparedRecording, Comparison, RecordingFigures};
 use crate::sample::Instant;
 
 pub fn compare(configuration: &Configuration, compare: &Compare) -> Result<Exit, Failure> {
@@ -21,7 +21,7 @@ pub fn compare(configuration: &Configuration, compare: &Compare) -> Result<Exit,
     for (file, operations) in files.iter().zip(told) {
         sides.push(load_side(file, operations, compare, &settings)?);
     }
-    let comparison = Comparison::of(sides);
+    let comparison = Comparison::new(sides);
     match compare.json {
         true => stdio::print(&comparison::json(&comparison)),
         false => stdio::print_localized(&comparison::text(&comparison, compare.all)),
@@ -29,16 +29,21 @@ pub fn compare(configuration: &Configuration, compare: &Compare) -> Result<Exit,
     Ok(Exit::Success)
 }
 
-fn load_side(file: &Path, operations: Option<f64>, compare: &Compare, settings: &Settings) -> Result<Side, Failure> {
+fn load_side(
+    file: &Path,
+    operations: Option<f64>,
+    compare: &Compare,
+    settings: &Settings,
+) -> Result<ComparedRecording, Failure> {
     let mut recorded = EvaluatedRecording::open(file, settings)?;
     let marked = if operations.is_none() { operations_between_marks(&recorded) } else { None };
     // An interval belongs to the time between the marks if its middle does.
-    let within = |judged: &Judged| {
+    let within = |judged: &Evaluation| {
         let interval = &judged.interval;
         let middle = interval.older.at.boottime_ns.midpoint(interval.at().boottime_ns);
         marked.is_none_or(|(from, to, _)| (from.boottime_ns..=to.boottime_ns).contains(&middle))
     };
-    let mut gathered = Gathered::new(compare.disks.clone());
+    let mut gathered = RecordingFigures::new(compare.disks.clone());
     for judged in recorded.by_ref().filter(within) {
         gathered.add(&judged);
     }
@@ -49,8 +54,8 @@ fn load_side(file: &Path, operations: Option<f64>, compare: &Compare, settings: 
     }
     // What somebody says, then what somebody marked, then what was counted.
     let told = operations.or(marked.map(|(.., operations)| operations));
-    let work = told.map(|operations| gathered.work(operations)).or_else(|| gathered.counted());
-    Ok(Side { name: file_label(file), gathered, work })
+    let work = told.map(|operations| gathered.totals_for_operations(operations)).or_else(|| gathered.counted_operations());
+    Ok(ComparedRecording { name: file_label(file), figures: gathered, operation_totals: work })
 }
 
 /// The counts of `--ops`, for each file in its order.

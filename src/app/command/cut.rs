@@ -8,14 +8,14 @@ use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::program::stdio::print_stderr;
 use crate::app::recorder::{failure, format_bytes};
 use crate::app::time_range;
-use crate::cli::part::Cut;
+use crate::cli::time_range::Cut;
 use crate::recording::{Copier, CopyTotals, Replayer};
-use crate::report::words::many;
+use crate::report::formatting::pluralize;
 
 /// A part as a recording of its own.
 pub fn cut(cut: &Cut) -> Result<Exit, Failure> {
     let mut replayer = open_checked(&cut.file)?;
-    let range = time_range::between(&replayer, &cut.part, &cut.file, &TimeZone::system())?;
+    let range = time_range::between(&replayer, &cut.range, &cut.file, &TimeZone::system())?;
     let copied = Copier::copy_range(&mut replayer, range, &cut.output).map_err(failure)?;
     Ok(report_copied(&copied, &cut.output))
 }
@@ -29,7 +29,7 @@ pub(super) fn open_checked(file: &Path) -> Result<Replayer, Failure> {
 
 pub(super) fn report_copied(copied: &CopyTotals, output: &Path) -> Exit {
     let CopyTotals { samples, lost_samples: lost, bytes } = copied;
-    let damaged = if *lost > 0 { format!(", {} left out", many(*lost, "damaged one")) } else { String::new() };
-    print_stderr(&format!("{}{damaged}, {} into {}", many(*samples, "sample"), format_bytes(*bytes), quoted(output)));
+    let damaged = if *lost > 0 { format!(", {} left out", pluralize(*lost, "damaged one")) } else { String::new() };
+    print_stderr(&format!("{}{damaged}, {} into {}", pluralize(*samples, "sample"), format_bytes(*bytes), quoted(output)));
     if *lost > 0 { Exit::Damaged } else { Exit::Success }
 }

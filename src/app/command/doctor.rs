@@ -7,13 +7,13 @@ use crate::app::config::{FILE_TIMEOUT as CONFIGURATION_PATIENCE, Settings, file:
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdio::print_localized;
 use crate::app::program::timeout::with_timeout;
-use crate::baseline::store::{Store, Trouble};
+use crate::baseline::store::{BaselineStore, StoreError};
 use crate::cli::Configuration;
 use crate::kernel::exits::OTHER_NETWORK_NAMESPACE;
 use crate::kernel::probe::loader_process::{self, LoaderProcess};
 use crate::kernel::{Root, Sampler};
+use crate::report::formatting::pluralize;
 use crate::report::text::printable;
-use crate::report::words::many;
 use crate::sample::exits::Exits;
 use crate::sample::{Absent, Host, Name, Reading, Sample};
 
@@ -80,7 +80,7 @@ fn lines(host: &Host, sample: &Sample, kept_from_root: Option<(String, &'static 
     let gap = entities
         .checked_sub(seen)
         .filter(|&gap| gap > 0)
-        .map(|gap| format!("{gap} of {} hidden: ", many(entities as u64, "thread")));
+        .map(|gap| format!("{gap} of {} hidden: ", pluralize(entities as u64, "thread")));
     line(
         "processes of all users",
         all(
@@ -210,15 +210,15 @@ fn configuration_lines(on_host: bool, asked: &Configuration) -> String {
 fn baselines_line() -> String {
     const WHAT: &str = "learned latencies of disks";
     let found = with_timeout(LOAD_TIMEOUT, || {
-        let store = Store::usual(nix::unistd::geteuid().as_raw());
+        let store = BaselineStore::at_default_path(nix::unistd::geteuid().as_raw());
         let obstacle = write_obstacle(store.as_ref());
-        (obstacle, store.map(|store| (printable(&store.path().display().to_string()), store.look())))
+        (obstacle, store.map(|store| (printable(&store.path().display().to_string()), store.read())))
     });
     match found.unwrap_or_else(|| (Some("the state directory does not answer".to_owned()), None)) {
         (_, Some((path, Err(why)))) => {
             let remedy = match why {
-                Trouble::Malformed(_) => "the next run keeps it as .bad and learns anew",
-                Trouble::Io(_) => "move it away, or set XDG_STATE_HOME",
+                StoreError::Malformed(_) => "the next run keeps it as .bad and learns anew",
+                StoreError::Io(_) => "move it away, or set XDG_STATE_HOME",
             };
             format!("not kept  {WHAT}: {path}: {}: {remedy}\n", printable(&why.to_string()))
         }

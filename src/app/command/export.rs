@@ -11,9 +11,9 @@ use crate::app::evaluated_recording::EvaluatedRecording;
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::cli::Configuration;
 use crate::cli::export::{Export, Format};
-use crate::findings::Judged;
+use crate::findings::Evaluation;
 use crate::kernel::Root;
-use crate::report::table::{self, Headings, Look, Printer, Sheet, Stamp, TABLES, Table};
+use crate::report::table::{self, FigureInput, Headings, Printer, RowTime, TABLES, Table, WideTable};
 
 pub fn export(configuration: &Configuration, options: &Export) -> Result<Exit, Failure> {
     let format = format(options)?;
@@ -21,7 +21,7 @@ pub fn export(configuration: &Configuration, options: &Export) -> Result<Exit, F
     let output = Output::for_path(&options.output)?;
     let mut recorded = EvaluatedRecording::open(&options.file, &settings)?;
     let tables = selected_tables(options);
-    let sheet = Sheet::of(&tables, options.idle);
+    let sheet = WideTable::new(&tables, options.idle);
     output.write_with(|sink| match format {
         Format::Csv => csv(&sheet, &mut recorded, sink, options.safe_formulas),
         Format::Jsonl => jsonl(&sheet, &mut recorded, sink),
@@ -63,37 +63,43 @@ fn format(options: &Export) -> Result<Format, Failure> {
 }
 
 /// Each interval with its time.
-fn intervals(recorded: &mut EvaluatedRecording) -> impl Iterator<Item = (Stamp, Judged)> {
-    recorded.map(|judged| (stamp(&Look::from(&judged), &TimeZone::UTC), judged))
+fn intervals(recorded: &mut EvaluatedRecording) -> impl Iterator<Item = (RowTime, Evaluation)> {
+    recorded.map(|judged| (stamp(&FigureInput::from(&judged), &TimeZone::UTC), judged))
 }
 
-fn csv(sheet: &Sheet, recorded: &mut EvaluatedRecording, sink: &mut (dyn Write + Send), safe_formulas: bool) -> io::Result<()> {
-    sink.write_all(sheet.csv_heading().as_bytes())?;
-    let mut lines = intervals(recorded).map(|(stamp, judged)| sheet.csv(&stamp, &(&judged).into(), safe_formulas));
+fn csv(
+    sheet: &WideTable,
+    recorded: &mut EvaluatedRecording,
+    sink: &mut (dyn Write + Send),
+    safe_formulas: bool,
+) -> io::Result<()> {
+    sink.write_all(sheet.csv_header().as_bytes())?;
+    let mut lines = intervals(recorded).map(|(stamp, judged)| sheet.csv_rows(&stamp, &(&judged).into(), safe_formulas));
     lines.try_for_each(|lines| sink.write_all(lines.as_bytes()))
 }
 
 /// The lines of `table --format json`, each with what its own table has.
-fn jsonl(sheet: &Sheet, recorded: &mut EvaluatedRecording, sink: &mut (dyn Write + Send)) -> io::Result<()> {
-    let printer = |choice: &table::Choice| Printer::new(choice.table(), &choice.heads, table::Format::Json, Headings::Once);
-    let mut printers: Vec<Printer> = sheet.choices().map(printer).collect();
+fn jsonl(sheet: &WideTable, recorded: &mut EvaluatedRecording, sink: &mut (dyn Write + Send)) -> io::Result<()> {
+    let printer =
+        |choice: &table::ResolvedSelection| Printer::new(choice.table(), &choice.columns, table::Format::Json, Headings::Once);
+    let mut printers: Vec<Printer> = sheet.selections().map(printer).collect();
     intervals(recorded).try_for_each(|(stamp, judged)| {
         let look = (&judged).into();
-        let mut pairs = sheet.choices().zip(&mut printers);
+        let mut pairs = sheet.selections().zip(&mut printers);
         pairs.try_for_each(|(choice, printer)| sink.write_all(printer.lines(&stamp, &choice.rows(&look)).as_bytes()))
     })
 }
 
 #[cfg(feature = "parquet")]
-fn parquet(sheet: &Sheet, recorded: &mut EvaluatedRecording, sink: &mut (dyn Write + Send)) -> io::Result<()> {
-    let mut file = table::Parquet::new(&sheet.fields, sink)?;
+fn parquet(sheet: &WideTable, recorded: &mut EvaluatedRecording, sink: &mut (dyn Write + Send)) -> io::Result<()> {
+    let mut file = table::ParquetWriter::new(&sheet.columns, sink)?;
     for (stamp, judged) in intervals(recorded) {
-        sheet.each(&(&judged).into(), |table, cells| file.row(&stamp, table, cells))?;
+        sheet.for_each_row(&(&judged).into(), |table, cells| file.write_row(&stamp, table, cells))?;
     }
     file.finish()
 }
 
 #[cfg(not(feature = "parquet"))]
-fn parquet(_: &Sheet, _: &mut EvaluatedRecording, _: &mut (dyn Write + Send)) -> io::Result<()> {
+fn parquet(_: &WideTable, _: &mut EvaluatedRecording, _: &mut (dyn Write + Send)) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }

@@ -2,22 +2,22 @@
 
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdio::print;
-use crate::cli::{self, words};
+use crate::cli::{self, finding_options};
 
 pub fn completions(shell: clap_complete::Shell) -> Result<Exit, Failure> {
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut cli::definition(), "stalltop", &mut text);
+    clap_complete::generate(shell, &mut cli::clap_command(), "stalltop", &mut text);
     print(&String::from_utf8_lossy(&text)).map(|_| Exit::Success)
 }
 
 /// The page of the program, or of the command that the words lead to.
 pub fn man_page(path: &[String]) -> Result<Exit, Failure> {
-    let mut command = cli::definition();
+    let mut command = cli::clap_command();
     // Gives each command its full name.
     command.build();
     for word in path {
         let Some(next) = command.get_subcommands().find(|next| next.get_name() == word).cloned() else {
-            let meant = words::meant(word, command.get_subcommands().map(|next| next.get_name()));
+            let meant = finding_options::did_you_mean(word, command.get_subcommands().map(|next| next.get_name()));
             let why = format!("there is no such command{meant}");
             return Err(Failure::new(Exit::Usage, format!("no manual page for '{word}'"), why, "try 'stalltop --help'"));
         };

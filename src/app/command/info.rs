@@ -8,8 +8,8 @@ use crate::app::program::stdio::print_localized;
 use crate::app::recorder::{failure, format_bytes};
 use crate::cli::Info;
 use crate::recording::{Copier, CopyTotals, DamageKind, Inspection, Redaction, Replayer, Tail, Timestamp, UnreadableFile};
+use crate::report::formatting::pluralize;
 use crate::report::text::printable;
-use crate::report::words::many;
 use crate::sample::Name;
 use crate::sample::operations::Operations;
 
@@ -20,17 +20,17 @@ pub fn info(info: &Info) -> Result<Exit, Failure> {
     print_localized(&text(&info.file, &inspection))?;
     if let Some(out) = &info.repair {
         let CopyTotals { samples, lost_samples: lost, bytes } = Copier::repair(&mut replayer, out).map_err(failure)?;
-        let what = format!("{} kept, {lost} lost: {} ({})", many(samples, "sample"), out.display(), format_bytes(bytes));
+        let what = format!("{} kept, {lost} lost: {} ({})", pluralize(samples, "sample"), out.display(), format_bytes(bytes));
         print_localized(&format!("repaired  {}\n", printable(&what)))?;
     }
     if inspection.damage.is_empty() && !(thorough && inspection.is_damaged()) {
         return Ok(Exit::Success);
     }
     let torn = inspection.torn_segments + usize::from(matches!(inspection.tail, Tail::Torn { .. }));
-    let places = many((inspection.damage.len() + torn) as u64, "place");
+    let places = pluralize((inspection.damage.len() + torn) as u64, "place");
     let what = format!("{} is damaged", quoted(&info.file));
     let lost = inspection.damage.iter().map(|damage| damage.lost_samples).fold(0, u64::saturating_add);
-    let why = format!("{places}, {} lost", many(lost, "sample"));
+    let why = format!("{places}, {} lost", pluralize(lost, "sample"));
     Err(Failure::new(
         Exit::Damaged,
         what,
@@ -39,7 +39,7 @@ pub fn info(info: &Info) -> Result<Exit, Failure> {
             Some(out) => format!("what is sound is in {}", quoted(out)),
             None => {
                 let sound = inspection.intact_samples.unwrap_or(inspection.sample_count);
-                format!("{} sound: replay it", many(sound as u64, "sample"))
+                format!("{} sound: replay it", pluralize(sound as u64, "sample"))
             }
         },
     ))
@@ -73,7 +73,7 @@ fn text(path: &Path, inspection: &Inspection) -> String {
     }
     lines.push(("end", describe_tail(inspection.tail)));
     if inspection.torn_segments > 0 {
-        let files = many(inspection.torn_segments as u64, "earlier file");
+        let files = pluralize(inspection.torn_segments as u64, "earlier file");
         lines.push(("torn", format!("{files} with an incomplete last frame: the recorder was stopped")));
     }
     if meta.redaction == Redaction::Arguments {
@@ -95,7 +95,7 @@ fn text(path: &Path, inspection: &Inspection) -> String {
             "gap",
             format!(
                 "{}, {} to {}: {}",
-                many(gap.lost_samples, "sample"),
+                pluralize(gap.lost_samples, "sample"),
                 format_time(gap.from),
                 format_time(gap.to),
                 gap.reason.description()
@@ -109,7 +109,10 @@ fn text(path: &Path, inspection: &Inspection) -> String {
         lines.push(("not seen", format!("{what} ({why})")));
     }
     if inspection.unknown_frames > 0 {
-        lines.push(("unknown", format!("{} of kinds that a later version writes", many(inspection.unknown_frames, "frame"))));
+        lines.push((
+            "unknown",
+            format!("{} of kinds that a later version writes", pluralize(inspection.unknown_frames, "frame")),
+        ));
     }
     for UnreadableFile { reason: why, .. } in &inspection.unreadable {
         lines.push(("unread", why.clone()));
@@ -124,12 +127,12 @@ fn text(path: &Path, inspection: &Inspection) -> String {
                 bytes.start,
                 bytes.end,
                 damage.kind,
-                many(damage.lost_samples, "sample")
+                pluralize(damage.lost_samples, "sample")
             ),
         ));
     }
     if let Some(sound) = inspection.intact_samples {
-        lines.push(("verified", format!("{sound} of {} sound", many(inspection.sample_count as u64, "sample"))));
+        lines.push(("verified", format!("{sound} of {} sound", pluralize(inspection.sample_count as u64, "sample"))));
     }
     let mut text = String::new();
     for (name, what) in lines {
@@ -145,7 +148,7 @@ fn operations_line(first: Operations, last: Operations) -> String {
     let passed = last.total.since(first.total);
     let rate = passed.filter(|_| seconds > 0.0).map(|passed| format!(": {:.1} a second", passed as f64 / seconds));
     let anew = if passed.is_none() { ": it began anew in between" } else { "" };
-    format!("{} to {}{}{anew}", first.total.0, many(last.total.0, "operation"), rate.unwrap_or_default())
+    format!("{} to {}{}{anew}", first.total.0, pluralize(last.total.0, "operation"), rate.unwrap_or_default())
 }
 
 fn describe_tail(tail: Tail) -> String {

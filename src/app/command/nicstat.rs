@@ -14,7 +14,7 @@ use crate::interval::nicstat::{self as arithmetic, Arithmetic, Elapsed, Link};
 use crate::kernel::Root;
 use crate::kernel::network::NetworkReader;
 use crate::kernel::network::ethtool::Ethtool;
-use crate::report::nicstat::{At, Figures, Form, Listed, Printer, list};
+use crate::report::nicstat::{ListedInterface, Options, Printer, SampleFigures, SampleTime, interface_list};
 use crate::sample::network::{Nic, Protocols};
 
 /// As the tool says it: for whoever looks for these words.
@@ -33,10 +33,10 @@ pub fn nicstat(root: &Root, configuration: &Configuration, options: &Nicstat) ->
         // The old one lists what it has figures for.
         let all = !options.compat;
         let listed = nics.iter().filter(|nic| all || nic.rx.packets.0 > 0 || nic.tx.packets.0 > 0);
-        let listed: Vec<Listed> = listed.map(|nic| links.list_entry(nic)).collect();
-        return print(&list(&listed)).map(|_| Exit::Success);
+        let listed: Vec<ListedInterface> = listed.map(|nic| links.list_entry(nic)).collect();
+        return print(&interface_list(&listed)).map(|_| Exit::Success);
     }
-    let form = Form {
+    let form = Options {
         tcp: options.tcp || options.all,
         udp: options.udp || options.all,
         extended: options.extended || options.all,
@@ -56,7 +56,7 @@ pub fn nicstat(root: &Root, configuration: &Configuration, options: &Nicstat) ->
             since_boot: uptime(root, options.compat)?,
         };
         let now = Zoned::now();
-        let at = At { clock: now.strftime("%H:%M:%S").to_string(), epoch: now.timestamp().as_second() };
+        let at = SampleTime { clock: now.strftime("%H:%M:%S").to_string(), epoch: now.timestamp().as_second() };
         let text = printer.sample(&at, &figures(last.as_ref(), &taken, since, &links));
         if print(&text)? == ReaderState::Closed || operands.count.is_some_and(|count| number >= count) {
             break;
@@ -85,9 +85,9 @@ impl NetworkSample {
     }
 }
 
-fn figures(older: Option<&NetworkSample>, newer: &NetworkSample, since: Elapsed, links: &Links) -> Figures {
+fn figures(older: Option<&NetworkSample>, newer: &NetworkSample, since: Elapsed, links: &Links) -> SampleFigures {
     let (nics, protocols) = (older.map(|older| older.nics.as_slice()), older.map(|older| &older.protocols));
-    Figures {
+    SampleFigures {
         tcp: arithmetic::tcp_line(protocols, &newer.protocols, since, links.arithmetic),
         udp: arithmetic::udp_line(protocols, &newer.protocols, since, links.arithmetic),
         interfaces: arithmetic::interface_lines(nics, &newer.nics, since, links.arithmetic, |nic| links.link(nic)),
@@ -142,7 +142,7 @@ impl Links {
     fn load(root: &Root, configuration: &Configuration, options: &Nicstat) -> Result<Links, Failure> {
         let mut asked: Vec<(String, Link)> = options.speeds.iter().map(|text| parse_speed(text)).collect::<Result<_, _>>()?;
         if !options.compat {
-            asked.extend_from_slice(&Settings::load_and_warn(root, configuration)?.rule_config().links);
+            asked.extend_from_slice(&Settings::load_and_warn(root, configuration)?.rule_config().link_overrides);
         }
         let arithmetic = if options.compat { Arithmetic::Compat } else { Arithmetic::Fixed };
         let old = if options.compat && root.is_host() { Ethtool::open().ok() } else { None };
@@ -164,10 +164,10 @@ impl Links {
         }
     }
 
-    fn list_entry(&self, nic: &Nic) -> Listed {
+    fn list_entry(&self, nic: &Nic) -> ListedInterface {
         let compat = self.arithmetic == Arithmetic::Compat;
         let link = self.link(nic);
-        Listed {
+        ListedInterface {
             name: nic.id.name.clone(),
             loopback: nic.facts.loopback,
             mbps: link.speed_mbps,

@@ -60,7 +60,7 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
     // Baselines that were said are known to whoever replays it, elsewhere too; the rest is a matter of judgement, then.
     let mut baselines = evaluations.pipeline().initial_baselines().clone();
     if let Ok(disks) = &first.sample.disks {
-        settings.rule_config().set_baselines(disks, &mut baselines);
+        settings.rule_config().apply_baseline_overrides(disks, &mut baselines);
     }
     let reader_gone = Arc::new(AtomicBool::new(false));
     let session = if to_stream {

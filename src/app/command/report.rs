@@ -10,8 +10,8 @@ use crate::cli::Configuration;
 use crate::cli::report::{Format, Report};
 use crate::kernel::Root;
 use crate::recording::Tail;
-use crate::report::chronicle::{Chronicle, Hole, Mark};
-use crate::report::page::{self, Origin};
+use crate::report::html::{self, ReportSource};
+use crate::report::report_data::{Gap, Mark, ReportData};
 use crate::report::{json, markdown};
 use crate::sample::Instant;
 
@@ -21,24 +21,24 @@ pub fn report(configuration: &Configuration, report: &Report) -> Result<Exit, Fa
     let output = Output::for_path(&report.output)?;
     let zone = TimeZone::system();
     let mut recorded = EvaluatedRecording::open(&report.file, &settings)?;
-    recorded.narrow(&report.part, &zone)?;
-    let mut chronicle = Chronicle::new(recorded.replayer().len().saturating_sub(1), recorded.thresholds());
+    recorded.narrow(&report.range, &zone)?;
+    let mut chronicle = ReportData::new(recorded.replayer().len().saturating_sub(1), recorded.thresholds());
     for judged in recorded.by_ref() {
         chronicle.add(&judged);
     }
     add_gaps_and_marks(&recorded, &mut chronicle);
     // Whoever asked for a part has all of it.
-    chronicle.cut = if report.part.to.is_none() { incomplete_reason(recorded.replayer().tail()) } else { None };
-    let origin = Origin {
+    chronicle.truncation = if report.range.to.is_none() { incomplete_reason(recorded.replayer().tail()) } else { None };
+    let origin = ReportSource {
         file: report.file.file_name().unwrap_or(report.file.as_os_str()).to_string_lossy().into_owned(),
-        recorded_by: recorded.replayer().meta().version.clone(),
+        recorder_version: recorded.replayer().meta().version.clone(),
         samples: recorded.replayer().len(),
         zone,
     };
     let text = match format {
-        Format::Html => page::page(&chronicle, &origin),
+        Format::Html => html::render(&chronicle, &origin),
         Format::Md => markdown::markdown(&chronicle, &origin),
-        Format::Json => Some(json::chronicle(&chronicle)).filter(|_| !chronicle.window.is_empty()),
+        Format::Json => Some(json::report(&chronicle)).filter(|_| !chronicle.window.is_empty()),
     };
     let Some(text) = text else {
         let why = format!("it holds {} of the two samples that make an interval", recorded.replayer().len());
@@ -78,24 +78,24 @@ fn incomplete_reason(tail: Tail) -> Option<&'static str> {
     }
 }
 
-fn add_gaps_and_marks(recorded: &EvaluatedRecording, chronicle: &mut Chronicle) {
+fn add_gaps_and_marks(recorded: &EvaluatedRecording, chronicle: &mut ReportData) {
     let replayer = recorded.replayer();
-    let gaps = replayer.gaps().iter().map(|gap| Hole {
+    let gaps = replayer.gaps().iter().map(|gap| Gap {
         from: Instant::from(gap.from),
         to: Instant::from(gap.to),
-        lost: gap.lost_samples,
-        why: gap.reason.description().to_owned(),
+        missing_samples: gap.lost_samples,
+        reason: gap.reason.description().to_owned(),
     });
     let damage = replayer.damage().iter().filter(|damage| damage.lost_samples > 0).filter_map(|damage| {
         let (from, to) = (damage.from.or(damage.to)?, damage.to.or(damage.from)?);
-        Some(Hole {
+        Some(Gap {
             from: Instant::from(from),
             to: Instant::from(to),
-            lost: damage.lost_samples,
-            why: format!("damaged: {}", damage.kind),
+            missing_samples: damage.lost_samples,
+            reason: format!("damaged: {}", damage.kind),
         })
     });
-    chronicle.holes = gaps.chain(damage).collect();
+    chronicle.gaps = gaps.chain(damage).collect();
     chronicle.marks =
         replayer.marks().iter().map(|mark| Mark { at: Instant::from(mark.at), text: mark.text.clone() }).collect();
 }

@@ -19,9 +19,12 @@ use crate::app::sampling::{SamplerCommand, SamplerThread};
 use crate::app::time_range;
 use crate::cli::Configuration;
 use crate::cli::table::{Format as Asked, Table};
-use crate::findings::Judged;
+use crate::findings::Evaluation;
 use crate::kernel::Root;
-use crate::report::table::{Choice, Format, Look, Printer, Run, Stamp, Total, Whole, Wishes, named};
+use crate::report::table::{
+    Aggregation, ColumnSelection, FigureInput, Format, Printer, ResolvedSelection, RowTime, RunAccumulator, RunTotal,
+    find_table,
+};
 use output_stream::OutputStream;
 
 /// Time between lines where none is asked for.
@@ -39,12 +42,12 @@ pub fn table(root: Root, configuration: &Configuration, options: &Table) -> Resu
 
 /// Lines as they were asked for, and what all of them come to.
 struct TableOutput {
-    choice: Choice,
+    choice: ResolvedSelection,
     printer: Printer,
     stream: OutputStream,
     zone: TimeZone,
     /// All intervals, where a total is asked for
-    total: Option<Run>,
+    total: Option<RunAccumulator>,
     /// No line but the total
     total_only: bool,
     lines_printed: u32,
@@ -54,17 +57,17 @@ struct TableOutput {
 impl TableOutput {
     fn new(options: &Table) -> Result<TableOutput, Failure> {
         let usage = |what: String| Failure::new(Exit::Usage, what, "", "try 'stalltop table --help'");
-        let Some(table) = named(&options.what) else { return Err(usage(format!("there is no table '{}'", options.what))) };
-        let wishes = Wishes {
+        let Some(table) = find_table(&options.what) else { return Err(usage(format!("there is no table '{}'", options.what))) };
+        let wishes = ColumnSelection {
             columns: options.columns.clone(),
             sort: options.sort.clone(),
             top: options.top.and_then(|top| usize::try_from(top).ok()),
             pids: options.pids.clone(),
             name: options.name.clone(),
-            busy: options.busy,
-            of_box: options.of_box,
+            without_idle: options.busy,
+            divide_by_cpus: options.of_box,
         };
-        let choice = Choice::of(table, wishes).map_err(usage)?;
+        let choice = ResolvedSelection::resolve(table, wishes).map_err(usage)?;
         let format = match options.format {
             Asked::Text => Format::Text,
             Asked::Csv => Format::Csv { safe_formulas: options.safe_formulas },
@@ -72,7 +75,7 @@ impl TableOutput {
             Asked::Parseable => Format::Parseable,
         };
         let page = if options.command.is_empty() { OutputStream::StandardOutput } else { OutputStream::StandardError };
-        let printer = Printer::new(table, &choice.heads, format, page.headings());
+        let printer = Printer::new(table, &choice.columns, format, page.headings());
         // Of the running machine, nothing said is one line; of a recording it is all of it.
         let endless = options.interval.is_some() || options.span.is_some() || options.from.is_some();
         let total = options.total || !options.command.is_empty();
@@ -81,7 +84,7 @@ impl TableOutput {
             printer,
             stream: page,
             zone: TimeZone::system(),
-            total: total.then(Run::default),
+            total: total.then(RunAccumulator::default),
             total_only: total && (options.format == Asked::Csv || !options.command.is_empty() && options.interval.is_none()),
             lines_printed: 0,
             max_lines: options.count.unwrap_or(if endless || !options.command.is_empty() { u32::MAX } else { 1 }),
@@ -89,7 +92,7 @@ impl TableOutput {
     }
 
     /// One interval more; whether another one is wanted.
-    fn add(&mut self, judged: &Judged) -> Result<bool, Failure> {
+    fn add(&mut self, judged: &Evaluation) -> Result<bool, Failure> {
         if let Some(run) = &mut self.total {
             run.add(judged);
         }
@@ -97,23 +100,25 @@ impl TableOutput {
     }
 
     /// Several intervals as one line. What only a single one can tell is not known of them.
-    fn add_combined(&mut self, run: &Run) -> Result<bool, Failure> {
-        match run.whole() {
-            Some(whole) => self.print_line(whole.look(), run.is_several()),
+    fn add_combined(&mut self, run: &RunAccumulator) -> Result<bool, Failure> {
+        match run.total() {
+            Some(whole) => self.print_line(whole.figure_input(), run.has_several_intervals()),
             None => Ok(true),
         }
     }
 
     /// The line of the time since boot; it is in no total. What only a short time can tell is not known of it.
-    fn add_since_boot(&mut self, judged: Option<Judged>) -> Result<bool, Failure> {
+    fn add_since_boot(&mut self, judged: Option<Evaluation>) -> Result<bool, Failure> {
         judged.map_or(Ok(true), |judged| self.print_line((&judged).into(), true))
     }
 
-    fn print_line(&mut self, look: Look, several: bool) -> Result<bool, Failure> {
+    fn print_line(&mut self, look: FigureInput, several: bool) -> Result<bool, Failure> {
         self.lines_printed += 1;
         if !self.total_only {
             let mut rows = self.choice.rows(&look);
-            for (at, _) in self.choice.heads.iter().enumerate().filter(|(_, head)| several && head.total == Total::Unknown) {
+            for (at, _) in
+                self.choice.columns.iter().enumerate().filter(|(_, head)| several && head.aggregation == Aggregation::Unknown)
+            {
                 rows.iter_mut().filter_map(|row| row.get_mut(at)).for_each(|cell| *cell = Default::default());
             }
             let text = self.printer.lines(&stamp(&look, &self.zone), &rows);
@@ -126,29 +131,34 @@ impl TableOutput {
     }
 
     /// The total, where it is asked for.
-    fn print_total(&mut self) -> Result<Option<Whole>, Failure> {
-        let Some(whole) = self.total.as_ref().and_then(Run::whole) else { return Ok(None) };
-        let look = whole.look();
+    fn print_total(&mut self) -> Result<Option<RunTotal>, Failure> {
+        let Some(whole) = self.total.as_ref().and_then(RunAccumulator::total) else { return Ok(None) };
+        let look = whole.figure_input();
         let rows = self.choice.rows(&look);
-        let text = self.printer.total(&stamp(&look, &self.zone), self.choice.table().whole(&look), &rows);
+        let text = self.printer.total_lines(&stamp(&look, &self.zone), self.choice.table().capacity(&look), &rows);
         self.stream.print(self.printer.format(), &text)?;
         Ok(Some(whole))
     }
 }
 
 /// The time of an interval, on clocks of that zone.
-pub(super) fn stamp(look: &Look, zone: &TimeZone) -> Stamp {
+pub(super) fn stamp(look: &FigureInput, zone: &TimeZone) -> RowTime {
     let at = look.interval.at();
     let zoned = jiff::Timestamp::from_nanosecond(i128::from(at.realtime_ns)).map(|time| time.to_zoned(zone.clone()));
     let clock = zoned.map_or_else(|_| "--:--:--".to_owned(), |time| time.strftime("%H:%M:%S").to_string());
-    Stamp { clock, at, seconds: look.interval.seconds }
+    RowTime { clock, at, seconds: look.interval.seconds }
 }
 
 /// Starts sampling. Unthrottled: a late line does not delay the next one. Only the table of disks shows baselines.
-fn start(root: Root, settings: &Settings, interval: Duration, asked: (&Table, &Choice)) -> Result<LiveEvaluations, Failure> {
+fn start(
+    root: Root,
+    settings: &Settings,
+    interval: Duration,
+    asked: (&Table, &ResolvedSelection),
+) -> Result<LiveEvaluations, Failure> {
     let (options, choice) = asked;
     let baseline_learner = if options.what == "disk" { BaselineLearner::for_root(&root) } else { BaselineLearner::empty() };
-    let sampler = SamplerThread::start_unthrottled(root, interval, options.span, choice.is_dear())?;
+    let sampler = SamplerThread::start_unthrottled(root, interval, options.span, choice.is_expensive())?;
     let rule_config = settings.rule_config_for(&sampler.host);
     Ok(LiveEvaluations::new(sampler, rule_config, baseline_learner))
 }
@@ -182,13 +192,13 @@ fn live(root: Root, settings: &Settings, options: &Table, lines: &mut TableOutpu
     Ok(Exit::Success)
 }
 
-/// Judged from its beginning, so that baselines are what they were by then.
+/// Evaluation from its beginning, so that baselines are what they were by then.
 fn from_recording(file: &Path, settings: &Settings, options: &Table, lines: &mut TableOutput) -> Result<Exit, Failure> {
     let mut recorded = EvaluatedRecording::open(file, settings)?;
     let samples = time_range::at(recorded.replayer(), options.at, options.span, &lines.zone);
     let outside = || Failure::new(Exit::Usage, "--at is no time of that recording", "", "try 'stalltop info FILE'");
     let samples = samples.ok_or_else(outside)?;
-    let mut step = Run::default();
+    let mut step = RunAccumulator::default();
     let mut since_boot = options.since_boot;
     while let Some(judged) = recorded.next_in(&samples) {
         if std::mem::take(&mut since_boot) && !lines.add_since_boot(recorded.evaluate_since_boot(&judged.interval.older))? {
@@ -200,7 +210,7 @@ fn from_recording(file: &Path, settings: &Settings, options: &Table, lines: &mut
                 if let Some(run) = &mut lines.total {
                     run.add(&judged);
                 }
-                let ends = !step.goes_on_in(&judged);
+                let ends = !step.is_same_boot(&judged);
                 if ends && !lines.add_combined(&std::mem::take(&mut step))? {
                     break;
                 }
@@ -209,7 +219,7 @@ fn from_recording(file: &Path, settings: &Settings, options: &Table, lines: &mut
                 let due = step.seconds() + judged.interval.seconds / 2.0 >= interval.as_secs_f64();
                 let go_on = !due || lines.add_combined(&step)?;
                 if due {
-                    step = Run::default();
+                    step = RunAccumulator::default();
                 }
                 go_on
             }

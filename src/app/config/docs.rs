@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::findings::LIMITS;
+use crate::findings::THRESHOLDS;
 
 /// Sections beside the thresholds, each with a line that does something.
 const DEVICE_SECTIONS: &str = "\
@@ -27,14 +27,14 @@ const DEVICE_SECTIONS: &str = "\
 pub fn example() -> String {
     let mut text = String::from("[thresholds]\n");
     let mut kinds = String::new();
-    for limit in LIMITS {
-        let of = limit.kinds.iter().map(|kind| kind.word()).collect::<Vec<_>>().join(", ");
+    for limit in THRESHOLDS {
+        let of = limit.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ");
         if of != kinds {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "\n# {of}");
             kinds = of;
         }
-        let _ = writeln!(text, "#{} = {:?}  # {}: {}", limit.name(), limit.default, limit.unit.word(), limit.meaning());
+        let _ = writeln!(text, "#{} = {:?}  # {}: {}", limit.name(), limit.default, limit.unit.label(), limit.meaning());
     }
     text + "\n" + DEVICE_SECTIONS
 }

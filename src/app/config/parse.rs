@@ -6,8 +6,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::baseline::SizeClass;
-use crate::cli::{values, words};
-use crate::findings::{Kind, LIMITS, Limit, SetBaseline, Setting};
+use crate::cli::{finding_options, value_parsers};
+use crate::findings::{BaselineOverride, Kind, THRESHOLDS, Threshold, ThresholdSetting};
 use crate::interval::disk::Operation;
 use crate::interval::nicstat::Link;
 use crate::units::Millis;
@@ -15,9 +15,9 @@ use crate::units::Millis;
 /// What one configuration says.
 #[derive(Debug, Default, PartialEq)]
 pub struct ParsedConfig {
-    pub thresholds: Vec<Setting>,
+    pub thresholds: Vec<ThresholdSetting>,
     pub links: Vec<(String, Link)>,
-    pub baselines: Vec<SetBaseline>,
+    pub baselines: Vec<BaselineOverride>,
     pub ignored_disks: Option<Vec<String>>,
     pub ignored_nics: Option<Vec<String>>,
 }
@@ -61,7 +61,7 @@ fn spanned_error(span: Range<usize>, what: impl Into<String>, remedy: impl Into<
 /// A word that is none, and the one that was probably meant.
 fn unknown_key<'a>(key: &Spanned<impl AsRef<str>>, known: impl Iterator<Item = &'a str>) -> SpannedError {
     let word = key.as_ref().as_ref();
-    let meant = words::meant(word, known);
+    let meant = finding_options::did_you_mean(word, known);
     spanned_error(key.span(), format!("unknown key '{word}'"), meant.trim_start_matches([':', ' ']))
 }
 
@@ -108,7 +108,7 @@ impl ParsedConfig {
                 return Err(unknown_key(key, OPERATIONS.iter().map(|(word, _)| *word)));
             };
             let mut set = |size, latency| {
-                self.baselines.push(SetBaseline { device: name.to_owned(), operation, size, latency });
+                self.baselines.push(BaselineOverride { device: name.to_owned(), operation, size, latency });
             };
             let Some(sizes) = value.get_ref().as_table() else {
                 set(None, parse_latency(value)?);
@@ -143,35 +143,35 @@ impl ParsedConfig {
     }
 }
 
-fn parse_threshold(key: &Spanned<impl AsRef<str>>, value: &Spanned<DeValue>) -> Result<Setting, SpannedError> {
+fn parse_threshold(key: &Spanned<impl AsRef<str>>, value: &Spanned<DeValue>) -> Result<ThresholdSetting, SpannedError> {
     let name = key.as_ref().as_ref();
-    let limit = Limit::named(name).ok_or_else(|| match Kind::named(name) {
+    let limit = Threshold::from_name(name).ok_or_else(|| match Kind::from_name(name) {
         Some(kind) => {
-            let of_kind = LIMITS.iter().filter(|limit| limit.kinds.contains(&kind)).map(Limit::name);
+            let of_kind = THRESHOLDS.iter().filter(|limit| limit.kinds.contains(&kind)).map(Threshold::name);
             let limits = of_kind.collect::<Vec<_>>().join(", ");
             let limits =
                 if limits.is_empty() { "it has no limit: any is one".to_owned() } else { format!("its limits are {limits}") };
             spanned_error(key.span(), format!("'{name}' is a kind of finding, not a threshold"), limits)
         }
         None => {
-            let known: Vec<String> = LIMITS.iter().map(Limit::name).collect();
+            let known: Vec<String> = THRESHOLDS.iter().map(Threshold::name).collect();
             unknown_key(key, known.iter().map(String::as_str))
         }
     })?;
     let number = match value.get_ref() {
-        DeValue::String(text) => words::number(limit.unit, text),
+        DeValue::String(text) => finding_options::parse_limit(limit.unit, text),
         DeValue::Integer(number) => {
             i64::from_str_radix(number.as_str(), number.radix()).map(|n| n as f64).map_err(|_| String::new())
         }
         DeValue::Float(number) => number.as_str().parse().map_err(|_| String::new()),
         _ => Err(String::new()),
     };
-    let such_as = || format!("{name} has the unit {}, by default {}", limit.unit.word(), limit.default);
+    let such_as = || format!("{name} has the unit {}, by default {}", limit.unit.label(), limit.default);
     let number = number.map_err(|why| {
         let what = if why.is_empty() { "this is no number".to_owned() } else { why };
         spanned_error(value.span(), what, such_as())
     })?;
-    Setting::new(limit, number).map_err(|why| spanned_error(value.span(), why, such_as()))
+    ThresholdSetting::new(limit, number).map_err(|why| spanned_error(value.span(), why, such_as()))
 }
 
 /// `"1000fd"`, or a number of megabits a second.
@@ -188,7 +188,7 @@ fn parse_link(value: &Spanned<DeValue>) -> Result<Link, SpannedError> {
 fn parse_latency(value: &Spanned<DeValue>) -> Result<Millis, SpannedError> {
     let text =
         value.get_ref().as_str().ok_or_else(|| "a latency is text with its unit, such as \"0.5ms\" or \"200us\"".to_owned());
-    text.and_then(values::latency).map_err(|why| spanned_error(value.span(), why, ""))
+    text.and_then(value_parsers::latency).map_err(|why| spanned_error(value.span(), why, ""))
 }
 
 fn expect_table<'a, 'i>(value: &'a Spanned<DeValue<'i>>, name: &str) -> Result<&'a DeTable<'i>, SpannedError> {

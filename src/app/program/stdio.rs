@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::exit::{Exit, Failure};
-use crate::state::{Glyphs, Look};
+use crate::state::{GlyphSet, TerminalCapabilities};
 use crate::view::theme;
 
 /// Whether anybody still reads.
@@ -29,19 +29,19 @@ pub fn print_localized(text: &str) -> Result<ReaderState, Failure> {
 }
 
 /// The same with these characters.
-pub fn print_with_glyphs(glyphs: Glyphs, text: &str) -> Result<ReaderState, Failure> {
+pub fn print_with_glyphs(glyphs: GlyphSet, text: &str) -> Result<ReaderState, Failure> {
     print(&to_glyphs(text, glyphs))
 }
 
 /// The characters that there are by the locale, or as asked for. Lines go into files and mails, too, which have no terminal.
-pub fn glyphs(asked: Option<Glyphs>) -> Glyphs {
+pub fn glyphs(asked: Option<GlyphSet>) -> GlyphSet {
     let locale = |name: &str| std::env::var(name).ok().filter(|_| name != "TERM");
-    Look::from_variables(locale, asked).glyphs
+    TerminalCapabilities::from_env(locale, asked).glyphs
 }
 
 /// A text in these characters.
-pub fn to_glyphs(text: &str, glyphs: Glyphs) -> Cow<'_, str> {
-    if glyphs == Glyphs::Unicode || text.is_ascii() {
+pub fn to_glyphs(text: &str, glyphs: GlyphSet) -> Cow<'_, str> {
+    if glyphs == GlyphSet::Unicode || text.is_ascii() {
         return Cow::Borrowed(text);
     }
     let mut plain = String::with_capacity(text.len());
@@ -53,7 +53,7 @@ pub fn to_glyphs(text: &str, glyphs: Glyphs) -> Cow<'_, str> {
             _ if character.is_ascii() => plain.push(character),
             // Two names must not become one.
             _ if character.is_alphanumeric() => plain.extend(character.escape_unicode()),
-            _ => plain.push(theme::ascii(character)),
+            _ => plain.push(theme::ascii_fallback(character)),
         }
     }
     Cow::Owned(plain)
@@ -94,8 +94,8 @@ mod tests {
     #[test]
     fn a_locale_of_ascii_gets_ascii() {
         let said = "≥ 45.0 % behind 1 in fsync: flushes 10.3 ms = 1.0× its baseline; café × …";
-        assert_eq!(to_glyphs(said, Glyphs::Unicode), said);
+        assert_eq!(to_glyphs(said, GlyphSet::Unicode), said);
         let plain = ">= 45.0 % behind 1 in fsync: flushes 10.3 ms = 1.0x its baseline; caf\\u{e9} x ...";
-        assert_eq!(to_glyphs(said, Glyphs::Ascii), plain);
+        assert_eq!(to_glyphs(said, GlyphSet::Ascii), plain);
     }
 }

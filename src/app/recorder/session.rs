@@ -13,7 +13,7 @@ use crate::recording::{
     DirHandle, FrameBacklog, FrameSummary, Gap, Location, Meta, Recorder, RecorderOptions, RecorderStatus, RecordingError,
     RecordingProgress, Timestamp,
 };
-use crate::report::words::many;
+use crate::report::formatting::pluralize;
 
 /// How long a disk is waited for where somebody waits at a screen, or the next file is being recorded into.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(800);
@@ -135,8 +135,10 @@ impl Session {
                 let failed = places.get(before.files - 1).map(words).unwrap_or_default();
                 Some(format!("the disk failed under {failed}: going on in {last}, which repeats what that one may have lost"))
             }
-            (None, Some(why)) => Some(format!("recording into {last} is paused: {why}: {} safe", many(kept.samples, "sample"))),
-            (Some(_), None) => Some(format!("recording into {last} again: {} lost", many(kept.lost_samples, "sample"))),
+            (None, Some(why)) => {
+                Some(format!("recording into {last} is paused: {why}: {} safe", pluralize(kept.samples, "sample")))
+            }
+            (Some(_), None) => Some(format!("recording into {last} again: {} lost", pluralize(kept.lost_samples, "sample"))),
             _ => None,
         }
     }
@@ -187,7 +189,7 @@ impl RecordingResult {
     pub fn summary(&self) -> String {
         let kept = self.status.progress();
         let lost = if kept.lost_samples > 0 { format!(", {} lost", kept.lost_samples) } else { String::new() };
-        format!("recorded {}{lost}, {} into {}", many(kept.samples, "sample"), format_bytes(kept.bytes), self.location())
+        format!("recorded {}{lost}, {} into {}", pluralize(kept.samples, "sample"), format_bytes(kept.bytes), self.location())
     }
 
     fn location(&self) -> String {
@@ -199,7 +201,7 @@ impl RecordingResult {
         match &self.status {
             RecorderStatus::Paused { reason: why, .. } | RecorderStatus::Failed { reason: why, .. } => {
                 let kept = self.status.progress();
-                let safe = many(kept.samples, "sample");
+                let safe = pluralize(kept.samples, "sample");
                 Some(format!("cannot record any more into {}: {why}: {safe} safe", self.location()))
             }
             RecorderStatus::LimitReached(RecordingProgress { samples: 0, .. }) => {

@@ -10,7 +10,7 @@ use crossterm::style::{Attribute, Print, SetAttribute, SetBackgroundColor, SetFo
 use ratatui::backend::IntoCrossterm;
 use ratatui::style::{Color, Modifier};
 
-use crate::view::cells::Shown;
+use crate::view::cell_buffer::StyledCell;
 
 /// Each with the word that begins it and the one that ends it. Bold and dim end together.
 const MODIFIERS: [(Modifier, Attribute, Attribute); 9] = [
@@ -27,7 +27,7 @@ const MODIFIERS: [(Modifier, Attribute, Attribute); 9] = [
 const INTENSITY: Modifier = Modifier::BOLD.union(Modifier::DIM);
 
 /// Draws these cells, given with column and row, from left to right and down.
-pub fn encode<'a>(out: &mut impl Write, cells: impl IntoIterator<Item = (u16, u16, Shown<'a>)>) -> io::Result<()> {
+pub fn encode<'a>(out: &mut impl Write, cells: impl IntoIterator<Item = (u16, u16, StyledCell<'a>)>) -> io::Result<()> {
     let mut style = (Color::Reset, Color::Reset, Modifier::empty());
     let mut last: Option<(u16, u16)> = None;
     for (x, y, cell) in cells {
@@ -94,7 +94,7 @@ mod tests {
     use ratatui::style::Style;
 
     use super::*;
-    use crate::view::cells::Symbol;
+    use crate::view::cell_buffer::Symbol;
 
     const SIZE: (u16, u16) = (24, 6);
 
@@ -115,8 +115,8 @@ mod tests {
         (0..SIZE.0 - 1, 0..SIZE.1, symbol, style)
     }
 
-    fn shown(cell: &Cell) -> Shown<'_> {
-        Shown { symbol: Symbol::Cluster(cell.symbol()), fg: cell.fg, bg: cell.bg, modifier: cell.modifier }
+    fn shown(cell: &Cell) -> StyledCell<'_> {
+        StyledCell { symbol: Symbol::Cluster(cell.symbol()), fg: cell.fg, bg: cell.bg, modifier: cell.modifier }
     }
 
     fn between(frames: &[Buffer], mut draw: impl FnMut(Vec<(u16, u16, &Cell)>) -> io::Result<()>) {
@@ -160,7 +160,7 @@ mod tests {
         let cells = [(Color::Black, Color::Yellow), (Color::Red, Color::Reset), (Color::Indexed(196), Color::Reset)];
         let cells = (0..)
             .zip(cells)
-            .map(|(x, (fg, bg))| (x, 0, Shown { symbol: Symbol::Cluster("a"), fg, bg, modifier: Modifier::empty() }));
+            .map(|(x, (fg, bg))| (x, 0, StyledCell { symbol: Symbol::Cluster("a"), fg, bg, modifier: Modifier::empty() }));
         encode(&mut bytes, cells).unwrap();
         assert_eq!(String::from_utf8(bytes).unwrap(), "\x1b[1;1H\x1b[30m\x1b[43ma\x1b[31m\x1b[49ma\x1b[38;5;196ma\x1b[0m");
     }

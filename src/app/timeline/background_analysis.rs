@@ -11,9 +11,9 @@ use super::checkpoints::{CheckpointedEvaluation, IndexedSamples};
 use super::finding_starts::FindingStarts;
 use super::recording_samples::RecordingSamples;
 use crate::app::evaluation::SampleEvaluator;
-use crate::findings::{Finding, Judge, Judged, Verdict};
+use crate::findings::{ActiveFindings, Evaluation, Evaluator, Finding};
 use crate::recording::Damage;
-use crate::state::{Event, Tick};
+use crate::state::{Event, TimelineTick};
 
 /// How long the thread evaluates before it sends its results.
 const BATCH_DURATION: Duration = Duration::from_millis(100);
@@ -28,14 +28,14 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(400);
 pub struct Batch {
     /// All samples before this index have been evaluated.
     pub until: u64,
-    pub checkpoints: Vec<(u64, Judge)>,
+    pub checkpoints: Vec<(u64, Evaluator)>,
     pub finding_starts: Vec<u64>,
     /// All damage found so far, where some was found meanwhile
     pub damage: Option<Vec<Damage>>,
-    ticks: Vec<(u64, Tick)>,
+    ticks: Vec<(u64, TimelineTick)>,
     ended: Vec<Finding>,
     /// Findings that hold after the last sample
-    active: Verdict,
+    active: ActiveFindings,
     /// No sample is left that has not been evaluated.
     complete: bool,
 }
@@ -45,17 +45,17 @@ pub struct BackgroundAnalysis {
     batches: channel::Receiver<Batch>,
     growth: mpsc::Sender<()>,
     /// From the frame summaries; shown until the sample has been evaluated here
-    summary_ticks: Vec<(u64, Tick)>,
-    ticks: Vec<(u64, Tick)>,
+    summary_ticks: Vec<(u64, TimelineTick)>,
+    ticks: Vec<(u64, TimelineTick)>,
     ended: Vec<Finding>,
-    active: Verdict,
+    active: ActiveFindings,
     complete: bool,
     reported: Instant,
 }
 
 impl BackgroundAnalysis {
     /// Starts the thread, which takes `samples` for itself.
-    pub fn start(samples: RecordingSamples, evaluator: Judge) -> std::io::Result<BackgroundAnalysis> {
+    pub fn start(samples: RecordingSamples, evaluator: Evaluator) -> std::io::Result<BackgroundAnalysis> {
         let summary_ticks = samples.ticks_from_summaries();
         let (sender, batches) = channel::channel(QUEUE_CAPACITY);
         let (growth, grown) = mpsc::channel();
@@ -91,11 +91,11 @@ impl BackgroundAnalysis {
         }
         self.reported = Instant::now();
         let findings = self.ended.iter().chain(self.active.iter()).cloned().collect();
-        vec![Event::Strip(self.timeline_ticks()), Event::Findings(findings)]
+        vec![Event::Timeline(self.timeline_ticks()), Event::Findings(findings)]
     }
 
     /// One tick an interval: as evaluated here, and behind that as the recorder summarized it.
-    pub fn timeline_ticks(&self) -> Arc<[Tick]> {
+    pub fn timeline_ticks(&self) -> Arc<[TimelineTick]> {
         let until = self.ticks.last().map_or(0, |(index, _)| index + 1);
         let later = self.summary_ticks.partition_point(|(index, _)| *index < until);
         let summarized = self.summary_ticks.get(later..).unwrap_or_default();
@@ -116,7 +116,7 @@ impl BackgroundAnalysis {
 }
 
 /// The thread: ends when its results are no longer received, or the recording can no longer be read.
-fn run(mut samples: RecordingSamples, evaluator: Judge, batches: &channel::Sender<Batch>, grown: &mpsc::Receiver<()>) {
+fn run(mut samples: RecordingSamples, evaluator: Evaluator, batches: &channel::Sender<Batch>, grown: &mpsc::Receiver<()>) {
     let mut evaluator = SampleEvaluator::new(samples.host(0), evaluator);
     let mut starts = FindingStarts::default();
     let mut damage = samples.replayer.damage().len();
@@ -134,7 +134,7 @@ fn run(mut samples: RecordingSamples, evaluator: Judge, batches: &channel::Sende
                 if let Some(evaluation) = evaluation {
                     let (gap, mark) = annotations.before(index);
                     batch.ticks.push((index, tick(&evaluation, gap, mark)));
-                    starts.observe(index, &evaluation.verdict);
+                    starts.observe(index, &evaluation.active);
                     batch.ended.extend(evaluation.ended);
                 }
             }
@@ -171,11 +171,11 @@ impl Batch {
 }
 
 /// An interval as the timeline shows it.
-fn tick(evaluation: &Judged, gap: bool, mark: Option<String>) -> Tick {
+fn tick(evaluation: &Evaluation, gap: bool, mark: Option<String>) -> TimelineTick {
     let interval = &evaluation.interval;
-    Tick {
+    TimelineTick {
         realtime_ns: interval.at().realtime_ns,
-        worst: evaluation.verdict.iter().map(|finding| finding.severity).max(),
+        worst_severity: evaluation.active.iter().map(|finding| finding.severity).max(),
         busy: interval.cpu.as_ref().map_or(0.0, |cpu| cpu.busy() as f32),
         blocked: interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.ratio as f32),
         gap,

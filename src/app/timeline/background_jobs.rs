@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::app::recorder::{self, Session};
 use crate::baseline::Baselines;
 use crate::recording::{FrameBacklog, Location, Meta, save_recording};
-use crate::report::words::many;
+use crate::report::formatting::pluralize;
 use crate::state::Notice;
 
 /// The outcome of a job.
@@ -92,7 +92,7 @@ impl BackgroundJobs {
                 recorder::with_fallback_directory(&name, |path| save_recording(path, &bytes).map(|()| Location::from(path)));
             JobResult::Notice(match saved {
                 Ok(location) => {
-                    let (samples, size) = (many(samples as u64, "sample"), recorder::format_bytes(bytes.len() as u64));
+                    let (samples, size) = (pluralize(samples as u64, "sample"), recorder::format_bytes(bytes.len() as u64));
                     Notice::new(format!("saved {samples}, {size} into {location}"))
                 }
                 Err(error) => Notice::failure(recorder::failure(error).to_string()),

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::app::evaluation::SampleEvaluator;
-use crate::findings::{Judge, Judged};
+use crate::findings::{Evaluation, Evaluator};
 use crate::sample::{Host, Sample};
 
 /// Samples by index.
@@ -24,9 +24,9 @@ pub trait IndexedSamples {
 /// Saved evaluators, and the position of the last request.
 pub struct CheckpointedEvaluation {
     /// Evaluates where no checkpoint exists yet
-    initial: Judge,
+    initial: Evaluator,
     /// The evaluator after the sample of that index
-    checkpoints: BTreeMap<u64, Judge>,
+    checkpoints: BTreeMap<u64, Evaluator>,
     /// The straight run has evaluated all samples before this one.
     analyzed_until: u64,
     /// After the sample of the last request: the next one costs one evaluation.
@@ -37,7 +37,7 @@ struct Cursor {
     index: u64,
     evaluator: SampleEvaluator,
     /// `None` for the first sample
-    evaluation: Option<Judged>,
+    evaluation: Option<Evaluation>,
     /// The evaluation is that of a straight run.
     exact: bool,
 }
@@ -49,7 +49,7 @@ const CHECKPOINT_EVERY: u64 = 32;
 const WARM_UP_SAMPLES: u64 = 60;
 
 impl CheckpointedEvaluation {
-    pub fn new(initial: Judge) -> CheckpointedEvaluation {
+    pub fn new(initial: Evaluator) -> CheckpointedEvaluation {
         CheckpointedEvaluation { initial, checkpoints: BTreeMap::new(), analyzed_until: 0, cursor: None }
     }
 
@@ -59,12 +59,12 @@ impl CheckpointedEvaluation {
     }
 
     /// The straight run has evaluated the samples before `until`, with these checkpoints among them.
-    pub fn extend(&mut self, until: u64, checkpoints: impl IntoIterator<Item = (u64, Judge)>) {
+    pub fn extend(&mut self, until: u64, checkpoints: impl IntoIterator<Item = (u64, Evaluator)>) {
         self.checkpoints.extend(checkpoints);
         self.analyzed_until = until;
     }
 
-    pub fn oldest_checkpoint(&self) -> Option<&Judge> {
+    pub fn oldest_checkpoint(&self) -> Option<&Evaluator> {
         self.checkpoints.first_key_value().map(|(_, evaluator)| evaluator)
     }
 
@@ -76,7 +76,7 @@ impl CheckpointedEvaluation {
     }
 
     /// The interval that ends with the sample of that index; `None` for the first sample, and where the sample is damaged.
-    pub fn evaluation_at(&mut self, samples: &mut impl IndexedSamples, index: u64) -> Option<Judged> {
+    pub fn evaluation_at(&mut self, samples: &mut impl IndexedSamples, index: u64) -> Option<Evaluation> {
         if !samples.indices().contains(&index) {
             return None;
         }
@@ -113,7 +113,7 @@ impl CheckpointedEvaluation {
                 let later = self.checkpoints.range(first..).next();
                 let known = checkpoint.or(later).map_or(&self.initial, |(_, evaluator)| evaluator);
                 let at = if analyzed { first } else { index.saturating_sub(WARM_UP_SAMPLES).max(first) };
-                Cursor::new(samples, at, known.afresh(), at == first)
+                Cursor::new(samples, at, known.without_history(), at == first)
             }
         }
     }
@@ -121,7 +121,7 @@ impl CheckpointedEvaluation {
 
 impl Cursor {
     /// An evaluator that continues after the sample of that index.
-    fn new(samples: &mut impl IndexedSamples, index: u64, evaluator: Judge, exact: bool) -> Cursor {
+    fn new(samples: &mut impl IndexedSamples, index: u64, evaluator: Evaluator, exact: bool) -> Cursor {
         let mut evaluator = SampleEvaluator::new(samples.host(index), evaluator);
         if let Some(sample) = samples.sample(index) {
             evaluator.start_from(sample);
@@ -137,12 +137,12 @@ mod tests {
     use crate::baseline::Baselines;
 
     fn checkpointed() -> CheckpointedEvaluation {
-        CheckpointedEvaluation::new(Judge::new(Baselines::default()))
+        CheckpointedEvaluation::new(Evaluator::new(Baselines::default()))
     }
 
     /// Evaluates all samples in order and saves checkpoints; returns what was found.
     fn straight_run(samples: &mut SyntheticSamples, checkpoints: &mut CheckpointedEvaluation) -> Vec<Option<String>> {
-        let mut evaluator = SampleEvaluator::new(host("before"), Judge::new(Baselines::default()));
+        let mut evaluator = SampleEvaluator::new(host("before"), Evaluator::new(Baselines::default()));
         let mut run = Vec::new();
         for index in samples.indices() {
             let sample = samples.sample(index);
@@ -156,8 +156,8 @@ mod tests {
         run
     }
 
-    fn shown(evaluation: &Judged) -> String {
-        format!("{} s: {:?} {:?}", evaluation.interval.seconds, evaluation.verdict, evaluation.ended)
+    fn shown(evaluation: &Evaluation) -> String {
+        format!("{} s: {:?} {:?}", evaluation.interval.seconds, evaluation.active, evaluation.ended)
     }
 
     #[test]

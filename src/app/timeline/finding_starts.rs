@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::findings::{Finding, Verdict};
+use crate::findings::{ActiveFindings, Finding};
 
 /// Indices of samples that end an interval with a finding that the interval before did not have; ascending.
 #[derive(Debug)]
 pub struct FindingStarts {
     indices: Vec<u64>,
     /// The findings of the last interval
-    active: Verdict,
+    active: ActiveFindings,
 }
 
 impl Default for FindingStarts {
@@ -20,7 +20,7 @@ impl Default for FindingStarts {
 
 impl FindingStarts {
     /// Adds the next interval, which ends with the sample of that index.
-    pub fn observe(&mut self, index: u64, findings: &Verdict) {
+    pub fn observe(&mut self, index: u64, findings: &ActiveFindings) {
         let before = std::mem::replace(&mut self.active, Arc::clone(findings));
         if has_new_finding(findings, &before) {
             self.indices.push(index);
@@ -38,7 +38,7 @@ impl FindingStarts {
     }
 
     /// The findings of the last interval.
-    pub fn active(&self) -> &Verdict {
+    pub fn active(&self) -> &ActiveFindings {
         &self.active
     }
 

@@ -12,7 +12,7 @@ use crate::app::program::{allocator, stdio};
 use crate::app::recorder;
 use crate::app::sampling::TimedSample;
 use crate::recording::{Gap, Meta, Timestamp};
-use crate::report::words::many;
+use crate::report::formatting::pluralize;
 use crate::sample::Instant;
 use crate::state::{Event, Notice};
 
@@ -67,7 +67,7 @@ impl LiveInput {
             checkpoints.extend(index + 1, is_checkpoint.then(|| (index, self.pipeline.evaluator().clone())));
             checkpoints.discard_before(ring.evicted());
             if let Some(evaluation) = &evaluation {
-                finding_starts.observe(index, &evaluation.verdict);
+                finding_starts.observe(index, &evaluation.active);
             }
             // The first sample in memory ends no interval there.
             finding_starts.discard_before(ring.evicted() + 1);
@@ -76,7 +76,7 @@ impl LiveInput {
             }
         }
         let failed = self.pipeline.write_periodically().map(Notice::failure);
-        let mut events: Vec<Event> = missed.map(Event::Notice).into_iter().chain(evaluation.map(Event::Judged)).collect();
+        let mut events: Vec<Event> = missed.map(Event::Notice).into_iter().chain(evaluation.map(Event::Evaluation)).collect();
         events.extend(self.recorder.report());
         events.extend(failed.map(Event::Notice));
         events
@@ -86,7 +86,7 @@ impl LiveInput {
     pub fn add_gap(&mut self, gap: &Gap, samples: &mut RingSamples) -> Vec<Event> {
         samples.ring.add_gap(gap);
         self.recorder.gap(gap);
-        let lost = many(gap.lost_samples, "sample");
+        let lost = pluralize(gap.lost_samples, "sample");
         vec![Event::Notice(Notice::new(format!("{lost} lost: {}", gap.reason.description())))]
     }
 
@@ -110,7 +110,7 @@ impl LiveInput {
     fn missed_notice(&mut self, missed: u64, at: Instant) -> Option<Notice> {
         let seconds = at.seconds_since(self.last_sample_at.replace(at)?);
         (missed > 0 && seconds >= MIN_REPORTED_GAP_SECONDS).then(|| {
-            let missed = many(missed, "sample");
+            let missed = pluralize(missed, "sample");
             Notice::failure(format!("{missed} missed in {seconds:.0} s: stalltop was stopped, or got no CPU"))
         })
     }

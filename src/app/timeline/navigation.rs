@@ -9,7 +9,8 @@ use tokio::time::Instant;
 use super::checkpoints::IndexedSamples;
 use super::store::Store;
 use super::{Position, SampleSource, Timeline};
-use crate::state::{self, Effect, Event, Notice, moment};
+use crate::state::time_spec::TimeSpec;
+use crate::state::{self, Effect, Event, Notice};
 
 /// Intervals before the one on the screen, for its graphs.
 const GRAPH_LEAD_INTERVALS: u64 = 60;
@@ -70,9 +71,9 @@ impl Timeline {
         let is_next_step = self.shown_index().is_some_and(|shown| shown + 1 == to);
         let first = if is_next_step { to } else { to.saturating_sub(GRAPH_LEAD_INTERVALS).max(start + 1) };
         // In the order of time, so that each costs one evaluation.
-        let preceding: Vec<_> =
+        let evaluated: Vec<_> =
             (first..to).filter_map(|index| Some((index, self.evaluation.evaluation_at(&mut self.store, index)?))).collect();
-        let shown = loop {
+        let evaluation = loop {
             if let Some(evaluation) = self.evaluation.evaluation_at(&mut self.store, to) {
                 break evaluation;
             }
@@ -85,8 +86,8 @@ impl Timeline {
         if let Some(playback) = &mut self.playback {
             playback.end_reported = false;
         }
-        let before = preceding.into_iter().filter(|(index, _)| *index < to).map(|(_, evaluation)| evaluation).collect();
-        let mut events = vec![Event::Moved { shown, before }];
+        let preceding = evaluated.into_iter().filter(|(index, _)| *index < to).map(|(_, evaluation)| evaluation).collect();
+        let mut events = vec![Event::SeekCompleted { evaluation, preceding }];
         events.extend(self.position_event());
         events
     }
@@ -128,7 +129,7 @@ impl Timeline {
     }
 
     /// Where a recording is opened: at the time asked for, at the end of a growing one, else at its beginning.
-    pub(super) fn start_index(&self, at: Option<moment::Moment>, zone: &TimeZone) -> u64 {
+    pub(super) fn start_index(&self, at: Option<TimeSpec>, zone: &TimeZone) -> u64 {
         let last = self.store.indices().end.saturating_sub(1);
         match (at, self.store.realtime_ns(0), self.store.realtime_ns(last)) {
             (Some(at), Some(first_ns), Some(last_ns)) => {
@@ -165,7 +166,7 @@ impl Timeline {
                 playback.shown_since = Instant::now();
             }
             let evaluation = self.evaluation.evaluation_at(&mut self.store, next);
-            events.extend(evaluation.map(Event::Judged));
+            events.extend(evaluation.map(Event::Evaluation));
             if is_late {
                 break;
             }
@@ -178,7 +179,7 @@ impl Timeline {
             && !is_growing
             && !std::mem::replace(&mut playback.end_reported, true)
         {
-            events.push(Event::Ended(None));
+            events.push(Event::SourceEnded(None));
         }
         events
     }

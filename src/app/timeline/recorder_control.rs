@@ -8,8 +8,8 @@ use crate::app::recorder::{self, Session};
 use crate::app::sampling::TimedSample;
 use crate::baseline::Baselines;
 use crate::recording::{FrameSummary, Gap, GapReason, HistoryRing, Meta, RecorderStatus, Timestamp};
-use crate::report::words::many;
-use crate::state::{Event, Notice, Recorder};
+use crate::report::formatting::pluralize;
+use crate::state::{Event, Notice, RecorderState};
 
 /// Samples, gaps and marks that are queued while the disk has not yet created the recording.
 const MAX_PENDING_RECORDS: usize = 64;
@@ -24,7 +24,7 @@ pub struct RecorderControl {
     pending_records: Option<Vec<PendingRecord>>,
     jobs: BackgroundJobs,
     /// The status that the screen was last told
-    reported: Recorder,
+    reported: RecorderState,
 }
 
 enum PendingRecord {
@@ -36,7 +36,7 @@ enum PendingRecord {
 impl RecorderControl {
     pub fn new(meta: Meta) -> RecorderControl {
         let (session, pending_records, jobs) = (None, None, BackgroundJobs::default());
-        RecorderControl { meta, session, pending_records, jobs, reported: Recorder::Off }
+        RecorderControl { meta, session, pending_records, jobs, reported: RecorderState::Off }
     }
 
     /// Waits for the result of a job; forever where none is running. Cancel-safe.
@@ -86,8 +86,8 @@ impl RecorderControl {
     pub fn toggle(&mut self, ring: &HistoryRing, baselines: &Baselines) -> Vec<Event> {
         if let Some(session) = self.session.take() {
             self.jobs.stop_recording(session);
-            self.reported = Recorder::Off;
-            return vec![Event::Recorder(Recorder::Off)];
+            self.reported = RecorderState::Off;
+            return vec![Event::Recorder(RecorderState::Off)];
         }
         if self.pending_records.is_some() {
             return vec![Event::Notice(Notice::failure("the recording is being created: its disk has not answered yet"))];
@@ -119,13 +119,13 @@ impl RecorderControl {
         let change = session.status_change().map(|change| Event::Notice(Notice::failure(change)));
         let mut events: Vec<Event> = change.into_iter().collect();
         let now = match session.status() {
-            RecorderStatus::Failed { reason, .. } => Recorder::Failed(reason),
+            RecorderStatus::Failed { reason, .. } => RecorderState::Failed(reason),
             RecorderStatus::Paused { reason, progress } => {
-                Recorder::Failed(format!("paused: {reason}; {} safe", many(progress.samples, "sample")))
+                RecorderState::Failed(format!("paused: {reason}; {} safe", pluralize(progress.samples, "sample")))
             }
             RecorderStatus::Recording(progress)
             | RecorderStatus::LimitReached(progress)
-            | RecorderStatus::Finished(progress) => Recorder::On { file: session.location(), bytes: progress.bytes },
+            | RecorderStatus::Finished(progress) => RecorderState::On { file: session.location(), bytes: progress.bytes },
         };
         if now != self.reported {
             self.reported = now.clone();

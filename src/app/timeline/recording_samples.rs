@@ -7,9 +7,9 @@ use super::checkpoints::IndexedSamples;
 use crate::app::program::exit::{Exit, Failure};
 use crate::findings::Severity;
 use crate::recording::{Damage, Replayer, SummarySeverity, Tail, Timestamp};
-use crate::report::words::many;
+use crate::report::formatting::pluralize;
 use crate::sample::{Host, Sample};
-use crate::state::Tick;
+use crate::state::TimelineTick;
 
 /// The samples of a recording; their indices start at 0.
 pub struct RecordingSamples {
@@ -49,7 +49,7 @@ impl RecordingSamples {
             if let Some(unreadable) = self.replayer.unreadable().first() {
                 return Some(format!("not whole: {}", unreadable.reason));
             }
-            let places = many(damage.len() as u64, "place");
+            let places = pluralize(damage.len() as u64, "place");
             return Some(format!("damaged in {places}, first at byte {}: {}", first.bytes.start, first.kind));
         }
         match self.replayer.tail() {
@@ -73,13 +73,13 @@ impl RecordingSamples {
             return Some(Failure::new(Exit::Damaged, what, "", "all intact samples were shown; see 'stalltop info'"));
         }
         let what = format!("the recording is damaged at byte {}", first.bytes.start);
-        let (places, lost) = (many(damage.len() as u64, "place"), many(lost, "sample"));
+        let (places, lost) = (pluralize(damage.len() as u64, "place"), pluralize(lost, "sample"));
         let why = format!("{} ({places}, {lost} lost)", first.kind);
         Some(Failure::new(Exit::Damaged, what, why, "all intact samples were shown; see 'stalltop info --verify'"))
     }
 
     /// The ticks of the samples that have a frame summary, without decoding them.
-    pub fn ticks_from_summaries(&self) -> Vec<(u64, Tick)> {
+    pub fn ticks_from_summaries(&self) -> Vec<(u64, TimelineTick)> {
         let annotations = self.annotations(1);
         let tick = |index: u64| {
             let summary = self.replayer.frame_summary(usize::try_from(index).ok()?)?;
@@ -93,7 +93,7 @@ impl RecordingSamples {
             let share = |share: u8| f32::from(share) / 255.0;
             let (busy, blocked) = (share(summary.busy), share(summary.blocked));
             let (gap, mark) = annotations.before(index);
-            Some((index, Tick { realtime_ns: self.timestamp(index)?.realtime_ns, worst, busy, blocked, gap, mark }))
+            Some((index, TimelineTick { realtime_ns: self.timestamp(index)?.realtime_ns, worst, busy, blocked, gap, mark }))
         };
         self.indices().filter_map(tick).collect()
     }

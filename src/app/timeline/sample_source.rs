@@ -15,7 +15,7 @@ use crate::app::program::exit::{Exit, Failure};
 use crate::app::recorder::failure;
 use crate::app::sampling::{SamplerCommand, SamplerThread, TimedSample};
 use crate::recording::{Gap, Meta, RecordingError, StreamEvent, StreamReader, Timestamp};
-use crate::report::words::many;
+use crate::report::formatting::pluralize;
 
 /// How often a growing recording is checked for new samples.
 const FILE_POLL_INTERVAL: Duration = Duration::from_millis(400);
@@ -137,7 +137,7 @@ fn source_event(event: StreamEvent) -> Option<SourceEvent> {
             "damage at byte {}: {}; {} lost",
             damage.bytes.start,
             damage.kind,
-            many(damage.lost_samples, "sample")
+            pluralize(damage.lost_samples, "sample")
         )),
         StreamEvent::Mark(mark) => SourceEvent::Mark(mark.at, mark.text),
         StreamEvent::End => SourceEvent::Ended(None),

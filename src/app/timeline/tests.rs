@@ -9,9 +9,9 @@ use super::synthetic::{SyntheticSamples, host};
 use super::*;
 use crate::app::baseline_learner::BaselineLearner;
 use crate::app::sampling::TimedSample;
-use crate::findings::Criteria;
+use crate::findings::RuleConfig;
 use crate::recording::{FrameSummary, Recorder, RecorderOptions, Redaction, SummarySeverity};
-use crate::state::Tick;
+use crate::state::TimelineTick;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -19,7 +19,7 @@ fn open(path: &Path) -> Timeline {
     let options = cli::Replay {
         file: path.to_owned(),
         at: None,
-        part: cli::part::Part::default(),
+        range: cli::time_range::TimeRange::default(),
         speed: 1.0,
         appearance: cli::Appearance::default(),
     };
@@ -63,10 +63,10 @@ fn meta() -> Meta {
 }
 
 /// The first timeline that ends with the tick of that second.
-async fn ticks_until(timeline: &mut Timeline, second: i64) -> Vec<Tick> {
+async fn ticks_until(timeline: &mut Timeline, second: i64) -> Vec<TimelineTick> {
     loop {
         for event in timeline.next().await {
-            if let Event::Strip(ticks) = event
+            if let Event::Timeline(ticks) = event
                 && ticks.last().is_some_and(|tick| tick.realtime_ns == second * 1_000_000_000)
             {
                 return ticks.to_vec();
@@ -87,7 +87,7 @@ async fn the_timeline_comes_from_summaries_and_the_rest_from_the_analysis() {
         let mut timeline = open(path);
         let opening = timeline.next().await;
         let summarized = opening.iter().find_map(|event| match event {
-            Event::Strip(ticks) => Some(ticks.len()),
+            Event::Timeline(ticks) => Some(ticks.len()),
             _ => None,
         });
         assert_eq!(summarized, Some(239), "two key groups have summaries");
@@ -101,8 +101,8 @@ async fn the_timeline_comes_from_summaries_and_the_rest_from_the_analysis() {
 
 fn shown(events: &[Event]) -> Option<String> {
     events.iter().find_map(|event| match event {
-        Event::Moved { shown, before } => {
-            let (at, findings) = (shown.interval.at().realtime_ns, &shown.verdict);
+        Event::SeekCompleted { evaluation: shown, preceding: before } => {
+            let (at, findings) = (shown.interval.at().realtime_ns, &shown.active);
             Some(format!("{at}: {findings:?}, behind {}", before.len()))
         }
         _ => None,
@@ -126,12 +126,13 @@ async fn a_pipe_and_a_file_show_the_same_intervals() {
     }
     drop(sender);
     let learner = BaselineLearner::without_store(Default::default());
-    let pipeline = LivePipeline::new(host("first"), Arc::new(Criteria::default()), learner);
+    let pipeline = LivePipeline::new(host("first"), Arc::new(RuleConfig::default()), learner);
     let mut pipe = Timeline::live(SampleSource::Pipe(events), meta(), pipeline, TIMEOUT * 10);
-    while !pipe.next().await.iter().any(|event| matches!(event, Event::Ended(_))) {}
+    while !pipe.next().await.iter().any(|event| matches!(event, Event::SourceEnded(_))) {}
 
     let second = |second: i64| Effect::JumpTo(second * 1_000_000_000);
-    let effects = [second(100), Effect::PreviousFinding, Effect::Step(-3), Effect::NextFinding, Effect::StepTime(60), second(5)];
+    let effects =
+        [second(100), Effect::PreviousFinding, Effect::Step(-3), Effect::NextFinding, Effect::StepTime(60), second(5)];
     for effect in effects {
         let (from_file, from_pipe) = (file.act(effect.clone()), pipe.act(effect.clone()));
         assert!(shown(&from_file).is_some(), "{effect:?}: {from_file:?}");

@@ -18,7 +18,7 @@ fn a_change_within_a_week_is_no_drift() {
     bench.teach_days(6, 70, 12);
     assert_eq!(bench.drift(), None, "six days after the first ones");
     bench.teach_days(3, 70, 12);
-    assert_eq!(bench.drift().map(|drift| (drift.was.0, drift.now.0)), Some((5.0, 12.0)));
+    assert_eq!(bench.drift().map(|drift| (drift.reference.0, drift.current.0)), Some((5.0, 12.0)));
 }
 
 #[test]
@@ -31,5 +31,5 @@ fn one_busy_day_is_one_of_several() {
     }
     bench.at_ms += 86_400_000;
     bench.teach(1, 100, 8);
-    assert_eq!(bench.learned().baseline().map(|ms| ms.0), Some(8.0));
+    assert_eq!(bench.learned().latency().map(|ms| ms.0), Some(8.0));
 }

@@ -3,9 +3,9 @@
 use jiff::civil::Date;
 use jiff::{Span, civil};
 
-use crate::findings::rule::{Patience, Rule};
-use crate::findings::scene::{Scene, Suspicion, number, text};
-use crate::findings::words::{figure, millis, multiple, plural};
+use crate::findings::formatting::{millis, multiple, plural, significant_digits};
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
 use crate::findings::{Kind, Severity, Subject};
 use crate::interval::disk::Operation;
 
@@ -20,50 +20,55 @@ pub(in crate::findings) const DISK_DRIFT: Rule = Rule {
                it was learned, for one operation and size class: from 2×, at least 0.1 ms more, and only where the best of the \
                last days is worse than the worst of the first. A note; a warning from 3× where it is felt now, (await − \
                reference) × completions a second ≥ 0.5. Never of a baseline that was set by hand.",
-    wrong: "Other work at the same size may be slower on a sound device: random instead of sequential reads on a rotating \
+    caveats: "Other work at the same size may be slower on a sound device: random instead of sequential reads on a rotating \
             disk. A change that was meant (another storage class) is told until the old baseline is forgotten.",
-    next: &[
+    next_steps: &[
         "smartctl -a: media wearout, reallocated sectors, temperature; a RAID that rebuilds; the limits of the volume's class",
         "stalltop baseline show DEVICE: since when, by how much",
         "stalltop baseline forget DEVICE, where the change was meant: it is learned anew",
     ],
-    patience: Patience::TwoOfThree,
-    suspect: disk_drift,
+    hysteresis: Hysteresis::TwoOfThree,
+    evaluate: disk_drift,
 };
 
-fn disk_drift(scene: &Scene) -> Vec<Suspicion> {
+fn disk_drift(scene: &RuleContext) -> Vec<Candidate> {
     let thresholds = scene.thresholds;
     let told = scene.drifts.iter().filter(|(.., drift)| drift.multiple() >= thresholds.drift_multiple);
     told.map(|&(id, operation, size, drift)| {
         let device = scene.disk_name(id);
-        let judged =
-            scene.standing(id, operation).filter(|standing| standing.size == size).and_then(|standing| standing.judged);
+        let judged = scene
+            .latency_status(id, operation)
+            .filter(|standing| standing.size == size)
+            .and_then(|standing| standing.window_load);
         let felt = judged.map(|load| {
             let r#await = load.r#await(operation).map_or(0.0, |r#await| r#await.0);
-            (r#await - drift.was.0) / 1000.0 * load.rate(operation)
+            (r#await - drift.reference.0) / 1000.0 * load.rate(operation)
         });
         let is_felt = felt.is_some_and(|felt| felt >= thresholds.latency_felt);
-        let sized = if operation == Operation::Flush { String::new() } else { format!(" of {}", size.word()) };
+        let sized = if operation == Operation::Flush { String::new() } else { format!(" of {}", size.as_str()) };
         let sentence = format!(
             "{device}: {}{sized} are {} slower than in {} ({} → {}, learned over {})",
             operation.plural(),
             multiple(drift.multiple()),
-            month(drift.since_day),
-            short(drift.was.0),
-            millis(drift.now.0),
+            format_month(drift.since_day),
+            without_unit(drift.reference.0),
+            millis(drift.current.0),
             plural(f64::from(drift.days), "day", "days")
         );
         let evidence = vec![
-            text("operation", operation.plural()),
-            text("size", size.word()),
-            number("reference_seconds", drift.was.0 / 1000.0),
-            number("alone_seconds", drift.now.0 / 1000.0),
-            number("days", f64::from(drift.days)),
-            text("since", date(drift.since_day).map_or_else(|| "-".to_owned(), |date| date.to_string()).as_str()),
-            crate::findings::scene::maybe("lost_seconds_per_second", felt),
+            evidence_text("operation", operation.plural()),
+            evidence_text("size", size.as_str()),
+            evidence_number("reference_seconds", drift.reference.0 / 1000.0),
+            evidence_number("alone_seconds", drift.current.0 / 1000.0),
+            evidence_number("days", f64::from(drift.days)),
+            evidence_text(
+                "since",
+                date_of_day(drift.since_day).map_or_else(|| "-".to_owned(), |date| date.to_string()).as_str(),
+            ),
+            crate::findings::rule_context::evidence_optional("lost_seconds_per_second", felt),
         ];
         let warns = is_felt && drift.multiple() >= thresholds.drift_warning_multiple;
-        Suspicion {
+        Candidate {
             severity: if warns { Severity::Warning } else { Severity::Note },
             subject: Subject::Disk { id, name: scene.disk(id).map(|disk| disk.name.clone()).unwrap_or_default() },
             value: drift.multiple(),
@@ -71,24 +76,24 @@ fn disk_drift(scene: &Scene) -> Vec<Suspicion> {
             unit: "ratio",
             sentence,
             evidence,
-            explains: 0.0,
+            explained_share: 0.0,
         }
     })
     .collect()
 }
 
 /// `0.50` of `0.50 ms → 1.20 ms`, unless the units differ.
-fn short(ms: f64) -> String {
-    if ms < 10_000.0 { figure(ms) } else { millis(ms) }
+fn without_unit(ms: f64) -> String {
+    if ms < 10_000.0 { significant_digits(ms) } else { millis(ms) }
 }
 
-fn date(day: i32) -> Option<Date> {
+fn date_of_day(day: i32) -> Option<Date> {
     civil::date(1970, 1, 1).checked_add(Span::new().try_days(day).ok()?).ok()
 }
 
 /// `March 2026`
-fn month(day: i32) -> String {
-    date(day).map_or_else(|| "-".to_owned(), |date| date.strftime("%B %Y").to_string())
+fn format_month(day: i32) -> String {
+    date_of_day(day).map_or_else(|| "-".to_owned(), |date| date.strftime("%B %Y").to_string())
 }
 
 #[cfg(test)]
@@ -97,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_day_has_its_month() {
-        assert_eq!(month(20_515), "March 2026");
-        assert_eq!(month(i32::MAX), "-");
+        assert_eq!(format_month(20_515), "March 2026");
+        assert_eq!(format_month(i32::MAX), "-");
     }
 }

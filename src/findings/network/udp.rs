@@ -1,8 +1,8 @@
 //! Datagrams that come faster than they are read.
 
-use crate::findings::rule::{Patience, Rule};
-use crate::findings::scene::{Scene, Suspicion, maybe, number};
-use crate::findings::words::{figure, percent};
+use crate::findings::formatting::{percent, significant_digits};
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
 use crate::findings::{Kind, Severity, Subject};
 
 pub(in crate::findings) const UDP_OVERFLOW: Rule = Rule {
@@ -11,18 +11,18 @@ pub(in crate::findings) const UDP_OVERFLOW: Rule = Rule {
     meaning: "A program does not read its UDP socket as fast as datagrams come: the kernel drops them at the socket, and nobody \
               sends them again. It looks like loss in the network and is none.",
     computed: "RcvbufErrors of /proc/net/snmp at least 10 a second, and 0.1 % of the datagrams that came.",
-    wrong: "Logs and metrics may be sent in the knowledge that some are lost. The counter is of IPv4 and of the whole network \
+    caveats: "Logs and metrics may be sent in the knowledge that some are lost. The counter is of IPv4 and of the whole network \
             namespace; sockets over IPv6 are not in it.",
-    next: &[
+    next_steps: &[
         "which socket: ss -uanmp (d in skmem counts its drops), the column drops of /proc/net/udp",
         "why it is not read: the threads of its owner (screen 5, t)",
         "its buffer: SO_RCVBUF, net.core.rmem_max",
     ],
-    patience: Patience::TwoOfThree,
-    suspect: udp_overflow,
+    hysteresis: Hysteresis::TwoOfThree,
+    evaluate: udp_overflow,
 };
 
-fn udp_overflow(scene: &Scene) -> Vec<Suspicion> {
+fn udp_overflow(scene: &RuleContext) -> Vec<Candidate> {
     let (thresholds, protocols) = (scene.thresholds, &scene.interval.protocols);
     let Some(lost) = protocols.udp_overflows.map(|rate| rate.0) else { return Vec::new() };
     // InDatagrams counts those that were given to a program.
@@ -31,24 +31,24 @@ fn udp_overflow(scene: &Scene) -> Vec<Suspicion> {
     if lost < thresholds.udp_overflow_per_second || share < thresholds.udp_overflow_ratio {
         return Vec::new();
     }
-    vec![Suspicion {
+    vec![Candidate {
         severity: Severity::Warning,
-        subject: Subject::Box,
+        subject: Subject::Host,
         value: lost,
         threshold: thresholds.udp_overflow_per_second,
         unit: "per_second",
         sentence: format!(
             "{} UDP datagrams a second are dropped at full receive buffers, {} of those that come: a program does not read fast \
              enough",
-            figure(lost),
+            significant_digits(lost),
             percent(share),
         ),
         evidence: vec![
-            number("overflows_per_second", lost),
-            number("overflow_ratio", share),
-            maybe("datagrams_in_per_second", protocols.udp_in.map(|rate| rate.0)),
-            maybe("datagram_errors_in_per_second", protocols.udp_errors_in.map(|rate| rate.0)),
+            evidence_number("overflows_per_second", lost),
+            evidence_number("overflow_ratio", share),
+            evidence_optional("datagrams_in_per_second", protocols.udp_in.map(|rate| rate.0)),
+            evidence_optional("datagram_errors_in_per_second", protocols.udp_errors_in.map(|rate| rate.0)),
         ],
-        explains: 0.0,
+        explained_share: 0.0,
     }]
 }

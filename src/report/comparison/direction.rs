@@ -2,7 +2,7 @@
 
 /// Which value of two is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Better {
+pub enum BetterDirection {
     Lower,
     Higher,
     /// More work done, or more work needed? Only who made the load knows.
@@ -10,7 +10,7 @@ pub enum Better {
 }
 
 /// What nobody wants more of: names of JSON, by the table in which they stand.
-const WASTE: &[(&str, &[&str])] = &[
+const LOWER_IS_BETTER: &[(&str, &[&str])] = &[
     ("cpu", &["steal_ratio", "idle_but_blocked_ratio", "unaccounted_ratio", "hidden_ratio"]),
     ("load", &["run_queue_wait", "blocked_threads", "blocked", "blocked_disk", "procs_blocked"]),
     (
@@ -43,16 +43,16 @@ const WASTE: &[(&str, &[&str])] = &[
 ];
 
 /// What nobody can have enough of.
-const ROOM: &[(&str, &[&str])] = &[("cpu", &["free_ratio"]), ("memory", &["available_bytes"])];
+const HIGHER_IS_BETTER: &[(&str, &[&str])] = &[("cpu", &["free_ratio"]), ("memory", &["available_bytes"])];
 
 /// Which way that figure of that table should go.
-pub fn better(table: &str, figure: &str) -> Better {
+pub fn better_direction(table: &str, figure: &str) -> BetterDirection {
     let lists = |list: &[(&str, &[&str])]| list.iter().any(|(of, figures)| *of == table && figures.contains(&figure));
     match () {
         // All of it is time in which tasks were kept waiting.
-        () if table == "pressure" || lists(WASTE) => Better::Lower,
-        () if lists(ROOM) => Better::Higher,
-        () => Better::Neither,
+        () if table == "pressure" || lists(LOWER_IS_BETTER) => BetterDirection::Lower,
+        () if lists(HIGHER_IS_BETTER) => BetterDirection::Higher,
+        () => BetterDirection::Neither,
     }
 }
 
@@ -63,10 +63,10 @@ mod tests {
 
     #[test]
     fn every_figure_that_is_named_here_is_there() {
-        for (name, figures) in WASTE.iter().chain(ROOM) {
-            let heads = table::named(name).unwrap().heads();
+        for (name, figures) in LOWER_IS_BETTER.iter().chain(HIGHER_IS_BETTER) {
+            let heads = table::find_table(name).unwrap().columns();
             for figure in *figures {
-                assert!(heads.iter().any(|head| head.json == *figure), "{name} {figure}");
+                assert!(heads.iter().any(|head| head.key == *figure), "{name} {figure}");
             }
         }
     }

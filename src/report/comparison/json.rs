@@ -2,56 +2,60 @@
 
 use serde::Serialize;
 
-use super::{Beside, Change, Comparison, PerOperation, Spread};
+use super::{Comparison, FigureChange, FigureDelta, PerOperation, SummaryStatistics};
 use crate::findings::{Kind, Severity};
-use crate::report::json::{moment, plain};
+use crate::report::json::{escape_unprintable, rfc3339};
 use crate::report::statistics::Certainty;
 
 /// Schema `stalltop/1`.
 pub fn json(comparison: &Comparison) -> String {
-    let base = comparison.sides.first().and_then(PerOperation::of);
-    let sides = comparison.sides.iter().map(|side| {
-        let span = side.gathered.window.span();
-        let per_operation = PerOperation::of(side);
-        Recording {
+    let base = comparison.recordings.first().and_then(PerOperation::for_recording);
+    let sides = comparison.recordings.iter().map(|side| {
+        let span = side.figures.window.time_range();
+        let per_operation = PerOperation::for_recording(side);
+        RecordingJson {
             name: side.name.clone(),
-            from: span.map(|(from, _)| moment(from)),
-            to: span.map(|(_, to)| moment(to)),
-            seconds: side.gathered.totals.seconds,
-            operations: side.work.map(|work| work.operations),
+            from: span.map(|(from, _)| rfc3339(from)),
+            to: span.map(|(_, to)| rfc3339(to)),
+            seconds: side.figures.totals.seconds,
+            operations: side.operation_totals.map(|work| work.operations),
             per_operation,
-            relative_to_base: per_operation.zip(base).map(|(own, base)| own.relative(&base)),
+            relative_to_base: per_operation.zip(base).map(|(own, base)| own.relative_to(&base)),
         }
     });
-    let figures = comparison.figures.iter().map(|figure| Row {
-        table: figure.key.subject(),
+    let figures = comparison.figures.iter().map(|figure| FigureJson {
+        table: figure.key.table_name(),
         row: Some(figure.key.row.clone()).filter(|row| !row.is_empty()),
-        name: figure.key.head().map_or("", |head| head.json),
+        name: figure.key.column().map_or("", |head| head.key),
         base: figure.base,
-        beside: figure.beside.iter().map(Other::of).collect(),
+        beside: figure.deltas.iter().map(DeltaJson::new).collect(),
     });
-    let findings = comparison.findings.iter().map(|finding| Found {
+    let findings = comparison.findings.iter().map(|finding| FindingJson {
         kind: finding.kind,
         subject: finding.subject.clone(),
         severity: finding.severity.clone(),
         sentence: finding.sentence.clone(),
     });
-    let whole =
-        Whole { schema: "stalltop/1", recordings: sides.collect(), figures: figures.collect(), findings: findings.collect() };
+    let whole = ComparisonJson {
+        schema: "stalltop/1",
+        recordings: sides.collect(),
+        figures: figures.collect(),
+        findings: findings.collect(),
+    };
     // Strings, numbers and lists cannot fail to become JSON.
-    plain(&serde_json::to_string(&whole).unwrap_or_default()) + "\n"
+    escape_unprintable(&serde_json::to_string(&whole).unwrap_or_default()) + "\n"
 }
 
 #[derive(Serialize)]
-struct Whole {
+struct ComparisonJson {
     schema: &'static str,
-    recordings: Vec<Recording>,
-    figures: Vec<Row>,
-    findings: Vec<Found>,
+    recordings: Vec<RecordingJson>,
+    figures: Vec<FigureJson>,
+    findings: Vec<FindingJson>,
 }
 
 #[derive(Serialize)]
-struct Recording {
+struct RecordingJson {
     name: String,
     from: Option<String>,
     to: Option<String>,
@@ -62,32 +66,32 @@ struct Recording {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct FigureJson {
     table: &'static str,
     row: Option<String>,
     name: &'static str,
-    base: Option<Spread>,
-    beside: Vec<Other>,
+    base: Option<SummaryStatistics>,
+    beside: Vec<DeltaJson>,
 }
 
 #[derive(Serialize)]
-struct Other {
+struct DeltaJson {
     #[serde(flatten)]
-    spread: Option<Spread>,
+    spread: Option<SummaryStatistics>,
     ratio: Option<f64>,
     superiority: Option<f64>,
     deviations: Option<f64>,
     certainty: Option<Certainty>,
-    change: Change,
+    change: FigureChange,
 }
 
-impl Other {
-    fn of(beside: &Beside) -> Other {
-        Other {
-            spread: beside.spread,
+impl DeltaJson {
+    fn new(beside: &FigureDelta) -> DeltaJson {
+        DeltaJson {
+            spread: beside.summary,
             ratio: beside.ratio,
             superiority: beside.superiority.map(|superiority| superiority.probability),
-            deviations: beside.superiority.map(|superiority| superiority.deviations),
+            deviations: beside.superiority.map(|superiority| superiority.z_score),
             certainty: beside.superiority.map(|superiority| superiority.certainty()),
             change: beside.change,
         }
@@ -95,7 +99,7 @@ impl Other {
 }
 
 #[derive(Serialize)]
-struct Found {
+struct FindingJson {
     kind: Kind,
     subject: String,
     severity: Vec<Option<Severity>>,

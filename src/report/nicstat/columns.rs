@@ -1,21 +1,21 @@
 //! The interface table: heading and rows of each form; nicstat's three precisions.
 
-use super::{At, Form, parseable};
+use super::{Options, SampleTime, parseable};
 use crate::interval::nicstat::NicLine;
 use crate::report::text::printable;
 
 /// Two decimals below 100, one below 100,000, else none. `-` for what is not known.
-pub(super) fn p(figure: Option<f64>) -> String {
+pub(super) fn precision(figure: Option<f64>) -> String {
     figure.map_or_else(unknown, |v| format!("{v:.*}", if v < 100.0 { 2 } else { usize::from(v < 100_000.0) }))
 }
 
 /// Two decimals below 10, one below 100, else none.
-pub(super) fn p4(figure: Option<f64>) -> String {
+pub(super) fn precision4(figure: Option<f64>) -> String {
     figure.map_or_else(unknown, |v| format!("{v:.*}", if v < 10.0 { 2 } else { usize::from(v < 100.0) }))
 }
 
 /// Three decimals below 10, two below 100, one below 10,000, else none.
-pub(super) fn pp(figure: Option<f64>) -> String {
+pub(super) fn precision_parseable(figure: Option<f64>) -> String {
     let decimals = |v: f64| match v {
         v if v < 10.0 => 3,
         v if v < 100.0 => 2,
@@ -29,18 +29,18 @@ fn unknown() -> String {
 }
 
 /// KB of 1024 bytes, megabits of 2^20 bits.
-const KB: f64 = 1024.0;
-const MEGABIT: f64 = 131_072.0;
+const BYTES_PER_KB: f64 = 1024.0;
+const BYTES_PER_MEGABIT: f64 = 131_072.0;
 
 /// The table in one form.
-pub(super) struct Table<'a> {
-    pub form: Form,
-    pub at: &'a At,
+pub(super) struct InterfaceTable<'a> {
+    pub options: Options,
+    pub at: &'a SampleTime,
 }
 
-impl Table<'_> {
+impl InterfaceTable<'_> {
     pub fn heading(&self) -> String {
-        let (Form { extended, summary, both_utilizations, megabits, .. }, clock) = (self.form, &self.at.clock);
+        let (Options { extended, summary, both_utilizations, megabits, .. }, clock) = (self.options, &self.at.clock);
         if extended {
             let (read, written) = if megabits { ("RdMbps", "WrMbps") } else { ("RdKB", "WrKB") };
             let rates = [read, written, "RdPkt", "WrPkt"].map(|name| format!(" {name:>7}")).concat();
@@ -59,42 +59,43 @@ impl Table<'_> {
 
     pub fn row(&self, nic: &NicLine) -> String {
         let name = printable(&String::from_utf8_lossy(nic.id.name.as_bytes()));
-        if self.form.parseable {
+        if self.options.parseable {
             return self.parseable(&name, nic);
         }
-        let unit = if self.form.megabits { MEGABIT } else { KB };
+        let unit = if self.options.megabits { BYTES_PER_MEGABIT } else { BYTES_PER_KB };
         let (read, written) = (nic.rx.bytes.map(|bytes| bytes / unit), nic.tx.bytes.map(|bytes| bytes / unit));
-        let wide = |figures: &[Option<f64>]| figures.iter().map(|&figure| format!(" {:>7}", p(figure))).collect::<String>();
-        if self.form.extended {
+        let wide =
+            |figures: &[Option<f64>]| figures.iter().map(|&figure| format!(" {:>7}", precision(figure))).collect::<String>();
+        if self.options.extended {
             let rates = wide(&[read, written, nic.rx.packets, nic.tx.packets]);
-            let errors = errors(nic).map(|figure| format!(" {:>5}", p4(figure))).concat();
-            let utilization = match self.form.both_utilizations {
-                true => format!(" {:>6} {:>6}", p4(nic.rx.utilization), p4(nic.tx.utilization)),
-                false => format!("  {:>5}", p4(nic.utilization)),
+            let errors = errors(nic).map(|figure| format!(" {:>5}", precision4(figure))).concat();
+            let utilization = match self.options.both_utilizations {
+                true => format!(" {:>6} {:>6}", precision4(nic.rx.utilization), precision4(nic.tx.utilization)),
+                false => format!("  {:>5}", precision4(nic.utilization)),
             };
             return format!("{name:<10}{rates} {errors}{utilization}");
         }
         let clock = &self.at.clock;
-        if self.form.summary {
+        if self.options.summary {
             let three = |figure: Option<f64>| figure.map_or_else(unknown, |v| format!("{v:.3}"));
             return format!("{clock} {name:>8} {:>14} {:>14}", three(read), three(written));
         }
         let figures = wide(&[read, written, nic.rx.packets, nic.tx.packets, nic.rx.average_bytes, nic.tx.average_bytes]);
-        let last = match self.form.both_utilizations {
-            true => format!(" {:>6} {:>6}", p4(nic.rx.utilization), p4(nic.tx.utilization)),
-            false => format!(" {:>5} {:>6}", p4(nic.utilization), p(nic.saturation)),
+        let last = match self.options.both_utilizations {
+            true => format!(" {:>6} {:>6}", precision4(nic.rx.utilization), precision4(nic.tx.utilization)),
+            false => format!(" {:>5} {:>6}", precision4(nic.utilization), precision(nic.saturation)),
         };
         format!("{clock} {name:>8}{figures}{last}")
     }
 
     /// Always KB, and one %Util. A colon in the name of an alias would be one column more.
     fn parseable(&self, name: &str, nic: &NicLine) -> String {
-        let kb = |bytes: Option<f64>| bytes.map(|bytes| bytes / KB);
-        let rates = [kb(nic.rx.bytes), kb(nic.tx.bytes), nic.rx.packets, nic.tx.packets].map(pp);
+        let kb = |bytes: Option<f64>| bytes.map(|bytes| bytes / BYTES_PER_KB);
+        let rates = [kb(nic.rx.bytes), kb(nic.tx.bytes), nic.rx.packets, nic.tx.packets].map(precision_parseable);
         let mut columns = rates.to_vec();
-        columns.extend([p4(nic.utilization), p(nic.saturation)]);
-        if self.form.extended {
-            columns.extend(errors(nic).map(p));
+        columns.extend([precision4(nic.utilization), precision(nic.saturation)]);
+        if self.options.extended {
+            columns.extend(errors(nic).map(precision));
         }
         format!("{}:{}{}", self.at.epoch, name.replace(':', "."), parseable(&columns))
     }

@@ -44,7 +44,7 @@ impl Cell {
     }
 
     /// The same with another number.
-    pub fn map(&self, change: impl FnOnce(f64) -> f64) -> Cell {
+    pub fn map_number(&self, change: impl FnOnce(f64) -> f64) -> Cell {
         match self {
             Cell::Number(number) => Cell::Number(change(*number)),
             Cell::Bound(bound, number) => Cell::Bound(*bound, change(*number)),

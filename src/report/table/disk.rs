@@ -1,96 +1,100 @@
 //! `disk`: `iostat -x`, by name, each operation against its baseline; and pt-diskstats' columns.
 
-use super::column::{Column, Digits, Unit};
-use super::{Cell, Look, Typed, of_one};
-use crate::baseline::{self, Standing};
+use super::column::{Column, Precision, Unit};
+use super::{Cell, FigureInput, TypedTable, unit_capacity};
+use crate::baseline::{self, LatencyStatus};
 use crate::interval::disk::{DiskSpan, OpSpan, Operation};
 use crate::units::{PerSecond, Ratio};
 
 type Figure = Column<DiskSpan>;
 
-pub(super) static DISK: Typed<DiskSpan> = Typed {
+pub(super) static DISK: TypedTable<DiskSpan> = TypedTable {
     name: "disk",
-    about: "a row a whole block device: iostat -x, and each latency beside its baseline",
+    description: "a row a whole block device: iostat -x, and each latency beside its baseline",
     columns: &[
-        &[Figure::name("Device", "name", "the kernel's name of the device", |look, disk| {
+        &[Figure::text("Device", "name", "the kernel's name of the device", |look, disk| {
             let disks = look.interval.newer.disks.as_ref().ok();
             disks.and_then(|disks| disks.get(disk.index)).map(|disk| &disk.name).into()
         })],
         READS,
         WRITES,
-        OTHERS,
+        DISCARDS_FLUSHES_AND_QUEUE,
         BASELINES,
-        PT,
+        PT_DISKSTATS,
     ],
-    key: &["Device"],
-    sets: &[("pt", PT_SET)],
-    single: false,
-    measure: "busy%",
-    each: |look, show| look.interval.disks.iter().for_each(show),
+    key_columns: &["Device"],
+    column_sets: &[("pt", PT_DISKSTATS_SET)],
+    single_row: false,
+    default_sort: "busy%",
+    for_each_row: |look, show| look.interval.disks.iter().for_each(show),
     is_idle: |disk| disk.completed() == 0 && disk.in_flight == 0,
-    whole: of_one,
+    capacity: unit_capacity,
 };
 
 const READS: &[Figure] = &[
-    Figure::new("r/s", "reads_per_second", Unit::Rate, "reads completed", |_, disk| disk.reads.rate.into()),
-    Figure::new("rkB/s", "read_bytes_per_second", Unit::KbRate, "read", |_, disk| bytes(disk.reads.kilobytes)),
-    Figure::new("rrqm/s", "reads_merged_per_second", Unit::Rate, "reads merged while queued", |_, disk| {
+    Figure::new("r/s", "reads_per_second", Unit::PerSecond, "reads completed", |_, disk| disk.reads.rate.into()),
+    Figure::new("rkB/s", "read_bytes_per_second", Unit::KilobytesPerSecond, "read", |_, disk| {
+        bytes_per_second(disk.reads.kilobytes)
+    }),
+    Figure::new("rrqm/s", "reads_merged_per_second", Unit::PerSecond, "reads merged while queued", |_, disk| {
         disk.reads.merged.into()
     }),
     Figure::new("%rrqm", "reads_merged_ratio", Unit::Percent, "share of reads that were merged", |_, disk| {
         disk.reads.merged_share().into()
     }),
-    Figure::new("r_await", "read_await_seconds", Unit::Millis, "mean time of a read, queue included", |_, disk| {
+    Figure::new("r_await", "read_await_seconds", Unit::Milliseconds, "mean time of a read, queue included", |_, disk| {
         disk.reads.r#await.into()
     }),
-    Figure::new("rareq-sz", "read_size_bytes", Unit::Kb, "mean size of a read", |_, disk| size(&disk.reads))
-        .digits(Digits::Two),
+    Figure::new("rareq-sz", "read_size_bytes", Unit::Kilobytes, "mean size of a read", |_, disk| request_size(&disk.reads))
+        .precision(Precision::TwoDecimals),
 ];
 
 const WRITES: &[Figure] = &[
-    Figure::new("w/s", "writes_per_second", Unit::Rate, "writes completed", |_, disk| disk.writes.rate.into()),
-    Figure::new("wkB/s", "write_bytes_per_second", Unit::KbRate, "written", |_, disk| bytes(disk.writes.kilobytes)),
-    Figure::new("wrqm/s", "writes_merged_per_second", Unit::Rate, "writes merged while queued", |_, disk| {
+    Figure::new("w/s", "writes_per_second", Unit::PerSecond, "writes completed", |_, disk| disk.writes.rate.into()),
+    Figure::new("wkB/s", "write_bytes_per_second", Unit::KilobytesPerSecond, "written", |_, disk| {
+        bytes_per_second(disk.writes.kilobytes)
+    }),
+    Figure::new("wrqm/s", "writes_merged_per_second", Unit::PerSecond, "writes merged while queued", |_, disk| {
         disk.writes.merged.into()
     }),
     Figure::new("%wrqm", "writes_merged_ratio", Unit::Percent, "share of writes that were merged", |_, disk| {
         disk.writes.merged_share().into()
     }),
-    Figure::new("w_await", "write_await_seconds", Unit::Millis, "mean time of a write, queue included", |_, disk| {
+    Figure::new("w_await", "write_await_seconds", Unit::Milliseconds, "mean time of a write, queue included", |_, disk| {
         disk.writes.r#await.into()
     }),
-    Figure::new("wareq-sz", "write_size_bytes", Unit::Kb, "mean size of a write", |_, disk| size(&disk.writes))
-        .digits(Digits::Two),
+    Figure::new("wareq-sz", "write_size_bytes", Unit::Kilobytes, "mean size of a write", |_, disk| request_size(&disk.writes))
+        .precision(Precision::TwoDecimals),
 ];
 
-const OTHERS: &[Figure] = &[
-    Figure::new("d/s", "discards_per_second", Unit::Rate, "discards completed; since 4.18", |_, disk| {
+const DISCARDS_FLUSHES_AND_QUEUE: &[Figure] = &[
+    Figure::new("d/s", "discards_per_second", Unit::PerSecond, "discards completed; since 4.18", |_, disk| {
         disk.discards.map(|op| op.rate).into()
     }),
-    Figure::new("dkB/s", "discard_bytes_per_second", Unit::KbRate, "discarded", |_, disk| {
-        disk.discards.map_or(Cell::Unknown, |op| bytes(op.kilobytes))
+    Figure::new("dkB/s", "discard_bytes_per_second", Unit::KilobytesPerSecond, "discarded", |_, disk| {
+        disk.discards.map_or(Cell::Unknown, |op| bytes_per_second(op.kilobytes))
     }),
-    Figure::new("drqm/s", "discards_merged_per_second", Unit::Rate, "discards merged while queued", |_, disk| {
+    Figure::new("drqm/s", "discards_merged_per_second", Unit::PerSecond, "discards merged while queued", |_, disk| {
         disk.discards.map(|op| op.merged).into()
     }),
     Figure::new("%drqm", "discards_merged_ratio", Unit::Percent, "share of discards that were merged", |_, disk| {
         disk.discards.and_then(|op| op.merged_share()).into()
     }),
-    Figure::new("d_await", "discard_await_seconds", Unit::Millis, "mean time of a discard, queue included", |_, disk| {
+    Figure::new("d_await", "discard_await_seconds", Unit::Milliseconds, "mean time of a discard, queue included", |_, disk| {
         disk.discards.and_then(|op| op.r#await).into()
     }),
-    Figure::new("dareq-sz", "discard_size_bytes", Unit::Kb, "mean size of a discard", |_, disk| {
-        disk.discards.as_ref().map_or(Cell::Unknown, size)
+    Figure::new("dareq-sz", "discard_size_bytes", Unit::Kilobytes, "mean size of a discard", |_, disk| {
+        disk.discards.as_ref().map_or(Cell::Unknown, request_size)
     })
-    .digits(Digits::Two),
-    Figure::new("f/s", "flushes_per_second", Unit::Rate, "flushes completed; since 5.5", |_, disk| {
+    .precision(Precision::TwoDecimals),
+    Figure::new("f/s", "flushes_per_second", Unit::PerSecond, "flushes completed; since 5.5", |_, disk| {
         disk.flushes.map(|op| op.rate).into()
     }),
-    Figure::new("f_await", "flush_await_seconds", Unit::Millis, "mean time of a flush", |_, disk| {
+    Figure::new("f_await", "flush_await_seconds", Unit::Milliseconds, "mean time of a flush", |_, disk| {
         disk.flushes.and_then(|op| op.r#await).into()
     }),
     Figure::new("aqu-sz", "queue", Unit::Count, "requests outstanding on average", |_, disk| disk.aqu_sz.into())
-        .digits(Digits::Two),
+        .precision(Precision::TwoDecimals),
     Figure::new("in-flight", "in_flight", Unit::Count, "requests outstanding at the end", |_, disk| disk.in_flight.into()),
     Figure::new(
         "busy%",
@@ -99,135 +103,151 @@ const OTHERS: &[Figure] = &[
         "time with a request outstanding: says nothing of saturation",
         |_, disk| disk.busy.into(),
     )
-    .of_time(),
+    .time_share(),
 ];
 
 const BASELINES: &[Figure] = &[
-    Figure::new("r_base", "read_baseline_seconds", Unit::Millis, "what reads take alone", |look, disk| {
-        standing(look, disk, Operation::Read).map(|standing| standing.baseline).into()
+    Figure::new("r_base", "read_baseline_seconds", Unit::Milliseconds, "what reads take alone", |look, disk| {
+        latency_status(look, disk, Operation::Read).map(|standing| standing.baseline).into()
     }),
     Figure::new("r_x", "read_multiple", Unit::Count, "r_await ÷ r_base", |look, disk| {
-        multiple(&disk.reads, standing(look, disk, Operation::Read))
+        baseline_multiple(&disk.reads, latency_status(look, disk, Operation::Read))
     })
-    .digits(Digits::Two),
-    Figure::new("w_base", "write_baseline_seconds", Unit::Millis, "what writes take alone", |look, disk| {
-        standing(look, disk, Operation::Write).map(|standing| standing.baseline).into()
+    .precision(Precision::TwoDecimals),
+    Figure::new("w_base", "write_baseline_seconds", Unit::Milliseconds, "what writes take alone", |look, disk| {
+        latency_status(look, disk, Operation::Write).map(|standing| standing.baseline).into()
     }),
     Figure::new("w_x", "write_multiple", Unit::Count, "w_await ÷ w_base", |look, disk| {
-        multiple(&disk.writes, standing(look, disk, Operation::Write))
+        baseline_multiple(&disk.writes, latency_status(look, disk, Operation::Write))
     })
-    .digits(Digits::Two),
-    Figure::new("f_base", "flush_baseline_seconds", Unit::Millis, "what flushes take alone", |look, disk| {
-        standing(look, disk, Operation::Flush).map(|standing| standing.baseline).into()
+    .precision(Precision::TwoDecimals),
+    Figure::new("f_base", "flush_baseline_seconds", Unit::Milliseconds, "what flushes take alone", |look, disk| {
+        latency_status(look, disk, Operation::Flush).map(|standing| standing.baseline).into()
     })
-    .unusual(),
+    .hidden_by_default(),
     Figure::new(
         "r_learned",
         "read_baseline_intervals",
         Unit::Count,
         "intervals that r_base was learned from; 0: provisional",
-        |look, disk| standing(look, disk, Operation::Read).map(learned).into(),
+        |look, disk| latency_status(look, disk, Operation::Read).map(learned_intervals).into(),
     )
-    .unusual(),
+    .hidden_by_default(),
     Figure::new(
         "w_learned",
         "write_baseline_intervals",
         Unit::Count,
         "intervals that w_base was learned from; 0: provisional",
-        |look, disk| standing(look, disk, Operation::Write).map(learned).into(),
+        |look, disk| latency_status(look, disk, Operation::Write).map(learned_intervals).into(),
     )
-    .unusual(),
+    .hidden_by_default(),
 ];
 
 /// pt-diskstats' columns, in its order.
-const PT_SET: &[&str] = &[
+const PT_DISKSTATS_SET: &[&str] = &[
     "Device", "rd_s", "rd_avkb", "rd_mb_s", "rd_mrg", "rd_cnc", "rd_rt", "wr_s", "wr_avkb", "wr_mb_s", "wr_mrg", "wr_cnc",
     "wr_rt", "busy", "in_prg", "io_s", "qtime", "stime",
 ];
 
 /// Those of pt-diskstats' that are not iostat's under another name have a name of their own in JSON.
-const PT: &[Figure] = &[
-    Figure::new("rd_s", "reads_per_second", Unit::Rate, "r/s", |_, disk| disk.reads.rate.into()).unusual(),
-    Figure::new("rd_avkb", "read_size_bytes", Unit::Kb, "rareq-sz", |_, disk| size(&disk.reads)).digits(Digits::Two).unusual(),
-    Figure::new("rd_mb_s", "read_bytes_per_second", Unit::MbRate, "rkB/s in MB", |_, disk| bytes(disk.reads.kilobytes))
-        .unusual(),
-    Figure::new("rd_mrg", "reads_merged_ratio", Unit::Percent, "%rrqm", |_, disk| disk.reads.merged_share().into()).unusual(),
+const PT_DISKSTATS: &[Figure] = &[
+    Figure::new("rd_s", "reads_per_second", Unit::PerSecond, "r/s", |_, disk| disk.reads.rate.into()).hidden_by_default(),
+    Figure::new("rd_avkb", "read_size_bytes", Unit::Kilobytes, "rareq-sz", |_, disk| request_size(&disk.reads))
+        .precision(Precision::TwoDecimals)
+        .hidden_by_default(),
+    Figure::new("rd_mb_s", "read_bytes_per_second", Unit::MegabytesPerSecond, "rkB/s in MB", |_, disk| {
+        bytes_per_second(disk.reads.kilobytes)
+    })
+    .hidden_by_default(),
+    Figure::new("rd_mrg", "reads_merged_ratio", Unit::Percent, "%rrqm", |_, disk| disk.reads.merged_share().into())
+        .hidden_by_default(),
     Figure::new("rd_cnc", "read_concurrency", Unit::Count, "reads outstanding on average", |_, disk| {
         disk.reads.concurrency.into()
     })
-    .digits(Digits::Two)
-    .unusual(),
-    Figure::new("rd_rt", "read_response_seconds", Unit::Millis, "mean time of a read, merged ones counted too", |_, disk| {
-        response(&disk.reads)
+    .precision(Precision::TwoDecimals)
+    .hidden_by_default(),
+    Figure::new(
+        "rd_rt",
+        "read_response_seconds",
+        Unit::Milliseconds,
+        "mean time of a read, merged ones counted too",
+        |_, disk| response_time(&disk.reads),
+    )
+    .hidden_by_default(),
+    Figure::new("wr_s", "writes_per_second", Unit::PerSecond, "w/s", |_, disk| disk.writes.rate.into()).hidden_by_default(),
+    Figure::new("wr_avkb", "write_size_bytes", Unit::Kilobytes, "wareq-sz", |_, disk| request_size(&disk.writes))
+        .precision(Precision::TwoDecimals)
+        .hidden_by_default(),
+    Figure::new("wr_mb_s", "write_bytes_per_second", Unit::MegabytesPerSecond, "wkB/s in MB", |_, disk| {
+        bytes_per_second(disk.writes.kilobytes)
     })
-    .unusual(),
-    Figure::new("wr_s", "writes_per_second", Unit::Rate, "w/s", |_, disk| disk.writes.rate.into()).unusual(),
-    Figure::new("wr_avkb", "write_size_bytes", Unit::Kb, "wareq-sz", |_, disk| size(&disk.writes))
-        .digits(Digits::Two)
-        .unusual(),
-    Figure::new("wr_mb_s", "write_bytes_per_second", Unit::MbRate, "wkB/s in MB", |_, disk| bytes(disk.writes.kilobytes))
-        .unusual(),
-    Figure::new("wr_mrg", "writes_merged_ratio", Unit::Percent, "%wrqm", |_, disk| disk.writes.merged_share().into()).unusual(),
+    .hidden_by_default(),
+    Figure::new("wr_mrg", "writes_merged_ratio", Unit::Percent, "%wrqm", |_, disk| disk.writes.merged_share().into())
+        .hidden_by_default(),
     Figure::new("wr_cnc", "write_concurrency", Unit::Count, "writes outstanding on average", |_, disk| {
         disk.writes.concurrency.into()
     })
-    .digits(Digits::Two)
-    .unusual(),
-    Figure::new("wr_rt", "write_response_seconds", Unit::Millis, "mean time of a write, merged ones counted too", |_, disk| {
-        response(&disk.writes)
-    })
-    .unusual(),
-    Figure::new("busy", "busy_ratio", Unit::Percent, "busy%", |_, disk| disk.busy.into()).of_time().unusual(),
-    Figure::new("in_prg", "in_flight", Unit::Count, "in-flight", |_, disk| disk.in_flight.into()).unusual(),
-    Figure::new("io_s", "requests_per_second", Unit::Rate, "reads and writes completed", |_, disk| {
+    .precision(Precision::TwoDecimals)
+    .hidden_by_default(),
+    Figure::new(
+        "wr_rt",
+        "write_response_seconds",
+        Unit::Milliseconds,
+        "mean time of a write, merged ones counted too",
+        |_, disk| response_time(&disk.writes),
+    )
+    .hidden_by_default(),
+    Figure::new("busy", "busy_ratio", Unit::Percent, "busy%", |_, disk| disk.busy.into()).time_share().hidden_by_default(),
+    Figure::new("in_prg", "in_flight", Unit::Count, "in-flight", |_, disk| disk.in_flight.into()).hidden_by_default(),
+    Figure::new("io_s", "requests_per_second", Unit::PerSecond, "reads and writes completed", |_, disk| {
         (disk.reads.rate.0 + disk.writes.rate.0).into()
     })
-    .unusual(),
-    Figure::new("qtime", "queue_seconds", Unit::Millis, "mean time of a request beyond stime", |_, disk| {
-        disk.aqu_sz.zip(disk.busy).and_then(|(queue, busy)| each(disk, queue - busy.0)).into()
+    .hidden_by_default(),
+    Figure::new("qtime", "queue_seconds", Unit::Milliseconds, "mean time of a request beyond stime", |_, disk| {
+        disk.aqu_sz.zip(disk.busy).and_then(|(queue, busy)| seconds_per_request(disk, queue - busy.0)).into()
     })
-    .unusual(),
+    .hidden_by_default(),
     Figure::new(
         "stime",
         "service_seconds",
-        Unit::Millis,
+        Unit::Milliseconds,
         "busy time ÷ requests: no service time where they overlap",
-        |_, disk| disk.busy.and_then(|busy| each(disk, busy.0)).into(),
+        |_, disk| disk.busy.and_then(|busy| seconds_per_request(disk, busy.0)).into(),
     )
-    .unusual(),
+    .hidden_by_default(),
 ];
 
 /// KB of 1024 bytes.
-fn bytes(kilobytes: PerSecond) -> Cell {
+fn bytes_per_second(kilobytes: PerSecond) -> Cell {
     (kilobytes.0 * 1024.0).into()
 }
 
-fn size(op: &OpSpan) -> Cell {
+fn request_size(op: &OpSpan) -> Cell {
     op.request_size_kib.map(|kib| kib * 1024.0).into()
 }
 
 /// Requests a second, those included that were merged.
-fn requests(op: &OpSpan) -> f64 {
+fn request_rate(op: &OpSpan) -> f64 {
     op.rate.0 + op.merged.0
 }
 
-fn response(op: &OpSpan) -> Cell {
-    Ratio::new(op.concurrency, requests(op)).into()
+fn response_time(op: &OpSpan) -> Cell {
+    Ratio::new(op.concurrency, request_rate(op)).into()
 }
 
 /// Seconds of one request, of what is counted in seconds a second.
-fn each(disk: &DiskSpan, seconds: f64) -> Option<Ratio> {
-    Ratio::new(seconds, requests(&disk.reads) + requests(&disk.writes))
+fn seconds_per_request(disk: &DiskSpan, seconds: f64) -> Option<Ratio> {
+    Ratio::new(seconds, request_rate(&disk.reads) + request_rate(&disk.writes))
 }
 
-fn standing<'a>(look: &Look<'a>, disk: &DiskSpan, operation: Operation) -> Option<&'a Standing> {
-    baseline::standing(look.standings, disk.id, operation)
+fn latency_status<'a>(look: &FigureInput<'a>, disk: &DiskSpan, operation: Operation) -> Option<&'a LatencyStatus> {
+    baseline::find_status(look.latency_statuses, disk.id, operation)
 }
 
-fn multiple(op: &OpSpan, standing: Option<&Standing>) -> Cell {
+fn baseline_multiple(op: &OpSpan, standing: Option<&LatencyStatus>) -> Cell {
     op.r#await.zip(standing).and_then(|(r#await, standing)| Ratio::new(r#await.0, standing.baseline.0)).into()
 }
 
-fn learned(standing: &Standing) -> u32 {
-    if standing.provisional { 0 } else { standing.intervals }
+fn learned_intervals(standing: &LatencyStatus) -> u32 {
+    if standing.provisional { 0 } else { standing.learned_intervals }
 }

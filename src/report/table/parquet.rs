@@ -11,46 +11,46 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 
 use super::Cell;
-use super::printer::Stamp;
-use super::sheet::{COMMON, Field, Kind};
+use super::printer::RowTime;
+use super::wide_table::{COMMON_COLUMNS, ColumnType, WideColumn};
 
 /// Rows that are written together.
-const GROUP: usize = 16_384;
+const ROWS_PER_GROUP: usize = 16_384;
 
 /// A file that is being written.
-pub struct Parquet<W: Write + Send> {
+pub struct ParquetWriter<W: Write + Send> {
     writer: SerializedFileWriter<W>,
-    columns: Vec<Column>,
+    columns: Vec<ColumnBuffer>,
     rows: usize,
 }
 
 /// The rows of one column that are not written yet.
-struct Column {
-    values: Values,
+struct ColumnBuffer {
+    values: ColumnValues,
     /// 1 where there is a value
-    levels: Vec<i16>,
+    definition_levels: Vec<i16>,
 }
 
-enum Values {
+enum ColumnValues {
     Text(Vec<ByteArray>),
-    Whole(Vec<i64>),
-    Number(Vec<f64>),
+    Integer(Vec<i64>),
+    Float(Vec<f64>),
 }
 
-impl<W: Write + Send> Parquet<W> {
-    pub fn new(fields: &[Field], sink: W) -> io::Result<Parquet<W>> {
-        Parquet::create(fields, sink).map_err(io::Error::other)
+impl<W: Write + Send> ParquetWriter<W> {
+    pub fn new(fields: &[WideColumn], sink: W) -> io::Result<ParquetWriter<W>> {
+        ParquetWriter::create(fields, sink).map_err(io::Error::other)
     }
 
     /// One row; cells as `fields` were.
-    pub fn row(&mut self, stamp: &Stamp, table: &str, cells: &[Cell]) -> io::Result<()> {
+    pub fn write_row(&mut self, stamp: &RowTime, table: &str, cells: &[Cell]) -> io::Result<()> {
         let time = Cell::Number((stamp.at.realtime_ns / 1_000) as f64);
         let common = [time, Cell::Number(stamp.seconds), Cell::from(table)];
         for (column, cell) in self.columns.iter_mut().zip(common.iter().chain(cells)) {
             column.push(cell);
         }
         self.rows += 1;
-        if self.rows >= GROUP { self.flush().map_err(io::Error::other) } else { Ok(()) }
+        if self.rows >= ROWS_PER_GROUP { self.flush().map_err(io::Error::other) } else { Ok(()) }
     }
 
     /// The rest, and the footer.
@@ -58,17 +58,19 @@ impl<W: Write + Send> Parquet<W> {
         self.flush().and_then(|()| self.writer.close().map(|_| ())).map_err(io::Error::other)
     }
 
-    fn create(fields: &[Field], sink: W) -> Result<Parquet<W>> {
-        let [time, seconds, table] = COMMON;
-        let mut types = vec![moment(time)?, leaf(seconds, Kind::Number)?, leaf(table, Kind::Text)?];
+    fn create(fields: &[WideColumn], sink: W) -> Result<ParquetWriter<W>> {
+        let [time, seconds, table] = COMMON_COLUMNS;
+        let mut types =
+            vec![timestamp_type(time)?, leaf_type(seconds, ColumnType::Float)?, leaf_type(table, ColumnType::Text)?];
         for field in fields {
-            types.push(leaf(field.name, field.kind)?);
+            types.push(leaf_type(field.name, field.kind)?);
         }
         let schema = Arc::new(Type::group_type_builder("stalltop").with_fields(types).build()?);
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
         let writer = SerializedFileWriter::new(sink, schema, Arc::new(properties))?;
-        let kinds = [Kind::Whole, Kind::Number, Kind::Text].into_iter().chain(fields.iter().map(|field| field.kind));
-        Ok(Parquet { writer, columns: kinds.map(Column::new).collect(), rows: 0 })
+        let kinds =
+            [ColumnType::Integer, ColumnType::Float, ColumnType::Text].into_iter().chain(fields.iter().map(|field| field.kind));
+        Ok(ParquetWriter { writer, columns: kinds.map(ColumnBuffer::new).collect(), rows: 0 })
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -84,69 +86,69 @@ impl<W: Write + Send> Parquet<W> {
     }
 }
 
-impl Column {
-    fn new(kind: Kind) -> Column {
+impl ColumnBuffer {
+    fn new(kind: ColumnType) -> ColumnBuffer {
         let values = match kind {
-            Kind::Text => Values::Text(Vec::new()),
-            Kind::Whole => Values::Whole(Vec::new()),
-            Kind::Number => Values::Number(Vec::new()),
+            ColumnType::Text => ColumnValues::Text(Vec::new()),
+            ColumnType::Integer => ColumnValues::Integer(Vec::new()),
+            ColumnType::Float => ColumnValues::Float(Vec::new()),
         };
-        Column { values, levels: Vec::new() }
+        ColumnBuffer { values, definition_levels: Vec::new() }
     }
 
     fn push(&mut self, cell: &Cell) {
         let is_there = match (&mut self.values, cell) {
-            (Values::Text(values), Cell::Text(text)) => {
+            (ColumnValues::Text(values), Cell::Text(text)) => {
                 values.push(ByteArray::from(text.as_str()));
                 true
             }
-            (Values::Whole(values), Cell::Number(number) | Cell::Bound(_, number)) => {
+            (ColumnValues::Integer(values), Cell::Number(number) | Cell::Bound(_, number)) => {
                 values.push(*number as i64);
                 true
             }
-            (Values::Number(values), Cell::Number(number) | Cell::Bound(_, number)) => {
+            (ColumnValues::Float(values), Cell::Number(number) | Cell::Bound(_, number)) => {
                 values.push(*number);
                 true
             }
             _ => false,
         };
-        self.levels.push(i16::from(is_there));
+        self.definition_levels.push(i16::from(is_there));
     }
 
     fn write<W: Write + Send>(&mut self, group: &mut SerializedRowGroupWriter<'_, W>) -> Result<()> {
         let Some(mut column) = group.next_column()? else { return Ok(()) };
-        let levels = Some(self.levels.as_slice());
+        let levels = Some(self.definition_levels.as_slice());
         match &mut self.values {
-            Values::Text(values) => {
+            ColumnValues::Text(values) => {
                 column.typed::<ByteArrayType>().write_batch(values, levels, None)?;
                 values.clear();
             }
-            Values::Whole(values) => {
+            ColumnValues::Integer(values) => {
                 column.typed::<Int64Type>().write_batch(values, levels, None)?;
                 values.clear();
             }
-            Values::Number(values) => {
+            ColumnValues::Float(values) => {
                 column.typed::<DoubleType>().write_batch(values, levels, None)?;
                 values.clear();
             }
         }
-        self.levels.clear();
+        self.definition_levels.clear();
         column.close()
     }
 }
 
-fn leaf(name: &str, kind: Kind) -> Result<TypePtr> {
+fn leaf_type(name: &str, kind: ColumnType) -> Result<TypePtr> {
     let (physical, logical) = match kind {
-        Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-        Kind::Whole => (Physical::INT64, None),
-        Kind::Number => (Physical::DOUBLE, None),
+        ColumnType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        ColumnType::Integer => (Physical::INT64, None),
+        ColumnType::Float => (Physical::DOUBLE, None),
     };
     let leaf = Type::primitive_type_builder(name, physical).with_repetition(Repetition::OPTIONAL);
     leaf.with_logical_type(logical).build().map(Arc::new)
 }
 
 /// Microseconds after 1970 in UTC.
-fn moment(name: &str) -> Result<TypePtr> {
+fn timestamp_type(name: &str) -> Result<TypePtr> {
     let logical = LogicalType::timestamp(true, TimeUnit::MICROS);
     let leaf = Type::primitive_type_builder(name, Physical::INT64).with_repetition(Repetition::OPTIONAL);
     leaf.with_logical_type(Some(logical)).build().map(Arc::new)

@@ -1,46 +1,46 @@
 //! `pressure`: the shares of time in which tasks were stalled.
 
 use super::column::{Column, Unit};
-use super::{Typed, of_one};
+use super::{TypedTable, unit_capacity};
 use crate::interval::pressure::PressureSpan;
 
 type Figure = Column<PressureSpan>;
 
-pub(super) static PRESSURE: Typed<PressureSpan> = Typed {
+pub(super) static PRESSURE: TypedTable<PressureSpan> = TypedTable {
     name: "pressure",
-    about: "pressure stall shares (/proc/pressure): exact, of the interval itself",
+    description: "pressure stall shares (/proc/pressure): exact, of the interval itself",
     columns: &[&[
         Figure::new("%cpu-some", "psi_cpu_some_ratio", Unit::Percent, "some task waited for a CPU", |_, psi| {
             psi.cpu_some.into()
         })
-        .of_time(),
+        .time_share(),
         Figure::new("%io-some", "psi_io_some_ratio", Unit::Percent, "some task waited for I/O", |_, psi| psi.io_some.into())
-            .of_time(),
+            .time_share(),
         Figure::new("%io-full", "psi_io_full_ratio", Unit::Percent, "all that had work waited for I/O", |_, psi| {
             psi.io_full.into()
         })
-        .of_time(),
+        .time_share(),
         Figure::new("%mem-some", "psi_memory_some_ratio", Unit::Percent, "some task waited for memory", |_, psi| {
             psi.memory_some.into()
         })
-        .of_time(),
+        .time_share(),
         Figure::new("%mem-full", "psi_memory_full_ratio", Unit::Percent, "all that had work waited for memory", |_, psi| {
             psi.memory_full.into()
         })
-        .of_time(),
+        .time_share(),
         Figure::new("%irq-full", "psi_irq_full_ratio", Unit::Percent, "tasks stood behind interrupts; since 6.1", |_, psi| {
             psi.irq_full.into()
         })
-        .of_time(),
+        .time_share(),
     ]],
-    key: &[],
-    sets: &[],
-    single: true,
-    measure: "%io-some",
-    each: |look, show| show(&look.interval.pressure),
+    key_columns: &[],
+    column_sets: &[],
+    single_row: true,
+    default_sort: "%io-some",
+    for_each_row: |look, show| show(&look.interval.pressure),
     is_idle: |psi| {
         *psi == PressureSpan::default()
             || [psi.cpu_some, psi.io_some, psi.memory_some].iter().flatten().all(|share| share.0 == 0.0)
     },
-    whole: of_one,
+    capacity: unit_capacity,
 };

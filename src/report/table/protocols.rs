@@ -1,87 +1,100 @@
 //! `tcp`, `udp`: nicstat's -t and -u, of the network namespace.
 
 use super::column::{Column, Unit};
-use super::{Cell, Look, Typed, of_one};
+use super::{Cell, FigureInput, TypedTable, unit_capacity};
 use crate::interval::network::ProtocolSpan;
 use crate::units::PerSecond;
 
 type Figure = Column<ProtocolSpan>;
 
-pub(super) static TCP: Typed<ProtocolSpan> = Typed {
+pub(super) static TCP: TypedTable<ProtocolSpan> = TypedTable {
     name: "tcp",
-    about: "TCP of the network namespace: nicstat -t's columns",
+    description: "TCP of the network namespace: nicstat -t's columns",
     columns: &[&[
-        Figure::new("InKB/s", "ip_in_bytes_per_second", Unit::KbRate, "received by IP, of all protocols", |_, ip| {
-            bytes(ip.ip_kilobytes_in)
+        Figure::new(
+            "InKB/s",
+            "ip_in_bytes_per_second",
+            Unit::KilobytesPerSecond,
+            "received by IP, of all protocols",
+            |_, ip| bytes_per_second(ip.ip_kilobytes_in),
+        ),
+        Figure::new("OutKB/s", "ip_out_bytes_per_second", Unit::KilobytesPerSecond, "sent by IP, of all protocols", |_, ip| {
+            bytes_per_second(ip.ip_kilobytes_out)
         }),
-        Figure::new("OutKB/s", "ip_out_bytes_per_second", Unit::KbRate, "sent by IP, of all protocols", |_, ip| {
-            bytes(ip.ip_kilobytes_out)
-        }),
-        Figure::new("InSeg/s", "segments_in_per_second", Unit::Rate, "InSegs", |_, tcp| tcp.segments_in.into()),
-        Figure::new("OutSeg/s", "segments_out_per_second", Unit::Rate, "OutSegs, retransmitted ones not included", |_, tcp| {
-            tcp.segments_out.into()
-        }),
-        Figure::new("Reset/s", "resets_per_second", Unit::Rate, "EstabResets + OutRsts", |_, tcp| tcp.resets.into()),
-        Figure::new("AttF/s", "attempt_fails_per_second", Unit::Rate, "AttemptFails", |_, tcp| tcp.attempt_fails.into()),
+        Figure::new("InSeg/s", "segments_in_per_second", Unit::PerSecond, "InSegs", |_, tcp| tcp.segments_in.into()),
+        Figure::new(
+            "OutSeg/s",
+            "segments_out_per_second",
+            Unit::PerSecond,
+            "OutSegs, retransmitted ones not included",
+            |_, tcp| tcp.segments_out.into(),
+        ),
+        Figure::new("Reset/s", "resets_per_second", Unit::PerSecond, "EstabResets + OutRsts", |_, tcp| tcp.resets.into()),
+        Figure::new("AttF/s", "attempt_fails_per_second", Unit::PerSecond, "AttemptFails", |_, tcp| tcp.attempt_fails.into()),
         Figure::new("%ReTX", "retransmitted_ratio", Unit::Percent, "RetransSegs ÷ OutSegs", |_, tcp| {
             tcp.retransmitted_share.into()
         }),
-        Figure::new("InConn/s", "connections_in_per_second", Unit::Rate, "PassiveOpens", |_, tcp| tcp.connections_in.into()),
-        Figure::new("OutCon/s", "connections_out_per_second", Unit::Rate, "ActiveOpens", |_, tcp| tcp.connections_out.into()),
-        Figure::new("Drops/s", "listen_drops_per_second", Unit::Rate, "ListenDrops, overflows included", |_, tcp| {
+        Figure::new("InConn/s", "connections_in_per_second", Unit::PerSecond, "PassiveOpens", |_, tcp| {
+            tcp.connections_in.into()
+        }),
+        Figure::new("OutCon/s", "connections_out_per_second", Unit::PerSecond, "ActiveOpens", |_, tcp| {
+            tcp.connections_out.into()
+        }),
+        Figure::new("Drops/s", "listen_drops_per_second", Unit::PerSecond, "ListenDrops, overflows included", |_, tcp| {
             tcp.listen_drops.into()
         }),
-        Figure::new("Estab", "established", Unit::Count, "connections at the end", |_, tcp| tcp.established.into()).unusual(),
-        Figure::new("ReTX/s", "retransmitted_per_second", Unit::Rate, "RetransSegs", |_, tcp| {
+        Figure::new("Estab", "established", Unit::Count, "connections at the end", |_, tcp| tcp.established.into())
+            .hidden_by_default(),
+        Figure::new("ReTX/s", "retransmitted_per_second", Unit::PerSecond, "RetransSegs", |_, tcp| {
             tcp.segments_retransmitted.into()
         })
-        .unusual(),
-        Figure::new("SynReTX/s", "syn_retransmits_per_second", Unit::Rate, "TCPSynRetrans", |_, tcp| {
+        .hidden_by_default(),
+        Figure::new("SynReTX/s", "syn_retransmits_per_second", Unit::PerSecond, "TCPSynRetrans", |_, tcp| {
             tcp.syn_retransmits.into()
         })
-        .unusual(),
-        Figure::new("Overfl/s", "listen_overflows_per_second", Unit::Rate, "ListenOverflows", |_, tcp| {
+        .hidden_by_default(),
+        Figure::new("Overfl/s", "listen_overflows_per_second", Unit::PerSecond, "ListenOverflows", |_, tcp| {
             tcp.listen_overflows.into()
         })
-        .unusual(),
+        .hidden_by_default(),
     ]],
-    key: &[],
-    sets: &[],
-    single: true,
-    measure: "OutSeg/s",
-    each: show,
-    is_idle: |tcp| tcp.segments_in.is_none_or(is_none) && tcp.segments_out.is_none_or(is_none),
-    whole: of_one,
+    key_columns: &[],
+    column_sets: &[],
+    single_row: true,
+    default_sort: "OutSeg/s",
+    for_each_row: for_each_row,
+    is_idle: |tcp| tcp.segments_in.is_none_or(is_zero) && tcp.segments_out.is_none_or(is_zero),
+    capacity: unit_capacity,
 };
 
-pub(super) static UDP: Typed<ProtocolSpan> = Typed {
+pub(super) static UDP: TypedTable<ProtocolSpan> = TypedTable {
     name: "udp",
-    about: "UDP of the network namespace: nicstat -u's columns",
+    description: "UDP of the network namespace: nicstat -u's columns",
     columns: &[&[
-        Figure::new("InDG/s", "datagrams_in_per_second", Unit::Rate, "InDatagrams", |_, udp| udp.udp_in.into()),
-        Figure::new("OutDG/s", "datagrams_out_per_second", Unit::Rate, "OutDatagrams", |_, udp| udp.udp_out.into()),
-        Figure::new("InErr/s", "datagram_errors_in_per_second", Unit::Rate, "InErrors", |_, udp| udp.udp_errors_in.into()),
-        Figure::new("OutErr/s", "datagram_errors_out_per_second", Unit::Rate, "SndbufErrors", |_, udp| {
+        Figure::new("InDG/s", "datagrams_in_per_second", Unit::PerSecond, "InDatagrams", |_, udp| udp.udp_in.into()),
+        Figure::new("OutDG/s", "datagrams_out_per_second", Unit::PerSecond, "OutDatagrams", |_, udp| udp.udp_out.into()),
+        Figure::new("InErr/s", "datagram_errors_in_per_second", Unit::PerSecond, "InErrors", |_, udp| udp.udp_errors_in.into()),
+        Figure::new("OutErr/s", "datagram_errors_out_per_second", Unit::PerSecond, "SndbufErrors", |_, udp| {
             udp.udp_errors_out.into()
         }),
     ]],
-    key: &[],
-    sets: &[],
-    single: true,
-    measure: "OutDG/s",
-    each: show,
-    is_idle: |udp| udp.udp_in.is_none_or(is_none) && udp.udp_out.is_none_or(is_none),
-    whole: of_one,
+    key_columns: &[],
+    column_sets: &[],
+    single_row: true,
+    default_sort: "OutDG/s",
+    for_each_row: for_each_row,
+    is_idle: |udp| udp.udp_in.is_none_or(is_zero) && udp.udp_out.is_none_or(is_zero),
+    capacity: unit_capacity,
 };
 
-fn show(look: &Look, show: &mut dyn FnMut(&ProtocolSpan)) {
+fn for_each_row(look: &FigureInput, show: &mut dyn FnMut(&ProtocolSpan)) {
     show(&look.interval.protocols);
 }
 
-fn is_none(rate: PerSecond) -> bool {
+fn is_zero(rate: PerSecond) -> bool {
     rate.0 == 0.0
 }
 
-fn bytes(kilobytes: Option<PerSecond>) -> Cell {
+fn bytes_per_second(kilobytes: Option<PerSecond>) -> Cell {
     kilobytes.map(|kilobytes| kilobytes.0 * 1024.0).into()
 }

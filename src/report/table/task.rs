@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::column::{Column, Unit};
-use super::{Cell, Typed, of_one};
+use super::{Cell, TypedTable, unit_capacity};
 use crate::interval::task::{Microstates, ProcessSpan};
 use crate::sample::task::Process;
 
@@ -15,122 +15,146 @@ pub(super) struct ProcessRow {
     span: ProcessSpan,
 }
 
-pub(super) static TASK: Typed<ProcessRow> = Typed {
+pub(super) static TASK: TypedTable<ProcessRow> = TypedTable {
     name: "task",
-    about: "a row a process: pidstat's columns, exact to the nanosecond where the kernel is",
+    description: "a row a process: pidstat's columns, exact to the nanosecond where the kernel is",
     columns: &[
         COLUMNS,
         STATES,
-        &[Figure::name("Command", "command", "its name", |_, row| (&row.process.comm).into())],
+        &[Figure::text("Command", "command", "its name", |_, row| (&row.process.comm).into())],
         CMDLINE,
     ],
-    key: &["PID", "Command"],
-    sets: &[],
-    single: false,
-    measure: "%CPU",
-    each: |look, show| {
+    key_columns: &["PID", "Command"],
+    column_sets: &[],
+    single_row: false,
+    default_sort: "%CPU",
+    for_each_row: |look, show| {
         let (Some(tasks), Ok(now)) = (&look.interval.tasks, &look.interval.newer.tasks) else { return };
         for (process, span) in tasks.processes_with_spans(&now.processes) {
             show(&ProcessRow { process: Arc::clone(process), span });
         }
     },
     is_idle,
-    whole: of_one,
+    capacity: unit_capacity,
 };
 
 /// Of the threads that there are at the end.
-const VOLUNTARY: &str = "its threads left a CPU to wait; only live";
-const INVOLUNTARY: &str = "its threads left a CPU to others; only live";
+const VOLUNTARY_DESCRIPTION: &str = "its threads left a CPU to wait; only live";
+const INVOLUNTARY_DESCRIPTION: &str = "its threads left a CPU to others; only live";
 
 const COLUMNS: &[Figure] = &[
     Figure::new("PID", "pid", Unit::Id, "the process", |_, row| row.process.pid.into()),
-    Figure::new("PPID", "parent_pid", Unit::Id, "its parent", |_, row| row.process.ppid.into()).unusual(),
-    Figure::new("UID", "uid", Unit::Id, "its user's number", |_, row| row.process.uid.into()).unusual(),
-    Figure::name("User", "user", "its user's name", |look, row| {
+    Figure::new("PPID", "parent_pid", Unit::Id, "its parent", |_, row| row.process.ppid.into()).hidden_by_default(),
+    Figure::new("UID", "uid", Unit::Id, "its user's number", |_, row| row.process.uid.into()).hidden_by_default(),
+    Figure::text("User", "user", "its user's name", |look, row| {
         let tasks = look.interval.newer.tasks.as_ref().ok();
         tasks.and_then(|tasks| tasks.users.get(&row.process.uid)).into()
     })
-    .unusual(),
-    Figure::four("%usr", "user_ratio", Unit::PercentOfCpu, "on a CPU, in the program", |_, row| row.span.user.into()),
-    Figure::four("%system", "system_ratio", Unit::PercentOfCpu, "on a CPU, in the kernel", |_, row| {
+    .hidden_by_default(),
+    Figure::four_digits("%usr", "user_ratio", Unit::PercentOfCpu, "on a CPU, in the program", |_, row| row.span.user.into()),
+    Figure::four_digits("%system", "system_ratio", Unit::PercentOfCpu, "on a CPU, in the kernel", |_, row| {
         row.span.cpu.zip(row.span.user).map(|(cpu, user)| (cpu.0 - user.0).max(0.0)).into()
     }),
-    Figure::four("%guest", "guest_ratio", Unit::PercentOfCpu, "the part of %usr that ran guests", |_, row| {
+    Figure::four_digits("%guest", "guest_ratio", Unit::PercentOfCpu, "the part of %usr that ran guests", |_, row| {
         row.span.guest.into()
     }),
-    Figure::four("%wait", "run_queue_wait_ratio", Unit::PercentOfCpu, "runnable without a CPU, its threads added", |_, row| {
-        row.span.run_queue_wait.into()
-    }),
-    Figure::four("%CPU", "cpu_ratio", Unit::PercentOfCpu, "on a CPU, its threads added, those that ended too", |_, row| {
-        row.span.cpu.into()
-    }),
-    Figure::four(
+    Figure::four_digits(
+        "%wait",
+        "run_queue_wait_ratio",
+        Unit::PercentOfCpu,
+        "runnable without a CPU, its threads added",
+        |_, row| row.span.run_queue_wait.into(),
+    ),
+    Figure::four_digits(
+        "%CPU",
+        "cpu_ratio",
+        Unit::PercentOfCpu,
+        "on a CPU, its threads added, those that ended too",
+        |_, row| row.span.cpu.into(),
+    ),
+    Figure::four_digits(
         "%chld",
         "ended_children_ratio",
         Unit::PercentOfCpu,
         "what children that ended had used, and theirs, when it waited for them: the shortest-lived too",
         |_, row| row.span.children_cpu.into(),
     )
-    .unusual(),
+    .hidden_by_default(),
     Figure::new("CPU", "last_cpu", Unit::Id, "where its first thread ran last", |_, row| {
         row.process.thread(row.process.pid).map(|thread| thread.processor).into()
     }),
-    Figure::four("minflt/s", "minor_faults_per_second", Unit::Rate, "page faults that read nothing", |_, row| {
+    Figure::four_digits("minflt/s", "minor_faults_per_second", Unit::PerSecond, "page faults that read nothing", |_, row| {
         row.span.minor_faults.into()
     }),
-    Figure::four("majflt/s", "major_faults_per_second", Unit::Rate, "page faults that had to read", |_, row| {
+    Figure::four_digits("majflt/s", "major_faults_per_second", Unit::PerSecond, "page faults that had to read", |_, row| {
         row.span.major_faults.into()
     }),
-    Figure::new("RSS", "resident_bytes", Unit::Kb, "memory that it has in RAM", |look, row| {
+    Figure::new("RSS", "resident_bytes", Unit::Kilobytes, "memory that it has in RAM", |look, row| {
         row.span.resident_pages.saturating_mul(look.interval.host.page_size).into()
     }),
-    Figure::four("kB_rd/s", "read_bytes_per_second", Unit::KbRate, "read from storage", |_, row| row.span.read_bytes.into()),
-    Figure::four("kB_wr/s", "write_bytes_per_second", Unit::KbRate, "written to storage, sooner or later", |_, row| {
-        row.span.write_bytes.into()
+    Figure::four_digits("kB_rd/s", "read_bytes_per_second", Unit::KilobytesPerSecond, "read from storage", |_, row| {
+        row.span.read_bytes.into()
     }),
-    Figure::four(
+    Figure::four_digits(
+        "kB_wr/s",
+        "write_bytes_per_second",
+        Unit::KilobytesPerSecond,
+        "written to storage, sooner or later",
+        |_, row| row.span.write_bytes.into(),
+    ),
+    Figure::four_digits(
         "iodelay",
         "block_io_delay_ratio",
         Unit::PercentOfCpu,
         "waiting for block I/O, its threads added; kernel.task_delayacct",
         |_, row| row.span.block_io_delay.into(),
     ),
-    Figure::four("cswch/s", "voluntary_switches_per_second", Unit::Rate, VOLUNTARY, |look, row| {
+    Figure::four_digits("cswch/s", "voluntary_switches_per_second", Unit::PerSecond, VOLUNTARY_DESCRIPTION, |look, row| {
         let switches = look.interval.context_switches.as_ref();
         switches.and_then(|switches| switches.process(&row.process)).map(|rates| rates.voluntary).into()
     })
-    .dear(),
-    Figure::four("nvcswch/s", "involuntary_switches_per_second", Unit::Rate, INVOLUNTARY, |look, row| {
-        let switches = look.interval.context_switches.as_ref();
-        switches.and_then(|switches| switches.process(&row.process)).map(|rates| rates.involuntary).into()
-    })
-    .dear(),
-    Figure::four("switch/s", "switches_per_second", Unit::Rate, "times its threads were given a CPU", |_, row| {
+    .expensive(),
+    Figure::four_digits(
+        "nvcswch/s",
+        "involuntary_switches_per_second",
+        Unit::PerSecond,
+        INVOLUNTARY_DESCRIPTION,
+        |look, row| {
+            let switches = look.interval.context_switches.as_ref();
+            switches.and_then(|switches| switches.process(&row.process)).map(|rates| rates.involuntary).into()
+        },
+    )
+    .expensive(),
+    Figure::four_digits("switch/s", "switches_per_second", Unit::PerSecond, "times its threads were given a CPU", |_, row| {
         row.span.timeslices.into()
     }),
     Figure::new("threads", "threads", Unit::Count, "at the end", |_, row| row.span.threads.into()),
 ];
 
 const CMDLINE: &[Figure] =
-    &[Figure::name("Cmdline", "command_line", "its command line, blanks between the arguments", |_, row| {
+    &[Figure::text("Cmdline", "command_line", "its command line, blanks between the arguments", |_, row| {
         row.process.facts.cmdline.as_ref().map_or(Cell::Unknown, |line| {
             let text = String::from_utf8_lossy(line.as_bytes());
             Cell::Text(text.trim_end_matches('\0').replace('\0', " "))
         })
     })
-    .unusual()];
+    .hidden_by_default()];
 
 /// Where the time of its threads went.
 const STATES: &[Figure] = &[
-    Figure::seen("%disk", "disk_ratio", "its threads in waits for storage", |_, row| known(row, |states| states.disk)),
-    Figure::seen("%lock", "lock_ratio", "its threads in waits for locks", |_, row| known(row, |states| states.lock)),
-    Figure::seen("%otherD", "other_blocked_ratio", "its threads in other D states", |_, row| {
-        known(row, |states| states.other_blocked)
+    Figure::sampled_share("%disk", "disk_ratio", "its threads in waits for storage", |_, row| {
+        state_share(row, |states| states.disk)
+    }),
+    Figure::sampled_share("%lock", "lock_ratio", "its threads in waits for locks", |_, row| {
+        state_share(row, |states| states.lock)
+    }),
+    Figure::sampled_share("%otherD", "other_blocked_ratio", "its threads in other D states", |_, row| {
+        state_share(row, |states| states.other_blocked)
     }),
 ];
 
 /// Of a process of which nothing is known, no state is.
-fn known(row: &ProcessRow, of: fn(&Microstates) -> f64) -> Cell {
+fn state_share(row: &ProcessRow, of: fn(&Microstates) -> f64) -> Cell {
     row.span.cpu.map(|_| of(&row.span.states)).into()
 }
 

@@ -45,17 +45,17 @@ fn one_busy(cpus: u32, second: u64) -> Sample {
 }
 
 fn column(table: &dyn Table, name: &str) -> usize {
-    table.heads().iter().position(|head| head.name == name).expect(name)
+    table.columns().iter().position(|head| head.title == name).expect(name)
 }
 
 #[test]
 fn one_cpu_of_256_never_rounds_to_nothing() {
     let interval = Interval::between(&host(), &Arc::new(one_busy(256, 1)), &Arc::new(one_busy(256, 2))).unwrap();
-    let look = Look { interval: &interval, standings: &[] };
-    let (cpu, core) = (named("cpu").unwrap(), named("core").unwrap());
+    let look = FigureInput { interval: &interval, latency_statuses: &[] };
+    let (cpu, core) = (find_table("cpu").unwrap(), find_table("core").unwrap());
     let at = column(cpu, "%usr");
     let share = cpu.rows(&look, &[at])[0].cells[0].number().unwrap();
-    assert_eq!(cpu.heads()[at].digits.text(share / cpu.heads()[at].unit.divisor()), "0.39");
+    assert_eq!(cpu.columns()[at].precision.format(share / cpu.columns()[at].unit.divisor()), "0.39");
     let rows = core.rows(&look, &[column(core, "CPU"), column(core, "%busy")]);
     let busy: Vec<&Row> = rows.iter().filter(|row| !row.idle).collect();
     assert_eq!((rows.len(), busy.len()), (256, 1));
@@ -68,14 +68,14 @@ fn what_rests_on_a_part_of_the_tasks_says_so() {
     let mut text = |lower_bound: bool| {
         let blocked = IdleBlocked { ratio: 0.25, free: 0.25, blocked_threads: 0.5, lower_bound, ..IdleBlocked::default() };
         interval.idle_blocked = Some(blocked);
-        let look = Look { interval: &interval, standings: &[] };
+        let look = FigureInput { interval: &interval, latency_statuses: &[] };
         let lines = |table: &str, names: &[&str], format: Format| {
-            let table = named(table).unwrap();
-            let heads = table.heads();
+            let table = find_table(table).unwrap();
+            let heads = table.columns();
             let places: Vec<usize> = names.iter().map(|name| column(table, name)).collect();
             let heads: Vec<_> = places.iter().map(|&at| heads[at]).collect();
             let rows: Vec<Vec<Cell>> = table.rows(&look, &places).into_iter().map(|row| row.cells).collect();
-            let stamp = Stamp { clock: "12:00:00".into(), at: interval.newer.at, seconds: 1.0 };
+            let stamp = RowTime { clock: "12:00:00".into(), at: interval.newer.at, seconds: 1.0 };
             let text = Printer::new(table, &heads, format, Headings::Once).lines(&stamp, &rows);
             text.lines().last().unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
         };
@@ -92,46 +92,46 @@ fn what_rests_on_a_part_of_the_tasks_says_so() {
 #[test]
 fn names_are_found_by_people_and_by_programs() {
     for table in TABLES {
-        let heads = table.heads();
+        let heads = table.columns();
         let (mut names, mut usual): (BTreeSet<&str>, BTreeSet<&str>) = Default::default();
         for head in &heads {
-            assert!(names.insert(head.name), "{}: {} twice", table.name(), head.name);
-            assert!(!head.usual || usual.insert(head.json), "{}: {} twice", table.name(), head.json);
-            assert!(!head.meaning.is_empty() && !head.name.contains([',', ' ', ':']), "{}: {}", table.name(), head.name);
+            assert!(names.insert(head.title), "{}: {} twice", table.name(), head.title);
+            assert!(!head.shown_by_default || usual.insert(head.key), "{}: {} twice", table.name(), head.key);
+            assert!(!head.description.is_empty() && !head.title.contains([',', ' ', ':']), "{}: {}", table.name(), head.title);
             let suffix = match head.unit {
                 Unit::Percent | Unit::PercentOfCpu => "_ratio",
-                Unit::Rate => "_per_second",
-                Unit::KbRate | Unit::MbRate => "_bytes_per_second",
-                Unit::Millis => "_seconds",
-                Unit::Kb => "_bytes",
+                Unit::PerSecond => "_per_second",
+                Unit::KilobytesPerSecond | Unit::MegabytesPerSecond => "_bytes_per_second",
+                Unit::Milliseconds => "_seconds",
+                Unit::Kilobytes => "_bytes",
                 Unit::Name | Unit::Id | Unit::Count => "",
             };
-            assert!(head.json.ends_with(suffix), "{}: {} is in {}", table.name(), head.json, head.unit.word());
+            assert!(head.key.ends_with(suffix), "{}: {} is in {}", table.name(), head.key, head.unit.label());
         }
-        let sets = table.sets().iter().flat_map(|(_, names)| names.iter());
-        for name in sets.chain(table.key()).chain([&table.measure()]) {
+        let sets = table.column_sets().iter().flat_map(|(_, names)| names.iter());
+        for name in sets.chain(table.key_columns()).chain([&table.default_sort()]) {
             assert!(names.contains(name), "{}: no column {name}", table.name());
         }
-        assert_eq!(table.is_single(), table.key().is_empty(), "{}", table.name());
-        assert!(named(table.name()).is_some());
+        assert_eq!(table.is_single_row(), table.key_columns().is_empty(), "{}", table.name());
+        assert!(find_table(table.name()).is_some());
     }
 }
 
 #[test]
 fn digits_follow_the_size_and_six_fit() {
-    let two = |number| Digits::Two.text(number);
+    let two = |number| Precision::TwoDecimals.format(number);
     assert_eq!(
         [two(0.0), two(0.39), two(9_999.99), two(9_999.996), two(99_999.96), two(123_456.7)],
         ["0.00", "0.39", "9999.99", "10000.0", "100000", "123457"]
     );
-    let four = |number| Digits::Four.text(number);
+    let four = |number| Precision::FourSignificant.format(number);
     assert_eq!(
         [four(0.0), four(0.01234), four(0.99996), four(1.2345), four(12.345), four(123.45), four(123_456.0)],
         ["0.00", "0.0123", "1.000", "1.234", "12.35", "123.5", "123456"]
     );
-    for digits in [Digits::Whole, Digits::Two, Digits::Four] {
+    for digits in [Precision::Integer, Precision::TwoDecimals, Precision::FourSignificant] {
         for number in [0.0, 0.012_34, 1.0, 12.345, 123.456, 1_234.567, 12_345.678, 123_456.789, 999_999.0] {
-            let text = digits.text(number);
+            let text = digits.format(number);
             assert!(text.len() <= digits.width(), "{digits:?} {number}: {text}");
         }
     }
@@ -140,9 +140,9 @@ fn digits_follow_the_size_and_six_fit() {
 #[test]
 fn a_total_has_no_time_in_its_names() {
     let total = |table: &str, name: &str| {
-        let table = named(table).unwrap();
-        let head = table.heads()[column(table, name)];
-        (head.total_name(), head.total_json())
+        let table = find_table(table).unwrap();
+        let head = table.columns()[column(table, name)];
+        (head.total_title(), head.total_key())
     };
     let pair = |name: &str, json: &str| (name.to_owned(), json.to_owned());
     assert_eq!(total("disk", "r/s"), pair("r", "reads"));

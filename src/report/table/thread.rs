@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::column::{Column, Digits, Unit};
-use super::{Cell, Look, Typed, of_one};
+use super::column::{Column, Precision, Unit};
+use super::{Cell, FigureInput, TypedTable, unit_capacity};
 use crate::interval::context_switches::ContextSwitchRates;
 use crate::interval::task::{Microstates, ThreadSpan};
 use crate::sample::task::{Process, Thread};
@@ -15,14 +15,14 @@ type Figure = Column<ThreadRow>;
 pub(super) struct ThreadRow {
     process: Arc<Process>,
     /// Its place among the threads of the process
-    at: usize,
+    thread_index: usize,
     /// `None` is one that slept all the time
     span: Option<ThreadSpan>,
 }
 
 impl ThreadRow {
     fn thread(&self) -> Option<&Thread> {
-        self.process.threads.get(self.at)
+        self.process.threads.get(self.thread_index)
     }
 
     fn share(&self, of: fn(&ThreadSpan) -> Option<Ratio>) -> Cell {
@@ -33,7 +33,7 @@ impl ThreadRow {
         self.span.as_ref().map_or(Some(PerSecond(0.0)), of).into()
     }
 
-    fn switches(&self, look: &Look, of: fn(ContextSwitchRates) -> PerSecond) -> Cell {
+    fn switches(&self, look: &FigureInput, of: fn(ContextSwitchRates) -> PerSecond) -> Cell {
         let task = self.thread().map(|thread| self.process.task_id(thread));
         look.interval.context_switches.as_ref().zip(task).and_then(|(switches, task)| switches.task(task)).map(of).into()
     }
@@ -44,54 +44,54 @@ impl ThreadRow {
     }
 }
 
-pub(super) static THREAD: Typed<ThreadRow> = Typed {
+pub(super) static THREAD: TypedTable<ThreadRow> = TypedTable {
     name: "thread",
-    about: "a row a thread: pidstat -t's columns, and the states of its time",
+    description: "a row a thread: pidstat -t's columns, and the states of its time",
     columns: &[COLUMNS],
-    key: &["PID", "TID", "Command"],
-    sets: &[(
+    key_columns: &["PID", "TID", "Command"],
+    column_sets: &[(
         "states",
         &["PID", "TID", "%usr", "%system", "%wait", "%disk", "%lock", "%otherD", "%sleep", "%unknown", "wchan", "Command"],
     )],
-    single: false,
-    measure: "%CPU",
-    each: |look, show| {
+    single_row: false,
+    default_sort: "%CPU",
+    for_each_row: |look, show| {
         let (Some(tasks), Ok(now)) = (&look.interval.tasks, &look.interval.newer.tasks) else { return };
         for process in &now.processes {
             for (at, thread) in process.threads.iter().enumerate() {
                 let span = tasks.thread(process.task_id(thread)).copied();
-                show(&ThreadRow { process: Arc::clone(process), at, span });
+                show(&ThreadRow { process: Arc::clone(process), thread_index: at, span });
             }
         }
     },
     is_idle: |row| row.span.is_none_or(|span| span.states.non_sleep() == 0.0),
-    whole: of_one,
+    capacity: unit_capacity,
 };
 
 const COLUMNS: &[Figure] = &[
     Figure::new("PID", "pid", Unit::Id, "its process", |_, row| row.process.pid.into()),
     Figure::new("TID", "tid", Unit::Id, "the thread", |_, row| row.thread().map(|thread| thread.tid).into()),
-    Figure::four("%usr", "user_ratio", Unit::PercentOfCpu, "on a CPU, in the program", |_, row| {
+    Figure::four_digits("%usr", "user_ratio", Unit::PercentOfCpu, "on a CPU, in the program", |_, row| {
         row.state(0.0, |states| states.user)
     }),
-    Figure::four("%system", "system_ratio", Unit::PercentOfCpu, "on a CPU, in the kernel", |_, row| {
+    Figure::four_digits("%system", "system_ratio", Unit::PercentOfCpu, "on a CPU, in the kernel", |_, row| {
         row.state(0.0, |states| states.system)
     }),
-    Figure::four("%guest", "guest_ratio", Unit::PercentOfCpu, "the part of %usr that ran guests", |_, row| {
+    Figure::four_digits("%guest", "guest_ratio", Unit::PercentOfCpu, "the part of %usr that ran guests", |_, row| {
         row.share(|span| span.guest)
     }),
-    Figure::four("%wait", "run_queue_wait_ratio", Unit::PercentOfCpu, "runnable without a CPU", |_, row| {
+    Figure::four_digits("%wait", "run_queue_wait_ratio", Unit::PercentOfCpu, "runnable without a CPU", |_, row| {
         row.share(|span| span.run_queue_wait)
     }),
-    Figure::four("%CPU", "cpu_ratio", Unit::PercentOfCpu, "on a CPU", |_, row| row.share(|span| span.cpu)),
+    Figure::four_digits("%CPU", "cpu_ratio", Unit::PercentOfCpu, "on a CPU", |_, row| row.share(|span| span.cpu)),
     Figure::new("CPU", "last_cpu", Unit::Id, "where it ran last", |_, row| row.thread().map(|thread| thread.processor).into()),
-    Figure::four("minflt/s", "minor_faults_per_second", Unit::Rate, "page faults that read nothing", |_, row| {
+    Figure::four_digits("minflt/s", "minor_faults_per_second", Unit::PerSecond, "page faults that read nothing", |_, row| {
         row.rate(|span| span.minor_faults)
     }),
-    Figure::four("majflt/s", "major_faults_per_second", Unit::Rate, "page faults that had to read", |_, row| {
+    Figure::four_digits("majflt/s", "major_faults_per_second", Unit::PerSecond, "page faults that had to read", |_, row| {
         row.rate(|span| span.major_faults)
     }),
-    Figure::four(
+    Figure::four_digits(
         "iodelay",
         "block_io_delay_ratio",
         Unit::PercentOfCpu,
@@ -101,39 +101,47 @@ const COLUMNS: &[Figure] = &[
             _ => Cell::Unknown,
         },
     ),
-    Figure::four("cswch/s", "voluntary_switches_per_second", Unit::Rate, "left a CPU to wait; only live", |look, row| {
-        row.switches(look, |rates| rates.voluntary)
-    })
-    .dear(),
-    Figure::four("nvcswch/s", "involuntary_switches_per_second", Unit::Rate, "left a CPU to others; only live", |look, row| {
-        row.switches(look, |rates| rates.involuntary)
-    })
-    .dear(),
-    Figure::four("switch/s", "switches_per_second", Unit::Rate, "times it was given a CPU", |_, row| {
+    Figure::four_digits(
+        "cswch/s",
+        "voluntary_switches_per_second",
+        Unit::PerSecond,
+        "left a CPU to wait; only live",
+        |look, row| row.switches(look, |rates| rates.voluntary),
+    )
+    .expensive(),
+    Figure::four_digits(
+        "nvcswch/s",
+        "involuntary_switches_per_second",
+        Unit::PerSecond,
+        "left a CPU to others; only live",
+        |look, row| row.switches(look, |rates| rates.involuntary),
+    )
+    .expensive(),
+    Figure::four_digits("switch/s", "switches_per_second", Unit::PerSecond, "times it was given a CPU", |_, row| {
         row.rate(|span| span.timeslices)
     }),
-    Figure::new("runlat", "run_queue_latency_seconds", Unit::Millis, "mean wait for a CPU", |_, row| {
+    Figure::new("runlat", "run_queue_latency_seconds", Unit::Milliseconds, "mean wait for a CPU", |_, row| {
         row.span.and_then(|span| span.run_queue_latency_ms).map(|ms| ms / 1000.0).into()
     })
-    .digits(Digits::Four),
-    Figure::seen("%disk", "disk_ratio", "waiting for storage", |_, row| row.state(0.0, |states| states.disk)),
-    Figure::seen("%lock", "lock_ratio", "waiting for a lock", |_, row| row.state(0.0, |states| states.lock)),
-    Figure::seen("%otherD", "other_blocked_ratio", "in another D state", |_, row| {
+    .precision(Precision::FourSignificant),
+    Figure::sampled_share("%disk", "disk_ratio", "waiting for storage", |_, row| row.state(0.0, |states| states.disk)),
+    Figure::sampled_share("%lock", "lock_ratio", "waiting for a lock", |_, row| row.state(0.0, |states| states.lock)),
+    Figure::sampled_share("%otherD", "other_blocked_ratio", "in another D state", |_, row| {
         row.state(0.0, |states| states.other_blocked)
     }),
-    Figure::seen("%sleep", "sleep_ratio", "asleep for want of work", |_, row| row.state(1.0, |states| states.sleep)),
-    Figure::seen("%unknown", "unknown_ratio", "nobody knows where", |_, row| {
+    Figure::sampled_share("%sleep", "sleep_ratio", "asleep for want of work", |_, row| row.state(1.0, |states| states.sleep)),
+    Figure::sampled_share("%unknown", "unknown_ratio", "nobody knows where", |_, row| {
         row.span.map_or(0.0, |span| span.states.unknown).into()
     }),
-    Figure::name("S", "state", "its state letter at the end", |_, row| {
+    Figure::text("S", "state", "its state letter at the end", |_, row| {
         row.thread().map(|thread| Cell::Text(thread.state.as_char().to_string())).unwrap_or_default()
     })
-    .momentary()
-    .unusual(),
-    Figure::name("wchan", "wait_channel", "the kernel function it slept in at the end", |_, row| {
+    .without_total()
+    .hidden_by_default(),
+    Figure::text("wchan", "wait_channel", "the kernel function it slept in at the end", |_, row| {
         row.thread().and_then(|thread| thread.wait.wchan.as_ref().ok()).into()
     })
-    .momentary()
-    .unusual(),
-    Figure::name("Command", "command", "its name", |_, row| row.thread().map(|thread| &thread.comm).into()),
+    .without_total()
+    .hidden_by_default(),
+    Figure::text("Command", "command", "its name", |_, row| row.thread().map(|thread| &thread.comm).into()),
 ];

@@ -1,53 +1,53 @@
 //! What is known of a disk: its baseline for each operation and size of request, from how much, since when.
 
 use super::Page;
-use crate::baseline::Device;
-use crate::findings::Judged;
+use crate::baseline::DeviceIdentity;
+use crate::findings::Evaluation;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::safe;
-use crate::view::text::{SafeText, figure};
-use crate::view::theme::Ink;
+use crate::view::text::{SafeText, format_number};
+use crate::view::theme::StyleRole;
 
-pub fn baselines(judged: &Judged, span: &DiskSpan, page: &mut Page) {
+pub fn baselines(judged: &Evaluation, span: &DiskSpan, page: &mut Page) {
     let sample = &judged.interval.newer;
     let Some(disk) = sample.disks.as_ref().ok().and_then(|disks| disks.get(span.index)) else { return };
-    let device = Device::of(disk);
+    let device = DeviceIdentity::from_disk(disk);
     let now_s = judged.interval.at().realtime_ns.div_euclid(1_000_000_000);
     page.heading("BASELINES: alone, one request at a time");
     let mut any = false;
-    for (key, learned) in judged.baselines.of(&device) {
+    for (key, learned) in judged.baselines.for_device(&device) {
         any = true;
         let label = match key.operation {
             Operation::Flush => SafeText::from(key.operation.plural()),
-            _ => safe!("{} {}", key.operation.plural(), key.size.word()),
+            _ => safe!("{} {}", key.operation.plural(), key.size.as_str()),
         };
-        let baseline = match (learned.baseline(), learned.lowest()) {
-            (Some(baseline), _) => safe!("{:>6} ms", figure(baseline.0, 6)),
-            (None, Some(lowest)) => safe!("~{:>5} ms", figure(lowest.0, 5)),
+        let baseline = match (learned.latency(), learned.lowest()) {
+            (Some(baseline), _) => safe!("{:>6} ms", format_number(baseline.0, 6)),
+            (None, Some(lowest)) => safe!("~{:>5} ms", format_number(lowest.0, 5)),
             (None, None) => "     - ms".into(),
         };
-        let word = learned.confidence(now_s).word();
+        let word = learned.confidence(now_s).as_str();
         let words = match learned.intervals {
             0 => safe!("{baseline}  {word}"),
             n => {
-                let (first, last) = (ago(now_s - learned.first_s), ago(now_s - learned.last_s));
+                let (first, last) = (format_age(now_s - learned.first_s), format_age(now_s - learned.last_s));
                 let when = if first == last { last } else { format!("{first} to {last}") };
                 safe!("{baseline}  {word}, {n} interval{}, {when}", if n == 1 { "" } else { "s" })
             }
         };
-        page.pair(label, words);
+        page.labelled(label, words);
         if let Some(drift) = learned.drift() {
-            let (was, times) = (figure(drift.was.0, 5), figure(drift.multiple(), 4));
-            page.pair("", safe!("was {was} ms in the first days, now {times}× that"));
+            let (was, times) = (format_number(drift.reference.0, 5), format_number(drift.multiple(), 4));
+            page.labelled("", safe!("was {was} ms in the first days, now {times}× that"));
         }
     }
     if !any {
-        page.line(2, "nothing is known yet: the usual for this kind of device stands for it, with ~".into(), Ink::Dim);
+        page.line(2, "nothing is known yet: the usual for this kind of device stands for it, with ~".into(), StyleRole::Dim);
     }
 }
 
 /// `40 days ago`; what a clock that was put right makes of it is now.
-fn ago(seconds: i64) -> String {
+fn format_age(seconds: i64) -> String {
     match seconds {
         ..60 => "now".to_owned(),
         60..7200 => format!("{} min ago", seconds / 60),

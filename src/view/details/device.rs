@@ -1,67 +1,75 @@
 //! A disk, a network interface, a CPU.
 
-use super::{AXIS, Page, Plot};
-use crate::findings::{Judged, Subject};
+use super::{GRAPH_COLUMN, Page, Plot};
+use crate::findings::{Evaluation, Subject};
 use crate::ids::{CpuId, DiskId, NicId};
 use crate::interval::disk::{DiskSpan, OpSpan, Operation};
 use crate::safe;
 use crate::sample::Name;
 use crate::state::State;
-use crate::state::history::Digest;
-use crate::state::layout::operations;
+use crate::state::history::IntervalSummary;
+use crate::state::layout::active_operations;
 use crate::units::PerSecond;
-use crate::view::disk::standing;
-use crate::view::text::{self, SafeText, figure, maybe};
-use crate::view::theme::{Ink, sign};
-use crate::view::whereabouts;
+use crate::view::disk::latency_status;
+use crate::view::text::{self, SafeText, format_number, format_optional};
+use crate::view::theme::{StyleRole, severity_symbol};
+use crate::view::wait_location;
 
-pub fn disk(state: &State, judged: &Judged, id: DiskId, page: &mut Page) {
+pub fn disk(state: &State, judged: &Evaluation, id: DiskId, page: &mut Page) {
     let interval = &*judged.interval;
     let Some(span) = interval.disk(id) else { return };
-    let name = whereabouts::disk_name(&interval.newer, id);
-    page.line(0, safe!("{name}   {}:{}", id.major, id.minor), Ink::Bold);
-    findings_of(judged, page, |subject| matches!(subject, Subject::Disk { id: other, .. } if *other == id));
-    for (operation, op) in operations(span) {
+    let name = wait_location::disk_name(&interval.newer, id);
+    page.line(0, safe!("{name}   {}:{}", id.major, id.minor), StyleRole::Bold);
+    subject_findings(judged, page, |subject| matches!(subject, Subject::Disk { id: other, .. } if *other == id));
+    for (operation, op) in active_operations(span) {
         latency(state, judged, span, operation, op, page);
     }
     super::baselines::baselines(judged, span, page);
     page.heading("NOW");
-    page.pair("queue", safe!("{} on average, {} in flight now", maybe(span.aqu_sz, 5), span.in_flight));
-    page.pair(
+    page.labelled("queue", safe!("{} on average, {} in flight now", format_optional(span.aqu_sz, 5), span.in_flight));
+    page.labelled(
         "busy",
-        safe!("{}% of the time: at least one request, says nothing of saturation", text::percent(span.busy.map(|b| b.0), 5)),
+        safe!(
+            "{}% of the time: at least one request, says nothing of saturation",
+            text::format_percent(span.busy.map(|b| b.0), 5)
+        ),
     );
     facts(judged, span, page);
-    waiting(judged, id, page);
+    waiters(judged, id, page);
 }
 
 /// One operation: its figures, its baseline with its age in intervals, its history with a line at three times.
-fn latency(state: &State, judged: &Judged, span: &DiskSpan, operation: Operation, op: &OpSpan, page: &mut Page) {
+fn latency(state: &State, judged: &Evaluation, span: &DiskSpan, operation: Operation, op: &OpSpan, page: &mut Page) {
     page.heading(match operation {
         Operation::Read => "READS",
         Operation::Write => "WRITES",
         Operation::Flush => "FLUSHES",
         Operation::Discard => "DISCARDS",
     });
-    let size = op.request_size_kib.map_or_else(String::new, |kib| format!(", {} KB each", figure(kib, 5)));
-    page.pair("rate", safe!("{}/s{size}, {}% merged", figure(op.rate.0, 6), text::percent(op.merged_share().map(|s| s.0), 4)));
-    let standing = standing(judged, span.id, operation);
-    let time = maybe(op.r#await.map(|time| time.0), 6);
+    let size = op.request_size_kib.map_or_else(String::new, |kib| format!(", {} KB each", format_number(kib, 5)));
+    page.labelled(
+        "rate",
+        safe!("{}/s{size}, {}% merged", format_number(op.rate.0, 6), text::format_percent(op.merged_share().map(|s| s.0), 4)),
+    );
+    let standing = latency_status(judged, span.id, operation);
+    let time = format_optional(op.r#await.map(|time| time.0), 6);
     match standing {
         Some(standing) => {
-            let times = maybe(standing.multiple, 5);
-            let base = figure(standing.baseline.0, 6);
-            page.pair("await", safe!("{time} ms = {times}× its baseline of {base} ms"));
-            page.pair(
+            let times = format_optional(standing.multiple, 5);
+            let base = format_number(standing.baseline.0, 6);
+            page.labelled("await", safe!("{time} ms = {times}× its baseline of {base} ms"));
+            page.labelled(
                 "baseline",
-                match (standing.provisional, standing.intervals) {
+                match (standing.provisional, standing.learned_intervals) {
                     (true, 0) => "provisional: the usual for this kind of device".into(),
                     (true, n) => safe!("provisional: {n} of the 10 intervals that it takes"),
-                    (false, n) => safe!("learned from {} with one request at a time", text::plural(n, "interval", "intervals")),
+                    (false, n) => {
+                        safe!("learned from {} with one request at a time", text::pluralize(n, "interval", "intervals"))
+                    }
                 },
             );
         }
-        None => page.pair("await", safe!("{time} ms")),
+        None => page.labelled("await", safe!("{time} ms")),
     }
     let baseline = standing.map(|standing| standing.baseline.0 as f32);
     graph(state, judged, page, baseline.map(|base| base * 3.0), " ms", |digest| digest.disk_await(span.id, operation));
@@ -69,13 +77,13 @@ fn latency(state: &State, judged: &Judged, span: &DiskSpan, operation: Operation
 
 pub fn graph(
     state: &State,
-    judged: &Judged,
+    judged: &Evaluation,
     page: &mut Page,
     threshold: Option<f32>,
     unit: &'static str,
-    value: impl Fn(&Digest) -> Option<f32>,
+    value: impl Fn(&IntervalSummary) -> Option<f32>,
 ) {
-    let cells = state.history.cells(judged.interval.at(), usize::from(page.width.saturating_sub(AXIS + 1)));
+    let cells = state.history.graph_cells(judged.interval.at(), usize::from(page.width.saturating_sub(GRAPH_COLUMN + 1)));
     let values: Vec<Option<f32>> = cells.iter().map(|cell| value(cell.as_ref()?)).collect();
     if values.iter().flatten().count() < 2 {
         return;
@@ -85,51 +93,51 @@ pub fn graph(
         return;
     }
     let top = threshold.map_or(most, |threshold| most.max(threshold * 1.2));
-    let label = |value: f32| safe!("{}{unit}", figure(f64::from(value), 5));
+    let label = |value: f32| safe!("{}{unit}", format_number(f64::from(value), 5));
     page.plot(Plot {
         values,
         threshold,
-        top,
-        top_label: label(top),
+        max: top,
+        max_label: label(top),
         threshold_label: threshold.map_or_else(SafeText::default, label),
         height: 4,
-        over: Ink::Warning,
+        role_above_threshold: StyleRole::Warning,
     });
 }
 
-fn facts(judged: &Judged, span: &DiskSpan, page: &mut Page) {
+fn facts(judged: &Evaluation, span: &DiskSpan, page: &mut Page) {
     let sample = &judged.interval.newer;
     let Some(disk) = sample.disks.as_ref().ok().and_then(|disks| disks.get(span.index)) else { return };
     let facts = &disk.facts;
     page.heading("DEVICE");
     let mut pair = |label: &'static str, text: Option<SafeText>| {
         if let Some(text) = text {
-            page.pair(label, text);
+            page.labelled(label, text);
         }
     };
-    let named = |name: &Option<Name>| name.as_ref().map(SafeText::name);
-    let kind = crate::view::disk::kind(disk);
+    let named = |name: &Option<Name>| name.as_ref().map(SafeText::from_name);
+    let kind = crate::view::disk::device_kind(disk);
     pair("kind", (!kind.is_empty()).then_some(kind));
     pair("model", named(&facts.model));
     pair("size", facts.size_bytes.map(|size| safe!("{}", text::bytes(size as f64))));
     pair("scheduler", named(&facts.scheduler));
     pair("backing file", named(&facts.backing_file));
-    let joined = |words: Vec<String>| (!words.is_empty()).then(|| SafeText::of(words.join(" ")));
-    pair("mounted on", joined(facts.mount_points.iter().map(|mount| SafeText::name(mount).to_string()).collect()));
-    pair("stands on", joined(facts.slaves.iter().map(|&id| whereabouts::disk_name(sample, id).to_string()).collect()));
+    let joined = |words: Vec<String>| (!words.is_empty()).then(|| SafeText::sanitize(words.join(" ")));
+    pair("mounted on", joined(facts.mount_points.iter().map(|mount| SafeText::from_name(mount).to_string()).collect()));
+    pair("stands on", joined(facts.slaves.iter().map(|&id| wait_location::disk_name(sample, id).to_string()).collect()));
     let above = sample.disks.iter().flatten().filter(|other| other.facts.slaves.contains(&span.id));
-    pair("carries", joined(above.map(|other| SafeText::name(&other.name).to_string()).collect()));
+    pair("carries", joined(above.map(|other| SafeText::from_name(&other.name).to_string()).collect()));
 }
 
 /// Who was seen waiting for it, and who does most I/O anywhere.
-fn waiting(judged: &Judged, id: DiskId, page: &mut Page) {
+fn waiters(judged: &Evaluation, id: DiskId, page: &mut Page) {
     let interval = &*judged.interval;
     let blocked: Vec<_> = interval.newer.waits.blocked.iter().filter(|thread| thread.disk == Some(id)).take(12).collect();
     if !blocked.is_empty() {
         page.heading("WAIT FOR IT");
         for thread in blocked {
-            let name = safe!("{}/{}", SafeText::name(&thread.comm), thread.task.tid);
-            page.pair(name, whereabouts::of_blocked(interval, thread));
+            let name = safe!("{}/{}", SafeText::from_name(&thread.comm), thread.task.tid);
+            page.labelled(name, wait_location::blocked_location(interval, thread));
         }
     }
     let (Some(tasks), Ok(sample)) = (&interval.tasks, &interval.newer.tasks) else { return };
@@ -144,74 +152,78 @@ fn waiting(judged: &Judged, id: DiskId, page: &mut Page) {
     }
     page.heading("WHO READS AND WRITES (all devices)");
     for (_, span) in busiest.into_iter().take(8) {
-        let name = sample.process(span.id.pid).map(|process| SafeText::name(&process.comm)).unwrap_or_default();
+        let name = sample.process(span.id.pid).map(|process| SafeText::from_name(&process.comm)).unwrap_or_default();
         let rate = |rate| text::bytes(moved(rate));
         let words = safe!("reads {}/s, writes {}/s", rate(span.read_bytes), rate(span.write_bytes));
-        page.pair(safe!("{name}/{}", span.id.pid), words);
+        page.labelled(safe!("{name}/{}", span.id.pid), words);
     }
 }
 
-pub fn findings_of(judged: &Judged, page: &mut Page, about: impl Fn(&Subject) -> bool) {
-    for finding in judged.verdict.iter().filter(|finding| about(&finding.subject)) {
-        page.prose(0, &safe!("{} {}", sign(finding.severity), finding.sentence), Ink::from(finding.severity));
+pub fn subject_findings(judged: &Evaluation, page: &mut Page, about: impl Fn(&Subject) -> bool) {
+    for finding in judged.active.iter().filter(|finding| about(&finding.subject)) {
+        page.paragraph(
+            0,
+            &safe!("{} {}", severity_symbol(finding.severity), finding.sentence),
+            StyleRole::from(finding.severity),
+        );
     }
 }
 
-pub fn nic(state: &State, judged: &Judged, id: &NicId, page: &mut Page) {
+pub fn nic(state: &State, judged: &Evaluation, id: &NicId, page: &mut Page) {
     let interval = &*judged.interval;
     let Some(span) = interval.nics.iter().find(|span| span.id == *id) else { return };
-    page.line(0, safe!("{}   index {}", SafeText::name(&id.name), id.ifindex), Ink::Bold);
-    findings_of(judged, page, |subject| matches!(subject, Subject::Nic(other) if other == id));
-    let rate = |rate: Option<PerSecond>| maybe(rate.map(|rate| rate.0), 6);
+    page.line(0, safe!("{}   index {}", SafeText::from_name(&id.name), id.ifindex), StyleRole::Bold);
+    subject_findings(judged, page, |subject| matches!(subject, Subject::Nic(other) if other == id));
+    let rate = |rate: Option<PerSecond>| format_optional(rate.map(|rate| rate.0), 6);
     for (words, side) in [("IN", &span.rx), ("OUT", &span.tx)] {
         page.heading(words);
-        let packets = figure(side.packets.0, 6);
-        let average = figure(side.average_bytes, 5);
-        page.pair("rate", safe!("{} KB/s, {packets} packets/s of {average} bytes", figure(side.kilobytes.0, 6)));
-        let share = side.utilization.map(|share| safe!("{}%", figure(share.percent(), 5)));
-        page.pair("of its speed", share.unwrap_or_else(|| "?".into()));
-        page.pair("lost", safe!("{} errors/s, {} dropped/s", rate(side.errors), rate(side.dropped)));
+        let packets = format_number(side.packets.0, 6);
+        let average = format_number(side.average_bytes, 5);
+        page.labelled("rate", safe!("{} KB/s, {packets} packets/s of {average} bytes", format_number(side.kilobytes.0, 6)));
+        let share = side.utilization.map(|share| safe!("{}%", format_number(share.percent(), 5)));
+        page.labelled("of its speed", share.unwrap_or_else(|| "?".into()));
+        page.labelled("lost", safe!("{} errors/s, {} dropped/s", rate(side.errors), rate(side.dropped)));
         let inward = words == "IN";
-        let value = |digest: &Digest| digest.nic(id).map(|(rx, tx)| if inward { rx } else { tx });
+        let value = |digest: &IntervalSummary| digest.nic_kilobytes(id).map(|(rx, tx)| if inward { rx } else { tx });
         graph(state, judged, page, None, " KB/s", value);
     }
     page.heading("INTERFACE");
     let nic = interval.newer.nics.as_ref().ok().and_then(|nics| nics.get(span.index));
     if let Some(nic) = nic {
         match (span.link.speed_mbps, nic.facts.speed_mbps) {
-            (Some(mbps), _) if span.link_is_configured => page.pair("speed", safe!("{mbps} Mbit/s, as configured")),
-            (_, Ok(mbps)) => page.pair(
+            (Some(mbps), _) if span.link_is_configured => page.labelled("speed", safe!("{mbps} Mbit/s, as configured")),
+            (_, Ok(mbps)) => page.labelled(
                 "speed",
                 safe!("{mbps} Mbit/s{}", if nic.facts.virtual_device { " (claimed by a virtual device)" } else { "" }),
             ),
             (_, Err(why)) => {
-                let name = SafeText::name(&id.name);
-                page.pair("speed", safe!("? {why}: say it with --nic-speed {name}=1000fd, or in the configuration"));
+                let name = SafeText::from_name(&id.name);
+                page.labelled("speed", safe!("? {why}: say it with --nic-speed {name}=1000fd, or in the configuration"));
             }
         }
         if let (Some(qdisc), Some(now)) = (&nic.qdisc, &span.qdisc) {
-            page.pair("discipline", SafeText::name(&qdisc.kind));
-            page.pair(
+            page.labelled("discipline", SafeText::from_name(&qdisc.kind));
+            page.labelled(
                 "backlog",
                 safe!(
                     "{} in {}",
                     text::bytes(now.backlog_bytes as f64),
-                    text::plural(now.backlog_packets, "packet", "packets")
+                    text::pluralize(now.backlog_packets, "packet", "packets")
                 ),
             );
-            page.pair("drops", safe!("{}/s, over its limit {}/s", rate(now.dropped), rate(now.overlimits)));
+            page.labelled("drops", safe!("{}/s, over its limit {}/s", rate(now.dropped), rate(now.overlimits)));
         }
     }
 }
 
-pub fn cpu(state: &State, judged: &Judged, id: CpuId, page: &mut Page) {
+pub fn cpu(state: &State, judged: &Evaluation, id: CpuId, page: &mut Page) {
     let interval = &*judged.interval;
     let Some(span) = interval.cpu.as_ref().and_then(|span| span.cpus.iter().find(|cpu| cpu.id == id)) else { return };
     let place = interval.host.topology.iter().find(|place| place.cpu == id);
     let place =
         place.map_or_else(String::new, |place| format!("   node {} package {} core {}", place.node, place.package, place.core));
-    page.line(0, safe!("cpu{}{place}", id.0), Ink::Bold);
-    findings_of(judged, page, |subject| *subject == Subject::Cpu(id));
+    page.line(0, safe!("cpu{}{place}", id.0), StyleRole::Bold);
+    subject_findings(judged, page, |subject| *subject == Subject::Cpu(id));
     let shares = &span.shares;
     page.heading("NOW");
     for (word, share) in [
@@ -225,22 +237,22 @@ pub fn cpu(state: &State, judged: &Judged, id: CpuId, page: &mut Page) {
         ("iowait", shares.iowait),
         ("unaccounted", shares.unaccounted),
     ] {
-        page.pair(word, safe!("{:>5}%", figure(share * 100.0, 5)));
+        page.labelled(word, safe!("{:>5}%", format_number(share * 100.0, 5)));
     }
     // Where the tick is wrong about it, by the run time of its threads.
     for (word, share) in [("counted twice", shares.excess), ("hidden from tick", span.hidden)] {
         if share >= 0.05 {
-            page.pair(word, safe!("{:>5}%", figure(share * 100.0, 5)));
+            page.labelled(word, safe!("{:>5}%", format_number(share * 100.0, 5)));
         }
     }
     page.heading("BUSY OVER TIME");
-    graph(state, judged, page, None, "", |digest| digest.cpu(id).map(|busy| busy * 100.0));
+    graph(state, judged, page, None, "", |digest| digest.cpu_busy(id).map(|busy| busy * 100.0));
     page.heading("THREADS LAST SEEN ON IT");
     let Some(tasks) = &interval.tasks else { return };
     let mut threads: Vec<_> = tasks.threads.iter().filter(|thread| thread.processor == id && thread.cpu.is_some()).collect();
     threads.sort_by(|a, b| b.cpu.partial_cmp(&a.cpu).unwrap_or(std::cmp::Ordering::Equal));
     for thread in threads.into_iter().take(12) {
-        let used = text::percent(thread.cpu.map(|cpu| cpu.0), 5);
-        page.pair(safe!("{used}%"), whereabouts::whose_thread(&interval.newer, thread.id));
+        let used = text::format_percent(thread.cpu.map(|cpu| cpu.0), 5);
+        page.labelled(safe!("{used}%"), wait_location::process_thread_and_tid(&interval.newer, thread.id));
     }
 }

@@ -1,42 +1,44 @@
 //! A finding explained: meaning, who waits for whom, what to look at next, evidence over time, the witnesses, the rule.
 
-use super::{AXIS, Page, Plot};
-use crate::baseline::Standing;
-use crate::findings::{Evidence, Finding, Judged, Kind, RULES, Subject, Value, chains, witnesses as testimony};
+use super::{GRAPH_COLUMN, Page, Plot};
+use crate::baseline::LatencyStatus;
+use crate::findings::{Evaluation, Evidence, Finding, Kind, RULES, Subject, Value, cross_checks as testimony, wait_chains};
 use crate::ids::DiskId;
 use crate::interval::Interval;
 use crate::interval::disk::Operation;
 use crate::safe;
 use crate::sample::Instant;
 use crate::state::State;
-use crate::state::history::Digest;
-use crate::view::text::{self, SafeText, figure, maybe};
-use crate::view::theme::{Ink, sign};
+use crate::state::history::IntervalSummary;
+use crate::view::text::{self, SafeText, format_number, format_optional};
+use crate::view::theme::{StyleRole, severity_symbol};
 
-pub fn page(state: &State, judged: &Judged, finding: &Finding, page: &mut Page) {
-    let zone = &state.setup.zone;
+pub fn page(state: &State, judged: &Evaluation, finding: &Finding, page: &mut Page) {
+    let zone = &state.setup.time_zone;
     let rule = RULES.iter().find(|rule| rule.kind == finding.kind);
     let title = rule.map_or("finding", |rule| rule.title);
     let end = finding.until.unwrap_or(judged.interval.at());
-    let lasted = text::span(end.seconds_since(finding.since));
-    let clock = |at: Instant| text::day(at.realtime_ns, zone, state.spans_days()) + &text::clock(at.realtime_ns, zone);
+    let lasted = text::format_duration(end.seconds_since(finding.since));
+    let clock = |at: Instant| {
+        text::format_day_prefix(at.realtime_ns, zone, state.spans_days()) + &text::format_time(at.realtime_ns, zone)
+    };
     let when = match finding.until {
         None => safe!("since {} ({lasted})", clock(finding.since)),
         Some(until) => safe!("{} – {} ({lasted})", clock(finding.since), clock(until)),
     };
-    page.line(0, safe!("{} {title}   {when}", sign(finding.severity)), Ink::from(finding.severity));
-    page.prose(2, &SafeText::of(finding.sentence.clone()), Ink::Bold);
+    page.line(0, safe!("{} {title}   {when}", severity_symbol(finding.severity)), StyleRole::from(finding.severity));
+    page.paragraph(2, &SafeText::sanitize(finding.sentence.clone()), StyleRole::Bold);
     if let Some(rule) = rule {
-        page.prose(2, &rule.meaning.into(), Ink::Plain);
+        page.paragraph(2, &rule.meaning.into(), StyleRole::Plain);
     }
     let blocked = finding.kind == Kind::IdleButBlocked && finding.until.is_none();
     if blocked {
-        chain(judged, page);
+        chain_section(judged, page);
     }
-    next(finding, page);
+    next_steps(finding, page);
     evidence_graph(state, judged, finding, page);
     if blocked {
-        witnesses(&judged.interval, page);
+        cross_checks(&judged.interval, page);
     }
     if finding.kind == Kind::ShortLivedProcesses && finding.until.is_none() {
         short_lived(&judged.interval, page);
@@ -45,40 +47,40 @@ pub fn page(state: &State, judged: &Judged, finding: &Finding, page: &mut Page) 
         page.heading("EVIDENCE");
         let of_page = |evidence: &&Evidence| !matches!(evidence.value, Value::Chain(_));
         for evidence in finding.evidence.iter().filter(of_page) {
-            let (label, value) = worded(evidence);
-            page.pair(label, value);
+            let (label, value) = evidence_text(evidence);
+            page.labelled(label, value);
         }
     }
     if let Some(rule) = rule {
         page.heading("THE RULE");
-        page.line(2, safe!("{}", rule.kind.word()), Ink::Dim);
-        page.prose(2, &rule.computed.into(), Ink::Dim);
+        page.line(2, safe!("{}", rule.kind.as_str()), StyleRole::Dim);
+        page.paragraph(2, &rule.computed.into(), StyleRole::Dim);
         page.heading("WHEN IT IS WRONG");
-        page.prose(2, &rule.wrong.into(), Ink::Dim);
+        page.paragraph(2, &rule.caveats.into(), StyleRole::Dim);
     }
 }
 
 /// What to do with it: before all figures, for somebody in a hurry.
-fn next(finding: &Finding, page: &mut Page) {
+fn next_steps(finding: &Finding, page: &mut Page) {
     if finding.next.is_empty() {
         return;
     }
     page.heading("LOOK AT NEXT");
     for next in &finding.next {
-        page.prose(2, &safe!("• {next}"), Ink::Plain);
+        page.paragraph(2, &safe!("• {next}"), StyleRole::Plain);
     }
 }
 
 /// What was judged, over the last minutes, with a line at the threshold.
-fn evidence_graph(state: &State, judged: &Judged, finding: &Finding, page: &mut Page) {
+fn evidence_graph(state: &State, judged: &Evaluation, finding: &Finding, page: &mut Page) {
     let at = finding.until.unwrap_or(judged.interval.at());
-    let cells = state.history.cells(at, usize::from(page.width.saturating_sub(AXIS + 1)));
+    let cells = state.history.graph_cells(at, usize::from(page.width.saturating_sub(GRAPH_COLUMN + 1)));
     let disk = disk_and_baseline(judged, finding);
     let values: Vec<Option<f32>> = (cells.iter())
         .map(|cell| {
             let digest = cell.as_ref()?;
             let times = disk.and_then(|(id, operation, baseline)| Some(digest.disk_await(id, operation)? / baseline));
-            value_then(digest, finding).or(times)
+            history_value(digest, finding).or(times)
         })
         .collect();
     if values.iter().flatten().count() < 2 {
@@ -90,53 +92,53 @@ fn evidence_graph(state: &State, judged: &Judged, finding: &Finding, page: &mut 
     page.plot(Plot {
         values,
         threshold: Some(finding.threshold as f32),
-        top,
-        top_label: in_unit(f64::from(top), finding.unit),
-        threshold_label: in_unit(finding.threshold, finding.unit),
+        max: top,
+        max_label: format_in_unit(f64::from(top), finding.unit),
+        threshold_label: format_in_unit(finding.threshold, finding.unit),
         height: 5,
-        over: Ink::from(finding.severity),
+        role_above_threshold: StyleRole::from(finding.severity),
     });
 }
 
 /// Of a latency: what its multiples are to be told from, for the time before it was a finding.
-fn disk_and_baseline(judged: &Judged, finding: &Finding) -> Option<(DiskId, Operation, f32)> {
+fn disk_and_baseline(judged: &Evaluation, finding: &Finding) -> Option<(DiskId, Operation, f32)> {
     let (Kind::DiskLatency, Subject::Disk { id, .. }) = (finding.kind, &finding.subject) else { return None };
     let word = finding.evidence.iter().find_map(|evidence| match &evidence.value {
         Value::Text(word) if evidence.name == "operation" => Some(word.as_bytes()),
         _ => None,
     })?;
-    let of = |standing: &&Standing| standing.disk == *id && standing.operation.plural().as_bytes() == word;
-    let standing = judged.standings.iter().find(of)?;
+    let of = |standing: &&LatencyStatus| standing.disk == *id && standing.operation.plural().as_bytes() == word;
+    let standing = judged.latency_statuses.iter().find(of)?;
     Some((*id, standing.operation, standing.baseline.0 as f32)).filter(|disk| disk.2 > 0.0)
 }
 
 /// The figure as it was before the finding was raised too, where the history keeps it.
-fn value_then(digest: &Digest, finding: &Finding) -> Option<f32> {
+fn history_value(digest: &IntervalSummary, finding: &Finding) -> Option<f32> {
     let kept = match (&finding.kind, &finding.subject) {
         (Kind::IdleButBlocked, _) => digest.blocked,
         (Kind::CpuStolen, _) => digest.steal,
-        (Kind::SaturatedCore, Subject::Cpu(cpu)) => digest.cpu(*cpu),
+        (Kind::SaturatedCore, Subject::Cpu(cpu)) => digest.cpu_busy(*cpu),
         (Kind::LoadNotCpu, _) if finding.unit != "ratio" => digest.load,
         (Kind::MemoryPressure, _) if finding.unit == "ratio" => digest.memory_stalled,
         (Kind::TcpRetransmits, _) if finding.unit == "ratio" => digest.retransmitted,
         _ => None,
     };
-    digest.finding(finding).or(kept)
+    digest.finding_value(finding).or(kept)
 }
 
-fn in_unit(value: f64, unit: &str) -> SafeText {
+fn format_in_unit(value: f64, unit: &str) -> SafeText {
     match unit {
-        "ratio" if value <= 1.5 => safe!("{}%", figure(value * 100.0, 5)),
-        "ratio" => safe!("{}×", figure(value, 5)),
-        "seconds" if value < 1.0 => safe!("{}ms", figure(value * 1000.0, 5)),
-        "seconds" => safe!("{}s", figure(value, 5)),
-        "per_second" => safe!("{}/s", figure(value, 6)),
-        _ => safe!("{}", figure(value, 6)),
+        "ratio" if value <= 1.5 => safe!("{}%", format_number(value * 100.0, 5)),
+        "ratio" => safe!("{}×", format_number(value, 5)),
+        "seconds" if value < 1.0 => safe!("{}ms", format_number(value * 1000.0, 5)),
+        "seconds" => safe!("{}s", format_number(value, 5)),
+        "per_second" => safe!("{}/s", format_number(value, 6)),
+        _ => safe!("{}", format_number(value, 6)),
     }
 }
 
 /// A figure under the words of its name, in the unit that the name ends with.
-fn worded(evidence: &Evidence) -> (SafeText, SafeText) {
+fn evidence_text(evidence: &Evidence) -> (SafeText, SafeText) {
     let name = evidence.name;
     let (stem, unit) = [("_ratio", "ratio"), ("_seconds", "seconds"), ("_per_second", "per_second")]
         .into_iter()
@@ -145,8 +147,8 @@ fn worded(evidence: &Evidence) -> (SafeText, SafeText) {
     let value = match &evidence.value {
         Value::Number(number) if name.ends_with("_bytes") => safe!("{}", text::bytes(*number)),
         Value::Number(number) if name.ends_with("_bytes_per_second") => safe!("{}/s", text::bytes(*number)),
-        Value::Number(number) => in_unit(*number, unit),
-        Value::Text(name) => SafeText::name(name),
+        Value::Number(number) => format_in_unit(*number, unit),
+        Value::Text(name) => SafeText::from_name(name),
         // Drawn by itself.
         Value::Chain(_) | Value::Unknown => "-".into(),
     };
@@ -154,23 +156,23 @@ fn worded(evidence: &Evidence) -> (SafeText, SafeText) {
 }
 
 /// Who waits for whom, at which call, on which file and device; beside each link how it is known.
-fn chain(judged: &Judged, page: &mut Page) {
+fn chain_section(judged: &Evaluation, page: &mut Page) {
     page.heading("WHO WAITS FOR WHOM");
-    for chain in chains(&judged.interval, &judged.standings) {
-        let confidence = chain.confidence.word();
-        let head = safe!("{}   {} threads stuck", SafeText::of(chain.who), figure(chain.threads, 4));
-        page.line(2, safe!("{head}   confidence: {confidence}"), Ink::Bold);
+    for chain in wait_chains(&judged.interval, &judged.latency_statuses) {
+        let confidence = chain.confidence.as_str();
+        let head = safe!("{}   {} threads stuck", SafeText::sanitize(chain.group_label), format_number(chain.threads, 4));
+        page.line(2, safe!("{head}   confidence: {confidence}"), StyleRole::Bold);
         for (depth, link) in (0_u16..).zip(chain.links) {
             let indent = 4 + 2 * depth.min(4);
             let sign = if depth == 0 { "" } else { "↳ " };
-            let what = safe!("{sign}{}", SafeText::of(link.what));
+            let what = safe!("{sign}{}", SafeText::sanitize(link.what));
             let known = safe!("({})", link.known_by);
             let room = usize::from(page.width.saturating_sub(indent + 1));
             if what.width() + known.width() + 2 <= room {
-                page.line(indent, safe!("{what}  {known}"), Ink::Plain);
+                page.line(indent, safe!("{what}  {known}"), StyleRole::Plain);
             } else {
-                page.prose(indent, &what, Ink::Plain);
-                page.line(indent + 2, known, Ink::Dim);
+                page.paragraph(indent, &what, StyleRole::Plain);
+                page.line(indent + 2, known, StyleRole::Dim);
             }
         }
     }
@@ -182,43 +184,47 @@ fn short_lived(interval: &Interval, page: &mut Page) {
     page.heading("ENDED BEFORE THEY WERE SEEN");
     let columns = [2, 12, 22];
     let heads = ["ended/s", "CPUs", "whose"];
-    page.row(columns.into_iter().zip(heads.map(SafeText::from)).collect(), Ink::Dim);
+    page.row(columns.into_iter().zip(heads.map(SafeText::from)).collect(), StyleRole::Dim);
     for family in short.groups.iter().take(12) {
         let of = match family.owner {
-            Some(id) => safe!("{} ({})", SafeText::name(&family.owner_name), id.pid),
+            Some(id) => safe!("{} ({})", SafeText::from_name(&family.owner_name), id.pid),
             None => "a parent that is gone".into(),
         };
         let whose = match &family.name {
-            Some(name) if family.are_threads => safe!("threads {} of {of}", SafeText::name(name)),
-            Some(name) => safe!("{of} → {}", SafeText::name(name)),
+            Some(name) if family.are_threads => safe!("threads {} of {of}", SafeText::from_name(name)),
+            Some(name) => safe!("{of} → {}", SafeText::from_name(name)),
             None => safe!("children of {of}"),
         };
-        let rate = safe!("{}", maybe(family.rate.map(|rate| rate.0), 6));
-        let row = vec![(2, rate), (12, safe!("{}", figure(family.cpus, 5))), (22, whose)];
-        page.row(row, Ink::Plain);
+        let rate = safe!("{}", format_optional(family.rate.map(|rate| rate.0), 6));
+        let row = vec![(2, rate), (12, safe!("{}", format_number(family.cpus, 5))), (22, whose)];
+        page.row(row, StyleRole::Plain);
     }
 }
 
 /// What the usual tools say of the same time, side by side.
-fn witnesses(interval: &Interval, page: &mut Page) {
+fn cross_checks(interval: &Interval, page: &mut Page) {
     let Some(blocked) = &interval.idle_blocked else { return };
     let seen = &blocked.cross_checks;
     page.heading("WITNESSES");
     let heads = ["iowait", "PSI io some", "threads in D", "in flight", "wait for a CPU"];
     let values = [
-        safe!("{}%", text::percent(seen.iowait, 5)),
-        safe!("{}%", text::percent(seen.psi_io_some, 5)),
-        safe!("{}", figure(seen.d_threads, 5)),
-        safe!("{}", maybe(seen.in_flight, 5)),
-        safe!("{}", maybe(seen.run_queue_wait, 5)),
+        safe!("{}%", text::format_percent(seen.iowait, 5)),
+        safe!("{}%", text::format_percent(seen.psi_io_some, 5)),
+        safe!("{}", format_number(seen.d_threads, 5)),
+        safe!("{}", format_optional(seen.in_flight, 5)),
+        safe!("{}", format_optional(seen.run_queue_wait, 5)),
     ];
     let columns = [2, 13, 27, 42, 54];
-    page.row(columns.into_iter().zip(heads.map(SafeText::from)).collect(), Ink::Dim);
-    page.row(columns.into_iter().zip(values).collect(), Ink::Plain);
-    if let Some(words) = testimony::sentence(interval) {
-        page.prose(2, &SafeText::of(words), Ink::Plain);
+    page.row(columns.into_iter().zip(heads.map(SafeText::from)).collect(), StyleRole::Dim);
+    page.row(columns.into_iter().zip(values).collect(), StyleRole::Plain);
+    if let Some(words) = testimony::contradiction_sentence(interval) {
+        page.paragraph(2, &SafeText::sanitize(words), StyleRole::Plain);
     }
     if blocked.lower_bound {
-        page.prose(2, &"≥: the wait channels of other users' tasks are hidden, only threads in D count".into(), Ink::Plain);
+        page.paragraph(
+            2,
+            &"≥: the wait channels of other users' tasks are hidden, only threads in D count".into(),
+            StyleRole::Plain,
+        );
     }
 }

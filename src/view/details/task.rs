@@ -1,7 +1,7 @@
 //! A process, a thread, or everything in one kind of wait.
 
-use super::{AXIS, Page, Plot};
-use crate::findings::Judged;
+use super::{GRAPH_COLUMN, Page, Plot};
+use crate::findings::Evaluation;
 use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;
 use crate::interval::delays::DelaySpan;
@@ -10,47 +10,48 @@ use crate::safe;
 use crate::sample::task::{Process, Thread};
 use crate::sample::waits::WaitClass;
 use crate::state::State;
-use crate::view::tasks::{command_line, members};
-use crate::view::text::{self, SafeText, figure, maybe};
-use crate::view::theme::Ink;
-use crate::view::whereabouts;
+use crate::view::tasks::{command_line, wait_class_members};
+use crate::view::text::{self, SafeText, format_number, format_optional};
+use crate::view::theme::StyleRole;
+use crate::view::wait_location;
 
 /// Threads of a process that are shown one by one.
-const THREADS: usize = 64;
+const MAX_THREADS: usize = 64;
 
-pub fn process(state: &State, judged: &Judged, id: ProcessId, page: &mut Page) {
+pub fn process(state: &State, judged: &Evaluation, id: ProcessId, page: &mut Page) {
     let interval = &*judged.interval;
     let Ok(sample) = &interval.newer.tasks else { return };
     let Some(process) = sample.process(id.pid).filter(|process| process.id() == id) else { return };
     let Some(span) = interval.tasks.as_ref().map(|tasks| tasks.process(process)) else { return };
-    let user = sample.users.get(&process.uid).map_or_else(|| safe!("{}", process.uid), SafeText::name);
-    page.line(0, safe!("{}   pid {}   {user}", SafeText::name(&process.comm), process.pid), Ink::Bold);
-    page.prose(2, &command_line(process), Ink::Plain);
-    time_goes_to(&span.states, whereabouts::is_out_of_sight(interval, process), page);
-    let values: Vec<Option<f32>> = (state.history.cells(interval.at(), usize::from(page.width.saturating_sub(AXIS + 1))))
-        .iter()
-        .map(|cell| cell.as_ref()?.process(id))
-        .collect();
+    let user = sample.users.get(&process.uid).map_or_else(|| safe!("{}", process.uid), SafeText::from_name);
+    page.line(0, safe!("{}   pid {}   {user}", SafeText::from_name(&process.comm), process.pid), StyleRole::Bold);
+    page.paragraph(2, &command_line(process), StyleRole::Plain);
+    time_breakdown(&span.states, wait_location::waits_are_hidden(interval, process), page);
+    let values: Vec<Option<f32>> =
+        (state.history.graph_cells(interval.at(), usize::from(page.width.saturating_sub(GRAPH_COLUMN + 1))))
+            .iter()
+            .map(|cell| cell.as_ref()?.process_cpus(id))
+            .collect();
     if values.iter().flatten().count() > 1 {
         let most = values.iter().flatten().copied().fold(0.05_f32, f32::max);
         page.heading("CPU OVER TIME");
         page.plot(Plot {
             values,
             threshold: None,
-            top: most,
-            top_label: safe!("{}%", figure(f64::from(most) * 100.0, 5)),
+            max: most,
+            max_label: safe!("{}%", format_number(f64::from(most) * 100.0, 5)),
             threshold_label: SafeText::default(),
             height: 3,
-            over: Ink::User,
+            role_above_threshold: StyleRole::User,
         });
     }
     page.heading("FACTS");
     facts(interval, process, page);
-    page.pair("memory", safe!("{}", text::bytes(span.resident_pages as f64 * interval.host.page_size as f64)));
+    page.labelled("memory", safe!("{}", text::bytes(span.resident_pages as f64 * interval.host.page_size as f64)));
     let rate = |rate: Option<crate::units::PerSecond>| rate.map_or("-".to_owned(), |rate| text::bytes(rate.0) + "/s");
-    page.pair("storage", safe!("reads {}, writes {}", rate(span.read_bytes), rate(span.write_bytes)));
-    let faults = maybe(span.major_faults.map(|rate| rate.0), 6);
-    page.pair("major faults", safe!("{faults}/s"));
+    page.labelled("storage", safe!("reads {}, writes {}", rate(span.read_bytes), rate(span.write_bytes)));
+    let faults = format_optional(span.major_faults.map(|rate| rate.0), 6);
+    page.labelled("major faults", safe!("{faults}/s"));
     let ids: Vec<TaskId> = process.threads.iter().map(|thread| process.task_id(thread)).collect();
     delays(interval, &ids, page);
     threads(interval, process, page);
@@ -75,36 +76,36 @@ fn delays(interval: &Interval, threads: &[TaskId], page: &mut Page) {
     page.heading("DELAYS");
     let spans: Vec<&DelaySpan> = threads.iter().filter_map(|&id| interval.task_delays(id)).collect();
     if spans.is_empty() {
-        page.line(2, "- started before delay accounting was on, or asleep".into(), Ink::Dim);
+        page.line(2, "- started before delay accounting was on, or asleep".into(), StyleRole::Dim);
         return;
     }
     for (word, part) in parts {
         let shares: Vec<f64> = spans.iter().filter_map(|span| part(span)).map(|share| share.0).collect();
         let sum = (!shares.is_empty()).then(|| shares.iter().sum());
-        page.pair(word, safe!("{}%", text::percent(sum, 6)));
+        page.labelled(word, safe!("{}%", text::format_percent(sum, 6)));
     }
     if spans.iter().any(|span| span.block_io.is_some_and(|share| share.0 > 0.0) && span.memory_share() > 0.0) {
-        page.line(2, "a page read again is under block I/O, too: no sums".into(), Ink::Dim);
+        page.line(2, "a page read again is under block I/O, too: no sums".into(), StyleRole::Dim);
     }
 }
 
-pub fn thread(judged: &Judged, id: TaskId, page: &mut Page) {
+pub fn thread(judged: &Evaluation, id: TaskId, page: &mut Page) {
     let interval = &*judged.interval;
     let Some((process, thread)) = interval.newer.tasks.as_ref().ok().and_then(|tasks| tasks.thread(id)) else { return };
-    let name = SafeText::name(&thread.comm);
-    page.line(0, safe!("{name}   thread {} of {}/{}", id.tid, SafeText::name(&process.comm), id.pid), Ink::Bold);
-    page.prose(2, &command_line(process), Ink::Plain);
+    let name = SafeText::from_name(&thread.comm);
+    page.line(0, safe!("{name}   thread {} of {}/{}", id.tid, SafeText::from_name(&process.comm), id.pid), StyleRole::Bold);
+    page.paragraph(2, &command_line(process), StyleRole::Plain);
     match interval.tasks.as_ref().and_then(|tasks| tasks.thread(id)) {
         Some(span) => {
-            time_goes_to(&span.states, whereabouts::is_out_of_sight(interval, process), page);
+            time_breakdown(&span.states, wait_location::waits_are_hidden(interval, process), page);
             page.heading("RUNS");
-            page.pair("%CPU", safe!("{}", text::percent(span.cpu.map(|cpu| cpu.0), 6)));
-            page.pair("run-queue wait", safe!("{}%", text::percent(span.run_queue_wait.map(|wait| wait.0), 6)));
-            page.pair("each time", safe!("{} ms", maybe(span.run_queue_latency_ms, 6)));
-            page.pair("timeslices", safe!("{}/s", maybe(span.timeslices.map(|rate| rate.0), 6)));
-            page.pair("CPU", safe!("{}{}", span.processor.0, if span.migrated { ", moved" } else { "" }));
+            page.labelled("%CPU", safe!("{}", text::format_percent(span.cpu.map(|cpu| cpu.0), 6)));
+            page.labelled("run-queue wait", safe!("{}%", text::format_percent(span.run_queue_wait.map(|wait| wait.0), 6)));
+            page.labelled("each time", safe!("{} ms", format_optional(span.run_queue_latency_ms, 6)));
+            page.labelled("timeslices", safe!("{}/s", format_optional(span.timeslices.map(|rate| rate.0), 6)));
+            page.labelled("CPU", safe!("{}{}", span.processor.0, if span.migrated { ", moved" } else { "" }));
         }
-        None => page.line(2, "asleep all the time".into(), Ink::Dim),
+        None => page.line(2, "asleep all the time".into(), StyleRole::Dim),
     }
     page.heading("WAITS");
     waits(interval, process, thread, page);
@@ -116,21 +117,21 @@ pub fn thread(judged: &Judged, id: TaskId, page: &mut Page) {
 fn waits(interval: &Interval, process: &Process, thread: &Thread, page: &mut Page) {
     let id = process.task_id(thread);
     let class = visible_wait_class(&interval.host, process, thread);
-    page.pair("state", safe!("{} {}", thread.state.as_char(), class.as_str()));
-    page.pair("that means", whereabouts::meaning(class).into());
-    page.pair("where", whereabouts::of_thread(interval, id));
+    page.labelled("state", safe!("{} {}", thread.state.as_char(), class.as_str()));
+    page.labelled("that means", wait_location::wait_class_description(class).into());
+    page.labelled("where", wait_location::thread_location(interval, id));
     let blocked = interval.newer.waits.blocked.iter().find(|blocked| blocked.task == id);
     if let Some(blocked) = blocked {
         // In a convoy it may have been there, and queue again since then.
         if thread.wait.wchan.as_ref().ok().is_none_or(|now| blocked.wchan.as_ref() == Some(now)) {
             let since = interval.at().boottime_ns.saturating_sub(blocked.blocked_since_ns) as f64 / 1e9;
-            page.pair("in this wait", safe!("for {}", text::span(since)));
+            page.labelled("in this wait", safe!("for {}", text::format_duration(since)));
         }
         if let Some(file) = &blocked.file {
-            page.pair("file", SafeText::name(file));
+            page.labelled("file", SafeText::from_name(file));
         }
         if let Some(disk) = blocked.disk {
-            page.pair("device", whereabouts::disk_name(&interval.newer, disk));
+            page.labelled("device", wait_location::disk_name(&interval.newer, disk));
         }
     }
 }
@@ -138,27 +139,30 @@ fn waits(interval: &Interval, process: &Process, thread: &Thread, page: &mut Pag
 fn facts(interval: &Interval, process: &Process, page: &mut Page) {
     let sample = &interval.newer;
     let parent = sample.tasks.as_ref().ok().and_then(|tasks| tasks.process(process.ppid));
-    let parent = parent.map_or_else(SafeText::default, |parent| safe!("{} ", SafeText::name(&parent.comm)));
-    page.pair("parent", safe!("{parent}{}", process.ppid));
-    let executable = process.facts.executable.as_ref().map_or_else(|why| safe!("- {why}"), SafeText::name);
-    page.pair("executable", executable);
-    let cgroup = process.facts.cgroup.as_ref().map_or_else(|why| safe!("- {why}"), |id| SafeText::name(&id.path));
-    page.pair("cgroup", cgroup);
+    let parent = parent.map_or_else(SafeText::default, |parent| safe!("{} ", SafeText::from_name(&parent.comm)));
+    page.labelled("parent", safe!("{parent}{}", process.ppid));
+    let executable = process.facts.executable.as_ref().map_or_else(|why| safe!("- {why}"), SafeText::from_name);
+    page.labelled("executable", executable);
+    let cgroup = process.facts.cgroup.as_ref().map_or_else(|why| safe!("- {why}"), |id| SafeText::from_name(&id.path));
+    page.labelled("cgroup", cgroup);
     let limits = process.facts.cgroup.as_ref().ok().and_then(|id| interval.cgroups.iter().find(|group| group.id == *id));
     if let Some(group) = limits {
         let memory = group.memory_limit.map_or("no limit".to_owned(), |limit| text::bytes(limit.0 as f64));
-        let throttled = text::percent(group.throttled.map(|share| share.0), 4);
-        page.pair("limits", safe!("{} CPUs, throttled {throttled}%, memory {memory}", maybe(group.quota_cpus, 5)));
+        let throttled = text::format_percent(group.throttled.map(|share| share.0), 4);
+        page.labelled(
+            "limits",
+            safe!("{} CPUs, throttled {throttled}%, memory {memory}", format_optional(group.quota_cpus, 5)),
+        );
     }
     let ticks = interval.host.ticks_per_second.max(1) as f64;
     let age = sample.at.boottime_ns as f64 / 1e9 - process.start_ticks as f64 / ticks;
-    page.pair("started", safe!("{} ago", text::span(age)));
+    page.labelled("started", safe!("{} ago", text::format_duration(age)));
 }
 
 /// `hidden`: a thread in a lock cannot be told from one asleep.
-fn time_goes_to(states: &Microstates, hidden: bool, page: &mut Page) {
+fn time_breakdown(states: &Microstates, hidden: bool, page: &mut Page) {
     page.heading("TIME GOES TO");
-    page.states(*states);
+    page.microstates_bar(*states);
     let shares = [
         ("user", states.user),
         ("system", states.system),
@@ -171,9 +175,9 @@ fn time_goes_to(states: &Microstates, hidden: bool, page: &mut Page) {
     ];
     let mut words = String::new();
     for (word, threads) in shares.into_iter().filter(|share| share.1 > 0.0005) {
-        words += &format!("{word} {}   ", figure(threads, 4));
+        words += &format!("{word} {}   ", format_number(threads, 4));
     }
-    page.line(2, SafeText::of(words), Ink::Plain);
+    page.line(2, SafeText::sanitize(words), StyleRole::Plain);
 }
 
 /// Its threads, those that do something first.
@@ -181,51 +185,51 @@ fn threads(interval: &Interval, process: &Process, page: &mut Page) {
     page.heading("THREADS");
     let columns = [2, 11, 28, 35, 42, 49];
     let heads = ["tid", "name", "%CPU", "disk", "lock", "where"].map(SafeText::from);
-    page.row(columns.into_iter().zip(heads).collect(), Ink::Dim);
-    let hidden = whereabouts::is_out_of_sight(interval, process);
+    page.row(columns.into_iter().zip(heads).collect(), StyleRole::Dim);
+    let hidden = wait_location::waits_are_hidden(interval, process);
     let span = |thread: &Thread| interval.tasks.as_ref().and_then(|tasks| tasks.thread(process.task_id(thread)));
     let mut rows: Vec<(f64, &Thread)> =
         (process.threads.iter()).map(|thread| (span(thread).map_or(0.0, |span| span.states.non_sleep()), thread)).collect();
     rows.sort_by(|a, b| b.0.total_cmp(&a.0));
-    for (_, thread) in rows.iter().take(THREADS) {
+    for (_, thread) in rows.iter().take(MAX_THREADS) {
         let found = span(thread);
         let cells = vec![
             safe!("{}", thread.tid),
-            safe!("{}", text::fit(SafeText::name(&thread.comm).as_str(), 16)),
+            safe!("{}", text::truncate(SafeText::from_name(&thread.comm).as_str(), 16)),
             safe!(
                 "{:>5}",
-                text::percent(found.and_then(|span| span.cpu).map(|cpu| cpu.0).or(found.is_none().then_some(0.0)), 5)
+                text::format_percent(found.and_then(|span| span.cpu).map(|cpu| cpu.0).or(found.is_none().then_some(0.0)), 5)
             ),
-            safe!("{:>5}", figure(found.map_or(0.0, |span| span.states.disk), 5)),
-            safe!("{:>5}", whereabouts::in_lock(found.map_or(0.0, |span| span.states.lock), hidden)),
-            whereabouts::of_thread(interval, process.task_id(thread)),
+            safe!("{:>5}", format_number(found.map_or(0.0, |span| span.states.disk), 5)),
+            safe!("{:>5}", wait_location::lock_waits_text(found.map_or(0.0, |span| span.states.lock), hidden)),
+            wait_location::thread_location(interval, process.task_id(thread)),
         ];
-        page.row(columns.into_iter().zip(cells).collect(), if found.is_some() { Ink::Plain } else { Ink::Dim });
+        page.row(columns.into_iter().zip(cells).collect(), if found.is_some() { StyleRole::Plain } else { StyleRole::Dim });
     }
-    if rows.len() > THREADS {
-        page.line(2, safe!("and {} more", rows.len() - THREADS), Ink::Dim);
+    if rows.len() > MAX_THREADS {
+        page.line(2, safe!("and {} more", rows.len() - MAX_THREADS), StyleRole::Dim);
     }
 }
 
-pub fn class(judged: &Judged, class: WaitClass, page: &mut Page) {
+pub fn wait_class(judged: &Evaluation, class: WaitClass, page: &mut Page) {
     let interval = &*judged.interval;
     let Ok(sample) = &interval.newer.tasks else { return };
-    page.line(0, safe!("{}: a thread that {}", class.as_str(), whereabouts::meaning(class)), Ink::Bold);
+    page.line(0, safe!("{}: a thread that {}", class.as_str(), wait_location::wait_class_description(class)), StyleRole::Bold);
     page.heading("WHO");
-    for (name, threads) in members(interval, sample, class).into_iter().take(24) {
-        page.pair(safe!("{threads}"), SafeText::of(name));
+    for (name, threads) in wait_class_members(interval, sample, class).into_iter().take(24) {
+        page.labelled(safe!("{threads}"), SafeText::sanitize(name));
     }
     page.heading("WHERE");
     let mut places: rustc_hash::FxHashMap<String, u32> = rustc_hash::FxHashMap::default();
     for process in &sample.processes {
         for thread in process.threads.iter().filter(|thread| visible_wait_class(&interval.host, process, thread) == class) {
-            let place = whereabouts::of_thread(interval, process.task_id(thread));
+            let place = wait_location::thread_location(interval, process.task_id(thread));
             *places.entry(place.as_str().to_owned()).or_default() += 1;
         }
     }
     let mut places: Vec<(String, u32)> = places.into_iter().collect();
     places.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     for (place, threads) in places.into_iter().take(32) {
-        page.pair(safe!("{threads}"), SafeText::of(place));
+        page.labelled(safe!("{threads}"), SafeText::sanitize(place));
     }
 }

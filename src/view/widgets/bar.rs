@@ -1,27 +1,27 @@
 //! A bar of several parts in one row, each with its own texture: it can be read without colour.
 
 use crate::view::canvas::Canvas;
-use crate::view::theme::Ink;
+use crate::view::theme::StyleRole;
 
 /// One part: its share of the whole, what it is drawn with.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub struct Segment {
     pub share: f64,
     pub glyph: char,
-    pub ink: Ink,
+    pub role: StyleRole,
 }
 
 /// Draws the parts from column `x` on. The cells are dealt out so that the sum is exact and a part that is there at all
 /// (from half a per cent on) has at least one cell.
-pub fn bar(canvas: &mut Canvas, x: u16, y: u16, width: u16, parts: &[Part]) {
+pub fn stacked_bar(canvas: &mut Canvas, x: u16, y: u16, width: u16, parts: &[Segment]) {
     let mut column = x;
-    for (part, cells) in parts.iter().zip(cells(width, parts)) {
-        canvas.fill(column, y, cells, part.glyph, part.ink);
+    for (part, cells) in parts.iter().zip(segment_widths(width, parts)) {
+        canvas.fill(column, y, cells, part.glyph, part.role);
         column += cells;
     }
 }
 
-fn cells(width: u16, parts: &[Part]) -> Vec<u16> {
+fn segment_widths(width: u16, parts: &[Segment]) -> Vec<u16> {
     let whole: f64 = parts.iter().map(|part| part.share.max(0.0)).sum();
     if whole <= 0.0 || width == 0 {
         return vec![0; parts.len()];
@@ -52,8 +52,8 @@ mod tests {
     use super::*;
 
     fn dealt(width: u16, shares: &[f64]) -> Vec<u16> {
-        let parts: Vec<Part> = shares.iter().map(|&share| Part { share, glyph: '#', ink: Ink::Plain }).collect();
-        cells(width, &parts)
+        let parts: Vec<Segment> = shares.iter().map(|&share| Segment { share, glyph: '#', role: StyleRole::Plain }).collect();
+        segment_widths(width, &parts)
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::{BaselineFile, block_device_id, device_path};
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::program::stdio;
-use crate::baseline::{Device, Gathering, Key, Lesson, SizeClass};
+use crate::baseline::{BaselineKey, DeviceIdentity, LatencyWindow, Observation, SizeClass};
 use crate::ids::DiskId;
 use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, Operation};
@@ -60,7 +60,7 @@ pub fn learn(shelf: &BaselineFile, named: &str) -> Result<Exit, Failure> {
     if let Some(trouble) = watch.next_interval().and_then(|interval| reason_not_to_measure(shelf, &interval, &disk)) {
         return Err(refused(&trouble, "learn it when it rests"));
     }
-    let device = Device::of(&disk);
+    let device = DeviceIdentity::from_disk(&disk);
     let name = String::from_utf8_lossy(disk.name.as_bytes()).into_owned();
     let sizes = read_sizes(max_request_bytes(&shelf.root, disk.name.as_bytes()), trial.size_bytes());
     if sizes.is_empty() {
@@ -86,28 +86,28 @@ pub fn learn(shelf: &BaselineFile, named: &str) -> Result<Exit, Failure> {
     let at_s = kernel::now().realtime_ns.div_euclid(1_000_000_000);
     let lesson = |(size, took): (SizeClass, Duration)| {
         let ms = took.as_secs_f64() * 1000.0;
-        Lesson {
-            key: Key { device: device.clone(), operation: Operation::Read, size },
+        Observation {
+            key: BaselineKey { device: device.clone(), operation: Operation::Read, size },
             name: name.clone(),
             r#await: Millis(ms / READS_PER_OBSERVATION as f64),
             time_ms: ms,
-            alone: true,
+            uncontended: true,
             rate: 1.0 / READ_PERIOD.as_secs_f64(),
             outstanding: ms / 1000.0 / (READ_PERIOD.as_secs_f64() * READS_PER_OBSERVATION as f64),
             at_s,
         }
     };
-    let lessons: Vec<Lesson> = lessons.into_iter().map(lesson).collect();
+    let lessons: Vec<Observation> = lessons.into_iter().map(lesson).collect();
     let known = shelf.update(|baselines| {
         baselines.learn(&lessons);
         baselines.clone()
     })?;
     let mut text = String::new();
     for (size, _) in sizes {
-        let key = Key { device: device.clone(), operation: Operation::Read, size };
+        let key = BaselineKey { device: device.clone(), operation: Operation::Read, size };
         let mut taken: Vec<f64> = lessons.iter().filter(|lesson| lesson.key == key).map(|lesson| lesson.r#await.0).collect();
         taken.sort_by(f64::total_cmp);
-        text.push_str(&size_class_line(&name, size, &taken, known.get(&key).and_then(|learned| learned.baseline())));
+        text.push_str(&size_class_line(&name, size, &taken, known.get(&key).and_then(|learned| learned.latency())));
     }
     stdio::print_localized(&text).map(|_| Exit::Success)
 }
@@ -128,7 +128,7 @@ fn explain_open_error(error: &io::Error, root: bool) -> (String, &'static str) {
 
 /// What came of one size class, in a line.
 fn size_class_line(name: &str, size: SizeClass, taken: &[f64], baseline: Option<Millis>) -> String {
-    let line = format!("{name} reads {:<6}", size.word());
+    let line = format!("{name} reads {:<6}", size.as_str());
     let (Some(lowest), Some(median), Some(highest)) = (taken.first(), taken.get(taken.len() / 2), taken.last()) else {
         return format!("{line} not learned: there was no undisturbed moment\n");
     };
@@ -153,7 +153,7 @@ fn read_sizes(largest: Option<u64>, bytes: u64) -> Vec<(SizeClass, usize)> {
     let wanted = [(SizeClass::Small, 4 << 10), (SizeClass::Medium, 64 << 10), (SizeClass::Large, 512 << 10)];
     let fits = |(size, wanted): (SizeClass, u64)| {
         let read = wanted.min(largest) & !4095;
-        let is_of_class = SizeClass::of(Some(read as f64 / 1024.0)) == size;
+        let is_of_class = SizeClass::from_mean_kib(Some(read as f64 / 1024.0)) == size;
         (read > 0 && is_of_class && read <= bytes).then_some((size, usize::try_from(read).ok()?))
     };
     wanted.into_iter().filter_map(fits).collect()
@@ -267,9 +267,9 @@ impl DiskMonitor<'_> {
 
 /// Why a device must be left alone now: itself, or one that it stands on.
 fn reason_not_to_measure(shelf: &BaselineFile, interval: &Interval, disk: &Disk) -> Option<String> {
-    let mut gathering = Gathering::default();
-    gathering.take(interval);
-    let standings = shelf.load().ok()?.standings(interval, &gathering);
+    let mut gathering = LatencyWindow::default();
+    gathering.push(interval);
+    let standings = shelf.load().ok()?.latency_statuses(interval, &gathering);
     let of_one = |span: &DiskSpan| {
         let name = interval.newer.disks.as_ref().ok()?.get(span.index)?;
         let name = String::from_utf8_lossy(name.name.as_bytes()).into_owned();
@@ -277,8 +277,8 @@ fn reason_not_to_measure(shelf: &BaselineFile, interval: &Interval, disk: &Disk)
             return Some(format!("{name} has {} requests in flight and completes none", span.in_flight));
         }
         let mut slow = standings.iter().filter(|standing| standing.disk == span.id && !standing.provisional);
-        if let Some(standing) = slow.find(|standing| standing.judged_multiple().is_some_and(|times| times >= 2.0)) {
-            let (words, times) = (standing.operation.plural(), standing.judged_multiple().unwrap_or_default());
+        if let Some(standing) = slow.find(|standing| standing.window_multiple().is_some_and(|times| times >= 2.0)) {
+            let (words, times) = (standing.operation.plural(), standing.window_multiple().unwrap_or_default());
             return Some(format!("{name} is in trouble: {words} take {times:.1} times their baseline"));
         }
         let rate = span.completed() as f64 / interval.seconds;

@@ -17,7 +17,7 @@ use crate::app::program::signals;
 use crate::app::sampling::SamplerCommand;
 use crate::cli::table::Table;
 use crate::kernel::Root;
-use crate::report::table::Cost;
+use crate::report::table::ResourceUsage;
 
 /// As a shell has them.
 const EXIT_NOT_FOUND: u8 = 127;
@@ -60,7 +60,7 @@ pub(super) fn measure(root: Root, settings: &Settings, options: &Table, lines: &
     let cpus = whole.map_or(0, |whole| whole.interval.online_cpus());
     let cost = cost(&ended, elapsed, cpus);
     let format = lines.printer.format();
-    lines.stream.print(format, &cost.lines(format))?;
+    lines.stream.print(format, &cost.render(format))?;
     evaluations.finish()?;
     Ok(Exit::CommandExit(cost.exit_code))
 }
@@ -97,7 +97,7 @@ fn wait_with_rusage(child: &Child) -> io::Result<WaitResult> {
     }
 }
 
-fn cost(ended: &WaitResult, elapsed: Duration, cpus: usize) -> Cost {
+fn cost(ended: &WaitResult, elapsed: Duration, cpus: usize) -> ResourceUsage {
     const KB: u64 = 1024;
     const BLOCK: u64 = 512;
     let usage = &ended.usage;
@@ -107,7 +107,7 @@ fn cost(ended: &WaitResult, elapsed: Duration, cpus: usize) -> Cost {
     let share = |of: f64| (of > 0.0).then(|| (user + system) / of);
     // Before it became the command it was a copy of us, and what we take counts as its own.
     let ours = getrusage(UsageWho::RUSAGE_SELF).map_or(0, |ours| ours.max_rss());
-    Cost {
+    ResourceUsage {
         exit_code: exit_code(ended.status),
         elapsed_seconds: elapsed,
         user_seconds: user,

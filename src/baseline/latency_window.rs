@@ -1,0 +1,202 @@
+//! Completions of each device over up to a second of intervals: at ten samples a second a disk that answers 30 requests a
+//! second never has five in one of them.
+//!
+//! What is judged is the shortest run of the latest intervals with enough completions; what teaches is each second once.
+
+use std::collections::VecDeque;
+
+use super::{MAX_UNCONTENDED_OUTSTANDING, MIN_COMPLETIONS};
+use crate::ids::DiskId;
+use crate::interval::Interval;
+use crate::interval::disk::{DiskSpan, Operation};
+use crate::units::Millis;
+
+/// What teaches is no shorter than this (a second, with room for late samples): else a second at ten samples a second
+/// would teach as much as ten at one.
+const MIN_OBSERVATION_S: f64 = 0.95;
+
+/// What is judged reaches no further back than this, unless one interval alone does.
+const MAX_WINDOW_S: f64 = 1.05;
+
+/// What one device did for some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DeviceLoad {
+    pub seconds: f64,
+    /// In the order of `Operation`
+    operations: [OperationTotals; 4],
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct OperationTotals {
+    completed: u64,
+    time_ms: f64,
+    kib: f64,
+}
+
+impl DeviceLoad {
+    fn from_span(span: &DiskSpan, seconds: f64) -> DeviceLoad {
+        let mut load = DeviceLoad { seconds, ..DeviceLoad::default() };
+        for (operation, op) in span.operations() {
+            if let Some(sum) = load.operations.get_mut(operation as usize) {
+                let each = |mean: Option<f64>| mean.map_or(0.0, |mean| mean * op.completed as f64);
+                *sum = OperationTotals {
+                    completed: op.completed,
+                    time_ms: each(op.r#await.map(|ms| ms.0)),
+                    kib: each(op.request_size_kib),
+                };
+            }
+        }
+        load
+    }
+
+    fn add(&mut self, other: &DeviceLoad) {
+        self.seconds += other.seconds;
+        for (sum, more) in self.operations.iter_mut().zip(&other.operations) {
+            sum.completed = sum.completed.saturating_add(more.completed);
+            sum.time_ms += more.time_ms;
+            sum.kib += more.kib;
+        }
+    }
+
+    fn totals(&self, operation: Operation) -> OperationTotals {
+        self.operations.get(operation as usize).copied().unwrap_or_default()
+    }
+
+    pub fn completed(&self, operation: Operation) -> u64 {
+        self.totals(operation).completed
+    }
+
+    /// Milliseconds that the kernel counted for this operation, all requests together.
+    pub fn time_ms(&self, operation: Operation) -> f64 {
+        self.totals(operation).time_ms
+    }
+
+    /// Mean time a request; `None` where none completed.
+    pub fn r#await(&self, operation: Operation) -> Option<Millis> {
+        let sum = self.totals(operation);
+        (sum.completed > 0).then(|| Millis(sum.time_ms / sum.completed as f64))
+    }
+
+    /// KiB a request.
+    pub fn request_kib(&self, operation: Operation) -> Option<f64> {
+        let sum = self.totals(operation);
+        (sum.completed > 0).then(|| sum.kib / sum.completed as f64)
+    }
+
+    /// Completions of this operation a second.
+    pub fn rate(&self, operation: Operation) -> f64 {
+        if self.seconds > 0.0 { self.totals(operation).completed as f64 / self.seconds } else { 0.0 }
+    }
+
+    /// Completions of all kinds a second.
+    pub fn total_rate(&self) -> f64 {
+        let completed = self.operations.iter().map(|sum| sum.completed).fold(0, u64::saturating_add);
+        if self.seconds > 0.0 { completed as f64 / self.seconds } else { 0.0 }
+    }
+
+    /// Mean number of requests of this kind outstanding.
+    pub fn concurrency(&self, operation: Operation) -> f64 {
+        if self.seconds > 0.0 { self.totals(operation).time_ms / 1000.0 / self.seconds } else { 0.0 }
+    }
+
+    /// Mean number of requests outstanding that carry data: reads, writes, discards.
+    fn data_concurrency(&self) -> f64 {
+        [Operation::Read, Operation::Write, Operation::Discard].into_iter().map(|operation| self.concurrency(operation)).sum()
+    }
+
+    /// Mean number of requests outstanding, of all kinds.
+    pub fn outstanding(&self) -> f64 {
+        self.data_concurrency() + self.concurrency(Operation::Flush)
+    }
+
+    /// Whether an operation had the device nearly to itself. Reads and writes delay each other, so all of them count.
+    /// A commit's writes wait for the flush before and behind them, which the kernel adds to the writes: a flush is alone
+    /// beside one such writer.
+    pub fn is_uncontended(&self, operation: Operation) -> bool {
+        match operation {
+            Operation::Flush => {
+                self.concurrency(operation) <= MAX_UNCONTENDED_OUTSTANDING
+                    && self.data_concurrency() <= 2.0 * MAX_UNCONTENDED_OUTSTANDING
+            }
+            _ => self.data_concurrency() <= MAX_UNCONTENDED_OUTSTANDING,
+        }
+    }
+
+    /// Whether nothing completed.
+    fn is_idle(&self) -> bool {
+        self.operations.iter().all(|sum| sum.completed == 0)
+    }
+}
+
+/// What the judge remembers of the last second: nothing at all of devices that did nothing in it.
+#[derive(Clone, Debug, Default)]
+pub struct LatencyWindow {
+    /// Sorted by id, as an interval's devices are
+    windows: Vec<DiskWindow>,
+}
+
+#[derive(Clone, Debug)]
+struct DiskWindow {
+    id: DiskId,
+    /// The latest intervals, oldest first
+    recent: VecDeque<DeviceLoad>,
+    /// What has not taught yet
+    accumulating: DeviceLoad,
+    /// What teaches now
+    finished: Option<DeviceLoad>,
+}
+
+impl LatencyWindow {
+    /// Takes in the interval that follows those before.
+    pub fn push(&mut self, interval: &Interval) {
+        let mut disks = Vec::with_capacity(self.windows.len());
+        let mut known = std::mem::take(&mut self.windows).into_iter().peekable();
+        for span in &interval.disks {
+            let load = DeviceLoad::from_span(span, interval.seconds);
+            while known.next_if(|gathered| gathered.id < span.id).is_some() {}
+            let mut gathered = match known.next_if(|gathered| gathered.id == span.id) {
+                Some(gathered) => gathered,
+                None if load.is_idle() => continue,
+                None => {
+                    DiskWindow { id: span.id, recent: VecDeque::new(), accumulating: DeviceLoad::default(), finished: None }
+                }
+            };
+            gathered.push(load);
+            if !gathered.is_idle() {
+                disks.push(gathered);
+            }
+        }
+        // A device that was not there at both ends of the interval is another one when it comes back.
+        self.windows = disks;
+    }
+
+    /// What one operation of one device is judged by; `None` where a second had too few completions.
+    pub fn window_load(&self, disk: DiskId, operation: Operation) -> Option<DeviceLoad> {
+        let gathered = self.windows.get(self.windows.binary_search_by_key(&disk, |gathered| gathered.id).ok()?)?;
+        let mut sum = DeviceLoad::default();
+        gathered.recent.iter().rev().find_map(|load| {
+            sum.add(load);
+            (sum.completed(operation) >= MIN_COMPLETIONS).then_some(sum)
+        })
+    }
+
+    /// What teaches now, each second once.
+    pub fn finished_loads(&self) -> impl Iterator<Item = (DiskId, &DeviceLoad)> {
+        self.windows.iter().filter_map(|gathered| Some((gathered.id, gathered.finished.as_ref()?)))
+    }
+}
+
+impl DiskWindow {
+    fn push(&mut self, load: DeviceLoad) {
+        self.recent.push_back(load);
+        while self.recent.len() > 1 && self.recent.iter().map(|load| load.seconds).sum::<f64>() > MAX_WINDOW_S {
+            self.recent.pop_front();
+        }
+        self.accumulating.add(&load);
+        self.finished = (self.accumulating.seconds >= MIN_OBSERVATION_S).then(|| std::mem::take(&mut self.accumulating));
+    }
+
+    fn is_idle(&self) -> bool {
+        self.recent.iter().all(DeviceLoad::is_idle) && self.accumulating.is_idle() && self.finished.is_none()
+    }
+}

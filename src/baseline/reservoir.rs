@@ -1,0 +1,161 @@
+//! Latencies as they are kept: a sample that is spread evenly over a day, and days that have passed, each by its median.
+
+use serde::{Deserialize, Serialize};
+
+/// A sample of bounded size that is spread evenly over all that came, however many that were: when it is full every
+/// second one is left out, and from then on only every second one is taken.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Reservoir {
+    /// All that came
+    count: u32,
+    /// One of so many was taken, as a power of two
+    thinned: u8,
+    ms: Vec<f32>,
+}
+
+/// The most that are kept.
+const CAPACITY: usize = 64;
+
+impl Reservoir {
+    pub fn from_values(ms: Vec<f32>) -> Reservoir {
+        let mut spread = Reservoir::default();
+        ms.into_iter().for_each(|ms| spread.push(ms));
+        spread
+    }
+
+    pub fn push(&mut self, ms: f32) {
+        let every = 1_u32 << self.thinned.min(31);
+        if self.count.is_multiple_of(every) {
+            self.ms.push(ms);
+        }
+        self.count = self.count.saturating_add(1);
+        if self.ms.len() >= CAPACITY {
+            let mut at = 0_usize;
+            self.ms.retain(|_| {
+                at += 1;
+                at % 2 == 1
+            });
+            self.thinned = self.thinned.saturating_add(1).min(31);
+        }
+    }
+
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    pub fn values_ms(&self) -> &[f32] {
+        &self.ms
+    }
+
+    /// `None` where there is nothing.
+    pub fn weighted_median(&self) -> Option<f64> {
+        median(self.ms.iter().map(|&ms| (ms, 1)).collect())
+    }
+
+    /// Without what only a damaged file can hold.
+    pub fn sanitized(mut self) -> Reservoir {
+        self.ms.retain(|ms| is_valid_latency(*ms));
+        self.ms.truncate(CAPACITY - 1);
+        self.count = self.count.max(u32::try_from(self.ms.len()).unwrap_or(u32::MAX));
+        self
+    }
+}
+
+/// A day that has passed: how many intervals taught and their median, how many there were with the device alone and the
+/// median of those, too slow ones among them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "DayRow", into = "DayRow")]
+pub struct Day {
+    /// Days after 1970-01-01, in UTC
+    pub day: i32,
+    pub learned: u32,
+    pub learned_ms: f32,
+    pub uncontended: u32,
+    pub uncontended_ms: f32,
+}
+
+/// A day in a file: one short line.
+type DayRow = (i32, u32, f32, u32, f32);
+
+impl From<DayRow> for Day {
+    fn from((day, taught, taught_ms, seen, seen_ms): DayRow) -> Day {
+        Day { day, learned: taught, learned_ms: taught_ms, uncontended: seen, uncontended_ms: seen_ms }
+    }
+}
+
+impl From<Day> for DayRow {
+    fn from(day: Day) -> DayRow {
+        (day.day, day.learned, day.learned_ms, day.uncontended, day.uncontended_ms)
+    }
+}
+
+impl Day {
+    pub fn is_valid(&self) -> bool {
+        is_valid_latency(self.learned_ms) && is_valid_latency(self.uncontended_ms)
+    }
+
+    /// How much it counts among other days: as much as today's sample can.
+    pub fn weight(self) -> u32 {
+        self.learned.min(CAPACITY as u32 / 2)
+    }
+}
+
+/// The day of a time.
+pub fn unix_day(at_s: i64) -> i32 {
+    i32::try_from(at_s.div_euclid(86_400)).unwrap_or_default()
+}
+
+pub fn is_valid_latency(ms: f32) -> bool {
+    ms.is_finite() && ms >= 0.0
+}
+
+/// The median of values that count several times; between two of them, their mean.
+pub fn median(mut values: Vec<(f32, u32)>) -> Option<f64> {
+    values.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let all: u64 = values.iter().map(|value| u64::from(value.1)).sum();
+    let mut passed = 0_u64;
+    let mut lower = None;
+    for (ms, times) in values.into_iter().filter(|value| value.1 > 0) {
+        passed += u64::from(times);
+        match lower {
+            Some(lower) => return Some((f64::from(lower) + f64::from(ms)) / 2.0),
+            None if passed * 2 == all => lower = Some(ms),
+            None if passed * 2 > all => return Some(f64::from(ms)),
+            None => {}
+        }
+    }
+    lower.map(f64::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_is_between_two_or_one_of_them() {
+        assert_eq!(median(vec![]), None);
+        assert_eq!(median(vec![(3.0, 1), (1.0, 1), (2.0, 1)]), Some(2.0));
+        assert_eq!(median(vec![(4.0, 1), (1.0, 1), (2.0, 1), (3.0, 1)]), Some(2.5));
+        assert_eq!(median(vec![(1.0, 3), (9.0, 1)]), Some(1.0));
+        assert_eq!(median(vec![(1.0, 2), (9.0, 2), (5.0, 0)]), Some(5.0));
+    }
+
+    #[test]
+    fn a_spread_stays_small_and_even() {
+        let mut spread = Reservoir::default();
+        (0..86_400).for_each(|second| spread.push(second as f32));
+        assert!(
+            spread.values_ms().len() >= CAPACITY / 2 - 1 && spread.values_ms().len() < CAPACITY,
+            "{}",
+            spread.values_ms().len()
+        );
+        assert_eq!(spread.count(), 86_400);
+        let median = spread.weighted_median().expect("there are many");
+        assert!((median / 43_200.0 - 1.0).abs() < 0.05, "{median}");
+        // A bad hour of a day does not move it.
+        let mut spread = Reservoir::default();
+        (0..86_400).for_each(|second| spread.push(if (40_000..43_600).contains(&second) { 90.0 } else { 8.0 }));
+        assert_eq!(spread.weighted_median(), Some(8.0));
+    }
+}

@@ -1,0 +1,147 @@
+//! Words of our own vocabulary that a person typed: kinds of findings, thresholds. One that is none is told with the word
+//! that was probably meant, and shells complete them.
+
+use std::ffi::OsStr;
+
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
+
+use super::value_parsers;
+use crate::findings::{Kind, RULES, THRESHOLDS, Threshold, ThresholdSetting, ThresholdUnit};
+
+/// How an option reads one.
+#[derive(Clone)]
+pub struct SuggestingParser<T> {
+    pub parse: fn(&str) -> Result<T, String>,
+    /// What a shell offers
+    pub possible_values: fn() -> Vec<String>,
+}
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for SuggestingParser<T> {
+    type Value = T;
+
+    fn parse_ref(&self, command: &clap::Command, option: Option<&clap::Arg>, word: &OsStr) -> Result<T, clap::Error> {
+        let option = option.map(|option| format!(" for '{option}'")).unwrap_or_default();
+        let text = word.to_string_lossy();
+        (self.parse)(&text).map_err(|why| {
+            let message = format!("invalid value '{text}'{option}: {why}");
+            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue>>> {
+        Some(Box::new((self.possible_values)().into_iter().map(PossibleValue::new)))
+    }
+}
+
+/// A kind of finding.
+pub fn parse_kind(word: &str) -> Result<Kind, String> {
+    Kind::from_name(word).ok_or_else(|| format!("no such kind of finding{}", did_you_mean(word, kind_names())))
+}
+
+/// `disk-latency=5`, `latency-critical-multiple=20x`, `blocked-ratio=30%`.
+pub fn parse_setting(text: &str) -> Result<ThresholdSetting, String> {
+    let (word, value) = text.split_once('=').ok_or("this is KIND=VALUE, such as disk-latency=5")?;
+    let word = word.trim();
+    let limit = match Kind::from_name(word) {
+        Some(kind) => Threshold::primary_for(kind).ok_or_else(|| format!("{word} has no limit: any is one"))?,
+        None => Threshold::from_name(word).ok_or_else(|| {
+            let known: Vec<String> = setting_names().collect();
+            format!("no such kind or threshold{}", did_you_mean(word, known.iter().map(String::as_str)))
+        })?,
+    };
+    ThresholdSetting::new(limit, parse_limit(limit.unit, value)?)
+}
+
+/// A value in the unit of its limit; `30%`, `5s`, `3x`, `1M` where that is one.
+pub fn parse_limit(unit: ThresholdUnit, text: &str) -> Result<f64, String> {
+    let text = text.trim();
+    let plain = |text: &str| {
+        let text = text.trim_end();
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        text.parse().ok().filter(|_| digits)
+    };
+    let (value, such_as) = match unit {
+        ThresholdUnit::Share => {
+            (text.strip_suffix('%').map_or_else(|| plain(text), |text| plain(text).map(|v| v / 100.0)), "0.3 or 30%")
+        }
+        ThresholdUnit::Multiple => (plain(text.trim_end_matches(['x', '×'])), "3 or 3x"),
+        ThresholdUnit::Seconds => (value_parsers::duration(text).ok().map(|duration| duration.as_secs_f64()), "5, 5s or 2m"),
+        ThresholdUnit::Millis if plain(text).is_none() => (value_parsers::latency(text).ok().map(|ms| ms.0), "2, 2ms or 1s"),
+        ThresholdUnit::BytesPerSecond if plain(text).is_none() => {
+            (value_parsers::size(text).ok().map(|bytes| bytes as f64), "1048576 or 1M")
+        }
+        _ => (plain(text), "2 or 0.5"),
+    };
+    value.ok_or_else(|| format!("'{text}' is no value here: write it like {such_as}"))
+}
+
+/// The words for all kinds, in the order of the rules.
+pub fn kind_names() -> impl Iterator<Item = &'static str> {
+    RULES.iter().map(|rule| rule.kind.as_str())
+}
+
+/// What can be set: kinds that have a limit of their own, and all limits by name.
+pub fn setting_names() -> impl Iterator<Item = String> {
+    let kinds =
+        RULES.iter().filter(|rule| Threshold::primary_for(rule.kind).is_some()).map(|rule| rule.kind.as_str().to_owned());
+    kinds.chain(THRESHOLDS.iter().map(Threshold::name))
+}
+
+/// `: did you mean …?`, where one of the known words is like it.
+pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
+    /// Below this it is no misspelling, but another word.
+    const MIN_SIMILARITY: f64 = 0.8;
+    let likely = known.map(|known| (strsim::jaro_winkler(word, known), known)).max_by(|a, b| a.0.total_cmp(&b.0));
+    likely
+        .filter(|&(alike, _)| alike >= MIN_SIMILARITY)
+        .map_or_else(String::new, |(_, known)| format!(": did you mean '{known}'?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_word_is_told_with_what_was_meant() {
+        assert_eq!(parse_kind("disk-latency"), Ok(Kind::DiskLatency));
+        assert_eq!(parse_kind("disk-latancy"), Err("no such kind of finding: did you mean 'disk-latency'?".to_owned()));
+        assert_eq!(parse_kind("zzz"), Err("no such kind of finding".to_owned()));
+        assert!(parse_setting("idle-but-bloked=0.5").is_err_and(|why| why.ends_with("did you mean 'idle-but-blocked'?")));
+        assert!(parse_setting("oom-kill=1").is_err_and(|why| why.contains("any is one")));
+        assert!(parse_setting("disk-latency").is_err());
+    }
+
+    #[test]
+    fn values_have_the_units_of_their_limit() {
+        let cases = [
+            ("idle-but-blocked=30%", "blocked-ratio", 0.3),
+            ("blocked-ratio=0.3", "blocked-ratio", 0.3),
+            ("disk-latency=5x", "latency-multiple", 5.0),
+            ("hung-task=2m", "hung-seconds", 120.0),
+            ("round-trip-ms=1s", "round-trip-ms", 1000.0),
+            ("round-trip-ms=1.5", "round-trip-ms", 1.5),
+            ("swapping=1M", "swapping-bytes-per-second", 1_048_576.0),
+            ("nic-intervals=2", "nic-intervals", 2.0),
+        ];
+        for (text, name, value) in cases {
+            assert_eq!(
+                parse_setting(text).map(|setting| (setting.limit().name(), setting.value())),
+                Ok((name.to_owned(), value)),
+                "{text}"
+            );
+        }
+        for wrong in [
+            "blocked-ratio=130%",
+            "blocked-ratio=2",
+            "disk-latency=0.5",
+            "hung-task=-5",
+            "hung-task=",
+            "hung-task=NaN",
+            "nic-intervals=1.5",
+            "swapping=1e9",
+        ] {
+            assert!(parse_setting(wrong).is_err(), "{wrong}");
+        }
+    }
+}

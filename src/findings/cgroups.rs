@@ -1,0 +1,118 @@
+//! Which processes a control group's limit applies to, and how a sentence names them.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::formatting::{count, lossy_name};
+use super::rule_context::RuleContext;
+use crate::ids::{CgroupId, CgroupVersion};
+use crate::interval::Interval;
+use crate::interval::task::ProcessSpan;
+use crate::sample::cgroup::Controller;
+use crate::sample::task::Process;
+
+/// Whether a cgroup is this one or below it.
+pub fn contains(group: &CgroupId, inner: &CgroupId) -> bool {
+    let (outer_path, path) = (group.path.as_bytes(), inner.path.as_bytes());
+    let below =
+        path.strip_prefix(outer_path).is_some_and(|rest| rest.first().is_none_or(|&next| next == b'/') || outer_path == b"/");
+    group.version == inner.version && below
+}
+
+/// Whether the limit of a group applies to a process. v1's limits of I/O bind the group alone, not those below it.
+pub fn limit_applies(controller: Controller, group: &CgroupId, process: &Process) -> bool {
+    let Some(own) = process.cgroup_for(controller) else { return false };
+    match (controller, group.version) {
+        (Controller::Io, CgroupVersion::V1) => own == group,
+        _ => contains(group, own),
+    }
+}
+
+/// Something of each of some groups, found by the groups of a process: its own and those above.
+pub struct CgroupAncestors<'a, T>(FxHashMap<(CgroupVersion, &'a [u8]), T>);
+
+impl<'a, T> CgroupAncestors<'a, T> {
+    pub fn from_cgroups(groups: impl Iterator<Item = (&'a CgroupId, T)>) -> CgroupAncestors<'a, T> {
+        CgroupAncestors(groups.map(|(id, of_it)| ((id.version, id.path.as_bytes()), of_it)).collect())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What there is of the groups that contain this one.
+    pub fn ancestors_of<'s>(&'s self, inner: &'s CgroupId) -> impl Iterator<Item = &'s T> {
+        ancestor_paths(inner).filter_map(move |path| self.0.get(&(inner.version, path)))
+    }
+}
+
+/// The path of a group and of each above it.
+fn ancestor_paths(id: &CgroupId) -> impl Iterator<Item = &[u8]> {
+    let whole = id.path.as_bytes();
+    let root = whole.get(..1).filter(|first| *first == b"/" && whole.len() > 1);
+    let cuts = whole.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+    cuts.filter_map(|at| whole.get(..at)).chain(root).chain([whole])
+}
+
+/// The processes to which one kind of limit applies, by group: found in one pass over all processes, however many groups there
+/// are. The limits are of CPU or memory: they bind the groups below, too.
+pub struct CgroupMembers<'a>(FxHashMap<(CgroupVersion, &'a [u8]), Vec<&'a Process>>);
+
+impl<'a> CgroupMembers<'a> {
+    /// Of these groups. `None` where tasks cannot be read. Where all of a group have ended by now, those that were in it.
+    pub fn for_cgroups(
+        scene: &RuleContext<'a>,
+        controller: Controller,
+        groups: impl Iterator<Item = &'a CgroupId>,
+    ) -> Option<CgroupMembers<'a>> {
+        let interval: &'a Interval = scene.interval;
+        let now = interval.newer.tasks.as_ref().ok()?;
+        let mut residents = CgroupMembers(groups.map(|id| ((id.version, id.path.as_bytes()), Vec::new())).collect());
+        residents.assign(controller, &now.processes);
+        let deserted = residents.0.iter().filter(|(_, inside)| inside.is_empty()).map(|(&group, _)| (group, Vec::new()));
+        let mut gone = CgroupMembers(deserted.collect());
+        gone.assign(controller, interval.older.tasks.as_ref().map_or(&[], |tasks| tasks.processes.as_slice()));
+        residents.0.extend(gone.0);
+        Some(residents)
+    }
+
+    fn assign(&mut self, controller: Controller, processes: &'a [Arc<Process>]) {
+        // Mostly no group is asked about.
+        for process in if self.0.is_empty() { &[][..] } else { processes } {
+            let Some(own) = process.cgroup_for(controller) else { continue };
+            for path in ancestor_paths(own) {
+                if let Some(inside) = self.0.get_mut(&(own.version, path)) {
+                    inside.push(process);
+                }
+            }
+        }
+    }
+
+    /// Those in a group or below it, sorted by pid.
+    pub fn members_of<'s>(&'s self, group: &'s CgroupId) -> &'s [&'a Process] {
+        self.0.get(&(group.version, group.path.as_bytes())).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The processes to which a group's limit applies, those with most weight first: `spin (4711), 3 more`.
+pub fn describe_members(
+    scene: &RuleContext,
+    residents: Option<&CgroupMembers>,
+    group: &CgroupId,
+    weight: impl Fn(&ProcessSpan) -> f64,
+) -> String {
+    let Some(residents) = residents else { return "tasks that cannot be read".into() };
+    let spans = scene.interval.tasks.as_ref();
+    let weigh = |process: &&Process| spans.map_or(0.0, |spans| weight(&spans.process(process)));
+    let mut inside: Vec<_> = residents.members_of(group).iter().map(|process| (weigh(process), process)).collect();
+    inside.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut told: Vec<String> =
+        inside.iter().take(3).map(|(_, process)| format!("{} ({})", lossy_name(&process.comm), process.pid)).collect();
+    match inside.len() {
+        0 => return "no task that this user sees".into(),
+        all if all > 3 => told.push(format!("{} more", count((all - 3) as f64))),
+        _ => {}
+    }
+    told.join(", ")
+}

@@ -1,0 +1,63 @@
+//! docs/findings.md, made from the rules and the thresholds: what is written there is what is judged.
+
+use std::fmt::Write;
+
+use super::rule::Hysteresis;
+use super::{RULES, THRESHOLDS, Threshold};
+
+/// The whole page. A test fails when the file in docs/ is not this.
+pub fn findings_docs() -> String {
+    let mut page = String::from(
+        "# Findings\n\n\
+         <!-- Made from RULES in src/findings: change it there, then STALLTOP_BLESS=1 cargo test --test findings_page -->\n\n\
+         A finding is raised after 2 of the last 3 intervals show it (at once where it says so), and ends after 5 clean ones; \
+         its severity rises and falls in the same way. \
+         They are ordered by severity, then by how much of the box they explain. The words never change once released.\n\n",
+    );
+    for rule in RULES {
+        let word = rule.kind.as_str();
+        // Writing to a String cannot fail.
+        let _ = writeln!(page, "- [{word}](#{word}): {}", lowercase_first(rule.title));
+    }
+    for rule in RULES {
+        let _ = writeln!(page, "\n## {}\n\n**{}.** {}\n", rule.kind.as_str(), rule.title, rule.meaning);
+        let patience = match rule.hysteresis {
+            Hysteresis::TwoOfThree => "",
+            Hysteresis::Sustained => {
+                " A note until it has lasted for `limit-seconds`: what a program meets on its way is no limit."
+            }
+            Hysteresis::Immediate => " Raised at once.",
+        };
+        let _ = writeln!(page, "How it is computed: {}{patience}\n", rule.computed);
+        let limits = THRESHOLDS.iter().filter(|limit| limit.kinds.contains(&rule.kind));
+        let limits: Vec<String> = limits.map(|limit| format!("`{}`", limit.name())).collect();
+        if !limits.is_empty() {
+            let _ = writeln!(page, "Thresholds: {}\n", limits.join(", "));
+        }
+        let _ = writeln!(page, "When it is wrong: {}\n\nWhat to look at next:\n", rule.caveats);
+        for line in rule.next_steps {
+            let _ = writeln!(page, "- {line}");
+        }
+    }
+    page.push_str(
+        "\n## Thresholds\n\nAll of them can be set: in section `thresholds` of the [configuration](configuration.md), in \
+         `STALLTOP_THRESHOLD`, and with `check --threshold NAME=VALUE`, where a kind stands for the first limit of its own.\n\n\
+         | name | default | unit | of | meaning |\n| --- | --- | --- | --- | --- |\n",
+    );
+    for limit in THRESHOLDS {
+        let Threshold { default, unit, kinds, .. } = limit;
+        let kinds: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
+        let (name, unit, meaning) = (limit.name(), unit.label(), limit.meaning());
+        let _ = writeln!(page, "| `{name}` | {default} | {unit} | {} | {meaning} |", kinds.join(", "));
+    }
+    page
+}
+
+/// For the middle of a line; a title that begins with an abbreviation keeps it.
+fn lowercase_first(title: &str) -> String {
+    let mut letters = title.chars();
+    match letters.next() {
+        Some(first) if !title.chars().nth(1).is_some_and(char::is_uppercase) => first.to_lowercase().chain(letters).collect(),
+        _ => title.to_owned(),
+    }
+}

@@ -1,0 +1,96 @@
+//! What is judged by that was not learned but said: thresholds, baselines, speeds of links, devices to be left alone. The
+//! same for a whole run.
+
+use super::{Subject, Thresholds};
+use crate::baseline::{BaselineKey, Baselines, DeviceIdentity, SizeClass};
+use crate::interval::Interval;
+use crate::interval::disk::Operation;
+use crate::interval::nicstat::Link;
+use crate::sample::disk::Disk;
+use crate::units::Millis;
+
+/// All that was said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RuleConfig {
+    pub thresholds: Thresholds,
+    pub ignored: IgnoredDevices,
+    /// Speed and duplex of interfaces by name, before what their drivers say
+    pub link_overrides: Vec<(String, Link)>,
+    pub baseline_overrides: Vec<BaselineOverride>,
+}
+
+/// What a device needs for one request at a time, as somebody who knows has said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BaselineOverride {
+    /// Kernel name, or the identity that `stalltop baseline show` prints
+    pub device: String,
+    pub operation: Operation,
+    /// `None` stands for all
+    pub size: Option<SizeClass>,
+    pub latency: Millis,
+}
+
+/// Disks and interfaces of which there are no findings; their figures are shown all the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IgnoredDevices {
+    /// Kernel names; a `*` at the end stands for any rest
+    pub disks: Vec<String>,
+    pub nics: Vec<String>,
+}
+
+impl RuleConfig {
+    /// Gives interfaces the speed that they were said to have.
+    pub fn apply_link_overrides(&self, interval: &mut Interval) {
+        for (name, link) in &self.link_overrides {
+            interval
+                .nics
+                .iter_mut()
+                .filter(|nic| nic.id.name.as_bytes() == name.as_bytes())
+                .for_each(|nic| nic.set_configured_link(*link));
+        }
+    }
+
+    /// Has those of these disks for which one was said be judged by it.
+    pub fn apply_baseline_overrides(&self, disks: &[Disk], baselines: &mut Baselines) {
+        for said in &self.baseline_overrides {
+            let named = |disk: &&Disk| {
+                disk.name.as_bytes() == said.device.as_bytes() || *DeviceIdentity::from_disk(disk).0 == *said.device
+            };
+            let Some(device) = disks.iter().find(named).map(DeviceIdentity::from_disk) else { continue };
+            let sizes = match (said.size, said.operation) {
+                // A flush has no size.
+                (_, Operation::Flush) => &[SizeClass::Small][..],
+                (None, _) => &SizeClass::ALL,
+                (Some(SizeClass::Small), _) => &[SizeClass::Small],
+                (Some(SizeClass::Medium), _) => &[SizeClass::Medium],
+                (Some(SizeClass::Large), _) => &[SizeClass::Large],
+            };
+            for &size in sizes {
+                let key = BaselineKey { device: device.clone(), operation: said.operation, size };
+                // Clones share what they know until one of them changes.
+                if baselines.get(&key).and_then(|learned| learned.latency()) != Some(said.latency) {
+                    baselines.set(key, said.latency);
+                }
+            }
+        }
+    }
+}
+
+impl IgnoredDevices {
+    /// Whether a finding about this is not to be told.
+    pub fn contains(&self, subject: &Subject) -> bool {
+        let among = |patterns: &[String], name: &[u8]| patterns.iter().any(|pattern| matches_pattern(pattern, name));
+        match subject {
+            Subject::Disk { name, .. } => among(&self.disks, name.as_bytes()),
+            Subject::Nic(id) => among(&self.nics, id.name.as_bytes()),
+            _ => false,
+        }
+    }
+}
+
+fn matches_pattern(pattern: &str, name: &[u8]) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning.as_bytes()),
+        None => name == pattern.as_bytes(),
+    }
+}

@@ -1,0 +1,112 @@
+//! What a rule sees, and what it answers.
+
+use super::formatting;
+use super::rule_state::RuleState;
+use super::{Evidence, Severity, Subject, Thresholds, Value};
+use crate::baseline::{Drift, LatencyStatus, SizeClass, find_status};
+use crate::ids::{DiskId, TaskId};
+use crate::interval::Interval;
+use crate::interval::disk::{DiskSpan, Operation};
+use crate::sample::Name;
+use crate::sample::disk::{Disk, find_disk};
+use crate::sample::task::Process;
+
+/// One interval with all that a judgement on it may rest on.
+pub struct RuleContext<'a> {
+    pub interval: &'a Interval,
+    pub latency_statuses: &'a [LatencyStatus],
+    /// Active devices that have become slower since they were first known
+    pub drifts: &'a [(DiskId, Operation, SizeClass, Drift)],
+    pub thresholds: &'a Thresholds,
+    /// What earlier intervals left behind, this one included
+    pub state: &'a RuleState,
+}
+
+/// What one interval shows. It becomes a finding when enough intervals do.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    pub severity: Severity,
+    pub subject: Subject,
+    pub value: f64,
+    pub threshold: f64,
+    pub unit: &'static str,
+    pub sentence: String,
+    pub evidence: Vec<Evidence>,
+    pub explained_share: f64,
+}
+
+impl RuleContext<'_> {
+    /// Online CPUs, as a number to divide by.
+    pub fn cpu_count(&self) -> f64 {
+        self.interval.online_cpus().max(1) as f64
+    }
+
+    /// The device with this identity, as it was last seen.
+    pub fn disk(&self, id: DiskId) -> Option<&Disk> {
+        find_disk(self.interval.newer.disks.as_ref().ok()?, id)
+    }
+
+    pub fn latency_status(&self, disk: DiskId, operation: Operation) -> Option<&LatencyStatus> {
+        find_status(self.latency_statuses, disk, operation)
+    }
+
+    /// How a sentence calls a device.
+    pub fn disk_name(&self, id: DiskId) -> String {
+        self.disk(id).map_or_else(|| format!("device {}:{}", id.major, id.minor), |disk| formatting::lossy_name(&disk.name))
+    }
+
+    pub fn disk_span(&self, id: DiskId) -> Option<&DiskSpan> {
+        self.interval.disk(id)
+    }
+
+    /// The process of a task, as it was last seen.
+    pub fn process(&self, pid: u32) -> Option<&Process> {
+        self.interval.process(pid).map(AsRef::as_ref)
+    }
+
+    /// How a sentence calls a thread: `spin (4711)`, `worker (thread 4712 of app 4711)`.
+    pub fn task_label(&self, task: TaskId) -> (Name, String) {
+        let Some(process) = self.process(task.pid) else { return (Name::default(), format!("task {}", task.tid)) };
+        let samples = [&self.interval.newer, &self.interval.older];
+        let thread = samples.iter().find_map(|sample| Some(sample.tasks.as_ref().ok()?.thread(task)?.1));
+        let name = thread.map_or(&process.comm, |thread| &thread.comm);
+        let sentence = if task.tid == task.pid {
+            format!("{} ({})", formatting::lossy_name(name), task.pid)
+        } else {
+            format!(
+                "{} (thread {} of {} {})",
+                formatting::lossy_name(name),
+                task.tid,
+                formatting::lossy_name(&process.comm),
+                task.pid
+            )
+        };
+        (name.clone(), sentence)
+    }
+
+    /// `1.00 of 256 CPUs`
+    pub fn of_all_cpus(&self, cpus: f64) -> String {
+        format!("{} of {}", formatting::significant_digits(cpus), formatting::cpus(self.interval.online_cpus().max(1)))
+    }
+
+    /// Mean number of threads blocked on storage or behind it; `None` where nobody looked.
+    pub fn blocked_threads(&self) -> Option<f64> {
+        self.interval.idle_blocked.as_ref().map(|blocked| blocked.blocked_threads)
+    }
+}
+
+/// A figure of evidence.
+pub fn evidence_number(name: &'static str, value: f64) -> Evidence {
+    // A sum of nothing is −0.0.
+    Evidence { name, value: if value.is_finite() { Value::Number(value + 0.0) } else { Value::Unknown } }
+}
+
+/// A figure of evidence that may be unknown.
+pub fn evidence_optional(name: &'static str, value: Option<f64>) -> Evidence {
+    value.map_or(Evidence { name, value: Value::Unknown }, |value| evidence_number(name, value))
+}
+
+/// A name or a sentence of evidence.
+pub fn evidence_text(name: &'static str, value: impl Into<Name>) -> Evidence {
+    Evidence { name, value: Value::Text(value.into()) }
+}

@@ -1,0 +1,128 @@
+//! A threshold as something that can be named, read and set.
+
+use super::{Kind, THRESHOLDS, Thresholds};
+
+/// One adjustable limit of one or more rules.
+#[derive(Debug)]
+pub struct Threshold {
+    pub(super) field: &'static str,
+    pub(super) meaning: &'static [&'static str],
+    /// The rules that use it; the first is the one that it belongs to
+    pub kinds: &'static [Kind],
+    pub unit: ThresholdUnit,
+    pub default: f64,
+    pub(super) get: fn(&Thresholds) -> f64,
+    pub(super) set: fn(&mut Thresholds, f64),
+}
+
+impl PartialEq for Threshold {
+    fn eq(&self, other: &Threshold) -> bool {
+        self.field == other.field
+    }
+}
+
+/// A limit with a value that it may have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ThresholdSetting {
+    limit: &'static Threshold,
+    value: f64,
+}
+
+impl ThresholdSetting {
+    /// Why not, where its unit has no such value.
+    pub fn new(limit: &'static Threshold, value: f64) -> Result<ThresholdSetting, String> {
+        let (allowed, what) = limit.unit.allows(value);
+        if allowed { Ok(ThresholdSetting { limit, value }) } else { Err(format!("{} is {what}", limit.name())) }
+    }
+
+    pub fn limit(&self) -> &'static Threshold {
+        self.limit
+    }
+
+    /// In the limit's unit.
+    pub fn value(&self) -> f64 {
+        self.value
+    }
+
+    pub fn apply(&self, thresholds: &mut Thresholds) {
+        (self.limit.set)(thresholds, self.value);
+    }
+}
+
+/// What a limit is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThresholdUnit {
+    /// 0 … 1
+    Share,
+    Multiple,
+    Seconds,
+    Millis,
+    SecondsPerSecond,
+    PerSecond,
+    BytesPerSecond,
+    Cpus,
+    Threads,
+    /// For each CPU that the work may use
+    PerCpu,
+    Intervals,
+}
+
+impl Threshold {
+    /// The limit of that name, such as `latency-multiple`.
+    pub fn from_name(name: &str) -> Option<&'static Threshold> {
+        THRESHOLDS.iter().find(|limit| limit.name() == name)
+    }
+
+    /// The one that a kind's findings state: from which it is told at all. `None` where any is one (an OOM kill).
+    pub fn primary_for(kind: Kind) -> Option<&'static Threshold> {
+        THRESHOLDS.iter().find(|limit| limit.kinds.first() == Some(&kind))
+    }
+
+    /// Its name in the configuration file and on the command line.
+    pub fn name(&self) -> String {
+        self.field.replace('_', "-")
+    }
+
+    /// What it limits, in a few words.
+    pub fn meaning(&self) -> String {
+        self.meaning.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
+    }
+
+    pub fn get(&self, thresholds: &Thresholds) -> f64 {
+        (self.get)(thresholds)
+    }
+}
+
+impl ThresholdUnit {
+    /// As it stands in docs.
+    pub fn label(self) -> &'static str {
+        match self {
+            ThresholdUnit::Share => "share, 0 … 1",
+            ThresholdUnit::Multiple => "×",
+            ThresholdUnit::Seconds => "s",
+            ThresholdUnit::Millis => "ms",
+            ThresholdUnit::SecondsPerSecond => "s/s",
+            ThresholdUnit::PerSecond => "1/s",
+            ThresholdUnit::BytesPerSecond => "bytes/s",
+            ThresholdUnit::Cpus => "CPUs",
+            ThresholdUnit::Threads => "threads",
+            ThresholdUnit::PerCpu => "for each CPU",
+            ThresholdUnit::Intervals => "intervals",
+        }
+    }
+
+    /// Whether there is such a value, and which there are.
+    fn allows(self, value: f64) -> (bool, &'static str) {
+        /// What would make a rule that never speaks by mistake, and not by intent.
+        const LARGEST: f64 = 1e15;
+        match self {
+            ThresholdUnit::Share => ((0.0..=1.0).contains(&value), "a share: 0 to 1, or 0% to 100%"),
+            ThresholdUnit::Multiple => ((1.0..=LARGEST).contains(&value), "a multiple: 1 or more"),
+            ThresholdUnit::Intervals => {
+                let whole = (1.0..=1000.0).contains(&value) && value.fract() == 0.0;
+                (whole, "a whole number of intervals, 1 to 1000")
+            }
+            _ => ((0.0..=LARGEST).contains(&value), "a number, 0 or more"),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What begins, gets worse or better, and ends, in a line each: a log to leave running.
+
+use serde::Serialize;
+
+use super::json::{FindingJson, escape_unprintable, rfc3339, to_string_lossy};
+use super::text::printable;
+use super::window::KindFilter;
+use crate::findings::{ActiveFindings, Evaluation, Finding, Severity};
+use crate::sample::{Host, Instant};
+
+/// Follows judged intervals, one after the other.
+#[derive(Debug, Default)]
+pub struct FindingLog {
+    filter: KindFilter,
+    active: Option<ActiveFindings>,
+    worst_severity: Option<Severity>,
+}
+
+/// What became of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FindingChange {
+    Begins,
+    Worse,
+    Better,
+    Ends,
+}
+
+/// One line of the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogEntry {
+    pub at: Instant,
+    pub change: FindingChange,
+    pub finding: Finding,
+}
+
+impl FindingLog {
+    pub fn new(chosen: KindFilter) -> FindingLog {
+        FindingLog { filter: chosen, ..FindingLog::default() }
+    }
+
+    /// The worst that ever held; `None` where nothing did.
+    pub fn worst_severity(&self) -> Option<Severity> {
+        self.worst_severity
+    }
+
+    /// Whether any interval was there to be judged.
+    pub fn is_empty(&self) -> bool {
+        self.active.is_none()
+    }
+
+    /// What is new with this interval: ends first, since what begins may be what followed.
+    pub fn update(&mut self, judged: &Evaluation) -> Vec<LogEntry> {
+        let at = judged.interval.at();
+        let entry = |change, finding: &Finding| LogEntry { at, change, finding: finding.clone() };
+        let before = self.active.replace(judged.active.clone()).unwrap_or_default();
+        let mut entries: Vec<LogEntry> = judged.ended.iter().map(|finding| entry(FindingChange::Ends, finding)).collect();
+        for finding in judged.active.iter() {
+            let same =
+                |other: &&Finding| (other.kind, other.since, &other.subject) == (finding.kind, finding.since, &finding.subject);
+            match before.iter().find(same).map(|before| finding.severity.cmp(&before.severity)) {
+                None => entries.push(entry(FindingChange::Begins, finding)),
+                Some(std::cmp::Ordering::Greater) => entries.push(entry(FindingChange::Worse, finding)),
+                Some(std::cmp::Ordering::Less) => entries.push(entry(FindingChange::Better, finding)),
+                Some(std::cmp::Ordering::Equal) => {}
+            }
+        }
+        entries.retain(|entry| self.filter.allows(entry.finding.kind));
+        self.worst_severity = self.worst_severity.max(entries.iter().map(|entry| entry.finding.severity).max());
+        entries
+    }
+}
+
+impl FindingChange {
+    fn as_str(self) -> &'static str {
+        match self {
+            FindingChange::Begins => "begins",
+            FindingChange::Worse => "worse",
+            FindingChange::Better => "better",
+            FindingChange::Ends => "ends",
+        }
+    }
+}
+
+/// `2026-11-21T15:00:00.000Z db1 begins warning disk-latency: sda: writes …`
+pub fn text(host: &Host, entry: &LogEntry) -> String {
+    let LogEntry { at, change, finding } = entry;
+    let lasted = match (change, finding.until) {
+        (FindingChange::Ends, Some(until)) => format!(" (lasted {:.1} s)", until.seconds_since(finding.since)),
+        (FindingChange::Begins, _) => String::new(),
+        _ => format!(" (since {})", rfc3339(finding.since)),
+    };
+    format!(
+        "{} {} {:<6} {} {}: {}{lasted}\n",
+        rfc3339(*at),
+        printable(&to_string_lossy(&host.hostname)),
+        change.as_str(),
+        finding.severity.as_str(),
+        finding.kind.as_str(),
+        printable(&finding.sentence),
+    )
+}
+
+/// The same as an object, on one line: the finding as `check --json` has it, with what became of it, when and where.
+pub fn json(host: &Host, entry: &LogEntry) -> String {
+    let line = JsonLine {
+        schema: "stalltop/1",
+        at: rfc3339(entry.at),
+        host: to_string_lossy(&host.hostname),
+        change: entry.change,
+        finding: FindingJson::new(&entry.finding),
+    };
+    // Strings, numbers and lists cannot fail to become JSON.
+    escape_unprintable(&serde_json::to_string(&line).unwrap_or_default()) + "\n"
+}
+
+#[derive(Serialize)]
+struct JsonLine {
+    schema: &'static str,
+    at: String,
+    host: String,
+    change: FindingChange,
+    finding: FindingJson,
+}

@@ -1,0 +1,153 @@
+//! Quantities as people read them: three significant digits, with their unit.
+
+use super::report_data::series_definitions::ChartUnit;
+use super::text::printable;
+use super::window::Window;
+use crate::findings::{Evidence, Severity, Subject, Value};
+use crate::sample::Name;
+
+/// A value of a chart.
+pub fn format_quantity(value: f64, unit: ChartUnit) -> String {
+    match unit {
+        ChartUnit::Ratio => format!("{} %", three_digits(value * 100.0)),
+        ChartUnit::Threads | ChartUnit::Cpus => three_digits(value),
+        ChartUnit::Seconds => format_latency(value),
+        ChartUnit::Bytes => format_bytes(value),
+        ChartUnit::BytesPerSecond => format!("{}/s", format_bytes(value)),
+    }
+}
+
+/// Three significant digits, as the screens have them.
+pub fn three_digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        value if value >= 99.95 => 0,
+        value if value >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// A latency.
+pub fn format_latency(seconds: f64) -> String {
+    match seconds.abs() {
+        s if s >= 0.9995 => format!("{} s", three_digits(seconds)),
+        s if s >= 0.000_999_5 || s == 0.0 => format!("{} ms", three_digits(seconds * 1e3)),
+        _ => format!("{} µs", three_digits(seconds * 1e6)),
+    }
+}
+
+/// A stretch of time: `1d 2h`, `3h 4m`, `5m 6s`, `7.0 s`.
+pub fn format_duration(seconds: f64) -> String {
+    let whole = seconds.max(0.0) as u64;
+    match (whole / 86_400, whole / 3600 % 24, whole / 60 % 60, whole % 60) {
+        (0, 0, 0, _) => format!("{seconds:.1} s"),
+        (0, 0, m, s) => format!("{m}m {s}s"),
+        (0, h, m, _) => format!("{h}h {m}m"),
+        (d, h, ..) => format!("{d}d {h}h"),
+    }
+}
+
+/// An amount, in powers of 1024.
+pub fn format_bytes(value: f64) -> String {
+    let (mut value, mut units) = (value, ["B", "KiB", "MiB", "GiB", "TiB"].into_iter());
+    let mut unit = units.next().unwrap_or_default();
+    while value.abs() >= 999.5 {
+        let Some(larger) = units.next() else { break };
+        value /= 1024.0;
+        unit = larger;
+    }
+    format!("{} {unit}", three_digits(value))
+}
+
+/// A figure of evidence under the words of its name, in the unit that the name ends with.
+pub fn format_evidence(evidence: &Evidence) -> (String, String) {
+    let units = ["_bytes_per_second", "_per_second", "_bytes", "_seconds", "_ratio"];
+    let unit = units.into_iter().find(|unit| evidence.name.ends_with(unit)).unwrap_or_default();
+    let label = evidence.name.strip_suffix(unit).unwrap_or(evidence.name).replace('_', " ");
+    let value = match &evidence.value {
+        Value::Number(value) => match unit {
+            "_bytes_per_second" => format!("{}/s", format_bytes(*value)),
+            "_per_second" => format!("{}/s", three_digits(*value)),
+            "_bytes" => format_bytes(*value),
+            "_seconds" => format_latency(*value),
+            // Shares are told in per cent, multiples as multiples.
+            "_ratio" if value.abs() <= 1.5 => format!("{} %", three_digits(value * 100.0)),
+            "_ratio" => format!("{}×", three_digits(*value)),
+            _ => three_digits(*value),
+        },
+        Value::Text(text) => printable(&String::from_utf8_lossy(text.as_bytes())),
+        Value::Chain(links) => links.iter().map(|link| printable(&link.what)).collect::<Vec<_>>().join(" ← "),
+        Value::Unknown => "-".to_owned(),
+    };
+    (label, value)
+}
+
+/// What a finding is about, in a word; nothing where it is the whole box.
+pub fn subject_label(subject: &Subject) -> String {
+    match subject {
+        Subject::Task { id, .. } => format!("{} ({})", subject_name(subject), id.tid),
+        _ => subject_name(subject),
+    }
+}
+
+/// The same without what is another number in the next recording.
+pub fn subject_name(subject: &Subject) -> String {
+    let name = |name: &Name| printable(&String::from_utf8_lossy(name.as_bytes()));
+    match subject {
+        Subject::Host => String::new(),
+        Subject::Cpu(id) => format!("cpu{}", id.0),
+        Subject::Disk { name: disk, .. } => name(disk),
+        Subject::Nic(id) => name(&id.name),
+        Subject::Task { name: task, .. } | Subject::Group { name: task, .. } => name(task),
+        Subject::Cgroup(id) => name(&id.path),
+        Subject::Socket(address) | Subject::RemoteHost(address) => name(address),
+    }
+}
+
+/// What is said where nothing is worse than a note; `None` where something is.
+pub fn no_problem_sentence(window: &Window) -> Option<String> {
+    let notes = window.findings().len() as u64;
+    match (window.worst_severity(), window.includes_all_kinds()) {
+        (None, true) => Some("Nothing is wrong as far as it can be seen".into()),
+        (None, false) => Some("Nothing of the kinds asked for is wrong, as far as it can be seen".into()),
+        (Some(Severity::Note), true) => {
+            Some(format!("Nothing to warn of as far as it can be seen; {}", pluralize(notes, "note")))
+        }
+        (Some(Severity::Note), false) => Some(format!(
+            "Nothing to warn of among the kinds asked for, as far as it can be seen; {}",
+            pluralize(notes, "note")
+        )),
+        (Some(_), _) => None,
+    }
+}
+
+/// `1 sample`, `12 samples`.
+pub fn pluralize(count: impl Into<u64>, what: &str) -> String {
+    match count.into() {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_have_three_digits_and_a_unit() {
+        let said = [
+            format_quantity(0.4567, ChartUnit::Ratio),
+            format_quantity(0.1087, ChartUnit::Seconds),
+            format_quantity(0.000_052, ChartUnit::Seconds),
+            format_quantity(0.0, ChartUnit::Seconds),
+            format_quantity(1536.0, ChartUnit::BytesPerSecond),
+            format_quantity(1023.0, ChartUnit::Bytes),
+            format_quantity(61.04, ChartUnit::Threads),
+        ];
+        assert_eq!(said, ["45.7 %", "109 ms", "52.0 µs", "0.00 ms", "1.50 KiB/s", "1.00 KiB", "61.0"]);
+        assert_eq!(
+            [format_duration(7.04), format_duration(366.0), format_duration(7260.0), format_duration(93_600.0)],
+            ["7.0 s", "6m 6s", "2h 1m", "1d 2h"]
+        );
+    }
+}

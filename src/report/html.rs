@@ -1,0 +1,277 @@
+//! A recording as one page of HTML that needs nothing else: no network, no other file. To be attached to a ticket.
+//!
+//! All text goes through maud, which escapes it; nothing from a recording is ever taken for markup.
+
+mod axis;
+mod findings;
+mod plot;
+
+use jiff::tz::TimeZone;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::formatting::{format_duration, format_quantity, no_problem_sentence, pluralize, three_digits};
+use super::json::overall_status;
+use super::report_data::commands::CommandUsage;
+use super::report_data::finding_groups::FindingGroup;
+use super::report_data::{Chart, ReportData, to_string_lossy};
+use super::text::printable;
+use crate::findings::Severity;
+use crate::report::report_data::series_definitions::ChartUnit;
+use axis::TimeAxis;
+use plot::PlotContext;
+
+/// Where a report comes from.
+#[derive(Clone, Debug)]
+pub struct ReportSource {
+    /// The recording's file name
+    pub file: String,
+    /// The stalltop that recorded it
+    pub recorder_version: String,
+    pub samples: usize,
+    /// In which times of day are told
+    pub zone: TimeZone,
+}
+
+const STYLE: &str = include_str!("html/page.css");
+const SCRIPT: &str = include_str!("html/page.js");
+
+/// Nothing is fetched from anywhere, whatever stands in the page.
+const CONTENT_SECURITY_POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
+/// What the figures of a command are.
+pub const COMMANDS_NOTE: &str =
+    "Means over the recording: CPUs in use, and threads waiting for a CPU (run queue), on storage, behind a lock.";
+
+/// More than this many of a kind are not drawn; the page says how many are left out.
+const MAX_DISKS: usize = 12;
+const MAX_NICS: usize = 8;
+const MAX_COMMANDS: usize = 20;
+
+/// The whole page; `None` where there are no two samples to compare.
+pub fn render(chronicle: &ReportData, origin: &ReportSource) -> Option<String> {
+    let (from, to) = chronicle.window.time_range()?;
+    let time = TimeAxis::new(from, to, chronicle.window.spans_boots(), origin.zone.clone());
+    let frame = PlotContext { time: &time, steps: chronicle.steps(), gaps: &chronicle.gaps, marks: &chronicle.marks };
+    let findings = FindingGroup::group_by_subject(&chronicle.window.findings(), to);
+    let host = chronicle.window.host().map_or_else(String::new, |host| printable(&to_string_lossy(&host.hostname)));
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(CONTENT_SECURITY_POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (host) " · " (time.format_date_time(from)) " · stalltop" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                main data-moments=(plot::step_times_json(chronicle.steps(), &time)) {
+                    (header(chronicle, origin, &time, &host))
+                    (verdict_banner(chronicle, &findings))
+                    (figure_tiles(chronicle))
+                    (findings::timeline(&frame, &findings))
+                    (charts_section(&frame, chronicle.charts()))
+                    (commands_section(&chronicle.top_commands(MAX_COMMANDS), time.seconds()))
+                    (findings::findings_section(&findings, &time))
+                    (missing_section(chronicle, &time))
+                    (footer(chronicle, origin, &time))
+                }
+                p.now aria-live="polite" {}
+                (svg_patterns())
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    Some(page.into_string() + "\n")
+}
+
+fn header(chronicle: &ReportData, origin: &ReportSource, time: &TimeAxis, host: &str) -> Markup {
+    let kernel = chronicle.window.host().map(|host| printable(&to_string_lossy(&host.kernel)));
+    let cpus = chronicle.window.figures().cpus;
+    html! {
+        header {
+            p.program { "stalltop report" }
+            h1 { (host) }
+            p.facts {
+                @if let Some((from, to)) = chronicle.window.time_range() {
+                    span { (time.format_date_time(from)) " to " (time.format_time(to)) " (" (format_duration(time.seconds())) ")" }
+                }
+                span { (cpus) @if cpus == 1 { " CPU" } @else { " CPUs" } }
+                @if let Some(kernel) = kernel { span { "Linux " (kernel) } }
+                span { (pluralize(origin.samples as u64, "sample")) }
+                span { (printable(&origin.file)) }
+            }
+        }
+    }
+}
+
+/// The eye lands here first: how bad it is, and the worst of it in a sentence.
+fn verdict_banner(chronicle: &ReportData, findings: &[FindingGroup]) -> Markup {
+    let worst = chronicle.window.worst_severity();
+    let told = findings.iter().filter(|finding| finding.severity() > Severity::Note).count();
+    let foremost = findings.first().map(|worst| worst.representative).filter(|finding| finding.severity > Severity::Note);
+    html! {
+        section.verdict.(overall_status(worst)) aria-label="Verdict" {
+            p.word { (severity_sign(worst)) " " (overall_status(worst)) }
+            @match foremost {
+                Some(finding) => {
+                    p.sentence { (printable(&finding.sentence)) }
+                    @if told > 1 { p.more { "and " (told - 1) " more below" } }
+                }
+                None => p.sentence { (no_problem_sentence(&chronicle.window).unwrap_or_default()) "." },
+            }
+        }
+    }
+}
+
+/// Idle but blocked has a texture of its own: its colour is not all that tells it from busy. So has time that is missing.
+fn svg_patterns() -> Markup {
+    html! {
+        svg.patterns width="0" height="0" aria-hidden="true" {
+            defs {
+                pattern id="blocked" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)" {
+                    rect.pattern-ground width="6" height="6" {}
+                    path.pattern d="M0 3H6" {}
+                }
+                pattern id="hole" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)" {
+                    path.missing d="M0 2H5" {}
+                }
+            }
+        }
+    }
+}
+
+fn figure_tiles(chronicle: &ReportData) -> Markup {
+    let figures = chronicle.window.figures();
+    let percent = |ratio: Option<f64>| ratio.map_or_else(|| "-".to_owned(), |ratio| format_quantity(ratio, ChartUnit::Ratio));
+    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), three_digits);
+    let is_blocked = figures.idle_but_blocked_ratio.is_some_and(|ratio| ratio >= chronicle.blocked_ratio);
+    let bound = if figures.idle_but_blocked_is_lower_bound { "≥ " } else { "" };
+    html! {
+        dl.tiles {
+            div { dt { "busy" } dd { (percent(figures.busy_ratio)) } }
+            div.blocked[is_blocked] { dt { "idle but blocked" } dd { (bound) (percent(figures.idle_but_blocked_ratio)) } }
+            div { dt { "free" } dd { (percent(figures.free_ratio)) } }
+            div { dt { "iowait says" } dd { (percent(figures.iowait_ratio)) } }
+            div { dt { "load average" } dd { (number(figures.load1)) small { (number(figures.running)) " running + " (number(figures.blocked)) " in D" } } }
+            div { dt { "threads blocked" } dd { (number(figures.blocked_threads)) } }
+        }
+    }
+}
+
+fn charts_section(frame: &PlotContext, all: Vec<Chart>) -> Markup {
+    let (mut disks, mut nics) = (0, 0);
+    let shown: Vec<Chart> = all
+        .into_iter()
+        .filter(|chart| {
+            let (count, most) = match () {
+                () if chart.id.starts_with("disk-") => (&mut disks, MAX_DISKS),
+                () if chart.id.starts_with("nic-") => (&mut nics, MAX_NICS),
+                () => return true,
+            };
+            *count += 1;
+            *count <= most
+        })
+        .collect();
+    let left_out = |count: usize, most: usize, what: &str| {
+        let more = count.saturating_sub(most);
+        (more > 0).then(|| match more {
+            1 => format!("1 more {what} did less, and is not drawn."),
+            more => format!("{more} more {what}s did less, and are not drawn."),
+        })
+    };
+    html! {
+        section aria-labelledby="charts" {
+            h2 id="charts" { "Over time" }
+            @for chart in &shown { (frame.render_chart(chart)) }
+            @for words in [left_out(disks, MAX_DISKS, "disk"), left_out(nics, MAX_NICS, "interface")].iter().flatten() {
+                p { (words) }
+            }
+        }
+    }
+}
+
+fn commands_section(commands: &[&CommandUsage], seconds: f64) -> Markup {
+    let threads = |thread_seconds: f64| three_digits(thread_seconds / seconds.max(1e-9));
+    let shown: Vec<&&CommandUsage> = commands.iter().filter(|command| command.is_visible(seconds)).collect();
+    html! {
+        section aria-labelledby="commands" {
+            h2 id="commands" { "Who used the box, and who waited" }
+            div.wide {
+                table {
+                    thead {
+                        tr {
+                            th scope="col" { "command" }
+                            th scope="col" { "processes" }
+                            th scope="col" { "CPUs" } th scope="col" { "CPUs, peak" } th scope="col" { "CPU time" }
+                            th scope="col" { "run queue" } th scope="col" { "disk" } th scope="col" { "lock" }
+                        }
+                    }
+                    tbody {
+                        @for command in shown {
+                            tr {
+                                th scope="row" { (printable(&to_string_lossy(&command.name))) }
+                                td { (command.processes) }
+                                td { (threads(command.cpu_seconds)) } td { (three_digits(command.peak_cpus)) }
+                                td { (format_duration(command.cpu_seconds)) }
+                                td { (threads(command.run_queue_seconds)) }
+                                td { (threads(command.disk_seconds)) } td { (threads(command.lock_seconds)) }
+                            }
+                        }
+                    }
+                }
+            }
+            p.note { (COMMANDS_NOTE) " Processes: the most that were at work in one interval." }
+        }
+    }
+}
+
+/// What nobody can know from this recording.
+fn missing_section(chronicle: &ReportData, time: &TimeAxis) -> Markup {
+    let absent = chronicle.window.absent();
+    if absent.is_empty() && chronicle.gaps.is_empty() && chronicle.truncation.is_none() {
+        return html! {};
+    }
+    html! {
+        section aria-labelledby="missing" {
+            h2 id="missing" { "What is missing" }
+            ul {
+                @for hole in &chronicle.gaps {
+                    li { (hole.format_range(|at| time.format_time(at))) ": " (pluralize(hole.missing_samples, "sample")) ": " (printable(&hole.reason)) }
+                }
+                @if let Some(cut) = chronicle.truncation { li { "the end: " (cut) } }
+                @for (what, why) in &absent { li { (what) ": " (why) } }
+            }
+        }
+    }
+}
+
+fn footer(chronicle: &ReportData, origin: &ReportSource, time: &TimeAxis) -> Markup {
+    let each = chronicle.steps().intervals_per_step();
+    let zone = time.zone.iana_name().unwrap_or("local time");
+    html! {
+        footer {
+            p {
+                @if each == 1 { "Each flat piece of a line is one interval between two samples. " }
+                @else {
+                    "This recording has " (chronicle.intervals()) " intervals: each flat piece of a line is the mean of " (each)
+                    " of them, and the lighter band above it (the thin line above the layers) reaches to the highest of them. "
+                }
+                "Hatched bands are time that was not recorded. Times of day are those of " (zone) "."
+            }
+            p { "Point at a chart, or focus it and use the arrow keys, to read its values; a click holds them, and the address then leads there." }
+            p { "Recorded by stalltop " (printable(&origin.recorder_version)) ", reported by stalltop " (env!("CARGO_PKG_VERSION")) ". 'stalltop replay " (printable(&origin.file)) "' shows every moment." }
+        }
+    }
+}
+
+fn severity_sign(severity: Option<Severity>) -> &'static str {
+    match severity {
+        None => "✓",
+        Some(Severity::Note) => "•",
+        Some(Severity::Warning) => "▲",
+        Some(Severity::Critical) => "✖",
+    }
+}

@@ -1,0 +1,270 @@
+//! A whole recording boiled down to what a page can hold: mean figures, findings, figures over time, who used the box.
+//!
+//! It grows by intervals in the order of time and keeps none of them. Of a long recording several intervals make a step:
+//! each step keeps their mean and their highest value, so that no peak is lost.
+
+pub mod commands;
+pub mod finding_groups;
+pub mod series_definitions;
+pub mod steps;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::text::printable;
+use super::window::Window;
+use crate::findings::{Evaluation, Thresholds};
+use crate::ids::{DiskId, NicId};
+use crate::interval::Interval;
+use crate::interval::network::NicSpan;
+use crate::sample::{Instant, Name};
+use commands::{CommandUsage, UsageByCommand};
+use series_definitions::{
+    CPU_SERIES, ChartUnit, DISK_SERIES, DiskWithLimits, LOAD_SERIES, MEMORY_SERIES, NIC_SERIES, PlotStyle, SeriesDefinition,
+};
+use steps::{MeanAndMax, SeriesAccumulator, Steps, round_to_five_digits};
+
+/// Time that is missing from the recording.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gap {
+    pub from: Instant,
+    pub to: Instant,
+    /// Samples that should be there
+    pub missing_samples: u64,
+    pub reason: String,
+}
+
+impl Gap {
+    /// From when to when, in the words of `clock`; of a single sample the one moment.
+    pub fn format_range(&self, clock: impl Fn(Instant) -> String) -> String {
+        let (from, to) = (clock(self.from), clock(self.to));
+        if from == to { from } else { format!("{from} to {to}") }
+    }
+}
+
+/// A word that somebody put into the recording.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mark {
+    pub at: Instant,
+    /// From outside
+    pub text: String,
+}
+
+/// Grows by intervals.
+#[derive(Debug)]
+pub struct ReportData {
+    pub window: Window,
+    pub gaps: Vec<Gap>,
+    pub marks: Vec<Mark>,
+    /// Why it may not reach as far as it was recorded; `None` where its end is the end
+    pub truncation: Option<&'static str>,
+    steps: Steps,
+    cpu: ChartBuilder<Interval>,
+    load: ChartBuilder<Interval>,
+    memory: ChartBuilder<Interval>,
+    disks: BTreeMap<DiskId, DiskChart>,
+    nics: BTreeMap<NicId, ChartBuilder<NicSpan>>,
+    commands: UsageByCommand,
+    /// From which multiple of its baseline a latency is told
+    latency_multiple: f64,
+    /// From which share of the box idle-but-blocked is told
+    pub blocked_ratio: f64,
+    intervals: u64,
+}
+
+/// Series over the same steps, in one unit.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Chart {
+    /// `cpu`, `disk-sdb`
+    pub id: String,
+    #[serde(skip)]
+    pub title: String,
+    pub unit: ChartUnit,
+    /// What the layers can be together at most
+    #[serde(skip)]
+    pub fixed_max: Option<f64>,
+    #[serde(skip)]
+    pub logarithmic: bool,
+    pub series: Vec<Series>,
+}
+
+/// One figure, a value a step; `None` where it could not be told.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Series {
+    pub name: &'static str,
+    pub label: String,
+    #[serde(skip)]
+    pub style: PlotStyle,
+    /// Over all the time in which it is known
+    pub overall: Option<f64>,
+    /// The highest value of any interval
+    pub peak: Option<f64>,
+    pub mean: Vec<Option<f64>>,
+    pub max: Vec<Option<f64>>,
+}
+
+impl Series {
+    fn new(name: &'static str, label: &str, form: PlotStyle, overall: Option<f64>, values: MeanAndMax) -> Series {
+        let (mean, max) = values;
+        let peak = max.iter().flatten().copied().reduce(f64::max);
+        Series { name, label: label.to_owned(), style: form, overall: overall.map(round_to_five_digits), peak, mean, max }
+    }
+}
+
+impl ReportData {
+    /// Of a recording with so many intervals, judged by these thresholds.
+    pub fn new(intervals: usize, thresholds: &Thresholds) -> ReportData {
+        ReportData {
+            window: Window::default(),
+            gaps: Vec::new(),
+            marks: Vec::new(),
+            truncation: None,
+            steps: Steps::new(intervals),
+            cpu: ChartBuilder::new(CPU_SERIES),
+            load: ChartBuilder::new(LOAD_SERIES),
+            memory: ChartBuilder::new(MEMORY_SERIES),
+            disks: BTreeMap::new(),
+            nics: BTreeMap::new(),
+            commands: UsageByCommand::default(),
+            latency_multiple: thresholds.latency_multiple,
+            blocked_ratio: thresholds.blocked_ratio,
+            intervals: 0,
+        }
+    }
+
+    pub fn add(&mut self, judged: &Evaluation) {
+        let interval: &Interval = &judged.interval;
+        let (at, seconds) = (self.steps.add_interval(interval), interval.seconds);
+        self.intervals += 1;
+        self.window.add(judged);
+        self.cpu.add(interval, at, seconds);
+        self.load.add(interval, at, seconds);
+        self.memory.add(interval, at, seconds);
+        let facts = interval.newer.disks.as_deref().unwrap_or_default();
+        for span in interval.disks.iter().filter(|span| span.completed() > 0 || span.in_flight > 0) {
+            let Some(disk) = facts.get(span.index) else { continue };
+            let moment = DiskWithLimits::new(span, &judged.latency_statuses, self.latency_multiple);
+            let disk = self.disks.entry(span.id).or_insert_with(|| DiskChart::new(disk.name.clone()));
+            disk.provisional = moment.provisional;
+            disk.panel.add(&moment, at, seconds);
+        }
+        for span in interval.nics.iter().filter(|span| span.rx.packets.0 > 0.0 || span.tx.packets.0 > 0.0) {
+            self.nics.entry(span.id.clone()).or_insert_with(|| ChartBuilder::new(NIC_SERIES)).add(span, at, seconds);
+        }
+        self.commands.add(interval, at);
+    }
+
+    pub fn intervals(&self) -> u64 {
+        self.intervals
+    }
+
+    pub fn steps(&self) -> &Steps {
+        &self.steps
+    }
+
+    /// Who used or waited most, at most so many.
+    pub fn top_commands(&self, most: usize) -> Vec<&CommandUsage> {
+        self.commands.top(most)
+    }
+
+    /// All charts, in the order of a page: the box, then what it is made of.
+    pub fn charts(&self) -> Vec<Chart> {
+        let steps = self.steps.len();
+        let mut charts = vec![
+            Chart { fixed_max: Some(1.0), ..self.cpu.chart("cpu", "CPU", ChartUnit::Ratio, steps) },
+            self.load.chart("load", "Load average, and what it is made of", ChartUnit::Threads, steps),
+        ];
+        let mut disks: Vec<&DiskChart> = self.disks.values().collect();
+        disks.sort_by(|a, b| b.panel.weight().total_cmp(&a.panel.weight()));
+        charts.extend(disks.into_iter().map(|disk| disk.chart(steps)));
+        let mut nics: Vec<(&NicId, &ChartBuilder<NicSpan>)> = self.nics.iter().collect();
+        nics.sort_by(|a, b| b.1.weight().total_cmp(&a.1.weight()));
+        for (id, panel) in nics {
+            let name = printable(&to_string_lossy(&id.name));
+            charts.push(panel.chart(&format!("nic-{name}"), &format!("Network {name}"), ChartUnit::BytesPerSecond, steps));
+        }
+        charts.push(self.memory.chart("memory", "Memory", ChartUnit::Bytes, steps));
+        charts.push(self.commands.chart(&self.steps));
+        charts.retain(|chart| !chart.series.is_empty());
+        charts
+    }
+}
+
+impl Chart {
+    /// Whether anything is known at that step.
+    pub fn knows(&self, step: usize) -> bool {
+        self.series.iter().any(|series| series.mean.get(step).is_some_and(Option::is_some))
+    }
+}
+
+/// A device that did something.
+#[derive(Debug)]
+struct DiskChart {
+    name: Name,
+    panel: ChartBuilder<DiskWithLimits>,
+    /// Its baselines were not all learned, at the last look
+    provisional: bool,
+}
+
+impl DiskChart {
+    fn new(name: Name) -> DiskChart {
+        DiskChart { name, panel: ChartBuilder::new(DISK_SERIES), provisional: false }
+    }
+
+    fn chart(&self, steps: usize) -> Chart {
+        let name = printable(&to_string_lossy(&self.name));
+        let mut chart = self.panel.chart(&format!("disk-{name}"), &format!("Disk {name}: await"), ChartUnit::Seconds, steps);
+        chart.logarithmic = true;
+        for series in chart.series.iter_mut().filter(|series| series.style == PlotStyle::Limit && self.provisional) {
+            series.label = format!("{} (~ not learned yet)", series.label);
+        }
+        chart
+    }
+}
+
+/// The curves of one subject with what they were.
+#[derive(Debug)]
+struct ChartBuilder<S: 'static> {
+    definitions: &'static [SeriesDefinition<S>],
+    accumulators: Vec<SeriesAccumulator>,
+}
+
+impl<S> ChartBuilder<S> {
+    fn new(curves: &'static [SeriesDefinition<S>]) -> ChartBuilder<S> {
+        ChartBuilder { definitions: curves, accumulators: vec![SeriesAccumulator::default(); curves.len()] }
+    }
+
+    fn add(&mut self, subject: &S, step: usize, seconds: f64) {
+        for (curve, track) in self.definitions.iter().zip(&mut self.accumulators) {
+            if let Some(value) = (curve.value)(subject) {
+                track.add(step, value, seconds);
+            }
+        }
+    }
+
+    /// The sum over time of the first curves: which of several is worth being shown first.
+    fn weight(&self) -> f64 {
+        let weighty = self.definitions.iter().zip(&self.accumulators).filter(|(curve, _)| curve.style != PlotStyle::Limit);
+        weighty.map(|(_, track)| track.sum()).sum()
+    }
+
+    fn chart(&self, id: &str, title: &str, unit: ChartUnit, steps: usize) -> Chart {
+        let known = self.definitions.iter().zip(&self.accumulators).filter(|(_, track)| !track.is_empty());
+        let series = known
+            .map(|(curve, track)| Series::new(curve.name, curve.label, curve.style, track.mean(), track.mean_and_max(steps)));
+        Chart {
+            id: id.to_owned(),
+            title: title.to_owned(),
+            unit,
+            fixed_max: None,
+            logarithmic: false,
+            series: series.collect(),
+        }
+    }
+}
+
+/// Names are bytes; what is no UTF-8 becomes U+FFFD.
+pub(super) fn to_string_lossy(name: &Name) -> String {
+    String::from_utf8_lossy(name.as_bytes()).into_owned()
+}

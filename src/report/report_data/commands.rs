@@ -1,0 +1,160 @@
+//! Who used the CPUs and who waited, by command: a hundred backends of one database are one row.
+
+use rustc_hash::FxHashMap;
+
+use super::series_definitions::{ChartUnit, PlotStyle};
+use super::steps::{MeanAndMax, Steps, round_to_five_digits};
+use super::{Chart, Series, to_string_lossy};
+use crate::interval::Interval;
+use crate::report::text::printable;
+use crate::sample::Name;
+
+/// All processes of one name.
+#[derive(Clone, Debug, Default)]
+pub struct CommandUsage {
+    pub name: Name,
+    /// Of CPU time
+    pub cpu_seconds: f64,
+    /// Thread-seconds without a CPU while runnable, on storage, behind a lock
+    pub run_queue_seconds: f64,
+    pub disk_seconds: f64,
+    pub lock_seconds: f64,
+    /// The most that were at work in one interval
+    pub processes: u32,
+    /// The most CPUs in one interval
+    pub peak_cpus: f64,
+    /// Step, CPU seconds in it, most CPUs in it; only where there was something
+    per_step: Vec<(usize, f64, f64)>,
+}
+
+impl CommandUsage {
+    /// Running or kept from it.
+    pub fn weight(&self) -> f64 {
+        self.cpu_seconds + self.disk_seconds + self.lock_seconds
+    }
+
+    /// Whether any of its figures would be shown as more than 0 over that time: a row of zeros tells nobody anything.
+    pub fn is_visible(&self, seconds: f64) -> bool {
+        self.peak_cpus.max(self.weight() / seconds.max(1e-9)) >= 0.005
+    }
+}
+
+/// Commands by name.
+#[derive(Debug, Default)]
+pub struct UsageByCommand {
+    by_name: FxHashMap<Name, CommandUsage>,
+}
+
+/// A box may invent names without end (kernel workers do): further ones are taken together.
+const MAX_NAMES: usize = 4096;
+
+/// What the rest is called. No command can: the kernel cuts names at 15 bytes.
+const OTHER_COMMANDS: &str = "(all other commands)";
+
+/// Commands that get a layer of their own.
+const MAX_LAYERS: usize = 6;
+
+/// Less than this many CPUs is not worth a row.
+const MIN_CPUS: f64 = 1e-6;
+
+#[derive(Clone, Copy, Default)]
+struct IntervalUsage {
+    cpu: f64,
+    run_queue: f64,
+    disk: f64,
+    lock: f64,
+    processes: u32,
+}
+
+impl UsageByCommand {
+    pub fn add(&mut self, interval: &Interval, step: usize) {
+        let (Some(span), Ok(tasks)) = (&interval.tasks, &interval.newer.tasks) else { return };
+        let mut now: FxHashMap<&Name, IntervalUsage> = FxHashMap::default();
+        for (process, span) in span.processes_with_spans(&tasks.processes) {
+            let cpu = span.cpu.map_or(0.0, |cpu| cpu.0);
+            if cpu + span.states.disk + span.states.lock < MIN_CPUS {
+                continue;
+            }
+            let sum = now.entry(&process.comm).or_default();
+            sum.cpu += cpu;
+            sum.run_queue += span.run_queue_wait.map_or(0.0, |wait| wait.0);
+            sum.disk += span.states.disk;
+            sum.lock += span.states.lock;
+            sum.processes += 1;
+        }
+        for (name, sum) in now {
+            let full = self.by_name.len() >= MAX_NAMES && !self.by_name.contains_key(name);
+            let name = if full { Name::from(OTHER_COMMANDS) } else { name.clone() };
+            let command = self.by_name.entry(name.clone()).or_insert_with(|| CommandUsage { name, ..CommandUsage::default() });
+            command.add(sum, step, interval.seconds);
+        }
+    }
+
+    /// Those that used or waited most.
+    pub fn top(&self, most: usize) -> Vec<&CommandUsage> {
+        self.top_by(most, CommandUsage::weight)
+    }
+
+    fn top_by(&self, most: usize, by: fn(&CommandUsage) -> f64) -> Vec<&CommandUsage> {
+        let mut all: Vec<&CommandUsage> = self.by_name.values().filter(|command| by(command) > 0.0).collect();
+        all.sort_by(|a, b| by(b).total_cmp(&by(a)).then_with(|| a.name.cmp(&b.name)));
+        all.truncate(most);
+        all
+    }
+
+    /// CPUs used by the foremost commands, in layers, and by all others.
+    pub fn chart(&self, steps: &Steps) -> Chart {
+        let top = self.top_by(MAX_LAYERS, |command| command.cpu_seconds);
+        let mut rest = CommandUsage::default();
+        for command in self.by_name.values().filter(|command| !top.iter().any(|shown| shown.name == command.name)) {
+            rest.per_step.extend(&command.per_step);
+        }
+        let whole: f64 = steps.iter().map(|step| step.seconds).sum();
+        let series = |name, label: String, command: &CommandUsage| {
+            let overall = Some(command.per_step.iter().map(|(_, sum, _)| sum).sum::<f64>() / whole.max(1e-9));
+            Series::new(name, &label, PlotStyle::Layer, overall, command.mean_and_max(steps))
+        };
+        let mut all: Vec<Series> =
+            top.iter().map(|command| series("cpus", printable(&to_string_lossy(&command.name)), command)).collect();
+        if !rest.per_step.is_empty() {
+            let mut others = series("other_cpus", "all others".to_owned(), &rest);
+            // Their peaks may have been at different moments of a step: what they were together then is not known.
+            others.max = if steps.intervals_per_step() > 1 { vec![None; steps.len()] } else { others.mean.clone() };
+            others.peak = others.max.iter().flatten().copied().reduce(f64::max);
+            all.push(others);
+        }
+        let title = "CPUs by command".to_owned();
+        Chart { id: "commands".to_owned(), title, unit: ChartUnit::Cpus, fixed_max: None, logarithmic: false, series: all }
+    }
+}
+
+impl CommandUsage {
+    fn add(&mut self, now: IntervalUsage, step: usize, seconds: f64) {
+        self.cpu_seconds += now.cpu * seconds;
+        self.run_queue_seconds += now.run_queue * seconds;
+        self.disk_seconds += now.disk * seconds;
+        self.lock_seconds += now.lock * seconds;
+        self.processes = self.processes.max(now.processes);
+        self.peak_cpus = self.peak_cpus.max(now.cpu);
+        match self.per_step.last_mut().filter(|(last, ..)| *last == step) {
+            Some((_, sum, most)) => {
+                *sum += now.cpu * seconds;
+                *most = most.max(now.cpu);
+            }
+            None => self.per_step.push((step, now.cpu * seconds, now.cpu)),
+        }
+    }
+
+    /// Mean and highest CPUs of each step; where it was not at work it used none.
+    fn mean_and_max(&self, steps: &Steps) -> MeanAndMax {
+        let mut sums = vec![(0.0, 0.0_f64); steps.len()];
+        for &(step, sum, most) in &self.per_step {
+            if let Some(cell) = sums.get_mut(step) {
+                cell.0 += sum;
+                cell.1 = cell.1.max(most);
+            }
+        }
+        let mean = steps.iter().zip(&sums).map(|(step, (sum, _))| Some(round_to_five_digits(sum / step.seconds.max(1e-9))));
+        (mean.collect(), sums.iter().map(|(_, most)| Some(round_to_five_digits(*most))).collect())
+    }
+}

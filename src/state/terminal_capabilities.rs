@@ -1,0 +1,90 @@
+//! How the terminal may be drawn on: how many colours, which glyphs. Found out once, from variables and options.
+
+/// The look of every frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TerminalCapabilities {
+    pub colors: ColorSupport,
+    pub glyphs: GlyphSet,
+}
+
+/// How many colours there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ColorSupport {
+    /// NO_COLOR, or a terminal without any: bold, dim and reverse only
+    None,
+    /// The 16 of every terminal
+    #[default]
+    Ansi16,
+    /// 256 or more
+    Ansi256,
+}
+
+/// Which characters there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GlyphSet {
+    #[default]
+    Unicode,
+    /// `--ascii`, a locale that is not UTF-8 (C and POSIX among them), or a console that has no more
+    Ascii,
+}
+
+impl TerminalCapabilities {
+    /// From environment variables (passed in by name), and the glyphs where an option says which.
+    pub fn from_env(variable: impl Fn(&str) -> Option<String>, asked: Option<GlyphSet>) -> TerminalCapabilities {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let term = set("TERM").unwrap_or_default();
+        let colours = if set("NO_COLOR").is_some() || term == "dumb" || term.starts_with("vt") {
+            ColorSupport::None
+        } else if term.contains("256") || term.contains("direct") || set("COLORTERM").is_some() {
+            ColorSupport::Ansi256
+        } else {
+            ColorSupport::Ansi16
+        };
+        let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default().to_lowercase();
+        // Without any locale (ssh with a bare environment) the terminal at the other end is UTF-8 all the same; only a locale
+        // of another encoding, C and POSIX among them, the Linux console with its 256 glyphs, and a serial console say otherwise.
+        let names_utf8 = locale.contains("utf-8") || locale.contains("utf8");
+        let names_another = (locale.contains('.') || matches!(locale.as_str(), "c" | "posix")) && !names_utf8;
+        let serial = term.starts_with("vt") && !names_utf8;
+        let plain = names_another || serial || term == "linux" || term == "dumb";
+        TerminalCapabilities {
+            colors: colours,
+            glyphs: asked.unwrap_or(if plain { GlyphSet::Ascii } else { GlyphSet::Unicode }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(pairs: &[(&str, &str)]) -> TerminalCapabilities {
+        asking(pairs, None)
+    }
+
+    fn asking(pairs: &[(&str, &str)], asked: Option<GlyphSet>) -> TerminalCapabilities {
+        TerminalCapabilities::from_env(|name| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned()), asked)
+    }
+
+    #[test]
+    fn the_environment_decides() {
+        assert_eq!(look(&[("TERM", "xterm-256color")]).colors, ColorSupport::Ansi256);
+        assert_eq!(look(&[("TERM", "xterm-256color"), ("NO_COLOR", "1")]).colors, ColorSupport::None);
+        assert_eq!(look(&[("TERM", "xterm-256color"), ("NO_COLOR", "")]).colors, ColorSupport::Ansi256, "empty is not set");
+        assert_eq!(look(&[("TERM", "xterm")]).colors, ColorSupport::Ansi16);
+        assert_eq!(look(&[("LANG", "de_DE.ISO-8859-1")]).glyphs, GlyphSet::Ascii);
+        for plain in [("LANG", "C"), ("LC_ALL", "C"), ("LC_CTYPE", "POSIX"), ("LC_ALL", "en_US.ISO-8859-15@euro")] {
+            assert_eq!(look(&[plain]).glyphs, GlyphSet::Ascii, "{plain:?}");
+            assert_eq!(asking(&[plain], Some(GlyphSet::Unicode)).glyphs, GlyphSet::Unicode, "what was asked for counts");
+        }
+        assert_eq!(asking(&[("LANG", "C.UTF-8")], Some(GlyphSet::Ascii)).glyphs, GlyphSet::Ascii);
+        for rich in [&[][..], &[("LANG", "")], &[("LANG", "de_DE")], &[("LANG", "C"), ("LC_CTYPE", "en_US.utf8")]] {
+            assert_eq!(look(rich).glyphs, GlyphSet::Unicode, "{rich:?}");
+        }
+        assert_eq!(look(&[("LC_ALL", "C"), ("LANG", "de_DE.UTF-8")]).glyphs, GlyphSet::Ascii, "LC_ALL is first");
+        assert_eq!(look(&[("LC_CTYPE", "C"), ("LANG", "de_DE.UTF-8")]).glyphs, GlyphSet::Ascii, "then LC_CTYPE");
+        assert_eq!(look(&[("LANG", "C.UTF-8"), ("TERM", "linux")]).glyphs, GlyphSet::Ascii);
+        assert_eq!(look(&[("TERM", "vt220")]).glyphs, GlyphSet::Ascii, "a serial console");
+        assert_eq!(look(&[("LANG", "C.UTF-8"), ("TERM", "vt220")]).glyphs, GlyphSet::Unicode);
+    }
+}

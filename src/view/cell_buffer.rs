@@ -1,0 +1,360 @@
+//! The cells of a frame, eight bytes each: there are ten thousand of them, blanked, drawn and compared each second.
+//!
+//! What is drawn, and where wide characters go, is as ratatui does it; a cell of its own takes 48 bytes.
+
+use ratatui::buffer::{Buffer, CellWidth};
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthChar;
+
+/// What stands in a cell, and how it looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// A character, or `CLUSTER` and the place of several among the frame's clusters
+    symbol: u32,
+    style: PackedStyle,
+}
+
+/// No character has this bit.
+const CLUSTER_FLAG: u32 = 1 << 31;
+
+impl Cell {
+    const BLANK: Cell = Cell { symbol: ' ' as u32, style: PackedStyle(0) };
+
+    /// Whether more than one character stands in it.
+    pub fn is_cluster(self) -> bool {
+        self.symbol & CLUSTER_FLAG != 0
+    }
+
+    fn character(self) -> char {
+        char::from_u32(self.symbol).unwrap_or(char::REPLACEMENT_CHARACTER)
+    }
+
+    /// Whether it takes another number of cells than one, or may.
+    pub fn may_be_wide(self) -> bool {
+        let symbol = self.character();
+        self.is_cluster() || !symbol.is_ascii() && symbol.width() != Some(1)
+    }
+}
+
+/// Foreground, background and modifiers, nine bits each. Of no colour and without a modifier it is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PackedStyle(u32);
+
+/// Colours by their number; those of the 256 follow from `INDEXED` on.
+const NAMED_COLORS: [Color; 17] = [
+    Color::Reset,
+    Color::Black,
+    Color::Red,
+    Color::Green,
+    Color::Yellow,
+    Color::Blue,
+    Color::Magenta,
+    Color::Cyan,
+    Color::Gray,
+    Color::DarkGray,
+    Color::LightRed,
+    Color::LightGreen,
+    Color::LightYellow,
+    Color::LightBlue,
+    Color::LightMagenta,
+    Color::LightCyan,
+    Color::White,
+];
+const INDEXED_COLORS_START: u32 = 256;
+const COLOR_MASK: u32 = 0x1ff;
+const BACKGROUND_SHIFT: u32 = 9;
+const MODIFIER_SHIFT: u32 = 18;
+
+fn encode_color(colour: Color) -> u32 {
+    let indexed = |index: u8| INDEXED_COLORS_START + u32::from(index);
+    match colour {
+        Color::Indexed(index) => indexed(index),
+        // The theme has none of these; the nearest in the cube of 6 × 6 × 6.
+        Color::Rgb(red, green, blue) => indexed(16 + red / 51 * 36 + green / 51 * 6 + blue / 51),
+        named => (0..).zip(NAMED_COLORS).find(|(_, other)| *other == named).map_or(0, |(number, _)| number),
+    }
+}
+
+fn decode_color(number: u32) -> Color {
+    match u8::try_from(number.wrapping_sub(INDEXED_COLORS_START)) {
+        Ok(index) => Color::Indexed(index),
+        Err(_) => NAMED_COLORS.get(number as usize).copied().unwrap_or_default(),
+    }
+}
+
+/// What a style changes of a look: that of text which was drawn over stays where the style says nothing.
+#[derive(Clone, Copy)]
+struct StylePatch {
+    mask: u32,
+    bits: u32,
+}
+
+impl StylePatch {
+    fn from_style(style: Style) -> StylePatch {
+        let bits = |modifiers: Modifier| u32::from(modifiers.bits()) << MODIFIER_SHIFT;
+        let mut brush = StylePatch {
+            mask: bits(style.add_modifier | style.sub_modifier),
+            bits: bits(style.add_modifier - style.sub_modifier),
+        };
+        for (colour, shift) in [(style.fg, 0), (style.bg, BACKGROUND_SHIFT)] {
+            if let Some(colour) = colour {
+                brush.mask |= COLOR_MASK << shift;
+                brush.bits |= encode_color(colour) << shift;
+            }
+        }
+        brush
+    }
+
+    fn apply(self, look: PackedStyle) -> PackedStyle {
+        PackedStyle(look.0 & !self.mask | self.bits)
+    }
+}
+
+/// A cell as the terminal is told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StyledCell<'a> {
+    pub symbol: Symbol<'a>,
+    pub fg: Color,
+    pub bg: Color,
+    pub modifier: Modifier,
+}
+
+/// What stands in a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Symbol<'a> {
+    Character(char),
+    Cluster(&'a str),
+}
+
+impl std::fmt::Display for Symbol<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        use std::fmt::Write;
+        match self {
+            Symbol::Character(character) => f.write_char(*character),
+            Symbol::Cluster(cluster) => f.write_str(cluster),
+        }
+    }
+}
+
+/// A frame.
+#[derive(Clone, Debug)]
+pub struct CellBuffer {
+    width: u16,
+    height: u16,
+    /// Row by row
+    cells: Vec<Cell>,
+    clusters: Vec<Box<str>>,
+}
+
+impl CellBuffer {
+    /// Of this size, with nothing on them.
+    pub fn empty(width: u16, height: u16) -> CellBuffer {
+        let cells = vec![Cell::BLANK; usize::from(width) * usize::from(height)];
+        CellBuffer { width, height, cells, clusters: Vec::new() }
+    }
+
+    /// Nothing on them.
+    pub fn reset(&mut self) {
+        self.cells.fill(Cell::BLANK);
+        self.clusters.clear();
+    }
+
+    pub fn area(&self) -> Rect {
+        Rect::new(0, 0, self.width, self.height)
+    }
+
+    /// Each row from the top down.
+    pub fn rows(&self) -> impl Iterator<Item = &[Cell]> {
+        self.cells.chunks_exact(usize::from(self.width).max(1))
+    }
+
+    /// Whether some cell holds more than a character, so that equal cells of two frames need not look the same.
+    pub fn has_clusters(&self) -> bool {
+        !self.clusters.is_empty()
+    }
+
+    /// What the terminal is told of that cell of this frame.
+    pub fn styled_cell(&self, cell: Cell) -> StyledCell<'_> {
+        let bits = u16::try_from(cell.style.0 >> MODIFIER_SHIFT).unwrap_or_default();
+        StyledCell {
+            symbol: self.symbol(cell),
+            fg: decode_color(cell.style.0 & COLOR_MASK),
+            bg: decode_color(cell.style.0 >> BACKGROUND_SHIFT & COLOR_MASK),
+            modifier: Modifier::from_bits_truncate(bits),
+        }
+    }
+
+    pub fn cell_at(&self, x: u16, y: u16) -> StyledCell<'_> {
+        self.styled_cell(self.index(x, y).and_then(|place| self.cells.get(place)).copied().unwrap_or(Cell::BLANK))
+    }
+
+    fn symbol(&self, cell: Cell) -> Symbol<'_> {
+        let cluster = self.clusters.get((cell.symbol & !CLUSTER_FLAG) as usize).filter(|_| cell.is_cluster());
+        cluster.map_or_else(|| Symbol::Character(cell.character()), |cluster| Symbol::Cluster(cluster))
+    }
+
+    /// These rows as ratatui knows them.
+    pub fn to_buffer(&self, top: u16, height: u16) -> Buffer {
+        let area = Rect::new(0, top, self.width, height).intersection(self.area());
+        let mut buffer = Buffer::empty(area);
+        for place in area.positions() {
+            let StyledCell { symbol, fg, bg, modifier } = self.cell_at(place.x, place.y);
+            if let Some(cell) = buffer.cell_mut(place) {
+                cell.set_style(Style::new().fg(fg).bg(bg).add_modifier(modifier));
+                match symbol {
+                    Symbol::Character(character) => cell.set_char(character),
+                    Symbol::Cluster(cluster) => cell.set_symbol(cluster),
+                };
+            }
+        }
+        buffer
+    }
+
+    fn index(&self, x: u16, y: u16) -> Option<usize> {
+        (x < self.width && y < self.height).then(|| usize::from(y) * usize::from(self.width) + usize::from(x))
+    }
+
+    fn row_tail(&mut self, x: u16, y: u16) -> &mut [Cell] {
+        let left = usize::from(self.width.saturating_sub(x));
+        let place = self.index(x, y);
+        place.and_then(|place| self.cells.get_mut(place..place + left)).unwrap_or_default()
+    }
+
+    /// One character, which takes one cell.
+    pub fn set_char(&mut self, x: u16, y: u16, character: char, style: Style) {
+        self.set_chars(x, y, std::iter::once(character), style);
+    }
+
+    /// Characters that take a cell each; returns how many there were room for.
+    pub fn set_chars(&mut self, x: u16, y: u16, letters: impl Iterator<Item = char>, style: Style) -> u16 {
+        let brush = StylePatch::from_style(style);
+        let mut count = 0;
+        for (cell, letter) in self.row_tail(x, y).iter_mut().zip(letters) {
+            *cell = Cell { symbol: letter.into(), style: brush.apply(cell.style) };
+            count += 1;
+        }
+        count
+    }
+
+    /// Text of any kind, cut to so many cells; returns the column behind it.
+    pub fn set_text(&mut self, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
+        let brush = StylePatch::from_style(style);
+        let (mut x, mut left) = (x, width.min(self.width.saturating_sub(x)));
+        for cluster in text.graphemes(true).filter(|cluster| !cluster.contains(char::is_control)) {
+            let taken = cluster.cell_width();
+            let Some(rest) = left.checked_sub(taken) else { break };
+            if taken == 0 {
+                continue;
+            }
+            left = rest;
+            let symbol = self.encode_symbol(cluster);
+            if let Some((cell, hidden)) = self.row_tail(x, y).split_first_mut() {
+                *cell = Cell { symbol, style: brush.apply(cell.style) };
+                hidden.iter_mut().take(usize::from(taken) - 1).for_each(|cell| *cell = Cell::BLANK);
+            }
+            x += taken;
+        }
+        x
+    }
+
+    fn encode_symbol(&mut self, cluster: &str) -> u32 {
+        let mut characters = cluster.chars();
+        match (characters.next(), characters.next()) {
+            (Some(only), None) => only.into(),
+            _ => {
+                self.clusters.push(cluster.into());
+                // There are fewer cells than that.
+                CLUSTER_FLAG | u32::try_from(self.clusters.len() - 1).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Changes how these cells look.
+    pub fn set_style(&mut self, area: Rect, style: Style) {
+        let brush = StylePatch::from_style(style);
+        self.for_each_cell(area, |cell| cell.style = brush.apply(cell.style));
+    }
+
+    /// Nothing, whatever was drawn here before.
+    pub fn clear(&mut self, area: Rect) {
+        self.for_each_cell(area, |cell| *cell = Cell::BLANK);
+    }
+
+    fn for_each_cell(&mut self, area: Rect, change: impl Fn(&mut Cell)) {
+        let area = area.intersection(self.area());
+        for y in area.top()..area.bottom() {
+            self.row_tail(area.x, y).iter_mut().take(usize::from(area.width)).for_each(&change);
+        }
+    }
+}
+
+/// Its text, a line a row.
+impl std::fmt::Display for CellBuffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.rows().try_for_each(|row| {
+            row.iter().try_for_each(|&cell| self.symbol(cell).fmt(f))?;
+            f.write_str("\n")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SIZE: Rect = Rect { x: 0, y: 0, width: 14, height: 3 };
+
+    fn style() -> impl Strategy<Value = Style> {
+        let colour = prop::sample::select(vec![Color::Reset, Color::Red, Color::White, Color::Indexed(0), Color::Indexed(255)]);
+        let modifiers =
+            prop::sample::select(vec![Modifier::empty(), Modifier::BOLD, Modifier::DIM | Modifier::REVERSED, Modifier::all()]);
+        let colours = (prop::option::of(colour.clone()), prop::option::of(colour));
+        (colours, modifiers.clone(), modifiers).prop_map(|((fg, bg), add, sub)| {
+            let style = Style { fg, bg, ..Style::new() };
+            style.add_modifier(add).remove_modifier(sub)
+        })
+    }
+
+    fn words() -> impl Strategy<Value = String> {
+        let pieces = vec!["a", "B7", " ", "─", "漢", "❤\u{fe0f}", "é", "e\u{301}", "👩\u{200d}👧", "\u{7}", "\u{200b}", "▓"];
+        prop::collection::vec(prop::sample::select(pieces), 0..8).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn they_hold_what_ratatui_s_would(
+            texts in prop::collection::vec((0..16_u16, 0..3_u16, words(), 0..20_u16, style()), 0..8),
+            area in (0..14_u16, 0..3_u16, 0..9_u16, 0..4_u16, style(), any::<bool>()),
+        ) {
+            let (mut ours, mut theirs) = (CellBuffer::empty(SIZE.width, SIZE.height), Buffer::empty(SIZE));
+            for (x, y, words, width, style) in texts {
+                // Of a column outside ratatui would panic.
+                let ends = ours.set_text(x, y, &words, width, style);
+                if x < SIZE.width {
+                    prop_assert_eq!(ends, theirs.set_stringn(x, y, &words, usize::from(width), style).0);
+                } else {
+                    prop_assert_eq!(ends, x);
+                }
+            }
+            let (x, y, width, height, style, clears) = area;
+            let area = Rect { x, y, width, height };
+            if clears {
+                ours.clear(area);
+                area.intersection(SIZE).positions().for_each(|place| theirs[place].reset());
+            } else {
+                ours.set_style(area, style);
+                theirs.set_style(area, style);
+            }
+            prop_assert_eq!(ours.to_buffer(0, SIZE.height), theirs);
+        }
+    }
+
+    #[test]
+    fn a_cell_takes_eight_bytes() {
+        assert_eq!(size_of::<Cell>(), 8);
+    }
+}

@@ -1,0 +1,96 @@
+//! Who makes the box busy or stuck: tasks that belong together, as one row each.
+
+use rustc_hash::FxHashMap;
+
+use super::text::SafeText;
+use super::wait_location;
+use crate::ids::{GroupId, TaskId};
+use crate::interval::Interval;
+use crate::interval::idle_blocked::BlockedGroup;
+use crate::sample::Name;
+use crate::state::rows::{TaskActivity, floor_to_hundredth};
+
+/// A process, or the sibling processes of one executable, over the interval.
+pub struct ProcessGroup<'a> {
+    pub name: &'a Name,
+    /// Of the member that did most
+    pub pid: u32,
+    pub processes: u32,
+    pub threads: u32,
+    /// In CPUs
+    pub cpu: f64,
+    /// Threads, on average
+    pub run_queue: f64,
+    pub disk: f64,
+    pub lock: f64,
+    /// The waits of some of them are hidden from this user
+    pub waits_hidden: bool,
+    weight: f64,
+    busiest_thread: Option<TaskId>,
+    max_weight: f64,
+    blocked: Option<&'a BlockedGroup>,
+}
+
+/// In threads: what does less is as good as asleep, and would only make the table flicker.
+const MIN_WEIGHT: f64 = 0.002;
+
+/// Those that did anything worth a row, the most blocked and running first.
+pub fn process_groups(interval: &Interval) -> Vec<ProcessGroup<'_>> {
+    let (Some(span), Ok(sample)) = (&interval.tasks, &interval.newer.tasks) else { return Vec::new() };
+    let blocked: FxHashMap<&GroupId, &BlockedGroup> =
+        interval.idle_blocked.iter().flat_map(|idle| &idle.groups).map(|group| (&group.group, group)).collect();
+    let matters = TaskActivity::new(interval);
+    let mut teams: FxHashMap<GroupId, ProcessGroup> = FxHashMap::default();
+    for row in &span.active_processes {
+        let Some(process) = sample.process(row.id.pid) else { continue };
+        let used = row.cpu.map_or(0.0, |cpu| cpu.0);
+        if row.states.non_sleep().max(used) < 0.0005 {
+            continue;
+        }
+        let weight = matters.weight(process, &row.states, row.cpu, row.run_queue_wait);
+        let id = process.group();
+        let blocked = blocked.get(&id).copied();
+        let team = teams.entry(id).or_insert_with(|| ProcessGroup {
+            name: &process.comm,
+            pid: process.pid,
+            processes: 0,
+            threads: 0,
+            cpu: 0.0,
+            run_queue: 0.0,
+            disk: 0.0,
+            lock: 0.0,
+            waits_hidden: false,
+            weight: 0.0,
+            busiest_thread: None,
+            max_weight: 0.0,
+            blocked,
+        });
+        team.processes += 1;
+        team.threads += row.threads;
+        team.cpu += used;
+        team.run_queue += row.run_queue_wait.map_or(0.0, |wait| wait.0);
+        team.disk += row.states.disk;
+        team.lock += row.states.lock;
+        team.waits_hidden |= wait_location::waits_are_hidden(interval, process);
+        team.weight += weight;
+        if weight > team.max_weight {
+            team.max_weight = weight;
+            team.pid = process.pid;
+            team.busiest_thread = row.top_thread;
+        }
+    }
+    let mut list: Vec<ProcessGroup> = teams.into_values().filter(|team| team.weight >= MIN_WEIGHT).collect();
+    list.sort_unstable_by(|a, b| floor_to_hundredth(b.weight).total_cmp(&floor_to_hundredth(a.weight)).then(a.pid.cmp(&b.pid)));
+    list
+}
+
+impl ProcessGroup<'_> {
+    /// What most of it waits for.
+    pub fn wait_location(&self, interval: &Interval) -> SafeText {
+        let group = self.blocked.filter(|group| group.blocked_threads() >= self.cpu);
+        group
+            .and_then(|group| wait_location::group_location(interval, group))
+            .or_else(|| self.busiest_thread.map(|task| wait_location::thread_location(interval, task)))
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,201 @@
+//! The strip of time: one cell an interval or several, coloured and shaped by the worst finding in it.
+//!
+//! Live it shows what is in memory, in a replay the whole recording. Cells stand for fixed spans of time, so that they do
+//! not shimmer while time goes on; a cell of which no interval knows anything is a hole.
+
+use super::canvas::Canvas;
+use super::text;
+use super::theme::StyleRole;
+use crate::findings::Severity;
+use crate::safe;
+use crate::state::State;
+
+/// `12:01 ▁▁▁▁▂▂███ 12:03`
+pub fn draw(state: &State, canvas: &mut Canvas) {
+    let Some(scale) = TimeScale::new(state, canvas.width()) else { return };
+    let zone = &state.setup.time_zone;
+    let clock = |at| match scale.label_seconds {
+        true => text::format_time(at, zone),
+        false => text::format_day_prefix(at, zone, scale.label_days) + &text::format_hours_minutes(at, zone),
+    };
+    canvas.text(0, 0, scale.first_column, safe!("{}", clock(scale.cell_middle_ns(0))), StyleRole::Dim);
+    let right = scale.first_column + u16::try_from(scale.cell_count).unwrap_or(0) + 1;
+    canvas.text_to_end(right, 0, safe!("{}", clock(scale.end_ns)), StyleRole::Dim);
+    let mut cells = TimelineCells { scale: &scale, cells: vec![Cell::default(); scale.cell_count] };
+    let mut before = None;
+    if state.timeline.is_empty() {
+        for digest in state.history.iter() {
+            let at = digest.at.realtime_ns;
+            let begun = at.saturating_sub((f64::from(digest.seconds) * 1e9) as i64);
+            cells.add_interval(
+                before.filter(|&before| begun.saturating_sub(before) <= scale.cell_ns / 2),
+                at,
+                digest.worst_severity,
+            );
+            before = Some(at);
+        }
+    } else {
+        for tick in state.timeline.iter() {
+            cells.add_interval(before.filter(|_| !tick.gap), tick.realtime_ns, tick.worst_severity);
+            before = Some(tick.realtime_ns);
+        }
+        state.timeline.iter().filter(|tick| tick.mark.is_some()).for_each(|tick| cells.add_mark(tick.realtime_ns));
+    }
+    state.marks.iter().for_each(|mark| cells.add_mark(mark.realtime_ns));
+    let here = state
+        .shown_at()
+        .filter(|_| state.paused || !state.capabilities().follows_newest)
+        .and_then(|at| scale.cell_at(at.realtime_ns));
+    for (at, cell) in (0_u16..).zip(&cells.cells) {
+        // A full block in reverse would look like a hole.
+        let (glyph, ink) = if here == Some(usize::from(at)) { ('▼', StyleRole::Playback) } else { cell.glyph() };
+        canvas.glyph(scale.first_column + at, 0, glyph, ink);
+    }
+}
+
+/// The moment that a click on that column means.
+pub fn time_at(state: &State, width: u16, column: u16) -> Option<i64> {
+    let scale = TimeScale::new(state, width)?;
+    let at = usize::from(column.checked_sub(scale.first_column)?);
+    let cell = i64::try_from(at).ok()?;
+    (at < scale.cell_count).then(|| scale.cell_middle_ns(cell))
+}
+
+/// `12:01` and a space
+const LABEL_WIDTH: u16 = 6;
+
+/// `12:01:30` and a space
+const LABEL_WITH_SECONDS_WIDTH: u16 = 9;
+
+/// `Nov 21 12:01` and a space
+const LABEL_WITH_DAY_WIDTH: u16 = 13;
+
+/// Narrower ones have no room for the day.
+const MIN_WIDTH_FOR_DAY: u16 = 70;
+
+/// Of less than this the minutes alone do not tell the ends apart, nanoseconds.
+const SECONDS_LABEL_BELOW_NS: i64 = 600_000_000_000;
+
+#[derive(Clone, Copy, Default)]
+struct Cell {
+    has_data: bool,
+    worst_severity: Option<Severity>,
+    has_mark: bool,
+}
+
+impl Cell {
+    fn glyph(self) -> (char, StyleRole) {
+        match (self.has_mark, self.has_data, self.worst_severity) {
+            (true, ..) => ('◆', StyleRole::Key),
+            (_, false, _) => (' ', StyleRole::Plain),
+            (_, true, None) => ('▁', StyleRole::Dim),
+            (_, true, Some(Severity::Note)) => ('▂', StyleRole::Note),
+            (_, true, Some(Severity::Warning)) => ('▅', StyleRole::Warning),
+            (_, true, Some(Severity::Critical)) => ('█', StyleRole::Critical),
+        }
+    }
+}
+
+/// The strip while it is filled.
+struct TimelineCells<'a> {
+    scale: &'a TimeScale,
+    cells: Vec<Cell>,
+}
+
+impl TimelineCells<'_> {
+    /// An interval that ended at `at`. Where it follows the one that ended at `before`, the cells between them are its own:
+    /// intervals are never so regular that there is exactly one in each cell.
+    fn add_interval(&mut self, before: Option<i64>, at: i64, worst: Option<Severity>) {
+        let Some(last) = self.scale.cell_at(at) else { return };
+        let first = before.and_then(|before| self.scale.cell_at(before)).map_or(last, |before| last.min(before + 1));
+        for cell in self.cells.get_mut(first..=last).into_iter().flatten() {
+            cell.has_data = true;
+            cell.worst_severity = cell.worst_severity.max(worst);
+        }
+    }
+
+    fn add_mark(&mut self, at: i64) {
+        if let Some(cell) = self.scale.cell_at(at).and_then(|at| self.cells.get_mut(at)) {
+            cell.has_mark = true;
+        }
+    }
+}
+
+/// From time to cells.
+struct TimeScale {
+    /// The edge of the first cell
+    start_ns: i64,
+    end_ns: i64,
+    /// Nanoseconds a cell
+    cell_ns: i64,
+    first_column: u16,
+    cell_count: usize,
+    /// Whether the ends are told to the second
+    label_seconds: bool,
+    /// Or with their day
+    label_days: bool,
+}
+
+impl TimeScale {
+    fn new(state: &State, width: u16) -> Option<TimeScale> {
+        let (first, last, typical) = if state.timeline.is_empty() {
+            let first = state.history.iter().next()?;
+            let last = state.history.iter().next_back()?;
+            (first.at.realtime_ns, last.at.realtime_ns, i64::try_from(state.setup.interval_ms).ok()?.saturating_mul(1_000_000))
+        } else {
+            let (first, last) = (state.timeline.first()?.realtime_ns, state.timeline.last()?.realtime_ns);
+            let ticks = i64::try_from(state.timeline.len()).ok()?.saturating_sub(1).max(1);
+            (first, last, last.saturating_sub(first) / ticks)
+        };
+        let typical = typical.max(1_000_000);
+        let covered = last.saturating_sub(first).max(0);
+        let seconds = !state.capabilities().follows_newest && covered < SECONDS_LABEL_BELOW_NS;
+        let days = state.spans_days() && width >= MIN_WIDTH_FOR_DAY;
+        let first_cell = match (seconds, days) {
+            (true, _) => LABEL_WITH_SECONDS_WIDTH,
+            (false, true) => LABEL_WITH_DAY_WIDTH,
+            (false, false) => LABEL_WIDTH,
+        };
+        let count = usize::from(width.checked_sub(2 * first_cell).filter(|&cells| cells > 0)?);
+        let cells = i64::try_from(count).ok()?;
+        if state.capabilities().follows_newest {
+            // Whole numbers of intervals a cell, on a grid of their own that stays where it is.
+            let steps = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 36_000, 360_000];
+            let fits = |step: &i64| covered / typical.saturating_mul(*step) + 2 <= cells;
+            let cell_ns = typical.saturating_mul(steps.into_iter().find(fits).unwrap_or(3_600_000));
+            let end = (last.div_euclid(cell_ns) + 1).saturating_mul(cell_ns);
+            let first_ns = end.saturating_sub(cell_ns.saturating_mul(cells));
+            return Some(TimeScale {
+                start_ns: first_ns,
+                end_ns: last,
+                cell_ns,
+                first_column: first_cell,
+                cell_count: count,
+                label_seconds: seconds,
+                label_days: days,
+            });
+        }
+        // Intervals end in the middle of their cells, and not on the edges.
+        let cell_ns = (covered / (cells - 1).max(1) + 1).max(typical);
+        let first_ns = first.saturating_sub(cell_ns / 2);
+        let count = usize::try_from(last.saturating_sub(first_ns) / cell_ns + 1).unwrap_or(count).min(count);
+        Some(TimeScale {
+            start_ns: first_ns,
+            end_ns: last,
+            cell_ns,
+            first_column: first_cell,
+            cell_count: count,
+            label_seconds: seconds,
+            label_days: days,
+        })
+    }
+
+    fn cell_middle_ns(&self, cell: i64) -> i64 {
+        self.start_ns.saturating_add(self.cell_ns.saturating_mul(cell)).saturating_add(self.cell_ns / 2)
+    }
+
+    fn cell_at(&self, at: i64) -> Option<usize> {
+        let at = usize::try_from(at.checked_sub(self.start_ns)?.div_euclid(self.cell_ns)).ok()?;
+        (at < self.cell_count).then_some(at)
+    }
+}

@@ -1,0 +1,150 @@
+//! Where a thread is, in a few words: at which call, on which device and file, or in which kernel function.
+
+use super::text::{SafeText, format_number};
+use crate::ids::{DiskId, TaskId};
+use crate::interval::Interval;
+use crate::interval::idle_blocked::BlockedGroup;
+use crate::interval::task::visible_wait_class;
+use crate::safe;
+use crate::sample::disk::find_disk;
+use crate::sample::task::{Process, RawSyscall, TaskState, Thread};
+use crate::sample::waits::{BlockedThread, Syscall, WaitClass};
+use crate::sample::{Absent, Name, Sample};
+
+/// What that thread does or waits for.
+pub fn thread_location(interval: &Interval, task: TaskId) -> SafeText {
+    let sample = &interval.newer;
+    if let Ok(at) = sample.waits.blocked.binary_search_by_key(&task, |thread| thread.task)
+        && let Some(thread) = sample.waits.blocked.get(at)
+    {
+        return blocked_location(interval, thread);
+    }
+    let Some((process, thread)) = sample.tasks.as_ref().ok().and_then(|tasks| tasks.thread(task)) else {
+        return SafeText::default();
+    };
+    match thread.state {
+        TaskState::Running => return "on CPU".into(),
+        TaskState::Zombie => return "zombie: its parent has not asked for it".into(),
+        TaskState::Idle => return "idle (kernel thread)".into(),
+        _ => {}
+    }
+    let class = visible_wait_class(&interval.host, process, thread);
+    let call = thread.wait.syscall().ok().and_then(|call| syscall_name(interval, call));
+    match (&thread.wait.wchan, call) {
+        (Ok(channel), call) => {
+            let channel = SafeText::from_name(channel);
+            // futex and poll say nothing that futex_do_wait and poll_schedule_timeout do not say.
+            let mut words = vec![class.as_str()];
+            words.extend(call.filter(|&call| call != class.as_str() && !channel.as_str().contains(call)));
+            if words.len() == 1 && channel.as_str().starts_with(class.as_str()) {
+                words.clear();
+            }
+            words.push(channel.as_str());
+            SafeText::sanitize(words.join(" "))
+        }
+        (Err(Absent::Hidden | Absent::NoPermission), _) if thread.state == TaskState::Blocked => "blocked, hidden".into(),
+        (Err(Absent::Hidden | Absent::NoPermission), _) => "asleep, hidden".into(),
+        (Err(_), Some(call)) => safe!("in {call}"),
+        (Err(_), None) if thread.state == TaskState::Sleeping && class == WaitClass::Hidden => "asleep, hidden".into(),
+        (Err(_), None) if thread.state == TaskState::Sleeping => "asleep".into(),
+        (Err(_), None) => safe!("state {}", thread.state.as_char()),
+    }
+}
+
+/// The same of a thread that was seen blocked: `fsync sdb /var/lib/pg/wal (jbd2_log_wait_commit)`.
+pub fn blocked_location(interval: &Interval, thread: &BlockedThread) -> SafeText {
+    let mut words = Vec::with_capacity(4);
+    words.push(thread.syscall.and_then(|call| syscall_name(interval, call)).unwrap_or(thread.class.as_str()).to_owned());
+    words.extend(thread.disk.map(|disk| disk_name(&interval.newer, disk).as_str().to_owned()));
+    words.extend(thread.file.as_ref().map(|file| SafeText::from_name(&base_name(file)).as_str().to_owned()));
+    words.push(
+        thread.wchan.as_ref().map_or("(where is hidden)".to_owned(), |channel| format!("({})", SafeText::from_name(channel))),
+    );
+    SafeText::sanitize(words.join(" "))
+}
+
+/// Who a group waits for: `lock ← 1 in fsync sdb (jbd2_log_wait_commit)`.
+pub fn group_location(interval: &Interval, group: &BlockedGroup) -> Option<SafeText> {
+    let end = group.holder.as_ref().map(|holder| blocked_location(interval, holder));
+    match (group.behind_lock() >= 0.5, end) {
+        (true, Some(end)) => Some(safe!("lock ← {end}")),
+        (true, None) => Some("lock, behind storage".into()),
+        (false, Some(end)) => Some(end),
+        (false, None) if group.aio >= 0.5 => Some("asynchronous I/O".into()),
+        (false, None) if group.memory >= 0.5 => Some("memory reclaim".into()),
+        (false, None) => None,
+    }
+}
+
+/// The kernel's name of a device; its number where the device is not in the sample.
+pub fn disk_name(sample: &Sample, id: DiskId) -> SafeText {
+    let disk = sample.disks.as_ref().ok().and_then(|disks| find_disk(disks, id));
+    disk.map_or_else(|| safe!("{}:{}", id.major, id.minor), |disk| SafeText::from_name(&disk.name))
+}
+
+/// `name/tid` of a thread; the pid alone where it is gone.
+pub fn thread_name(sample: &Sample, task: TaskId) -> SafeText {
+    match sample.tasks.as_ref().ok().and_then(|tasks| tasks.thread(task)) {
+        Some((_, thread)) => safe!("{}/{}", SafeText::from_name(&thread.comm), task.tid),
+        None => safe!("{}", task.tid),
+    }
+}
+
+/// The same behind the name of its process where that is another one: a `worker` or `sampling` may be anybody's.
+pub fn process_thread_and_tid(sample: &Sample, task: TaskId) -> SafeText {
+    match sample.tasks.as_ref().ok().and_then(|tasks| tasks.thread(task)) {
+        Some((process, thread)) => safe!("{}/{}", process_and_thread_name(process, thread), task.tid),
+        None => thread_name(sample, task),
+    }
+}
+
+/// `process:thread`, or the one name that both have.
+pub fn process_and_thread_name(process: &Process, thread: &Thread) -> SafeText {
+    if process.comm == thread.comm {
+        return SafeText::from_name(&thread.comm);
+    }
+    safe!("{}:{}", SafeText::from_name(&process.comm), SafeText::from_name(&thread.comm))
+}
+
+fn syscall_name(interval: &Interval, call: RawSyscall) -> Option<&'static str> {
+    if call.number == -1 {
+        return Some("a page fault");
+    }
+    Syscall::from_number(interval.host.machine.as_bytes(), call).map(|call| call.name)
+}
+
+fn base_name(path: &Name) -> Name {
+    let base = path.as_bytes().rsplit(|&byte| byte == b'/').next();
+    base.filter(|base| !base.is_empty()).map_or_else(|| path.clone(), Name::from)
+}
+
+/// Whether this user may not see what the threads of that process wait for: then none in a lock is no finding, but `-`.
+pub fn waits_are_hidden(interval: &Interval, process: &Process) -> bool {
+    !interval.host.privilege.can_inspect_tasks_of(process.uid)
+}
+
+/// Mean threads in a lock wait; `-` where nobody could see one.
+pub fn lock_waits_text(threads: f64, out_of_sight: bool) -> SafeText {
+    if out_of_sight && threads <= 0.0 { "-".into() } else { safe!("{}", format_number(threads, 5)) }
+}
+
+/// What it means to wait so, for people who do not read kernels.
+pub fn wait_class_description(class: WaitClass) -> &'static str {
+    match class {
+        WaitClass::Running => "runs, or is ready to run and waits for a CPU",
+        WaitClass::Disk => "waits for a storage device or a file system; counted in the load",
+        WaitClass::Aio => "waits for asynchronous I/O to complete",
+        WaitClass::Lock => "waits for a lock that another thread holds; not counted in the load",
+        WaitClass::Net => "waits for a peer over a socket",
+        WaitClass::Pipe => "waits for the other end of a pipe",
+        WaitClass::Timer => "sleeps until a time",
+        WaitClass::Poll => "waits for any of several events: usually idle",
+        WaitClass::Child => "waits for a child process",
+        WaitClass::Vfork => "waits for its vfork child to exec; counted in the load, harmless",
+        WaitClass::Memory => "waits for memory to be reclaimed",
+        WaitClass::Frozen => "is stopped, traced or frozen",
+        WaitClass::Hidden => "the kernel does not tell this user",
+        WaitClass::Other => "waits for something else, or sleeps and was not looked at",
+        WaitClass::Futex => "asleep on a futex: for work, or for a lock; nothing shows that somebody holds one",
+    }
+}
