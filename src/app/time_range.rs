@@ -16,7 +16,7 @@ use crate::state::time_spec::TimeSpec;
 
 /// The samples from --from to --to; without an end where the recording may grow. Fails where the times are outside.
 pub fn between(replayer: &Replayer, range: &TimeRange, file: &Path, zone: &TimeZone) -> Result<Range<usize>, Failure> {
-    if range.is_all() {
+    if range.is_unbounded() {
         return Ok(0..usize::MAX);
     }
     let realtime = |index: usize| replayer.timestamp(index).map(|at| at.realtime_ns);

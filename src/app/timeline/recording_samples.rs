@@ -83,7 +83,7 @@ impl RecordingSamples {
         let annotations = self.annotations(1);
         let tick = |index: u64| {
             let summary = self.replayer.frame_summary(usize::try_from(index).ok()?)?;
-            let worst = match summary.worst_severity {
+            let worst_severity = match summary.worst_severity {
                 SummarySeverity::NotEvaluated => return None,
                 SummarySeverity::NoFinding => None,
                 SummarySeverity::Note => Some(Severity::Note),
@@ -93,7 +93,10 @@ impl RecordingSamples {
             let share = |share: u8| f32::from(share) / 255.0;
             let (busy, blocked) = (share(summary.busy), share(summary.blocked));
             let (gap, mark) = annotations.before(index);
-            Some((index, TimelineTick { realtime_ns: self.timestamp(index)?.realtime_ns, worst, busy, blocked, gap, mark }))
+            Some((
+                index,
+                TimelineTick { realtime_ns: self.timestamp(index)?.realtime_ns, worst_severity, busy, blocked, gap, mark },
+            ))
         };
         self.indices().filter_map(tick).collect()
     }
