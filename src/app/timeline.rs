@@ -6,7 +6,7 @@
 
 mod background_analysis;
 mod background_jobs;
-mod checkpoints;
+pub mod checkpoints;
 mod finding_starts;
 mod live_input;
 mod navigation;

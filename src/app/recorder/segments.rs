@@ -203,7 +203,7 @@ mod tests {
     fn ended(segments: &Segments, host: &Host, end: Instant) -> OsString {
         let name = segments.next_name(host);
         let meta = recorder::meta(host, Duration::from_secs(1), Redaction::Nothing);
-        let mut session = recording::Session::create_in(None, segments.folder(), &name, &meta, &Baselines::default()).unwrap();
+        let mut session = recorder::Session::create_in(None, segments.folder(), &name, &meta, &Baselines::default()).unwrap();
         let sample = Arc::new(Sample::empty(end));
         session.offer(crate::app::sampling::TimedSample { sample, missed: 0 }, Default::default());
         assert!(session.finish_patiently().failure().is_none());

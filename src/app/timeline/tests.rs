@@ -5,6 +5,7 @@ use std::path::Path;
 
 use tokio::sync::mpsc;
 
+use super::checkpoints::IndexedSamples;
 use super::synthetic::{SyntheticSamples, host};
 use super::*;
 use crate::app::baseline_learner::BaselineLearner;
@@ -36,7 +37,7 @@ struct Growing {
 impl Growing {
     fn create(directory: &Path) -> Growing {
         let path = directory.join("growing.stalltop");
-        let options = RecorderOptions { queue: 400, ..RecorderOptions::default() };
+        let options = RecorderOptions { queue_capacity: 400, ..RecorderOptions::default() };
         let recorder = Recorder::create(&path, &meta(), options).unwrap();
         Growing { path, recorder, samples: SyntheticSamples::new(None, 400) }
     }
