@@ -12,6 +12,8 @@ pub mod operations_command;
 pub mod program;
 pub mod recorder;
 pub mod sampling;
+#[allow(unsafe_code, reason = "the only module of this layer with unsafe code")]
+pub mod sys;
 pub mod terminal;
 pub mod time_range;
 pub mod timeline;
