@@ -64,7 +64,7 @@ fn memory_and_descriptors_do_not_grow() {
     let mut tree = Tree::new(STEADY, 1);
     let host = Arc::new(tree.sampler.host().clone());
     let mut judging = SampleEvaluator::new(host, Evaluator::new(Baselines::default()));
-    let mut course = CheckpointedEvaluation::default();
+    let mut course = CheckpointedEvaluation::new(Evaluator::new(Baselines::default()));
     let mut tape = HistoryRing::new(600, 16 << 20, Redaction::Nothing);
     let size = (80, 24);
     let setup = Setup {
@@ -99,7 +99,9 @@ fn memory_and_descriptors_do_not_grow() {
         assert!(tape.push(&sample));
         let judged = judging.evaluate(sample);
         let numbers = tape.evicted()..tape.evicted() + tape.len() as u64;
-        course.save_checkpoint(numbers.end - 1, &judging);
+        let newest = numbers.end - 1;
+        let is_checkpoint = CheckpointedEvaluation::is_checkpoint(newest);
+        course.extend(numbers.end, is_checkpoint.then(|| (newest, judging.evaluator().clone())));
         course.discard_before(numbers.start);
         if let Some(judged) = judged {
             update(&mut state, Event::Evaluation(judged));

@@ -1,5 +1,6 @@
 //! A recording read from its beginning to its end, and judged on the way.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,12 +11,12 @@ use crate::app::config::Settings;
 use crate::app::evaluation::SampleEvaluator;
 use crate::app::program::exit::{Failure, quoted};
 use crate::app::program::stdio;
-use crate::app::recording;
+use crate::app::recorder;
 use crate::cli::time_range::TimeRange;
 use crate::findings::{Evaluation, Evaluator, RuleConfig, Thresholds};
-use crate::recording::{Replayer, Timestamp};
+use crate::recording::Replayer;
 use crate::report::formatting::pluralize;
-use crate::sample::{Instant, Sample};
+use crate::sample::Sample;
 
 /// Gives its intervals, judged one after the other. What is damaged is left out, and told at the end.
 pub struct EvaluatedRecording {
@@ -27,10 +28,10 @@ pub struct EvaluatedRecording {
 }
 
 impl EvaluatedRecording {
-    /// Judged by what is set here, as far as it holds for the machine of the recording.
+    /// Evaluation by what is set here, as far as it holds for the machine of the recording.
     pub fn open(path: &Path, settings: &Settings) -> Result<EvaluatedRecording, Failure> {
-        let replayer = Replayer::open(path).map_err(recording::failure)?;
-        let baselines = recording::baselines(replayer.section(recording::baselines_section()));
+        let replayer = Replayer::open(path).map_err(recorder::failure)?;
+        let baselines = recorder::baselines(replayer.section(recorder::baselines_section()));
         let host = Arc::new(replayer.meta().host.clone());
         let criteria = settings.rule_config_for(&host);
         let judge = Evaluator::new(baselines).with_rule_config(Arc::clone(&criteria));
@@ -39,13 +40,26 @@ impl EvaluatedRecording {
     }
 
     /// Only that part of it, judged from where it begins.
-    pub fn narrow(&mut self, part: &TimeRange, zone: &TimeZone) -> Result<(), Failure> {
-        time_range::narrow(&mut self.replayer, part, &self.path, zone)
+    pub fn narrow(&mut self, range: &TimeRange, zone: &TimeZone) -> Result<(), Failure> {
+        let samples = time_range::between(&self.replayer, range, &self.path, zone)?;
+        self.replayer.restrict_to(samples);
+        Ok(())
     }
 
     /// What it is judged by.
     pub fn thresholds(&self) -> &Thresholds {
         &self.rule_config.thresholds
+    }
+
+    /// The next interval between these samples. All samples before are evaluated too, from the first one on: findings that
+    /// have started and latencies that were learned by then are known.
+    pub fn next_in(&mut self, samples: &Range<usize>) -> Option<Evaluation> {
+        loop {
+            let evaluation = self.next_before(samples.end)?;
+            if self.last_index() > samples.start {
+                return Some(evaluation);
+            }
+        }
     }
 
     /// From boot to a sample of it.
@@ -62,11 +76,6 @@ impl EvaluatedRecording {
         self.next_index.saturating_sub(1)
     }
 
-    /// When the last sample was taken; without reading it.
-    pub fn end_time(&self) -> Timestamp {
-        self.replayer.len().checked_sub(1).and_then(|last| self.replayer.timestamp(last)).unwrap_or_default()
-    }
-
     /// Says on standard error what could not be read.
     pub fn warn_of_damage(&self) {
         let damage = self.replayer.damage();
@@ -78,26 +87,26 @@ impl EvaluatedRecording {
             });
         }
     }
-}
 
-impl Iterator for EvaluatedRecording {
-    type Item = Evaluation;
-
-    fn next(&mut self) -> Option<Evaluation> {
-        while self.next_index < self.replayer.len() {
+    /// The next interval that ends before that sample.
+    fn next_before(&mut self, end: usize) -> Option<Evaluation> {
+        while self.next_index < self.replayer.len().min(end) {
             let index = self.next_index;
             self.next_index += 1;
-            // What is damaged is told at the end.
+            // Damage is reported at the end.
             let Ok(sample) = self.replayer.sample(index) else { continue };
-            if let Some(judged) = self.evaluator.evaluate_for_host(&self.replayer.host(index), sample) {
-                return Some(judged);
+            if let Some(evaluation) = self.evaluator.evaluate_for_host(&self.replayer.host(index), sample) {
+                return Some(evaluation);
             }
         }
         None
     }
 }
 
-/// As the layers above the recording have it; MONOTONIC is not kept beside frames.
-pub fn to_instant(at: Timestamp) -> Instant {
-    Instant { boottime_ns: at.boottime_ns, monotonic_ns: at.boottime_ns, realtime_ns: at.realtime_ns }
+impl Iterator for EvaluatedRecording {
+    type Item = Evaluation;
+
+    fn next(&mut self) -> Option<Evaluation> {
+        self.next_before(usize::MAX)
+    }
 }

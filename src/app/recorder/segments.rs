@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::program::stdio;
-use crate::app::recording;
+use crate::app::recorder;
 use crate::recording::{DirHandle, Replayer, Tail};
 use crate::sample::{Host, Instant};
 
@@ -50,7 +50,7 @@ impl Segments {
             let made = DirBuilder::new().mode(0o700).create(directory);
             made.map_err(|error| cannot(error.to_string(), "--rotate records into a directory: give its name"))?;
         }
-        let folder = DirHandle::open(directory).map_err(recording::failure)?;
+        let folder = DirHandle::open(directory).map_err(recorder::failure)?;
         check_private(&folder)?;
         let folder = Arc::new(folder);
         Ok(Segments {
@@ -69,7 +69,7 @@ impl Segments {
 
     /// A name that is not taken yet.
     pub fn next_name(&self, host: &Host) -> OsString {
-        let name = recording::default_name(host);
+        let name = recorder::default_name(host);
         let stem = name.trim_end_matches(".stalltop");
         let numbered = (2..).map(|number: u32| format!("{stem}-{number}.stalltop"));
         let names = std::iter::once(name.clone()).chain(numbered).map(OsString::from);
@@ -131,7 +131,7 @@ impl Segments {
 
     /// Whether it has its name from us, and is a file of ours.
     fn is_own_recording(&self, name: &OsStr, host: &Host) -> bool {
-        let named = recording::is_default_name(host, name.to_str().unwrap_or_default());
+        let named = recorder::is_default_name(host, name.to_str().unwrap_or_default());
         let own = nix::unistd::geteuid().as_raw();
         named && self.folder.entry_path(name).symlink_metadata().is_ok_and(|there| there.is_file() && there.uid() == own)
     }
@@ -202,8 +202,8 @@ mod tests {
     /// A recording that ended then, and was not touched since 1970.
     fn ended(segments: &Segments, host: &Host, end: Instant) -> OsString {
         let name = segments.next_name(host);
-        let meta = recording::meta(host, Duration::from_secs(1), Redaction::Nothing);
-        let mut session = recording::Session::create_in(None, segments.folder(), &name, &meta, &Baselines::default()).unwrap();
+        let meta = recorder::meta(host, Duration::from_secs(1), Redaction::Nothing);
+        let mut session = recorder::Session::create_in(None, segments.folder(), &name, &meta, &Baselines::default()).unwrap();
         let sample = Arc::new(Sample::empty(end));
         session.offer(crate::app::sampling::TimedSample { sample, missed: 0 }, Default::default());
         assert!(session.finish_patiently().failure().is_none());
