@@ -37,7 +37,7 @@ fn the_page_is_what_the_catalogue_says() {
 
 #[test]
 fn the_command_line_knows_every_table() {
-    let names: Vec<&str> = stalltop::report::table::TABLES.iter().map(|table| table.name()).collect();
+    let names: Vec<&str> = stalltop::figures::TABLES.iter().map(|table| table.name()).collect();
     assert_eq!(names, stalltop::cli::table::TABLE_NAMES);
 }
 

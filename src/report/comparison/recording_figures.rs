@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::decimation::DecimatedValues;
 use super::operation_counter::{OperationCounter, OperationTotals};
+use crate::figures::{self, Cell, ColumnDefinition, FigureInput, Table, Unit};
 use crate::findings::{Evaluation, Finding, Kind, Severity};
 use crate::interval::Interval;
 use crate::report::formatting::subject_name;
-use crate::report::table::{self, Cell, ColumnDefinition, FigureInput, Table, Unit};
 use crate::report::window::Window;
 
 /// The subjects that are compared: those whose rows can be found again in another recording.
@@ -30,7 +30,7 @@ impl FigureKey {
 
     /// What the figure is.
     pub fn column(&self) -> Option<&'static ColumnDefinition> {
-        table::find_table(self.table_name())?.columns().get(self.column_index).copied()
+        figures::find_table(self.table_name())?.columns().get(self.column_index).copied()
     }
 }
 
@@ -79,7 +79,7 @@ impl RecordingFigures {
         self.totals.add(&judged.interval, &self.disks);
         self.operation_counter.add(&judged.interval, &self.disks);
         let look = FigureInput::from(judged);
-        for (subject, table) in COMPARED_TABLES.iter().filter_map(|name| table::find_table(name)).enumerate() {
+        for (subject, table) in COMPARED_TABLES.iter().filter_map(|name| figures::find_table(name)).enumerate() {
             self.add_rows(subject, table, &look);
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::FigureInput;
 use crate::baseline::LatencyStatus;
+use crate::figures::FigureInput;
 use crate::findings::Evaluation;
 use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;
