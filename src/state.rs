@@ -12,6 +12,7 @@ pub mod layout;
 pub mod remote_hosts;
 pub mod rows;
 pub mod screen;
+mod sort;
 pub mod terminal_capabilities;
 pub mod time_spec;
 pub mod update;
@@ -22,7 +23,8 @@ use jiff::tz::TimeZone;
 
 pub use event::{ClickTarget, Effect, Event, Key, Mark, Notice, Position, RecorderState, TimelineTick};
 pub use rows::{Item, Row};
-pub use screen::{Screen, SortColumn};
+pub use screen::Screen;
+pub use sort::SortColumn;
 pub use terminal_capabilities::{ColorSupport, GlyphSet, TerminalCapabilities};
 pub use update::update;
 
@@ -203,7 +205,7 @@ impl State {
     /// The order of the list on the screen.
     pub fn sort(&self) -> Sort {
         let at = self.screen as usize;
-        let column = self.screen.sort_columns().get(self.sort_columns[at]).copied().unwrap_or(SortColumn::Name);
+        let column = self.screen.sort_columns().get(self.sort_columns[at]).copied().unwrap_or(SortColumn::NAME);
         Sort { column, reversed: self.reversed[at] }
     }
 

@@ -253,7 +253,12 @@ impl<T> Column<T> {
         (self.value)(input, row)
     }
 
-    /// The same where it is a number.
+    /// The figure where it is a number, in the unit that people read it in.
+    pub fn displayed(&self, input: &FigureInput, row: &T) -> Option<f64> {
+        Some(self.number(input, row)? / self.definition.unit.divisor())
+    }
+
+    /// The figure where it is a number, in the unit of its key.
     pub fn number(&self, input: &FigureInput, row: &T) -> Option<f64> {
         self.value(input, row).number()
     }

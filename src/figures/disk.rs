@@ -7,6 +7,58 @@ use crate::units::{PerSecond, Ratio};
 
 type Figure = Column<DiskSpan>;
 
+/// The columns of one kind of operation.
+pub struct OperationColumns {
+    pub rate: &'static Figure,
+    /// Bytes a second; a flush moves none
+    pub bytes: Option<&'static Figure>,
+    pub merged: Option<&'static Figure>,
+    pub r#await: &'static Figure,
+    pub size: Option<&'static Figure>,
+}
+
+/// The columns of that kind of operation.
+pub fn columns(operation: Operation) -> &'static OperationColumns {
+    match operation {
+        Operation::Read => &READ,
+        Operation::Write => &WRITE,
+        Operation::Discard => &DISCARD,
+        Operation::Flush => &FLUSH,
+    }
+}
+
+static READ: OperationColumns = OperationColumns {
+    rate: &READS_PER_SECOND,
+    bytes: Some(&READ_BYTES_PER_SECOND),
+    merged: Some(&READS_MERGED_RATIO),
+    r#await: &READ_AWAIT_SECONDS,
+    size: Some(&READ_SIZE_BYTES),
+};
+
+static WRITE: OperationColumns = OperationColumns {
+    rate: &WRITES_PER_SECOND,
+    bytes: Some(&WRITE_BYTES_PER_SECOND),
+    merged: Some(&WRITES_MERGED_RATIO),
+    r#await: &WRITE_AWAIT_SECONDS,
+    size: Some(&WRITE_SIZE_BYTES),
+};
+
+static DISCARD: OperationColumns = OperationColumns {
+    rate: &DISCARDS_PER_SECOND,
+    bytes: Some(&DISCARD_BYTES_PER_SECOND),
+    merged: Some(&DISCARDS_MERGED_RATIO),
+    r#await: &DISCARD_AWAIT_SECONDS,
+    size: Some(&DISCARD_SIZE_BYTES),
+};
+
+static FLUSH: OperationColumns = OperationColumns {
+    rate: &FLUSHES_PER_SECOND,
+    bytes: None,
+    merged: None,
+    r#await: &FLUSH_AWAIT_SECONDS,
+    size: None,
+};
+
 pub static DISK_TABLE: TypedTable<DiskSpan> = TypedTable {
     name: "disk",
     description: "a row a whole block device: iostat -x, and each latency beside its baseline",
@@ -350,6 +402,25 @@ const PT_DISKSTATS_SET: &[&str] = &[
     "Device", "rd_s", "rd_avkb", "rd_mb_s", "rd_mrg", "rd_cnc", "rd_rt", "wr_s", "wr_avkb", "wr_mb_s", "wr_mrg", "wr_cnc",
     "wr_rt", "busy", "in_prg", "io_s", "qtime", "stime",
 ];
+
+/// Of all kinds of operations together; the screens sort by it.
+pub static OPERATIONS_PER_SECOND: Figure = Figure::new(
+    "io/s",
+    "operations_per_second",
+    Unit::PerSecond,
+    "reads, writes, discards and flushes completed",
+    |_, disk| disk.operations().map(|(_, op)| op.rate.0).sum::<f64>().into(),
+);
+
+/// Of the slowest kind of operation; the screens sort by it.
+pub static LONGEST_AWAIT_SECONDS: Figure = Figure::new(
+    "await",
+    "longest_await_seconds",
+    Unit::Milliseconds,
+    "mean time of an operation of the slowest kind, queue included",
+    |_, disk| disk.operations().filter_map(|(_, op)| op.r#await).max_by(|a, b| a.0.total_cmp(&b.0)).into(),
+)
+.lower_is_better();
 
 /// KB of 1024 bytes.
 fn bytes_per_second(kilobytes: PerSecond) -> Cell {

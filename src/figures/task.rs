@@ -14,6 +14,12 @@ pub struct ProcessRow {
     span: ProcessSpan,
 }
 
+impl ProcessRow {
+    pub fn new(process: &Arc<Process>, span: ProcessSpan) -> ProcessRow {
+        ProcessRow { process: Arc::clone(process), span }
+    }
+}
+
 pub static TASK_TABLE: TypedTable<ProcessRow> = TypedTable {
     name: "task",
     description: "a row a process: pidstat's columns, exact to the nanosecond where the kernel is",
@@ -25,7 +31,7 @@ pub static TASK_TABLE: TypedTable<ProcessRow> = TypedTable {
     for_each_row: |look, show| {
         let (Some(tasks), Ok(now)) = (&look.interval.tasks, &look.interval.newer.tasks) else { return };
         for (process, span) in tasks.processes_with_spans(&now.processes) {
-            show(&ProcessRow { process: Arc::clone(process), span });
+            show(&ProcessRow::new(process, span));
         }
     },
     is_idle,

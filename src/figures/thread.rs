@@ -20,6 +20,11 @@ pub struct ThreadRow {
 }
 
 impl ThreadRow {
+    /// The thread at that place of its process.
+    pub fn new(process: &Arc<Process>, at: usize, span: Option<ThreadSpan>) -> ThreadRow {
+        ThreadRow { process: Arc::clone(process), at, span }
+    }
+
     fn thread(&self) -> Option<&Thread> {
         self.process.threads.get(self.thread_index)
     }

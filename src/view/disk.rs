@@ -19,17 +19,17 @@ use crate::state::rows::is_idle;
 use crate::state::{Row, SortColumn, State};
 
 const DISK_COLUMNS: [ColumnSpec; 11] = [
-    ColumnSpec::text("DISK", 8).sorted_by(SortColumn::Name),
+    ColumnSpec::text("DISK", 8).sorted_by(SortColumn::NAME),
     ColumnSpec::text("op", 2),
-    ColumnSpec::numeric("/s", 6).sorted_by(SortColumn::Rate),
+    ColumnSpec::numeric("/s", 6).sorted_by(SortColumn::DISK_RATE),
     ColumnSpec::numeric("MB/s", 5).min_table_width(60),
     ColumnSpec::numeric("KB/req", 6).min_table_width(72),
-    ColumnSpec::numeric("await", 5).sorted_by(SortColumn::Await),
+    ColumnSpec::numeric("await", 5).sorted_by(SortColumn::DISK_AWAIT),
     ColumnSpec::numeric("base", 5).min_table_width(50),
     ColumnSpec::numeric("×base", 6),
-    ColumnSpec::numeric("queue", 5).sorted_by(SortColumn::Queue).min_table_width(50),
+    ColumnSpec::numeric("queue", 5).sorted_by(SortColumn::DISK_QUEUE).min_table_width(50),
     ColumnSpec::numeric("infl", 4).min_table_width(60),
-    ColumnSpec::numeric("busy%", 5).sorted_by(SortColumn::Busy).min_table_width(60),
+    ColumnSpec::numeric("busy%", 5).sorted_by(SortColumn::DISK_BUSY).min_table_width(60),
 ];
 
 const HISTORY_HEADING: &str = "await, log";

@@ -18,15 +18,15 @@ use crate::state::{Row, SortColumn, State};
 use crate::units::PerSecond;
 
 const NIC_COLUMNS: [ColumnSpec; 10] = [
-    ColumnSpec::text("NET", 9).sorted_by(SortColumn::Name),
-    ColumnSpec::numeric("rKB/s", 7).sorted_by(SortColumn::Read),
-    ColumnSpec::numeric("wKB/s", 7).sorted_by(SortColumn::Write),
+    ColumnSpec::text("NET", 9).sorted_by(SortColumn::NAME),
+    ColumnSpec::numeric("rKB/s", 7).sorted_by(SortColumn::NIC_READ),
+    ColumnSpec::numeric("wKB/s", 7).sorted_by(SortColumn::NIC_WRITE),
     ColumnSpec::numeric("rPk/s", 6).min_table_width(60),
     ColumnSpec::numeric("wPk/s", 6).min_table_width(60),
     ColumnSpec::numeric("rAvs", 5).min_table_width(72),
     ColumnSpec::numeric("wAvs", 5).min_table_width(72),
-    ColumnSpec::numeric("%Util", 5).sorted_by(SortColumn::Busy),
-    ColumnSpec::numeric("Sat", 5).sorted_by(SortColumn::Saturation),
+    ColumnSpec::numeric("%Util", 5).sorted_by(SortColumn::NIC_BUSY),
+    ColumnSpec::numeric("Sat", 5).sorted_by(SortColumn::NIC_SATURATION),
     ColumnSpec::text("speed", 0).min_table_width(60),
 ];
 

@@ -19,24 +19,24 @@ use crate::units::Ratio;
 
 const STATES_HEADING: &str = "time goes to";
 const TASK_COLUMNS: [ColumnSpec; 9] = [
-    ColumnSpec::numeric("pid", 7).sorted_by(SortColumn::Pid),
-    ColumnSpec::numeric("thr", 4).sorted_by(SortColumn::Threads).min_table_width(72),
-    ColumnSpec::text("user", 8).sorted_by(SortColumn::Owner).min_table_width(96),
-    ColumnSpec::numeric("%CPU", 5).sorted_by(SortColumn::Cpu),
-    ColumnSpec::numeric("runq", 5).sorted_by(SortColumn::RunQueue).min_table_width(66),
-    ColumnSpec::numeric("disk", 5).sorted_by(SortColumn::Disk),
-    ColumnSpec::numeric("lock", 5).sorted_by(SortColumn::Lock),
-    ColumnSpec::text("command", 14).sorted_by(SortColumn::Name),
-    ColumnSpec::text("where", 0).sorted_by(SortColumn::Activity),
+    ColumnSpec::numeric("pid", 7).sorted_by(SortColumn::TASK_PID),
+    ColumnSpec::numeric("thr", 4).sorted_by(SortColumn::TASK_THREADS).min_table_width(72),
+    ColumnSpec::text("user", 8).sorted_by(SortColumn::TASK_USER).min_table_width(96),
+    ColumnSpec::numeric("%CPU", 5).sorted_by(SortColumn::TASK_CPU),
+    ColumnSpec::numeric("runq", 5).sorted_by(SortColumn::TASK_RUN_QUEUE).min_table_width(66),
+    ColumnSpec::numeric("disk", 5).sorted_by(SortColumn::TASK_DISK),
+    ColumnSpec::numeric("lock", 5).sorted_by(SortColumn::TASK_LOCK),
+    ColumnSpec::text("command", 14).sorted_by(SortColumn::TASK_COMMAND),
+    ColumnSpec::text("where", 0).sorted_by(SortColumn::TASK_ACTIVITY),
 ];
 
 /// Where in them the columns stand for which a narrow screen has no room.
 const COMMAND_INDEX: usize = 7;
 
 const WIDE_COLUMNS: [ColumnSpec; 3] = [
-    ColumnSpec::numeric("memory", 6).sorted_by(SortColumn::Resident),
-    ColumnSpec::numeric("read/s", 6).sorted_by(SortColumn::Read),
-    ColumnSpec::numeric("write/s", 7).sorted_by(SortColumn::Write),
+    ColumnSpec::numeric("memory", 6).sorted_by(SortColumn::TASK_RESIDENT),
+    ColumnSpec::numeric("read/s", 6).sorted_by(SortColumn::TASK_READ),
+    ColumnSpec::numeric("write/s", 7).sorted_by(SortColumn::TASK_WRITE),
 ];
 
 pub fn table(state: &State, width: u16) -> Table {
