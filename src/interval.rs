@@ -12,6 +12,7 @@ pub mod delays;
 pub mod disk;
 pub mod exited;
 pub mod idle_blocked;
+pub mod mean;
 pub mod memory;
 pub mod network;
 pub mod new_tasks;

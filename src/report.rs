@@ -7,6 +7,7 @@ pub mod formatting;
 pub mod html;
 pub mod json;
 pub mod markdown;
+pub mod mean_figures;
 pub mod nagios;
 pub mod nicstat;
 pub mod report_data;

@@ -23,6 +23,8 @@ pub struct ColumnDefinition {
     pub shown_by_default: bool,
     /// Whether it costs more to sample, and so is sampled only where it is shown
     pub expensive: bool,
+    /// A reference that other figures are compared with: a baseline
+    pub reference: bool,
     /// Which of two values is the better one
     pub better: Better,
     pub description: &'static str,
@@ -185,6 +187,7 @@ impl<T> Column<T> {
                 aggregation: total,
                 shown_by_default: true,
                 expensive: false,
+                reference: false,
                 better: Better::Neither,
                 description: meaning,
             },
@@ -233,6 +236,12 @@ impl<T> Column<T> {
     /// It costs a file more a thread that ran, so it is sampled where it is shown.
     pub(super) const fn expensive(mut self) -> Column<T> {
         self.definition.expensive = true;
+        self
+    }
+
+    /// A reference, not a measurement.
+    pub(super) const fn reference(mut self) -> Column<T> {
+        self.definition.reference = true;
         self
     }
 

@@ -178,9 +178,8 @@ pub static HIDDEN_RATIO: Figure =
         .lower_is_better();
 
 /// The screens' %usr: user and nice. In the lines of `load` (vmstat's `us`) it has the same key.
-pub static USER_WITH_NICE_RATIO: Figure = time_share_column("%usr", "user_with_nice_ratio", "user and nice", |_, row| {
-    (row.shares.user + row.shares.nice).into()
-});
+pub static USER_WITH_NICE_RATIO: Figure =
+    time_share_column("%usr", "user_with_nice_ratio", "user and nice", |_, row| (row.shares.user + row.shares.nice).into());
 
 /// A figure of all CPUs. It is a bound where this user cannot see the state of every thread.
 fn blocked_figure(input: &FigureInput, value: fn(&IdleBlocked) -> f64, bound: Bound) -> Cell {

@@ -51,13 +51,8 @@ static DISCARD: OperationColumns = OperationColumns {
     size: Some(&DISCARD_SIZE_BYTES),
 };
 
-static FLUSH: OperationColumns = OperationColumns {
-    rate: &FLUSHES_PER_SECOND,
-    bytes: None,
-    merged: None,
-    r#await: &FLUSH_AWAIT_SECONDS,
-    size: None,
-};
+static FLUSH: OperationColumns =
+    OperationColumns { rate: &FLUSHES_PER_SECOND, bytes: None, merged: None, r#await: &FLUSH_AWAIT_SECONDS, size: None };
 
 pub static DISK_TABLE: TypedTable<DiskSpan> = TypedTable {
     name: "disk",
@@ -259,7 +254,8 @@ pub static BUSY_RATIO: Figure = Figure::new(
 pub static READ_BASELINE_SECONDS: Figure =
     Figure::new("r_base", "read_baseline_seconds", Unit::Milliseconds, "what reads take alone", |look, disk| {
         latency_status(look, disk, Operation::Read).map(|standing| standing.baseline).into()
-    });
+    })
+    .reference();
 
 pub static READ_MULTIPLE: Figure = Figure::new("r_x", "read_multiple", Unit::Count, "r_await ÷ r_base", |look, disk| {
     baseline_multiple(&disk.reads, latency_status(look, disk, Operation::Read))
@@ -270,7 +266,8 @@ pub static READ_MULTIPLE: Figure = Figure::new("r_x", "read_multiple", Unit::Cou
 pub static WRITE_BASELINE_SECONDS: Figure =
     Figure::new("w_base", "write_baseline_seconds", Unit::Milliseconds, "what writes take alone", |look, disk| {
         latency_status(look, disk, Operation::Write).map(|standing| standing.baseline).into()
-    });
+    })
+    .reference();
 
 pub static WRITE_MULTIPLE: Figure = Figure::new("w_x", "write_multiple", Unit::Count, "w_await ÷ w_base", |look, disk| {
     baseline_multiple(&disk.writes, latency_status(look, disk, Operation::Write))
@@ -282,7 +279,8 @@ pub static FLUSH_BASELINE_SECONDS: Figure =
     Figure::new("f_base", "flush_baseline_seconds", Unit::Milliseconds, "what flushes take alone", |look, disk| {
         latency_status(look, disk, Operation::Flush).map(|standing| standing.baseline).into()
     })
-    .hidden_by_default();
+    .hidden_by_default()
+    .reference();
 
 pub static READ_BASELINE_INTERVALS: Figure = Figure::new(
     "r_learned",
@@ -291,7 +289,8 @@ pub static READ_BASELINE_INTERVALS: Figure = Figure::new(
     "intervals that r_base was learned from; 0: provisional",
     |look, disk| latency_status(look, disk, Operation::Read).map(learned_intervals).into(),
 )
-.hidden_by_default();
+.hidden_by_default()
+.reference();
 
 pub static WRITE_BASELINE_INTERVALS: Figure = Figure::new(
     "w_learned",
@@ -300,7 +299,8 @@ pub static WRITE_BASELINE_INTERVALS: Figure = Figure::new(
     "intervals that w_base was learned from; 0: provisional",
     |look, disk| latency_status(look, disk, Operation::Write).map(learned_intervals).into(),
 )
-.hidden_by_default();
+.hidden_by_default()
+.reference();
 
 pub static PT_RD_S: Figure =
     Figure::new("rd_s", "reads_per_second", Unit::PerSecond, "r/s", |_, disk| disk.reads.rate.into()).hidden_by_default();

@@ -5,9 +5,10 @@ use std::fmt::Write;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
+use super::mean_figures::MeanFigures;
 use super::report_data::steps::round_to_five_digits;
 use super::report_data::{Chart, Gap, ReportData};
-use super::window::{MeanFigures, Window};
+use super::window::Window;
 use crate::findings::{Evidence, Finding, Kind, Severity, Subject, Value};
 use crate::ids::{CgroupVersion, GroupId, is_unprintable};
 use crate::sample::{Instant, Name};

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use super::formatting::{self, pluralize};
 use super::json::{overall_status, rfc3339};
-use super::window::{MeanFigures, Window};
+use super::mean_figures::MeanFigures;
+use super::window::Window;
 use crate::findings::{Finding, Severity};
 use crate::ids::is_unprintable;
 use crate::sample::Name;

@@ -221,7 +221,8 @@ fn tasks(state: &State, evaluation: &Evaluation, sort: Sort, mut matching: Filte
         }
         if state.show_threads {
             for (thread, facts) in process.threads.iter().enumerate() {
-                let value = thread_sort_value(sort.column.by, &input, process, (thread, span.thread(process.task_id(facts))), &matters);
+                let value =
+                    thread_sort_value(sort.column.by, &input, process, (thread, span.thread(process.task_id(facts))), &matters);
                 keyed.push((value, Row::Thread { process: index, thread }));
             }
         } else {
