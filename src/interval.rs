@@ -18,7 +18,9 @@ pub mod network;
 pub mod new_tasks;
 pub mod nicstat;
 pub mod pressure;
+pub mod run;
 pub mod short_lived;
+pub mod statistics;
 pub mod task;
 
 #[cfg(test)]

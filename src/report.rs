@@ -11,7 +11,6 @@ pub mod mean_figures;
 pub mod nagios;
 pub mod nicstat;
 pub mod report_data;
-pub mod statistics;
 pub mod table;
 pub mod text;
 pub mod window;

@@ -9,9 +9,9 @@ mod recording_figures;
 mod text;
 mod text_table;
 
-use super::statistics::{Certainty, Distribution, Superiority};
 use crate::figures::Better;
 use crate::findings::Severity;
+use crate::interval::statistics::{Certainty, Distribution, Superiority};
 pub use json::json;
 pub use operation_counter::OperationTotals;
 pub use per_operation::PerOperation;

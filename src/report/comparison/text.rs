@@ -3,8 +3,8 @@
 use super::text_table::{TextTable, wrap};
 use super::{ComparedRecording, Comparison, FigureChange, FigureComparison, FigureDelta, PerOperation, SummaryStatistics};
 use crate::figures::ColumnDefinition;
+use crate::interval::statistics::Certainty;
 use crate::report::formatting::{format_bytes, format_duration, format_latency, three_digits};
-use crate::report::statistics::Certainty;
 use crate::report::text::printable;
 
 /// With figures that did not move too, where `all` says so.
