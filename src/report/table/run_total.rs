@@ -17,7 +17,7 @@ pub struct RunAccumulator {
 
 /// The run as one interval.
 pub struct RunTotal {
-    interval: Arc<Interval>,
+    pub interval: Arc<Interval>,
     latency_statuses: Arc<[LatencyStatus]>,
 }
 
