@@ -29,7 +29,7 @@ pub static TCP_TABLE: TypedTable<ProtocolSpan> = TypedTable {
     column_sets: &[],
     single_row: true,
     default_sort: "OutSeg/s",
-    for_each_row: for_each_row,
+    for_each_row,
     is_idle: |tcp| tcp.segments_in.is_none_or(is_zero) && tcp.segments_out.is_none_or(is_zero),
     capacity: unit_capacity,
 };
@@ -47,7 +47,7 @@ pub static UDP_TABLE: TypedTable<ProtocolSpan> = TypedTable {
     column_sets: &[],
     single_row: true,
     default_sort: "OutDG/s",
-    for_each_row: for_each_row,
+    for_each_row,
     is_idle: |udp| udp.udp_in.is_none_or(is_zero) && udp.udp_out.is_none_or(is_zero),
     capacity: unit_capacity,
 };

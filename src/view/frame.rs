@@ -1,4 +1,4 @@
-//! What surrounds every screen: the head line, the verdict, the key line.
+//! The parts around every screen: header, active findings, key line.
 
 use super::canvas::Canvas;
 use super::text::{self, SafeText, format_number};
@@ -8,34 +8,34 @@ use crate::interval::Interval;
 use crate::safe;
 use crate::sample::SamplingCost;
 use crate::state::layout::ScreenLayout;
-use crate::state::{PromptKind, RecorderState, Screen, Source, State};
+use crate::state::{PromptKind, RecorderState, Screen, Source, SourceStatus, State};
 
-/// A sample that came so long after its time is called late, nanoseconds.
+/// Minimum delay of a sample that is reported as late.
 const LATE_SAMPLE_NS: u64 = 100_000_000;
 
-/// Who, how big, since when; and at the right the time, and whether it is now.
+/// The header: host, CPUs, kernel, uptime; at the right the time and live, paused or replay.
 pub fn header(state: &State, canvas: &mut Canvas) {
     let width = canvas.width();
     let right = header_right(state);
     let right_width: usize = right.iter().map(|(text, _)| text.width() + 1).sum();
     let mut x = width.saturating_sub(u16::try_from(right_width.saturating_sub(1)).unwrap_or(width));
     let end = x.saturating_sub(2);
-    for (part, ink) in &right {
-        x = canvas.text_to_end(x, 0, part, *ink) + 1;
+    for (part, role) in &right {
+        x = canvas.text_to_end(x, 0, part, *role) + 1;
     }
     let mut x = 0;
-    for (part, ink) in header_left(state, width) {
-        // What does not fit whole is left out: half a kernel version helps nobody.
+    for (part, role) in header_left(state, width) {
+        // Parts that do not fit are omitted, not cut.
         if usize::from(x) + part.width() > usize::from(end) {
             continue;
         }
-        x = canvas.text(x, 0, end - x, &part, ink) + 2;
+        x = canvas.text(x, 0, end - x, &part, role) + 2;
     }
 }
 
 fn header_left(state: &State, width: u16) -> Vec<(SafeText, StyleRole)> {
-    let Some(judged) = &state.current else { return vec![("stalltop".into(), StyleRole::Bold)] };
-    let interval = &judged.interval;
+    let Some(evaluation) = &state.current else { return vec![("stalltop".into(), StyleRole::Bold)] };
+    let interval = &evaluation.interval;
     let mut parts: Vec<(SafeText, StyleRole)> = Vec::new();
     if width >= 60 {
         parts.push(("stalltop".into(), StyleRole::Dim));
@@ -43,7 +43,7 @@ fn header_left(state: &State, width: u16) -> Vec<(SafeText, StyleRole)> {
     parts.push((SafeText::from_name(&interval.host.hostname), StyleRole::Bold));
     let cpus = interval.online_cpus();
     parts.push((if cpus == 1 { "1 CPU".into() } else { safe!("{cpus} CPUs") }, StyleRole::Plain));
-    // What is not seen is a gap, not idleness.
+    // Hidden threads are missing data, not idle time.
     if let Some(hidden) = interval.tasks.as_ref().and_then(|tasks| tasks.hidden_threads) {
         parts.push((safe!("≥{} hidden", text::pluralize(hidden, "thread", "threads")), StyleRole::Warning));
     }
@@ -61,14 +61,16 @@ fn header_left(state: &State, width: u16) -> Vec<(SafeText, StyleRole)> {
 fn header_right(state: &State) -> Vec<(SafeText, StyleRole)> {
     let mut parts: Vec<(SafeText, StyleRole)> = Vec::new();
     let Some(at) = state.shown_at() else { return parts };
-    // What is shown then is a mean over a time in which nothing ran.
-    let suspended = state.current.as_ref().map_or(0.0, |judged| judged.interval.suspended_seconds);
+    // Rates are averages over a time in which nothing ran.
+    let suspended = state.current.as_ref().map_or(0.0, |evaluation| evaluation.interval.suspended_seconds);
     if suspended >= 1.0 {
         parts.push((safe!("suspended for {}", text::format_duration(suspended)), StyleRole::Warning));
     }
     if let Some(late) = state.late_seconds() {
         parts.push((safe!("no sample for {}", text::format_duration(late)), StyleRole::Warning));
-    } else if let Some(strain) = state.current.as_ref().and_then(|judged| sampling_delay_note(&judged.interval.newer.cost)) {
+    } else if let Some(strain) =
+        state.current.as_ref().and_then(|evaluation| sampling_delay_note(&evaluation.interval.newer.cost))
+    {
         parts.push((strain, StyleRole::Warning));
     }
     let (at_ns, zone) = (at.realtime_ns, &state.setup.time_zone);
@@ -80,7 +82,7 @@ fn header_right(state: &State) -> Vec<(SafeText, StyleRole)> {
         Source::Live => {
             parts.push((safe!(" {} ", text::format_duration(state.setup.interval_ms as f64 / 1000.0)), StyleRole::Dim));
             match (&state.newest, state.paused) {
-                (_, false) if state.source_ended.is_some() => parts.push(("ENDED".into(), StyleRole::Playback)),
+                (_, false) if state.source_status != SourceStatus::Open => parts.push(("ENDED".into(), StyleRole::Playback)),
                 (_, false) => parts.push(("LIVE".into(), StyleRole::Bold)),
                 (Some(newest), true) => {
                     let behind = newest.interval.at().seconds_since(at);
@@ -95,12 +97,12 @@ fn header_right(state: &State) -> Vec<(SafeText, StyleRole)> {
                 parts.push((safe!("{:>digits$}/{}", position.index + 1, position.length), StyleRole::Dim));
             }
             parts.push(("REPLAY".into(), StyleRole::Playback));
-            parts.push(match (&state.source_ended, state.paused) {
-                (Some(_), _) => ("end".into(), StyleRole::Playback),
-                // Whoever presses + or - meanwhile sees what it did.
-                (None, true) if state.speed != 1.0 => (safe!("‖ ×{}", state.speed), StyleRole::Playback),
-                (None, true) => ("‖".into(), StyleRole::Playback),
-                (None, false) => (safe!("×{}", state.speed), StyleRole::Playback),
+            parts.push(match (&state.source_status, state.paused) {
+                (SourceStatus::Ended | SourceStatus::Failed(_), _) => ("end".into(), StyleRole::Playback),
+                // Displays the effect of + and - while paused.
+                (SourceStatus::Open, true) if state.speed != 1.0 => (safe!("‖ ×{}", state.speed), StyleRole::Playback),
+                (SourceStatus::Open, true) => ("‖".into(), StyleRole::Playback),
+                (SourceStatus::Open, false) => (safe!("×{}", state.speed), StyleRole::Playback),
             });
         }
     }
@@ -112,21 +114,21 @@ fn header_right(state: &State) -> Vec<(SafeText, StyleRole)> {
     parts
 }
 
-/// That samples come less often than asked for, or did not come in time.
+/// A note that samples are skipped or late.
 fn sampling_delay_note(cost: &SamplingCost) -> Option<SafeText> {
     if cost.skipped_samples > 0 {
         let sweep = format_number(cost.scan_cpu_ns as f64 / 1e6, 4);
-        return Some(safe!("1 sample in {}: a sweep takes {sweep} ms", cost.skipped_samples.saturating_add(1)));
+        return Some(safe!("1 sample in {}: a scan takes {sweep} ms", cost.skipped_samples.saturating_add(1)));
     }
     (cost.start_delay_ns >= LATE_SAMPLE_NS)
         .then(|| safe!("sampled {} ms late", format_number(cost.start_delay_ns as f64 / 1e6, 4)))
 }
 
-/// What is wrong, worst first; or that nothing is.
+/// The active findings, worst first, or that there is none.
 pub fn active_findings(state: &State, canvas: &mut Canvas) {
-    let Some(judged) = &state.current else { return };
+    let Some(evaluation) = &state.current else { return };
     let (width, lines) = (canvas.width(), usize::from(canvas.height()));
-    let findings = &judged.active;
+    let findings = &evaluation.active;
     if findings.is_empty() {
         no_findings(state, canvas);
         return;
@@ -142,7 +144,7 @@ pub fn active_findings(state: &State, canvas: &mut Canvas) {
             break;
         }
         let others = findings.len() - at - 1;
-        // The first may take what it needs as long as one other is seen; those below share what it leaves.
+        // The first finding may take all lines but one; the others share the rest.
         let kept = if at == first { others.min(1) } else { others };
         let most = left.saturating_sub(kept).max(1);
         let last = most == left && others > 0;
@@ -151,8 +153,8 @@ pub fn active_findings(state: &State, canvas: &mut Canvas) {
         let cells = if most == 1 { room.saturating_sub(more.width()) } else { room };
         let sentence = SafeText::sanitize(finding.sentence.clone());
         let wrapped = text::wrap(sentence.as_str(), cells, most);
-        let ink = StyleRole::from(finding.severity);
-        canvas.text(0, y, 1, theme::severity_symbol(finding.severity), ink);
+        let role = StyleRole::from(finding.severity);
+        canvas.text(0, y, 1, theme::severity_symbol(finding.severity), role);
         let words = if at == first { StyleRole::Bold } else { StyleRole::Plain };
         let count = u16::try_from(wrapped.len()).unwrap_or(1);
         for line in wrapped {
@@ -173,13 +175,13 @@ pub fn active_findings(state: &State, canvas: &mut Canvas) {
         canvas.text_to_end(2, y, safe!("+{hidden} more (key 6)"), StyleRole::Dim);
         y += 1;
     }
-    iowait_artefact_note(&judged.interval, canvas, y);
+    iowait_artefact_note(&evaluation.interval, canvas, y);
 }
 
 fn no_findings(state: &State, canvas: &mut Canvas) {
-    let Some(judged) = &state.current else { return };
+    let Some(evaluation) = &state.current else { return };
     canvas.text(0, 0, 1, "✔", StyleRole::Good);
-    let free = match (&judged.interval.idle_blocked, &judged.interval.cpu) {
+    let free = match (&evaluation.interval.idle_blocked, &evaluation.interval.cpu) {
         (Some(blocked), _) => Some(blocked.free),
         (None, Some(cpu)) => Some(cpu.available()),
         (None, None) => None,
@@ -189,10 +191,10 @@ fn no_findings(state: &State, canvas: &mut Canvas) {
             safe!("nothing found wrong: {} % is free", text::format_number(free * 100.0, 5))
         }
         Some(free) if free >= 0.2 => {
-            safe!("nothing found wrong: {} % of the box is free", text::format_number(free * 100.0, 5))
+            safe!("nothing found wrong: {} % of CPU time is free", text::format_number(free * 100.0, 5))
         }
         Some(_) => "nothing found wrong".into(),
-        None => "nothing found wrong in what could be seen".into(),
+        None => "nothing found wrong in the readable data".into(),
     };
     canvas.text_to_end(2, 0, &words, StyleRole::Bold);
     let mut y = 1;
@@ -202,10 +204,10 @@ fn no_findings(state: &State, canvas: &mut Canvas) {
         canvas.text_to_end(2, y, &limits, StyleRole::Dim);
         y += 1;
     }
-    iowait_artefact_note(&judged.interval, canvas, y);
+    iowait_artefact_note(&evaluation.interval, canvas, y);
 }
 
-/// What makes iowait look like trouble where there is none, as far as there are rows for it.
+/// Explains a high iowait that is no problem, if there are rows left.
 fn iowait_artefact_note(interval: &Interval, canvas: &mut Canvas, y: u16) {
     let left = usize::from(canvas.height().saturating_sub(y));
     if left == 0 {
@@ -218,7 +220,7 @@ fn iowait_artefact_note(interval: &Interval, canvas: &mut Canvas, y: u16) {
     }
 }
 
-/// What this user cannot see, and who could.
+/// Which data this user may not read.
 pub fn hidden_tasks_note(state: &State) -> Option<SafeText> {
     let interval = &state.current.as_ref()?.interval;
     let hidden = interval.newer.tasks.as_ref().ok()?.hidden;
@@ -227,15 +229,15 @@ pub fn hidden_tasks_note(state: &State) -> Option<SafeText> {
         let who = threads.map_or("some processes".into(), |threads| {
             safe!("processes with {}", text::pluralize(threads, "thread", "threads"))
         });
-        return Some(safe!("{who} are hidden (hidepid or a container): root on the host sees them"));
+        return Some(safe!("{who} are hidden (hidepid or a container): needs root on the host"));
     }
     (hidden.wait_channels > 0 && !interval.host.privilege.has_cap_sys_ptrace).then(|| match hidden.wait_channels {
-        1 => "what 1 task of another user waits for is hidden (-): root sees it".into(),
-        tasks => safe!("what {tasks} tasks of other users wait for is hidden (-): root sees it"),
+        1 => "the waits of 1 task of another user are hidden (-): needs root".into(),
+        tasks => safe!("the waits of {tasks} tasks of other users are hidden (-): needs root"),
     })
 }
 
-/// The prompt, the notice, or the keys.
+/// The bottom line: prompt, notice or keys.
 pub fn bottom_line(state: &State, canvas: &mut Canvas) {
     if let Some(prompt) = &state.prompt {
         let question = match prompt.kind {
@@ -253,12 +255,12 @@ pub fn bottom_line(state: &State, canvas: &mut Canvas) {
         return;
     }
     if let Some(notice) = &state.notice {
-        let ink = if notice.failure { StyleRole::Critical } else { StyleRole::Bold };
-        canvas.text_to_end(0, 0, SafeText::sanitize(notice.text.clone()), ink);
+        let role = if notice.failure { StyleRole::Critical } else { StyleRole::Bold };
+        canvas.text_to_end(0, 0, SafeText::sanitize(notice.text.clone()), role);
         return;
     }
-    if let Some(Some(why)) = &state.source_ended {
-        canvas.text_to_end(0, 0, safe!("no more samples: {why}"), StyleRole::Warning);
+    if let SourceStatus::Failed(error) = &state.source_status {
+        canvas.text_to_end(0, 0, safe!("no more samples: {error}"), StyleRole::Warning);
         return;
     }
     for piece in key_line_items(canvas.width(), hints(state)) {
@@ -279,7 +281,7 @@ type KeyHint = (&'static str, &'static str);
 const TIME_HINT: KeyHint = ("[ ]", "time");
 const SAVE_HINT: KeyHint = ("w", "save");
 
-/// The keys that somebody would look for in this state, the likeliest first.
+/// The key hints of a state, most useful first.
 fn hints(state: &State) -> &'static [KeyHint] {
     const DETAILS: &[KeyHint] = &[("Esc", "back"), TIME_HINT, SAVE_HINT];
     const PAUSED: &[KeyHint] = &[("Space", "live"), TIME_HINT, SAVE_HINT];
@@ -292,7 +294,7 @@ fn hints(state: &State) -> &'static [KeyHint] {
     if state.details.is_some() {
         return DETAILS;
     }
-    if state.source_ended.is_some() {
+    if state.source_status != SourceStatus::Open {
         return ENDED;
     }
     match (state.is_live(), state.paused) {
@@ -322,7 +324,7 @@ impl KeyLineItem {
     }
 }
 
-/// The screens, then as many hints as there is room for before the keys that everybody needs once.
+/// The screens, as many hints as fit, then help and quit.
 fn key_line_items(width: u16, hints: &[KeyHint]) -> Vec<KeyLineItem> {
     const DIGITS: [&str; 6] = ["1", "2", "3", "4", "5", "6"];
     const ALWAYS: [KeyHint; 2] = [("?", "help"), ("q", "quit")];
@@ -355,24 +357,24 @@ fn key_line_items(width: u16, hints: &[KeyHint]) -> Vec<KeyLineItem> {
     pieces
 }
 
-/// The screen whose key stands at that column of the key line.
+/// The screen at a column of the key line.
 pub fn screen_at(width: u16, column: u16) -> Option<Screen> {
     key_line_items(width, &[]).into_iter().find(|piece| (piece.x..piece.x + piece.width).contains(&column))?.screen
 }
 
-/// The list's summary at the right end of a heading: what it is filtered and sorted by.
-pub fn list_status(state: &State, plan: &ScreenLayout) -> SafeText {
+/// Filter, sort order and visible rows of the list, for the right end of a heading.
+pub fn list_status(state: &State, layout: &ScreenLayout) -> SafeText {
     let mut words = String::new();
     let sort = state.sort();
-    if !state.filter().as_str().is_empty() && !state.shows_wait_classes() {
-        words = format!("/{} ", state.filter().as_str());
+    if !state.filter().is_empty() && !state.shows_wait_classes() {
+        words = format!("/{} ", state.filter());
     }
     let usual = state.screen.sort_columns().first().is_none_or(|&first| first == sort.column) && !sort.reversed;
     if !usual && state.fixed_order_reason().is_none() {
         words += &format!("by {}{} ", sort.column.label(), if sort.reversed { " reversed" } else { "" });
     }
-    let last = state.cursor().top + usize::from(plan.list_rows);
-    if state.rows.len() > usize::from(plan.list_rows) {
+    let last = state.cursor().top + usize::from(layout.list_rows);
+    if state.rows.len() > usize::from(layout.list_rows) {
         words += &format!("{}–{} of {}", state.cursor().top + 1, last.min(state.rows.len()), state.rows.len());
     }
     SafeText::sanitize(words)

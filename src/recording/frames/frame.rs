@@ -88,7 +88,7 @@ pub struct FrameHeader {
 }
 
 impl FrameHeader {
-    pub fn to_bytes(&self, id: &FileId) -> [u8; HEADER_LENGTH] {
+    pub fn to_bytes(self, id: &FileId) -> [u8; HEADER_LENGTH] {
         let mut bytes = Vec::with_capacity(HEADER_LENGTH);
         bytes.extend_from_slice(&SYNC_WORD);
         bytes.extend_from_slice(&[self.kind.code(), self.flags]);
