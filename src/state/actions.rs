@@ -4,7 +4,8 @@ use super::event::{ClickTarget, Effect, Key, Notice};
 use super::keys::{self, Action};
 use super::layout::ScreenLayout;
 use super::prompt::PromptKind;
-use super::screen::{Screen, SortColumn};
+use super::screen::Screen;
+use super::sort::SortColumn;
 use super::{Details, State};
 
 impl State {
