@@ -22,7 +22,7 @@ pub struct ThreadRow {
 impl ThreadRow {
     /// The thread at that place of its process.
     pub fn new(process: &Arc<Process>, at: usize, span: Option<ThreadSpan>) -> ThreadRow {
-        ThreadRow { process: Arc::clone(process), at, span }
+        ThreadRow { process: Arc::clone(process), thread_index: at, span }
     }
 
     fn thread(&self) -> Option<&Thread> {

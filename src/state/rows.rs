@@ -79,7 +79,6 @@ pub fn build_rows(state: &State) -> Vec<Row> {
 fn matching_rows(state: &State, way: MatchMode) -> Vec<Row> {
     let Some(judged) = &state.current else { return Vec::new() };
     let matching = FilterMatcher::new(state.filter(), way);
-    let interval = &*judged.interval;
     let sort = state.sort();
     match state.screen {
         Screen::Overview => (0..judged.active.len()).map(Row::ActiveFinding).collect(),
