@@ -181,6 +181,10 @@ pub static HIDDEN_RATIO: Figure =
 pub static USER_WITH_NICE_RATIO: Figure =
     time_share_column("%usr", "user_with_nice_ratio", "user and nice", |_, row| (row.shares.user + row.shares.nice).into());
 
+/// The screens' idle: mpstat's %idle and %iowait, of which iowait is a part.
+pub static IDLE_WITH_IOWAIT_RATIO: Figure =
+    time_share_column("idle", "idle_with_iowait_ratio", "idle, waits for I/O included", |_, row| row.shares.available().into());
+
 /// A figure of all CPUs. It is a bound where this user cannot see the state of every thread.
 fn blocked_figure(input: &FigureInput, value: fn(&IdleBlocked) -> f64, bound: Bound) -> Cell {
     let blocked = input.interval.idle_blocked.as_ref();

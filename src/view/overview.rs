@@ -12,12 +12,14 @@
 
 use super::canvas::Canvas;
 use super::disk::{baseline_multiple, latency_history, latency_status};
-use super::process_groups::process_groups;
-use super::text::{self, SafeText, format_kilobytes, format_number, format_optional};
+use super::network::NicLine;
+use super::process_groups::{ProcessGroup, process_groups};
+use super::text::{self, SafeText, format_figure, format_number, format_optional};
 use super::theme::StyleRole;
 use super::widgets::bar::{Segment, stacked_bar};
-use super::widgets::table::{ColumnSpec, Table};
+use super::widgets::table::{CellArea, ColumnSpec, Table};
 use super::{cpu, wait_location};
+use crate::figures::{Column, disk};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, Operation};
@@ -52,7 +54,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, canvas: &mut Canvas) {
         y = disk_table(state, evaluation, &disks, canvas, y, disk_rows);
     }
     if nic_rows > 0 {
-        y = nic_table(state, interval, &nics, canvas, y, nic_rows);
+        y = nic_table(state, evaluation, &nics, canvas, y, nic_rows);
     }
     task_table(state, interval, &mut canvas.subarea(0, y, width, height.saturating_sub(y)));
 }
@@ -247,23 +249,69 @@ fn busiest_disks<'a>(state: &State, interval: &'a Interval) -> Vec<&'a DiskSpan>
     disks
 }
 
-const READ_HISTORY_HEADING: &str = "r_await, log";
-const WRITE_HISTORY_HEADING: &str = "w_await, log";
+/// A disk, with what its figures are read from.
+struct DiskLine<'a> {
+    state: &'a State,
+    evaluation: &'a Evaluation,
+    disk: &'a DiskSpan,
+}
 
-const DISK_COLUMNS: [ColumnSpec; 12] = [
-    ColumnSpec::text("DISK", 8),
-    ColumnSpec::numeric("r/s", 6).min_table_width(60),
-    ColumnSpec::numeric("rkB/s", 6).min_table_width(72),
-    ColumnSpec::numeric("r_await", 7),
-    ColumnSpec::numeric("r×base", 6).min_table_width(60),
-    ColumnSpec::numeric("w/s", 6).min_table_width(60),
-    ColumnSpec::numeric("wkB/s", 6).min_table_width(72),
-    ColumnSpec::numeric("w_await", 7),
-    ColumnSpec::numeric("w×base", 6),
-    ColumnSpec::numeric("queue", 5),
-    ColumnSpec::numeric("busy%", 5).min_table_width(66),
-    ColumnSpec::text("", 0).min_table_width(90),
+type DiskSpec = ColumnSpec<fn(&DiskLine, CellArea)>;
+
+const DISK_COLUMNS: [DiskSpec; 11] = [
+    DiskSpec::text("DISK", 8, |line, cell| {
+        cell.text(&wait_location::disk_name(&line.evaluation.interval.newer, line.disk.id), StyleRole::Plain);
+    }),
+    DiskSpec::numeric("r/s", 6, |line, cell| line.read(cell, &disk::READS_PER_SECOND, 6)).min_table_width(60),
+    DiskSpec::numeric("rkB/s", 6, |line, cell| line.read(cell, &disk::READ_BYTES_PER_SECOND, 6)).min_table_width(72),
+    DiskSpec::numeric("r_await", 7, |line, cell| line.read(cell, &disk::READ_AWAIT_SECONDS, 7)),
+    DiskSpec::numeric("r×base", 6, |line, cell| line.multiple(cell, Operation::Read)).min_table_width(60),
+    DiskSpec::numeric("w/s", 6, |line, cell| line.write(cell, &disk::WRITES_PER_SECOND, 6)).min_table_width(60),
+    DiskSpec::numeric("wkB/s", 6, |line, cell| line.write(cell, &disk::WRITE_BYTES_PER_SECOND, 6)).min_table_width(72),
+    DiskSpec::numeric("w_await", 7, |line, cell| line.write(cell, &disk::WRITE_AWAIT_SECONDS, 7)),
+    DiskSpec::numeric("w×base", 6, |line, cell| line.multiple(cell, Operation::Write)),
+    DiskSpec::numeric("queue", 5, |line, cell| cell.text(line.figure(&disk::QUEUE, 5), StyleRole::Plain)),
+    DiskSpec::numeric("busy%", 5, |line, cell| cell.text(line.figure(&disk::BUSY_RATIO, 5), StyleRole::Dim))
+        .min_table_width(66),
 ];
+
+const STALLED: DiskSpec = DiskSpec::text("", 0, |line, cell| {
+    if line.disk.stalled {
+        cell.text(safe!(" ✖ {} in flight, none completed", line.disk.in_flight), StyleRole::Critical);
+    }
+})
+.min_table_width(90);
+
+const READ_HISTORY: DiskSpec = DiskSpec::text("r_await, log", 0, |line, cell| {
+    latency_history(line.state, line.evaluation, (line.disk.id, Operation::Read), cell);
+});
+
+const WRITE_HISTORY: DiskSpec = DiskSpec::text("w_await, log", 0, |line, cell| {
+    latency_history(line.state, line.evaluation, (line.disk.id, Operation::Write), cell);
+});
+
+impl DiskLine<'_> {
+    fn figure(&self, figure: &Column<DiskSpan>, cells: usize) -> SafeText {
+        format_figure(figure, &self.evaluation.into(), self.disk, cells)
+    }
+
+    /// A figure of reads, dim without any.
+    fn read(&self, cell: CellArea, figure: &Column<DiskSpan>, cells: usize) {
+        let role = if self.disk.reads.completed == 0 { StyleRole::Dim } else { StyleRole::Plain };
+        cell.text(self.figure(figure, cells), role);
+    }
+
+    /// A figure of writes, dim without any.
+    fn write(&self, cell: CellArea, figure: &Column<DiskSpan>, cells: usize) {
+        let role = if self.disk.writes.completed == 0 { StyleRole::Dim } else { StyleRole::Plain };
+        cell.text(self.figure(figure, cells), role);
+    }
+
+    fn multiple(&self, cell: CellArea, operation: Operation) {
+        let (words, role) = baseline_multiple(self.evaluation, latency_status(self.evaluation, self.disk.id, operation));
+        cell.text(&words, role);
+    }
+}
 
 fn disk_table(state: &State, evaluation: &Evaluation, disks: &[&DiskSpan], canvas: &mut Canvas, y: u16, rows: u16) -> u16 {
     let interval = &*evaluation.interval;
@@ -271,9 +319,10 @@ fn disk_table(state: &State, evaluation: &Evaluation, disks: &[&DiskSpan], canva
     let wide = canvas.width();
     if wide >= 130 {
         let each = (wide - 80) / 2 - 2;
-        specs.pop();
-        specs.push(ColumnSpec::text(READ_HISTORY_HEADING, each));
-        specs.push(ColumnSpec::text(WRITE_HISTORY_HEADING, each));
+        specs.push(READ_HISTORY.width(each));
+        specs.push(WRITE_HISTORY.width(each));
+    } else {
+        specs.push(STALLED);
     }
     let table = Table::new(&specs, wide);
     table.draw_header(canvas, y, None);
@@ -285,28 +334,8 @@ fn disk_table(state: &State, evaluation: &Evaluation, disks: &[&DiskSpan], canva
     let mut shown = shown.to_vec();
     shown.sort_by_key(|disk| disk.index);
     for (y, disk) in (y + 1..).zip(shown) {
-        let name = wait_location::disk_name(&interval.newer, disk.id);
-        table.draw_cell(canvas, y, "DISK", &name, StyleRole::Plain);
-        let sides = [
-            (Operation::Read, &disk.reads, ["r/s", "rkB/s", "r_await", "r×base"]),
-            (Operation::Write, &disk.writes, ["w/s", "wkB/s", "w_await", "w×base"]),
-        ];
-        for (operation, span, [rate, size, time, times]) in sides {
-            let role = if span.completed == 0 { StyleRole::Dim } else { StyleRole::Plain };
-            table.draw_cell(canvas, y, rate, safe!("{}", format_number(span.rate.0, 6)), role);
-            table.draw_cell(canvas, y, size, safe!("{}", format_kilobytes(span.kilobytes.0, 6)), role);
-            table.draw_cell(canvas, y, time, safe!("{}", format_optional(span.r#await.map(|time| time.0), 7)), role);
-            let status = latency_status(evaluation, disk.id, operation);
-            let (words, role) = baseline_multiple(evaluation, status);
-            table.draw_cell(canvas, y, times, &words, role);
-            let heading = if operation == Operation::Read { READ_HISTORY_HEADING } else { WRITE_HISTORY_HEADING };
-            latency_history(state, interval, (disk.id, operation), status, table.column_area(heading), canvas, y);
-        }
-        table.draw_cell(canvas, y, "queue", safe!("{}", format_optional(disk.aqu_sz, 5)), StyleRole::Plain);
-        table.draw_cell(canvas, y, "busy%", safe!("{}", text::format_percent(disk.busy.map(|busy| busy.0), 5)), StyleRole::Dim);
-        if disk.stalled {
-            table.draw_cell(canvas, y, "", safe!(" ✖ {} in flight, none completed", disk.in_flight), StyleRole::Critical);
-        }
+        let row = DiskLine { state, evaluation, disk };
+        table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
     }
     y + 1 + rows
 }
@@ -321,7 +350,8 @@ fn busiest_nics(interval: &Interval) -> Vec<&NicSpan> {
     nics
 }
 
-fn nic_table(state: &State, interval: &Interval, nics: &[&NicSpan], canvas: &mut Canvas, y: u16, rows: u16) -> u16 {
+fn nic_table(state: &State, evaluation: &Evaluation, nics: &[&NicSpan], canvas: &mut Canvas, y: u16, rows: u16) -> u16 {
+    let interval = &*evaluation.interval;
     let table = super::network::table(canvas.width());
     table.draw_header(canvas, y, None);
     if nics.is_empty() {
@@ -335,23 +365,52 @@ fn nic_table(state: &State, interval: &Interval, nics: &[&NicSpan], canvas: &mut
     let mut shown = nics.get(..nics.len().min(usize::from(rows))).unwrap_or_default().to_vec();
     shown.sort_by_key(|nic| nic.index);
     for (y, nic) in (y + 1..).zip(shown) {
-        super::network::nic_row(interval, nic, &table, canvas, y);
-        super::network::traffic_history(state, interval, nic, &table, canvas, y);
+        let row = NicLine { state, evaluation, nic };
+        table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
     }
     y + 1 + rows
 }
 
-const TASK_COLUMNS: [ColumnSpec; 9] = [
-    ColumnSpec::text("TASKS", 15),
-    ColumnSpec::numeric("pid", 7).min_table_width(66),
-    ColumnSpec::numeric("procs", 5).min_table_width(100),
-    ColumnSpec::numeric("thr", 4).min_table_width(72),
-    ColumnSpec::numeric("%CPU", 5),
-    ColumnSpec::numeric("runq", 5),
-    ColumnSpec::numeric("disk", 5),
-    ColumnSpec::numeric("lock", 5).min_table_width(50),
-    ColumnSpec::text("where", 0),
+/// A process, or several of one name.
+struct TaskLine<'a> {
+    interval: &'a Interval,
+    group: &'a ProcessGroup<'a>,
+}
+
+type TaskSpec = ColumnSpec<fn(&TaskLine, CellArea)>;
+
+const TASK_COLUMNS: [TaskSpec; 9] = [
+    TaskSpec::text("TASKS", 15, |line, cell| cell.text(SafeText::from_name(line.group.name), StyleRole::Plain)),
+    TaskSpec::numeric("pid", 7, |line, cell| {
+        let group = line.group;
+        let pid = if group.processes > 1 { safe!("×{}", group.processes) } else { safe!("{}", group.pid) };
+        cell.text(&pid, StyleRole::Dim);
+    })
+    .min_table_width(66),
+    TaskSpec::numeric("procs", 5, |line, cell| cell.text(safe!("{}", line.group.processes), StyleRole::Dim))
+        .min_table_width(100),
+    TaskSpec::numeric("thr", 4, |line, cell| cell.text(safe!("{}", line.group.threads), StyleRole::Dim)).min_table_width(72),
+    TaskSpec::numeric("%CPU", 5, |line, cell| {
+        cell.text(safe!("{}", format_number(line.group.cpu * 100.0, 5)), used_role(line.group.cpu));
+    }),
+    TaskSpec::numeric("runq", 5, |line, cell| {
+        cell.text(safe!("{}", format_number(line.group.run_queue, 5)), used_role(line.group.run_queue));
+    }),
+    TaskSpec::numeric("disk", 5, |line, cell| {
+        cell.text(safe!("{}", format_number(line.group.disk, 5)), blocked_role(line.group.disk));
+    }),
+    TaskSpec::numeric("lock", 5, |line, cell| {
+        let group = line.group;
+        cell.text(wait_location::lock_waits_text(group.lock, group.waits_hidden), blocked_role(group.lock));
+    })
+    .min_table_width(50),
+    TaskSpec::text("where", 0, |line, cell| cell.text(line.group.wait_location(line.interval), StyleRole::Plain)),
 ];
+
+/// Dim where it is nothing.
+pub fn used_role(value: f64) -> StyleRole {
+    if value > 0.0 { StyleRole::Plain } else { StyleRole::Dim }
+}
 
 fn task_table(state: &State, interval: &Interval, canvas: &mut Canvas) {
     if canvas.height() < 2 {
@@ -363,7 +422,7 @@ fn task_table(state: &State, interval: &Interval, canvas: &mut Canvas) {
         canvas.text_to_end(0, 1, "- /proc cannot be read", StyleRole::Dim);
     }
     if super::frame::hidden_tasks_note(state).is_some()
-        && let Some((x, width)) = table.column_area("where")
+        && let Some((x, width)) = table.last_column_area()
     {
         // Beside the heading, as far as it fits.
         let words =
@@ -374,30 +433,9 @@ fn task_table(state: &State, interval: &Interval, canvas: &mut Canvas) {
     if teams.is_empty() && interval.newer.tasks.is_ok() {
         canvas.text_to_end(0, 1, "all asleep", StyleRole::Dim);
     }
-    for (y, team) in (1..canvas.height()).zip(teams) {
-        table.draw_cell(canvas, y, "TASKS", SafeText::from_name(team.name), StyleRole::Plain);
-        let pid = if team.processes > 1 { safe!("×{}", team.processes) } else { safe!("{}", team.pid) };
-        table.draw_cell(canvas, y, "pid", &pid, StyleRole::Dim);
-        table.draw_cell(canvas, y, "procs", safe!("{}", team.processes), StyleRole::Dim);
-        table.draw_cell(canvas, y, "thr", safe!("{}", team.threads), StyleRole::Dim);
-        let share = |value: f64, role| if value > 0.0 { role } else { StyleRole::Dim };
-        table.draw_cell(canvas, y, "%CPU", safe!("{}", format_number(team.cpu * 100.0, 5)), share(team.cpu, StyleRole::Plain));
-        table.draw_cell(
-            canvas,
-            y,
-            "runq",
-            safe!("{}", format_number(team.run_queue, 5)),
-            share(team.run_queue, StyleRole::Plain),
-        );
-        table.draw_cell(canvas, y, "disk", safe!("{}", format_number(team.disk, 5)), blocked_role(team.disk));
-        table.draw_cell(
-            canvas,
-            y,
-            "lock",
-            wait_location::lock_waits_text(team.lock, team.waits_hidden),
-            blocked_role(team.lock),
-        );
-        table.draw_cell(canvas, y, "where", team.wait_location(interval), StyleRole::Plain);
+    for (y, group) in (1..canvas.height()).zip(&teams) {
+        let row = TaskLine { interval, group };
+        table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
     }
 }
 

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
+use crate::figures::{Column, FigureInput, Unit};
 use crate::ids::is_unprintable;
 use crate::sample::Name;
 
@@ -206,6 +207,15 @@ pub fn format_optional(value: Option<f64>, cells: usize) -> String {
 pub fn format_kilobytes(value: f64, cells: usize) -> String {
     let text = format_number(value, usize::MAX);
     if text.len() <= cells { text } else { bytes(value * 1024.0) }
+}
+
+/// A figure of a row, in the unit that people read it in; `-` where there is no value.
+pub fn format_figure<T>(figure: &Column<T>, input: &FigureInput, row: &T, cells: usize) -> SafeText {
+    let value = figure.displayed(input, row);
+    match (figure.definition.unit, value) {
+        (Unit::KilobytesPerSecond, Some(kilobytes)) => SafeText::sanitize(format_kilobytes(kilobytes, cells)),
+        (_, value) => SafeText::sanitize(format_optional(value, cells)),
+    }
 }
 
 /// A share of 0 … 1 in per cent.
