@@ -59,9 +59,10 @@ const IDLE: Spec = Spec::numeric("idle", 5, |line, cell| line.share(cell, &figur
 const IOWAIT: Spec = Spec::numeric("iowait", 6, |line, cell| line.share(cell, &figures::IOWAIT_RATIO));
 const HISTORY: Spec = Spec::text("history", 14, |line, cell| {
     let cells = line.state.history.graph_cells(line.evaluation.interval.at(), usize::from(cell.width));
+    let full = line.evaluation.thresholds().core_busy_ratio;
     let levels = cells.iter().map(|summary| {
         let busy = summary.as_ref()?.cpu_busy(line.cpu.id)?;
-        Some((busy, busy_role(f64::from(busy))))
+        Some((busy, busy_role(f64::from(busy), full)))
     });
     sparkline::sparkline(cell.canvas, cell.x, cell.y, cell.width, levels);
 });
@@ -112,7 +113,7 @@ impl CpuLine<'_> {
     }
 
     fn is_full(&self) -> bool {
-        self.cpu.busy() >= 0.95
+        self.cpu.busy() >= self.evaluation.thresholds().core_busy_ratio
     }
 }
 
@@ -128,7 +129,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canva
         return;
     };
     host_line(interval, span, canvas);
-    cpu_map(interval, span, layout, canvas);
+    cpu_map(evaluation, span, layout, canvas);
     let table = table(canvas.width());
     if layout.rows_before_list > 0 {
         table.draw_header(canvas, layout.rows_before_list - 1, Some(state.sort()));
@@ -149,7 +150,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canva
     });
     let end = layout.rows_before_list + layout.list_rows;
     if layout.hot_thread_rows > 0 {
-        hot_threads(interval, &mut canvas.subarea(0, end, u16::MAX, layout.hot_thread_rows + 1));
+        hot_threads(evaluation, &mut canvas.subarea(0, end, u16::MAX, layout.hot_thread_rows + 1));
     }
     let foot = end + if layout.hot_thread_rows > 0 { layout.hot_thread_rows + 1 } else { 0 };
     footer(interval, span, &mut canvas.subarea(0, foot, u16::MAX, u16::MAX));
@@ -168,7 +169,8 @@ fn host_line(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
 }
 
 /// One cell per CPU in rows of 16, 64 or 128; beside each row its busiest CPU.
-fn cpu_map(interval: &Interval, span: &CpuSpan, layout: &ScreenLayout, canvas: &mut Canvas) {
+fn cpu_map(evaluation: &Evaluation, span: &CpuSpan, layout: &ScreenLayout, canvas: &mut Canvas) {
+    let (interval, full) = (&*evaluation.interval, evaluation.thresholds().core_busy_ratio);
     let (rows, cells) = layout.cpu_map;
     let topology = &interval.host.topology;
     for (y, cpus) in (1..=rows).zip(span.cpus.chunks(usize::from(cells.max(1)))) {
@@ -176,10 +178,10 @@ fn cpu_map(interval: &Interval, span: &CpuSpan, layout: &ScreenLayout, canvas: &
         let last = cpus.last().map_or(0, |cpu| cpu.id.0);
         let node = topology.iter().find(|place| place.cpu.0 == first).map(|place| place.node);
         canvas.text(0, y, 7, node.map_or(SafeText::default(), |node| safe!("node{node}")), StyleRole::Dim);
-        cpu_map_row(canvas, 7, y, cpus, cpus.len());
+        cpu_map_row(canvas, 7, y, cpus, cpus.len(), full);
         let x = 7 + u16::try_from(cpus.len()).unwrap_or(0) + 1;
         let hottest = cpus.iter().max_by(|a, b| a.busy().total_cmp(&b.busy()));
-        match hottest.filter(|cpu| cpu.busy() >= 0.95) {
+        match hottest.filter(|cpu| cpu.busy() >= full) {
             Some(cpu) => canvas.text_to_end(x, y, safe!("cpu{} ▲", cpu.id.0), StyleRole::Warning),
             None => canvas.text_to_end(x, y, safe!("{first}-{last}"), StyleRole::Dim),
         };
@@ -187,17 +189,18 @@ fn cpu_map(interval: &Interval, span: &CpuSpan, layout: &ScreenLayout, canvas: &
 }
 
 /// CPUs as levels. With more CPUs than cells, a cell displays the busiest of several.
-pub fn cpu_map_row(canvas: &mut Canvas, x: u16, y: u16, cpus: &[CpuUsage], cells: usize) {
+pub fn cpu_map_row(canvas: &mut Canvas, x: u16, y: u16, cpus: &[CpuUsage], cells: usize, full: f64) {
     let each = cpus.len().div_ceil(cells.max(1)).max(1);
     for (x, several) in (x..).zip(cpus.chunks(each)) {
         let busy = several.iter().map(|cpu| cpu.busy()).fold(0.0, f64::max);
-        canvas.glyph(x, y, sparkline::level_glyph(busy as f32), busy_role(busy));
+        canvas.glyph(x, y, sparkline::level_glyph(busy as f32), busy_role(busy, full));
     }
 }
 
-fn busy_role(busy: f64) -> StyleRole {
+/// `full`: the busy share from which a CPU is saturated.
+fn busy_role(busy: f64, full: f64) -> StyleRole {
     match busy {
-        full if full >= 0.95 => StyleRole::Warning,
+        busy if busy >= full => StyleRole::Warning,
         some if some >= 0.05 => StyleRole::User,
         _ => StyleRole::Dim,
     }
@@ -205,6 +208,7 @@ fn busy_role(busy: f64) -> StyleRole {
 
 /// A thread that used a CPU.
 struct HotThread<'a> {
+    evaluation: &'a Evaluation,
     process: &'a Process,
     thread: &'a Thread,
     span: &'a ThreadSpan,
@@ -227,7 +231,8 @@ const HOT_THREAD_COLUMNS: [HotSpec; 8] = [
     })
     .min_table_width(60),
     HotSpec::numeric("%CPU", 5, |hot, cell| {
-        let role = if hot.used() >= 0.95 { StyleRole::Warning } else { StyleRole::Plain };
+        let role =
+            if hot.used() >= hot.evaluation.thresholds().thread_busy_ratio { StyleRole::Warning } else { StyleRole::Plain };
         cell.text(safe!("{}", format_number(hot.used() * 100.0, 5)), role);
     }),
     HotSpec::numeric("runq%", 5, |hot, cell| {
@@ -249,7 +254,8 @@ const HOT_THREAD_COLUMNS: [HotSpec; 8] = [
     .min_table_width(70),
 ];
 
-fn hot_threads(interval: &Interval, canvas: &mut Canvas) {
+fn hot_threads(evaluation: &Evaluation, canvas: &mut Canvas) {
+    let interval = &*evaluation.interval;
     let table = Table::new(&HOT_THREAD_COLUMNS, canvas.width());
     table.draw_header(canvas, 0, None);
     let Some(tasks) = &interval.tasks else { return };
@@ -263,7 +269,7 @@ fn hot_threads(interval: &Interval, canvas: &mut Canvas) {
     hot.sort_by(|a, b| used(b).total_cmp(&used(a)));
     for (y, span) in (1..canvas.height()).zip(hot) {
         if let Some((process, thread)) = interval.newer.tasks.as_ref().ok().and_then(|tasks| tasks.thread(span.id)) {
-            let row = HotThread { process, thread, span };
+            let row = HotThread { evaluation, process, thread, span };
             table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
         }
     }

@@ -235,7 +235,8 @@ pub fn latency_history(state: &State, evaluation: &Evaluation, (id, operation): 
     let levels = awaits.iter().map(|time| {
         let time = (*time)?;
         let role = status.map_or(StyleRole::Plain, |status| {
-            severity_for_multiple(f64::from(time / baseline), status.provisional).map_or(StyleRole::Good, StyleRole::from)
+            let severity = evaluation.thresholds().latency_severity(f64::from(time / baseline), status.provisional);
+            severity.map_or(StyleRole::Good, StyleRole::from)
         });
         Some((sparkline::log_ratio_level(time, baseline), role))
     });
@@ -280,19 +281,10 @@ pub fn baseline_multiple(evaluation: &Evaluation, status: Option<&LatencyStatus>
     let Some((status, times)) = status.and_then(|status| Some((status, status.multiple?))) else {
         return ("- ".into(), StyleRole::Dim);
     };
-    let most = severity_for_multiple(times, status.provisional);
+    let most = evaluation.thresholds().latency_severity(times, status.provisional);
     let severity = most.and_then(|most| Some(latency_finding_severity(evaluation, status.disk)?.min(most)));
     let mark = severity.map_or(if status.provisional { "~" } else { " " }, severity_symbol);
     (safe!("{}{mark}", format_number(times, 5)), severity.map_or(StyleRole::Plain, StyleRole::from))
-}
-
-/// The highest severity for a multiple of the baseline.
-fn severity_for_multiple(times: f64, provisional: bool) -> Option<Severity> {
-    match times {
-        far if far >= 10.0 => Some(if provisional { Severity::Warning } else { Severity::Critical }),
-        far if far >= 3.0 && !provisional => Some(Severity::Warning),
-        _ => None,
-    }
 }
 
 /// The severity of the active latency finding of a device.

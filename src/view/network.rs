@@ -8,7 +8,7 @@ use super::text::{self, SafeText, format_figure, format_number, format_optional}
 use super::theme::StyleRole;
 use super::widgets::sparkline;
 use super::widgets::table::{CellArea, ColumnSpec, Table};
-use crate::figures::{Column, FigureInput, network as figures, protocols};
+use crate::figures::{Column, network as figures, protocols};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
 use crate::interval::network::{NicSpan, ProtocolSpan};
@@ -40,14 +40,15 @@ const NIC_COLUMNS: [Spec; 10] = [
     Spec::numeric("wAvs", 5, |line, cell| line.traffic(cell, &figures::SENT_SIZE_BYTES, 5)).min_table_width(72),
     Spec::numeric("%Util", 5, |line, cell| match line.number(&figures::UTILIZATION_RATIO) {
         Some(share) => {
-            let role = if share >= 0.9 { StyleRole::Warning } else { StyleRole::Plain };
+            let role = if share >= line.evaluation.thresholds().nic_busy_ratio { StyleRole::Warning } else { StyleRole::Plain };
             cell.text(line.figure(&figures::UTILIZATION_RATIO, 5), role);
         }
         None => cell.text("?", StyleRole::Dim),
     })
     .sorted_by(SortColumn::NIC_BUSY),
     Spec::numeric("Sat", 5, |line, cell| {
-        let saturated = line.number(&figures::SATURATION_PER_SECOND).is_some_and(|rate| rate >= 10.0);
+        let limit = line.evaluation.thresholds().nic_saturation_per_second;
+        let saturated = line.number(&figures::SATURATION_PER_SECOND).is_some_and(|rate| rate >= limit);
         let role = if saturated { StyleRole::Warning } else { StyleRole::Plain };
         cell.text(line.figure(&figures::SATURATION_PER_SECOND, 5), role);
     })
@@ -241,15 +242,15 @@ fn qdisc_line(interval: &Interval, nic: &NicSpan, canvas: &mut Canvas, y: u16) {
 }
 
 /// The figures of a protocol.
-struct ProtocolLine<'a>(FigureInput<'a>);
+struct ProtocolLine<'a>(&'a Evaluation);
 
 impl ProtocolLine<'_> {
     fn number(&self, figure: &Column<ProtocolSpan>) -> Option<f64> {
-        figure.number(&self.0, &self.0.interval.protocols)
+        figure.number(&self.0.into(), &self.0.interval.protocols)
     }
 
     fn figure(&self, figure: &Column<ProtocolSpan>) -> SafeText {
-        format_figure(figure, &self.0, &self.0.interval.protocols, 6)
+        format_figure(figure, &self.0.into(), &self.0.interval.protocols, 6)
     }
 
     fn rate(&self, cell: CellArea, figure: &Column<ProtocolSpan>) {
@@ -264,8 +265,10 @@ const TCP_COLUMNS: [ProtocolSpec; 11] = [
     ProtocolSpec::numeric("InSeg", 6, |line, cell| line.rate(cell, &protocols::SEGMENTS_IN_PER_SECOND)),
     ProtocolSpec::numeric("OutSeg", 6, |line, cell| line.rate(cell, &protocols::SEGMENTS_OUT_PER_SECOND)),
     ProtocolSpec::numeric("%ReTX", 6, |line, cell| {
-        let share = line.number(&protocols::RETRANSMITTED_RATIO).is_some_and(|share| share >= 0.01);
-        let many = share && line.number(&protocols::RETRANSMITTED_PER_SECOND).is_some_and(|rate| rate >= 10.0);
+        let (share, rate) = (&protocols::RETRANSMITTED_RATIO, &protocols::RETRANSMITTED_PER_SECOND);
+        let thresholds = line.0.thresholds();
+        let many = line.number(share).is_some_and(|share| share >= thresholds.retransmitted_ratio)
+            && line.number(rate).is_some_and(|rate| rate >= thresholds.retransmitted_per_second);
         cell.text(line.figure(&protocols::RETRANSMITTED_RATIO), if many { StyleRole::Warning } else { StyleRole::Plain });
     }),
     ProtocolSpec::numeric("Reset", 6, |line, cell| line.rate(cell, &protocols::RESETS_PER_SECOND)).min_table_width(60),
@@ -295,7 +298,7 @@ const UDP_COLUMNS: [ProtocolSpec; 5] = [
 fn protocol_tables(evaluation: &Evaluation, canvas: &mut Canvas) -> u16 {
     let interval = &*evaluation.interval;
     let span = &interval.protocols;
-    let row = ProtocolLine(evaluation.into());
+    let row = ProtocolLine(evaluation);
     for (y, columns) in [(0, &TCP_COLUMNS[..]), (2, &UDP_COLUMNS[..])] {
         let table = Table::new(columns, canvas.width());
         table.draw_header(canvas, y, None);

@@ -31,13 +31,13 @@ use crate::state::rows::is_idle;
 pub fn draw(state: &State, evaluation: &Evaluation, canvas: &mut Canvas) {
     let interval = &*evaluation.interval;
     let (width, height) = (canvas.width(), canvas.height());
-    let mut y = cpu_lines(interval, canvas, 0);
-    y = load_line(interval, canvas, y);
+    let mut y = cpu_lines(evaluation, canvas, 0);
+    y = load_line(evaluation, canvas, y);
     if height >= 11 {
-        y = memory_line(interval, canvas, y);
+        y = memory_line(evaluation, canvas, y);
     }
     if height > y {
-        y = cores_line(interval, canvas, y);
+        y = cores_line(evaluation, canvas, y);
     }
     let left = height.saturating_sub(y);
     let disks = busiest_disks(state, interval);
@@ -60,7 +60,8 @@ pub fn draw(state: &State, evaluation: &Evaluation, canvas: &mut Canvas) {
 }
 
 /// The stacked bar, its legend, and the line below it.
-fn cpu_lines(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
+fn cpu_lines(evaluation: &Evaluation, canvas: &mut Canvas, y: u16) -> u16 {
+    let interval = &*evaluation.interval;
     let Some(span) = &interval.cpu else {
         canvas.text(0, y, 5, "CPU", StyleRole::Heading);
         canvas.text_to_end(5, y, "- /proc/stat cannot be read", StyleRole::Dim);
@@ -83,20 +84,24 @@ fn cpu_lines(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
         for (glyph, role, word, share) in shares {
             canvas.glyph(x, y, glyph, role);
             canvas.text(x + 1, y, 3, word, StyleRole::Dim);
-            canvas.text_right(x + 4, y, 5, safe!("{}", format_number(share * 100.0, 4)), steal_role(share, role));
+            let is_stolen = role == StyleRole::Steal && share >= evaluation.thresholds().stolen_ratio;
+            canvas.text_right(
+                x + 4,
+                y,
+                5,
+                safe!("{}", format_number(share * 100.0, 4)),
+                if is_stolen { StyleRole::Warning } else { StyleRole::Plain },
+            );
             x += 10;
         }
     }
-    cpu_summary_line(interval, canvas, y + 1);
+    cpu_summary_line(evaluation, canvas, y + 1);
     y + 2
 }
 
-fn steal_role(share: f64, role: StyleRole) -> StyleRole {
-    if role == StyleRole::Steal && share >= 0.05 { StyleRole::Warning } else { StyleRole::Plain }
-}
-
 /// busy, blocked-idle and free CPU time.
-fn cpu_summary_line(interval: &Interval, canvas: &mut Canvas, y: u16) {
+fn cpu_summary_line(evaluation: &Evaluation, canvas: &mut Canvas, y: u16) {
+    let interval = &*evaluation.interval;
     let Some(span) = &interval.cpu else { return };
     let narrow = canvas.width() < 78;
     let left = if narrow { 0 } else { 5 };
@@ -117,7 +122,7 @@ fn cpu_summary_line(interval: &Interval, canvas: &mut Canvas, y: u16) {
     canvas.glyph(x, y, '▞', StyleRole::Blocked);
     x = canvas.text(x + 1, y, 13, if narrow { "blocked " } else { "blocked-idle " }, StyleRole::Dim);
     let bound = if blocked.lower_bound { "≥" } else { "" };
-    let role = if blocked.ratio >= 0.25 { StyleRole::Critical } else { StyleRole::Bold };
+    let role = if blocked.ratio >= evaluation.thresholds().blocked_ratio { StyleRole::Critical } else { StyleRole::Bold };
     canvas.text_right(x, y, 6, safe!("{bound}{}%", share(blocked.ratio)), role);
     x += 6 + if narrow { 1 } else { 2 };
     canvas.glyph(x, y, '·', StyleRole::Free);
@@ -150,14 +155,15 @@ pub fn cpu_segments(interval: &Interval) -> Vec<Segment> {
 }
 
 /// The load averages, and the tasks that count in them now.
-fn load_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
+fn load_line(evaluation: &Evaluation, canvas: &mut Canvas, y: u16) -> u16 {
+    let interval = &*evaluation.interval;
     canvas.text(0, y, 5, "LOAD", StyleRole::Heading);
     let Ok(load) = &interval.newer.load else {
         canvas.text_to_end(5, y, "-", StyleRole::Dim);
         return y + 1;
     };
     let n = interval.online_cpus().max(1) as f64;
-    let role = if load.one >= 2.0 * n { StyleRole::Bold } else { StyleRole::Plain };
+    let role = if load.one >= evaluation.thresholds().load_per_cpu * n { StyleRole::Bold } else { StyleRole::Plain };
     let mut x = canvas.text_to_end(5, y, safe!("{:>4}", format_number(load.one, 4)), role);
     x = canvas.text_to_end(
         x,
@@ -187,7 +193,8 @@ fn load_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     y + 1
 }
 
-fn memory_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
+fn memory_line(evaluation: &Evaluation, canvas: &mut Canvas, y: u16) -> u16 {
+    let interval = &*evaluation.interval;
     canvas.text(0, y, 5, "MEM", StyleRole::Heading);
     let Some(memory) = &interval.memory else {
         canvas.text_to_end(5, y, "-", StyleRole::Dim);
@@ -209,14 +216,15 @@ fn memory_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     let faults = format_optional(memory.major_faults.map(|rate| rate.0), 5);
     x = canvas.text_to_end(x, y, safe!("   major faults {faults}/s"), StyleRole::Dim);
     if let Some(stalled) = interval.pressure.memory_some {
-        let role = if stalled.0 >= 0.1 { StyleRole::Warning } else { StyleRole::Dim };
+        let role = if stalled.0 >= evaluation.thresholds().memory_pressure_ratio { StyleRole::Warning } else { StyleRole::Dim };
         canvas.text_to_end(x, y, safe!("   stalled {}%", format_number(stalled.percent(), 4)), role);
     }
     y + 1
 }
 
 /// One cell per CPU, and the busiest one with its top thread.
-fn cores_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
+fn cores_line(evaluation: &Evaluation, canvas: &mut Canvas, y: u16) -> u16 {
+    let interval = &*evaluation.interval;
     canvas.text(0, y, 6, "CORES", StyleRole::Heading);
     let Some(span) = &interval.cpu else {
         canvas.text_to_end(6, y, "-", StyleRole::Dim);
@@ -224,12 +232,12 @@ fn cores_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     };
     let most = usize::from(canvas.width() / 3).max(8);
     let cells = span.cpus.len().min(most);
-    cpu::cpu_map_row(canvas, 6, y, &span.cpus, cells);
+    cpu::cpu_map_row(canvas, 6, y, &span.cpus, cells, evaluation.thresholds().core_busy_ratio);
     let hottest = span.cpus.iter().max_by(|a, b| a.busy().total_cmp(&b.busy()));
     let Some(hottest) = hottest.filter(|cpu| cpu.busy() >= 0.005) else { return y + 1 };
     let x = 6 + u16::try_from(cells).unwrap_or(0) + 2;
     let busy = hottest.busy();
-    let role = if busy >= 0.95 { StyleRole::Bold } else { StyleRole::Plain };
+    let role = if busy >= evaluation.thresholds().core_busy_ratio { StyleRole::Bold } else { StyleRole::Plain };
     let x = canvas.text_to_end(x, y, safe!("hottest cpu{} {}%", hottest.id.0, format_number(busy * 100.0, 4)), role);
     if let Some((task, share)) = hottest.top_thread {
         let used = format_number(share.percent(), 4);

@@ -20,6 +20,7 @@ use crate::units::{PerSecond, Ratio};
 
 /// A process or a thread of the list.
 pub struct TaskLine<'a> {
+    evaluation: &'a Evaluation,
     interval: &'a Interval,
     sample: &'a Tasks,
     process: &'a Process,
@@ -57,7 +58,7 @@ const TASK_COLUMNS: [Spec; 9] = [
     .min_table_width(96),
     Spec::numeric("%CPU", 5, |line, cell| {
         let used = line.cpu.map_or(0.0, |cpu| cpu.0);
-        let role = if used >= 0.95 { StyleRole::Bold } else { used_role(used) };
+        let role = if used >= line.evaluation.thresholds().thread_busy_ratio { StyleRole::Bold } else { used_role(used) };
         cell.text(safe!("{}", text::format_percent(line.cpu.map(|cpu| cpu.0), 5)), role);
     })
     .sorted_by(SortColumn::TASK_CPU),
@@ -187,12 +188,12 @@ pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canva
         false => table.draw_header(canvas, 1, Some(state.sort())),
     }
     let end = super::draw_list(state, layout, canvas, |canvas, y, row| match row {
-        Row::Process { index, depth } => process_row(interval, sample, index, depth, &table, canvas, y),
+        Row::Process { index, depth } => process_row(evaluation, sample, index, depth, &table, canvas, y),
         Row::Thread { process, thread } => {
             if let Some(process) = sample.processes.get(process)
                 && let Some(thread) = process.threads.get(thread)
             {
-                thread_row(interval, sample, process, thread, &table, canvas, y);
+                thread_row(evaluation, sample, process, thread, &table, canvas, y);
             }
         }
         Row::WaitClass { class, threads } => {
@@ -241,7 +242,7 @@ fn summary_line(state: &State, interval: &Interval, layout: &ScreenLayout, canva
 }
 
 fn process_row(
-    interval: &Interval,
+    evaluation: &Evaluation,
     sample: &Tasks,
     index: usize,
     depth: u8,
@@ -249,10 +250,11 @@ fn process_row(
     canvas: &mut Canvas,
     y: u16,
 ) {
+    let interval = &*evaluation.interval;
     let Some(process) = sample.processes.get(index) else { return };
     let Some(span) = &interval.tasks.as_ref().map(|tasks| tasks.process(process)) else { return };
     let (cpu, run_queue_wait, states) = (span.cpu, span.run_queue_wait, &span.states);
-    let row = TaskLine { interval, sample, process, depth, thread: None, span, cpu, run_queue_wait, states };
+    let row = TaskLine { evaluation, interval, sample, process, depth, thread: None, span, cpu, run_queue_wait, states };
     table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
 }
 
@@ -315,7 +317,7 @@ pub fn state_bar(states: &Microstates, canvas: &mut Canvas, x: u16, y: u16, widt
 }
 
 fn thread_row(
-    interval: &Interval,
+    evaluation: &Evaluation,
     sample: &Tasks,
     process: &Process,
     thread: &Thread,
@@ -323,6 +325,7 @@ fn thread_row(
     canvas: &mut Canvas,
     y: u16,
 ) {
+    let interval = &*evaluation.interval;
     let Some(tasks) = &interval.tasks else { return };
     let asleep = Microstates { sleep: 1.0, ..Microstates::default() };
     let (cpu, run_queue_wait, states) = match tasks.thread(process.task_id(thread)) {
@@ -330,7 +333,8 @@ fn thread_row(
         None => (Some(Ratio(0.0)), Some(Ratio(0.0)), &asleep),
     };
     let span = &tasks.process(process);
-    let row = TaskLine { interval, sample, process, depth: 0, thread: Some(thread), span, cpu, run_queue_wait, states };
+    let row =
+        TaskLine { evaluation, interval, sample, process, depth: 0, thread: Some(thread), span, cpu, run_queue_wait, states };
     table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
 }
 
