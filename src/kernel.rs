@@ -25,7 +25,6 @@ pub mod users;
 pub mod waits;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -137,22 +136,6 @@ impl Sampler {
     /// The machine.
     pub fn host(&self) -> &Host {
         &self.host
-    }
-
-    /// From now on an eBPF task iterator may be loaded by `program`, which is this one (`probe::loader`), in a process of its
-    /// own: when the threads of a process of 1,000 had to be asked in a few sweeps, where the kernel permits it.
-    pub fn allow_bpf_iterator(&mut self, program: PathBuf) {
-        self.scanner.allow_bpf_iterator(program);
-    }
-
-    /// Whether it is being loaded.
-    pub fn is_loading_bpf_iterator(&self) -> bool {
-        self.scanner.is_loading_bpf_iterator()
-    }
-
-    /// Whether it is in use.
-    pub fn has_bpf_iterator(&self) -> bool {
-        self.scanner.has_bpf_iterator()
     }
 
     /// Reads context switches from now on: a file a thread that ran.

@@ -265,25 +265,41 @@ fn what_the_sweep_remembers_is_what_a_full_reading_says() {
 }
 
 #[test]
-fn what_the_iterator_leaves_out_is_what_a_full_reading_says() {
+fn what_is_known_of_thousands_of_threads_is_what_a_full_reading_says() {
     let _alone = alone();
     let _loads = [Load::start("load_large"), Load::start("load_churn")];
     let mut remembering = sampler();
-    remembering.allow_bpf_iterator(env!("CARGO_BIN_EXE_stalltop").into());
-    let begin = Instant::now();
-    let permitted = stalltop::kernel::probe::loader_process::has_bpf_capabilities();
-    while permitted && (begin.elapsed() < Duration::from_secs(5) || remembering.is_loading_bpf_iterator()) {
-        remembering.sample();
-        if remembering.has_bpf_iterator() {
-            break;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    if !remembering.has_bpf_iterator() {
+    remembering.sample();
+    compare_with_full_readings(&mut remembering, 10);
+}
+
+/// The iterator names threads with their run time and timeslices, as their schedstat does.
+#[test]
+fn the_bpf_iterator_says_of_sleeping_threads_what_schedstat_says() {
+    use stalltop::kernel::probe::loader_process::{LoaderProcess, has_bpf_capabilities};
+    let _alone = alone();
+    let _load = Load::start("load_large");
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_stalltop"));
+    let loaded = has_bpf_capabilities().then(|| LoaderProcess::spawn(program).unwrap().wait_for_result());
+    let Some(Ok(mut iterator)) = loaded else {
         println!("skipped: the kernel or this user does not permit the eBPF task iterator");
         return;
+    };
+    let (before, mut rows) = (sampler().sample(), Vec::new());
+    iterator.read_rows(&mut rows).unwrap();
+    let after = sampler().sample();
+    let mut compared = 0;
+    for process in &before.tasks.as_ref().unwrap().processes {
+        let Some(later) = after.tasks.as_ref().unwrap().process(process.pid) else { continue };
+        for (thread, later) in process.threads.iter().filter_map(|thread| Some((thread, later.thread(thread.tid)?))) {
+            let Ok(at) = rows.binary_search_by_key(&thread.tid, |row| row.tid) else { continue };
+            if thread.schedstat == later.schedstat && rows[at].pid == process.pid {
+                assert!(rows[at].matches(&thread.schedstat.unwrap()), "{:?} {thread:?}", rows[at]);
+                compared += 1;
+            }
+        }
     }
-    compare_with_full_readings(&mut remembering, 10);
+    assert!(compared > 100, "{compared} threads were compared");
 }
 
 /// What a sampler says of tasks that stood still between two full readings around it is what these say. So many rounds, and

@@ -18,7 +18,6 @@ use self::jitter::Jitter;
 use self::throttle::Throttle;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::recording::operations_command::LatestOperations;
-use crate::kernel::probe::loader_process;
 use crate::kernel::{Root, Sampler};
 use crate::sample::{Absent, Host, Sample};
 
@@ -220,11 +219,8 @@ fn next_sub_sample(sampler: &mut Sampler, due_look: Instant, next: Instant) -> I
 }
 
 fn new_sampler(root: Root) -> Result<Sampler, Failure> {
-    let mut sampler = Sampler::new(root).map_err(|error| {
-        Failure::new(Exit::NoProc, "cannot sample this machine", error, "mount it: mount -t proc proc /proc")
-    })?;
-    sampler.allow_bpf_iterator(loader_process::own_executable());
-    Ok(sampler)
+    Sampler::new(root)
+        .map_err(|error| Failure::new(Exit::NoProc, "cannot sample this machine", error, "mount it: mount -t proc proc /proc"))
 }
 
 /// When samples are due: start, start + a short while, then start + n · interval; at the end of the span at last.

@@ -66,7 +66,8 @@ impl DelayReader {
 }
 
 fn active_threads(known: &KnownProcess) -> impl Iterator<Item = TaskId> {
-    known.active.hot.iter().filter_map(|&index| known.sampled.threads.get(index)).map(|thread| known.sampled.task_id(thread))
+    let hot = known.threads().1.iter();
+    hot.filter_map(|&index| known.sampled.threads.get(index)).map(|thread| known.sampled.task_id(thread))
 }
 
 /// All, or a part that begins in the middle of the one before: each is asked about twice in a row, which makes an interval.

@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use self::chain_ends::{ChainEnds, move_chain_ends_to_front};
 use self::ipc_peers::PeerWait;
 use self::wait_queues::{MutexCandidate, WaitQueues, Waiter};
-use super::scan::{ActiveState, KnownProcess, KnownThread};
+use super::scan::{KnownProcess, KnownThread};
 use crate::ids::GroupId;
 use crate::sample::cpu::CpuTimes;
 use crate::sample::task::{Process, TaskState};
@@ -52,17 +52,14 @@ impl WaitCounter {
     /// Counts what the hot threads of these processes do, as they were last looked at.
     pub fn record_sub_sample<'a>(&mut self, awake: impl Iterator<Item = &'a mut KnownProcess>, witnesses: CrossChecks) {
         self.group_counts.iter_mut().for_each(|counts| *counts = GroupWaits::default());
-        for known in awake.filter(|known| !known.active.hot.is_empty()) {
+        for known in awake.filter(|known| known.hot_threads().next().is_some()) {
             // More groups than that are not told apart.
             let Some(group) = self.group_number(known) else { continue };
-            let KnownProcess { active: up, sampled: shared, .. } = known;
-            let ActiveState { hot, threads, .. } = &mut **up;
-            for &index in hot.iter() {
-                let (Some(thread), Some(of_sample)) = (threads.get_mut(index), shared.threads.get(index)) else { continue };
+            known.for_each_hot_thread(|process, thread, sampled| {
                 if thread.is_hot(witnesses.boottime_ns) {
-                    self.count_thread(shared, thread, of_sample.start_ticks, group, witnesses);
+                    self.count_thread(process, thread, sampled.start_ticks, group, witnesses);
                 }
-            }
+            });
         }
         self.wait_queues.classify_mutex_candidates(&mut self.group_counts);
         let groups = (0_u16..).zip(&self.group_counts).filter(|(_, counts)| **counts != GroupWaits::default());
@@ -105,9 +102,7 @@ impl WaitCounter {
     }
 
     fn group_number(&mut self, known: &mut KnownProcess) -> Option<u16> {
-        if let Some((interval, number)) = known.active.group
-            && interval == self.interval_number
-        {
+        if let Some(number) = known.group_number(self.interval_number) {
             return Some(number);
         }
         let group = known.sampled.group();
@@ -121,7 +116,7 @@ impl WaitCounter {
                 number
             }
         };
-        known.active.group = Some((self.interval_number, number));
+        known.set_group_number(self.interval_number, number);
         Some(number)
     }
 

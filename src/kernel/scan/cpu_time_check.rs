@@ -17,9 +17,6 @@ pub struct CpuTimeCheck {
 }
 
 impl CpuTimeCheck {
-    /// What do not balance.
-    pub const UNKNOWN: CpuTimeCheck = CpuTimeCheck { threads_ns: 0, remainder_ns: None };
-
     /// After all threads were read. A thread without schedstat leaves them open.
     pub fn new(clock_ns: Option<u64>, threads: impl Iterator<Item = Option<Schedstat>>) -> CpuTimeCheck {
         let sum = threads.map(|sched| Some(sched?.run_ns.0)).try_fold(0_u64, |sum, run| Some(sum.wrapping_add(run?)));
@@ -41,11 +38,6 @@ impl CpuTimeCheck {
     /// Whether they can balance at all.
     pub fn is_known(&self) -> bool {
         self.remainder_ns.is_some()
-    }
-
-    /// Whether nothing has moved in the clock that was not its threads'.
-    pub fn has_same_remainder(&self, other: &CpuTimeCheck) -> bool {
-        self.remainder_ns == other.remainder_ns
     }
 
     /// Whether nothing but what was entered has run.

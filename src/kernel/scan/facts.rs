@@ -4,7 +4,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use super::ScanContext;
+use super::context::ScanContext;
 use super::interner::Interner;
 use super::process::KnownProcess;
 use crate::ids::{CgroupId, CgroupVersion};
@@ -72,7 +72,7 @@ pub fn read(known: &mut KnownProcess, eye: &mut ScanContext) {
         let process = Arc::make_mut(&mut known.sampled);
         (process.facts, process.io, process.uid) = (facts, io, uid);
         // Its executable is what its group goes by.
-        known.active.clear_group();
+        known.clear_group();
     }
     known.facts = FactsState { read_ns: Some(eye.now_ns), cmdline_skipped: !may_ask_memory, ..FactsState::default() };
 }

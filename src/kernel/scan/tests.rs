@@ -2,7 +2,6 @@
 
 mod begun;
 mod machine;
-mod many;
 mod rest;
 mod thrift;
 mod user_space;
@@ -416,28 +415,6 @@ fn who_sleeps_by_the_clock_waits_for_no_lock() {
 }
 
 #[test]
-fn between_samples_the_clock_stands_for_the_schedstat_of_an_only_thread() {
-    let mut machine = Machine::new(true);
-    machine.put(40, "server", 5, 10_000_000, &[one(40)]);
-    machine.sweep();
-    machine.put(40, "server", 5, 20_000_000, &[Given { state: 'D', timeslices: 6, channel: "submit_bio_wait", ..one(40) }]);
-    let schedstat = fs::read(machine.path("40/schedstat")).unwrap();
-    fs::remove_file(machine.path("40/schedstat")).unwrap();
-    let blocked_ns = machine.now_ns + SECOND / 10;
-    machine.sweep.sub_sample(blocked_ns);
-    assert_eq!(machine.known(40, 40).wait_class, Some(WaitClass::Disk));
-    machine.write("40/schedstat", schedstat);
-    let tasks = machine.sweep();
-    let (_, thread) = only(&tasks, 40);
-    assert_eq!(thread.schedstat.unwrap().timeslices.0, 6);
-    assert_eq!(
-        thread.last_timeslice_ns,
-        Some(blocked_ns),
-        "it has not run since, whatever the schedstat counts since the last sample"
-    );
-}
-
-#[test]
 fn of_many_threads_a_few_hot_ones_are_asked_and_not_the_clock() {
     let mut machine = Machine::new(true);
     let threads: Vec<Given<'_>> = (40..170).map(one).collect();
@@ -465,7 +442,7 @@ fn a_calm_process_has_its_turn_and_one_in_trouble_is_always_looked_at() {
         let before = machine.sweep.context.tasks_read;
         for _ in 0..times {
             clock_ns += 1_000_000;
-            machine.put(40, "server", 5, clock_ns, &[given]);
+            machine.put(40, "server", 5, clock_ns, &[Given { timeslices: clock_ns / 1_000_000, ..given }]);
             machine.now_ns += SECOND / 10;
             machine.sweep.sub_sample(machine.now_ns);
         }

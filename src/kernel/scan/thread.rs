@@ -4,7 +4,7 @@
 mod wait;
 
 use self::wait::classify_wait;
-use super::ScanContext;
+use super::context::ScanContext;
 use crate::kernel::task::files::{TaskDescriptors, ThreadFile, is_task_gone};
 use crate::kernel::task::{self, Stat};
 use crate::sample::task::{Schedstat, TaskState, Thread, WaitState};
@@ -96,25 +96,6 @@ pub struct ReadOptions {
     pub kernel_thread: bool,
     /// Its wait channels and system calls may be read.
     pub may_read_waits: bool,
-    /// It is its process's only thread, and by the process's clock it ran since the last look, or did not.
-    pub ran: Option<bool>,
-    /// It is all of its process: the stat of that is its own.
-    pub single_threaded: bool,
-    /// And it was just read.
-    pub process_stat: Option<ProcessStat>,
-}
-
-/// What the stat of a process says of its only thread.
-#[derive(Clone, Copy, Debug)]
-pub struct ProcessStat {
-    pub state: TaskState,
-    pub counters: StatCounters,
-}
-
-impl ProcessStat {
-    pub fn from_stat(stat: &Stat<'_>) -> ProcessStat {
-        ProcessStat { state: stat.state, counters: StatCounters::from_stat(stat) }
-    }
 }
 
 impl StatCounters {
@@ -272,40 +253,31 @@ impl KnownThread {
     }
 
     /// Looks again.
-    pub fn rescan(&mut self, eye: &mut ScanContext, glance: ReadOptions) -> ThreadChange {
-        let now_ns = eye.now_ns;
+    pub fn rescan(&mut self, context: &mut ScanContext, options: ReadOptions) -> ThreadChange {
+        let now_ns = context.now_ns;
         self.last_read_ns = now_ns;
-        let keep_rest = glance.keep_open && self.is_active(now_ns);
+        let keep_rest = options.keep_open && self.is_active(now_ns);
         if !keep_rest {
             self.descriptors.close_all_but_schedstat();
         }
-        let told = glance.ran.filter(|_| self.schedstat.is_some());
-        let rests = match told {
-            // Of one that ran only the next sample's figures want more than that.
-            Some(ran) => !glance.for_sample || !(ran || self.sample_is_stale),
-            None => eye.thread_activity.has_not_run(glance.pid, self.tid, self.schedstat.as_ref()),
-        };
-        let sched = match if rests { Ok(self.schedstat) } else { self.read_schedstat(eye, glance) } {
+        let sched = match self.read_schedstat(context, options) {
             Ok(sched) => sched,
             Err(why) if is_task_gone(why) && self.schedstat.is_some() => return ThreadChange::Gone,
             Err(_) => None,
         };
-        let ran = told.unwrap_or(match (sched, self.schedstat) {
-            (Some(new), Some(old)) => new.timeslices != old.timeslices,
-            _ => false,
-        });
+        let ran = sched.zip(self.schedstat).is_some_and(|(new, old)| new.timeslices != old.timeslices);
         let at_rest = matches!(self.state, TaskState::Sleeping | TaskState::Blocked | TaskState::Idle);
         // A timeslice is counted as it begins, its time only as it ends: it may have been read in the middle.
         let same_time = sched.map(|sched| sched.run_ns) == self.schedstat.map(|sched| sched.run_ns);
-        if sched.is_some() && !ran && same_time && at_rest && !(glance.for_sample && self.sample_is_stale) {
-            return self.reread_wait(eye, glance, keep_rest);
+        if sched.is_some() && !ran && same_time && at_rest && !(options.for_sample && self.sample_is_stale) {
+            return self.reread_wait(context, options, keep_rest);
         }
         // Who was running mostly still is.
-        if ran && !glance.for_sample && at_rest && self.is_asleep_again(eye, glance, keep_rest) {
+        if ran && !options.for_sample && at_rest && self.is_asleep_again(context, options, keep_rest) {
             (self.schedstat, self.last_timeslice_ns, self.sample_is_stale) = (sched, Some(now_ns), true);
             return ThreadChange::Asleep;
         }
-        let figures = match self.read_counters(eye, glance, keep_rest) {
+        let figures = match self.read_stat(context, options, keep_rest) {
             Ok(figures) => figures,
             Err(why) if is_task_gone(why) => return ThreadChange::Gone,
             Err(_) => return ThreadChange::Unchanged,
@@ -321,64 +293,62 @@ impl KnownThread {
         if ran || !matches!(self.state, TaskState::Sleeping | TaskState::Blocked) {
             self.clear_wait();
         }
-        self.read_wait_if_due(eye, glance, keep_rest);
-        if glance.for_sample {
-            self.read_affinity_if_due(eye, glance);
+        self.read_wait_if_due(context, options, keep_rest);
+        if options.for_sample {
+            self.read_affinity_if_due(context, options);
         }
-        self.sample_is_stale = !glance.for_sample;
+        self.sample_is_stale = !options.for_sample;
         ThreadChange::Changed(figures)
     }
 
     /// Which CPUs it may use, when it had to wait for one.
-    fn read_affinity_if_due(&mut self, eye: &mut ScanContext, glance: ReadOptions) {
+    fn read_affinity_if_due(&mut self, context: &mut ScanContext, options: ReadOptions) {
         let delay = self.schedstat.map(|sched| sched.run_delay_ns);
         let waited = delta(delay, std::mem::replace(&mut self.sampled_run_delay, delay));
-        let known = self.cpus_allowed_list.as_deref().is_some_and(|(_, at)| eye.now_ns.saturating_sub(*at) < AFFINITY_TTL_NS);
+        let known =
+            self.cpus_allowed_list.as_deref().is_some_and(|(_, at)| context.now_ns.saturating_sub(*at) < AFFINITY_TTL_NS);
         let waits = self.state == TaskState::Running && waited.is_some_and(|waited| waited >= MIN_RUN_DELAY_NS);
-        if known || !waits || glance.kernel_thread || eye.affinity_reads_left == 0 {
+        if known || !waits || options.kernel_thread || context.affinity_reads_left == 0 {
             return;
         }
-        eye.affinity_reads_left -= 1;
-        let text = eye.files.read_once(format_args!("{}/task/{}/status", glance.pid, self.tid));
-        let cpus = text.ok().and_then(task::parse_cpus_allowed_list).map(|cpus| eye.interner.intern(cpus));
-        self.cpus_allowed_list = cpus.map(|cpus| Box::new((cpus, eye.now_ns)));
+        context.affinity_reads_left -= 1;
+        let text = context.files.read_once(format_args!("{}/task/{}/status", options.pid, self.tid));
+        let cpus = text.ok().and_then(task::parse_cpus_allowed_list).map(|cpus| context.interner.intern(cpus));
+        self.cpus_allowed_list = cpus.map(|cpus| Box::new((cpus, context.now_ns)));
     }
 
     /// It did not run, so its wait is the same one. It may be one that was missed, or not wanted before.
-    fn reread_wait(&mut self, eye: &mut ScanContext, glance: ReadOptions, keep: bool) -> ThreadChange {
+    fn reread_wait(&mut self, context: &mut ScanContext, options: ReadOptions, keep: bool) -> ThreadChange {
         let before = self.wait.wchan.is_ok();
-        self.read_wait_if_due(eye, glance, keep);
+        self.read_wait_if_due(context, options, keep);
         if self.wait.wchan.is_ok() == before {
             return ThreadChange::Unchanged;
         }
-        if !glance.for_sample {
+        if !options.for_sample {
             self.sample_is_stale = true;
             return ThreadChange::Unchanged;
         }
-        // Its state may have been read again since it was lent.
-        match glance.process_stat.map_or_else(|| self.read_stat(eye, glance, keep), |lent| Ok(lent.counters)) {
+        match self.read_stat(context, options, keep) {
             Ok(figures) => ThreadChange::Changed(figures),
             Err(_) => ThreadChange::Unchanged,
         }
     }
 
-    fn read_schedstat(&mut self, eye: &mut ScanContext, glance: ReadOptions) -> Reading<Option<Schedstat>> {
-        let text =
-            eye.files.read_thread_file(glance.pid, self.tid, ThreadFile::Schedstat, &mut self.descriptors, glance.keep_open)?;
-        Ok(task::parse_schedstat(text).filter(|_| eye.has_schedstat))
+    fn read_schedstat(&mut self, context: &mut ScanContext, options: ReadOptions) -> Reading<Option<Schedstat>> {
+        let text = context.files.read_thread_file(
+            options.pid,
+            self.tid,
+            ThreadFile::Schedstat,
+            &mut self.descriptors,
+            options.keep_open,
+        )?;
+        Ok(task::parse_schedstat(text).filter(|_| context.has_schedstat))
     }
 
-    fn read_counters(&mut self, eye: &mut ScanContext, glance: ReadOptions, keep: bool) -> Reading<StatCounters> {
-        let Some(lent) = glance.process_stat else { return self.read_stat(eye, glance, keep) };
-        self.state = lent.state;
-        Ok(lent.counters)
-    }
-
-    fn read_stat(&mut self, eye: &mut ScanContext, glance: ReadOptions, keep: bool) -> Reading<StatCounters> {
-        let file = if glance.single_threaded { ThreadFile::ProcessStat } else { ThreadFile::Stat };
-        let text = eye.files.read_thread_file(glance.pid, self.tid, file, &mut self.descriptors, keep)?;
+    fn read_stat(&mut self, context: &mut ScanContext, options: ReadOptions, keep: bool) -> Reading<StatCounters> {
+        let text = context.files.read_thread_file(options.pid, self.tid, ThreadFile::Stat, &mut self.descriptors, keep)?;
         let stat = task::parse_stat(text).ok_or(Absent::Malformed)?;
-        self.comm = eye.interner.reuse_or_intern(&self.comm, stat.comm);
+        self.comm = context.interner.reuse_or_intern(&self.comm, stat.comm);
         self.state = stat.state;
         Ok(StatCounters::from_stat(&stat))
     }

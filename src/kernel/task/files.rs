@@ -38,8 +38,6 @@ pub enum ThreadFile {
     Stat,
     Wchan,
     Syscall,
-    /// Of the process, which it is all of
-    ProcessStat,
 }
 
 /// The files of a process that are worth a descriptor.
@@ -47,16 +45,14 @@ pub enum ThreadFile {
 pub enum ProcessFile {
     Stat,
     Io,
-    /// The stat of its first thread: not so dear, since nothing in it is added up over all threads
-    LeaderStat,
 }
 
 /// Open descriptors of one task, indexed by `ThreadFile` or `ProcessFile`.
 #[derive(Debug, Default)]
-pub struct TaskDescriptors([Option<CountedDescriptor>; 5]);
+pub struct TaskDescriptors([Option<CountedDescriptor>; 4]);
 
 impl TaskDescriptors {
-    pub const EMPTY: TaskDescriptors = TaskDescriptors([const { None }; 5]);
+    pub const EMPTY: TaskDescriptors = TaskDescriptors([const { None }; 4]);
 
     /// Gives back all descriptors.
     pub fn close_all(&mut self) {
@@ -140,7 +136,7 @@ impl TaskFiles {
     ) -> Reading<&[u8]> {
         let name = match file {
             ThreadFile::Schedstat => "schedstat",
-            ThreadFile::Stat | ThreadFile::ProcessStat => "stat",
+            ThreadFile::Stat => "stat",
             ThreadFile::Wchan => "wchan",
             ThreadFile::Syscall => "syscall",
         };
@@ -157,12 +153,8 @@ impl TaskFiles {
         let name = match file {
             ProcessFile::Stat => "stat",
             ProcessFile::Io => "io",
-            ProcessFile::LeaderStat => "stat",
         };
         let slot = kept.0.get_mut(file as usize).ok_or(Absent::NotRead)?;
-        if file == ProcessFile::LeaderStat {
-            return self.read(slot, keep, format_args!("{pid}/task/{pid}/{name}"));
-        }
         self.read(slot, keep, format_args!("{pid}/{name}"))
     }
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::machine::{Given, Machine, one};
-use crate::kernel::scan::KnownThread;
+use crate::kernel::scan::KnownProcess;
 use crate::sample::task::Tasks;
 
 fn tids(tasks: &Tasks) -> Vec<u32> {
@@ -33,7 +33,7 @@ fn a_thread_that_begins_while_another_ends_between_two_samples_is_found() {
     assert_eq!(tids(&machine.sweep()), [40, 41, 42]);
     machine.put(40, "jobs", 5, 90_000_000, &[Given { timeslices: 7, ..one(40) }, one(42), one(43)]);
     // What was kept open of the one that ended can be read in a tree, but not in /proc.
-    machine.sweep.processes[0].active.threads.iter_mut().for_each(KnownThread::close_descriptors);
+    machine.sweep.processes[0].close_descriptors();
     machine.sweep.sub_sample(machine.now_ns + 1);
     assert_eq!(tids(&machine.sweep()), [40, 42, 43]);
 }
@@ -73,6 +73,6 @@ fn a_process_of_which_no_thread_can_be_read_is_gone() {
     assert_eq!(pids(&machine.sweep()), [50, 60]);
     machine.put(60, "jobs", 5, 60_000_000, &[Given { timeslices: 7, ..one(60) }, one(61), one(62)]);
     unread(&machine, 60, &[60, 61, 62]);
-    machine.sweep.processes.iter_mut().flat_map(|known| &mut known.active.threads).for_each(KnownThread::close_descriptors);
+    machine.sweep.processes.iter_mut().for_each(KnownProcess::close_descriptors);
     assert_eq!(pids(&machine.sweep()), [50], "when it has run");
 }

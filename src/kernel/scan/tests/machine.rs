@@ -5,9 +5,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::super::*;
-use crate::sample::Absent;
 use crate::sample::host::Privilege;
 use crate::sample::task::{Process, Thread};
+use crate::sample::{Absent, Name};
 
 pub(super) const SECOND: u64 = 1_000_000_000;
 
@@ -116,16 +116,17 @@ impl Machine {
     }
 
     pub(super) fn hot(&mut self) -> Vec<u32> {
-        let hot =
-            |known: &KnownProcess| known.active.hot.iter().map(|&index| known.active.threads[index].tid).collect::<Vec<_>>();
+        let hot = |known: &KnownProcess| known.hot_threads().map(|thread| thread.tid).collect::<Vec<_>>();
         self.sweep.processes.iter().flat_map(hot).collect()
     }
 
     pub(super) fn known(&mut self, pid: u32, tid: u32) -> &KnownThread {
         let TaskScanner { processes, context: eye, .. } = &mut self.sweep;
         let known = processes.iter_mut().find(|known| known.pid == pid).unwrap();
-        known.activate(eye);
-        known.active.threads.iter().find(|thread| thread.tid == tid).unwrap()
+        if known.is_parked() {
+            known.unpark(eye);
+        }
+        known.threads().0.iter().find(|thread| thread.tid == tid).unwrap()
     }
 }
 

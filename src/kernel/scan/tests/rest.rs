@@ -6,7 +6,7 @@ use crate::sample::waits::WaitClass;
 use crate::units::Counter;
 
 fn is_at_rest(machine: &Machine) -> bool {
-    machine.sweep.processes[0].active.is_parked()
+    machine.sweep.processes[0].is_parked()
 }
 
 #[test]

@@ -20,24 +20,6 @@ pub(super) fn ran(machine: &mut Machine, pid: u32, clock_ns: u64, moved: &[(u32,
 }
 
 #[test]
-fn the_stat_of_a_process_is_that_of_its_only_thread() {
-    let mut machine = Machine::new(true);
-    machine.put(40, "server", 5, 10_000_000, &[one(40)]);
-    machine.sweep();
-    machine.put(40, "renamed", 5, 50_000_000, &[Given { state: 'D', timeslices: 6, channel: "submit_bio_wait", ..one(40) }]);
-    fs::remove_file(machine.path("40/task/40/stat")).unwrap();
-    let tasks = machine.sweep();
-    let (process, thread) = only(&tasks, 40);
-    assert_eq!((thread.state, thread.comm.as_bytes()), (TaskState::Blocked, &b"renamed"[..]));
-    assert_eq!((process.user_ticks, thread.user_ticks), (Counter(5), Counter(5)));
-    // It is woken and runs.
-    machine.write("40/stat", fs::read_to_string(machine.path("40/stat")).unwrap().replace(" D ", " R "));
-    machine.clock(40, 51_000_000);
-    machine.sweep.sub_sample(machine.now_ns + 1);
-    assert_eq!(machine.known(40, 40).state, TaskState::Running);
-}
-
-#[test]
 fn a_thread_that_came_and_went_has_left_its_time_to_the_process_only() {
     let mut machine = Machine::new(true);
     machine.put(40, "server", 5, 10_000_000, &[one(40)]);
@@ -88,7 +70,9 @@ fn who_is_at_rest_is_asked_for_his_clock_only_and_is_up_as_soon_as_that_moves() 
         machine.now_ns += SECOND;
         machine.sweep.scan(machine.now_ns, new_pids::ForkCounters { forks: Some(Counter(7)), last_pid: None })
     };
-    let up = |machine: &Machine| machine.sweep.active.iter().map(|&at| machine.sweep.processes[at].pid).collect::<Vec<_>>();
+    let up = |machine: &Machine| {
+        machine.sweep.processes().iter().filter(|known| !known.is_parked()).map(|known| known.pid).collect::<Vec<_>>()
+    };
     sweep(&mut machine);
     ran(&mut machine, 60, 12_000_000, &[(60, 12_000_000)]);
     let first = sweep(&mut machine);

@@ -14,33 +14,33 @@ use crate::sample::{Absent, Name, Reading};
 impl KnownThread {
     /// Reads where it sleeps although it was not seen to work: it may stand behind a blocked thread of its process.
     /// True when something new was learned.
-    pub fn read_parked_wait(&mut self, eye: &mut ScanContext, glance: ReadOptions) -> bool {
+    pub fn read_parked_wait(&mut self, context: &mut ScanContext, options: ReadOptions) -> bool {
         let unknown = self.state == TaskState::Sleeping && self.wait.wchan == Err(Absent::NotRead);
         if unknown {
-            self.read_wait(eye, glance, false);
+            self.read_wait(context, options, false);
         }
         unknown
     }
 
     /// Seen for the first time. One that nobody saw go to sleep may have waited for a file system in user space for hours.
-    pub fn read_first_wait(&mut self, eye: &mut ScanContext, glance: ReadOptions) {
-        self.read_wait_if_due(eye, glance, false);
-        let may_ask = eye.files.has_fuse_mounts && !glance.kernel_thread && glance.may_read_waits;
-        if may_ask && self.read_parked_wait(eye, glance) && self.wait_class != Some(WaitClass::Disk) {
+    pub fn read_first_wait(&mut self, context: &mut ScanContext, options: ReadOptions) {
+        self.read_wait_if_due(context, options, false);
+        let may_ask = context.files.has_fuse_mounts && !options.kernel_thread && options.may_read_waits;
+        if may_ask && self.read_parked_wait(context, options) && self.wait_class != Some(WaitClass::Disk) {
             self.clear_wait();
         }
     }
 
     /// Reads its wait when the state asks for it and it is not known.
-    pub fn read_wait_if_due(&mut self, eye: &mut ScanContext, glance: ReadOptions, keep: bool) {
+    pub fn read_wait_if_due(&mut self, context: &mut ScanContext, options: ReadOptions, keep: bool) {
         let wanted = match self.state {
             TaskState::Blocked => true,
-            TaskState::Sleeping => !glance.kernel_thread && self.is_active(eye.now_ns),
+            TaskState::Sleeping => !options.kernel_thread && self.is_active(context.now_ns),
             _ => false,
         };
         let settled = matches!(self.wait.wchan, Ok(_) | Err(Absent::Hidden | Absent::NoPermission | Absent::NoSuchFile));
         if wanted && !settled {
-            self.read_wait(eye, glance, keep);
+            self.read_wait(context, options, keep);
         }
     }
 
@@ -54,33 +54,33 @@ impl KnownThread {
 
     /// Where it sleeps says mostly that it sleeps: then its stat, the dearest of its files, need not be read. Should the
     /// freezer hold it there, which shows as D, the next sample reads so.
-    pub(super) fn is_asleep_again(&mut self, eye: &mut ScanContext, glance: ReadOptions, keep: bool) -> bool {
-        if glance.kernel_thread || !glance.may_read_waits || self.wchan_is_hidden {
+    pub(super) fn is_asleep_again(&mut self, context: &mut ScanContext, options: ReadOptions, keep: bool) -> bool {
+        if options.kernel_thread || !options.may_read_waits || self.wchan_is_hidden {
             return false;
         }
-        let channel = self.read_wchan(eye, glance, keep);
+        let channel = self.read_wchan(context, options, keep);
         let sleeps = channel.as_ref().is_ok_and(|name| WaitClass::wchan_is_interruptible(name.as_bytes()));
         if sleeps {
             self.state = TaskState::Sleeping;
-            self.set_wait(channel, eye, glance, keep);
+            self.set_wait(channel, context, options, keep);
         }
         sleeps
     }
 
     /// Channel and, where the channel alone does not tell, the call. State and channel are read at different moments: a pair
     /// that cannot be is read once again, then dropped.
-    fn read_wait(&mut self, eye: &mut ScanContext, glance: ReadOptions, keep: bool) {
+    fn read_wait(&mut self, context: &mut ScanContext, options: ReadOptions, keep: bool) {
         for _ in 0..2 {
-            let channel = self.read_wchan(eye, glance, keep);
-            self.set_wait(channel, eye, glance, keep);
-            if self.wait_class.is_some() || self.read_stat(eye, glance, keep).is_err() {
+            let channel = self.read_wchan(context, options, keep);
+            self.set_wait(channel, context, options, keep);
+            if self.wait_class.is_some() || self.read_stat(context, options, keep).is_err() {
                 return;
             }
             if !matches!(self.state, TaskState::Sleeping | TaskState::Blocked) {
                 return self.clear_wait();
             }
         }
-        if self.is_frozen_while_asleep(eye, glance) {
+        if self.is_frozen_while_asleep(context, options) {
             self.wait_class = Some(WaitClass::Frozen);
             return;
         }
@@ -89,28 +89,28 @@ impl KnownThread {
 
     /// Since Linux 6.1 the freezer stops many a sleeper where it sleeps: state D, in a function that is never in D. It is no
     /// misreading when the thread did not run since its state was read.
-    fn is_frozen_while_asleep(&mut self, eye: &mut ScanContext, glance: ReadOptions) -> bool {
+    fn is_frozen_while_asleep(&mut self, context: &mut ScanContext, options: ReadOptions) -> bool {
         let before = self.schedstat;
         let impossible = self.state == TaskState::Blocked && self.wait.wchan.is_ok();
-        impossible && before.is_some() && self.read_schedstat(eye, glance).is_ok_and(|now| now == before)
+        impossible && before.is_some() && self.read_schedstat(context, options).is_ok_and(|now| now == before)
     }
 
-    fn set_wait(&mut self, channel: Reading<Name>, eye: &mut ScanContext, glance: ReadOptions, keep: bool) {
+    fn set_wait(&mut self, channel: Reading<Name>, context: &mut ScanContext, options: ReadOptions, keep: bool) {
         let alone = channel.as_ref().ok().and_then(|name| WaitClass::classify(self.state, Some(name.as_bytes()), None));
         let call_tells = self.state == TaskState::Blocked
             || matches!(alone, Some(WaitClass::Futex | WaitClass::Lock | WaitClass::Disk | WaitClass::Other));
         let doubtful = channel == Err(Absent::Vanished);
         self.has_timeout = false;
-        let call = if glance.kernel_thread || !(call_tells || doubtful) {
+        let call = if options.kernel_thread || !(call_tells || doubtful) {
             Err(Absent::NotRead)
         } else {
-            self.read_syscall(eye, glance, keep)
+            self.read_syscall(context, options, keep)
         };
         // For those who may see, `0` means "moved on"; but a guarded process answers them, too, like that.
         let found_guarded = doubtful && call == Err(Absent::NoPermission);
         let channel = if found_guarded { Err(Absent::Hidden) } else { channel };
         self.wchan_is_hidden = found_guarded || (self.wchan_is_hidden && channel.is_err());
-        let known = call.as_ref().ok().and_then(|&call| Syscall::from_number(eye.machine.as_bytes(), call));
+        let known = call.as_ref().ok().and_then(|&call| Syscall::from_number(context.machine.as_bytes(), call));
         self.wait_class = match known {
             None if channel.is_ok() => alone,
             known => classify_wait(self.state, &channel, known),
@@ -121,24 +121,24 @@ impl KnownThread {
         self.wait = WaitState { wchan: channel, syscall: call.map(Arc::new) };
     }
 
-    fn read_wchan(&mut self, eye: &mut ScanContext, glance: ReadOptions, keep: bool) -> Reading<Name> {
+    fn read_wchan(&mut self, context: &mut ScanContext, options: ReadOptions, keep: bool) -> Reading<Name> {
         // The answer would be `0`; samples ask all the same.
-        let permitted = glance.may_read_waits && !self.wchan_is_hidden;
-        if !permitted && !glance.for_sample {
+        let permitted = options.may_read_waits && !self.wchan_is_hidden;
+        if !permitted && !options.for_sample {
             return Err(Absent::Hidden);
         }
-        let text = eye.files.read_thread_file(glance.pid, self.tid, ThreadFile::Wchan, &mut self.descriptors, keep)?;
+        let text = context.files.read_thread_file(options.pid, self.tid, ThreadFile::Wchan, &mut self.descriptors, keep)?;
         let symbol = strip_compiler_suffix(text.trim_ascii());
         match symbol {
             b"" => Err(Absent::Hidden),
             b"0" if permitted => Err(Absent::Vanished),
             b"0" => Err(Absent::Hidden),
-            symbol => Ok(eye.interner.intern(symbol)),
+            symbol => Ok(context.interner.intern(symbol)),
         }
     }
 
-    fn read_syscall(&mut self, eye: &mut ScanContext, glance: ReadOptions, keep: bool) -> Reading<RawSyscall> {
-        let text = eye.files.read_thread_file(glance.pid, self.tid, ThreadFile::Syscall, &mut self.descriptors, keep)?;
+    fn read_syscall(&mut self, context: &mut ScanContext, options: ReadOptions, keep: bool) -> Reading<RawSyscall> {
+        let text = context.files.read_thread_file(options.pid, self.tid, ThreadFile::Syscall, &mut self.descriptors, keep)?;
         self.has_timeout = task::syscall_has_timeout(text);
         task::parse_syscall(text)
     }

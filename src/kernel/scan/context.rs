@@ -1,0 +1,94 @@
+//! What every reading of a task needs: open files, clocks, shared names, the time, what this user may see.
+
+use std::collections::BTreeSet;
+
+use super::interner::Interner;
+use super::process_clock::ProcessClocks;
+use crate::kernel::root::Root;
+use crate::kernel::task::{self, files::TaskFiles};
+use crate::sample::host::Host;
+use crate::sample::task::Schedstat;
+use crate::sample::{Name, Reading};
+
+/// Threads whose allowed CPUs are read in one scan: a status file each.
+const MAX_AFFINITY_READS: u32 = 64;
+
+/// Passed to each reading.
+#[derive(Debug)]
+pub struct ScanContext {
+    pub files: TaskFiles,
+    pub interner: Interner,
+    pub clocks: ProcessClocks,
+    /// `Host::machine`: says which numbers system calls have
+    pub machine: Name,
+    /// CLOCK_BOOTTIME of this scan or sub-sample
+    pub now_ns: u64,
+    pub sub_sample_number: u32,
+    pub scan_number: u32,
+    /// Processes that sub-samples read
+    pub sub_sampled_count: usize,
+    /// Tasks whose files were read since the last scan began
+    pub tasks_read: u32,
+    /// Threads whose allowed CPUs may still be read in this scan
+    pub affinity_reads_left: u32,
+    /// CLOCK_BOOTTIME of the scan before, in ticks
+    last_scan_ticks: Option<u64>,
+    pub ticks_per_second: u64,
+    /// False on a kernel without CONFIG_SCHED_INFO, which writes three zeros
+    pub has_schedstat: bool,
+    own_uid: u32,
+    has_cap_sys_ptrace: bool,
+    /// Every uid that owned a process
+    pub owner_uids: BTreeSet<u32>,
+}
+
+impl ScanContext {
+    /// Fails only where there is no /proc.
+    pub fn new(root: &Root, host: &Host) -> Reading<ScanContext> {
+        let has_run = |schedstat: Schedstat| schedstat.timeslices.0 > 0;
+        let own_schedstat = root.read_once("proc/self/schedstat").ok();
+        Ok(ScanContext {
+            files: TaskFiles::open(root)?,
+            interner: Interner::default(),
+            clocks: ProcessClocks::for_root(root),
+            machine: host.machine.clone(),
+            now_ns: 0,
+            sub_sample_number: 0,
+            scan_number: 0,
+            sub_sampled_count: 0,
+            tasks_read: 0,
+            affinity_reads_left: 0,
+            last_scan_ticks: None,
+            ticks_per_second: host.ticks_per_second.max(1),
+            has_schedstat: own_schedstat.as_deref().and_then(task::parse_schedstat).is_none_or(has_run),
+            own_uid: host.privilege.effective_uid,
+            has_cap_sys_ptrace: host.privilege.has_cap_sys_ptrace,
+            owner_uids: BTreeSet::new(),
+        })
+    }
+
+    /// A scan begins at `now_ns` (CLOCK_BOOTTIME).
+    pub fn begin_scan(&mut self, now_ns: u64) {
+        self.now_ns = now_ns;
+        self.scan_number = self.scan_number.wrapping_add(1);
+        self.tasks_read = 0;
+        self.affinity_reads_left = MAX_AFFINITY_READS;
+    }
+
+    /// The scan that began last is complete.
+    pub fn end_scan(&mut self) {
+        let ticks = u128::from(self.now_ns) * u128::from(self.ticks_per_second) / 1_000_000_000;
+        self.last_scan_ticks = Some(u64::try_from(ticks).unwrap_or(u64::MAX));
+    }
+
+    /// Whether a task with this start time (stat field 22) cannot have existed at the last scan, so that it has run since. Start times are
+    /// rounded down to whole ticks, and so is the time of the scan.
+    pub fn started_since_last_scan(&self, start_ticks: u64) -> bool {
+        self.last_scan_ticks.is_some_and(|last| start_ticks >= last)
+    }
+
+    /// Whether wait channels and system calls of this user's tasks can be read.
+    pub fn can_inspect_tasks_of(&self, uid: u32) -> bool {
+        self.has_cap_sys_ptrace || uid == self.own_uid
+    }
+}

@@ -1,0 +1,217 @@
+//! Reading a process for a sample: the first time (`discover`) and again (`rescan`).
+
+use std::sync::Arc;
+
+use super::super::thread::{KnownThread, ThreadChange};
+use super::super::{ScanContext, facts};
+use super::{ActiveProcess, HiddenThreads, KnownProcess, ProcessChange, ProcessState, Reread};
+use crate::kernel::task;
+use crate::kernel::task::files::{ProcessFile, TaskDescriptors};
+use crate::sample::task::{Process, TaskState, Thread};
+use crate::sample::{Absent, Reading};
+use crate::units::Counter;
+
+/// Parked threads of a process with a stuck one: so many wait channels are read a scan.
+const MAX_THREADS_EXAMINED: usize = 64;
+
+impl KnownProcess {
+    /// Reads a process that is seen for the first time. `facts` reads its command line, executable, cgroup and io later.
+    pub fn discover(context: &mut ScanContext, pid: u32) -> Reading<KnownProcess> {
+        let clock_ns = context.clocks.cpu_ns(pid);
+        let uid = context.files.owner_uid(pid)?;
+        context.owner_uids.insert(uid);
+        let text = context.files.read_process_file(pid, ProcessFile::Stat, &mut TaskDescriptors::default(), false)?;
+        let stat = task::parse_stat(text).ok_or(Absent::Malformed)?;
+        let (thread_count, arg_start) = (usize::try_from(stat.thread_count).unwrap_or(0), stat.arg_start);
+        let process = Process {
+            pid,
+            start_ticks: stat.start_ticks,
+            ppid: stat.ppid,
+            uid,
+            comm: context.interner.intern(stat.comm),
+            kernel_thread: stat.kernel_thread,
+            facts: context.interner.unread_facts(),
+            user_ticks: stat.user_ticks,
+            system_ticks: stat.system_ticks,
+            guest_ticks: stat.guest_ticks,
+            children_cpu: Some(stat.children_cpu),
+            cpu_ns: clock_ns.map(Counter),
+            minor_faults: stat.minor_faults,
+            major_faults: stat.major_faults,
+            resident_pages: stat.resident_pages,
+            io: Err(Absent::NotRead),
+            threads: Arc::default(),
+        };
+        let now_ns = context.now_ns;
+        let mut known = KnownProcess {
+            pid,
+            last_ran_ns: context.started_since_last_scan(process.start_ticks).then_some(now_ns),
+            sampled: Arc::new(process),
+            state: ProcessState::Parked,
+            hidden: HiddenThreads::default(),
+            facts: facts::FactsState::default(),
+            clock_ns,
+            first_seen_ns: now_ns,
+            arg_start,
+        };
+        let mut active = Box::new(ActiveProcess { last_trouble_ns: now_ns, ..ActiveProcess::default() });
+        known.list_threads(&mut active, thread_count, context)?;
+        known.read_waits_beside_stuck_threads(&mut active, context);
+        known.update_thread_sets(&mut active, context);
+        known.state = ProcessState::Active(active);
+        Ok(known)
+    }
+
+    /// Reads for a sample what may have changed. `clock_ns` is the CPU clock of the process now.
+    pub fn rescan(&mut self, context: &mut ScanContext, clock_ns: Option<u64>) -> ProcessChange {
+        let ran = clock_ns.is_none() || clock_ns != self.clock_ns;
+        let reread = match &self.state {
+            ProcessState::Active(active) => active.reread,
+            ProcessState::Parked => Reread::WhenClockMoves,
+        };
+        if ran || reread == Reread::Everything {
+            // A process that ran and cannot be read any more (hidepid, and it became another user's) would be shown as idle: it is
+            // gone like one that ended.
+            return self.rescan_all(context, clock_ns, ran).unwrap_or(ProcessChange::Gone);
+        }
+        if reread == Reread::UnsettledThreads {
+            return self.rescan_unsettled(context);
+        }
+        if let ProcessState::Active(active) = &mut self.state {
+            let ActiveProcess { hot, threads, .. } = &mut **active;
+            hot.retain(|&index| threads.get(index).is_some_and(|thread| thread.is_hot(context.now_ns)));
+        }
+        ProcessChange::Unchanged
+    }
+
+    /// Reads the wait channels of its parked threads, because a process of its group is stuck: they may wait for a lock of that one.
+    pub fn read_waits_beside_stuck_sibling(&mut self, context: &mut ScanContext) -> bool {
+        if !self.has_unread_waits(context) {
+            return false;
+        }
+        let mut active = self.activate(context);
+        let learned = self.read_parked_waits(&mut active, context);
+        if learned {
+            self.update_thread_sets(&mut active, context);
+        }
+        self.state = ProcessState::Active(active);
+        learned
+    }
+
+    /// Its CPU clock moved, or a sub-sample read more than the last sample has.
+    fn rescan_all(&mut self, context: &mut ScanContext, clock_ns: Option<u64>, ran: bool) -> Reading<ProcessChange> {
+        let mut active = self.activate(context);
+        let (pid, now_ns) = (self.pid, context.now_ns);
+        let keep_open = self.ran_recently(now_ns);
+        if ran && context.clocks.are_available() {
+            self.record_run(&mut active, now_ns);
+        }
+        let text = context.files.read_process_file(pid, ProcessFile::Stat, &mut active.descriptors, keep_open)?;
+        let stat = task::parse_stat(text).ok_or(Absent::Malformed)?;
+        if stat.start_ticks != self.sampled.start_ticks {
+            return Ok(ProcessChange::Gone);
+        }
+        context.tasks_read += 1;
+        let thread_count = usize::try_from(stat.thread_count).unwrap_or(0);
+        let executed = stat.comm != self.sampled.comm.as_bytes() || stat.arg_start != self.arg_start;
+        self.arg_start = stat.arg_start;
+        self.facts.record_run(executed, now_ns);
+        let process = Arc::make_mut(&mut self.sampled);
+        process.comm = context.interner.reuse_or_intern(&process.comm, stat.comm);
+        process.ppid = stat.ppid;
+        process.user_ticks = stat.user_ticks;
+        process.system_ticks = stat.system_ticks;
+        process.guest_ticks = stat.guest_ticks;
+        process.children_cpu = Some(stat.children_cpu);
+        process.minor_faults = stat.minor_faults;
+        process.major_faults = stat.major_faults;
+        process.resident_pages = stat.resident_pages;
+        if process.io.is_ok() {
+            let text = context.files.read_process_file(pid, ProcessFile::Io, &mut active.descriptors, keep_open);
+            process.io = text.and_then(|text| task::parse_io(text).ok_or(Absent::Malformed));
+        }
+        self.clock_ns = clock_ns;
+        active.reread = Reread::WhenClockMoves;
+        let thread_gone = self.rescan_threads(&mut active, context);
+        if thread_gone || thread_count != active.threads.len() {
+            self.list_threads(&mut active, thread_count, context)?;
+        }
+        Arc::make_mut(&mut self.sampled).cpu_ns = self.clock_ns.map(Counter);
+        self.read_waits_beside_stuck_threads(&mut active, context);
+        self.update_thread_sets(&mut active, context);
+        self.state = ProcessState::Active(active);
+        Ok(ProcessChange::Changed)
+    }
+
+    /// The CPU clock stands still, but some threads are running, blocked, or were read by a sub-sample only.
+    fn rescan_unsettled(&mut self, context: &mut ScanContext) -> ProcessChange {
+        let options = self.read_options(context, true);
+        let mut active = self.activate(context);
+        let mut change = ProcessChange::Unchanged;
+        for (index, known) in active.threads.iter_mut().enumerate().filter(|(_, known)| known.is_unsettled()) {
+            let ThreadChange::Changed(counters) = known.rescan(context, options) else { continue };
+            context.tasks_read += 1;
+            let new = known.to_sample(&counters);
+            if self.sampled.threads.get(index).is_some_and(|old| *old != new) {
+                change = ProcessChange::Changed;
+                if let Some(old) = Arc::make_mut(&mut self.sampled).threads_mut().get_mut(index) {
+                    *old = new;
+                }
+            }
+        }
+        if self.read_waits_beside_stuck_threads(&mut active, context) {
+            change = ProcessChange::Changed;
+        }
+        self.update_thread_sets(&mut active, context);
+        self.state = ProcessState::Active(active);
+        change
+    }
+
+    /// Threads that wait for a lock do not run, so their wait channels are not read for their own sake. Where a thread of the process
+    /// is stuck they may wait for it. True when something was read.
+    fn read_waits_beside_stuck_threads(&mut self, active: &mut ActiveProcess, context: &mut ScanContext) -> bool {
+        let stuck = active.threads.len() > 1 && active.threads.iter().any(KnownThread::is_stuck);
+        stuck && self.has_unread_waits(context) && self.read_parked_waits(active, context)
+    }
+
+    fn has_unread_waits(&self, context: &ScanContext) -> bool {
+        let unread = |thread: &Thread| thread.state == TaskState::Sleeping && thread.wait.wchan == Err(Absent::NotRead);
+        let process = &self.sampled;
+        !process.kernel_thread && context.can_inspect_tasks_of(process.uid) && process.threads.iter().any(unread)
+    }
+
+    fn read_parked_waits(&mut self, active: &mut ActiveProcess, context: &mut ScanContext) -> bool {
+        let options = self.read_options(context, true);
+        let mut left = MAX_THREADS_EXAMINED;
+        for (index, known) in active.threads.iter_mut().enumerate() {
+            if left > 0 && known.read_parked_wait(context, options) {
+                left -= 1;
+                if let Some(thread) = Arc::make_mut(&mut self.sampled).threads_mut().get_mut(index) {
+                    thread.wait = known.wait.clone();
+                }
+            }
+        }
+        left < MAX_THREADS_EXAMINED
+    }
+
+    /// After a reading for a sample: which threads are hot, hidden, and may change without running.
+    fn update_thread_sets(&mut self, active: &mut ActiveProcess, context: &ScanContext) {
+        let (user, may_read_waits) = (!self.sampled.kernel_thread, context.can_inspect_tasks_of(self.sampled.uid));
+        let mut hidden = HiddenThreads::default();
+        active.hot.clear();
+        for (index, thread) in active.threads.iter().enumerate() {
+            if thread.is_unsettled() && active.reread == Reread::WhenClockMoves {
+                active.reread = Reread::UnsettledThreads;
+            }
+            if user && thread.is_hot(context.now_ns) {
+                active.hot.push(index);
+            }
+            let waits = matches!(thread.state, TaskState::Sleeping | TaskState::Blocked);
+            let hides_wait = user && waits && (!may_read_waits || thread.wait.wchan == Err(Absent::Hidden));
+            hidden.wait_channels += u32::from(hides_wait);
+            hidden.schedstats += u32::from(thread.schedstat.is_none());
+        }
+        self.hidden = hidden;
+        active.record_trouble(context.now_ns);
+    }
+}
