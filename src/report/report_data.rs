@@ -189,7 +189,7 @@ impl ReportData {
         let mut nics: Vec<(&NicId, &ChartBuilder<NicSpan>)> = self.nics.iter().collect();
         nics.sort_by(|a, b| b.1.weight().total_cmp(&a.1.weight()));
         for (id, panel) in nics {
-            let name = printable(&to_string_lossy(&id.name));
+            let name = printable(&id.name.to_string_lossy());
             charts.push(panel.chart(&format!("nic-{name}"), &format!("Network {name}"), ChartUnit::BytesPerSecond, steps));
         }
         charts.push(self.memory.chart("memory", "Memory", ChartUnit::Bytes, steps));
@@ -214,7 +214,7 @@ impl DiskChart {
 
     /// Limits are that multiple of the baselines.
     fn chart(&self, steps: usize, latency_multiple: f64) -> Chart {
-        let name = printable(&to_string_lossy(&self.name));
+        let name = printable(&self.name.to_string_lossy());
         let mut chart = self.panel.chart(&format!("disk-{name}"), &format!("Disk {name}: await"), ChartUnit::Seconds, steps);
         chart.logarithmic = true;
         let doubt = if self.provisional { " (~ not learned yet)" } else { "" };
@@ -265,9 +265,4 @@ impl<S> ChartBuilder<S> {
             series: series.collect(),
         }
     }
-}
-
-/// Names are bytes; what is no UTF-8 becomes U+FFFD.
-pub(super) fn to_string_lossy(name: &Name) -> String {
-    String::from_utf8_lossy(name.as_bytes()).into_owned()
 }

@@ -11,6 +11,8 @@ use unicode_width::UnicodeWidthStr;
 use crate::figures::{Column, FigureInput, Unit};
 use crate::ids::is_unprintable;
 use crate::sample::Name;
+pub use crate::units::format::plural as pluralize;
+use crate::units::format::three_digits;
 
 /// Text without control characters, bidirectional overrides and invisible characters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,12 +58,6 @@ impl SafeText {
     pub fn width(&self) -> usize {
         self.0.width()
     }
-}
-
-/// `1 packet`, `12 packets`.
-pub fn pluralize(count: impl Into<u64>, one: &str, many: &str) -> String {
-    let count = count.into();
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// Literals need no sanitizing.
@@ -188,12 +184,8 @@ pub fn format_number(value: f64, cells: usize) -> String {
         "0".to_owned()
     } else if size < 0.005 {
         if value > 0.0 { "<.01".to_owned() } else { "0".to_owned() }
-    } else if size < 9.995 {
-        format!("{value:.2}")
-    } else if size < 99.95 {
-        format!("{value:.1}")
     } else {
-        format!("{value:.0}")
+        three_digits(value)
     };
     if text.len() <= cells { text } else { format_scaled(value, 1000.0, &["", "k", "M", "G", "T", "P"]) }
 }
