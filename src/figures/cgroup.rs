@@ -8,7 +8,7 @@ type Figure = Column<CgroupSpan>;
 
 pub static CGROUP_TABLE: TypedTable<CgroupSpan> = TypedTable {
     name: "cgroup",
-    description: "a row a control group that has a limit: what it used, and how it was held back",
+    description: "a row per control group with a limit: its usage, and how much it was throttled",
     columns: &[COLUMNS],
     key_columns: &["v", "Cgroup"],
     column_sets: &[],
@@ -48,31 +48,36 @@ pub static VERSION: Figure = Figure::new("v", "version", Unit::Id, "of the cgrou
 });
 
 pub static QUOTA_CPUS: Figure =
-    Figure::new("quota", "quota_cpus", Unit::Count, "CPUs that it may use", |_, group| group.quota_cpus.into())
+    Figure::new("quota", "quota_cpus", Unit::Count, "CPU quota in CPUs", |_, group| group.quota_cpus.into())
         .precision(Precision::TwoDecimals);
 
 pub static CPU_RATIO: Figure =
     Figure::new("%CPU", "cpu_ratio", Unit::PercentOfCpu, "used, of one CPU", |_, group| group.used_cpus.into());
 
 pub static THROTTLED_RATIO: Figure =
-    Figure::new("%thr", "throttled_ratio", Unit::PercentOfCpu, "throttled, its CPUs added", |_, group| group.throttled.into());
-
-pub static THROTTLED_PERIODS_RATIO: Figure =
-    Figure::new("%thrPer", "throttled_periods_ratio", Unit::Percent, "share of its periods in which it was", |_, group| {
-        group.throttled_periods.into()
+    Figure::new("%thr", "throttled_ratio", Unit::PercentOfCpu, "throttled, its CPUs added up", |_, group| {
+        group.throttled.into()
     });
+
+pub static THROTTLED_PERIODS_RATIO: Figure = Figure::new(
+    "%thrPer",
+    "throttled_periods_ratio",
+    Unit::Percent,
+    "share of its periods in which it was throttled",
+    |_, group| group.throttled_periods.into(),
+);
 
 pub static MEMORY_USED_BYTES: Figure =
     Figure::new("memory", "memory_used_bytes", Unit::Kilobytes, "memory that it uses", |_, group| group.memory_used.into());
 
 pub static MEMORY_LIMIT_BYTES: Figure =
-    Figure::new("limit", "memory_limit_bytes", Unit::Kilobytes, "that it may use", |_, group| group.memory_limit.into());
+    Figure::new("limit", "memory_limit_bytes", Unit::Kilobytes, "memory limit", |_, group| group.memory_limit.into());
 
 pub static LIMIT_HITS_PER_SECOND: Figure = Figure::new(
     "hits/s",
     "limit_hits_per_second",
     Unit::PerSecond,
-    "allocations that met its limit; counted near it",
+    "allocations that hit its limit; read only near it",
     |_, group| group.memory_limit_hits.into(),
 );
 
@@ -80,7 +85,7 @@ pub static REFAULTS_PER_SECOND: Figure = Figure::new(
     "refault/s",
     "refaults_per_second",
     Unit::PerSecond,
-    "pages that came back; counted near its limit",
+    "refaults: pages reclaimed and read again; read only near its limit",
     |_, group| group.refaults.into(),
 );
 
@@ -88,7 +93,7 @@ pub static MAJOR_FAULTS_PER_SECOND: Figure = Figure::new(
     "majflt/s",
     "major_faults_per_second",
     Unit::PerSecond,
-    "faults that had to read; counted near its limit",
+    "major page faults; read only near its limit",
     |_, group| group.major_faults.into(),
 )
 .hidden_by_default();

@@ -34,7 +34,7 @@ impl CpuRow {
 
 pub static CPU_TABLE: TypedTable<CpuRow> = TypedTable {
     name: "cpu",
-    description: "the CPU time of the whole box: mpstat's columns with decimals, and how much of the idle time is free",
+    description: "the CPU time of all CPUs together: mpstat's columns with decimals, and how much of the idle time is free",
     columns: &[&[&NAME], MPSTAT_COLUMNS, &[&IDLE_BUT_BLOCKED_RATIO, &FREE_RATIO], UNACCOUNTED_COLUMNS, &[&CPUS]],
     key_columns: &[],
     column_sets: &[],
@@ -51,7 +51,7 @@ pub static CPU_TABLE: TypedTable<CpuRow> = TypedTable {
 
 pub static CORE_TABLE: TypedTable<CpuRow> = TypedTable {
     name: "core",
-    description: "a row an online CPU: mpstat -P ALL's columns with decimals, and who ran there most",
+    description: "a row per online CPU: mpstat -P ALL's columns with decimals, and the thread that used each most",
     columns: &[&[&CPU], MPSTAT_COLUMNS, UNACCOUNTED_COLUMNS, &[&TOP_PID, &TOP_TID, &TOP_RATIO, &TOP_COMMAND]],
     key_columns: &["CPU"],
     column_sets: &[],
@@ -84,14 +84,17 @@ static MPSTAT_COLUMNS: &[&Figure] = &[
 /// What /proc/stat does not tell.
 static UNACCOUNTED_COLUMNS: &[&Figure] = &[&UNACCOUNTED_RATIO, &HIDDEN_RATIO];
 
-pub static NAME: Figure = Figure::text("CPU", "name", "the whole box", |_, _| "all".into());
+pub static NAME: Figure = Figure::text("CPU", "name", "all CPUs together", |_, _| "all".into());
 
-pub static IDLE_BUT_BLOCKED_RATIO: Figure =
-    Figure::new("%blocked", "idle_but_blocked_ratio", Unit::Percent, "idle, but the work there is was stuck", |input, _| {
-        blocked_figure(input, |blocked| blocked.ratio, Bound::AtLeast)
-    })
-    .time_share()
-    .lower_is_better();
+pub static IDLE_BUT_BLOCKED_RATIO: Figure = Figure::new(
+    "%blocked",
+    "idle_but_blocked_ratio",
+    Unit::Percent,
+    "idle while threads were blocked that would have run",
+    |input, _| blocked_figure(input, |blocked| blocked.ratio, Bound::AtLeast),
+)
+.time_share()
+.lower_is_better();
 
 pub static FREE_RATIO: Figure =
     Figure::new("%free", "free_ratio", Unit::Percent, "idle and iowait without %blocked: the real headroom", |input, _| {
@@ -146,7 +149,7 @@ pub static IRQ_RATIO: Figure = time_share_column("%irq", "irq_ratio", "hardware 
 pub static SOFTIRQ_RATIO: Figure = time_share_column("%soft", "softirq_ratio", "softirqs", |_, row| row.shares.softirq.into());
 
 pub static STEAL_RATIO: Figure =
-    time_share_column("%steal", "steal_ratio", "given to somebody else by the hypervisor", |_, row| row.shares.steal.into())
+    time_share_column("%steal", "steal_ratio", "stolen: the hypervisor ran another guest", |_, row| row.shares.steal.into())
         .lower_is_better();
 
 pub static GUEST_RATIO: Figure =
@@ -156,24 +159,26 @@ pub static GUEST_NICE_RATIO: Figure =
     time_share_column("%gnice", "guest_nice_ratio", "the part of %nice that ran guests", |_, row| row.shares.guest_nice.into());
 
 pub static IDLE_RATIO: Figure =
-    time_share_column("%idle", "idle_ratio", "nothing ran, and nobody who last ran there waits for I/O", |_, row| {
+    time_share_column("%idle", "idle_ratio", "idle, and no task that last ran there waits for I/O", |_, row| {
         row.shares.idle.into()
     });
 
-pub static BUSY_RATIO: Figure =
-    time_share_column("%busy", "busy_ratio", "used: user, nice, system, irq, softirq, and what no tick saw", |_, row| {
-        row.busy.into()
-    });
+pub static BUSY_RATIO: Figure = time_share_column(
+    "%busy",
+    "busy_ratio",
+    "used: user, nice, system, irq, softirq, and what the clock tick did not count",
+    |_, row| row.busy.into(),
+);
 
 pub static UNACCOUNTED_RATIO: Figure =
-    time_share_column("%unacc", "unaccounted_ratio", "time that is in no field of /proc/stat", |_, row| {
+    time_share_column("%unacc", "unaccounted_ratio", "time missing from all fields of /proc/stat", |_, row| {
         row.shares.unaccounted.into()
     })
     .hidden_by_default()
     .lower_is_better();
 
 pub static HIDDEN_RATIO: Figure =
-    time_share_column("%hidden", "hidden_ratio", "used without a tick seeing it", |_, row| row.hidden.into())
+    time_share_column("%hidden", "hidden_ratio", "CPU time that the clock tick did not count", |_, row| row.hidden.into())
         .hidden_by_default()
         .lower_is_better();
 

@@ -56,7 +56,7 @@ static FLUSH: OperationColumns =
 
 pub static DISK_TABLE: TypedTable<DiskSpan> = TypedTable {
     name: "disk",
-    description: "a row a whole block device: iostat -x, and each latency beside its baseline",
+    description: "a row per whole block device: iostat -x, and each latency beside its baseline",
     columns: &[&[&NAME], READS, WRITES, DISCARDS_FLUSHES_AND_QUEUE, BASELINES, PT_DISKSTATS],
     key_columns: &["Device"],
     column_sets: &[("pt", PT_DISKSTATS_SET)],
@@ -246,16 +246,19 @@ pub static BUSY_RATIO: Figure = Figure::new(
     "busy%",
     "busy_ratio",
     Unit::Percent,
-    "time with a request outstanding: says nothing of saturation",
+    "time with a request outstanding: no measure of saturation",
     |_, disk| disk.busy.into(),
 )
 .time_share();
 
-pub static READ_BASELINE_SECONDS: Figure =
-    Figure::new("r_base", "read_baseline_seconds", Unit::Milliseconds, "what reads take alone", |look, disk| {
-        latency_status(look, disk, Operation::Read).map(|standing| standing.baseline).into()
-    })
-    .reference();
+pub static READ_BASELINE_SECONDS: Figure = Figure::new(
+    "r_base",
+    "read_baseline_seconds",
+    Unit::Milliseconds,
+    "baseline of r_await: one request at a time",
+    |look, disk| latency_status(look, disk, Operation::Read).map(|standing| standing.baseline).into(),
+)
+.reference();
 
 pub static READ_MULTIPLE: Figure = Figure::new("r_x", "read_multiple", Unit::Count, "r_await ÷ r_base", |look, disk| {
     baseline_multiple(&disk.reads, latency_status(look, disk, Operation::Read))
@@ -263,11 +266,14 @@ pub static READ_MULTIPLE: Figure = Figure::new("r_x", "read_multiple", Unit::Cou
 .precision(Precision::TwoDecimals)
 .lower_is_better();
 
-pub static WRITE_BASELINE_SECONDS: Figure =
-    Figure::new("w_base", "write_baseline_seconds", Unit::Milliseconds, "what writes take alone", |look, disk| {
-        latency_status(look, disk, Operation::Write).map(|standing| standing.baseline).into()
-    })
-    .reference();
+pub static WRITE_BASELINE_SECONDS: Figure = Figure::new(
+    "w_base",
+    "write_baseline_seconds",
+    Unit::Milliseconds,
+    "baseline of w_await: one request at a time",
+    |look, disk| latency_status(look, disk, Operation::Write).map(|standing| standing.baseline).into(),
+)
+.reference();
 
 pub static WRITE_MULTIPLE: Figure = Figure::new("w_x", "write_multiple", Unit::Count, "w_await ÷ w_base", |look, disk| {
     baseline_multiple(&disk.writes, latency_status(look, disk, Operation::Write))
@@ -275,12 +281,15 @@ pub static WRITE_MULTIPLE: Figure = Figure::new("w_x", "write_multiple", Unit::C
 .precision(Precision::TwoDecimals)
 .lower_is_better();
 
-pub static FLUSH_BASELINE_SECONDS: Figure =
-    Figure::new("f_base", "flush_baseline_seconds", Unit::Milliseconds, "what flushes take alone", |look, disk| {
-        latency_status(look, disk, Operation::Flush).map(|standing| standing.baseline).into()
-    })
-    .hidden_by_default()
-    .reference();
+pub static FLUSH_BASELINE_SECONDS: Figure = Figure::new(
+    "f_base",
+    "flush_baseline_seconds",
+    Unit::Milliseconds,
+    "baseline of f_await: one request at a time",
+    |look, disk| latency_status(look, disk, Operation::Flush).map(|standing| standing.baseline).into(),
+)
+.hidden_by_default()
+.reference();
 
 pub static READ_BASELINE_INTERVALS: Figure = Figure::new(
     "r_learned",
@@ -331,7 +340,7 @@ pub static PT_RD_RT: Figure = Figure::new(
     "rd_rt",
     "read_response_seconds",
     Unit::Milliseconds,
-    "mean time of a read, merged ones counted too",
+    "mean time of a read, merged reads included",
     |_, disk| response_time(&disk.reads),
 )
 .hidden_by_default();
@@ -365,7 +374,7 @@ pub static PT_WR_RT: Figure = Figure::new(
     "wr_rt",
     "write_response_seconds",
     Unit::Milliseconds,
-    "mean time of a write, merged ones counted too",
+    "mean time of a write, merged writes included",
     |_, disk| response_time(&disk.writes),
 )
 .hidden_by_default();

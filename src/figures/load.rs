@@ -11,7 +11,7 @@ type Figure = Column<Interval>;
 
 pub static LOAD_TABLE: TypedTable<Interval> = TypedTable {
     name: "load",
-    description: "load averages, who runs and who is stuck; --columns vmstat: vmstat's line with decimals",
+    description: "load averages, running and blocked threads; --columns vmstat: vmstat's line with decimals",
     columns: &[LOAD_COLUMNS, VMSTAT],
     key_columns: &[],
     column_sets: &[(
@@ -83,12 +83,12 @@ pub static LOAD15: Figure = Figure::new("load15", "load15", Unit::Count, "of fif
 .precision(Precision::TwoDecimals);
 
 pub static PROCS_RUNNING: Figure =
-    Figure::new("r", "procs_running", Unit::Count, "run or wait for a CPU at the end (procs_running)", |_, now| {
+    Figure::new("r", "procs_running", Unit::Count, "running or waiting for a CPU at the end (procs_running)", |_, now| {
         now.newer.cpu.as_ref().ok().and_then(|cpu| cpu.running).into()
     });
 
 pub static PROCS_BLOCKED: Figure =
-    Figure::new("b", "procs_blocked", Unit::Count, "wait for I/O at the end (procs_blocked)", |_, now| {
+    Figure::new("b", "procs_blocked", Unit::Count, "waiting for I/O at the end (procs_blocked)", |_, now| {
         now.newer.cpu.as_ref().ok().and_then(|cpu| cpu.blocked).into()
     })
     .lower_is_better();
@@ -106,7 +106,7 @@ pub static RUN_QUEUE_WAIT: Figure =
     .lower_is_better();
 
 pub static BLOCKED_THREADS: Figure =
-    Figure::new("blkd", "blocked_threads", Unit::Count, "threads stuck on storage, or behind it, on average", |_, now| {
+    Figure::new("blkd", "blocked_threads", Unit::Count, "threads blocked on storage, or behind it, on average", |_, now| {
         let bound = |lower: bool| lower.then_some(Bound::AtLeast);
         let blocked = now.idle_blocked.as_ref();
         blocked.map_or(Cell::Unknown, |blocked| Cell::bounded(blocked.blocked_threads, bound(blocked.lower_bound)))
@@ -161,7 +161,7 @@ pub static THREADS: Figure =
         .hidden_by_default();
 
 pub static FORKS_PER_SECOND: Figure =
-    Figure::new("forks/s", "forks_per_second", Unit::PerSecond, "processes and threads begun", |_, now| {
+    Figure::new("forks/s", "forks_per_second", Unit::PerSecond, "processes and threads created", |_, now| {
         cpu_event_rate(now, |cpu| cpu.forks)
     })
     .hidden_by_default();

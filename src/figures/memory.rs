@@ -78,7 +78,7 @@ pub static FAULTS_PER_SECOND: Figure =
     Figure::new("flt/s", "faults_per_second", Unit::PerSecond, "page faults", |_, memory| memory.faults.into());
 
 pub static MAJOR_FAULTS_PER_SECOND: Figure =
-    Figure::new("majflt/s", "major_faults_per_second", Unit::PerSecond, "faults that had to read", |_, memory| {
+    Figure::new("majflt/s", "major_faults_per_second", Unit::PerSecond, "major page faults: from storage", |_, memory| {
         memory.major_faults.into()
     })
     .lower_is_better();
@@ -87,7 +87,7 @@ pub static REFAULTS_PER_SECOND: Figure = Figure::new(
     "refault/s",
     "refaults_per_second",
     Unit::PerSecond,
-    "pages that came back soon after they were dropped",
+    "pages read again soon after they were reclaimed",
     |_, memory| memory.refaults.into(),
 )
 .lower_is_better();
@@ -96,7 +96,7 @@ pub static DIRECT_SCANS_PER_SECOND: Figure = Figure::new(
     "dscan/s",
     "direct_scans_per_second",
     Unit::PerSecond,
-    "pages that tasks looked at for room themselves",
+    "pages scanned in direct reclaim (pgscan_direct)",
     |_, memory| memory.scanned_direct.into(),
 )
 .lower_is_better();

@@ -7,7 +7,7 @@ type Figure = Column<NicSpan>;
 
 pub static NIC_TABLE: TypedTable<NicSpan> = TypedTable {
     name: "nic",
-    description: "a row a network interface: nicstat's columns, and losses",
+    description: "a row per network interface: nicstat's columns, and losses",
     columns: &[&[
         &NAME,
         &RECEIVED_BYTES_PER_SECOND,
@@ -67,28 +67,28 @@ pub static SENT_SIZE_BYTES: Figure =
         .precision(Precision::TwoDecimals);
 
 pub static RX_UTILIZATION_RATIO: Figure =
-    Figure::new("%rUtil", "rx_utilization_ratio", Unit::Percent, "received, of the link's speed", |_, nic| {
+    Figure::new("%rUtil", "rx_utilization_ratio", Unit::Percent, "received, share of the link's speed", |_, nic| {
         nic.rx.utilization.into()
     });
 
 pub static TX_UTILIZATION_RATIO: Figure =
-    Figure::new("%wUtil", "tx_utilization_ratio", Unit::Percent, "sent, of the link's speed", |_, nic| {
+    Figure::new("%wUtil", "tx_utilization_ratio", Unit::Percent, "sent, share of the link's speed", |_, nic| {
         nic.tx.utilization.into()
     });
 
-pub static UTILIZATION_RATIO: Figure = Figure::new(
-    "%Util",
-    "utilization_ratio",
-    Unit::Percent,
-    "the larger direction; both where the link takes turns",
-    |_, nic| nic.utilization.into(),
-);
+pub static UTILIZATION_RATIO: Figure =
+    Figure::new("%Util", "utilization_ratio", Unit::Percent, "the busier direction; both added on half duplex", |_, nic| {
+        nic.utilization.into()
+    });
 
-pub static SATURATION_PER_SECOND: Figure =
-    Figure::new("Sat", "saturation_per_second", Unit::PerSecond, "packets lost or put off for want of room", |_, nic| {
-        nic.saturation.into()
-    })
-    .lower_is_better();
+pub static SATURATION_PER_SECOND: Figure = Figure::new(
+    "Sat",
+    "saturation_per_second",
+    Unit::PerSecond,
+    "packets dropped or delayed because a queue was full",
+    |_, nic| nic.saturation.into(),
+)
+.lower_is_better();
 
 pub static RECEIVE_ERRORS_PER_SECOND: Figure =
     Figure::new("IErr", "receive_errors_per_second", Unit::PerSecond, "receive errors", |_, nic| nic.rx.errors.into())
@@ -135,7 +135,7 @@ pub static QDISC_OVERLIMITS_PER_SECOND: Figure = Figure::new(
     "qOver",
     "qdisc_overlimits_per_second",
     Unit::PerSecond,
-    "times the queueing discipline held back",
+    "times the queueing discipline exceeded its limit (overlimits)",
     |_, nic| nic.qdisc.as_ref().map_or(Cell::Unknown, |qdisc| qdisc.overlimits.into()),
 )
 .hidden_by_default();

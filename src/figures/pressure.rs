@@ -39,7 +39,7 @@ pub static PSI_IO_SOME_RATIO: Figure =
         .lower_is_better();
 
 pub static PSI_IO_FULL_RATIO: Figure =
-    Figure::new("%io-full", "psi_io_full_ratio", Unit::Percent, "all that had work waited for I/O", |_, psi| {
+    Figure::new("%io-full", "psi_io_full_ratio", Unit::Percent, "all tasks that were not idle waited for I/O", |_, psi| {
         psi.io_full.into()
     })
     .time_share()
@@ -52,15 +52,18 @@ pub static PSI_MEMORY_SOME_RATIO: Figure =
     .time_share()
     .lower_is_better();
 
-pub static PSI_MEMORY_FULL_RATIO: Figure =
-    Figure::new("%mem-full", "psi_memory_full_ratio", Unit::Percent, "all that had work waited for memory", |_, psi| {
-        psi.memory_full.into()
-    })
-    .time_share()
-    .lower_is_better();
+pub static PSI_MEMORY_FULL_RATIO: Figure = Figure::new(
+    "%mem-full",
+    "psi_memory_full_ratio",
+    Unit::Percent,
+    "all tasks that were not idle waited for memory",
+    |_, psi| psi.memory_full.into(),
+)
+.time_share()
+.lower_is_better();
 
 pub static PSI_IRQ_FULL_RATIO: Figure =
-    Figure::new("%irq-full", "psi_irq_full_ratio", Unit::Percent, "tasks stood behind interrupts; since 6.1", |_, psi| {
+    Figure::new("%irq-full", "psi_irq_full_ratio", Unit::Percent, "tasks waited behind interrupts; since 6.1", |_, psi| {
         psi.irq_full.into()
     })
     .time_share()

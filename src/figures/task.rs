@@ -22,7 +22,7 @@ impl ProcessRow {
 
 pub static TASK_TABLE: TypedTable<ProcessRow> = TypedTable {
     name: "task",
-    description: "a row a process: pidstat's columns, exact to the nanosecond where the kernel is",
+    description: "a row per process: pidstat's columns, in nanoseconds where the kernel has them",
     columns: &[COLUMNS, STATES, &[&COMMAND], CMDLINE],
     key_columns: &["PID", "Command"],
     column_sets: &[],
@@ -100,7 +100,7 @@ pub static RUN_QUEUE_WAIT_RATIO: Figure = Figure::four_digits(
     "%wait",
     "run_queue_wait_ratio",
     Unit::PercentOfCpu,
-    "runnable without a CPU, its threads added",
+    "runnable but waiting for a CPU, its threads added up",
     |_, row| row.span.run_queue_wait.into(),
 );
 
@@ -108,7 +108,7 @@ pub static CPU_RATIO: Figure = Figure::four_digits(
     "%CPU",
     "cpu_ratio",
     Unit::PercentOfCpu,
-    "on a CPU, its threads added, those that ended too",
+    "on a CPU, its threads added up, ended threads included",
     |_, row| row.span.cpu.into(),
 );
 
@@ -116,7 +116,7 @@ pub static ENDED_CHILDREN_RATIO: Figure = Figure::four_digits(
     "%chld",
     "ended_children_ratio",
     Unit::PercentOfCpu,
-    "what children that ended had used, and theirs, when it waited for them: the shortest-lived too",
+    "CPU time of ended children and their children that it waited for, however short-lived",
     |_, row| row.span.children_cpu.into(),
 )
 .hidden_by_default();
@@ -126,19 +126,18 @@ pub static LAST_CPU: Figure = Figure::new("CPU", "last_cpu", Unit::Id, "where it
 });
 
 pub static MINOR_FAULTS_PER_SECOND: Figure =
-    Figure::four_digits("minflt/s", "minor_faults_per_second", Unit::PerSecond, "page faults that read nothing", |_, row| {
+    Figure::four_digits("minflt/s", "minor_faults_per_second", Unit::PerSecond, "minor page faults: without I/O", |_, row| {
         row.span.minor_faults.into()
     });
 
 pub static MAJOR_FAULTS_PER_SECOND: Figure =
-    Figure::four_digits("majflt/s", "major_faults_per_second", Unit::PerSecond, "page faults that had to read", |_, row| {
+    Figure::four_digits("majflt/s", "major_faults_per_second", Unit::PerSecond, "major page faults: from storage", |_, row| {
         row.span.major_faults.into()
     });
 
-pub static RESIDENT_BYTES: Figure =
-    Figure::new("RSS", "resident_bytes", Unit::Kilobytes, "memory that it has in RAM", |look, row| {
-        row.span.resident_pages.saturating_mul(look.interval.host.page_size).into()
-    });
+pub static RESIDENT_BYTES: Figure = Figure::new("RSS", "resident_bytes", Unit::Kilobytes, "resident memory", |look, row| {
+    row.span.resident_pages.saturating_mul(look.interval.host.page_size).into()
+});
 
 pub static READ_BYTES_PER_SECOND: Figure =
     Figure::four_digits("kB_rd/s", "read_bytes_per_second", Unit::KilobytesPerSecond, "read from storage", |_, row| {
@@ -149,7 +148,7 @@ pub static WRITE_BYTES_PER_SECOND: Figure = Figure::four_digits(
     "kB_wr/s",
     "write_bytes_per_second",
     Unit::KilobytesPerSecond,
-    "written to storage, sooner or later",
+    "written to storage, now or by writeback",
     |_, row| row.span.write_bytes.into(),
 );
 
@@ -157,7 +156,7 @@ pub static BLOCK_IO_DELAY_RATIO: Figure = Figure::four_digits(
     "iodelay",
     "block_io_delay_ratio",
     Unit::PercentOfCpu,
-    "waiting for block I/O, its threads added; kernel.task_delayacct",
+    "waiting for block I/O, its threads added up; kernel.task_delayacct",
     |_, row| row.span.block_io_delay.into(),
 );
 
@@ -180,15 +179,18 @@ pub static INVOLUNTARY_SWITCHES_PER_SECOND: Figure = Figure::four_digits(
 )
 .expensive();
 
-pub static SWITCHES_PER_SECOND: Figure =
-    Figure::four_digits("switch/s", "switches_per_second", Unit::PerSecond, "times its threads were given a CPU", |_, row| {
-        row.span.timeslices.into()
-    });
+pub static SWITCHES_PER_SECOND: Figure = Figure::four_digits(
+    "switch/s",
+    "switches_per_second",
+    Unit::PerSecond,
+    "times its threads were scheduled on a CPU",
+    |_, row| row.span.timeslices.into(),
+);
 
 pub static THREADS: Figure = Figure::new("threads", "threads", Unit::Count, "at the end", |_, row| row.span.threads.into());
 
 pub static COMMAND_LINE: Figure =
-    Figure::text("Cmdline", "command_line", "its command line, blanks between the arguments", |_, row| {
+    Figure::text("Cmdline", "command_line", "its command line, arguments separated by blanks", |_, row| {
         row.process.facts.cmdline.as_ref().map_or(Cell::Unknown, |line| {
             let text = String::from_utf8_lossy(line.as_bytes());
             Cell::Text(text.trim_end_matches('\0').replace('\0', " "))
@@ -205,13 +207,13 @@ pub static LOCK_RATIO: Figure = Figure::sampled_share("%lock", "lock_ratio", "it
 });
 
 pub static OTHER_BLOCKED_RATIO: Figure =
-    Figure::sampled_share("%otherD", "other_blocked_ratio", "its threads in other D states", |_, row| {
+    Figure::sampled_share("%otherD", "other_blocked_ratio", "its threads in D for other reasons", |_, row| {
         state_share(row, |states| states.other_blocked)
     });
 
 /// Of the threads that there are at the end.
-const VOLUNTARY_DESCRIPTION: &str = "its threads left a CPU to wait; only live";
-const INVOLUNTARY_DESCRIPTION: &str = "its threads left a CPU to others; only live";
+const VOLUNTARY_DESCRIPTION: &str = "voluntary context switches of its threads; only live";
+const INVOLUNTARY_DESCRIPTION: &str = "involuntary context switches of its threads; only live";
 
 /// Of a process of which nothing is known, no state is.
 fn state_share(row: &ProcessRow, of: fn(&Microstates) -> f64) -> Cell {

@@ -50,7 +50,7 @@ impl ThreadRow {
 
 pub static THREAD_TABLE: TypedTable<ThreadRow> = TypedTable {
     name: "thread",
-    description: "a row a thread: pidstat -t's columns, and the states of its time",
+    description: "a row per thread: pidstat -t's columns, and the states of its time",
     columns: &[COLUMNS],
     key_columns: &["PID", "TID", "Command"],
     column_sets: &[(
@@ -119,7 +119,7 @@ pub static GUEST_RATIO: Figure =
     });
 
 pub static RUN_QUEUE_WAIT_RATIO: Figure =
-    Figure::four_digits("%wait", "run_queue_wait_ratio", Unit::PercentOfCpu, "runnable without a CPU", |_, row| {
+    Figure::four_digits("%wait", "run_queue_wait_ratio", Unit::PercentOfCpu, "runnable but waiting for a CPU", |_, row| {
         row.share(|span| span.run_queue_wait)
     });
 
@@ -130,12 +130,12 @@ pub static LAST_CPU: Figure =
     Figure::new("CPU", "last_cpu", Unit::Id, "where it ran last", |_, row| row.thread().map(|thread| thread.processor).into());
 
 pub static MINOR_FAULTS_PER_SECOND: Figure =
-    Figure::four_digits("minflt/s", "minor_faults_per_second", Unit::PerSecond, "page faults that read nothing", |_, row| {
+    Figure::four_digits("minflt/s", "minor_faults_per_second", Unit::PerSecond, "minor page faults: without I/O", |_, row| {
         row.rate(|span| span.minor_faults)
     });
 
 pub static MAJOR_FAULTS_PER_SECOND: Figure =
-    Figure::four_digits("majflt/s", "major_faults_per_second", Unit::PerSecond, "page faults that had to read", |_, row| {
+    Figure::four_digits("majflt/s", "major_faults_per_second", Unit::PerSecond, "major page faults: from storage", |_, row| {
         row.rate(|span| span.major_faults)
     });
 
@@ -154,7 +154,7 @@ pub static VOLUNTARY_SWITCHES_PER_SECOND: Figure = Figure::four_digits(
     "cswch/s",
     "voluntary_switches_per_second",
     Unit::PerSecond,
-    "left a CPU to wait; only live",
+    "voluntary context switches; only live",
     |look, row| row.switches(look, |rates| rates.voluntary),
 )
 .expensive();
@@ -163,13 +163,13 @@ pub static INVOLUNTARY_SWITCHES_PER_SECOND: Figure = Figure::four_digits(
     "nvcswch/s",
     "involuntary_switches_per_second",
     Unit::PerSecond,
-    "left a CPU to others; only live",
+    "involuntary context switches; only live",
     |look, row| row.switches(look, |rates| rates.involuntary),
 )
 .expensive();
 
 pub static SWITCHES_PER_SECOND: Figure =
-    Figure::four_digits("switch/s", "switches_per_second", Unit::PerSecond, "times it was given a CPU", |_, row| {
+    Figure::four_digits("switch/s", "switches_per_second", Unit::PerSecond, "times it was scheduled on a CPU", |_, row| {
         row.rate(|span| span.timeslices)
     });
 
@@ -186,14 +186,15 @@ pub static LOCK_RATIO: Figure =
     Figure::sampled_share("%lock", "lock_ratio", "waiting for a lock", |_, row| row.state(0.0, |states| states.lock));
 
 pub static OTHER_BLOCKED_RATIO: Figure =
-    Figure::sampled_share("%otherD", "other_blocked_ratio", "in another D state", |_, row| {
+    Figure::sampled_share("%otherD", "other_blocked_ratio", "in D for another reason", |_, row| {
         row.state(0.0, |states| states.other_blocked)
     });
 
-pub static SLEEP_RATIO: Figure =
-    Figure::sampled_share("%sleep", "sleep_ratio", "asleep for want of work", |_, row| row.state(1.0, |states| states.sleep));
+pub static SLEEP_RATIO: Figure = Figure::sampled_share("%sleep", "sleep_ratio", "sleeping until there is work", |_, row| {
+    row.state(1.0, |states| states.sleep)
+});
 
-pub static UNKNOWN_RATIO: Figure = Figure::sampled_share("%unknown", "unknown_ratio", "nobody knows where", |_, row| {
+pub static UNKNOWN_RATIO: Figure = Figure::sampled_share("%unknown", "unknown_ratio", "not known", |_, row| {
     row.span.map_or(0.0, |span| span.states.unknown).into()
 });
 
