@@ -15,12 +15,15 @@ pub mod text;
 pub mod theme;
 pub mod widgets;
 
+mod active_findings;
+mod bottom_line;
 mod cpu;
 mod details;
 mod disk;
 mod findings;
-mod frame;
+mod header;
 mod help;
+mod list;
 mod network;
 mod overview;
 mod process_groups;
@@ -54,9 +57,9 @@ pub fn render(state: &State, cells: &mut CellBuffer) {
         return;
     }
     let layout = ScreenLayout::new(state);
-    frame::header(state, &mut canvas);
+    header::draw(state, &mut canvas);
     if layout.finding_rows > 0 {
-        frame::active_findings(state, &mut canvas.subarea(0, 1, width, layout.finding_rows));
+        active_findings::draw(state, &mut canvas.subarea(0, 1, width, layout.finding_rows));
     }
     if layout.body_top > 1 + layout.finding_rows {
         canvas.rule(layout.body_top - 1);
@@ -65,7 +68,7 @@ pub fn render(state: &State, cells: &mut CellBuffer) {
     if layout.has_timeline {
         timeline::draw(state, &mut canvas.subarea(0, height - 2, width, 1));
     }
-    frame::bottom_line(state, &mut canvas.subarea(0, height - 1, width, 1));
+    bottom_line::draw(state, &mut canvas.subarea(0, height - 1, width, 1));
     if state.help.is_some() {
         help::draw(state, &mut canvas);
     }
@@ -112,7 +115,7 @@ pub fn click_target(state: &State, column: u16, row: u16) -> ClickTarget {
         return ClickTarget::Nothing;
     }
     if row + 1 == layout.height {
-        return frame::screen_at(layout.width, column).map_or(ClickTarget::Nothing, ClickTarget::Screen);
+        return bottom_line::screen_at(layout.width, column).map_or(ClickTarget::Nothing, ClickTarget::Screen);
     }
     if layout.has_timeline && row + 2 == layout.height {
         return timeline::time_at(state, layout.width, column).map_or(ClickTarget::Nothing, ClickTarget::Timeline);
@@ -149,29 +152,4 @@ fn sort_column_at(state: &State, width: u16, x: u16) -> Option<SortColumn> {
         Screen::Tasks if state.shows_wait_classes() => None,
         Screen::Tasks => tasks::table(state, width).sort_column_at(x),
     }
-}
-
-/// Draws the visible rows with `draw(canvas, first line, row)`; returns the line after the last row.
-fn draw_list(
-    state: &State,
-    layout: &ScreenLayout,
-    canvas: &mut Canvas,
-    mut draw: impl FnMut(&mut Canvas, u16, crate::state::Row),
-) -> u16 {
-    let mut y = layout.rows_before_list;
-    let end = layout.rows_before_list + layout.list_rows;
-    let cursor = state.cursor();
-    for (at, &row) in state.rows.iter().enumerate().skip(cursor.top) {
-        let lines = u16::try_from(layout::row_height(state, row)).unwrap_or(1);
-        if y >= end {
-            break;
-        }
-        let height = lines.min(end - y);
-        draw(&mut canvas.subarea(0, 0, u16::MAX, y + height), y, row);
-        if at == cursor.selected && cursor.item.is_some() {
-            canvas.highlight_rows(y, height);
-        }
-        y += height;
-    }
-    y
 }

@@ -1,7 +1,7 @@
 //! The CPU screen: a bar of all CPUs, one cell per CPU, a table of CPUs, the hottest threads.
 
 use super::canvas::Canvas;
-use super::frame::list_status;
+use super::list::{draw_list, list_status};
 use super::overview::cpu_segments;
 use super::text::{self, SafeText, format_figure, format_number, format_optional};
 use super::theme::StyleRole;
@@ -140,7 +140,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canva
             }
         }
     }
-    super::draw_list(state, layout, canvas, |canvas, y, row| {
+    draw_list(state, layout, canvas, |canvas, y, row| {
         if let Row::Cpu(at) = row
             && let Some(cpu) = span.cpus.get(at)
         {

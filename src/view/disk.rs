@@ -1,7 +1,7 @@
 //! The disk screen: one line per operation, each latency against its own baseline.
 
 use super::canvas::Canvas;
-use super::frame::list_status;
+use super::list::{draw_list, list_status};
 use super::text::{self, SafeText, format_figure, format_number, format_optional};
 use super::theme::{StyleRole, severity_symbol};
 use super::wait_location;
@@ -179,7 +179,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canva
         canvas.text_to_end(0, 1, "- /proc/diskstats cannot be read", StyleRole::Dim);
         return;
     }
-    let end = super::draw_list(state, layout, canvas, |canvas, y, row| {
+    let end = draw_list(state, layout, canvas, |canvas, y, row| {
         if let Row::Disk(at) = row
             && let Some(disk) = interval.disks.get(at)
         {

@@ -1,7 +1,7 @@
 //! The findings screen: active and ended findings.
 
 use super::canvas::Canvas;
-use super::frame::list_status;
+use super::list::{draw_list, list_status};
 use super::text::{self, SafeText};
 use super::theme::{StyleRole, severity_symbol};
 use crate::findings::{Evaluation, Finding, RULES};
@@ -24,7 +24,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canva
     canvas.text_right(0, 0, canvas.width(), &range, StyleRole::Dim);
     let ended: Vec<&Finding> = state.finding_history.ended_before(evaluation.interval.at()).collect();
     let mut headed = None;
-    let end = super::draw_list(state, layout, canvas, |canvas, y, row| {
+    let end = draw_list(state, layout, canvas, |canvas, y, row| {
         let (finding, section) = match row {
             Row::ActiveFinding(at) => (evaluation.active.get(at), "NOW"),
             Row::EndedFinding(at) => (ended.get(at).copied(), "BEFORE"),

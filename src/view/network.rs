@@ -3,7 +3,7 @@
 pub mod remote_hosts;
 
 use super::canvas::Canvas;
-use super::frame::list_status;
+use super::list::{draw_list, list_status};
 use super::text::{self, SafeText, format_figure, format_number, format_optional};
 use super::theme::StyleRole;
 use super::widgets::sparkline;
@@ -114,7 +114,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canva
     let interval = &*evaluation.interval;
     let table = table(canvas.width());
     table.draw_header(canvas, 0, Some(state.sort()));
-    let end = super::draw_list(state, layout, canvas, |canvas, y, row| {
+    let end = draw_list(state, layout, canvas, |canvas, y, row| {
         if let Row::Nic(at) = row
             && let Some(nic) = interval.nics.get(at)
         {
@@ -145,7 +145,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canva
 fn remote_hosts(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canvas: &mut Canvas) {
     let table = remote_hosts::table(canvas.width());
     table.draw_header(canvas, 0, None);
-    let end = super::draw_list(state, layout, canvas, |canvas, y, row| {
+    let end = draw_list(state, layout, canvas, |canvas, y, row| {
         if let Row::RemoteHost(at) = row
             && let Some(peer) = evaluation.remote_hosts.as_ref().and_then(|peers| peers.rows.get(at))
         {

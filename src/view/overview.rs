@@ -429,7 +429,7 @@ fn task_table(state: &State, interval: &Interval, canvas: &mut Canvas) {
     if interval.newer.tasks.is_err() {
         canvas.text_to_end(0, 1, "- /proc cannot be read", StyleRole::Dim);
     }
-    if super::frame::hidden_tasks_note(state).is_some()
+    if super::active_findings::hidden_tasks_note(state).is_some()
         && let Some((x, width)) = table.last_column_area()
     {
         // Beside the heading, as far as it fits.

@@ -1,7 +1,8 @@
 //! The tasks screen: processes, threads or wait classes, and how they spent their time.
 
+use super::active_findings::hidden_tasks_note;
 use super::canvas::Canvas;
-use super::frame::{hidden_tasks_note, list_status};
+use super::list::{draw_list, list_status};
 use super::overview::{blocked_role, used_role};
 use super::text::{self, SafeText, format_number};
 use super::theme::StyleRole;
@@ -187,7 +188,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canva
         true => classes.draw_header(canvas, 1, Some(state.sort())),
         false => table.draw_header(canvas, 1, Some(state.sort())),
     }
-    let end = super::draw_list(state, layout, canvas, |canvas, y, row| match row {
+    let end = draw_list(state, layout, canvas, |canvas, y, row| match row {
         Row::Process { index, depth } => process_row(evaluation, sample, index, depth, &table, canvas, y),
         Row::Thread { process, thread } => {
             if let Some(process) = sample.processes.get(process)
