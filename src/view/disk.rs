@@ -136,7 +136,9 @@ fn device_cell(line: &DiskLine, cell: CellArea) {
     let facts = newer.disks.as_ref().ok().and_then(|disks| disks.get(line.disk.index));
     match (line.line, facts) {
         (0, _) => cell.text(wait_location::disk_name(newer, line.disk.id), StyleRole::Bold),
-        (1, Some(facts)) => drop(cell.canvas.text(1, cell.y, 8, device_kind(facts), StyleRole::Dim)),
+        (1, Some(facts)) => {
+            cell.canvas.text(1, cell.y, 8, device_kind(facts), StyleRole::Dim);
+        }
         (2, Some(facts)) => {
             if let Some(size) = facts.facts.size_bytes {
                 cell.canvas.text(1, cell.y, 8, safe!("{}", text::bytes(size as f64)), StyleRole::Dim);
