@@ -211,6 +211,8 @@ pub type ActiveFindings = Arc<[Finding]>;
 #[derive(Clone, Debug)]
 pub struct Evaluation {
     pub interval: Arc<crate::interval::Interval>,
+    /// The thresholds and settings of the rules
+    pub rule_config: Arc<RuleConfig>,
     /// What holds now, worst first
     pub active: ActiveFindings,
     /// What ended with this interval
@@ -223,4 +225,11 @@ pub struct Evaluation {
     pub baselines: crate::baseline::Baselines,
     /// What this interval taught
     pub observations: Arc<[crate::baseline::Observation]>,
+}
+
+impl Evaluation {
+    /// The thresholds of the rules.
+    pub fn thresholds(&self) -> &Thresholds {
+        &self.rule_config.thresholds
+    }
 }

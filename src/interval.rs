@@ -12,12 +12,15 @@ pub mod delays;
 pub mod disk;
 pub mod exited;
 pub mod idle_blocked;
+pub mod mean;
 pub mod memory;
 pub mod network;
 pub mod new_tasks;
 pub mod nicstat;
 pub mod pressure;
+pub mod run;
 pub mod short_lived;
+pub mod statistics;
 pub mod task;
 
 #[cfg(test)]

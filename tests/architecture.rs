@@ -28,9 +28,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("interval", &["sample", "ids", "units"]),
     ("baseline", &["interval", "sample", "ids", "units"]),
     ("findings", &["baseline", "interval", "sample", "ids", "units"]),
-    ("state", &["findings", "baseline", "interval", "sample", "ids", "units"]),
-    ("view", &["state", "findings", "baseline", "interval", "sample", "ids", "units"]),
-    ("report", &["state", "findings", "baseline", "interval", "sample", "ids", "units"]),
+    ("figures", &["findings", "baseline", "interval", "sample", "ids", "units"]),
+    ("state", &["figures", "findings", "baseline", "interval", "sample", "ids", "units"]),
+    ("view", &["state", "figures", "findings", "baseline", "interval", "sample", "ids", "units"]),
+    ("report", &["state", "figures", "findings", "baseline", "interval", "sample", "ids", "units"]),
     ("cli", &["state", "findings", "units"]),
     ("app", &["*"]),
     ("main", &["app", "cli"]),
@@ -77,7 +78,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
 ];
 
 /// Layers that depend on nothing but their arguments, so that a recording gives what live gave.
-const PURE: &[&str] = &["units", "ids", "sample", "interval", "findings", "state", "view", "report"];
+const PURE: &[&str] = &["units", "ids", "sample", "interval", "findings", "figures", "state", "view", "report"];
 
 /// What a pure layer may not name: the clocks, the disk, the environment, other processes.
 const IMPURE: &[&[&str]] = &[

@@ -8,6 +8,7 @@ use super::text::printable;
 use crate::baseline::{BaselineKey, LearnedBaseline};
 use crate::interval::disk::Operation;
 use crate::units::Millis;
+use crate::units::format::significant_digits;
 
 /// One baseline.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ pub fn table(rows: &[BaselineRow], now_s: i64) -> String {
     for row in rows {
         let baseline = row.effective.map_or_else(
             || "-".to_owned(),
-            |(ms, provisional)| format!("{}{} ms", if provisional { "~" } else { "" }, three_digits(ms.0)),
+            |(ms, provisional)| format!("{}{} ms", if provisional { "~" } else { "" }, significant_digits(ms.0)),
         );
         // Into memory: cannot fail.
         let _ = writeln!(
@@ -87,16 +88,6 @@ struct JsonLine<'a> {
     confidence: &'static str,
     reference_seconds: Option<f64>,
     drift_ratio: Option<f64>,
-}
-
-/// Three significant digits: a latency may be 0.052 ms.
-fn three_digits(ms: f64) -> String {
-    match ms {
-        ms if ms >= 99.95 => format!("{ms:.0}"),
-        ms if ms >= 9.995 => format!("{ms:.1}"),
-        ms if ms >= 0.9995 => format!("{ms:.2}"),
-        ms => format!("{ms:.3}"),
-    }
 }
 
 fn timestamp(seconds: i64) -> Option<jiff::Timestamp> {

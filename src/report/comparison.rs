@@ -2,7 +2,6 @@
 //! is for the worse; what was found in one and not in the other; and what an operation costs.
 
 mod decimation;
-mod direction;
 mod json;
 mod operation_counter;
 mod per_operation;
@@ -10,9 +9,9 @@ mod recording_figures;
 mod text;
 mod text_table;
 
-use super::statistics::{Certainty, Distribution, Superiority};
+use crate::figures::Better;
 use crate::findings::Severity;
-use direction::{BetterDirection, better_direction};
+use crate::interval::statistics::{Certainty, Distribution, Superiority};
 pub use json::json;
 pub use operation_counter::OperationTotals;
 pub use per_operation::PerOperation;
@@ -142,10 +141,10 @@ fn classify_change(key: &FigureKey, superiority: Superiority, ratio: Option<f64>
     if superiority.certainty() == Certainty::Unclear || moved.abs() < MIN_SUPERIORITY || small {
         return FigureChange::None;
     }
-    match (key.column().map(|head| better_direction(key.table_name(), head.key)), moved > 0.0) {
-        (Some(BetterDirection::Lower), true) | (Some(BetterDirection::Higher), false) => FigureChange::Worse,
-        (Some(BetterDirection::Lower), false) | (Some(BetterDirection::Higher), true) => FigureChange::Better,
-        (Some(BetterDirection::Neither) | None, _) => FigureChange::Moved,
+    match (key.column().map(|column| column.better), moved > 0.0) {
+        (Some(Better::Lower), true) | (Some(Better::Higher), false) => FigureChange::Worse,
+        (Some(Better::Lower), false) | (Some(Better::Higher), true) => FigureChange::Better,
+        (Some(Better::Neither) | None, _) => FigureChange::Moved,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::json::{FindingJson, escape_unprintable, rfc3339, to_string_lossy};
+use super::json::{FindingJson, escape_unprintable, rfc3339};
 use super::text::printable;
 use super::window::KindFilter;
 use crate::findings::{ActiveFindings, Evaluation, Finding, Severity};
@@ -93,7 +93,7 @@ pub fn text(host: &Host, entry: &LogEntry) -> String {
     format!(
         "{} {} {:<6} {} {}: {}{lasted}\n",
         rfc3339(*at),
-        printable(&to_string_lossy(&host.hostname)),
+        printable(&host.hostname.to_string_lossy()),
         change.as_str(),
         finding.severity.as_str(),
         finding.kind.as_str(),
@@ -106,7 +106,7 @@ pub fn json(host: &Host, entry: &LogEntry) -> String {
     let line = JsonLine {
         schema: "stalltop/1",
         at: rfc3339(entry.at),
-        host: to_string_lossy(&host.hostname),
+        host: host.hostname.to_string_lossy(),
         change: entry.change,
         finding: FindingJson::new(&entry.finding),
     };

@@ -13,7 +13,7 @@ use super::formatting::{format_duration, format_quantity, no_problem_sentence, p
 use super::json::overall_status;
 use super::report_data::commands::CommandUsage;
 use super::report_data::finding_groups::FindingGroup;
-use super::report_data::{Chart, ReportData, to_string_lossy};
+use super::report_data::{Chart, ReportData};
 use super::text::printable;
 use crate::findings::Severity;
 use crate::report::report_data::series_definitions::ChartUnit;
@@ -54,7 +54,7 @@ pub fn render(chronicle: &ReportData, origin: &ReportSource) -> Option<String> {
     let time = TimeAxis::new(from, to, chronicle.window.spans_boots(), origin.zone.clone());
     let frame = PlotContext { time: &time, steps: chronicle.steps(), gaps: &chronicle.gaps, marks: &chronicle.marks };
     let findings = FindingGroup::group_by_subject(&chronicle.window.findings(), to);
-    let host = chronicle.window.host().map_or_else(String::new, |host| printable(&to_string_lossy(&host.hostname)));
+    let host = chronicle.window.host().map_or_else(String::new, |host| printable(&host.hostname.to_string_lossy()));
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -88,7 +88,7 @@ pub fn render(chronicle: &ReportData, origin: &ReportSource) -> Option<String> {
 }
 
 fn header(chronicle: &ReportData, origin: &ReportSource, time: &TimeAxis, host: &str) -> Markup {
-    let kernel = chronicle.window.host().map(|host| printable(&to_string_lossy(&host.kernel)));
+    let kernel = chronicle.window.host().map(|host| printable(&host.kernel.to_string_lossy()));
     let cpus = chronicle.window.figures().cpus;
     html! {
         header {
@@ -212,7 +212,7 @@ fn commands_section(commands: &[&CommandUsage], seconds: f64) -> Markup {
                     tbody {
                         @for command in shown {
                             tr {
-                                th scope="row" { (printable(&to_string_lossy(&command.name))) }
+                                th scope="row" { (printable(&command.name.to_string_lossy())) }
                                 td { (command.processes) }
                                 td { (threads(command.cpu_seconds)) } td { (three_digits(command.peak_cpus)) }
                                 td { (format_duration(command.cpu_seconds)) }

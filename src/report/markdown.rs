@@ -8,7 +8,7 @@ use super::formatting::{format_duration, format_evidence, format_quantity, plura
 use super::html::{COMMANDS_NOTE, ReportSource};
 use super::json::overall_status;
 use super::report_data::finding_groups::FindingGroup;
-use super::report_data::{Chart, ReportData, to_string_lossy};
+use super::report_data::{Chart, ReportData};
 use super::text::printable;
 use crate::findings::Value;
 use crate::sample::Instant;
@@ -19,7 +19,7 @@ pub fn markdown(chronicle: &ReportData, origin: &ReportSource) -> Option<String>
     let zoned =
         |at: Instant| jiff::Timestamp::from_nanosecond(i128::from(at.realtime_ns)).map(|at| at.to_zoned(origin.zone.clone()));
     let clock = |at: Instant| zoned(at).map_or_else(|_| "?".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M:%S %Z").to_string());
-    let host = chronicle.window.host().map_or_else(String::new, |host| escape(&to_string_lossy(&host.hostname)));
+    let host = chronicle.window.host().map_or_else(String::new, |host| escape(&host.hostname.to_string_lossy()));
     let mut text = String::new();
     // Into memory: cannot fail.
     let _ = writeln!(text, "# {host}: {}\n", overall_status(chronicle.window.worst_severity()));
@@ -54,7 +54,7 @@ pub fn markdown(chronicle: &ReportData, origin: &ReportSource) -> Option<String>
         let mean = |all: f64| three_digits(all / seconds.max(1e-9));
         let figures = [command.cpu_seconds, command.run_queue_seconds, command.disk_seconds, command.lock_seconds].map(mean);
         let [cpus, waiting, disk, lock] = figures;
-        let (name, peak) = (escape(&to_string_lossy(&command.name)), three_digits(command.peak_cpus));
+        let (name, peak) = (escape(&command.name.to_string_lossy()), three_digits(command.peak_cpus));
         let _ = writeln!(text, "| {name} | {cpus} | {peak} | {waiting} | {disk} | {lock} |");
     }
     let _ = writeln!(text, "\n{COMMANDS_NOTE}");

@@ -4,8 +4,9 @@
 use std::fmt::Write;
 
 use super::formatting;
+use super::mean_figures::MeanFigures;
 use super::text::printable;
-use super::window::{MeanFigures, Window};
+use super::window::Window;
 use crate::findings::{Severity, Thresholds};
 
 /// Longer plugin output is cut by some who read it, in the middle of a figure.

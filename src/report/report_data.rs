@@ -14,14 +14,18 @@ use serde::Serialize;
 
 use super::text::printable;
 use super::window::Window;
+use crate::figures::FigureInput;
+use crate::figures::cpu::CpuRow;
 use crate::findings::{Evaluation, Thresholds};
 use crate::ids::{DiskId, NicId};
 use crate::interval::Interval;
+use crate::interval::disk::DiskSpan;
+use crate::interval::memory::MemorySpan;
 use crate::interval::network::NicSpan;
 use crate::sample::{Instant, Name};
 use commands::{CommandUsage, UsageByCommand};
 use series_definitions::{
-    CPU_SERIES, ChartUnit, DISK_SERIES, DiskWithLimits, LOAD_SERIES, MEMORY_SERIES, NIC_SERIES, PlotStyle, SeriesDefinition,
+    CPU_SERIES, ChartUnit, DISK_SERIES, LOAD_SERIES, MEMORY_SERIES, NIC_SERIES, PlotStyle, SeriesDefinition,
 };
 use steps::{MeanAndMax, SeriesAccumulator, Steps, round_to_five_digits};
 
@@ -52,7 +56,6 @@ pub struct Mark {
 }
 
 /// Grows by intervals.
-#[derive(Debug)]
 pub struct ReportData {
     pub window: Window,
     pub gaps: Vec<Gap>,
@@ -60,9 +63,9 @@ pub struct ReportData {
     /// Why it may not reach as far as it was recorded; `None` where its end is the end
     pub truncation: Option<&'static str>,
     steps: Steps,
-    cpu: ChartBuilder<Interval>,
+    cpu: ChartBuilder<CpuRow>,
     load: ChartBuilder<Interval>,
-    memory: ChartBuilder<Interval>,
+    memory: ChartBuilder<MemorySpan>,
     disks: BTreeMap<DiskId, DiskChart>,
     nics: BTreeMap<NicId, ChartBuilder<NicSpan>>,
     commands: UsageByCommand,
@@ -135,22 +138,27 @@ impl ReportData {
 
     pub fn add(&mut self, judged: &Evaluation) {
         let interval: &Interval = &judged.interval;
-        let (at, seconds) = (self.steps.add_interval(interval), interval.seconds);
+        let at = self.steps.add_interval(interval);
         self.intervals += 1;
         self.window.add(judged);
-        self.cpu.add(interval, at, seconds);
-        self.load.add(interval, at, seconds);
-        self.memory.add(interval, at, seconds);
+        let input = &FigureInput::from(judged);
+        if let Some(cpu) = &interval.cpu {
+            self.cpu.add(input, &CpuRow::all_cpus(cpu), at, self.latency_multiple);
+        }
+        self.load.add(input, interval, at, self.latency_multiple);
+        if let Some(memory) = &interval.memory {
+            self.memory.add(input, memory, at, self.latency_multiple);
+        }
         let facts = interval.newer.disks.as_deref().unwrap_or_default();
         for span in interval.disks.iter().filter(|span| span.completed() > 0 || span.in_flight > 0) {
             let Some(disk) = facts.get(span.index) else { continue };
-            let moment = DiskWithLimits::new(span, &judged.latency_statuses, self.latency_multiple);
             let disk = self.disks.entry(span.id).or_insert_with(|| DiskChart::new(disk.name.clone()));
-            disk.provisional = moment.provisional;
-            disk.panel.add(&moment, at, seconds);
+            disk.provisional = judged.latency_statuses.iter().any(|status| status.disk == span.id && status.provisional);
+            disk.panel.add(input, span, at, self.latency_multiple);
         }
         for span in interval.nics.iter().filter(|span| span.rx.packets.0 > 0.0 || span.tx.packets.0 > 0.0) {
-            self.nics.entry(span.id.clone()).or_insert_with(|| ChartBuilder::new(NIC_SERIES)).add(span, at, seconds);
+            let chart = self.nics.entry(span.id.clone()).or_insert_with(|| ChartBuilder::new(NIC_SERIES));
+            chart.add(input, span, at, self.latency_multiple);
         }
         self.commands.add(interval, at);
     }
@@ -177,11 +185,11 @@ impl ReportData {
         ];
         let mut disks: Vec<&DiskChart> = self.disks.values().collect();
         disks.sort_by(|a, b| b.panel.weight().total_cmp(&a.panel.weight()));
-        charts.extend(disks.into_iter().map(|disk| disk.chart(steps)));
+        charts.extend(disks.into_iter().map(|disk| disk.chart(steps, self.latency_multiple)));
         let mut nics: Vec<(&NicId, &ChartBuilder<NicSpan>)> = self.nics.iter().collect();
         nics.sort_by(|a, b| b.1.weight().total_cmp(&a.1.weight()));
         for (id, panel) in nics {
-            let name = printable(&to_string_lossy(&id.name));
+            let name = printable(&id.name.to_string_lossy());
             charts.push(panel.chart(&format!("nic-{name}"), &format!("Network {name}"), ChartUnit::BytesPerSecond, steps));
         }
         charts.push(self.memory.chart("memory", "Memory", ChartUnit::Bytes, steps));
@@ -191,18 +199,10 @@ impl ReportData {
     }
 }
 
-impl Chart {
-    /// Whether anything is known at that step.
-    pub fn knows(&self, step: usize) -> bool {
-        self.series.iter().any(|series| series.mean.get(step).is_some_and(Option::is_some))
-    }
-}
-
 /// A device that did something.
-#[derive(Debug)]
 struct DiskChart {
     name: Name,
-    panel: ChartBuilder<DiskWithLimits>,
+    panel: ChartBuilder<DiskSpan>,
     /// Its baselines were not all learned, at the last look
     provisional: bool,
 }
@@ -212,19 +212,20 @@ impl DiskChart {
         DiskChart { name, panel: ChartBuilder::new(DISK_SERIES), provisional: false }
     }
 
-    fn chart(&self, steps: usize) -> Chart {
-        let name = printable(&to_string_lossy(&self.name));
+    /// Limits are that multiple of the baselines.
+    fn chart(&self, steps: usize, latency_multiple: f64) -> Chart {
+        let name = printable(&self.name.to_string_lossy());
         let mut chart = self.panel.chart(&format!("disk-{name}"), &format!("Disk {name}: await"), ChartUnit::Seconds, steps);
         chart.logarithmic = true;
-        for series in chart.series.iter_mut().filter(|series| series.style == PlotStyle::Limit && self.provisional) {
-            series.label = format!("{} (~ not learned yet)", series.label);
+        let doubt = if self.provisional { " (~ not learned yet)" } else { "" };
+        for series in chart.series.iter_mut().filter(|series| series.style == PlotStyle::Limit) {
+            series.label = format!("{latency_multiple}× {}{doubt}", series.label);
         }
         chart
     }
 }
 
-/// The curves of one subject with what they were.
-#[derive(Debug)]
+/// The series of one subject with their values.
 struct ChartBuilder<S: 'static> {
     definitions: &'static [SeriesDefinition<S>],
     accumulators: Vec<SeriesAccumulator>,
@@ -235,10 +236,12 @@ impl<S> ChartBuilder<S> {
         ChartBuilder { definitions: curves, accumulators: vec![SeriesAccumulator::default(); curves.len()] }
     }
 
-    fn add(&mut self, subject: &S, step: usize, seconds: f64) {
-        for (curve, track) in self.definitions.iter().zip(&mut self.accumulators) {
-            if let Some(value) = (curve.value)(subject) {
-                track.add(step, value, seconds);
+    /// Adds the figures of a row; limits are that multiple of the baselines.
+    fn add(&mut self, input: &FigureInput, row: &S, step: usize, latency_multiple: f64) {
+        for (series, accumulator) in self.definitions.iter().zip(&mut self.accumulators) {
+            let factor = if series.style == PlotStyle::Limit { latency_multiple } else { 1.0 };
+            if let Some(value) = series.figure.number(input, row) {
+                accumulator.add(step, value * factor, input.interval.seconds);
             }
         }
     }
@@ -262,9 +265,4 @@ impl<S> ChartBuilder<S> {
             series: series.collect(),
         }
     }
-}
-
-/// Names are bytes; what is no UTF-8 becomes U+FFFD.
-pub(super) fn to_string_lossy(name: &Name) -> String {
-    String::from_utf8_lossy(name.as_bytes()).into_owned()
 }

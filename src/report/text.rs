@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use super::formatting::{self, pluralize};
+use super::formatting::{self, pluralize, three_digits};
 use super::json::{overall_status, rfc3339};
-use super::window::{MeanFigures, Window};
+use super::mean_figures::MeanFigures;
+use super::window::Window;
 use crate::findings::{Finding, Severity};
 use crate::ids::is_unprintable;
-use crate::sample::Name;
 
 /// `check`: the verdict in a line, each finding in a line, what could not be seen in a line.
 pub fn check(window: &Window) -> String {
@@ -20,7 +20,7 @@ pub fn check(window: &Window) -> String {
         text,
         "{}: {}, {:.1} s to {}: {}",
         overall_status(window.worst_severity()),
-        window.host().map_or_else(String::new, |host| printable_name(&host.hostname)),
+        window.host().map_or_else(String::new, |host| printable(&host.hostname.to_string_lossy())),
         window.seconds(),
         rfc3339(to),
         figures_line(&window.figures())
@@ -45,7 +45,7 @@ pub fn check(window: &Window) -> String {
 pub fn summary(window: &Window) -> String {
     let Some((_, to)) = window.time_range() else { return String::new() };
     let mut text = String::new();
-    let host = window.host().map_or_else(String::new, |host| printable_name(&host.hostname));
+    let host = window.host().map_or_else(String::new, |host| printable(&host.hostname.to_string_lossy()));
     let _ = writeln!(
         text,
         "{} {} {}: {}",
@@ -91,20 +91,6 @@ fn finding_line(finding: &Finding) -> String {
     format!("  {severity}: {} (since {}{until})\n", printable(&finding.sentence), rfc3339(finding.since))
 }
 
-/// Three significant digits, as the screens have them.
-fn three_digits(value: f64) -> String {
-    let decimals = match value.abs() {
-        value if value >= 99.95 => 0,
-        value if value >= 9.995 => 1,
-        _ => 2,
-    };
-    format!("{value:.decimals$}")
-}
-
-fn printable_name(name: &Name) -> String {
-    printable(&String::from_utf8_lossy(name.as_bytes()))
-}
-
 /// Without what would act on a terminal or turn the line around.
 pub fn printable(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
@@ -121,14 +107,6 @@ pub fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn three_digits() {
-        assert_eq!(
-            [0.0, 0.39, 9.99, 9.999, 41.04, 99.97, 1234.5].map(super::three_digits),
-            ["0.00", "0.39", "9.99", "10.0", "41.0", "100", "1234"]
-        );
-    }
 
     #[test]
     fn nothing_acts_on_a_terminal() {

@@ -1,17 +1,20 @@
-//! What is remembered of the intervals that are not shown: small digests for graphs and for the strip of time.
+//! The figures that the screens keep of past intervals, for graphs and for the timeline.
 //!
-//! A digest holds figures that were derived once; nothing here derives another.
+//! Every figure is read from the catalogue; nothing is computed here.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
+use crate::figures::cpu::{self, CpuRow};
+use crate::figures::{Column, FigureInput, disk, load, network, pressure, protocols};
 use crate::findings::{Evaluation, Finding, Severity};
 use crate::ids::{CpuId, DiskId, NicId, ProcessId};
-use crate::interval::disk::Operation;
+use crate::interval::disk::{DiskSpan, Operation};
 use crate::interval::network::NicSpan;
+use crate::interval::task::ProcessSpan;
 use crate::sample::Instant;
 
-/// Digests of at most `KEPT` intervals, in the order of time.
+/// Summaries of at most `MAX_INTERVALS` intervals, in the order of time.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     summaries: VecDeque<IntervalSummary>,
@@ -20,7 +23,7 @@ pub struct History {
 /// Ten minutes at one a second.
 pub const MAX_INTERVALS: usize = 600;
 
-/// Of so many processes, devices and interfaces one interval is remembered: of those that did most.
+/// Processes, devices and interfaces that are kept of one interval: those that did most.
 const MAX_PROCESSES: usize = 48;
 const MAX_DISKS: usize = 64;
 const MAX_NICS: usize = 64;
@@ -31,7 +34,7 @@ pub struct IntervalSummary {
     pub at: Instant,
     pub seconds: f32,
     pub worst_severity: Option<Severity>,
-    /// Shares of the box; `None` where /proc/stat could not be read
+    /// Shares of all CPUs; `None` where /proc/stat could not be read
     pub busy: Option<f32>,
     pub blocked: Option<f32>,
     pub steal: Option<f32>,
@@ -49,7 +52,7 @@ pub struct IntervalSummary {
     round_trips: Box<[(IpAddr, f32)]>,
     /// Sorted
     processes: Box<[(ProcessId, f32)]>,
-    /// What each finding of that moment judged
+    /// The value of each finding that was active then
     findings: Box<[(u64, f32)]>,
 }
 
@@ -122,26 +125,26 @@ impl History {
 
 impl IntervalSummary {
     pub fn from_evaluation(judged: &Evaluation) -> IntervalSummary {
-        let interval = &judged.interval;
-        let total = interval.cpu.as_ref().map(|cpu| cpu.total);
-        let share = |value: f64| value as f32;
+        let (interval, input) = (&judged.interval, &FigureInput::from(judged));
+        let all_cpus = interval.cpu.as_ref().map(CpuRow::all_cpus);
+        let cpu = |figure: &Column<CpuRow>| Some(figure.number(input, all_cpus.as_ref()?)? as f32);
         IntervalSummary {
             at: interval.at(),
             seconds: interval.seconds as f32,
             worst_severity: judged.active.iter().map(|finding| finding.severity).max(),
-            busy: interval.cpu.as_ref().map(|cpu| share(cpu.busy())),
-            blocked: interval.idle_blocked.as_ref().map(|blocked| share(blocked.ratio)),
-            steal: total.map(|total| share(total.steal)),
-            iowait: total.map(|total| share(total.iowait)),
-            load: interval.newer.load.as_ref().ok().map(|load| share(load.one)),
-            retransmitted: interval.protocols.retransmitted_share.map(|ratio| share(ratio.0)),
-            memory_stalled: interval.pressure.memory_some.map(|ratio| share(ratio.0)),
-            cpus: cpu_levels(interval),
-            disks: busiest_disks(interval),
-            nics: busiest_nics(interval),
+            busy: cpu(&cpu::BUSY_RATIO),
+            blocked: cpu(&cpu::IDLE_BUT_BLOCKED_RATIO),
+            steal: cpu(&cpu::STEAL_RATIO),
+            iowait: cpu(&cpu::IOWAIT_RATIO),
+            load: load::LOAD1.number(input, interval).map(|load| load as f32),
+            retransmitted: protocols::RETRANSMITTED_RATIO.number(input, &interval.protocols).map(|share| share as f32),
+            memory_stalled: pressure::PSI_MEMORY_SOME_RATIO.number(input, &interval.pressure).map(|share| share as f32),
+            cpus: cpu_levels(input),
+            disks: busiest_disks(input),
+            nics: busiest_nics(input),
             round_trips: round_trips(judged),
-            processes: busiest_processes(interval),
-            findings: judged.active.iter().map(|finding| (finding_key(finding), share(finding.value))).collect(),
+            processes: busiest_processes(input),
+            findings: judged.active.iter().map(|finding| (finding_key(finding), finding.value as f32)).collect(),
         }
     }
 
@@ -185,35 +188,38 @@ const UNKNOWN_BUSY: u8 = 255;
 /// No machine has more; a recording may say anything.
 const MAX_CPUS: u32 = 8192;
 
-fn cpu_levels(interval: &crate::interval::Interval) -> Box<[u8]> {
-    let Some(span) = &interval.cpu else { return Box::default() };
+fn cpu_levels(input: &FigureInput) -> Box<[u8]> {
+    let Some(span) = &input.interval.cpu else { return Box::default() };
     let highest = span.cpus.iter().map(|cpu| cpu.id.0).filter(|&id| id < MAX_CPUS).max();
     let mut levels = vec![UNKNOWN_BUSY; highest.map_or(0, |id| id as usize + 1)];
     for cpu in &span.cpus {
         if let Some(level) = levels.get_mut(cpu.id.0 as usize) {
-            *level = (cpu.busy() * 200.0).round().clamp(0.0, 200.0) as u8;
+            let busy = cpu::BUSY_RATIO.number(input, &CpuRow::core(cpu));
+            *level = busy.map_or(UNKNOWN_BUSY, |busy| (busy * 200.0).round().clamp(0.0, 200.0) as u8);
         }
     }
     levels.into_boxed_slice()
 }
 
-fn busiest_processes(interval: &crate::interval::Interval) -> Box<[(ProcessId, f32)]> {
-    let Some(tasks) = &interval.tasks else { return Box::default() };
-    let used = |span: &crate::interval::task::ProcessSpan| Some((span.id, span.cpu.filter(|cpu| cpu.0 > 0.0005)?.0 as f32));
+fn busiest_processes(input: &FigureInput) -> Box<[(ProcessId, f32)]> {
+    let Some(tasks) = &input.interval.tasks else { return Box::default() };
+    let used = |span: &ProcessSpan| Some((span.id, span.cpu.filter(|cpu| cpu.0 > 0.0005)?.0 as f32));
     heaviest(tasks.active_processes.iter().filter_map(used).collect(), MAX_PROCESSES, |process| process.1).into_boxed_slice()
 }
 
-fn busiest_disks(interval: &crate::interval::Interval) -> Box<[DiskSummary]> {
-    let busy = interval.disks.iter().filter(|disk| disk.completed() > 0).collect();
+fn busiest_disks(input: &FigureInput) -> Box<[DiskSummary]> {
+    let busy = input.interval.disks.iter().filter(|disk| disk.completed() > 0).collect();
     let list = heaviest(busy, MAX_DISKS, |disk| disk.operations().map(|(_, op)| op.concurrency as f32).sum());
-    list.into_iter().map(DiskSummary::from_span).collect()
+    list.into_iter().map(|disk| DiskSummary::from_span(input, disk)).collect()
 }
 
-fn busiest_nics(interval: &crate::interval::Interval) -> Box<[(NicId, f32, f32)]> {
-    let carried = |nic: &&NicSpan| (nic.rx.kilobytes.0 + nic.tx.kilobytes.0) as f32;
-    let mut list = heaviest(interval.nics.iter().collect(), MAX_NICS, carried);
+fn busiest_nics(input: &FigureInput) -> Box<[(NicId, f32, f32)]> {
+    let rate = |figure: &Column<NicSpan>, nic: &NicSpan| figure.displayed(input, nic).unwrap_or(0.0) as f32;
+    let received = |nic: &NicSpan| rate(&network::RECEIVED_BYTES_PER_SECOND, nic);
+    let sent = |nic: &NicSpan| rate(&network::SENT_BYTES_PER_SECOND, nic);
+    let mut list = heaviest(input.interval.nics.iter().collect(), MAX_NICS, |nic| received(nic) + sent(nic));
     list.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-    list.into_iter().map(|nic| (nic.id.clone(), nic.rx.kilobytes.0 as f32, nic.tx.kilobytes.0 as f32)).collect()
+    list.into_iter().map(|nic| (nic.id.clone(), received(nic), sent(nic))).collect()
 }
 
 /// Those that weigh most, the first ones of equals, in the order in which they were.
@@ -235,11 +241,12 @@ fn round_trips(judged: &Evaluation) -> Box<[(IpAddr, f32)]> {
 }
 
 impl DiskSummary {
-    fn from_span(disk: &crate::interval::disk::DiskSpan) -> DiskSummary {
+    fn from_span(input: &FigureInput, disk: &DiskSpan) -> DiskSummary {
         let mut awaits = [f32::NAN; 4];
-        for (operation, span) in disk.operations() {
-            if let (Some(slot), Some(time)) = (awaits.get_mut(operation as usize), span.r#await) {
-                *slot = time.0 as f32;
+        for (operation, _) in disk.operations() {
+            let time = disk::columns(operation).r#await.displayed(input, disk);
+            if let (Some(slot), Some(time)) = (awaits.get_mut(operation as usize), time) {
+                *slot = time as f32;
             }
         }
         DiskSummary { id: disk.id, awaits }

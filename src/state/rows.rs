@@ -3,14 +3,20 @@
 //! Computed when something changed, not when a frame is drawn; a frame formats only the rows that can be seen.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use rustc_hash::FxHashMap;
 
 use super::history::IntervalSummary;
-use super::screen::{Screen, SortColumn};
+use super::screen::Screen;
+use super::sort::{SortBy, SortColumn};
 use super::{Sort, State};
+use crate::figures::FigureInput;
+use crate::figures::cpu::CpuRow;
+use crate::figures::task::ProcessRow;
+use crate::figures::thread::ThreadRow;
 use crate::findings::{Evaluation, Finding, Kind, Subject};
 use crate::ids::{CpuId, DiskId, GroupId, NicId, ProcessId, TaskId};
 use crate::interval::Interval;
@@ -73,16 +79,15 @@ pub fn build_rows(state: &State) -> Vec<Row> {
 fn matching_rows(state: &State, way: MatchMode) -> Vec<Row> {
     let Some(judged) = &state.current else { return Vec::new() };
     let matching = FilterMatcher::new(state.filter(), way);
-    let interval = &*judged.interval;
     let sort = state.sort();
     match state.screen {
         Screen::Overview => (0..judged.active.len()).map(Row::ActiveFinding).collect(),
         Screen::Findings => findings(state, judged, matching),
-        Screen::Cpu => cpus(interval, sort, matching),
-        Screen::Disk => disks(state, interval, sort, matching),
+        Screen::Cpu => cpus(judged, sort, matching),
+        Screen::Disk => disks(state, judged, sort, matching),
         Screen::Network if state.show_remote_hosts => peers(judged, matching),
-        Screen::Network => nics(interval, sort, matching),
-        Screen::Tasks => tasks(state, interval, sort, matching),
+        Screen::Network => nics(judged, sort, matching),
+        Screen::Tasks => tasks(state, judged, sort, matching),
     }
 }
 
@@ -121,40 +126,37 @@ fn findings(state: &State, judged: &Evaluation, mut matching: FilterMatcher) -> 
     rows
 }
 
-fn cpus(interval: &Interval, sort: Sort, mut matching: FilterMatcher) -> Vec<Row> {
-    let Some(span) = &interval.cpu else { return Vec::new() };
+fn cpus(evaluation: &Evaluation, sort: Sort, mut matching: FilterMatcher) -> Vec<Row> {
+    let Some(span) = &evaluation.interval.cpu else { return Vec::new() };
+    let input = FigureInput::from(evaluation);
     let mut keyed: Vec<(f64, usize)> = Vec::with_capacity(span.cpus.len());
     for (at, cpu) in span.cpus.iter().enumerate() {
         if !matching.matches_text(&cpu.id.0.to_string()) {
             continue;
         }
-        let shares = &cpu.shares;
-        let value = match sort.column {
-            SortColumn::User => shares.user + shares.nice,
-            SortColumn::System => shares.system,
-            SortColumn::Softirq => shares.softirq,
-            SortColumn::Steal => shares.steal,
-            SortColumn::Name => f64::from(cpu.id.0),
+        let value = match sort.column.by {
             // Whole per cents: CPUs that do next to nothing do not change places.
-            _ => (cpu.busy() * 100.0).round(),
+            SortBy::Cpu(figure) if sort.column == SortColumn::CPU_BUSY => {
+                (figure.number(&input, &CpuRow::core(cpu)).unwrap_or(0.0) * 100.0).round()
+            }
+            SortBy::Cpu(figure) => figure.number(&input, &CpuRow::core(cpu)).unwrap_or(0.0),
+            _ => f64::from(cpu.id.0),
         };
         keyed.push((value, at));
     }
     sort_by_value(keyed, sort).into_iter().map(Row::Cpu).collect()
 }
 
-fn disks(state: &State, interval: &Interval, sort: Sort, mut matching: FilterMatcher) -> Vec<Row> {
+fn disks(state: &State, evaluation: &Evaluation, sort: Sort, mut matching: FilterMatcher) -> Vec<Row> {
+    let (interval, input) = (&*evaluation.interval, FigureInput::from(evaluation));
     let mut keyed = Vec::with_capacity(interval.disks.len());
     for (at, disk) in interval.disks.iter().enumerate() {
         let name = disk_name(interval, disk.index);
         if !matching.matches_text(&name) || !matching.is_active() && is_idle(state, disk) {
             continue;
         }
-        let value = match sort.column {
-            SortColumn::Rate => disk.operations().map(|(_, op)| op.rate.0).sum(),
-            SortColumn::Await => disk.operations().filter_map(|(_, op)| op.r#await).map(|time| time.0).fold(0.0, f64::max),
-            SortColumn::Queue => disk.aqu_sz.unwrap_or(f64::from(disk.in_flight)),
-            SortColumn::Busy => disk.busy.map_or(0.0, |busy| busy.0),
+        let value = match sort.column.by {
+            SortBy::Disk(figure) => figure.number(&input, disk).unwrap_or(0.0),
             _ => at as f64,
         };
         keyed.push((value, at));
@@ -179,17 +181,15 @@ fn disk_name(interval: &Interval, index: usize) -> String {
     disk.map_or_else(String::new, |disk| String::from_utf8_lossy(disk.name.as_bytes()).into_owned())
 }
 
-fn nics(interval: &Interval, sort: Sort, mut matching: FilterMatcher) -> Vec<Row> {
+fn nics(evaluation: &Evaluation, sort: Sort, mut matching: FilterMatcher) -> Vec<Row> {
+    let (interval, input) = (&*evaluation.interval, FigureInput::from(evaluation));
     let mut keyed = Vec::with_capacity(interval.nics.len());
     for (at, nic) in interval.nics.iter().enumerate() {
         if !matching.matches_text(&String::from_utf8_lossy(nic.id.name.as_bytes())) {
             continue;
         }
-        let value = match sort.column {
-            SortColumn::Read => nic.rx.kilobytes.0,
-            SortColumn::Write => nic.tx.kilobytes.0,
-            SortColumn::Busy => nic.utilization.map_or(0.0, |share| share.0),
-            SortColumn::Saturation => nic.saturation.map_or(0.0, |rate| rate.0),
+        let value = match sort.column.by {
+            SortBy::Nic(figure) => figure.number(&input, nic).unwrap_or(0.0),
             _ => at as f64 + if nic.rx.packets.0 + nic.tx.packets.0 > 0.0 { 0.0 } else { 1e6 },
         };
         keyed.push((value, at));
@@ -203,7 +203,8 @@ fn peers(judged: &Evaluation, mut matching: FilterMatcher) -> Vec<Row> {
     super::remote_hosts::display_order(judged).into_iter().filter(|at| wanted(at)).map(Row::RemoteHost).collect()
 }
 
-fn tasks(state: &State, interval: &Interval, sort: Sort, mut matching: FilterMatcher) -> Vec<Row> {
+fn tasks(state: &State, evaluation: &Evaluation, sort: Sort, mut matching: FilterMatcher) -> Vec<Row> {
+    let (interval, input) = (&*evaluation.interval, FigureInput::from(evaluation));
     let (Some(span), Ok(sample)) = (&interval.tasks, &interval.newer.tasks) else { return Vec::new() };
     if state.shows_wait_classes() {
         return wait_classes(interval, sample);
@@ -219,23 +220,24 @@ fn tasks(state: &State, interval: &Interval, sort: Sort, mut matching: FilterMat
         }
         if state.show_threads {
             for (thread, facts) in process.threads.iter().enumerate() {
-                let value = thread_sort_value(sort.column, process, span.thread(process.task_id(facts)), &matters);
+                let value =
+                    thread_sort_value(sort.column.by, &input, process, (thread, span.thread(process.task_id(facts))), &matters);
                 keyed.push((value, Row::Thread { process: index, thread }));
             }
         } else {
-            let mut value = process_sort_value(sort.column, process, &row, &matters);
-            if sort.column == SortColumn::Activity && value <= 0.0 && process.kernel_thread {
+            let mut value = process_sort_value(sort.column.by, &input, process, row, &matters);
+            if sort.column == SortColumn::TASK_ACTIVITY && value <= 0.0 && process.kernel_thread {
                 // Behind the programs that do nothing: of those somebody may look for one.
                 value = -1.0;
             }
             keyed.push((value, Row::Process { index, depth: 0 }));
         }
     }
-    if sort.column == SortColumn::Name || sort.column == SortColumn::Owner {
+    if matches!(sort.column.by, SortBy::Command | SortBy::User) {
         let text = |row: &Row| match *row {
             Row::Process { index, .. } | Row::Thread { process: index, .. } => sample.processes.get(index).map(|process| {
                 let owner = sample.users.get(&process.uid);
-                (if sort.column == SortColumn::Name { Some(&process.comm) } else { owner }, process.uid)
+                (if sort.column == SortColumn::TASK_COMMAND { Some(&process.comm) } else { owner }, process.uid)
             }),
             _ => None,
         };
@@ -277,33 +279,37 @@ pub fn floor_to_hundredth(threads: f64) -> f64 {
     (threads * 100.0).floor() / 100.0
 }
 
-fn process_sort_value(column: SortColumn, process: &Process, span: &ProcessSpan, matters: &TaskActivity) -> f64 {
-    match column {
-        SortColumn::Pid => f64::from(process.pid),
-        SortColumn::Threads => f64::from(span.threads),
-        SortColumn::Cpu => span.cpu.map_or(0.0, |cpu| cpu.0),
-        SortColumn::RunQueue => span.run_queue_wait.map_or(0.0, |wait| wait.0),
-        SortColumn::Disk => span.states.disk,
-        SortColumn::Lock => span.states.lock,
-        SortColumn::Resident => span.resident_pages as f64,
-        SortColumn::Read => span.read_bytes.map_or(0.0, |rate| rate.0),
-        SortColumn::Write => span.write_bytes.map_or(0.0, |rate| rate.0),
-        _ => floor_to_hundredth(matters.weight(process, &span.states, span.cpu, span.run_queue_wait)),
+fn process_sort_value(
+    by: SortBy,
+    input: &FigureInput,
+    process: &Arc<Process>,
+    span: ProcessSpan,
+    activity: &TaskActivity,
+) -> f64 {
+    match by {
+        SortBy::Task(figure, _) => figure.number(input, &ProcessRow::new(process, span)).unwrap_or(0.0),
+        _ => floor_to_hundredth(activity.weight(process, &span.states, span.cpu, span.run_queue_wait)),
     }
 }
 
-fn thread_sort_value(column: SortColumn, process: &Process, span: Option<&ThreadSpan>, matters: &TaskActivity) -> f64 {
-    match (column, span) {
-        (SortColumn::Pid, _) => f64::from(process.pid),
-        (SortColumn::Threads, _) => process.threads.len() as f64,
-        (SortColumn::Resident, _) => process.resident_pages as f64,
+/// A thread by its place in the process, with its figures; without them it slept all the time.
+fn thread_sort_value(
+    by: SortBy,
+    input: &FigureInput,
+    process: &Arc<Process>,
+    (thread, span): (usize, Option<&ThreadSpan>),
+    activity: &TaskActivity,
+) -> f64 {
+    match (by, span) {
+        (SortBy::Task(_, Some(figure)), span) => {
+            figure.number(input, &ThreadRow::new(process, thread, span.copied())).unwrap_or(0.0)
+        }
+        (SortBy::Task(figure, None), _) => {
+            let span = input.interval.tasks.as_ref().map(|tasks| tasks.process(process));
+            span.and_then(|span| figure.number(input, &ProcessRow::new(process, span))).unwrap_or(0.0)
+        }
         (_, None) => 0.0,
-        (SortColumn::Cpu, Some(span)) => span.cpu.map_or(0.0, |cpu| cpu.0),
-        (SortColumn::RunQueue, Some(span)) => span.run_queue_wait.map_or(0.0, |wait| wait.0),
-        (SortColumn::Disk, Some(span)) => span.states.disk,
-        (SortColumn::Lock, Some(span)) => span.states.lock,
-        (SortColumn::Read | SortColumn::Write, Some(_)) => 0.0,
-        (_, Some(span)) => floor_to_hundredth(matters.weight(process, &span.states, span.cpu, span.run_queue_wait)),
+        (_, Some(span)) => floor_to_hundredth(activity.weight(process, &span.states, span.cpu, span.run_queue_wait)),
     }
 }
 

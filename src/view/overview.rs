@@ -12,12 +12,14 @@
 
 use super::canvas::Canvas;
 use super::disk::{baseline_multiple, latency_history, latency_status};
-use super::process_groups::process_groups;
-use super::text::{self, SafeText, format_kilobytes, format_number, format_optional};
+use super::network::NicLine;
+use super::process_groups::{ProcessGroup, process_groups};
+use super::text::{self, SafeText, format_figure, format_number, format_optional};
 use super::theme::StyleRole;
 use super::widgets::bar::{Segment, stacked_bar};
-use super::widgets::table::{ColumnSpec, Table};
+use super::widgets::table::{CellArea, ColumnSpec, Table};
 use super::{cpu, wait_location};
+use crate::figures::{Column, disk};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, Operation};
@@ -29,13 +31,13 @@ use crate::state::rows::is_idle;
 pub fn draw(state: &State, evaluation: &Evaluation, canvas: &mut Canvas) {
     let interval = &*evaluation.interval;
     let (width, height) = (canvas.width(), canvas.height());
-    let mut y = cpu_lines(interval, canvas, 0);
-    y = load_line(interval, canvas, y);
+    let mut y = cpu_lines(evaluation, canvas, 0);
+    y = load_line(evaluation, canvas, y);
     if height >= 11 {
-        y = memory_line(interval, canvas, y);
+        y = memory_line(evaluation, canvas, y);
     }
     if height > y {
-        y = cores_line(interval, canvas, y);
+        y = cores_line(evaluation, canvas, y);
     }
     let left = height.saturating_sub(y);
     let disks = busiest_disks(state, interval);
@@ -52,13 +54,14 @@ pub fn draw(state: &State, evaluation: &Evaluation, canvas: &mut Canvas) {
         y = disk_table(state, evaluation, &disks, canvas, y, disk_rows);
     }
     if nic_rows > 0 {
-        y = nic_table(state, interval, &nics, canvas, y, nic_rows);
+        y = nic_table(state, evaluation, &nics, canvas, y, nic_rows);
     }
     task_table(state, interval, &mut canvas.subarea(0, y, width, height.saturating_sub(y)));
 }
 
 /// The stacked bar, its legend, and the line below it.
-fn cpu_lines(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
+fn cpu_lines(evaluation: &Evaluation, canvas: &mut Canvas, y: u16) -> u16 {
+    let interval = &*evaluation.interval;
     let Some(span) = &interval.cpu else {
         canvas.text(0, y, 5, "CPU", StyleRole::Heading);
         canvas.text_to_end(5, y, "- /proc/stat cannot be read", StyleRole::Dim);
@@ -81,20 +84,24 @@ fn cpu_lines(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
         for (glyph, role, word, share) in shares {
             canvas.glyph(x, y, glyph, role);
             canvas.text(x + 1, y, 3, word, StyleRole::Dim);
-            canvas.text_right(x + 4, y, 5, safe!("{}", format_number(share * 100.0, 4)), steal_role(share, role));
+            let is_stolen = role == StyleRole::Steal && share >= evaluation.thresholds().stolen_ratio;
+            canvas.text_right(
+                x + 4,
+                y,
+                5,
+                safe!("{}", format_number(share * 100.0, 4)),
+                if is_stolen { StyleRole::Warning } else { StyleRole::Plain },
+            );
             x += 10;
         }
     }
-    cpu_summary_line(interval, canvas, y + 1);
+    cpu_summary_line(evaluation, canvas, y + 1);
     y + 2
 }
 
-fn steal_role(share: f64, role: StyleRole) -> StyleRole {
-    if role == StyleRole::Steal && share >= 0.05 { StyleRole::Warning } else { StyleRole::Plain }
-}
-
 /// busy, blocked-idle and free CPU time.
-fn cpu_summary_line(interval: &Interval, canvas: &mut Canvas, y: u16) {
+fn cpu_summary_line(evaluation: &Evaluation, canvas: &mut Canvas, y: u16) {
+    let interval = &*evaluation.interval;
     let Some(span) = &interval.cpu else { return };
     let narrow = canvas.width() < 78;
     let left = if narrow { 0 } else { 5 };
@@ -115,7 +122,7 @@ fn cpu_summary_line(interval: &Interval, canvas: &mut Canvas, y: u16) {
     canvas.glyph(x, y, '▞', StyleRole::Blocked);
     x = canvas.text(x + 1, y, 13, if narrow { "blocked " } else { "blocked-idle " }, StyleRole::Dim);
     let bound = if blocked.lower_bound { "≥" } else { "" };
-    let role = if blocked.ratio >= 0.25 { StyleRole::Critical } else { StyleRole::Bold };
+    let role = if blocked.ratio >= evaluation.thresholds().blocked_ratio { StyleRole::Critical } else { StyleRole::Bold };
     canvas.text_right(x, y, 6, safe!("{bound}{}%", share(blocked.ratio)), role);
     x += 6 + if narrow { 1 } else { 2 };
     canvas.glyph(x, y, '·', StyleRole::Free);
@@ -148,14 +155,15 @@ pub fn cpu_segments(interval: &Interval) -> Vec<Segment> {
 }
 
 /// The load averages, and the tasks that count in them now.
-fn load_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
+fn load_line(evaluation: &Evaluation, canvas: &mut Canvas, y: u16) -> u16 {
+    let interval = &*evaluation.interval;
     canvas.text(0, y, 5, "LOAD", StyleRole::Heading);
     let Ok(load) = &interval.newer.load else {
         canvas.text_to_end(5, y, "-", StyleRole::Dim);
         return y + 1;
     };
     let n = interval.online_cpus().max(1) as f64;
-    let role = if load.one >= 2.0 * n { StyleRole::Bold } else { StyleRole::Plain };
+    let role = if load.one >= evaluation.thresholds().load_per_cpu * n { StyleRole::Bold } else { StyleRole::Plain };
     let mut x = canvas.text_to_end(5, y, safe!("{:>4}", format_number(load.one, 4)), role);
     x = canvas.text_to_end(
         x,
@@ -185,7 +193,8 @@ fn load_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     y + 1
 }
 
-fn memory_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
+fn memory_line(evaluation: &Evaluation, canvas: &mut Canvas, y: u16) -> u16 {
+    let interval = &*evaluation.interval;
     canvas.text(0, y, 5, "MEM", StyleRole::Heading);
     let Some(memory) = &interval.memory else {
         canvas.text_to_end(5, y, "-", StyleRole::Dim);
@@ -207,14 +216,15 @@ fn memory_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     let faults = format_optional(memory.major_faults.map(|rate| rate.0), 5);
     x = canvas.text_to_end(x, y, safe!("   major faults {faults}/s"), StyleRole::Dim);
     if let Some(stalled) = interval.pressure.memory_some {
-        let role = if stalled.0 >= 0.1 { StyleRole::Warning } else { StyleRole::Dim };
+        let role = if stalled.0 >= evaluation.thresholds().memory_pressure_ratio { StyleRole::Warning } else { StyleRole::Dim };
         canvas.text_to_end(x, y, safe!("   stalled {}%", format_number(stalled.percent(), 4)), role);
     }
     y + 1
 }
 
 /// One cell per CPU, and the busiest one with its top thread.
-fn cores_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
+fn cores_line(evaluation: &Evaluation, canvas: &mut Canvas, y: u16) -> u16 {
+    let interval = &*evaluation.interval;
     canvas.text(0, y, 6, "CORES", StyleRole::Heading);
     let Some(span) = &interval.cpu else {
         canvas.text_to_end(6, y, "-", StyleRole::Dim);
@@ -222,12 +232,12 @@ fn cores_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     };
     let most = usize::from(canvas.width() / 3).max(8);
     let cells = span.cpus.len().min(most);
-    cpu::cpu_map_row(canvas, 6, y, &span.cpus, cells);
+    cpu::cpu_map_row(canvas, 6, y, &span.cpus, cells, evaluation.thresholds().core_busy_ratio);
     let hottest = span.cpus.iter().max_by(|a, b| a.busy().total_cmp(&b.busy()));
     let Some(hottest) = hottest.filter(|cpu| cpu.busy() >= 0.005) else { return y + 1 };
     let x = 6 + u16::try_from(cells).unwrap_or(0) + 2;
     let busy = hottest.busy();
-    let role = if busy >= 0.95 { StyleRole::Bold } else { StyleRole::Plain };
+    let role = if busy >= evaluation.thresholds().core_busy_ratio { StyleRole::Bold } else { StyleRole::Plain };
     let x = canvas.text_to_end(x, y, safe!("hottest cpu{} {}%", hottest.id.0, format_number(busy * 100.0, 4)), role);
     if let Some((task, share)) = hottest.top_thread {
         let used = format_number(share.percent(), 4);
@@ -247,23 +257,69 @@ fn busiest_disks<'a>(state: &State, interval: &'a Interval) -> Vec<&'a DiskSpan>
     disks
 }
 
-const READ_HISTORY_HEADING: &str = "r_await, log";
-const WRITE_HISTORY_HEADING: &str = "w_await, log";
+/// A disk, with what its figures are read from.
+struct DiskLine<'a> {
+    state: &'a State,
+    evaluation: &'a Evaluation,
+    disk: &'a DiskSpan,
+}
 
-const DISK_COLUMNS: [ColumnSpec; 12] = [
-    ColumnSpec::text("DISK", 8),
-    ColumnSpec::numeric("r/s", 6).min_table_width(60),
-    ColumnSpec::numeric("rkB/s", 6).min_table_width(72),
-    ColumnSpec::numeric("r_await", 7),
-    ColumnSpec::numeric("r×base", 6).min_table_width(60),
-    ColumnSpec::numeric("w/s", 6).min_table_width(60),
-    ColumnSpec::numeric("wkB/s", 6).min_table_width(72),
-    ColumnSpec::numeric("w_await", 7),
-    ColumnSpec::numeric("w×base", 6),
-    ColumnSpec::numeric("queue", 5),
-    ColumnSpec::numeric("busy%", 5).min_table_width(66),
-    ColumnSpec::text("", 0).min_table_width(90),
+type DiskSpec = ColumnSpec<fn(&DiskLine, CellArea)>;
+
+const DISK_COLUMNS: [DiskSpec; 11] = [
+    DiskSpec::text("DISK", 8, |line, cell| {
+        cell.text(&wait_location::disk_name(&line.evaluation.interval.newer, line.disk.id), StyleRole::Plain);
+    }),
+    DiskSpec::numeric("r/s", 6, |line, cell| line.read(cell, &disk::READS_PER_SECOND, 6)).min_table_width(60),
+    DiskSpec::numeric("rkB/s", 6, |line, cell| line.read(cell, &disk::READ_BYTES_PER_SECOND, 6)).min_table_width(72),
+    DiskSpec::numeric("r_await", 7, |line, cell| line.read(cell, &disk::READ_AWAIT_SECONDS, 7)),
+    DiskSpec::numeric("r×base", 6, |line, cell| line.multiple(cell, Operation::Read)).min_table_width(60),
+    DiskSpec::numeric("w/s", 6, |line, cell| line.write(cell, &disk::WRITES_PER_SECOND, 6)).min_table_width(60),
+    DiskSpec::numeric("wkB/s", 6, |line, cell| line.write(cell, &disk::WRITE_BYTES_PER_SECOND, 6)).min_table_width(72),
+    DiskSpec::numeric("w_await", 7, |line, cell| line.write(cell, &disk::WRITE_AWAIT_SECONDS, 7)),
+    DiskSpec::numeric("w×base", 6, |line, cell| line.multiple(cell, Operation::Write)),
+    DiskSpec::numeric("queue", 5, |line, cell| cell.text(line.figure(&disk::QUEUE, 5), StyleRole::Plain)),
+    DiskSpec::numeric("busy%", 5, |line, cell| cell.text(line.figure(&disk::BUSY_RATIO, 5), StyleRole::Dim))
+        .min_table_width(66),
 ];
+
+const STALLED: DiskSpec = DiskSpec::text("", 0, |line, cell| {
+    if line.disk.stalled {
+        cell.text(safe!(" ✖ {} in flight, none completed", line.disk.in_flight), StyleRole::Critical);
+    }
+})
+.min_table_width(90);
+
+const READ_HISTORY: DiskSpec = DiskSpec::text("r_await, log", 0, |line, cell| {
+    latency_history(line.state, line.evaluation, (line.disk.id, Operation::Read), cell);
+});
+
+const WRITE_HISTORY: DiskSpec = DiskSpec::text("w_await, log", 0, |line, cell| {
+    latency_history(line.state, line.evaluation, (line.disk.id, Operation::Write), cell);
+});
+
+impl DiskLine<'_> {
+    fn figure(&self, figure: &Column<DiskSpan>, cells: usize) -> SafeText {
+        format_figure(figure, &self.evaluation.into(), self.disk, cells)
+    }
+
+    /// A figure of reads, dim without any.
+    fn read(&self, cell: CellArea, figure: &Column<DiskSpan>, cells: usize) {
+        let role = if self.disk.reads.completed == 0 { StyleRole::Dim } else { StyleRole::Plain };
+        cell.text(self.figure(figure, cells), role);
+    }
+
+    /// A figure of writes, dim without any.
+    fn write(&self, cell: CellArea, figure: &Column<DiskSpan>, cells: usize) {
+        let role = if self.disk.writes.completed == 0 { StyleRole::Dim } else { StyleRole::Plain };
+        cell.text(self.figure(figure, cells), role);
+    }
+
+    fn multiple(&self, cell: CellArea, operation: Operation) {
+        let (words, role) = baseline_multiple(self.evaluation, latency_status(self.evaluation, self.disk.id, operation));
+        cell.text(&words, role);
+    }
+}
 
 fn disk_table(state: &State, evaluation: &Evaluation, disks: &[&DiskSpan], canvas: &mut Canvas, y: u16, rows: u16) -> u16 {
     let interval = &*evaluation.interval;
@@ -271,9 +327,10 @@ fn disk_table(state: &State, evaluation: &Evaluation, disks: &[&DiskSpan], canva
     let wide = canvas.width();
     if wide >= 130 {
         let each = (wide - 80) / 2 - 2;
-        specs.pop();
-        specs.push(ColumnSpec::text(READ_HISTORY_HEADING, each));
-        specs.push(ColumnSpec::text(WRITE_HISTORY_HEADING, each));
+        specs.push(READ_HISTORY.width(each));
+        specs.push(WRITE_HISTORY.width(each));
+    } else {
+        specs.push(STALLED);
     }
     let table = Table::new(&specs, wide);
     table.draw_header(canvas, y, None);
@@ -285,28 +342,8 @@ fn disk_table(state: &State, evaluation: &Evaluation, disks: &[&DiskSpan], canva
     let mut shown = shown.to_vec();
     shown.sort_by_key(|disk| disk.index);
     for (y, disk) in (y + 1..).zip(shown) {
-        let name = wait_location::disk_name(&interval.newer, disk.id);
-        table.draw_cell(canvas, y, "DISK", &name, StyleRole::Plain);
-        let sides = [
-            (Operation::Read, &disk.reads, ["r/s", "rkB/s", "r_await", "r×base"]),
-            (Operation::Write, &disk.writes, ["w/s", "wkB/s", "w_await", "w×base"]),
-        ];
-        for (operation, span, [rate, size, time, times]) in sides {
-            let role = if span.completed == 0 { StyleRole::Dim } else { StyleRole::Plain };
-            table.draw_cell(canvas, y, rate, safe!("{}", format_number(span.rate.0, 6)), role);
-            table.draw_cell(canvas, y, size, safe!("{}", format_kilobytes(span.kilobytes.0, 6)), role);
-            table.draw_cell(canvas, y, time, safe!("{}", format_optional(span.r#await.map(|time| time.0), 7)), role);
-            let status = latency_status(evaluation, disk.id, operation);
-            let (words, role) = baseline_multiple(evaluation, status);
-            table.draw_cell(canvas, y, times, &words, role);
-            let heading = if operation == Operation::Read { READ_HISTORY_HEADING } else { WRITE_HISTORY_HEADING };
-            latency_history(state, interval, (disk.id, operation), status, table.column_area(heading), canvas, y);
-        }
-        table.draw_cell(canvas, y, "queue", safe!("{}", format_optional(disk.aqu_sz, 5)), StyleRole::Plain);
-        table.draw_cell(canvas, y, "busy%", safe!("{}", text::format_percent(disk.busy.map(|busy| busy.0), 5)), StyleRole::Dim);
-        if disk.stalled {
-            table.draw_cell(canvas, y, "", safe!(" ✖ {} in flight, none completed", disk.in_flight), StyleRole::Critical);
-        }
+        let row = DiskLine { state, evaluation, disk };
+        table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
     }
     y + 1 + rows
 }
@@ -321,7 +358,8 @@ fn busiest_nics(interval: &Interval) -> Vec<&NicSpan> {
     nics
 }
 
-fn nic_table(state: &State, interval: &Interval, nics: &[&NicSpan], canvas: &mut Canvas, y: u16, rows: u16) -> u16 {
+fn nic_table(state: &State, evaluation: &Evaluation, nics: &[&NicSpan], canvas: &mut Canvas, y: u16, rows: u16) -> u16 {
+    let interval = &*evaluation.interval;
     let table = super::network::table(canvas.width());
     table.draw_header(canvas, y, None);
     if nics.is_empty() {
@@ -335,23 +373,52 @@ fn nic_table(state: &State, interval: &Interval, nics: &[&NicSpan], canvas: &mut
     let mut shown = nics.get(..nics.len().min(usize::from(rows))).unwrap_or_default().to_vec();
     shown.sort_by_key(|nic| nic.index);
     for (y, nic) in (y + 1..).zip(shown) {
-        super::network::nic_row(interval, nic, &table, canvas, y);
-        super::network::traffic_history(state, interval, nic, &table, canvas, y);
+        let row = NicLine { state, evaluation, nic };
+        table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
     }
     y + 1 + rows
 }
 
-const TASK_COLUMNS: [ColumnSpec; 9] = [
-    ColumnSpec::text("TASKS", 15),
-    ColumnSpec::numeric("pid", 7).min_table_width(66),
-    ColumnSpec::numeric("procs", 5).min_table_width(100),
-    ColumnSpec::numeric("thr", 4).min_table_width(72),
-    ColumnSpec::numeric("%CPU", 5),
-    ColumnSpec::numeric("runq", 5),
-    ColumnSpec::numeric("disk", 5),
-    ColumnSpec::numeric("lock", 5).min_table_width(50),
-    ColumnSpec::text("where", 0),
+/// A process, or several of one name.
+struct TaskLine<'a> {
+    interval: &'a Interval,
+    group: &'a ProcessGroup<'a>,
+}
+
+type TaskSpec = ColumnSpec<fn(&TaskLine, CellArea)>;
+
+const TASK_COLUMNS: [TaskSpec; 9] = [
+    TaskSpec::text("TASKS", 15, |line, cell| cell.text(SafeText::from_name(line.group.name), StyleRole::Plain)),
+    TaskSpec::numeric("pid", 7, |line, cell| {
+        let group = line.group;
+        let pid = if group.processes > 1 { safe!("×{}", group.processes) } else { safe!("{}", group.pid) };
+        cell.text(&pid, StyleRole::Dim);
+    })
+    .min_table_width(66),
+    TaskSpec::numeric("procs", 5, |line, cell| cell.text(safe!("{}", line.group.processes), StyleRole::Dim))
+        .min_table_width(100),
+    TaskSpec::numeric("thr", 4, |line, cell| cell.text(safe!("{}", line.group.threads), StyleRole::Dim)).min_table_width(72),
+    TaskSpec::numeric("%CPU", 5, |line, cell| {
+        cell.text(safe!("{}", format_number(line.group.cpu * 100.0, 5)), used_role(line.group.cpu));
+    }),
+    TaskSpec::numeric("runq", 5, |line, cell| {
+        cell.text(safe!("{}", format_number(line.group.run_queue, 5)), used_role(line.group.run_queue));
+    }),
+    TaskSpec::numeric("disk", 5, |line, cell| {
+        cell.text(safe!("{}", format_number(line.group.disk, 5)), blocked_role(line.group.disk));
+    }),
+    TaskSpec::numeric("lock", 5, |line, cell| {
+        let group = line.group;
+        cell.text(wait_location::lock_waits_text(group.lock, group.waits_hidden), blocked_role(group.lock));
+    })
+    .min_table_width(50),
+    TaskSpec::text("where", 0, |line, cell| cell.text(line.group.wait_location(line.interval), StyleRole::Plain)),
 ];
+
+/// Dim where it is nothing.
+pub fn used_role(value: f64) -> StyleRole {
+    if value > 0.0 { StyleRole::Plain } else { StyleRole::Dim }
+}
 
 fn task_table(state: &State, interval: &Interval, canvas: &mut Canvas) {
     if canvas.height() < 2 {
@@ -363,7 +430,7 @@ fn task_table(state: &State, interval: &Interval, canvas: &mut Canvas) {
         canvas.text_to_end(0, 1, "- /proc cannot be read", StyleRole::Dim);
     }
     if super::active_findings::hidden_tasks_note(state).is_some()
-        && let Some((x, width)) = table.column_area("where")
+        && let Some((x, width)) = table.last_column_area()
     {
         // Beside the heading, as far as it fits.
         let words =
@@ -374,30 +441,9 @@ fn task_table(state: &State, interval: &Interval, canvas: &mut Canvas) {
     if teams.is_empty() && interval.newer.tasks.is_ok() {
         canvas.text_to_end(0, 1, "all asleep", StyleRole::Dim);
     }
-    for (y, team) in (1..canvas.height()).zip(teams) {
-        table.draw_cell(canvas, y, "TASKS", SafeText::from_name(team.name), StyleRole::Plain);
-        let pid = if team.processes > 1 { safe!("×{}", team.processes) } else { safe!("{}", team.pid) };
-        table.draw_cell(canvas, y, "pid", &pid, StyleRole::Dim);
-        table.draw_cell(canvas, y, "procs", safe!("{}", team.processes), StyleRole::Dim);
-        table.draw_cell(canvas, y, "thr", safe!("{}", team.threads), StyleRole::Dim);
-        let share = |value: f64, role| if value > 0.0 { role } else { StyleRole::Dim };
-        table.draw_cell(canvas, y, "%CPU", safe!("{}", format_number(team.cpu * 100.0, 5)), share(team.cpu, StyleRole::Plain));
-        table.draw_cell(
-            canvas,
-            y,
-            "runq",
-            safe!("{}", format_number(team.run_queue, 5)),
-            share(team.run_queue, StyleRole::Plain),
-        );
-        table.draw_cell(canvas, y, "disk", safe!("{}", format_number(team.disk, 5)), blocked_role(team.disk));
-        table.draw_cell(
-            canvas,
-            y,
-            "lock",
-            wait_location::lock_waits_text(team.lock, team.waits_hidden),
-            blocked_role(team.lock),
-        );
-        table.draw_cell(canvas, y, "where", team.wait_location(interval), StyleRole::Plain);
+    for (y, group) in (1..canvas.height()).zip(&teams) {
+        let row = TaskLine { interval, group };
+        table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
     }
 }
 

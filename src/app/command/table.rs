@@ -18,13 +18,11 @@ use crate::app::recording::evaluated_recording::EvaluatedRecording;
 use crate::app::sampling::{SamplerCommand, SamplerThread, TimedSample};
 use crate::cli::Configuration;
 use crate::cli::table::{Format as Asked, Table};
+use crate::figures::{Aggregation, FigureInput, find_table};
 use crate::findings::Evaluation;
 use crate::kernel::Root;
 use crate::recording::Replayer;
-use crate::report::table::{
-    Aggregation, ColumnSelection, FigureInput, Format, Printer, ResolvedSelection, RowTime, RunAccumulator, RunTotal,
-    find_table,
-};
+use crate::report::table::{ColumnSelection, Format, Printer, ResolvedSelection, RowTime, RunAccumulator, RunTotal};
 use output_stream::OutputStream;
 
 /// Time between lines where none is asked for.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::decimation::DecimatedValues;
 use super::operation_counter::{OperationCounter, OperationTotals};
+use crate::figures::{self, Cell, ColumnDefinition, FigureInput, Table, Unit, disk, load};
 use crate::findings::{Evaluation, Finding, Kind, Severity};
 use crate::interval::Interval;
 use crate::report::formatting::subject_name;
-use crate::report::table::{self, Cell, ColumnDefinition, FigureInput, Table, Unit};
 use crate::report::window::Window;
 
 /// The subjects that are compared: those whose rows can be found again in another recording.
@@ -30,7 +30,7 @@ impl FigureKey {
 
     /// What the figure is.
     pub fn column(&self) -> Option<&'static ColumnDefinition> {
-        table::find_table(self.table_name())?.columns().get(self.column_index).copied()
+        figures::find_table(self.table_name())?.columns().get(self.column_index).copied()
     }
 }
 
@@ -79,7 +79,7 @@ impl RecordingFigures {
         self.totals.add(&judged.interval, &self.disks);
         self.operation_counter.add(&judged.interval, &self.disks);
         let look = FigureInput::from(judged);
-        for (subject, table) in COMPARED_TABLES.iter().filter_map(|name| table::find_table(name)).enumerate() {
+        for (subject, table) in COMPARED_TABLES.iter().filter_map(|name| figures::find_table(name)).enumerate() {
             self.add_rows(subject, table, &look);
         }
     }
@@ -144,29 +144,30 @@ impl RecordingFigures {
 fn is_compared(head: &ColumnDefinition) -> bool {
     // A rate may be what moved although a table leaves it out unasked: context switches, say.
     let is_rate = matches!(head.unit, Unit::PerSecond | Unit::KilobytesPerSecond);
-    (head.shown_by_default || is_rate) && !matches!(head.unit, Unit::Name | Unit::Id) && !head.key.contains("_baseline_")
+    (head.shown_by_default || is_rate) && !matches!(head.unit, Unit::Name | Unit::Id) && !head.reference
 }
 
 impl Totals {
     pub(super) fn add(&mut self, interval: &Interval, disks: &[String]) {
         let seconds = interval.seconds;
         self.seconds += seconds;
-        let cpu = interval.cpu.as_ref();
-        add_optional(&mut self.cpu_seconds, cpu.map(|cpu| cpu.busy() * cpu.cpus.len() as f64 * seconds));
-        add_optional(&mut self.context_switches, cpu.and_then(|cpu| cpu.context_switches).map(|rate| rate.0 * seconds));
+        let input = &FigureInput { interval, latency_statuses: &[] };
+        let amount = |rate: Option<f64>| rate.map(|rate| rate * seconds);
+        add_optional(&mut self.cpu_seconds, amount(load::BUSY_CPUS.number(input, interval)));
+        add_optional(&mut self.context_switches, amount(load::CONTEXT_SWITCHES_PER_SECOND.number(input, interval)));
         let facts = interval.newer.disks.as_deref().unwrap_or_default();
         for span in &interval.disks {
-            let Some(disk) = facts.get(span.index) else { continue };
+            let Some(device) = facts.get(span.index) else { continue };
             // What stands on other devices hands its requests on to them: they would be counted twice.
             let counts = match disks {
-                [] => disk.facts.slaves.is_empty() && disk.facts.backing_file.is_none(),
-                named => named.iter().any(|name| name.as_bytes() == disk.name.as_bytes()),
+                [] => device.facts.slaves.is_empty() && device.facts.backing_file.is_none(),
+                named => named.iter().any(|name| name.as_bytes() == device.name.as_bytes()),
             };
             if counts {
-                add_optional(&mut self.reads, Some(span.reads.completed as f64));
-                add_optional(&mut self.writes, Some(span.writes.completed as f64));
-                add_optional(&mut self.read_bytes, Some(span.reads.kilobytes.0 * 1024.0 * seconds));
-                add_optional(&mut self.written_bytes, Some(span.writes.kilobytes.0 * 1024.0 * seconds));
+                add_optional(&mut self.reads, amount(disk::READS_PER_SECOND.number(input, span)));
+                add_optional(&mut self.writes, amount(disk::WRITES_PER_SECOND.number(input, span)));
+                add_optional(&mut self.read_bytes, amount(disk::READ_BYTES_PER_SECOND.number(input, span)));
+                add_optional(&mut self.written_bytes, amount(disk::WRITE_BYTES_PER_SECOND.number(input, span)));
             }
         }
     }

@@ -2,9 +2,9 @@
 
 use super::text_table::{TextTable, wrap};
 use super::{ComparedRecording, Comparison, FigureChange, FigureComparison, FigureDelta, PerOperation, SummaryStatistics};
-use crate::report::formatting::{format_bytes, format_duration, format_latency, three_digits};
-use crate::report::statistics::Certainty;
-use crate::report::table::ColumnDefinition;
+use crate::figures::ColumnDefinition;
+use crate::interval::statistics::Certainty;
+use crate::report::formatting::{bytes, format_duration, format_latency, three_digits};
 use crate::report::text::printable;
 
 /// With figures that did not move too, where `all` says so.
@@ -123,8 +123,8 @@ fn write_per_operation(text: &mut String, sides: &[ComparedRecording]) {
             said(own.context_switches, three_digits),
             said(own.reads, three_digits),
             said(own.writes, three_digits),
-            said(own.read_bytes, format_bytes),
-            said(own.written_bytes, format_bytes),
+            said(own.read_bytes, bytes),
+            said(own.written_bytes, bytes),
         ];
         columns.push(name, cells.to_vec());
         if index == 0 {

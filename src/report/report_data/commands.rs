@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::series_definitions::{ChartUnit, PlotStyle};
 use super::steps::{MeanAndMax, Steps, round_to_five_digits};
-use super::{Chart, Series, to_string_lossy};
+use super::{Chart, Series};
 use crate::interval::Interval;
 use crate::report::text::printable;
 use crate::sample::Name;
@@ -115,7 +115,7 @@ impl UsageByCommand {
             Series::new(name, &label, PlotStyle::Layer, overall, command.mean_and_max(steps))
         };
         let mut all: Vec<Series> =
-            top.iter().map(|command| series("cpus", printable(&to_string_lossy(&command.name)), command)).collect();
+            top.iter().map(|command| series("cpus", printable(&command.name.to_string_lossy()), command)).collect();
         if !rest.per_step.is_empty() {
             let mut others = series("other_cpus", "all others".to_owned(), &rest);
             // Their peaks may have been at different moments of a step: what they were together then is not known.

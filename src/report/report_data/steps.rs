@@ -1,6 +1,7 @@
 //! Steps of time, and values over them: the mean weighs by time, the highest value is kept beside it.
 
 use crate::interval::Interval;
+use crate::interval::mean::TimeWeightedMean;
 use crate::sample::Instant;
 
 /// More than this many cannot be told apart on a page.
@@ -81,8 +82,7 @@ pub struct SeriesAccumulator {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct StepAccumulator {
-    sum: f64,
-    seconds: f64,
+    mean: TimeWeightedMean,
     max: Option<f64>,
 }
 
@@ -92,8 +92,7 @@ impl SeriesAccumulator {
             self.steps.resize(step + 1, StepAccumulator::default());
         }
         let Some(cell) = self.steps.get_mut(step).filter(|_| value.is_finite()) else { return };
-        cell.sum += value * seconds;
-        cell.seconds += seconds;
+        cell.mean.add(Some(value), seconds);
         cell.max = Some(cell.max.map_or(value, |most| most.max(value)));
     }
 
@@ -103,19 +102,19 @@ impl SeriesAccumulator {
 
     /// Over all time: value × seconds.
     pub fn sum(&self) -> f64 {
-        self.steps.iter().map(|cell| cell.sum).sum()
+        self.steps.iter().map(|cell| cell.mean.sum()).sum()
     }
 
     /// Over all the time in which it is known.
     pub fn mean(&self) -> Option<f64> {
-        let seconds: f64 = self.steps.iter().map(|cell| cell.seconds).sum();
+        let seconds: f64 = self.steps.iter().map(|cell| cell.mean.seconds()).sum();
         (seconds > 0.0).then(|| self.sum() / seconds)
     }
 
     /// Mean and highest value of each step.
     pub fn mean_and_max(&self, steps: usize) -> MeanAndMax {
         let cells = || (0..steps).map(|step| self.steps.get(step).copied().unwrap_or_default());
-        let mean = |cell: StepAccumulator| (cell.seconds > 0.0).then(|| round_to_five_digits(cell.sum / cell.seconds));
+        let mean = |cell: StepAccumulator| cell.mean.mean().map(round_to_five_digits);
         (cells().map(mean).collect(), cells().map(|cell| cell.max.map(round_to_five_digits)).collect())
     }
 }

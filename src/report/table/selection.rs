@@ -2,7 +2,7 @@
 
 use regex_lite::Regex;
 
-use super::{Cell, ColumnDefinition, FigureInput, Table, Unit};
+use crate::figures::{Cell, ColumnDefinition, FigureInput, Table, Unit};
 
 /// What of a table is shown.
 pub struct ResolvedSelection {
