@@ -6,6 +6,7 @@
 mod actions;
 pub mod cursor;
 pub mod event;
+mod filter;
 pub mod finding_history;
 pub mod history;
 pub mod keys;
@@ -17,6 +18,7 @@ pub mod remote_hosts;
 pub mod rows;
 pub mod screen;
 mod sort;
+mod task_rows;
 pub mod terminal_capabilities;
 pub mod time_spec;
 pub mod update;
