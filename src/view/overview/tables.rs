@@ -13,7 +13,7 @@ use crate::view::active_findings::hidden_tasks_note;
 use crate::view::canvas::Canvas;
 use crate::view::disk::{baseline_multiple, latency_history, latency_status};
 use crate::view::network::NicLine;
-use crate::view::text::{SafeText, format_figure, format_number, format_optional};
+use crate::view::text::{SafeText, format_figure, format_number};
 use crate::view::theme::{StyleRole, blocked_role, used_role};
 use crate::view::wait_location;
 use crate::view::widgets::table::{CellArea, ColumnSpec, Table};
