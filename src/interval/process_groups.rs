@@ -2,13 +2,11 @@
 
 use rustc_hash::FxHashMap;
 
-use super::text::SafeText;
-use super::wait_location;
 use crate::ids::{GroupId, TaskId};
 use crate::interval::Interval;
 use crate::interval::idle_blocked::BlockedGroup;
+use crate::interval::task_activity::{TaskActivity, floor_to_hundredth};
 use crate::sample::Name;
-use crate::state::rows::{TaskActivity, floor_to_hundredth};
 
 /// A process, or the sibling processes of one executable, in an interval.
 pub struct ProcessGroup<'a> {
@@ -26,13 +24,17 @@ pub struct ProcessGroup<'a> {
     /// Whether some of the waits are hidden from this user
     pub waits_hidden: bool,
     weight: f64,
-    busiest_thread: Option<TaskId>,
+    pub busiest_thread: Option<TaskId>,
     max_weight: f64,
-    blocked: Option<&'a BlockedGroup>,
+    /// The same group in the analysis of idle-but-blocked CPUs
+    pub blocked: Option<&'a BlockedGroup>,
 }
 
 /// Minimum average number of active threads of a row; rows below it would come and go each second.
 const MIN_WEIGHT: f64 = 0.002;
+
+/// Processes with fewer active threads are skipped.
+const MIN_PROCESS_ACTIVITY: f64 = 0.0005;
 
 /// The active groups, most active first.
 pub fn process_groups(interval: &Interval) -> Vec<ProcessGroup<'_>> {
@@ -44,7 +46,7 @@ pub fn process_groups(interval: &Interval) -> Vec<ProcessGroup<'_>> {
     for row in &span.active_processes {
         let Some(process) = sample.process(row.id.pid) else { continue };
         let used = row.cpu.map_or(0.0, |cpu| cpu.0);
-        if row.states.non_sleep().max(used) < 0.0005 {
+        if row.states.non_sleep().max(used) < MIN_PROCESS_ACTIVITY {
             continue;
         }
         let weight = activity.weight(process, &row.states, row.cpu, row.run_queue_wait);
@@ -71,7 +73,7 @@ pub fn process_groups(interval: &Interval) -> Vec<ProcessGroup<'_>> {
         group.run_queue += row.run_queue_wait.map_or(0.0, |wait| wait.0);
         group.disk += row.states.disk;
         group.lock += row.states.lock;
-        group.waits_hidden |= wait_location::waits_are_hidden(interval, process);
+        group.waits_hidden |= !interval.host.privilege.can_inspect_tasks_of(process.uid);
         group.weight += weight;
         if weight > group.max_weight {
             group.max_weight = weight;
@@ -82,15 +84,4 @@ pub fn process_groups(interval: &Interval) -> Vec<ProcessGroup<'_>> {
     let mut list: Vec<ProcessGroup> = groups.into_values().filter(|group| group.weight >= MIN_WEIGHT).collect();
     list.sort_unstable_by(|a, b| floor_to_hundredth(b.weight).total_cmp(&floor_to_hundredth(a.weight)).then(a.pid.cmp(&b.pid)));
     list
-}
-
-impl ProcessGroup<'_> {
-    /// What most of its threads wait on.
-    pub fn wait_location(&self, interval: &Interval) -> SafeText {
-        let group = self.blocked.filter(|group| group.blocked_threads() >= self.cpu);
-        group
-            .and_then(|group| wait_location::group_location(interval, group))
-            .or_else(|| self.busiest_thread.map(|task| wait_location::thread_location(interval, task)))
-            .unwrap_or_default()
-    }
 }

@@ -3,9 +3,9 @@
 use super::{Cell, FigureInput};
 
 /// A column of rows of one type.
-pub(super) struct Column<T: 'static> {
+pub struct Column<T: 'static> {
     pub definition: ColumnDefinition,
-    pub value: fn(&FigureInput, &T) -> Cell,
+    value: fn(&FigureInput, &T) -> Cell,
 }
 
 /// What a column is, apart from how it is read.
@@ -23,7 +23,20 @@ pub struct ColumnDefinition {
     pub shown_by_default: bool,
     /// Whether it costs more to sample, and so is sampled only where it is shown
     pub expensive: bool,
+    /// A reference that other figures are compared with: a baseline
+    pub reference: bool,
+    /// Which of two values is the better one
+    pub better: Better,
     pub description: &'static str,
+}
+
+/// Which of two values of a figure is the better one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    Lower,
+    Higher,
+    /// The figure alone does not tell: more work done, or more work needed
+    Neither,
 }
 
 /// What a number counts, and so what people read it in.
@@ -174,6 +187,8 @@ impl<T> Column<T> {
                 aggregation: total,
                 shown_by_default: true,
                 expensive: false,
+                reference: false,
+                better: Better::Neither,
                 description: meaning,
             },
             value: read,
@@ -222,6 +237,39 @@ impl<T> Column<T> {
     pub(super) const fn expensive(mut self) -> Column<T> {
         self.definition.expensive = true;
         self
+    }
+
+    /// A reference, not a measurement.
+    pub(super) const fn reference(mut self) -> Column<T> {
+        self.definition.reference = true;
+        self
+    }
+
+    /// More of it is worse.
+    pub(super) const fn lower_is_better(mut self) -> Column<T> {
+        self.definition.better = Better::Lower;
+        self
+    }
+
+    /// Less of it is worse.
+    pub(super) const fn higher_is_better(mut self) -> Column<T> {
+        self.definition.better = Better::Higher;
+        self
+    }
+
+    /// The figure of one row.
+    pub fn value(&self, input: &FigureInput, row: &T) -> Cell {
+        (self.value)(input, row)
+    }
+
+    /// The figure where it is a number, in the unit that people read it in.
+    pub fn displayed(&self, input: &FigureInput, row: &T) -> Option<f64> {
+        Some(self.number(input, row)? / self.definition.unit.divisor())
+    }
+
+    /// The figure where it is a number, in the unit of its key.
+    pub fn number(&self, input: &FigureInput, row: &T) -> Option<f64> {
+        self.value(input, row).number()
     }
 
     /// Shown when it is asked for.
