@@ -38,7 +38,7 @@ const STEADY: u32 = 40;
 const FLEETING: usize = 30;
 
 /// Writes disks and interfaces; one is replaced every ten seconds, all counters increase.
-fn devices(tree: &Tree, second: u32) {
+fn devices(tree: &SampledTree, second: u32) {
     let mut disks = String::new();
     let mut nics = "Inter-| Receive | Transmit\n face |bytes packets errs drop fifo frame compressed multicast|bytes packets \
                     errs drop fifo colls carrier compressed\n"
@@ -63,7 +63,7 @@ fn descriptors() -> usize {
 
 #[test]
 fn memory_and_descriptors_do_not_grow() {
-    let mut tree = Tree::new(STEADY, 1);
+    let mut tree = SampledTree::new(STEADY, 1);
     let host = Arc::new(tree.sampler.host().clone());
     let mut judging = SampleEvaluator::new(host, Evaluator::new(Baselines::default()));
     let mut course = CheckpointedEvaluation::new(Evaluator::new(Baselines::default()));
