@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "borrows a descriptor that portable-pty has only as a number")]
 
-#[path = "../own/program.rs"]
+#[path = "../support/program.rs"]
 mod program;
 
 use std::fs::File;
