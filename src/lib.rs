@@ -25,6 +25,8 @@ pub mod baseline;
 
 pub mod findings;
 
+pub mod figures;
+
 pub mod state;
 
 pub mod report;

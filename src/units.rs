@@ -1,6 +1,8 @@
 //! The vocabulary of numbers. The only place where a number changes its type:
 //! raw counters become differences here, differences become rates and ratios here, nowhere else.
 
+pub mod format;
+
 use serde::{Deserialize, Serialize};
 
 /// A cumulative count as the kernel keeps it, in the unit its field's name ends with.
@@ -73,8 +75,7 @@ impl Millis {
     }
 }
 
-/// Whether a mean of looks reaches a limit. Where all looks saw as many, or just so many of them did, their mean is rounded to
-/// a little less or more than that, and limits are round numbers.
+/// Whether a mean over sub-samples reaches a threshold. Rounding may leave the mean slightly below a round threshold.
 pub fn reaches_threshold(mean: f64, least: f64) -> bool {
     mean >= least - 1e-9
 }

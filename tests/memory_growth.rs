@@ -38,7 +38,7 @@ const STEADY: u32 = 40;
 const FLEETING: usize = 30;
 
 /// Writes disks and interfaces; one is replaced every ten seconds, all counters increase.
-fn devices(tree: &Tree, second: u32) {
+fn devices(tree: &SampledTree, second: u32) {
     let mut disks = String::new();
     let mut nics = "Inter-| Receive | Transmit\n face |bytes packets errs drop fifo frame compressed multicast|bytes packets \
                     errs drop fifo colls carrier compressed\n"
@@ -63,10 +63,10 @@ fn descriptors() -> usize {
 
 #[test]
 fn memory_and_descriptors_do_not_grow() {
-    let mut tree = Tree::new(STEADY, 1);
+    let mut tree = SampledTree::new(STEADY, 1);
     let host = Arc::new(tree.sampler.host().clone());
     let mut judging = SampleEvaluator::new(host, Evaluator::new(Baselines::default()));
-    let mut course = CheckpointedEvaluation::default();
+    let mut course = CheckpointedEvaluation::new(Evaluator::new(Baselines::default()));
     let mut tape = HistoryRing::new(600, 16 << 20, Redaction::Nothing);
     let size = (80, 24);
     let setup = Setup {
@@ -101,7 +101,9 @@ fn memory_and_descriptors_do_not_grow() {
         assert!(tape.push(&sample));
         let judged = judging.evaluate(sample);
         let numbers = tape.evicted()..tape.evicted() + tape.len() as u64;
-        course.save_checkpoint(numbers.end - 1, &judging);
+        let newest = numbers.end - 1;
+        let is_checkpoint = CheckpointedEvaluation::is_checkpoint(newest);
+        course.extend(numbers.end, is_checkpoint.then(|| (newest, judging.evaluator().clone())));
         course.discard_before(numbers.start);
         if let Some(judged) = judged {
             update(&mut state, Event::Evaluation(judged));

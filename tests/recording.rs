@@ -20,6 +20,8 @@ mod digest;
 mod generator;
 #[path = "recording/golden.rs"]
 mod golden;
+#[path = "recording/parallel.rs"]
+mod parallel;
 #[path = "recording/recorder.rs"]
 mod recorder;
 #[path = "recording/round_trip.rs"]

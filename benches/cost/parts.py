@@ -18,7 +18,7 @@ PARTS = [
     ("stalltop::kernel::Sampler::sample", "other files, waits"),
     ("stalltop::interval::Interval::between", "intervals"),
     ("stalltop::findings::", "findings"),
-    ("stalltop::recording::write::framer::SampleEncoder::encode", "history in memory"),
+    ("stalltop::recording::write::frame_writer::SampleEncoder::encode", "history in memory"),
     ("stalltop::state::update::update", "drawing"),
     ("stalltop::view::render", "drawing"),
     ("stalltop::app::terminal::Terminal", "drawing"),

@@ -143,6 +143,7 @@ impl Machine {
                 // Not every interval has a socket scan.
                 peers = interval.remote_hosts.clone().or(peers.take());
                 Evaluation {
+                    rule_config: Arc::default(),
                     remote_hosts: peers.clone(),
                     interval,
                     active: findings.into(),
