@@ -332,12 +332,12 @@ fn an_ordinary_user_sees_less_and_no_error() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    let program = directory.path().join("stalltop");
-    std::fs::copy(program(), &program).unwrap();
+    let copy = directory.path().join("stalltop");
+    std::fs::copy(program(), &copy).unwrap();
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = CommandBuilder::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-    command.arg(&program);
+    command.arg(&copy);
     let mut command = prepared(command);
     command.cwd("/");
     let mut session = Session::start(command, 80, 24);
