@@ -32,6 +32,7 @@ mod timeline;
 mod wait_location;
 
 use crate::safe;
+use crate::sample::Instant;
 use crate::state::layout::{self, MIN_SIZE, ScreenLayout};
 use crate::state::{ClickTarget, Screen, SortColumn, SourceStatus, State};
 use canvas::Canvas;
@@ -152,4 +153,10 @@ fn sort_column_at(state: &State, width: u16, x: u16) -> Option<SortColumn> {
         Screen::Tasks if state.shows_wait_classes() => None,
         Screen::Tasks => tasks::table(state, width).sort_column_at(x),
     }
+}
+
+/// A time of day in the displayed time zone, with the day if the recording spans days.
+fn displayed_time(state: &State, at: Instant) -> String {
+    let zone = &state.setup.time_zone;
+    text::format_day_prefix(at.realtime_ns, zone, state.spans_days()) + &text::format_time(at.realtime_ns, zone)
 }

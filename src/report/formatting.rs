@@ -50,7 +50,7 @@ pub fn format_evidence(evidence: &Evidence) -> (String, String) {
             "_per_second" => format!("{}/s", three_digits(*value)),
             "_bytes" => bytes(*value),
             "_seconds" => format_latency(*value),
-            // Shares are told in per cent, multiples as multiples.
+            // Shares are printed in per cent, multiples as multiples.
             "_ratio" if value.abs() <= 1.5 => format!("{} %", three_digits(value * 100.0)),
             "_ratio" => format!("{}×", three_digits(*value)),
             _ => three_digits(*value),
@@ -62,7 +62,7 @@ pub fn format_evidence(evidence: &Evidence) -> (String, String) {
     (label, value)
 }
 
-/// What a finding is about, in a word; nothing where it is the whole box.
+/// The subject of a finding; empty if it is the whole machine.
 pub fn subject_label(subject: &Subject) -> String {
     match subject {
         Subject::Task { id, .. } => format!("{} ({})", subject_name(subject), id.tid),
@@ -84,7 +84,7 @@ pub fn subject_name(subject: &Subject) -> String {
     }
 }
 
-/// What is said where nothing is worse than a note; `None` where something is.
+/// The sentence if no finding is worse than a note; else `None`.
 pub fn no_problem_sentence(window: &Window) -> Option<String> {
     let notes = window.findings().len() as u64;
     match (window.worst_severity(), window.includes_all_kinds()) {

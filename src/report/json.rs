@@ -61,7 +61,7 @@ struct ReportJson {
     commands: Vec<CommandJson>,
     marks: Vec<MarkJson>,
     gaps: Vec<GapJson>,
-    /// Why it may not reach as far as it was recorded
+    /// Why the end of the recording may be missing
     cut: Option<&'static str>,
 }
 
@@ -101,14 +101,14 @@ impl GapJson {
     }
 }
 
-/// JSON escapes what lies below U+0020 only; the rest of what acts on a terminal, or hides, can stand in strings alone.
+/// JSON escapes only characters below U+0020; this escapes the other unprintable ones in strings.
 pub(super) fn escape_unprintable(json: &str) -> String {
     let mut plain = String::with_capacity(json.len());
     for c in json.chars() {
         if is_unprintable(c) {
             let mut units = [0; 2];
             for unit in c.encode_utf16(&mut units) {
-                // Into memory: cannot fail.
+                // Writing to a String cannot fail.
                 let _ = write!(plain, "\\u{unit:04x}");
             }
         } else {
@@ -118,7 +118,7 @@ pub(super) fn escape_unprintable(json: &str) -> String {
     plain
 }
 
-/// How bad it is altogether. A note is nothing wrong.
+/// The overall status; notes do not count.
 pub fn overall_status(worst: Option<Severity>) -> &'static str {
     match worst {
         Some(Severity::Critical) => "critical",
@@ -165,14 +165,14 @@ impl CheckJson {
     }
 }
 
-/// What the classic tools say of the same time; `iowait_ratio` stands among the figures.
+/// Other measures of the same time; `iowait_ratio` is among the figures.
 #[derive(Serialize)]
 struct CrossChecksJson {
     psi_io_some_ratio: Option<f64>,
     d_threads: Option<f64>,
     in_flight: Option<f64>,
     run_queue_wait_threads: Option<f64>,
-    /// Where iowait or PSI speak of nothing
+    /// A sentence if iowait or PSI are an artefact
     artefact: Option<String>,
 }
 
@@ -230,7 +230,7 @@ impl FindingJson {
     }
 }
 
-/// What a finding is about: `type` says which of the other fields there are.
+/// The subject of a finding; `type` tells the other fields.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 enum SubjectJson {

@@ -13,7 +13,7 @@ use super::text::printable;
 use crate::findings::Value;
 use crate::sample::Instant;
 
-/// The verdict, the findings, mean and peak of each figure, the foremost commands; `None` without two samples to compare.
+/// Status, findings, mean and peak of each figure, top commands; `None` with less than two samples.
 pub fn markdown(chronicle: &ReportData, origin: &ReportSource) -> Option<String> {
     let (from, to) = chronicle.window.time_range()?;
     let zoned =
@@ -21,7 +21,7 @@ pub fn markdown(chronicle: &ReportData, origin: &ReportSource) -> Option<String>
     let clock = |at: Instant| zoned(at).map_or_else(|_| "?".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M:%S %Z").to_string());
     let host = chronicle.window.host().map_or_else(String::new, |host| escape(&host.hostname.to_string_lossy()));
     let mut text = String::new();
-    // Into memory: cannot fail.
+    // Writing to a String cannot fail.
     let _ = writeln!(text, "# {host}: {}\n", overall_status(chronicle.window.worst_severity()));
     let (lasted, cpus) = (format_duration(chronicle.window.seconds()), chronicle.window.figures().cpus);
     let _ = writeln!(
@@ -128,8 +128,8 @@ fn series_rows(chart: &Chart) -> String {
     chart.series.iter().map(row).collect()
 }
 
-/// As it stands, whatever it is: CommonMark takes a backslash before punctuation for the character itself, and HTML in it for
-/// HTML.
+/// Escapes punctuation with a backslash, and HTML, which CommonMark would take for
+/// markup.
 fn escape(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {

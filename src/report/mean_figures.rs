@@ -58,7 +58,7 @@ static LOAD_FIGURES: [(&[&Column<Interval>], Field); 4] = [
     (&[&load::BLOCKED_THREADS], |means| &mut means.blocked_threads),
 ];
 
-/// Grows by intervals.
+/// Intervals are added in the order of time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Means {
     cpu: [TimeWeightedMean; CPU_FIGURES.len()],

@@ -1,7 +1,7 @@
-//! A whole recording boiled down to what a page can hold: mean figures, findings, figures over time, who used the box.
+//! The contents of a report on a whole recording: mean figures, findings, charts, usage by command.
 //!
-//! It grows by intervals in the order of time and keeps none of them. Of a long recording several intervals make a step:
-//! each step keeps their mean and their highest value, so that no peak is lost.
+//! Intervals are added in the order of time; none is kept. In a long recording several intervals are one step of the charts,
+//! with their mean and their maximum.
 
 pub mod commands;
 pub mod finding_groups;
@@ -34,20 +34,20 @@ use steps::{MeanAndMax, SeriesAccumulator, Steps, round_to_five_digits};
 pub struct Gap {
     pub from: Instant,
     pub to: Instant,
-    /// Samples that should be there
+    /// Samples lost
     pub missing_samples: u64,
     pub reason: String,
 }
 
 impl Gap {
-    /// From when to when, in the words of `clock`; of a single sample the one moment.
+    /// Begin and end as written by `clock`; one time if both are equal.
     pub fn format_range(&self, clock: impl Fn(Instant) -> String) -> String {
         let (from, to) = (clock(self.from), clock(self.to));
         if from == to { from } else { format!("{from} to {to}") }
     }
 }
 
-/// A word that somebody put into the recording.
+/// A mark that a user put into the recording (`stalltop mark`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
     pub at: Instant,
@@ -55,12 +55,12 @@ pub struct Mark {
     pub text: String,
 }
 
-/// Grows by intervals.
+/// Intervals are added in the order of time.
 pub struct ReportData {
     pub window: Window,
     pub gaps: Vec<Gap>,
     pub marks: Vec<Mark>,
-    /// Why it may not reach as far as it was recorded; `None` where its end is the end
+    /// Why the end of the recording may be missing; `None`: complete
     pub truncation: Option<&'static str>,
     steps: Steps,
     cpu: ChartBuilder<CpuRow>,
@@ -69,9 +69,9 @@ pub struct ReportData {
     disks: BTreeMap<DiskId, DiskChart>,
     nics: BTreeMap<NicId, ChartBuilder<NicSpan>>,
     commands: UsageByCommand,
-    /// From which multiple of its baseline a latency is told
+    /// The multiple of its baseline from which a latency is a finding
     latency_multiple: f64,
-    /// From which share of the box idle-but-blocked is told
+    /// The share of all CPUs from which idle-but-blocked is a finding
     pub blocked_ratio: f64,
     intervals: u64,
 }
@@ -84,7 +84,7 @@ pub struct Chart {
     #[serde(skip)]
     pub title: String,
     pub unit: ChartUnit,
-    /// What the layers can be together at most
+    /// The top of the value axis, if fixed
     #[serde(skip)]
     pub fixed_max: Option<f64>,
     #[serde(skip)]
@@ -92,16 +92,16 @@ pub struct Chart {
     pub series: Vec<Series>,
 }
 
-/// One figure, a value a step; `None` where it could not be told.
+/// One figure: a value per step; `None`: unknown.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Series {
     pub name: &'static str,
     pub label: String,
     #[serde(skip)]
     pub style: PlotStyle,
-    /// Over all the time in which it is known
+    /// The mean over the time in which it is known
     pub overall: Option<f64>,
-    /// The highest value of any interval
+    /// The maximum of all intervals
     pub peak: Option<f64>,
     pub mean: Vec<Option<f64>>,
     pub max: Vec<Option<f64>>,
@@ -116,7 +116,7 @@ impl Series {
 }
 
 impl ReportData {
-    /// Of a recording with so many intervals, judged by these thresholds.
+    /// For a recording with that many intervals, evaluated by these thresholds.
     pub fn new(intervals: usize, thresholds: &Thresholds) -> ReportData {
         ReportData {
             window: Window::default(),
@@ -171,12 +171,12 @@ impl ReportData {
         &self.steps
     }
 
-    /// Who used or waited most, at most so many.
+    /// The commands with the most CPU and wait time, at most `most`.
     pub fn top_commands(&self, most: usize) -> Vec<&CommandUsage> {
         self.commands.top(most)
     }
 
-    /// All charts, in the order of a page: the box, then what it is made of.
+    /// All charts in the order of the page.
     pub fn charts(&self) -> Vec<Chart> {
         let steps = self.steps.len();
         let mut charts = vec![
@@ -199,11 +199,11 @@ impl ReportData {
     }
 }
 
-/// A device that did something.
+/// The chart of a disk with I/O.
 struct DiskChart {
     name: Name,
     panel: ChartBuilder<DiskSpan>,
-    /// Its baselines were not all learned, at the last look
+    /// A baseline was provisional in the last interval
     provisional: bool,
 }
 
@@ -246,7 +246,7 @@ impl<S> ChartBuilder<S> {
         }
     }
 
-    /// The sum over time of the first curves: which of several is worth being shown first.
+    /// The sum over time of all series but limits: charts of one kind are sorted by it.
     fn weight(&self) -> f64 {
         let weighty = self.definitions.iter().zip(&self.accumulators).filter(|(curve, _)| curve.style != PlotStyle::Limit);
         weighty.map(|(_, track)| track.sum()).sum()

@@ -1,4 +1,4 @@
-//! Plain sentences: what `check` says, and the block a second where there is no terminal.
+//! The text output of `check`, and the summary per second without a terminal.
 
 use std::fmt::Write;
 
@@ -9,13 +9,13 @@ use super::window::Window;
 use crate::findings::{Finding, Severity};
 use crate::ids::is_unprintable;
 
-/// `check`: the verdict in a line, each finding in a line, what could not be seen in a line.
+/// `check`: a line with the status, a line per finding, a line with missing readings.
 pub fn check(window: &Window) -> String {
     let Some((_, to)) = window.time_range() else {
         return "unknown: there were no two samples to compare\n".to_owned();
     };
     let mut text = String::new();
-    // Into memory: cannot fail.
+    // Writing to a String cannot fail.
     let _ = writeln!(
         text,
         "{}: {}, {:.1} s to {}: {}",
@@ -41,7 +41,7 @@ pub fn check(window: &Window) -> String {
     text
 }
 
-/// One summary of the newest time: a line of figures and a line for each finding.
+/// A line of figures and a line per finding.
 pub fn summary(window: &Window) -> String {
     let Some((_, to)) = window.time_range() else { return String::new() };
     let mut text = String::new();
@@ -65,7 +65,7 @@ fn figures_line(figures: &MeanFigures) -> String {
         |ratio: Option<f64>| ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{} %", three_digits(ratio * 100.0)));
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), three_digits);
     let (least, most) = if figures.idle_but_blocked_is_lower_bound { ("≥", "≤") } else { ("", "") };
-    // Those that are hidden may run, or be blocked, too.
+    // Hidden threads may be running or blocked, too.
     let at_least = if figures.hidden_threads.is_some() { "≥" } else { "" };
     let hidden = figures.hidden_threads.map_or_else(String::new, |hidden| format!("; {} hidden", pluralize(hidden, "thread")));
     format!(
@@ -91,7 +91,7 @@ fn finding_line(finding: &Finding) -> String {
     format!("  {severity}: {} (since {}{until})\n", printable(&finding.sentence), rfc3339(finding.since))
 }
 
-/// Without what would act on a terminal or turn the line around.
+/// Escapes control characters and characters that change the direction of text.
 pub fn printable(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! A stretch of time: its mean figures, and the findings that held at its end or ended within it.
+//! A range of time: its mean figures, and the findings that were active at its end or ended in it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::findings::{ActiveFindings, Evaluation, Finding, Kind, Severity, cross
 use crate::interval::idle_blocked::CrossChecks;
 use crate::sample::{Absent, HIDDEN_PROCESSES, HIDDEN_WAIT_CHANNELS, Host, Instant};
 
-/// The kinds of findings that are told: of those named alone where any are, and none of those left out.
+/// The kinds of findings that are reported: only those in `only`, if any, without those in `ignore`.
 #[derive(Clone, Debug, Default)]
 pub struct KindFilter {
     pub only: Vec<Kind>,
@@ -26,7 +26,7 @@ impl KindFilter {
     }
 }
 
-/// Grows by intervals, in the order of time.
+/// Intervals are added in the order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
     filter: KindFilter,
@@ -39,21 +39,21 @@ pub struct Window {
     active: Option<ActiveFindings>,
     ended: Vec<Finding>,
     absent: Vec<(&'static str, Absent)>,
-    /// The last that was known of threads that cannot be seen, and how many there are in all
+    /// Hidden threads and all threads, latest values
     hidden_threads: Option<(u32, u32)>,
-    /// The same of threads whose wait channels cannot be read, of those that can be seen
+    /// Threads with hidden wait channels and visible threads, latest values
     hidden_waits: Option<(u32, u32)>,
-    /// Who was last seen asleep in io_uring while nothing was waited for
+    /// The task last seen sleeping in io_uring while iowait was an artefact
     io_uring_sleeper: Option<String>,
 }
 
 impl Window {
-    /// One that tells of some findings only.
+    /// Reports only findings that the filter allows.
     pub fn with_filter(chosen: KindFilter) -> Window {
         Window { filter: chosen, ..Window::default() }
     }
 
-    /// Whether it tells of all kinds of findings.
+    /// Whether all kinds of findings are reported.
     pub fn includes_all_kinds(&self) -> bool {
         self.filter.allows_all()
     }
@@ -87,12 +87,12 @@ impl Window {
         }
     }
 
-    /// What other measures say of the same time; means. `None` where the threads could not be read.
+    /// The means of other measures of the same time. `None`: the threads could not be read.
     pub fn cross_checks(&self) -> Option<CrossChecks> {
         self.means.cross_checks()
     }
 
-    /// One sentence where iowait or PSI speak of nothing.
+    /// A sentence if iowait or PSI are an artefact.
     pub fn artefact(&self) -> Option<String> {
         let figures = self.figures();
         let is_lower_bound = figures.idle_but_blocked_is_lower_bound;
@@ -109,17 +109,17 @@ impl Window {
         self.host.as_deref()
     }
 
-    /// From when to when.
+    /// Begin and end.
     pub fn time_range(&self) -> Option<(Instant, Instant)> {
         self.from.zip(self.to)
     }
 
-    /// Whether the machine was started anew in between: the clock that counts from boot began again.
+    /// Whether the machine was rebooted in between: CLOCK_BOOTTIME began again.
     pub fn spans_boots(&self) -> bool {
         self.spans_boots
     }
 
-    /// How long it is, with what may be missing in between.
+    /// Seconds from begin to end, gaps included.
     pub fn seconds(&self) -> f64 {
         match self.time_range() {
             Some((from, to)) if self.spans_boots => to.realtime_ns.saturating_sub(from.realtime_ns).max(0) as f64 / 1e9,
@@ -133,7 +133,7 @@ impl Window {
         MeanFigures { cpus: self.cpus, hidden_threads, ..self.means.figures() }
     }
 
-    /// Those that hold at the end first, as they are ordered; then those that ended, worst first.
+    /// The active findings in their order, then the ended ones, worst first.
     pub fn findings(&self) -> Vec<&Finding> {
         let mut ended: Vec<&Finding> = self.ended.iter().collect();
         ended.sort_by(|a, b| b.severity.cmp(&a.severity).then(b.explained_share.total_cmp(&a.explained_share)));
@@ -145,7 +145,7 @@ impl Window {
         self.findings().iter().map(|finding| finding.severity).max()
     }
 
-    /// What could not be seen at some time, and why.
+    /// Readings that were missing at some time, and why.
     pub fn absent(&self) -> Vec<(&'static str, String)> {
         let reason = |&(what, why): &(&'static str, Absent)| {
             let counted = match what {

@@ -1,4 +1,4 @@
-//! One recording as a comparison needs it: all values of each figure, what was found, and what was done in all.
+//! One recording of a comparison: all values of each figure, the findings, and the totals.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use crate::interval::Interval;
 use crate::report::formatting::subject_name;
 use crate::report::window::Window;
 
-/// The subjects that are compared: those whose rows can be found again in another recording.
+/// The tables that are compared: those whose rows have the same names in another recording.
 const COMPARED_TABLES: [&str; 8] = ["cpu", "load", "memory", "pressure", "disk", "nic", "tcp", "udp"];
 
-/// Which figure of which row of which table.
+/// A figure of a row of a table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FigureKey {
-    /// Its place among the subjects, so that the order is theirs
+    /// Index in `COMPARED_TABLES`
     table_index: usize,
     /// `sdb`; empty where there is one row
     pub row: String,
@@ -28,13 +28,13 @@ impl FigureKey {
         COMPARED_TABLES.get(self.table_index).copied().unwrap_or_default()
     }
 
-    /// What the figure is.
+    /// The definition of the figure.
     pub fn column(&self) -> Option<&'static ColumnDefinition> {
         figures::find_table(self.table_name())?.columns().get(self.column_index).copied()
     }
 }
 
-/// What was done in all, as far as it is known.
+/// Totals of the recording; `None`: unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
     pub seconds: f64,
@@ -47,29 +47,29 @@ pub struct Totals {
     pub written_bytes: Option<f64>,
 }
 
-/// A finding, by what it is about in any recording: process numbers are not the same in two.
+/// Identifies a finding in any recording: kind and subject without process numbers.
 pub type FindingKey = (Kind, String);
 
-/// How bad a finding was at worst, and a sentence of that time.
+/// A finding at its worst severity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorstFinding {
     pub severity: Severity,
     pub sentence: String,
 }
 
-/// Grows by intervals.
+/// Intervals are added in the order of time.
 #[derive(Debug, Default)]
 pub struct RecordingFigures {
     pub window: Window,
     pub totals: Totals,
     operation_counter: OperationCounter,
     values: BTreeMap<FigureKey, DecimatedValues>,
-    /// Devices whose requests are in the totals; all that stand on nothing where none are named
+    /// Devices whose requests are in the totals; empty: all that are not stacked on other devices
     disks: Vec<String>,
 }
 
 impl RecordingFigures {
-    /// With the requests of these devices in the totals; of all that stand on nothing where there are none.
+    /// Totals count the requests of these devices; without any, those of all devices that are not stacked on others.
     pub fn new(disks: Vec<String>) -> RecordingFigures {
         RecordingFigures { disks, ..RecordingFigures::default() }
     }
@@ -106,17 +106,17 @@ impl RecordingFigures {
         }
     }
 
-    /// What was done for as many operations as somebody says there were.
+    /// The totals for a given number of operations.
     pub fn totals_for_operations(&self, operations: f64) -> OperationTotals {
         OperationTotals { operations, totals: self.totals }
     }
 
-    /// What was done for those that a command counted while it was recorded.
+    /// The totals for the operations that were counted while recording (`record --ops`).
     pub fn counted_operations(&self) -> Option<OperationTotals> {
         self.operation_counter.operation_totals()
     }
 
-    /// In the order of time; of a long recording one in so many.
+    /// In the order of time; of a long recording every n-th.
     pub fn values(&self, key: &FigureKey) -> &[f64] {
         self.values.get(key).map(DecimatedValues::values).unwrap_or_default()
     }
@@ -125,7 +125,7 @@ impl RecordingFigures {
         self.values.keys()
     }
 
-    /// What was found, the worst of each.
+    /// The findings, each at its worst.
     pub fn findings(&self) -> BTreeMap<FindingKey, WorstFinding> {
         let mut found: BTreeMap<FindingKey, WorstFinding> = BTreeMap::new();
         let about = |finding: &Finding| (finding.kind, subject_name(&finding.subject));
@@ -140,9 +140,9 @@ impl RecordingFigures {
     }
 }
 
-/// Figures, not names; each once; and nothing that only says what a device was judged against.
+/// Whether a column is compared: figures, but no names and no references.
 fn is_compared(head: &ColumnDefinition) -> bool {
-    // A rate may be what moved although a table leaves it out unasked: context switches, say.
+    // Rates that tables hide by default are compared, too: context switches, for example.
     let is_rate = matches!(head.unit, Unit::PerSecond | Unit::KilobytesPerSecond);
     (head.shown_by_default || is_rate) && !matches!(head.unit, Unit::Name | Unit::Id) && !head.reference
 }
@@ -158,7 +158,7 @@ impl Totals {
         let facts = interval.newer.disks.as_deref().unwrap_or_default();
         for span in &interval.disks {
             let Some(device) = facts.get(span.index) else { continue };
-            // What stands on other devices hands its requests on to them: they would be counted twice.
+            // A stacked device passes its requests on: they would be counted twice.
             let counts = match disks {
                 [] => device.facts.slaves.is_empty() && device.facts.backing_file.is_none(),
                 named => named.iter().any(|name| name.as_bytes() == device.name.as_bytes()),

@@ -28,7 +28,7 @@ pub enum Format {
 /// When headings are repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Headings {
-    /// Once: nobody looks, or a program reads
+    /// Once: the output is not a terminal
     Once,
     /// On a terminal: once in so many lines, or before each time where there are several rows
     Every(usize),

@@ -135,7 +135,7 @@ pub(super) fn csv_field_without_formula(cell: &Cell) -> String {
 /// One record, RFC 4180 but for the line's end.
 pub(super) fn csv_record<'a>(fields: impl Iterator<Item = &'a str>) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    // Into memory: cannot fail.
+    // Writing to a String cannot fail.
     let _ = writer.write_record(fields);
     String::from_utf8_lossy(&writer.into_inner().unwrap_or_default()).into_owned()
 }
