@@ -4,16 +4,10 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark may fail loudly, and prints its figures")]
 
-#[path = "encoding_parts/account.rs"]
-mod account;
 #[path = "../tests/recording/generator.rs"]
 mod generator;
-#[path = "../tests/recording/payload.rs"]
-mod payload;
 #[path = "../tests/recording/places.rs"]
 mod places;
-#[path = "../tests/recording/varint.rs"]
-mod varint;
 
 use std::hint::black_box;
 use std::io::Write;
@@ -21,7 +15,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use account::Account;
 use criterion::{Criterion, Throughput};
 use generator::Machine;
 use places::frames;
@@ -31,9 +24,6 @@ use stalltop::sample::Sample;
 fn main() {
     if let Some(keep) = std::env::var_os("STALLTOP_DAY") {
         return day(keep.as_ref());
-    }
-    if let Some(of) = std::env::var_os("STALLTOP_ACCOUNT") {
-        return accounts(of.as_ref());
     }
     sizes();
     let mut criterion = Criterion::default().sample_size(20).configure_from_args();
@@ -78,17 +68,6 @@ fn record(samples: &[Arc<Sample>]) -> Vec<u8> {
 
 /// Processes, how many of them are busy, and the bytes a sample that are meant to be enough.
 const GOALS: [(u32, usize, usize); 4] = [(200, 0, 400), (200, 20, 800), (2000, 20, 2000), (2000, 200, 4000)];
-
-/// Where the bytes go, of a recording or of those that `sizes` measures: `STALLTOP_ACCOUNT=FILE|all cargo bench --bench encoding`.
-fn accounts(of: &Path) {
-    if of.is_file() {
-        return Account::of(&std::fs::read(of).unwrap()).print();
-    }
-    for (processes, busy, _) in GOALS {
-        println!("{processes} processes, {busy} busy");
-        Account::of(&record(&stream(processes, busy, 600))).print();
-    }
-}
 
 /// The figures of docs/recording-format.md.
 fn sizes() {

@@ -433,7 +433,7 @@ fn a_copy_that_does_not_fit_leaves_nothing() {
     let Some(disk) = Small::new("16k") else { return };
     let mut source = Replayer::from_bytes(record(&few_samples(200))).unwrap();
     let error = Copier::repair(&mut source, &disk.path("copy")).unwrap_err();
-    assert_eq!(error.exit_code(), 5, "{error}");
+    assert!(matches!(error, RecordingError::Write { .. }), "{error}");
     assert_eq!(fs::read_dir(disk.directory.path()).unwrap().count(), 0);
 }
 
