@@ -1,4 +1,4 @@
-//! What recording costs and how small it is: time to encode and to decode a sample, bytes a sample.
+//! The cost of recording: time to encode and to decode a sample, bytes per sample.
 //!
 //! `cargo bench --bench encoding`. The sizes are printed first; they need no statistics.
 
@@ -66,7 +66,7 @@ fn record(samples: &[Arc<Sample>]) -> Vec<u8> {
     sink.0.lock().unwrap().clone()
 }
 
-/// Processes, how many of them are busy, and the bytes a sample that are meant to be enough.
+/// Processes, busy ones among them, and the goal in bytes per sample.
 const GOALS: [(u32, usize, usize); 4] = [(200, 0, 400), (200, 20, 800), (2000, 20, 2000), (2000, 200, 4000)];
 
 /// The figures of docs/recording-format.md.
@@ -91,7 +91,7 @@ fn sizes() {
     println!();
 }
 
-/// Of how many bytes the key frames of a sound recording are, their headers included: docs/recording-format.md.
+/// Bytes of the key frames of an intact recording, headers included.
 fn key_bytes(recording: &[u8]) -> usize {
     frames(recording).iter().filter(|place| place.is_key()).map(|place| place.length).sum()
 }
@@ -107,7 +107,7 @@ fn day(keep: &Path) {
     let mut machine = Machine::new(1, 500, 2000, 20, 64).with_devices(8, 4);
     let mut offered = 0;
     while offered < SAMPLES {
-        // As a box that is well most of the time.
+        // Findings now and then.
         let worst = if offered % 900 < 30 { SummarySeverity::Warning } else { SummarySeverity::NoFinding };
         recorder
             .offer_with_summary(machine.next(), FrameSummary { busy: (offered % 50) as u8, blocked: 1, worst_severity: worst });

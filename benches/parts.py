@@ -20,7 +20,7 @@ PARTS = [
     ("stalltop::kernel::Sampler::sample", "the system's files, who waits for what"),
     ("stalltop::interval::Interval::between", "figures"),
     ("stalltop::findings::judge::Judge::judge", "findings"),
-    ("stalltop::recording::write::framer::SampleEncoder::encode", "history in memory"),
+    ("stalltop::recording::write::frame_writer::SampleEncoder::encode", "history in memory"),
     ("stalltop::state::update::update", "drawing"),
     ("stalltop::view::render", "drawing"),
     ("stalltop::app::terminal::Terminal", "drawing"),

@@ -1,4 +1,4 @@
-//! What recordings survive, with figures: `cargo test --release --test reliability -- --nocapture` prints a line for each
+//! Damage that recordings survive, with figures: `cargo test --release --test reliability -- --nocapture` prints a line for each
 //! kind of damage; with `STALLTOP_FULL=1` each sweep is whole (minutes), without it a part (seconds). docs/reliability.md.
 
 #![allow(
