@@ -1,6 +1,6 @@
 //! The cost of recording: time to encode and to decode a sample, bytes per sample.
 //!
-//! `cargo bench --bench encoding`. The sizes are printed first; they need no statistics.
+//! `cargo bench --bench encoding` prints the sizes first; they need no statistics.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark may fail loudly, and prints its figures")]
 
@@ -8,6 +8,8 @@
 mod generator;
 #[path = "../tests/recording/places.rs"]
 mod places;
+#[path = "../tests/support/synthetic.rs"]
+mod synthetic;
 
 use std::hint::black_box;
 use std::io::Write;

@@ -18,10 +18,12 @@ pub mod new_tasks;
 pub mod nicstat;
 mod pairing;
 pub mod pressure;
+pub mod process_groups;
 pub mod run;
 pub mod short_lived;
 pub mod statistics;
 pub mod task;
+pub mod task_activity;
 
 #[cfg(test)]
 mod tests;

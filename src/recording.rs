@@ -41,3 +41,10 @@ impl From<crate::sample::Instant> for Timestamp {
         Timestamp { boottime_ns: at.boottime_ns, realtime_ns: at.realtime_ns }
     }
 }
+
+impl From<Timestamp> for crate::sample::Instant {
+    /// A recording does not keep CLOCK_MONOTONIC: CLOCK_BOOTTIME stands in for it.
+    fn from(at: Timestamp) -> crate::sample::Instant {
+        crate::sample::Instant { boottime_ns: at.boottime_ns, monotonic_ns: at.boottime_ns, realtime_ns: at.realtime_ns }
+    }
+}

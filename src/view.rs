@@ -26,7 +26,6 @@ mod help;
 mod list;
 mod network;
 mod overview;
-mod process_groups;
 mod tasks;
 mod timeline;
 mod wait_location;

@@ -30,3 +30,5 @@ mod round_trip;
 mod runs;
 #[path = "recording/support.rs"]
 mod support;
+#[path = "support/synthetic.rs"]
+mod synthetic;

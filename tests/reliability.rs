@@ -35,5 +35,7 @@ mod recorded;
 mod support;
 #[path = "reliability/sweeps.rs"]
 mod sweeps;
+#[path = "support/synthetic.rs"]
+mod synthetic;
 #[path = "recording/varint.rs"]
 mod varint;

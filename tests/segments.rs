@@ -1,4 +1,4 @@
-//! A directory of consecutive recordings in the real program: it replays as one, and only its own files are deleted.
+//! A directory of consecutive recordings: it replays as one, and only its own closed recordings are deleted.
 
 #![allow(
     clippy::unwrap_used,

@@ -16,7 +16,7 @@ impl Screen {
     pub const ALL: [Screen; 6] =
         [Screen::Overview, Screen::Cpu, Screen::Disk, Screen::Network, Screen::Tasks, Screen::Findings];
 
-    /// As the key line says it.
+    /// The name in the key line.
     pub fn label(self) -> &'static str {
         match self {
             Screen::Overview => "overview",
@@ -28,7 +28,7 @@ impl Screen {
         }
     }
 
-    /// The key that shows it.
+    /// The key of the screen.
     pub fn digit(self) -> u8 {
         self as u8 + 1
     }

@@ -1,4 +1,4 @@
-//! The orders of the screens' lists: by a figure of the catalogue, by a text, or by what a task does.
+//! The sort columns of the screens' lists: a column of the catalogue, a text, or the activity of a task.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::figures::{Column, disk, network};
 use crate::interval::disk::DiskSpan;
 use crate::interval::network::NicSpan;
 
-/// One order of a list. The largest value comes first, unless it is ascending.
+/// A sort order of a list: descending, unless `ascending`.
 #[derive(Clone, Copy)]
 pub struct SortColumn {
     label: &'static str,
@@ -18,19 +18,19 @@ pub struct SortColumn {
     ascending: bool,
 }
 
-/// What the rows of a list are compared by.
+/// The value by which rows are compared.
 #[derive(Clone, Copy)]
 pub(super) enum SortBy {
-    /// The kernel's order; of CPUs their number
+    /// The kernel's order; CPUs by number
     Position,
-    /// Activity of a task: what it ran, wanted to run and was blocked
+    /// `interval::task_activity`
     Activity,
     Command,
     User,
     Cpu(&'static Column<CpuRow>),
     Disk(&'static Column<DiskSpan>),
     Nic(&'static Column<NicSpan>),
-    /// A figure of a process; of a thread the second one, else that of its process
+    /// A column of processes, and the matching column of threads; without one, threads have the value of their process
     Task(&'static Column<ProcessRow>, Option<&'static Column<ThreadRow>>),
 }
 
@@ -53,7 +53,7 @@ impl SortColumn {
     pub const NIC_BUSY: SortColumn = SortColumn::new("busy", SortBy::Nic(&network::UTILIZATION_RATIO));
     pub const NIC_SATURATION: SortColumn = SortColumn::new("Sat", SortBy::Nic(&network::SATURATION_PER_SECOND));
 
-    pub const TASK_ACTIVITY: SortColumn = SortColumn::new("what matters", SortBy::Activity);
+    pub const TASK_ACTIVITY: SortColumn = SortColumn::new("activity", SortBy::Activity);
     pub const TASK_CPU: SortColumn = SortColumn::task("%CPU", &task::CPU_RATIO, Some(&thread::CPU_RATIO));
     pub const TASK_RUN_QUEUE: SortColumn =
         SortColumn::task("run queue", &task::RUN_QUEUE_WAIT_RATIO, Some(&thread::RUN_QUEUE_WAIT_RATIO));
@@ -83,19 +83,19 @@ impl SortColumn {
         SortColumn { ascending: true, ..self }
     }
 
-    /// As the screen names what it is sorted by.
+    /// The name on the screen.
     pub fn label(self) -> &'static str {
         self.label
     }
 
-    /// Whether the usual order is from the smallest to the largest.
+    /// Whether the usual direction is ascending.
     pub fn is_ascending(self) -> bool {
         self.ascending
     }
 }
 
 impl Screen {
-    /// What its table can be sorted by, the usual order first; empty where there is nothing to sort.
+    /// The sort columns of the list, the default first; empty if the list cannot be sorted.
     pub fn sort_columns(self) -> &'static [SortColumn] {
         match self {
             Screen::Overview | Screen::Findings => &[],
@@ -140,7 +140,7 @@ impl Screen {
 }
 
 impl SortBy {
-    /// What is compared, by name: a figure by its key.
+    /// A name for comparison and debugging; a column has its key.
     fn name(self) -> &'static str {
         match self {
             SortBy::Position => "position",

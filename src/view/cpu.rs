@@ -21,12 +21,12 @@ use crate::sample::task::{Process, Thread};
 use crate::state::layout::ScreenLayout;
 use crate::state::{Row, SortColumn, State};
 
-/// A CPU of the list.
+/// A row of the table of CPUs.
 pub struct CpuLine<'a> {
     state: &'a State,
     evaluation: &'a Evaluation,
     cpu: &'a CpuUsage,
-    /// The same, for the figures of the catalogue
+    /// The same CPU as a row of the catalogue
     row: CpuRow,
 }
 
@@ -106,7 +106,7 @@ impl CpuLine<'_> {
         format_figure(figure, &self.evaluation.into(), &self.row, 5)
     }
 
-    /// A share of the CPU's time, dim where it is none.
+    /// A share of the CPU's time; dim for zero.
     fn share(&self, cell: CellArea, figure: &Column<CpuRow>) {
         let some = figure.number(&self.evaluation.into(), &self.row).is_some_and(|share| share > 0.0);
         cell.text(self.figure(figure), if some { StyleRole::Plain } else { StyleRole::Dim });
@@ -117,7 +117,7 @@ impl CpuLine<'_> {
     }
 }
 
-/// The table of CPUs on a screen of that width.
+/// The table of CPUs for a width.
 pub fn table(width: u16) -> Table<fn(&CpuLine, CellArea)> {
     if width >= 150 { Table::new(&WIDE_CPU_COLUMNS, width) } else { Table::new(&CPU_COLUMNS, width) }
 }
@@ -197,7 +197,7 @@ pub fn cpu_map_row(canvas: &mut Canvas, x: u16, y: u16, cpus: &[CpuUsage], cells
     }
 }
 
-/// `full`: the busy share from which a CPU is saturated.
+/// `full`: busy share from which a CPU is saturated.
 fn busy_role(busy: f64, full: f64) -> StyleRole {
     match busy {
         busy if busy >= full => StyleRole::Warning,
@@ -206,7 +206,7 @@ fn busy_role(busy: f64, full: f64) -> StyleRole {
     }
 }
 
-/// A thread that used a CPU.
+/// A row of the hottest threads.
 struct HotThread<'a> {
     evaluation: &'a Evaluation,
     process: &'a Process,

@@ -19,14 +19,14 @@ use crate::state::layout::{ScreenLayout, active_operations};
 use crate::state::rows::is_idle;
 use crate::state::{Row, SortColumn, State};
 
-/// One line of a device: its first line has the figures of the device, each line those of one kind of operation.
+/// A line of a device: one operation; the first line also has the values of the device.
 pub struct DiskLine<'a> {
     state: &'a State,
     evaluation: &'a Evaluation,
     disk: &'a DiskSpan,
     /// 0 is the first line of the device
     line: usize,
-    /// `None` where no operation is active
+    /// `None` if no operation is active
     operation: Option<Operation>,
 }
 
@@ -122,7 +122,7 @@ impl DiskLine<'_> {
         format_figure(figure, &self.input(), self.disk, cells)
     }
 
-    /// A figure of the device: on its first line only.
+    /// A value of the device, on its first line only.
     fn device_figure(&self, cell: CellArea, figure: &Column<DiskSpan>, cells: usize, role: StyleRole) {
         if self.line == 0 {
             cell.text(self.figure(figure, cells), role);
@@ -161,7 +161,7 @@ fn operation_cell(line: &DiskLine, cell: CellArea) {
     }
 }
 
-/// The table of disks on a screen of that width.
+/// The table of disks for a width.
 pub fn table(width: u16) -> Table<fn(&DiskLine, CellArea)> {
     let mut specs = DISK_COLUMNS.to_vec();
     if width >= 120 {

@@ -18,7 +18,7 @@ use crate::state::layout::{ScreenLayout, has_qdisc_activity, network_footer_rows
 use crate::state::{Row, SortColumn, State};
 use crate::units::PerSecond;
 
-/// An interface of the list.
+/// A row of the table of interfaces.
 pub struct NicLine<'a> {
     pub state: &'a State,
     pub evaluation: &'a Evaluation,
@@ -74,7 +74,7 @@ impl NicLine<'_> {
         format_figure(figure, &self.evaluation.into(), self.nic, cells)
     }
 
-    /// A figure of its traffic, dim without any.
+    /// A traffic value; dim for zero.
     fn traffic(&self, cell: CellArea, figure: &Column<NicSpan>, cells: usize) {
         let silent = self.nic.rx.packets.0 + self.nic.tx.packets.0 <= 0.0;
         cell.text(self.figure(figure, cells), if silent { StyleRole::Dim } else { StyleRole::Plain });
@@ -91,7 +91,7 @@ impl NicLine<'_> {
     }
 }
 
-/// The table of interfaces on a screen of that width.
+/// The table of interfaces for a width.
 pub fn table(width: u16) -> Table<fn(&NicLine, CellArea)> {
     if width < 130 {
         return Table::new(&NIC_COLUMNS, width);
@@ -241,7 +241,7 @@ fn qdisc_line(interval: &Interval, nic: &NicSpan, canvas: &mut Canvas, y: u16) {
     canvas.text_to_end(0, y, &words, if full { StyleRole::Bold } else { StyleRole::Dim });
 }
 
-/// The figures of a protocol.
+/// A row of protocol counters.
 struct ProtocolLine<'a>(&'a Evaluation);
 
 impl ProtocolLine<'_> {

@@ -3,9 +3,8 @@
 use super::active_findings::hidden_tasks_note;
 use super::canvas::Canvas;
 use super::list::{draw_list, list_status};
-use super::overview::{blocked_role, used_role};
 use super::text::{self, SafeText, format_number};
-use super::theme::StyleRole;
+use super::theme::{StyleRole, blocked_role, used_role};
 use super::wait_location;
 use super::widgets::bar::{Segment, stacked_bar};
 use super::widgets::table::{CellArea, ColumnSpec, Table};
@@ -19,7 +18,7 @@ use crate::state::layout::ScreenLayout;
 use crate::state::{Row, SortColumn, State};
 use crate::units::{PerSecond, Ratio};
 
-/// A process or a thread of the list.
+/// A row of the table of tasks: a process or a thread.
 pub struct TaskLine<'a> {
     evaluation: &'a Evaluation,
     interval: &'a Interval,
@@ -27,9 +26,9 @@ pub struct TaskLine<'a> {
     process: &'a Process,
     /// Depth in the tree of processes
     depth: u8,
-    /// `None` is the whole process
+    /// `None`: the whole process
     thread: Option<&'a Thread>,
-    /// Of the process
+    /// Span of the process
     span: &'a ProcessSpan,
     cpu: Option<Ratio>,
     run_queue_wait: Option<Ratio>,
@@ -117,7 +116,7 @@ const WIDE_COLUMNS: [Spec; 3] = [
 ];
 
 impl TaskLine<'_> {
-    /// Bytes a second of a process; of threads they are not known.
+    /// Bytes per second of a process; unknown for threads.
     fn io_rate(&self, cell: CellArea, rate: Option<PerSecond>) {
         if self.thread.is_none() {
             let words = rate.map_or("-".to_owned(), |rate| if rate.0 > 0.0 { text::bytes(rate.0) } else { "0".to_owned() });
@@ -126,7 +125,7 @@ impl TaskLine<'_> {
     }
 }
 
-/// The table of tasks on a screen of that width.
+/// The table of tasks for a width.
 pub fn table(state: &State, width: u16) -> Table<fn(&TaskLine, CellArea)> {
     let mut specs = TASK_COLUMNS.to_vec();
     let by = state.sort().column;
@@ -149,7 +148,7 @@ pub fn table(state: &State, width: u16) -> Table<fn(&TaskLine, CellArea)> {
     Table::new(&specs, width)
 }
 
-/// The threads in one kind of wait.
+/// A row of the table of wait classes.
 struct WaitClassLine<'a> {
     interval: &'a Interval,
     sample: &'a Tasks,

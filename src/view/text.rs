@@ -201,7 +201,7 @@ pub fn format_kilobytes(value: f64, cells: usize) -> String {
     if text.len() <= cells { text } else { bytes(value * 1024.0) }
 }
 
-/// A figure of a row, in the unit that people read it in; `-` where there is no value.
+/// The value of a catalogue column with its display unit; `-` without a value.
 pub fn format_figure<T>(figure: &Column<T>, input: &FigureInput, row: &T, cells: usize) -> SafeText {
     let value = figure.displayed(input, row);
     match (figure.definition.unit, value) {

@@ -6,6 +6,8 @@
 mod generator;
 #[path = "../recording/payload.rs"]
 mod payload;
+#[path = "../support/synthetic.rs"]
+mod synthetic;
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock};

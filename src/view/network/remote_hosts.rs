@@ -11,7 +11,7 @@ use crate::view::text::{self, SafeText, format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
 use crate::view::widgets::table::{CellArea, ColumnSpec, Table};
 
-/// A remote host, with what the evaluation says of it.
+/// A row of the table of remote hosts.
 pub struct RemoteHostRow<'a> {
     interval: &'a Interval,
     host: &'a RemoteHostSpan,
@@ -48,7 +48,7 @@ const REMOTE_HOST_COLUMNS: [Spec; 9] = [
 ];
 
 impl RemoteHostRow<'_> {
-    /// Dim where the round trip is not known.
+    /// Dim without a known round-trip time.
     fn role(&self) -> StyleRole {
         if self.rtt.is_some() { StyleRole::Plain } else { StyleRole::Dim }
     }

@@ -1,31 +1,31 @@
-//! Columns at fixed places: fixed widths, numbers to the right, one column that takes what is left.
+//! Tables with columns of fixed width; one column may take the remaining width.
 //!
-//! A column draws its own cell: what a table shows and how is one list. The same places tell what a click met.
+//! Each column has a function that draws its cell. The column positions also map clicks on headings to sort columns.
 
 use crate::state::{Sort, SortColumn};
 use crate::view::canvas::{Canvas, DisplayText};
 use crate::view::theme::StyleRole;
 
-/// One column of a table. `C` is the function that draws its cell of a row.
+/// A column of a table. `C` is the function that draws a cell.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnSpec<C> {
     pub heading: &'static str,
-    /// 0: takes what the others leave (one column a table)
+    /// 0: the remaining width (one column per table)
     pub width: u16,
     right_aligned: bool,
     pub sort_column: Option<SortColumn>,
-    /// Only where the table is at least this wide
+    /// Minimum width of the table for this column
     pub min_table_width: u16,
     cell: C,
 }
 
 impl<C: Copy> ColumnSpec<C> {
-    /// A column of numbers.
+    /// A right-aligned column.
     pub const fn numeric(heading: &'static str, width: u16, cell: C) -> ColumnSpec<C> {
         ColumnSpec { heading, width, right_aligned: true, sort_column: None, min_table_width: 0, cell }
     }
 
-    /// A column of words, or of a graph.
+    /// A left-aligned column, for text or graphs.
     pub const fn text(heading: &'static str, width: u16, cell: C) -> ColumnSpec<C> {
         ColumnSpec { heading, width, right_aligned: false, sort_column: None, min_table_width: 0, cell }
     }
@@ -43,7 +43,7 @@ impl<C: Copy> ColumnSpec<C> {
     }
 }
 
-/// The place of one cell.
+/// Position and width of a cell.
 pub struct CellArea<'a, 'canvas> {
     pub canvas: &'a mut Canvas<'canvas>,
     pub x: u16,
@@ -53,7 +53,7 @@ pub struct CellArea<'a, 'canvas> {
 }
 
 impl CellArea<'_, '_> {
-    /// Draws text on the side of the column.
+    /// Draws text with the alignment of the column.
     pub fn text(self, text: impl DisplayText, role: StyleRole) {
         if self.right_aligned {
             self.canvas.text_right(self.x, self.y, self.width, text, role);
@@ -63,7 +63,7 @@ impl CellArea<'_, '_> {
     }
 }
 
-/// A column with its place.
+/// A column with its position.
 #[derive(Clone, Copy, Debug)]
 struct PlacedColumn<C> {
     spec: ColumnSpec<C>,
@@ -71,7 +71,7 @@ struct PlacedColumn<C> {
     width: u16,
 }
 
-/// The columns that there is room for.
+/// The columns that fit into the width.
 pub struct Table<C> {
     columns: Vec<PlacedColumn<C>>,
 }
@@ -92,7 +92,7 @@ impl<C: Copy> Table<C> {
         Table { columns: placed }
     }
 
-    /// The headings; the one that the rows are ordered by is marked.
+    /// Draws the headings; the sort column is highlighted.
     pub fn draw_header(&self, canvas: &mut Canvas, y: u16, sort: Option<Sort>) {
         for column in &self.columns {
             let by = sort.is_some_and(|sort| column.spec.sort_column == Some(sort.column));
@@ -101,19 +101,19 @@ impl<C: Copy> Table<C> {
         }
     }
 
-    /// Draws a line: `draw(cell, place)` calls the cell with the row.
+    /// Draws a row: `draw(cell function, area)` draws one cell.
     pub fn draw_row(&self, canvas: &mut Canvas, y: u16, mut draw: impl FnMut(C, CellArea)) {
         for column in &self.columns {
             draw(column.spec.cell, column.area(canvas, y));
         }
     }
 
-    /// First cell and width of the last column.
+    /// First column and width of the last column.
     pub fn last_column_area(&self) -> Option<(u16, u16)> {
         self.columns.last().map(|column| (column.x, column.width))
     }
 
-    /// What a click on the headings would sort by.
+    /// The sort column at a column of the headings.
     pub fn sort_column_at(&self, x: u16) -> Option<SortColumn> {
         self.columns.iter().find(|column| x >= column.x && x < column.x + column.width + 1)?.spec.sort_column
     }
