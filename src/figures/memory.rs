@@ -34,6 +34,7 @@ static COLUMNS: &[&Figure] = &[
     &DIRECT_SCANS_PER_SECOND,
     &RECLAIMED_PER_SECOND,
     &ALLOCATION_STALLS_PER_SECOND,
+    &THP_FAULT_FALLBACKS_PER_SECOND,
     &OOM_KILLS,
     &TOTAL_BYTES,
     &DIRTY_BYTES,
@@ -111,6 +112,16 @@ pub static ALLOCATION_STALLS_PER_SECOND: Figure =
     })
     .hidden_by_default()
     .lower_is_better();
+
+pub static THP_FAULT_FALLBACKS_PER_SECOND: Figure = Figure::new(
+    "thpfb/s",
+    "thp_fault_fallbacks_per_second",
+    Unit::PerSecond,
+    "page faults that got no huge page (thp_fault_fallback)",
+    |_, memory| memory.thp_fault_fallbacks.into(),
+)
+.hidden_by_default()
+.lower_is_better();
 
 pub static OOM_KILLS: Figure =
     Figure::new("oom", "oom_kills", Unit::Count, "kills for want of memory in the interval", |_, memory| {

@@ -80,6 +80,7 @@ fn memory(now: Memory) -> Memory {
         reclaimed_pages: zeroed(now.reclaimed_pages),
         refaulted_pages: zeroed(now.refaulted_pages),
         allocation_stalls: zeroed(now.allocation_stalls),
+        thp_fault_fallbacks: zeroed(now.thp_fault_fallbacks),
         oom_kills: zeroed(now.oom_kills),
         ..now
     }

@@ -32,6 +32,8 @@ pub struct MemorySpan {
     pub scanned_direct: Option<PerSecond>,
     pub reclaimed: Option<PerSecond>,
     pub allocation_stalls: Option<PerSecond>,
+    /// Page faults that got a small page because no huge page was free
+    pub thp_fault_fallbacks: Option<PerSecond>,
     /// Kills in this interval: a count, not a rate
     pub oom_kills: Option<u64>,
 }
@@ -74,6 +76,7 @@ impl MemorySpan {
             scanned_direct: rate(|m| m.scanned_direct_pages),
             reclaimed: rate(|m| m.reclaimed_pages),
             allocation_stalls: rate(|m| m.allocation_stalls),
+            thp_fault_fallbacks: rate(|m| m.thp_fault_fallbacks),
             oom_kills: crate::units::delta(now.oom_kills, was.oom_kills),
         })
     }

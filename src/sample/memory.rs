@@ -40,6 +40,8 @@ pub struct Memory {
     pub refaulted_pages: Option<Counter>,
     /// Sum of `allocstall_*`
     pub allocation_stalls: Option<Counter>,
+    /// `thp_fault_fallback`: page faults that got a small page because no huge page was free
+    pub thp_fault_fallbacks: Option<Counter>,
     /// `oom_kill`
     pub oom_kills: Option<Counter>,
 }

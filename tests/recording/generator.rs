@@ -298,6 +298,7 @@ fn memory(d: &mut Dice) -> Memory {
         reclaimed_pages: d.maybe(Dice::counter),
         refaulted_pages: d.maybe(Dice::counter),
         allocation_stalls: d.maybe(Dice::counter),
+        thp_fault_fallbacks: d.maybe(Dice::counter),
         oom_kills: d.maybe(Dice::counter),
     }
 }

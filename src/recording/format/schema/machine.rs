@@ -56,6 +56,7 @@ columns! { Memory: 95 {
     refaulted_pages,
     allocation_stalls,
     oom_kills,
+    thp_fault_fallbacks,
 } }
 
 columns! { Pressure: 96 { cpu, io, memory, irq } }
