@@ -55,10 +55,13 @@ pub fn at(replayer: &Replayer, at: Option<TimeSpec>, span: Option<Duration>, zon
     let start_ns = at.resolve(realtime(0)?, realtime(last)?, zone)?;
     let start = replayer.index_at_time(start_ns)?;
     let Some(span) = span else { return Some(start..last + 1) };
-    // By the clock that cannot be set: from the sample before, and from there to the time asked for.
-    let before = Duration::from_nanos(u64::try_from(start_ns.saturating_sub(realtime(start)?)).unwrap_or(0));
-    let is_within = |index: &usize| elapsed(replayer, start, *index).is_some_and(|elapsed| elapsed <= before + span);
-    Some(start..(start..=last).take_while(is_within).last().unwrap_or(start) + 1)
+    // From the first sample to the end of the span; negative where all of it is before the recording.
+    let until_ns = i128::from(start_ns.saturating_sub(realtime(start)?)) + i128::try_from(span.as_nanos()).ok()?;
+    let is_within = |index: &usize| {
+        elapsed(replayer, start, *index)
+            .is_some_and(|elapsed| i128::try_from(elapsed.as_nanos()).is_ok_and(|ns| ns <= until_ns))
+    };
+    Some(start..(start..=last).take_while(is_within).last().map_or(start, |end| end + 1))
 }
 
 /// The time between two samples: of one boot by CLOCK_BOOTTIME, which cannot be set, else by CLOCK_REALTIME.

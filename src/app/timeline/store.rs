@@ -9,6 +9,7 @@ use crate::recording::{HistoryRing, Mark, Timestamp};
 use crate::sample::{Host, Instant, Sample};
 use crate::state;
 
+#[allow(clippy::large_enum_variant, reason = "a timeline holds exactly one")]
 pub enum Store {
     Ring(RingSamples),
     File(RecordingSamples),

@@ -118,7 +118,9 @@ async fn a_pipe_and_a_file_show_the_same_intervals() {
     growing.record(0..150);
     growing.recorder.finish(TIMEOUT);
     let mut file = open(&growing.path);
-    ticks_until(&mut file, 150).await;
+    while !file.analysis.as_ref().is_some_and(BackgroundAnalysis::is_complete) {
+        file.next().await;
+    }
 
     let (sender, events) = mpsc::channel(200);
     for index in 0..150 {
