@@ -144,6 +144,7 @@ impl IdleBlocked {
         tasks: Option<&TaskSpan>,
         pressure: &PressureSpan,
         disks: &[DiskSpan],
+        blocked_threads: &[BlockedThread],
     ) -> Option<IdleBlocked> {
         let cpus = newer.cpu.as_ref().ok()?.cpus.len().max(1) as f64;
         let looks: Vec<WeightedSubSample> = weighted_sub_samples(host.ticks_per_second as f64, older, newer, cpus);
@@ -187,9 +188,9 @@ impl IdleBlocked {
         for (index, group) in groups.into_iter().enumerate() {
             let Some(mut group) = group else { continue };
             group.wait_queues = wait_queues(newer, index, result.sub_samples);
-            group.holder = find_holder(host, newer, index, &group);
+            group.holder = find_holder(host, newer, blocked_threads, index, &group);
             group.holder_device = holder_device(group.holder.as_ref(), only_busy);
-            group.seen_on_storage = u32::try_from(threads_on_storage(newer, index).count()).unwrap_or(u32::MAX);
+            group.seen_on_storage = u32::try_from(threads_on_storage(blocked_threads, index).count()).unwrap_or(u32::MAX);
             found.push(group);
         }
         found.sort_by(|a, b| b.blocked_threads().total_cmp(&a.blocked_threads()));
@@ -279,15 +280,21 @@ pub struct GroupLabel {
     pub pid: Option<u32>,
 }
 
-fn threads_on_storage(newer: &Sample, group: usize) -> impl Iterator<Item = &BlockedThread> {
+fn threads_on_storage(blocked: &[BlockedThread], group: usize) -> impl Iterator<Item = &BlockedThread> {
     let there = move |thread: &&BlockedThread| usize::from(thread.group) == group && thread.class == WaitClass::Disk;
-    newer.waits.blocked.iter().filter(there)
+    blocked.iter().filter(there)
 }
 
 /// The end of a group's chain: whom the kernel names as holder of a file lock that he keeps, else who was seen on storage
 /// most. A lock that many want is held through an fsync rather than through a read that missed the cache. Where it goes from
 /// one to the next, any of them will do: best one of whom is known what he did.
-fn find_holder(host: &Host, newer: &Sample, index: usize, group: &BlockedGroup) -> Option<BlockedThread> {
+fn find_holder(
+    host: &Host,
+    newer: &Sample,
+    blocked: &[BlockedThread],
+    index: usize,
+    group: &BlockedGroup,
+) -> Option<BlockedThread> {
     let first = group.wait_queues.first();
     let named = first.and_then(|queue| queue.holder);
     let goes_round = first.is_some_and(|queue| queue.kind == WaitQueueKind::FileLock)
@@ -301,7 +308,7 @@ fn find_holder(host: &Host, newer: &Sample, index: usize, group: &BlockedGroup) 
         let is_named = Some(thread.task.pid) == named;
         (is_named && !goes_round, syncs(thread), thread.disk.is_some(), is_named, thread.seen_count)
     };
-    threads_on_storage(newer, index).max_by_key(rank).cloned()
+    threads_on_storage(blocked, index).max_by_key(rank).cloned()
 }
 
 /// Whether a process waits for locks longer than it is on storage, where it is at all: it has its lock for a moment.

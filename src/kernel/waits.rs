@@ -4,7 +4,6 @@
 
 pub mod blocked;
 pub mod budget;
-mod chain_ends;
 mod file_locks;
 mod ipc_peers;
 mod remote_waits;
@@ -12,7 +11,6 @@ mod wait_queues;
 
 use rustc_hash::FxHashMap;
 
-use self::chain_ends::{ChainEnds, move_chain_ends_to_front};
 use self::ipc_peers::PeerWait;
 use self::wait_queues::{MutexCandidate, WaitQueues, Waiter};
 use super::scan::{KnownProcess, KnownThread};
@@ -28,9 +26,8 @@ use crate::sample::waits::{
 pub struct WaitCounter {
     waits: Waits,
     group_numbers: FxHashMap<GroupId, u16>,
-    /// Threads that were seen blocked, by their place in `waits.threads`.
-    blocked: FxHashMap<usize, BlockedThread>,
-    chain_ends: ChainEnds,
+    /// The waits of threads that were seen blocked, by the thread's place in `waits.threads`
+    blocked: FxHashMap<usize, Vec<BlockedThread>>,
     /// Counts of one look, by group number.
     group_counts: Vec<GroupWaits>,
     wait_queues: WaitQueues,
@@ -78,15 +75,7 @@ impl WaitCounter {
         self.interval_number = self.interval_number.wrapping_add(1);
         self.group_numbers.clear();
         self.group_counts.clear();
-        let now_ns = self.waits.sub_samples.last().map_or(0, |last| last.boottime_ns);
-        let ends = self.chain_ends.assign(&mut self.blocked, now_ns);
-        let mut blocked: Vec<BlockedThread> = self.blocked.drain().map(|(_, thread)| thread).collect();
-        if blocked.len() > MAX_BLOCKED_THREADS {
-            blocked.sort_unstable_by_key(|thread| (thread.blocked_since_ns, thread.task));
-            move_chain_ends_to_front(&mut blocked, &ends);
-            blocked.truncate(MAX_BLOCKED_THREADS);
-        }
-        blocked.sort_unstable_by_key(|thread| thread.task);
+        let blocked = blocked::select_threads(self.blocked.drain().map(|(_, waits)| waits).collect());
         let mut waits = std::mem::take(&mut self.waits);
         let mut held = vec![false; waits.groups.len()];
         for row in waits.sub_samples.iter().flat_map(|sub| &sub.groups).filter(|row| row.storage > 0) {
@@ -174,24 +163,23 @@ impl WaitCounter {
         if class == WaitClass::Aio && witnesses.in_flight == Some(0) {
             return;
         }
-        let times = self.blocked.get(&place).map_or(0, |blocked| blocked.seen_count).saturating_add(1);
-        let blocked = BlockedThread {
+        let last_sub_sample = u16::try_from(self.waits.sub_samples.len()).unwrap_or(u16::MAX);
+        let wait = BlockedThread {
             task,
             group,
             comm: thread.comm.clone(),
+            state: thread.state,
             class,
             wchan: thread.wait.wchan.clone().ok(),
             syscall: thread.wait.syscall().ok(),
-            seen_count: times,
+            seen_count: 1,
+            last_sub_sample,
             blocked_since_ns: thread.waiting_since_ns(),
             file: None,
             disk: None,
             mount: None,
         };
-        if class == WaitClass::Disk {
-            self.chain_ends.record(place, &blocked);
-        }
-        self.blocked.insert(place, blocked);
+        blocked::record(self.blocked.entry(place).or_default(), wait);
     }
 }
 

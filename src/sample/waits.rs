@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 pub use class::WaitClass;
 pub use syscall::{FutexWait, Syscall};
 
+use super::Name;
 use super::cpu::CpuTimes;
-use super::{Name, task::RawSyscall};
+use super::task::{RawSyscall, TaskState};
 use crate::ids::{DiskId, GroupId, TaskId};
 
 /// All sub-samples since the sample before.
@@ -24,8 +25,8 @@ pub struct Waits {
     pub groups: Vec<GroupId>,
     /// Each hot thread with what it was seen doing; sorted by task.
     pub threads: Vec<ThreadWaits>,
-    /// Threads seen blocked (on storage, in reclaim, in an unknown D state), with as much as could be found out.
-    /// Sorted by task, at most `BLOCKED_KEPT`, the longest blocked first kept.
+    /// Threads seen blocked (on storage, in reclaim, in an unknown D state): a row for each wait in which a thread was seen, sorted by
+    /// task, of at most `MAX_BLOCKED_THREADS` threads. `interval::blocked_threads` makes one entry a thread of them.
     pub blocked: Vec<BlockedThread>,
     /// What the threads of groups with a thread on storage were seen queueing for; sorted by group and kind.
     pub wait_queues: Vec<WaitQueue>,
@@ -33,7 +34,7 @@ pub struct Waits {
     pub skipped_sub_samples: u32,
 }
 
-/// How many blocked threads are described one by one; the rest are only counted.
+/// Blocked threads that are kept one by one; the others are only counted.
 pub const MAX_BLOCKED_THREADS: usize = 32;
 
 /// One look at the hot threads.
@@ -135,8 +136,7 @@ impl ThreadWaits {
     }
 }
 
-/// A thread that was seen blocked, where the last sub-sample that found it so saw it. One of each group that was seen on
-/// storage is where most looks saw that group there.
+/// A blocked thread in one wait: the same state, wait channel, system call and descriptor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockedThread {
     pub task: TaskId,
@@ -144,13 +144,18 @@ pub struct BlockedThread {
     pub group: u16,
     /// Its own name (a thread may be called otherwise than its process)
     pub comm: Name,
+    /// stat field 3
+    pub state: TaskState,
+    /// What `WaitClass::classify` makes of state, wait channel and system call
     pub class: WaitClass,
-    /// The kernel function it sleeps in
+    /// wchan: the kernel function it sleeps in
     pub wchan: Option<Name>,
     pub syscall: Option<RawSyscall>,
-    /// How often it was seen blocked since the last sample
+    /// Sub-samples since the last sample that saw it in this wait
     pub seen_count: u16,
-    /// CLOCK_BOOTTIME since when it has been in the wait it was seen in last (its timeslices have not moved since)
+    /// The last of them: index into `Waits::sub_samples`
+    pub last_sub_sample: u16,
+    /// CLOCK_BOOTTIME since when it has been in this wait, as that sub-sample saw it: its timeslices had not moved since
     pub blocked_since_ns: u64,
     /// The file that the call's descriptor names; /proc/PID/fd
     pub file: Option<Name>,

@@ -3,6 +3,7 @@
 //! Everything here is text that the kernel makes up from memory. No path is ever opened or asked about: on a dead file
 //! system that would hang the monitor, too.
 
+use std::cmp::Reverse;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use rustc_hash::FxHashMap;
@@ -16,9 +17,54 @@ use crate::kernel::task::files::TaskFiles;
 use crate::sample::Name;
 use crate::sample::disk::Disk;
 use crate::sample::task::{RawSyscall, Tasks};
-use crate::sample::waits::{Syscall, WaitQueueKind, Waits};
+use crate::sample::waits::{BlockedThread, MAX_BLOCKED_THREADS, Syscall, WaitClass, WaitQueueKind, Waits};
 
-/// Fills in file, mount and disk of each thread, file and holder of each queue, as far as this user may see them.
+/// Waits kept of one thread; in place of the one that was seen least another one is kept.
+const MAX_WAITS_PER_THREAD: usize = 8;
+/// Of each group so many threads are kept first that were seen on storage most often: its chain ends at one of them.
+const STORAGE_THREADS_PER_GROUP: usize = 4;
+
+/// Adds one sighting to the waits of a thread.
+pub(super) fn record(waits: &mut Vec<BlockedThread>, seen: BlockedThread) {
+    let call = |wait: &BlockedThread| wait.syscall.map(|call| (call.number, call.arguments[0]));
+    let is_same = |wait: &&mut BlockedThread| {
+        (wait.state, wait.class, &wait.wchan) == (seen.state, seen.class, &seen.wchan) && call(wait) == call(&seen)
+    };
+    if let Some(same) = waits.iter_mut().find(is_same) {
+        *same = BlockedThread { seen_count: same.seen_count.saturating_add(1), ..seen };
+        return;
+    }
+    if waits.len() >= MAX_WAITS_PER_THREAD {
+        let least = (0..waits.len()).min_by_key(|&at| waits.get(at).map(|wait| (wait.seen_count, wait.last_sub_sample)));
+        waits.swap_remove(least.unwrap_or(0));
+    }
+    waits.push(seen);
+}
+
+/// The waits of at most `MAX_BLOCKED_THREADS` threads, sorted by task: of each group some that were seen on storage most often, then
+/// those that have been in their wait longest. This decides only whose files are read and what is kept.
+pub(super) fn select_threads(mut threads: Vec<Vec<BlockedThread>>) -> Vec<BlockedThread> {
+    if threads.len() > MAX_BLOCKED_THREADS {
+        let on_storage = |waits: &[BlockedThread]| {
+            waits.iter().filter(|wait| wait.class == WaitClass::Disk).map(|wait| u32::from(wait.seen_count)).sum::<u32>()
+        };
+        let first = |waits: &[BlockedThread]| waits.first().map(|wait| (wait.group, wait.task));
+        threads.sort_unstable_by_key(|waits| (Reverse(on_storage(waits)), first(waits)));
+        let mut of_group: FxHashMap<Option<u16>, usize> = FxHashMap::default();
+        threads.sort_by_cached_key(|waits| {
+            let rank = of_group.entry(first(waits).map(|(group, _)| group)).or_default();
+            *rank += 1;
+            let since_ns = waits.iter().map(|wait| wait.blocked_since_ns).max();
+            (on_storage(waits) == 0 || *rank > STORAGE_THREADS_PER_GROUP, since_ns, first(waits))
+        });
+        threads.truncate(MAX_BLOCKED_THREADS);
+    }
+    let mut waits: Vec<BlockedThread> = threads.into_iter().flatten().collect();
+    waits.sort_by_key(|wait| (wait.task, wait.last_sub_sample));
+    waits
+}
+
+/// Fills in file, mount and disk of each wait, file and holder of each queue, as far as this user may see them.
 pub fn resolve_files(
     drained: IntervalWaits,
     root: &Root,
