@@ -1,7 +1,7 @@
-//! What a blocked thread waits for: the file that its call's descriptor names, and the disk that file is on.
+//! Blocked threads, wait by wait, and what they wait for: the file of the system call's descriptor, and the disk that file is on.
 //!
-//! Everything here is text that the kernel makes up from memory. No path is ever opened or asked about: on a dead file
-//! system that would hang the monitor, too.
+//! All of it is text that the kernel makes from memory. No path is opened or looked up: on a dead file system that would hang the
+//! monitor, too.
 
 use std::cmp::Reverse;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -102,21 +102,21 @@ pub fn resolve_files(
     waits
 }
 
-/// The descriptor that a call is about, and where it leads.
+/// The descriptor of a system call, and the file it leads to (/proc/PID/fd).
 fn read_call_file(call: Option<RawSyscall>, pid: u32, files: &mut TaskFiles, machine: &[u8]) -> Option<(u64, Vec<u8>)> {
     let descriptor = Syscall::from_number(machine, call?)?.file_descriptor()?;
     let target = files.read_link(format_args!("{pid}/fd/{descriptor}")).ok()?;
     Some((descriptor, target.into_vec()))
 }
 
-/// Where a mount is and what it stands on.
+/// Where a file system is mounted, and its disk.
 #[derive(Clone, Debug, Default)]
 struct MountLocation {
     disk: Option<DiskId>,
     mount_point: Option<Name>,
 }
 
-/// From mount id to disk. Ids are unique among all mount namespaces, so that one process's table serves others.
+/// From mount id to disk. Mount ids are unique across mount namespaces, so that the table of one process serves for others.
 struct MountDisks<'a> {
     disks: &'a [Disk],
     cache: FxHashMap<u32, MountLocation>,
@@ -142,7 +142,7 @@ impl MountDisks<'_> {
         Some(disk.id)
     }
 
-    /// The disk or the partition of that name; a partition's is its disk's with a number, and a `p` between digits.
+    /// The disk with that name, or with a partition of that name.
     fn disk_by_name(&self, name: &[u8]) -> Option<DiskId> {
         let whole = self.disks.iter().find(|disk| disk.name.as_bytes() == name);
         whole.or_else(|| self.disks.iter().find(|disk| is_partition_name(name, disk.name.as_bytes()))).map(|disk| disk.id)
