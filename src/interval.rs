@@ -2,6 +2,7 @@
 //!
 //! A figure that cannot be had is `None` (a counter fell, a file was missing, nothing completed), never 0.
 
+pub mod blocked_threads;
 pub mod boot;
 pub mod cgroup;
 pub mod context_switches;
@@ -26,6 +27,7 @@ mod tests;
 use std::sync::Arc;
 
 use crate::sample::task::Process;
+use crate::sample::waits::BlockedThread;
 use crate::sample::{Host, Instant, Sample};
 
 /// Everything that can be said about the time between two samples of one boot of one machine.
@@ -62,6 +64,8 @@ pub struct Interval {
     pub context_switches: Option<context_switches::ContextSwitchSpans>,
     /// Who waits for CPUs and may use only some of them
     pub affinity_waiters: Vec<cpu_affinity::AffinityWaiters>,
+    /// Threads that sub-samples saw blocked, one entry a thread; sorted by task
+    pub blocked_threads: Vec<BlockedThread>,
     /// Idle-but-blocked: how much of the available time is really free.
     pub idle_blocked: Option<idle_blocked::IdleBlocked>,
     /// CPU time of the monitor itself, in CPUs (1.0 is one whole CPU).
@@ -86,7 +90,10 @@ impl Interval {
         let short_lived = ended.as_ref().map(|ended| short_lived::ShortLived::between(older, newer, seconds, ended, clocks));
         let pressure = pressure::PressureSpan::between(&older.pressure, &newer.pressure, seconds);
         let disks = disk::between(older, newer, seconds);
-        let blocked = idle_blocked::IdleBlocked::between(host, older, newer, cpu.as_ref(), tasks.as_ref(), &pressure, &disks);
+        let blocked_threads = blocked_threads::blocked_threads(&newer.waits);
+        let blocked = &blocked_threads;
+        let idle_blocked =
+            idle_blocked::IdleBlocked::between(host, older, newer, cpu.as_ref(), tasks.as_ref(), &pressure, &disks, blocked);
         Some(Interval {
             host: Arc::clone(host),
             older: Arc::clone(older),
@@ -112,7 +119,8 @@ impl Interval {
             cpu,
             tasks,
             short_lived,
-            idle_blocked: blocked,
+            blocked_threads,
+            idle_blocked,
         })
     }
 

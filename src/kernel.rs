@@ -187,7 +187,7 @@ impl Sampler {
         count
     }
 
-    /// Counts those that were due before now.
+    /// Counts the omitted sub-samples that were due before now.
     fn record_omitted_sub_samples(&mut self) {
         let (now_ns, OmittedSubSamples { count, first_ns, period_ns }) =
             (self.boottime_ns(), std::mem::take(&mut self.omitted_sub_samples));
@@ -200,7 +200,7 @@ impl Sampler {
         }
     }
 
-    /// One look at the hot threads, about ten times a second; false when the budget did not allow it, which is counted.
+    /// Reads the hot threads, about ten times a second. False if the budget did not allow it, which is counted.
     pub fn sub_sample(&mut self) -> bool {
         self.record_omitted_sub_samples();
         if !self.allows_sub_sample() {
@@ -215,9 +215,9 @@ impl Sampler {
             self.sub_samples_since_full_one = 0;
         }
         let stuck = self.was_blocked_recently();
-        // These are the two dearest files. While nobody is stuck, what is in flight is only one of the screen's figures, and
-        // the time of the CPUs is compared with nothing: the first look that sees somebody stuck reads it, and shares it out
-        // over those before, at which no time was lost.
+        // The two most expensive files. While no thread is blocked, requests in flight are only a figure on a screen, and the CPU times are
+        // compared with nothing: the first sub-sample with a blocked thread reads them, and shares them out over those before, in which no time
+        // was lost.
         if stuck || (all && !self.disk.is_idle()) {
             self.in_flight = self.disk.in_flight(&self.root).ok();
         }
@@ -233,7 +233,7 @@ impl Sampler {
         true
     }
 
-    /// Whether somebody is stuck, or was within the last second: each look counts.
+    /// Whether a thread is blocked, or was within the last second: then every sub-sample reads all.
     fn was_blocked_recently(&mut self) -> bool {
         let now_ns = self.boottime_ns();
         if self.scanner.has_blocked_threads() {

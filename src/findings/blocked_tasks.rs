@@ -177,7 +177,7 @@ fn with_lower_devices(scene: &RuleContext, spans: &[&DiskSpan]) -> Vec<DiskId> {
 /// Threads of programs that have been in D for so long without a break.
 pub(super) fn hung_threads<'a>(interval: &'a Interval, thresholds: &Thresholds) -> impl Iterator<Item = &'a BlockedThread> {
     let least = thresholds.hung_seconds;
-    let blocked = interval.newer.waits.blocked.iter();
+    let blocked = interval.blocked_threads.iter();
     blocked
         .filter(|thread| !matches!(thread.class, WaitClass::Vfork | WaitClass::Frozen | WaitClass::Aio))
         .filter(move |thread| waited_seconds(interval, thread.blocked_since_ns) >= least && is_still_blocked(interval, thread))
@@ -207,7 +207,9 @@ fn hung_task(scene: &RuleContext) -> Vec<Candidate> {
         };
         let others = match threads {
             1 => String::new(),
-            many if newer.waits.blocked.len() < MAX_BLOCKED_THREADS => format!(" and {} more of its group", many - 1),
+            many if scene.interval.blocked_threads.len() < MAX_BLOCKED_THREADS => {
+                format!(" and {} more of its group", many - 1)
+            }
             many => format!(" and at least {} more of its group", many - 1),
         };
         let of_kernel = match stalled_device(scene, longest) {

@@ -160,7 +160,7 @@ fn delayed_threads(scene: &RuleContext, part: fn(&DelaySpan) -> Option<Ratio>) -
 fn page_waiters(scene: &RuleContext) -> f64 {
     let waits = &scene.interval.newer.waits;
     let looks = waits.sub_samples.len().max(1) as f64;
-    let for_a_page = waits.blocked.iter().filter(|thread| waits_for_page(scene, thread));
+    let for_a_page = scene.interval.blocked_threads.iter().filter(|thread| waits_for_page(scene, thread));
     for_a_page.map(|thread| f64::from(thread.seen_count) / looks).sum()
 }
 

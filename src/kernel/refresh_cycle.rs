@@ -1,36 +1,36 @@
-//! What is known of devices is looked at again in rounds, some devices a sample: all of a usual machine's at once, and of one
-//! that has thousands so few that no sample is dear.
+//! Facts about devices are read again in cycles, a bounded number of devices a sample: all at once on most hosts, and on one with thousands
+//! so few that no sample is expensive.
 
 use std::time::{Duration, Instant};
 
-/// So many devices are looked at again in one sample: some milliseconds' worth.
+/// Devices read again in one sample: a few milliseconds.
 pub const BATCH_SIZE: usize = 64;
 
-/// Whose turn it is.
+/// Which devices are read next.
 #[derive(Debug)]
 pub struct RefreshCycle<K> {
     period: Duration,
     started: Option<Instant>,
-    /// Those whose turn comes in this round
+    /// Devices still to be read in this cycle
     pending: Vec<K>,
-    /// Something happened since it began
+    /// Something changed since the cycle began
     restart_requested: bool,
 }
 
 impl<K> RefreshCycle<K> {
-    /// A round begins so long after the one before at the latest.
+    /// A cycle begins at the latest so long after the last one.
     pub fn with_period(every: Duration) -> RefreshCycle<K> {
         RefreshCycle { period: every, started: None, pending: Vec::new(), restart_requested: false }
     }
 
-    /// Whether a round is to begin: because something happened, or the last one began long ago. One that is not over yet is
-    /// gone through first, so that everybody has a turn however often something happens.
+    /// Whether a cycle should begin: something changed, or the last one began long ago. A running cycle is completed first, so that every
+    /// device is read however often something changes.
     pub fn is_due(&mut self, happened: bool) -> bool {
         self.restart_requested |= happened;
         self.pending.is_empty() && (self.restart_requested || self.started.is_none_or(|begun| begun.elapsed() >= self.period))
     }
 
-    /// Begins a round of all these.
+    /// Begins a cycle of these devices.
     pub fn start(&mut self, all: impl Iterator<Item = K>) {
         self.pending.clear();
         self.pending.extend(all);
@@ -38,7 +38,7 @@ impl<K> RefreshCycle<K> {
         self.restart_requested = false;
     }
 
-    /// Those whose turn it is now.
+    /// The devices to be read in this sample.
     pub fn next_batch(&mut self) -> impl Iterator<Item = K> {
         self.pending.drain(self.pending.len().saturating_sub(BATCH_SIZE)..)
     }
@@ -55,7 +55,7 @@ mod tests {
         rounds.start(0..BATCH_SIZE * 2 + 5);
         let mut seen = Vec::new();
         for looks in [BATCH_SIZE, BATCH_SIZE, 5] {
-            // Something happens all the time.
+            // Something changes all the time.
             assert!(!rounds.is_due(true));
             let before = seen.len();
             seen.extend(rounds.next_batch());

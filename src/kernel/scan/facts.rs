@@ -1,5 +1,5 @@
-//! The slow facts of a process: command line, executable, cgroup, owner, io. Read after the fast ones, a few
-//! milliseconds' worth a sweep, so that a box with thousands of processes is on the screen at once.
+//! The slow facts of a process: command line, executable, cgroup, owner, io. They are read after everything else, a few milliseconds'
+//! worth a scan, so that a host with thousands of processes is on the screen at once.
 
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -14,21 +14,22 @@ use crate::sample::cgroup::Memberships;
 use crate::sample::task::ProcessFacts;
 use crate::sample::{Absent, Name, Reading};
 
-/// A server that writes its state into its command line, or is moved to another cgroup, is read again that often.
+/// Facts of a process that runs are read again after this time: it may write its state into its command line or be moved to another
+/// cgroup.
 const FACTS_TTL_NS: u64 = 10_000_000_000;
 
-/// Which facts are to be read.
+/// When facts were read, and whether they must be read again.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FactsState {
     read_ns: Option<u64>,
     has_run: bool,
     reread: bool,
-    /// Its memory was in doubt: ask for its command line when it has run again.
+    /// The command line was not read, because reading it could hang: read it when the process has run again.
     cmdline_skipped: bool,
 }
 
 impl FactsState {
-    /// It ran; `executed` when it seems to be another program now.
+    /// The process ran; `executed`: its name or arguments moved, so it has called execve.
     pub fn record_run(&mut self, executed: bool, now_ns: u64) {
         self.has_run = true;
         self.reread |=
@@ -39,13 +40,13 @@ impl FactsState {
         self.read_ns.is_none() || self.reread
     }
 
-    /// Due, and somebody will look at it, because it works or is stuck.
+    /// Due, of a process that ran or has hot threads.
     pub fn is_urgent(&self, hot: bool) -> bool {
         self.is_due() && (self.has_run || hot)
     }
 }
 
-/// Reads them into the process of the next sample.
+/// Reads the facts of a process into what the next sample has of it.
 pub fn read(known: &mut KnownProcess, eye: &mut ScanContext) {
     let pid = known.pid;
     let may_ask_memory = !known.memory_read_may_hang();
@@ -57,21 +58,21 @@ pub fn read(known: &mut KnownProcess, eye: &mut ScanContext) {
         (cmdline, read_executable(eye, pid, &old.executable))
     };
     let (cgroup, memberships) = read_cgroups(eye, pid, &old.cgroup);
-    // Once it could be read it is read whenever the process ran, and has not moved when it did not.
+    // Once it was read, `rescan` reads it whenever the process ran.
     let io = process.io.or_else(|_| {
         let text = eye.files.read_process_file(pid, ProcessFile::Io, &mut TaskDescriptors::default(), false)?;
         task::parse_io(text).ok_or(Absent::Malformed)
     });
-    // Its owner was asked for a moment ago when it was found.
+    // At the first reading `discover` has just read the owner.
     let uid = if known.facts.read_ns.is_none() { process.uid } else { eye.files.owner_uid(pid).unwrap_or(process.uid) };
     eye.owner_uids.insert(uid);
-    // Unchanged facts must not make another `Process`.
+    // Unchanged facts must not make a new `Process`: samples share it.
     let facts = ProcessFacts { cmdline, executable, cgroup, memberships };
     if facts != *old || io != process.io || uid != process.uid {
         let facts = eye.interner.intern_facts(facts);
         let process = Arc::make_mut(&mut known.sampled);
         (process.facts, process.io, process.uid) = (facts, io, uid);
-        // Its executable is what its group goes by.
+        // The group depends on the executable.
         known.clear_group();
     }
     known.facts = FactsState { read_ns: Some(eye.now_ns), cmdline_skipped: !may_ask_memory, ..FactsState::default() };
@@ -96,7 +97,7 @@ fn read_executable(eye: &mut ScanContext, pid: u32, old: &Reading<Name>) -> Read
     }
 }
 
-/// The CPU's group, and the others where they differ from it.
+/// The cgroup of the CPU controller, and those of other controllers if they differ from it.
 fn read_cgroups(eye: &mut ScanContext, pid: u32, old: &Reading<CgroupId>) -> (Reading<CgroupId>, Option<Arc<Memberships>>) {
     let text = match eye.files.read_once(format_args!("{pid}/cgroup")) {
         Ok(text) => text,

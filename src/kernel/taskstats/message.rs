@@ -1,4 +1,4 @@
-//! The messages of the family TASKSTATS, and of the controller that knows its number. Bytes in, facts out.
+//! Messages of the generic netlink family TASKSTATS, and of the controller that gives its id. Nothing is sent or received here.
 
 use netlink_packet_core::{DefaultNla, Emitable, NLM_F_ACK, NLM_F_REQUEST, NLMSG_ERROR, NetlinkBuffer, NlasIterator};
 
@@ -6,22 +6,22 @@ use super::stats::TaskStats;
 use crate::kernel::root::absent_from_io_error;
 use crate::sample::Absent;
 
-/// The number of an attribute.
+/// Type of a netlink attribute.
 pub type AttributeType = u16;
 
-/// GENL_ID_CTRL, the family that knows the others; CTRL_CMD_GETFAMILY with CTRL_ATTR_FAMILY_NAME.
+/// include/uapi/linux/genetlink.h: the controller GENL_ID_CTRL gives the id of a family by its name.
 pub const GENL_ID_CTRL: u16 = 0x10;
 pub const CTRL_CMD_GETFAMILY: u8 = 3;
 pub const CTRL_ATTR_FAMILY_NAME: AttributeType = 2;
 const CTRL_ATTR_FAMILY_ID: AttributeType = 1;
 
-/// TASKSTATS_CMD_GET, and TASKSTATS_CMD_ATTR_*: what it may ask.
+/// include/uapi/linux/taskstats.h: the request and its attributes.
 pub const TASKSTATS_CMD_GET: u8 = 1;
 pub const TASKSTATS_CMD_ATTR_PID: AttributeType = 1;
 pub const TASKSTATS_CMD_ATTR_TGID: AttributeType = 2;
 pub const TASKSTATS_CMD_ATTR_REGISTER_CPUMASK: AttributeType = 3;
 
-/// TASKSTATS_TYPE_*: what an answer consists of.
+/// Attributes of an answer.
 const TASKSTATS_TYPE_STATS: u16 = 3;
 const TASKSTATS_TYPE_AGGR_PID: u16 = 4;
 const TASKSTATS_TYPE_AGGR_TGID: u16 = 5;
@@ -32,14 +32,14 @@ const GENL_HDRLEN: usize = 4;
 /// One message from the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer<'a> {
-    /// Of our family, without its headers: attributes
+    /// The attributes of a message of the family
     Payload(&'a [u8]),
-    /// All was well
+    /// The request succeeded
     Acknowledged,
     Refused(Absent),
 }
 
-/// A request with one attribute; it will be acknowledged.
+/// A request with one attribute, to be acknowledged.
 pub fn request(family: u16, sequence: u32, command: u8, question: AttributeType, value: &[u8]) -> Vec<u8> {
     let attribute = DefaultNla::new(question, value.to_vec());
     let length = NLMSG_HDRLEN + GENL_HDRLEN + attribute.buffer_len();
@@ -58,7 +58,7 @@ pub fn request(family: u16, sequence: u32, command: u8, question: AttributeType,
     bytes
 }
 
-/// The messages in one receipt that answer this request. What is cut ends it.
+/// The messages in a datagram that answer this request, up to one that is truncated.
 pub fn parse_answers(received: &[u8], family: u16, sequence: u32) -> impl Iterator<Item = Answer<'_>> {
     let mut rest = received;
     std::iter::from_fn(move || {
@@ -74,7 +74,7 @@ pub fn parse_answers(received: &[u8], family: u16, sequence: u32) -> impl Iterat
     })
 }
 
-/// The first message of a receipt that nobody asked for.
+/// The first message of an unrequested datagram.
 pub fn parse_notification(received: &[u8], family: u16) -> Option<Answer<'_>> {
     parse_answer(&NetlinkBuffer::new_checked(received).ok()?, family)
 }
@@ -84,7 +84,7 @@ fn parse_answer<'a>(message: &NetlinkBuffer<&'a [u8]>, family: u16) -> Option<An
     match message.message_type() {
         NLMSG_ERROR => Some(match payload.first_chunk::<4>().map(|errno| i32::from_ne_bytes(*errno)) {
             Some(0) => Answer::Acknowledged,
-            // "No such process" from a kernel that was asked about a task.
+            // ESRCH: the task has exited.
             Some(errno) if errno == -libc::ESRCH => Answer::Refused(Absent::Vanished),
             Some(errno) if errno < 0 => {
                 Answer::Refused(absent_from_io_error(&std::io::Error::from_raw_os_error(errno.saturating_neg())))
@@ -96,13 +96,12 @@ fn parse_answer<'a>(message: &NetlinkBuffer<&'a [u8]>, family: u16) -> Option<An
     }
 }
 
-/// CTRL_ATTR_FAMILY_ID of a controller's answer.
+/// CTRL_ATTR_FAMILY_ID of an answer of the controller.
 pub fn parse_family_id(payload: &[u8]) -> Option<u16> {
     find_attribute(payload, |kind| kind == CTRL_ATTR_FAMILY_ID)?.first_chunk().copied().map(u16::from_ne_bytes)
 }
 
-/// The account in an answer or an exit. An exit may have a second one behind it, of the whole process, which has nothing
-/// that the first has not.
+/// struct taskstats in an answer or an exit message. An exit message may have a second one, of the process, which adds nothing.
 pub fn parse_stats(payload: &[u8]) -> Option<TaskStats> {
     let one = find_attribute(payload, |kind| kind == TASKSTATS_TYPE_AGGR_PID || kind == TASKSTATS_TYPE_AGGR_TGID)?;
     TaskStats::parse(find_attribute(one, |kind| kind == TASKSTATS_TYPE_STATS)?)
@@ -145,7 +144,7 @@ mod tests {
         stats[0] = 14;
         stats[80..84].copy_from_slice(b"true");
         stats[128..132].copy_from_slice(&4711_u32.to_ne_bytes());
-        // As the kernel puts it: pid, padding to 8 bytes, stats.
+        // The order of the kernel: pid, padding to 8 bytes, stats.
         let of_thread = nested(
             TASKSTATS_TYPE_AGGR_PID,
             &[&nested(1, &[&4711_u32.to_ne_bytes()]), &nested(6, &[]), &nested(TASKSTATS_TYPE_STATS, &[&stats])],

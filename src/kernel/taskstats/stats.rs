@@ -1,14 +1,14 @@
-//! struct taskstats of include/uapi/linux/taskstats.h: it grows at its end with each version, so what is read depends on
-//! how long the answer is, never on what this program was built with.
+//! struct taskstats of include/uapi/linux/taskstats.h. It grows at its end with each version, so which fields are read depends on the length
+//! of the answer, not on the headers of the build.
 
 use std::ops::Range;
 
-/// In version 15 (Linux 6.14 and some 6.15) fields were put into the middle; version 16 took that back.
+/// Version 15 (Linux 6.14 and some 6.15) has fields in the middle; version 16 reverted that.
 const SHIFTED_VERSION: u16 = 15;
 /// AGROUP of include/uapi/linux/acct.h in ac_flag, since version 12: the last thread of its process.
 const AGROUP: u8 = 0x20;
 
-// Where the fields stand, in bytes: the same on all architectures of 64-bit alignment, which the header asks for.
+// Offsets of the fields in bytes: the same on all architectures, because the header requires 64-bit alignment.
 const VERSION: usize = 0;
 const AC_FLAG: usize = 8;
 const CPU: usize = 16;
@@ -28,20 +28,20 @@ const AC_TGID: usize = 368;
 const WPCOPY: usize = 400;
 const IRQ: usize = 416;
 
-/// What the kernel knows of one task. A field that its version does not have is `None`.
+/// Statistics of one task. A field that the kernel's version does not have is `None`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TaskStats {
     pub version: u16,
-    /// ac_pid: the thread's id; 0 in the account of a whole process
+    /// ac_pid: tid; 0 in the statistics of a process
     pub tid: u32,
     /// ac_tgid, since version 12 (Linux 5.19)
     pub tgid: Option<u32>,
     /// ac_ppid: the parent process
     pub ppid: u32,
     comm: [u8; 32],
-    /// ac_flag has AGROUP: with this thread its process ended. `None` before version 12.
+    /// AGROUP in ac_flag: the last thread of its process. `None` before version 12
     pub last_of_group: Option<bool>,
-    /// ac_etime: since it was started, µs
+    /// ac_etime: time since it started, µs
     pub elapsed_us: u64,
     /// ac_utime, ac_stime, µs; sampled by the tick where the kernel accounts by ticks
     pub user_us: u64,
@@ -49,9 +49,9 @@ pub struct TaskStats {
     /// cpu_run_virtual_total: the scheduler's run time, ns, as of the last tick or switch. 0 in kernels before 5.14 that
     /// account no delays.
     pub run_ns: u64,
-    /// Waiting for a CPU. Counted without delay accounting too.
+    /// Waiting for a CPU; counted also without delay accounting
     pub cpu_delay: Delay,
-    /// The rest reads 0 unless kernel.task_delayacct was on when the task was started.
+    /// This and the following are 0 unless kernel.task_delayacct was on when the task started
     pub block_io: Delay,
     pub swap_in: Delay,
     pub reclaim: Option<Delay>,
@@ -65,7 +65,7 @@ pub struct TaskStats {
     pub irq: Option<Delay>,
 }
 
-/// How often and how long a task was kept waiting by one thing.
+/// How often and how long a task waited for one resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delay {
     pub count: u64,
@@ -73,7 +73,7 @@ pub struct Delay {
 }
 
 impl TaskStats {
-    /// `None` where it is cut before the basic accounting fields, or of the one version whose layout differs.
+    /// `None` if it is truncated before the basic accounting fields, or of version 15.
     pub fn parse(bytes: &[u8]) -> Option<TaskStats> {
         let version = u16::from_ne_bytes(bytes_at(bytes, VERSION)?);
         if version == SHIFTED_VERSION {
@@ -103,7 +103,7 @@ impl TaskStats {
         })
     }
 
-    /// ac_comm: as it was named last. Any bytes.
+    /// ac_comm: its last name, any bytes
     pub fn comm(&self) -> &[u8] {
         let end = self.comm.iter().position(|&byte| byte == 0).unwrap_or(self.comm.len());
         self.comm.get(..end).unwrap_or_default()
@@ -130,7 +130,7 @@ fn u64_at(bytes: &[u8], place: usize) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Each 8 bytes hold their own place, so that a wrong offset shows.
+    /// Each 8 bytes hold their own offset, so that a wrong offset shows.
     fn numbered(version: u16, length: usize) -> Vec<u8> {
         let mut bytes: Vec<u8> = (0..600_usize.div_ceil(8)).flat_map(|place| (place as u64 * 8).to_ne_bytes()).collect();
         bytes[..2].copy_from_slice(&version.to_ne_bytes());

@@ -132,7 +132,7 @@ fn facts(judged: &Evaluation, span: &DiskSpan, page: &mut Page) {
 /// Who was seen waiting for it, and who does most I/O anywhere.
 fn waiters(judged: &Evaluation, id: DiskId, page: &mut Page) {
     let interval = &*judged.interval;
-    let blocked: Vec<_> = interval.newer.waits.blocked.iter().filter(|thread| thread.disk == Some(id)).take(12).collect();
+    let blocked: Vec<_> = interval.blocked_threads.iter().filter(|thread| thread.disk == Some(id)).take(12).collect();
     if !blocked.is_empty() {
         page.heading("WAIT FOR IT");
         for thread in blocked {

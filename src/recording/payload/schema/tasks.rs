@@ -166,7 +166,7 @@ cells! { GroupWaits, 16 {
 cells! { ThreadWaits, 36 { task @ 0, group @ 3, class_counts @ 4 } }
 cells! { BlockedThread, 32 {
     task @ 0, group @ 3, comm @ 4, class @ 5, wchan @ 6, syscall @ 8, seen_count @ 13, blocked_since_ns @ 14, file @ 15, disk @ 17,
-    mount @ 20,
+    mount @ 20, state @ 22, last_sub_sample @ 23,
 } }
 cells! { WaitQueue, 16 { group @ 0, kind @ 1, seen_count @ 2, seen_at_one_address @ 3, wchan @ 4, file @ 6, holder @ 8 } }
 
