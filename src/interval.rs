@@ -91,9 +91,14 @@ impl Interval {
         let pressure = pressure::PressureSpan::between(&older.pressure, &newer.pressure, seconds);
         let disks = disk::between(older, newer, seconds);
         let blocked_threads = blocked_threads::blocked_threads(&newer.waits);
-        let blocked = &blocked_threads;
-        let idle_blocked =
-            idle_blocked::IdleBlocked::between(host, older, newer, cpu.as_ref(), tasks.as_ref(), &pressure, &disks, blocked);
+        let spans = idle_blocked::Spans {
+            cpu: cpu.as_ref(),
+            tasks: tasks.as_ref(),
+            pressure: &pressure,
+            disks: &disks,
+            blocked_threads: &blocked_threads,
+        };
+        let idle_blocked = idle_blocked::IdleBlocked::between(host, older, newer, &spans);
         Some(Interval {
             host: Arc::clone(host),
             older: Arc::clone(older),

@@ -134,17 +134,18 @@ pub struct CrossChecks {
 /// A device with at least this mean number of requests in flight is busy.
 const MIN_BUSY_CONCURRENCY: f64 = 0.2;
 
+/// Other spans of the same interval that idle-but-blocked is computed from.
+pub(super) struct Spans<'a> {
+    pub cpu: Option<&'a CpuSpan>,
+    pub tasks: Option<&'a TaskSpan>,
+    pub pressure: &'a PressureSpan,
+    pub disks: &'a [DiskSpan],
+    pub blocked_threads: &'a [BlockedThread],
+}
+
 impl IdleBlocked {
-    pub(super) fn between(
-        host: &Host,
-        older: &Sample,
-        newer: &Sample,
-        cpu: Option<&CpuSpan>,
-        tasks: Option<&TaskSpan>,
-        pressure: &PressureSpan,
-        disks: &[DiskSpan],
-        blocked_threads: &[BlockedThread],
-    ) -> Option<IdleBlocked> {
+    pub(super) fn between(host: &Host, older: &Sample, newer: &Sample, spans: &Spans<'_>) -> Option<IdleBlocked> {
+        let Spans { cpu, tasks, pressure, disks, blocked_threads } = *spans;
         let cpus = newer.cpu.as_ref().ok()?.cpus.len().max(1) as f64;
         let looks: Vec<WeightedSubSample> = weighted_sub_samples(host.ticks_per_second as f64, older, newer, cpus);
         let whole: f64 = looks.iter().map(|look| look.seconds).sum();

@@ -18,7 +18,7 @@ use crate::ids::GroupId;
 use crate::sample::cpu::CpuTimes;
 use crate::sample::task::{Process, TaskState};
 use crate::sample::waits::{
-    BlockedThread, FutexWait, GroupWaits, MAX_BLOCKED_THREADS, SubSample, ThreadWaits, WaitClass, WaitQueueKind, Waits, class,
+    BlockedThread, FutexWait, GroupWaits, SubSample, ThreadWaits, WaitClass, WaitQueueKind, Waits, class,
 };
 
 /// The sub-samples since the last sample.
