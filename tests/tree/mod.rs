@@ -115,8 +115,10 @@ impl Tree {
 
     /// A process of one thread is in D there, until it runs again.
     pub fn block(&self, pid: u32, channel: &str) {
-        let stat = fs::read_to_string(self.file(pid, "stat")).unwrap();
-        write(&self.file(pid, "stat"), &stat.replace(") S ", ") D "));
+        for path in ["stat".to_owned(), format!("task/{pid}/stat")] {
+            let stat = fs::read_to_string(self.file(pid, &path)).unwrap();
+            write(&self.file(pid, &path), &stat.replace(") S ", ") D "));
+        }
         write(&self.file(pid, "wchan"), channel);
     }
 
