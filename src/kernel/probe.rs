@@ -3,7 +3,7 @@
 //! The object comes from assets/probe (source and build script beside it) and is relocated to the running kernel by its
 //! type information, in a process of its own (`loader`): that takes 30 MB. What is left in this one is a descriptor.
 //! Nothing is pinned: the iterator is gone with this process. It is never trusted for completeness: on one machine it left
-//! out all threads of pid 1. Whom it does not name is read from /proc.
+//! out all threads of pid 1. Sampling does not use it: with few threads at work among thousands it saved nothing (docs/cost-history.md).
 
 pub mod loader_process;
 #[cfg_attr(target_arch = "x86", path = "probe/not_loading.rs")]

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn they_balance_when_every_nanosecond_is_explained() {
+    fn it_accounts_for_the_clock_if_no_nanosecond_is_missing() {
         // Ended threads ran for 50 ns.
         let mut books = CpuTimeCheck::new(Some(180), [ran(100), ran(30)].into_iter());
         assert!(books.accounts_for(Some(180)));
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_does_not_balance() {
+    fn it_accounts_for_nothing_that_is_unknown() {
         assert!(!CpuTimeCheck::default().accounts_for(Some(0)));
         assert!(!CpuTimeCheck::default().accounts_for(None));
         assert!(!CpuTimeCheck::new(None, [ran(1)].into_iter()).accounts_for(None));

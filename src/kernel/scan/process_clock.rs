@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_own_clock_moves_and_nobodys_does_not_exist() {
+    fn the_own_clock_moves_and_that_of_no_process_does_not_exist() {
         let clocks = ProcessClocks::for_root(&Root::host());
         if !clocks.are_available() {
             println!("skipped: /proc is another namespace's");

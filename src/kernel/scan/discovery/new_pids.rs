@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_new_has_a_number_that_was_given_since() {
+    fn a_new_process_has_a_pid_given_since_the_last_scan() {
         let mut births = NewPidTracker::default();
         let mut since = |second: u64, now| births.update(second * SECOND, now, 100);
         assert_eq!(since(1, count(500, 900)), NewPids::Anywhere, "nothing is known");
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn where_it_cannot_be_told_all_are_walked_through() {
+    fn proc_is_walked_where_the_counters_do_not_tell() {
         let after = |now, second, most| {
             let mut births = NewPidTracker::default();
             births.update(SECOND, count(500, 900), most);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_pid_namespace_those_are_tried_that_it_has_given_however_many_were_born_outside() {
+    fn in_a_pid_namespace_its_own_pids_are_tried_however_many_forks_are_counted() {
         let mut births = NewPidTracker::new(true);
         let mut since = |second: u64, now| births.update(second * SECOND, now, 100);
         assert_eq!(since(1, count(500, 40)), NewPids::Anywhere);
