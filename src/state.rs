@@ -1,14 +1,18 @@
-//! Everything that a frame depends on, the present time included, and `update`, the only way to change it.
+//! The state of the user interface: everything that a frame depends on, the current time included.
 //!
-//! No clock, no file, no terminal and no colour here: whoever runs the program brings in events and acts on effects;
-//! whoever draws gets a shared reference. Live and replay share all of it.
+//! `update` is the only function that changes it. This layer opens no file, reads no clock and does not draw: `app` sends
+//! events and carries out the returned effects, `view` draws from a shared reference. Live mode and replay use the same state.
 
+mod actions;
 pub mod cursor;
 pub mod event;
 pub mod finding_history;
 pub mod history;
 pub mod keys;
 pub mod layout;
+mod list;
+mod playback;
+mod prompt;
 pub mod remote_hosts;
 pub mod rows;
 pub mod screen;
@@ -21,6 +25,8 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 
 pub use event::{ClickTarget, Effect, Event, Key, Mark, Notice, Position, RecorderState, TimelineTick};
+pub use list::Sort;
+pub use prompt::{Prompt, PromptKind};
 pub use rows::{Item, Row};
 pub use screen::{Screen, SortColumn};
 pub use terminal_capabilities::{ColorSupport, GlyphSet, TerminalCapabilities};
@@ -28,20 +34,20 @@ pub use update::update;
 
 use crate::findings::Evaluation;
 use crate::sample::Instant;
-use cursor::Cursor;
 use finding_history::FindingHistory;
 use history::History;
+use list::ListState;
 
-/// What is known before the first sample.
+/// Settings that exist before the first sample.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub terminal: TerminalCapabilities,
     pub source: Source,
-    /// In which times of day are shown
+    /// Time zone of all displayed times
     pub time_zone: TimeZone,
     /// Columns and rows of the terminal
     pub size: (u16, u16),
-    /// The nominal time between samples
+    /// Configured time between two samples
     pub interval_ms: u64,
 }
 
@@ -49,58 +55,58 @@ pub struct Setup {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     Live,
-    /// A recording; what it is called in the head line
+    /// A recording; `name` is displayed in the header
     Replay {
         name: String,
     },
 }
 
-/// What is on the screen, and what it is drawn from.
+/// The displayed screen and the data that it is drawn from.
 #[derive(Clone, Debug)]
 pub struct State {
     pub setup: Setup,
-    /// What is shown; `None` before the first interval
+    /// The displayed interval; `None` before the first one
     pub current: Option<Evaluation>,
-    /// Live: the newest interval, while an older one is shown
+    /// Live: the newest interval, while an older one is displayed
     pub newest: Option<Evaluation>,
     pub history: History,
     pub finding_history: FindingHistory,
-    /// The whole recording, a tick an interval; empty when live
+    /// Replay: one tick per interval of the recording; empty in live mode
     pub timeline: Arc<[TimelineTick]>,
-    /// Words among what can be gone to, in the order of time
+    /// All marks, sorted by time
     pub marks: Arc<[Mark]>,
     pub position: Option<Position>,
     pub paused: bool,
-    /// Of replay: 1.0 is as it happened
+    /// Replay speed; 1.0 is real time
     pub speed: f64,
     pub recorder: RecorderState,
     pub notice: Option<Notice>,
-    /// Intervals until the notice goes away
+    /// Number of intervals until the notice is removed
     notice_intervals_left: u8,
-    /// The feed is at its end, and why
-    pub source_ended: Option<Option<String>>,
-    /// The present, where the feed has told
+    pub source_status: SourceStatus,
+    /// Current time, as of the last `Event::Now`
     pub now: Option<Instant>,
     pub screen: Screen,
-    /// The rows of the list on the screen
+    /// Rows of the list on the displayed screen
     pub rows: Vec<Row>,
-    cursors: [Cursor; 6],
-    sort_columns: [usize; 6],
-    reversed: [bool; 6],
-    filters: [Filter; 6],
-    /// Tasks: a row a thread; below their parents; grouped by what they wait for
+    /// Cursor, sort order and filter of each screen's list, by `Screen`
+    lists: [ListState; 6],
+    /// Tasks screen: one row per thread instead of one per process
     pub show_threads: bool,
+    /// Tasks screen: processes below their parents
     pub show_tree: bool,
+    /// Tasks screen: one row per wait class; overrides `show_threads` and `show_tree`
     pub group_by_wait_class: bool,
-    /// Network: a row a remote host instead of an interface
+    /// Network screen: rows are remote hosts instead of interfaces
     pub show_remote_hosts: bool,
-    /// What stands open over the list
+    /// The open details page
     pub details: Option<Details>,
+    /// Scroll offset of the help page, if it is open
     pub help: Option<usize>,
     pub prompt: Option<Prompt>,
 }
 
-/// One item looked at closely.
+/// The details page of one item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Details {
     pub item: Item,
@@ -108,36 +114,14 @@ pub struct Details {
     pub scroll_offset: usize,
 }
 
-/// A line that is being typed.
-#[derive(Clone, Debug)]
-pub struct Prompt {
-    pub kind: PromptKind,
-    pub input: tui_input::Input,
-}
-
-/// What a prompt asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PromptKind {
-    Filter,
-    Time,
-    Mark,
-}
-
-/// The filter of a list.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter(String);
-
-impl Filter {
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-/// What the rows are ordered by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sort {
-    pub column: SortColumn,
-    pub reversed: bool,
+/// Whether more samples will come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceStatus {
+    Open,
+    /// End of the recording or of the pipe
+    Ended,
+    /// The source failed with this error
+    Failed(String),
 }
 
 impl State {
@@ -156,14 +140,11 @@ impl State {
             recorder: RecorderState::Off,
             notice: None,
             notice_intervals_left: 0,
-            source_ended: None,
+            source_status: SourceStatus::Open,
             now: None,
             screen: Screen::Overview,
             rows: Vec::new(),
-            cursors: Default::default(),
-            sort_columns: [0; 6],
-            reversed: [false; 6],
-            filters: Default::default(),
+            lists: Default::default(),
             show_threads: false,
             show_tree: false,
             group_by_wait_class: false,
@@ -178,45 +159,23 @@ impl State {
         self.setup.source == Source::Live
     }
 
-    /// Whether a time of day alone does not tell when it was: what can be gone to is half a day and more.
+    /// Whether displayed times need a date: the recording covers at least half a day.
     pub fn spans_days(&self) -> bool {
         const HALF_A_DAY_NS: i64 = 43_200_000_000_000;
         let ends = self.timeline.first().zip(self.timeline.last());
         ends.is_some_and(|(first, last)| last.realtime_ns.saturating_sub(first.realtime_ns) >= HALF_A_DAY_NS)
     }
 
-    /// The cursor of the list on the screen.
-    pub fn cursor(&self) -> &Cursor {
-        &self.cursors[self.screen as usize]
-    }
-
-    /// The filter of the list on the screen.
-    pub fn filter(&self) -> &Filter {
-        &self.filters[self.screen as usize]
-    }
-
-    /// Whether the rows are kinds of waiting, which have one order and no filter.
-    pub fn shows_wait_classes(&self) -> bool {
-        self.screen == Screen::Tasks && self.group_by_wait_class
-    }
-
-    /// The order of the list on the screen.
-    pub fn sort(&self) -> Sort {
-        let at = self.screen as usize;
-        let column = self.screen.sort_columns().get(self.sort_columns[at]).copied().unwrap_or(SortColumn::Name);
-        Sort { column, reversed: self.reversed[at] }
-    }
-
-    /// The moment that is shown.
+    /// The end of the displayed interval.
     pub fn shown_at(&self) -> Option<Instant> {
-        self.current.as_ref().map(|judged| judged.interval.at())
+        self.current.as_ref().map(|evaluation| evaluation.interval.at())
     }
 
-    /// How late the next sample is, in seconds; `None` where it is not, or nobody told the time.
+    /// Live: seconds since the newest sample, if the next one is overdue.
     pub fn late_seconds(&self) -> Option<f64> {
         let newest = self.newest.as_ref().or(self.current.as_ref())?;
         let waited = self.now?.seconds_since(newest.interval.at());
         let due = self.setup.interval_ms as f64 / 1000.0;
-        (self.is_live() && self.source_ended.is_none() && waited > due * 1.5 + 1.0).then_some(waited)
+        (self.is_live() && self.source_status == SourceStatus::Open && waited > due * 1.5 + 1.0).then_some(waited)
     }
 }

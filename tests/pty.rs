@@ -1,5 +1,4 @@
-//! The real program in a real pseudo-terminal: the screen appears, follows keys and sizes, and the terminal is given back
-//! whatever ends it.
+//! The program in a pseudo-terminal: it draws, follows keys and sizes, and restores the terminal however it ends.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,29 +21,29 @@ use nix::sys::signal::Signal;
 use portable_pty::CommandBuilder;
 
 #[test]
-fn q_ends_it() {
+fn q_quits() {
     let mut session = Session::live(80, 24);
     session.type_keys("q");
     assert_eq!(session.ended().exit_code(), 0);
-    session.is_given_back();
+    session.terminal_is_restored();
 }
 
 #[test]
-fn control_c_ends_it() {
+fn control_c_quits() {
     let mut session = Session::live(80, 24);
     session.type_keys("\x03");
     assert_eq!(session.ended().exit_code(), 0);
-    session.is_given_back();
+    session.terminal_is_restored();
 }
 
 #[test]
-fn signals_end_it() {
+fn signals_quit() {
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT] {
         let mut session = Session::live(80, 24);
         session.signal(signal);
         let status = session.ended();
         assert_eq!((status.exit_code(), status.signal()), (0, None), "{signal}");
-        session.is_given_back();
+        session.terminal_is_restored();
     }
 }
 
@@ -52,7 +51,7 @@ fn signals_end_it() {
 fn every_screen_has_its_key() {
     for (columns, rows) in [(80, 24), (200, 50)] {
         let mut session = Session::live(columns, rows);
-        // Words that no other screen has, and that stand there on a quiet machine too.
+        // Texts that only this screen has, also on a quiet machine.
         let screens =
             [("2", "HOT THREADS"), ("3", "KB/req"), ("4", "OutSeg"), ("5", "processes"), ("6", "FINDINGS"), ("1", "LOAD")];
         for (key, text) in screens {
@@ -60,16 +59,16 @@ fn every_screen_has_its_key() {
             session.until_text(text);
         }
         session.type_keys("?");
-        session.until_text("pause / go on");
+        session.until_text("pause / resume");
         session.type_keys("\x1b");
-        session.until("no help", |screen| !screen.contents().contains("pause / go on"));
+        session.until("no help", |screen| !screen.contents().contains("pause / resume"));
         session.type_keys("q");
         assert_eq!(session.ended().exit_code(), 0);
     }
 }
 
 #[test]
-fn it_follows_the_size() {
+fn a_resize_redraws() {
     let mut session = Session::live(80, 24);
     session.resize(40, 10);
     session.until("a small screen", |screen| !screen.contents().trim().is_empty());
@@ -77,35 +76,35 @@ fn it_follows_the_size() {
     session.until("a large screen", |screen| screen.rows(0, 200).last().is_some_and(|row| row.contains("overview")));
     session.type_keys("q");
     assert_eq!(session.ended().exit_code(), 0);
-    session.is_given_back();
+    session.terminal_is_restored();
 }
 
 #[test]
-fn a_storm_of_sizes_and_noise_leaves_a_whole_screen() {
+fn many_resizes_and_random_input_leave_a_valid_screen() {
     let mut session = Session::live(80, 24);
     let mut noise = 7_u32;
     for round in 0..300 {
         noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let (columns, rows) = ((noise >> 8) % 120 + 1, (noise >> 20) % 40 + 1);
         session.resize(columns as u16, rows as u16);
-        // Screens, moves, half sequences, the mouse, bytes that are no text: nothing that quits or asks for text.
+        // Screens, moves, incomplete sequences, the mouse, invalid text: nothing that quits or opens a prompt.
         session.type_keys(
             ["1", "2", "3", "4", "5", "6", "j", "\x1b[B", "\x1b[1;", "\x1b[<64;3;3M", "\x1b[<0;5;5M", "\u{9b}"][round % 12],
         );
     }
     session.resize(1, 1);
     session.resize(80, 24);
-    // An escape before a key is Alt: the first 1 is lost with it.
+    // Escape before a key is Alt: the first 1 is lost.
     session.type_keys("\x1b");
     session.type_keys("11");
     session.until("an overview", |screen| screen.contents().contains("LOAD") && screen.contents().contains("help"));
     session.type_keys("q");
     assert_eq!(session.ended().exit_code(), 0);
-    session.is_given_back();
+    session.terminal_is_restored();
 }
 
 #[test]
-fn more_keys_than_one_read_takes_are_all_heard() {
+fn input_longer_than_one_read_is_complete() {
     let mut session = Session::live(80, 24);
     session.type_keys(&("25".repeat(1500) + "6"));
     session.until("the findings", |screen| screen.contents().contains("FINDINGS"));
@@ -114,8 +113,8 @@ fn more_keys_than_one_read_takes_are_all_heard() {
 }
 
 #[test]
-fn a_terminal_that_is_gone_ends_it_at_once() {
-    // Under sudo or nohup no SIGHUP comes: the end of the line must be seen by itself.
+fn a_closed_terminal_ends_the_program() {
+    // Under sudo or nohup there is no SIGHUP: the end of file must end the program.
     for ignored in [false, true] {
         let program = env!("CARGO_BIN_EXE_stalltop");
         let trap = if ignored { "trap '' HUP; " } else { "" };
@@ -129,8 +128,8 @@ fn a_terminal_that_is_gone_ends_it_at_once() {
         let mut after = before;
         while session.child.try_wait().unwrap().is_none() {
             after = session.ticks().unwrap_or(after);
-            assert!(after - before < 50, "it spins without a terminal");
-            assert!(begun.elapsed() < harness::DEADLINE, "it goes on without a terminal");
+            assert!(after - before < 50, "busy loop without a terminal");
+            assert!(begun.elapsed() < harness::DEADLINE, "still running without a terminal");
             std::thread::sleep(Duration::from_millis(5));
         }
         let status = session.ended();
@@ -139,7 +138,7 @@ fn a_terminal_that_is_gone_ends_it_at_once() {
 }
 
 #[test]
-fn a_terminal_that_stands_still_stops_nothing() {
+fn a_blocked_terminal_does_not_stop_recording() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = stalltop(&["-i", "100ms"]);
     command.cwd(directory.path());
@@ -154,7 +153,7 @@ fn a_terminal_that_stands_still_stops_nothing() {
     };
     let kib_before = resident(&session);
     session.stall();
-    // Whole frames, many times what a pseudo-terminal holds.
+    // Full redraws, many times the size of the pseudo-terminal's buffer.
     for _ in 0..100 {
         session.type_keys("2\x0c5\x0c");
     }
@@ -164,10 +163,10 @@ fn a_terminal_that_stands_still_stops_nothing() {
     };
     let (begun, before) = (Instant::now(), size());
     while size() < before + 20_000 {
-        assert!(begun.elapsed() < harness::DEADLINE, "recording stands still with the terminal");
+        assert!(begun.elapsed() < harness::DEADLINE, "the recording does not grow");
         std::thread::sleep(Duration::from_millis(10));
     }
-    // Frames that wait would be tens of megabytes; how many tasks this machine has is not the terminal's doing.
+    // Queued frames would take tens of megabytes.
     let kib = resident(&session);
     assert!(kib < kib_before + (40 << 10), "{kib} KiB after {kib_before}");
     session.signal(Signal::SIGTERM);
@@ -175,9 +174,9 @@ fn a_terminal_that_stands_still_stops_nothing() {
 }
 
 #[test]
-fn a_fault_of_its_own_gives_the_terminal_back_before_it_is_told() {
+fn a_panic_restores_the_terminal_before_its_message() {
     if !cfg!(debug_assertions) {
-        println!("skipped: a release build has no rehearsed panics");
+        println!("skipped: a release build has no test panics");
         return;
     }
     for place in ["screen", "sampling"] {
@@ -185,21 +184,21 @@ fn a_fault_of_its_own_gives_the_terminal_back_before_it_is_told() {
         command.env("STALLTOP_PANIC", place);
         let mut session = Session::start(command, 80, 24);
         assert_eq!(session.ended().exit_code(), 1, "{place}");
-        session.is_given_back();
+        session.terminal_is_restored();
         session.until_text("please report it");
         let bytes = String::from_utf8_lossy(&session.bytes()).into_owned();
         let told = bytes.find("a fault of stalltop itself").unwrap();
-        // It may have come before there was a screen.
+        // The panic may come before the first frame.
         let last = |sequence: &str| bytes[..told].rfind(sequence);
-        assert!(last("\x1b[?1049h") <= last("\x1b[?1049l"), "{place}: told on a screen that was about to vanish");
-        assert!(!bytes[told..].contains("\x1b[?1049h"), "{place}: a screen was shown after that");
+        assert!(last("\x1b[?1049h") <= last("\x1b[?1049l"), "{place}: the message is on the alternate screen");
+        assert!(!bytes[told..].contains("\x1b[?1049h"), "{place}: the alternate screen was entered again");
         assert!(!bytes.contains("panicked at"), "{place}: {bytes}");
         assert_eq!(bytes.matches("please report it").count(), 1, "{place}");
     }
 }
 
 #[test]
-fn control_z_gives_the_terminal_to_the_shell_and_fg_takes_it_again() {
+fn control_z_suspends_and_fg_resumes() {
     let mut command = CommandBuilder::new("/bin/bash");
     command.args(["--norc", "--noprofile", "-i"]);
     let mut command = prepared(command);
@@ -223,7 +222,7 @@ fn control_z_gives_the_terminal_to_the_shell_and_fg_takes_it_again() {
 }
 
 #[test]
-fn a_recording_is_replayed_on_the_same_screens() {
+fn replay_has_the_same_screens() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("short.stalltop");
     let recorded = std::process::Command::new(env!("CARGO_BIN_EXE_stalltop"))
@@ -241,11 +240,11 @@ fn a_recording_is_replayed_on_the_same_screens() {
     session.until_text("processes");
     session.type_keys("q");
     assert_eq!(session.ended().exit_code(), 0);
-    session.is_given_back();
+    session.terminal_is_restored();
 }
 
 #[test]
-fn a_replay_begins_where_it_is_told_to() {
+fn replay_starts_at_the_given_time() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recordings/lab/15-lock-convoy.stalltop");
     for (at, place) in [("-2s", "9/11"), ("+5s", "7/11")] {
         let mut session = Session::start(stalltop(&["replay", file, "--at", at, "--speed", "0.01"]), 80, 24);
@@ -256,7 +255,7 @@ fn a_replay_begins_where_it_is_told_to() {
 }
 
 #[test]
-fn a_growing_recording_is_followed() {
+fn replay_follows_a_growing_file() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("growing.stalltop");
     let mut recorder = std::process::Command::new(env!("CARGO_BIN_EXE_stalltop"))
@@ -270,7 +269,7 @@ fn a_growing_recording_is_followed() {
         std::thread::sleep(Duration::from_millis(10));
     }
     let mut session = Session::start(stalltop(&["replay", file.to_str().unwrap()]), 100, 24);
-    // The head line says which interval of how many is shown.
+    // Position and length in the header.
     let place = |contents: &str| -> Option<(u64, u64)> {
         let (shown, all) = contents.lines().next()?.split_whitespace().find_map(|word| word.split_once('/'))?;
         Some((shown.parse().ok()?, all.parse().ok()?))
@@ -285,11 +284,11 @@ fn a_growing_recording_is_followed() {
     session.until_text("end");
     session.type_keys("q");
     assert_eq!(session.ended().exit_code(), 0);
-    session.is_given_back();
+    session.terminal_is_restored();
 }
 
 #[test]
-fn a_dumb_terminal_gets_lines() {
+fn a_dumb_terminal_gets_plain_lines() {
     let mut command = stalltop(&["-i", "100ms"]);
     command.env("TERM", "dumb");
     let mut session = Session::start(command, 80, 24);
@@ -300,7 +299,7 @@ fn a_dumb_terminal_gets_lines() {
 }
 
 #[test]
-fn a_stream_is_watched_as_it_comes_while_keys_come_from_the_terminal() {
+fn replay_of_a_pipe_reads_keys_from_the_terminal() {
     let program = env!("CARGO_BIN_EXE_stalltop");
     let mut command = CommandBuilder::new("/bin/sh");
     command.args(["-c", &format!("'{program}' record -i 200ms - | '{program}' replay -")]);
@@ -310,12 +309,12 @@ fn a_stream_is_watched_as_it_comes_while_keys_come_from_the_terminal() {
     session.until_text("processes");
     session.type_keys("q");
     assert_eq!(session.ended().exit_code(), 0);
-    session.is_given_back();
-    assert!(!session.contents().contains("stalltop:"), "the recorder complained:\n{}", session.contents());
+    session.terminal_is_restored();
+    assert!(!session.contents().contains("stalltop:"), "an error of the recorder:\n{}", session.contents());
 }
 
 #[test]
-fn what_has_just_happened_can_be_saved() {
+fn w_saves_the_samples_in_memory() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = stalltop(&["-i", "200ms"]);
     command.cwd(directory.path());
@@ -333,9 +332,9 @@ fn what_has_just_happened_can_be_saved() {
 }
 
 #[test]
-fn an_ordinary_user_sees_less_and_no_error() {
+fn an_unprivileged_user_gets_no_error() {
     if !nix::unistd::geteuid().is_root() {
-        println!("skipped: becoming somebody else needs root");
+        println!("skipped: changing the user needs root");
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -353,10 +352,10 @@ fn an_ordinary_user_sees_less_and_no_error() {
     session.until_text("processes");
     session.type_keys("q");
     assert_eq!(session.ended().exit_code(), 0);
-    session.is_given_back();
+    session.terminal_is_restored();
 }
 
-/// Bytes from a seed.
+/// Pseudo-random bytes.
 struct Noise(u64);
 
 impl Noise {
@@ -367,7 +366,7 @@ impl Noise {
 }
 
 #[test]
-fn any_bytes_are_keys_or_nothing() {
+fn random_bytes_are_keys_or_ignored() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = stalltop(&[]);
     command.cwd(directory.path());
@@ -375,11 +374,11 @@ fn any_bytes_are_keys_or_nothing() {
     session.until_text("busy");
     let mut noise = Noise(11);
     for _ in 0..64 {
-        // All but what ends it, stops it or writes files: Ctrl-C, Ctrl-Z, q, R, w.
+        // All bytes but those that quit, suspend or write files: Ctrl-C, Ctrl-Z, q, R, w.
         let bytes: Vec<u8> = (0..256).map(|_| noise.byte()).filter(|byte| !b"\x03\x1aqQRw".contains(byte)).collect();
         session.type_bytes(&bytes);
     }
-    // Whatever it stands in: out of a half sequence, out of a prompt, out of help.
+    // Leaves an incomplete sequence, a prompt, help.
     session.type_keys("\x1b\\\x1b");
     session.type_keys("\x1b\x1b");
     session.type_keys("\x1b");
@@ -387,11 +386,11 @@ fn any_bytes_are_keys_or_nothing() {
     session.until_text("LOAD");
     session.type_keys("q");
     assert_eq!(session.ended().exit_code(), 0);
-    session.is_given_back();
+    session.terminal_is_restored();
 }
 
 #[test]
-fn a_megabyte_pasted_is_not_typed() {
+fn pasted_text_is_ignored() {
     let mut session = Session::live(80, 24);
     session.type_keys("\x1b[200~");
     for _ in 0..256 {
@@ -402,11 +401,11 @@ fn a_megabyte_pasted_is_not_typed() {
     session.until_text("FINDINGS");
     session.type_keys("q");
     assert_eq!(session.ended().exit_code(), 0);
-    session.is_given_back();
+    session.terminal_is_restored();
 }
 
 #[test]
-fn without_a_type_the_terminal_gets_lines_and_a_replay_is_refused() {
+fn without_a_terminal_type_lines_are_printed_and_replay_fails() {
     for term in ["", "dumb"] {
         let mut command = stalltop(&["-i", "100ms"]);
         command.env("TERM", term);
@@ -421,18 +420,18 @@ fn without_a_type_the_terminal_gets_lines_and_a_replay_is_refused() {
         assert_eq!(session.ended().exit_code(), 2, "TERM={term:?}");
         session.until_text("cannot replay");
     }
-    // One that nobody knows is taken for one of today.
+    // An unknown type is treated as a modern terminal.
     let mut command = stalltop(&[]);
-    command.env("TERM", "nobody-knows-this");
+    command.env("TERM", "unknown-terminal");
     let mut session = Session::start(command, 80, 24);
     session.until_text("busy");
     session.type_keys("q");
     assert_eq!(session.ended().exit_code(), 0);
-    session.is_given_back();
+    session.terminal_is_restored();
 }
 
 #[test]
-fn standard_input_that_is_no_terminal_ends_nothing() {
+fn standard_input_may_be_no_terminal() {
     let mut command = CommandBuilder::new("/bin/sh");
     command.args(["-c", &format!("exec '{}' < /dev/null", env!("CARGO_BIN_EXE_stalltop"))]);
     let mut session = Session::start(prepared(command), 80, 24);
@@ -441,11 +440,11 @@ fn standard_input_that_is_no_terminal_ends_nothing() {
     session.until_text("processes");
     session.type_keys("q");
     assert_eq!(session.ended().exit_code(), 0);
-    session.is_given_back();
+    session.terminal_is_restored();
 }
 
 #[test]
-fn no_color_and_a_plain_locale_are_kept_to() {
+fn no_color_and_an_ascii_locale_are_respected() {
     let mut command = stalltop(&[]);
     command.env("NO_COLOR", "1");
     command.env("LC_ALL", "C");
@@ -469,7 +468,7 @@ fn no_color_and_a_plain_locale_are_kept_to() {
 }
 
 #[test]
-fn who_asks_for_all_characters_gets_them_in_any_locale() {
+fn the_unicode_option_overrides_the_locale() {
     let mut command = stalltop(&["--unicode"]);
     command.env("LC_ALL", "C");
     let mut session = Session::start(command, 80, 24);

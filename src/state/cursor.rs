@@ -1,26 +1,26 @@
-//! The cursor of a list: it stays on its item while the rows change places around it.
+//! The cursor and scroll position of a list. The cursor stays on its item when the rows are reordered.
 
 use super::rows::{Item, Row};
 
-/// Where a list stands.
+/// Selection and scroll position of a list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cursor {
     /// The row under the cursor
     pub selected: usize,
     /// The first visible row
     pub top: usize,
-    /// What is under the cursor, once somebody moved it; a cursor that nobody touched stays at the top
+    /// The selected item; `None` until the user moves the cursor, which then stays on the first row
     pub item: Option<Item>,
 }
 
 impl Cursor {
-    /// To a row, as far as there is one.
+    /// Selects a row, or the last one if there are fewer rows.
     pub fn select(&mut self, row: usize, rows: &[Row], item: impl Fn(Row) -> Option<Item>) {
         self.selected = row.min(rows.len().saturating_sub(1));
         self.item = rows.get(self.selected).copied().and_then(item);
     }
 
-    /// After the rows changed: back onto its item, or as near as can be.
+    /// Selects the same item again after the rows have changed; if it is gone, keeps the row number.
     pub fn follow_item(&mut self, rows: &[Row], item: impl Fn(Row) -> Option<Item>) {
         if let Some(wanted) = &self.item {
             let still = rows.get(self.selected).is_some_and(|&row| item(row).as_ref() == Some(wanted));
@@ -31,7 +31,8 @@ impl Cursor {
         self.selected = self.selected.min(rows.len().saturating_sub(1));
     }
 
-    /// Scrolls no more than is needed for the cursor to be seen. `lines` says how many lines a row takes.
+    /// Scrolls the least distance that makes the selected row visible. `height` is the number of terminal lines of the list;
+    /// `lines` returns the number of lines of a row.
     pub fn scroll_into_view(&mut self, rows: usize, height: usize, lines: impl Fn(usize) -> usize) {
         self.top = self.top.min(self.selected);
         let mut taken = 0;

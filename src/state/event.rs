@@ -1,4 +1,4 @@
-//! What can happen to a state, and what a state can ask for.
+//! Input of `update` (`Event`) and its output (`Effect`).
 
 use std::sync::Arc;
 
@@ -6,48 +6,48 @@ use super::screen::{Screen, SortColumn};
 use crate::findings::{Evaluation, Finding, Severity};
 use crate::sample::Instant;
 
-/// One thing that happened. The loop turns everything it waits for into one of these.
+/// Input of `update`: keys, mouse, samples, messages of the recorder and the replayer.
 #[derive(Clone, Debug)]
 pub enum Event {
     Key(Key),
-    /// A press of the left button; `view::hit` says what was under it
+    /// A press of the left button on a target that `view::click_target` found
     Click(ClickTarget),
-    /// The mouse wheel: rows down (negative: up)
+    /// The mouse wheel: rows down; negative: up
     Wheel(i32),
-    /// By how many lines the page that is open can be scrolled, as `view::furthest` says. Sent before keys and the wheel:
-    /// whoever went to the end goes up from there with the next key.
+    /// Maximum scroll offset of the open page, as computed by `view::max_scroll`. Sent before keys and wheel events: an
+    /// offset beyond the end is reduced, so that the next key for `up` moves the page.
     MaxScroll(usize),
     Resize {
         width: u16,
         height: u16,
     },
-    /// The next interval in the order of time: live the newest one, in a replay the one it has played to.
+    /// The next interval in time order: the newest one in live mode, the next one to play in a replay.
     Evaluation(Evaluation),
-    /// The answer to a step or a jump: show this one. `before` are the intervals that lead to it, oldest first, for the
-    /// graphs (those that are known already do no harm; may be empty).
+    /// The reply to a step or a jump: the interval to display. `preceding` are the intervals before it, oldest first, for the
+    /// graphs; it may be empty and may repeat known intervals.
     SeekCompleted {
         evaluation: Evaluation,
         preceding: Vec<Evaluation>,
     },
-    /// Where in the recording (or in the memory of a live session) the shown interval is
+    /// Position of the displayed interval in the recording, or in the samples that a live session keeps
     Position(Position),
-    /// The whole recording, one tick an interval; again whenever more of it is known
+    /// The whole recording, one tick per interval; sent again when more of it has been read
     Timeline(Arc<[TimelineTick]>),
-    /// The words that were put into what can be gone to, in the order of time
+    /// All marks, sorted by time
     Marks(Arc<[Mark]>),
-    /// All findings of the recording, ended ones with their end
+    /// All findings of the recording, including ended ones
     Findings(Vec<Finding>),
     Recorder(RecorderState),
     Notice(Notice),
-    /// No more samples will come: the end of a recording, a closed pipe (`None`), or why the feed broke
+    /// No more samples will come: end of the recording or closed pipe (`None`), or the error
     SourceEnded(Option<String>),
-    /// The time now. Sent every second or so: a sample that does not come shows as late.
+    /// The current time. Sent about once a second, so that an overdue sample is reported.
     Now(Instant),
-    /// The program was stopped and goes on, or the terminal was overwritten: draw all of it
+    /// The program was resumed or the terminal was overwritten: draw the whole frame
     Redraw,
 }
 
-/// A key, free of any terminal library. Shift is in the character; Control with a letter is `Control`.
+/// A key press, independent of the terminal library. Shift is part of the character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
     Char(char),
@@ -70,20 +70,20 @@ pub enum Key {
     Function(u8),
 }
 
-/// What a click met.
+/// The target of a mouse click.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClickTarget {
     Nothing,
     Screen(Screen),
-    /// A heading of the table on the screen
+    /// A column heading
     Column(SortColumn),
-    /// A row of the list on the screen, counted from its first row (not from the first visible one)
+    /// Index of a row in `State::rows`
     Row(usize),
-    /// A cell of the strip of time: the moment it stands for, nanoseconds after 1970 in UTC
+    /// A cell of the timeline: its time in nanoseconds since the Unix epoch
     Timeline(i64),
 }
 
-/// What the program shall do beyond drawing. All but `Nothing` mean that a new frame is due.
+/// What the program has to do after an event. All but `Nothing` require a new frame.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     Nothing,
@@ -91,66 +91,66 @@ pub enum Effect {
     Quit,
     /// Ctrl-Z
     Suspend,
-    /// So many samples forward (negative: back); answered with `Event::Moved`
+    /// Move forward by this number of samples (negative: back); the reply is `Event::SeekCompleted`
     Step(i64),
-    /// So many seconds forward (negative: back); answered with `Event::Moved`
+    /// Move forward by this number of seconds (negative: back); the reply is `Event::SeekCompleted`
     StepTime(i64),
-    /// To the interval that holds this moment, nanoseconds after 1970 in UTC; answered with `Event::Moved`
+    /// Move to the interval that contains this time, in nanoseconds since the Unix epoch; the reply is `Event::SeekCompleted`
     JumpTo(i64),
-    /// To the beginning of the next (previous) finding after (before) the interval shown; answered with `Event::Moved`
+    /// Move to the start of the next (previous) finding; the reply is `Event::SeekCompleted`
     NextFinding,
     PreviousFinding,
-    /// Stop (true) or go on playing. Live goes on sampling; the state keeps showing where it was paused.
+    /// Pause (true) or resume playback. Live sampling continues while the display is paused.
     Pause(bool),
-    /// Play a recording so many times as fast
+    /// Play the recording at this multiple of real time
     Speed(f64),
-    /// Take a sample every so many milliseconds from now on
+    /// Set the sampling interval in milliseconds
     ChangeInterval(u64),
-    /// `w`: write what is in memory to a file
+    /// `w`: save the samples in memory to a file
     Save,
-    /// `R`: start recording, or stop
+    /// `R`: start or stop recording
     ToggleRecord,
-    /// `m`: put a mark with this text into memory, and into the recording that is being made
+    /// `m`: set a mark with this text in the samples in memory and in the running recording
     Mark(String),
 }
 
-/// A place in what can be stepped through.
+/// Position of the displayed interval among all intervals that can be displayed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Position {
-    /// Of the interval shown, from 0
+    /// Index of the displayed interval, from 0
     pub index: usize,
-    /// How many there are so far
+    /// Number of intervals so far
     pub length: usize,
     pub first: Instant,
     pub last: Instant,
 }
 
-/// One interval of a recording, as the strip shows it.
+/// One interval of a recording on the timeline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimelineTick {
-    /// When the interval ended, nanoseconds after 1970 in UTC
+    /// End of the interval in nanoseconds since the Unix epoch
     pub realtime_ns: i64,
-    /// The worst finding then
+    /// Severity of the worst active finding
     pub worst_severity: Option<Severity>,
-    /// Share of the box that was busy, 0 … 1; and idle but blocked
+    /// Shares of CPU time that were busy, and idle but blocked, 0 … 1
     pub busy: f32,
     pub blocked: f32,
-    /// Samples are missing before it
+    /// Samples are missing before this interval
     pub gap: bool,
-    /// A mark was set in it
+    /// Text of a mark in this interval
     pub mark: Option<String>,
 }
 
-/// A word that somebody put into a recording.
+/// A mark: a text that a user attached to a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// Nanoseconds after 1970 in UTC
+    /// Nanoseconds since the Unix epoch
     pub realtime_ns: i64,
-    /// From outside
+    /// Not sanitized
     pub text: String,
 }
 
-/// What is being recorded.
+/// State of the recorder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum RecorderState {
     #[default]
@@ -162,11 +162,11 @@ pub enum RecorderState {
     Failed(String),
 }
 
-/// A line for the user; it goes away with the next key, or after some intervals.
+/// A message in the bottom line; the next key or `NOTICE_INTERVALS` intervals remove it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     pub text: String,
-    /// Something went wrong
+    /// Whether it is an error
     pub failure: bool,
 }
 

@@ -1,21 +1,21 @@
-//! The findings that were met, those that ended too: what happened before, and when.
+//! All findings of the session or recording, including ended ones.
 
 use crate::findings::{Evaluation, Finding};
 use crate::sample::Instant;
 
-/// Findings in the order in which they began.
+/// Findings sorted by their start.
 #[derive(Clone, Debug, Default)]
 pub struct FindingHistory {
     findings: Vec<Finding>,
 }
 
-/// A screen on a box that flaps for days must not eat its memory.
+/// Bounds the memory when findings come and go for days.
 const MAX_FINDINGS: usize = 500;
 
 impl FindingHistory {
-    /// Takes in what an interval says; a finding that goes on replaces what was known of it.
-    pub fn add_evaluation(&mut self, judged: &Evaluation) {
-        for finding in judged.active.iter().chain(&judged.ended) {
+    /// Adds the active and ended findings of an interval; a known finding is replaced.
+    pub fn add_evaluation(&mut self, evaluation: &Evaluation) {
+        for finding in evaluation.active.iter().chain(&evaluation.ended) {
             self.insert_or_update(finding.clone());
         }
         if self.findings.len() > MAX_FINDINGS {
@@ -24,7 +24,7 @@ impl FindingHistory {
         }
     }
 
-    /// Takes in what a whole recording is known to hold.
+    /// Replaces all findings by those of a whole recording.
     pub fn replace(&mut self, mut findings: Vec<Finding>) {
         findings.sort_by_key(|finding| finding.since);
         self.findings = findings;
@@ -34,7 +34,7 @@ impl FindingHistory {
         let same = |known: &&mut Finding| known.kind == finding.kind && known.subject == finding.subject;
         let overlaps = |known: &&mut Finding| known.until.is_none_or(|until| until >= finding.since);
         match self.findings.iter_mut().rev().filter(same).find(overlaps) {
-            // An interval looked at again says less than is known already.
+            // The end is known already: the interval is displayed for a second time.
             Some(known) if known.until.is_some() && finding.until.is_none() => {}
             Some(known) => *known = finding,
             None => {
@@ -44,7 +44,7 @@ impl FindingHistory {
         }
     }
 
-    /// Findings that had ended at that moment, the latest first.
+    /// Findings that had ended at this time, latest first.
     pub fn ended_before(&self, at: Instant) -> impl Iterator<Item = &Finding> {
         self.findings.iter().rev().filter(move |finding| finding.until.is_some_and(|until| until <= at))
     }

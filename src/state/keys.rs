@@ -1,9 +1,9 @@
-//! One table from key to action. The help overlay is printed from it, so that no key goes unmentioned.
+//! The table of key bindings. The help page is generated from it.
 
 use super::event::Key;
 use super::screen::Screen;
 
-/// What a key asks for.
+/// What a key does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Show(Screen),
@@ -47,18 +47,18 @@ pub enum Action {
     Quit,
 }
 
-/// One line of the help overlay: keys that belong together, and what each of them does.
+/// One entry of the help page: related keys and their actions.
 #[derive(Clone, Copy, Debug)]
 pub struct Binding {
-    /// As a person would say them
+    /// The keys as the help page names them
     pub key_label: &'static str,
     pub description: &'static str,
     pub keys: &'static [(Key, Action)],
-    /// Empty: on every screen
+    /// The screens on which the keys work; empty: all
     pub screens: &'static [Screen],
 }
 
-/// The action of a key on a screen; a binding of that screen alone goes before one of all screens.
+/// The action of a key on a screen. A binding for this screen precedes one for all screens.
 pub fn action(screen: Screen, key: Key) -> Option<Action> {
     let on = |binding: &&Binding| binding.screens.contains(&screen);
     let everywhere = |binding: &&Binding| binding.screens.is_empty();
@@ -66,14 +66,14 @@ pub fn action(screen: Screen, key: Key) -> Option<Action> {
     BINDINGS.iter().filter(on).find_map(find).or_else(|| BINDINGS.iter().filter(everywhere).find_map(find))
 }
 
-/// The screens that a key which does nothing here is for; `None` where it is for none.
+/// The screens on which a key works; `None` if it is not bound.
 pub fn screens_for_key(key: Key) -> Option<&'static [Screen]> {
     BINDINGS.iter().find(|binding| binding.keys.iter().any(|bound| bound.0 == key)).map(|binding| binding.screens)
 }
 
 use Key::{Char, Control, Function};
 
-/// Every key there is, in the order in which help shows them.
+/// All keys, in the order of the help page.
 pub const BINDINGS: &[Binding] = &[
     Binding {
         key_label: "1 … 6  Tab",
@@ -109,13 +109,13 @@ pub const BINDINGS: &[Binding] = &[
     },
     Binding {
         key_label: "Enter / Esc",
-        description: "details of what is under the cursor / back",
+        description: "details of the selected row / back",
         keys: &[(Key::Enter, Action::OpenDetails), (Key::Escape, Action::Back)],
         screens: &[],
     },
     Binding {
         key_label: "/",
-        description: "filter rows (F4; fuzzy; Esc clears); on 1: the tasks",
+        description: "filter rows (F4; fuzzy; Esc clears); on 1: filter tasks",
         keys: &[
             (Char('/'), Action::Filter),
             (Char('\\'), Action::Filter),
@@ -138,7 +138,7 @@ pub const BINDINGS: &[Binding] = &[
     },
     Binding {
         key_label: "t  T  c",
-        description: "threads on/off, tree (F5), group by what they wait for",
+        description: "threads on/off, tree (F5), group by wait class",
         keys: &[
             (Char('t'), Action::ToggleThreads),
             (Char('T'), Action::ToggleTree),
@@ -149,31 +149,31 @@ pub const BINDINGS: &[Binding] = &[
     },
     Binding {
         key_label: "p",
-        description: "remote hosts (peers) or interfaces",
+        description: "remote hosts / interfaces",
         keys: &[(Char('p'), Action::ToggleRemoteHosts)],
         screens: &[Screen::Network],
     },
     Binding {
         key_label: "a",
-        description: "all CPUs in their order, or the busiest first",
+        description: "CPUs by number / busiest first",
         keys: &[(Char('a'), Action::ToggleCpuOrder)],
         screens: &[Screen::Cpu],
     },
     Binding {
         key_label: "o",
-        description: "go to the moment when the finding began",
+        description: "go to the start of the finding",
         keys: &[(Char('o'), Action::GoToFindingStart)],
         screens: &[Screen::Findings],
     },
     Binding {
         key_label: "Space",
-        description: "pause / go on (live: back to the present)",
+        description: "pause / resume (live: back to now)",
         keys: &[(Char(' '), Action::TogglePause)],
         screens: &[],
     },
     Binding {
         key_label: "[ ]  { }",
-        description: "one sample back / forward, one minute",
+        description: "back / forward by one sample, by one minute",
         keys: &[
             (Char('['), Action::SampleBack),
             (Char(']'), Action::SampleForward),
@@ -190,13 +190,13 @@ pub const BINDINGS: &[Binding] = &[
     },
     Binding {
         key_label: "w",
-        description: "write the last minutes, which are in memory, to a file",
+        description: "save the samples in memory (the last minutes) to a file",
         keys: &[(Char('w'), Action::Save)],
         screens: &[],
     },
     Binding {
         key_label: "R  m  M",
-        description: "start / stop recording, set a mark, go to the next one",
+        description: "start / stop recording, set a mark, go to the next mark",
         keys: &[(Char('R'), Action::ToggleRecording), (Char('m'), Action::Mark), (Char('M'), Action::NextMark)],
         screens: &[],
     },
@@ -208,7 +208,7 @@ pub const BINDINGS: &[Binding] = &[
     },
     Binding {
         key_label: "h ?  q",
-        description: "this help (F1), quit (F10, Ctrl-C); Ctrl-Z, Ctrl-L as usual",
+        description: "help (F1), quit (F10, Ctrl-C), suspend (Ctrl-Z), redraw (Ctrl-L)",
         keys: &[
             (Char('h'), Action::Help),
             (Char('?'), Action::Help),
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_key_has_two_meanings_on_one_screen() {
+    fn each_key_has_one_action_per_screen() {
         for screen in Screen::ALL {
             let mut seen = Vec::new();
             for binding in BINDINGS.iter().filter(|b| b.screens.is_empty() || b.screens.contains(&screen)) {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_one_screen_does_nothing_on_another() {
+    fn a_key_of_one_screen_is_unbound_on_another() {
         assert_eq!(action(Screen::Tasks, Char('t')), Some(Action::ToggleThreads));
         assert_eq!(action(Screen::Disk, Char('t')), None);
         assert_eq!(action(Screen::Disk, Char('q')), Some(Action::Quit));

@@ -1,4 +1,4 @@
-//! How the height of the terminal is shared out: what must be known both to draw a list and to move in it by a page.
+//! How the rows of the terminal are divided. `view` draws by it, `update` scrolls by it.
 
 use super::State;
 use super::rows::{Item, Row};
@@ -9,28 +9,28 @@ use crate::interval::network::NicSpan;
 use crate::interval::network::softnet::SoftnetSpan;
 use crate::units::PerSecond;
 
-/// Below this a frame only asks for room.
+/// Minimum columns and rows; a smaller terminal only displays a message.
 pub const MIN_SIZE: (u16, u16) = (40, 10);
 
-/// Rows from top to bottom: head, verdict, body, strip, keys.
+/// Rows from top to bottom: header, active findings, body, timeline, key line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScreenLayout {
     pub width: u16,
     pub height: u16,
-    /// Rows of the verdict; it begins at row 1
+    /// Rows of the active findings, which begin at row 1
     pub finding_rows: u16,
-    /// First row of the body, and how many it has
+    /// First row of the body, and its number of rows
     pub body_top: u16,
     pub body_rows: u16,
-    /// Rows of the body before the first row of the list, its heading included
+    /// Rows of the body above the list, including the column headings
     pub rows_before_list: u16,
-    /// Rows for the list
+    /// Rows of the list
     pub list_rows: u16,
-    /// Whether there is a strip of time above the key line
+    /// Whether a timeline is drawn above the key line
     pub has_timeline: bool,
-    /// CPU screen: rows of the map of all CPUs, and CPUs a row
+    /// CPU screen: rows of the map of all CPUs, and CPUs per row
     pub cpu_map: (u16, u16),
-    /// CPU screen: rows for the hottest threads below the list, without their heading
+    /// CPU screen: rows of the hottest threads below the list, without the heading
     pub hot_thread_rows: u16,
 }
 
@@ -40,7 +40,7 @@ impl ScreenLayout {
         let strip = height >= 12;
         let overview = state.screen == Screen::Overview && state.details.is_none();
         let verdict = match state.screen {
-            // Its page begins with the sentence.
+            // The page of a finding starts with its sentence.
             _ if state.details.as_ref().is_some_and(|details| matches!(details.item, Item::Finding { .. })) => 0,
             Screen::Overview if !overview => 1,
             Screen::Overview if height >= 24 && width < 120 => 4,
@@ -51,11 +51,11 @@ impl ScreenLayout {
             Screen::Findings => 0,
             _ => 1,
         };
-        // On the overview a rule closes the verdict, where there is room for it.
+        // A tall overview has a horizontal rule below the active findings.
         let rule = u16::from(overview && height >= 24);
         let top = 1 + verdict + rule;
         let body = height.saturating_sub(top + 1 + u16::from(strip));
-        let mut plan = ScreenLayout {
+        let mut layout = ScreenLayout {
             width,
             height,
             finding_rows: verdict,
@@ -69,17 +69,17 @@ impl ScreenLayout {
         };
         match state.screen {
             Screen::Overview => {}
-            Screen::Cpu => plan.layout_cpu_screen(state),
-            Screen::Disk => plan.set_list_rows(1, 0),
-            Screen::Network if state.show_remote_hosts => plan.set_list_rows(1, 1),
+            Screen::Cpu => layout.layout_cpu_screen(state),
+            Screen::Disk => layout.set_list_rows(1, 0),
+            Screen::Network if state.show_remote_hosts => layout.set_list_rows(1, 1),
             Screen::Network => {
                 let below = network_footer_rows(state).min(body / 2);
-                plan.set_list_rows(1, below);
+                layout.set_list_rows(1, below);
             }
-            Screen::Tasks => plan.set_list_rows(2, u16::from(hides_other_users(state))),
-            Screen::Findings => plan.set_list_rows(1, 0),
+            Screen::Tasks => layout.set_list_rows(2, u16::from(hides_other_users(state))),
+            Screen::Findings => layout.set_list_rows(1, 0),
         }
-        plan
+        layout
     }
 
     fn set_list_rows(&mut self, before: u16, after: u16) {
@@ -87,9 +87,9 @@ impl ScreenLayout {
         self.list_rows = self.body_rows.saturating_sub(self.rows_before_list + after);
     }
 
-    /// The bar, the map, the table, the hottest threads, the foot.
+    /// Bar, map, table, hottest threads, footer.
     fn layout_cpu_screen(&mut self, state: &State) {
-        let cpus = state.current.as_ref().map_or(0, |judged| judged.interval.online_cpus());
+        let cpus = state.current.as_ref().map_or(0, |evaluation| evaluation.interval.online_cpus());
         let cells = if self.width >= 150 {
             128
         } else if self.width >= 78 {
@@ -98,7 +98,7 @@ impl ScreenLayout {
             16
         };
         let wanted = u16::try_from(cpus.div_ceil(usize::from(cells))).unwrap_or(u16::MAX);
-        // A map of eight CPUs says nothing that the table below does not say.
+        // The table below displays up to eight CPUs at once: no map is needed.
         let wanted = if cpus > 8 { wanted } else { 0 };
         self.cpu_map = (wanted.min(self.body_rows / 3), cells);
         self.hot_thread_rows = if self.body_rows >= 14 { (self.body_rows / 5).clamp(2, 8) } else { 0 };
@@ -107,7 +107,7 @@ impl ScreenLayout {
         self.set_list_rows(1 + self.cpu_map.0 + 1, self.hot_thread_rows + heading + foot);
         let table = u16::try_from(cpus).unwrap_or(u16::MAX);
         if table < self.list_rows {
-            // Few CPUs: the room goes to the threads.
+            // Few CPUs: the threads get the rows that the table does not need.
             self.hot_thread_rows =
                 if self.hot_thread_rows > 0 { self.hot_thread_rows + (self.list_rows - table.max(1)) } else { 0 };
             self.list_rows = table.max(1);
@@ -115,35 +115,38 @@ impl ScreenLayout {
     }
 }
 
-/// Whether a line says what this user cannot see of other users' tasks.
+/// Whether a line below the list reports that waits of other users' tasks are hidden.
 fn hides_other_users(state: &State) -> bool {
-    state.current.as_ref().is_some_and(|judged| !judged.interval.host.privilege.has_cap_sys_ptrace)
+    state.current.as_ref().is_some_and(|evaluation| !evaluation.interval.host.privilege.has_cap_sys_ptrace)
 }
 
-/// TCP and UDP, the listening sockets, what softirqs lost, the remote hosts: at least the first two.
+/// Rows below the list of interfaces: TCP, UDP, listening sockets, softnet, remote hosts.
 pub fn network_footer_rows(state: &State) -> u16 {
-    let listeners =
-        state.current.as_ref().map_or(0, |judged| judged.interval.newer.protocols.listeners.as_ref().map_or(0, Vec::len));
+    let listeners = state
+        .current
+        .as_ref()
+        .map_or(0, |evaluation| evaluation.interval.newer.protocols.listeners.as_ref().map_or(0, Vec::len));
     let listeners = u16::try_from(listeners).unwrap_or(u16::MAX).min(8);
-    let peers = state.current.as_ref().and_then(|judged| judged.remote_hosts.as_ref()).map_or(0, |peers| peers.rows.len());
+    let peers =
+        state.current.as_ref().and_then(|evaluation| evaluation.remote_hosts.as_ref()).map_or(0, |peers| peers.rows.len());
     let peers = if peers > 0 { 1 + u16::try_from(peers).unwrap_or(u16::MAX).min(8) } else { 0 };
-    let squeezed = state.current.as_ref().is_some_and(|judged| saturated_softnet(&judged.interval).next().is_some());
+    let squeezed = state.current.as_ref().is_some_and(|evaluation| saturated_softnet(&evaluation.interval).next().is_some());
     5 + listeners + u16::from(squeezed) + peers
 }
 
-/// CPUs that lost packets or did not get done with them.
+/// CPUs with drops or time squeezes in /proc/net/softnet_stat.
 pub fn saturated_softnet(interval: &Interval) -> impl Iterator<Item = &SoftnetSpan> {
     interval.softnet.iter().filter(|span| span.dropped.0 > 0.0 || span.time_squeeze.0 > 0.0)
 }
 
-/// How many lines that row of the list takes.
+/// Number of terminal lines of a row.
 pub fn row_height(state: &State, row: Row) -> usize {
-    let Some(judged) = &state.current else { return 1 };
+    let Some(evaluation) = &state.current else { return 1 };
     match row {
-        Row::Disk(at) => judged.interval.disks.get(at).map_or(1, |disk| active_operations(disk).count().max(1)),
-        Row::Nic(at) => 1 + usize::from(judged.interval.nics.get(at).is_some_and(has_qdisc_activity)),
+        Row::Disk(at) => evaluation.interval.disks.get(at).map_or(1, |disk| active_operations(disk).count().max(1)),
+        Row::Nic(at) => 1 + usize::from(evaluation.interval.nics.get(at).is_some_and(has_qdisc_activity)),
         Row::ActiveFinding(_) if state.screen == Screen::Overview => 1,
-        // Its heading, and as much of its sentence as there is room for beside the others.
+        // The heading and as many lines of the sentence as fit beside the other findings.
         Row::ActiveFinding(_) => {
             let room = usize::from(ScreenLayout::new(state).list_rows) / state.rows.len().max(1);
             match state.setup.size.0 {
@@ -156,12 +159,12 @@ pub fn row_height(state: &State, row: Row) -> usize {
     }
 }
 
-/// The operations of a device that are worth a line.
+/// The operations that completed requests in the interval; each has a line.
 pub fn active_operations(disk: &DiskSpan) -> impl Iterator<Item = (Operation, &OpSpan)> {
     disk.operations().filter(|(_, span)| span.completed > 0)
 }
 
-/// Whether its queueing discipline has something to say.
+/// Whether the queueing discipline has a backlog, drops or overlimits.
 pub fn has_qdisc_activity(nic: &NicSpan) -> bool {
     let some = |rate: Option<PerSecond>| rate.is_some_and(|rate| rate.0 > 0.0);
     nic.qdisc.as_ref().is_some_and(|qdisc| qdisc.backlog_packets > 0 || some(qdisc.dropped) || some(qdisc.overlimits))

@@ -1,11 +1,11 @@
-//! In which order remote hosts are shown: those far above their minimum first, then those with most traffic.
+//! Display order of remote hosts: the highest RTT excess over the minimum first, then the most traffic.
 
 use crate::findings::{self, Evaluation};
 use crate::interval::network::remote_hosts::{RemoteHostSpan, RttSpan};
 
-/// Places in the rows of the last look.
-pub fn display_order(judged: &Evaluation) -> Vec<usize> {
-    let Some(peers) = &judged.remote_hosts else { return Vec::new() };
+/// Indices into the rows of the last socket scan, in display order.
+pub fn display_order(evaluation: &Evaluation) -> Vec<usize> {
+    let Some(peers) = &evaluation.remote_hosts else { return Vec::new() };
     let mut keyed: Vec<(RemoteHostSortKey, usize)> =
         peers.rows.iter().enumerate().map(|(at, peer)| (RemoteHostSortKey::new(peer), at)).collect();
     keyed.sort_by(|(a, _), (b, _)| {
@@ -16,7 +16,7 @@ pub fn display_order(judged: &Evaluation) -> Vec<usize> {
 }
 
 struct RemoteHostSortKey {
-    /// Of hosts that press against their path, in whole milliseconds so that the rest do not change places
+    /// RTT above its minimum, of hosts whose connections are path-limited. Whole milliseconds keep the order stable.
     rtt_excess_ms: f64,
     log2_traffic: f64,
     connections: u32,
@@ -29,7 +29,7 @@ impl RemoteHostSortKey {
         let rate = |rate: Option<crate::units::PerSecond>| rate.map_or(0.0, |rate| rate.0);
         RemoteHostSortKey {
             rtt_excess_ms: far.and_then(RttSpan::excess).map_or(0.0, |excess| excess.0.floor()),
-            // Doublings: a little more or less traffic changes no places.
+            // Powers of two keep the order stable when the traffic varies a little.
             log2_traffic: libm::log2((rate(peer.kilobytes_in) + rate(peer.kilobytes_out)).max(0.1)).floor(),
             connections: peer.connections,
         }

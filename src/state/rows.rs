@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::history::IntervalSummary;
 use super::screen::{Screen, SortColumn};
-use super::{Filter, Sort, State};
+use super::{Sort, State};
 use crate::findings::{Evaluation, Finding, Kind, Subject};
 use crate::ids::{CpuId, DiskId, GroupId, NicId, ProcessId, TaskId};
 use crate::interval::Interval;
@@ -67,7 +67,7 @@ impl Item {
 /// those that hold their letters in that order.
 pub fn build_rows(state: &State) -> Vec<Row> {
     let rows = matching_rows(state, MatchMode::Literal);
-    if rows.is_empty() && !state.filter().as_str().is_empty() { matching_rows(state, MatchMode::Fuzzy) } else { rows }
+    if rows.is_empty() && !state.filter().is_empty() { matching_rows(state, MatchMode::Fuzzy) } else { rows }
 }
 
 fn matching_rows(state: &State, way: MatchMode) -> Vec<Row> {
@@ -373,8 +373,7 @@ struct FilterMatcher {
 }
 
 impl FilterMatcher {
-    fn new(search: &Filter, way: MatchMode) -> FilterMatcher {
-        let text = search.as_str();
+    fn new(text: &str, way: MatchMode) -> FilterMatcher {
         let pattern = (!text.is_empty()).then(|| {
             let (case, form) = (CaseMatching::Smart, Normalization::Smart);
             let pattern = match way {

@@ -1,35 +1,35 @@
-//! How the terminal may be drawn on: how many colours, which glyphs. Found out once, from variables and options.
+//! Colors and characters that the terminal supports, from environment variables and options.
 
-/// The look of every frame.
+/// Colors and characters that may be used in a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TerminalCapabilities {
     pub colors: ColorSupport,
     pub glyphs: GlyphSet,
 }
 
-/// How many colours there are.
+/// Number of colors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ColorSupport {
-    /// NO_COLOR, or a terminal without any: bold, dim and reverse only
+    /// NO_COLOR is set or the terminal has no colors: bold, dim and reverse only
     None,
-    /// The 16 of every terminal
+    /// The 16 ANSI colors
     #[default]
     Ansi16,
     /// 256 or more
     Ansi256,
 }
 
-/// Which characters there are.
+/// Character set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GlyphSet {
     #[default]
     Unicode,
-    /// `--ascii`, a locale that is not UTF-8 (C and POSIX among them), or a console that has no more
+    /// `--ascii`, a locale that is not UTF-8 (including C and POSIX), or a Linux or serial console
     Ascii,
 }
 
 impl TerminalCapabilities {
-    /// From environment variables (passed in by name), and the glyphs where an option says which.
+    /// Detects them from environment variables. `variable` returns a variable by name; `asked` is the choice of the command line.
     pub fn from_env(variable: impl Fn(&str) -> Option<String>, asked: Option<GlyphSet>) -> TerminalCapabilities {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         let term = set("TERM").unwrap_or_default();
@@ -41,8 +41,8 @@ impl TerminalCapabilities {
             ColorSupport::Ansi16
         };
         let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default().to_lowercase();
-        // Without any locale (ssh with a bare environment) the terminal at the other end is UTF-8 all the same; only a locale
-        // of another encoding, C and POSIX among them, the Linux console with its 256 glyphs, and a serial console say otherwise.
+        // No locale at all (ssh with an empty environment): the remote terminal is UTF-8. ASCII only if the locale names another
+        // encoding, or on the Linux console, which has 256 glyphs, or on a serial console.
         let names_utf8 = locale.contains("utf-8") || locale.contains("utf8");
         let names_another = (locale.contains('.') || matches!(locale.as_str(), "c" | "posix")) && !names_utf8;
         let serial = term.starts_with("vt") && !names_utf8;
@@ -67,22 +67,26 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_decides() {
+    fn capabilities_come_from_the_environment() {
         assert_eq!(look(&[("TERM", "xterm-256color")]).colors, ColorSupport::Ansi256);
         assert_eq!(look(&[("TERM", "xterm-256color"), ("NO_COLOR", "1")]).colors, ColorSupport::None);
-        assert_eq!(look(&[("TERM", "xterm-256color"), ("NO_COLOR", "")]).colors, ColorSupport::Ansi256, "empty is not set");
+        assert_eq!(
+            look(&[("TERM", "xterm-256color"), ("NO_COLOR", "")]).colors,
+            ColorSupport::Ansi256,
+            "an empty NO_COLOR is not set"
+        );
         assert_eq!(look(&[("TERM", "xterm")]).colors, ColorSupport::Ansi16);
         assert_eq!(look(&[("LANG", "de_DE.ISO-8859-1")]).glyphs, GlyphSet::Ascii);
         for plain in [("LANG", "C"), ("LC_ALL", "C"), ("LC_CTYPE", "POSIX"), ("LC_ALL", "en_US.ISO-8859-15@euro")] {
             assert_eq!(look(&[plain]).glyphs, GlyphSet::Ascii, "{plain:?}");
-            assert_eq!(asking(&[plain], Some(GlyphSet::Unicode)).glyphs, GlyphSet::Unicode, "what was asked for counts");
+            assert_eq!(asking(&[plain], Some(GlyphSet::Unicode)).glyphs, GlyphSet::Unicode, "the option overrides");
         }
         assert_eq!(asking(&[("LANG", "C.UTF-8")], Some(GlyphSet::Ascii)).glyphs, GlyphSet::Ascii);
         for rich in [&[][..], &[("LANG", "")], &[("LANG", "de_DE")], &[("LANG", "C"), ("LC_CTYPE", "en_US.utf8")]] {
             assert_eq!(look(rich).glyphs, GlyphSet::Unicode, "{rich:?}");
         }
-        assert_eq!(look(&[("LC_ALL", "C"), ("LANG", "de_DE.UTF-8")]).glyphs, GlyphSet::Ascii, "LC_ALL is first");
-        assert_eq!(look(&[("LC_CTYPE", "C"), ("LANG", "de_DE.UTF-8")]).glyphs, GlyphSet::Ascii, "then LC_CTYPE");
+        assert_eq!(look(&[("LC_ALL", "C"), ("LANG", "de_DE.UTF-8")]).glyphs, GlyphSet::Ascii, "LC_ALL overrides LANG");
+        assert_eq!(look(&[("LC_CTYPE", "C"), ("LANG", "de_DE.UTF-8")]).glyphs, GlyphSet::Ascii, "LC_CTYPE overrides LANG");
         assert_eq!(look(&[("LANG", "C.UTF-8"), ("TERM", "linux")]).glyphs, GlyphSet::Ascii);
         assert_eq!(look(&[("TERM", "vt220")]).glyphs, GlyphSet::Ascii, "a serial console");
         assert_eq!(look(&[("LANG", "C.UTF-8"), ("TERM", "vt220")]).glyphs, GlyphSet::Unicode);

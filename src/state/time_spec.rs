@@ -1,20 +1,21 @@
-//! A time as people write it: `12:03`, `12:03:15`, RFC 3339, `-5m` (before the end), `+90s` (after the start).
+//! Parses times of options and of the `b` prompt: `12:03`, `12:03:15`, RFC 3339, `-5m` (before the end), `+90s` (after the
+//! start).
 
 use jiff::tz::TimeZone;
 
-/// A moment, not yet fixed to a calendar.
+/// A parsed time, absolute or relative to a recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TimeSpec {
-    /// Seconds after midnight, in the time zone of whoever wrote it
+    /// Seconds after midnight in the local time zone
     TimeOfDay(u32),
-    /// Nanoseconds after 1970 in UTC
+    /// Nanoseconds since the Unix epoch
     Absolute(i64),
     BeforeEnd(f64),
     AfterStart(f64),
 }
 
 impl TimeSpec {
-    /// `None` where it cannot be understood.
+    /// `None` if the text is not a time.
     pub fn parse(text: &str) -> Option<TimeSpec> {
         let text = text.trim();
         if let Some(rest) = text.strip_prefix('-') {
@@ -37,8 +38,8 @@ impl TimeSpec {
         parts.next().is_none().then_some(TimeSpec::TimeOfDay(hour * 3600 + minute * 60 + second))
     }
 
-    /// Nanoseconds after 1970 in UTC, given what can be gone to. A time of day is the last such time that is not after the
-    /// end, or the first one where that would be before the start.
+    /// Nanoseconds since the Unix epoch, for a recording from `first_ns` to `last_ns`. A time of day is on the day of the end,
+    /// or on the day before if it would lie after the end and the recording reaches back that far.
     pub fn resolve(self, first_ns: i64, last_ns: i64, zone: &TimeZone) -> Option<i64> {
         match self {
             TimeSpec::Absolute(at) => Some(at),
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_write_times_in_many_ways() {
+    fn all_formats_are_parsed() {
         assert_eq!(TimeSpec::parse("12:03"), Some(TimeSpec::TimeOfDay(12 * 3600 + 180)));
         assert_eq!(TimeSpec::parse("12:03:15"), Some(TimeSpec::TimeOfDay(12 * 3600 + 195)));
         assert_eq!(TimeSpec::parse("-5m"), Some(TimeSpec::BeforeEnd(300.0)));
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_of_day_lies_within_what_was_recorded() {
+    fn a_time_of_day_lies_within_the_recording() {
         let day = 86_400_000_000_000;
         let (first, last) = (day - 3_600_000_000_000, day + 3_600_000_000_000);
         let at = |text: &str| TimeSpec::parse(text)?.resolve(first, last, &TimeZone::UTC);

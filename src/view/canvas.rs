@@ -1,4 +1,4 @@
-//! A part of the frame, and how text gets into its cells: the only place that writes to them.
+//! A clipped rectangle of the frame. Only this file writes to the cells.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -8,7 +8,7 @@ use super::cell_buffer::CellBuffer;
 use super::text::{SafeText, truncate};
 use super::theme::{StyleRole, Theme, ascii_fallback};
 
-/// Text that may be drawn: compiled in, made of figures, or sanitised.
+/// Text that may be drawn: a literal or sanitized text.
 pub trait DisplayText {
     fn as_display_str(&self) -> &str;
 }
@@ -31,7 +31,7 @@ impl DisplayText for &SafeText {
     }
 }
 
-/// A rectangle of the frame. Columns and rows count from its upper left corner; what is outside of it is not drawn.
+/// A rectangle of the frame. Columns and rows are relative to its upper left corner; drawing outside has no effect.
 pub struct Canvas<'a> {
     cells: &'a mut CellBuffer,
     area: Rect,
@@ -44,7 +44,7 @@ impl<'a> Canvas<'a> {
         Canvas { cells, area, theme }
     }
 
-    /// A part of it.
+    /// A rectangle inside this one.
     pub fn subarea(&mut self, x: u16, y: u16, width: u16, height: u16) -> Canvas<'_> {
         let wanted = Rect { x: self.area.x.saturating_add(x), y: self.area.y.saturating_add(y), width, height };
         Canvas { area: self.area.intersection(wanted), cells: &mut *self.cells, theme: self.theme }
@@ -58,23 +58,23 @@ impl<'a> Canvas<'a> {
         self.area.height
     }
 
-    /// Left-aligned from column `x`, at most `width` cells; returns the column after it.
-    pub fn text(&mut self, x: u16, y: u16, width: u16, text: impl DisplayText, ink: StyleRole) -> u16 {
-        let style = self.theme.style(ink);
+    /// Draws left-aligned text of at most `width` cells; returns the column after it.
+    pub fn text(&mut self, x: u16, y: u16, width: u16, text: impl DisplayText, role: StyleRole) -> u16 {
+        let style = self.theme.style(role);
         self.draw_styled(x, y, width, text.as_display_str(), style)
     }
 
-    /// The same to the end of the row.
-    pub fn text_to_end(&mut self, x: u16, y: u16, text: impl DisplayText, ink: StyleRole) -> u16 {
+    /// Draws text up to the end of the row; returns the column after it.
+    pub fn text_to_end(&mut self, x: u16, y: u16, text: impl DisplayText, role: StyleRole) -> u16 {
         let width = self.area.width.saturating_sub(x);
-        self.text(x, y, width, text, ink)
+        self.text(x, y, width, text, role)
     }
 
-    /// Right-aligned in `width` cells from column `x`.
-    pub fn text_right(&mut self, x: u16, y: u16, width: u16, text: impl DisplayText, ink: StyleRole) {
+    /// Draws text right-aligned in `width` cells from column `x`.
+    pub fn text_right(&mut self, x: u16, y: u16, width: u16, text: impl DisplayText, role: StyleRole) {
         let text = text.as_display_str();
         let cells = u16::try_from(text.width()).unwrap_or(u16::MAX);
-        let style = self.theme.style(ink);
+        let style = self.theme.style(role);
         self.draw_styled(x + width.saturating_sub(cells), y, width, text, style);
     }
 
@@ -85,7 +85,7 @@ impl<'a> Canvas<'a> {
         }
         let fitting = truncate(text, usize::from(width));
         let (left, top) = (self.area.x + x, self.area.y + y);
-        // As nearly all text is: nobody need ask how wide these are.
+        // Fast path for ASCII, one cell per character.
         if fitting.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
             return x + self.cells.set_chars(left, top, fitting.chars(), style);
         }
@@ -98,33 +98,33 @@ impl<'a> Canvas<'a> {
         end - self.area.x
     }
 
-    /// One glyph of ours.
-    pub fn glyph(&mut self, x: u16, y: u16, glyph: char, ink: StyleRole) {
-        self.fill(x, y, 1, glyph, ink);
+    /// Draws one glyph.
+    pub fn glyph(&mut self, x: u16, y: u16, glyph: char, role: StyleRole) {
+        self.fill(x, y, 1, glyph, role);
     }
 
-    /// The same glyph over and over.
-    pub fn fill(&mut self, x: u16, y: u16, width: u16, glyph: char, ink: StyleRole) {
+    /// Repeats a glyph.
+    pub fn fill(&mut self, x: u16, y: u16, width: u16, glyph: char, role: StyleRole) {
         if y >= self.area.height {
             return;
         }
         let width = width.min(self.area.width.saturating_sub(x));
         let plain = if self.theme.is_ascii() && !glyph.is_ascii() { ascii_fallback(glyph) } else { glyph };
         let (left, top) = (self.area.x + x, self.area.y + y);
-        self.cells.set_chars(left, top, std::iter::repeat_n(plain, usize::from(width)), self.theme.style(ink));
+        self.cells.set_chars(left, top, std::iter::repeat_n(plain, usize::from(width)), self.theme.style(role));
     }
 
-    /// Nothing, whatever was drawn here before: its colours neither.
+    /// Clears text and colors.
     pub fn clear(&mut self) {
         self.cells.clear(self.area);
     }
 
-    /// A horizontal rule.
+    /// Draws a horizontal rule.
     pub fn rule(&mut self, y: u16) {
         self.fill(0, y, self.area.width, '─', StyleRole::Dim);
     }
 
-    /// Shows that the cursor is on these rows.
+    /// Draws these rows in the style of the cursor.
     pub fn highlight_rows(&mut self, y: u16, height: u16) {
         let style = self.theme.cursor_style();
         let rows = Rect { y: self.area.y + y, height, ..self.area };
@@ -132,7 +132,7 @@ impl<'a> Canvas<'a> {
     }
 }
 
-/// A letter that is not ASCII takes as many cells as before.
+/// Replaces a non-ASCII character by ASCII of the same width.
 fn ascii_fallback_text(character: char) -> String {
     if character.is_ascii() {
         return character.to_string();

@@ -1,6 +1,7 @@
-//! The cells of a frame, eight bytes each: there are ten thousand of them, blanked, drawn and compared each second.
+//! The cells of a frame, eight bytes each; a cell of ratatui has 48. About ten thousand cells are cleared, drawn and compared
+//! per frame.
 //!
-//! What is drawn, and where wide characters go, is as ratatui does it; a cell of its own takes 48 bytes.
+//! Text and wide characters are placed as in ratatui's `Buffer`.
 
 use ratatui::buffer::{Buffer, CellWidth};
 use ratatui::layout::Rect;
@@ -8,21 +9,21 @@ use ratatui::style::{Color, Modifier, Style};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthChar;
 
-/// What stands in a cell, and how it looks.
+/// Symbol and style of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// A character, or `CLUSTER` and the place of several among the frame's clusters
+    /// A character, or `CLUSTER_FLAG` and an index into the frame's grapheme clusters
     symbol: u32,
     style: PackedStyle,
 }
 
-/// No character has this bit.
+/// A bit that no character has.
 const CLUSTER_FLAG: u32 = 1 << 31;
 
 impl Cell {
     const BLANK: Cell = Cell { symbol: ' ' as u32, style: PackedStyle(0) };
 
-    /// Whether more than one character stands in it.
+    /// Whether the symbol is a grapheme cluster of several characters.
     pub fn is_cluster(self) -> bool {
         self.symbol & CLUSTER_FLAG != 0
     }
@@ -31,18 +32,18 @@ impl Cell {
         char::from_u32(self.symbol).unwrap_or(char::REPLACEMENT_CHARACTER)
     }
 
-    /// Whether it takes another number of cells than one, or may.
+    /// Whether the symbol may be wider than one cell.
     pub fn may_be_wide(self) -> bool {
         let symbol = self.character();
         self.is_cluster() || !symbol.is_ascii() && symbol.width() != Some(1)
     }
 }
 
-/// Foreground, background and modifiers, nine bits each. Of no colour and without a modifier it is 0.
+/// Foreground, background and modifiers, nine bits each; 0: default colors, no modifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PackedStyle(u32);
 
-/// Colours by their number; those of the 256 follow from `INDEXED` on.
+/// Codes of the named colors; indexed colors have codes from `INDEXED_COLORS_START`.
 const NAMED_COLORS: [Color; 17] = [
     Color::Reset,
     Color::Black,
@@ -71,7 +72,7 @@ fn encode_color(colour: Color) -> u32 {
     let indexed = |index: u8| INDEXED_COLORS_START + u32::from(index);
     match colour {
         Color::Indexed(index) => indexed(index),
-        // The theme has none of these; the nearest in the cube of 6 × 6 × 6.
+        // The theme has no RGB colors; this is the nearest one of the 6 × 6 × 6 cube.
         Color::Rgb(red, green, blue) => indexed(16 + red / 51 * 36 + green / 51 * 6 + blue / 51),
         named => (0..).zip(NAMED_COLORS).find(|(_, other)| *other == named).map_or(0, |(number, _)| number),
     }
@@ -84,7 +85,7 @@ fn decode_color(number: u32) -> Color {
     }
 }
 
-/// What a style changes of a look: that of text which was drawn over stays where the style says nothing.
+/// The bits that a `Style` changes; the others keep the style of the cell.
 #[derive(Clone, Copy)]
 struct StylePatch {
     mask: u32,
@@ -112,7 +113,7 @@ impl StylePatch {
     }
 }
 
-/// A cell as the terminal is told of it.
+/// A cell with its style unpacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StyledCell<'a> {
     pub symbol: Symbol<'a>,
@@ -121,7 +122,7 @@ pub struct StyledCell<'a> {
     pub modifier: Modifier,
 }
 
-/// What stands in a cell.
+/// The symbol of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Symbol<'a> {
     Character(char),
@@ -149,13 +150,13 @@ pub struct CellBuffer {
 }
 
 impl CellBuffer {
-    /// Of this size, with nothing on them.
+    /// A blank frame.
     pub fn empty(width: u16, height: u16) -> CellBuffer {
         let cells = vec![Cell::BLANK; usize::from(width) * usize::from(height)];
         CellBuffer { width, height, cells, clusters: Vec::new() }
     }
 
-    /// Nothing on them.
+    /// Clears all cells.
     pub fn reset(&mut self) {
         self.cells.fill(Cell::BLANK);
         self.clusters.clear();
@@ -165,17 +166,17 @@ impl CellBuffer {
         Rect::new(0, 0, self.width, self.height)
     }
 
-    /// Each row from the top down.
+    /// The rows from top to bottom.
     pub fn rows(&self) -> impl Iterator<Item = &[Cell]> {
         self.cells.chunks_exact(usize::from(self.width).max(1))
     }
 
-    /// Whether some cell holds more than a character, so that equal cells of two frames need not look the same.
+    /// Whether a cell has a grapheme cluster: then equal cells of two frames may differ, since clusters are indices.
     pub fn has_clusters(&self) -> bool {
         !self.clusters.is_empty()
     }
 
-    /// What the terminal is told of that cell of this frame.
+    /// Unpacks a cell of this frame.
     pub fn styled_cell(&self, cell: Cell) -> StyledCell<'_> {
         let bits = u16::try_from(cell.style.0 >> MODIFIER_SHIFT).unwrap_or_default();
         StyledCell {
@@ -195,7 +196,7 @@ impl CellBuffer {
         cluster.map_or_else(|| Symbol::Character(cell.character()), |cluster| Symbol::Cluster(cluster))
     }
 
-    /// These rows as ratatui knows them.
+    /// Converts rows to a ratatui `Buffer`.
     pub fn to_buffer(&self, top: u16, height: u16) -> Buffer {
         let area = Rect::new(0, top, self.width, height).intersection(self.area());
         let mut buffer = Buffer::empty(area);
@@ -222,12 +223,12 @@ impl CellBuffer {
         place.and_then(|place| self.cells.get_mut(place..place + left)).unwrap_or_default()
     }
 
-    /// One character, which takes one cell.
+    /// Draws a character of one cell.
     pub fn set_char(&mut self, x: u16, y: u16, character: char, style: Style) {
         self.set_chars(x, y, std::iter::once(character), style);
     }
 
-    /// Characters that take a cell each; returns how many there were room for.
+    /// Draws characters of one cell each; returns how many fit.
     pub fn set_chars(&mut self, x: u16, y: u16, letters: impl Iterator<Item = char>, style: Style) -> u16 {
         let brush = StylePatch::from_style(style);
         let mut count = 0;
@@ -238,7 +239,7 @@ impl CellBuffer {
         count
     }
 
-    /// Text of any kind, cut to so many cells; returns the column behind it.
+    /// Draws any text, cut to `width` cells; returns the column after it.
     pub fn set_text(&mut self, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
         let brush = StylePatch::from_style(style);
         let (mut x, mut left) = (x, width.min(self.width.saturating_sub(x)));
@@ -265,19 +266,19 @@ impl CellBuffer {
             (Some(only), None) => only.into(),
             _ => {
                 self.clusters.push(cluster.into());
-                // There are fewer cells than that.
+                // There are fewer cells than u32 values.
                 CLUSTER_FLAG | u32::try_from(self.clusters.len() - 1).unwrap_or_default()
             }
         }
     }
 
-    /// Changes how these cells look.
+    /// Applies a style to an area.
     pub fn set_style(&mut self, area: Rect, style: Style) {
         let brush = StylePatch::from_style(style);
         self.for_each_cell(area, |cell| cell.style = brush.apply(cell.style));
     }
 
-    /// Nothing, whatever was drawn here before.
+    /// Clears an area.
     pub fn clear(&mut self, area: Rect) {
         self.for_each_cell(area, |cell| *cell = Cell::BLANK);
     }
@@ -290,7 +291,7 @@ impl CellBuffer {
     }
 }
 
-/// Its text, a line a row.
+/// The text, one line per row.
 impl std::fmt::Display for CellBuffer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.rows().try_for_each(|row| {
@@ -326,13 +327,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn they_hold_what_ratatui_s_would(
+        fn content_equals_that_of_ratatui(
             texts in prop::collection::vec((0..16_u16, 0..3_u16, words(), 0..20_u16, style()), 0..8),
             area in (0..14_u16, 0..3_u16, 0..9_u16, 0..4_u16, style(), any::<bool>()),
         ) {
             let (mut ours, mut theirs) = (CellBuffer::empty(SIZE.width, SIZE.height), Buffer::empty(SIZE));
             for (x, y, words, width, style) in texts {
-                // Of a column outside ratatui would panic.
+                // ratatui panics on a column outside.
                 let ends = ours.set_text(x, y, &words, width, style);
                 if x < SIZE.width {
                     prop_assert_eq!(ends, theirs.set_stringn(x, y, &words, usize::from(width), style).0);
@@ -354,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_takes_eight_bytes() {
+    fn a_cell_has_eight_bytes() {
         assert_eq!(size_of::<Cell>(), 8);
     }
 }

@@ -1,7 +1,7 @@
-//! The CPU screen: the box as a bar, each CPU as a cell, the busiest as rows, the hottest threads.
+//! The CPU screen: a bar of all CPUs, one cell per CPU, a table of CPUs, the hottest threads.
 
 use super::canvas::Canvas;
-use super::frame::list_status;
+use super::list::{draw_list, list_status};
 use super::overview::cpu_segments;
 use super::text::{self, SafeText, format_number, format_optional};
 use super::theme::StyleRole;
@@ -50,54 +50,54 @@ pub fn table(width: u16) -> Table {
     if width >= 150 { Table::new(&WIDE_CPU_COLUMNS, width) } else { Table::new(&CPU_COLUMNS, width) }
 }
 
-pub fn draw(state: &State, judged: &Evaluation, plan: &ScreenLayout, canvas: &mut Canvas) {
-    let interval = &*judged.interval;
+pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canvas: &mut Canvas) {
+    let interval = &*evaluation.interval;
     let Some(span) = &interval.cpu else {
         canvas.text_to_end(0, 0, "- /proc/stat cannot be read", StyleRole::Dim);
         return;
     };
     host_line(interval, span, canvas);
-    cpu_map(interval, span, plan, canvas);
+    cpu_map(interval, span, layout, canvas);
     let table = table(canvas.width());
-    if plan.rows_before_list > 0 {
-        table.draw_header(canvas, plan.rows_before_list - 1, Some(state.sort()));
+    if layout.rows_before_list > 0 {
+        table.draw_header(canvas, layout.rows_before_list - 1, Some(state.sort()));
         if let Some((x, width)) = table.column_area("top thread") {
-            let words = list_status(state, plan);
+            let words = list_status(state, layout);
             if usize::from(width) > words.width() + 12 {
-                canvas.text_right(x, plan.rows_before_list - 1, width, &words, StyleRole::Dim);
+                canvas.text_right(x, layout.rows_before_list - 1, width, &words, StyleRole::Dim);
             }
         }
     }
-    super::draw_list(state, plan, canvas, |canvas, y, row| {
+    draw_list(state, layout, canvas, |canvas, y, row| {
         if let Row::Cpu(at) = row
             && let Some(cpu) = span.cpus.get(at)
         {
             cpu_row(state, interval, cpu, &table, canvas, y);
         }
     });
-    let end = plan.rows_before_list + plan.list_rows;
-    if plan.hot_thread_rows > 0 {
-        hot_threads(interval, &mut canvas.subarea(0, end, u16::MAX, plan.hot_thread_rows + 1));
+    let end = layout.rows_before_list + layout.list_rows;
+    if layout.hot_thread_rows > 0 {
+        hot_threads(interval, &mut canvas.subarea(0, end, u16::MAX, layout.hot_thread_rows + 1));
     }
-    let foot = end + if plan.hot_thread_rows > 0 { plan.hot_thread_rows + 1 } else { 0 };
+    let foot = end + if layout.hot_thread_rows > 0 { layout.hot_thread_rows + 1 } else { 0 };
     footer(interval, span, &mut canvas.subarea(0, foot, u16::MAX, u16::MAX));
 }
 
-/// The bar, and the box as a number of CPUs: 1.05 of 256 says more than 0.41 %.
+/// The bar of all CPUs, and the number of busy CPUs: 1.05 of 256 is easier to read than 0.41 %.
 fn host_line(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
     let n = span.cpus.len();
     let busy = span.busy();
     let words = safe!("{}% = {} of {n}", format_number(busy * 100.0, 5), format_number(busy * n as f64, 5));
     let right = u16::try_from(words.width()).unwrap_or(0);
     let width = canvas.width();
-    canvas.text(0, 0, 5, "BOX", StyleRole::Heading);
+    canvas.text(0, 0, 5, "HOST", StyleRole::Heading);
     stacked_bar(canvas, 5, 0, width.saturating_sub(5 + right + 1), &cpu_segments(interval));
     canvas.text_right(width.saturating_sub(right), 0, right, &words, StyleRole::Bold);
 }
 
-/// A cell a CPU, rows of a round number of them, with the busiest of the row beside it.
-fn cpu_map(interval: &Interval, span: &CpuSpan, plan: &ScreenLayout, canvas: &mut Canvas) {
-    let (rows, cells) = plan.cpu_map;
+/// One cell per CPU in rows of 16, 64 or 128; beside each row its busiest CPU.
+fn cpu_map(interval: &Interval, span: &CpuSpan, layout: &ScreenLayout, canvas: &mut Canvas) {
+    let (rows, cells) = layout.cpu_map;
     let topology = &interval.host.topology;
     for (y, cpus) in (1..=rows).zip(span.cpus.chunks(usize::from(cells.max(1)))) {
         let first = cpus.first().map_or(0, |cpu| cpu.id.0);
@@ -114,7 +114,7 @@ fn cpu_map(interval: &Interval, span: &CpuSpan, plan: &ScreenLayout, canvas: &mu
     }
 }
 
-/// CPUs as levels; where there are more CPUs than cells, a cell shows the busiest of several.
+/// CPUs as levels. With more CPUs than cells, a cell displays the busiest of several.
 pub fn cpu_map_row(canvas: &mut Canvas, x: u16, y: u16, cpus: &[CpuUsage], cells: usize) {
     let each = cpus.len().div_ceil(cells.max(1)).max(1);
     for (x, several) in (x..).zip(cpus.chunks(each)) {
@@ -138,8 +138,8 @@ fn cpu_row(state: &State, interval: &Interval, cpu: &CpuUsage, table: &Table, ca
     let node = interval.host.topology.iter().find(|place| place.cpu == cpu.id).map(|place| place.node);
     table.draw_cell(canvas, y, "node", safe!("{}", node.map_or("-".to_owned(), |node| node.to_string())), StyleRole::Dim);
     let mut put = |heading, share: f64| {
-        let ink = if share > 0.0 { StyleRole::Plain } else { StyleRole::Dim };
-        table.draw_cell(canvas, y, heading, safe!("{}", format_number(share * 100.0, 5)), ink);
+        let role = if share > 0.0 { StyleRole::Plain } else { StyleRole::Dim };
+        table.draw_cell(canvas, y, heading, safe!("{}", format_number(share * 100.0, 5)), role);
     };
     put("%usr", shares.user + shares.nice);
     put("%sys", shares.system);
@@ -148,8 +148,8 @@ fn cpu_row(state: &State, interval: &Interval, cpu: &CpuUsage, table: &Table, ca
     put("%stl", shares.steal);
     put("idle", shares.available());
     put("iowait", shares.iowait);
-    let ink = if full { StyleRole::Warning } else { StyleRole::Bold };
-    table.draw_cell(canvas, y, "busy", safe!("{}", format_number(cpu.busy() * 100.0, 5)), ink);
+    let role = if full { StyleRole::Warning } else { StyleRole::Bold };
+    table.draw_cell(canvas, y, "busy", safe!("{}", format_number(cpu.busy() * 100.0, 5)), role);
     if let Some((x, width)) = table.column_area("history") {
         let cells = state.history.graph_cells(interval.at(), usize::from(width));
         let levels = cells.iter().map(|cell| {
@@ -193,8 +193,8 @@ fn hot_threads(interval: &Interval, canvas: &mut Canvas) {
         };
         table.draw_cell(canvas, y, "HOT THREADS", wait_location::process_and_thread_name(process, facts), StyleRole::Plain);
         table.draw_cell(canvas, y, "pid/tid", safe!("{}/{}", thread.id.pid, thread.id.tid), StyleRole::Dim);
-        let ink = if used(thread) >= 0.95 { StyleRole::Warning } else { StyleRole::Plain };
-        table.draw_cell(canvas, y, "%CPU", safe!("{}", format_number(used(thread) * 100.0, 5)), ink);
+        let role = if used(thread) >= 0.95 { StyleRole::Warning } else { StyleRole::Plain };
+        table.draw_cell(canvas, y, "%CPU", safe!("{}", format_number(used(thread) * 100.0, 5)), role);
         table.draw_cell(
             canvas,
             y,
@@ -217,7 +217,7 @@ fn hot_threads(interval: &Interval, canvas: &mut Canvas) {
     }
 }
 
-/// What two clocks say of the same time, who was throttled, and what looking costs.
+/// CPU accounting, the most throttled cgroup or short-lived processes, the monitor's own cost.
 fn footer(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
     let short = interval.short_lived.as_ref();
     let hidden = interval.tasks.as_ref().is_some_and(|tasks| tasks.hidden_threads.is_some());
@@ -228,7 +228,7 @@ fn footer(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
         Some(group) => {
             let quota = format_optional(group.quota_cpus, 5);
             let path = SafeText::from_name(&group.id.path);
-            // Each CPU's time is in it: above the whole time it is no share.
+            // Throttled time is summed over CPUs: above 1 it is a number of CPUs.
             let time = match group.throttled.map(|share| share.0) {
                 Some(cpus) if cpus > 1.0 => safe!("on {} CPUs", format_number(cpus, 4)),
                 share => safe!("{} % of the time", text::format_percent(share, 4)),
@@ -243,8 +243,8 @@ fn footer(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
     }
 }
 
-/// Both clocks, then what there is room for, in the order of what would be missed most. Of tasks that are hidden only the
-/// ticks tell.
+/// Busy CPUs by scheduler run time and by ticks, then as many further values as fit, the most important first. The scheduler's
+/// value is a lower bound if tasks are hidden.
 fn cpu_accounting_line(span: &CpuSpan, hidden: bool, short: Option<&ShortLived>, width: usize) -> SafeText {
     let (least, scheduler) = (if hidden { "≥" } else { "" }, format_optional(span.scheduler_busy_cpus, 5));
     let ticks = format_number(span.tick_busy_cpus, 5);
@@ -272,7 +272,7 @@ fn cpu_accounting_line(span: &CpuSpan, hidden: bool, short: Option<&ShortLived>,
     SafeText::sanitize(words)
 }
 
-/// What is used by tasks that no list shows, where it is worth a word.
+/// CPU use of processes that ended between two samples, from 0.05 CPUs.
 fn short_lived_line(short: &ShortLived) -> Option<SafeText> {
     let cpus = short.cpus.filter(|&cpus| cpus >= 0.05)?;
     let most = short.groups.first().map(|family| {
@@ -283,14 +283,14 @@ fn short_lived_line(short: &ShortLived) -> Option<SafeText> {
     Some(safe!("ended unseen: {} CPUs{}", format_number(cpus, 4), most.unwrap_or_default()))
 }
 
-/// What the monitor itself takes: as much of it as there is room for.
+/// The monitor's own cost, as much of it as fits.
 pub fn monitor_overhead(interval: &Interval, width: usize) -> SafeText {
     let (cost, waits) = (&interval.newer.cost, &interval.newer.waits);
     let mut words = format!("stalltop itself {}% of a CPU", text::format_percent(interval.self_cpus, 4));
-    let looks = text::pluralize(waits.sub_samples.len() as u64, "look", "looks");
+    let looks = text::pluralize(waits.sub_samples.len() as u64, "sub-sample", "sub-samples");
     let skipped =
         if waits.skipped_sub_samples > 0 { format!(" ({} skipped)", waits.skipped_sub_samples) } else { String::new() };
-    for more in [format!(", sweep {} ms", format_number(cost.scan_cpu_ns as f64 / 1e6, 4)), format!(", {looks}"), skipped] {
+    for more in [format!(", scan {} ms", format_number(cost.scan_cpu_ns as f64 / 1e6, 4)), format!(", {looks}"), skipped] {
         if words.len() + more.len() > width {
             break;
         }
@@ -306,7 +306,7 @@ mod tests {
     use crate::units::{PerSecond, Ratio};
 
     #[test]
-    fn what_is_missing_from_the_clocks_is_said_before_what_there_is_no_room_for() {
+    fn unaccounted_time_has_priority_over_other_values() {
         let span = CpuSpan {
             total: CpuShares { unaccounted: 0.337, ..CpuShares::default() },
             cpus: Vec::new(),

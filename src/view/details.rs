@@ -1,4 +1,4 @@
-//! One item looked at closely: a page of lines and graphs that can be scrolled.
+//! The details page of an item: lines and graphs that can be scrolled.
 
 mod baselines;
 mod device;
@@ -15,7 +15,7 @@ use crate::interval::task::Microstates;
 use crate::safe;
 use crate::state::{Details, Item, State};
 
-/// What a page is made of, from top to bottom.
+/// The content of a page from top to bottom.
 pub struct Page {
     width: u16,
     entries: Vec<Entry>,
@@ -28,13 +28,13 @@ enum Entry {
         text: SafeText,
         role: StyleRole,
     },
-    /// A label in a column of its own, and what belongs to it
+    /// A label, and a value in the second column
     Labelled {
         label: SafeText,
         text: SafeText,
         role: StyleRole,
     },
-    /// Cells of a row of figures: column, text
+    /// A table row: column and text of each cell
     Row {
         cells: Vec<(u16, SafeText)>,
         role: StyleRole,
@@ -54,9 +54,9 @@ pub struct Plot {
     pub role_above_threshold: StyleRole,
 }
 
-/// Cells of the column of labels, where none of them is longer
+/// Minimum width of the label column
 const MIN_LABEL_WIDTH: u16 = 18;
-/// Where a graph begins: room for the label of its top edge.
+/// First column of a graph, after the label of its top edge.
 pub const GRAPH_COLUMN: u16 = 11;
 
 impl Page {
@@ -64,7 +64,7 @@ impl Page {
         Page { width, entries: Vec::new() }
     }
 
-    /// A section: a gap above, unless it is the first.
+    /// A section heading, with a gap above unless it is the first line.
     fn heading(&mut self, words: &'static str) {
         if !self.entries.is_empty() {
             self.entries.push(Entry::Gap);
@@ -72,18 +72,18 @@ impl Page {
         self.line(0, words.into(), StyleRole::Heading);
     }
 
-    fn line(&mut self, indent: u16, text: SafeText, ink: StyleRole) {
-        self.entries.push(Entry::Line { indent, text, role: ink });
+    fn line(&mut self, indent: u16, text: SafeText, role: StyleRole) {
+        self.entries.push(Entry::Line { indent, text, role });
     }
 
-    /// Text of any length, broken between words.
-    fn paragraph(&mut self, indent: u16, words: &SafeText, ink: StyleRole) {
+    /// Wrapped text.
+    fn paragraph(&mut self, indent: u16, words: &SafeText, role: StyleRole) {
         if words.is_empty() {
             return;
         }
         let cells = usize::from(self.width.saturating_sub(indent + 1)).clamp(10, 100);
         for line in text::wrap(words.as_str(), cells, usize::MAX) {
-            self.line(indent, SafeText::sanitize(line), ink);
+            self.line(indent, SafeText::sanitize(line), role);
         }
     }
 
@@ -91,7 +91,7 @@ impl Page {
         self.entries.push(Entry::Labelled { label: label.into(), text, role: StyleRole::Plain });
     }
 
-    /// Cells that the longest label takes: what belongs to them begins in one column.
+    /// Width of the label column, so that all values begin in the same column.
     fn label_width(&self) -> u16 {
         let widths = self.entries.iter().filter_map(|entry| match entry {
             Entry::Labelled { label, .. } => u16::try_from(label.width()).ok(),
@@ -100,14 +100,14 @@ impl Page {
         widths.max().unwrap_or(0).min(self.width / 2).max(MIN_LABEL_WIDTH)
     }
 
-    /// By how many lines it can be scrolled in so many rows.
+    /// Maximum scroll offset for this number of rows.
     fn max_scroll(&self, height: u16) -> usize {
         let whole: usize = self.entries.iter().map(Entry::height).sum();
         whole.saturating_sub(usize::from(height))
     }
 
-    fn row(&mut self, cells: Vec<(u16, SafeText)>, ink: StyleRole) {
-        self.entries.push(Entry::Row { cells, role: ink });
+    fn row(&mut self, cells: Vec<(u16, SafeText)>, role: StyleRole) {
+        self.entries.push(Entry::Row { cells, role });
     }
 
     fn plot(&mut self, plot: Plot) {
@@ -130,16 +130,16 @@ impl Entry {
     fn draw(&self, canvas: &mut Canvas, y: u16, labels: u16) {
         match self {
             Entry::Gap => {}
-            Entry::Line { indent, text, role: ink } => {
-                canvas.text_to_end(*indent, y, text, *ink);
+            Entry::Line { indent, text, role } => {
+                canvas.text_to_end(*indent, y, text, *role);
             }
-            Entry::Labelled { label, text, role: ink } => {
+            Entry::Labelled { label, text, role } => {
                 canvas.text(2, y, labels, label, StyleRole::Dim);
-                canvas.text_to_end(4 + labels, y, text, *ink);
+                canvas.text_to_end(4 + labels, y, text, *role);
             }
-            Entry::Row { cells, role: ink } => {
+            Entry::Row { cells, role } => {
                 for (x, text) in cells {
-                    canvas.text_to_end(*x, y, text, *ink);
+                    canvas.text_to_end(*x, y, text, *role);
                 }
             }
             Entry::MicrostatesBar(states) => {
@@ -169,10 +169,10 @@ impl Entry {
     }
 }
 
-/// Draws the page from the line that it is scrolled to.
-pub fn draw(state: &State, judged: &Evaluation, details: &Details, canvas: &mut Canvas) {
+/// Draws the visible part of the page.
+pub fn draw(state: &State, evaluation: &Evaluation, details: &Details, canvas: &mut Canvas) {
     let (width, height) = (canvas.width(), canvas.height());
-    let page = build_page(state, judged, details, width);
+    let page = build_page(state, evaluation, details, width);
     let most = page.max_scroll(height);
     let top = details.scroll_offset.min(most);
     let labels = page.label_width();
@@ -195,37 +195,37 @@ pub fn draw(state: &State, judged: &Evaluation, details: &Details, canvas: &mut 
     }
 }
 
-/// By how many lines that page can be scrolled on a screen with so many rows for it.
-pub fn furthest(state: &State, judged: &Evaluation, details: &Details, width: u16, height: u16) -> usize {
-    build_page(state, judged, details, width).max_scroll(height)
+/// Maximum scroll offset of the page for this size.
+pub fn furthest(state: &State, evaluation: &Evaluation, details: &Details, width: u16, height: u16) -> usize {
+    build_page(state, evaluation, details, width).max_scroll(height)
 }
 
-fn build_page(state: &State, judged: &Evaluation, details: &Details, width: u16) -> Page {
+fn build_page(state: &State, evaluation: &Evaluation, details: &Details, width: u16) -> Page {
     let mut page = Page::new(width);
     match &details.item {
         Item::Finding { kind, subject, since } => {
-            let ended: Vec<&Finding> = state.finding_history.ended_before(judged.interval.at()).collect();
-            // It may have been raised anew meanwhile: the one of the same kind and subject that holds is meant then.
+            let ended: Vec<&Finding> = state.finding_history.ended_before(evaluation.interval.at()).collect();
+            // If this finding is gone, an active one of the same kind and subject replaces it.
             let same = |finding: &&Finding| finding.kind == *kind && finding.subject == *subject;
             let exact = |finding: &&Finding| same(finding) && finding.since == *since;
-            let found = (judged.active.iter().find(exact))
+            let found = (evaluation.active.iter().find(exact))
                 .or_else(|| ended.iter().copied().find(exact))
-                .or_else(|| judged.active.iter().find(same));
+                .or_else(|| evaluation.active.iter().find(same));
             match found {
-                Some(finding) => finding::page(state, judged, finding, &mut page),
-                None => page.line(0, "this finding did not hold at the moment shown".into(), StyleRole::Dim),
+                Some(finding) => finding::page(state, evaluation, finding, &mut page),
+                None => page.line(0, "this finding is not active at the time displayed".into(), StyleRole::Dim),
             }
         }
-        Item::Process(id) => task::process(state, judged, *id, &mut page),
-        Item::Thread(id) => task::thread(judged, *id, &mut page),
-        Item::WaitClass(class) => task::wait_class(judged, *class, &mut page),
-        Item::Disk(id) => device::disk(state, judged, *id, &mut page),
-        Item::Nic(id) => device::nic(state, judged, id, &mut page),
-        Item::RemoteHost(address) => remote_host::remote_host(state, judged, *address, &mut page),
-        Item::Cpu(id) => device::cpu(state, judged, *id, &mut page),
+        Item::Process(id) => task::process(state, evaluation, *id, &mut page),
+        Item::Thread(id) => task::thread(evaluation, *id, &mut page),
+        Item::WaitClass(class) => task::wait_class(evaluation, *class, &mut page),
+        Item::Disk(id) => device::disk(state, evaluation, *id, &mut page),
+        Item::Nic(id) => device::nic(state, evaluation, id, &mut page),
+        Item::RemoteHost(address) => remote_host::remote_host(state, evaluation, *address, &mut page),
+        Item::Cpu(id) => device::cpu(state, evaluation, *id, &mut page),
     }
     if page.entries.is_empty() {
-        page.line(0, "it is not there at the moment shown".into(), StyleRole::Dim);
+        page.line(0, "it does not exist at the time displayed".into(), StyleRole::Dim);
     }
     page
 }

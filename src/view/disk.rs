@@ -1,7 +1,7 @@
-//! The disk screen: a line an operation, each latency against its own baseline.
+//! The disk screen: one line per operation, each latency against its own baseline.
 
 use super::canvas::Canvas;
-use super::frame::list_status;
+use super::list::{draw_list, list_status};
 use super::text::{self, SafeText, format_number, format_optional};
 use super::theme::{StyleRole, severity_symbol};
 use super::wait_location;
@@ -45,25 +45,25 @@ pub fn table(width: u16) -> Table {
     Table::new(&specs, width)
 }
 
-pub fn draw(state: &State, judged: &Evaluation, plan: &ScreenLayout, canvas: &mut Canvas) {
-    let interval = &*judged.interval;
+pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canvas: &mut Canvas) {
+    let interval = &*evaluation.interval;
     let table = table(canvas.width());
     table.draw_header(canvas, 0, Some(state.sort()));
     if interval.newer.disks.is_err() {
         canvas.text_to_end(0, 1, "- /proc/diskstats cannot be read", StyleRole::Dim);
         return;
     }
-    let end = super::draw_list(state, plan, canvas, |canvas, y, row| {
+    let end = draw_list(state, layout, canvas, |canvas, y, row| {
         if let Row::Disk(at) = row
             && let Some(disk) = interval.disks.get(at)
         {
-            disk_lines(state, judged, disk, &table, canvas, y);
+            disk_lines(state, evaluation, disk, &table, canvas, y);
         }
     });
-    if state.rows.is_empty() && state.filter().as_str().is_empty() {
-        canvas.text_to_end(0, end, "no device reads or writes anything", StyleRole::Dim);
+    if state.rows.is_empty() && state.filter().is_empty() {
+        canvas.text_to_end(0, end, "no disk I/O", StyleRole::Dim);
     }
-    let bottom = plan.rows_before_list + plan.list_rows;
+    let bottom = layout.rows_before_list + layout.list_rows;
     let idle: Vec<String> = (interval.disks.iter())
         .filter(|disk| is_idle(state, disk))
         .map(|disk| wait_location::disk_name(&interval.newer, disk.id).to_string())
@@ -73,22 +73,17 @@ pub fn draw(state: &State, judged: &Evaluation, plan: &ScreenLayout, canvas: &mu
         foot -= 1;
         canvas.text_to_end(0, bottom - 1, safe!("idle: {}", idle.join(" ")), StyleRole::Dim);
     }
-    let words = list_status(state, plan);
+    let words = list_status(state, layout);
     if !words.is_empty() && end + 1 < bottom {
         canvas.text_right(0, bottom - 1, canvas.width(), &words, StyleRole::Dim);
     }
-    if end + 1 < foot && judged.latency_statuses.iter().any(|standing| standing.provisional) {
-        canvas.text_to_end(
-            0,
-            foot - 1,
-            "~ a provisional baseline: not learned yet, never worse than a warning",
-            StyleRole::Dim,
-        );
+    if end + 1 < foot && evaluation.latency_statuses.iter().any(|status| status.provisional) {
+        canvas.text_to_end(0, foot - 1, "~ provisional baseline: not learned yet, at most a warning", StyleRole::Dim);
     }
 }
 
-fn disk_lines(state: &State, judged: &Evaluation, disk: &DiskSpan, table: &Table, canvas: &mut Canvas, y: u16) {
-    let interval = &*judged.interval;
+fn disk_lines(state: &State, evaluation: &Evaluation, disk: &DiskSpan, table: &Table, canvas: &mut Canvas, y: u16) {
+    let interval = &*evaluation.interval;
     let facts = interval.newer.disks.as_ref().ok().and_then(|disks| disks.get(disk.index));
     table.draw_cell(canvas, y, "DISK", wait_location::disk_name(&interval.newer, disk.id), StyleRole::Bold);
     table.draw_cell(canvas, y, "queue", safe!("{}", format_optional(disk.aqu_sz, 5)), StyleRole::Plain);
@@ -102,7 +97,7 @@ fn disk_lines(state: &State, judged: &Evaluation, disk: &DiskSpan, table: &Table
     table.draw_cell(canvas, y, "busy%", safe!("{}", text::format_percent(disk.busy.map(|busy| busy.0), 5)), StyleRole::Dim);
     let mut lines = 0;
     for (line, (operation, span)) in (y..).zip(active_operations(disk)) {
-        let standing = latency_status(judged, disk.id, operation);
+        let status = latency_status(evaluation, disk.id, operation);
         table.draw_cell(canvas, line, "op", operation_letter(operation), StyleRole::Plain);
         table.draw_cell(canvas, line, "/s", safe!("{}", format_number(span.rate.0, 6)), StyleRole::Plain);
         table.draw_cell(
@@ -123,17 +118,17 @@ fn disk_lines(state: &State, judged: &Evaluation, disk: &DiskSpan, table: &Table
             safe!("{}", format_optional(span.r#await.map(|time| time.0), 5)),
             StyleRole::Plain,
         );
-        if let Some(standing) = standing {
-            let mark = if standing.provisional { "~" } else { "" };
-            table.draw_cell(canvas, line, "base", safe!("{}{mark}", format_number(standing.baseline.0, 4)), StyleRole::Dim);
+        if let Some(status) = status {
+            let mark = if status.provisional { "~" } else { "" };
+            table.draw_cell(canvas, line, "base", safe!("{}{mark}", format_number(status.baseline.0, 4)), StyleRole::Dim);
         }
-        let (words, ink) = baseline_multiple(judged, standing);
-        table.draw_cell(canvas, line, "×base", &words, ink);
-        latency_history(state, interval, (disk.id, operation), standing, table.column_area(HISTORY_HEADING), canvas, line);
+        let (words, role) = baseline_multiple(evaluation, status);
+        table.draw_cell(canvas, line, "×base", &words, role);
+        latency_history(state, interval, (disk.id, operation), status, table.column_area(HISTORY_HEADING), canvas, line);
         lines += 1;
     }
     if lines == 0 {
-        let words = if disk.stalled { "none completed, all wait" } else { "nothing now" };
+        let words = if disk.stalled { "none completed, all pending" } else { "no requests now" };
         let (x, _) = table.column_area("op").unwrap_or((10, 2));
         canvas.text(x, y, 24, words, if disk.stalled { StyleRole::Critical } else { StyleRole::Dim });
     } else if lines > 1
@@ -148,12 +143,12 @@ fn disk_lines(state: &State, judged: &Evaluation, disk: &DiskSpan, table: &Table
     }
 }
 
-/// The awaits of one operation of one device, logarithmic against its baseline, at a place of a row.
+/// A sparkline of the latencies of one operation, on a logarithmic scale against its baseline.
 pub fn latency_history(
     state: &State,
     interval: &Interval,
     (id, operation): (DiskId, Operation),
-    standing: Option<&LatencyStatus>,
+    status: Option<&LatencyStatus>,
     place: Option<(u16, u16)>,
     canvas: &mut Canvas,
     y: u16,
@@ -161,15 +156,15 @@ pub fn latency_history(
     let Some((x, width)) = place else { return };
     let cells = state.history.graph_cells(interval.at(), usize::from(width));
     let awaits: Vec<Option<f32>> = cells.iter().map(|cell| cell.as_ref()?.disk_await(id, operation)).collect();
-    // Without a baseline the best of the last minute stands for it.
+    // Without a baseline, relative to the lowest displayed value.
     let best = || awaits.iter().flatten().copied().fold(f32::INFINITY, f32::min);
-    let baseline = standing.map_or_else(best, |standing| standing.baseline.0 as f32);
+    let baseline = status.map_or_else(best, |status| status.baseline.0 as f32);
     let levels = awaits.iter().map(|time| {
         let time = (*time)?;
-        let ink = standing.map_or(StyleRole::Plain, |standing| {
-            severity_for_multiple(f64::from(time / baseline), standing.provisional).map_or(StyleRole::Good, StyleRole::from)
+        let role = status.map_or(StyleRole::Plain, |status| {
+            severity_for_multiple(f64::from(time / baseline), status.provisional).map_or(StyleRole::Good, StyleRole::from)
         });
-        Some((sparkline::log_ratio_level(time, baseline), ink))
+        Some((sparkline::log_ratio_level(time, baseline), role))
     });
     sparkline::sparkline(canvas, x, y, width, levels);
 }
@@ -183,7 +178,7 @@ fn operation_letter(operation: Operation) -> &'static str {
     }
 }
 
-/// What kind of device, in a word.
+/// The kind of device.
 pub fn device_kind(disk: &Disk) -> SafeText {
     let name = disk.name.as_bytes();
     let starts = |prefix: &str| name.starts_with(prefix.as_bytes());
@@ -201,24 +196,24 @@ pub fn device_kind(disk: &Disk) -> SafeText {
     word.into()
 }
 
-/// Where that operation of that device stands.
-pub fn latency_status(judged: &Evaluation, disk: DiskId, operation: Operation) -> Option<&LatencyStatus> {
-    baseline::find_status(&judged.latency_statuses, disk, operation)
+/// The latency status of one operation of a device.
+pub fn latency_status(evaluation: &Evaluation, disk: DiskId, operation: Operation) -> Option<&LatencyStatus> {
+    baseline::find_status(&evaluation.latency_statuses, disk, operation)
 }
 
-/// How many times its baseline; in the cell behind the figure the sign of the finding that this is, so that no row calls
-/// bad what the verdict does not: a multiple of few or cheap requests is felt by nobody.
-pub fn baseline_multiple(judged: &Evaluation, standing: Option<&LatencyStatus>) -> (SafeText, StyleRole) {
-    let Some((standing, times)) = standing.and_then(|standing| Some((standing, standing.multiple?))) else {
+/// The latency as a multiple of its baseline, followed by the symbol of the device's active finding, if any. Without a finding
+/// a high multiple has no symbol: it is of few or cheap requests.
+pub fn baseline_multiple(evaluation: &Evaluation, status: Option<&LatencyStatus>) -> (SafeText, StyleRole) {
+    let Some((status, times)) = status.and_then(|status| Some((status, status.multiple?))) else {
         return ("- ".into(), StyleRole::Dim);
     };
-    let most = severity_for_multiple(times, standing.provisional);
-    let severity = most.and_then(|most| Some(latency_finding_severity(judged, standing.disk)?.min(most)));
-    let mark = severity.map_or(if standing.provisional { "~" } else { " " }, severity_symbol);
+    let most = severity_for_multiple(times, status.provisional);
+    let severity = most.and_then(|most| Some(latency_finding_severity(evaluation, status.disk)?.min(most)));
+    let mark = severity.map_or(if status.provisional { "~" } else { " " }, severity_symbol);
     (safe!("{}{mark}", format_number(times, 5)), severity.map_or(StyleRole::Plain, StyleRole::from))
 }
 
-/// The worst that so many times a baseline can be.
+/// The highest severity for a multiple of the baseline.
 fn severity_for_multiple(times: f64, provisional: bool) -> Option<Severity> {
     match times {
         far if far >= 10.0 => Some(if provisional { Severity::Warning } else { Severity::Critical }),
@@ -227,9 +222,9 @@ fn severity_for_multiple(times: f64, provisional: bool) -> Option<Severity> {
     }
 }
 
-/// How bad the verdict calls the latency of that device.
-fn latency_finding_severity(judged: &Evaluation, disk: DiskId) -> Option<Severity> {
+/// The severity of the active latency finding of a device.
+fn latency_finding_severity(evaluation: &Evaluation, disk: DiskId) -> Option<Severity> {
     let of_disk = |subject: &Subject| matches!(subject, Subject::Disk { id, .. } if *id == disk);
-    let slow = judged.active.iter().filter(|finding| finding.kind == Kind::DiskLatency && of_disk(&finding.subject));
+    let slow = evaluation.active.iter().filter(|finding| finding.kind == Kind::DiskLatency && of_disk(&finding.subject));
     slow.map(|finding| finding.severity).max()
 }

@@ -1,7 +1,7 @@
-//! The findings screen: what is wrong now, what was before.
+//! The findings screen: active and ended findings.
 
 use super::canvas::Canvas;
-use super::frame::list_status;
+use super::list::{draw_list, list_status};
 use super::text::{self, SafeText};
 use super::theme::{StyleRole, severity_symbol};
 use crate::findings::{Evaluation, Finding, RULES};
@@ -10,8 +10,8 @@ use crate::sample::Instant;
 use crate::state::layout::ScreenLayout;
 use crate::state::{Row, State};
 
-pub fn draw(state: &State, judged: &Evaluation, plan: &ScreenLayout, canvas: &mut Canvas) {
-    let now = judged.active.len();
+pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canvas: &mut Canvas) {
+    let now = evaluation.active.len();
     let before = state.rows.iter().filter(|row| matches!(row, Row::EndedFinding(_))).count();
     canvas.text(0, 0, 10, "FINDINGS", StyleRole::Heading);
     let words = match (now, before) {
@@ -20,13 +20,13 @@ pub fn draw(state: &State, judged: &Evaluation, plan: &ScreenLayout, canvas: &mu
         (now, before) => safe!("{now} now, {before} before"),
     };
     canvas.text_to_end(10, 0, &words, StyleRole::Plain);
-    let range = list_status(state, plan);
+    let range = list_status(state, layout);
     canvas.text_right(0, 0, canvas.width(), &range, StyleRole::Dim);
-    let ended: Vec<&Finding> = state.finding_history.ended_before(judged.interval.at()).collect();
+    let ended: Vec<&Finding> = state.finding_history.ended_before(evaluation.interval.at()).collect();
     let mut headed = None;
-    let end = super::draw_list(state, plan, canvas, |canvas, y, row| {
+    let end = draw_list(state, layout, canvas, |canvas, y, row| {
         let (finding, section) = match row {
-            Row::ActiveFinding(at) => (judged.active.get(at), "NOW"),
+            Row::ActiveFinding(at) => (evaluation.active.get(at), "NOW"),
             Row::EndedFinding(at) => (ended.get(at).copied(), "BEFORE"),
             _ => (None, ""),
         };
@@ -35,35 +35,35 @@ pub fn draw(state: &State, judged: &Evaluation, plan: &ScreenLayout, canvas: &mu
             canvas.text(0, y, 6, section, StyleRole::Heading);
             headed = Some(section);
         }
-        finding_lines(state, judged, finding, canvas, y);
+        finding_lines(state, evaluation, finding, canvas, y);
     });
-    if now + before == 0 && state.filter().as_str().is_empty() {
+    if now + before == 0 && state.filter().is_empty() {
         canvas.text_to_end(
             0,
             end + 1,
-            "What 2 of 3 samples show is listed here; what has ended stays, below it.",
+            "Findings that hold in 2 of 3 samples are listed here; ended ones stay below.",
             StyleRole::Dim,
         );
     }
-    if end + 1 < plan.rows_before_list + plan.list_rows && now + before > 0 {
-        const WHOLE: &str = "Enter: meaning, evidence, what to look at next   o: go to when it began";
-        const SHORT: &str = "Enter: why   o: when it began";
+    if end + 1 < layout.rows_before_list + layout.list_rows && now + before > 0 {
+        const WHOLE: &str = "Enter: meaning, evidence, next steps   o: go to its start";
+        const SHORT: &str = "Enter: why   o: its start";
         let room = usize::from(canvas.width().saturating_sub(7));
         canvas.text_to_end(7, end + 1, if WHOLE.len() <= room { WHOLE } else { SHORT }, StyleRole::Dim);
     }
 }
 
-fn finding_lines(state: &State, judged: &Evaluation, finding: &Finding, canvas: &mut Canvas, y: u16) {
+fn finding_lines(state: &State, evaluation: &Evaluation, finding: &Finding, canvas: &mut Canvas, y: u16) {
     let zone = &state.setup.time_zone;
-    let ink = StyleRole::from(finding.severity);
-    canvas.text(7, y, 1, severity_symbol(finding.severity), ink);
+    let role = StyleRole::from(finding.severity);
+    canvas.text(7, y, 1, severity_symbol(finding.severity), role);
     let clock = |at: Instant| {
         text::format_day_prefix(at.realtime_ns, zone, state.spans_days()) + &text::format_time(at.realtime_ns, zone)
     };
     let since = clock(finding.since);
     let sentence = SafeText::sanitize(finding.sentence.clone());
     let Some(until) = finding.until else {
-        let lasted = judged.interval.at().seconds_since(finding.since);
+        let lasted = evaluation.interval.at().seconds_since(finding.since);
         let end = canvas.text(9, y, TITLE_WIDTH, rule_title(finding), StyleRole::Bold);
         let x = if canvas.width() >= 80 { 9 + TITLE_WIDTH + 1 } else { end + 2 };
         canvas.text_to_end(x, y, safe!("since {since} ({})", text::format_duration(lasted)), StyleRole::Dim);
@@ -74,7 +74,7 @@ fn finding_lines(state: &State, judged: &Evaluation, finding: &Finding, canvas: 
         }
         return;
     };
-    // One line: where there is no room for both, the sentence says more than the heading.
+    // One line; a narrow screen omits the title.
     let mut x = 9;
     if canvas.width() >= 120 {
         canvas.text(x, y, TITLE_WIDTH, rule_title(finding), StyleRole::Plain);
@@ -84,10 +84,10 @@ fn finding_lines(state: &State, judged: &Evaluation, finding: &Finding, canvas: 
     canvas.text_to_end(x + 2, y, &sentence, StyleRole::Plain);
 }
 
-/// Cells for a rule's heading.
+/// Cells of the title column.
 const TITLE_WIDTH: u16 = 37;
 
-/// The rule's heading.
+/// The title of the finding's rule.
 pub fn rule_title(finding: &Finding) -> &'static str {
     RULES.iter().find(|rule| rule.kind == finding.kind).map_or("finding", |rule| rule.title)
 }

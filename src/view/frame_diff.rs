@@ -1,11 +1,10 @@
-//! Two frames, and what differs between them, cell by cell: all that the terminal need be told.
+//! A double buffer of frames, and the cells that differ between them.
 //!
-//! Of ten thousand cells a few hundred are new each second. Only the rows that are not the same are looked at closer, and where
-//! one of their cells is wide, ratatui is asked: it knows what terminals make of them.
+//! Equal rows are skipped. A row with wide characters is compared by ratatui, which knows how terminals place them.
 
 use super::cell_buffer::{CellBuffer, StyledCell};
 
-/// The frame that is shown, and room for the next one.
+/// The displayed frame and the buffer of the next one.
 #[derive(Debug)]
 pub struct DoubleBuffer {
     front: CellBuffer,
@@ -13,13 +12,13 @@ pub struct DoubleBuffer {
 }
 
 impl DoubleBuffer {
-    /// Of this size, with nothing on them.
+    /// Two blank frames.
     pub fn new(width: u16, height: u16) -> DoubleBuffer {
         let blank = CellBuffer::empty(width, height);
         DoubleBuffer { front: blank.clone(), back: blank }
     }
 
-    /// Shows what `render` draws; returns the cells that are new.
+    /// Draws the next frame with `render`; returns the changed cells.
     pub fn draw(&mut self, render: impl FnOnce(&mut CellBuffer)) -> FrameDiff<'_> {
         self.back.reset();
         render(&mut self.back);
@@ -28,7 +27,7 @@ impl DoubleBuffer {
     }
 }
 
-/// Cells of a frame that are to be drawn, from left to right and down.
+/// The changed cells of a frame, row by row.
 #[derive(Clone, Debug)]
 pub struct FrameDiff<'a> {
     cells: &'a CellBuffer,
@@ -45,14 +44,14 @@ impl<'a> FrameDiff<'a> {
         self.positions.is_empty()
     }
 
-    /// Each with column and row.
+    /// Column, row and content of each changed cell.
     pub fn iter(&self) -> impl Iterator<Item = (u16, u16, StyledCell<'a>)> {
         let cells = self.cells;
         self.positions.iter().map(|&(x, y)| (x, y, cells.cell_at(x, y)))
     }
 }
 
-/// The cells of `next` that are to be drawn over `shown`, a frame of the same size.
+/// The cells of `next` that differ from `shown`, a frame of the same size.
 fn diff<'a>(shown: &CellBuffer, next: &'a CellBuffer) -> FrameDiff<'a> {
     let mut places = Vec::new();
     let clusters = shown.has_clusters() || next.has_clusters();
@@ -105,7 +104,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn they_are_what_ratatui_finds(wide in frame(true), other in frame(true), plain in frame(false), last in frame(false)) {
+        fn changes_equal_those_of_ratatui(wide in frame(true), other in frame(true), plain in frame(false), last in frame(false)) {
             for (shown, next) in [(&wide, &other), (&plain, &last), (&plain, &wide), (&wide, &plain), (&plain, &plain), (&wide, &wide)] {
                 let theirs = shown.1.diff(&next.1);
                 let changes = diff(&shown.0, &next.0);

@@ -1,4 +1,4 @@
-//! The help overlay: every key, printed from the table that the keys come from.
+//! The help page: all keys, from the key table, and a legend of the symbols.
 
 use ratatui::layout::Rect;
 
@@ -9,7 +9,7 @@ use crate::safe;
 use crate::state::State;
 use crate::state::keys::BINDINGS;
 
-/// Where the words behind the keys begin.
+/// Column of the descriptions.
 const DESCRIPTION_COLUMN: u16 = 15;
 
 pub fn draw(state: &State, canvas: &mut Canvas) {
@@ -37,20 +37,20 @@ pub fn draw(state: &State, canvas: &mut Canvas) {
     }
 }
 
-/// By how many lines it can be scrolled before its end stands at the foot of the screen.
+/// Maximum scroll offset.
 pub fn max_scroll(state: &State) -> usize {
     let (width, height) = state.setup.size;
     let legend = legend_entries(width).last().map_or(0, |sign| usize::from(sign.y) + 1);
-    // The rule above the keys, and the gap above the legend.
+    // Two more lines: the rule above the keys and the gap above the legend.
     (key_lines(state, width).len() + legend + 2).saturating_sub(usize::from(height.saturating_sub(2)))
 }
 
-/// One line of the keys.
+/// One line of the list of keys.
 struct KeyLine {
-    /// Of the first line of a binding
+    /// The keys; empty on continuation lines
     key_label: &'static str,
     description: String,
-    /// Whether it does something on this screen
+    /// Whether the keys work on the displayed screen
     applies_here: bool,
 }
 
@@ -75,17 +75,17 @@ fn key_lines(state: &State, width: u16) -> Vec<KeyLine> {
     lines
 }
 
-/// What the textures of the bars and the signs stand for, in as many lines as it takes.
+/// The meaning of bar textures and symbols.
 fn draw_legend(canvas: &mut Canvas) {
     canvas.rule(0);
-    canvas.text(2, 0, 10, " SIGNS ", StyleRole::Bold);
-    for LegendEntry { x, y, glyph, role: ink, description: words } in legend_entries(canvas.width()) {
-        canvas.glyph(x, y, glyph, ink);
+    canvas.text(2, 0, 10, " LEGEND ", StyleRole::Bold);
+    for LegendEntry { x, y, glyph, role, description: words } in legend_entries(canvas.width()) {
+        canvas.glyph(x, y, glyph, role);
         canvas.text_to_end(x + 2, y, words, StyleRole::Dim);
     }
 }
 
-/// A sign, its words, and their place in the legend.
+/// A symbol, its description and their position.
 struct LegendEntry {
     x: u16,
     y: u16,
@@ -100,25 +100,25 @@ fn legend_entries(width: u16) -> Vec<LegendEntry> {
         ('▓', StyleRole::System, "system"),
         ('▒', StyleRole::Disk, "disk / irq"),
         ('▞', StyleRole::Blocked, "blocked"),
-        ('╳', StyleRole::Steal, "stolen"),
+        ('╳', StyleRole::Steal, "steal"),
         ('░', StyleRole::RunQueue, "run queue"),
-        ('·', StyleRole::Free, "free, asleep"),
+        ('·', StyleRole::Free, "free, sleep"),
         ('✖', StyleRole::Critical, "critical"),
         ('▲', StyleRole::Warning, "warning"),
         ('•', StyleRole::Note, "note"),
         ('~', StyleRole::Plain, "provisional baseline"),
         ('≥', StyleRole::Plain, "at least"),
-        ('-', StyleRole::Plain, "not known"),
+        ('-', StyleRole::Plain, "unknown"),
         ('◆', StyleRole::Key, "mark"),
-        ('▼', StyleRole::Playback, "the moment shown"),
+        ('▼', StyleRole::Playback, "time displayed"),
     ];
     let (mut x, mut y) = (2, 1);
-    let place = |(glyph, ink, words): (char, StyleRole, &'static str)| {
+    let place = |(glyph, role, words): (char, StyleRole, &'static str)| {
         let cells = 2 + u16::try_from(words.len()).unwrap_or(0);
         if x + cells > width {
             (x, y) = (2, y + 1);
         }
-        let sign = LegendEntry { x, y, glyph, role: ink, description: words };
+        let sign = LegendEntry { x, y, glyph, role, description: words };
         x += cells + 2;
         sign
     };

@@ -1,9 +1,9 @@
-//! The network screen: nicstat's table, then what nicstat could not see.
+//! The network screen: interfaces as in nicstat, then TCP, UDP, listening sockets, softnet and remote hosts.
 
 pub mod remote_hosts;
 
 use super::canvas::Canvas;
-use super::frame::list_status;
+use super::list::{draw_list, list_status};
 use super::text::{self, SafeText, format_kilobytes, format_number, format_optional};
 use super::theme::StyleRole;
 use super::widgets::sparkline;
@@ -47,15 +47,15 @@ pub fn table(width: u16) -> Table {
     Table::new(&specs, width)
 }
 
-pub fn draw(state: &State, judged: &Evaluation, plan: &ScreenLayout, canvas: &mut Canvas) {
+pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canvas: &mut Canvas) {
     if state.show_remote_hosts {
-        remote_hosts(state, judged, plan, canvas);
+        remote_hosts(state, evaluation, layout, canvas);
         return;
     }
-    let interval = &*judged.interval;
+    let interval = &*evaluation.interval;
     let table = table(canvas.width());
     table.draw_header(canvas, 0, Some(state.sort()));
-    let end = super::draw_list(state, plan, canvas, |canvas, y, row| {
+    let end = draw_list(state, layout, canvas, |canvas, y, row| {
         if let Row::Nic(at) = row
             && let Some(nic) = interval.nics.get(at)
         {
@@ -69,59 +69,59 @@ pub fn draw(state: &State, judged: &Evaluation, plan: &ScreenLayout, canvas: &mu
     if interval.nics.is_empty() {
         canvas.text_to_end(0, 1, "- no interface, or /proc/net/dev cannot be read", StyleRole::Dim);
     }
-    let words = list_status(state, plan);
+    let words = list_status(state, layout);
     if !words.is_empty() {
-        canvas.text_right(0, end.min(plan.rows_before_list + plan.list_rows), canvas.width(), &words, StyleRole::Dim);
+        canvas.text_right(0, end.min(layout.rows_before_list + layout.list_rows), canvas.width(), &words, StyleRole::Dim);
     }
-    // The rest follows the table where the table is short.
+    // The footer follows a short table directly.
     let foot = network_footer_rows(state).min(canvas.height());
     let top = (end + 1).min(canvas.height().saturating_sub(foot).max(end));
     let canvas = &mut canvas.subarea(0, top, u16::MAX, u16::MAX);
     let y = protocol_tables(interval, canvas);
     let y = y + softnet_line(interval, canvas, y);
-    busiest_remote_hosts(state, judged, canvas, y);
+    busiest_remote_hosts(state, evaluation, canvas, y);
 }
 
-/// All of them, one under the cursor.
-fn remote_hosts(state: &State, judged: &Evaluation, plan: &ScreenLayout, canvas: &mut Canvas) {
+/// The list of remote hosts.
+fn remote_hosts(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canvas: &mut Canvas) {
     let table = remote_hosts::table(canvas.width());
     table.draw_header(canvas, 0, None);
-    let end = super::draw_list(state, plan, canvas, |canvas, y, row| {
+    let end = draw_list(state, layout, canvas, |canvas, y, row| {
         if let Row::RemoteHost(at) = row
-            && let Some(peer) = judged.remote_hosts.as_ref().and_then(|peers| peers.rows.get(at))
+            && let Some(peer) = evaluation.remote_hosts.as_ref().and_then(|peers| peers.rows.get(at))
         {
-            remote_hosts::row(judged, peer, &table, canvas, y);
+            remote_hosts::row(evaluation, peer, &table, canvas, y);
         }
     });
-    canvas.text_to_end(0, end, remote_hosts::footnote(state, judged), StyleRole::Dim);
-    canvas.text_right(0, end, canvas.width(), list_status(state, plan), StyleRole::Dim);
-    if judged.remote_hosts.as_ref().is_some_and(|peers| peers.rows.is_empty()) {
+    canvas.text_to_end(0, end, remote_hosts::footnote(state, evaluation), StyleRole::Dim);
+    canvas.text_right(0, end, canvas.width(), list_status(state, layout), StyleRole::Dim);
+    if evaluation.remote_hosts.as_ref().is_some_and(|peers| peers.rows.is_empty()) {
         canvas.text_to_end(0, 1, "no TCP connection with another host in this network namespace", StyleRole::Dim);
     }
-    if judged.remote_hosts.is_none() {
-        let why = judged.interval.newer.protocols.remote_hosts.as_ref().err();
-        let why = why.map_or_else(|| "figures need two looks".to_owned(), |why| format!("sock_diag: {why}"));
+    if evaluation.remote_hosts.is_none() {
+        let why = evaluation.interval.newer.protocols.remote_hosts.as_ref().err();
+        let why = why.map_or_else(|| "rates need two socket scans".to_owned(), |why| format!("sock_diag: {why}"));
         canvas.text_to_end(0, 1, safe!("- no remote hosts: {why}"), StyleRole::Dim);
     }
 }
 
-/// As many as there is room for.
-fn busiest_remote_hosts(state: &State, judged: &Evaluation, canvas: &mut Canvas, y: u16) {
-    let Some(span) = judged.remote_hosts.as_ref().filter(|span| !span.rows.is_empty()) else { return };
+/// The first remote hosts, as many as fit.
+fn busiest_remote_hosts(state: &State, evaluation: &Evaluation, canvas: &mut Canvas, y: u16) {
+    let Some(span) = evaluation.remote_hosts.as_ref().filter(|span| !span.rows.is_empty()) else { return };
     let table = remote_hosts::table(canvas.width());
     table.draw_header(canvas, y, None);
-    let about = remote_hosts::footnote(state, judged);
+    let about = remote_hosts::footnote(state, evaluation);
     let end = canvas.height().saturating_sub(u16::from(!about.is_empty()));
-    let rows = crate::state::remote_hosts::display_order(judged).into_iter().filter_map(|at| span.rows.get(at));
+    let rows = crate::state::remote_hosts::display_order(evaluation).into_iter().filter_map(|at| span.rows.get(at));
     let mut next = y + 1;
     for (y, peer) in (y + 1..end).zip(rows) {
-        remote_hosts::row(judged, peer, &table, canvas, y);
+        remote_hosts::row(evaluation, peer, &table, canvas, y);
         next = y + 1;
     }
     canvas.text_to_end(0, next, about, StyleRole::Dim);
 }
 
-/// CPUs that lost packets or did not get done with them, the worst first; returns how many lines it took.
+/// CPUs with softnet drops or time squeezes, worst first; returns the number of lines.
 fn softnet_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     let mut worst: Vec<_> = saturated_softnet(interval).collect();
     if worst.is_empty() {
@@ -145,24 +145,24 @@ fn softnet_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     1
 }
 
-/// nicstat's line.
+/// The values of nicstat's line.
 pub fn nic_row(interval: &Interval, nic: &NicSpan, table: &Table, canvas: &mut Canvas, y: u16) {
     table.draw_cell(canvas, y, "NET", SafeText::from_name(&nic.id.name), StyleRole::Plain);
     let silent = nic.rx.packets.0 + nic.tx.packets.0 <= 0.0;
-    let ink = if silent { StyleRole::Dim } else { StyleRole::Plain };
-    let mut put = |heading, words: String| table.draw_cell(canvas, y, heading, SafeText::sanitize(words), ink);
+    let role = if silent { StyleRole::Dim } else { StyleRole::Plain };
+    let mut put = |heading, words: String| table.draw_cell(canvas, y, heading, SafeText::sanitize(words), role);
     put("rKB/s", format_kilobytes(nic.rx.kilobytes.0, 7));
     put("wKB/s", format_kilobytes(nic.tx.kilobytes.0, 7));
     put("rPk/s", format_number(nic.rx.packets.0, 6));
     put("wPk/s", format_number(nic.tx.packets.0, 6));
     put("rAvs", format_number(nic.rx.average_bytes, 5));
     put("wAvs", format_number(nic.tx.average_bytes, 5));
-    let (words, ink) = match nic.utilization {
+    let (words, role) = match nic.utilization {
         Some(share) if share.0 >= 0.9 => (safe!("{}", format_number(share.percent(), 5)), StyleRole::Warning),
         Some(share) => (safe!("{}", format_number(share.percent(), 5)), StyleRole::Plain),
         None => ("?".into(), StyleRole::Dim),
     };
-    table.draw_cell(canvas, y, "%Util", &words, ink);
+    table.draw_cell(canvas, y, "%Util", &words, role);
     let saturated = nic.saturation.is_some_and(|rate| rate.0 >= 10.0);
     let sat = safe!("{}", format_optional(nic.saturation.map(|rate| rate.0), 5));
     table.draw_cell(canvas, y, "Sat", &sat, if saturated { StyleRole::Warning } else { StyleRole::Plain });
@@ -192,9 +192,9 @@ fn speed(nic: &NicSpan, facts: &NicFacts) -> SafeText {
     }
 }
 
-/// What went in and out, each against its own highest.
+/// Sparklines of received and sent bytes, each relative to its maximum.
 pub fn traffic_history(state: &State, interval: &Interval, nic: &NicSpan, table: &Table, canvas: &mut Canvas, y: u16) {
-    for (heading, ink) in [(IN_HEADING, StyleRole::User), (OUT_HEADING, StyleRole::System)] {
+    for (heading, role) in [(IN_HEADING, StyleRole::User), (OUT_HEADING, StyleRole::System)] {
         let Some((x, width)) = table.column_area(heading) else { continue };
         let cells = state.history.graph_cells(interval.at(), usize::from(width));
         let rates: Vec<Option<f32>> = cells
@@ -202,18 +202,18 @@ pub fn traffic_history(state: &State, interval: &Interval, nic: &NicSpan, table:
             .map(|cell| cell.as_ref()?.nic_kilobytes(&nic.id).map(|(rx, tx)| if heading == IN_HEADING { rx } else { tx }))
             .collect();
         let most = rates.iter().flatten().copied().fold(1.0_f32, f32::max);
-        sparkline::sparkline(canvas, x, y, width, rates.iter().map(|rate| rate.map(|rate| (rate / most, ink))));
+        sparkline::sparkline(canvas, x, y, width, rates.iter().map(|rate| rate.map(|rate| (rate / most, role))));
     }
 }
 
-/// A queue in the kernel that is full says more than a speed that the driver made up.
+/// The queueing discipline: a full queue is more reliable than the reported link speed.
 fn qdisc_line(interval: &Interval, nic: &NicSpan, canvas: &mut Canvas, y: u16) {
     let Some(span) = &nic.qdisc else { return };
     let now = interval.newer.nics.as_ref().ok().and_then(|nics| nics.get(nic.index));
     let kind = now.and_then(|nic| nic.qdisc.as_ref()).map(|qdisc| SafeText::from_name(&qdisc.kind)).unwrap_or_default();
     let rate = |rate: Option<PerSecond>| format_optional(rate.map(|rate| rate.0), 6);
     let words = safe!(
-        "  qdisc {kind}: backlog {} in {}, {} drops/s, {} over its limit/s",
+        "  qdisc {kind}: backlog {} in {}, {} drops/s, {} overlimits/s",
         text::bytes(span.backlog_bytes as f64),
         text::pluralize(span.backlog_packets, "packet", "packets"),
         rate(span.dropped),
@@ -245,14 +245,13 @@ const UDP_COLUMNS: [ColumnSpec; 5] = [
     ColumnSpec::numeric("OutErr", 6),
 ];
 
-/// The whole namespace, as nicstat -t and -u have it, and who does not accept fast enough.
-/// Returns the line after it.
+/// TCP and UDP of the network namespace as in nicstat -t and -u, and listening sockets with a queue. Returns the line after.
 fn protocol_tables(interval: &Interval, canvas: &mut Canvas) -> u16 {
     let span = &interval.protocols;
     let rate = |rate: Option<PerSecond>| format_optional(rate.map(|rate| rate.0), 6);
     let tcp = Table::new(&TCP_COLUMNS, canvas.width());
     tcp.draw_header(canvas, 0, None);
-    let mut put = |heading, figure: String, ink| tcp.draw_cell(canvas, 1, heading, SafeText::sanitize(figure), ink);
+    let mut put = |heading, figure: String, role| tcp.draw_cell(canvas, 1, heading, SafeText::sanitize(figure), role);
     put("InSeg", rate(span.segments_in), StyleRole::Plain);
     put("OutSeg", rate(span.segments_out), StyleRole::Plain);
     let many = span.retransmitted_share.is_some_and(|share| share.0 >= 0.01)

@@ -1,13 +1,13 @@
-//! The overview: one look at the whole box.
+//! The overview screen: the whole host on one page.
 //!
 //! ```text
-//! CPU    one bar: used, stolen, idle but blocked, free
-//! LOAD   with what it is made of
-//! MEM
-//! CORES
+//! CPU    one bar: used, steal, idle but blocked, free
+//! LOAD   load averages, and the tasks that count in them now
+//! MEM    available memory, swap, major faults, pressure
+//! CORES  one cell per CPU
 //! DISK   latency against baseline
-//! NET
-//! TASKS  who is stuck, who runs
+//! NET    traffic, utilization
+//! TASKS  process groups, blocked and running ones first
 //! ```
 
 use super::canvas::Canvas;
@@ -26,8 +26,8 @@ use crate::safe;
 use crate::state::State;
 use crate::state::rows::is_idle;
 
-pub fn draw(state: &State, judged: &Evaluation, canvas: &mut Canvas) {
-    let interval = &*judged.interval;
+pub fn draw(state: &State, evaluation: &Evaluation, canvas: &mut Canvas) {
+    let interval = &*evaluation.interval;
     let (width, height) = (canvas.width(), canvas.height());
     let mut y = cpu_lines(interval, canvas, 0);
     y = load_line(interval, canvas, y);
@@ -49,7 +49,7 @@ pub fn draw(state: &State, judged: &Evaluation, canvas: &mut Canvas) {
         disk_rows = 1;
     }
     if disk_rows > 0 {
-        y = disk_table(state, judged, &disks, canvas, y, disk_rows);
+        y = disk_table(state, evaluation, &disks, canvas, y, disk_rows);
     }
     if nic_rows > 0 {
         y = nic_table(state, interval, &nics, canvas, y, nic_rows);
@@ -57,7 +57,7 @@ pub fn draw(state: &State, judged: &Evaluation, canvas: &mut Canvas) {
     task_table(state, interval, &mut canvas.subarea(0, y, width, height.saturating_sub(y)));
 }
 
-/// The stacked bar, its legend with figures, and the sums that matter.
+/// The stacked bar, its legend, and the line below it.
 fn cpu_lines(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     let Some(span) = &interval.cpu else {
         canvas.text(0, y, 5, "CPU", StyleRole::Heading);
@@ -78,10 +78,10 @@ fn cpu_lines(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     ];
     if legend > 0 {
         let mut x = width - legend;
-        for (glyph, ink, word, share) in shares {
-            canvas.glyph(x, y, glyph, ink);
+        for (glyph, role, word, share) in shares {
+            canvas.glyph(x, y, glyph, role);
             canvas.text(x + 1, y, 3, word, StyleRole::Dim);
-            canvas.text_right(x + 4, y, 5, safe!("{}", format_number(share * 100.0, 4)), steal_role(share, ink));
+            canvas.text_right(x + 4, y, 5, safe!("{}", format_number(share * 100.0, 4)), steal_role(share, role));
             x += 10;
         }
     }
@@ -89,11 +89,11 @@ fn cpu_lines(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     y + 2
 }
 
-fn steal_role(share: f64, ink: StyleRole) -> StyleRole {
-    if ink == StyleRole::Steal && share >= 0.05 { StyleRole::Warning } else { StyleRole::Plain }
+fn steal_role(share: f64, role: StyleRole) -> StyleRole {
+    if role == StyleRole::Steal && share >= 0.05 { StyleRole::Warning } else { StyleRole::Plain }
 }
 
-/// busy, blocked-idle, free: the line that no other tool has.
+/// busy, blocked-idle and free CPU time.
 fn cpu_summary_line(interval: &Interval, canvas: &mut Canvas, y: u16) {
     let Some(span) = &interval.cpu else { return };
     let narrow = canvas.width() < 78;
@@ -115,8 +115,8 @@ fn cpu_summary_line(interval: &Interval, canvas: &mut Canvas, y: u16) {
     canvas.glyph(x, y, '▞', StyleRole::Blocked);
     x = canvas.text(x + 1, y, 13, if narrow { "blocked " } else { "blocked-idle " }, StyleRole::Dim);
     let bound = if blocked.lower_bound { "≥" } else { "" };
-    let ink = if blocked.ratio >= 0.25 { StyleRole::Critical } else { StyleRole::Bold };
-    canvas.text_right(x, y, 6, safe!("{bound}{}%", share(blocked.ratio)), ink);
+    let role = if blocked.ratio >= 0.25 { StyleRole::Critical } else { StyleRole::Bold };
+    canvas.text_right(x, y, 6, safe!("{bound}{}%", share(blocked.ratio)), role);
     x += 6 + if narrow { 1 } else { 2 };
     canvas.glyph(x, y, '·', StyleRole::Free);
     x = canvas.text(x + 1, y, 5, "free ", StyleRole::Dim);
@@ -128,11 +128,11 @@ fn cpu_summary_line(interval: &Interval, canvas: &mut Canvas, y: u16) {
     }
 }
 
-/// The parts of the bar: what was used, what was stolen, what was blocked; the rest is free.
+/// The segments of the bar: used, steal, hidden, idle but blocked, free.
 pub fn cpu_segments(interval: &Interval) -> Vec<Segment> {
     let Some(span) = &interval.cpu else { return Vec::new() };
     let total = &span.total;
-    let part = |share: f64, glyph, ink| Segment { share, glyph, role: ink };
+    let part = |share: f64, glyph, role| Segment { share, glyph, role };
     let available = span.available();
     let hidden = span.hidden_cpus / span.cpus.len().max(1) as f64;
     let blocked = interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.ratio.min(available));
@@ -147,7 +147,7 @@ pub fn cpu_segments(interval: &Interval) -> Vec<Segment> {
     ]
 }
 
-/// The load average, and what counts in it now.
+/// The load averages, and the tasks that count in them now.
 fn load_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     canvas.text(0, y, 5, "LOAD", StyleRole::Heading);
     let Ok(load) = &interval.newer.load else {
@@ -155,8 +155,8 @@ fn load_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
         return y + 1;
     };
     let n = interval.online_cpus().max(1) as f64;
-    let ink = if load.one >= 2.0 * n { StyleRole::Bold } else { StyleRole::Plain };
-    let mut x = canvas.text_to_end(5, y, safe!("{:>4}", format_number(load.one, 4)), ink);
+    let role = if load.one >= 2.0 * n { StyleRole::Bold } else { StyleRole::Plain };
+    let mut x = canvas.text_to_end(5, y, safe!("{:>4}", format_number(load.one, 4)), role);
     x = canvas.text_to_end(
         x,
         y,
@@ -207,13 +207,13 @@ fn memory_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     let faults = format_optional(memory.major_faults.map(|rate| rate.0), 5);
     x = canvas.text_to_end(x, y, safe!("   major faults {faults}/s"), StyleRole::Dim);
     if let Some(stalled) = interval.pressure.memory_some {
-        let ink = if stalled.0 >= 0.1 { StyleRole::Warning } else { StyleRole::Dim };
-        canvas.text_to_end(x, y, safe!("   stalled {}%", format_number(stalled.percent(), 4)), ink);
+        let role = if stalled.0 >= 0.1 { StyleRole::Warning } else { StyleRole::Dim };
+        canvas.text_to_end(x, y, safe!("   stalled {}%", format_number(stalled.percent(), 4)), role);
     }
     y + 1
 }
 
-/// A cell a CPU, and the hottest by name.
+/// One cell per CPU, and the busiest one with its top thread.
 fn cores_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     canvas.text(0, y, 6, "CORES", StyleRole::Heading);
     let Some(span) = &interval.cpu else {
@@ -227,8 +227,8 @@ fn cores_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     let Some(hottest) = hottest.filter(|cpu| cpu.busy() >= 0.005) else { return y + 1 };
     let x = 6 + u16::try_from(cells).unwrap_or(0) + 2;
     let busy = hottest.busy();
-    let ink = if busy >= 0.95 { StyleRole::Bold } else { StyleRole::Plain };
-    let x = canvas.text_to_end(x, y, safe!("hottest cpu{} {}%", hottest.id.0, format_number(busy * 100.0, 4)), ink);
+    let role = if busy >= 0.95 { StyleRole::Bold } else { StyleRole::Plain };
+    let x = canvas.text_to_end(x, y, safe!("hottest cpu{} {}%", hottest.id.0, format_number(busy * 100.0, 4)), role);
     if let Some((task, share)) = hottest.top_thread {
         let used = format_number(share.percent(), 4);
         let whole = safe!("  {} {used}%", wait_location::process_thread_and_tid(&interval.newer, task));
@@ -239,7 +239,7 @@ fn cores_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     y + 1
 }
 
-/// Those that did something, in the kernel's order; where there is no room for all, the ones that wait most.
+/// The disks with activity, the longest queue first.
 fn busiest_disks<'a>(state: &State, interval: &'a Interval) -> Vec<&'a DiskSpan> {
     let waited = |disk: &DiskSpan| disk.operations().map(|(_, op)| op.concurrency).sum::<f64>() + f64::from(disk.in_flight);
     let mut disks: Vec<&DiskSpan> = interval.disks.iter().filter(|disk| !is_idle(state, disk)).collect();
@@ -265,8 +265,8 @@ const DISK_COLUMNS: [ColumnSpec; 12] = [
     ColumnSpec::text("", 0).min_table_width(90),
 ];
 
-fn disk_table(state: &State, judged: &Evaluation, disks: &[&DiskSpan], canvas: &mut Canvas, y: u16, rows: u16) -> u16 {
-    let interval = &*judged.interval;
+fn disk_table(state: &State, evaluation: &Evaluation, disks: &[&DiskSpan], canvas: &mut Canvas, y: u16, rows: u16) -> u16 {
+    let interval = &*evaluation.interval;
     let mut specs = DISK_COLUMNS.to_vec();
     let wide = canvas.width();
     if wide >= 130 {
@@ -292,15 +292,15 @@ fn disk_table(state: &State, judged: &Evaluation, disks: &[&DiskSpan], canvas: &
             (Operation::Write, &disk.writes, ["w/s", "wkB/s", "w_await", "w×base"]),
         ];
         for (operation, span, [rate, size, time, times]) in sides {
-            let ink = if span.completed == 0 { StyleRole::Dim } else { StyleRole::Plain };
-            table.draw_cell(canvas, y, rate, safe!("{}", format_number(span.rate.0, 6)), ink);
-            table.draw_cell(canvas, y, size, safe!("{}", format_kilobytes(span.kilobytes.0, 6)), ink);
-            table.draw_cell(canvas, y, time, safe!("{}", format_optional(span.r#await.map(|time| time.0), 7)), ink);
-            let standing = latency_status(judged, disk.id, operation);
-            let (words, ink) = baseline_multiple(judged, standing);
-            table.draw_cell(canvas, y, times, &words, ink);
+            let role = if span.completed == 0 { StyleRole::Dim } else { StyleRole::Plain };
+            table.draw_cell(canvas, y, rate, safe!("{}", format_number(span.rate.0, 6)), role);
+            table.draw_cell(canvas, y, size, safe!("{}", format_kilobytes(span.kilobytes.0, 6)), role);
+            table.draw_cell(canvas, y, time, safe!("{}", format_optional(span.r#await.map(|time| time.0), 7)), role);
+            let status = latency_status(evaluation, disk.id, operation);
+            let (words, role) = baseline_multiple(evaluation, status);
+            table.draw_cell(canvas, y, times, &words, role);
             let heading = if operation == Operation::Read { READ_HISTORY_HEADING } else { WRITE_HISTORY_HEADING };
-            latency_history(state, interval, (disk.id, operation), standing, table.column_area(heading), canvas, y);
+            latency_history(state, interval, (disk.id, operation), status, table.column_area(heading), canvas, y);
         }
         table.draw_cell(canvas, y, "queue", safe!("{}", format_optional(disk.aqu_sz, 5)), StyleRole::Plain);
         table.draw_cell(canvas, y, "busy%", safe!("{}", text::format_percent(disk.busy.map(|busy| busy.0), 5)), StyleRole::Dim);
@@ -362,12 +362,12 @@ fn task_table(state: &State, interval: &Interval, canvas: &mut Canvas) {
     if interval.newer.tasks.is_err() {
         canvas.text_to_end(0, 1, "- /proc cannot be read", StyleRole::Dim);
     }
-    if super::frame::hidden_tasks_note(state).is_some()
+    if super::active_findings::hidden_tasks_note(state).is_some()
         && let Some((x, width)) = table.column_area("where")
     {
-        // Beside the heading, in as many words as there is room for.
+        // Beside the heading, as far as it fits.
         let words =
-            ["others' hidden: root sees", "others' hidden"].into_iter().find(|words| words.len() + 6 <= usize::from(width));
+            ["other users' waits hidden", "others' hidden"].into_iter().find(|words| words.len() + 6 <= usize::from(width));
         canvas.text_right(x, 0, width, words.unwrap_or_default(), StyleRole::Dim);
     }
     let teams = process_groups(interval);
@@ -380,7 +380,7 @@ fn task_table(state: &State, interval: &Interval, canvas: &mut Canvas) {
         table.draw_cell(canvas, y, "pid", &pid, StyleRole::Dim);
         table.draw_cell(canvas, y, "procs", safe!("{}", team.processes), StyleRole::Dim);
         table.draw_cell(canvas, y, "thr", safe!("{}", team.threads), StyleRole::Dim);
-        let share = |value: f64, ink| if value > 0.0 { ink } else { StyleRole::Dim };
+        let share = |value: f64, role| if value > 0.0 { role } else { StyleRole::Dim };
         table.draw_cell(canvas, y, "%CPU", safe!("{}", format_number(team.cpu * 100.0, 5)), share(team.cpu, StyleRole::Plain));
         table.draw_cell(
             canvas,
@@ -401,7 +401,7 @@ fn task_table(state: &State, interval: &Interval, canvas: &mut Canvas) {
     }
 }
 
-/// Half a thread stuck all the time is worth a bolder figure.
+/// Bold from an average of half a blocked thread.
 pub fn blocked_role(threads: f64) -> StyleRole {
     match threads {
         none if none <= 0.0 => StyleRole::Dim,

@@ -1,4 +1,4 @@
-//! Who makes the box busy or stuck: tasks that belong together, as one row each.
+//! The most active processes of an interval; sibling processes of one executable form one group.
 
 use rustc_hash::FxHashMap;
 
@@ -10,20 +10,20 @@ use crate::interval::idle_blocked::BlockedGroup;
 use crate::sample::Name;
 use crate::state::rows::{TaskActivity, floor_to_hundredth};
 
-/// A process, or the sibling processes of one executable, over the interval.
+/// A process, or the sibling processes of one executable, in an interval.
 pub struct ProcessGroup<'a> {
     pub name: &'a Name,
-    /// Of the member that did most
+    /// Pid of the most active process
     pub pid: u32,
     pub processes: u32,
     pub threads: u32,
-    /// In CPUs
+    /// CPUs used
     pub cpu: f64,
-    /// Threads, on average
+    /// Average number of threads in a run queue, on disk, in lock waits
     pub run_queue: f64,
     pub disk: f64,
     pub lock: f64,
-    /// The waits of some of them are hidden from this user
+    /// Whether some of the waits are hidden from this user
     pub waits_hidden: bool,
     weight: f64,
     busiest_thread: Option<TaskId>,
@@ -31,10 +31,10 @@ pub struct ProcessGroup<'a> {
     blocked: Option<&'a BlockedGroup>,
 }
 
-/// In threads: what does less is as good as asleep, and would only make the table flicker.
+/// Minimum average number of active threads of a row; rows below it would come and go each second.
 const MIN_WEIGHT: f64 = 0.002;
 
-/// Those that did anything worth a row, the most blocked and running first.
+/// The active groups, most active first.
 pub fn process_groups(interval: &Interval) -> Vec<ProcessGroup<'_>> {
     let (Some(span), Ok(sample)) = (&interval.tasks, &interval.newer.tasks) else { return Vec::new() };
     let blocked: FxHashMap<&GroupId, &BlockedGroup> =
@@ -85,7 +85,7 @@ pub fn process_groups(interval: &Interval) -> Vec<ProcessGroup<'_>> {
 }
 
 impl ProcessGroup<'_> {
-    /// What most of it waits for.
+    /// What most of its threads wait on.
     pub fn wait_location(&self, interval: &Interval) -> SafeText {
         let group = self.blocked.filter(|group| group.blocked_threads() >= self.cpu);
         group

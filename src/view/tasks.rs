@@ -1,7 +1,8 @@
-//! The tasks screen: rows of processes or threads, each with what its time went to.
+//! The tasks screen: processes, threads or wait classes, and how they spent their time.
 
+use super::active_findings::hidden_tasks_note;
 use super::canvas::Canvas;
-use super::frame::{hidden_tasks_note, list_status};
+use super::list::{draw_list, list_status};
 use super::text::{self, SafeText, format_number};
 use super::theme::StyleRole;
 use super::wait_location;
@@ -30,7 +31,7 @@ const TASK_COLUMNS: [ColumnSpec; 9] = [
     ColumnSpec::text("where", 0).sorted_by(SortColumn::Activity),
 ];
 
-/// Where in them the columns stand for which a narrow screen has no room.
+/// Position of the columns that only wide screens have.
 const COMMAND_INDEX: usize = 7;
 
 const WIDE_COLUMNS: [ColumnSpec; 3] = [
@@ -46,7 +47,7 @@ pub fn table(state: &State, width: u16) -> Table {
     let mut specs = TASK_COLUMNS.to_vec();
     let by = state.sort().column;
     if width < 140 {
-        // What the rows are ordered by is shown, however narrow the screen.
+        // The sort column is visible on every width.
         let hidden = WIDE_COLUMNS.into_iter().find(|spec| spec.sort_column == Some(by));
         specs.splice(COMMAND_INDEX..COMMAND_INDEX, hidden);
     }
@@ -74,16 +75,16 @@ const WAIT_CLASS_COLUMNS: [ColumnSpec; 4] = [
     ColumnSpec::text("meaning", 0),
 ];
 
-pub fn draw(state: &State, judged: &Evaluation, plan: &ScreenLayout, canvas: &mut Canvas) {
-    let interval = &*judged.interval;
-    summary_line(state, interval, plan, canvas);
+pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canvas: &mut Canvas) {
+    let interval = &*evaluation.interval;
+    summary_line(state, interval, layout, canvas);
     let Ok(sample) = &interval.newer.tasks else {
         canvas.text_to_end(0, 2, "- /proc cannot be read", StyleRole::Dim);
         return;
     };
     let table = table(state, canvas.width());
     table.draw_header(canvas, 1, Some(state.sort()));
-    let end = super::draw_list(state, plan, canvas, |canvas, y, row| match row {
+    let end = draw_list(state, layout, canvas, |canvas, y, row| match row {
         Row::Process { index, depth } => process_row(interval, sample, index, depth, &table, canvas, y),
         Row::Thread { process, thread } => {
             if let Some(process) = sample.processes.get(process)
@@ -96,18 +97,18 @@ pub fn draw(state: &State, judged: &Evaluation, plan: &ScreenLayout, canvas: &mu
         _ => {}
     });
     if let Some(limits) = hidden_tasks_note(state) {
-        canvas.text_to_end(0, plan.rows_before_list + plan.list_rows, &limits, StyleRole::Dim);
+        canvas.text_to_end(0, layout.rows_before_list + layout.list_rows, &limits, StyleRole::Dim);
     }
     if state.rows.is_empty() {
         canvas.text_to_end(0, end, "no task matches the filter (Esc clears it)", StyleRole::Dim);
     }
 }
 
-/// How many there are and what they do; or what cannot be seen.
-fn summary_line(state: &State, interval: &Interval, plan: &ScreenLayout, canvas: &mut Canvas) {
+/// Numbers of processes, threads, and threads by state.
+fn summary_line(state: &State, interval: &Interval, layout: &ScreenLayout, canvas: &mut Canvas) {
     canvas.text(0, 0, 6, "TASKS", StyleRole::Heading);
     let width = canvas.width();
-    let words = list_status(state, plan);
+    let words = list_status(state, layout);
     let right = u16::try_from(words.width()).unwrap_or(0);
     let Some(tasks) = &interval.tasks else { return };
     let counts = &tasks.counts;
@@ -145,8 +146,8 @@ fn process_row(interval: &Interval, sample: &Tasks, index: usize, depth: u8, tab
     table.draw_cell(canvas, y, "memory", resident_text(interval, span), StyleRole::Plain);
     for (heading, rate) in [("read/s", span.read_bytes), ("write/s", span.write_bytes)] {
         let words = rate.map_or("-".to_owned(), |rate| if rate.0 > 0.0 { text::bytes(rate.0) } else { "0".to_owned() });
-        let ink = if rate.is_some_and(|rate| rate.0 > 0.0) { StyleRole::Plain } else { StyleRole::Dim };
-        table.draw_cell(canvas, y, heading, safe!("{words}"), ink);
+        let role = if rate.is_some_and(|rate| rate.0 > 0.0) { StyleRole::Plain } else { StyleRole::Dim };
+        table.draw_cell(canvas, y, heading, safe!("{words}"), role);
     }
     let name = if depth > 0 {
         safe!("{}└ {}", "  ".repeat(usize::from(depth.min(12)) - 1), SafeText::from_name(&process.comm))
@@ -157,12 +158,12 @@ fn process_row(interval: &Interval, sample: &Tasks, index: usize, depth: u8, tab
     table.draw_cell(canvas, y, "where", activity_text(interval, process, span), StyleRole::Plain);
 }
 
-/// What it waits for; of a process that does nothing its command line.
+/// What an active process waits on; the command line of an inactive one.
 fn activity_text(interval: &Interval, process: &Process, span: &ProcessSpan) -> SafeText {
     let busy = span.states.non_sleep() >= 0.0005;
     if let Some(task) = span.top_thread.filter(|_| busy) {
         let group = interval.idle_blocked.iter().flat_map(|idle| &idle.groups).find(|group| group.group == process.group());
-        // A member of a group that waits for one of them in I/O: the chain says more than its own wait channel.
+        // Its group waits for one member in I/O: the wait chain explains more than its own wait channel.
         if let Some(group) = group.filter(|group| group.behind_lock() >= 0.5 && span.states.lock > 0.5)
             && let Some(chain) = wait_location::group_location(interval, group)
         {
@@ -173,7 +174,7 @@ fn activity_text(interval: &Interval, process: &Process, span: &ProcessSpan) -> 
     command_line(process)
 }
 
-/// The command line in one line; kernel threads have none.
+/// The command line with spaces between arguments; kernel threads have none.
 pub fn command_line(process: &Process) -> SafeText {
     const ENOUGH: usize = 512;
     match &process.facts.cmdline {
@@ -209,12 +210,12 @@ fn time_cells(
     canvas: &mut Canvas,
     y: u16,
 ) {
-    let ink = |value: f64| if value > 0.0 { StyleRole::Plain } else { StyleRole::Dim };
+    let role = |value: f64| if value > 0.0 { StyleRole::Plain } else { StyleRole::Dim };
     let used = cpu.map_or(0.0, |cpu| cpu.0);
-    let full = if used >= 0.95 { StyleRole::Bold } else { ink(used) };
+    let full = if used >= 0.95 { StyleRole::Bold } else { role(used) };
     table.draw_cell(canvas, y, "%CPU", safe!("{}", text::format_percent(cpu.map(|cpu| cpu.0), 5)), full);
     let waited = run_queue.map(|wait| wait.0);
-    table.draw_cell(canvas, y, "runq", safe!("{}", text::format_optional(waited, 5)), ink(waited.unwrap_or(0.0)));
+    table.draw_cell(canvas, y, "runq", safe!("{}", text::format_optional(waited, 5)), role(waited.unwrap_or(0.0)));
     let stuck = |value: f64| super::overview::blocked_role(value);
     table.draw_cell(canvas, y, "disk", safe!("{}", format_number(states.disk, 5)), stuck(states.disk));
     table.draw_cell(canvas, y, "lock", wait_location::lock_waits_text(states.lock, hidden), stuck(states.lock));
@@ -223,13 +224,13 @@ fn time_cells(
     }
 }
 
-/// A bar of what the time went to; all of it together is the width.
+/// A bar of the time by state; the full width is the whole time.
 pub fn state_bar(states: &Microstates, canvas: &mut Canvas, x: u16, y: u16, width: u16) {
     let whole = states.non_sleep() + states.sleep + states.unknown;
     if whole <= 0.0 {
         return;
     }
-    let part = |time: f64, glyph, ink| Segment { share: time / whole, glyph, role: ink };
+    let part = |time: f64, glyph, role| Segment { share: time / whole, glyph, role };
     let parts = [
         part(states.user, '█', StyleRole::User),
         part(states.system, '▓', StyleRole::System),
@@ -287,7 +288,7 @@ fn wait_class_row(
     table.draw_cell(canvas, y, "meaning", wait_location::wait_class_description(class), StyleRole::Dim);
 }
 
-/// Whose threads are in that kind of wait, the most first.
+/// Process names and numbers of their threads in a wait class, most first.
 pub fn wait_class_members(interval: &Interval, sample: &Tasks, class: WaitClass) -> Vec<(String, u32)> {
     let mut counts: rustc_hash::FxHashMap<&[u8], u32> = rustc_hash::FxHashMap::default();
     for process in &sample.processes {

@@ -1,7 +1,7 @@
-//! Text that may stand on the screen, and figures of a fixed width.
+//! Sanitized text, wrapping, and numbers of a fixed width.
 //!
-//! `SafeText` is the only text of which the canvas takes more than what was compiled in: names of processes, files,
-//! hosts and interfaces may hold anything, an escape sequence for the terminal too. Only the sanitiser makes one.
+//! Names of processes, files, hosts and interfaces may contain anything, including terminal escape sequences. The canvas
+//! accepts only literals and `SafeText`, which only the sanitizer creates.
 
 use std::borrow::Cow;
 
@@ -11,22 +11,22 @@ use unicode_width::UnicodeWidthStr;
 use crate::ids::is_unprintable;
 use crate::sample::Name;
 
-/// Text without anything that a terminal or a reader's eye could be misled by.
+/// Text without control characters, bidirectional overrides and invisible characters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SafeText(Cow<'static, str>);
 
 impl SafeText {
-    /// A name as the kernel gave it.
+    /// Sanitizes a name from the kernel.
     pub fn from_name(name: &Name) -> SafeText {
         SafeText::from_bytes(name.as_bytes())
     }
 
-    /// Bytes from outside; what is no UTF-8 becomes U+FFFD.
+    /// Sanitizes bytes; invalid UTF-8 becomes U+FFFD.
     pub fn from_bytes(bytes: &[u8]) -> SafeText {
         SafeText::sanitize(String::from_utf8_lossy(bytes).into_owned())
     }
 
-    /// Text that holds something from outside, or may.
+    /// Escapes all unprintable characters.
     pub fn sanitize(text: impl Into<String>) -> SafeText {
         let text = text.into();
         if !text.chars().any(is_unprintable) {
@@ -51,7 +51,7 @@ impl SafeText {
         self.0.is_empty()
     }
 
-    /// Cells that it takes.
+    /// Width in cells.
     pub fn width(&self) -> usize {
         self.0.width()
     }
@@ -63,14 +63,14 @@ pub fn pluralize(count: impl Into<u64>, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// What was compiled in is ours.
+/// Literals need no sanitizing.
 impl From<&'static str> for SafeText {
     fn from(text: &'static str) -> SafeText {
         SafeText(Cow::Borrowed(text))
     }
 }
 
-/// Formats, and sanitises whatever came of it.
+/// Formats and sanitizes, with the arguments of `format!`.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! safe {
@@ -83,7 +83,7 @@ impl std::fmt::Display for SafeText {
     }
 }
 
-/// The beginning of `text` that fits into so many cells, with a mark of what was cut.
+/// `text` cut to this number of cells, with `…` if it was longer.
 pub fn truncate(text: &str, cells: usize) -> Cow<'_, str> {
     if text.len() <= cells && text.is_ascii() || text.width() <= cells {
         return Cow::Borrowed(text);
@@ -103,7 +103,7 @@ pub fn truncate(text: &str, cells: usize) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// Lines of at most so many cells, broken between words; the last one is cut where there is more.
+/// Breaks text between words into lines of at most `cells`; the last line is cut if `lines` do not suffice.
 pub fn wrap(text: &str, cells: usize, lines: usize) -> Vec<String> {
     let mut wrapped: Vec<String> = Vec::new();
     let mut line = String::new();
@@ -139,7 +139,7 @@ pub fn wrap(text: &str, cells: usize, lines: usize) -> Vec<String> {
     wrapped
 }
 
-/// The last line of a text that goes on. A figure is there whole or not at all: half of one would be read as another.
+/// Cuts text, but never within a number, which would read as another number.
 fn truncate_before_number(text: &str, cells: usize) -> String {
     let kept = truncate(text, cells);
     let Some(kept) = kept.strip_suffix('…').filter(|kept| text.len() > kept.len()) else { return kept.into_owned() };
@@ -153,7 +153,7 @@ fn truncate_before_number(text: &str, cells: usize) -> String {
     }
 }
 
-/// What may not be broken: a figure stays with its per cent sign.
+/// Splits at spaces, except between a number and its per cent sign.
 fn split_words(text: &str) -> impl Iterator<Item = &str> {
     let mut left = Some(text);
     std::iter::from_fn(move || {
@@ -164,7 +164,7 @@ fn split_words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// How many bytes of `text` fit into so many cells.
+/// Number of bytes of `text` that fit into this number of cells.
 fn fitting_bytes(text: &str, cells: usize) -> usize {
     let mut taken = 0;
     for (at, grapheme) in text.grapheme_indices(true) {
@@ -176,8 +176,8 @@ fn fitting_bytes(text: &str, cells: usize) -> usize {
     text.len()
 }
 
-/// Three significant digits; more where they stand before the point, as long as they fit into so many cells.
-/// What is there never reads as nothing: the smallest figures are written `<.01`.
+/// A number with three significant digits, or with all digits before the point if they fit into `cells`.
+/// Small values are written `<.01`, never 0.
 pub fn format_number(value: f64, cells: usize) -> String {
     if !value.is_finite() {
         return "-".to_owned();
@@ -197,18 +197,18 @@ pub fn format_number(value: f64, cells: usize) -> String {
     if text.len() <= cells { text } else { format_scaled(value, 1000.0, &["", "k", "M", "G", "T", "P"]) }
 }
 
-/// `-` where there is no value.
+/// A number, or `-` without a value.
 pub fn format_optional(value: Option<f64>, cells: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format_number(value, cells))
 }
 
-/// An amount under a heading that says KB; what does not fit is written with its own unit, which no k or M of KB would be.
+/// A value in KB. If it does not fit, it gets its own unit: `1.31G`, since `1.37M` would read as megabytes.
 pub fn format_kilobytes(value: f64, cells: usize) -> String {
     let text = format_number(value, usize::MAX);
     if text.len() <= cells { text } else { bytes(value * 1024.0) }
 }
 
-/// A share in per cent.
+/// A share of 0 … 1 in per cent.
 pub fn format_percent(share: Option<f64>, cells: usize) -> String {
     format_optional(share.map(|share| share * 100.0), cells)
 }
@@ -240,7 +240,7 @@ fn format_scaled(value: f64, step: f64, units: &[&'static str]) -> String {
     format!("{value:.digits$}{unit}")
 }
 
-/// A span of time in its two largest units: `1m31s`, `12d04h`.
+/// A duration in its two largest units: `1m31s`, `12d04h`.
 pub fn format_duration(seconds: f64) -> String {
     let whole = seconds.max(0.0) as u64;
     match whole {
@@ -253,7 +253,7 @@ pub fn format_duration(seconds: f64) -> String {
     }
 }
 
-/// The time of day, of nanoseconds after 1970 in UTC.
+/// The time of day; `realtime_ns` are nanoseconds since the Unix epoch.
 pub fn format_time(realtime_ns: i64, zone: &jiff::tz::TimeZone) -> String {
     match jiff::Timestamp::from_nanosecond(i128::from(realtime_ns)) {
         Ok(at) => {
@@ -264,12 +264,12 @@ pub fn format_time(realtime_ns: i64, zone: &jiff::tz::TimeZone) -> String {
     }
 }
 
-/// The same without seconds.
+/// Hours and minutes.
 pub fn format_hours_minutes(realtime_ns: i64, zone: &jiff::tz::TimeZone) -> String {
     format_time(realtime_ns, zone).chars().take(5).collect()
 }
 
-/// `Nov 21 `, to stand before a time of day; nothing where that is enough.
+/// `Nov 21 ` as a prefix of a time, or nothing if not `needed`.
 pub fn format_day_prefix(realtime_ns: i64, zone: &jiff::tz::TimeZone, needed: bool) -> String {
     let at = jiff::Timestamp::from_nanosecond(i128::from(realtime_ns)).ok().filter(|_| needed);
     at.map_or_else(String::new, |at| at.to_zoned(zone.clone()).strftime("%b %d ").to_string())
@@ -280,14 +280,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_a_hostile_name_reaches_the_terminal() {
+    fn hostile_names_are_escaped() {
         let name = SafeText::from_bytes(b"a\x1b[2J\x07\xff\xc2\x9b31m\n\xe2\x80\xaeb\xe2\x80\x8b\x7f");
         assert_eq!(name.as_str(), "a\\u{1b}[2J\\u{7}\u{fffd}\\u{9b}31m\\n\\u{202e}b\\u{200b}\\u{7f}");
         assert_eq!(SafeText::from_bytes("größe 日本".as_bytes()).as_str(), "größe 日本");
     }
 
     #[test]
-    fn figures_have_three_digits_and_never_round_something_to_nothing() {
+    fn numbers_have_three_digits_and_do_not_round_to_zero() {
         let shown = |value: f64| format_number(value, 6);
         assert_eq!(
             [0.0, 0.0001, 0.39, 1.0, 9.996, 41.04, 99.96, 601.2, 9633.0, 123_456.0].map(shown),
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_cut_by_cells_and_not_within_a_character() {
+    fn text_is_cut_by_cells_between_characters() {
         assert_eq!(truncate("日本語です", 5), "日本…");
         assert_eq!(truncate("abc", 3), "abc");
         assert_eq!(truncate("abcd", 3), "ab…");
@@ -311,10 +311,10 @@ mod tests {
     }
 
     #[test]
-    fn sentences_are_broken_between_words() {
+    fn text_is_wrapped_between_words() {
         assert_eq!(wrap("one two three four", 9, 9), ["one two", "three", "four"]);
         assert_eq!(wrap("one two three four", 9, 2), ["one two", "three fo…"]);
-        assert_eq!(wrap("waits 1.13 s more", 9, 1), ["waits …"], "half of 1.13 is no figure");
+        assert_eq!(wrap("waits 1.13 s more", 9, 1), ["waits …"], "a number is not cut");
         assert_eq!(wrap("waits 1.13 s more", 11, 1), ["waits 1.13…"]);
         assert_eq!(wrap("1.13 seconds", 3, 1), ["1.…"]);
         assert_eq!(wrap("abcdefghij", 4, 3), ["abcd", "efgh", "ij"]);
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_of_time() {
+    fn durations_have_two_units() {
         assert_eq!(format_duration(91.0), "1m31s");
         assert_eq!(format_duration(0.25), "250ms");
         assert_eq!(format_duration(0.999_8), "1s");

@@ -1,18 +1,18 @@
-//! What each kind of thing looks like. One table from ink to style; nothing else in the program names a colour.
+//! The style of each role, per number of colors. No other file names a color.
 //!
-//! Text stays in the terminal's own foreground on its own background, so that it can be read on dark and on light. Colour
-//! goes to signs, bars and figures that are out of order, and always beside a sign or a word that says the same.
+//! Normal text keeps the terminal's own colors, so that it is readable on dark and light backgrounds. Color marks symbols,
+//! bars and abnormal values, always beside a symbol or word with the same meaning.
 
 use ratatui::style::{Color, Modifier, Style};
 
 use crate::findings::Severity;
 use crate::state::{ColorSupport, GlyphSet, TerminalCapabilities};
 
-/// What something is, as far as its looks are concerned.
+/// What a piece of text or a glyph stands for, which determines its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StyleRole {
     Plain,
-    /// There, but not what the eye shall land on
+    /// Secondary text
     Dim,
     Bold,
     /// Column headings and the names of sections
@@ -21,28 +21,28 @@ pub enum StyleRole {
     Warning,
     Note,
     Good,
-    /// Kinds of CPU time
+    /// CPU time: user (the first of five kinds)
     User,
     System,
     Irq,
     Steal,
-    /// Idle but blocked
+    /// CPU time: idle but blocked
     Blocked,
     Free,
-    /// Kinds of waiting
+    /// Time of a task: in a run queue (the first of four kinds of waiting)
     RunQueue,
     Disk,
     Lock,
     OtherBlocked,
     /// The recorder is on
     Recording,
-    /// What the paused or replayed state is written in
+    /// Paused or replaying
     Playback,
     /// A key in the key line
     Key,
 }
 
-/// The looks of one terminal.
+/// The styles of a terminal.
 #[derive(Clone, Copy, Debug)]
 pub struct Theme {
     capabilities: TerminalCapabilities,
@@ -57,15 +57,15 @@ impl Theme {
         self.capabilities.glyphs == GlyphSet::Ascii
     }
 
-    pub fn style(self, ink: StyleRole) -> Style {
+    pub fn style(self, role: StyleRole) -> Style {
         match self.capabilities.colors {
-            ColorSupport::None => monochrome_style(ink),
-            ColorSupport::Ansi16 => ansi16_style(ink),
-            ColorSupport::Ansi256 => ansi256_style(ink),
+            ColorSupport::None => monochrome_style(role),
+            ColorSupport::Ansi16 => ansi16_style(role),
+            ColorSupport::Ansi256 => ansi256_style(role),
         }
     }
 
-    /// The row under the cursor: reversed, which every terminal can do on every background.
+    /// The selected row: reverse video, which works in every terminal on every background.
     pub fn cursor_style(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }
@@ -81,7 +81,7 @@ impl From<Severity> for StyleRole {
     }
 }
 
-/// The sign that stands beside the colour.
+/// The symbol of a severity.
 pub fn severity_symbol(severity: Severity) -> &'static str {
     match severity {
         Severity::Note => "•",
@@ -90,9 +90,9 @@ pub fn severity_symbol(severity: Severity) -> &'static str {
     }
 }
 
-fn monochrome_style(ink: StyleRole) -> Style {
+fn monochrome_style(role: StyleRole) -> Style {
     let style = Style::new();
-    match ink {
+    match role {
         StyleRole::Dim | StyleRole::Free => style.add_modifier(Modifier::DIM),
         StyleRole::Bold | StyleRole::Heading | StyleRole::Warning | StyleRole::Key | StyleRole::Playback => {
             style.add_modifier(Modifier::BOLD)
@@ -102,10 +102,10 @@ fn monochrome_style(ink: StyleRole) -> Style {
     }
 }
 
-fn ansi16_style(ink: StyleRole) -> Style {
+fn ansi16_style(role: StyleRole) -> Style {
     let fg = |colour| Style::new().fg(colour);
-    match ink {
-        // Yellow on white cannot be read: the warning brings its own background.
+    match role {
+        // Yellow on white is unreadable, so a warning has its own background.
         StyleRole::Warning => Style::new().fg(Color::Black).bg(Color::Yellow),
         StyleRole::Critical | StyleRole::Recording => fg(Color::Red).add_modifier(Modifier::BOLD),
         StyleRole::Note => fg(Color::Blue).add_modifier(Modifier::BOLD),
@@ -117,14 +117,14 @@ fn ansi16_style(ink: StyleRole) -> Style {
         StyleRole::Blocked | StyleRole::Lock => fg(Color::Red),
         StyleRole::RunQueue => fg(Color::Cyan),
         StyleRole::Disk | StyleRole::OtherBlocked => fg(Color::Magenta),
-        _ => monochrome_style(ink),
+        _ => monochrome_style(role),
     }
 }
 
-/// Of the 256 those that stand at least 3 : 1 against black and against white.
-fn ansi256_style(ink: StyleRole) -> Style {
+/// Indexed colors with a contrast of at least 3:1 against black and white.
+fn ansi256_style(role: StyleRole) -> Style {
     let fg = |index| Style::new().fg(Color::Indexed(index));
-    match ink {
+    match role {
         StyleRole::Critical => fg(196).add_modifier(Modifier::BOLD),
         StyleRole::Recording => fg(196),
         StyleRole::Warning => fg(166).add_modifier(Modifier::BOLD),
@@ -139,11 +139,11 @@ fn ansi256_style(ink: StyleRole) -> Style {
         StyleRole::Disk => fg(161),
         StyleRole::OtherBlocked => fg(97),
         StyleRole::Playback => fg(33).add_modifier(Modifier::BOLD),
-        _ => monochrome_style(ink),
+        _ => monochrome_style(role),
     }
 }
 
-/// What stands for a character where there is nothing but ASCII.
+/// The ASCII replacement of a glyph.
 pub fn ascii_fallback(character: char) -> char {
     match character {
         '█' => '#',

@@ -1,7 +1,7 @@
-//! The strip of time: one cell an interval or several, coloured and shaped by the worst finding in it.
+//! The timeline: one cell per time span, with the glyph and color of its worst finding.
 //!
-//! Live it shows what is in memory, in a replay the whole recording. Cells stand for fixed spans of time, so that they do
-//! not shimmer while time goes on; a cell of which no interval knows anything is a hole.
+//! Live mode displays the samples in memory, a replay the whole recording. The time span of a cell is fixed, so that cells do
+//! not change while time passes. A cell without data is blank.
 
 use super::canvas::Canvas;
 use super::text;
@@ -24,13 +24,13 @@ pub fn draw(state: &State, canvas: &mut Canvas) {
     let mut cells = TimelineCells { scale: &scale, cells: vec![Cell::default(); scale.cell_count] };
     let mut before = None;
     if state.timeline.is_empty() {
-        for digest in state.history.iter() {
-            let at = digest.at.realtime_ns;
-            let begun = at.saturating_sub((f64::from(digest.seconds) * 1e9) as i64);
+        for summary in state.history.iter() {
+            let at = summary.at.realtime_ns;
+            let begun = at.saturating_sub((f64::from(summary.seconds) * 1e9) as i64);
             cells.add_interval(
                 before.filter(|&before| begun.saturating_sub(before) <= scale.cell_ns / 2),
                 at,
-                digest.worst_severity,
+                summary.worst_severity,
             );
             before = Some(at);
         }
@@ -44,13 +44,13 @@ pub fn draw(state: &State, canvas: &mut Canvas) {
     state.marks.iter().for_each(|mark| cells.add_mark(mark.realtime_ns));
     let here = state.shown_at().filter(|_| state.paused || !state.is_live()).and_then(|at| scale.cell_at(at.realtime_ns));
     for (at, cell) in (0_u16..).zip(&cells.cells) {
-        // A full block in reverse would look like a hole.
-        let (glyph, ink) = if here == Some(usize::from(at)) { ('▼', StyleRole::Playback) } else { cell.glyph() };
-        canvas.glyph(scale.first_column + at, 0, glyph, ink);
+        // A marker of its own: a full block in reverse video would look like missing data.
+        let (glyph, role) = if here == Some(usize::from(at)) { ('▼', StyleRole::Playback) } else { cell.glyph() };
+        canvas.glyph(scale.first_column + at, 0, glyph, role);
     }
 }
 
-/// The moment that a click on that column means.
+/// The time at a column, in nanoseconds since the Unix epoch.
 pub fn time_at(state: &State, width: u16, column: u16) -> Option<i64> {
     let scale = TimeScale::new(state, width)?;
     let at = usize::from(column.checked_sub(scale.first_column)?);
@@ -67,10 +67,10 @@ const LABEL_WITH_SECONDS_WIDTH: u16 = 9;
 /// `Nov 21 12:01` and a space
 const LABEL_WITH_DAY_WIDTH: u16 = 13;
 
-/// Narrower ones have no room for the day.
+/// Minimum width for labels with a day.
 const MIN_WIDTH_FOR_DAY: u16 = 70;
 
-/// Of less than this the minutes alone do not tell the ends apart, nanoseconds.
+/// Timelines shorter than this have labels with seconds.
 const SECONDS_LABEL_BELOW_NS: i64 = 600_000_000_000;
 
 #[derive(Clone, Copy, Default)]
@@ -93,15 +93,15 @@ impl Cell {
     }
 }
 
-/// The strip while it is filled.
+/// The cells of a timeline while intervals are added.
 struct TimelineCells<'a> {
     scale: &'a TimeScale,
     cells: Vec<Cell>,
 }
 
 impl TimelineCells<'_> {
-    /// An interval that ended at `at`. Where it follows the one that ended at `before`, the cells between them are its own:
-    /// intervals are never so regular that there is exactly one in each cell.
+    /// Adds an interval that ended at `at`. `before` is the end of the interval directly before it: all cells after `before`
+    /// belong to this interval, because intervals vary in length and may skip a cell.
     fn add_interval(&mut self, before: Option<i64>, at: i64, worst: Option<Severity>) {
         let Some(last) = self.scale.cell_at(at) else { return };
         let first = before.and_then(|before| self.scale.cell_at(before)).map_or(last, |before| last.min(before + 1));
@@ -118,18 +118,18 @@ impl TimelineCells<'_> {
     }
 }
 
-/// From time to cells.
+/// Maps times to cells.
 struct TimeScale {
-    /// The edge of the first cell
+    /// Start of the first cell
     start_ns: i64,
     end_ns: i64,
-    /// Nanoseconds a cell
+    /// Nanoseconds per cell
     cell_ns: i64,
     first_column: u16,
     cell_count: usize,
-    /// Whether the ends are told to the second
+    /// Whether the labels have seconds
     label_seconds: bool,
-    /// Or with their day
+    /// Whether the labels have the day
     label_days: bool,
 }
 
@@ -156,7 +156,7 @@ impl TimeScale {
         let count = usize::from(width.checked_sub(2 * first_cell).filter(|&cells| cells > 0)?);
         let cells = i64::try_from(count).ok()?;
         if state.is_live() {
-            // Whole numbers of intervals a cell, on a grid of their own that stays where it is.
+            // A whole number of intervals per cell, aligned to multiples of the cell length.
             let steps = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 36_000, 360_000];
             let fits = |step: &i64| covered / typical.saturating_mul(*step) + 2 <= cells;
             let cell_ns = typical.saturating_mul(steps.into_iter().find(fits).unwrap_or(3_600_000));
@@ -172,7 +172,7 @@ impl TimeScale {
                 label_days: days,
             });
         }
-        // Intervals end in the middle of their cells, and not on the edges.
+        // Intervals end in the middle of a cell, so that small variations do not skip one.
         let cell_ns = (covered / (cells - 1).max(1) + 1).max(typical);
         let first_ns = first.saturating_sub(cell_ns / 2);
         let count = usize::try_from(last.saturating_sub(first_ns) / cell_ns + 1).unwrap_or(count).min(count);

@@ -1,4 +1,4 @@
-//! Where a thread is, in a few words: at which call, on which device and file, or in which kernel function.
+//! Short texts for what a thread waits on: system call, device and file, kernel function. Names of threads and disks.
 
 use super::text::{SafeText, format_number};
 use crate::ids::{DiskId, TaskId};
@@ -12,7 +12,7 @@ use crate::sample::task::{Process, RawSyscall, TaskState, Thread};
 use crate::sample::waits::{BlockedThread, Syscall, WaitClass};
 use crate::sample::{Absent, Name, Sample};
 
-/// What that thread does or waits for.
+/// What a thread does or waits on.
 pub fn thread_location(interval: &Interval, task: TaskId) -> SafeText {
     let sample = &interval.newer;
     if let Some(thread) = find_blocked(&interval.blocked_threads, task) {
@@ -23,7 +23,7 @@ pub fn thread_location(interval: &Interval, task: TaskId) -> SafeText {
     };
     match thread.state {
         TaskState::Running => return "on CPU".into(),
-        TaskState::Zombie => return "zombie: its parent has not asked for it".into(),
+        TaskState::Zombie => return "zombie: not reaped by its parent".into(),
         TaskState::Idle => return "idle (kernel thread)".into(),
         _ => {}
     }
@@ -32,7 +32,7 @@ pub fn thread_location(interval: &Interval, task: TaskId) -> SafeText {
     match (&thread.wait.wchan, call) {
         (Ok(channel), call) => {
             let channel = SafeText::from_name(channel);
-            // futex and poll say nothing that futex_do_wait and poll_schedule_timeout do not say.
+            // `futex` is left out beside futex_do_wait, `poll` beside poll_schedule_timeout.
             let mut words = vec![class.as_str()];
             words.extend(call.filter(|&call| call != class.as_str() && !channel.as_str().contains(call)));
             if words.len() == 1 && channel.as_str().starts_with(class.as_str()) {
@@ -50,19 +50,17 @@ pub fn thread_location(interval: &Interval, task: TaskId) -> SafeText {
     }
 }
 
-/// The same of a thread that was seen blocked: `fsync sdb /var/lib/pg/wal (jbd2_log_wait_commit)`.
+/// What a blocked thread waits on: `fsync sdb wal (jbd2_log_wait_commit)`.
 pub fn blocked_location(interval: &Interval, thread: &BlockedThread) -> SafeText {
     let mut words = Vec::with_capacity(4);
     words.push(thread.syscall.and_then(|call| syscall_name(interval, call)).unwrap_or(thread.class.as_str()).to_owned());
     words.extend(thread.disk.map(|disk| disk_name(&interval.newer, disk).as_str().to_owned()));
     words.extend(thread.file.as_ref().map(|file| SafeText::from_name(&base_name(file)).as_str().to_owned()));
-    words.push(
-        thread.wchan.as_ref().map_or("(where is hidden)".to_owned(), |channel| format!("({})", SafeText::from_name(channel))),
-    );
+    words.push(thread.wchan.as_ref().map_or("(hidden)".to_owned(), |channel| format!("({})", SafeText::from_name(channel))));
     SafeText::sanitize(words.join(" "))
 }
 
-/// Who a group waits for: `lock ← 1 in fsync sdb (jbd2_log_wait_commit)`.
+/// What a group of tasks waits on: `lock ← fsync sdb (jbd2_log_wait_commit)`.
 pub fn group_location(interval: &Interval, group: &BlockedGroup) -> Option<SafeText> {
     let end = group.holder.as_ref().map(|holder| blocked_location(interval, holder));
     match (group.behind_lock() >= 0.5, end) {
@@ -75,13 +73,13 @@ pub fn group_location(interval: &Interval, group: &BlockedGroup) -> Option<SafeT
     }
 }
 
-/// The kernel's name of a device; its number where the device is not in the sample.
+/// The kernel's name of a device, or major:minor if the sample lacks it.
 pub fn disk_name(sample: &Sample, id: DiskId) -> SafeText {
     let disk = sample.disks.as_ref().ok().and_then(|disks| find_disk(disks, id));
     disk.map_or_else(|| safe!("{}:{}", id.major, id.minor), |disk| SafeText::from_name(&disk.name))
 }
 
-/// `name/tid` of a thread; the pid alone where it is gone.
+/// `name/tid`, or the tid alone if the thread has exited.
 pub fn thread_name(sample: &Sample, task: TaskId) -> SafeText {
     match sample.tasks.as_ref().ok().and_then(|tasks| tasks.thread(task)) {
         Some((_, thread)) => safe!("{}/{}", SafeText::from_name(&thread.comm), task.tid),
@@ -89,7 +87,7 @@ pub fn thread_name(sample: &Sample, task: TaskId) -> SafeText {
     }
 }
 
-/// The same behind the name of its process where that is another one: a `worker` or `sampling` may be anybody's.
+/// `process:thread/tid`, or `name/tid` if both names are the same.
 pub fn process_thread_and_tid(sample: &Sample, task: TaskId) -> SafeText {
     match sample.tasks.as_ref().ok().and_then(|tasks| tasks.thread(task)) {
         Some((process, thread)) => safe!("{}/{}", process_and_thread_name(process, thread), task.tid),
@@ -97,7 +95,7 @@ pub fn process_thread_and_tid(sample: &Sample, task: TaskId) -> SafeText {
     }
 }
 
-/// `process:thread`, or the one name that both have.
+/// `process:thread`, or one name if both are the same.
 pub fn process_and_thread_name(process: &Process, thread: &Thread) -> SafeText {
     if process.comm == thread.comm {
         return SafeText::from_name(&thread.comm);
@@ -107,7 +105,7 @@ pub fn process_and_thread_name(process: &Process, thread: &Thread) -> SafeText {
 
 fn syscall_name(interval: &Interval, call: RawSyscall) -> Option<&'static str> {
     if call.number == -1 {
-        return Some("a page fault");
+        return Some("page fault");
     }
     Syscall::from_number(interval.host.machine.as_bytes(), call).map(|call| call.name)
 }
@@ -117,17 +115,17 @@ fn base_name(path: &Name) -> Name {
     base.filter(|base| !base.is_empty()).map_or_else(|| path.clone(), Name::from)
 }
 
-/// Whether this user may not see what the threads of that process wait for: then none in a lock is no finding, but `-`.
+/// Whether this user may not read the waits of a process.
 pub fn waits_are_hidden(interval: &Interval, process: &Process) -> bool {
     !interval.host.privilege.can_inspect_tasks_of(process.uid)
 }
 
-/// Mean threads in a lock wait; `-` where nobody could see one.
+/// Average number of threads in lock waits; `-` if they are hidden.
 pub fn lock_waits_text(threads: f64, out_of_sight: bool) -> SafeText {
     if out_of_sight && threads <= 0.0 { "-".into() } else { safe!("{}", format_number(threads, 5)) }
 }
 
-/// What it means to wait so, for people who do not read kernels.
+/// What a thread in a wait class does, continuing "a thread that …".
 pub fn wait_class_description(class: WaitClass) -> &'static str {
     match class {
         WaitClass::Running => "runs, or is ready to run and waits for a CPU",
@@ -142,8 +140,8 @@ pub fn wait_class_description(class: WaitClass) -> &'static str {
         WaitClass::Vfork => "waits for its vfork child to exec; counted in the load, harmless",
         WaitClass::Memory => "waits for memory to be reclaimed",
         WaitClass::Frozen => "is stopped, traced or frozen",
-        WaitClass::Hidden => "the kernel does not tell this user",
-        WaitClass::Other => "waits for something else, or sleeps and was not looked at",
-        WaitClass::Futex => "asleep on a futex: for work, or for a lock; nothing shows that somebody holds one",
+        WaitClass::Hidden => "has a wait channel that this user may not read",
+        WaitClass::Other => "waits for something else, or sleeps with an unread wait channel",
+        WaitClass::Futex => "sleeps on a futex: waits for work or a lock, no holder is known",
     }
 }

@@ -77,7 +77,7 @@ fn every_screen(what: &str, mut session: Session) {
     session.until_text("LOAD");
     session.type_keys("q");
     assert_eq!(session.ended().exit_code(), 0);
-    session.is_given_back();
+    session.terminal_is_restored();
     is_ours(what, &session.bytes());
 }
 

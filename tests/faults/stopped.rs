@@ -62,5 +62,5 @@ fn a_screen_that_was_stopped_says_what_it_missed() {
     session.until_text("samples missed in");
     session.type_keys("q");
     assert_eq!(session.ended().exit_code(), 0);
-    session.is_given_back();
+    session.terminal_is_restored();
 }

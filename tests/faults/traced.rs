@@ -61,7 +61,7 @@ impl Trace {
         session.type_keys("R");
         session.until_text("rec");
         session.type_keys("2345\r6?");
-        session.until_text("pause / go on");
+        session.until_text("pause / resume");
         session.type_keys("?w");
         // The line that says so may give way to one about samples that strace made late.
         let recordings = || {

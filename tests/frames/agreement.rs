@@ -1,4 +1,4 @@
-//! What stands in one place of the screen agrees with what stands in another, and nothing is cut for which there is room.
+//! Consistency between the parts of a frame, and no text is cut where it fits.
 
 use stalltop::findings::{Evidence, Kind, RULES, Severity, Subject, Value};
 use stalltop::state::{Event, update};
@@ -13,7 +13,7 @@ fn device(frame: &str) -> &str {
 }
 
 #[test]
-fn a_device_is_called_slow_where_the_verdict_says_so() {
+fn a_device_row_has_the_symbol_of_its_finding() {
     for screen in ["1", "3"] {
         let mut machine = scenes::saturated_disk();
         for standing in &mut machine.standings {
@@ -21,17 +21,17 @@ fn a_device_is_called_slow_where_the_verdict_says_so() {
         }
         let mut state = live(&machine, (80, 24));
         press(&mut state, screen);
-        assert!(device(&text(&state)).contains("28.8▲"), "as bad as the finding: {}", text(&state));
+        assert!(device(&text(&state)).contains("28.8▲"), "symbol of the finding: {}", text(&state));
         machine.findings.clear();
         let mut state = live(&machine, (80, 24));
         press(&mut state, screen);
-        assert!(device(&text(&state)).contains("28.8 "), "slow, and felt by nobody: {}", text(&state));
+        assert!(device(&text(&state)).contains("28.8 "), "no symbol without a finding: {}", text(&state));
         assert!(text(&state).contains("nothing found wrong"), "{}", text(&state));
     }
 }
 
 #[test]
-fn an_empty_line_of_the_verdict_is_used_before_a_sentence_is_cut() {
+fn free_lines_are_used_before_a_sentence_is_cut() {
     let mut machine = scenes::quiet();
     let sentence = "spin (3906) uses 100 % of one CPU, on CPU 1: at its limit, more CPUs won't help; the box is 50.5 % busy";
     let of = |kind| finding(kind, Severity::Warning, Subject::Host, sentence);
@@ -44,7 +44,7 @@ fn an_empty_line_of_the_verdict_is_used_before_a_sentence_is_cut() {
     assert!(frame.lines().nth(4).unwrap().ends_with("+1 (key 6)"), "{frame}");
 }
 
-/// All that a page holds, by scrolling through it.
+/// The whole page, by scrolling through it.
 fn whole_page(machine: &crate::machine::Machine, keys: &str) -> String {
     let mut state = live(machine, (80, 24));
     press(&mut state, keys);
@@ -57,7 +57,7 @@ fn whole_page(machine: &crate::machine::Machine, keys: &str) -> String {
 }
 
 #[test]
-fn what_a_rule_computes_is_told_to_its_end() {
+fn the_text_of_a_rule_is_complete() {
     for rule in RULES {
         let mut machine = scenes::quiet();
         machine.findings = vec![finding(rule.kind, Severity::Warning, Subject::Host, "x")];
@@ -69,7 +69,7 @@ fn what_a_rule_computes_is_told_to_its_end() {
 }
 
 #[test]
-fn figures_of_a_page_stand_in_one_column() {
+fn values_of_a_page_are_aligned() {
     let mut machine = scenes::quiet();
     machine.findings = vec![finding(Kind::CpuSaturated, Severity::Warning, Subject::Host, "x")];
     machine.findings[0].evidence.push(Evidence { name: "group_on_storage_threads", value: Value::Number(1.92) });
@@ -81,7 +81,7 @@ fn figures_of_a_page_stand_in_one_column() {
 }
 
 #[test]
-fn help_is_whole_on_a_narrow_terminal() {
+fn help_is_complete_on_a_narrow_terminal() {
     let mut state = live(&scenes::quiet(), (80, 24));
     update(&mut state, Event::Resize { width: 40, height: 60 });
     press(&mut state, "?");
@@ -91,7 +91,7 @@ fn help_is_whole_on_a_narrow_terminal() {
 }
 
 #[test]
-fn from_the_end_of_a_page_the_next_key_goes_up() {
+fn up_scrolls_from_the_end_of_a_page() {
     for (keys, size) in [("6\n", (80, 24)), ("5\n", (80, 24)), ("?", (40, 12))] {
         let mut state = live(&scenes::lock_convoy(), (80, 24));
         update(&mut state, Event::Resize { width: size.0, height: size.1 });
@@ -102,7 +102,7 @@ fn from_the_end_of_a_page_the_next_key_goes_up() {
             frames.push(text(&state));
         }
         let end = frames.pop().unwrap();
-        let last = if keys == "?" { "the moment shown" } else { " end" };
+        let last = if keys == "?" { "time displayed" } else { " end" };
         assert!(end.contains(last), "{end}");
         press(&mut state, "k");
         assert_ne!(text(&state), end, "{keys}");

@@ -1,4 +1,4 @@
-//! Clocks that jump. What people read is the wall clock, which may be set to anything; what is computed never is.
+//! Clock steps. Displayed times use CLOCK_REALTIME, which may be set to anything; rates never do.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::screen::{buffer, press, setup, text};
 
 const SECOND: i64 = 1_000_000_000;
 
-/// A minute and a half of samples whose clocks are changed, judged by a judge of its own.
+/// The evaluation of 90 intervals whose clocks are changed by `change`.
 fn judged(change: impl Fn(usize, Instant) -> Instant) -> Vec<Evaluation> {
     let machine = scenes::hot_core();
     let host = Arc::new(machine.host());
@@ -29,7 +29,7 @@ fn judged(change: impl Fn(usize, Instant) -> Instant) -> Vec<Evaluation> {
     samples.windows(2).filter_map(between).map(|interval| judge.evaluate(interval)).collect()
 }
 
-/// Everything that was computed, without the moments.
+/// All computed values, without times.
 fn computed(judged: &[Evaluation]) -> Vec<String> {
     let told = |judged: &Evaluation| {
         let interval = &judged.interval;
@@ -39,7 +39,7 @@ fn computed(judged: &[Evaluation]) -> Vec<String> {
     judged.iter().map(told).collect()
 }
 
-/// On every screen, in the details, and when one walks through it.
+/// Draws every screen and details page.
 fn is_drawn(judged: &[Evaluation]) {
     let mut state = State::new(setup((100, 30), Source::Live));
     for judged in judged {
@@ -53,10 +53,10 @@ fn is_drawn(judged: &[Evaluation]) {
 }
 
 #[test]
-fn a_wall_clock_that_jumps_changes_no_figure() {
+fn a_realtime_step_changes_no_value() {
     let steady = judged(|_, at| at);
     let expected = computed(&steady);
-    assert!(expected.iter().any(|told| told.contains("SaturatedCore")), "something is found");
+    assert!(expected.iter().any(|told| told.contains("SaturatedCore")), "there is a finding");
     let jumps: [fn(i64) -> i64; 12] = [
         |now| now - 3600 * SECOND,
         |now| now + 10 * 365 * 86_400 * SECOND,
@@ -66,17 +66,17 @@ fn a_wall_clock_that_jumps_changes_no_figure() {
         |_| SECOND * 4_294_967_296,
         |_| i64::MAX,
         |_| i64::MIN,
-        // A leap second, told twice.
+        // A repeated leap second.
         |now| now - SECOND,
-        // The hour in which summer ends and that in which it begins, in a zone that has them: UTC goes on.
+        // A change of daylight saving time: UTC is continuous.
         |now| now + 29 * 86_400 * SECOND,
-        // Before 1970, and standing still.
+        // Before 1970, and a clock that stands still.
         |now| -now,
         |_| 1_772_366_400 * SECOND,
     ];
     for (number, jump) in jumps.into_iter().enumerate() {
         let jumped = judged(|sample, at| match sample {
-            // Away in the middle, and back again.
+            // Steps away in the middle and back.
             45..70 => Instant { realtime_ns: jump(at.realtime_ns), ..at },
             _ => at,
         });
@@ -86,7 +86,7 @@ fn a_wall_clock_that_jumps_changes_no_figure() {
 }
 
 #[test]
-fn a_night_of_sleep_is_a_gap_and_not_a_figure() {
+fn suspend_is_a_gap_without_findings() {
     let night = 8 * 3600 * SECOND as u64;
     let slept = judged(|sample, at| match sample {
         60.. => Instant { boottime_ns: at.boottime_ns + night, realtime_ns: at.realtime_ns + night as i64, ..at },
@@ -95,8 +95,8 @@ fn a_night_of_sleep_is_a_gap_and_not_a_figure() {
     let asleep: Vec<&Evaluation> = slept.iter().filter(|judged| judged.interval.suspended_seconds > 1.0).collect();
     assert_eq!(asleep.len(), 1);
     assert!((asleep[0].interval.suspended_seconds - 8.0 * 3600.0).abs() < 0.1);
-    assert!(asleep[0].active.is_empty(), "nothing is concluded from it");
-    assert!(slept[58].active.len() > asleep[0].active.len(), "what held before is over");
+    assert!(asleep[0].active.is_empty(), "no findings across a suspend");
+    assert!(slept[58].active.len() > asleep[0].active.len(), "the earlier findings ended");
     let mut state = State::new(setup((100, 30), Source::Live));
     for judged in &slept[..60] {
         update(&mut state, Event::Evaluation(judged.clone()));
@@ -108,13 +108,13 @@ fn a_night_of_sleep_is_a_gap_and_not_a_figure() {
 }
 
 #[test]
-fn two_samples_at_one_moment_are_no_interval() {
+fn two_samples_at_the_same_time_are_no_interval() {
     for backwards in [0, 1, SECOND as u64, 3600 * SECOND as u64] {
         let stopped = judged(|sample, at| match sample {
             50.. => Instant { boottime_ns: at.boottime_ns - SECOND as u64 - backwards, ..at },
             _ => at,
         });
-        assert_eq!(stopped.len(), 89, "one is none: {backwards}");
+        assert_eq!(stopped.len(), 89, "one interval less: {backwards}");
         is_drawn(&stopped);
         for judged in &stopped {
             assert!(judged.interval.seconds >= 0.001);

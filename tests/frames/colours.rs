@@ -1,4 +1,4 @@
-//! Colours are an addition: without them nothing is lost, and NO_COLOR means none.
+//! Colors: NO_COLOR disables all of them, and no information depends on them.
 
 use ratatui::style::Color;
 use stalltop::state::ColorSupport;
@@ -7,7 +7,7 @@ use crate::scenes;
 use crate::screen::{buffer, live, press, text};
 
 #[test]
-fn no_color_is_no_colour_at_all() {
+fn no_color_disables_all_colors() {
     let mut state = live(&scenes::lock_convoy(), (80, 24));
     state.setup.terminal.colors = ColorSupport::None;
     for keys in ["1", "2", "3", "4", "5", "6", "\n", "?"] {
@@ -19,7 +19,7 @@ fn no_color_is_no_colour_at_all() {
 }
 
 #[test]
-fn the_words_are_the_same_in_every_palette() {
+fn the_text_is_the_same_in_every_palette() {
     let mut state = live(&scenes::lock_convoy(), (80, 24));
     let frames = [ColorSupport::None, ColorSupport::Ansi16, ColorSupport::Ansi256].map(|colours| {
         state.setup.terminal.colors = colours;
@@ -30,7 +30,7 @@ fn the_words_are_the_same_in_every_palette() {
 }
 
 #[test]
-fn nothing_is_written_in_white_or_yellow_on_the_terminals_own_background() {
+fn no_white_or_yellow_on_the_default_background() {
     for colours in [ColorSupport::Ansi16, ColorSupport::Ansi256] {
         let mut state = live(&scenes::lock_convoy(), (200, 50));
         state.setup.terminal.colors = colours;

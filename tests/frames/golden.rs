@@ -1,4 +1,4 @@
-//! Golden frames. After a wanted change: `INSTA_UPDATE=always cargo test --test frames`, and look at the difference.
+//! Golden frames. After an intended change run `INSTA_UPDATE=always cargo test --test frames` and review the diff.
 
 use stalltop::findings::Severity;
 use stalltop::state::{Event, Position, Source, State, TimelineTick, update};
@@ -39,7 +39,7 @@ fn saturated_disk() {
 }
 
 #[test]
-fn one_hot_core_of_256() {
+fn one_saturated_core_of_256() {
     let machine = scenes::hot_core();
     golden("hot-overview", &machine, "1");
     golden("hot-cpu", &machine, "2");
@@ -47,7 +47,7 @@ fn one_hot_core_of_256() {
 }
 
 #[test]
-fn a_network() {
+fn network() {
     let mut machine = scenes::shaped_network();
     golden("network-net", &machine, "4");
     golden("network-peers", &machine, "4p");
@@ -57,7 +57,7 @@ fn a_network() {
 }
 
 #[test]
-fn quiet_box() {
+fn quiet_host() {
     golden("quiet-overview", &scenes::quiet(), "1");
     golden("quiet-cpu", &scenes::quiet(), "2");
     golden("quiet-findings", &scenes::quiet(), "6");
@@ -71,7 +71,7 @@ fn without_privilege() {
 }
 
 #[test]
-fn the_smallest_size_says_the_verdict() {
+fn the_smallest_size_displays_the_findings() {
     let state = live(&scenes::lock_convoy(), (40, 10));
     insta::assert_snapshot!("convoy-overview-40x10", text(&state));
     let state = live(&scenes::quiet(), (40, 10));

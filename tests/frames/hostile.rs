@@ -1,4 +1,4 @@
-//! Names from outside may hold anything; none of it reaches the terminal as anything but harmless text.
+//! Hostile names in processes, devices and findings reach the terminal only as escaped text.
 
 use proptest::prelude::*;
 use stalltop::sample::task::TaskState;
@@ -7,7 +7,7 @@ use crate::machine::{Machine, Strand};
 use crate::scenes;
 use crate::screen::{buffer, live, press};
 
-/// Every place of a machine in which somebody else chose the text.
+/// A machine with this name wherever the text is not our own.
 fn named(name: &'static [u8]) -> Machine {
     let mut machine = scenes::lock_convoy();
     machine.hostname = name;
@@ -52,7 +52,7 @@ fn check(name: Vec<u8>) {
 }
 
 #[test]
-fn the_classics() {
+fn known_attacks() {
     check(b"\x1b]0;owned\x07\x1b[2J\x1b[31mred".to_vec());
     check("\u{202e}gpj.exe \u{2066}a\u{2069}\u{200b}\u{feff}\u{9b}31m".as_bytes().to_vec());
     check(b"\xff\xfe\x80\xc0\xaf\r\nnew line\ttab\x00\x7f".to_vec());
@@ -64,7 +64,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_byte_reaches_the_buffer_unescaped(name in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn random_bytes_are_escaped(name in prop::collection::vec(any::<u8>(), 0..64)) {
         check(name);
     }
 }

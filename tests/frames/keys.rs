@@ -1,4 +1,4 @@
-//! What each key does to a state, and what it asks for.
+//! The effect of each key and click on the state, and the returned effect.
 
 use stalltop::state::{
     ClickTarget, Effect, Event, Item, Key, Position, PromptKind, RecorderState, Row, Screen, SortColumn, Source, State, update,
@@ -17,7 +17,7 @@ fn state() -> State {
 }
 
 #[test]
-fn screens() {
+fn digits_and_tab_select_screens() {
     let mut state = state();
     for (key, screen) in ('1'..='6').zip(Screen::ALL) {
         assert_eq!(effect(&mut state, key), Effect::Redraw);
@@ -30,25 +30,25 @@ fn screens() {
 }
 
 #[test]
-fn leaving_and_stopping() {
+fn quit_and_suspend() {
     let mut state = state();
     assert_eq!(effect(&mut state, 'q'), Effect::Quit);
     assert_eq!(update(&mut state, Event::Key(Key::Control('c'))), Effect::Quit);
     assert_eq!(update(&mut state, Event::Key(Key::Control('z'))), Effect::Suspend);
     press(&mut state, "5/");
-    assert_eq!(effect(&mut state, 'q'), Effect::Redraw, "a letter in a prompt is a letter");
-    assert_eq!(update(&mut state, Event::Key(Key::Control('c'))), Effect::Quit, "Ctrl-C always ends");
+    assert_eq!(effect(&mut state, 'q'), Effect::Redraw, "in a prompt it is text");
+    assert_eq!(update(&mut state, Event::Key(Key::Control('c'))), Effect::Quit, "Ctrl-C always quits");
 }
 
 #[test]
-fn time() {
+fn time_keys_seek_and_pause() {
     let mut state = state();
     for later in [']', '}', 'n'] {
-        assert_eq!(effect(&mut state, later), Effect::Redraw, "there is nothing later than now");
+        assert_eq!(effect(&mut state, later), Effect::Redraw, "nothing is newer than now");
         assert!(!state.paused && state.notice.is_some());
     }
     assert_eq!(effect(&mut state, '['), Effect::Step(-1));
-    assert!(state.paused, "what was gone to stays");
+    assert!(state.paused, "seeking pauses");
     assert_eq!(effect(&mut state, ']'), Effect::Step(1));
     assert_eq!(effect(&mut state, '{'), Effect::StepTime(-60));
     assert_eq!(effect(&mut state, '}'), Effect::StepTime(60));
@@ -59,7 +59,7 @@ fn time() {
 }
 
 #[test]
-fn jumping_to_a_written_time() {
+fn b_jumps_to_a_typed_time() {
     let mut state = state();
     let place = Position { index: 0, length: 90, first: instant(0), last: instant(90) };
     update(&mut state, Event::Position(place));
@@ -69,13 +69,13 @@ fn jumping_to_a_written_time() {
     press(&mut state, "b-30s");
     assert_eq!(update(&mut state, Event::Key(Key::Enter)), Effect::JumpTo(instant(60).realtime_ns));
     press(&mut state, "bnoon\n");
-    assert!(state.notice.as_ref().is_some_and(|notice| notice.failure), "it is said that this is no time");
+    assert!(state.notice.as_ref().is_some_and(|notice| notice.failure), "invalid time is reported");
     press(&mut state, "b12:01\x1b");
     assert!(state.prompt.is_none());
 }
 
 #[test]
-fn a_paused_live_screen_keeps_its_moment_while_samples_come() {
+fn a_paused_live_screen_keeps_its_interval_while_samples_arrive() {
     let mut state = state();
     let intervals = scenes::lock_convoy().intervals(100, 50);
     press(&mut state, " ");
@@ -86,24 +86,24 @@ fn a_paused_live_screen_keeps_its_moment_while_samples_come() {
     update(&mut state, Event::SeekCompleted { evaluation: intervals[10].clone(), preceding: Vec::new() });
     assert_eq!(state.shown_at(), Some(instant(11)));
     press(&mut state, " ");
-    assert_eq!(state.shown_at(), Some(instant(96)), "going on is going to the newest");
+    assert_eq!(state.shown_at(), Some(instant(96)), "resuming displays the newest");
 }
 
 #[test]
-fn recording() {
+fn recording_and_marks() {
     let mut state = state();
     assert_eq!(effect(&mut state, 'w'), Effect::Save);
     assert_eq!(effect(&mut state, 'R'), Effect::ToggleRecord);
-    assert_eq!(effect(&mut state, 'M'), Effect::Redraw, "there is no mark to go to");
+    assert_eq!(effect(&mut state, 'M'), Effect::Redraw, "there is no mark");
     let mark = |realtime_ns: i64| stalltop::state::Mark { realtime_ns, text: "deploy 6".to_owned() };
     let here = state.shown_at().unwrap().realtime_ns;
     update(&mut state, Event::Marks([mark(here - 5_500_000_000), mark(here + 1)].into()));
     assert_eq!(effect(&mut state, 'M'), Effect::JumpTo(here + 1));
     update(&mut state, Event::Marks([mark(here - 5_500_000_000)].into()));
-    assert_eq!(effect(&mut state, 'M'), Effect::JumpTo(here - 5_500_000_000), "behind the last one comes the first");
+    assert_eq!(effect(&mut state, 'M'), Effect::JumpTo(here - 5_500_000_000), "wraps to the first");
     assert!(text(&state).contains("mark: deploy 6") && text(&state).contains('◆'), "{}", text(&state));
     update(&mut state, Event::Recorder(RecorderState::On { file: "a".to_owned(), bytes: 0 }));
-    assert!(text(&state).contains("●rec") && text(&state).contains("into a: R stops it"), "{}", text(&state));
+    assert!(text(&state).contains("●rec") && text(&state).contains("to a: R stops it"), "{}", text(&state));
     press(&mut state, "mdeploy 7");
     assert_eq!(update(&mut state, Event::Key(Key::Enter)), Effect::Mark("deploy 7".to_owned()));
     let mut replay = State::new(setup((80, 24), Source::Replay { name: "x".to_owned() }));
@@ -113,7 +113,7 @@ fn recording() {
 }
 
 #[test]
-fn interval_and_speed() {
+fn plus_and_minus_change_interval_and_speed() {
     let mut state = state();
     assert_eq!(effect(&mut state, '+'), Effect::ChangeInterval(2000));
     assert_eq!(effect(&mut state, '-'), Effect::ChangeInterval(1000));
@@ -128,7 +128,7 @@ fn interval_and_speed() {
 }
 
 #[test]
-fn the_cursor_stays_on_its_row_while_rows_change_places() {
+fn the_cursor_stays_on_its_item_when_rows_are_reordered() {
     let mut state = state();
     press(&mut state, "5jj");
     let item = state.cursor().item.clone();
@@ -160,7 +160,7 @@ fn filter_sort_and_grouping() {
     assert!(matches!(state.rows[1], Row::Process { depth: 1, .. }), "{:?}", state.rows);
     press(&mut state, "c");
     assert!(matches!(state.rows[0], Row::WaitClass { .. }));
-    assert!(!text(&state).contains("by what matters"), "it is in no order of columns: {}", text(&state));
+    assert!(!text(&state).contains("by what matters"), "wait classes have a fixed order: {}", text(&state));
     press(&mut state, "cT");
     assert_eq!(state.sort().column, SortColumn::Activity);
     press(&mut state, "s");
@@ -173,17 +173,17 @@ fn filter_sort_and_grouping() {
 }
 
 #[test]
-fn a_filter_means_what_was_typed_where_anything_holds_it() {
+fn a_literal_match_excludes_fuzzy_matches() {
     let mut state = state();
     press(&mut state, "5/ss");
-    assert_eq!(state.rows.len(), 1, "all have two s, only sshd one behind the other");
+    assert_eq!(state.rows.len(), 1, "all have two s, only sshd has ss");
     press(&mut state, "\x1b1/");
-    assert_eq!(state.screen, Screen::Tasks, "who looks for a name on the overview looks for a task");
+    assert_eq!(state.screen, Screen::Tasks, "on the overview the filter applies to tasks");
     assert_eq!(state.prompt.as_ref().map(|prompt| prompt.kind), Some(PromptKind::Filter));
 }
 
 #[test]
-fn keys_of_other_tools_do_what_they_do_there() {
+fn keys_of_htop_work() {
     let mut state = state();
     press(&mut state, "5");
     let function = |state: &mut State, number| update(state, Event::Key(Key::Function(number)));
@@ -194,8 +194,8 @@ fn keys_of_other_tools_do_what_they_do_there() {
     function(&mut state, 5);
     assert!(state.show_tree);
     press(&mut state, "s");
-    assert_eq!(state.sort().column, SortColumn::Activity, "a tree has one order");
-    assert!(text(&state).contains("T goes back"), "{}", text(&state));
+    assert_eq!(state.sort().column, SortColumn::Activity, "a tree has a fixed order");
+    assert!(text(&state).contains("T returns"), "{}", text(&state));
     function(&mut state, 1);
     assert_eq!(state.help, Some(0));
     press(&mut state, "?");
@@ -203,7 +203,7 @@ fn keys_of_other_tools_do_what_they_do_there() {
 }
 
 #[test]
-fn a_key_that_does_nothing_says_where_it_would() {
+fn an_unbound_key_reports_its_screens() {
     let mut state = state();
     for (screen, key, words) in [
         ('1', 't', "t is for screen 5 (tasks): ? shows all keys"),
@@ -219,7 +219,7 @@ fn a_key_that_does_nothing_says_where_it_would() {
 }
 
 #[test]
-fn what_the_rows_are_ordered_by_is_on_the_screen() {
+fn the_sort_column_is_visible() {
     let mut state = state();
     press(&mut state, "5");
     for _ in state.screen.sort_columns() {
@@ -242,7 +242,7 @@ fn what_the_rows_are_ordered_by_is_on_the_screen() {
 }
 
 #[test]
-fn the_key_line_says_what_comes_next() {
+fn the_key_line_depends_on_the_state() {
     let mut state = state();
     let keys = |state: &State| text(state).lines().last().unwrap().to_owned();
     assert!(keys(&state).ends_with("Enter why  [ ] time  ? help  q"), "{}", keys(&state));
@@ -252,7 +252,7 @@ fn the_key_line_says_what_comes_next() {
     assert!(keys(&state).contains("Enter more  s sort"), "{}", keys(&state));
     press(&mut state, "[");
     assert!(keys(&state).contains("Space live"), "{}", keys(&state));
-    // In a recording too there is a way out.
+    // A replay displays quit too.
     let mut state = State::new(setup((80, 24), Source::Replay { name: "x".to_owned() }));
     assert!(keys(&state).ends_with("Space pause  [ ] time ? help q"), "{}", keys(&state));
     press(&mut state, " ");
@@ -260,21 +260,21 @@ fn the_key_line_says_what_comes_next() {
 }
 
 #[test]
-fn kinds_of_waiting_have_no_filter_and_a_tree_has_none() {
+fn wait_classes_and_trees_are_not_filtered() {
     let mut state = state();
     press(&mut state, "5/con\nc");
     let frame = text(&state);
     assert!(!frame.contains("/con") && frame.contains("WAIT"), "{frame}");
     press(&mut state, "/");
-    assert!(text(&state).contains("kinds of waiting are not filtered: c goes back to tasks"), "{}", text(&state));
+    assert!(text(&state).contains("wait classes cannot be filtered: c returns to tasks"), "{}", text(&state));
     press(&mut state, "c");
     assert!(text(&state).contains("/con"), "{}", text(&state));
     press(&mut state, "T");
-    assert!(text(&state).contains("a filtered list is no tree: Esc clears the filter"), "{}", text(&state));
+    assert!(text(&state).contains("no tree while a filter is set: Esc clears it"), "{}", text(&state));
 }
 
 #[test]
-fn the_speed_of_a_replay_is_seen_while_it_stands() {
+fn a_paused_replay_displays_its_speed() {
     let mut state = State::new(setup((80, 24), Source::Replay { name: "x".to_owned() }));
     update(
         &mut state,
@@ -295,18 +295,18 @@ fn details_open_and_close() {
     assert!(state.details.is_none());
     press(&mut state, "1\n");
     assert!(matches!(&state.details, Some(open) if matches!(open.item, Item::Finding { .. })));
-    assert!(text(&state).contains("LOOK AT NEXT"), "what to do is on the first page: {}", text(&state));
+    assert!(text(&state).contains("NEXT STEPS"), "next steps are on the first page: {}", text(&state));
 }
 
 #[test]
-fn going_to_where_a_finding_began() {
+fn o_jumps_to_the_start_of_a_finding() {
     let mut state = state();
     press(&mut state, "6");
     assert_eq!(effect(&mut state, 'o'), Effect::JumpTo(instant(50).realtime_ns));
 }
 
 #[test]
-fn a_click_opens_what_the_cursor_is_on() {
+fn a_click_selects_and_a_second_click_opens() {
     let mut state = state();
     press(&mut state, "5");
     update(&mut state, Event::Click(ClickTarget::Row(1)));
@@ -328,11 +328,11 @@ fn help_opens_scrolls_and_closes() {
     press(&mut state, "j");
     assert_eq!(state.help, Some(1));
     press(&mut state, "q");
-    assert_eq!(state.help, None, "any other key closes it, and does nothing else");
+    assert_eq!(state.help, None, "any other key only closes it");
 }
 
 #[test]
-fn a_sample_that_does_not_come_is_said() {
+fn an_overdue_sample_is_reported() {
     let mut state = state();
     assert_eq!(update(&mut state, Event::Now(instant(91))), Effect::Nothing);
     assert_eq!(update(&mut state, Event::Now(instant(97))), Effect::Redraw);

@@ -1,5 +1,5 @@
-//! Machines made by hand: every counter grows by the same amount each second, so that each figure on a frame can be told
-//! from what is written here.
+//! Synthetic machines: every counter grows by the same amount per second, so that each value on a frame follows from the
+//! fields here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use stalltop::sample::waits::{BlockedThread, GroupWaits, SubSample, ThreadWaits,
 use stalltop::sample::{Absent, Host, Instant, Name, Sample, SamplingCost};
 use stalltop::units::{Counter, Millis};
 
-/// What a machine does each second.
+/// The activity of a machine per second.
 #[derive(Clone)]
 pub struct Machine {
     pub hostname: &'static [u8],
@@ -30,7 +30,7 @@ pub struct Machine {
     pub drives: Vec<Drive>,
     pub links: Vec<Link>,
     pub network: crate::network::Network,
-    /// Threads of the first worker: on storage, behind a lock
+    /// Threads of the first worker: blocked on storage, waiting for a lock
     pub stuck: (u16, u16),
     pub privileged: bool,
     pub findings: Vec<Finding>,
@@ -61,7 +61,7 @@ pub struct Drive {
     pub name: &'static [u8],
     pub minor: u32,
     pub rotational: bool,
-    /// completions and milliseconds of each a second
+    /// Requests per second, and milliseconds of each
     pub reads: (u64, u64),
     pub writes: (u64, u64),
     pub flushes: (u64, u64),
@@ -131,7 +131,7 @@ impl Machine {
         }
     }
 
-    /// So many intervals of a second each. The findings hold from the `from`-th on.
+    /// `count` intervals of one second; the findings are active from interval `from`.
     pub fn intervals(&self, count: u64, from: u64) -> Vec<Evaluation> {
         let host = Arc::new(self.host());
         let samples: Vec<Arc<Sample>> = (0..=count).map(|second| Arc::new(self.sample(second))).collect();
@@ -143,7 +143,7 @@ impl Machine {
                 let interval = Arc::new(Interval::between(&host, &pair[0], &pair[1]).unwrap());
                 let mut findings = if at >= from { self.findings.clone() } else { Vec::new() };
                 findings.iter_mut().for_each(|finding| finding.since = instant(from));
-                // Not every interval has a look at the connections.
+                // Not every interval has a socket scan.
                 peers = interval.remote_hosts.clone().or(peers.take());
                 Evaluation {
                     remote_hosts: peers.clone(),
@@ -437,7 +437,7 @@ impl Link {
     }
 }
 
-/// A finding with its sentence, as a rule would word it.
+/// A finding with this sentence.
 pub fn finding(kind: Kind, severity: Severity, subject: Subject, sentence: &str) -> Finding {
     Finding {
         kind,

@@ -1,5 +1,5 @@
-//! Frames from machines made by hand: golden ones at several sizes, all sizes without a panic, hostile names, no colour,
-//! and what each key does.
+//! Frames and key actions on synthetic machines: golden frames at several sizes, every size without a panic, hostile names,
+//! colors, and the effect of each key.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Remote hosts, a shaped interface, a server that does not accept, and a CPU that does not get done with its packets.
+//! Synthetic network load: remote hosts, a shaped interface, a full accept queue, softnet squeezes.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,17 +8,17 @@ use stalltop::sample::network::{Listener, Qdisc, Softnet, TcpExt};
 use stalltop::sample::{Name, Sample};
 use stalltop::units::Counter;
 
-/// What a network does each second.
+/// Network activity per second.
 #[derive(Clone, Default)]
 pub struct Network {
     pub hosts: Vec<Host>,
-    /// Address, queue, limit; drops a second
+    /// Address, queue length, limit, drops per second
     pub listener: Option<(SocketAddr, u32, u32, u64)>,
-    /// On the first interface: packets that wait, drops and overlimits a second
+    /// Qdisc of the first interface: backlog in packets, drops and overlimits per second
     pub shaped: Option<(u64, u64, u64)>,
-    /// CPU, packets, squeezes and drops a second
+    /// CPU, and packets, time squeezes and drops per second
     pub softnet: Option<(u32, u64, u64, u64)>,
-    /// Seconds from one look at the connections to the next, and what one costs
+    /// Seconds between socket scans, and the CPU time of one in nanoseconds
     pub looks: Option<(u64, u64)>,
 }
 
@@ -27,18 +27,18 @@ pub struct Network {
 pub struct Host {
     pub address: IpAddr,
     pub connections: u32,
-    /// Of them active, of those pressed
+    /// Active ones, and path-limited ones among these
     pub active: (u64, u64),
     /// Microseconds: smoothed, minimum
     pub round_trip_us: (u64, u64),
     pub sent: u64,
     pub again: u64,
-    /// Per cent: busy, receiver
+    /// Per cent of the time: busy, limited by the receive window
     pub busy: (u64, u64),
 }
 
 impl Network {
-    /// After so many seconds.
+    /// Adds the counters after `k` seconds.
     pub fn fill(&self, sample: &mut Sample, k: u64) {
         if let Some((local, queue, limit, drops)) = self.listener {
             let owner = Some((ProcessId { pid: 5121, start_ticks: 7 }, Name::from("lq")));

@@ -1,4 +1,4 @@
-//! The scenes that golden frames are taken of.
+//! The synthetic machines of the golden frames.
 
 use stalltop::findings::{Kind, Severity, Subject};
 use stalltop::ids::CpuId;
@@ -44,7 +44,7 @@ pub fn idle(pid: u32, comm: &'static [u8]) -> Worker {
     Worker { pid, comm, cmdline: b"", strands: vec![SLEEPER] }
 }
 
-/// Case (a) of the field: 64 threads, all but one in a lock behind one fsync.
+/// 64 threads: 61 wait for a lock whose holder is in fsync.
 pub fn lock_convoy() -> Machine {
     let in_fsync = Strand {
         user_ms: 4,
@@ -66,7 +66,7 @@ pub fn lock_convoy() -> Machine {
     };
     let mut strands = vec![in_fsync];
     strands.extend(std::iter::repeat_n(behind, 61));
-    // As much as the CPUs are busy: else it would be work that hides from the clock tick.
+    // Matches the busy time of the CPUs, so that no time is hidden from the tick.
     strands.extend(std::iter::repeat_n(Strand { user_ms: 335, ..RUNNER }, 2));
     let sdb = sdb();
     Machine {
@@ -136,7 +136,7 @@ pub fn saturated_disk() -> Machine {
     }
 }
 
-/// Case (c) of the field.
+/// One saturated core of 256.
 pub fn hot_core() -> Machine {
     let mut cpus = vec![[0, 0, 0, 0, 0]; 256];
     cpus[48] = [100, 0, 0, 0, 0];
@@ -189,13 +189,13 @@ pub fn quiet() -> Machine {
     }
 }
 
-/// The lock convoy as another user sees it.
+/// The lock convoy as an unprivileged user sees it.
 pub fn no_privilege() -> Machine {
     Machine { privileged: false, stuck: (1, 0), findings: Vec::new(), ..lock_convoy() }
 }
 
-/// A shaped interface, a host behind it, one that reads slowly, one that answers slowly, and loopback; and a server that
-/// does not accept.
+/// A shaped interface with a host behind it, a host with a full receive window, a slow host, loopback, and a full accept
+/// queue.
 pub fn shaped_network() -> Machine {
     let host = |address: &str, connections, active, round_trip_us, sent, busy| Host {
         address: address.parse().unwrap(),

@@ -1,4 +1,4 @@
-//! A state fed with a machine, and its frame as text.
+//! Builds a state from a synthetic machine, and returns its frame as text.
 
 use jiff::tz::TimeZone;
 use ratatui::buffer::Buffer;
@@ -11,7 +11,7 @@ pub fn setup(size: (u16, u16), source: Source) -> Setup {
     Setup { terminal: TerminalCapabilities::default(), source, time_zone: TimeZone::UTC, size, interval_ms: 1000 }
 }
 
-/// Live, after a minute and a half; the findings hold for the last forty seconds.
+/// A live state after 90 intervals; the findings are active for the last 40 seconds.
 pub fn live(machine: &Machine, size: (u16, u16)) -> State {
     let mut state = State::new(setup(size, Source::Live));
     for judged in machine.intervals(90, 50) {
@@ -41,7 +41,7 @@ pub fn buffer(state: &State) -> Buffer {
     cells.to_buffer(0, height)
 }
 
-/// The frame, one line a row.
+/// The frame as text, one line per row.
 pub fn text(state: &State) -> String {
     let buffer = buffer(state);
     let mut text = String::new();

@@ -1,11 +1,11 @@
-//! Every size of terminal, every screen, with and without details, help and prompts: no panic, nothing outside.
+//! Every terminal size with every screen, details page, help and prompt: no panic, no drawing outside.
 
 use stalltop::state::{Event, State, update};
 
 use crate::scenes;
 use crate::screen::{buffer, live, press, text};
 
-/// Every size up to 60 by 30 once over all of the calls (each takes its share), then some large ones.
+/// Draws one share of the sizes up to 60 by 30, and some large ones.
 fn sweep(state: &mut State, share: usize) {
     let small = (1..=60).flat_map(|width| (1..=30).map(move |height| (width, height)));
     for (width, height) in small.skip(share).step_by(SHARES) {
@@ -18,7 +18,7 @@ fn sweep(state: &mut State, share: usize) {
     }
 }
 
-/// So many screens share the sizes among them: no screen sees all, each size is seen by many.
+/// Number of shares into which the small sizes are divided among the screens.
 const SHARES: usize = 5;
 
 fn draw(state: &mut State, width: u16, height: u16) {
@@ -27,7 +27,7 @@ fn draw(state: &mut State, width: u16, height: u16) {
 }
 
 #[test]
-fn no_foot_is_cut_inside_a_figure() {
+fn no_footer_is_cut() {
     let mut state = live(&scenes::lock_convoy(), (40, 24));
     press(&mut state, "2");
     for width in 40..=90 {
@@ -39,7 +39,7 @@ fn no_foot_is_cut_inside_a_figure() {
 }
 
 #[test]
-fn every_size_of_every_screen() {
+fn every_screen_at_every_size() {
     for (share, machine) in [scenes::lock_convoy(), scenes::hot_core(), scenes::shaped_network()].iter().enumerate() {
         let mut state = live(machine, (80, 24));
         for (at, keys) in ["1", "2", "3", "4", "4p", "5", "5t", "5T", "5c", "6"].into_iter().enumerate() {
@@ -50,7 +50,7 @@ fn every_size_of_every_screen() {
 }
 
 #[test]
-fn no_size_is_too_odd() {
+fn extreme_sizes() {
     let mut state = live(&scenes::lock_convoy(), (80, 24));
     for keys in ["1", "2", "3", "4", "5", "6", "\n"] {
         press(&mut state, keys);
@@ -62,7 +62,7 @@ fn no_size_is_too_odd() {
 }
 
 #[test]
-fn every_size_of_what_stands_over_a_screen() {
+fn every_page_and_prompt_at_every_size() {
     let mut state = live(&scenes::lock_convoy(), (80, 24));
     let over =
         ["6\n", "\x1b5\n", "\x1b5t\n", "\x1b5c\n", "\x1b3\n", "\x1b4\n", "\x1b4p\n", "\x1b2\n", "\x1b?", "\x1b1/", "\x1bb"];

@@ -1,4 +1,4 @@
-//! The strip of time: holes are where samples are missing, nowhere else, and the mark of the moment is where the moment is.
+//! The timeline: blank cells exactly where samples are missing, and the position marker at the displayed time.
 
 use stalltop::findings::Severity;
 use stalltop::state::{Event, Position, Source, State, TimelineTick, update};
@@ -7,7 +7,7 @@ use crate::machine::instant;
 use crate::scenes;
 use crate::screen::{setup, text};
 
-/// A recording of so many intervals, each up to a quarter of a second off its time, without those of a gap.
+/// A replay of `count` intervals with up to 250 ms of jitter, without those in `gap`, displaying interval `at`.
 fn recording(count: u64, gap: std::ops::Range<u64>, at: u64) -> State {
     let mut state = State::new(setup((80, 24), Source::Replay { name: "x".to_owned() }));
     let ticks: Vec<TimelineTick> = (0..count)
@@ -35,7 +35,7 @@ fn strip(state: &State) -> String {
 }
 
 #[test]
-fn intervals_of_uneven_length_leave_no_holes() {
+fn jitter_leaves_no_blank_cells() {
     for count in [8, 11, 40, 61, 62, 63, 70, 200, 3000] {
         let strip = strip(&recording(count, 0..0, 5));
         let cells: String = strip.chars().skip_while(|cell| *cell != ' ').collect();
@@ -44,7 +44,7 @@ fn intervals_of_uneven_length_leave_no_holes() {
 }
 
 #[test]
-fn samples_that_are_missing_do() {
+fn missing_samples_leave_blank_cells() {
     let strip = strip(&recording(60, 20..30, 5));
     let pieces: Vec<usize> = strip.split_whitespace().map(|piece| piece.chars().count()).collect();
     let [8, before, after, 8] = pieces[..] else { panic!("one hole: {strip}") };
@@ -52,7 +52,7 @@ fn samples_that_are_missing_do() {
 }
 
 #[test]
-fn the_moment_shown_has_a_sign_of_its_own() {
+fn the_displayed_time_has_a_marker() {
     for at in [2, 3, 4, 8] {
         let strip = strip(&recording(11, 0..0, at));
         let cells: Vec<char> = strip.chars().skip("12:00:00 ".len()).take(11).collect();
@@ -61,14 +61,13 @@ fn the_moment_shown_has_a_sign_of_its_own() {
 }
 
 #[test]
-fn the_ends_of_a_short_recording_are_told_apart() {
+fn labels_of_a_short_recording_have_seconds() {
     let strip = strip(&recording(11, 0..0, 5));
     assert!(strip.starts_with("12:00:00 ") && strip.trim_end().ends_with(" 12:00:10"), "{strip}");
 }
 
-/// A day has each time of day twice, a week eight times.
 #[test]
-fn a_recording_of_half_a_day_and_more_says_which_day() {
+fn labels_of_a_long_recording_have_the_day() {
     let (short, long) = (recording(40_000, 0..0, 5), recording(86_400, 0..0, 5));
     let words = |state: &State| strip(state).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let [first, _, _] = &words(&short)[..] else { panic!("{}", strip(&short)) };
@@ -80,7 +79,7 @@ fn a_recording_of_half_a_day_and_more_says_which_day() {
     let head = |state: &State| text(state).lines().next().unwrap().to_owned();
     let at = format!("{month} {day} 12:00:0");
     assert!(head(&long).contains(&at) && !head(&short).contains(&at), "{}", head(&long));
-    // A week that is read as one, on a narrow screen: what there is room for.
+    // A narrow screen has no room for the day.
     let mut narrow = recording(86_400, 0..0, 5);
     update(&mut narrow, Event::Resize { width: 40, height: 24 });
     assert!(text(&narrow).lines().nth(22).unwrap().starts_with("12:00 "), "{}", text(&narrow));

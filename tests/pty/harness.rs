@@ -1,4 +1,4 @@
-//! A program in a pseudo-terminal, and what a terminal would show of it. Waits for conditions, never for time.
+//! A program in a pseudo-terminal and the screen of a terminal emulator. Waits for conditions, not for fixed times.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
 use vt100::{Parser, Screen};
 
-/// A condition that has not come by then will not come. Long, because test machines are slow; passing tests never wait.
+/// Timeout of a condition. Long because test machines are slow; passing tests do not reach it.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
 pub struct Session {
@@ -39,7 +39,7 @@ pub fn stalltop(arguments: &[&str]) -> CommandBuilder {
     prepared(command)
 }
 
-/// With the environment of a terminal of today, and a state directory of its own.
+/// Sets the environment of a modern terminal and a temporary state directory.
 pub fn prepared(mut command: CommandBuilder) -> CommandBuilder {
     command.env("TERM", "xterm-256color");
     command.env("LANG", "C.UTF-8");
@@ -61,7 +61,7 @@ impl Session {
         drop(pair.slave);
         let seen = Arc::new(Mutex::new(Seen { parser: parser(columns, rows), bytes: Vec::new() }));
         let enough = Arc::new(AtomicBool::new(false));
-        // portable-pty's own writer sends an end of file when it is dropped, and its reader cannot be stopped.
+        // portable-pty's writer sends EOF when dropped, and its reader cannot be stopped.
         // SAFETY: the master is open here, and what is borrowed of it is not kept.
         let fd = unsafe { BorrowedFd::borrow_raw(pair.master.as_raw_fd().unwrap()) };
         let keys = File::from(fd.try_clone_to_owned().unwrap());
@@ -83,7 +83,7 @@ impl Session {
         Session { child, master: Some(pair.master), keys: Some(keys), seen, enough, reader: Some(reader) }
     }
 
-    /// stalltop without arguments, its first figures on the screen.
+    /// Starts stalltop without arguments and waits for the first interval.
     pub fn live(columns: u16, rows: u16) -> Session {
         let mut session = Session::start(stalltop(&[]), columns, rows);
         session.until("figures", |screen| screen.contents().contains("busy"));
@@ -115,20 +115,20 @@ impl Session {
         Pid::from_raw(i32::try_from(self.child.process_id().unwrap()).unwrap())
     }
 
-    /// Nobody reads any more what the program draws, as when a connection stands still.
+    /// Stops reading the program's output, as a stalled connection does.
     pub fn stall(&mut self) {
         self.enough.store(true, Ordering::SeqCst);
         self.reader.take().unwrap().join().unwrap();
     }
 
-    /// The other end goes away, as when a connection drops.
+    /// Closes the terminal, as a dropped connection does.
     pub fn hang_up(&mut self) {
         self.stall();
         self.keys = None;
         self.master = None;
     }
 
-    /// Waits until the screen is as wanted.
+    /// Waits until the screen fulfils a condition.
     pub fn until(&mut self, what: &str, wanted: impl Fn(&Screen) -> bool) {
         let begun = Instant::now();
         loop {
@@ -155,7 +155,7 @@ impl Session {
         self.seen.lock().unwrap().bytes.clone()
     }
 
-    /// Waits for the end of the program.
+    /// Waits until the program has exited.
     pub fn ended(&mut self) -> ExitStatus {
         let begun = Instant::now();
         loop {
@@ -164,14 +164,14 @@ impl Session {
             }
             if begun.elapsed() > DEADLINE {
                 let _ = self.child.kill();
-                panic!("it goes on:\n{}", self.contents());
+                panic!("still running:\n{}", self.contents());
             }
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 
-    /// The terminal is as it was before: its main screen, a cursor, no mouse, lines and echo.
-    pub fn is_given_back(&mut self) {
+    /// Checks that the terminal is restored: main screen, cursor, no mouse, canonical mode, echo.
+    pub fn terminal_is_restored(&mut self) {
         self.until("main screen", |screen| {
             !screen.alternate_screen()
                 && !screen.hide_cursor()

@@ -1,4 +1,4 @@
-//! What is known of a disk: its baseline for each operation and size of request, from how much, since when.
+//! The learned baselines of a disk by operation and request size, with their confidence and age.
 
 use super::Page;
 use crate::baseline::DeviceIdentity;
@@ -8,14 +8,14 @@ use crate::safe;
 use crate::view::text::{SafeText, format_number};
 use crate::view::theme::StyleRole;
 
-pub fn baselines(judged: &Evaluation, span: &DiskSpan, page: &mut Page) {
-    let sample = &judged.interval.newer;
+pub fn baselines(evaluation: &Evaluation, span: &DiskSpan, page: &mut Page) {
+    let sample = &evaluation.interval.newer;
     let Some(disk) = sample.disks.as_ref().ok().and_then(|disks| disks.get(span.index)) else { return };
     let device = DeviceIdentity::from_disk(disk);
-    let now_s = judged.interval.at().realtime_ns.div_euclid(1_000_000_000);
-    page.heading("BASELINES: alone, one request at a time");
+    let now_s = evaluation.interval.at().realtime_ns.div_euclid(1_000_000_000);
+    page.heading("BASELINES (one request at a time)");
     let mut any = false;
-    for (key, learned) in judged.baselines.for_device(&device) {
+    for (key, learned) in evaluation.baselines.for_device(&device) {
         any = true;
         let label = match key.operation {
             Operation::Flush => SafeText::from(key.operation.plural()),
@@ -42,11 +42,11 @@ pub fn baselines(judged: &Evaluation, span: &DiskSpan, page: &mut Page) {
         }
     }
     if !any {
-        page.line(2, "nothing is known yet: the usual for this kind of device stands for it, with ~".into(), StyleRole::Dim);
+        page.line(2, "none learned yet: typical values for this kind of device are used (~)".into(), StyleRole::Dim);
     }
 }
 
-/// `40 days ago`; what a clock that was put right makes of it is now.
+/// `40 days ago`; a time in the future, after a clock step, is `now`.
 fn format_age(seconds: i64) -> String {
     match seconds {
         ..60 => "now".to_owned(),

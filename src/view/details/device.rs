@@ -1,4 +1,4 @@
-//! A disk, a network interface, a CPU.
+//! The details pages of a disk, a network interface and a CPU.
 
 use super::{GRAPH_COLUMN, Page, Plot};
 use crate::findings::{Evaluation, Subject};
@@ -15,16 +15,16 @@ use crate::view::text::{self, SafeText, format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
 use crate::view::wait_location;
 
-pub fn disk(state: &State, judged: &Evaluation, id: DiskId, page: &mut Page) {
-    let interval = &*judged.interval;
+pub fn disk(state: &State, evaluation: &Evaluation, id: DiskId, page: &mut Page) {
+    let interval = &*evaluation.interval;
     let Some(span) = interval.disk(id) else { return };
     let name = wait_location::disk_name(&interval.newer, id);
     page.line(0, safe!("{name}   {}:{}", id.major, id.minor), StyleRole::Bold);
-    subject_findings(judged, page, |subject| matches!(subject, Subject::Disk { id: other, .. } if *other == id));
+    subject_findings(evaluation, page, |subject| matches!(subject, Subject::Disk { id: other, .. } if *other == id));
     for (operation, op) in active_operations(span) {
-        latency(state, judged, span, operation, op, page);
+        latency(state, evaluation, span, operation, op, page);
     }
-    super::baselines::baselines(judged, span, page);
+    super::baselines::baselines(evaluation, span, page);
     page.heading("NOW");
     page.labelled("queue", safe!("{} on average, {} in flight now", format_optional(span.aqu_sz, 5), span.in_flight));
     page.labelled(
@@ -34,12 +34,12 @@ pub fn disk(state: &State, judged: &Evaluation, id: DiskId, page: &mut Page) {
             text::format_percent(span.busy.map(|b| b.0), 5)
         ),
     );
-    facts(judged, span, page);
-    waiters(judged, id, page);
+    facts(evaluation, span, page);
+    waiters(evaluation, id, page);
 }
 
-/// One operation: its figures, its baseline with its age in intervals, its history with a line at three times.
-fn latency(state: &State, judged: &Evaluation, span: &DiskSpan, operation: Operation, op: &OpSpan, page: &mut Page) {
+/// One operation: rate, latency, baseline, and a graph with a line at three times the baseline.
+fn latency(state: &State, evaluation: &Evaluation, span: &DiskSpan, operation: Operation, op: &OpSpan, page: &mut Page) {
     page.heading(match operation {
         Operation::Read => "READS",
         Operation::Write => "WRITES",
@@ -51,18 +51,18 @@ fn latency(state: &State, judged: &Evaluation, span: &DiskSpan, operation: Opera
         "rate",
         safe!("{}/s{size}, {}% merged", format_number(op.rate.0, 6), text::format_percent(op.merged_share().map(|s| s.0), 4)),
     );
-    let standing = latency_status(judged, span.id, operation);
+    let status = latency_status(evaluation, span.id, operation);
     let time = format_optional(op.r#await.map(|time| time.0), 6);
-    match standing {
-        Some(standing) => {
-            let times = format_optional(standing.multiple, 5);
-            let base = format_number(standing.baseline.0, 6);
+    match status {
+        Some(status) => {
+            let times = format_optional(status.multiple, 5);
+            let base = format_number(status.baseline.0, 6);
             page.labelled("await", safe!("{time} ms = {times}× its baseline of {base} ms"));
             page.labelled(
                 "baseline",
-                match (standing.provisional, standing.learned_intervals) {
-                    (true, 0) => "provisional: the usual for this kind of device".into(),
-                    (true, n) => safe!("provisional: {n} of the 10 intervals that it takes"),
+                match (status.provisional, status.learned_intervals) {
+                    (true, 0) => "provisional: typical for this kind of device".into(),
+                    (true, n) => safe!("provisional: {n} of 10 intervals learned"),
                     (false, n) => {
                         safe!("learned from {} with one request at a time", text::pluralize(n, "interval", "intervals"))
                     }
@@ -71,19 +71,19 @@ fn latency(state: &State, judged: &Evaluation, span: &DiskSpan, operation: Opera
         }
         None => page.labelled("await", safe!("{time} ms")),
     }
-    let baseline = standing.map(|standing| standing.baseline.0 as f32);
-    graph(state, judged, page, baseline.map(|base| base * 3.0), " ms", |digest| digest.disk_await(span.id, operation));
+    let baseline = status.map(|status| status.baseline.0 as f32);
+    graph(state, evaluation, page, baseline.map(|base| base * 3.0), " ms", |summary| summary.disk_await(span.id, operation));
 }
 
 pub fn graph(
     state: &State,
-    judged: &Evaluation,
+    evaluation: &Evaluation,
     page: &mut Page,
     threshold: Option<f32>,
     unit: &'static str,
     value: impl Fn(&IntervalSummary) -> Option<f32>,
 ) {
-    let cells = state.history.graph_cells(judged.interval.at(), usize::from(page.width.saturating_sub(GRAPH_COLUMN + 1)));
+    let cells = state.history.graph_cells(evaluation.interval.at(), usize::from(page.width.saturating_sub(GRAPH_COLUMN + 1)));
     let values: Vec<Option<f32>> = cells.iter().map(|cell| value(cell.as_ref()?)).collect();
     if values.iter().flatten().count() < 2 {
         return;
@@ -105,8 +105,8 @@ pub fn graph(
     });
 }
 
-fn facts(judged: &Evaluation, span: &DiskSpan, page: &mut Page) {
-    let sample = &judged.interval.newer;
+fn facts(evaluation: &Evaluation, span: &DiskSpan, page: &mut Page) {
+    let sample = &evaluation.interval.newer;
     let Some(disk) = sample.disks.as_ref().ok().and_then(|disks| disks.get(span.index)) else { return };
     let facts = &disk.facts;
     page.heading("DEVICE");
@@ -124,17 +124,17 @@ fn facts(judged: &Evaluation, span: &DiskSpan, page: &mut Page) {
     pair("backing file", named(&facts.backing_file));
     let joined = |words: Vec<String>| (!words.is_empty()).then(|| SafeText::sanitize(words.join(" ")));
     pair("mounted on", joined(facts.mount_points.iter().map(|mount| SafeText::from_name(mount).to_string()).collect()));
-    pair("stands on", joined(facts.slaves.iter().map(|&id| wait_location::disk_name(sample, id).to_string()).collect()));
+    pair("backing devices", joined(facts.slaves.iter().map(|&id| wait_location::disk_name(sample, id).to_string()).collect()));
     let above = sample.disks.iter().flatten().filter(|other| other.facts.slaves.contains(&span.id));
-    pair("carries", joined(above.map(|other| SafeText::from_name(&other.name).to_string()).collect()));
+    pair("used by", joined(above.map(|other| SafeText::from_name(&other.name).to_string()).collect()));
 }
 
-/// Who was seen waiting for it, and who does most I/O anywhere.
-fn waiters(judged: &Evaluation, id: DiskId, page: &mut Page) {
-    let interval = &*judged.interval;
+/// Threads that were blocked on the disk, and the processes with the most I/O on any disk.
+fn waiters(evaluation: &Evaluation, id: DiskId, page: &mut Page) {
+    let interval = &*evaluation.interval;
     let blocked: Vec<_> = interval.blocked_threads.iter().filter(|thread| thread.disk == Some(id)).take(12).collect();
     if !blocked.is_empty() {
-        page.heading("WAIT FOR IT");
+        page.heading("WAITING THREADS");
         for thread in blocked {
             let name = safe!("{}/{}", SafeText::from_name(&thread.comm), thread.task.tid);
             page.labelled(name, wait_location::blocked_location(interval, thread));
@@ -150,7 +150,7 @@ fn waiters(judged: &Evaluation, id: DiskId, page: &mut Page) {
     if busiest.is_empty() {
         return;
     }
-    page.heading("WHO READS AND WRITES (all devices)");
+    page.heading("TOP READERS AND WRITERS (all devices)");
     for (_, span) in busiest.into_iter().take(8) {
         let name = sample.process(span.id.pid).map(|process| SafeText::from_name(&process.comm)).unwrap_or_default();
         let rate = |rate| text::bytes(moved(rate));
@@ -159,8 +159,8 @@ fn waiters(judged: &Evaluation, id: DiskId, page: &mut Page) {
     }
 }
 
-pub fn subject_findings(judged: &Evaluation, page: &mut Page, about: impl Fn(&Subject) -> bool) {
-    for finding in judged.active.iter().filter(|finding| about(&finding.subject)) {
+pub fn subject_findings(evaluation: &Evaluation, page: &mut Page, about: impl Fn(&Subject) -> bool) {
+    for finding in evaluation.active.iter().filter(|finding| about(&finding.subject)) {
         page.paragraph(
             0,
             &safe!("{} {}", severity_symbol(finding.severity), finding.sentence),
@@ -169,11 +169,11 @@ pub fn subject_findings(judged: &Evaluation, page: &mut Page, about: impl Fn(&Su
     }
 }
 
-pub fn nic(state: &State, judged: &Evaluation, id: &NicId, page: &mut Page) {
-    let interval = &*judged.interval;
+pub fn nic(state: &State, evaluation: &Evaluation, id: &NicId, page: &mut Page) {
+    let interval = &*evaluation.interval;
     let Some(span) = interval.nics.iter().find(|span| span.id == *id) else { return };
     page.line(0, safe!("{}   index {}", SafeText::from_name(&id.name), id.ifindex), StyleRole::Bold);
-    subject_findings(judged, page, |subject| matches!(subject, Subject::Nic(other) if other == id));
+    subject_findings(evaluation, page, |subject| matches!(subject, Subject::Nic(other) if other == id));
     let rate = |rate: Option<PerSecond>| format_optional(rate.map(|rate| rate.0), 6);
     for (words, side) in [("IN", &span.rx), ("OUT", &span.tx)] {
         page.heading(words);
@@ -184,8 +184,8 @@ pub fn nic(state: &State, judged: &Evaluation, id: &NicId, page: &mut Page) {
         page.labelled("of its speed", share.unwrap_or_else(|| "?".into()));
         page.labelled("lost", safe!("{} errors/s, {} dropped/s", rate(side.errors), rate(side.dropped)));
         let inward = words == "IN";
-        let value = |digest: &IntervalSummary| digest.nic_kilobytes(id).map(|(rx, tx)| if inward { rx } else { tx });
-        graph(state, judged, page, None, " KB/s", value);
+        let value = |summary: &IntervalSummary| summary.nic_kilobytes(id).map(|(rx, tx)| if inward { rx } else { tx });
+        graph(state, evaluation, page, None, " KB/s", value);
     }
     page.heading("INTERFACE");
     let nic = interval.newer.nics.as_ref().ok().and_then(|nics| nics.get(span.index));
@@ -194,15 +194,15 @@ pub fn nic(state: &State, judged: &Evaluation, id: &NicId, page: &mut Page) {
             (Some(mbps), _) if span.link_is_configured => page.labelled("speed", safe!("{mbps} Mbit/s, as configured")),
             (_, Ok(mbps)) => page.labelled(
                 "speed",
-                safe!("{mbps} Mbit/s{}", if nic.facts.virtual_device { " (claimed by a virtual device)" } else { "" }),
+                safe!("{mbps} Mbit/s{}", if nic.facts.virtual_device { " (reported by a virtual device)" } else { "" }),
             ),
             (_, Err(why)) => {
                 let name = SafeText::from_name(&id.name);
-                page.labelled("speed", safe!("? {why}: say it with --nic-speed {name}=1000fd, or in the configuration"));
+                page.labelled("speed", safe!("? {why}: set it with --nic-speed {name}=1000fd or in the configuration"));
             }
         }
         if let (Some(qdisc), Some(now)) = (&nic.qdisc, &span.qdisc) {
-            page.labelled("discipline", SafeText::from_name(&qdisc.kind));
+            page.labelled("qdisc", SafeText::from_name(&qdisc.kind));
             page.labelled(
                 "backlog",
                 safe!(
@@ -211,19 +211,19 @@ pub fn nic(state: &State, judged: &Evaluation, id: &NicId, page: &mut Page) {
                     text::pluralize(now.backlog_packets, "packet", "packets")
                 ),
             );
-            page.labelled("drops", safe!("{}/s, over its limit {}/s", rate(now.dropped), rate(now.overlimits)));
+            page.labelled("drops", safe!("{}/s, overlimits {}/s", rate(now.dropped), rate(now.overlimits)));
         }
     }
 }
 
-pub fn cpu(state: &State, judged: &Evaluation, id: CpuId, page: &mut Page) {
-    let interval = &*judged.interval;
+pub fn cpu(state: &State, evaluation: &Evaluation, id: CpuId, page: &mut Page) {
+    let interval = &*evaluation.interval;
     let Some(span) = interval.cpu.as_ref().and_then(|span| span.cpus.iter().find(|cpu| cpu.id == id)) else { return };
     let place = interval.host.topology.iter().find(|place| place.cpu == id);
     let place =
         place.map_or_else(String::new, |place| format!("   node {} package {} core {}", place.node, place.package, place.core));
     page.line(0, safe!("cpu{}{place}", id.0), StyleRole::Bold);
-    subject_findings(judged, page, |subject| *subject == Subject::Cpu(id));
+    subject_findings(evaluation, page, |subject| *subject == Subject::Cpu(id));
     let shares = &span.shares;
     page.heading("NOW");
     for (word, share) in [
@@ -239,14 +239,14 @@ pub fn cpu(state: &State, judged: &Evaluation, id: CpuId, page: &mut Page) {
     ] {
         page.labelled(word, safe!("{:>5}%", format_number(share * 100.0, 5)));
     }
-    // Where the tick is wrong about it, by the run time of its threads.
+    // Errors of the tick accounting, from the run time of the threads.
     for (word, share) in [("counted twice", shares.excess), ("hidden from tick", span.hidden)] {
         if share >= 0.05 {
             page.labelled(word, safe!("{:>5}%", format_number(share * 100.0, 5)));
         }
     }
     page.heading("BUSY OVER TIME");
-    graph(state, judged, page, None, "", |digest| digest.cpu_busy(id).map(|busy| busy * 100.0));
+    graph(state, evaluation, page, None, "", |summary| summary.cpu_busy(id).map(|busy| busy * 100.0));
     page.heading("THREADS LAST SEEN ON IT");
     let Some(tasks) = &interval.tasks else { return };
     let mut threads: Vec<_> = tasks.threads.iter().filter(|thread| thread.processor == id && thread.cpu.is_some()).collect();

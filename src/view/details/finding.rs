@@ -1,4 +1,4 @@
-//! A finding explained: meaning, who waits for whom, what to look at next, evidence over time, the witnesses, the rule.
+//! The details page of a finding: meaning, wait chains, next steps, evidence over time, cross-checks, rule.
 
 use super::{GRAPH_COLUMN, Page, Plot};
 use crate::baseline::LatencyStatus;
@@ -13,11 +13,11 @@ use crate::state::history::IntervalSummary;
 use crate::view::text::{self, SafeText, format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
 
-pub fn page(state: &State, judged: &Evaluation, finding: &Finding, page: &mut Page) {
+pub fn page(state: &State, evaluation: &Evaluation, finding: &Finding, page: &mut Page) {
     let zone = &state.setup.time_zone;
     let rule = RULES.iter().find(|rule| rule.kind == finding.kind);
     let title = rule.map_or("finding", |rule| rule.title);
-    let end = finding.until.unwrap_or(judged.interval.at());
+    let end = finding.until.unwrap_or(evaluation.interval.at());
     let lasted = text::format_duration(end.seconds_since(finding.since));
     let clock = |at: Instant| {
         text::format_day_prefix(at.realtime_ns, zone, state.spans_days()) + &text::format_time(at.realtime_ns, zone)
@@ -33,15 +33,15 @@ pub fn page(state: &State, judged: &Evaluation, finding: &Finding, page: &mut Pa
     }
     let blocked = finding.kind == Kind::IdleButBlocked && finding.until.is_none();
     if blocked {
-        chain_section(judged, page);
+        chain_section(evaluation, page);
     }
     next_steps(finding, page);
-    evidence_graph(state, judged, finding, page);
+    evidence_graph(state, evaluation, finding, page);
     if blocked {
-        cross_checks(&judged.interval, page);
+        cross_checks(&evaluation.interval, page);
     }
     if finding.kind == Kind::ShortLivedProcesses && finding.until.is_none() {
-        short_lived(&judged.interval, page);
+        short_lived(&evaluation.interval, page);
     }
     if !finding.evidence.is_empty() {
         page.heading("EVIDENCE");
@@ -60,27 +60,27 @@ pub fn page(state: &State, judged: &Evaluation, finding: &Finding, page: &mut Pa
     }
 }
 
-/// What to do with it: before all figures, for somebody in a hurry.
+/// Next steps, above all numbers.
 fn next_steps(finding: &Finding, page: &mut Page) {
     if finding.next.is_empty() {
         return;
     }
-    page.heading("LOOK AT NEXT");
+    page.heading("NEXT STEPS");
     for next in &finding.next {
         page.paragraph(2, &safe!("• {next}"), StyleRole::Plain);
     }
 }
 
-/// What was judged, over the last minutes, with a line at the threshold.
-fn evidence_graph(state: &State, judged: &Evaluation, finding: &Finding, page: &mut Page) {
-    let at = finding.until.unwrap_or(judged.interval.at());
+/// A graph of the finding's value, with a line at the threshold.
+fn evidence_graph(state: &State, evaluation: &Evaluation, finding: &Finding, page: &mut Page) {
+    let at = finding.until.unwrap_or(evaluation.interval.at());
     let cells = state.history.graph_cells(at, usize::from(page.width.saturating_sub(GRAPH_COLUMN + 1)));
-    let disk = disk_and_baseline(judged, finding);
+    let disk = disk_and_baseline(evaluation, finding);
     let values: Vec<Option<f32>> = (cells.iter())
         .map(|cell| {
-            let digest = cell.as_ref()?;
-            let times = disk.and_then(|(id, operation, baseline)| Some(digest.disk_await(id, operation)? / baseline));
-            history_value(digest, finding).or(times)
+            let summary = cell.as_ref()?;
+            let times = disk.and_then(|(id, operation, baseline)| Some(summary.disk_await(id, operation)? / baseline));
+            history_value(summary, finding).or(times)
         })
         .collect();
     if values.iter().flatten().count() < 2 {
@@ -100,30 +100,30 @@ fn evidence_graph(state: &State, judged: &Evaluation, finding: &Finding, page: &
     });
 }
 
-/// Of a latency: what its multiples are to be told from, for the time before it was a finding.
-fn disk_and_baseline(judged: &Evaluation, finding: &Finding) -> Option<(DiskId, Operation, f32)> {
+/// Of a latency finding: disk, operation and baseline, from which earlier multiples are computed.
+fn disk_and_baseline(evaluation: &Evaluation, finding: &Finding) -> Option<(DiskId, Operation, f32)> {
     let (Kind::DiskLatency, Subject::Disk { id, .. }) = (finding.kind, &finding.subject) else { return None };
     let word = finding.evidence.iter().find_map(|evidence| match &evidence.value {
         Value::Text(word) if evidence.name == "operation" => Some(word.as_bytes()),
         _ => None,
     })?;
-    let of = |standing: &&LatencyStatus| standing.disk == *id && standing.operation.plural().as_bytes() == word;
-    let standing = judged.latency_statuses.iter().find(of)?;
-    Some((*id, standing.operation, standing.baseline.0 as f32)).filter(|disk| disk.2 > 0.0)
+    let of = |status: &&LatencyStatus| status.disk == *id && status.operation.plural().as_bytes() == word;
+    let status = evaluation.latency_statuses.iter().find(of)?;
+    Some((*id, status.operation, status.baseline.0 as f32)).filter(|disk| disk.2 > 0.0)
 }
 
-/// The figure as it was before the finding was raised too, where the history keeps it.
-fn history_value(digest: &IntervalSummary, finding: &Finding) -> Option<f32> {
+/// The finding's value in an earlier interval, also before the finding was raised if the history has it.
+fn history_value(summary: &IntervalSummary, finding: &Finding) -> Option<f32> {
     let kept = match (&finding.kind, &finding.subject) {
-        (Kind::IdleButBlocked, _) => digest.blocked,
-        (Kind::CpuStolen, _) => digest.steal,
-        (Kind::SaturatedCore, Subject::Cpu(cpu)) => digest.cpu_busy(*cpu),
-        (Kind::LoadNotCpu, _) if finding.unit != "ratio" => digest.load,
-        (Kind::MemoryPressure, _) if finding.unit == "ratio" => digest.memory_stalled,
-        (Kind::TcpRetransmits, _) if finding.unit == "ratio" => digest.retransmitted,
+        (Kind::IdleButBlocked, _) => summary.blocked,
+        (Kind::CpuStolen, _) => summary.steal,
+        (Kind::SaturatedCore, Subject::Cpu(cpu)) => summary.cpu_busy(*cpu),
+        (Kind::LoadNotCpu, _) if finding.unit != "ratio" => summary.load,
+        (Kind::MemoryPressure, _) if finding.unit == "ratio" => summary.memory_stalled,
+        (Kind::TcpRetransmits, _) if finding.unit == "ratio" => summary.retransmitted,
         _ => None,
     };
-    digest.finding_value(finding).or(kept)
+    summary.finding_value(finding).or(kept)
 }
 
 fn format_in_unit(value: f64, unit: &str) -> SafeText {
@@ -137,7 +137,7 @@ fn format_in_unit(value: f64, unit: &str) -> SafeText {
     }
 }
 
-/// A figure under the words of its name, in the unit that the name ends with.
+/// Label and value of an evidence; the suffix of its name is the unit.
 fn evidence_text(evidence: &Evidence) -> (SafeText, SafeText) {
     let name = evidence.name;
     let (stem, unit) = [("_ratio", "ratio"), ("_seconds", "seconds"), ("_per_second", "per_second")]
@@ -149,18 +149,18 @@ fn evidence_text(evidence: &Evidence) -> (SafeText, SafeText) {
         Value::Number(number) if name.ends_with("_bytes_per_second") => safe!("{}/s", text::bytes(*number)),
         Value::Number(number) => format_in_unit(*number, unit),
         Value::Text(name) => SafeText::from_name(name),
-        // Drawn by itself.
+        // Chains have a section of their own.
         Value::Chain(_) | Value::Unknown => "-".into(),
     };
     (safe!("{}", stem.replace('_', " ")), value)
 }
 
-/// Who waits for whom, at which call, on which file and device; beside each link how it is known.
-fn chain_section(judged: &Evaluation, page: &mut Page) {
+/// Wait chains: system call, file and device; beside each link how it was derived.
+fn chain_section(evaluation: &Evaluation, page: &mut Page) {
     page.heading("WHO WAITS FOR WHOM");
-    for chain in wait_chains(&judged.interval, &judged.latency_statuses) {
+    for chain in wait_chains(&evaluation.interval, &evaluation.latency_statuses) {
         let confidence = chain.confidence.as_str();
-        let head = safe!("{}   {} threads stuck", SafeText::sanitize(chain.group_label), format_number(chain.threads, 4));
+        let head = safe!("{}   {} threads blocked", SafeText::sanitize(chain.group_label), format_number(chain.threads, 4));
         page.line(2, safe!("{head}   confidence: {confidence}"), StyleRole::Bold);
         for (depth, link) in (0_u16..).zip(chain.links) {
             let indent = 4 + 2 * depth.min(4);
@@ -178,17 +178,17 @@ fn chain_section(judged: &Evaluation, page: &mut Page) {
     }
 }
 
-/// Whose tasks ended unseen, what they were called, how many and at what cost.
+/// Processes that ended between samples, by parent and name.
 fn short_lived(interval: &Interval, page: &mut Page) {
     let Some(short) = interval.short_lived.as_ref().filter(|short| !short.groups.is_empty()) else { return };
-    page.heading("ENDED BEFORE THEY WERE SEEN");
+    page.heading("SHORT-LIVED PROCESSES");
     let columns = [2, 12, 22];
-    let heads = ["ended/s", "CPUs", "whose"];
+    let heads = ["ended/s", "CPUs", "parent"];
     page.row(columns.into_iter().zip(heads.map(SafeText::from)).collect(), StyleRole::Dim);
     for family in short.groups.iter().take(12) {
         let of = match family.owner {
             Some(id) => safe!("{} ({})", SafeText::from_name(&family.owner_name), id.pid),
-            None => "a parent that is gone".into(),
+            None => "an exited parent".into(),
         };
         let whose = match &family.name {
             Some(name) if family.are_threads => safe!("threads {} of {of}", SafeText::from_name(name)),
@@ -201,11 +201,11 @@ fn short_lived(interval: &Interval, page: &mut Page) {
     }
 }
 
-/// What the usual tools say of the same time, side by side.
+/// What the usual metrics show at the same time.
 fn cross_checks(interval: &Interval, page: &mut Page) {
     let Some(blocked) = &interval.idle_blocked else { return };
     let seen = &blocked.cross_checks;
-    page.heading("WITNESSES");
+    page.heading("CROSS-CHECKS");
     let heads = ["iowait", "PSI io some", "threads in D", "in flight", "wait for a CPU"];
     let values = [
         safe!("{}%", text::format_percent(seen.iowait, 5)),
@@ -221,10 +221,6 @@ fn cross_checks(interval: &Interval, page: &mut Page) {
         page.paragraph(2, &SafeText::sanitize(words), StyleRole::Plain);
     }
     if blocked.lower_bound {
-        page.paragraph(
-            2,
-            &"≥: the wait channels of other users' tasks are hidden, only threads in D count".into(),
-            StyleRole::Plain,
-        );
+        page.paragraph(2, &"≥: waits of other users' tasks are hidden, only threads in D state count".into(), StyleRole::Plain);
     }
 }

@@ -1,4 +1,4 @@
-//! A remote host looked at closely.
+//! The details page of a remote host.
 
 use std::net::IpAddr;
 
@@ -14,15 +14,15 @@ use crate::view::network::remote_hosts::{footnote, format_millis, format_rtt, li
 use crate::view::text::{self, SafeText, format_number, format_optional, format_percent};
 use crate::view::theme::StyleRole;
 
-pub fn remote_host(state: &State, judged: &Evaluation, address: IpAddr, page: &mut Page) {
-    let interval = &*judged.interval;
-    let span = judged.remote_hosts.as_ref().and_then(|peers| peers.rows.iter().find(|span| span.address == address));
+pub fn remote_host(state: &State, evaluation: &Evaluation, address: IpAddr, page: &mut Page) {
+    let interval = &*evaluation.interval;
+    let span = evaluation.remote_hosts.as_ref().and_then(|peers| peers.rows.iter().find(|span| span.address == address));
     let Some(span) = span else { return };
     let here = if span.local { "   this machine, over loopback" } else { "" };
     page.line(0, safe!("{address}{here}"), StyleRole::Bold);
     let own = address.to_string();
     subject_findings(
-        judged,
+        evaluation,
         page,
         |subject| matches!(subject, Subject::RemoteHost(other) if other.as_bytes() == own.as_bytes()),
     );
@@ -31,41 +31,41 @@ pub fn remote_host(state: &State, judged: &Evaluation, address: IpAddr, page: &m
     page.labelled("smoothed", safe!("{} ms", format_rtt(span, 7)));
     page.labelled("minimum", safe!("{} ms", format_millis(trip.and_then(|trip| trip.min_rtt).map(|ms| ms.0), 6)));
     page.labelled("× minimum", safe!("{}", format_optional(trip.and_then(RttSpan::srtt_to_min_ratio), 6)));
-    page.labelled("connections", safe!("{} that carried data enough to tell", trip.map_or(0, |trip| trip.count)));
+    page.labelled("connections", safe!("{} with enough data for an estimate", trip.map_or(0, |trip| trip.count)));
     if span.send_backlogged.is_none() && trip.is_some() {
         page.paragraph(
             2,
-            &"≤: no connection had more to send than the path took, so that delayed acknowledgements and the host's \
-                        time to answer are in the round trip. The path takes at most this long."
+            &"≤: no connection was limited by the path, so that the RTT includes delayed acknowledgements and the host's \
+                        response time. It is an upper bound."
                 .into(),
             StyleRole::Dim,
         );
     }
-    graph(state, judged, page, None, " ms", |digest: &IntervalSummary| digest.round_trip(address));
+    graph(state, evaluation, page, None, " ms", |summary: &IntervalSummary| summary.round_trip(address));
     page.heading("CONNECTIONS");
     let rate = |rate: Option<PerSecond>| format_optional(rate.map(|rate| rate.0), 6);
     page.labelled("open", safe!("{}", span.connections));
-    page.labelled("sent", safe!("{} KB/s confirmed by it", rate(span.kilobytes_out)));
+    page.labelled("sent", safe!("{} KB/s acknowledged", rate(span.kilobytes_out)));
     page.labelled("received", safe!("{} KB/s", rate(span.kilobytes_in)));
     let share = format_percent(span.retransmitted_share.map(|share| share.0), 5);
-    page.labelled("sent again", safe!("{} segments/s, {share}% of those with data", rate(span.segments_retransmitted)));
+    page.labelled("retransmitted", safe!("{} segments/s, {share}% of the data segments", rate(span.segments_retransmitted)));
     page.labelled("limited by", limited_by(interval, span));
     if let Some(limits) = &span.send_limits {
-        page.heading("WHAT THEY WAITED FOR, of their time");
+        page.heading("LIMITED BY (share of the time)");
         let shares = [
-            ("something to send", limits.app_limited),
-            ("receiver's window", limits.rwnd_limited),
+            ("application", limits.app_limited),
+            ("receive window", limits.rwnd_limited),
             ("send buffer", limits.sndbuf_limited),
-            ("path or answers", limits.path_limited),
+            ("path", limits.path_limited),
         ];
         for (words, share) in shares {
             page.labelled(words, safe!("{:>5}%", format_percent(Some(share.0), 5)));
         }
     }
-    page.heading("LOOK");
+    page.heading("SOCKET SCAN");
     let nic = span.ifindex.and_then(|index| interval.nics.iter().find(|nic| nic.id.ifindex == index));
-    page.labelled("route leaves by", nic.map_or("-".into(), |nic| SafeText::from_name(&nic.id.name)));
-    if let Some(peers) = &judged.remote_hosts {
+    page.labelled("interface", nic.map_or("-".into(), |nic| SafeText::from_name(&nic.id.name)));
+    if let Some(peers) = &evaluation.remote_hosts {
         let cost = format_number(peers.scan_cpu_seconds * 1000.0, 4);
         page.labelled(
             "cost",
@@ -75,7 +75,7 @@ pub fn remote_host(state: &State, judged: &Evaluation, address: IpAddr, page: &m
                 text::pluralize(peers.host_count, "host", "hosts")
             ),
         );
-        let about = footnote(state, judged);
+        let about = footnote(state, evaluation);
         if !about.is_empty() {
             page.labelled("listed", about);
         }

@@ -1,4 +1,4 @@
-//! A process, a thread, or everything in one kind of wait.
+//! The details pages of a process, a thread and a wait class.
 
 use super::{GRAPH_COLUMN, Page, Plot};
 use crate::findings::Evaluation;
@@ -15,11 +15,11 @@ use crate::view::text::{self, SafeText, format_number, format_optional};
 use crate::view::theme::StyleRole;
 use crate::view::wait_location;
 
-/// Threads of a process that are shown one by one.
+/// Maximum number of listed threads.
 const MAX_THREADS: usize = 64;
 
-pub fn process(state: &State, judged: &Evaluation, id: ProcessId, page: &mut Page) {
-    let interval = &*judged.interval;
+pub fn process(state: &State, evaluation: &Evaluation, id: ProcessId, page: &mut Page) {
+    let interval = &*evaluation.interval;
     let Ok(sample) = &interval.newer.tasks else { return };
     let Some(process) = sample.process(id.pid).filter(|process| process.id() == id) else { return };
     let Some(span) = interval.tasks.as_ref().map(|tasks| tasks.process(process)) else { return };
@@ -57,7 +57,7 @@ pub fn process(state: &State, judged: &Evaluation, id: ProcessId, page: &mut Pag
     threads(interval, process, page);
 }
 
-/// What delay accounting says of these threads, added up.
+/// Delay accounting of these threads, added up.
 fn delays(interval: &Interval, threads: &[TaskId], page: &mut Page) {
     type Part = fn(&DelaySpan) -> Option<crate::units::Ratio>;
     let parts: [(&str, Part); 7] = [
@@ -70,13 +70,13 @@ fn delays(interval: &Interval, threads: &[TaskId], page: &mut Page) {
         ("interrupts", |span| span.irq),
     ];
     if interval.newer.delays.is_err() {
-        // `doctor` says why, and what would change it.
+        // `stalltop doctor` reports the reason.
         return;
     }
     page.heading("DELAYS");
     let spans: Vec<&DelaySpan> = threads.iter().filter_map(|&id| interval.task_delays(id)).collect();
     if spans.is_empty() {
-        page.line(2, "- started before delay accounting was on, or asleep".into(), StyleRole::Dim);
+        page.line(2, "- started before delay accounting was enabled, or asleep".into(), StyleRole::Dim);
         return;
     }
     for (word, part) in parts {
@@ -85,12 +85,12 @@ fn delays(interval: &Interval, threads: &[TaskId], page: &mut Page) {
         page.labelled(word, safe!("{}%", text::format_percent(sum, 6)));
     }
     if spans.iter().any(|span| span.block_io.is_some_and(|share| share.0 > 0.0) && span.memory_share() > 0.0) {
-        page.line(2, "a page read again is under block I/O, too: no sums".into(), StyleRole::Dim);
+        page.line(2, "refaulted pages also count as block I/O: the values overlap".into(), StyleRole::Dim);
     }
 }
 
-pub fn thread(judged: &Evaluation, id: TaskId, page: &mut Page) {
-    let interval = &*judged.interval;
+pub fn thread(evaluation: &Evaluation, id: TaskId, page: &mut Page) {
+    let interval = &*evaluation.interval;
     let Some((process, thread)) = interval.newer.tasks.as_ref().ok().and_then(|tasks| tasks.thread(id)) else { return };
     let name = SafeText::from_name(&thread.comm);
     page.line(0, safe!("{name}   thread {} of {}/{}", id.tid, SafeText::from_name(&process.comm), id.pid), StyleRole::Bold);
@@ -101,11 +101,11 @@ pub fn thread(judged: &Evaluation, id: TaskId, page: &mut Page) {
             page.heading("RUNS");
             page.labelled("%CPU", safe!("{}", text::format_percent(span.cpu.map(|cpu| cpu.0), 6)));
             page.labelled("run-queue wait", safe!("{}%", text::format_percent(span.run_queue_wait.map(|wait| wait.0), 6)));
-            page.labelled("each time", safe!("{} ms", format_optional(span.run_queue_latency_ms, 6)));
+            page.labelled("run-queue latency", safe!("{} ms", format_optional(span.run_queue_latency_ms, 6)));
             page.labelled("timeslices", safe!("{}/s", format_optional(span.timeslices.map(|rate| rate.0), 6)));
             page.labelled("CPU", safe!("{}{}", span.processor.0, if span.migrated { ", moved" } else { "" }));
         }
-        None => page.line(2, "asleep all the time".into(), StyleRole::Dim),
+        None => page.line(2, "asleep for the whole interval".into(), StyleRole::Dim),
     }
     page.heading("WAITS");
     waits(interval, process, thread, page);
@@ -118,14 +118,14 @@ fn waits(interval: &Interval, process: &Process, thread: &Thread, page: &mut Pag
     let id = process.task_id(thread);
     let class = visible_wait_class(&interval.host, process, thread);
     page.labelled("state", safe!("{} {}", thread.state.as_char(), class.as_str()));
-    page.labelled("that means", wait_location::wait_class_description(class).into());
+    page.labelled("meaning", wait_location::wait_class_description(class).into());
     page.labelled("where", wait_location::thread_location(interval, id));
     let blocked = interval.blocked_threads.iter().find(|blocked| blocked.task == id);
     if let Some(blocked) = blocked {
-        // In a convoy it may have been there, and queue again since then.
+        // Only if it still waits in the same place: in a convoy a thread queues again and again.
         if thread.wait.wchan.as_ref().ok().is_none_or(|now| blocked.wchan.as_ref() == Some(now)) {
             let since = interval.at().boottime_ns.saturating_sub(blocked.blocked_since_ns) as f64 / 1e9;
-            page.labelled("in this wait", safe!("for {}", text::format_duration(since)));
+            page.labelled("waiting", safe!("for {}", text::format_duration(since)));
         }
         if let Some(file) = &blocked.file {
             page.labelled("file", SafeText::from_name(file));
@@ -159,7 +159,7 @@ fn facts(interval: &Interval, process: &Process, page: &mut Page) {
     page.labelled("started", safe!("{} ago", text::format_duration(age)));
 }
 
-/// `hidden`: a thread in a lock cannot be told from one asleep.
+/// If waits are `hidden`, a lock wait cannot be distinguished from sleep.
 fn time_breakdown(states: &Microstates, hidden: bool, page: &mut Page) {
     page.heading("TIME GOES TO");
     page.microstates_bar(*states);
@@ -171,7 +171,7 @@ fn time_breakdown(states: &Microstates, hidden: bool, page: &mut Page) {
         ("lock", states.lock),
         ("other D", states.other_blocked),
         (if hidden { "sleep or lock" } else { "sleep" }, states.sleep),
-        ("not known", states.unknown),
+        ("unknown", states.unknown),
     ];
     let mut words = String::new();
     for (word, threads) in shares.into_iter().filter(|share| share.1 > 0.0005) {
@@ -180,7 +180,7 @@ fn time_breakdown(states: &Microstates, hidden: bool, page: &mut Page) {
     page.line(2, SafeText::sanitize(words), StyleRole::Plain);
 }
 
-/// Its threads, those that do something first.
+/// The threads, most active first.
 fn threads(interval: &Interval, process: &Process, page: &mut Page) {
     page.heading("THREADS");
     let columns = [2, 11, 28, 35, 42, 49];
@@ -211,15 +211,15 @@ fn threads(interval: &Interval, process: &Process, page: &mut Page) {
     }
 }
 
-pub fn wait_class(judged: &Evaluation, class: WaitClass, page: &mut Page) {
-    let interval = &*judged.interval;
+pub fn wait_class(evaluation: &Evaluation, class: WaitClass, page: &mut Page) {
+    let interval = &*evaluation.interval;
     let Ok(sample) = &interval.newer.tasks else { return };
     page.line(0, safe!("{}: a thread that {}", class.as_str(), wait_location::wait_class_description(class)), StyleRole::Bold);
-    page.heading("WHO");
+    page.heading("PROCESSES");
     for (name, threads) in wait_class_members(interval, sample, class).into_iter().take(24) {
         page.labelled(safe!("{threads}"), SafeText::sanitize(name));
     }
-    page.heading("WHERE");
+    page.heading("WAIT LOCATIONS");
     let mut places: rustc_hash::FxHashMap<String, u32> = rustc_hash::FxHashMap::default();
     for process in &sample.processes {
         for thread in process.threads.iter().filter(|thread| visible_wait_class(&interval.host, process, thread) == class) {

@@ -1,9 +1,9 @@
-//! A bar of several parts in one row, each with its own texture: it can be read without colour.
+//! A stacked bar of one row. Each segment has its own texture, so that it is readable without color.
 
 use crate::view::canvas::Canvas;
 use crate::view::theme::StyleRole;
 
-/// One part: its share of the whole, what it is drawn with.
+/// A segment: its share of the bar, glyph and role.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
     pub share: f64,
@@ -11,8 +11,7 @@ pub struct Segment {
     pub role: StyleRole,
 }
 
-/// Draws the parts from column `x` on. The cells are dealt out so that the sum is exact and a part that is there at all
-/// (from half a per cent on) has at least one cell.
+/// Draws the segments from column `x`. Cell counts add up exactly; a segment of at least 0.5 % has at least one cell.
 pub fn stacked_bar(canvas: &mut Canvas, x: u16, y: u16, width: u16, parts: &[Segment]) {
     let mut column = x;
     for (part, cells) in parts.iter().zip(segment_widths(width, parts)) {
@@ -33,7 +32,7 @@ fn segment_widths(width: u16, parts: &[Segment]) -> Vec<u16> {
         let cells = exact.round() as u16;
         dealt.push(if cells == 0 && part.share >= 0.005 { 1 } else { cells });
     }
-    // What rounding took or gave too much, the largest part pays.
+    // The largest segment absorbs the rounding error.
     let wanted = (whole * scale).round() as u16;
     for _ in 0..parts.len() {
         let sum: u16 = dealt.iter().sum();
@@ -57,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn all_cells_are_dealt_out_and_a_small_part_is_seen() {
+    fn widths_add_up_and_small_segments_are_visible() {
         assert_eq!(dealt(10, &[0.31, 0.09, 0.6]), [3, 1, 6]);
         assert_eq!(dealt(40, &[0.0039, 0.01, 0.9861]), [0, 1, 39]);
         assert_eq!(dealt(10, &[0.5]), [5]);

@@ -1,24 +1,24 @@
-//! Values over time as columns of several rows, with a line at the threshold.
+//! A column graph of several rows, with a line at the threshold.
 
 use crate::view::canvas::Canvas;
 use crate::view::theme::StyleRole;
 
 use super::sparkline::LEVELS;
 
-/// What a graph shows.
+/// A graph to draw.
 pub struct Graph<'a> {
-    /// Oldest first; a hole is `None`
+    /// Oldest first; `None`: no data
     pub values: &'a [Option<f32>],
     pub threshold: Option<f32>,
-    /// What the top edge stands for
+    /// The value of the top edge
     pub max: f32,
     pub role: StyleRole,
-    /// Of what stands above the threshold
+    /// Role of the part above the threshold
     pub role_above_threshold: StyleRole,
 }
 
 impl Graph<'_> {
-    /// Fills the canvas; the newest value at the right edge.
+    /// Fills the canvas, with the newest value at the right edge.
     pub fn draw(&self, canvas: &mut Canvas) {
         let (width, height) = (canvas.width(), canvas.height());
         if width == 0 || height == 0 || self.max <= 0.0 {
@@ -35,12 +35,12 @@ impl Graph<'_> {
                 let below = (height - 1 - row) * 8;
                 if eighths > below {
                     let level = usize::from((eighths - below).min(8)) - 1;
-                    let ink = if line.is_some_and(|line| row < line) { self.role_above_threshold } else { self.role };
-                    canvas.glyph(column, row, LEVELS.get(level).copied().unwrap_or('█'), ink);
+                    let role = if line.is_some_and(|line| row < line) { self.role_above_threshold } else { self.role };
+                    canvas.glyph(column, row, LEVELS.get(level).copied().unwrap_or('█'), role);
                 }
             }
         }
-        // The line goes through the columns: it is what they are measured against.
+        // The threshold line is drawn over the columns.
         if let Some(row) = line {
             canvas.fill(0, row, width, '╌', StyleRole::Plain);
         }

@@ -1,19 +1,19 @@
-//! One cell a value: eight levels, a hole where there is none.
+//! A sparkline: one cell per value, eight levels, blank without data.
 
 use crate::view::canvas::Canvas;
 use crate::view::theme::StyleRole;
 
-/// The levels, the lowest first.
+/// The glyphs from the lowest to the highest level.
 pub const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The glyph of a share of the height, 0 … 1.
+/// The glyph of a value of 0 … 1.
 pub fn level_glyph(share: f32) -> char {
     let at = (share.clamp(0.0, 1.0) * 7.0).round() as usize;
     LEVELS.get(at).copied().unwrap_or('█')
 }
 
-/// Where a latency stands against its baseline, logarithmic: the baseline itself is low, 3 times in the middle, 10 times
-/// and more at the top.
+/// A latency relative to its baseline on a logarithmic scale of 0 … 1: the baseline is near the bottom, 3 times the baseline
+/// in the middle, 10 times and more at the top.
 pub fn log_ratio_level(value: f32, baseline: f32) -> f32 {
     if baseline <= 0.0 || value <= 0.0 {
         return 0.0;
@@ -21,7 +21,7 @@ pub fn log_ratio_level(value: f32, baseline: f32) -> f32 {
     (libm::log10f(value / baseline) * 6.0 + 1.0) / 7.0
 }
 
-/// A cell each, right-aligned in `width`: the newest at the right edge.
+/// Draws the values right-aligned in `width` cells, the newest at the right edge.
 pub fn sparkline(
     canvas: &mut Canvas,
     x: u16,
@@ -33,8 +33,8 @@ pub fn sparkline(
     let skip = count.saturating_sub(width);
     let first = x + width.saturating_sub(count);
     for (column, cell) in (first..).zip(cells.skip(usize::from(skip))) {
-        if let Some((share, ink)) = cell {
-            canvas.glyph(column, y, level_glyph(share), ink);
+        if let Some((share, role)) = cell {
+            canvas.glyph(column, y, level_glyph(share), role);
         }
     }
 }

@@ -1,0 +1,193 @@
+//! Keys and clicks: looks up the action in the key table and carries it out.
+
+use super::event::{ClickTarget, Effect, Key, Notice};
+use super::keys::{self, Action};
+use super::layout::ScreenLayout;
+use super::prompt::PromptKind;
+use super::screen::{Screen, SortColumn};
+use super::{Details, State};
+
+impl State {
+    pub(super) fn on_key(&mut self, key: Key) -> Effect {
+        if key == Key::Control('c') {
+            return Effect::Quit;
+        }
+        if self.prompt.is_some() {
+            return self.edit_prompt(key);
+        }
+        self.notice = None;
+        let Some(action) = keys::action(self.screen, key) else {
+            let open = self.help.take().is_some();
+            return if open { Effect::Redraw } else { self.notify_unbound_key(key) };
+        };
+        if self.help.is_some() && !matches!(action, Action::Up | Action::Down | Action::PageUp | Action::PageDown) {
+            self.help = None;
+            return Effect::Redraw;
+        }
+        self.run_action(action)
+    }
+
+    /// Reports a key that is not bound on this screen, and the screens on which it is.
+    fn notify_unbound_key(&mut self, key: Key) -> Effect {
+        let name = match key {
+            Key::Char(char) => char.to_string(),
+            Key::Function(number) => format!("F{number}"),
+            _ => return Effect::Nothing,
+        };
+        let place = match keys::screens_for_key(key).unwrap_or_default() {
+            [] => "does nothing".to_owned(),
+            [only] => format!("is for screen {} ({})", only.digit(), only.label()),
+            [first, .., last] => format!("is for screens {} to {}", first.digit(), last.digit()),
+        };
+        self.notify(Notice::new(format!("{name} {place}: ? shows all keys")));
+        Effect::Redraw
+    }
+
+    fn run_action(&mut self, action: Action) -> Effect {
+        let page = i64::from(ScreenLayout::new(self).list_rows.max(2)) - 1;
+        match action {
+            Action::Show(screen) => self.switch_screen(screen),
+            Action::NextScreen => self.switch_screen(self.screen.next()),
+            Action::PreviousScreen => self.switch_screen(self.screen.previous()),
+            Action::Up => self.move_by(-1),
+            Action::Down => self.move_by(1),
+            Action::PageUp => self.move_by(-page),
+            Action::PageDown => self.move_by(page),
+            Action::First => self.move_by(i64::from(i32::MIN)),
+            Action::Last => self.move_by(i64::from(i32::MAX)),
+            Action::OpenDetails => self.open_details(),
+            Action::Back => self.close_details_or_clear_filter(),
+            Action::Filter => self.open_filter(),
+            Action::NextSort | Action::PreviousSort | Action::ReverseSort => self.change_sort(action),
+            Action::ToggleCpuOrder => {
+                let by_number = self.sort().column == SortColumn::Name;
+                self.sort_by(if by_number { SortColumn::Busy } else { SortColumn::Name });
+            }
+            Action::ToggleThreads => self.regroup(|state| {
+                state.show_threads = !state.show_threads;
+                state.group_by_wait_class = false;
+            }),
+            Action::ToggleTree => self.toggle_tree(),
+            Action::ToggleWaitClasses => self.regroup(|state| state.group_by_wait_class = !state.group_by_wait_class),
+            Action::ToggleRemoteHosts => self.regroup(|state| state.show_remote_hosts = !state.show_remote_hosts),
+            Action::GoToFindingStart => return self.seek_finding_start(),
+            Action::TogglePause => return self.toggle_pause(),
+            Action::SampleBack => return self.seek(Effect::Step(-1)),
+            Action::SampleForward => return self.seek(Effect::Step(1)),
+            Action::MinuteBack => return self.seek(Effect::StepTime(-60)),
+            Action::MinuteForward => return self.seek(Effect::StepTime(60)),
+            Action::JumpToTime => self.open_prompt(PromptKind::Time),
+            Action::NextFinding => return self.seek(Effect::NextFinding),
+            Action::PreviousFinding => return self.seek(Effect::PreviousFinding),
+            Action::NextMark => return self.seek_next_mark(),
+            Action::Save | Action::ToggleRecording | Action::Mark if !self.is_live() => {
+                self.notify(Notice::new("live mode only: this is a recording already"));
+            }
+            Action::Save => return Effect::Save,
+            Action::ToggleRecording => return Effect::ToggleRecord,
+            Action::Mark => self.open_prompt(PromptKind::Mark),
+            Action::Plus => return self.increase_interval_or_speed(),
+            Action::Minus => return self.decrease_interval_or_speed(),
+            Action::Help => self.help = Some(0),
+            Action::Redraw => {}
+            Action::Suspend => return Effect::Suspend,
+            Action::Quit => return Effect::Quit,
+        }
+        Effect::Redraw
+    }
+
+    pub(super) fn on_click(&mut self, target: ClickTarget) -> Effect {
+        if self.help.take().is_some() {
+            return Effect::Redraw;
+        }
+        match target {
+            ClickTarget::Nothing => return Effect::Nothing,
+            ClickTarget::Screen(screen) => self.switch_screen(screen),
+            ClickTarget::Column(column) => self.sort_by(column),
+            ClickTarget::Row(row) => {
+                let selected_before = self.cursor().item.is_some() && self.cursor().selected == row;
+                self.select_row(row);
+                if selected_before {
+                    self.open_details();
+                }
+            }
+            ClickTarget::Timeline(at_ns) => return self.seek(Effect::JumpTo(at_ns)),
+        }
+        Effect::Redraw
+    }
+
+    fn switch_screen(&mut self, screen: Screen) {
+        self.details = None;
+        self.screen = screen;
+        self.rebuild_rows();
+    }
+
+    /// Moves the cursor, or scrolls the open page, by this number of rows.
+    pub(super) fn move_by(&mut self, rows: i64) {
+        let moved = |from: usize| from.saturating_add_signed(isize::try_from(rows).unwrap_or(0));
+        match self.page_scroll_offset() {
+            Some(offset) => *offset = moved(*offset),
+            None => self.select_row(moved(self.cursor().selected)),
+        }
+    }
+
+    pub(super) fn clamp_scroll(&mut self, max: usize) {
+        if let Some(offset) = self.page_scroll_offset() {
+            *offset = max.min(*offset);
+        }
+    }
+
+    /// The scroll offset of the open page (help or details).
+    fn page_scroll_offset(&mut self) -> Option<&mut usize> {
+        self.help.as_mut().or(self.details.as_mut().map(|details| &mut details.scroll_offset))
+    }
+
+    fn open_details(&mut self) {
+        if self.details.is_none() {
+            self.details = self.selected_item().map(|item| Details { item, scroll_offset: 0 });
+        }
+    }
+
+    fn close_details_or_clear_filter(&mut self) {
+        if self.details.take().is_none() {
+            self.set_filter(String::new());
+        }
+    }
+
+    /// Opens the filter prompt. The overview has no list to filter: there it filters tasks.
+    fn open_filter(&mut self) {
+        if self.screen == Screen::Overview {
+            self.switch_screen(Screen::Tasks);
+        }
+        if self.shows_wait_classes() {
+            self.notify(Notice::new("wait classes cannot be filtered: c returns to tasks"));
+        } else {
+            self.open_prompt(PromptKind::Filter);
+        }
+    }
+
+    fn change_sort(&mut self, action: Action) {
+        if self.details.is_some() {
+            return;
+        }
+        if let Some(reason) = self.fixed_order_reason() {
+            self.notify(Notice::new(reason));
+            return;
+        }
+        match action {
+            Action::NextSort => self.sort_by_neighbor(1),
+            Action::PreviousSort => self.sort_by_neighbor(-1),
+            _ => self.reverse_sort(),
+        }
+    }
+
+    fn toggle_tree(&mut self) {
+        self.regroup(|state| {
+            state.show_tree = !state.show_tree;
+            state.group_by_wait_class = false;
+        });
+        if self.show_tree && !self.filter().is_empty() {
+            self.notify(Notice::new("no tree while a filter is set: Esc clears it"));
+        }
+    }
+}

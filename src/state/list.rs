@@ -1,0 +1,134 @@
+//! The list of each screen: its cursor, sort order and filter, and the rows of the displayed one.
+
+use super::State;
+use super::cursor::Cursor;
+use super::layout::{self, ScreenLayout};
+use super::rows::{self, Item};
+use super::screen::{Screen, SortColumn};
+
+/// Cursor, sort order and filter of one screen's list.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ListState {
+    cursor: Cursor,
+    /// Index in `Screen::sort_columns`
+    sort_index: usize,
+    sort_reversed: bool,
+    filter: String,
+}
+
+/// The sort order of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sort {
+    pub column: SortColumn,
+    pub reversed: bool,
+}
+
+impl State {
+    fn list(&self) -> &ListState {
+        &self.lists[self.screen as usize]
+    }
+
+    fn list_mut(&mut self) -> &mut ListState {
+        &mut self.lists[self.screen as usize]
+    }
+
+    /// The cursor of the displayed list.
+    pub fn cursor(&self) -> &Cursor {
+        &self.list().cursor
+    }
+
+    /// The filter of the displayed list; empty: no filter.
+    pub fn filter(&self) -> &str {
+        &self.list().filter
+    }
+
+    /// The sort order of the displayed list.
+    pub fn sort(&self) -> Sort {
+        let ListState { sort_index, sort_reversed, .. } = *self.list();
+        let column = self.screen.sort_columns().get(sort_index).copied().unwrap_or(SortColumn::Name);
+        Sort { column, reversed: sort_reversed }
+    }
+
+    /// Whether the rows are wait classes; they have a fixed order and no filter.
+    pub fn shows_wait_classes(&self) -> bool {
+        self.screen == Screen::Tasks && self.group_by_wait_class
+    }
+
+    /// Why the sort order cannot be changed, or `None` if it can.
+    pub fn fixed_order_reason(&self) -> Option<&'static str> {
+        match self.screen {
+            _ if self.shows_wait_classes() => Some("wait classes have a fixed order: c returns to tasks"),
+            Screen::Tasks if self.show_tree && self.filter().is_empty() => {
+                Some("the tree is ordered by pid: T returns to the flat list")
+            }
+            Screen::Network if self.show_remote_hosts => Some("remote hosts are ordered by RTT against its minimum: p returns"),
+            _ => None,
+        }
+    }
+
+    pub(super) fn set_filter(&mut self, text: String) {
+        self.list_mut().filter = text;
+        self.rebuild_rows();
+    }
+
+    /// Sorts by the column that is `step` after the current one, in its usual direction.
+    pub(super) fn sort_by_neighbor(&mut self, step: isize) {
+        let columns = isize::try_from(self.screen.sort_columns().len()).unwrap_or(1).max(1);
+        let list = self.list_mut();
+        let index = isize::try_from(list.sort_index).unwrap_or(0) + step;
+        list.sort_index = index.rem_euclid(columns).unsigned_abs();
+        list.sort_reversed = false;
+        self.rebuild_rows();
+    }
+
+    pub(super) fn reverse_sort(&mut self) {
+        let list = self.list_mut();
+        list.sort_reversed = !list.sort_reversed;
+        self.rebuild_rows();
+    }
+
+    /// Sorts by a column; if it is the sort column already, reverses the order.
+    pub(super) fn sort_by(&mut self, column: SortColumn) {
+        let Some(index) = self.screen.sort_columns().iter().position(|&known| known == column) else { return };
+        let list = self.list_mut();
+        list.sort_reversed = list.sort_index == index && !list.sort_reversed;
+        list.sort_index = index;
+        self.rebuild_rows();
+    }
+
+    /// Changes what the rows are, and moves the cursor to the first one.
+    pub(super) fn regroup(&mut self, change: impl FnOnce(&mut State)) {
+        change(self);
+        self.list_mut().cursor = Cursor::default();
+        self.rebuild_rows();
+    }
+
+    /// Builds the rows again. The cursor stays on its item.
+    pub(super) fn rebuild_rows(&mut self) {
+        self.rows = rows::build_rows(self);
+        self.with_cursor(|state, cursor| cursor.follow_item(&state.rows, |row| rows::row_item(state, row)));
+    }
+
+    pub(super) fn select_row(&mut self, row: usize) {
+        self.with_cursor(|state, cursor| cursor.select(row, &state.rows, |row| rows::row_item(state, row)));
+    }
+
+    pub(super) fn scroll_to_cursor(&mut self) {
+        self.with_cursor(|_, _| ());
+    }
+
+    /// Changes the cursor and scrolls to it.
+    fn with_cursor(&mut self, change: impl FnOnce(&State, &mut Cursor)) {
+        let mut cursor = std::mem::take(&mut self.list_mut().cursor);
+        change(self, &mut cursor);
+        let height = usize::from(ScreenLayout::new(self).list_rows);
+        let row_height = |at: usize| self.rows.get(at).map_or(1, |&row| layout::row_height(self, row));
+        cursor.scroll_into_view(self.rows.len(), height, row_height);
+        self.list_mut().cursor = cursor;
+    }
+
+    /// The item of the selected row.
+    pub(super) fn selected_item(&self) -> Option<Item> {
+        self.rows.get(self.cursor().selected).and_then(|&row| rows::row_item(self, row))
+    }
+}

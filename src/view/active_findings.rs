@@ -1,0 +1,122 @@
+//! The active findings above each screen, and notes on hidden tasks and iowait.
+
+use super::canvas::Canvas;
+use super::text::{self, SafeText, format_number};
+use super::theme::{self, StyleRole};
+use crate::findings::cross_checks;
+use crate::interval::Interval;
+use crate::safe;
+use crate::state::{Screen, State};
+
+/// The active findings, worst first, or that there is none.
+pub fn draw(state: &State, canvas: &mut Canvas) {
+    let Some(evaluation) = &state.current else { return };
+    let (width, lines) = (canvas.width(), usize::from(canvas.height()));
+    let findings = &evaluation.active;
+    if findings.is_empty() {
+        no_findings(state, canvas);
+        return;
+    }
+    let on_overview = state.screen == Screen::Overview;
+    let cursor = state.cursor();
+    let first = if on_overview { cursor.top.min(findings.len() - 1) } else { 0 };
+    let mut y = 0;
+    let mut shown = first;
+    for (at, finding) in findings.iter().enumerate().skip(first) {
+        let left = lines.saturating_sub(usize::from(y));
+        if left == 0 {
+            break;
+        }
+        let others = findings.len() - at - 1;
+        // The first finding may take all lines but one; the others share the rest.
+        let kept = if at == first { others.min(1) } else { others };
+        let most = left.saturating_sub(kept).max(1);
+        let last = most == left && others > 0;
+        let more = if last { safe!(" +{others} (key 6)") } else { SafeText::default() };
+        let room = usize::from(width).saturating_sub(2);
+        let cells = if most == 1 { room.saturating_sub(more.width()) } else { room };
+        let sentence = SafeText::sanitize(finding.sentence.clone());
+        let wrapped = text::wrap(sentence.as_str(), cells, most);
+        let role = StyleRole::from(finding.severity);
+        canvas.text(0, y, 1, theme::severity_symbol(finding.severity), role);
+        let words = if at == first { StyleRole::Bold } else { StyleRole::Plain };
+        let count = u16::try_from(wrapped.len()).unwrap_or(1);
+        for line in wrapped {
+            canvas.text_to_end(2, y, SafeText::sanitize(line), words);
+            y += 1;
+        }
+        if last && most == 1 {
+            let column = width.saturating_sub(u16::try_from(more.width()).unwrap_or(0));
+            canvas.text_to_end(column, y - 1, &more, StyleRole::Dim);
+        }
+        if on_overview && cursor.item.is_some() && at == cursor.selected {
+            canvas.highlight_rows(y - count, count);
+        }
+        shown = at;
+    }
+    let hidden = findings.len() - 1 - shown;
+    if hidden > 0 && usize::from(y) < lines {
+        canvas.text_to_end(2, y, safe!("+{hidden} more (key 6)"), StyleRole::Dim);
+        y += 1;
+    }
+    iowait_artefact_note(&evaluation.interval, canvas, y);
+}
+
+fn no_findings(state: &State, canvas: &mut Canvas) {
+    let Some(evaluation) = &state.current else { return };
+    canvas.text(0, 0, 1, "✔", StyleRole::Good);
+    let free = match (&evaluation.interval.idle_blocked, &evaluation.interval.cpu) {
+        (Some(blocked), _) => Some(blocked.free),
+        (None, Some(cpu)) => Some(cpu.available()),
+        (None, None) => None,
+    };
+    let words = match free {
+        Some(free) if free >= 0.2 && canvas.width() < 60 => {
+            safe!("nothing found wrong: {} % is free", text::format_number(free * 100.0, 5))
+        }
+        Some(free) if free >= 0.2 => {
+            safe!("nothing found wrong: {} % of CPU time is free", text::format_number(free * 100.0, 5))
+        }
+        Some(_) => "nothing found wrong".into(),
+        None => "nothing found wrong in the readable data".into(),
+    };
+    canvas.text_to_end(2, 0, &words, StyleRole::Bold);
+    let mut y = 1;
+    if canvas.height() > y
+        && let Some(limits) = hidden_tasks_note(state)
+    {
+        canvas.text_to_end(2, y, &limits, StyleRole::Dim);
+        y += 1;
+    }
+    iowait_artefact_note(&evaluation.interval, canvas, y);
+}
+
+/// Explains a high iowait that is no problem, if there are rows left.
+fn iowait_artefact_note(interval: &Interval, canvas: &mut Canvas, y: u16) {
+    let left = usize::from(canvas.height().saturating_sub(y));
+    if left == 0 {
+        return;
+    }
+    let Some(words) = cross_checks::current_io_uring_artifact(interval) else { return };
+    let room = usize::from(canvas.width()).saturating_sub(2);
+    for (y, line) in (y..).zip(text::wrap(SafeText::sanitize(words).as_str(), room, left)) {
+        canvas.text_to_end(2, y, SafeText::sanitize(line), StyleRole::Dim);
+    }
+}
+
+/// Which data this user may not read.
+pub fn hidden_tasks_note(state: &State) -> Option<SafeText> {
+    let interval = &state.current.as_ref()?.interval;
+    let hidden = interval.newer.tasks.as_ref().ok()?.hidden;
+    if hidden.processes {
+        let threads = interval.tasks.as_ref().and_then(|tasks| tasks.hidden_threads);
+        let who = threads.map_or("some processes".into(), |threads| {
+            safe!("processes with {}", text::pluralize(threads, "thread", "threads"))
+        });
+        return Some(safe!("{who} are hidden (hidepid or a container): needs root on the host"));
+    }
+    (hidden.wait_channels > 0 && !interval.host.privilege.has_cap_sys_ptrace).then(|| match hidden.wait_channels {
+        1 => "the waits of 1 task of another user are hidden (-): needs root".into(),
+        tasks => safe!("the waits of {tasks} tasks of other users are hidden (-): needs root"),
+    })
+}

@@ -1,0 +1,132 @@
+//! The bottom line: the keys of the screens with hints, a prompt, or a notice.
+
+use super::canvas::Canvas;
+use super::text::SafeText;
+use super::theme::StyleRole;
+use crate::safe;
+use crate::state::{PromptKind, Screen, SourceStatus, State};
+
+/// The bottom line: prompt, notice or keys.
+pub fn draw(state: &State, canvas: &mut Canvas) {
+    if let Some(prompt) = &state.prompt {
+        let question = match prompt.kind {
+            PromptKind::Filter => "filter: ",
+            PromptKind::Time => "go to (12:03, 12:03:15, -5m, +90s): ",
+            PromptKind::Mark => "mark: ",
+        };
+        let x = canvas.text_to_end(0, 0, question, StyleRole::Bold);
+        let room = usize::from(canvas.width().saturating_sub(x + 2));
+        let scroll = prompt.input.visual_scroll(room);
+        let typed: String = prompt.input.value().chars().skip(scroll).collect();
+        canvas.text_to_end(x, 0, SafeText::sanitize(typed), StyleRole::Plain);
+        let at = u16::try_from(prompt.input.visual_cursor().saturating_sub(scroll)).unwrap_or(0);
+        canvas.subarea(x + at, 0, 1, 1).highlight_rows(0, 1);
+        return;
+    }
+    if let Some(notice) = &state.notice {
+        let role = if notice.failure { StyleRole::Critical } else { StyleRole::Bold };
+        canvas.text_to_end(0, 0, SafeText::sanitize(notice.text.clone()), role);
+        return;
+    }
+    if let SourceStatus::Failed(error) = &state.source_status {
+        canvas.text_to_end(0, 0, safe!("no more samples: {error}"), StyleRole::Warning);
+        return;
+    }
+    for piece in key_line_items(canvas.width(), hints(state)) {
+        let here = piece.screen == Some(state.screen);
+        let key = if here { StyleRole::Key } else { StyleRole::Plain };
+        let x = canvas.text_to_end(piece.x, 0, piece.key, if piece.screen.is_none() { StyleRole::Plain } else { key });
+        let words = if piece.key.is_empty() { x } else { x + 1 };
+        canvas.text_to_end(words, 0, piece.label, if here { StyleRole::Key } else { StyleRole::Dim });
+        if here {
+            canvas.subarea(piece.x, 0, piece.width, 1).highlight_rows(0, 1);
+        }
+    }
+}
+
+/// A key and what it does.
+type KeyHint = (&'static str, &'static str);
+
+const TIME_HINT: KeyHint = ("[ ]", "time");
+const SAVE_HINT: KeyHint = ("w", "save");
+
+/// The key hints of a state, most useful first.
+fn hints(state: &State) -> &'static [KeyHint] {
+    const DETAILS: &[KeyHint] = &[("Esc", "back"), TIME_HINT, SAVE_HINT];
+    const PAUSED: &[KeyHint] = &[("Space", "live"), TIME_HINT, SAVE_HINT];
+    const STOPPED: &[KeyHint] = &[("Space", "go on"), TIME_HINT, ("n", "next finding")];
+    const PLAYING: &[KeyHint] = &[("Space", "pause"), TIME_HINT, ("n", "next finding")];
+    const ENDED: &[KeyHint] = &[TIME_HINT, ("b", "jump"), ("N", "last finding")];
+    const FINDING: &[KeyHint] = &[("Enter", "why"), TIME_HINT, SAVE_HINT];
+    const CALM: &[KeyHint] = &[TIME_HINT, SAVE_HINT];
+    const LIST: &[KeyHint] = &[("Enter", "more"), ("s", "sort"), ("/", "filter"), TIME_HINT, SAVE_HINT];
+    if state.details.is_some() {
+        return DETAILS;
+    }
+    if state.source_status != SourceStatus::Open {
+        return ENDED;
+    }
+    match (state.is_live(), state.paused) {
+        (true, true) => PAUSED,
+        (false, true) => STOPPED,
+        (false, false) => PLAYING,
+        (true, false) => match state.screen {
+            Screen::Overview | Screen::Findings if state.rows.is_empty() => CALM,
+            Screen::Overview | Screen::Findings => FINDING,
+            _ => LIST,
+        },
+    }
+}
+
+struct KeyLineItem {
+    x: u16,
+    width: u16,
+    key: &'static str,
+    label: &'static str,
+    screen: Option<Screen>,
+}
+
+impl KeyLineItem {
+    fn new(x: u16, key: &'static str, words: &'static str, screen: Option<Screen>) -> KeyLineItem {
+        let cells = key.len() + words.len() + usize::from(!key.is_empty() && !words.is_empty());
+        KeyLineItem { x, width: u16::try_from(cells).unwrap_or(0), key, label: words, screen }
+    }
+}
+
+/// The screens, as many hints as fit, then help and quit.
+fn key_line_items(width: u16, hints: &[KeyHint]) -> Vec<KeyLineItem> {
+    const DIGITS: [&str; 6] = ["1", "2", "3", "4", "5", "6"];
+    const ALWAYS: [KeyHint; 2] = [("?", "help"), ("q", "quit")];
+    let mut pieces = Vec::with_capacity(14);
+    let mut x = 0;
+    let roomy = width >= 78;
+    for (screen, digit) in Screen::ALL.into_iter().zip(DIGITS) {
+        let piece = KeyLineItem::new(x, digit, if roomy { screen.label() } else { "" }, Some(screen));
+        x += piece.width + 1;
+        pieces.push(piece);
+    }
+    x += 1;
+    /// `? help q`
+    const KEPT: u16 = 8;
+    for &(key, words) in hints {
+        let piece = KeyLineItem::new(x, key, words, None);
+        let Some(gap) = [2, 1].into_iter().find(|gap| x + piece.width + gap + KEPT <= width) else { break };
+        x += piece.width + gap;
+        pieces.push(piece);
+    }
+    /// `? help  q`
+    const WIDE: u16 = 9;
+    let gap = if x + WIDE <= width { 2 } else { 1 };
+    for (key, words) in ALWAYS {
+        let fits = |words| Some(KeyLineItem::new(x, key, words, None)).filter(|piece| x + piece.width <= width);
+        let Some(piece) = fits(words).or_else(|| fits("")) else { break };
+        x += piece.width + gap;
+        pieces.push(piece);
+    }
+    pieces
+}
+
+/// The screen at a column of the key line.
+pub fn screen_at(width: u16, column: u16) -> Option<Screen> {
+    key_line_items(width, &[]).into_iter().find(|piece| (piece.x..piece.x + piece.width).contains(&column))?.screen
+}

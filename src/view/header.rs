@@ -1,0 +1,122 @@
+//! The header line: host, time, and live, paused or replay.
+
+use super::canvas::Canvas;
+use super::text::{self, SafeText, format_number};
+use super::theme::StyleRole;
+use crate::safe;
+use crate::sample::SamplingCost;
+use crate::state::{RecorderState, Source, SourceStatus, State};
+
+/// Minimum delay of a sample that is reported as late.
+const LATE_SAMPLE_NS: u64 = 100_000_000;
+
+/// The header: host, CPUs, kernel, uptime; at the right the time and live, paused or replay.
+pub fn draw(state: &State, canvas: &mut Canvas) {
+    let width = canvas.width();
+    let right = header_right(state);
+    let right_width: usize = right.iter().map(|(text, _)| text.width() + 1).sum();
+    let mut x = width.saturating_sub(u16::try_from(right_width.saturating_sub(1)).unwrap_or(width));
+    let end = x.saturating_sub(2);
+    for (part, role) in &right {
+        x = canvas.text_to_end(x, 0, part, *role) + 1;
+    }
+    let mut x = 0;
+    for (part, role) in header_left(state, width) {
+        // Parts that do not fit are omitted, not cut.
+        if usize::from(x) + part.width() > usize::from(end) {
+            continue;
+        }
+        x = canvas.text(x, 0, end - x, &part, role) + 2;
+    }
+}
+
+fn header_left(state: &State, width: u16) -> Vec<(SafeText, StyleRole)> {
+    let Some(evaluation) = &state.current else { return vec![("stalltop".into(), StyleRole::Bold)] };
+    let interval = &evaluation.interval;
+    let mut parts: Vec<(SafeText, StyleRole)> = Vec::new();
+    if width >= 60 {
+        parts.push(("stalltop".into(), StyleRole::Dim));
+    }
+    parts.push((SafeText::from_name(&interval.host.hostname), StyleRole::Bold));
+    let cpus = interval.online_cpus();
+    parts.push((if cpus == 1 { "1 CPU".into() } else { safe!("{cpus} CPUs") }, StyleRole::Plain));
+    // Hidden threads are missing data, not idle time.
+    if let Some(hidden) = interval.tasks.as_ref().and_then(|tasks| tasks.hidden_threads) {
+        parts.push((safe!("≥{} hidden", text::pluralize(hidden, "thread", "threads")), StyleRole::Warning));
+    }
+    parts.push((SafeText::from_name(&interval.host.kernel), StyleRole::Dim));
+    parts.push((safe!("up {}", text::format_duration(interval.at().boottime_ns as f64 / 1e9)), StyleRole::Dim));
+    if let (Source::Replay { name }, true) = (&state.setup.source, width >= 100) {
+        parts.push((safe!("{name}"), StyleRole::Dim));
+    }
+    if width >= 120 {
+        parts.push((super::cpu::monitor_overhead(interval, usize::from(width)), StyleRole::Dim));
+    }
+    parts
+}
+
+fn header_right(state: &State) -> Vec<(SafeText, StyleRole)> {
+    let mut parts: Vec<(SafeText, StyleRole)> = Vec::new();
+    let Some(at) = state.shown_at() else { return parts };
+    // Rates are averages over a time in which nothing ran.
+    let suspended = state.current.as_ref().map_or(0.0, |evaluation| evaluation.interval.suspended_seconds);
+    if suspended >= 1.0 {
+        parts.push((safe!("suspended for {}", text::format_duration(suspended)), StyleRole::Warning));
+    }
+    if let Some(late) = state.late_seconds() {
+        parts.push((safe!("no sample for {}", text::format_duration(late)), StyleRole::Warning));
+    } else if let Some(strain) =
+        state.current.as_ref().and_then(|evaluation| sampling_delay_note(&evaluation.interval.newer.cost))
+    {
+        parts.push((strain, StyleRole::Warning));
+    }
+    let (at_ns, zone) = (at.realtime_ns, &state.setup.time_zone);
+    parts.push((
+        safe!("{}{}", text::format_day_prefix(at_ns, zone, state.spans_days()), text::format_time(at_ns, zone)),
+        StyleRole::Bold,
+    ));
+    match state.setup.source {
+        Source::Live => {
+            parts.push((safe!(" {} ", text::format_duration(state.setup.interval_ms as f64 / 1000.0)), StyleRole::Dim));
+            match (&state.newest, state.paused) {
+                (_, false) if state.source_status != SourceStatus::Open => parts.push(("ENDED".into(), StyleRole::Playback)),
+                (_, false) => parts.push(("LIVE".into(), StyleRole::Bold)),
+                (Some(newest), true) => {
+                    let behind = newest.interval.at().seconds_since(at);
+                    parts.push((safe!("PAUSED −{}", text::format_duration(behind)), StyleRole::Playback));
+                }
+                (None, true) => parts.push(("PAUSED".into(), StyleRole::Playback)),
+            }
+        }
+        Source::Replay { .. } => {
+            if let Some(position) = &state.position {
+                let digits = position.length.to_string().len();
+                parts.push((safe!("{:>digits$}/{}", position.index + 1, position.length), StyleRole::Dim));
+            }
+            parts.push(("REPLAY".into(), StyleRole::Playback));
+            parts.push(match (&state.source_status, state.paused) {
+                (SourceStatus::Ended | SourceStatus::Failed(_), _) => ("end".into(), StyleRole::Playback),
+                // Displays the effect of + and - while paused.
+                (SourceStatus::Open, true) if state.speed != 1.0 => (safe!("‖ ×{}", state.speed), StyleRole::Playback),
+                (SourceStatus::Open, true) => ("‖".into(), StyleRole::Playback),
+                (SourceStatus::Open, false) => (safe!("×{}", state.speed), StyleRole::Playback),
+            });
+        }
+    }
+    match &state.recorder {
+        RecorderState::Off => {}
+        RecorderState::On { .. } => parts.push(("●rec".into(), StyleRole::Recording)),
+        RecorderState::Failed(_) => parts.push(("✖rec".into(), StyleRole::Critical)),
+    }
+    parts
+}
+
+/// A note that samples are skipped or late.
+fn sampling_delay_note(cost: &SamplingCost) -> Option<SafeText> {
+    if cost.skipped_samples > 0 {
+        let sweep = format_number(cost.scan_cpu_ns as f64 / 1e6, 4);
+        return Some(safe!("1 sample in {}: a scan takes {sweep} ms", cost.skipped_samples.saturating_add(1)));
+    }
+    (cost.start_delay_ns >= LATE_SAMPLE_NS)
+        .then(|| safe!("sampled {} ms late", format_number(cost.start_delay_ns as f64 / 1e6, 4)))
+}
