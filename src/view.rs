@@ -32,6 +32,7 @@ mod timeline;
 mod wait_location;
 
 use crate::safe;
+use crate::sample::Instant;
 use crate::state::layout::{self, MIN_SIZE, ScreenLayout};
 use crate::state::{ClickTarget, Screen, SourceStatus, State};
 use canvas::Canvas;
@@ -153,4 +154,10 @@ fn list_table(screen: Screen, state: &State, width: u16) -> Option<Table> {
         Screen::Network => Some(network::table(width)),
         Screen::Tasks => Some(tasks::table(state, width)),
     }
+}
+
+/// A time of day in the displayed time zone, with the day if the recording spans days.
+fn displayed_time(state: &State, at: Instant) -> String {
+    let zone = &state.setup.time_zone;
+    text::format_day_prefix(at.realtime_ns, zone, state.spans_days()) + &text::format_time(at.realtime_ns, zone)
 }

@@ -1,4 +1,4 @@
-//! `baseline` from a command line: what it keeps, what it says, what it refuses.
+//! The `baseline` command: stored values, output, errors.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,7 +14,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A state directory of its own, and a machine with one disk that nothing is known of.
+/// A temporary state directory, and a synthetic machine with one disk without baselines.
 struct Place {
     folder: tempfile::TempDir,
 }
@@ -58,11 +58,11 @@ fn is_one_line(stderr: &str) -> bool {
 }
 
 #[test]
-fn what_is_set_is_shown_until_it_is_forgotten() {
+fn set_show_and_forget() {
     let place = Place::new();
     let (code, stdout, stderr) = place.run(&["show"]);
     assert!(code == 0 && stdout.contains("nothing is known yet") && stderr.is_empty(), "{stdout}{stderr}");
-    assert!(!place.file().exists(), "showing makes nothing");
+    assert!(!place.file().exists(), "show creates no file");
     assert_eq!(place.run(&["set", "sda", "read", "0.5ms", "--size", "16K"]).0, 0);
     assert_eq!(place.run(&["set", "/dev/sda", "flush", "12ms"]).0, 0);
     assert_eq!(fs::metadata(place.file()).unwrap().permissions().mode() & 0o7777, 0o600);
@@ -77,18 +77,18 @@ fn what_is_set_is_shown_until_it_is_forgotten() {
     assert_eq!(rows[0]["schema"], "stalltop/1");
     assert_eq!((&rows[0]["device"], &rows[0]["baseline_seconds"]), (&"sda".into(), &0.0005.into()));
     assert_eq!((&rows[0]["confidence"], &rows[0]["since"]), (&"by hand".into(), &serde_json::Value::Null));
-    // By its identity too, since it may not be there.
+    // By identity too: the device may be absent.
     let (code, stdout, _) = place.run(&["forget", "ST4000NM naa.5000c500a1b2c3d4"]);
     assert!(code == 0 && stdout.starts_with("2 baselines"), "{stdout}");
     assert!(place.run(&["show"]).1.contains("nothing is known yet"));
-    // Without a size: all of them.
+    // Without a size: all sizes.
     assert_eq!(place.run(&["set", "sda", "write", "200us"]).0, 0);
     assert_eq!(place.run(&["show"]).1.matches("0.200 ms").count(), 3);
     assert!(place.run(&["forget", "--all"]).1.starts_with("3 baselines"));
 }
 
 #[test]
-fn wrong_usage_is_2_and_what_is_not_there_is_1() {
+fn wrong_usage_exits_with_2_and_an_unknown_device_with_1() {
     let place = Place::new();
     let wrong: &[&[&str]] = &[
         &[],
@@ -108,7 +108,7 @@ fn wrong_usage_is_2_and_what_is_not_there_is_1() {
         assert_eq!((code, stdout.as_str()), (2, ""), "{arguments:?}: {stderr}");
         assert!(is_one_line(&stderr), "{arguments:?}: {stderr}");
     }
-    assert!(place.run(&["set", "sda", "read", "5"]).2.contains("0.5ms"), "it says how a latency is written");
+    assert!(place.run(&["set", "sda", "read", "5"]).2.contains("0.5ms"), "the error explains the format");
     for arguments in [&["set", "sdz", "read", "5ms"][..], &["forget", "sdz"], &["show", "sdz"]] {
         let (code, stdout, stderr) = place.run(arguments);
         assert_eq!((code, stdout.as_str()), (1, ""), "{arguments:?}: {stderr}");
@@ -118,7 +118,7 @@ fn wrong_usage_is_2_and_what_is_not_there_is_1() {
 }
 
 #[test]
-fn learning_is_refused_where_there_is_no_device() {
+fn learn_needs_a_device() {
     let place = Place::new();
     let file = place.folder.path().join("a file");
     fs::write(&file, [7; 8192]).unwrap();
@@ -131,20 +131,20 @@ fn learning_is_refused_where_there_is_no_device() {
 }
 
 #[test]
-fn a_file_that_is_no_good_is_said_and_put_aside_by_who_writes() {
+fn an_invalid_file_is_reported_and_renamed_on_write() {
     let place = Place::new();
     assert_eq!(place.run(&["set", "sda", "read", "5ms"]).0, 0);
     fs::write(place.file(), "rubbish").unwrap();
     let (code, _, stderr) = place.run(&["show"]);
     assert!(code == 1 && is_one_line(&stderr) && stderr.contains(".bad"), "{stderr}");
-    assert_eq!(fs::read_to_string(place.file()).unwrap(), "rubbish", "showing changes nothing");
+    assert_eq!(fs::read_to_string(place.file()).unwrap(), "rubbish", "show does not change the file");
     assert_eq!(check(place.folder.path()), ["kept as"], "one notice");
-    assert_eq!(check(place.folder.path()), [""; 0], "told once");
+    assert_eq!(check(place.folder.path()), [""; 0], "reported once");
     assert_eq!(fs::read_to_string(place.file().with_extension("toml.bad")).unwrap(), "rubbish");
 }
 
 #[test]
-fn a_state_directory_that_cannot_be_used_is_said_and_the_check_goes_on() {
+fn an_unusable_state_directory_is_a_warning() {
     let place = Place::new();
     let directory = place.folder.path().join("state/stalltop");
     fs::create_dir(&directory).unwrap();
@@ -153,7 +153,7 @@ fn a_state_directory_that_cannot_be_used_is_said_and_the_check_goes_on() {
     let (code, _, stderr) = place.run(&["set", "sda", "read", "5ms"]);
     assert!(code == 6 && is_one_line(&stderr), "{stderr}");
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
-    // A link in its place is not followed, neither to read nor to write.
+    // A symbolic link is not followed, for reading or writing.
     let victim = place.folder.path().join("victim");
     fs::write(&victim, "precious").unwrap();
     symlink(&victim, place.file()).unwrap();
@@ -162,12 +162,12 @@ fn a_state_directory_that_cannot_be_used_is_said_and_the_check_goes_on() {
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
 }
 
-/// What `check` on this machine complains of, of what is asked after here.
+/// The warnings of `check` about the state directory.
 fn check(folder: &Path) -> Vec<&'static str> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
     command.args(["check", "--for", "200ms", "--json"]).stdin(Stdio::null()).env("XDG_STATE_HOME", folder.join("state"));
     let output = command.output().unwrap();
-    assert!(serde_json::from_slice::<serde_json::Value>(&output.stdout).is_ok(), "it judges all the same");
+    assert!(serde_json::from_slice::<serde_json::Value>(&output.stdout).is_ok(), "check prints its result");
     let stderr = String::from_utf8(output.stderr).unwrap();
     let first = stderr.lines().next().unwrap_or_default().to_owned();
     ["kept as", "may be written by others", "is a link"].into_iter().filter(|words| first.contains(words)).collect()

@@ -1,5 +1,4 @@
-//! `check`: which findings count, by which limits, in whose words, and with which exit code; on recordings, so that what is
-//! found is known.
+//! `check`: selection of findings, thresholds, output formats and exit codes. Recordings with known findings are the input.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,11 +14,11 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Critical: idle-but-blocked; warning: disk-latency.
+/// Findings: idle-but-blocked (critical), disk-latency (warning).
 const DATABASE: &str = "01-commit-serialised-db";
-/// Warnings: saturated-core, saturated-thread.
+/// Findings: saturated-core and saturated-thread (warnings).
 const HOT: &str = "07-one-hot-thread-pinned";
-/// Nothing.
+/// No findings.
 const POOL: &str = "16-idle-pool";
 
 fn stalltop(arguments: &[&str]) -> Command {
@@ -42,23 +41,23 @@ fn check(recording: &str, options: &[&str]) -> (i32, String, String) {
     run(stalltop(&[&["check", file.to_str().unwrap()], options].concat()))
 }
 
-/// Options, the exit code they give, what is said, and what is not.
+/// Options, exit code, texts that must be printed, texts that must not.
 type Case<'a> = (&'a [&'a str], i32, &'a [&'a str], &'a [&'a str]);
 
 #[test]
-fn a_note_is_not_called_nothing() {
+fn a_note_is_reported_with_code_0() {
     let (code, text, _) = check("06-vfork-thousand", &[]);
     assert!(code == 0 && text.contains("  note: "), "{text}");
     assert!(!text.contains("Nothing is wrong"), "{text}");
     assert!(text.contains("\nNothing to warn of as far as it can be seen; 1 note.\n"), "{text}");
-    // What the load is made of now, as metrics.md writes it.
+    // The parts of the load, as in metrics.md.
     assert!(text.contains("load 228 = 2 running + 1000 in D"), "{text}");
     let (_, line, _) = check("06-vfork-thousand", &["--format", "nagios", "--only", "load-not-cpu"]);
     assert!(line.contains("OK - nothing to warn of among the kinds asked for, as far as it can be seen; 1 note |"), "{line}");
 }
 
 #[test]
-fn only_what_is_asked_for_counts() {
+fn only_ignore_and_fail_on_select_findings() {
     let cases: &[Case] = &[
         (&[], 2, &["critical: idle but blocked", "warning: "], &[]),
         (&["--only", "disk-latency"], 1, &["warning: "], &["idle but blocked: 7"]),
@@ -88,24 +87,24 @@ fn only_what_is_asked_for_counts() {
 }
 
 #[test]
-fn another_limit_is_judged_by() {
+fn threshold_overrides_the_configuration() {
     assert_eq!(check(HOT, &[]).0, 1);
-    // It is above one CPU by a hair at times, so that no share below 100 % lets it pass; of the box it is half.
+    // The value is slightly above one CPU at times, so that no threshold below 100 % suppresses it.
     assert_eq!(check(HOT, &["--threshold", "box-idle-below-ratio=20%"]).0, 0);
     let (code, text, _) = check(DATABASE, &["--threshold", "idle-but-blocked=97%", "--only", "idle-but-blocked"]);
     assert_eq!(code, 0, "{text}");
     let mut command = stalltop(&["check", "--only", "idle-but-blocked"]);
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/lab/{DATABASE}.stalltop")));
     command.env("STALLTOP_THRESHOLD", "hung-task=9,idle-but-blocked=97%");
-    assert_eq!(run(command).0, 0, "the environment says so too");
+    assert_eq!(run(command).0, 0, "from the environment too");
     let (_, text, _) = check(DATABASE, &["--json", "--threshold", "blocked-ratio=40%"]);
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     let finding = json["findings"].as_array().unwrap().iter().find(|found| found["kind"] == "idle-but-blocked").unwrap();
-    assert_eq!(finding["threshold"], 0.4, "the finding says by which");
+    assert_eq!(finding["threshold"], 0.4, "the finding has its threshold");
 }
 
 #[test]
-fn words_that_are_none_are_told_with_what_was_meant() {
+fn unknown_words_get_a_suggestion() {
     let cases = [
         (&["--only", "disk-latancy"][..], "did you mean 'disk-latency'?"),
         (&["--ignore", "oom-kil,swapping"], "did you mean 'oom-kill'?"),
@@ -126,7 +125,7 @@ fn words_that_are_none_are_told_with_what_was_meant() {
     assert_eq!(run(stalltop(&["check", "--at", "-5m"])).0, 2, "a time needs a recording");
 }
 
-/// `'label'=value[UOM];[warn];[crit];[min];[max]`, as the Monitoring Plugins Development Guidelines have it.
+/// Parses `'label'=value[UOM];[warn];[crit];[min];[max]` of the Monitoring Plugins Development Guidelines.
 fn perfdata(text: &str) -> Vec<(String, f64, String)> {
     let mut data = Vec::new();
     for item in text.split(' ') {
@@ -147,8 +146,8 @@ fn perfdata(text: &str) -> Vec<(String, f64, String)> {
     data
 }
 
-/// The same by the parser that Perl's plugins and many a collector use; `None` where it is not installed.
-fn perfdata_by_others(text: &str) -> Option<Vec<(String, f64, String)>> {
+/// The same by Perl's Monitoring::Plugin; `None` if it is not installed.
+fn perfdata_by_perl(text: &str) -> Option<Vec<(String, f64, String)>> {
     let script = "print join(\"\\t\", $_->label, $_->value, $_->uom // ''), \"\\n\" \
                   for Monitoring::Plugin::Performance->parse_perfstring($ARGV[0])";
     let output = Command::new("perl").args(["-MMonitoring::Plugin::Performance", "-e", script, text]).output().ok()?;
@@ -165,7 +164,7 @@ fn perfdata_by_others(text: &str) -> Option<Vec<(String, f64, String)>> {
 }
 
 #[test]
-fn a_plugin_says_one_line_with_figures() {
+fn the_nagios_format_is_one_line_with_perfdata() {
     for (recording, options, code, status) in [
         (DATABASE, &[][..], 2, "CRITICAL"),
         (DATABASE, &["--ignore", "idle-but-blocked"], 1, "WARNING"),
@@ -181,7 +180,7 @@ fn a_plugin_says_one_line_with_figures() {
         assert!(!words.contains('|') && line.len() < 4096, "{line}");
         let text = data;
         let data = perfdata(text);
-        if let Some(theirs) = perfdata_by_others(text) {
+        if let Some(theirs) = perfdata_by_perl(text) {
             assert_eq!(theirs, data, "{line}");
         }
         let value = |label: &str| data.iter().find(|item| item.0 == label).map(|item| (item.1, item.2.as_str()));
@@ -197,15 +196,15 @@ fn a_plugin_says_one_line_with_figures() {
 }
 
 #[test]
-fn a_watch_says_when_a_finding_begins_and_ends() {
+fn watch_prints_when_findings_begin_and_end() {
     let (code, text, _) = check(DATABASE, &["--watch"]);
-    assert_eq!(code, 2, "the worst that ever held");
+    assert_eq!(code, 2, "the worst severity of the whole time");
     let mut open = std::collections::BTreeSet::new();
     let mut last = String::new();
     for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (at, change, kind) = (words[0], words[2], words[4]);
-        assert!(last.as_str() <= at, "in the order of time: {text}");
+        assert!(last.as_str() <= at, "sorted by time: {text}");
         last = at.to_owned();
         match change {
             "begins" => assert!(open.insert(kind.to_owned()), "{text}"),
@@ -225,7 +224,7 @@ fn a_watch_says_when_a_finding_begins_and_ends() {
     assert!(text.lines().next().unwrap().contains(r#""change":"begins""#), "{text}");
 }
 
-/// When a recording begins and ends, in seconds, by its JSON.
+/// Start and end of a recording in seconds, from its JSON.
 fn span(json: &str) -> (f64, f64) {
     let json: serde_json::Value = serde_json::from_str(json).unwrap();
     let at = |name: &str| -> f64 {
@@ -236,7 +235,7 @@ fn span(json: &str) -> (f64, f64) {
 }
 
 #[test]
-fn a_part_of_a_recording_is_judged() {
+fn from_and_to_select_a_part_of_a_recording() {
     let (_, all, _) = check(DATABASE, &["--json"]);
     let (begin, end) = span(&all);
     for (options, from, to) in [
@@ -248,23 +247,23 @@ fn a_part_of_a_recording_is_judged() {
         let (code, part, said) = check(DATABASE, &[options, &["--json"]].concat());
         assert!(code < 3, "{said}");
         let (first, last) = span(&part);
-        // Intervals are a second long: those that lie in it, and the one in which it begins.
+        // Intervals are one second long: those inside the range, and the one that contains its start.
         assert!((first - from).abs() <= 1.1 && (last - to).abs() <= 1.1, "{options:?}: {} {}", first - begin, last - begin);
     }
     let (code, text, _) = check(DATABASE, &["--at", "2001-01-01T00:00:00Z"]);
-    assert_eq!(code, 3, "nothing was recorded then: {text}");
+    assert_eq!(code, 3, "no samples in the range: {text}");
     assert_eq!(check(DATABASE, &["--at", "+1h"]).0, 3);
 }
 
 #[test]
-fn a_watch_goes_on_until_somebody_ends_it() {
+fn watch_runs_until_a_signal() {
     use nix::sys::signal::{Signal, kill};
     let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
     let options =
         ["check", "--watch", "-i", "100ms", "--threshold", "thread-busy-ratio=10%", "--threshold", "box-idle-below-ratio=1"];
     let mut child = stalltop(&options).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    // Whatever else goes on here, something of it is told.
+    // The busy loop is one finding at least.
     let line = lines.next();
     busy.kill().unwrap();
     busy.wait().unwrap();
@@ -272,5 +271,5 @@ fn a_watch_goes_on_until_somebody_ends_it() {
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(line.is_some_and(|line| line.unwrap().contains(" begins ")), "{said}");
-    assert_eq!(output.status.code(), Some(0), "who ends a log is told no verdict: {said}");
+    assert_eq!(output.status.code(), Some(0), "SIGINT ends with 0: {said}");
 }

@@ -1,4 +1,4 @@
-//! The real program without a terminal: exit codes, one line on standard error, nothing touched that must not be.
+//! The program without a terminal: exit codes, one line on standard error, no file is overwritten.
 
 #![allow(
     clippy::unwrap_used,
@@ -28,7 +28,7 @@ fn state_directory() -> &'static Path {
     DIRECTORY.get_or_init(|| tempfile::tempdir().unwrap()).path()
 }
 
-/// Runs it; its code, standard output, and the line on standard error.
+/// Runs the program; returns exit code, standard output and standard error.
 fn run(arguments: &[&str]) -> (i32, String, String) {
     read(&stalltop(arguments).output().unwrap())
 }
@@ -42,7 +42,7 @@ fn is_one_line(stderr: &str) -> bool {
     stderr.starts_with("stalltop: ") && stderr.ends_with('\n') && stderr.lines().count() == 1
 }
 
-/// A recording of a few samples.
+/// Makes a recording of a few samples.
 fn recording(directory: &Path) -> String {
     let file = directory.join("short.stalltop");
     let (code, _, stderr) = run(&["record", "--for", "1s", "-i", "200ms", file.to_str().unwrap()]);
@@ -51,7 +51,7 @@ fn recording(directory: &Path) -> String {
 }
 
 #[test]
-fn wrong_usage_is_2() {
+fn wrong_usage_exits_with_2() {
     let wrong: &[&[&str]] = &[
         &["--nonsense"],
         &["nonsense"],
@@ -93,7 +93,7 @@ fn wrong_usage_is_2() {
 }
 
 #[test]
-fn help_and_version_are_no_errors() {
+fn help_and_version_exit_with_0() {
     for arguments in [&["--help"][..], &["--version"], &["record", "--help"], &["man"], &["completions", "bash"]] {
         let (code, stdout, stderr) = run(arguments);
         assert_eq!((code, stderr.as_str()), (0, ""), "{arguments:?}");
@@ -102,7 +102,7 @@ fn help_and_version_are_no_errors() {
 }
 
 #[test]
-fn what_is_no_recording_is_4() {
+fn a_file_that_is_no_recording_exits_with_4() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str, bytes: &[u8]| {
         let path = directory.path().join(name);
@@ -127,7 +127,7 @@ fn what_is_no_recording_is_4() {
 }
 
 #[test]
-fn a_damaged_recording_is_3_and_what_is_sound_is_shown() {
+fn a_damaged_recording_exits_with_3_and_is_read_as_far_as_possible() {
     let directory = tempfile::tempdir().unwrap();
     let file = recording(directory.path());
     assert_eq!(run(&["info", "--verify", &file]).0, 0);
@@ -140,7 +140,7 @@ fn a_damaged_recording_is_3_and_what_is_sound_is_shown() {
     let (code, stdout, stderr) = run(&["info", "--verify", damaged.to_str().unwrap()]);
     assert_eq!(code, 3, "{stdout}{stderr}");
     assert!(stdout.contains("damage") && stdout.contains("sound") && is_one_line(&stderr), "{stdout}{stderr}");
-    // Copied: all that is sound, into a new file only.
+    // --repair copies the intact samples to a new file.
     let out = directory.path().join("repaired.stalltop");
     let repair = ["info", damaged.to_str().unwrap(), "--repair", out.to_str().unwrap()];
     let (code, stdout, stderr) = run(&repair);
@@ -152,17 +152,17 @@ fn a_damaged_recording_is_3_and_what_is_sound_is_shown() {
     assert_eq!(code, 6, "{stderr}");
     assert!(is_one_line(&stderr) && fs::read(&out).unwrap() == copy, "{stderr}");
     let (code, _, _) = run(&["info", damaged.to_str().unwrap(), "--repair", damaged.to_str().unwrap()]);
-    assert_eq!(code, 6, "never over the input");
-    // Cut in its last frame: what is before is there.
+    assert_eq!(code, 6, "not over the input");
+    // Truncated in its last frame.
     let cut = directory.path().join("cut.stalltop");
     fs::write(&cut, &good[..good.len() * 3 / 4]).unwrap();
     let (code, stdout, _) = run(&["info", "--verify", cut.to_str().unwrap()]);
     assert!(code == 3 && stdout.contains("incomplete") || code == 0 && stdout.contains("stopped"), "{code} {stdout}");
-    assert_eq!(fs::read(&damaged).unwrap(), bytes, "the input is never touched");
+    assert_eq!(fs::read(&damaged).unwrap(), bytes, "the input is unchanged");
 }
 
 #[test]
-fn nothing_is_written_over_or_through() {
+fn existing_files_and_links_are_not_overwritten() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     fs::write(path("there"), b"precious").unwrap();
@@ -183,7 +183,7 @@ fn nothing_is_written_over_or_through() {
         let (code, _, stderr) = run(&["record", "--for", "300ms", name]);
         assert_eq!((code, stderr.contains("is a directory")), (6, true), "{stderr}");
     }
-    // A page that has nowhere to go is not made first, and the file aside is nobody's business.
+    // The error names the missing directory, not the temporary file.
     let file = recording(directory.path());
     let (code, _, stderr) = run(&["report", &file, "-o", path("no/such/page.html").to_str().unwrap()]);
     assert_eq!(
@@ -196,24 +196,24 @@ fn nothing_is_written_over_or_through() {
 }
 
 #[test]
-fn a_recording_is_private() {
+fn a_recording_has_mode_0600() {
     let directory = tempfile::tempdir().unwrap();
     let file = recording(directory.path());
     assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o7777, 0o600);
 }
 
 #[test]
-fn signals_end_a_recording_in_good_order() {
+fn signals_close_a_recording() {
     use nix::sys::signal::{SigHandler, Signal, kill};
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("a.stalltop");
         let mut command = stalltop(&["record", "-i", "100ms", file.to_str().unwrap()]);
-        // Under nohup, or in the background of a script, signals are ignored, and children inherit that.
+        // Under nohup, or in the background of a script, signals are ignored and children inherit that.
         // SAFETY: sigaction is async-signal-safe.
         unsafe { command.pre_exec(move || Ok(nix::sys::signal::signal(signal, SigHandler::SigDfl).map(drop)?)) };
         let child = command.stderr(Stdio::piped()).spawn().unwrap();
-        // Once there is a sample in it.
+        // Wait for a sample in the file.
         let begun = std::time::Instant::now();
         while fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 3000 {
             assert!(begun.elapsed().as_secs() < 20, "nothing is recorded");
@@ -229,10 +229,10 @@ fn signals_end_a_recording_in_good_order() {
 }
 
 #[test]
-fn a_recording_ends_before_it_is_too_large() {
+fn max_size_limits_a_recording() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("a.stalltop");
-    // So much that it fits a few samples of any box.
+    // Enough for a few samples of any host.
     let record =
         |most: u64| run(&["record", "-i", "100ms", "--for", "60s", "--max-size", &most.to_string(), file.to_str().unwrap()]);
     let (code, _, stderr) = run(&["record", "-i", "100ms", "--for", "300ms", file.to_str().unwrap()]);
@@ -244,18 +244,18 @@ fn a_recording_ends_before_it_is_too_large() {
     let size = fs::metadata(&file).unwrap().len();
     assert!(size <= most && size > most / 4, "{size} of {most}");
     fs::remove_file(&file).unwrap();
-    // Less than one sample takes: nothing is left of it.
+    // Less than one sample: no file remains.
     let (code, _, stderr) = record(1100);
     assert_eq!((code, stderr.lines().count()), (5, 1), "{stderr}");
     assert!(stderr.contains("--max-size") && !file.exists(), "{stderr}");
 }
 
 #[test]
-fn live_and_replay_say_the_same() {
+fn live_and_replay_have_the_same_fields() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("same.stalltop");
     let file = file.to_str().unwrap();
-    // Something to be found: one thread at its limit.
+    // One busy thread.
     let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
     let (code, live, stderr) = run(&["check", "--json", "--for", "4s", "-i", "500ms", "--save", file]);
     busy.kill().unwrap();
@@ -270,7 +270,7 @@ fn live_and_replay_say_the_same() {
 }
 
 #[test]
-fn no_terminal_gives_blocks_and_a_closed_pipe_ends_them() {
+fn without_a_terminal_lines_are_printed_until_the_pipe_closes() {
     let mut child = stalltop(&["-i", "100ms"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut output = child.stdout.take().unwrap();
     let mut start = [0; 200];
@@ -282,7 +282,7 @@ fn no_terminal_gives_blocks_and_a_closed_pipe_ends_them() {
 }
 
 #[test]
-fn a_full_disk_behind_standard_output_is_said() {
+fn a_full_disk_on_standard_output_is_reported() {
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let (code, _, stderr) = read(&stalltop(&["-i", "100ms"]).stdout(full).output().unwrap());
     assert_eq!(code, 1);
@@ -290,7 +290,7 @@ fn a_full_disk_behind_standard_output_is_said() {
 }
 
 #[test]
-fn a_stream_is_a_recording() {
+fn a_recording_can_be_piped() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("piped.stalltop");
     let sink = fs::File::create(&file).unwrap();
@@ -301,7 +301,7 @@ fn a_stream_is_a_recording() {
 }
 
 #[test]
-fn without_proc_it_says_so() {
+fn without_proc_there_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let (code, _, stderr) = run(&["--root", directory.path().to_str().unwrap()]);
     assert_eq!(code, 7, "{stderr}");
@@ -309,7 +309,7 @@ fn without_proc_it_says_so() {
 }
 
 #[test]
-fn what_cannot_be_opened_has_its_code() {
+fn a_file_that_cannot_be_opened_has_its_exit_code() {
     let directory = tempfile::tempdir().unwrap();
     let missing = directory.path().join("missing");
     let loops = directory.path().join("loop");
@@ -327,7 +327,7 @@ fn what_cannot_be_opened_has_its_code() {
 }
 
 #[test]
-fn a_path_cannot_act_on_the_terminal() {
+fn escape_sequences_in_paths_are_not_printed() {
     let (_, _, stderr) = run(&["info", "/tmp/\u{1b}[31m\u{202e}x\n"]);
     assert!(is_one_line(&stderr) && !stderr.contains('\u{1b}') && !stderr.contains('\u{202e}'), "{stderr:?}");
 }

@@ -1,4 +1,4 @@
-//! The configuration: what counts before what, what is refused, and every way in which a file can be no configuration.
+//! The configuration: precedence of its sources, errors, and files that are no configuration.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,7 +14,7 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A home with a configuration in it.
+/// A home directory with a configuration file.
 struct Home {
     folder: tempfile::TempDir,
 }
@@ -36,7 +36,7 @@ impl Home {
         self.folder.path().join("stalltop/config.toml")
     }
 
-    /// A file that is ours alone, whatever the umask.
+    /// Writes a file with mode 0600, independent of the umask.
     fn write(&self, path: &Path, text: impl AsRef<[u8]>) {
         fs::write(path, text).unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
@@ -68,8 +68,8 @@ fn recording(name: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// The threshold by which idle-but-blocked was judged.
-fn judged_by(command: Command) -> f64 {
+/// The threshold of the finding idle-but-blocked.
+fn threshold_used(command: Command) -> f64 {
     let (_, text, said) = run(command);
     let json: serde_json::Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}{said}"));
     let found = json["findings"].as_array().unwrap().iter().find(|found| found["kind"] == "idle-but-blocked");
@@ -77,28 +77,28 @@ fn judged_by(command: Command) -> f64 {
 }
 
 #[test]
-fn the_command_line_goes_before_the_environment_and_that_before_the_file() {
+fn the_command_line_overrides_the_environment_and_that_the_file() {
     let home = Home::with("[thresholds]\nblocked-ratio = 0.3\n");
     let file = recording("01-commit-serialised-db");
     let check = |more: &[&str]| home.command(&[&["check", "--json", &file], more].concat());
-    assert_eq!(judged_by(check(&[])), 0.3);
-    assert_eq!(judged_by(check(&["--no-config"])), 0.25);
+    assert_eq!(threshold_used(check(&[])), 0.3);
+    assert_eq!(threshold_used(check(&["--no-config"])), 0.25);
     let mut by_environment = check(&[]);
     by_environment.env("STALLTOP_THRESHOLD", "idle-but-blocked=40%");
-    assert_eq!(judged_by(by_environment), 0.4);
+    assert_eq!(threshold_used(by_environment), 0.4);
     let mut by_both = check(&["--threshold", "blocked-ratio=0.5"]);
     by_both.env("STALLTOP_THRESHOLD", "idle-but-blocked=40%");
-    assert_eq!(judged_by(by_both), 0.5);
+    assert_eq!(threshold_used(by_both), 0.5);
     let other = home.folder.path().join("other.toml");
     home.write(&other, "[thresholds]\nblocked-ratio = \"35%\"\n");
-    assert_eq!(judged_by(check(&["--config", other.to_str().unwrap()])), 0.35);
+    assert_eq!(threshold_used(check(&["--config", other.to_str().unwrap()])), 0.35);
     let mut named = check(&[]);
     named.env("STALLTOP_CONFIG", &other);
-    assert_eq!(judged_by(named), 0.35);
+    assert_eq!(threshold_used(named), 0.35);
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_line_and_what_was_meant() {
+fn errors_have_a_line_number_and_a_suggestion() {
     let cases = [
         (
             "[thresholds]\nblocked-ratio = 0.3\nlatency-multpile = 4\n",
@@ -137,7 +137,7 @@ fn what_is_wrong_is_said_with_its_line_and_what_was_meant() {
     let (code, stdout, _) = home.run(&["check", &recording("16-idle-pool")]);
     assert_eq!((code, stdout.as_str()), (3, ""), "check cannot tell");
     let (code, stdout, said) = home.run(&["doctor"]);
-    assert_eq!((code, said.as_str()), (0, ""), "doctor says what is wrong, and goes on");
+    assert_eq!((code, said.as_str()), (0, ""), "doctor reports it and continues");
     assert!(stdout.contains(words), "{stdout}");
     let mut command = Home::new().command(&["nicstat", "-l"]);
     command.env("STALLTOP_THRESHOLD", "disk-latancy=3");
@@ -149,9 +149,9 @@ fn what_is_wrong_is_said_with_its_line_and_what_was_meant() {
     assert!(code == 2 && said.contains("STALLTOP_SPEED"), "{said}");
 }
 
-/// What is no configuration is said in one line, and never waited for.
+/// A path that is no regular file gives an error of one line and does not block.
 #[test]
-fn what_stands_in_its_place_is_survived() {
+fn a_path_that_is_no_configuration_is_an_error() {
     let wrong = |home: &Home, words: &str| {
         let (code, stdout, said) = home.run(&["nicstat", "-l"]);
         assert_eq!((code, stdout.as_str(), said.lines().count()), (2, "", 1), "{words}: {said}");
@@ -173,9 +173,9 @@ fn what_stands_in_its_place_is_survived() {
     wrong(&home, "no regular file");
 }
 
-/// What this machine cannot read now is no reason to show nothing.
+/// An unreadable default file is only a warning.
 #[test]
-fn what_cannot_be_read_is_told_and_gone_on_without() {
+fn an_unreadable_file_is_a_warning() {
     let goes_on = |home: &Home, words: &str| {
         let (code, stdout, said) = home.run(&["nicstat", "-l"]);
         if said.ends_with("no matching interface\n") {
@@ -196,14 +196,14 @@ fn what_cannot_be_read_is_told_and_gone_on_without() {
         true => println!("skipped: root reads every file"),
         false => goes_on(&home, "Permission denied"),
     }
-    // Asked for by name it has to be there.
+    // A file named by --config has to exist.
     let (code, _, said) = Home::new().run(&["--config", "/nowhere", "nicstat", "-l"]);
     assert!(code == 1 && said.lines().count() == 1 && said.contains("/nowhere"), "{said}");
 }
 
-/// `--config /etc/shadow` under sudo: whoever sees the message must not see the file.
+/// `--config /etc/shadow` under sudo: the message must not contain text of the file.
 #[test]
-fn what_a_file_holds_that_is_none_is_not_told() {
+fn the_content_of_other_files_is_not_printed() {
     let home = Home::new();
     let file = home.folder.path().join("shadow");
     for text in [
@@ -229,13 +229,13 @@ fn a_file_that_others_can_write_is_refused() {
         assert_eq!((code, stdout.as_str(), said.lines().count()), (6, "", 1), "{mode:o}: {said}");
         assert!(said.contains("others may write it") && said.contains("chmod go-w"), "{said}");
     }
-    // The link may be anybody's, what it leads to may not.
+    // A symbolic link may have any owner, its target may not.
     let home = Home::new();
     let elsewhere = home.folder.path().join("dotfiles.toml");
     home.write(&elsewhere, "[thresholds]\nblocked-ratio = 0.3\n");
     symlink(&elsewhere, home.config()).unwrap();
     let file = recording("01-commit-serialised-db");
-    assert_eq!(judged_by(home.command(&["check", "--json", &file])), 0.3, "a link to a sound file is followed");
+    assert_eq!(threshold_used(home.command(&["check", "--json", &file])), 0.3, "a link to a sound file is followed");
     fs::set_permissions(&elsewhere, fs::Permissions::from_mode(0o666)).unwrap();
     assert_eq!(home.run(&["nicstat", "-l"]).0, 6);
     if !nix::unistd::geteuid().is_root() {
@@ -248,13 +248,13 @@ fn a_file_that_others_can_write_is_refused() {
 }
 
 #[test]
-fn doctor_says_what_is_misspelt_for_this_run() {
+fn doctor_reports_invalid_options() {
     let (code, said, _) = Home::new().run(&["doctor", "--nic-speed", "eth0=fast"]);
     assert!(code == 0 && said.contains("not read  invalid value 'eth0=fast' in --nic-speed: "), "{said}");
 }
 
 #[test]
-fn under_sudo_doctor_says_whose_it_is() {
+fn under_sudo_doctor_names_the_user() {
     if !nix::unistd::geteuid().is_root() {
         return println!("skipped: only root is behind sudo");
     }
@@ -264,7 +264,7 @@ fn under_sudo_doctor_says_whose_it_is() {
     command.env("SUDO_USER", "alice");
     let (_, text, _) = run(command);
     assert!(text.contains(&format!("read      configuration {path}")) && text.contains("not alice's"), "{text}");
-    // A home that is the user's is not root's.
+    // The home of the user, not of root.
     for folder in [home.config().parent().unwrap(), home.folder.path()] {
         chown(folder, Some(65534), None).unwrap();
     }
@@ -272,23 +272,23 @@ fn under_sudo_doctor_says_whose_it_is() {
     assert!(!text.contains(&path), "{text}");
 }
 
-/// nicstat takes the speeds, the old arithmetic does not, and -S goes before.
+/// nicstat uses the configured speeds; -S overrides them.
 #[test]
-fn speeds_are_those_of_the_file() {
+fn nicstat_uses_the_configured_speeds() {
     let home = Home::with("[speeds]\nlo = \"100hd\"\n");
     let listed = |options: &[&str]| home.run(&[&["nicstat", "-l", "-i", "lo"], options].concat()).1;
     if !listed(&["--no-config"]).contains("lo") {
         return println!("skipped: lo has no packets");
     }
-    // nicstat prints no speed of a loopback interface, but its duplex.
+    // nicstat prints the duplex of a loopback interface, but no speed.
     assert!(listed(&[]).contains("half") && !listed(&["--no-config"]).contains("half"), "{}", listed(&[]));
     assert!(!listed(&["--compat"]).contains("half"), "{}", listed(&["--compat"]));
     assert!(listed(&["-S", "lo:25fd"]).contains("full"));
 }
 
-/// On the command line it is said of whichever machine the run is about: also of a recording of another one.
+/// --nic-speed also applies to recordings of other hosts.
 #[test]
-fn a_speed_can_be_said_for_one_run() {
+fn the_option_sets_a_speed_for_one_run() {
     let file = recording("10-full");
     let home = Home::with("[speeds]\nlo = \"100hd\"\n");
     let most = |arguments: &[&str]| {
@@ -319,9 +319,9 @@ fn a_speed_can_be_said_for_one_run() {
     }
 }
 
-/// No findings of a device that is to be left alone; of another machine's devices nothing was said.
+/// Ignored devices have no findings. The default file does not apply to recordings of other hosts.
 #[test]
-fn devices_are_left_alone_where_the_file_is_named() {
+fn ignored_devices_have_no_findings() {
     let file = recording("10-full");
     let home = Home::with("[ignore]\nnics = [\"lab*\"]\n");
     let code = |arguments: &[&str]| home.run(&[&["check", &file, "--only", "nic-saturated"], arguments].concat()).0;
@@ -330,7 +330,7 @@ fn devices_are_left_alone_where_the_file_is_named() {
 }
 
 #[test]
-fn baselines_that_are_said_are_judged_by_and_recorded() {
+fn configured_baselines_are_used_and_recorded() {
     let home = Home::with("[baselines]\nloop1 = { flush = \"100ms\", read = { 16K = \"80ms\" } }\n");
     let config = home.config().display().to_string();
     let slow = |recording_: &str, more: &[&str]| {
@@ -339,5 +339,5 @@ fn baselines_that_are_said_are_judged_by_and_recorded() {
         json["findings"].as_array().unwrap().len()
     };
     assert!(slow("03-fio-sync32", &["--no-config"]) > 0);
-    assert_eq!(slow("03-fio-sync32", &["--config", &config]), 0, "80 ms is what it was said to need");
+    assert_eq!(slow("03-fio-sync32", &["--config", &config]), 0, "80 ms is within the configured baseline");
 }

@@ -1,5 +1,5 @@
-//! What holds for every command: a reader that went away ends it quietly, a full disk behind standard output is one line, and
-//! so are words that it does not know. A command without a row here fails the test.
+//! Rules for every command: a closed pipe ends it without a message, a full disk and unknown arguments give an error of one
+//! line. Each command needs a row in the table below.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// What a command does with standard output.
+/// What a command writes to standard output.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Prints {
     /// Something, at once
@@ -25,7 +25,7 @@ enum Prints {
 }
 use Prints::{Nothing, Text};
 
-/// Each command with words that have it print; FILE is a recording, NEW the name of a new file.
+/// Each command with arguments; FILE is a recording, NEW the name of a new file.
 const COMMANDS: &[(&str, Prints)] = &[
     ("", Text),
     ("record NEW --for 300ms -i 100ms", Nothing),
@@ -45,7 +45,7 @@ const COMMANDS: &[(&str, Prints)] = &[
     ("nicstat -p 0.1", Text),
     ("nicstat -v", Text),
     ("baseline show", Text),
-    // With --json nothing is printed where nothing is known.
+    // --json prints nothing without baselines.
     ("baseline show --json", Nothing),
     ("baseline set none read 1ms", Nothing),
     ("baseline learn /dev/null", Nothing),
@@ -66,12 +66,12 @@ const COMMANDS: &[(&str, Prints)] = &[
     ("--version", Text),
 ];
 
-/// Runs it with something of ours for standard output.
+/// Runs a command with this standard output.
 fn run(words: &str, stdout: Stdio) -> Output {
     run_in("C.UTF-8", words, stdout)
 }
 
-/// The same in another locale.
+/// The same in a locale.
 fn run_in(locale: &str, words: &str, stdout: Stdio) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let new = folder.path().join("new.stalltop");
@@ -91,12 +91,12 @@ fn run_in(locale: &str, words: &str, stdout: Stdio) -> Output {
     command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).output().unwrap()
 }
 
-/// Whether it had nothing to print: a network namespace may have no interface that is up.
+/// Whether the network namespace has no interface that is up.
 fn lacks_interface(text: &str) -> bool {
     text == "stalltop: no matching interface\n"
 }
 
-/// At most a line of ours; never a panic, never a death by a signal.
+/// Exit code and standard error: at most one line, no panic, no signal.
 fn said(words: &str, output: &Output) -> (i32, String) {
     let text = String::from_utf8(output.stderr.clone()).unwrap();
     let code = output.status.code().unwrap_or_else(|| panic!("stalltop {words}: {}: {text}", output.status));
@@ -106,12 +106,12 @@ fn said(words: &str, output: &Output) -> (i32, String) {
 }
 
 #[test]
-fn a_reader_that_went_away_ends_it_quietly() {
+fn a_closed_pipe_ends_it_without_a_message() {
     for &(words, prints) in COMMANDS {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let (code, text) = said(words, &run(words, writer.into()));
-        // What `check` found it has found, whoever reads it.
+        // `check` keeps its exit code.
         if prints == Text && !words.starts_with("check") && !lacks_interface(&text) {
             assert_eq!((code, text.as_str()), (0, ""), "stalltop {words}");
         }
@@ -119,11 +119,11 @@ fn a_reader_that_went_away_ends_it_quietly() {
     }
 }
 
-/// Lines for people have no other characters than their locale. What programs read has all of them.
+/// Text for people is restricted to the locale; machine-readable output is not.
 #[test]
-fn what_is_said_in_a_locale_of_ascii_is_ascii() {
+fn text_in_an_ascii_locale_is_ascii() {
     let mut changed = 0;
-    // Some go on until nobody reads any more; a recording is no text.
+    // Some run until the pipe is closed; a recording is no text.
     let speaks = |words: &&str| !words.is_empty() && !words.starts_with("record") && *words != "nicstat -p 0.1";
     for words in COMMANDS.iter().map(|(words, _)| *words).filter(speaks) {
         let (rich, plain) = (run(words, Stdio::piped()), run_in("C", words, Stdio::piped()));
@@ -135,16 +135,16 @@ fn what_is_said_in_a_locale_of_ascii_is_ascii() {
             changed += usize::from(!rich.stdout.is_ascii());
         }
     }
-    assert!(changed > 0, "nothing was said that is not ASCII");
+    assert!(changed > 0, "no command has non-ASCII output");
 }
 
 #[test]
-fn a_full_disk_behind_standard_output_is_one_line() {
+fn a_full_disk_on_standard_output_is_one_line() {
     for &(words, prints) in COMMANDS {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let (code, text) = said(words, &run(words, full.into()));
         if prints == Text && !lacks_interface(&text) {
-            // A monitoring system takes any other code of `check` for a verdict; a recording has one of its own.
+            // `check` uses 3, since 1 and 2 are results; a recording has a code of its own.
             let expected = match words.split(' ').next() {
                 Some("check") => 3,
                 Some("record") => 5,
@@ -156,9 +156,9 @@ fn a_full_disk_behind_standard_output_is_one_line() {
     }
 }
 
-/// Not even a place to write to: std opens /dev/null in its stead, and nothing else may land in a file of ours.
+/// std opens /dev/null instead; output must not go to a file that the program opens.
 #[test]
-fn standard_output_that_is_closed_is_survived() {
+fn standard_output_may_be_closed() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/lab/07-one-hot-thread-pinned.stalltop");
     for words in ["check", "info"] {
         let mut command = Command::new("sh");
@@ -168,7 +168,7 @@ fn standard_output_that_is_closed_is_survived() {
     assert!(File::open(&file).unwrap().metadata().unwrap().len() > 1000);
 }
 
-/// The words of each command that can be run, from the definition.
+/// The arguments of each command, from the definition of the command line.
 fn commands() -> BTreeSet<String> {
     fn below(command: &clap::Command, words: &str, all: &mut BTreeSet<String>) {
         let next: Vec<&clap::Command> = command.get_subcommands().collect();
@@ -193,11 +193,11 @@ fn every_command_has_a_row() {
 }
 
 #[test]
-fn a_word_that_no_command_knows_is_one_line() {
+fn an_unknown_option_is_one_line() {
     for command in commands() {
         let words = format!("{command} --nonsense");
         let (code, text) = said(&words, &run(words.trim(), Stdio::null()));
-        // nicstat ends as its original does.
+        // nicstat exits like the original.
         assert_eq!(code, if command == "nicstat" { 1 } else { 2 }, "{words}: {text}");
         assert!(text.contains("--nonsense") && text.contains("try '"), "{words}: {text}");
     }

@@ -1,4 +1,4 @@
-//! `export`: every figure of every interval, read back by parsers that are not ours; targets that must not be written.
+//! `export`: values of every interval, read back by independent parsers; targets that must not be written.
 
 #![allow(
     clippy::unwrap_used,
@@ -37,14 +37,14 @@ fn json(text: &str) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn csv_and_json_have_the_same_figures() {
+fn csv_and_json_have_the_same_values() {
     let (recording, directory) = (Box { name: HOSTILE, ..Box::default() }.record(4), tempfile::tempdir().unwrap());
     let (wide, lines) = (directory.path().join("out.csv"), directory.path().join("out.jsonl"));
     assert_eq!(export(recording.path(), &wide, &[]), (0, String::new(), String::new()));
     assert_eq!(export(recording.path(), &lines, &[]), (0, String::new(), String::new()));
     let (wide, lines) = (csv(&fs::read_to_string(wide).unwrap()), json(&fs::read_to_string(lines).unwrap()));
-    // Of each of three intervals: the box, two CPUs, a disk, an interface, TCP, UDP, a busy process and its thread, load and
-    // pressure; memory was not read, and no group has a limit.
+    // In each of three intervals: the host, two CPUs, a disk, an interface, TCP, UDP, a busy process and its thread, load and
+    // pressure. Memory was not read, and no cgroup has a limit.
     assert_eq!((wide.len(), lines.len()), (33, 33));
     for (row, object) in wide.iter().zip(&lines) {
         for (name, value) in object.as_object().unwrap() {
@@ -61,11 +61,11 @@ fn csv_and_json_have_the_same_figures() {
     }
     let disk = wide.iter().find(|row| row["table"] == "disk").unwrap();
     assert_eq!((disk["read_await_seconds"].as_str(), disk["reads_per_second"].as_str()), ("0.002", "100"));
-    assert_eq!(disk["user_ratio"], "", "no figure of another table");
+    assert_eq!(disk["user_ratio"], "", "no value of another table");
 }
 
 #[test]
-fn tables_are_chosen() {
+fn tables_selects_tables() {
     let (recording, directory) = (Box::default().record(3), tempfile::tempdir().unwrap());
     let target = directory.path().join("out.csv");
     assert_eq!(export(recording.path(), &target, &["--tables", "task,cpu", "--idle"]).0, 0);
@@ -78,7 +78,7 @@ fn tables_are_chosen() {
 }
 
 #[test]
-fn no_text_is_a_formula_where_that_is_asked_for() {
+fn safe_formulas_escapes_text() {
     let (recording, directory) = (Box { name: "=HYPERLINK(1)", ..Box::default() }.record(4), tempfile::tempdir().unwrap());
     let (plain, safe) = (directory.path().join("plain.csv"), directory.path().join("safe.csv"));
     assert_eq!(export(recording.path(), &plain, &[]).0, 0);
@@ -100,7 +100,7 @@ fn no_text_is_a_formula_where_that_is_asked_for() {
 }
 
 #[test]
-fn nothing_is_written_over_and_nothing_half() {
+fn existing_files_are_not_overwritten() {
     let (recording, directory) = (Box::default().record(3), tempfile::tempdir().unwrap());
     let at = |name: &str| directory.path().join(name);
     fs::write(at("there.csv"), "mine").unwrap();
@@ -110,12 +110,12 @@ fn nothing_is_written_over_and_nothing_half() {
         assert_eq!((exit, stdout.as_str(), stderr.lines().count()), (code, "", 1), "{target}: {stderr}");
         stderr
     };
-    // As `cut` and `record` do.
+    // As with `cut` and `record`.
     refused("there.csv", 6);
     refused("link.csv", 6);
     refused("none/out.csv", 5);
     assert!(refused("out.xls", 2).contains("--format"));
-    // Many objects are no JSON document.
+    // Several objects are no JSON document.
     assert!(refused("out.json", 2).contains("name it .jsonl"));
     assert_eq!(export(recording.path(), &at("OUT.CSV"), &[]).0, 0);
     fs::remove_file(at("OUT.CSV")).unwrap();
@@ -126,10 +126,10 @@ fn nothing_is_written_over_and_nothing_half() {
 }
 
 #[test]
-fn a_file_that_cannot_grow_leaves_nothing() {
+fn a_write_error_leaves_no_file() {
     let (recording, directory) = (Box { cpus: 64, ..Box::default() }.record(60), tempfile::tempdir().unwrap());
     let target = directory.path().join("out.csv");
-    // As a full disk: writes past 64 KiB fail.
+    // Like a full disk: writes beyond 64 KiB fail.
     let script = "ulimit -f 64; exec \"$0\" export \"$1\" -o \"$2\"";
     let program = env!("CARGO_BIN_EXE_stalltop");
     let output =
@@ -140,7 +140,7 @@ fn a_file_that_cannot_grow_leaves_nothing() {
 }
 
 #[test]
-fn a_full_standard_output_is_1() {
+fn a_full_standard_output_exits_with_1() {
     let recording = Box::default().record(3);
     let script = "exec \"$0\" export \"$1\" -o - --format csv > /dev/full";
     let output = Command::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_stalltop"), recording.path()]).output().unwrap();
@@ -152,14 +152,14 @@ fn a_full_standard_output_is_1() {
 
 #[cfg(not(feature = "parquet"))]
 #[test]
-fn without_the_feature_parquet_is_refused_in_words() {
+fn without_the_feature_parquet_is_an_error() {
     let (recording, directory) = (Box::default().record(3), tempfile::tempdir().unwrap());
     let (code, _, stderr) = export(recording.path(), &directory.path().join("out.parquet"), &[]);
     assert_eq!(code, 2);
     assert!(stderr.contains("--features parquet"), "{stderr}");
 }
 
-/// Read by DuckDB, which knows nothing of us.
+/// Read by DuckDB, an independent reader.
 #[cfg(feature = "parquet")]
 #[test]
 fn parquet_is_read_by_duckdb() {

@@ -1,4 +1,4 @@
-//! docs/findings.md is what the rules say. `STALLTOP_BLESS=1 cargo test --test findings_page` writes it anew.
+//! docs/findings.md is generated from the rules. `STALLTOP_BLESS=1 cargo test --test findings_page` regenerates it.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,7 +13,7 @@
 use std::path::Path;
 
 #[test]
-fn the_page_is_what_the_rules_say() {
+fn the_page_matches_the_rules() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/findings.md");
     let page = stalltop::findings::findings_docs();
     if std::env::var_os("STALLTOP_BLESS").is_some() {
@@ -24,7 +24,7 @@ fn the_page_is_what_the_rules_say() {
 }
 
 #[test]
-fn rules_stand_in_the_order_of_their_kinds_and_are_complete() {
+fn every_kind_has_a_rule_in_order() {
     let kinds: Vec<_> = stalltop::findings::RULES.iter().map(|rule| rule.kind).collect();
     let mut sorted = kinds.clone();
     sorted.sort();
@@ -33,7 +33,7 @@ fn rules_stand_in_the_order_of_their_kinds_and_are_complete() {
     assert_eq!(kinds.len(), 23);
     for rule in stalltop::findings::RULES {
         let json = serde_json::to_string(&rule.kind).expect("a word");
-        assert_eq!(json, format!("\"{}\"", rule.kind.as_str()), "the word in JSON is the word on the screen");
+        assert_eq!(json, format!("\"{}\"", rule.kind.as_str()), "JSON and screen use the same name");
         assert!(!rule.next_steps.is_empty() && rule.kind.rule().is_some_and(|found| found.kind == rule.kind));
     }
 }

@@ -1,5 +1,5 @@
-//! An hour of samples on a box where tasks, disks and interfaces come and go: when the memory of the last minutes is full, no
-//! more is taken, and no descriptor is left open.
+//! One hour of samples on a host where tasks, disks and interfaces come and go: memory and file descriptors do not grow once
+//! the history is full.
 
 #![allow(
     clippy::unwrap_used,
@@ -28,21 +28,21 @@ use stalltop::view::{self, frame_diff::DoubleBuffer};
 use tree::{FIRST, Tree};
 
 const HOUR: u32 = 3600;
-/// What the screen can go back to: ten minutes, and two key groups at most.
+/// Number of samples that the history keeps: ten minutes, and up to two key groups.
 const FULL: u32 = 900;
 const STEP: u32 = 300;
-/// Processes that stay, and those of which three come and three go each second.
+/// Number of permanent processes; of the others three start and three end per second.
 const STEADY: u32 = 40;
 const FLEETING: usize = 30;
 
-/// Disks and interfaces, of which one is another one every ten seconds; all counters move.
+/// Writes disks and interfaces; one is replaced every ten seconds, all counters increase.
 fn devices(tree: &Tree, second: u32) {
     let mut disks = String::new();
     let mut nics = "Inter-| Receive | Transmit\n face |bytes packets errs drop fifo frame compressed multicast|bytes packets \
                     errs drop fifo colls carrier compressed\n"
         .to_owned();
     for at in 0..8 {
-        // A number is not given again soon.
+        // Numbers are not reused soon.
         let number = if at == 0 { 100 + second / 10 } else { at };
         let k = second;
         writeln!(disks, "  7 {number:7} loop{number} {k} 0 {} {k} {k} 0 {} {k} 0 {k} {k} 0 0 0 0 0 0", 8 * k, 8 * k).unwrap();
@@ -60,7 +60,7 @@ fn descriptors() -> usize {
 }
 
 #[test]
-fn an_hour_takes_no_more_than_its_first_minutes() {
+fn memory_and_descriptors_do_not_grow() {
     let mut tree = Tree::new(STEADY, 1);
     let host = Arc::new(tree.sampler.host().clone());
     let mut judging = SampleEvaluator::new(host, Evaluator::new(Baselines::default()));

@@ -1,4 +1,4 @@
-//! `record --ops`: what a command counts is in the recording; what it does otherwise touches neither sampling nor recording.
+//! `record --ops`: the count of the command is recorded, and a faulty command does not affect sampling or recording.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,8 +22,8 @@ use stalltop::sample::{Absent, Reading};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Records, and asks that command meanwhile, until what each sample says was counted and what was told are as wanted: how
-/// long that takes is this machine's doing. How it ended, and what it told.
+/// Records with `--ops` until `enough` holds for the counts and the standard error. Returns the file, the exit status and the
+/// standard error.
 fn record(folder: &Path, ops: &str, enough: impl Fn(&[Reading<Operations>], &str) -> bool) -> (PathBuf, ExitStatus, String) {
     let (file, told) = (folder.join("new.stalltop"), folder.join("told"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
@@ -46,17 +46,17 @@ fn record(folder: &Path, ops: &str, enough: impl Fn(&[Reading<Operations>], &str
     (file, status, fs::read_to_string(&told).unwrap())
 }
 
-/// What each sample says was counted.
+/// The count of each sample.
 fn counted(file: &Path) -> Vec<Reading<Operations>> {
-    // It may only just have been begun.
+    // The file may be incomplete.
     let Ok(mut replayer) = Replayer::open(file) else { return Vec::new() };
     (0..replayer.len()).map(|index| replayer.sample(index).unwrap().operations).collect()
 }
 
 #[test]
-fn a_total_goes_along_with_each_sample() {
+fn each_sample_has_the_total() {
     let folder = tempfile::tempdir().unwrap();
-    // Each time it is asked, 7 more.
+    // Each call adds 7.
     let ops = "n=$(cat n 2>/dev/null || echo 0); n=$((n + 7)); echo $n > n; echo $n of something";
     let (file, status, told) = record(folder.path(), ops, |counted, _| counted.iter().flatten().count() > 0);
     assert!(status.success(), "{told}");
@@ -73,7 +73,7 @@ fn a_total_goes_along_with_each_sample() {
 }
 
 #[test]
-fn a_command_that_hangs_or_says_nonsense_costs_only_the_count() {
+fn a_faulty_command_costs_only_the_count() {
     let cases = [
         ("sleep 1000 & exec sleep 1000", None),
         ("printf '\\033]0;evil\\007\\377 many'", Some("it printed no number but '\\u{1b}]0;evil")),

@@ -1,4 +1,4 @@
-//! What other users may do to a recorder of root's, and see of what it has recorded: nothing. For root.
+//! Other users cannot set marks in root's recorder or read its recordings. Needs root.
 
 #![allow(
     clippy::unwrap_used,
@@ -28,22 +28,22 @@ fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// A recorder of root's, with its files in a directory that everybody may look into.
+/// A recorder that runs as root, with its files in a world-readable directory.
 struct Recorder {
     folder: tempfile::TempDir,
     child: Child,
 }
 
 impl Recorder {
-    /// `None` where this is not root.
+    /// `None` if the test does not run as root.
     fn start() -> Option<Recorder> {
         if !nix::unistd::geteuid().is_root() {
-            println!("skipped: not root, who could become somebody else");
+            println!("skipped: changing the user needs root");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
         mode(folder.path(), 0o755);
-        // Where they were built others may not be allowed to look.
+        // The build directory may not be readable for others.
         for (name, program) in [("stalltop", env!("CARGO_BIN_EXE_stalltop").into()), ("test", std::env::current_exe().unwrap())]
         {
             fs::copy::<PathBuf, _>(program, folder.path().join(name)).unwrap();
@@ -56,8 +56,8 @@ impl Recorder {
         let child = command.arg(folder.path().join("own.stalltop")).stderr(std::process::Stdio::null()).spawn().unwrap();
         let recorder = Recorder { folder, child };
         let begun = Instant::now();
-        while recorder.door().is_none() {
-            assert!(begun.elapsed() < PATIENCE, "it opens no door");
+        while recorder.socket().is_none() {
+            assert!(begun.elapsed() < PATIENCE, "there is no mark socket");
             std::thread::sleep(Duration::from_millis(5));
         }
         Some(recorder)
@@ -67,7 +67,7 @@ impl Recorder {
         self.folder.path().join(name)
     }
 
-    fn door(&self) -> Option<PathBuf> {
+    fn socket(&self) -> Option<PathBuf> {
         let path = self.path("runtime/stalltop").join(format!("{}.sock", self.child.id()));
         path.exists().then_some(path)
     }
@@ -77,7 +77,7 @@ impl Recorder {
         command.uid(NOBODY).gid(NOBODY).current_dir("/").output().unwrap()
     }
 
-    /// The marks of the recording, once it has ended.
+    /// Ends the recorder and returns the marks of the recording.
     fn end(&mut self) -> Vec<String> {
         let pid = nix::unistd::Pid::from_raw(self.child.id().try_into().unwrap());
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
@@ -101,15 +101,15 @@ fn own(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Knocks at a door as whoever it is, and says what was answered; does nothing by itself.
+/// Connects to the socket of the environment as the current user and prints the reply. Does nothing by itself.
 #[test]
-fn knocks_where_the_environment_says() {
+fn connects_to_the_socket_of_the_environment() {
     let Some(door) = std::env::var_os("STALLTOP_TEST_DOOR") else { return };
     let mut stream = match UnixStream::connect(door) {
         Ok(stream) => stream,
-        Err(error) => return println!("not let in: {error}"),
+        Err(error) => return println!("cannot connect: {error}"),
     };
-    // Whoever is refused is not heard to the end: what was said before that counts.
+    // A refused connection may be closed early: the reply up to then counts.
     let _ = stream.write_all(b"evil").and_then(|()| stream.shutdown(Shutdown::Write));
     let mut answer = String::new();
     let _ = stream.read_to_string(&mut answer);
@@ -117,29 +117,29 @@ fn knocks_where_the_environment_says() {
 }
 
 #[test]
-fn nobody_else_leaves_a_mark() {
+fn other_users_cannot_set_a_mark() {
     let Some(mut recorder) = Recorder::start() else { return };
     assert!(own(recorder.folder.path(), &["mark", "mine"]).output().unwrap().status.success());
-    // Somebody else does not get as far as the door.
+    // Another user cannot reach the socket.
     let knock = || {
         let mut command = Command::new(recorder.path("test"));
-        command.args(["--exact", "knocks_where_the_environment_says", "--nocapture"]);
-        command.env("STALLTOP_TEST_DOOR", recorder.door().unwrap()).uid(NOBODY).gid(NOBODY).current_dir("/").output().unwrap()
+        command.args(["--exact", "connects_to_the_socket_of_the_environment", "--nocapture"]);
+        command.env("STALLTOP_TEST_DOOR", recorder.socket().unwrap()).uid(NOBODY).gid(NOBODY).current_dir("/").output().unwrap()
     };
     let said = String::from_utf8(knock().stdout).unwrap();
-    assert!(said.contains("not let in: Permission denied"), "{said}");
-    // And where everything stands open, it is asked who knocks.
+    assert!(said.contains("cannot connect: Permission denied"), "{said}");
+    // With open directories the recorder checks the credentials of the peer.
     for (path, wide) in [("runtime", 0o777), ("runtime/stalltop", 0o777)] {
         mode(&recorder.path(path), wide);
     }
-    mode(&recorder.door().unwrap(), 0o666);
+    mode(&recorder.socket().unwrap(), 0o666);
     let said = String::from_utf8(knock().stdout).unwrap();
     assert!(said.contains("answered: refused: marks are left by the user who records"), "{said}");
     assert_eq!(recorder.end(), ["mine"]);
 }
 
 #[test]
-fn nobody_else_reads_a_recording() {
+fn other_users_cannot_read_a_recording() {
     let Some(mut recorder) = Recorder::start() else { return };
     let file = recorder.path("own.stalltop");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);

@@ -1,5 +1,5 @@
-//! assets/stalltop-record.service: with the user, the capabilities and the command that stand in it the recorder sees all of the
-//! machine, and takes marks from root. For root, with setpriv. What systemd adds (mounts, seccomp) docs/reliability.md tells.
+//! assets/stalltop-record.service: with the unit's user, capabilities and command the recorder sees all tasks and accepts marks
+//! from root. Needs root and setpriv. Mounts and seccomp of systemd are described in docs/reliability.md.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,17 +21,17 @@ use std::time::{Duration, Instant};
 
 use stalltop::recording::{Replayer, Tail};
 
-/// One of those that systemd gives to services with DynamicUser=.
+/// A user id as systemd assigns for DynamicUser=.
 const SOMEBODY: u32 = 61_184;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the unit says under that name.
+/// The value of a setting of the unit.
 fn said(name: &str) -> String {
     let unit = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/stalltop-record.service")).unwrap();
     unit.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).expect(name).to_owned()
 }
 
-/// A directory that is that user's alone.
+/// Creates a directory with mode 0700 that belongs to the user.
 fn directory(path: PathBuf) -> PathBuf {
     fs::create_dir(&path).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
@@ -39,13 +39,13 @@ fn directory(path: PathBuf) -> PathBuf {
     path
 }
 
-/// Leaves a mark at the door of that recorder, once there is one.
+/// Sets a mark through the recorder's socket, as soon as it exists.
 fn mark(runtime: &Path, text: &str) -> String {
     let begun = Instant::now();
     let doors = || fs::read_dir(runtime.join("stalltop")).ok()?.find_map(|entry| Some(entry.ok()?.path()));
     loop {
-        assert!(begun.elapsed() < PATIENCE, "it opens no door");
-        // It is there a little before somebody stands behind it.
+        assert!(begun.elapsed() < PATIENCE, "there is no mark socket");
+        // The socket exists shortly before the recorder accepts.
         if let Some(mut stream) = doors().and_then(|door| UnixStream::connect(door).ok()) {
             stream.write_all(text.as_bytes()).unwrap();
             stream.shutdown(Shutdown::Write).unwrap();
@@ -58,9 +58,9 @@ fn mark(runtime: &Path, text: &str) -> String {
 }
 
 #[test]
-fn it_sees_the_whole_machine_with_the_rights_that_its_unit_gives() {
+fn the_unit_has_sufficient_capabilities() {
     if !nix::unistd::geteuid().is_root() {
-        return println!("skipped: not root, who could become somebody else");
+        return println!("skipped: changing the user needs root");
     }
     if Command::new("setpriv").arg("--version").stdout(Stdio::null()).status().is_err() {
         return println!("skipped: no setpriv (util-linux)");
@@ -77,7 +77,7 @@ fn it_sees_the_whole_machine_with_the_rights_that_its_unit_gives() {
     let given = format!("-all,{}", given.join(","));
     let start = said("ExecStart");
     let mut words: Vec<&str> = start.split_whitespace().skip(1).collect();
-    // Its own, and not the one in which root's stalltop keeps what it learns: what is there becomes another user's.
+    // A state directory of its own: its files will belong to the service's user.
     assert_ne!(said("StateDirectory"), "stalltop");
     let kept = format!("/var/lib/{}", said("StateDirectory"));
     assert_eq!(words.pop(), Some(kept.as_str()));

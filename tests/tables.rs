@@ -1,5 +1,5 @@
-//! `stalltop table` and the catalogue behind it: the real program on recordings that are made here, its lines read back by
-//! real parsers; the page in docs/. `STALLTOP_BLESS=1 cargo test --test tables` writes that anew.
+//! `stalltop table` and its catalogue of columns: the program on synthetic recordings, its output read back by independent
+//! parsers, and docs/tables.md. `STALLTOP_BLESS=1 cargo test --test tables` regenerates the page.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ use std::path::Path;
 use made::{Box, run};
 
 #[test]
-fn the_page_is_what_the_catalogue_says() {
+fn the_page_matches_the_catalogue() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/tables.md");
     let page = stalltop::report::table::tables_page();
     if std::env::var_os("STALLTOP_BLESS").is_some() {
@@ -36,7 +36,7 @@ fn the_page_is_what_the_catalogue_says() {
 }
 
 #[test]
-fn the_command_line_knows_every_table() {
+fn the_command_line_accepts_every_table() {
     let names: Vec<&str> = stalltop::report::table::TABLES.iter().map(|table| table.name()).collect();
     assert_eq!(names, stalltop::cli::table::TABLE_NAMES);
 }
@@ -53,7 +53,7 @@ fn one_busy_core_of_256() {
 }
 
 #[test]
-fn a_total_is_the_sum_of_its_lines() {
+fn the_total_is_the_sum_of_the_lines() {
     let recording = Box::default().record(11);
     let (_, lines, _) = run(&["table", "disk", "--format", "csv", "--from", recording.path()]);
     let (_, total, _) = run(&["table", "disk", "--format", "csv", "--total", "--from", recording.path()]);
@@ -67,20 +67,20 @@ fn a_total_is_the_sum_of_its_lines() {
         let (sum, whole) = (sum(rate), total[0][amount].parse::<f64>().unwrap());
         assert!(sum > 0.0 && (sum - whole).abs() <= 0.001 * whole, "{rate}: {sum} and {whole}");
     }
-    // 100 reads a second of 2 ms each, for ten seconds.
+    // 100 reads per second of 2 ms each, for ten seconds.
     assert_eq!((total[0]["reads"].as_str(), total[0]["read_await_seconds"].as_str()), ("1000", "0.002"));
 }
 
 #[test]
-fn a_total_has_who_ended_before_its_end() {
+fn the_total_includes_ended_processes() {
     let recording = Box { short_lived: true, ..Box::default() }.record(6);
     let (_, text, _) = run(&["table", "task", "--format", "csv", "--total", "--from", recording.path()]);
     let rows = formats::csv(&text);
     let ended = rows.iter().find(|row| row["command"] == "short").expect("the process that ended");
-    // Half a CPU for the three seconds that it was seen.
+    // Half a CPU for the three seconds in which it was sampled.
     assert_eq!(ended["cpu_seconds"], "1.5", "{text}");
-    // Half a second for each of the two that it was seen, from its birth on.
-    let newborn = rows.iter().find(|row| row["command"] == "newborn").expect("the process that came and went");
+    // Half a second of CPU time in each of its two samples, from its start.
+    let newborn = rows.iter().find(|row| row["command"] == "newborn").expect("the process that started and ended");
     let figures = ["cpu_seconds", "read_bytes", "minor_faults", "threads"].map(|name| newborn[name].as_str());
     assert_eq!(figures, ["0.5", "8192", "3", "1"], "{text}");
     let idle = rows.iter().find(|row| row["command"] == "idle").expect("the process whose thread ended");
@@ -92,11 +92,11 @@ fn a_total_has_who_ended_before_its_end() {
     let load = ["table", "load", "--columns", "procs,threads", "--format", "csv", "--total", "--from", recording.path()];
     let (_, text, _) = run(&load);
     let row = &formats::csv(&text)[0];
-    assert_eq!((row["processes"].as_str(), row["threads"].as_str()), ("3", "3"), "who is there at the end: {text}");
+    assert_eq!((row["processes"].as_str(), row["threads"].as_str()), ("3", "3"), "processes at the end: {text}");
 }
 
 #[test]
-fn steps_of_a_recording_are_as_long_as_they_were_asked_for() {
+fn the_interval_option_applies_to_recordings() {
     let recording = Box::default().record(13);
     let (_, text, _) = run(&["table", "disk", "4s", "--format", "csv", "--from", recording.path()]);
     let rows = formats::csv(&text);
@@ -109,7 +109,7 @@ fn steps_of_a_recording_are_as_long_as_they_were_asked_for() {
 }
 
 #[test]
-fn the_time_since_boot_comes_first_where_it_is_asked_for() {
+fn since_boot_prints_averages_since_boot_first() {
     let recording = Box::default().record(11);
     let lines = |arguments: &[&str]| {
         let all = [arguments, &["--since-boot", "--for", "1s", "--format", "csv", "--from", recording.path()]].concat();
@@ -120,19 +120,23 @@ fn the_time_since_boot_comes_first_where_it_is_asked_for() {
     let number = |text: &str| text.parse::<f64>().unwrap();
     let rows = lines(&["table", "disk"]);
     let seconds: Vec<&str> = rows.iter().map(|row| row["seconds"].as_str()).collect();
-    assert_eq!(seconds, ["1009", "1"], "up to where the stretch begins");
+    assert_eq!(seconds, ["1009", "1"], "until the start of the range");
     assert!((number(&rows[0]["reads_per_second"]) - 900.0 / 1009.0).abs() < 1e-9, "{rows:?}");
     assert_eq!((rows[0]["read_await_seconds"].as_str(), rows[1]["reads_per_second"].as_str()), ("0.002", "100"));
     let rows = lines(&["table", "task", "--name", "busy"]);
     assert!((number(&rows[0]["cpu_ratio"]) - 9.0 / 1009.0).abs() < 1e-9, "{rows:?}");
     let rows = lines(&["table", "cpu", "1s", "1", "--columns", "all"]);
-    assert_eq!((rows.len(), rows[0]["idle_but_blocked_ratio"].as_str()), (1, ""), "it counts; it is a mean of ticks alone");
+    assert_eq!(
+        (rows.len(), rows[0]["idle_but_blocked_ratio"].as_str()),
+        (1, ""),
+        "it needs sub-samples, which do not exist since boot"
+    );
     let (_, text, _) = run(&["table", "disk", "--since-boot", "--total", "--format", "csv", "--from", recording.path()]);
-    assert_eq!(formats::csv(&text)[0]["reads"], "1000", "the total is of the recording");
+    assert_eq!(formats::csv(&text)[0]["reads"], "1000", "the total excludes the time since boot");
 }
 
 #[test]
-fn rows_are_chosen_and_ordered() {
+fn rows_are_selected_and_sorted() {
     let recording = Box { cpus: 4, ..Box::default() }.record(2);
     let run = |more: &str| {
         let all = ["table", "task", "--from", recording.path(), "--columns", "Command,%CPU"];

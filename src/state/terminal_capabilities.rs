@@ -29,8 +29,8 @@ pub enum GlyphSet {
 }
 
 impl TerminalCapabilities {
-    /// Detects them from environment variables. `variable` returns a variable by name; `asked` is the choice of the command line.
-    pub fn from_env(variable: impl Fn(&str) -> Option<String>, asked: Option<GlyphSet>) -> TerminalCapabilities {
+    /// Detects them from environment variables, which `variable` returns by name. `option` overrides the character set.
+    pub fn from_env(variable: impl Fn(&str) -> Option<String>, option: Option<GlyphSet>) -> TerminalCapabilities {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         let term = set("TERM").unwrap_or_default();
         let colours = if set("NO_COLOR").is_some() || term == "dumb" || term.starts_with("vt") {
@@ -49,7 +49,7 @@ impl TerminalCapabilities {
         let plain = names_another || serial || term == "linux" || term == "dumb";
         TerminalCapabilities {
             colors: colours,
-            glyphs: asked.unwrap_or(if plain { GlyphSet::Ascii } else { GlyphSet::Unicode }),
+            glyphs: option.unwrap_or(if plain { GlyphSet::Ascii } else { GlyphSet::Unicode }),
         }
     }
 }
@@ -58,37 +58,37 @@ impl TerminalCapabilities {
 mod tests {
     use super::*;
 
-    fn look(pairs: &[(&str, &str)]) -> TerminalCapabilities {
-        asking(pairs, None)
+    fn detect(pairs: &[(&str, &str)]) -> TerminalCapabilities {
+        detect_with_option(pairs, None)
     }
 
-    fn asking(pairs: &[(&str, &str)], asked: Option<GlyphSet>) -> TerminalCapabilities {
-        TerminalCapabilities::from_env(|name| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned()), asked)
+    fn detect_with_option(pairs: &[(&str, &str)], option: Option<GlyphSet>) -> TerminalCapabilities {
+        TerminalCapabilities::from_env(|name| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned()), option)
     }
 
     #[test]
     fn capabilities_come_from_the_environment() {
-        assert_eq!(look(&[("TERM", "xterm-256color")]).colors, ColorSupport::Ansi256);
-        assert_eq!(look(&[("TERM", "xterm-256color"), ("NO_COLOR", "1")]).colors, ColorSupport::None);
+        assert_eq!(detect(&[("TERM", "xterm-256color")]).colors, ColorSupport::Ansi256);
+        assert_eq!(detect(&[("TERM", "xterm-256color"), ("NO_COLOR", "1")]).colors, ColorSupport::None);
         assert_eq!(
-            look(&[("TERM", "xterm-256color"), ("NO_COLOR", "")]).colors,
+            detect(&[("TERM", "xterm-256color"), ("NO_COLOR", "")]).colors,
             ColorSupport::Ansi256,
             "an empty NO_COLOR is not set"
         );
-        assert_eq!(look(&[("TERM", "xterm")]).colors, ColorSupport::Ansi16);
-        assert_eq!(look(&[("LANG", "de_DE.ISO-8859-1")]).glyphs, GlyphSet::Ascii);
+        assert_eq!(detect(&[("TERM", "xterm")]).colors, ColorSupport::Ansi16);
+        assert_eq!(detect(&[("LANG", "de_DE.ISO-8859-1")]).glyphs, GlyphSet::Ascii);
         for plain in [("LANG", "C"), ("LC_ALL", "C"), ("LC_CTYPE", "POSIX"), ("LC_ALL", "en_US.ISO-8859-15@euro")] {
-            assert_eq!(look(&[plain]).glyphs, GlyphSet::Ascii, "{plain:?}");
-            assert_eq!(asking(&[plain], Some(GlyphSet::Unicode)).glyphs, GlyphSet::Unicode, "the option overrides");
+            assert_eq!(detect(&[plain]).glyphs, GlyphSet::Ascii, "{plain:?}");
+            assert_eq!(detect_with_option(&[plain], Some(GlyphSet::Unicode)).glyphs, GlyphSet::Unicode, "the option overrides");
         }
-        assert_eq!(asking(&[("LANG", "C.UTF-8")], Some(GlyphSet::Ascii)).glyphs, GlyphSet::Ascii);
+        assert_eq!(detect_with_option(&[("LANG", "C.UTF-8")], Some(GlyphSet::Ascii)).glyphs, GlyphSet::Ascii);
         for rich in [&[][..], &[("LANG", "")], &[("LANG", "de_DE")], &[("LANG", "C"), ("LC_CTYPE", "en_US.utf8")]] {
-            assert_eq!(look(rich).glyphs, GlyphSet::Unicode, "{rich:?}");
+            assert_eq!(detect(rich).glyphs, GlyphSet::Unicode, "{rich:?}");
         }
-        assert_eq!(look(&[("LC_ALL", "C"), ("LANG", "de_DE.UTF-8")]).glyphs, GlyphSet::Ascii, "LC_ALL overrides LANG");
-        assert_eq!(look(&[("LC_CTYPE", "C"), ("LANG", "de_DE.UTF-8")]).glyphs, GlyphSet::Ascii, "LC_CTYPE overrides LANG");
-        assert_eq!(look(&[("LANG", "C.UTF-8"), ("TERM", "linux")]).glyphs, GlyphSet::Ascii);
-        assert_eq!(look(&[("TERM", "vt220")]).glyphs, GlyphSet::Ascii, "a serial console");
-        assert_eq!(look(&[("LANG", "C.UTF-8"), ("TERM", "vt220")]).glyphs, GlyphSet::Unicode);
+        assert_eq!(detect(&[("LC_ALL", "C"), ("LANG", "de_DE.UTF-8")]).glyphs, GlyphSet::Ascii, "LC_ALL overrides LANG");
+        assert_eq!(detect(&[("LC_CTYPE", "C"), ("LANG", "de_DE.UTF-8")]).glyphs, GlyphSet::Ascii, "LC_CTYPE overrides LANG");
+        assert_eq!(detect(&[("LANG", "C.UTF-8"), ("TERM", "linux")]).glyphs, GlyphSet::Ascii);
+        assert_eq!(detect(&[("TERM", "vt220")]).glyphs, GlyphSet::Ascii, "a serial console");
+        assert_eq!(detect(&[("LANG", "C.UTF-8"), ("TERM", "vt220")]).glyphs, GlyphSet::Unicode);
     }
 }

@@ -1,7 +1,7 @@
 //! The active findings above each screen, and notes on hidden tasks and iowait.
 
 use super::canvas::Canvas;
-use super::text::{self, SafeText, format_number};
+use super::text::{self, SafeText};
 use super::theme::{self, StyleRole};
 use crate::findings::cross_checks;
 use crate::interval::Interval;
@@ -110,10 +110,10 @@ pub fn hidden_tasks_note(state: &State) -> Option<SafeText> {
     let hidden = interval.newer.tasks.as_ref().ok()?.hidden;
     if hidden.processes {
         let threads = interval.tasks.as_ref().and_then(|tasks| tasks.hidden_threads);
-        let who = threads.map_or("some processes".into(), |threads| {
+        let subject = threads.map_or("some processes".into(), |threads| {
             safe!("processes with {}", text::pluralize(threads, "thread", "threads"))
         });
-        return Some(safe!("{who} are hidden (hidepid or a container): needs root on the host"));
+        return Some(safe!("{subject} are hidden (hidepid or a container): needs root on the host"));
     }
     (hidden.wait_channels > 0 && !interval.host.privilege.has_cap_sys_ptrace).then(|| match hidden.wait_channels {
         1 => "the waits of 1 task of another user are hidden (-): needs root".into(),

@@ -1,12 +1,12 @@
 //! The findings screen: active and ended findings.
 
 use super::canvas::Canvas;
+use super::displayed_time;
 use super::list::{draw_list, list_status};
 use super::text::{self, SafeText};
 use super::theme::{StyleRole, severity_symbol};
-use crate::findings::{Evaluation, Finding, RULES};
+use crate::findings::{Evaluation, Finding};
 use crate::safe;
-use crate::sample::Instant;
 use crate::state::layout::ScreenLayout;
 use crate::state::{Row, State};
 
@@ -54,13 +54,9 @@ pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canva
 }
 
 fn finding_lines(state: &State, evaluation: &Evaluation, finding: &Finding, canvas: &mut Canvas, y: u16) {
-    let zone = &state.setup.time_zone;
     let role = StyleRole::from(finding.severity);
     canvas.text(7, y, 1, severity_symbol(finding.severity), role);
-    let clock = |at: Instant| {
-        text::format_day_prefix(at.realtime_ns, zone, state.spans_days()) + &text::format_time(at.realtime_ns, zone)
-    };
-    let since = clock(finding.since);
+    let since = displayed_time(state, finding.since);
     let sentence = SafeText::sanitize(finding.sentence.clone());
     let Some(until) = finding.until else {
         let lasted = evaluation.interval.at().seconds_since(finding.since);
@@ -80,7 +76,7 @@ fn finding_lines(state: &State, evaluation: &Evaluation, finding: &Finding, canv
         canvas.text(x, y, TITLE_WIDTH, rule_title(finding), StyleRole::Plain);
         x += TITLE_WIDTH + 1;
     }
-    let x = canvas.text_to_end(x, y, safe!("{since} – {}", clock(until)), StyleRole::Dim);
+    let x = canvas.text_to_end(x, y, safe!("{since} – {}", displayed_time(state, until)), StyleRole::Dim);
     canvas.text_to_end(x + 2, y, &sentence, StyleRole::Plain);
 }
 
@@ -89,5 +85,5 @@ const TITLE_WIDTH: u16 = 37;
 
 /// The title of the finding's rule.
 pub fn rule_title(finding: &Finding) -> &'static str {
-    RULES.iter().find(|rule| rule.kind == finding.kind).map_or("finding", |rule| rule.title)
+    finding.kind.rule().map_or("finding", |rule| rule.title)
 }

@@ -1,6 +1,7 @@
 //! The header line: host, time, and live, paused or replay.
 
 use super::canvas::Canvas;
+use super::displayed_time;
 use super::text::{self, SafeText, format_number};
 use super::theme::StyleRole;
 use crate::safe;
@@ -65,16 +66,12 @@ fn header_right(state: &State) -> Vec<(SafeText, StyleRole)> {
     }
     if let Some(late) = state.late_seconds() {
         parts.push((safe!("no sample for {}", text::format_duration(late)), StyleRole::Warning));
-    } else if let Some(strain) =
+    } else if let Some(note) =
         state.current.as_ref().and_then(|evaluation| sampling_delay_note(&evaluation.interval.newer.cost))
     {
-        parts.push((strain, StyleRole::Warning));
+        parts.push((note, StyleRole::Warning));
     }
-    let (at_ns, zone) = (at.realtime_ns, &state.setup.time_zone);
-    parts.push((
-        safe!("{}{}", text::format_day_prefix(at_ns, zone, state.spans_days()), text::format_time(at_ns, zone)),
-        StyleRole::Bold,
-    ));
+    parts.push((safe!("{}", displayed_time(state, at)), StyleRole::Bold));
     match state.setup.source {
         Source::Live => {
             parts.push((safe!(" {} ", text::format_duration(state.setup.interval_ms as f64 / 1000.0)), StyleRole::Dim));
@@ -114,8 +111,8 @@ fn header_right(state: &State) -> Vec<(SafeText, StyleRole)> {
 /// A note that samples are skipped or late.
 fn sampling_delay_note(cost: &SamplingCost) -> Option<SafeText> {
     if cost.skipped_samples > 0 {
-        let sweep = format_number(cost.scan_cpu_ns as f64 / 1e6, 4);
-        return Some(safe!("1 sample in {}: a scan takes {sweep} ms", cost.skipped_samples.saturating_add(1)));
+        let scan = format_number(cost.scan_cpu_ns as f64 / 1e6, 4);
+        return Some(safe!("1 sample in {}: a scan takes {scan} ms", cost.skipped_samples.saturating_add(1)));
     }
     (cost.start_delay_ns >= LATE_SAMPLE_NS)
         .then(|| safe!("sampled {} ms late", format_number(cost.start_delay_ns as f64 / 1e6, 4)))

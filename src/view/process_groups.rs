@@ -39,18 +39,18 @@ pub fn process_groups(interval: &Interval) -> Vec<ProcessGroup<'_>> {
     let (Some(span), Ok(sample)) = (&interval.tasks, &interval.newer.tasks) else { return Vec::new() };
     let blocked: FxHashMap<&GroupId, &BlockedGroup> =
         interval.idle_blocked.iter().flat_map(|idle| &idle.groups).map(|group| (&group.group, group)).collect();
-    let matters = TaskActivity::new(interval);
-    let mut teams: FxHashMap<GroupId, ProcessGroup> = FxHashMap::default();
+    let activity = TaskActivity::new(interval);
+    let mut groups: FxHashMap<GroupId, ProcessGroup> = FxHashMap::default();
     for row in &span.active_processes {
         let Some(process) = sample.process(row.id.pid) else { continue };
         let used = row.cpu.map_or(0.0, |cpu| cpu.0);
         if row.states.non_sleep().max(used) < 0.0005 {
             continue;
         }
-        let weight = matters.weight(process, &row.states, row.cpu, row.run_queue_wait);
+        let weight = activity.weight(process, &row.states, row.cpu, row.run_queue_wait);
         let id = process.group();
         let blocked = blocked.get(&id).copied();
-        let team = teams.entry(id).or_insert_with(|| ProcessGroup {
+        let group = groups.entry(id).or_insert_with(|| ProcessGroup {
             name: &process.comm,
             pid: process.pid,
             processes: 0,
@@ -65,21 +65,21 @@ pub fn process_groups(interval: &Interval) -> Vec<ProcessGroup<'_>> {
             max_weight: 0.0,
             blocked,
         });
-        team.processes += 1;
-        team.threads += row.threads;
-        team.cpu += used;
-        team.run_queue += row.run_queue_wait.map_or(0.0, |wait| wait.0);
-        team.disk += row.states.disk;
-        team.lock += row.states.lock;
-        team.waits_hidden |= wait_location::waits_are_hidden(interval, process);
-        team.weight += weight;
-        if weight > team.max_weight {
-            team.max_weight = weight;
-            team.pid = process.pid;
-            team.busiest_thread = row.top_thread;
+        group.processes += 1;
+        group.threads += row.threads;
+        group.cpu += used;
+        group.run_queue += row.run_queue_wait.map_or(0.0, |wait| wait.0);
+        group.disk += row.states.disk;
+        group.lock += row.states.lock;
+        group.waits_hidden |= wait_location::waits_are_hidden(interval, process);
+        group.weight += weight;
+        if weight > group.max_weight {
+            group.max_weight = weight;
+            group.pid = process.pid;
+            group.busiest_thread = row.top_thread;
         }
     }
-    let mut list: Vec<ProcessGroup> = teams.into_values().filter(|team| team.weight >= MIN_WEIGHT).collect();
+    let mut list: Vec<ProcessGroup> = groups.into_values().filter(|group| group.weight >= MIN_WEIGHT).collect();
     list.sort_unstable_by(|a, b| floor_to_hundredth(b.weight).total_cmp(&floor_to_hundredth(a.weight)).then(a.pid.cmp(&b.pid)));
     list
 }

@@ -132,7 +132,7 @@ pub fn wait_class_description(class: WaitClass) -> &'static str {
         WaitClass::Disk => "waits for a storage device or a file system; counted in the load",
         WaitClass::Aio => "waits for asynchronous I/O to complete",
         WaitClass::Lock => "waits for a lock that another thread holds; not counted in the load",
-        WaitClass::Net => "waits for a peer over a socket",
+        WaitClass::Net => "waits for data or a connection on a socket",
         WaitClass::Pipe => "waits for the other end of a pipe",
         WaitClass::Timer => "sleeps until a time",
         WaitClass::Poll => "waits for any of several events: usually idle",

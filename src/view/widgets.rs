@@ -1,4 +1,4 @@
-//! Shapes that know cells and numbers, and nothing of what they stand for.
+//! Widgets: they draw numbers and text without knowledge of the screens.
 
 pub mod bar;
 pub mod graph;

@@ -13,7 +13,7 @@
 
 mod agreement;
 mod clocks;
-mod colours;
+mod colors;
 mod golden;
 mod hostile;
 mod keys;
@@ -22,4 +22,4 @@ mod network;
 mod scenes;
 mod screen;
 mod sizes;
-mod strip;
+mod timeline;

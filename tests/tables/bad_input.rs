@@ -1,4 +1,4 @@
-//! Wrong operands, readers that leave, a full disk.
+//! Wrong arguments, closed pipes, a full disk.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,7 +11,7 @@ fn is_one_line(stderr: &str) -> bool {
 }
 
 #[test]
-fn wrong_usage_is_2_and_one_line() {
+fn wrong_usage_exits_with_2_and_one_line() {
     let wrong: &[&[&str]] = &[
         &["table"],
         &["table", "nothing"],
@@ -46,14 +46,14 @@ fn wrong_usage_is_2_and_one_line() {
 }
 
 #[test]
-fn a_recording_that_is_none_is_4() {
+fn a_file_that_is_no_recording_exits_with_4() {
     let (code, stdout, stderr) = run(&["table", "cpu", "--from", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")]);
     assert_eq!((code, stdout.as_str()), (4, ""), "{stderr}");
     assert!(is_one_line(&stderr));
 }
 
 #[test]
-fn a_full_disk_is_1_and_one_line() {
+fn a_full_disk_exits_with_1_and_one_line() {
     let recording = Box::default().record(5);
     for format in ["text", "csv", "json", "parseable"] {
         let full = File::options().write(true).open("/dev/full").unwrap();
@@ -65,7 +65,7 @@ fn a_full_disk_is_1_and_one_line() {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_failure() {
+fn a_closed_pipe_is_no_failure() {
     let recording = Box::default().record(2000);
     let mut child = stalltop(&["table", "core", "--total", "--columns", "all", "--from", recording.path()])
         .stdout(Stdio::piped())

@@ -3,7 +3,7 @@
 use crate::made::{read, run, stalltop};
 
 #[test]
-fn the_code_of_the_command_is_passed_on() {
+fn the_exit_code_of_the_command_is_returned() {
     let code = |command: &[&str]| run(&[&["table", "cpu", "--"], command].concat()).0;
     assert_eq!(code(&["true"]), 0);
     assert_eq!(code(&["sh", "-c", "exit 42"]), 42);
@@ -13,7 +13,7 @@ fn the_code_of_the_command_is_passed_on() {
 }
 
 #[test]
-fn the_command_has_standard_output_for_itself_and_signals_as_they_were() {
+fn the_command_inherits_standard_output_and_signals() {
     let (code, stdout, stderr) = run(&["table", "cpu", "--", "cat", "/proc/self/status"]);
     assert_eq!(code, 0);
     assert!(stdout.starts_with("Name:\tcat\n"), "{stdout}");
@@ -21,15 +21,15 @@ fn the_command_has_standard_output_for_itself_and_signals_as_they_were() {
         let line = stdout.lines().find(|line| line.starts_with(name)).unwrap();
         u64::from_str_radix(line.split_whitespace().nth(1).unwrap(), 16).unwrap()
     };
-    // SIGHUP to SIGTERM, SIGPIPE, SIGXFSZ: unless this test was started with some of them ignored.
+    // SIGHUP to SIGTERM, SIGPIPE, SIGXFSZ, unless the test itself inherited them as ignored.
     assert_eq!(mask("SigBlk"), 0);
     assert_eq!(mask("SigIgn") & (1 << 24), 0, "SIGXFSZ");
     assert!(stderr.contains("Total of ") && stderr.contains("s user"), "{stderr}");
 }
 
 #[test]
-fn what_it_used_is_counted_with_its_children() {
-    // A second process of the shell's reads 64 MiB of zeros a byte at a time by the block: CPU time that is the child's.
+fn the_cost_includes_child_processes() {
+    // A child of the shell copies zeros in small blocks: its CPU time has to be included.
     let script = "(dd if=/dev/zero of=/dev/null bs=512 count=400000 2>/dev/null); exit 3";
     let output = stalltop(&["table", "cpu", "--format", "json", "--", "sh", "-c", script]).output().unwrap();
     let (code, stdout, stderr) = read(&output);
@@ -43,12 +43,12 @@ fn what_it_used_is_counted_with_its_children() {
     assert!(used > 0.01 && used <= figure("elapsed_seconds") * 1.5, "{stderr}");
     assert!((figure("cpu_ratio") - used / figure("elapsed_seconds")).abs() < 1e-6, "{stderr}");
     assert!(figure("minor_faults") > 10.0, "{stderr}");
-    // The shell and dd are smaller than stalltop, whose copy the command was at first.
+    // The shell and dd are smaller than stalltop, from which the command was forked.
     assert_eq!(cost["max_resident_bytes"], serde_json::Value::Null, "{stderr}");
 }
 
 #[test]
-fn the_most_memory_is_that_of_its_largest_process() {
+fn max_resident_is_that_of_the_largest_process() {
     let script = "dd if=/dev/zero of=/dev/null bs=128M count=1 2>/dev/null; true";
     let output = stalltop(&["table", "cpu", "--format", "json", "--", "sh", "-c", script]).output().unwrap();
     let (code, _, stderr) = read(&output);

@@ -1,10 +1,10 @@
-//! Each format, read back by a parser that is not ours, with names that want to break it.
+//! Each format with hostile names, read back by an independent parser.
 
 use std::collections::BTreeMap;
 
 use crate::made::{Box, run};
 
-/// Records by their names.
+/// Parses CSV into records by column name.
 pub fn csv(text: &str) -> Vec<BTreeMap<String, String>> {
     let mut reader = ::csv::Reader::from_reader(text.as_bytes());
     reader.deserialize().map(|record| record.expect("CSV with as many fields as names")).collect()
@@ -13,7 +13,7 @@ pub fn csv(text: &str) -> Vec<BTreeMap<String, String>> {
 const HOSTILE: &str = "=1+1,\"a\"\n\u{1b}[31m:\u{202e};'";
 
 #[test]
-fn csv_holds_every_name() {
+fn csv_keeps_every_name() {
     let recording = Box { name: HOSTILE, ..Box::default() }.record(3);
     for (what, field) in [("task", "command"), ("thread", "command"), ("disk", "name"), ("nic", "name")] {
         let (code, text, _) = run(&["table", what, "--format", "csv", "--columns", "all", "--from", recording.path()]);
@@ -29,7 +29,7 @@ fn csv_holds_every_name() {
 }
 
 #[test]
-fn json_holds_every_name_and_null() {
+fn json_keeps_every_name_and_null() {
     let recording = Box { name: HOSTILE, ..Box::default() }.record(3);
     for (what, field) in [("task", "command"), ("thread", "command"), ("disk", "name"), ("nic", "name")] {
         let (_, text, _) = run(&["table", what, "--format", "json", "--columns", "all", "--from", recording.path()]);
@@ -45,7 +45,7 @@ fn json_holds_every_name_and_null() {
 }
 
 #[test]
-fn colons_and_lines_stay_where_they_are() {
+fn hostile_names_do_not_break_lines_or_fields() {
     let recording = Box { name: HOSTILE, ..Box::default() }.record(2);
     for what in ["task", "thread", "disk", "nic", "cpu", "core", "memory", "load", "pressure", "tcp", "udp"] {
         for format in ["text", "parseable"] {
@@ -59,7 +59,7 @@ fn colons_and_lines_stay_where_they_are() {
 }
 
 #[test]
-fn what_is_not_known_is_a_dash_an_empty_field_or_null() {
+fn unknown_values_are_a_dash_an_empty_field_or_null() {
     let recording = Box::default().record(2);
     let args = |format| ["table", "nic", "--columns", "Int,%Util", "--format", format, "--from", recording.path()];
     let line = |text: String| text.lines().last().unwrap().to_owned();
@@ -70,7 +70,7 @@ fn what_is_not_known_is_a_dash_an_empty_field_or_null() {
 }
 
 #[test]
-fn figures_stand_below_their_headings_up_to_six_digits() {
+fn values_are_aligned_with_their_headings() {
     let recording = Box::default().record(2);
     let (_, text, _) = run(&["table", "disk", "--columns", "Device,r/s,r_await,busy%,in-flight", "--from", recording.path()]);
     let ends = |line: &str| {

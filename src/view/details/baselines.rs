@@ -5,7 +5,7 @@ use crate::baseline::DeviceIdentity;
 use crate::findings::Evaluation;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::safe;
-use crate::view::text::{SafeText, format_number};
+use crate::view::text::{self, SafeText, format_number};
 use crate::view::theme::StyleRole;
 
 pub fn baselines(evaluation: &Evaluation, span: &DiskSpan, page: &mut Page) {
@@ -32,7 +32,7 @@ pub fn baselines(evaluation: &Evaluation, span: &DiskSpan, page: &mut Page) {
             n => {
                 let (first, last) = (format_age(now_s - learned.first_s), format_age(now_s - learned.last_s));
                 let when = if first == last { last } else { format!("{first} to {last}") };
-                safe!("{baseline}  {word}, {n} interval{}, {when}", if n == 1 { "" } else { "s" })
+                safe!("{baseline}  {word}, {}, {when}", text::pluralize(n, "interval", "intervals"))
             }
         };
         page.labelled(label, words);

@@ -30,7 +30,7 @@ pub fn disk(state: &State, evaluation: &Evaluation, id: DiskId, page: &mut Page)
     page.labelled(
         "busy",
         safe!(
-            "{}% of the time: at least one request, says nothing of saturation",
+            "{}% of the time with a request in flight; not a measure of saturation",
             text::format_percent(span.busy.map(|b| b.0), 5)
         ),
     );

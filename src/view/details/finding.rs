@@ -2,29 +2,26 @@
 
 use super::{GRAPH_COLUMN, Page, Plot};
 use crate::baseline::LatencyStatus;
-use crate::findings::{Evaluation, Evidence, Finding, Kind, RULES, Subject, Value, cross_checks as testimony, wait_chains};
+use crate::findings::{Evaluation, Evidence, Finding, Kind, Subject, Value, wait_chains};
 use crate::ids::DiskId;
 use crate::interval::Interval;
 use crate::interval::disk::Operation;
 use crate::safe;
-use crate::sample::Instant;
 use crate::state::State;
 use crate::state::history::IntervalSummary;
+use crate::view::displayed_time;
 use crate::view::text::{self, SafeText, format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
 
 pub fn page(state: &State, evaluation: &Evaluation, finding: &Finding, page: &mut Page) {
-    let zone = &state.setup.time_zone;
-    let rule = RULES.iter().find(|rule| rule.kind == finding.kind);
+    let rule = finding.kind.rule();
     let title = rule.map_or("finding", |rule| rule.title);
     let end = finding.until.unwrap_or(evaluation.interval.at());
     let lasted = text::format_duration(end.seconds_since(finding.since));
-    let clock = |at: Instant| {
-        text::format_day_prefix(at.realtime_ns, zone, state.spans_days()) + &text::format_time(at.realtime_ns, zone)
-    };
+    let since = displayed_time(state, finding.since);
     let when = match finding.until {
-        None => safe!("since {} ({lasted})", clock(finding.since)),
-        Some(until) => safe!("{} – {} ({lasted})", clock(finding.since), clock(until)),
+        None => safe!("since {since} ({lasted})"),
+        Some(until) => safe!("{since} – {} ({lasted})", displayed_time(state, until)),
     };
     page.line(0, safe!("{} {title}   {when}", severity_symbol(finding.severity)), StyleRole::from(finding.severity));
     page.paragraph(2, &SafeText::sanitize(finding.sentence.clone()), StyleRole::Bold);
@@ -217,7 +214,7 @@ fn cross_checks(interval: &Interval, page: &mut Page) {
     let columns = [2, 13, 27, 42, 54];
     page.row(columns.into_iter().zip(heads.map(SafeText::from)).collect(), StyleRole::Dim);
     page.row(columns.into_iter().zip(values).collect(), StyleRole::Plain);
-    if let Some(words) = testimony::contradiction_sentence(interval) {
+    if let Some(words) = crate::findings::cross_checks::contradiction_sentence(interval) {
         page.paragraph(2, &SafeText::sanitize(words), StyleRole::Plain);
     }
     if blocked.lower_bound {

@@ -30,50 +30,50 @@ fn recording(count: u64, gap: std::ops::Range<u64>, at: u64) -> State {
     state
 }
 
-fn strip(state: &State) -> String {
+fn timeline_row(state: &State) -> String {
     text(state).lines().nth(22).unwrap().to_owned()
 }
 
 #[test]
 fn jitter_leaves_no_blank_cells() {
     for count in [8, 11, 40, 61, 62, 63, 70, 200, 3000] {
-        let strip = strip(&recording(count, 0..0, 5));
-        let cells: String = strip.chars().skip_while(|cell| *cell != ' ').collect();
-        assert!(!cells.trim_start().contains("█ █") && !cells.contains("▼ █"), "{count}: {strip}");
+        let row = timeline_row(&recording(count, 0..0, 5));
+        let cells: String = row.chars().skip_while(|cell| *cell != ' ').collect();
+        assert!(!cells.trim_start().contains("█ █") && !cells.contains("▼ █"), "{count}: {row}");
     }
 }
 
 #[test]
 fn missing_samples_leave_blank_cells() {
-    let strip = strip(&recording(60, 20..30, 5));
-    let pieces: Vec<usize> = strip.split_whitespace().map(|piece| piece.chars().count()).collect();
-    let [8, before, after, 8] = pieces[..] else { panic!("one hole: {strip}") };
-    assert!((16..=18).contains(&before) && (24..=26).contains(&after), "a third of the way: {strip}");
+    let row = timeline_row(&recording(60, 20..30, 5));
+    let pieces: Vec<usize> = row.split_whitespace().map(|piece| piece.chars().count()).collect();
+    let [8, before, after, 8] = pieces[..] else { panic!("one hole: {row}") };
+    assert!((16..=18).contains(&before) && (24..=26).contains(&after), "a third of the way: {row}");
 }
 
 #[test]
 fn the_displayed_time_has_a_marker() {
     for at in [2, 3, 4, 8] {
-        let strip = strip(&recording(11, 0..0, at));
-        let cells: Vec<char> = strip.chars().skip("12:00:00 ".len()).take(11).collect();
-        assert_eq!(cells.iter().position(|cell| *cell == '▼'), Some(at as usize), "{strip}");
+        let row = timeline_row(&recording(11, 0..0, at));
+        let cells: Vec<char> = row.chars().skip("12:00:00 ".len()).take(11).collect();
+        assert_eq!(cells.iter().position(|cell| *cell == '▼'), Some(at as usize), "{row}");
     }
 }
 
 #[test]
 fn labels_of_a_short_recording_have_seconds() {
-    let strip = strip(&recording(11, 0..0, 5));
-    assert!(strip.starts_with("12:00:00 ") && strip.trim_end().ends_with(" 12:00:10"), "{strip}");
+    let row = timeline_row(&recording(11, 0..0, 5));
+    assert!(row.starts_with("12:00:00 ") && row.trim_end().ends_with(" 12:00:10"), "{row}");
 }
 
 #[test]
 fn labels_of_a_long_recording_have_the_day() {
     let (short, long) = (recording(40_000, 0..0, 5), recording(86_400, 0..0, 5));
-    let words = |state: &State| strip(state).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let [first, _, _] = &words(&short)[..] else { panic!("{}", strip(&short)) };
+    let words = |state: &State| timeline_row(state).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let [first, _, _] = &words(&short)[..] else { panic!("{}", timeline_row(&short)) };
     assert_eq!(first, "12:00");
     let days = words(&long);
-    let [month, day, time, _, _, next, last] = &days[..] else { panic!("{}", strip(&long)) };
+    let [month, day, time, _, _, next, last] = &days[..] else { panic!("{}", timeline_row(&long)) };
     assert_eq!((time.as_str(), last.as_str()), ("12:00", "11:59"));
     assert_ne!(day, next);
     let head = |state: &State| text(state).lines().next().unwrap().to_owned();
