@@ -64,6 +64,7 @@ fn main() -> ExitCode {
 
 /// Callgrind counts inside this function only, and writes down what it has counted whenever that ends.
 #[inline(never)]
+#[allow(unsafe_code, reason = "valgrind finds the function by its name")]
 #[unsafe(no_mangle)]
 extern "Rust" fn stalltop_counted(work: &mut dyn FnMut()) {
     work();

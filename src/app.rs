@@ -7,6 +7,8 @@ pub mod event_loop;
 pub mod program;
 pub mod recording;
 pub mod sampling;
+#[allow(unsafe_code, reason = "the only module of this layer with unsafe code")]
+pub mod sys;
 pub mod terminal;
 pub mod timeline;
 

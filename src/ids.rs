@@ -1,6 +1,8 @@
 //! What is the same thing across samples. A number that the kernel uses again (pid, device name, interface name)
 //! is never an identity by itself.
 
+pub mod cpu_list;
+
 use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;

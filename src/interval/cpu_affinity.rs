@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::cpu::CpuSpan;
 use super::task::TaskSpan;
+use crate::ids::cpu_list::parse_cpu_list;
 use crate::ids::{CpuId, TaskId};
 use crate::sample::{Name, Sample};
 
@@ -50,8 +51,8 @@ fn is_restricted(crowd: &AffinityWaiters, cpu: &CpuSpan) -> bool {
 
 impl AffinityWaiters {
     fn new(allowed: &Name, cpu: &CpuSpan) -> AffinityWaiters {
-        let ranges = parse_cpu_list(allowed.as_bytes());
-        let online = cpu.cpus.iter().filter(|core| ranges.iter().any(|&(first, last)| (first..=last).contains(&core.id.0)));
+        let ranges: Vec<_> = parse_cpu_list(allowed.as_bytes()).collect();
+        let online = cpu.cpus.iter().filter(|core| ranges.iter().any(|range| range.contains(&core.id.0)));
         let cores: Vec<_> = online.collect();
         let taken: f64 = cores.iter().map(|core| core.shares.busy() + core.shares.steal).sum();
         AffinityWaiters {
@@ -61,29 +62,5 @@ impl AffinityWaiters {
             running: 0.0,
             waiters: Vec::new(),
         }
-    }
-}
-
-/// `0-3,8` as first and last of each part; what cannot be understood is left out.
-fn parse_cpu_list(list: &[u8]) -> Vec<(u32, u32)> {
-    let number = |word: &[u8]| std::str::from_utf8(word).ok()?.parse::<u32>().ok();
-    let range = |part: &[u8]| {
-        let mut ends = part.splitn(2, |&byte| byte == b'-');
-        let first = ends.next().and_then(number)?;
-        let last = ends.next().map_or(Some(first), number)?;
-        Some((first, last))
-    };
-    list.trim_ascii().split(|&byte| byte == b',').filter_map(range).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_of_cpus() {
-        assert_eq!(parse_cpu_list(b"0-3,8"), [(0, 3), (8, 8)]);
-        assert_eq!(parse_cpu_list(b"3"), [(3, 3)]);
-        assert_eq!(parse_cpu_list(b",x,2-,7-y,9-4294967295"), [(9, u32::MAX)]);
     }
 }

@@ -1,5 +1,5 @@
-//! Delay accounting of hot threads: those that ran recently, are runnable or blocked. One taskstats request a thread, a bounded number a
-//! sample. If kernel.task_delayacct is off nothing is requested, and it is not switched on.
+//! Reads the delay accounting of active threads: those that ran recently, run, or are blocked. One taskstats request a
+//! thread, a limited number in each sample; none where kernel.task_delayacct is off. It is never switched on.
 
 use super::host;
 use super::root::Root;
@@ -10,23 +10,23 @@ use crate::sample::delays::{Delay, TaskDelays};
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
 
-/// Threads requested in one sample: about 2 ms.
+/// Threads that are queried in one sample: about 2 ms.
 const MAX_THREADS_PER_SAMPLE: usize = 256;
 /// kernel.task_delayacct may change: it is read again after this time.
 const SYSCTL_RECHECK_NS: u64 = 10_000_000_000;
 
-/// Requests the delays of hot threads for each sample.
+/// Queries the active threads in each sample.
 #[derive(Debug, Default)]
 pub struct DelayReader {
     taskstats: Option<TaskstatsClient>,
-    /// Whether delay accounting is on, and when that was read
+    /// Whether the accounting is on, and when that was read.
     delayacct_enabled: Option<(Reading<bool>, u64)>,
-    /// The part of the hot threads that is requested next, if they are too many
+    /// Index of the next part of the active threads, where there are too many for one sample.
     next_part: usize,
 }
 
 impl DelayReader {
-    /// The delays of hot threads, sorted by task. `Unsupported` if delay accounting is off.
+    /// The delays of the active threads, sorted by task. `Unsupported` where the accounting is off.
     pub fn sample(&mut self, root: &Root, known: &[KnownProcess], now_ns: u64) -> Reading<Vec<TaskDelays>> {
         if !root.is_host() {
             return Err(Absent::NotRead);
@@ -44,7 +44,7 @@ impl DelayReader {
         for task in threads_of_this_sample(&active, &mut self.next_part) {
             match link.query_thread(task.tid) {
                 Ok(account) => accounts.extend(task_delays(*task, &account)),
-                // It exited since the scan.
+                // It ended since the scan.
                 Err(Absent::Vanished) => {}
                 Err(why) => return Err(why),
             }
@@ -70,7 +70,8 @@ fn active_threads(known: &KnownProcess) -> impl Iterator<Item = TaskId> {
     hot.filter_map(|&index| known.sampled.threads.get(index)).map(|thread| known.sampled.task_id(thread))
 }
 
-/// All, or a part that overlaps half of the last one: each thread is requested in two samples in a row, which gives an interval.
+/// All threads, or a part that overlaps half of the part before: each thread is queried in two consecutive samples, which
+/// give an interval.
 fn threads_of_this_sample<'a>(active: &'a [TaskId], turn: &mut usize) -> &'a [TaskId] {
     const STEP: usize = MAX_THREADS_PER_SAMPLE / 2;
     if active.len() <= MAX_THREADS_PER_SAMPLE {
@@ -82,7 +83,7 @@ fn threads_of_this_sample<'a>(active: &'a [TaskId], turn: &mut usize) -> &'a [Ta
     active.get(end.saturating_sub(2 * STEP).min(active.len())..end.min(active.len())).unwrap_or_default()
 }
 
-/// `None` if the tid belongs to another task by now, or if the task has no delay accounting: then all counts are 0.
+/// `None` where the tid belongs to another task now, and where the task has no delays recorded (all are 0).
 fn task_delays(task: TaskId, account: &TaskStats) -> Option<TaskDelays> {
     let convert = |delay: taskstats::Delay| Delay { count: Counter(delay.count), total_ns: Counter(delay.total_ns) };
     let delays = TaskDelays {

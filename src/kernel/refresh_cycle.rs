@@ -1,36 +1,36 @@
-//! Facts about devices are read again in cycles, a bounded number of devices a sample: all at once on most hosts, and on one with thousands
-//! so few that no sample is expensive.
+//! Schedules when the facts of devices are read again: a limited number of devices in each sample, so that a machine with
+//! thousands of them has no expensive sample.
 
 use std::time::{Duration, Instant};
 
-/// Devices read again in one sample: a few milliseconds.
+/// Devices whose facts are read again in one sample: some milliseconds.
 pub const BATCH_SIZE: usize = 64;
 
-/// Which devices are read next.
+/// A cycle over all devices, some in each sample.
 #[derive(Debug)]
 pub struct RefreshCycle<K> {
     period: Duration,
     started: Option<Instant>,
-    /// Devices still to be read in this cycle
+    /// Devices that are still due in this cycle
     pending: Vec<K>,
-    /// Something changed since the cycle began
+    /// Whether a device changed since the cycle started
     restart_requested: bool,
 }
 
 impl<K> RefreshCycle<K> {
-    /// A cycle begins at the latest so long after the last one.
+    /// A cycle starts at the latest `period` after the one before.
     pub fn with_period(every: Duration) -> RefreshCycle<K> {
         RefreshCycle { period: every, started: None, pending: Vec::new(), restart_requested: false }
     }
 
-    /// Whether a cycle should begin: something changed, or the last one began long ago. A running cycle is completed first, so that every
-    /// device is read however often something changes.
+    /// Whether a cycle is to start: a device changed, or the period is over. A running cycle is completed first, so that each
+    /// device is read however often devices change.
     pub fn is_due(&mut self, happened: bool) -> bool {
         self.restart_requested |= happened;
         self.pending.is_empty() && (self.restart_requested || self.started.is_none_or(|begun| begun.elapsed() >= self.period))
     }
 
-    /// Begins a cycle of these devices.
+    /// Starts a cycle over all these.
     pub fn start(&mut self, all: impl Iterator<Item = K>) {
         self.pending.clear();
         self.pending.extend(all);
@@ -38,7 +38,7 @@ impl<K> RefreshCycle<K> {
         self.restart_requested = false;
     }
 
-    /// The devices to be read in this sample.
+    /// The devices that are due in this sample.
     pub fn next_batch(&mut self) -> impl Iterator<Item = K> {
         self.pending.drain(self.pending.len().saturating_sub(BATCH_SIZE)..)
     }

@@ -1,5 +1,6 @@
 //! An allocator that counts what each thread asks of it, and what it has not given back.
 
+#![allow(unsafe_code, reason = "a global allocator")]
 // Each user of this file takes what it needs.
 #![allow(dead_code)]
 

@@ -1,6 +1,8 @@
 //! Every file that the program really opens, as the kernel tells it (inotify), in every way in which a file can be bad.
 //! A new reader is in the sweep as soon as it reads; what it reads live and no tree has makes the second test fail.
 
+#![allow(unsafe_code, reason = "inotify")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CString, OsStr};
 use std::fs;

@@ -1,5 +1,7 @@
 //! Processes that are gone before they are read, and numbers that are given to others within one interval.
 
+#![allow(unsafe_code, reason = "fork")]
+
 use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};

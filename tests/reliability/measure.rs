@@ -1,5 +1,7 @@
 //! Counting: tries, samples lost at worst, memory at worst; one line for each kind of damage.
 
+#![allow(unsafe_code, reason = "a global allocator")]
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::{Duration, Instant};

@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -25,6 +25,7 @@ use nix::unistd::Pid;
 
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::{signals, stdio};
+use crate::app::sys;
 use crate::kernel;
 use crate::sample::operations::Operations;
 use crate::sample::{Absent, Reading};
@@ -161,8 +162,9 @@ impl CommandRunner {
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(&self.command).process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut group =
-            ProcessGroup(restrict_child(signals::restore_default_signals(&mut command)).spawn().map_err(CommandError::Os)?);
+        let mut group = ProcessGroup(
+            sys::restrict_child(signals::restore_default_signals(&mut command)).spawn().map_err(CommandError::Os)?,
+        );
         let Some(output) = group.0.stdout.take() else { return Err(CommandError::Os(io::ErrorKind::BrokenPipe.into())) };
         let text = self.read_output(output, until)?;
         loop {
@@ -207,22 +209,6 @@ impl CommandRunner {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() || self.is_stopped() { Err(CommandError::TimedOut) } else { Ok(left) }
     }
-}
-
-/// A command that has no rights but the user's, and does not outlive us, however we end.
-fn restrict_child(command: &mut Command) -> &mut Command {
-    let before_exec = || {
-        // SAFETY: neither call takes a pointer.
-        let status = unsafe {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
-            libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-        };
-        // A kernel that knows none (before 4.3) gave us none.
-        let none = status == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL);
-        if none { Ok(()) } else { Err(io::Error::last_os_error()) }
-    };
-    // SAFETY: between fork and exec two system calls are made and nothing is allocated.
-    unsafe { command.pre_exec(before_exec) }
 }
 
 /// A command with all that it started in its group: nothing of it outlives the question.

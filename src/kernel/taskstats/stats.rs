@@ -1,14 +1,14 @@
-//! struct taskstats of include/uapi/linux/taskstats.h. It grows at its end with each version, so which fields are read depends on the length
-//! of the answer, not on the headers of the build.
+//! Parses struct taskstats of include/uapi/linux/taskstats.h. It grows at its end with each version: which fields are read
+//! depends on the version and length of the answer, not on the headers at build time.
 
 use std::ops::Range;
 
-/// Version 15 (Linux 6.14 and some 6.15) has fields in the middle; version 16 reverted that.
+/// Version 15 (Linux 6.14 and some 6.15) has fields inserted in the middle; version 16 reverted that.
 const SHIFTED_VERSION: u16 = 15;
-/// AGROUP of include/uapi/linux/acct.h in ac_flag, since version 12: the last thread of its process.
+/// AGROUP of include/uapi/linux/acct.h in ac_flag, since version 12: the last thread of its process exited.
 const AGROUP: u8 = 0x20;
 
-// Offsets of the fields in bytes: the same on all architectures, because the header requires 64-bit alignment.
+// Offsets in bytes: the same on all architectures, since the header aligns 64-bit fields.
 const VERSION: usize = 0;
 const AC_FLAG: usize = 8;
 const CPU: usize = 16;
@@ -28,11 +28,32 @@ const AC_TGID: usize = 368;
 const WPCOPY: usize = 400;
 const IRQ: usize = 416;
 
+/// The offsets above for tests/kernel_structs.rs, but for those that Linux 6.1's headers lack.
+pub const LAYOUT: &[(&str, &str, usize)] = &[
+    ("linux/taskstats.h", "offsetof(struct taskstats, version)", VERSION),
+    ("linux/taskstats.h", "offsetof(struct taskstats, ac_flag)", AC_FLAG),
+    ("linux/taskstats.h", "offsetof(struct taskstats, cpu_count)", CPU),
+    ("linux/taskstats.h", "offsetof(struct taskstats, blkio_count)", BLKIO),
+    ("linux/taskstats.h", "offsetof(struct taskstats, swapin_count)", SWAPIN),
+    ("linux/taskstats.h", "offsetof(struct taskstats, cpu_run_virtual_total)", CPU_RUN_VIRTUAL_TOTAL),
+    ("linux/taskstats.h", "offsetof(struct taskstats, ac_comm)", AC_COMM.start),
+    ("linux/taskstats.h", "offsetof(struct taskstats, ac_pid)", AC_PID),
+    ("linux/taskstats.h", "offsetof(struct taskstats, ac_ppid)", AC_PPID),
+    ("linux/taskstats.h", "offsetof(struct taskstats, ac_etime)", AC_ETIME),
+    ("linux/taskstats.h", "offsetof(struct taskstats, ac_utime)", AC_UTIME),
+    ("linux/taskstats.h", "offsetof(struct taskstats, ac_stime)", AC_STIME),
+    ("linux/taskstats.h", "offsetof(struct taskstats, freepages_count)", FREEPAGES),
+    ("linux/taskstats.h", "offsetof(struct taskstats, thrashing_count)", THRASHING),
+    ("linux/taskstats.h", "offsetof(struct taskstats, compact_count)", COMPACT),
+    ("linux/taskstats.h", "offsetof(struct taskstats, ac_tgid)", AC_TGID),
+    ("linux/taskstats.h", "offsetof(struct taskstats, wpcopy_count)", WPCOPY),
+];
+
 /// Statistics of one task. A field that the kernel's version does not have is `None`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TaskStats {
     pub version: u16,
-    /// ac_pid: tid; 0 in the statistics of a process
+    /// ac_pid: the thread's id; 0 in the statistics of a whole process
     pub tid: u32,
     /// ac_tgid, since version 12 (Linux 5.19)
     pub tgid: Option<u32>,
@@ -41,17 +62,17 @@ pub struct TaskStats {
     comm: [u8; 32],
     /// AGROUP in ac_flag: the last thread of its process. `None` before version 12
     pub last_of_group: Option<bool>,
-    /// ac_etime: time since it started, µs
+    /// ac_etime: elapsed time since its start, µs
     pub elapsed_us: u64,
     /// ac_utime, ac_stime, µs; sampled by the tick where the kernel accounts by ticks
     pub user_us: u64,
     pub system_us: u64,
-    /// cpu_run_virtual_total: the scheduler's run time, ns, as of the last tick or switch. 0 in kernels before 5.14 that
-    /// account no delays.
+    /// cpu_run_virtual_total: run time by the scheduler, ns, as of the last tick or context switch. 0 on kernels before 5.14
+    /// without delay accounting.
     pub run_ns: u64,
-    /// Waiting for a CPU; counted also without delay accounting
+    /// Waiting for a CPU; counted also without delay accounting.
     pub cpu_delay: Delay,
-    /// This and the following are 0 unless kernel.task_delayacct was on when the task started
+    /// This and the following delays are 0 unless kernel.task_delayacct was on when the task started.
     pub block_io: Delay,
     pub swap_in: Delay,
     pub reclaim: Option<Delay>,
@@ -73,7 +94,7 @@ pub struct Delay {
 }
 
 impl TaskStats {
-    /// `None` if it is truncated before the basic accounting fields, or of version 15.
+    /// `None` where it is truncated within the basic accounting fields, and for version 15.
     pub fn parse(bytes: &[u8]) -> Option<TaskStats> {
         let version = u16::from_ne_bytes(bytes_at(bytes, VERSION)?);
         if version == SHIFTED_VERSION {
@@ -103,7 +124,7 @@ impl TaskStats {
         })
     }
 
-    /// ac_comm: its last name, any bytes
+    /// ac_comm: the last name, any bytes.
     pub fn comm(&self) -> &[u8] {
         let end = self.comm.iter().position(|&byte| byte == 0).unwrap_or(self.comm.len());
         self.comm.get(..end).unwrap_or_default()

@@ -7,7 +7,6 @@ use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
 use nix::sys::resource::{UsageWho, getrusage};
 
 use super::{DEFAULT_INTERVAL, LivePipeline, TableOutput};
@@ -15,6 +14,7 @@ use crate::app::config::Settings;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::{signals, stdio};
 use crate::app::sampling::SamplerCommand;
+use crate::app::sys;
 use crate::cli::table::Table;
 use crate::kernel::Root;
 use crate::report::table::ResourceUsage;
@@ -84,20 +84,11 @@ struct WaitResult {
     usage: libc::rusage,
 }
 
-/// Of that child alone: the loader of the iterator may be one, too.
+/// Waits for that child alone: the loader of the BPF iterator is another.
 fn wait_with_rusage(child: &Child) -> io::Result<WaitResult> {
     let pid = child.id().try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
-    loop {
-        let mut status = 0;
-        // SAFETY: plain numbers, for which zeros are a value.
-        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: the kernel writes one status and one usage.
-        match Errno::result(unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) }) {
-            Err(Errno::EINTR) => {}
-            Err(error) => return Err(error.into()),
-            Ok(_) => return Ok(WaitResult { status: ExitStatus::from_raw(status), usage }),
-        }
-    }
+    let (status, usage) = sys::wait4(pid)?;
+    Ok(WaitResult { status: ExitStatus::from_raw(status), usage })
 }
 
 fn cost(ended: &WaitResult, elapsed: Duration, cpus: usize) -> ResourceUsage {
