@@ -1,4 +1,4 @@
-//! Threads that may use only some of the CPUs (a cpuset, taskset) and wait for them, by the set that they may use.
+//! Threads that wait for a CPU and are restricted to some CPUs (cpuset, taskset), by the set of CPUs.
 
 use std::collections::BTreeMap;
 
@@ -23,14 +23,14 @@ pub struct AffinityWaiters {
     pub waiters: Vec<(TaskId, f64)>,
 }
 
-/// A thread that waited less than this share of the time belongs to no crowd.
+/// Threads that waited less than this share of the time are ignored.
 const MIN_WAIT_SHARE: f64 = 0.02;
 
-/// The sets that fewer than all CPUs belong to.
+/// The sets of allowed CPUs that are smaller than all online CPUs.
 pub(super) fn affinity_waiters(newer: &Sample, cpu: &CpuSpan, tasks: &TaskSpan) -> Vec<AffinityWaiters> {
     let Ok(sample) = &newer.tasks else { return Vec::new() };
     let mut found: BTreeMap<&Name, AffinityWaiters> = BTreeMap::new();
-    // Who gives way to all others is meant to wait.
+    // Background threads are meant to wait.
     for span in tasks.threads.iter().filter(|span| !span.background) {
         let Some(wait) = span.run_queue_wait.filter(|wait| wait.0 >= MIN_WAIT_SHARE) else { continue };
         let Some(allowed) = sample.thread(span.id).and_then(|(_, thread)| thread.cpus_allowed_list.as_ref()) else { continue };

@@ -1,9 +1,9 @@
-//! Idle-but-blocked, the headline: how much of the idle CPU time would have been used if the tasks of this host had not been blocked
-//! (docs/metrics.md).
+//! Idle-but-blocked, the headline: the available CPU time during which a blocked thread would have run.
+//! docs/metrics.md, "Idle but blocked".
 //!
-//! Blocked are threads on storage (D, or asleep for asynchronous completions while a device has requests in flight), in memory reclaim,
-//! and behind storage: waiting for a lock or an IPC peer in a group that has a thread on storage. It is an upper bound of what can be
-//! gained. Which threads count in one sub-sample is in `idle_blocked/blocked_counts.rs`.
+//! Blocked are threads on storage (D, or asleep for asynchronous completions while a device has requests in flight), in
+//! memory reclaim, and behind storage: in a lock wait, or waiting for an IPC peer of the group, in a group that has a thread
+//! on storage. It is an upper bound of what can be gained. `blocked_counts` says which threads count at a sub-sample.
 
 mod blocked_counts;
 mod weighted_sub_samples;

@@ -46,7 +46,7 @@ pub struct Window {
     io_uring_sleeper: Option<String>,
 }
 
-/// Mean figures over a window, under their names in metrics.md; shares of the box. `None` where it could not be told.
+/// Mean figures over a window, under their names in docs/metrics.md; shares of the host. `None` where it could not be told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct MeanFigures {
     pub busy_ratio: Option<f64>,

@@ -67,7 +67,7 @@ fn a_cgroup_that_is_larger_than_its_memory_limit() {
         said.evidence_in(&want, "limit_hits_per_second", each(&|at| at.text(&failures).trim().parse().unwrap_or(f64::NAN)));
         // Beside what the watch sees in D, the kernel's own work on a fault is in theirs; a second has five of its looks.
         said.evidence(&want, "time_in_faults_ratio", faulting / 4.0 - 0.15, 1.0);
-        said.says(&want, &["limit of 32.0 MiB", "4 of its processes", "page faults", "the box has", "fio"]);
+        said.says(&want, &["limit of 32.0 MiB", "4 of its processes", "page faults", "the host has", "fio"]);
         for kind in ["swapping", "oom-kill", "disk-stalled", "io-throttled", "hung-task", "cpu-saturated"] {
             said.must_not(kind);
         }
@@ -191,7 +191,7 @@ fn a_task_held_back_by_a_quota_above_its_own_group() {
         let of_seconds = window.rate_each(|snapshot| snapshot.pair(&stat, "throttled_time") / 1e9);
         said.value_in(&held, of_seconds.give_or_take(0.1));
         said.evidence(&held, "quota_cpus", 0.2999, 0.3001);
-        said.says(&held, &["idle box, throttled container: cgroup /lab-nested-quota ", "0.30 CPU", "spin"]);
+        said.says(&held, &["idle host, throttled container: cgroup /lab-nested-quota ", "0.30 CPU", "spin"]);
         for kind in ["cpu-saturated", "saturated-core", "saturated-thread", "idle-but-blocked", "load-not-cpu"] {
             said.must_not(kind);
         }

@@ -32,7 +32,7 @@ fn processes_behind_the_lock_of_a_file() {
         said.evidence(&stuck, "group_on_storage_threads", holders.least.min(0.5), holders.most + 0.1);
         // The lock goes from one to the next: by the time /proc/locks is read, who was seen to wait may have it.
         link(said, &stuck, &format!("wait for the lock of {}", ground.file("lock")), "the wait channel");
-        link_by_one_of(said, &stuck, "fsync (", &["the kernel names its process", "inference: who of them is on storage"]);
+        link_by_one_of(said, &stuck, "fsync (", &["the kernel names its process", "inference: the thread seen on storage"]);
         link(said, &stuck, &format!("{}, on {}", ground.file("data"), ground.folder.display()), "descriptor");
         link(said, &stuck, &format!("{}: f_await 1", ground.device), "the mount of that file");
     });
@@ -55,7 +55,12 @@ fn processes_behind_a_lock_that_is_kept() {
         said.word(&stuck, "chain_confidence", "high");
         link(said, &stuck, &format!("7 wait for the lock of {}", ground.file("lock")), "the wait channel and /proc/locks");
         link(said, &stuck, &format!("load/{holder} in fsync ("), "the kernel names its process");
-        link(said, &stuck, &format!("{}, on {}", ground.file("data"), ground.folder.display()), "the descriptor of its call");
+        link(
+            said,
+            &stuck,
+            &format!("{}, on {}", ground.file("data"), ground.folder.display()),
+            "the file descriptor of its system call",
+        );
         link(said, &stuck, &format!("{}: f_await 1", ground.device), "the mount of that file");
     });
 }
@@ -87,7 +92,7 @@ fn threads_behind_a_lock_of_the_kernel() {
         // Ten looks of one second, six to eight of which find one there, tell little; all of them more.
         said.evidence(&stuck, "group_on_storage_threads", 0.15, holders.most + 0.6);
         said.figure_is("blocked_threads", window.mean(|place| place.state == 'D'), 0.6);
-        link(said, &stuck, "append/", "inference: who of them is on storage");
+        link(said, &stuck, "append/", "inference: the thread seen on storage");
         said.word(&stuck, "device", &ground.device);
         link(said, &stuck, "a lock inside the kernel", "the wait channel");
         said.must_not("hung-task");

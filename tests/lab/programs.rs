@@ -85,7 +85,7 @@ fn writers_that_may_dirty_no_more_pages() {
         said.word(&stuck, "limit", "writes");
         said.evidence(&stuck, "group_on_storage_threads", window.looks(held).least - 2.0, 12.1);
         link(said, &stuck, "pwrite64 (balance_dirty_pages)", "the wait channel");
-        link(said, &stuck, &format!("{}/dirty", ground.folder.display()), "the descriptor of its call");
+        link(said, &stuck, &format!("{}/dirty", ground.folder.display()), "the file descriptor of its system call");
         link(said, &stuck, &format!("{}: w_await", ground.device), "the mount of that file");
         for kind in ["hung-task", "disk-stalled", "memory-pressure"] {
             said.must_not(kind);
@@ -115,7 +115,7 @@ fn threads_behind_other_locks_than_a_plain_mutex() {
             said.word(&stuck, "chain_confidence", confidence);
             link(said, &stuck, what, known_by);
             link(said, &stuck, "in fsync (", "who of them is on storage");
-            link(said, &stuck, &ground.file(if mode == "pi" { "pi" } else { "rw" }), "the descriptor of its call");
+            link(said, &stuck, &ground.file(if mode == "pi" { "pi" } else { "rw" }), "the file descriptor of its system call");
         });
     }
 }
@@ -147,7 +147,7 @@ fn java_threads_behind_one_monitor() {
         // A monitor is not fair: who has had no turn for 5 s is not known to work.
         said.evidence(&stuck, "group_behind_lock_threads", waiting / 2.0, 40.0);
         link(said, &stuck, "worker/", "who of them is on storage");
-        link(said, &stuck, &ground.file("java"), "the descriptor of its call");
+        link(said, &stuck, &ground.file("java"), "the file descriptor of its system call");
     });
 }
 
@@ -224,7 +224,7 @@ fn clients_of_a_slow_server() {
         window.known("threads in D", window.threads("python3", 'D'), 0.6, 1.1);
         said.figure("blocked_threads", 0.5, 1.3);
         let stuck = said.must("idle-but-blocked", "box", "note");
-        link(said, &stuck, &format!(" wait for an answer of 127.0.0.1:{port}: not counted"), "inference");
+        link(said, &stuck, &format!(" wait for an answer from 127.0.0.1:{port}: not counted"), "inference");
         said.at_most_a_note("idle-but-blocked", "box");
     });
 }

@@ -1,4 +1,4 @@
-//! Which figures are followed over time, and how each is drawn. Names are those of JSON (metrics.md), units in their ends.
+//! Which figures are followed over time, and how each is drawn. Names are those of JSON (docs/metrics.md), units in their ends.
 
 use serde::Serialize;
 
