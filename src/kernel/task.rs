@@ -1,7 +1,7 @@
-//! Parsers of a task's files in /proc, written by hand: these files are read hundreds of times a second, and a parser that allocates costs
-//! more than the kernel's formatting. tests/sweep.rs compares them with the crate `procfs`.
+//! The text of a task's files in /proc, parsed by hand: these are read hundreds of times a second, and a parser that
+//! allocates costs more than the kernel's own formatting. The crate `procfs` is the oracle in tests/scan.rs.
 //!
-//! Nothing is opened here. `None`: the text has another form.
+//! Nothing is opened here: bytes in, facts out. What cannot be understood is `None`.
 
 pub mod files;
 
@@ -14,7 +14,7 @@ use crate::units::Counter;
 /// PF_KTHREAD of include/linux/sched.h in stat field 9.
 const PF_KTHREAD: u64 = 0x0020_0000;
 
-/// The fields used of /proc/PID/stat and /proc/PID/task/TID/stat. Counters of the former are sums over the threads.
+/// What is used of /proc/PID/stat and /proc/PID/task/TID/stat. Counters of the first are sums over the threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat<'a> {
     pub comm: &'a [u8],
@@ -25,7 +25,7 @@ pub struct Stat<'a> {
     pub major_faults: Counter,
     pub user_ticks: Counter,
     pub system_ticks: Counter,
-    /// Fields 16 and 17: of children that ended and were waited for, and of theirs
+    /// Of its children that ended and that it waited for, theirs included
     pub children_cpu: ChildrenCpuTime,
     pub thread_count: u32,
     pub start_ticks: u64,
@@ -33,25 +33,25 @@ pub struct Stat<'a> {
     pub processor: u32,
     pub block_io_delay_ticks: Counter,
     pub guest_ticks: Counter,
-    /// SCHED_IDLE, or nice 19
+    /// Of SCHED_IDLE, or nice 19
     pub background: bool,
-    /// Field 48: where the arguments are in its memory, changed by execve; 0 without permission
+    /// Where the command line lies in its memory: another place after exec; 0 where we may not know.
     pub arg_start: u64,
 }
 
 /// include/uapi/linux/sched.h
 const SCHED_IDLE: u64 = 5;
-/// SCHED_NORMAL and SCHED_BATCH: only for these a nice value has a meaning.
+/// SCHED_NORMAL and SCHED_BATCH: for others a nice value means nothing.
 const FAIR_POLICIES: [u64; 2] = [0, 3];
-/// Beside a thread of nice 0 it gets 1/69 of the CPU.
+/// Beside a thread of nice 0 it gets one part in 69.
 const MAX_NICE: u64 = 19;
 
-/// `None` for a text without its final newline: it was cut, and its last number may be incomplete.
+/// A text whose end is missing was cut, and its last number may be any other.
 fn without_final_newline(text: &[u8]) -> Option<&[u8]> {
     text.strip_suffix(b"\n")
 }
 
-/// Parses stat. The name in parentheses may contain anything, also `)` and newlines: the last `)` ends it.
+/// One line of stat. The name in parentheses may hold anything, `)` and newlines too: the last `)` ends it.
 pub fn parse_stat(text: &[u8]) -> Option<Stat<'_>> {
     let text = without_final_newline(text)?;
     let open = text.iter().position(|&byte| byte == b'(')?;
@@ -85,7 +85,7 @@ pub fn parse_stat(text: &[u8]) -> Option<Stat<'_>> {
     })
 }
 
-/// Parses the three numbers of schedstat.
+/// The three numbers of schedstat.
 pub fn parse_schedstat(text: &[u8]) -> Option<Schedstat> {
     let mut words =
         without_final_newline(text)?.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(parse_decimal);
@@ -93,7 +93,7 @@ pub fn parse_schedstat(text: &[u8]) -> Option<Schedstat> {
     Some(Schedstat { run_ns: next()?, run_delay_ns: next()?, timeslices: next()? })
 }
 
-/// Parses /proc/PID/task/TID/syscall: `running`, or number and arguments, or `-1` without arguments.
+/// The line of /proc/PID/task/TID/syscall: `running`, or number and arguments, or `-1` and no arguments.
 pub fn parse_syscall(text: &[u8]) -> Reading<RawSyscall> {
     let text = without_final_newline(text).ok_or(Absent::Malformed)?;
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
@@ -111,13 +111,14 @@ pub fn parse_syscall(text: &[u8]) -> Reading<RawSyscall> {
     Ok(RawSyscall { number, arguments })
 }
 
-/// Whether the fourth argument, the timeout of futex and semtimedop, is set. False without such a line.
+/// Whether the line names a call that gives up at a time: the fourth argument of futex and semtimedop, which is 0 for one
+/// that waits for ever. False where there is no such line.
 pub fn syscall_has_timeout(text: &[u8]) -> bool {
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     without_final_newline(text).is_some() && words.nth(4).and_then(parse_hex).is_some_and(|address| address != 0)
 }
 
-/// Parses /proc/PID/io by field name.
+/// /proc/PID/io, by field name.
 pub fn parse_io(text: &[u8]) -> Option<TaskIo> {
     const NAMES: [&[u8]; 5] = [b"syscr:", b"syscw:", b"read_bytes:", b"write_bytes:", b"cancelled_write_bytes:"];
     let mut figures = [None; NAMES.len()];
@@ -137,7 +138,8 @@ pub fn parse_io(text: &[u8]) -> Option<TaskIo> {
     })
 }
 
-/// Parses /proc/PID/cgroup: the groups of the controllers cpu, memory, io and cpuset. A controller is in a v1 hierarchy or else in v2.
+/// The groups of /proc/PID/cgroup by what they limit: of the v1 hierarchy that has the controller, where there is one (then
+/// v2 cannot have it), else of v2. The first is the CPU's.
 pub fn parse_cgroups(text: &[u8]) -> [Option<(CgroupVersion, &[u8])>; 4] {
     const CONTROLLERS: [&[u8]; 4] = [b"cpu", b"memory", b"blkio", b"cpuset"];
     let mut unified = None;
@@ -159,13 +161,13 @@ pub fn parse_cgroups(text: &[u8]) -> [Option<(CgroupVersion, &[u8])>; 4] {
     found.map(|group| group.or(unified))
 }
 
-/// Parses Cpus_allowed_list of /proc/PID/task/TID/status: `0-3,8`.
+/// Cpus_allowed_list of /proc/PID/task/TID/status: `0-3,8`.
 pub fn parse_cpus_allowed_list(text: &[u8]) -> Option<&[u8]> {
     let line = text.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Cpus_allowed_list:"))?;
     Some(line.trim_ascii()).filter(|list| !list.is_empty())
 }
 
-/// Parses the last two lines of /proc/PID/task/TID/status.
+/// The last two lines of /proc/PID/task/TID/status.
 pub fn parse_context_switches(text: &[u8]) -> Option<ContextSwitches> {
     let field = |name: &[u8]| {
         let line = without_final_newline(text)?.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(name));
@@ -177,7 +179,7 @@ pub fn parse_context_switches(text: &[u8]) -> Option<ContextSwitches> {
     })
 }
 
-/// A decimal number. A negative one (priority, tty) is read as 0: none of these is used.
+/// A decimal number. A negative one (priority, tty) reads as 0: none of those is used.
 fn parse_decimal(word: &[u8]) -> Option<u64> {
     if word.first() == Some(&b'-') {
         return Some(0);
@@ -191,7 +193,7 @@ fn parse_decimal(word: &[u8]) -> Option<u64> {
     })
 }
 
-/// The last `)`, some two hundred bytes before the end: searched in blocks.
+/// The last `)`. From the end it is two hundred bytes of numbers away: looked for in pieces, each at once.
 fn find_last_parenthesis(text: &[u8]) -> Option<usize> {
     let is_bracket = |byte: &u8| *byte == b')';
     let (first, pieces) = text.as_rchunks::<32>();
@@ -203,11 +205,11 @@ fn find_last_parenthesis(text: &[u8]) -> Option<usize> {
     first.iter().rposition(is_bracket)
 }
 
-/// Any number of so many digits fits into 64 bits.
+/// So many digits fit into 64 bits, whatever they are.
 const SAFE_DIGITS: u32 = 19;
 
-/// Reads as many numbers, separated by blanks, as `numbers` has room for. Byte by byte, because this is the longest text read of each
-/// task that ran. Returns how many there were; negative ones are read as 0, as above.
+/// Reads as many numbers, parted by blanks, as there is room for: byte by byte, since this is the longest text that is read of
+/// each task that ran. Returns how many there were; negative ones read as 0, as above.
 fn parse_decimals(room: &mut [u64], text: &[u8]) -> Option<usize> {
     let mut rest = text;
     let mut filled = 0;

@@ -4,7 +4,8 @@ use super::event::{ClickTarget, Effect, Key, Notice};
 use super::keys::{self, Action};
 use super::layout::ScreenLayout;
 use super::prompt::PromptKind;
-use super::screen::{Screen, SortColumn};
+use super::screen::Screen;
+use super::sort::SortColumn;
 use super::{Details, State};
 
 impl State {
@@ -60,8 +61,8 @@ impl State {
             Action::Filter => self.open_filter(),
             Action::NextSort | Action::PreviousSort | Action::ReverseSort => self.change_sort(action),
             Action::ToggleCpuOrder => {
-                let by_number = self.sort().column == SortColumn::Name;
-                self.sort_by(if by_number { SortColumn::Busy } else { SortColumn::Name });
+                let by_number = self.sort().column == SortColumn::NAME;
+                self.sort_by(if by_number { SortColumn::CPU_BUSY } else { SortColumn::NAME });
             }
             Action::ToggleThreads => self.regroup(|state| {
                 state.show_threads = !state.show_threads;
@@ -80,7 +81,7 @@ impl State {
             Action::NextFinding => return self.seek(Effect::NextFinding),
             Action::PreviousFinding => return self.seek(Effect::PreviousFinding),
             Action::NextMark => return self.seek_next_mark(),
-            Action::Save | Action::ToggleRecording | Action::Mark if !self.is_live() => {
+            Action::Save | Action::ToggleRecording | Action::Mark if !self.capabilities().record => {
                 self.notify(Notice::new("live mode only: this is a recording already"));
             }
             Action::Save => return Effect::Save,
