@@ -1,6 +1,7 @@
 //! An interval: the span between two samples. All arithmetic on counters happens here. A figure that is not known is `None`
 //! (a counter fell, a file was missing, nothing completed), never 0.
 
+pub mod blocked_threads;
 pub mod boot;
 pub mod cgroup;
 pub mod context_switches;
@@ -31,6 +32,7 @@ mod tests;
 use std::sync::Arc;
 
 use crate::sample::task::Process;
+use crate::sample::waits::BlockedThread;
 use crate::sample::{Host, Instant, Sample};
 
 /// Everything that can be said about the time between two samples of one boot of one machine.
@@ -67,6 +69,8 @@ pub struct Interval {
     pub context_switches: Option<context_switches::ContextSwitchSpans>,
     /// Threads that wait for a CPU and may use only some of them
     pub affinity_waiters: Vec<cpu_affinity::AffinityWaiters>,
+    /// Threads that sub-samples saw blocked, one entry a thread; sorted by task
+    pub blocked_threads: Vec<BlockedThread>,
     /// Idle-but-blocked: the part of the available time that is not free.
     pub idle_blocked: Option<idle_blocked::IdleBlocked>,
     /// CPU time of the monitor itself, in CPUs (1.0 is one whole CPU).
@@ -91,7 +95,15 @@ impl Interval {
         let short_lived = ended.as_ref().map(|ended| short_lived::ShortLived::between(older, newer, seconds, ended, clocks));
         let pressure = pressure::PressureSpan::between(&older.pressure, &newer.pressure, seconds);
         let disks = disk::between(older, newer, seconds);
-        let blocked = idle_blocked::IdleBlocked::between(host, older, newer, cpu.as_ref(), tasks.as_ref(), &pressure, &disks);
+        let blocked_threads = blocked_threads::blocked_threads(&newer.waits);
+        let spans = idle_blocked::Spans {
+            cpu: cpu.as_ref(),
+            tasks: tasks.as_ref(),
+            pressure: &pressure,
+            disks: &disks,
+            blocked_threads: &blocked_threads,
+        };
+        let idle_blocked = idle_blocked::IdleBlocked::between(host, older, newer, &spans);
         Some(Interval {
             host: Arc::clone(host),
             older: Arc::clone(older),
@@ -117,7 +129,8 @@ impl Interval {
             cpu,
             tasks,
             short_lived,
-            idle_blocked: blocked,
+            blocked_threads,
+            idle_blocked,
         })
     }
 

@@ -106,7 +106,7 @@ impl Sampler {
     /// Opens the files that are read repeatedly. Fails only without /proc.
     pub fn new(root: Root) -> Result<Sampler, KernelError> {
         let host = host::read(&root);
-        let sweep = TaskScanner::new(&root, &host).map_err(|_| KernelError::NoProc)?;
+        let scanner = TaskScanner::new(&root, &host).map_err(|_| KernelError::NoProc)?;
         if !root.exists("proc/stat") {
             return Err(KernelError::NoProc);
         }
@@ -122,7 +122,7 @@ impl Sampler {
             context_switches: None,
             user_lookup: users::UserNames::default(),
             user_names: Arc::default(),
-            scanner: sweep,
+            scanner,
             waits: WaitCounter::default(),
             exits: exits::ExitReader::new(&root),
             budget: CpuBudget::new(DEFAULT_SHARE),
@@ -260,9 +260,9 @@ impl Sampler {
 
         let begin = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
         let forks = sample.cpu.as_ref().ok().and_then(|cpu| cpu.forks);
-        let births = new_pids::ForkCounters { forks, last_pid: self.cpu.last_pid() };
+        let counters = new_pids::ForkCounters { forks, last_pid: self.cpu.last_pid() };
         self.exits.fetch(self.boottime_ns(), &self.scanner);
-        let mut tasks = self.scanner.scan(self.boottime_ns(), births);
+        let mut tasks = self.scanner.scan(self.boottime_ns(), counters);
         tasks.users = self.user_names();
         if let Some(reader) = &mut self.context_switches {
             sample.context_switches = Ok(reader.sample(self.scanner.files(), &tasks));
@@ -270,7 +270,7 @@ impl Sampler {
         sample.tasks = Ok(tasks);
         sample.exits = self.exits.sample(sample.at.boottime_ns, &self.scanner);
         sample.delays = self.delays.sample(&self.root, self.scanner.processes(), clock_ns(ClockId::CLOCK_BOOTTIME));
-        let sweep_ns = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
+        let scan_cpu_ns = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
 
         let stale = self.boottime_ns().saturating_sub(sample.at.boottime_ns) > MAX_CPU_TIMES_AGE_NS;
         let cpu = match &sample.cpu {
@@ -293,7 +293,7 @@ impl Sampler {
 
         sample.cost = SamplingCost {
             process_cpu_ns: Counter(clock_ns(ClockId::CLOCK_PROCESS_CPUTIME_ID)),
-            scan_cpu_ns: sweep_ns,
+            scan_cpu_ns,
             sub_samples_cpu_ns: std::mem::take(&mut self.sub_samples_cpu_ns),
             start_delay_ns: 0,
             tasks_read: self.scanner.tasks_read(),

@@ -22,7 +22,7 @@ pub fn has_waiters(interval: &Interval, device: DiskId, threads: f64) -> bool {
     if blocked.groups.iter().any(|group| may_be_on_it(group) && reaches_threshold(stuck(group), threads)) {
         return true;
     }
-    interval.newer.waits.blocked.iter().any(|thread| match (thread.class, thread.disk) {
+    interval.blocked_threads.iter().any(|thread| match (thread.class, thread.disk) {
         (WaitClass::Disk, Some(disk)) => leads_to_it(disk),
         (WaitClass::Disk | WaitClass::Aio, None) => {
             let id = interval.newer.waits.groups.get(usize::from(thread.group));

@@ -9,7 +9,7 @@ use crate::sample::waits::{BlockedThread, WaitClass};
 /// Threads of programs that have been in D for so long without a break.
 pub fn hung_threads<'a>(interval: &'a Interval, thresholds: &Thresholds) -> impl Iterator<Item = &'a BlockedThread> {
     let least = thresholds.hung_seconds;
-    let blocked = interval.newer.waits.blocked.iter();
+    let blocked = interval.blocked_threads.iter();
     blocked
         .filter(|thread| !matches!(thread.class, WaitClass::Vfork | WaitClass::Frozen | WaitClass::Aio))
         .filter(move |thread| waited_seconds(interval, thread.blocked_since_ns) >= least && is_still_blocked(interval, thread))

@@ -21,25 +21,25 @@ use crate::units::reaches_threshold;
 use blocked_counts::{BlockedCounts, GroupConditions};
 use weighted_sub_samples::{WeightedSubSample, weighted_sub_samples};
 
-/// The figures behind the verdict; shares of the box.
+/// Idle-but-blocked with its parts, as shares of all CPUs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IdleBlocked {
-    /// Share of the box that was available while a blocked thread could have used it.
+    /// Share of all CPUs that was available while a blocked thread could have used it
     pub ratio: f64,
     /// The same as a number of CPUs
     pub cpus: f64,
-    /// available − idle-but-blocked: the real headroom
+    /// `available` − `ratio`: the real headroom
     pub free: f64,
     /// idle + iowait, over the same sub-samples
     pub available: f64,
-    /// Something that would count could not be seen: the figure is written `≥`.
+    /// Blocked threads may be hidden from this user: the figure is shown with `≥`
     pub lower_bound: bool,
     /// Mean number of blocked threads
     pub blocked_threads: f64,
-    /// Groups with blocked threads, most blocked first.
+    /// Groups with blocked threads, most blocked threads first
     pub groups: Vec<BlockedGroup>,
     pub cross_checks: CrossChecks,
-    /// Sub-samples that this rests on
+    /// Number of sub-samples used
     pub sub_samples: u32,
 }
 
@@ -47,10 +47,10 @@ pub struct IdleBlocked {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockedGroup {
     pub group: GroupId,
-    /// What it is called: the command of its process, or of its siblings
+    /// Name of its process, or of its siblings
     pub name: Name,
     pub processes: u32,
-    /// Of one process alone
+    /// Of a group of one process
     pub pid: Option<u32>,
     /// Mean numbers of its threads over the sub-samples
     pub storage: f64,
@@ -58,21 +58,21 @@ pub struct BlockedGroup {
     pub memory: f64,
     /// In D with a hidden wait channel while some device had requests in flight
     pub hidden: f64,
-    /// Behind storage, as the futex call itself (or a kernel lock) shows
+    /// Waiting for a lock that is certainly held, behind storage
     pub lock_contended: f64,
-    /// Behind storage, by inference from wake-ups and a holder on storage
+    /// Waiting in a futex that may be a lock, behind storage (inferred)
     pub lock_inferred: f64,
-    /// Waiting for a process of the group, over a pipe or a socket, that is on storage
+    /// Waiting in a pipe or socket for a process of the group that is on storage
     pub behind_ipc_peer: f64,
-    /// Share of the box that it explains
+    /// Its part of the idle-but-blocked ratio
     pub ratio: f64,
     /// The thread that was seen on storage most: the end of the chain
     pub holder: Option<BlockedThread>,
     /// The device that the holder waits for
     pub holder_device: Option<(DiskId, DeviceEvidence)>,
-    /// How many of its threads were seen on storage in this interval: in a convoy they are so in turn
+    /// Threads of it that were on storage in this interval: in a convoy they take turns
     pub seen_on_storage: u32,
-    /// What stands between those that wait and the holder, most waiters first
+    /// Queues in which its threads wait, most waiters first
     pub wait_queues: Vec<WaitQueueSpan>,
 }
 
@@ -87,7 +87,7 @@ pub struct WaitQueueSpan {
     pub wchan: Option<Name>,
     /// The file whose lock they wait for
     pub file: Option<Name>,
-    /// The process that has it, where the kernel says so
+    /// Pid of the holder, where the kernel names it
     pub holder: Option<u32>,
 }
 
@@ -97,7 +97,7 @@ impl BlockedGroup {
         self.lock_contended + self.lock_inferred
     }
 
-    /// Whether the end of its chain is storage that is no block device of this machine.
+    /// Whether its chain ends at storage that is no block device of this host.
     pub fn is_non_block_storage(&self) -> bool {
         self.holder.as_ref().is_some_and(BlockedThread::is_non_block_storage)
     }
@@ -118,33 +118,34 @@ pub enum DeviceEvidence {
     OnlyBusy,
 }
 
-/// What the classic tools say of the same time, side by side.
+/// What other tools report for the same interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CrossChecks {
     pub iowait: Option<f64>,
     pub psi_io_some: Option<f64>,
-    /// Mean number of threads in D (storage, reclaim or other), kernel threads left out; with those that wait in S for reclaim or
-    /// for a file system in user space
+    /// Mean number of threads in D, kernel threads excepted, and of threads in S that wait for reclaim or FUSE
     pub d_threads: f64,
-    /// Mean number of requests outstanding; `None` where diskstats could not be read
+    /// Mean number of requests in flight; `None` if diskstats could not be read
     pub in_flight: Option<f64>,
     /// Mean number of threads waiting for a CPU
     pub run_queue_wait: Option<f64>,
 }
 
-/// A device with at least this mean number of requests outstanding has something to do.
+/// A device with at least this mean number of requests in flight is busy.
 const MIN_BUSY_CONCURRENCY: f64 = 0.2;
 
+/// Other spans of the same interval that idle-but-blocked is computed from.
+pub(super) struct Spans<'a> {
+    pub cpu: Option<&'a CpuSpan>,
+    pub tasks: Option<&'a TaskSpan>,
+    pub pressure: &'a PressureSpan,
+    pub disks: &'a [DiskSpan],
+    pub blocked_threads: &'a [BlockedThread],
+}
+
 impl IdleBlocked {
-    pub(super) fn between(
-        host: &Host,
-        older: &Sample,
-        newer: &Sample,
-        cpu: Option<&CpuSpan>,
-        tasks: Option<&TaskSpan>,
-        pressure: &PressureSpan,
-        disks: &[DiskSpan],
-    ) -> Option<IdleBlocked> {
+    pub(super) fn between(host: &Host, older: &Sample, newer: &Sample, spans: &Spans<'_>) -> Option<IdleBlocked> {
+        let Spans { cpu, tasks, pressure, disks, blocked_threads } = *spans;
         let cpus = newer.cpu.as_ref().ok()?.cpus.len().max(1) as f64;
         let looks: Vec<WeightedSubSample> = weighted_sub_samples(host.ticks_per_second as f64, older, newer, cpus);
         let whole: f64 = looks.iter().map(|look| look.seconds).sum();
@@ -176,7 +177,7 @@ impl IdleBlocked {
             }
         }
         result.ratio = result.cpus / cpus;
-        // Time that was used without a tick seeing it is not free, whatever /proc/stat calls it.
+        // CPU time that no tick has counted is used all the same, though /proc/stat counts it as idle.
         if let Some(cpu) = cpu.filter(|cpu| cpu.hidden_cpus > 0.0) {
             result.available = result.available.min(cpu.available());
         }
@@ -187,9 +188,9 @@ impl IdleBlocked {
         for (index, group) in groups.into_iter().enumerate() {
             let Some(mut group) = group else { continue };
             group.wait_queues = wait_queues(newer, index, result.sub_samples);
-            group.holder = find_holder(host, newer, index, &group);
+            group.holder = find_holder(host, newer, blocked_threads, index, &group);
             group.holder_device = holder_device(group.holder.as_ref(), only_busy);
-            group.seen_on_storage = u32::try_from(threads_on_storage(newer, index).count()).unwrap_or(u32::MAX);
+            group.seen_on_storage = u32::try_from(threads_on_storage(blocked_threads, index).count()).unwrap_or(u32::MAX);
             found.push(group);
         }
         found.sort_by(|a, b| b.blocked_threads().total_cmp(&a.blocked_threads()));
@@ -205,8 +206,8 @@ impl IdleBlocked {
     }
 }
 
-/// Whether threads may be stuck that we cannot see being so: processes are hidden, or a thread that is at work keeps its
-/// wait channel from us where others of its group are in D. Without privilege it may also wait for completions.
+/// Whether blocked threads may be hidden: processes are hidden, or an active thread has a hidden wait channel and threads of its group are
+/// in D. Without privilege such a thread may also wait for completions.
 fn is_lower_bound(host: &Host, newer: &Sample, in_flight: Option<f64>) -> bool {
     if newer.tasks.as_ref().is_ok_and(|tasks| tasks.hidden.processes) {
         return true;
@@ -253,8 +254,8 @@ impl BlockedGroup {
     }
 }
 
-/// What a group is called, and how many processes it has. One that has ended is called what it was when it was last seen: in
-/// the older sample, or by the sub-samples.
+/// Name and number of processes of a group. A group that has ended has the name under which it was last seen, in the older sample or by the
+/// sub-samples.
 pub fn group_label(id: &GroupId, older: &Sample, newer: &Sample) -> GroupLabel {
     let seen = [newer, older].into_iter().find_map(|sample| {
         let mut members = sample.tasks.as_ref().ok()?.members(id);
@@ -270,24 +271,30 @@ pub fn group_label(id: &GroupId, older: &Sample, newer: &Sample) -> GroupLabel {
     })
 }
 
-/// How a group is spoken of.
+/// Name of a group.
 #[derive(Clone, Debug)]
 pub struct GroupLabel {
     pub name: Name,
     pub processes: u32,
-    /// Of one process alone
+    /// Of a group of one process
     pub pid: Option<u32>,
 }
 
-fn threads_on_storage(newer: &Sample, group: usize) -> impl Iterator<Item = &BlockedThread> {
+fn threads_on_storage(blocked: &[BlockedThread], group: usize) -> impl Iterator<Item = &BlockedThread> {
     let there = move |thread: &&BlockedThread| usize::from(thread.group) == group && thread.class == WaitClass::Disk;
-    newer.waits.blocked.iter().filter(there)
+    blocked.iter().filter(there)
 }
 
-/// The end of a group's chain: whom the kernel names as holder of a file lock that he keeps, else who was seen on storage
-/// most. A lock that many want is held through an fsync rather than through a read that missed the cache. Where it goes from
-/// one to the next, any of them will do: best one of whom is known what he did.
-fn find_holder(host: &Host, newer: &Sample, index: usize, group: &BlockedGroup) -> Option<BlockedThread> {
+/// The thread at the end of a group's chain: of the process that /proc/locks names as holder of a file lock, if it keeps the lock; else the
+/// one seen on storage most often. A contended lock is held through an fsync rather than through a read that missed the cache. If the lock
+/// is passed around any holder will do, best one with a known file.
+fn find_holder(
+    host: &Host,
+    newer: &Sample,
+    blocked: &[BlockedThread],
+    index: usize,
+    group: &BlockedGroup,
+) -> Option<BlockedThread> {
     let first = group.wait_queues.first();
     let named = first.and_then(|queue| queue.holder);
     let goes_round = first.is_some_and(|queue| queue.kind == WaitQueueKind::FileLock)
@@ -301,10 +308,10 @@ fn find_holder(host: &Host, newer: &Sample, index: usize, group: &BlockedGroup) 
         let is_named = Some(thread.task.pid) == named;
         (is_named && !goes_round, syncs(thread), thread.disk.is_some(), is_named, thread.seen_count)
     };
-    threads_on_storage(newer, index).max_by_key(rank).cloned()
+    threads_on_storage(blocked, index).max_by_key(rank).cloned()
 }
 
-/// Whether a process waits for locks longer than it is on storage, where it is at all: it has its lock for a moment.
+/// Whether a process is on storage for a shorter time than it waits for locks: it holds its lock only for a moment.
 fn mostly_waits_for_locks(newer: &Sample, pid: u32) -> bool {
     let looks = |waits: &ThreadWaits, class: WaitClass| u32::from(waits.class_counts[class as usize]);
     let threads = newer.waits.threads.iter().filter(|waits| waits.task.pid == pid && looks(waits, WaitClass::Disk) > 0);
@@ -329,7 +336,7 @@ fn wait_queues(newer: &Sample, group: usize, looks: u32) -> Vec<WaitQueueSpan> {
     list
 }
 
-/// By the file that the holder has open, or because no other device has anything to do.
+/// The device of the holder's file, or the only busy device.
 fn holder_device(holder: Option<&BlockedThread>, only_busy: Option<DiskId>) -> Option<(DiskId, DeviceEvidence)> {
     match holder {
         Some(holder) if holder.disk.is_some() => holder.disk.map(|disk| (disk, DeviceEvidence::File)),
@@ -338,7 +345,7 @@ fn holder_device(holder: Option<&BlockedThread>, only_busy: Option<DiskId>) -> O
     }
 }
 
-/// The one device that has something to do. A device that others stand on is busy for them.
+/// The only busy device. A device below another busy one is not counted.
 fn only_busy_disk(newer: &Sample, disks: &[DiskSpan]) -> Option<DiskId> {
     let facts = newer.disks.as_ref().ok()?;
     let at_work =

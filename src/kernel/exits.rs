@@ -1,7 +1,7 @@
-//! Processes and threads that end before any sweep sees them, as taskstats tells of each end. Bounded: so many ends are
-//! remembered between two samples, so many rows are made of them, and what is beyond is counted.
+//! Processes and threads that end before any scan reads them, from the exit messages of taskstats. Exits kept between two samples and rows
+//! made of them are bounded; what exceeds the bounds is counted.
 //!
-//! Nothing is done where nothing ends, and nothing ever waits: what was not fetched in time is lost, and that is counted.
+//! Where nothing exits this costs one system call, and nothing waits: messages not fetched in time are lost, and that is counted.
 
 #[cfg(test)]
 mod tests;
@@ -16,29 +16,29 @@ use crate::sample::exits::{ExitCpuTime, ExitedTasks, Exits, MAX_ROWS, UnlistedEx
 use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
 
-/// Ends that are remembered between two samples: 2 MB.
+/// Exits kept between two samples: 2 MB.
 const MAX_BUFFERED_EXITS: usize = 32_768;
-/// Messages fetched at once: more than the socket holds.
+/// Messages fetched at once: more than the socket buffer holds.
 const MAX_MESSAGES_PER_FETCH: usize = 16_384;
-/// So many generations are gone back at most.
+/// Ancestors followed at most.
 const MAX_ANCESTORS: usize = 32;
-/// Start times are whole ticks, and clocks are read one after the other.
+/// Tolerance: start times are whole ticks, and clocks are read one after the other.
 const CLOCK_SLACK_NS: u64 = 25_000_000;
-/// What the kernel is told when it speaks to a listener in another network namespace.
+/// The kernel sends exit messages to the initial network namespace only, and this is another one.
 pub const OTHER_NETWORK_NAMESPACE: Absent = Absent::Os(libc::ECONNREFUSED);
-/// The first version that tells processes from threads.
+/// The first version of struct taskstats with the pid of the process (ac_tgid).
 const MIN_TASKSTATS_VERSION: u16 = 12;
 
-/// What this asks about the processes that sweeps have seen.
+/// Lookup of the processes that scans have read.
 pub trait ProcessLookup {
-    /// The process with this pid as it was last seen.
+    /// The process with this pid, as last read.
     fn process(&self, pid: u32) -> Option<ProcessIdentity<'_>>;
 
-    /// Whether it has that thread.
+    /// Whether the process has this thread.
     fn has_thread(&self, pid: u32, tid: u32) -> bool;
 }
 
-/// A process that a sweep has seen.
+/// A process that a scan has read.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessIdentity<'a> {
     pub id: ProcessId,
@@ -47,28 +47,28 @@ pub struct ProcessIdentity<'a> {
     pub comm: &'a Name,
 }
 
-/// Listens from its making on.
+/// Reads exit messages; listens from `new` on.
 #[derive(Debug)]
 pub struct ExitReader {
     listener: Reading<Listener>,
     buffer: ExitBuffer,
-    /// When it was fetched last, CLOCK_BOOTTIME; what ended was there at that time or began after it
+    /// CLOCK_BOOTTIME of the last fetch: what exited since existed then or started later
     last_fetch_ns: u64,
-    /// When the sample before was taken
+    /// CLOCK_BOOTTIME of the last sample
     last_sample_ns: Option<u64>,
 }
 
-/// What was heard since the sample before.
+/// Exits since the last sample.
 #[derive(Debug, Default)]
 struct ExitBuffer {
     exits: Vec<ThreadExit>,
-    /// Processes that ended and that a sweep has seen: pid, and who they were
+    /// Exited processes that a scan had read, by pid
     exited_processes: FxHashMap<u32, (ProcessId, Name)>,
     exited_process_count: u32,
     unlisted: UnlistedExits,
 }
 
-/// One thread that ended, of a process that no sweep has seen; or one that none has seen of a process that one has.
+/// An exited thread that no scan has read.
 #[derive(Clone, Copy, Debug)]
 struct ThreadExit {
     tgid: u32,
@@ -76,19 +76,19 @@ struct ThreadExit {
     comm: [u8; 16],
     cpu: ExitCpuTime,
     is_leader: bool,
-    /// With it the process ended
+    /// It was the last thread of its process
     is_last_of_group: bool,
-    /// Of a process that a sweep has seen
+    /// A scan has read its process
     of_known_process: bool,
 }
 
 impl ExitReader {
-    /// Begins to listen, where that is allowed. Only the real machine can be listened to.
+    /// Starts listening, where this is permitted. A fixture tree has no exit messages.
     pub fn new(root: &Root) -> ExitReader {
         ExitReader { listener: open_listener(root), buffer: ExitBuffer::default(), last_fetch_ns: 0, last_sample_ns: None }
     }
 
-    /// Fetches what has ended; `seen` is what the sweep before has seen.
+    /// Fetches exit messages. `seen`: the processes as of the last scan.
     pub fn fetch(&mut self, now_ns: u64, seen: &dyn ProcessLookup) {
         let Ok(listener) = &mut self.listener else { return };
         let since_ns = std::mem::replace(&mut self.last_fetch_ns, now_ns);
@@ -98,7 +98,7 @@ impl ExitReader {
         }
     }
 
-    /// What has ended since the sample before; `seen` is what the sweep has seen now. `fetch` comes before the sweep.
+    /// What exited since the last sample. `seen`: the processes as of the scan of this sample, before which `fetch` was called.
     pub fn sample(&mut self, now_ns: u64, seen: &dyn ProcessLookup) -> Reading<Exits> {
         let listener = self.listener.as_ref().map_err(|why| *why)?;
         let lost = Counter(listener.lost_messages());
@@ -106,7 +106,7 @@ impl ExitReader {
         let book = std::mem::take(&mut self.buffer);
         match before_ns {
             Some(before_ns) => Ok(Exits { lost_messages: lost, ..book.summarize(before_ns, seen) }),
-            // What ended before the first sample is in no interval.
+            // What exited before the first sample belongs to no interval.
             None => Ok(Exits { lost_messages: lost, ..Exits::default() }),
         }
     }
@@ -132,7 +132,7 @@ fn exit_cpu_time(account: &TaskStats) -> ExitCpuTime {
 impl ExitBuffer {
     fn record(&mut self, account: &TaskStats, since_ns: u64, seen: &dyn ProcessLookup) {
         let (Some(tgid), Some(last)) = (account.tgid, account.last_of_group) else { return };
-        // It ended at some time since, so it began at this time or later: not a process that was there long before.
+        // It exited since the last fetch, so it started at this time or later: it is no process that existed long before.
         let began_ns = since_ns.saturating_sub(account.elapsed_us.saturating_mul(1000));
         let leader = account.tid == tgid;
         let process =
@@ -166,7 +166,7 @@ impl ExitBuffer {
         });
     }
 
-    /// Sums up. `before_ns` is the time of the sample before: who began later is not known to the reader of this one.
+    /// Summarizes the exits. `before_ns`: time of the last sample; that sample does not have what started later.
     fn summarize(self, before_ns: u64, seen: &dyn ProcessLookup) -> Exits {
         let mut sums = RowSums::default();
         let mut open: FxHashMap<u32, ShortLivedProcess> = FxHashMap::default();
@@ -203,7 +203,7 @@ impl ExitBuffer {
         for lived in closed {
             sums.add(RowKey { owner: family.find_ancestor(lived.ppid), comm: lived.comm, are_threads: false }, 1, lived.cpu);
         }
-        // Threads of a process that lives on and that the sweep has seen for the first time now: in its clock.
+        // Threads of a living process that this scan read for the first time: their time is in its clock.
         for lived in open.into_values() {
             if let Some(process) = seen.process(lived.tgid) {
                 let of = Some((process.id, process.comm.clone()));
@@ -214,7 +214,7 @@ impl ExitBuffer {
     }
 }
 
-/// A process that began and ended between two samples.
+/// A process that started and exited between two samples.
 struct ShortLivedProcess {
     tgid: u32,
     ppid: u32,
@@ -222,7 +222,7 @@ struct ShortLivedProcess {
     cpu: ExitCpuTime,
 }
 
-/// Who descends from whom.
+/// The ancestry of exited processes.
 struct Ancestry<'a> {
     processes: &'a dyn ProcessLookup,
     exited_processes: &'a FxHashMap<u32, (ProcessId, Name)>,
@@ -231,7 +231,7 @@ struct Ancestry<'a> {
 }
 
 impl Ancestry<'_> {
-    /// The nearest ancestor that was there at the sample before, else the furthest that is known.
+    /// The nearest ancestor that existed at the last sample, else the most distant one that is known.
     fn find_ancestor(&self, parent: u32) -> Option<(ProcessId, Name)> {
         let (mut pid, mut furthest) = (parent, None);
         for _ in 0..MAX_ANCESTORS {
@@ -281,7 +281,7 @@ impl RowSums {
             ExitedTasks { owner: of, owner_name: of_name, name, are_threads: key.are_threads, count, cpu }
         };
         let mut rows: Vec<ExitedTasks> = self.rows.into_iter().map(row).collect();
-        // CPU time of threads is told elsewhere: processes come first.
+        // Processes come first: CPU time of threads is also in their process.
         let weight = |row: &ExitedTasks| (row.are_threads, std::cmp::Reverse((row.cpu.estimated_ns(), row.count)));
         rows.sort_by(|a, b| weight(a).cmp(&weight(b)).then_with(|| (a.owner, &a.name).cmp(&(b.owner, &b.name))));
         for row in rows.drain(rows.len().min(MAX_ROWS)..) {

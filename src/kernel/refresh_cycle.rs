@@ -55,7 +55,7 @@ mod tests {
         rounds.start(0..BATCH_SIZE * 2 + 5);
         let mut seen = Vec::new();
         for looks in [BATCH_SIZE, BATCH_SIZE, 5] {
-            // Something happens all the time.
+            // Something changes all the time.
             assert!(!rounds.is_due(true));
             let before = seen.len();
             seen.extend(rounds.next_batch());

@@ -1,10 +1,9 @@
-//! Sub-samples: what the hot threads are seen doing between two samples, kept as counts per group and class.
+//! Sub-samples: what the hot threads do between two samples, counted by group and wait class (`sample/waits.rs`).
 //!
-//! Which class a wait belongs to is said in `sample/waits`; which threads are hot, in `sweep/thread.rs`.
+//! The class of a wait is in `sample/waits/class.rs`; which threads are hot, in `scan/thread.rs`.
 
 pub mod blocked;
 pub mod budget;
-mod chain_ends;
 mod file_locks;
 mod ipc_peers;
 mod remote_waits;
@@ -12,7 +11,6 @@ mod wait_queues;
 
 use rustc_hash::FxHashMap;
 
-use self::chain_ends::{ChainEnds, move_chain_ends_to_front};
 use self::ipc_peers::PeerWait;
 use self::wait_queues::{MutexCandidate, WaitQueues, Waiter};
 use super::scan::{KnownProcess, KnownThread};
@@ -20,27 +18,26 @@ use crate::ids::GroupId;
 use crate::sample::cpu::CpuTimes;
 use crate::sample::task::{Process, TaskState};
 use crate::sample::waits::{
-    BlockedThread, FutexWait, GroupWaits, MAX_BLOCKED_THREADS, SubSample, ThreadWaits, WaitClass, WaitQueueKind, Waits, class,
+    BlockedThread, FutexWait, GroupWaits, SubSample, ThreadWaits, WaitClass, WaitQueueKind, Waits, class,
 };
 
-/// The sub-samples of the interval that is running.
+/// The sub-samples since the last sample.
 #[derive(Debug, Default)]
 pub struct WaitCounter {
     waits: Waits,
     group_numbers: FxHashMap<GroupId, u16>,
-    /// Threads that were seen blocked, by their place in `waits.threads`.
-    blocked: FxHashMap<usize, BlockedThread>,
-    chain_ends: ChainEnds,
-    /// Counts of one look, by group number.
+    /// The waits of threads that were seen blocked, by the thread's place in `waits.threads`
+    blocked: FxHashMap<usize, Vec<BlockedThread>>,
+    /// Counts of the current sub-sample, by group number
     group_counts: Vec<GroupWaits>,
     wait_queues: WaitQueues,
-    /// Active threads asleep in a pipe or socket.
+    /// Active threads seen asleep in a pipe or socket
     peer_waits: Vec<PeerWait>,
-    /// Which interval this is; what processes and threads have noted for another one is void.
+    /// Number of the interval: a record that a process or thread keeps for another one is void.
     interval_number: u32,
 }
 
-/// The witnesses that are read at the same moment.
+/// What is read at the same moment as the threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CrossChecks {
     pub boottime_ns: u64,
@@ -49,11 +46,11 @@ pub struct CrossChecks {
 }
 
 impl WaitCounter {
-    /// Counts what the hot threads of these processes do, as they were last looked at.
+    /// Counts what the hot threads of these processes were doing when they were last read.
     pub fn record_sub_sample<'a>(&mut self, awake: impl Iterator<Item = &'a mut KnownProcess>, witnesses: CrossChecks) {
         self.group_counts.iter_mut().for_each(|counts| *counts = GroupWaits::default());
         for known in awake.filter(|known| known.hot_threads().next().is_some()) {
-            // More groups than that are not told apart.
+            // Threads of more than 65,536 groups are not counted.
             let Some(group) = self.group_number(known) else { continue };
             known.for_each_hot_thread(|process, thread, sampled| {
                 if thread.is_hot(witnesses.boottime_ns) {
@@ -68,25 +65,17 @@ impl WaitCounter {
         self.waits.sub_samples.push(SubSample { boottime_ns, cpu, in_flight, groups });
     }
 
-    /// A sub-sample was due and was not taken.
+    /// A sub-sample was due and was not taken, because of its budget.
     pub fn record_skipped(&mut self) {
         self.waits.skipped_sub_samples = self.waits.skipped_sub_samples.saturating_add(1);
     }
 
-    /// Ends the interval: all that was seen in it. The files that the threads wait for are not found out yet.
+    /// Ends the interval and returns what was seen in it. `blocked::resolve_files` adds the files that threads wait for.
     pub fn finish_interval(&mut self) -> IntervalWaits {
         self.interval_number = self.interval_number.wrapping_add(1);
         self.group_numbers.clear();
         self.group_counts.clear();
-        let now_ns = self.waits.sub_samples.last().map_or(0, |last| last.boottime_ns);
-        let ends = self.chain_ends.assign(&mut self.blocked, now_ns);
-        let mut blocked: Vec<BlockedThread> = self.blocked.drain().map(|(_, thread)| thread).collect();
-        if blocked.len() > MAX_BLOCKED_THREADS {
-            blocked.sort_unstable_by_key(|thread| (thread.blocked_since_ns, thread.task));
-            move_chain_ends_to_front(&mut blocked, &ends);
-            blocked.truncate(MAX_BLOCKED_THREADS);
-        }
-        blocked.sort_unstable_by_key(|thread| thread.task);
+        let blocked = blocked::select_threads(self.blocked.drain().map(|(_, waits)| waits).collect());
         let mut waits = std::mem::take(&mut self.waits);
         let mut held = vec![false; waits.groups.len()];
         for row in waits.sub_samples.iter().flat_map(|sub| &sub.groups).filter(|row| row.storage > 0) {
@@ -121,10 +110,10 @@ impl WaitCounter {
     }
 
     fn count_thread(&mut self, of: &Process, thread: &mut KnownThread, start_ticks: u64, group: u16, witnesses: CrossChecks) {
-        // State and wait did not fit together: not counted at this look.
+        // State and wait contradict each other: not counted in this sub-sample.
         let Some(mut class) = thread.wait_class else { return };
         if class == WaitClass::Futex && thread.is_idle_wait() {
-            // It waits for the clock, or to be given something to do: whatever its group is stuck in, it is not.
+            // It waits for a timeout or for work, so it is not blocked with its group.
             class = WaitClass::Other;
         }
         let task = crate::ids::TaskId { pid: of.pid, tid: thread.tid, start_ticks };
@@ -170,41 +159,40 @@ impl WaitCounter {
         if !is_blocked(thread.state, class) {
             return;
         }
-        // Completions are waited for by idle services, too.
+        // An idle service waits for completions, too.
         if class == WaitClass::Aio && witnesses.in_flight == Some(0) {
             return;
         }
-        let times = self.blocked.get(&place).map_or(0, |blocked| blocked.seen_count).saturating_add(1);
-        let blocked = BlockedThread {
+        let last_sub_sample = u16::try_from(self.waits.sub_samples.len()).unwrap_or(u16::MAX);
+        let wait = BlockedThread {
             task,
             group,
             comm: thread.comm.clone(),
+            state: thread.state,
             class,
             wchan: thread.wait.wchan.clone().ok(),
             syscall: thread.wait.syscall().ok(),
-            seen_count: times,
+            seen_count: 1,
+            last_sub_sample,
             blocked_since_ns: thread.waiting_since_ns(),
             file: None,
             disk: None,
             mount: None,
         };
-        if class == WaitClass::Disk {
-            self.chain_ends.record(place, &blocked);
-        }
-        self.blocked.insert(place, blocked);
+        blocked::record(self.blocked.entry(place).or_default(), wait);
     }
 }
 
-/// What an interval has seen, and of whom to ask what it is that they wait for.
+/// What was seen in an interval, and the threads whose files and peers are to be read.
 #[derive(Debug)]
 pub struct IntervalWaits {
     pub waits: Waits,
-    /// One for each of `waits.queues`.
+    /// Parallel to `waits.wait_queues`
     waiters: Vec<Waiter>,
     peer_waits: Vec<PeerWait>,
 }
 
-/// Whether the thread is stuck by itself, to be described one by one.
+/// Whether the thread itself is kept in `Waits::blocked`.
 fn is_blocked(state: TaskState, class: WaitClass) -> bool {
     match state {
         TaskState::Blocked => !matches!(class, WaitClass::Vfork | WaitClass::Frozen),
@@ -213,19 +201,19 @@ fn is_blocked(state: TaskState, class: WaitClass) -> bool {
     }
 }
 
-/// What one look saw of a thread.
+/// What a sub-sample saw of a thread.
 #[derive(Clone, Copy, Debug)]
 struct ObservedThread {
     state: TaskState,
     class: WaitClass,
     futex: Option<FutexWait>,
-    /// Its wait channel is one of flock and fcntl
+    /// Its wait channel is one of flock or fcntl
     file_lock: bool,
     active: bool,
 }
 
-/// Adds one thread to its group's counts; says in which kind of queue it stands. A mutex that only its word shows is not
-/// counted yet: that takes a look at the others' addresses.
+/// Adds one thread to the counts of its group; returns the kind of queue that it waits in. A mutex that only the futex value shows is
+/// counted at the end of the sub-sample, when the addresses of all waiters are known.
 fn count_in_group(counts: &mut GroupWaits, seen: ObservedThread) -> Option<WaitQueueKind> {
     let (count, queue) = match (seen.state, seen.class) {
         (TaskState::Running, _) => (&mut counts.running, None),
@@ -284,7 +272,7 @@ mod tests {
             (Blocked, WaitClass::Hidden, None, false, GroupWaits { other_blocked: 1, hidden_blocked: 1, ..none }, None, true),
             (Blocked, WaitClass::Other, None, false, GroupWaits { other_blocked: 1, ..none }, None, true),
             (Sleeping, WaitClass::Aio, None, true, GroupWaits { aio: 1, ..none }, None, true),
-            // Judged when the look is over.
+            // Counted at the end of the sub-sample.
             (Sleeping, WaitClass::Lock, contended, true, none, Some(WaitQueueKind::Mutex), false),
             (Sleeping, WaitClass::Lock, pi, false, GroupWaits { lock_contended: 1, ..none }, Some(WaitQueueKind::Mutex), false),
             (

@@ -1,7 +1,7 @@
 //! Tasks: every thread of every process.
 //!
-//! A process that did not run since the last sample is the same `Arc` in both, so whoever pairs, encodes or draws
-//! samples sees at once (`Arc::ptr_eq`) that nothing in it moved.
+//! Two samples share the `Arc` of a process that did not run between them, so that pairing, encoding and drawing see by `Arc::ptr_eq` that
+//! nothing changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::units::Counter;
 pub struct Tasks {
     /// Sorted by pid.
     pub processes: Vec<Arc<Process>>,
-    /// Names of the users that own them; shared as long as no new uid appears.
+    /// Names of their owners; shared between samples until a new uid appears.
     pub users: Arc<BTreeMap<u32, Name>>,
     /// What could not be seen.
     pub hidden: HiddenTasks,
@@ -51,10 +51,10 @@ impl Tasks {
     }
 }
 
-/// How much of the truth about tasks is out of this user's sight.
+/// What this user cannot see of tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HiddenTasks {
-    /// Tasks asleep or blocked whose wait channel the kernel keeps from us.
+    /// Tasks asleep or blocked whose wait channel is hidden.
     pub wait_channels: u32,
     /// Tasks without schedstat.
     pub schedstats: u32,
@@ -92,20 +92,20 @@ pub struct Process {
     /// stat field 24, pages
     pub resident_pages: u64,
     pub io: Reading<TaskIo>,
-    /// Sorted by tid; the leader's is the pid. Shared where only more became known of the process
+    /// Sorted by tid; that of the leader is the pid. Shared between samples if only slow facts changed
     pub threads: Arc<[Thread]>,
 }
 
-/// What hardly ever changes of a process, and is slow to be read. Workers of a pool share theirs.
+/// Facts of a process that rarely change and are slow to read. Workers of a pool share theirs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessFacts {
-    /// cmdline, arguments separated by NUL, cut at 4 KiB; read when the process is new or has run exec
+    /// cmdline, arguments separated by NUL, cut at 4 KiB; read when the process is new or has called execve
     pub cmdline: Reading<Name>,
     /// Target of /proc/PID/exe
     pub executable: Reading<Name>,
     /// The cgroup that limits its CPU (v2, else the v1 cpu hierarchy); /proc/PID/cgroup
     pub cgroup: Reading<CgroupId>,
-    /// Its groups in the hierarchies of other controllers, where they differ from `cgroup`; /proc/PID/cgroup
+    /// Its cgroups of other controllers, if they differ from `cgroup`; /proc/PID/cgroup
     pub memberships: Option<Arc<Memberships>>,
 }
 
@@ -126,7 +126,7 @@ impl Process {
         TaskId { pid: self.pid, tid: thread.tid, start_ticks: thread.start_ticks }
     }
 
-    /// To be changed: a list of its own, where another sample has them too.
+    /// Its threads, to be changed; copied first if another sample shares them.
     pub fn threads_mut(&mut self) -> &mut [Thread] {
         Arc::make_mut(&mut self.threads)
     }
@@ -137,7 +137,7 @@ impl Process {
         self.threads.get(at)
     }
 
-    /// The group in which that kind of limit applies to it.
+    /// The cgroup of this controller.
     pub fn cgroup_for(&self, controller: Controller) -> Option<&CgroupId> {
         match &self.facts.memberships {
             Some(memberships) if controller != Controller::Cpu => memberships.for_controller(controller),
@@ -145,7 +145,7 @@ impl Process {
         }
     }
 
-    /// Which threads it works together with. Children of init are strangers to each other, whatever they execute.
+    /// The group of processes it works with: those with the same parent and executable. Children of init form no group.
     pub fn group(&self) -> GroupId {
         let siblings = self.ppid > 2 && !self.kernel_thread;
         match (&self.facts.executable, siblings) {
@@ -156,8 +156,8 @@ impl Process {
     }
 }
 
-/// CPU time of children that ended and that their parent waited for. The kernel scales it from exact run time as it does
-/// a process's own; one whose parent ignores SIGCHLD is in nobody's.
+/// CPU time of children that ended and were waited for. The kernel scales it from exact run time, like that of the process. Children
+/// of a parent that ignores SIGCHLD are not counted anywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChildrenCpuTime {
     pub user_ticks: Counter,
@@ -186,13 +186,13 @@ pub struct Thread {
     pub block_io_delay_ticks: Counter,
     /// stat field 43, ticks: the part of `user_ticks` that ran guests. 0 in older recordings
     pub guest_ticks: Counter,
-    /// stat fields 41 and 19: SCHED_IDLE, or nice 19. Meant to give way to whoever else wants the
-    /// CPU; to those of another session or cgroup it need not. False in older recordings
+    /// stat fields 41 and 19: SCHED_IDLE, or nice 19: gives way to other threads that want the CPU, but not necessarily to those of
+    /// another session or cgroup. False in older recordings
     pub background: bool,
     /// schedstat
     pub schedstat: Option<Schedstat>,
-    /// CLOCK_BOOTTIME at which its timeslices were last seen to have moved since the look before; `None` when they never
-    /// were: a parked thread proves nothing by being seen for the first time.
+    /// CLOCK_BOOTTIME when its timeslices were last seen to have grown since the reading before; `None` if they never were: a thread
+    /// seen for the first time may be parked.
     pub last_timeslice_ns: Option<u64>,
     /// Where it sleeps
     pub wait: WaitState,
@@ -241,12 +241,12 @@ pub enum TaskState {
     Zombie,
     /// X, x
     Dead,
-    /// P and whatever else a kernel may say
+    /// P and any other letter
     Other,
 }
 
 impl TaskState {
-    /// From stat's letter.
+    /// From the letter in stat.
     pub fn from_stat_char(letter: u8) -> TaskState {
         match letter {
             b'R' => TaskState::Running,
@@ -261,7 +261,7 @@ impl TaskState {
         }
     }
 
-    /// As stat writes it.
+    /// The letter in stat.
     pub fn as_char(self) -> char {
         match self {
             TaskState::Running => 'R',
@@ -277,13 +277,13 @@ impl TaskState {
     }
 }
 
-/// Where a thread sleeps, as far as it was read.
+/// What a thread waits in, as far as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitState {
-    /// wchan: the kernel function it sleeps in, compiler suffixes cut. `Absent::Hidden` where the kernel answers 0 for a
-    /// task that is not ours; `Absent::Vanished` where it had moved on; `Absent::NotRead` where nobody looked.
+    /// wchan: the kernel function it sleeps in, without compiler suffixes. `Absent::Hidden` if the kernel answers 0 for a task of another
+    /// user; `Absent::Vanished` if it had moved on; `Absent::NotRead` if it was not read.
     pub wchan: Reading<Name>,
-    /// syscall; most threads have none that is worth reading
+    /// syscall; read only if wchan does not say enough
     pub syscall: Reading<Arc<RawSyscall>>,
 }
 
@@ -302,7 +302,7 @@ impl Default for WaitState {
 /// /proc/PID/task/TID/syscall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawSyscall {
-    /// The number on this machine; −1 where it is blocked outside a system call (a page fault)
+    /// The number on this architecture; −1 if it is blocked outside a system call (in a page fault)
     pub number: i64,
     /// Its first three arguments
     pub arguments: [u64; 3],

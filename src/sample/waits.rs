@@ -1,7 +1,7 @@
-//! The sub-samples: what the hot threads were seen doing, several times between two samples.
+//! Sub-samples: what the hot threads were seen doing, several times between two samples.
 //!
-//! Kept as counts per group and wait class, not as raw sweeps. `WaitClass` and its table from kernel symbols live in
-//! `waits/class.rs`.
+//! Threads are counted by group and wait class (`waits/class.rs`). Blocked threads are kept one by one with state, wait channel and
+//! system call, so that what they waited for can be classified again from a recording.
 
 pub mod class;
 pub mod syscall;
@@ -11,150 +11,154 @@ use serde::{Deserialize, Serialize};
 pub use class::WaitClass;
 pub use syscall::{FutexWait, Syscall};
 
+use super::Name;
 use super::cpu::CpuTimes;
-use super::{Name, task::RawSyscall};
+use super::task::{RawSyscall, TaskState};
 use crate::ids::{DiskId, GroupId, TaskId};
 
-/// All sub-samples since the sample before.
+/// The sub-samples since the last sample.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Waits {
     /// In time order. The last one belongs to the sample itself.
     pub sub_samples: Vec<SubSample>,
-    /// The groups that `GroupWaits::group` points into.
+    /// Groups: `GroupWaits::group` is an index into this list.
     pub groups: Vec<GroupId>,
-    /// Each hot thread with what it was seen doing; sorted by task.
+    /// Each hot thread with its wait classes; sorted by task.
     pub threads: Vec<ThreadWaits>,
-    /// Threads seen blocked (on storage, in reclaim, in an unknown D state), with as much as could be found out.
-    /// Sorted by task, at most `BLOCKED_KEPT`, the longest blocked first kept.
+    /// Threads seen blocked (on storage, in reclaim, in an unknown D state): a row for each wait in which a thread was seen, sorted by
+    /// task, of at most `MAX_BLOCKED_THREADS` threads. `interval::blocked_threads` makes one entry a thread of them.
     pub blocked: Vec<BlockedThread>,
-    /// What the threads of groups with a thread on storage were seen queueing for; sorted by group and kind.
+    /// Queues in which threads of groups with a thread on storage waited; sorted by group and kind.
     pub wait_queues: Vec<WaitQueue>,
-    /// Sub-samples that were left out because sampling had passed its budget.
+    /// Sub-samples skipped because they had used up their CPU budget.
     pub skipped_sub_samples: u32,
 }
 
-/// How many blocked threads are described one by one; the rest are only counted.
+/// Blocked threads that are kept one by one; the others are only counted.
 pub const MAX_BLOCKED_THREADS: usize = 32;
 
-/// One look at the hot threads.
+/// One reading of the hot threads.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SubSample {
     /// CLOCK_BOOTTIME
     pub boottime_ns: u64,
-    /// The line `cpu` of /proc/stat at that moment, cumulative; `None` where it could not be read, and where nobody was stuck
-    /// and another look was to read it soon.
+    /// The line `cpu` of /proc/stat at that moment, cumulative. `None` if it could not be read, or was not because no thread was blocked.
     pub cpu: Option<CpuTimes>,
-    /// Requests outstanding on all whole devices that stand on no other; `None` where diskstats could not be read.
+    /// Requests in flight on all whole devices that are not stacked on others; `None` if diskstats could not be read.
     pub in_flight: Option<u32>,
-    /// Groups with at least one thread in a class that counts, sorted by `group`.
+    /// Groups with at least one counted thread, sorted by `group`.
     pub groups: Vec<GroupWaits>,
 }
 
-/// How many threads of one group were in which kind of wait at one sub-sample.
+/// Numbers of threads of one group, by kind of wait, in one sub-sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupWaits {
     /// Index into `Waits::groups`
     pub group: u16,
     /// R
     pub running: u16,
-    /// D in the block or file system layer; S where it waits for a file system in user space (FUSE)
+    /// D in the block or file system layer, or S waiting for a FUSE file system
     pub storage: u16,
     /// Asleep for asynchronous completions (libaio, io_uring)
     pub aio: u16,
     /// In memory reclaim or throttled by it
     pub memory: u16,
-    /// In D with a wait channel that says neither storage nor memory (or hides it)
+    /// In D in any other wait channel, or a hidden one
     pub other_blocked: u16,
     /// D with a hidden wait channel (part of `other_blocked`)
     pub hidden_blocked: u16,
-    /// In a lock wait that the futex call itself shows to be contention; active or not
+    /// In a wait that is certainly for a held lock: by its futex call, a file lock, a lock of the kernel
     pub lock_contended: u16,
-    /// In a lock wait that nothing but the wait channel shows, by a worker whose timeslices moved in the last 5 s
+    /// In a futex or semaphore wait that may be for a lock; only threads with a timeslice in the last 5 s
     pub lock_inferred: u16,
-    /// Asleep in a pipe or socket read, by a worker whose timeslices moved in the last 5 s
+    /// Asleep in a pipe or socket; only threads with a timeslice in the last 5 s
     pub ipc_peer: u16,
-    /// Part of `peer`: the other end is held by a process of the group that has a thread on storage, and none that works on
+    /// Part of `ipc_peer`: the other end is held by a process of the group that is on storage, and by none that works
     pub behind_ipc_peer: u16,
     /// Part of `lock_contended`: in a lock of a file (flock, fcntl)
     pub file_lock: u16,
 }
 
-/// What threads of one group wait for that one of their group may have to give.
+/// What threads of a group wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitQueueKind {
-    /// A mutex of the program: its futex call shows that somebody holds it
+    /// A mutex of the program, held by another thread as the futex call shows
     Mutex,
-    /// A condition variable, a semaphore, a read-write lock …: a futex or semop that may also be idling
+    /// Another futex or semop: a condition variable, a semaphore, a read-write lock; may also be idle
     Futex,
     /// flock, fcntl
     FileLock,
-    /// A lock inside the kernel (of an inode, of an address space): state D
+    /// A lock of the kernel (of an inode, of an address space): state D
     KernelLock,
     /// The other end of a pipe
     Pipe,
     /// The other end of a socket
     Socket,
-    /// The answer of a remote host: the other end of a TCP connection that this side has made, and on which it spoke last. It
-    /// is told, and counts as nothing.
+    /// An answer of a remote host: the other end of a TCP connection that this host opened and on which it sent last. Shown, but not
+    /// counted as blocked.
     Remote,
 }
 
-/// One kind of queue of one group, over all sub-samples since the sample before.
+/// One kind of queue of one group, over the sub-samples since the last sample.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaitQueue {
     /// Index into `Waits::groups`
     pub group: u16,
     pub kind: WaitQueueKind,
-    /// Times a thread was seen in it: divided by the number of sub-samples, how many threads wait on average
+    /// Sightings of threads in it. Divided by the number of sub-samples: mean number of waiting threads
     pub seen_count: u32,
-    /// Part of `times`: at the one futex address, or remote port, that most wait at
+    /// Part of `seen_count`: at the futex address, or the remote port, with most sightings
     pub seen_at_one_address: u32,
-    /// The kernel function that the last one sleeps in
+    /// wchan of the thread seen last
     pub wchan: Option<Name>,
-    /// The lock's file, by the descriptor of the last one's call; of a remote host its address and port
+    /// The file of the lock, by the descriptor of the last thread's system call; or address and port of the remote host
     pub file: Option<Name>,
-    /// The process that has it: of a file's lock by /proc/locks, of a pipe or socket by its other end
+    /// Pid of the holder: of a file lock by /proc/locks, of a pipe or socket by its other end
     pub holder: Option<u32>,
 }
 
-/// One hot thread: how often it was seen in each class since the last sample.
+/// One hot thread: in how many sub-samples since the last sample it was in each wait class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadWaits {
     pub task: TaskId,
     /// Index into `Waits::groups`
     pub group: u16,
-    /// Times seen, indexed by `WaitClass as usize`; their sum is how often it was looked at.
+    /// Sub-samples by class, indexed by `WaitClass as usize`
     pub class_counts: [u16; WaitClass::COUNT],
 }
 
 impl ThreadWaits {
-    /// Times it was looked at.
+    /// Sub-samples that saw it.
     pub fn sub_sample_count(&self) -> u32 {
         self.class_counts.iter().map(|&times| u32::from(times)).sum()
     }
 }
 
-/// A thread that was seen blocked, where the last sub-sample that found it so saw it. One of each group that was seen on
-/// storage is where most looks saw that group there.
+/// A blocked thread in one wait: the same state, wait channel, system call and descriptor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockedThread {
     pub task: TaskId,
     /// Index into `Waits::groups`
     pub group: u16,
-    /// Its own name (a thread may be called otherwise than its process)
+    /// Name of the thread, which may differ from that of its process
     pub comm: Name,
+    /// stat field 3
+    pub state: TaskState,
+    /// What `WaitClass::classify` makes of state, wait channel and system call
     pub class: WaitClass,
-    /// The kernel function it sleeps in
+    /// wchan: the kernel function it sleeps in
     pub wchan: Option<Name>,
     pub syscall: Option<RawSyscall>,
-    /// How often it was seen blocked since the last sample
+    /// Sub-samples since the last sample that saw it in this wait
     pub seen_count: u16,
-    /// CLOCK_BOOTTIME since when it has been in the wait it was seen in last (its timeslices have not moved since)
+    /// The last of them: index into `Waits::sub_samples`
+    pub last_sub_sample: u16,
+    /// CLOCK_BOOTTIME since when it has been in this wait, as that sub-sample saw it: its timeslices had not moved since
     pub blocked_since_ns: u64,
-    /// The file that the call's descriptor names; /proc/PID/fd
+    /// The file of the system call's descriptor; /proc/PID/fd
     pub file: Option<Name>,
-    /// The whole device that file is on, by fdinfo's mnt_id and mountinfo
+    /// The whole device with that file, by mnt_id in fdinfo and by mountinfo
     pub disk: Option<DiskId>,
     /// Where the file system of that file is mounted
     pub mount: Option<Name>,
@@ -166,7 +170,7 @@ impl BlockedThread {
         self.syscall.is_some_and(|call| call.number == -1)
     }
 
-    /// Whether it waits for storage that is no block device of this machine.
+    /// Whether it waits for storage that is no block device of this host.
     pub fn is_non_block_storage(&self) -> bool {
         self.wchan.as_ref().is_some_and(|channel| class::is_non_block_storage(channel.as_bytes()))
     }

@@ -3,6 +3,7 @@
 use super::text::{SafeText, format_number};
 use crate::ids::{DiskId, TaskId};
 use crate::interval::Interval;
+use crate::interval::blocked_threads::find_blocked;
 use crate::interval::idle_blocked::BlockedGroup;
 use crate::interval::process_groups::ProcessGroup;
 use crate::interval::task::visible_wait_class;
@@ -15,9 +16,7 @@ use crate::sample::{Absent, Name, Sample};
 /// What a thread does or waits on.
 pub fn thread_location(interval: &Interval, task: TaskId) -> SafeText {
     let sample = &interval.newer;
-    if let Ok(at) = sample.waits.blocked.binary_search_by_key(&task, |thread| thread.task)
-        && let Some(thread) = sample.waits.blocked.get(at)
-    {
+    if let Some(thread) = find_blocked(&interval.blocked_threads, task) {
         return blocked_location(interval, thread);
     }
     let Some((process, thread)) = sample.tasks.as_ref().ok().and_then(|tasks| tasks.thread(task)) else {

@@ -172,8 +172,10 @@ impl SampledTree {
 
     /// Puts a process of one thread into D in this kernel function, until it runs again.
     pub fn block(&self, pid: u32, wchan: &str) {
-        let stat = fs::read_to_string(self.tree.path(format!("proc/{pid}/stat"))).unwrap();
-        self.tree.write(format!("proc/{pid}/stat"), &stat.replace(") S ", ") D "));
+        for path in [format!("proc/{pid}/stat"), format!("proc/{pid}/task/{pid}/stat")] {
+            let stat = fs::read_to_string(self.tree.path(&path)).unwrap();
+            self.tree.write(&path, &stat.replace(") S ", ") D "));
+        }
         self.tree.write(format!("proc/{pid}/wchan"), wchan);
     }
 }

@@ -157,17 +157,17 @@ fn absent_reason<T>(reading: &Reading<T>, remedy: &'static str) -> Option<(Strin
     Some((why.to_string(), if *why == Absent::NoPermission && remedy.is_empty() { "run as root" } else { remedy }))
 }
 
-/// How it is found out which threads of a large process ran. Nothing but cost depends on it.
+/// Whether eBPF programs can be loaded, tried with the task iterator.
 fn bpf_iterator_line() -> String {
     let loader =
         LoaderProcess::spawn(&loader_process::own_executable()).map_err(|why| format!("its loader cannot be started: {why}"));
     match loader.and_then(LoaderProcess::wait_for_result) {
-        Ok(_) => {
-            "by eBPF   which of 1,000 threads and more of a process ran (task iterator, loaded when there are)\n".to_owned()
-        }
+        Ok(_) => "eBPF      programs can be loaded (tried with the task iterator; sampling does not use it)\n".to_owned(),
         Err(why) => {
             let why = printable(&why);
-            format!("by /proc  which of 1,000 threads and more of a process ran: {why}: root, or CAP_BPF and CAP_PERFMON\n")
+            format!(
+                "no eBPF   programs cannot be loaded (sampling does not need them): {why}: root, or CAP_BPF and CAP_PERFMON\n"
+            )
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who counts as blocked at one sub-sample.
+//! Which threads count as blocked in one sub-sample.
 
 use rustc_hash::FxHashMap;
 
@@ -8,17 +8,17 @@ use crate::sample::Sample;
 use crate::sample::waits::{GroupWaits, SubSample, WaitClass, WaitQueueKind};
 use crate::units::reaches_threshold;
 
-/// What the whole interval says about the groups; by index into `Waits::groups`.
+/// What the whole interval shows of the groups; by index into `Waits::groups`.
 pub struct GroupConditions {
-    /// Whether it spent enough of the interval with a thread on storage
+    /// Whether a thread of the group was on storage for enough of the interval
     on_storage: Vec<bool>,
-    /// Whether the lock of a file that its threads wait for is held by a process of another group
+    /// Whether the file lock that its threads wait for is held by a process of another group
     file_lock_held_outside: Vec<bool>,
-    /// Share of its sleepers in io_getevents and io_uring_enter that may have something to wait for
+    /// Share of its threads in io_getevents and io_uring_enter whose process has done I/O
     aio_waiting_share: Vec<f64>,
 }
 
-/// The threads of one group that count as blocked at one sub-sample.
+/// Numbers of threads of one group that count as blocked in one sub-sample.
 #[derive(Debug)]
 pub struct BlockedCounts {
     pub storage: f64,
@@ -31,7 +31,7 @@ pub struct BlockedCounts {
 }
 
 impl GroupConditions {
-    /// `looks`: the sub-samples that count, with the seconds that each stands for.
+    /// `looks`: the sub-samples, with the seconds that each stands for.
     pub fn new<'a>(
         older: &Sample,
         newer: &Sample,
@@ -69,12 +69,12 @@ impl GroupConditions {
         }
     }
 
-    /// Beside the sub-sample's groups, in their order.
+    /// Parallel to the groups of the sub-sample.
     pub fn blocked_counts(&self, sub: &SubSample) -> Vec<BlockedCounts> {
         let requests = f64::from(sub.in_flight.unwrap_or(0));
         let storage: f64 = sub.groups.iter().map(|row| f64::from(row.storage)).sum();
         let sleepers: f64 = sub.groups.iter().map(|row| self.aio_waiters(row)).sum();
-        // No more threads wait for completions than there are requests that no thread in D waits for.
+        // At most as many threads wait for completions as there are requests for which no thread in D waits.
         let most = (requests - storage).max(0.0);
         let part = if sleepers > most { most / sleepers } else { 1.0 };
         sub.groups.iter().map(|row| self.count_group(row, requests > 0.0, part)).collect()
@@ -107,8 +107,8 @@ impl BlockedCounts {
     }
 }
 
-/// A process that has moved nothing from or to storage in the interval waits for no completion of its own, whatever is
-/// in flight for others. Unless a device answers nothing: then it may wait for what it asked before.
+/// A process without I/O in the interval does not wait for its own completions, whatever is in flight for others, unless a device completes
+/// nothing: then it may wait for an earlier request.
 fn aio_waiting_shares(older: &Sample, newer: &Sample, disks: &[DiskSpan]) -> Vec<f64> {
     let mut shares = vec![1.0; newer.waits.groups.len()];
     let (Ok(was), Ok(now)) = (&older.tasks, &newer.tasks) else { return shares };
@@ -143,8 +143,8 @@ mod tests {
     use crate::ids::{GroupId, ProcessId};
     use crate::sample::Instant;
 
-    /// Who counts as behind a lock at each of ten looks, of five that are there all the time, where so many looks at the
-    /// beginning saw one of their group on storage.
+    /// Threads that count as behind a lock in each of ten sub-samples, of five that wait all the time, if the first `holding` sub-samples saw
+    /// one of their group on storage.
     fn behind(holding: usize) -> Vec<f64> {
         let sample = |ns| Sample::empty(Instant { boottime_ns: ns, monotonic_ns: ns, realtime_ns: 0 });
         let (older, mut newer) = (sample(0), sample(1_000_000_000));

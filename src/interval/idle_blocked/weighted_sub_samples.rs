@@ -1,4 +1,4 @@
-//! The sub-samples of an interval: how long each stands for, and how many CPUs were available in that time.
+//! Weights of sub-samples: how long each stands for, and how many CPUs were available in that time.
 
 use crate::interval::cpu::idle_ticks;
 use crate::sample::Sample;
@@ -13,7 +13,7 @@ pub struct WeightedSubSample<'a> {
     pub available_cpus: f64,
 }
 
-/// Those of an interval, in order; one at which the CPUs' time was not read shares in what the next one read.
+/// The sub-samples of an interval, in order. One without CPU times shares those of the next one that has them.
 pub fn weighted_sub_samples<'a>(
     ticks_per_second: f64,
     older: &Sample,
@@ -44,8 +44,8 @@ pub fn weighted_sub_samples<'a>(
         times = now;
     }
     equalize_weights(&mut looks);
-    // A tenth of a second has ten ticks: each look is rounded, and the guard against a sum above the time rounds one way
-    // only. From end to end the figure is exact, so the looks are made to agree with it.
+    // A tenth of a second has ten ticks: each sub-sample is rounded, and the limit to the elapsed time rounds one way only. From end to end
+    // the figure is exact, so the sub-samples are scaled to it.
     let ticks = at_ns.saturating_sub(first.0) as f64 / 1e9 * ticks_per_second;
     let whole: f64 = looks.iter().map(|look: &WeightedSubSample| look.seconds).sum();
     let mean = looks.iter().map(|look| look.available_cpus * look.seconds).sum::<f64>() / whole;
@@ -57,11 +57,11 @@ pub fn weighted_sub_samples<'a>(
     looks
 }
 
-/// A look after a pause so many times as long as the others are on average stands for its pause.
+/// A sub-sample after a pause of so many times the mean distance stands for its pause.
 const PAUSE_FACTOR: f64 = 4.0;
 
-/// Looks keep no beat, so that what does is met at all its moments (`app/sampling/phase`): how long before a look the last one
-/// was depends on the moment, and must not weigh it. Each stands for as long as the others.
+/// The times of sub-samples are jittered (`app/sampling`), so that periodic loads are met at all their phases. The distance to the last one
+/// is therefore random and must not be a weight: each stands for the same time.
 fn equalize_weights(looks: &mut [WeightedSubSample]) {
     let whole: f64 = looks.iter().map(|look| look.seconds).sum();
     let most = looks.iter().map(|look| look.seconds).fold(0.0, f64::max);
@@ -72,7 +72,7 @@ fn equalize_weights(looks: &mut [WeightedSubSample]) {
     looks.iter_mut().filter(regular).for_each(|look| look.seconds = time / count);
 }
 
-/// CPUs that no task used and no hypervisor took, on average.
+/// Mean number of CPUs that no task used and no hypervisor took (steal).
 fn available_cpus(older: &CpuTimes, newer: &CpuTimes, ticks: f64, cpus: f64) -> Option<f64> {
     let steal = delta(newer.steal_ticks, older.steal_ticks).unwrap_or(0);
     let busy = [
@@ -132,7 +132,7 @@ mod tests {
                 (40, Some((65, 75))),
                 (50, None),
                 (60, Some((85, 75))),
-                // Nobody read it after this one.
+                // No sub-sample after this one read it.
                 (70, None),
             ],
         );

@@ -4,7 +4,7 @@ use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Processes that sweeps have seen: pid, parent, name, second of its start, threads.
+/// Processes that scans have read: pid, parent, name, second of its start, threads.
 struct Swept(Vec<(u32, u32, Name, u64, Vec<u32>)>);
 
 impl ProcessLookup for Swept {
@@ -78,7 +78,7 @@ fn they_belong_to_the_nearest_ancestor_that_lasts() {
 }
 
 #[test]
-fn what_a_sweep_has_seen_is_only_counted() {
+fn exits_of_processes_that_a_scan_has_read_are_only_counted() {
     let before = Swept(vec![process(50, 40, "make", 3), process(60, 50, "cc1", 99)]);
     let after = Swept(vec![process(50, 40, "make", 3)]);
     let seen = account(60, 60, 50, "cc1", true, 900, 1600);

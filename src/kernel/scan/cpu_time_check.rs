@@ -1,30 +1,30 @@
-//! The books of a process: its CPU clock is the sum of its threads' run times (schedstat) and of what ended threads have
-//! left. When the threads that were read explain all that the clock has moved, no other thread ran and none need be read:
-//! fifty files instead of ten thousand.
+//! Which threads ran: the CPU clock of a process is the sum of the run times of its threads (schedstat field 1) and of ended ones. If the
+//! threads that were read account for all by which the clock moved, no other thread ran and none need be read: fifty files instead of
+//! ten thousand.
 
 use crate::sample::task::Schedstat;
 
-/// Both sides, in nanoseconds. Wrapping: only changes count.
+/// Both sides, ns. Arithmetic wraps: only differences count.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuTimeCheck {
-    /// Σ run time of the threads, each as it was last read
+    /// Sum of the run times of the threads, each as last read
     threads_ns: u64,
-    /// The clock less that sum when all had been read; `None` while it is not known.
+    /// The clock minus that sum after all threads were read; `None` while it is unknown.
     ///
-    /// A thread on a CPU at that moment may have moved between the two readings. Then nothing balances, and all threads
-    /// are read once more: an error costs reads, never a thread.
+    /// A thread on a CPU may run between the two readings. Then the sums disagree at the next check and all threads are read once more:
+    /// an error costs reads, never a thread.
     remainder_ns: Option<u64>,
 }
 
 impl CpuTimeCheck {
-    /// After all threads were read. A thread without schedstat leaves them open.
+    /// After all threads were read. With a thread without schedstat nothing can be checked.
     pub fn new(clock_ns: Option<u64>, threads: impl Iterator<Item = Option<Schedstat>>) -> CpuTimeCheck {
         let sum = threads.map(|sched| Some(sched?.run_ns.0)).try_fold(0_u64, |sum, run| Some(sum.wrapping_add(run?)));
         let rest_ns = clock_ns.zip(sum).map(|(clock, sum)| clock.wrapping_sub(sum));
         CpuTimeCheck { threads_ns: sum.unwrap_or(0), remainder_ns: rest_ns }
     }
 
-    /// One thread was read again.
+    /// A thread was read again.
     pub fn update_thread(&mut self, before: Option<Schedstat>, after: Option<Schedstat>) {
         match (before, after) {
             (Some(before), Some(after)) => {
@@ -35,12 +35,12 @@ impl CpuTimeCheck {
         }
     }
 
-    /// Whether they can balance at all.
+    /// Whether anything can be checked.
     pub fn is_known(&self) -> bool {
         self.remainder_ns.is_some()
     }
 
-    /// Whether nothing but what was entered has run.
+    /// Whether the threads, as last read, account for this clock, so that no other thread ran.
     pub fn accounts_for(&self, clock_ns: Option<u64>) -> bool {
         self.remainder_ns.is_some() && clock_ns.map(|clock| clock.wrapping_sub(self.threads_ns)) == self.remainder_ns
     }
@@ -56,8 +56,8 @@ mod tests {
     }
 
     #[test]
-    fn they_balance_when_every_nanosecond_is_explained() {
-        // Threads that ended have left 50.
+    fn it_accounts_for_the_clock_if_no_nanosecond_is_missing() {
+        // Ended threads ran for 50 ns.
         let mut books = CpuTimeCheck::new(Some(180), [ran(100), ran(30)].into_iter());
         assert!(books.accounts_for(Some(180)));
         assert!(!books.accounts_for(Some(187)));
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_does_not_balance() {
+    fn it_accounts_for_nothing_that_is_unknown() {
         assert!(!CpuTimeCheck::default().accounts_for(Some(0)));
         assert!(!CpuTimeCheck::default().accounts_for(None));
         assert!(!CpuTimeCheck::new(None, [ran(1)].into_iter()).accounts_for(None));

@@ -1,5 +1,5 @@
-//! The slow facts of a process: command line, executable, cgroup, owner, io. Read after the fast ones, a few
-//! milliseconds' worth a sweep, so that a box with thousands of processes is on the screen at once.
+//! The slow facts of a process: command line, executable, cgroup, owner, io. They are read after everything else, a few milliseconds'
+//! worth a scan, so that a host with thousands of processes is on the screen at once.
 
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -14,21 +14,22 @@ use crate::sample::cgroup::Memberships;
 use crate::sample::task::ProcessFacts;
 use crate::sample::{Absent, Name, Reading};
 
-/// A server that writes its state into its command line, or is moved to another cgroup, is read again that often.
+/// Facts of a process that runs are read again after this time: it may write its state into its command line or be moved to another
+/// cgroup.
 const FACTS_TTL_NS: u64 = 10_000_000_000;
 
-/// Which facts are to be read.
+/// When facts were read, and whether they must be read again.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FactsState {
     read_ns: Option<u64>,
     has_run: bool,
     reread: bool,
-    /// Its memory was in doubt: ask for its command line when it has run again.
+    /// The command line was not read, because reading it could hang: read it when the process has run again.
     cmdline_skipped: bool,
 }
 
 impl FactsState {
-    /// It ran; `executed` when it seems to be another program now.
+    /// The process ran; `executed`: its name or arguments moved, so it has called execve.
     pub fn record_run(&mut self, executed: bool, now_ns: u64) {
         self.has_run = true;
         self.reread |=
@@ -39,75 +40,75 @@ impl FactsState {
         self.read_ns.is_none() || self.reread
     }
 
-    /// Due, and somebody will look at it, because it works or is stuck.
+    /// Due, of a process that ran or has hot threads.
     pub fn is_urgent(&self, hot: bool) -> bool {
         self.is_due() && (self.has_run || hot)
     }
 }
 
-/// Reads them into the process of the next sample.
-pub fn read(known: &mut KnownProcess, eye: &mut ScanContext) {
+/// Reads the facts of a process into what the next sample has of it.
+pub fn read(known: &mut KnownProcess, context: &mut ScanContext) {
     let pid = known.pid;
     let may_ask_memory = !known.memory_read_may_hang();
     let (process, old) = (&known.sampled, &*known.sampled.facts);
     let (cmdline, executable) = if process.kernel_thread {
-        (Ok(eye.interner.intern(b"")), Err(Absent::NoSuchFile))
+        (Ok(context.interner.intern(b"")), Err(Absent::NoSuchFile))
     } else {
-        let cmdline = if may_ask_memory { read_cmdline(eye, pid, &old.cmdline) } else { old.cmdline.clone() };
-        (cmdline, read_executable(eye, pid, &old.executable))
+        let cmdline = if may_ask_memory { read_cmdline(context, pid, &old.cmdline) } else { old.cmdline.clone() };
+        (cmdline, read_executable(context, pid, &old.executable))
     };
-    let (cgroup, memberships) = read_cgroups(eye, pid, &old.cgroup);
-    // Once it could be read it is read whenever the process ran, and has not moved when it did not.
+    let (cgroup, memberships) = read_cgroups(context, pid, &old.cgroup);
+    // Once it was read, `rescan` reads it whenever the process ran.
     let io = process.io.or_else(|_| {
-        let text = eye.files.read_process_file(pid, ProcessFile::Io, &mut TaskDescriptors::default(), false)?;
+        let text = context.files.read_process_file(pid, ProcessFile::Io, &mut TaskDescriptors::default(), false)?;
         task::parse_io(text).ok_or(Absent::Malformed)
     });
-    // Its owner was asked for a moment ago when it was found.
-    let uid = if known.facts.read_ns.is_none() { process.uid } else { eye.files.owner_uid(pid).unwrap_or(process.uid) };
-    eye.owner_uids.insert(uid);
-    // Unchanged facts must not make another `Process`.
+    // At the first reading `discover` has just read the owner.
+    let uid = if known.facts.read_ns.is_none() { process.uid } else { context.files.owner_uid(pid).unwrap_or(process.uid) };
+    context.owner_uids.insert(uid);
+    // Unchanged facts must not make a new `Process`: samples share it.
     let facts = ProcessFacts { cmdline, executable, cgroup, memberships };
     if facts != *old || io != process.io || uid != process.uid {
-        let facts = eye.interner.intern_facts(facts);
+        let facts = context.interner.intern_facts(facts);
         let process = Arc::make_mut(&mut known.sampled);
         (process.facts, process.io, process.uid) = (facts, io, uid);
-        // Its executable is what its group goes by.
+        // The group depends on the executable.
         known.clear_group();
     }
-    known.facts = FactsState { read_ns: Some(eye.now_ns), cmdline_skipped: !may_ask_memory, ..FactsState::default() };
+    known.facts = FactsState { read_ns: Some(context.now_ns), cmdline_skipped: !may_ask_memory, ..FactsState::default() };
 }
 
-fn read_cmdline(eye: &mut ScanContext, pid: u32, old: &Reading<Name>) -> Reading<Name> {
-    let text = eye.files.read_once(format_args!("{pid}/cmdline"))?;
+fn read_cmdline(context: &mut ScanContext, pid: u32, old: &Reading<Name>) -> Reading<Name> {
+    let text = context.files.read_once(format_args!("{pid}/cmdline"))?;
     let end = text.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let text = text.get(..end).unwrap_or_default();
     match old {
         Ok(old) if old.as_bytes() == text => Ok(old.clone()),
-        _ if text.is_empty() => Ok(eye.interner.intern(b"")),
-        _ => Ok(eye.interner.intern_command_line(text)),
+        _ if text.is_empty() => Ok(context.interner.intern(b"")),
+        _ => Ok(context.interner.intern_command_line(text)),
     }
 }
 
-fn read_executable(eye: &mut ScanContext, pid: u32, old: &Reading<Name>) -> Reading<Name> {
-    let target = eye.files.read_link(format_args!("{pid}/exe"))?;
+fn read_executable(context: &mut ScanContext, pid: u32, old: &Reading<Name>) -> Reading<Name> {
+    let target = context.files.read_link(format_args!("{pid}/exe"))?;
     match old {
-        Ok(old) => Ok(eye.interner.reuse_or_intern(old, target.as_bytes())),
-        Err(_) => Ok(eye.interner.intern(target.as_bytes())),
+        Ok(old) => Ok(context.interner.reuse_or_intern(old, target.as_bytes())),
+        Err(_) => Ok(context.interner.intern(target.as_bytes())),
     }
 }
 
-/// The CPU's group, and the others where they differ from it.
-fn read_cgroups(eye: &mut ScanContext, pid: u32, old: &Reading<CgroupId>) -> (Reading<CgroupId>, Option<Arc<Memberships>>) {
-    let text = match eye.files.read_once(format_args!("{pid}/cgroup")) {
+/// The cgroup of the CPU controller, and those of other controllers if they differ from it.
+fn read_cgroups(context: &mut ScanContext, pid: u32, old: &Reading<CgroupId>) -> (Reading<CgroupId>, Option<Arc<Memberships>>) {
+    let text = match context.files.read_once(format_args!("{pid}/cgroup")) {
         Ok(text) => text,
         Err(why) => return (Err(why), None),
     };
     let [cpu, memory, io, cpuset] = task::parse_cgroups(text);
-    let id = |eye: &mut Interner, (version, path): (CgroupVersion, &[u8])| match old {
-        Ok(old) => CgroupId { version, path: eye.reuse_or_intern(&old.path, path) },
-        Err(_) => CgroupId { version, path: eye.intern(path) },
+    let id = |interner: &mut Interner, (version, path): (CgroupVersion, &[u8])| match old {
+        Ok(old) => CgroupId { version, path: interner.reuse_or_intern(&old.path, path) },
+        Err(_) => CgroupId { version, path: interner.intern(path) },
     };
-    let names = &mut eye.interner;
+    let names = &mut context.interner;
     let cgroup = cpu.map(|group| id(names, group)).ok_or(Absent::Unsupported);
     if [memory, io, cpuset].iter().all(|group| *group == cpu) {
         return (cgroup, None);

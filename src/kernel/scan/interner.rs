@@ -1,4 +1,4 @@
-//! Names (and groups) that many tasks share: one allocation for each, so that equal names are the same `Name`.
+//! Interner: equal names, facts and cgroup memberships of many tasks share one allocation.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use crate::sample::Name;
 use crate::sample::cgroup::Memberships;
 use crate::sample::task::ProcessFacts;
 
-/// More different names than that (a fork bomb with random names): start anew, sharing is only lost, not wrong.
+/// With more names (a fork bomb with random names) all are forgotten: only sharing is lost.
 const MAX_NAMES: usize = 16_384;
 
-/// The names seen so far.
+/// Names seen so far.
 #[derive(Debug, Default)]
 pub struct Interner {
     names: FxHashSet<Name>,
     memberships: FxHashSet<Arc<Memberships>>,
-    /// The command line that was read last
+    /// The command line read last
     last_command_line: Name,
-    /// Those of the process that was read last
+    /// The facts of the process read last
     last_facts: Arc<ProcessFacts>,
     unread_facts: Arc<ProcessFacts>,
 }
@@ -37,8 +37,7 @@ impl Interner {
         name
     }
 
-    /// A command line: of a pool of workers one after the other has the same. Others are mostly unlike any other, and not worth
-    /// remembering.
+    /// A command line: shared if it is the one read last, as in a pool of workers. Others rarely repeat and are not kept.
     pub fn intern_command_line(&mut self, bytes: &[u8]) -> Name {
         if self.last_command_line.as_bytes() != bytes {
             self.last_command_line = Name::from(bytes);
@@ -46,7 +45,7 @@ impl Interner {
         self.last_command_line.clone()
     }
 
-    /// The facts of a process: of a pool of workers, and of kernel threads, one after the other has the same.
+    /// The facts of a process: shared if they are those read last, as in a pool of workers or among kernel threads.
     pub fn intern_facts(&mut self, facts: ProcessFacts) -> Arc<ProcessFacts> {
         if *self.last_facts != facts {
             self.last_facts = Arc::new(facts);
@@ -54,12 +53,12 @@ impl Interner {
         Arc::clone(&self.last_facts)
     }
 
-    /// Those of a process of which nothing was read yet.
+    /// The facts of a process before anything was read.
     pub fn unread_facts(&self) -> Arc<ProcessFacts> {
         Arc::clone(&self.unread_facts)
     }
 
-    /// The shared block that is equal to this one.
+    /// The shared memberships equal to these.
     pub fn intern_memberships(&mut self, memberships: Memberships) -> Arc<Memberships> {
         if let Some(known) = self.memberships.get(&memberships) {
             return Arc::clone(known);
@@ -72,7 +71,7 @@ impl Interner {
         shared
     }
 
-    /// `current` if it has these bytes already, else the shared name.
+    /// `current` if it has these bytes, else the shared name.
     pub fn reuse_or_intern(&mut self, current: &Name, bytes: &[u8]) -> Name {
         if current.as_bytes() == bytes { current.clone() } else { self.intern(bytes) }
     }

@@ -1,4 +1,4 @@
-//! The CPU clock of another process: 0.24 µs tell whether any of its threads ran since the last look.
+//! The CPU clock of another process (clock_getcpuclockid(3)). Reading it takes 0.24 µs and shows whether any of its threads ran.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,26 +7,26 @@ use nix::time::ClockId;
 
 use crate::kernel::root::Root;
 
-/// Whose clocks can be asked.
+/// Where CPU clocks of processes come from.
 #[derive(Debug)]
 pub enum ProcessClocks {
-    /// The pids in /proc are those of our own pid namespace.
+    /// The kernel: the pids in /proc are those of this process's pid namespace.
     Kernel,
-    /// A captured tree, or another namespace's /proc: every process must be read every time.
+    /// Nowhere: a captured tree, or /proc of another pid namespace. Every process must be read at each scan.
     Unavailable,
-    /// Of a tree that stands for a machine, by pid
+    /// A fixture tree: by pid
     Fixed(BTreeMap<u32, u64>),
 }
 
 impl ProcessClocks {
-    /// The clocks that go with the tree at `root`.
+    /// The clocks of the processes in the tree at `root`.
     pub fn for_root(root: &Root) -> ProcessClocks {
         let own = std::process::id().to_string();
         let same_namespace = root.read_link("proc/self").is_ok_and(|link| link == Path::new(&own));
         if root.is_host() && same_namespace { ProcessClocks::Kernel } else { ProcessClocks::Unavailable }
     }
 
-    /// Nanoseconds that all threads of the process ran, those that ended included.
+    /// CPU time of all threads of the process, ended ones included, ns. `None` if there is no such process or no clock.
     pub fn cpu_ns(&self, pid: u32) -> Option<u64> {
         match self {
             ProcessClocks::Kernel => {
@@ -39,7 +39,7 @@ impl ProcessClocks {
         }
     }
 
-    /// What the clock of a process says from now on. Those of which nothing is said do not exist.
+    /// For a fixture tree: sets the clock of a process, ns. Clocks that were not set do not exist.
     pub fn set_fixed(&mut self, pid: u32, cpu_ns: u64) {
         match self {
             ProcessClocks::Fixed(clocks) => drop(clocks.insert(pid, cpu_ns)),
@@ -47,13 +47,13 @@ impl ProcessClocks {
         }
     }
 
-    /// Whether a process whose clock did not move need not be looked at.
+    /// Whether clocks can be read at all.
     pub fn are_available(&self) -> bool {
         !matches!(self, ProcessClocks::Unavailable)
     }
 }
 
-/// A clock's time, in nanoseconds.
+/// The time of a clock, ns; `None` if the kernel does not have it.
 pub fn read_clock_ns(clock: ClockId) -> Option<u64> {
     let time = clock.now().ok()?;
     let (seconds, rest) = (u64::try_from(time.tv_sec()).ok()?, u64::try_from(time.tv_nsec()).ok()?);
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_own_clock_moves_and_nobodys_does_not_exist() {
+    fn the_own_clock_moves_and_that_of_no_process_does_not_exist() {
         let clocks = ProcessClocks::for_root(&Root::host());
         if !clocks.are_available() {
             println!("skipped: /proc is another namespace's");

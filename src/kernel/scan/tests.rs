@@ -1,10 +1,10 @@
-//! Sweeps over made-up trees, with clocks that the test sets.
+//! Scans of a fixture tree, with CPU clocks that the test sets.
 
-mod begun;
+mod fuse;
 mod machine;
-mod rest;
-mod thrift;
-mod user_space;
+mod parked;
+mod reads;
+mod threads;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,13 +21,13 @@ use crate::units::Counter;
 fn a_process_that_did_not_run_is_shared_and_not_read() {
     let mut machine = Machine::new(true);
     machine.put(40, "idle", 5, 10_000_000, &[one(40)]);
-    let first = machine.sweep();
+    let first = machine.scan();
     let clock = 10_000_000;
     machine.put(40, "changed", 5, clock, &[Given { state: 'R', timeslices: 9, ..one(40) }]);
-    let second = machine.sweep();
+    let second = machine.scan();
     assert!(Arc::ptr_eq(&first.processes[0], &second.processes[0]));
     machine.clock(40, clock + 1);
-    let third = machine.sweep();
+    let third = machine.scan();
     assert!(!Arc::ptr_eq(&second.processes[0], &third.processes[0]));
     let (process, thread) = only(&third, 40);
     assert_eq!(
@@ -40,26 +40,26 @@ fn a_process_that_did_not_run_is_shared_and_not_read() {
 #[test]
 fn without_clocks_everything_is_read() {
     let mut machine = Machine::new(true);
-    machine.sweep.context.clocks = ProcessClocks::Unavailable;
+    machine.scanner.context.clocks = ProcessClocks::Unavailable;
     let put = |machine: &mut Machine, given| {
         let mut clocks = ProcessClocks::Fixed(BTreeMap::new());
-        std::mem::swap(&mut machine.sweep.context.clocks, &mut clocks);
+        std::mem::swap(&mut machine.scanner.context.clocks, &mut clocks);
         machine.put(40, "idle", 5, 10_000_000, &[given]);
-        machine.sweep.context.clocks = ProcessClocks::Unavailable;
+        machine.scanner.context.clocks = ProcessClocks::Unavailable;
     };
     put(&mut machine, one(40));
-    assert_eq!(only(&machine.sweep(), 40).1.schedstat.unwrap().timeslices.0, 5);
+    assert_eq!(only(&machine.scan(), 40).1.schedstat.unwrap().timeslices.0, 5);
     put(&mut machine, Given { timeslices: 6, ..one(40) });
-    assert_eq!(only(&machine.sweep(), 40).1.schedstat.unwrap().timeslices.0, 6);
+    assert_eq!(only(&machine.scan(), 40).1.schedstat.unwrap().timeslices.0, 6);
 }
 
 #[test]
-fn a_number_given_to_another_process_is_another_process() {
+fn a_reused_pid_is_another_process() {
     let mut machine = Machine::new(true);
     machine.put(40, "old", 5, 30_000_000, &[one(40), one(41)]);
-    let first = machine.sweep();
+    let first = machine.scan();
     machine.put(40, "new", 100_050, 10_000_000, &[one(40)]);
-    let second = machine.sweep();
+    let second = machine.scan();
     assert_ne!(first.processes[0].id(), second.processes[0].id());
     let (process, thread) = only(&second, 40);
     assert_eq!((process.comm.as_bytes(), process.threads.len(), thread.start_ticks), (&b"new"[..], 1, 100_050));
@@ -74,30 +74,30 @@ fn a_parked_thread_is_never_active_and_a_worker_is_for_five_seconds() {
     let mut machine = Machine::new(true);
     let threads = |timeslices| [one(40), Given { timeslices, ..one(41) }, one(42)];
     machine.put(40, "pool", 5, 30_000_000, &threads(5));
-    let first = machine.sweep();
+    let first = machine.scan();
     assert_eq!(machine.hot(), [] as [u32; 0], "being seen for the first time proves nothing");
     assert_eq!(first.processes[0].threads[1].last_timeslice_ns, None);
     machine.put(40, "pool", 5, 60_000_000, &threads(6));
-    let second = machine.sweep();
+    let second = machine.scan();
     assert_eq!(machine.hot(), [41]);
     let moved_ns = machine.now_ns;
     assert_eq!(second.processes[0].threads[1].last_timeslice_ns, Some(moved_ns));
     assert_eq!(second.processes[0].threads[2].last_timeslice_ns, None);
     for _ in 0..5 {
         assert_eq!(machine.hot(), [41]);
-        machine.sweep();
+        machine.scan();
     }
-    machine.sweep();
+    machine.scan();
     assert_eq!(machine.hot(), [] as [u32; 0]);
 }
 
 #[test]
-fn a_process_born_between_two_sweeps_has_run() {
+fn a_process_started_between_two_scans_has_run() {
     let mut machine = Machine::new(true);
-    machine.sweep();
+    machine.scan();
     let ticks = machine.now_ns / 10_000_000 + 3;
     machine.put(40, "young", ticks, 1_000, &[one(40)]);
-    machine.sweep();
+    machine.scan();
     assert_eq!(machine.hot(), [40]);
 }
 
@@ -107,38 +107,38 @@ fn a_process_that_ends_is_gone_and_its_neighbours_stay() {
     for pid in [40, 50, 60] {
         machine.put(pid, "x", 5, 10_000_000, &[one(pid)]);
     }
-    let first = machine.sweep();
+    let first = machine.scan();
     machine.end(50);
-    // Ended between the listing and the reading.
+    // Ended between listing and reading.
     fs::create_dir(machine.path("55")).unwrap();
-    let second = machine.sweep();
+    let second = machine.scan();
     assert_eq!(second.processes.iter().map(|process| process.pid).collect::<Vec<_>>(), [40, 60]);
     assert!(Arc::ptr_eq(&first.processes[2], &second.processes[1]));
 }
 
 #[test]
-fn who_sleeps_while_its_parent_ends_has_another_parent() {
+fn a_sleeping_process_whose_parent_ends_gets_its_new_parent() {
     let mut machine = Machine::new(true);
     for pid in [40, 50, 700] {
         machine.put(pid, "x", 5, 10_000_000, &[one(pid)]);
     }
-    machine.sweep();
+    machine.scan();
     machine.end(700);
     let stat = fs::read_to_string(machine.path("40/stat")).unwrap();
     machine.write("40/stat", stat.replace(" S 700 ", " S 1 "));
-    let tasks = machine.sweep();
+    let tasks = machine.scan();
     assert_eq!([40, 50].map(|pid| only(&tasks, pid).0.ppid), [1, 700]);
 }
 
 #[test]
-fn nothing_is_listed_while_nothing_forks() {
+fn proc_is_not_listed_while_nothing_forks() {
     let mut machine = Machine::new(true);
     for pid in [40, 50] {
         machine.put(pid, "x", 5, 10_000_000, &[one(pid)]);
     }
     let pids = |tasks: &Tasks| tasks.processes.iter().map(|process| process.pid).collect::<Vec<_>>();
     let forks = |machine: &mut Machine, forks| {
-        machine.sweep.scan(machine.now_ns, new_pids::ForkCounters { forks: Some(Counter(forks)), last_pid: None })
+        machine.scanner.scan(machine.now_ns, new_pids::ForkCounters { forks: Some(Counter(forks)), last_pid: None })
     };
     assert_eq!(pids(&forks(&mut machine, 7)), [40, 50]);
     machine.put(60, "x", 5, 10_000_000, &[one(60)]);
@@ -148,25 +148,25 @@ fn nothing_is_listed_while_nothing_forks() {
 }
 
 #[test]
-fn new_processes_are_found_by_their_numbers() {
+fn new_processes_are_found_by_their_pids() {
     let mut machine = Machine::new(true);
     for pid in [40, 60, 100, 200, 300] {
         machine.put(pid, "x", 5, 10_000_000, &[one(pid)]);
     }
-    let sweep = |machine: &mut Machine, forks, last_pid| {
+    let scan = |machine: &mut Machine, forks, last_pid| {
         let count = new_pids::ForkCounters { forks: Some(Counter(forks)), last_pid: Some(last_pid) };
-        let tasks = machine.sweep.scan(machine.now_ns, count);
+        let tasks = machine.scanner.scan(machine.now_ns, count);
         tasks.processes.iter().map(|process| process.pid).collect::<Vec<_>>()
     };
-    assert_eq!(sweep(&mut machine, 7, 300), [40, 60, 100, 200, 300]);
+    assert_eq!(scan(&mut machine, 7, 300), [40, 60, 100, 200, 300]);
     machine.put(302, "x", 5, 10_000_000, &[one(302)]);
     machine.put(50, "far", 5, 10_000_000, &[one(50)]);
-    assert_eq!(sweep(&mut machine, 9, 303), [40, 60, 100, 200, 300, 302], "between 301 and 303, and nowhere else");
+    assert_eq!(scan(&mut machine, 9, 303), [40, 60, 100, 200, 300, 302], "between 301 and 303, and nowhere else");
     machine.put(303, "late", 5, 10_000_000, &[one(303)]);
     machine.put(304, "x", 5, 10_000_000, &[one(304)]);
-    assert_eq!(sweep(&mut machine, 10, 304), [40, 60, 100, 200, 300, 302, 303, 304], "its number was given a second before");
+    assert_eq!(scan(&mut machine, 10, 304), [40, 60, 100, 200, 300, 302, 303, 304], "its number was given a second before");
     machine.now_ns += 30 * SECOND;
-    assert_eq!(sweep(&mut machine, 11, 305), [40, 50, 60, 100, 200, 300, 302, 303, 304], "whoever chose his number himself");
+    assert_eq!(scan(&mut machine, 11, 305), [40, 50, 60, 100, 200, 300, 302, 303, 304], "whoever chose his number himself");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn names_may_hold_anything() {
     for (pid, name) in (40..).zip(names) {
         machine.put(pid, name, 5, 10_000_000, &[one(pid)]);
     }
-    let tasks = machine.sweep();
+    let tasks = machine.scan();
     for (process, name) in tasks.processes.iter().zip(names) {
         assert_eq!((process.comm.as_bytes(), process.threads[0].state), (name.as_bytes(), TaskState::Sleeping));
         assert_eq!(process.threads[0].comm.as_bytes(), name.as_bytes());
@@ -184,28 +184,28 @@ fn names_may_hold_anything() {
 }
 
 #[test]
-fn slow_facts_are_there_and_follow_an_exec() {
+fn slow_facts_are_read_and_follow_an_execve() {
     let mut machine = Machine::new(true);
     machine.put(40, "sh", 5, 10_000_000, &[one(40)]);
-    let first = machine.sweep();
+    let first = machine.scan();
     let (process, _) = only(&first, 40);
     assert_eq!(process.facts.cmdline.as_ref().unwrap().as_bytes(), b"/bin/sh\0--flag");
     assert_eq!(process.facts.cgroup.as_ref().unwrap().path.as_bytes(), b"/a.slice");
     assert_eq!(process.facts.executable, Err(Absent::NoSuchFile));
     machine.put(40, "psql", 5, 20_000_000, &[one(40)]);
-    let second = machine.sweep();
+    let second = machine.scan();
     assert_eq!(only(&second, 40).0.facts.cmdline.as_ref().unwrap().as_bytes(), b"/bin/psql\0--flag");
     assert_eq!(only(&first, 40).0.comm.as_bytes(), b"sh", "the older sample stays what it was");
 }
 
 #[test]
-fn a_blocked_thread_says_where_and_a_pair_that_cannot_be_is_dropped() {
+fn a_blocked_thread_has_its_wait_and_a_contradicting_pair_is_dropped() {
     let mut machine = Machine::new(true);
     let disk = Given { state: 'D', channel: "jbd2_log_wait_commit.isra.0\n", call: "74 0x3 0x0 0x0 0x0", ..one(40) };
     machine.put(40, "sync", 5, 10_000_000, &[disk]);
     machine.put(50, "odd", 5, 10_000_000, &[Given { state: 'D', channel: "do_epoll_wait", ..one(50) }]);
     machine.put(60, "gone", 5, 10_000_000, &[Given { state: 'D', channel: "0", call: "running", ..one(60) }]);
-    let tasks = machine.sweep();
+    let tasks = machine.scan();
     let wait = &only(&tasks, 40).1.wait;
     assert_eq!(wait.wchan.as_ref().unwrap().as_bytes(), b"jbd2_log_wait_commit");
     assert_eq!(wait.syscall().unwrap().arguments[0], 3);
@@ -222,73 +222,73 @@ fn a_blocked_thread_says_where_and_a_pair_that_cannot_be_is_dropped() {
 }
 
 #[test]
-fn what_the_kernel_keeps_from_us_is_hidden_and_counted() {
+fn hidden_wait_channels_are_marked_and_counted() {
     let mut machine = Machine::new(false);
     let hidden = Given { state: 'D', channel: "0", call: "running", ..one(40) };
     machine.put(40, "theirs", 5, 10_000_000, &[hidden, one(41)]);
-    let tasks = machine.sweep();
+    let tasks = machine.scan();
     assert_eq!(only(&tasks, 40).1.wait.wchan, Err(Absent::Hidden));
     assert_eq!(machine.known(40, 40).wait_class, Some(WaitClass::Hidden));
     assert_eq!(tasks.hidden.wait_channels, 2);
 }
 
 #[test]
-fn waiters_for_a_held_lock_are_known_though_nobody_saw_them_move() {
+fn parked_waiters_for_a_held_lock_are_found_beside_a_stuck_thread() {
     let mut machine = Machine::new(true);
     let waiter = |tid| Given { channel: "futex_do_wait", call: "202 0x7000 0x80 0x2 0x0", ..one(tid) };
     let parked = |tid| Given { channel: "futex_do_wait", call: "202 0x7000 0x189 0x0 0x0", ..one(tid) };
     let holder = Given { state: 'D', channel: "submit_bio_wait", call: "74 0x3 0x0 0x0 0x0", ..one(40) };
     machine.put(40, "convoy", 5, 10_000_000, &[holder, waiter(41), waiter(42), parked(43)]);
     machine.put(50, "pool", 5, 10_000_000, &[one(50), waiter(51)]);
-    machine.sweep();
+    machine.scan();
     assert_eq!(machine.hot(), [40, 41, 42], "nobody asks about a process in which nobody is stuck");
 }
 
 #[test]
-fn processes_that_wait_for_the_lock_of_a_stuck_sibling_are_known_though_nobody_saw_them_move() {
+fn parked_processes_that_wait_for_the_lock_of_a_stuck_sibling_are_found() {
     let mut machine = Machine::new(true);
     let waits = |tid| Given { channel: "locks_lock_inode_wait", call: "73 0x3 0x2 0x0 0x0", ..one(tid) };
     let holder = Given { state: 'D', channel: "jbd2_log_wait_commit", call: "74 0x3 0x0 0x0 0x0", ..one(50) };
     machine.put(50, "mail", 5, 10_000_000, &[holder]);
     machine.put(51, "mail", 6, 10_000_000, &[waits(51)]);
     machine.put(52, "other", 7, 10_000_000, &[waits(52)]);
-    machine.sweep();
+    machine.scan();
     assert_eq!(machine.known(51, 51).wait_class, Some(WaitClass::Lock));
     assert_eq!(machine.known(52, 52).wait.wchan, Err(Absent::NotRead), "no sibling: it has another name");
     assert_eq!(machine.hot(), [50, 51]);
 }
 
 #[test]
-fn a_sub_sample_keeps_the_next_sample_true() {
+fn a_scan_reads_what_only_a_sub_sample_has_seen() {
     let mut machine = Machine::new(true);
     let worker = |state, timeslices, channel| Given { state, timeslices, channel, ..one(40) };
     machine.put(40, "worker", 5, 10_000_000, &[worker('R', 5, "0")]);
-    machine.sweep();
+    machine.scan();
     machine.put(40, "worker", 5, 20_000_000, &[worker('D', 6, "submit_bio_wait")]);
     machine.now_ns += SECOND / 10;
-    machine.sweep.sub_sample(machine.now_ns);
+    machine.scanner.sub_sample(machine.now_ns);
     assert_eq!(machine.known(40, 40).wait_class, Some(WaitClass::Disk));
-    assert!(machine.sweep.processes[0].ran_recently(machine.now_ns));
-    // Nothing ran since the sub-sample, but the last sample knows nothing of it.
-    let tasks = machine.sweep();
+    assert!(machine.scanner.processes[0].ran_recently(machine.now_ns));
+    // Nothing ran since the sub-sample, but the last sample does not have it.
+    let tasks = machine.scan();
     let (process, thread) = only(&tasks, 40);
     assert_eq!((thread.state, thread.schedstat.unwrap().timeslices.0), (TaskState::Blocked, 6));
     assert_eq!(thread.wait.wchan.as_ref().unwrap().as_bytes(), b"submit_bio_wait");
     assert_eq!((process.cpu_ns, process.user_ticks), (Some(Counter(20_000_000)), Counter(2)));
-    let again = machine.sweep();
+    let again = machine.scan();
     assert!(Arc::ptr_eq(&tasks.processes[0], &again.processes[0]), "blocked in the same wait");
 }
 
 #[test]
-fn a_kernel_without_schedstat_is_watched_by_its_ticks() {
+fn without_schedstat_ticks_show_which_threads_ran() {
     let mut machine = Machine::new(true);
-    machine.sweep.context.has_schedstat = false;
+    machine.scanner.context.has_schedstat = false;
     machine.put(40, "old", 5, 10_000_000, &[one(40), one(41)]);
-    let first = machine.sweep();
+    let first = machine.scan();
     assert_eq!((only(&first, 40).1.schedstat, first.hidden.schedstats), (None, 2));
     assert_eq!(machine.hot(), [] as [u32; 0]);
     machine.put(40, "old", 5, 50_000_000, &[one(40), one(41)]);
-    machine.sweep();
+    machine.scan();
     assert_eq!(machine.hot(), [40, 41]);
 }
 
@@ -296,11 +296,11 @@ fn a_kernel_without_schedstat_is_watched_by_its_ticks() {
 fn a_thread_that_never_ran_has_a_schedstat_all_the_same() {
     let mut machine = Machine::new(true);
     machine.put(40, "new", 5, 0, &[Given { timeslices: 0, ..one(40) }]);
-    assert_eq!(machine.sweep().hidden.schedstats, 0);
+    assert_eq!(machine.scan().hidden.schedstats, 0);
 }
 
 #[test]
-fn the_counts_of_a_look_are_by_group() {
+fn sub_samples_count_threads_by_group() {
     let mut machine = Machine::new(true);
     let disk = |tid| Given { state: 'D', channel: "submit_bio_wait", call: "74 0x3 0x0 0x0 0x0", ..one(tid) };
     let vfork = |tid| Given { state: 'D', channel: "kernel_clone", call: "58 0x0 0x0 0x0", ..one(tid) };
@@ -308,15 +308,15 @@ fn the_counts_of_a_look_are_by_group() {
     machine.put(50, "db", 6, 10_000_000, &[disk(50)]);
     machine.put(60, "make", 5, 10_000_000, &[vfork(60)]);
     machine.put(70, "monitor", 5, 10_000_000, &[disk(70)]);
-    machine.sweep.own_pid = 70;
-    machine.sweep();
+    machine.scanner.own_pid = 70;
+    machine.scan();
     let mut watch = crate::kernel::waits::WaitCounter::default();
     let boottime_ns = machine.now_ns;
     let witnesses = crate::kernel::waits::CrossChecks { boottime_ns, ..Default::default() };
-    watch.record_sub_sample(machine.sweep.sub_sampled_mut(), witnesses);
-    watch.record_sub_sample(machine.sweep.sub_sampled_mut(), witnesses);
+    watch.record_sub_sample(machine.scanner.sub_sampled_mut(), witnesses);
+    watch.record_sub_sample(machine.scanner.sub_sampled_mut(), witnesses);
     let waits = watch.finish_interval().waits;
-    // Both fork from 700 and are called the same: one group.
+    // Both are children of 700 and have the same name: one group.
     assert_eq!(waits.groups.len(), 1);
     assert_eq!(
         waits.sub_samples.iter().map(|look| look.groups.iter().map(|group| group.storage).sum()).collect::<Vec<u16>>(),
@@ -328,29 +328,29 @@ fn the_counts_of_a_look_are_by_group() {
 }
 
 #[test]
-fn a_sub_sample_believes_a_channel_that_tells_the_state_and_the_next_sample_reads_the_rest() {
+fn a_sub_sample_takes_the_state_from_a_wchan_that_implies_it() {
     let mut machine = Machine::new(true);
     machine.put(40, "server", 5, 10_000_000, &[one(40)]);
-    machine.sweep();
-    // It ran and sleeps again; what stat says is made up, so that it is seen whether it was read.
+    machine.scan();
+    // It ran and sleeps again. The state in stat is wrong on purpose: it shows whether stat was read.
     machine.put(40, "server", 5, 20_000_000, &[Given { state: 'D', timeslices: 6, channel: "ep_poll", ..one(40) }]);
-    machine.sweep.sub_sample(machine.now_ns + 1);
+    machine.scanner.sub_sample(machine.now_ns + 1);
     let known = machine.known(40, 40);
     assert_eq!((known.state, known.wait_class), (TaskState::Sleeping, Some(WaitClass::Poll)));
     machine.put(40, "server", 5, 20_000_000, &[Given { timeslices: 6, channel: "ep_poll", ..one(40) }]);
-    let tasks = machine.sweep();
+    let tasks = machine.scan();
     let (_, thread) = only(&tasks, 40);
     assert_eq!((thread.schedstat.map(|sched| sched.timeslices.0), thread.user_ticks), (Some(6), Counter(2)));
 }
 
 #[test]
-fn a_channel_in_which_one_waits_in_d_does_not_tell_the_state() {
+fn a_wchan_of_uninterruptible_waits_does_not_imply_the_state() {
     let mut machine = Machine::new(true);
     machine.put(40, "server", 5, 10_000_000, &[one(40)]);
-    machine.sweep();
+    machine.scan();
     let disk = Given { state: 'D', timeslices: 7, channel: "folio_wait_bit_common", call: "17 0x3 0x0 0x0", ..one(40) };
     machine.put(40, "server", 5, 20_000_000, &[disk]);
-    machine.sweep.sub_sample(machine.now_ns + 1);
+    machine.scanner.sub_sample(machine.now_ns + 1);
     assert_eq!((machine.known(40, 40).state, machine.known(40, 40).wait_class), (TaskState::Blocked, Some(WaitClass::Disk)));
 }
 
@@ -358,30 +358,30 @@ fn a_channel_in_which_one_waits_in_d_does_not_tell_the_state() {
 fn without_permission_the_state_is_read_from_stat() {
     let mut machine = Machine::new(false);
     machine.put(40, "server", 5, 10_000_000, &[one(40)]);
-    machine.sweep();
+    machine.scan();
     machine.put(40, "server", 5, 20_000_000, &[Given { state: 'D', timeslices: 6, channel: "0", ..one(40) }]);
-    machine.sweep.sub_sample(machine.now_ns + 1);
+    machine.scanner.sub_sample(machine.now_ns + 1);
     assert_eq!(machine.known(40, 40).state, TaskState::Blocked);
 }
 
 #[test]
-fn when_those_that_work_explain_the_clock_the_others_are_not_read() {
+fn threads_are_not_read_if_others_account_for_the_process_clock() {
     let mut machine = Machine::new(true);
     let mut threads: Vec<Given<'_>> = (40..48).map(one).collect();
     machine.put(40, "pool", 5, 80_000_000, &threads);
-    machine.sweep();
+    machine.scan();
     let ran = |machine: &mut Machine, clock_ns: u64, moved: &[(u32, u64)]| {
         for &(tid, run_ns) in moved {
             let directory = if tid == 40 { "40".to_owned() } else { format!("40/task/{tid}") };
             machine.write(&format!("{directory}/schedstat"), format!("{run_ns} 7 {}\n", run_ns / 1_000_000));
         }
         machine.clock(40, clock_ns);
-        machine.sweep();
-        machine.sweep.context.tasks_read
+        machine.scan();
+        machine.scanner.context.tasks_read
     };
     assert_eq!(ran(&mut machine, 81_000_000, &[(43, 11_000_000)]), 2, "all are asked, one has run, and the process");
     assert_eq!(machine.hot(), [43]);
-    // Of a thread that is not asked nothing is known: this one has not run as long as the sum is explained without it.
+    // A thread is not read as long as the others account for the clock.
     let before = machine.known(40, 45).last_read_ns;
     assert_eq!(ran(&mut machine, 82_000_000, &[(43, 12_000_000)]), 2);
     assert_eq!(machine.known(40, 45).last_read_ns, before);
@@ -390,23 +390,23 @@ fn when_those_that_work_explain_the_clock_the_others_are_not_read() {
     threads.pop();
     machine.put(40, "pool", 5, 84_000_000, &threads);
     machine.clock(40, 84_000_001);
-    assert_eq!(machine.sweep().processes[0].threads.len(), 7, "one that ended is missed all the same");
+    assert_eq!(machine.scan().processes[0].threads.len(), 7, "one that ended is missed all the same");
 }
 
 #[test]
-fn who_sleeps_by_the_clock_waits_for_no_lock() {
+fn a_futex_wait_with_a_timeout_is_not_counted_as_a_lock_wait() {
     let mut machine = Machine::new(true);
     let holder = Given { state: 'D', channel: "jbd2_log_wait_commit", call: "74 0x3 0x0 0x0 0x0", ..one(40) };
     let futex = |tid, timeslices, call| Given { timeslices, channel: "futex_do_wait", call, ..one(tid) };
     let (for_ever, timed) = ("202 0x7000 0x189 0x0 0x0 0x0 0x0 0x1 0x2", "202 0x8000 0x89 0x0 0x7f1d 0x0 0x0 0x1 0x2");
     machine.put(40, "java", 5, 10_000_000, &[holder, futex(41, 5, for_ever), futex(42, 5, timed)]);
-    machine.sweep();
+    machine.scan();
     machine.put(40, "java", 5, 20_000_000, &[holder, futex(41, 6, for_ever), futex(42, 6, timed)]);
-    machine.sweep();
+    machine.scan();
     let mut watch = crate::kernel::waits::WaitCounter::default();
     let boottime_ns = machine.now_ns;
     watch.record_sub_sample(
-        machine.sweep.sub_sampled_mut(),
+        machine.scanner.sub_sampled_mut(),
         crate::kernel::waits::CrossChecks { boottime_ns, ..Default::default() },
     );
     let waits = watch.finish_interval().waits;
@@ -415,38 +415,38 @@ fn who_sleeps_by_the_clock_waits_for_no_lock() {
 }
 
 #[test]
-fn of_many_threads_a_few_hot_ones_are_asked_and_not_the_clock() {
+fn few_hot_threads_of_many_are_sub_sampled_without_the_process_clock() {
     let mut machine = Machine::new(true);
     let threads: Vec<Given<'_>> = (40..170).map(one).collect();
     machine.put(40, "java", 5, 1_300_000_000, &threads);
-    machine.sweep();
+    machine.scan();
     machine.write("40/task/43/schedstat", "11000000 7 6\n");
     machine.clock(40, 1_301_000_000);
-    machine.sweep();
+    machine.scan();
     assert_eq!(machine.hot(), [43]);
     let stat = fs::read_to_string(machine.path("40/task/43/stat")).unwrap();
     machine.write("40/task/43/stat", stat.replace(" S ", " D "));
     machine.write("40/task/43/schedstat", "12000000 7 7\n");
     machine.write("40/task/43/wchan", "submit_bio_wait");
-    machine.sweep.sub_sample(machine.now_ns + 1);
+    machine.scanner.sub_sample(machine.now_ns + 1);
     assert_eq!(machine.known(40, 43).wait_class, Some(WaitClass::Disk), "though the clock stands still");
 }
 
 #[test]
-fn a_calm_process_has_its_turn_and_one_in_trouble_is_always_looked_at() {
+fn calm_processes_are_sub_sampled_less_often_than_troubled_ones() {
     let mut machine = Machine::new(true);
     machine.put(40, "server", 5, 10_000_000, &[one(40)]);
-    machine.sweep();
+    machine.scan();
     let mut clock_ns = 10_000_000;
     let mut looks = |machine: &mut Machine, given: Given<'_>, times: u64| {
-        let before = machine.sweep.context.tasks_read;
+        let before = machine.scanner.context.tasks_read;
         for _ in 0..times {
             clock_ns += 1_000_000;
             machine.put(40, "server", 5, clock_ns, &[Given { timeslices: clock_ns / 1_000_000, ..given }]);
             machine.now_ns += SECOND / 10;
-            machine.sweep.sub_sample(machine.now_ns);
+            machine.scanner.sub_sample(machine.now_ns);
         }
-        machine.sweep.context.tasks_read - before
+        machine.scanner.context.tasks_read - before
     };
     let poll = Given { channel: "ep_poll", ..one(40) };
     let disk = Given { state: 'D', channel: "submit_bio_wait", call: "74 0x3 0x0 0x0 0x0", ..one(40) };

@@ -1,5 +1,5 @@
-//! One thread as it was last looked at, and how to look again with as few reads as the truth allows: schedstat first,
-//! the rest only when it ran or was not at rest.
+//! A known thread: what the scan keeps of it, and how it is read again. schedstat is read first, stat, wchan and syscall only if
+//! schedstat shows that the thread ran, or if its state may change without it running.
 
 mod wait;
 
@@ -12,60 +12,60 @@ use crate::sample::waits::{FutexWait, Syscall, WaitClass};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::{Counter, delta};
 
-/// A worker is active when its timeslices moved within so long: in a convoy of 64 each has its turn every second or so,
-/// a parked one never.
+/// Scheduling: a thread with a timeslice within this time is sub-sampled. In a convoy of 64 threads each gets a timeslice about once a
+/// second, a parked thread none. `interval::task` judges with a limit of its own.
 pub const ACTIVE_NS: u64 = 5_000_000_000;
 
-/// Who worked within so long is the first to be asked whether it did again.
+/// A thread that ran within this time is read before the others of its process.
 const VERY_RECENT_NS: u64 = 1_000_000_000;
 
-/// A thread that is runnable and waited this long for a CPU since the sample before is asked which CPUs it may use.
+/// The allowed CPUs of a runnable thread are read if it waited for a CPU at least so long since the last sample.
 const MIN_RUN_DELAY_NS: u64 = 5_000_000;
-/// Its answer holds for so long: whoever sets it anew (taskset, a cpuset) is seen then.
+/// They are read again after this time, so that taskset or a changed cpuset is seen.
 const AFFINITY_TTL_NS: u64 = 10_000_000_000;
 
-/// What is remembered of a thread between two looks.
+/// What is kept of a thread between two readings.
 #[derive(Debug)]
 pub struct KnownThread {
     pub tid: u32,
     pub comm: Name,
     pub state: TaskState,
     pub wait: WaitState,
-    /// Of the wait; `None` when it is not known, or when state and channel did not fit together.
+    /// Class of `wait`; `None` if it is unknown, or if state and wait channel contradict each other
     pub wait_class: Option<WaitClass>,
-    /// It is asleep in a lock that somebody else holds.
+    /// It sleeps in a lock that another task holds.
     pub lock_contended: bool,
-    /// What its call says, if it is a futex call
+    /// What the arguments of its futex call say
     pub futex_wait: Option<FutexWait>,
-    /// It is asleep in a futex or a semaphore that it gives up by itself after a time.
+    /// Its futex or semaphore call has a timeout.
     pub has_timeout: bool,
-    /// It keeps its wait even from those who may see others': until a sample sees it after all, it is not asked between two.
+    /// Its wait channel is hidden even from a privileged user: only samples try to read it.
     wchan_is_hidden: bool,
     first_seen_ns: u64,
-    /// When its timeslices were seen to move; `None` for one that did not since it was first seen.
+    /// CLOCK_BOOTTIME when its timeslices were last seen to have grown; `None` if they have not since it was first seen
     pub last_timeslice_ns: Option<u64>,
-    /// Where this interval's record of it is; see `kernel/waits.rs`.
+    /// Interval number, and its index in `Waits::threads`; see `kernel/waits.rs`
     pub wait_record: Option<(u32, usize)>,
-    /// What of it is in the last sample is older than the last look.
+    /// It was read after the last sample.
     pub sample_is_stale: bool,
-    /// CLOCK_BOOTTIME of the last look
+    /// CLOCK_BOOTTIME of the last reading
     pub last_read_ns: u64,
     pub schedstat: Option<Schedstat>,
     ticks: (Counter, Counter),
-    /// The CPUs it may use, and when that was read.
+    /// status Cpus_allowed_list, and when it was read
     cpus_allowed_list: Option<Box<(Name, u64)>>,
-    /// Its run-queue wait at the last sample.
+    /// Run delay (schedstat field 2) at the last sample
     sampled_run_delay: Option<Counter>,
     descriptors: TaskDescriptors,
 }
 
-/// What a look found.
+/// What a reading found.
 pub enum ThreadChange {
-    /// Nothing moved.
+    /// It did not run.
     Unchanged,
-    /// Its figures, to be put into the next sample. `sched` and waits are in the `KnownThread`.
+    /// The counters of its stat, for the next sample; schedstat and wait are in the `KnownThread`.
     Changed(StatCounters),
-    /// It ran and sleeps again. Its figures were not read: the next sample does that.
+    /// It ran and sleeps again. Its stat was not read; the next sample reads it.
     Asleep,
     Gone,
 }
@@ -84,17 +84,17 @@ pub struct StatCounters {
     pub background: bool,
 }
 
-/// Why a thread is looked at, and how much may be spent on it.
+/// What a reading of a thread may open and must read.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadOptions {
     pub pid: u32,
-    /// Another look will follow soon: keep descriptors.
+    /// Keep descriptors open, because another reading will follow soon.
     pub keep_open: bool,
-    /// For a sample: what is stale must be read also when nothing moved since.
+    /// The reading is for a sample: what the last sample lacks is read even if the thread has not run since.
     pub for_sample: bool,
-    /// A kernel thread's waits are nobody's work.
+    /// Waits of kernel threads are not read.
     pub kernel_thread: bool,
-    /// Its wait channels and system calls may be read.
+    /// This user may read its wait channel and system call.
     pub may_read_waits: bool,
 }
 
@@ -120,7 +120,7 @@ impl StatCounters {
 }
 
 impl KnownThread {
-    /// A thread seen for the first time. `born` is whether it cannot have been there at the sweep before.
+    /// A thread seen for the first time. `born`: it started after the last scan, so it has run.
     pub fn new(
         tid: u32,
         comm: Name,
@@ -153,7 +153,7 @@ impl KnownThread {
         }
     }
 
-    /// One that was at rest, as the last sample has it; `machine` is the host's.
+    /// A thread of a parked process, as in the last sample. `machine` is `Host::machine`.
     pub fn from_sample(thread: &Thread, first_seen_ns: u64, machine: &Name) -> Self {
         let call = thread.wait.syscall().ok().and_then(|call| Syscall::from_number(machine.as_bytes(), call));
         let ticks = (thread.user_ticks, thread.system_ticks);
@@ -168,17 +168,17 @@ impl KnownThread {
         }
     }
 
-    /// Whether it works, however slowly.
+    /// Whether it had a timeslice within `ACTIVE_NS`.
     pub fn is_active(&self, now_ns: u64) -> bool {
         self.last_timeslice_ns.is_some_and(|moved| now_ns.saturating_sub(moved) <= ACTIVE_NS)
     }
 
-    /// Since when it has been in this one wait, as far as we have seen it.
+    /// CLOCK_BOOTTIME since when it has been in its wait: its last timeslice, or when it was first seen.
     pub fn waiting_since_ns(&self) -> u64 {
         self.last_timeslice_ns.unwrap_or(self.first_seen_ns)
     }
 
-    /// Whether sub-samples look at it: it works, runs, is blocked, or was seen to wait for a lock that is held.
+    /// Whether sub-samples read it: it is active, runnable, blocked, or waits for a lock that is held.
     pub fn is_hot(&self, now_ns: u64) -> bool {
         match self.state {
             TaskState::Running => true,
@@ -188,7 +188,7 @@ impl KnownThread {
         }
     }
 
-    /// Whether it runs, or waits for something that shows no trouble.
+    /// Whether it is runnable or in a wait that needs no close sub-sampling.
     pub fn is_calm(&self) -> bool {
         use WaitClass::{Child, Hidden, Net, Pipe, Poll, Timer};
         match (self.state, self.wait_class) {
@@ -199,29 +199,29 @@ impl KnownThread {
         }
     }
 
-    /// Whether its futex or semaphore is one that gives up by itself, or a wait to be given something to do.
+    /// Whether its futex or semaphore call has a timeout, or is that of an idle thread of a language runtime.
     pub fn is_idle_wait(&self) -> bool {
         self.has_timeout || matches!(self.futex_wait, Some(FutexWait::IdleRuntimeThread { .. }))
     }
 
-    /// In D, and not for nothing.
+    /// In D, vfork parents and frozen threads excepted.
     pub fn is_stuck(&self) -> bool {
         self.state == TaskState::Blocked && !self.is_harmless()
     }
 
-    /// In D for nothing: a vfork parent, a frozen task.
+    /// A vfork parent or a frozen thread: in D, but waiting for nothing that is slow.
     pub fn is_harmless(&self) -> bool {
         matches!(self.wait_class, Some(WaitClass::Vfork | WaitClass::Frozen))
     }
 
-    /// Whether it worked a moment ago, or does not stand still: when those explain the clock of their process, no other ran.
+    /// Whether it ran a moment ago or may change without running. If such threads account for the process's clock, no other ran.
     pub fn likely_ran(&self, now_ns: u64) -> bool {
         let lately = self.last_timeslice_ns.is_some_and(|moved| now_ns.saturating_sub(moved) <= VERY_RECENT_NS);
         lately || self.is_unsettled() || self.wait_class.is_none()
     }
 
-    /// Whether it may have left its state without having run: only a runnable task, or one that is woken from D. One that a
-    /// sub-sample found gone is still in the list: another may have begun in its place.
+    /// Whether its state may change while the process's clock stands still: it is runnable or in D, or the last sample is older than
+    /// the last reading. A thread found gone by a sub-sample stays in the list, since another may have started in its place.
     pub fn is_unsettled(&self) -> bool {
         self.sample_is_stale || matches!(self.state, TaskState::Running | TaskState::Dead) || self.is_stuck()
     }
@@ -230,7 +230,7 @@ impl KnownThread {
         self.descriptors.close_all();
     }
 
-    /// For the next sample.
+    /// The thread as the next sample has it.
     pub fn to_sample(&self, figures: &StatCounters) -> Thread {
         Thread {
             tid: self.tid,
@@ -252,7 +252,7 @@ impl KnownThread {
         }
     }
 
-    /// Looks again.
+    /// Reads it again.
     pub fn rescan(&mut self, context: &mut ScanContext, options: ReadOptions) -> ThreadChange {
         let now_ns = context.now_ns;
         self.last_read_ns = now_ns;
@@ -267,12 +267,12 @@ impl KnownThread {
         };
         let ran = sched.zip(self.schedstat).is_some_and(|(new, old)| new.timeslices != old.timeslices);
         let at_rest = matches!(self.state, TaskState::Sleeping | TaskState::Blocked | TaskState::Idle);
-        // A timeslice is counted as it begins, its time only as it ends: it may have been read in the middle.
+        // The kernel counts a timeslice when it begins and its time when it ends: the last reading may have been in between.
         let same_time = sched.map(|sched| sched.run_ns) == self.schedstat.map(|sched| sched.run_ns);
         if sched.is_some() && !ran && same_time && at_rest && !(options.for_sample && self.sample_is_stale) {
             return self.reread_wait(context, options, keep_rest);
         }
-        // Who was running mostly still is.
+        // A thread that was runnable usually still is, so wchan would say nothing.
         if ran && !options.for_sample && at_rest && self.is_asleep_again(context, options, keep_rest) {
             (self.schedstat, self.last_timeslice_ns, self.sample_is_stale) = (sched, Some(now_ns), true);
             return ThreadChange::Asleep;
@@ -282,7 +282,7 @@ impl KnownThread {
             Err(why) if is_task_gone(why) => return ThreadChange::Gone,
             Err(_) => return ThreadChange::Unchanged,
         };
-        // Without schedstat its CPU time must do, which moves only by ticks.
+        // Without schedstat only its CPU time shows that it ran, in whole ticks.
         let ticks = figures.ticks();
         let ran = ran || (sched.is_none() && ticks != self.ticks);
         self.ticks = ticks;
@@ -301,7 +301,7 @@ impl KnownThread {
         ThreadChange::Changed(figures)
     }
 
-    /// Which CPUs it may use, when it had to wait for one.
+    /// Reads which CPUs it may use, if it had to wait for one.
     fn read_affinity_if_due(&mut self, context: &mut ScanContext, options: ReadOptions) {
         let delay = self.schedstat.map(|sched| sched.run_delay_ns);
         let waited = delta(delay, std::mem::replace(&mut self.sampled_run_delay, delay));
@@ -317,7 +317,7 @@ impl KnownThread {
         self.cpus_allowed_list = cpus.map(|cpus| Box::new((cpus, context.now_ns)));
     }
 
-    /// It did not run, so its wait is the same one. It may be one that was missed, or not wanted before.
+    /// It did not run, so it is in the same wait, which may not have been read yet.
     fn reread_wait(&mut self, context: &mut ScanContext, options: ReadOptions, keep: bool) -> ThreadChange {
         let before = self.wait.wchan.is_ok();
         self.read_wait_if_due(context, options, keep);

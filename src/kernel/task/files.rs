@@ -1,8 +1,7 @@
-//! A task's files below /proc: opened relative to one kept directory, read into one reused buffer, and kept open for
-//! those that are read again and again (a pread costs half of open, read and close).
+//! Files of tasks below /proc: opened relative to one open directory, read into one reused buffer, and kept open if they are read again and
+//! again (a pread costs half of open, read and close).
 //!
-//! The kernel binds an open file of /proc to the task itself: after its end a read fails, also when the number has
-//! been given to another task. So a kept descriptor never speaks of a stranger.
+//! The kernel binds an open file of /proc to the task: after the task's end a read fails, also if its pid was given to another task.
 
 use std::ffi::{CStr, OsString};
 use std::io::Write;
@@ -19,19 +18,19 @@ use crate::kernel::mounts;
 use crate::kernel::root::{Root, absent_from_io_error};
 use crate::sample::{Absent, Reading};
 
-/// Enough for every file of a fixed form; cmdline is cut here.
+/// Enough for every file of a fixed form; cmdline is cut to it.
 const BUFFER_BYTES: usize = 4096;
-/// Longest: `4294967295/task/4294967295/schedstat` and the NUL, or a descriptor's link.
+/// The longest: `4294967295/task/4294967295/schedstat` and NUL, or the link of a descriptor.
 const PATH_BYTES: usize = 64;
-/// Descriptors we may have at most, whatever the hard limit: each costs the kernel about a kilobyte.
+/// Open descriptors at most, whatever the hard limit: each costs the kernel about 1 KiB.
 const MAX_DESCRIPTORS: libc::rlim_t = 16_384;
-/// Left for everything else in this process.
+/// Descriptors left for the rest of this process.
 const RESERVED_DESCRIPTORS: libc::rlim_t = 256;
 
-/// Descriptors kept open now. One count for the process, as the limit is.
+/// Descriptors kept open now, in the whole process, as the limit is.
 static OPEN_DESCRIPTORS: AtomicUsize = AtomicUsize::new(0);
 
-/// The files of a thread that are worth a descriptor.
+/// Files of a thread that may be kept open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadFile {
     Schedstat,
@@ -40,7 +39,7 @@ pub enum ThreadFile {
     Syscall,
 }
 
-/// The files of a process that are worth a descriptor.
+/// Files of a process that may be kept open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessFile {
     Stat,
@@ -54,12 +53,12 @@ pub struct TaskDescriptors([Option<CountedDescriptor>; 4]);
 impl TaskDescriptors {
     pub const EMPTY: TaskDescriptors = TaskDescriptors([const { None }; 4]);
 
-    /// Gives back all descriptors.
+    /// Closes all descriptors.
     pub fn close_all(&mut self) {
         self.0 = Default::default();
     }
 
-    /// Gives back all but the first, schedstat, which alone tells whether a thread ran.
+    /// Closes all but schedstat, which alone shows whether a thread ran.
     pub fn close_all_but_schedstat(&mut self) {
         for kept in self.0.iter_mut().skip(1) {
             *kept = None;
@@ -87,18 +86,18 @@ impl Drop for CountedDescriptor {
     }
 }
 
-/// The directory /proc, kept open, and the buffer that every read fills.
+/// The open directory /proc, and the buffer of all reads.
 #[derive(Debug)]
 pub struct TaskFiles {
     proc: Dir,
     buffer: Box<[u8; BUFFER_BYTES]>,
     max_open: usize,
-    /// Whether something was mounted when it was opened for which threads wait asleep (FUSE).
+    /// Whether a FUSE file system was mounted at the start: threads wait for it in state S.
     pub has_fuse_mounts: bool,
 }
 
 impl TaskFiles {
-    /// Opens /proc below `root` and raises the limit of open files as far as we will use it.
+    /// Opens /proc below `root` and raises the limit of open files as far as it will be used.
     pub fn open(root: &Root) -> Reading<TaskFiles> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let proc = Dir::open(&root.path("proc"), flags, Mode::empty()).map_err(absent_from_errno)?;
@@ -106,14 +105,14 @@ impl TaskFiles {
         Ok(TaskFiles { proc, buffer, max_open: raise_descriptor_limit(), has_fuse_mounts: has_user_file_systems })
     }
 
-    /// Every number in /proc, sorted, into `pids`.
+    /// Lists the pids in /proc into `pids`, sorted.
     pub fn list_processes(&mut self, pids: &mut Vec<u32>) {
         pids.clear();
         pids.extend(self.proc.iter().filter_map(Result::ok).filter_map(|entry| parse_task_number(entry.file_name())));
         pids.sort_unstable();
     }
 
-    /// Every thread of a process, sorted, into `tids`.
+    /// Lists the threads of a process into `tids`, sorted. Fails if there is none.
     pub fn list_threads(&mut self, pid: u32, tids: &mut Vec<u32>) -> Reading<()> {
         tids.clear();
         let mut path = [0; PATH_BYTES];
@@ -125,7 +124,7 @@ impl TaskFiles {
         if tids.is_empty() { Err(Absent::Vanished) } else { Ok(()) }
     }
 
-    /// A thread's file, over a descriptor kept in `kept` when there is one; a new one is kept when `keep` says so.
+    /// Reads a file of a thread, over the descriptor in `kept` if there is one; with `keep` a new one is kept there.
     pub fn read_thread_file(
         &mut self,
         pid: u32,
@@ -141,14 +140,14 @@ impl TaskFiles {
             ThreadFile::Syscall => "syscall",
         };
         let slot = kept.0.get_mut(file as usize).ok_or(Absent::NotRead)?;
-        // Of the leader, but for stat, the short path says the same, and the kernel has fewer names to look up and keep.
+        // Of the leader /proc/PID has the same files, stat excepted, and the kernel has fewer names to look up.
         if pid == tid && file != ThreadFile::Stat {
             return self.read(slot, keep, format_args!("{pid}/{name}"));
         }
         self.read(slot, keep, format_args!("{pid}/task/{tid}/{name}"))
     }
 
-    /// A file of the whole process, in the same way.
+    /// Reads a file of a process in the same way.
     pub fn read_process_file(&mut self, pid: u32, file: ProcessFile, kept: &mut TaskDescriptors, keep: bool) -> Reading<&[u8]> {
         let name = match file {
             ProcessFile::Stat => "stat",
@@ -158,18 +157,18 @@ impl TaskFiles {
         self.read(slot, keep, format_args!("{pid}/{name}"))
     }
 
-    /// A file that is read seldom, at most 4 KiB of it.
+    /// Reads at most 4 KiB of a file that is read seldom.
     pub fn read_once(&mut self, path: std::fmt::Arguments<'_>) -> Reading<&[u8]> {
         self.read(&mut None, false, path)
     }
 
-    /// Where a link points. The kernel makes the text up from memory: no file system is asked.
+    /// Where a link points. The kernel makes the text from memory, without the file system.
     pub fn read_link(&self, path: std::fmt::Arguments<'_>) -> Reading<OsString> {
         let mut bytes = [0; PATH_BYTES];
         readlinkat(&self.proc, format_path(&mut bytes, path)?).map_err(absent_from_errno)
     }
 
-    /// Who owns /proc/PID: the effective user of the process, or root where it is not dumpable.
+    /// The owner of /proc/PID: the effective uid of the process, or 0 if it is not dumpable.
     pub fn owner_uid(&self, pid: u32) -> Reading<u32> {
         let mut path = [0; PATH_BYTES];
         let path = format_path(&mut path, format_args!("{pid}"))?;
@@ -201,7 +200,7 @@ impl TaskFiles {
     }
 }
 
-/// Whether a failure to read means that the task is gone.
+/// Whether this reason means that the task is gone.
 pub fn is_task_gone(why: Absent) -> bool {
     matches!(why, Absent::NoSuchFile | Absent::Vanished)
 }
@@ -222,11 +221,11 @@ fn parse_task_number(name: &CStr) -> Option<u32> {
 fn format_path<'a>(bytes: &'a mut [u8; PATH_BYTES], path: std::fmt::Arguments<'_>) -> Reading<&'a CStr> {
     let mut room = bytes.as_mut_slice();
     room.write_fmt(path).map_err(|_| Absent::Malformed)?;
-    // The buffer is all zeros behind what was written.
+    // The buffer is all zeros behind the path.
     CStr::from_bytes_until_nul(bytes).map_err(|_| Absent::Malformed)
 }
 
-/// How many descriptors may be kept, after the soft limit was raised as far as that makes sense.
+/// Raises the soft limit; returns how many descriptors may be kept.
 fn raise_descriptor_limit() -> usize {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return 0 };
     let wanted = hard.min(MAX_DESCRIPTORS);

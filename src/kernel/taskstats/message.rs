@@ -7,7 +7,7 @@ use crate::kernel::network::netlink;
 use crate::kernel::root::absent_from_io_error;
 use crate::sample::Absent;
 
-/// The number of an attribute.
+/// Type of a netlink attribute.
 pub type AttributeType = u16;
 
 /// The controller's family, its command and attributes (include/uapi/linux/genetlink.h).
@@ -157,7 +157,7 @@ mod tests {
         stats[0] = 14;
         stats[80..84].copy_from_slice(b"true");
         stats[128..132].copy_from_slice(&4711_u32.to_ne_bytes());
-        // As the kernel puts it: pid, padding to 8 bytes, stats.
+        // The order of the kernel: pid, padding to 8 bytes, stats.
         let of_thread = nested(
             TASKSTATS_TYPE_AGGR_PID,
             &[&nested(1, &[&4711_u32.to_ne_bytes()]), &nested(6, &[]), &nested(TASKSTATS_TYPE_STATS, &[&stats])],

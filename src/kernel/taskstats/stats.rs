@@ -60,7 +60,7 @@ pub struct TaskStats {
     /// ac_ppid: the parent process
     pub ppid: u32,
     comm: [u8; 32],
-    /// ac_flag has AGROUP: with this thread its process ended. `None` before version 12.
+    /// AGROUP in ac_flag: the last thread of its process. `None` before version 12
     pub last_of_group: Option<bool>,
     /// ac_etime: elapsed time since its start, µs
     pub elapsed_us: u64,
@@ -151,7 +151,7 @@ fn u64_at(bytes: &[u8], place: usize) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Each 8 bytes hold their own place, so that a wrong offset shows.
+    /// Each 8 bytes hold their own offset, so that a wrong offset shows.
     fn numbered(version: u16, length: usize) -> Vec<u8> {
         let mut bytes: Vec<u8> = (0..600_usize.div_ceil(8)).flat_map(|place| (place as u64 * 8).to_ne_bytes()).collect();
         bytes[..2].copy_from_slice(&version.to_ne_bytes());

@@ -1,8 +1,9 @@
-//! What a blocked thread waits for: the file that its call's descriptor names, and the disk that file is on.
+//! Blocked threads, wait by wait, and what they wait for: the file of the system call's descriptor, and the disk that file is on.
 //!
-//! Everything here is text that the kernel makes up from memory. No path is ever opened or asked about: on a dead file
-//! system that would hang the monitor, too.
+//! All of it is text that the kernel makes from memory. No path is opened or looked up: on a dead file system that would hang the
+//! monitor, too.
 
+use std::cmp::Reverse;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use rustc_hash::FxHashMap;
@@ -16,9 +17,54 @@ use crate::kernel::task::files::TaskFiles;
 use crate::sample::Name;
 use crate::sample::disk::Disk;
 use crate::sample::task::{RawSyscall, Tasks};
-use crate::sample::waits::{Syscall, WaitQueueKind, Waits};
+use crate::sample::waits::{BlockedThread, MAX_BLOCKED_THREADS, Syscall, WaitClass, WaitQueueKind, Waits};
 
-/// Fills in file, mount and disk of each thread, file and holder of each queue, as far as this user may see them.
+/// Waits kept of one thread; in place of the one that was seen least another one is kept.
+const MAX_WAITS_PER_THREAD: usize = 8;
+/// Of each group so many threads are kept first that were seen on storage most often: its chain ends at one of them.
+const STORAGE_THREADS_PER_GROUP: usize = 4;
+
+/// Adds one sighting to the waits of a thread.
+pub(super) fn record(waits: &mut Vec<BlockedThread>, seen: BlockedThread) {
+    let call = |wait: &BlockedThread| wait.syscall.map(|call| (call.number, call.arguments[0]));
+    let is_same = |wait: &&mut BlockedThread| {
+        (wait.state, wait.class, &wait.wchan) == (seen.state, seen.class, &seen.wchan) && call(wait) == call(&seen)
+    };
+    if let Some(same) = waits.iter_mut().find(is_same) {
+        *same = BlockedThread { seen_count: same.seen_count.saturating_add(1), ..seen };
+        return;
+    }
+    if waits.len() >= MAX_WAITS_PER_THREAD {
+        let least = (0..waits.len()).min_by_key(|&at| waits.get(at).map(|wait| (wait.seen_count, wait.last_sub_sample)));
+        waits.swap_remove(least.unwrap_or(0));
+    }
+    waits.push(seen);
+}
+
+/// The waits of at most `MAX_BLOCKED_THREADS` threads, sorted by task: of each group some that were seen on storage most often, then
+/// those that have been in their wait longest. This decides only whose files are read and what is kept.
+pub(super) fn select_threads(mut threads: Vec<Vec<BlockedThread>>) -> Vec<BlockedThread> {
+    if threads.len() > MAX_BLOCKED_THREADS {
+        let on_storage = |waits: &[BlockedThread]| {
+            waits.iter().filter(|wait| wait.class == WaitClass::Disk).map(|wait| u32::from(wait.seen_count)).sum::<u32>()
+        };
+        let first = |waits: &[BlockedThread]| waits.first().map(|wait| (wait.group, wait.task));
+        threads.sort_unstable_by_key(|waits| (Reverse(on_storage(waits)), first(waits)));
+        let mut of_group: FxHashMap<Option<u16>, usize> = FxHashMap::default();
+        threads.sort_by_cached_key(|waits| {
+            let rank = of_group.entry(first(waits).map(|(group, _)| group)).or_default();
+            *rank += 1;
+            let since_ns = waits.iter().map(|wait| wait.blocked_since_ns).max();
+            (on_storage(waits) == 0 || *rank > STORAGE_THREADS_PER_GROUP, since_ns, first(waits))
+        });
+        threads.truncate(MAX_BLOCKED_THREADS);
+    }
+    let mut waits: Vec<BlockedThread> = threads.into_iter().flatten().collect();
+    waits.sort_by_key(|wait| (wait.task, wait.last_sub_sample));
+    waits
+}
+
+/// Fills in file, mount and disk of each wait, file and holder of each queue, as far as this user may see them.
 pub fn resolve_files(
     drained: IntervalWaits,
     root: &Root,
@@ -56,21 +102,21 @@ pub fn resolve_files(
     waits
 }
 
-/// The descriptor that a call is about, and where it leads.
+/// The descriptor of a system call, and the file it leads to (/proc/PID/fd).
 fn read_call_file(call: Option<RawSyscall>, pid: u32, files: &mut TaskFiles, machine: &[u8]) -> Option<(u64, Vec<u8>)> {
     let descriptor = Syscall::from_number(machine, call?)?.file_descriptor()?;
     let target = files.read_link(format_args!("{pid}/fd/{descriptor}")).ok()?;
     Some((descriptor, target.into_vec()))
 }
 
-/// Where a mount is and what it stands on.
+/// Where a file system is mounted, and its disk.
 #[derive(Clone, Debug, Default)]
 struct MountLocation {
     disk: Option<DiskId>,
     mount_point: Option<Name>,
 }
 
-/// From mount id to disk. Ids are unique among all mount namespaces, so that one process's table serves others.
+/// From mount id to disk. Mount ids are unique across mount namespaces, so that the table of one process serves for others.
 struct MountDisks<'a> {
     disks: &'a [Disk],
     cache: FxHashMap<u32, MountLocation>,
@@ -96,7 +142,7 @@ impl MountDisks<'_> {
         Some(disk.id)
     }
 
-    /// The disk or the partition of that name; a partition's is its disk's with a number, and a `p` between digits.
+    /// The disk with that name, or with a partition of that name.
     fn disk_by_name(&self, name: &[u8]) -> Option<DiskId> {
         let whole = self.disks.iter().find(|disk| disk.name.as_bytes() == name);
         whole.or_else(|| self.disks.iter().find(|disk| is_partition_name(name, disk.name.as_bytes()))).map(|disk| disk.id)

@@ -1,12 +1,12 @@
-//! How much CPU time sub-samples may take. A look that cost too much is paid for by leaving out the next ones.
+//! The CPU time that sub-samples may take: a token bucket. After an expensive sub-sample the next ones are skipped.
 
-/// One per cent of one CPU.
+/// 1 % of one CPU.
 pub const DEFAULT_SHARE: f64 = 0.01;
 
-/// So much may be saved up, so that a pause is not followed by a burst.
+/// At most so much is saved up, so that no burst follows a pause.
 const MAX_BALANCE_NS: f64 = 5_000_000.0;
 
-/// The account, in nanoseconds of CPU time.
+/// The bucket, in ns of CPU time.
 #[derive(Debug)]
 pub struct CpuBudget {
     share: f64,
@@ -20,12 +20,12 @@ impl CpuBudget {
         CpuBudget { share, balance_ns: MAX_BALANCE_NS, updated_ns: None }
     }
 
-    /// Whether the account is not overdrawn at that time (CLOCK_MONOTONIC).
+    /// Whether a sub-sample may be taken at this time (CLOCK_MONOTONIC).
     pub fn allows(&self, now_ns: u64) -> bool {
         self.balance_at(now_ns) > 0.0
     }
 
-    /// Pays for a look.
+    /// A sub-sample took so much CPU time.
     pub fn spend(&mut self, now_ns: u64, cost_ns: u64) {
         self.balance_ns = self.balance_at(now_ns) - cost_ns as f64;
         self.updated_ns = Some(now_ns);
@@ -41,7 +41,7 @@ impl CpuBudget {
 mod tests {
     use super::*;
 
-    /// Looks taken in 100 s when one is due ten times a second.
+    /// Sub-samples taken in 100 s if one is due ten times a second.
     fn taken(cost_ns: u64) -> u64 {
         let mut budget = CpuBudget::new(DEFAULT_SHARE);
         let mut taken = 0;

@@ -1,18 +1,18 @@
-//! /proc/locks: which process has the lock of a file that another one waits for.
+//! /proc/locks: which process holds the file lock that another one waits for.
 
 use rustc_hash::FxHashMap;
 
 use crate::kernel::fields::{lines, parse_u32, words};
 use crate::kernel::root::Root;
 
-/// From the waiting process to the one that has what it waits for.
+/// From the pid of each waiting process to that of the holder.
 ///
 /// ```text
 /// 12: FLOCK  ADVISORY  WRITE 4711 07:00:12 0 EOF
 /// 12: -> FLOCK  ADVISORY  WRITE 4712 07:00:12 0 EOF
 /// ```
-/// A waiter stands behind its holder under the same number. The kernel says −1 for a lock that belongs to an open file and
-/// not to a process, and 0 for one of another pid namespace.
+/// A waiter follows its holder under the same number. The kernel writes −1 for a lock of an open file description, and 0 for a
+/// process of another pid namespace.
 pub fn read_lock_holders(root: &Root) -> FxHashMap<u32, u32> {
     root.read_once("proc/locks").map(|text| parse_locks(&text)).unwrap_or_default()
 }
@@ -24,7 +24,7 @@ fn parse_locks(text: &[u8]) -> FxHashMap<u32, u32> {
         let mut words = words(line).peekable();
         let Some(number) = words.next() else { continue };
         let waits = words.next_if(|word| *word == b"->").is_some();
-        // Kind, whether it is mandatory, access; then the process.
+        // Kind, ADVISORY or MANDATORY, access; then the pid.
         let pid = words.nth(3).and_then(parse_u32).filter(|&pid| pid > 0);
         match (waits, pid, holder) {
             (false, pid, _) => holder = Some((number, pid)),

@@ -1,9 +1,11 @@
-//! Who waits over a pipe or a socket for a process of its own group that is on storage.
+//! Threads that wait in a pipe or Unix socket for a process of their group that is on storage.
 //!
-//! A pool of idle workers sleeps in the same read, and some thread beside it may well be on storage for reasons of its own.
-//! So the other end decides: those who hold it must all be on storage (or just wait for it, too). It is looked for only
-//! in groups that had a thread on storage and active sleepers in pipes and sockets, within bounds; whose other end is
-//! not found does not count. The other end of a TCP connection is named (`remote`) and counts as nothing.
+//! A pool of idle workers sleeps in the same read, and a thread beside it may be on storage for reasons of its own. So the other end
+//! decides: each process that holds it must be on storage (or wait for it itself). It is searched only in groups that had a thread on
+//! storage and active sleepers in pipes and sockets, within bounds; a waiter whose other end is not found does not count. The other end
+//! of a TCP connection is named (`remote_waits`), and does not count either.
+//!
+//! This still concludes more than a reader should: which holders count as working (`HolderState`) belongs in `interval`.
 
 use std::os::unix::ffi::OsStrExt;
 
@@ -19,7 +21,7 @@ use crate::sample::Reading;
 use crate::sample::task::Tasks;
 use crate::sample::waits::{Syscall, WaitClass, WaitQueueKind, Waits};
 
-/// A thread seen asleep in a pipe or socket at one look.
+/// A thread seen asleep in a pipe or socket by one sub-sample.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerWait {
     /// Index into `Waits::sub_samples`
@@ -29,16 +31,16 @@ pub struct PeerWait {
     pub kind: WaitQueueKind,
 }
 
-/// So many looks an interval are kept, so many threads followed, processes of a group and descriptors looked through.
+/// Bounds an interval: sightings kept, threads traced, processes of a group and descriptors searched.
 pub const MAX_PEER_WAITS: usize = 4096;
 const MAX_THREADS: usize = 64;
 const MAX_PROCESSES: usize = 128;
 const MAX_DESCRIPTORS: usize = 2048;
 
-/// A group has a thread on storage when it had one in this share of the looks (docs/metrics.md, "Idle but blocked").
+/// Groups with a thread on storage in this share of the sub-samples are traced; a holder on storage in this share of them is on storage.
 const MIN_ON_STORAGE_SHARE: f64 = 0.2;
 
-/// One end of a pipe or socket.
+/// One end of a pipe or socket, by its inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Endpoint {
     PipeRead(u32),
@@ -46,7 +48,7 @@ enum Endpoint {
     Socket(u32),
 }
 
-/// Adds those that are behind a peer to the counts of the looks, and keeps their queues only.
+/// Adds threads that wait for a holder on storage to the counts of the sub-samples, and keeps only their queues.
 pub fn trace_ipc_peers(
     waits: &mut Waits,
     looks: &[PeerWait],
@@ -93,7 +95,7 @@ fn apply_blocked_holders(waits: &mut Waits, looks: &[PeerWait], followed: &FxHas
     });
 }
 
-/// Groups that spent enough of the interval with a thread on storage, and have sleepers to ask about.
+/// Scheduling: groups with a thread on storage often enough, and with waiters in pipes or sockets.
 fn groups_to_trace(waits: &Waits, looks: &[PeerWait]) -> Vec<u16> {
     let whole = waits.sub_samples.len() as f64;
     let mut groups: Vec<u16> = looks.iter().map(|look| look.group).collect();
@@ -107,7 +109,7 @@ fn groups_to_trace(waits: &Waits, looks: &[PeerWait]) -> Vec<u16> {
     groups
 }
 
-/// The end that each waiter of a group sleeps at.
+/// The end at which each waiter of a group sleeps.
 fn waiter_endpoints(looks: &[PeerWait], group: u16, files: &mut TaskFiles, machine: &[u8]) -> FxHashMap<TaskId, Endpoint> {
     let mut asked = FxHashSet::default();
     let mut ends = FxHashMap::default();
@@ -161,10 +163,10 @@ fn parse_inode(target: &[u8], kind: &[u8]) -> Option<u32> {
     parse_u32(target.strip_prefix(kind)?.strip_suffix(b"]")?)
 }
 
-/// Which processes of a group have the other ends open.
+/// The processes of a group that have the other ends open.
 #[derive(Debug, Default)]
 struct Holders {
-    /// By the end that is waited at
+    /// By the end at which a thread waits
     by_endpoint: FxHashMap<Endpoint, Vec<u32>>,
 }
 
@@ -188,7 +190,7 @@ impl Holders {
         for &pid in members {
             let Ok(descriptors) = root.list_directory(format!("proc/{pid}/fd")) else { continue };
             if descriptors.len() > left {
-                // Half of the truth would make a stuck process of one that works: nobody is followed.
+                // With some holders unknown a working one could be missed: no waiter counts.
                 return Holders::default();
             }
             left -= descriptors.len();
@@ -205,7 +207,7 @@ impl Holders {
         holders
     }
 
-    /// A process that has the other end and is on storage, where none that has it could be giving something now.
+    /// A process that holds the other end and is on storage, if no other holder is working.
     fn blocked_holder(&self, waits: &Waits, waiting: &FxHashMap<TaskId, Endpoint>, end: Endpoint) -> Option<u32> {
         let mut stuck = None;
         for &pid in self.by_endpoint.get(&end)? {
@@ -219,14 +221,14 @@ impl Holders {
     }
 }
 
-/// What a process that holds an end was doing in this interval.
+/// What a process that holds an end did in this interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HolderState {
-    /// Some thread of it is on storage, and the others wait for it
+    /// One of its threads is on storage, and the others wait for locks
     OnStorage,
-    /// Asleep, or waiting at the very same end
+    /// Parked, or waiting at the same end
     Waiting,
-    /// A thread of it did something else: it may be the one that gives
+    /// A thread of it did something else, and may be the one that writes
     Working,
 }
 
@@ -251,7 +253,7 @@ impl HolderState {
     }
 }
 
-/// Which ends a descriptor is: of a pipe that is open for both, two.
+/// The ends that a descriptor is: two for a pipe that is open for reading and writing.
 fn read_open_endpoints(pid: u32, descriptor: u32, files: &mut TaskFiles) -> Vec<Endpoint> {
     let Ok(target) = files.read_link(format_args!("{pid}/fd/{descriptor}")) else { return Vec::new() };
     if let Some(socket) = parse_inode(target.as_bytes(), b"socket:[") {
@@ -277,7 +279,7 @@ const UNIX_DIAG_PEER: u16 = 2;
 /// Bytes of struct unix_diag_msg, before the attributes.
 const UNIX_DIAG_MSG_SIZE: usize = 16;
 
-/// The other ends of these Unix sockets, by one UNIX_DIAG dump; any user may ask.
+/// The other ends of these Unix sockets, by one UNIX_DIAG dump; needs no privilege.
 fn dump_unix_peers(wanted: &FxHashSet<u32>) -> Reading<FxHashMap<u32, u32>> {
     let mut request = Vec::with_capacity(40);
     request.extend(40_u32.to_ne_bytes());
@@ -298,7 +300,7 @@ fn dump_unix_peers(wanted: &FxHashSet<u32>) -> Reading<FxHashMap<u32, u32>> {
     Ok(peers)
 }
 
-/// One message: the socket's inode and its peer's.
+/// One message: the inodes of the socket and of its peer.
 fn parse_unix_peer(payload: &[u8]) -> Option<(u32, u32)> {
     let word = |bytes: &[u8]| bytes.first_chunk::<4>().map(|bytes| u32::from_ne_bytes(*bytes));
     let socket = word(payload.get(4..)?)?;
@@ -331,7 +333,7 @@ mod tests {
         ThreadWaits { task: task(pid, tid), group: 0, class_counts: seen }
     }
 
-    /// A server and a client that waits at the pipe 7; `others` have its other end, too.
+    /// The process that a client at pipe 7 waits for, with these holders of its other end.
     fn giver(threads: Vec<ThreadWaits>, holders: &[u32]) -> Option<u32> {
         let waits = Waits { threads, ..Waits::default() };
         let waiting = FxHashMap::from_iter([(task(10, 10), Endpoint::PipeRead(7))]);

@@ -1,10 +1,9 @@
-//! Who waits for the answer of a remote host, as far as that can be told from one who only listens.
+//! Threads that wait for the answer of a remote host (inferred).
 //!
-//! A thread asleep in a receive looks the same whether it has asked or is waiting to be asked. The connection tells them
-//! apart, by inference: this side has made it (its port is none that anybody listens at), and no data came back after the last
-//! was sent. A server waits on connections that others have made; who is told things he did not ask for heard last. Neither
-//! is named. One that reads its socket by read(2) is not told from one that reads a terminal, and one in poll is idle. Only
-//! active threads are asked after, and only while the connections of this machine are few.
+//! A thread asleep in a receive looks the same whether it has sent a request or waits for one. The TCP connection shows the difference:
+//! this host opened it (its local port is none that is listened at), and no data came back after the last was sent. A server waits on
+//! connections that others opened; a subscriber received last. Neither counts. A thread that reads its socket by read(2) cannot be told
+//! from one that reads a terminal, and one in poll is idle. Only active threads are examined, and only while this host has few sockets.
 
 use std::net::SocketAddr;
 
@@ -25,14 +24,14 @@ use crate::kernel::task::files::TaskFiles;
 use crate::sample::waits::{WaitQueue, WaitQueueKind, Waits};
 use crate::sample::{Name, Reading};
 
-/// So many threads an interval are asked after.
+/// Threads examined an interval.
 const MAX_THREADS: usize = 64;
-/// With more sockets than these nobody is: a look at one costs 1.3 µs.
+/// With more sockets none is examined: a dump costs 1.3 µs a socket.
 const MAX_SOCKETS: u64 = 2000;
-/// A thread waits when it was seen asleep in a socket at this share of the looks.
+/// Threads seen asleep in a socket in this share of the sub-samples are examined.
 const WAITING_SHARE: f64 = 0.5;
 
-/// Adds a queue to each group whose threads wait for an answer.
+/// Adds a queue of kind `Remote` to each group whose threads wait for an answer.
 pub fn trace_remote_waits(waits: &mut Waits, looks: &[PeerWait], root: &Root, files: &mut TaskFiles, machine: &[u8]) {
     let waiters = socket_waiters(looks, waits.sub_samples.len());
     if waiters.is_empty() || !has_few_sockets(root) || !root.is_host() {
@@ -56,7 +55,7 @@ struct SocketWaiter {
     seen_count: u32,
 }
 
-/// The threads that were asleep in a socket most of the time.
+/// The threads asleep in a socket most of the time.
 fn socket_waiters(looks: &[PeerWait], whole: usize) -> Vec<SocketWaiter> {
     let mut times: FxHashMap<(TaskId, u16), u32> = FxHashMap::default();
     for look in looks.iter().filter(|look| look.kind == WaitQueueKind::Socket) {
@@ -71,7 +70,7 @@ fn socket_waiters(looks: &[PeerWait], whole: usize) -> Vec<SocketWaiter> {
     all
 }
 
-/// `TCP: inuse 12 orphan 0 …` of /proc/net/sockstat; IPv6 has a file of its own.
+/// Whether this host has few TCP sockets: `TCP: inuse 12 orphan 0 …` of /proc/net/sockstat, and sockstat6.
 fn has_few_sockets(root: &Root) -> bool {
     let count = |file: &str, word: &[u8]| {
         let text = root.read_once(file).ok()?;
@@ -82,7 +81,7 @@ fn has_few_sockets(root: &Root) -> bool {
     count("proc/net/sockstat", b"TCP:").is_some_and(|four| four.saturating_add(six) <= MAX_SOCKETS)
 }
 
-/// Of these sockets, those whose other end owes an answer, and who that is.
+/// Of these sockets, those on which an answer is awaited, with the remote address.
 fn awaited_remotes(wanted: &FxHashSet<u32>) -> Reading<FxHashMap<u32, SocketAddr>> {
     let mut netlink = Netlink::open(SockProtocol::NetlinkSockDiag)?;
     let (mut served, mut found) = (FxHashSet::default(), Vec::new());
@@ -107,14 +106,14 @@ fn awaited_remotes(wanted: &FxHashSet<u32>) -> Reading<FxHashMap<u32, SocketAddr
     Ok(owing.map(|socket| (socket.inode, SocketAddr::new(socket.remote_address, socket.ports.1))).collect())
 }
 
-/// This side has made the connection, and spoke last. Who asks as soon as he is answered does both in one tick; who was
+/// This host opened the connection and sent last. A client that asks again as soon as it is answered does both in one tick; one that was
 /// answered within a tick and asks no more is not active.
 fn awaits_answer(socket: &Connection, served: &FxHashSet<u16>) -> bool {
     let asked = socket.tcp_info.last_data_sent_ms <= socket.tcp_info.last_data_received_ms;
     !served.contains(&socket.ports.0) && asked
 }
 
-/// One queue for each group: of the host that most of its threads wait for.
+/// One queue a group: the remote host that most of its threads wait for.
 fn remote_queues<'a>(waiting: impl Iterator<Item = (&'a SocketWaiter, SocketAddr)>) -> Vec<WaitQueue> {
     let mut groups: FxHashMap<u16, FxHashMap<SocketAddr, u32>> = FxHashMap::default();
     for (waiter, remote) in waiting {
@@ -161,7 +160,7 @@ mod tests {
         let (mut client, mut idle) = (TcpStream::connect(address).unwrap(), TcpStream::connect(address).unwrap());
         let (mut asked, mut told) = (server.accept().unwrap().0, server.accept().unwrap().0);
         let mut byte = [0];
-        // Both have had an answer; one asks again a while later, the other hears something it did not ask for.
+        // Both had an answer; one asks again later, the other receives something it did not ask for.
         for (client, server) in [(&mut client, &mut asked), (&mut idle, &mut told)] {
             client.write_all(b"?").unwrap();
             server.read_exact(&mut byte).unwrap();
@@ -174,7 +173,7 @@ mod tests {
         if let Err(why) = found {
             return println!("skipped: this kernel has no INET_DIAG ({why:?})");
         }
-        // Milliseconds by the kernel's own tick: asked until they differ.
+        // The kernel counts milliseconds by its tick: repeated until they differ.
         for _ in 0..1000 {
             client.write_all(b"?").unwrap();
             told.write_all(b"!").unwrap();

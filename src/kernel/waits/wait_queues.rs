@@ -1,5 +1,5 @@
-//! What the threads of a group queue for: counted at each look, described at the end of the interval, and then only for
-//! groups that had a thread on storage. Of the others nobody asks.
+//! Queues that threads of a group wait in: counted in each sub-sample, described at the end of the interval for groups that had a thread
+//! on storage.
 
 use rustc_hash::FxHashMap;
 
@@ -8,10 +8,10 @@ use crate::sample::Name;
 use crate::sample::task::RawSyscall;
 use crate::sample::waits::{GroupWaits, WaitQueue, WaitQueueKind};
 
-/// So many addresses of one group's mutexes are told apart.
+/// Mutex addresses counted for one group.
 const MAX_ADDRESSES: usize = 64;
 
-/// One of those that wait: the last one that was seen to, with what he calls.
+/// The thread that was last seen waiting in a queue.
 #[derive(Clone, Debug)]
 pub struct Waiter {
     pub task: TaskId,
@@ -19,7 +19,7 @@ pub struct Waiter {
     pub syscall: Option<RawSyscall>,
 }
 
-/// A thread whose futex word says "held and waited for", to be judged when the look is over.
+/// A thread whose futex value says "held, with waiters": counted at the end of the sub-sample.
 #[derive(Debug)]
 pub struct MutexCandidate {
     pub group: u16,
@@ -35,11 +35,11 @@ struct QueueCount {
     last_waiter: Waiter,
 }
 
-/// The queues of the interval that is running.
+/// The queues of the current interval.
 #[derive(Debug, Default)]
 pub struct WaitQueues {
     counts: FxHashMap<(u16, WaitQueueKind), QueueCount>,
-    /// Of the look that is running.
+    /// Of the current sub-sample
     mutex_candidates: Vec<MutexCandidate>,
 }
 
@@ -57,7 +57,7 @@ impl WaitQueues {
             let times = tally.addresses.entry(address).or_default();
             *times = times.saturating_add(1);
         }
-        // The call is not always to be had, and it names the file.
+        // The system call, which leads to the file, cannot always be read.
         if waiter.syscall.is_some() || tally.last_waiter.syscall.is_none() {
             tally.last_waiter = waiter;
         }
@@ -67,8 +67,8 @@ impl WaitQueues {
         self.mutex_candidates.push(suspect);
     }
 
-    /// Ends a look. Value 2 is the word of a contended mutex, and all its waiters share one address. A single waiter at
-    /// an address proves nothing: a condition variable of musl gives each of its waiters such a word of its own.
+    /// Ends a sub-sample. Value 2 is that of a contended mutex, whose waiters share one address. A single waiter at an address proves
+    /// nothing: each waiter of a condition variable of musl has such a futex of its own.
     pub fn classify_mutex_candidates(&mut self, counts: &mut [GroupWaits]) {
         let mut at_address: FxHashMap<(u16, u64), u32> = FxHashMap::default();
         for suspect in &self.mutex_candidates {
@@ -86,7 +86,7 @@ impl WaitQueues {
         }
     }
 
-    /// Ends the interval: the queues of the groups that `held` names, sorted, each with its last waiter.
+    /// Ends the interval: the queues of groups for which `held` is set, sorted, and the last waiter of each.
     pub fn finish_interval(&mut self, held: &[bool]) -> (Vec<WaitQueue>, Vec<Waiter>) {
         let is_held = |group: u16| held.get(usize::from(group)).copied().unwrap_or(false);
         let mut list: Vec<_> = self.counts.drain().filter(|((group, _), _)| is_held(*group)).collect();

@@ -1,5 +1,5 @@
-//! From the kernel function a thread sleeps in to what it waits for. The table is data: names as 6.18 shows them
-//! (what the lab saw), older names beside them.
+//! Wait classes: what a thread waits for, from the kernel function in which it sleeps (wchan). The table is data: function names as in
+//! Linux 6.18, and older names beside them.
 
 use std::sync::LazyLock;
 
@@ -15,11 +15,11 @@ use crate::sample::task::TaskState;
 pub enum WaitClass {
     /// R: on a CPU or waiting for one
     Running,
-    /// D in the block or file system layer; S where a file system lets signals interrupt who waits for it (FUSE)
+    /// D in the block or file system layer, or S in a file system with interruptible waits (FUSE)
     Disk,
     /// Asleep for asynchronous completions (libaio, io_uring)
     Aio,
-    /// A lock that somebody holds: a futex whose call shows contention, a file lock, a kernel rwsem or mutex
+    /// A held lock: a futex whose call shows contention, a file lock, a kernel rwsem or mutex
     Lock,
     /// A socket
     Net,
@@ -36,11 +36,11 @@ pub enum WaitClass {
     Memory,
     /// Frozen by a cgroup, stopped or traced
     Frozen,
-    /// The kernel keeps the wait channel from us
+    /// The wait channel is hidden from this user
     Hidden,
     Other,
-    /// A futex or semaphore that nothing shows to be a held lock: a condition variable, a queue of work, or a lock after all.
-    /// It is idling unless its group says otherwise.
+    /// A futex or semaphore not known to be a held lock: a condition variable, a work queue, or a lock after all. Idle unless its group
+    /// shows otherwise.
     Futex,
 }
 
@@ -87,8 +87,8 @@ impl WaitClass {
         }
     }
 
-    /// The class of a thread from its state, its wait channel and its system call, as far as they are known.
-    /// State and channel are read at different moments: a pair that cannot be (D in epoll) is `None`: look again.
+    /// The class of a thread from its state, wait channel and system call, as far as they are known. State and channel are read at different
+    /// moments: `None` for a pair that cannot be (D in epoll), which must be read again.
     pub fn classify(state: TaskState, channel: Option<&[u8]>, call: Option<Syscall>) -> Option<WaitClass> {
         match state {
             TaskState::Running => return Some(WaitClass::Running),
@@ -101,7 +101,7 @@ impl WaitClass {
         let class = match (class, call) {
             (Some(WaitClass::Futex), Some(call)) if call.is_contended_futex() => WaitClass::Lock,
             (Some(class), _) => class,
-            // wait_woken and the like serve sockets, terminals and inotify alike: the call tells.
+            // wait_woken and others serve sockets, terminals and inotify alike: the system call says which.
             (None, Some(call)) => call.wait_class(state),
             (None, None) => WaitClass::Other,
         };
@@ -114,7 +114,7 @@ impl WaitClass {
         }
     }
 
-    /// Whether nobody waits there but in S, so that the channel tells the state as well.
+    /// Whether threads wait there only in S, so that the channel also gives the state.
     pub fn wchan_is_interruptible(channel: &[u8]) -> bool {
         use WaitClass::{Aio, Futex, Net, Pipe, Poll, Timer};
         matches!(WaitClass::from_wchan(strip_compiler_suffix(channel)), Some(Aio | Futex | Net | Pipe | Poll | Timer))
@@ -129,26 +129,26 @@ impl WaitClass {
     }
 }
 
-/// Waits that are never in D, but for a task that the freezer has stopped where it slept.
+/// Classes that are never in D, frozen threads excepted.
 fn never_uninterruptible(class: WaitClass) -> bool {
     use WaitClass::{Aio, Child, Futex, Net, Pipe, Poll, Timer};
     matches!(class, Aio | Child | Futex | Net | Pipe | Poll | Timer)
 }
 
-/// Whether a thread there has asked a file system in user space (FUSE) for something and waits for the answer. It does so in S,
-/// until a signal comes; the file system's own threads wait for requests in fuse_dev_do_read.
+/// Whether a thread there waits for the answer of a FUSE file system, interruptibly in S. The threads of the file system itself wait for
+/// requests in fuse_dev_do_read.
 pub fn is_fuse_request(channel: &[u8]) -> bool {
     const NAMES: [&str; 4] = ["request_wait_answer", "__fuse_request_send", "__fuse_simple_request", "fuse_simple_request"];
     NAMES.iter().any(|name| name.as_bytes() == strip_compiler_suffix(channel))
 }
 
-/// Whether a thread there waits for a lock of a file (flock, fcntl), whose holder /proc/locks knows.
+/// Whether a thread there waits for a file lock (flock, fcntl), whose holder is in /proc/locks.
 pub fn is_file_lock(channel: &[u8]) -> bool {
     const NAMES: [&str; 5] = ["locks_lock_inode_wait", "flock_lock", "posix_lock", "fcntl_setlk", "do_lock_file_wait"];
     NAMES.iter().any(|name| channel.starts_with(name.as_bytes()))
 }
 
-/// Whether a thread there waits for storage that is no block device of this machine: a server's, or a program's (FUSE).
+/// Whether a thread there waits for storage that is no block device of this host: of a server, or FUSE.
 pub fn is_non_block_storage(channel: &[u8]) -> bool {
     const NAMES: [&str; 13] = [
         "nfs",
@@ -168,8 +168,8 @@ pub fn is_non_block_storage(channel: &[u8]) -> bool {
     NAMES.iter().any(|name| channel.starts_with(name.as_bytes()))
 }
 
-/// The kernel leaves its own locking functions out of a wait channel: of a thread in D, these functions mean that it waits
-/// for the lock they take (of an inode, a directory, an address space). I/O is waited for in functions further down.
+/// The kernel omits its locking functions from wchan: a thread in D in these functions waits for the lock they take (of an inode, a
+/// directory, an address space). They wait for I/O in other functions that they call.
 const KERNEL_LOCK_FUNCTIONS: &[&str] = &[
     "ext4_file_write_iter", // with ext4_buffered_write_iter and ext4_dio_write_iter inlined: the inode
     "ext4_buffered_write_iter",
@@ -203,7 +203,7 @@ const KERNEL_LOCK_FUNCTIONS: &[&str] = &[
     "do_mprotect_pkey",
 ];
 
-/// `.isra.0`, `.constprop.0`, `.part.0`, `.cold`: the compiler's, and different in every build.
+/// Without `.isra.0`, `.constprop.0`, `.part.0`, `.cold`: suffixes of the compiler, different in each build.
 pub fn strip_compiler_suffix(symbol: &[u8]) -> &[u8] {
     match symbol.iter().position(|&byte| byte == b'.') {
         Some(dot) if dot > 0 => &symbol[..dot],
@@ -211,7 +211,7 @@ pub fn strip_compiler_suffix(symbol: &[u8]) -> &[u8] {
     }
 }
 
-/// Whole names, where a prefix would catch something else.
+/// Whole names, where a prefix would match other functions.
 const EXACT_NAMES: &[(&str, WaitClass)] = &[
     ("kernel_clone", WaitClass::Vfork), // since 5.10; wait_for_vfork_done inlined into it
     ("_do_fork", WaitClass::Vfork),     // 4.2 to 5.9
@@ -237,7 +237,7 @@ const EXACT_NAMES: &[(&str, WaitClass)] = &[
     ("percpu_down_write", WaitClass::Lock),
 ];
 
-/// `PREFIX` by the first letter, since it is asked a thousand times a second.
+/// `PREFIXES` by the first byte, because it is searched a thousand times a second.
 static PREFIXES_BY_FIRST_BYTE: LazyLock<Vec<Vec<&(&str, WaitClass)>>> = LazyLock::new(|| {
     let with_letter = |letter: u8| PREFIXES.iter().filter(|(name, _)| name.as_bytes().first() == Some(&letter)).collect();
     (0..=u8::MAX).map(with_letter).collect()

@@ -3,7 +3,7 @@
 use super::class::WaitClass;
 use crate::sample::task::{RawSyscall, TaskState};
 
-/// The system calls that a judgement rests on. The numbers differ between machines.
+/// A system call that classification uses. Numbers differ between architectures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Syscall {
     pub name: &'static str,
@@ -13,15 +13,14 @@ pub struct Syscall {
 /// What the arguments of a futex call say about the wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FutexWait {
-    /// A lock that somebody else holds, without a doubt: one of the FUTEX_LOCK_PI family.
+    /// A lock that another thread holds, certainly: FUTEX_LOCK_PI or FUTEX_LOCK_PI2.
     PiLock { address: u64 },
-    /// Most likely such a lock: op FUTEX_WAIT with value 2, the word of a contended mutex of glibc or of the Go runtime. All
-    /// its waiters share the address; a condition variable of musl looks the same, with an address for each.
+    /// Most likely such a lock: FUTEX_WAIT with value 2, that of a contended mutex of glibc or of the Go runtime. All waiters share the
+    /// address; a condition variable of musl looks the same, with an address for each waiter.
     ContendedMutex { address: u64 },
-    /// An event that has not happened: op FUTEX_WAIT_PRIVATE with value 0, which no lock waits at, since 0 is a free one.
-    /// So sleeps an idle thread of the Go runtime: it waits for work.
+    /// FUTEX_WAIT_PRIVATE with value 0: no lock, since 0 is a free one. An idle thread of the Go runtime waits for work like this.
     IdleRuntimeThread { address: u64 },
-    /// Anything else: a condition variable, a semaphore, a join. Idle unless its group cycles.
+    /// Anything else: a condition variable, a semaphore, a join. Idle unless its group shows otherwise.
     Unknown { address: u64 },
 }
 
@@ -30,11 +29,11 @@ const FUTEX_PRIVATE_FLAG: u64 = 0x80;
 const FUTEX_WAIT: u64 = 0;
 const FUTEX_LOCK_PI: u64 = 6;
 const FUTEX_LOCK_PI2: u64 = 13;
-/// 0 free, 1 held, 2 held and waited for: glibc's lowlevellock, and those who copied Drepper's "Futexes Are Tricky".
+/// 0 free, 1 held, 2 held with waiters: lowlevellock of glibc, and mutexes after Drepper, "Futexes Are Tricky".
 const CONTENDED_FUTEX_VALUE: u64 = 2;
 
 impl Syscall {
-    /// The call of that number on that kind of machine (`Host::machine`); `None` for those that no judgement needs.
+    /// The call with this number on `machine` (`Host::machine`); `None` if classification does not use it.
     pub fn from_number(machine: &[u8], call: RawSyscall) -> Option<Syscall> {
         let column = match machine {
             b"x86_64" => 0,
@@ -47,12 +46,12 @@ impl Syscall {
             .map(|row| Syscall { name: row.0, arguments: call.arguments })
     }
 
-    /// The fsync family: waits for the device to have it all.
+    /// Whether it is one of the fsync family, which wait until the device has everything.
     pub fn is_fsync_family(self) -> bool {
         matches!(self.name, "fsync" | "fdatasync" | "sync_file_range" | "msync" | "sync" | "syncfs")
     }
 
-    /// The descriptor that it is about: its first argument.
+    /// Its file descriptor, the first argument.
     pub fn file_descriptor(self) -> Option<u64> {
         let by_descriptor = matches!(
             self.name,
@@ -84,7 +83,7 @@ impl Syscall {
             return None;
         }
         let [address, operation, value] = self.arguments;
-        // The kernel prints the registers: an int argument may carry garbage in its upper half.
+        // The kernel prints registers: the upper half of an int argument may be anything.
         let (command, value) = (operation & FUTEX_CMD_MASK, value & 0xffff_ffff);
         Some(match (command, value) {
             (FUTEX_LOCK_PI | FUTEX_LOCK_PI2, _) => FutexWait::PiLock { address },
@@ -94,12 +93,12 @@ impl Syscall {
         })
     }
 
-    /// Whether it is a futex call that shows a lock which somebody else holds.
+    /// Whether it is a futex call on a lock that another thread holds.
     pub fn is_contended_futex(self) -> bool {
         matches!(self.futex_wait(), Some(FutexWait::ContendedMutex { .. } | FutexWait::PiLock { .. }))
     }
 
-    /// The class of a wait whose channel says nothing by itself.
+    /// The class of a wait whose channel alone does not say it.
     pub(super) fn wait_class(self, state: TaskState) -> WaitClass {
         match self.name {
             "futex" if self.is_contended_futex() => WaitClass::Lock,

@@ -132,7 +132,7 @@ fn facts(evaluation: &Evaluation, span: &DiskSpan, page: &mut Page) {
 /// Threads that were blocked on the disk, and the processes with the most I/O on any disk.
 fn waiters(evaluation: &Evaluation, id: DiskId, page: &mut Page) {
     let interval = &*evaluation.interval;
-    let blocked: Vec<_> = interval.newer.waits.blocked.iter().filter(|thread| thread.disk == Some(id)).take(12).collect();
+    let blocked: Vec<_> = interval.blocked_threads.iter().filter(|thread| thread.disk == Some(id)).take(12).collect();
     if !blocked.is_empty() {
         page.heading("WAITING THREADS");
         for thread in blocked {

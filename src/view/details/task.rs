@@ -120,7 +120,7 @@ fn waits(interval: &Interval, process: &Process, thread: &Thread, page: &mut Pag
     page.labelled("state", safe!("{} {}", thread.state.as_char(), class.as_str()));
     page.labelled("meaning", wait_location::wait_class_description(class).into());
     page.labelled("where", wait_location::thread_location(interval, id));
-    let blocked = interval.newer.waits.blocked.iter().find(|blocked| blocked.task == id);
+    let blocked = interval.blocked_threads.iter().find(|blocked| blocked.task == id);
     if let Some(blocked) = blocked {
         // Only if it still waits in the same place: in a convoy a thread queues again and again.
         if thread.wait.wchan.as_ref().ok().is_none_or(|now| blocked.wchan.as_ref() == Some(now)) {

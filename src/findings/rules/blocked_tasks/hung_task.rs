@@ -56,7 +56,9 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
         };
         let others = match threads {
             1 => String::new(),
-            many if newer.waits.blocked.len() < MAX_BLOCKED_THREADS => format!(" and {} more of its group", many - 1),
+            many if context.interval.blocked_threads.len() < MAX_BLOCKED_THREADS => {
+                format!(" and {} more of its group", many - 1)
+            }
             many => format!(" and at least {} more of its group", many - 1),
         };
         let of_kernel = match stalled_device(context, longest) {

@@ -7,6 +7,7 @@ use crate::findings::formatting::significant_digits;
 use crate::findings::formatting::{bytes, lossy_name, percent};
 use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
 use crate::findings::rules::memory::page_waits::waits_for_page;
+use crate::interval::blocked_threads::find_blocked;
 use crate::interval::cgroup::CgroupSpan;
 use crate::interval::delays::DelaySpan;
 use crate::interval::task::{ProcessSpan, ThreadSpan};
@@ -88,7 +89,7 @@ impl<'a> CgroupThrashing<'a> {
         });
         let by_stall = group.pressure.memory_some.is_some_and(|share| share.0 >= thresholds.memory_pressure_ratio);
         let enough = again >= thresholds.refaults_per_second || refaults.is_some_and(|rate| rate >= MIN_REFAULTS_PER_SECOND);
-        let reclaim = context.interval.newer.waits.blocked.iter().any(|thread| thread.class == WaitClass::Memory);
+        let reclaim = context.interval.blocked_threads.iter().any(|thread| thread.class == WaitClass::Memory);
         let short = CgroupThrashing {
             group,
             limit,
@@ -203,8 +204,7 @@ impl PageWaitTime {
             let from = threads.partition_point(|span| span.id.pid < process.pid);
             let own = threads.iter().skip(from).take_while(|span| span.id.pid == process.pid);
             for span in own {
-                let blocked = &context.interval.newer.waits.blocked;
-                let blocked = blocked.binary_search_by_key(&span.id, |thread| thread.task).ok().and_then(|at| blocked.get(at));
+                let blocked = find_blocked(&context.interval.blocked_threads, span.id);
                 time.affected_threads += usize::from(time.add(context, span, blocked));
             }
             time.affected_processes += usize::from(time.affected_threads > before);

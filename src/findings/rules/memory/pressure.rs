@@ -121,6 +121,6 @@ fn delayed_threads(context: &RuleContext, part: fn(&DelaySpan) -> Option<Ratio>)
 fn page_waiters(context: &RuleContext) -> f64 {
     let waits = &context.interval.newer.waits;
     let looks = waits.sub_samples.len().max(1) as f64;
-    let for_a_page = waits.blocked.iter().filter(|thread| waits_for_page(context, thread));
+    let for_a_page = context.interval.blocked_threads.iter().filter(|thread| waits_for_page(context, thread));
     for_a_page.map(|thread| f64::from(thread.seen_count) / looks).sum()
 }

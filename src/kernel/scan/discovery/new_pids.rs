@@ -1,55 +1,54 @@
-//! Whether processes were born since the last walk through /proc, and which numbers they can have: where nothing was born, or
-//! little, nobody need walk.
+//! Whether processes started since the last scan, and which pids they can have, so that /proc need not be walked if none or few did.
 //!
-//! The kernel counts forks (/proc/stat) and gives away numbers one after the other (the last one stands in /proc/loadavg), so
-//! that whoever is new has a number between then and now. Who restores a process (CRIU) chooses its number himself: that shows
-//! where more were born than numbers were given, and at the latest in the walk that is made now and then all the same. In a pid
-//! namespace it shows in that walk only: forks are counted for the whole machine, numbers for the namespace.
+//! The kernel counts forks (`processes` of /proc/stat) and gives pids in sequence (the last one is in /proc/loadavg): a new process has a
+//! pid between the last one then and now. A restored process (CRIU) chooses its pid: that shows where more forks than pids are counted, and
+//! at the latest in the walk that is made now and then. In a pid namespace it shows in that walk only, since forks are counted for the whole
+//! host and pids for the namespace.
 
 use std::ops::RangeInclusive;
 
 use crate::units::Counter;
 
-/// A walk is made after so long in any case, once anything was born.
+/// /proc is walked after this time in any case, once a task has started.
 const WALK_INTERVAL_NS: u64 = 30_000_000_000;
 
-/// What the kernel says of births, read before the sweep: the forks first.
+/// The kernel's counters of new tasks, read before the scan, forks first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ForkCounters {
-    /// Processes and threads begun since boot: `processes` of /proc/stat
+    /// Processes and threads started since boot: `processes` of /proc/stat
     pub forks: Option<Counter>,
-    /// The number that was given last: the last word of /proc/loadavg
+    /// The pid given last: the last word of /proc/loadavg
     pub last_pid: Option<u32>,
 }
 
-/// Where to look for new processes.
+/// Which pids new processes can have.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NewPids {
     Nowhere,
-    /// Among these numbers, if anywhere
+    /// One of these, or there is no new process
     InRange(RangeInclusive<u32>),
-    /// They can have any number: walk.
+    /// Any: /proc must be walked
     Anywhere,
 }
 
-/// What was known at the last sweeps.
+/// The counters at the last scans.
 #[derive(Debug, Default)]
 pub struct NewPidTracker {
-    /// The numbers are those of a pid namespace
+    /// Pids are those of a pid namespace
     in_pid_namespace: bool,
     last_counters: Option<ForkCounters>,
-    /// Numbers after this one are asked again: a number is given before its process can be seen.
+    /// Pids after this one are tried again: a pid is given before its process can be seen.
     last_checked_pid: Option<u32>,
     last_walk_ns: u64,
 }
 
 impl NewPidTracker {
-    /// Of the processes of a pid namespace, or of the whole machine.
+    /// `in_pid_namespace`: /proc shows a pid namespace and not the whole host.
     pub fn new(namespaced: bool) -> NewPidTracker {
         NewPidTracker { in_pid_namespace: namespaced, ..NewPidTracker::default() }
     }
 
-    /// Where new processes can be. So many numbers may be tried, one by one, before a walk is cheaper.
+    /// Which pids new processes can have. At most `most` pids are tried one by one; for more a walk is cheaper.
     pub fn update(&mut self, now_ns: u64, now: ForkCounters, most: usize) -> NewPids {
         let (last, from) = (self.last_counters.replace(now), self.last_checked_pid);
         self.last_checked_pid = last.and_then(|last| last.last_pid);
@@ -63,14 +62,14 @@ impl NewPidTracker {
     fn compare(&self, now_ns: u64, last: ForkCounters, now: ForkCounters, from: Option<u32>, most: usize) -> NewPids {
         let Some(born) = now.forks.zip(last.forks).and_then(|(now, last)| now.since(last)) else { return NewPids::Anywhere };
         let numbers = now.last_pid.zip(last.last_pid).and_then(|(now, last)| now.checked_sub(last));
-        // A process is counted as it appears, later than its number is given.
+        // The kernel counts a process when it appears, later than it gives the pid.
         if born == 0 {
             return NewPids::Nowhere;
         }
-        // Numbers begin again from below when the highest was given.
+        // Pids wrap around at pid_max.
         let tried = now.last_pid.zip(from.or(last.last_pid)).and_then(|(now, from)| Some((from.checked_add(1)?, now)));
         let Some(((first, end), numbers)) = tried.zip(numbers) else { return NewPids::Anywhere };
-        // Below that they began again in the second before.
+        // `end` below `first`: they wrapped around in the second before.
         let given = end.saturating_add(1).checked_sub(first);
         let few = given.is_some_and(|given| usize::try_from(given).is_ok_and(|given| given <= most));
         let explained = self.in_pid_namespace || born <= u64::from(numbers);
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_new_has_a_number_that_was_given_since() {
+    fn a_new_process_has_a_pid_given_since_the_last_scan() {
         let mut births = NewPidTracker::default();
         let mut since = |second: u64, now| births.update(second * SECOND, now, 100);
         assert_eq!(since(1, count(500, 900)), NewPids::Anywhere, "nothing is known");
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn where_it_cannot_be_told_all_are_walked_through() {
+    fn proc_is_walked_where_the_counters_do_not_tell() {
         let after = |now, second, most| {
             let mut births = NewPidTracker::default();
             births.update(SECOND, count(500, 900), most);
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_pid_namespace_those_are_tried_that_it_has_given_however_many_were_born_outside() {
+    fn in_a_pid_namespace_its_own_pids_are_tried_however_many_forks_are_counted() {
         let mut births = NewPidTracker::new(true);
         let mut since = |second: u64, now| births.update(second * SECOND, now, 100);
         assert_eq!(since(1, count(500, 40)), NewPids::Anywhere);

@@ -1,4 +1,4 @@
-//! A made-up machine for the sweep to look at, with clocks that the test sets.
+//! A made-up machine for scans, with CPU clocks that the test sets.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,11 +13,11 @@ pub(super) const SECOND: u64 = 1_000_000_000;
 
 pub(super) struct Machine {
     directory: tempfile::TempDir,
-    pub(super) sweep: TaskScanner,
+    pub(super) scanner: TaskScanner,
     pub(super) now_ns: u64,
 }
 
-/// What a test says about a thread.
+/// A thread of the fixture tree.
 #[derive(Clone, Copy)]
 pub(super) struct Given<'a> {
     pub(super) tid: u32,
@@ -51,9 +51,9 @@ impl Machine {
             topology: Vec::new(),
             privilege,
         };
-        let mut sweep = TaskScanner::new(&Root::at_directory(directory.path().to_owned()), &host).unwrap();
-        sweep.context.clocks = ProcessClocks::Fixed(BTreeMap::new());
-        Machine { directory, sweep, now_ns: 1000 * SECOND }
+        let mut scanner = TaskScanner::new(&Root::at_directory(directory.path().to_owned()), &host).unwrap();
+        scanner.context.clocks = ProcessClocks::Fixed(BTreeMap::new());
+        Machine { directory, scanner, now_ns: 1000 * SECOND }
     }
 
     pub(super) fn path(&self, relative: &str) -> PathBuf {
@@ -66,7 +66,7 @@ impl Machine {
         fs::write(path, text).unwrap();
     }
 
-    /// Puts a process there, or changes it; its clock says `clock_ns`.
+    /// Adds or changes a process, whose CPU clock is `clock_ns`.
     pub(super) fn put(&mut self, pid: u32, comm: &str, start_ticks: u64, clock_ns: u64, threads: &[Given<'_>]) {
         let count = threads.len();
         let stat = |tid: u32, state: char| {
@@ -80,7 +80,7 @@ impl Machine {
         self.write(&format!("{pid}/stat"), stat(pid, leader));
         self.write(&format!("{pid}/cmdline"), format!("/bin/{comm}\0--flag\0"));
         self.write(&format!("{pid}/cgroup"), "0::/a.slice\n");
-        // Those that stay keep their files: descriptors may be open.
+        // Threads that stay keep their files, because descriptors may be open.
         for entry in fs::read_dir(self.path(&format!("{pid}/task"))).into_iter().flatten().flatten() {
             if !threads.iter().any(|thread| entry.file_name() == *thread.tid.to_string()) {
                 fs::remove_dir_all(entry.path()).unwrap();
@@ -100,31 +100,31 @@ impl Machine {
     }
 
     pub(super) fn clock(&mut self, pid: u32, clock_ns: u64) {
-        self.sweep.set_process_clock(pid, clock_ns);
+        self.scanner.set_process_clock(pid, clock_ns);
     }
 
     pub(super) fn end(&mut self, pid: u32) {
         fs::remove_dir_all(self.path(&pid.to_string())).unwrap();
-        let ProcessClocks::Fixed(clocks) = &mut self.sweep.context.clocks else { panic!("clocks are given") };
+        let ProcessClocks::Fixed(clocks) = &mut self.scanner.context.clocks else { panic!("clocks are given") };
         clocks.remove(&pid);
     }
 
     /// One second later.
-    pub(super) fn sweep(&mut self) -> Tasks {
+    pub(super) fn scan(&mut self) -> Tasks {
         self.now_ns += SECOND;
-        self.sweep.scan(self.now_ns, new_pids::ForkCounters::default())
+        self.scanner.scan(self.now_ns, new_pids::ForkCounters::default())
     }
 
     pub(super) fn hot(&mut self) -> Vec<u32> {
         let hot = |known: &KnownProcess| known.hot_threads().map(|thread| thread.tid).collect::<Vec<_>>();
-        self.sweep.processes.iter().flat_map(hot).collect()
+        self.scanner.processes.iter().flat_map(hot).collect()
     }
 
     pub(super) fn known(&mut self, pid: u32, tid: u32) -> &KnownThread {
-        let TaskScanner { processes, context: eye, .. } = &mut self.sweep;
+        let TaskScanner { processes, context, .. } = &mut self.scanner;
         let known = processes.iter_mut().find(|known| known.pid == pid).unwrap();
         if known.is_parked() {
-            known.unpark(eye);
+            known.unpark(context);
         }
         known.threads().0.iter().find(|thread| thread.tid == tid).unwrap()
     }

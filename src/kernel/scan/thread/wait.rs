@@ -1,4 +1,4 @@
-//! Where a thread sleeps: read when it is wanted, and what class of wait it is.
+//! What a thread waits in: /proc/PID/task/TID/wchan and syscall, read when they are needed.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::sample::waits::{Syscall, WaitClass};
 use crate::sample::{Absent, Name, Reading};
 
 impl KnownThread {
-    /// Reads where it sleeps although it was not seen to work: it may stand behind a blocked thread of its process.
-    /// True when something new was learned.
+    /// Reads the wait of a thread that was not seen to run: it may wait for a blocked thread of its process. True if the wait was
+    /// unknown before.
     pub fn read_parked_wait(&mut self, context: &mut ScanContext, options: ReadOptions) -> bool {
         let unknown = self.state == TaskState::Sleeping && self.wait.wchan == Err(Absent::NotRead);
         if unknown {
@@ -22,7 +22,7 @@ impl KnownThread {
         unknown
     }
 
-    /// Seen for the first time. One that nobody saw go to sleep may have waited for a file system in user space for hours.
+    /// Reads the wait of a thread seen for the first time: it may have been waiting for a FUSE file system for hours.
     pub fn read_first_wait(&mut self, context: &mut ScanContext, options: ReadOptions) {
         self.read_wait_if_due(context, options, false);
         let may_ask = context.files.has_fuse_mounts && !options.kernel_thread && options.may_read_waits;
@@ -31,7 +31,7 @@ impl KnownThread {
         }
     }
 
-    /// Reads its wait when the state asks for it and it is not known.
+    /// Reads its wait if it is in D, or active and asleep, and the wait is not known.
     pub fn read_wait_if_due(&mut self, context: &mut ScanContext, options: ReadOptions, keep: bool) {
         let wanted = match self.state {
             TaskState::Blocked => true,
@@ -52,8 +52,8 @@ impl KnownThread {
         self.wait_class = classify_wait(self.state, &self.wait.wchan, None);
     }
 
-    /// Where it sleeps says mostly that it sleeps: then its stat, the dearest of its files, need not be read. Should the
-    /// freezer hold it there, which shows as D, the next sample reads so.
+    /// Whether its wait channel alone shows that it sleeps, so that its stat, the most expensive of its files, need not be read. A
+    /// frozen thread may look the same, but in D; the next sample reads that.
     pub(super) fn is_asleep_again(&mut self, context: &mut ScanContext, options: ReadOptions, keep: bool) -> bool {
         if options.kernel_thread || !options.may_read_waits || self.wchan_is_hidden {
             return false;
@@ -67,8 +67,8 @@ impl KnownThread {
         sleeps
     }
 
-    /// Channel and, where the channel alone does not tell, the call. State and channel are read at different moments: a pair
-    /// that cannot be is read once again, then dropped.
+    /// Reads wchan, and syscall if wchan alone does not say what it waits for. State and wchan are read at different moments: a pair that
+    /// cannot be is read once more, then dropped.
     fn read_wait(&mut self, context: &mut ScanContext, options: ReadOptions, keep: bool) {
         for _ in 0..2 {
             let channel = self.read_wchan(context, options, keep);
@@ -87,8 +87,8 @@ impl KnownThread {
         self.wait = WaitState { wchan: Err(Absent::Vanished), syscall: Err(Absent::Vanished) };
     }
 
-    /// Since Linux 6.1 the freezer stops many a sleeper where it sleeps: state D, in a function that is never in D. It is no
-    /// misreading when the thread did not run since its state was read.
+    /// Since Linux 6.1 the freezer puts threads into D where they sleep, in functions in which no other thread is in D. It is no reading
+    /// error if the thread did not run since its state was read.
     fn is_frozen_while_asleep(&mut self, context: &mut ScanContext, options: ReadOptions) -> bool {
         let before = self.schedstat;
         let impossible = self.state == TaskState::Blocked && self.wait.wchan.is_ok();
@@ -106,7 +106,7 @@ impl KnownThread {
         } else {
             self.read_syscall(context, options, keep)
         };
-        // For those who may see, `0` means "moved on"; but a guarded process answers them, too, like that.
+        // A privileged user reads `0` of a thread that moved on, and also of a protected process.
         let found_guarded = doubtful && call == Err(Absent::NoPermission);
         let channel = if found_guarded { Err(Absent::Hidden) } else { channel };
         self.wchan_is_hidden = found_guarded || (self.wchan_is_hidden && channel.is_err());
@@ -122,7 +122,7 @@ impl KnownThread {
     }
 
     fn read_wchan(&mut self, context: &mut ScanContext, options: ReadOptions, keep: bool) -> Reading<Name> {
-        // The answer would be `0`; samples ask all the same.
+        // The kernel would answer `0`; samples try all the same.
         let permitted = options.may_read_waits && !self.wchan_is_hidden;
         if !permitted && !options.for_sample {
             return Err(Absent::Hidden);
@@ -144,7 +144,7 @@ impl KnownThread {
     }
 }
 
-/// The class of a wait, as far as it is known: `None` where it is not, and where state and channel did not fit together.
+/// The class of a wait; `None` if it is unknown, or if state and wait channel contradict each other.
 pub(super) fn classify_wait(state: TaskState, channel: &Reading<Name>, call: Option<Syscall>) -> Option<WaitClass> {
     match channel {
         Ok(name) => WaitClass::classify(state, Some(name.as_bytes()), call),

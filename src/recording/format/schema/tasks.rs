@@ -153,6 +153,8 @@ columns! { BlockedThread: 32 {
     file,
     disk,
     mount,
+    state,
+    last_sub_sample,
 } }
 columns! { WaitQueue: 16 { group, kind, seen_count, seen_at_one_address, wchan, file, holder } }
 

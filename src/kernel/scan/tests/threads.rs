@@ -1,4 +1,4 @@
-//! Threads that begin and end: each sample lists those that there are.
+//! Threads that start and end: each sample has those that exist.
 
 use std::fs;
 
@@ -14,48 +14,48 @@ fn tids(tasks: &Tasks) -> Vec<u32> {
 fn threads_that_begin_and_end_are_found() {
     let mut machine = Machine::new(true);
     machine.put(40, "server", 5, 30_000_000, &[one(40), one(41), one(42)]);
-    assert_eq!(tids(&machine.sweep()), [40, 41, 42]);
+    assert_eq!(tids(&machine.scan()), [40, 41, 42]);
     machine.put(40, "server", 5, 40_000_000, &[one(40), one(42), one(43), one(44)]);
-    assert_eq!(tids(&machine.sweep()), [40, 42, 43, 44]);
-    // As many as before, but others: one that cannot be read any more gives it away.
+    assert_eq!(tids(&machine.scan()), [40, 42, 43, 44]);
+    // As many as before, but others: one that cannot be read any more shows it.
     machine.put(40, "server", 5, 50_000_000, &[one(40), one(42), one(44), one(45)]);
-    assert_eq!(tids(&machine.sweep()), [40, 42, 44, 45]);
+    assert_eq!(tids(&machine.scan()), [40, 42, 44, 45]);
 }
 
-/// A thread ends, another begins, and a sub-sample that sees the one gone explains all that has run: the sample must list them.
+/// A thread ends and another starts; a sub-sample that finds the former gone accounts for the whole clock. The scan must list the threads.
 #[test]
 fn a_thread_that_begins_while_another_ends_between_two_samples_is_found() {
     let mut machine = Machine::new(true);
     machine.put(40, "jobs", 5, 30_000_000, &[one(40), one(41), one(42)]);
-    machine.sweep();
+    machine.scan();
     let worked = Given { timeslices: 6, ..one(40) };
     machine.put(40, "jobs", 5, 60_000_000, &[worked, one(41), one(42)]);
-    assert_eq!(tids(&machine.sweep()), [40, 41, 42]);
+    assert_eq!(tids(&machine.scan()), [40, 41, 42]);
     machine.put(40, "jobs", 5, 90_000_000, &[Given { timeslices: 7, ..one(40) }, one(42), one(43)]);
-    // What was kept open of the one that ended can be read in a tree, but not in /proc.
-    machine.sweep.processes[0].close_descriptors();
-    machine.sweep.sub_sample(machine.now_ns + 1);
-    assert_eq!(tids(&machine.sweep()), [40, 42, 43]);
+    // In a fixture tree an open file of an ended thread can still be read, in /proc not.
+    machine.scanner.processes[0].close_descriptors();
+    machine.scanner.sub_sample(machine.now_ns + 1);
+    assert_eq!(tids(&machine.scan()), [40, 42, 43]);
 }
 
-/// The kernel may leave a thread out of a directory in which another one ends while it is read.
+/// The kernel may omit a thread from a directory in which another one ends while it is listed.
 #[test]
 fn a_thread_that_the_kernel_did_not_list_is_looked_for_again() {
     let mut machine = Machine::new(true);
-    // Seen for the first time, and when more have begun.
+    // At discovery, and after more have started.
     for (clock_ns, all) in [(30_000_000, &[40, 41, 42][..]), (60_000_000, &[40, 41, 42, 43, 44])] {
         let threads: Vec<Given<'_>> = all.iter().map(|&tid| one(tid)).collect();
         machine.put(40, "jobs", 5, clock_ns, &threads);
         let last = all.len() - 1;
         let (unlisted, aside) = (machine.path(&format!("40/task/{}", all[last])), machine.path("aside"));
         fs::rename(&unlisted, &aside).unwrap();
-        assert_eq!(tids(&machine.sweep()), all[..last]);
+        assert_eq!(tids(&machine.scan()), all[..last]);
         fs::rename(&aside, &unlisted).unwrap();
-        assert_eq!(tids(&machine.sweep()), *all);
+        assert_eq!(tids(&machine.scan()), *all);
     }
 }
 
-/// It ends between the listing of its threads and the reading of the first.
+/// It ends between the listing of its threads and the first reading.
 #[test]
 fn a_process_of_which_no_thread_can_be_read_is_gone() {
     let mut machine = Machine::new(true);
@@ -68,11 +68,11 @@ fn a_process_of_which_no_thread_can_be_read_is_gone() {
     };
     let pids = |tasks: &Tasks| tasks.processes.iter().map(|process| process.pid).collect::<Vec<_>>();
     unread(&machine, 40, &[40, 41]);
-    assert_eq!(pids(&machine.sweep()), [50], "when it is seen for the first time");
+    assert_eq!(pids(&machine.scan()), [50], "when it is seen for the first time");
     machine.put(60, "jobs", 5, 30_000_000, &[one(60), one(61)]);
-    assert_eq!(pids(&machine.sweep()), [50, 60]);
+    assert_eq!(pids(&machine.scan()), [50, 60]);
     machine.put(60, "jobs", 5, 60_000_000, &[Given { timeslices: 7, ..one(60) }, one(61), one(62)]);
     unread(&machine, 60, &[60, 61, 62]);
-    machine.sweep.processes.iter_mut().for_each(KnownProcess::close_descriptors);
-    assert_eq!(pids(&machine.sweep()), [50], "when it has run");
+    machine.scanner.processes.iter_mut().for_each(KnownProcess::close_descriptors);
+    assert_eq!(pids(&machine.scan()), [50], "when it has run");
 }

@@ -1,4 +1,4 @@
-//! File systems in user space: who waits for one sleeps like the idle.
+//! FUSE: a thread that waits for such a file system sleeps in S.
 
 use std::fs;
 
@@ -12,10 +12,10 @@ fn who_waits_for_a_file_system_in_user_space_is_known_though_nobody_saw_it_move(
     let asks = |tid| Given { channel: "request_wait_answer", call: "0 0x3 0x0 0x0 0x0", ..one(tid) };
     for fuse in [false, true] {
         let mut machine = Machine::new(true);
-        machine.sweep.context.files.has_fuse_mounts = fuse;
+        machine.scanner.context.files.has_fuse_mounts = fuse;
         machine.put(40, "sh", 5, 10_000_000, &[asks(40)]);
         machine.put(50, "sh", 5, 10_000_000, &[one(50)]);
-        let tasks = machine.sweep();
+        let tasks = machine.scan();
         assert_eq!(machine.hot(), if fuse { vec![40] } else { vec![] });
         assert_eq!(only(&tasks, 40).1.wait.wchan.is_ok(), fuse);
         assert_eq!(only(&tasks, 50).1.wait.wchan, Err(Absent::NotRead), "of others nothing is told that was not before");

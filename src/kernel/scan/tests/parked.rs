@@ -1,33 +1,33 @@
-//! Of a process at rest nothing is kept but what the last sample has; and that is enough.
+//! Parked processes: nothing is kept of them but what the last sample has, and that is enough.
 
 use super::machine::{Given, Machine, SECOND, one};
-use super::thrift::ran;
+use super::reads::ran;
 use crate::sample::waits::WaitClass;
 use crate::units::Counter;
 
 fn is_at_rest(machine: &Machine) -> bool {
-    machine.sweep.processes[0].is_parked()
+    machine.scanner.processes[0].is_parked()
 }
 
 #[test]
-fn it_knows_what_it_knew_when_it_gets_up() {
+fn an_activated_process_has_what_the_last_sample_had() {
     let mut machine = Machine::new(true);
     machine.put(40, "pool", 5, 30_000_000, &[one(40), Given { channel: "do_epoll_wait", ..one(41) }, one(42)]);
-    machine.sweep();
+    machine.scan();
     let first_seen_ns = machine.now_ns;
     assert!(is_at_rest(&machine), "it was not seen to run");
     machine.put(40, "pool", 5, 60_000_000, &[one(40), Given { channel: "do_epoll_wait", timeslices: 6, ..one(41) }, one(42)]);
-    machine.sweep();
+    machine.scan();
     let moved_ns = machine.now_ns;
     for _ in 0..5 {
-        machine.sweep();
+        machine.scan();
         assert!(!is_at_rest(&machine), "it may run again at any moment");
     }
-    machine.sweep();
+    machine.scan();
     assert!(is_at_rest(&machine));
     ran(&mut machine, 40, 61_000_000, &[(42, 21_000_000)]);
     machine.write("40/task/42/schedstat", "21000000 7 9\n");
-    let tasks = machine.sweep();
+    let tasks = machine.scan();
     assert!(!is_at_rest(&machine));
     let threads = &tasks.processes[0].threads;
     assert_eq!(
@@ -41,24 +41,24 @@ fn it_knows_what_it_knew_when_it_gets_up() {
 }
 
 #[test]
-fn a_sub_sample_sees_it_get_up() {
+fn a_sub_sample_activates_a_parked_process_that_ran() {
     let mut machine = Machine::new(true);
     machine.put(40, "shell", 5, 30_000_000, &[one(40)]);
-    machine.sweep();
+    machine.scan();
     machine.now_ns += SECOND / 10;
-    machine.sweep.sub_sample(machine.now_ns);
+    machine.scanner.sub_sample(machine.now_ns);
     assert!(is_at_rest(&machine), "its clock stands still");
     machine.put(40, "shell", 5, 31_000_000, &[Given { state: 'R', timeslices: 6, ..one(40) }]);
     machine.now_ns += SECOND / 10;
-    machine.sweep.sub_sample(machine.now_ns);
+    machine.scanner.sub_sample(machine.now_ns);
     assert_eq!(machine.hot(), [40]);
 }
 
 #[test]
-fn one_that_is_stuck_is_not_at_rest() {
+fn a_blocked_process_is_not_parked() {
     let mut machine = Machine::new(true);
-    // Frozen by its cgroup, which nothing of its own shows.
+    // Frozen by its cgroup.
     machine.put(40, "frozen", 5, 30_000_000, &[Given { state: 'D', channel: "do_freezer_trap", ..one(40) }]);
-    machine.sweep();
+    machine.scan();
     assert!(!is_at_rest(&machine));
 }

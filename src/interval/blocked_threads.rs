@@ -1,0 +1,172 @@
+//! Threads that sub-samples saw blocked: one entry a thread, made from the waits that the sample has of it.
+//!
+//! In a convoy each thread is on storage for a moment and behind the others for the rest of the time. What the last sub-sample saw of it
+//! is mostly the waiting, and a single sighting on storage may have met a moment that says little. So all sightings on storage are
+//! counted, and one thread of each group stands where most of its group's were: the end of the group's chain.
+
+use rustc_hash::FxHashMap;
+
+use crate::ids::TaskId;
+use crate::sample::Name;
+use crate::sample::waits::{BlockedThread, WaitClass, Waits};
+
+/// A thread that has been in its last wait for so long is shown in that one, wherever it was before.
+const LONG_WAIT_NS: u64 = 1_000_000_000;
+
+/// Each thread in the wait it was last seen in, with the sightings of all its waits; of each group one thread in the wait on storage
+/// where most sightings of that group were. Sorted by task.
+pub fn blocked_threads(waits: &Waits) -> Vec<BlockedThread> {
+    let mut threads: Vec<BlockedThread> = waits.blocked.chunk_by(|a, b| a.task == b.task).filter_map(last_wait).collect();
+    let now_ns = waits.sub_samples.last().map_or(0, |last| last.boottime_ns);
+    for end in chain_ends(&waits.blocked, |end| may_stand_for(&threads, end, now_ns)) {
+        let Ok(at) = threads.binary_search_by_key(&end.task, |thread| thread.task) else { continue };
+        let Some(thread) = threads.get_mut(at) else { continue };
+        let (seen_count, blocked_since_ns) = (thread.seen_count, thread.blocked_since_ns);
+        *thread = BlockedThread { seen_count, blocked_since_ns, ..end.clone() };
+    }
+    threads
+}
+
+/// The wait of one thread that was seen last, with the sightings of all.
+fn last_wait(waits: &[BlockedThread]) -> Option<BlockedThread> {
+    let last = waits.iter().max_by_key(|wait| wait.last_sub_sample)?;
+    let seen_count = waits.iter().fold(0_u16, |sum, wait| sum.saturating_add(wait.seen_count));
+    Some(BlockedThread { seen_count, ..last.clone() })
+}
+
+/// Sightings of a group on storage in one kernel function.
+#[derive(Default)]
+struct Location<'a> {
+    seen_count: u32,
+    has_syscall: bool,
+    waits: Vec<&'a BlockedThread>,
+}
+
+/// Of each group a wait where most of its sightings on storage were: one whose system call is known, which names the file, and that
+/// was seen last, of a thread that `may_stand_for` it.
+fn chain_ends<'a>(waits: &'a [BlockedThread], may_stand_for: impl Fn(&BlockedThread) -> bool) -> Vec<&'a BlockedThread> {
+    let mut locations: FxHashMap<(u16, Option<&Name>), Location> = FxHashMap::default();
+    for wait in waits.iter().filter(|wait| wait.class == WaitClass::Disk) {
+        let location = locations.entry((wait.group, wait.wchan.as_ref())).or_default();
+        location.seen_count += u32::from(wait.seen_count);
+        location.has_syscall |= wait.syscall.is_some();
+        location.waits.push(wait);
+    }
+    let mut most: FxHashMap<u16, (Option<&Name>, Location)> = FxHashMap::default();
+    for ((group, wchan), location) in locations {
+        // The name decides between equals, so that the same sample always gives the same result.
+        let rank = |wchan, location: &Location| (location.seen_count, location.has_syscall, wchan);
+        if most.get(&group).is_none_or(|(name, best)| rank(wchan, &location) > rank(*name, best)) {
+            most.insert(group, (wchan, location));
+        }
+    }
+    let ends = most.into_values().filter_map(|(_, location)| {
+        let candidates = location.waits.into_iter().filter(|wait| may_stand_for(wait));
+        candidates.max_by_key(|wait| (wait.syscall.is_some(), wait.last_sub_sample, wait.task))
+    });
+    ends.collect()
+}
+
+/// Whether a thread may be shown in an earlier wait: not if it waits for memory or for completions by now, or has been in its last wait
+/// for long.
+fn may_stand_for(threads: &[BlockedThread], end: &BlockedThread, now_ns: u64) -> bool {
+    let last =
+        threads.binary_search_by_key(&end.task, |thread: &BlockedThread| thread.task).ok().and_then(|at| threads.get(at));
+    last.is_some_and(|last| {
+        let short = now_ns.saturating_sub(last.blocked_since_ns) < LONG_WAIT_NS;
+        matches!(last.class, WaitClass::Disk | WaitClass::Lock) && (short || last.wchan == end.wchan)
+    })
+}
+
+/// The entry of a thread in a list that is sorted by task.
+pub fn find_blocked(threads: &[BlockedThread], task: TaskId) -> Option<&BlockedThread> {
+    let at = threads.binary_search_by_key(&task, |thread| thread.task).ok()?;
+    threads.get(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::task::{RawSyscall, TaskState};
+    use crate::sample::waits::SubSample;
+
+    const NOW_NS: u64 = 100 * LONG_WAIT_NS;
+
+    /// A wait in `wchan`, in the system call with this number.
+    fn wait(
+        tid: u32,
+        class: WaitClass,
+        wchan: &str,
+        call: Option<i64>,
+        seen_count: u16,
+        last_sub_sample: u16,
+    ) -> BlockedThread {
+        BlockedThread {
+            task: TaskId { pid: 1, tid, start_ticks: 1 },
+            group: 0,
+            comm: Name::default(),
+            state: TaskState::Blocked,
+            class,
+            wchan: Some(Name::from(wchan)),
+            syscall: call.map(|number| RawSyscall { number, arguments: [3, 0, 0] }),
+            seen_count,
+            last_sub_sample,
+            blocked_since_ns: NOW_NS,
+            file: None,
+            disk: None,
+            mount: None,
+        }
+    }
+
+    fn merged(blocked: &[BlockedThread]) -> Vec<BlockedThread> {
+        let last = SubSample { boottime_ns: NOW_NS, ..SubSample::default() };
+        blocked_threads(&Waits { sub_samples: vec![last], blocked: blocked.to_vec(), ..Waits::default() })
+    }
+
+    #[test]
+    fn a_thread_that_queues_again_is_shown_where_it_was_on_storage() {
+        let on_storage = wait(40, WaitClass::Disk, "__iomap_dio_rw", Some(18), 1, 3);
+        let expected = |since_ns| BlockedThread { seen_count: 9, blocked_since_ns: since_ns, ..on_storage.clone() };
+        let (recent, long_ago) = (NOW_NS - 1, NOW_NS - LONG_WAIT_NS);
+        let cases = [
+            (WaitClass::Lock, recent, true),
+            (WaitClass::Memory, recent, false),
+            (WaitClass::Aio, recent, false),
+            (WaitClass::Lock, long_ago, false),
+        ];
+        for (class, since_ns, is_end) in cases {
+            let last = BlockedThread { blocked_since_ns: since_ns, ..wait(40, class, "last", None, 8, 9) };
+            let other = wait(41, WaitClass::Lock, "last", None, 9, 9);
+            let found = merged(&[on_storage.clone(), last.clone(), other.clone()]);
+            let expected = if is_end { expected(since_ns) } else { BlockedThread { seen_count: 9, ..last } };
+            assert_eq!(found, [expected, other], "{class:?} since {since_ns}");
+        }
+    }
+
+    #[test]
+    fn another_thread_of_the_group_stands_in_for_one_that_waits_elsewhere() {
+        let found = merged(&[
+            wait(40, WaitClass::Disk, "__iomap_dio_rw", Some(18), 1, 0),
+            wait(40, WaitClass::Lock, "last", None, 9, 9),
+            wait(41, WaitClass::Disk, "__iomap_dio_rw", Some(18), 1, 1),
+            wait(41, WaitClass::Memory, "last", None, 9, 9),
+        ]);
+        assert_eq!(found.iter().map(|thread| thread.class).collect::<Vec<_>>(), [WaitClass::Disk, WaitClass::Memory]);
+    }
+
+    #[test]
+    fn the_location_with_most_sightings_is_the_end_with_the_system_call_that_is_known() {
+        let found = merged(&[
+            wait(40, WaitClass::Disk, "folio_wait_bit", None, 1, 9),
+            wait(40, WaitClass::Disk, "jbd2_log_wait_commit", Some(74), 1, 0),
+            wait(41, WaitClass::Disk, "folio_wait_bit", None, 1, 1),
+            wait(42, WaitClass::Disk, "jbd2_log_wait_commit", None, 2, 4),
+            wait(43, WaitClass::Disk, "submit_bio_wait", None, 1, 5),
+        ]);
+        let short: Vec<_> = found.iter().map(|thread| (thread.wchan.clone().unwrap(), thread.seen_count)).collect();
+        let expected =
+            [("jbd2_log_wait_commit", 2), ("folio_wait_bit", 1), ("jbd2_log_wait_commit", 2), ("submit_bio_wait", 1)];
+        assert_eq!(short, expected.map(|(name, count)| (Name::from(name), count)));
+        assert_eq!(found[0].syscall.map(|call| call.number), Some(74));
+    }
+}
