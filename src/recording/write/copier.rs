@@ -117,6 +117,7 @@ impl Copier {
     /// `check_frames` first: it may change indexes.
     pub fn append_samples(&mut self, from: &mut Replayer, range: Range<usize>) -> Result<(), RecordingError> {
         self.encoder.force_key_frame();
+        let range = range.start..range.end.min(from.len());
         let first = if range.start == 0 { Some(from.first_sequence()) } else { from.sequence(range.start) };
         let Some(first) = first else { return Ok(()) };
         if range.clone().skip(1).any(|index| !from.host(index).is_same_boot(&from.host(index - 1))) {
