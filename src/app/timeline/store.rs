@@ -9,7 +9,7 @@ use crate::recording::{HistoryRing, Mark, Timestamp};
 use crate::sample::{Host, Instant, Sample};
 use crate::state;
 
-#[allow(clippy::large_enum_variant, reason = "a timeline holds exactly one")]
+#[allow(clippy::large_enum_variant, reason = "there is one store in the program")]
 pub enum Store {
     Ring(RingSamples),
     File(RecordingSamples),

@@ -191,10 +191,10 @@ impl FrameDecoder<'_> {
         sample.at.realtime_ns = self.at.realtime_ns;
         for list in LISTS {
             let rows = self.rows(list.table, &mut tables, &mut cells)?;
-            (list.fill)(&mut sample, &rows, &self.names)?;
+            (list.fill)(&mut sample, rows, &self.names)?;
         }
         let rows = self.rows(SUB_SAMPLE_GROUPS, &mut tables, &mut cells)?;
-        for (place, group) in from_rows::<(u16, GroupWaits)>(&rows, &self.names)? {
+        for (place, group) in from_rows::<(u16, GroupWaits)>(rows, &self.names)? {
             let sub_sample = sample.waits.sub_samples.get_mut(usize::from(place));
             sub_sample.ok_or(Malformed("a group belongs to no sub-sample"))?.groups.push(group);
         }

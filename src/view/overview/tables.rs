@@ -37,7 +37,7 @@ type DiskSpec = ColumnSpec<fn(&DiskLine, CellArea)>;
 
 const DISK_COLUMNS: [DiskSpec; 11] = [
     DiskSpec::text("DISK", 8, |line, cell| {
-        cell.text(&wait_location::disk_name(&line.evaluation.interval.newer, line.disk.id), StyleRole::Plain);
+        cell.text(wait_location::disk_name(&line.evaluation.interval.newer, line.disk.id), StyleRole::Plain);
     }),
     DiskSpec::numeric("r/s", 6, |line, cell| line.read(cell, &disk::READS_PER_SECOND, 6)).min_table_width(60),
     DiskSpec::numeric("rkB/s", 6, |line, cell| line.read(cell, &disk::READ_BYTES_PER_SECOND, 6)).min_table_width(72),
