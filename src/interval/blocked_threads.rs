@@ -44,7 +44,7 @@ struct Location<'a> {
 
 /// Of each group a wait where most of its sightings on storage were: one whose system call is known, which names the file, and that
 /// was seen last, of a thread that `may_stand_for` it.
-fn chain_ends<'a>(waits: &'a [BlockedThread], may_stand_for: impl Fn(&BlockedThread) -> bool) -> Vec<&'a BlockedThread> {
+fn chain_ends(waits: &[BlockedThread], may_stand_for: impl Fn(&BlockedThread) -> bool) -> Vec<&BlockedThread> {
     let mut locations: FxHashMap<(u16, Option<&Name>), Location> = FxHashMap::default();
     for wait in waits.iter().filter(|wait| wait.class == WaitClass::Disk) {
         let location = locations.entry((wait.group, wait.wchan.as_ref())).or_default();
