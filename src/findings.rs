@@ -51,6 +51,8 @@ pub type ActiveFindings = Arc<[Finding]>;
 #[derive(Clone, Debug)]
 pub struct Evaluation {
     pub interval: Arc<crate::interval::Interval>,
+    /// The thresholds and settings of the rules
+    pub rule_config: Arc<RuleConfig>,
     /// Findings that hold at the end of the interval, worst first
     pub active: ActiveFindings,
     /// Findings that ended with this interval
@@ -63,4 +65,11 @@ pub struct Evaluation {
     pub baselines: crate::baseline::Baselines,
     /// What this interval adds to the baselines
     pub observations: Arc<[crate::baseline::Observation]>,
+}
+
+impl Evaluation {
+    /// The thresholds of the rules.
+    pub fn thresholds(&self) -> &Thresholds {
+        &self.rule_config.thresholds
+    }
 }

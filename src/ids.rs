@@ -97,6 +97,11 @@ pub fn is_unprintable(character: char) -> bool {
 pub struct Name(Arc<[u8]>);
 
 impl Name {
+    /// As text; bytes that are no UTF-8 become U+FFFD.
+    pub fn to_string_lossy(&self) -> String {
+        String::from_utf8_lossy(self.as_bytes()).into_owned()
+    }
+
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

@@ -11,14 +11,19 @@ pub mod delays;
 pub mod disk;
 pub mod exited;
 pub mod idle_blocked;
+pub mod mean;
 pub mod memory;
 pub mod network;
 pub mod new_tasks;
 pub mod nicstat;
 mod pairing;
 pub mod pressure;
+pub mod process_groups;
+pub mod run;
 pub mod short_lived;
+pub mod statistics;
 pub mod task;
+pub mod task_activity;
 
 #[cfg(test)]
 mod tests;

@@ -25,6 +25,8 @@ pub mod baseline;
 
 pub mod findings;
 
+pub mod figures;
+
 pub mod state;
 
 pub mod report;
@@ -32,3 +34,10 @@ pub mod view;
 
 pub mod app;
 pub mod cli;
+
+// Unit tests share the builder of made-up machines with the integration tests, which see this crate from outside.
+#[cfg(test)]
+extern crate self as stalltop;
+#[cfg(test)]
+#[path = "../tests/support/synthetic.rs"]
+mod synthetic;

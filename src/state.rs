@@ -6,6 +6,7 @@
 mod actions;
 pub mod cursor;
 pub mod event;
+mod filter;
 pub mod finding_history;
 pub mod history;
 pub mod keys;
@@ -16,6 +17,8 @@ mod prompt;
 pub mod remote_hosts;
 pub mod rows;
 pub mod screen;
+mod sort;
+mod task_rows;
 pub mod terminal_capabilities;
 pub mod time_spec;
 pub mod update;
@@ -28,7 +31,8 @@ pub use event::{ClickTarget, Effect, Event, Key, Mark, Notice, Position, Recorde
 pub use list::Sort;
 pub use prompt::{Prompt, PromptKind};
 pub use rows::{Item, Row};
-pub use screen::{Screen, SortColumn};
+pub use screen::Screen;
+pub use sort::SortColumn;
 pub use terminal_capabilities::{ColorSupport, GlyphSet, TerminalCapabilities};
 pub use update::update;
 

@@ -1,6 +1,8 @@
 //! The vocabulary of numbers. The only place where a number changes its type:
 //! raw counters become differences here, differences become rates and ratios here, nowhere else.
 
+pub mod format;
+
 use serde::{Deserialize, Serialize};
 
 /// A cumulative count as the kernel keeps it, in the unit its field's name ends with.

@@ -26,7 +26,6 @@ mod help;
 mod list;
 mod network;
 mod overview;
-mod process_groups;
 mod tasks;
 mod timeline;
 mod wait_location;
@@ -34,12 +33,11 @@ mod wait_location;
 use crate::safe;
 use crate::sample::Instant;
 use crate::state::layout::{self, MIN_SIZE, ScreenLayout};
-use crate::state::{ClickTarget, Screen, SourceStatus, State};
+use crate::state::{ClickTarget, Screen, SortColumn, SourceStatus, State};
 use canvas::Canvas;
 use cell_buffer::CellBuffer;
 use text::SafeText;
 use theme::{StyleRole, Theme};
-use widgets::table::Table;
 
 /// The longest message about the required size that fits into a line.
 fn too_small_message(width: u16, height: u16) -> SafeText {
@@ -127,9 +125,7 @@ pub fn click_target(state: &State, column: u16, row: u16) -> ClickTarget {
     }
     let first = layout.body_top + layout.rows_before_list;
     if row + 1 == first {
-        return list_table(state.screen, state, layout.width)
-            .and_then(|table| table.sort_column_at(column))
-            .map_or(ClickTarget::Nothing, ClickTarget::Column);
+        return sort_column_at(state, layout.width, column).map_or(ClickTarget::Nothing, ClickTarget::Column);
     }
     let mut line = first;
     for (at, &item) in state.rows.iter().enumerate().skip(state.cursor().top) {
@@ -145,14 +141,16 @@ pub fn click_target(state: &State, column: u16, row: u16) -> ClickTarget {
     ClickTarget::Nothing
 }
 
-fn list_table(screen: Screen, state: &State, width: u16) -> Option<Table> {
-    match screen {
+/// The column of the screen's table whose heading is at `x`.
+fn sort_column_at(state: &State, width: u16, x: u16) -> Option<SortColumn> {
+    match state.screen {
         Screen::Overview | Screen::Findings => None,
-        Screen::Cpu => Some(cpu::table(width)),
-        Screen::Disk => Some(disk::table(width)),
-        Screen::Network if state.show_remote_hosts => Some(network::remote_hosts::table(width)),
-        Screen::Network => Some(network::table(width)),
-        Screen::Tasks => Some(tasks::table(state, width)),
+        Screen::Network if state.show_remote_hosts => None,
+        Screen::Cpu => cpu::table(width).sort_column_at(x),
+        Screen::Disk => disk::table(width).sort_column_at(x),
+        Screen::Network => network::table(width).sort_column_at(x),
+        Screen::Tasks if state.shows_wait_classes() => None,
+        Screen::Tasks => tasks::table(state, width).sort_column_at(x),
     }
 }
 

@@ -10,7 +10,7 @@
     reason = "a test may fail loudly, and says why it skips"
 )]
 
-#[path = "own/program.rs"]
+#[path = "support/program.rs"]
 mod program;
 
 use std::collections::BTreeSet;

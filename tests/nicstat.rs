@@ -1,4 +1,4 @@
-//! nicstat: every option on made counters, text for text; and beside the old program itself where it is installed.
+//! `stalltop nicstat`: every option on made-up counters, compared as text; and beside nicstat itself where it is installed.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,7 +12,7 @@
 
 #[path = "nicstat/pairs.rs"]
 mod pairs;
-#[path = "own/program.rs"]
+#[path = "support/program.rs"]
 mod program;
 
 use std::fs;

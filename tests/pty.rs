@@ -1,4 +1,4 @@
-//! The program in a pseudo-terminal: it draws, follows keys and sizes, and restores the terminal however it ends.
+//! The program in a pseudo-terminal: the screen appears, follows keys and sizes, and the terminal is restored however it ends.
 
 #![allow(
     clippy::unwrap_used,

@@ -19,6 +19,8 @@ mod command;
 mod formats;
 #[path = "tables/made.rs"]
 mod made;
+#[path = "support/synthetic.rs"]
+mod synthetic;
 
 use std::path::Path;
 
@@ -37,7 +39,7 @@ fn the_page_matches_the_catalogue() {
 
 #[test]
 fn the_command_line_accepts_every_table() {
-    let names: Vec<&str> = stalltop::report::table::TABLES.iter().map(|table| table.name()).collect();
+    let names: Vec<&str> = stalltop::figures::TABLES.iter().map(|table| table.name()).collect();
     assert_eq!(names, stalltop::cli::table::TABLE_NAMES);
 }
 

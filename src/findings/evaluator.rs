@@ -139,6 +139,7 @@ impl Evaluator {
         }
         let peers = self.rule_state.remote_hosts().cloned();
         Evaluation {
+            rule_config: Arc::clone(&self.rule_config),
             active: self.active_findings(),
             interval,
             ended,

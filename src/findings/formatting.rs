@@ -1,19 +1,8 @@
 //! Formats figures for sentences: three significant digits, and never a share that rounds to 0.
 
 use crate::sample::Name;
-
-/// Three significant digits, no more than two decimals unless it is below 0.1; two digits below 0.01.
-pub fn significant_digits(value: f64) -> String {
-    let size = value.abs();
-    match size {
-        _ if size >= 99.95 => format!("{value:.0}"),
-        _ if size >= 9.995 => format!("{value:.1}"),
-        _ if size >= 0.0995 || size == 0.0 => format!("{value:.2}"),
-        _ if size >= 0.00995 => format!("{value:.3}"),
-        _ if size >= 0.000_995 => format!("{value:.4}"),
-        _ => format!("{value:.1e}"),
-    }
-}
+use crate::units::format;
+pub use crate::units::format::{bytes, significant_digits};
 
 /// A share as per cent: `50.5 %`.
 pub fn percent(ratio: f64) -> String {
@@ -56,27 +45,9 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
-/// An amount of memory: `32.0 MiB`.
-pub fn bytes(value: f64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = value;
-    let mut unit = "B";
-    for next in UNITS {
-        unit = next;
-        if value < 1000.0 {
-            break;
-        }
-        if next != "TiB" {
-            value /= 1024.0;
-        }
-    }
-    format!("{} {unit}", significant_digits(value))
-}
-
-/// `1 thread`, `63 threads`.
+/// `1 thread`, `63 threads`, `1.5 threads`.
 pub fn plural(value: f64, one: &str, many: &str) -> String {
-    let count = count(value);
-    if count == "1" { format!("{count} {one}") } else { format!("{count} {many}") }
+    format::plural(count(value), one, many)
 }
 
 /// `1 CPU`, `256 CPUs`.
@@ -86,5 +57,5 @@ pub fn cpus(all: usize) -> String {
 
 /// A name as the kernel gave it, shown lossily.
 pub fn lossy_name(name: &Name) -> String {
-    String::from_utf8_lossy(name.as_bytes()).into_owned()
+    name.to_string_lossy()
 }

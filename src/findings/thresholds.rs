@@ -1,8 +1,8 @@
 //! Every threshold of every rule, with its unit and default: docs, the configuration's example and `check --threshold` are
 //! made from this list. Shares are of the CPUs that the work may use where it is CPU.
 
-use super::Kind;
 use super::threshold::{Threshold, ThresholdUnit};
+use super::{Kind, Severity};
 
 /// A line: what it means, its name, the kinds that it concerns (the first is the one whose own it is, and the first line of
 /// a kind is the figure that its findings state), unit and default.
@@ -146,4 +146,19 @@ thresholds! {
     memory_fault_share(MemoryPressure): Share = 0.5,
     /// Bytes a second from or to swap
     swapping_bytes_per_second(Swapping): BytesPerSecond = 1048576.0,
+}
+
+impl Thresholds {
+    /// The highest severity of a latency of that multiple of its baseline: a provisional baseline makes at most a warning.
+    pub fn latency_severity(&self, multiple: f64, provisional: bool) -> Option<Severity> {
+        let warning = match provisional {
+            true => self.latency_provisional_multiple.max(self.latency_multiple),
+            false => self.latency_multiple,
+        };
+        match multiple {
+            multiple if multiple >= self.latency_critical_multiple && !provisional => Some(Severity::Critical),
+            multiple if multiple >= warning => Some(Severity::Warning),
+            _ => None,
+        }
+    }
 }

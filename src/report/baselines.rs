@@ -1,4 +1,4 @@
-//! Learned latencies as a table for people and as a JSON object a line.
+//! `baseline show`: the learned latencies as a text table, or as one JSON object per line.
 
 use std::fmt::Write;
 
@@ -8,28 +8,29 @@ use super::text::printable;
 use crate::baseline::{BaselineKey, LearnedBaseline};
 use crate::interval::disk::Operation;
 use crate::units::Millis;
+use crate::units::format::significant_digits;
 
 /// One baseline.
 #[derive(Debug)]
 pub struct BaselineRow<'a> {
-    /// Its kernel name now; `None` where it is not there
+    /// Its current kernel name; `None`: not attached
     pub device_name: Option<String>,
     pub key: &'a BaselineKey,
     pub learned: &'a LearnedBaseline,
-    /// What it would be judged by now, and whether that is provisional; `None` where that is not known
+    /// The baseline in use now and whether it is provisional; `None`: unknown
     pub effective: Option<(Millis, bool)>,
 }
 
-/// A line a baseline, below a heading.
+/// One line per baseline, below a heading.
 pub fn table(rows: &[BaselineRow], now_s: i64) -> String {
     let mut text =
         String::from("DEVICE       OP      SIZE     BASELINE  INTERVALS  SINCE       CONFIRMED   CONFIDENCE   IDENTITY\n");
     for row in rows {
         let baseline = row.effective.map_or_else(
             || "-".to_owned(),
-            |(ms, provisional)| format!("{}{} ms", if provisional { "~" } else { "" }, three_digits(ms.0)),
+            |(ms, provisional)| format!("{}{} ms", if provisional { "~" } else { "" }, significant_digits(ms.0)),
         );
-        // Into memory: cannot fail.
+        // Writing to a String cannot fail.
         let _ = writeln!(
             text,
             "{:<12} {:<7} {:<6} {baseline:>10} {:>10}  {:<10}  {:<10}  {:<12} {}{}",
@@ -47,7 +48,7 @@ pub fn table(rows: &[BaselineRow], now_s: i64) -> String {
     text
 }
 
-/// `baseline show --json`: schema `stalltop/1`, an object a line.
+/// `baseline show --json`: schema `stalltop/1`, one object per line.
 pub fn json(rows: &[BaselineRow], now_s: i64) -> String {
     let line = |row: &BaselineRow| {
         let drift = row.learned.drift();
@@ -87,16 +88,6 @@ struct JsonLine<'a> {
     confidence: &'static str,
     reference_seconds: Option<f64>,
     drift_ratio: Option<f64>,
-}
-
-/// Three significant digits: a latency may be 0.052 ms.
-fn three_digits(ms: f64) -> String {
-    match ms {
-        ms if ms >= 99.95 => format!("{ms:.0}"),
-        ms if ms >= 9.995 => format!("{ms:.1}"),
-        ms if ms >= 0.9995 => format!("{ms:.2}"),
-        ms => format!("{ms:.3}"),
-    }
 }
 
 fn timestamp(seconds: i64) -> Option<jiff::Timestamp> {

@@ -1,8 +1,7 @@
-//! Recordings beside the first of them: each figure's middle and bad end, how much it moved, how sure that is, and whether it
-//! is for the worse; what was found in one and not in the other; and what an operation costs.
+//! Compares recordings with the first one: median and 95th percentile of each figure, how much it changed, how certain that
+//! is, and whether it got worse; findings of one recording only; the cost per operation.
 
 mod decimation;
-mod direction;
 mod json;
 mod operation_counter;
 mod per_operation;
@@ -10,16 +9,16 @@ mod recording_figures;
 mod text;
 mod text_table;
 
-use super::statistics::{Certainty, Distribution, Superiority};
+use crate::figures::Better;
 use crate::findings::Severity;
-use direction::{BetterDirection, better_direction};
+use crate::interval::statistics::{Certainty, Distribution, Superiority};
 pub use json::json;
 pub use operation_counter::OperationTotals;
 pub use per_operation::PerOperation;
 pub use recording_figures::{FigureKey, RecordingFigures, Totals};
 pub use text::text;
 
-/// A recording with its name, and what its operations were done with where their number is known.
+/// A recording with its name, and the totals of its operations if they were counted.
 #[derive(Debug)]
 pub struct ComparedRecording {
     pub name: String,
@@ -27,7 +26,7 @@ pub struct ComparedRecording {
     pub operation_totals: Option<OperationTotals>,
 }
 
-/// The first side is the base, all others are beside it.
+/// The first recording is the base; the others are compared with it.
 #[derive(Debug)]
 pub struct Comparison {
     pub recordings: Vec<ComparedRecording>,
@@ -35,16 +34,16 @@ pub struct Comparison {
     pub findings: Vec<FindingComparison>,
 }
 
-/// One figure on all sides.
+/// One figure in all recordings.
 #[derive(Debug)]
 pub struct FigureComparison {
     pub key: FigureKey,
     pub base: Option<SummaryStatistics>,
-    /// Of the sides beside the base, in their order
+    /// Of the other recordings, in their order
     pub deltas: Vec<FigureDelta>,
 }
 
-/// What is said of the values on one side.
+/// Summary of the values of one recording.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct SummaryStatistics {
     pub count: usize,
@@ -53,7 +52,7 @@ pub struct SummaryStatistics {
     pub mean: f64,
 }
 
-/// One side beside the base.
+/// One recording compared with the base.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FigureDelta {
     pub summary: Option<SummaryStatistics>,
@@ -63,37 +62,37 @@ pub struct FigureDelta {
     pub change: FigureChange,
 }
 
-/// What became of a figure.
+/// The change of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureChange {
-    /// It moved less than matters, or it may be chance
+    /// Too small, or possibly chance
     None,
-    /// It is another one; whether that is good nobody can tell from it alone
+    /// Changed; the figure alone does not tell whether that is better
     Moved,
     Worse,
     Better,
 }
 
-/// A finding, and on which sides it was made.
+/// A finding, and the recordings that have it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FindingComparison {
     pub kind: crate::findings::Kind,
     pub subject: String,
-    /// How bad on each side, the base first; `None` where it was not found
+    /// The severity in each recording, the base first; `None`: not found
     pub severity: Vec<Option<Severity>>,
-    /// The sentence of the last side that has it
+    /// The sentence of the last recording that has it
     pub sentence: String,
 }
 
-/// Less than this share of the base's value does not matter.
+/// The least change, as a share of the base's value.
 const MIN_RELATIVE_CHANGE: f64 = 0.05;
 
-/// Where they overlap more than this, one is not above the other in any way that is felt: a medium effect, d = 0.5.
+/// The least distance of the superiority from 0.5: a medium effect, Cohen's d = 0.5.
 const MIN_SUPERIORITY: f64 = 0.14;
 
 impl Comparison {
-    /// The first side is the base.
+    /// The first recording is the base.
     pub fn new(sides: Vec<ComparedRecording>) -> Comparison {
         let mut keys: Vec<&FigureKey> = sides.iter().flat_map(|side| side.figures.keys()).collect();
         keys.sort_unstable();
@@ -103,7 +102,7 @@ impl Comparison {
         Comparison { recordings: sides, figures, findings }
     }
 
-    /// Whether anything became worse on any side.
+    /// Whether any figure got worse in any recording.
     pub fn is_worse(&self) -> bool {
         self.figures.iter().flat_map(|figure| &figure.deltas).any(|beside| beside.change == FigureChange::Worse)
     }
@@ -111,7 +110,7 @@ impl Comparison {
 
 fn compare_figure(key: &FigureKey, sides: &[ComparedRecording]) -> Option<FigureComparison> {
     let all: Vec<Option<Distribution>> = sides.iter().map(|side| Distribution::from_values(side.figures.values(key))).collect();
-    // A counter that never moved anywhere is not worth a row.
+    // A figure that is 0 in all recordings has no row.
     if all.iter().flatten().all(|values| values.quantile(1.0) == 0.0) {
         return None;
     }
@@ -135,17 +134,17 @@ fn figure_delta(key: &FigureKey, base: Option<&Distribution>, new: Option<&Distr
     }
 }
 
-/// Sure, felt, and large enough: then it depends on what the figure is.
+/// A certain and large change is better or worse by the figure's direction.
 fn classify_change(key: &FigureKey, superiority: Superiority, ratio: Option<f64>) -> FigureChange {
     let moved = superiority.probability - 0.5;
     let small = ratio.is_some_and(|ratio| (ratio - 1.0).abs() < MIN_RELATIVE_CHANGE);
     if superiority.certainty() == Certainty::Unclear || moved.abs() < MIN_SUPERIORITY || small {
         return FigureChange::None;
     }
-    match (key.column().map(|head| better_direction(key.table_name(), head.key)), moved > 0.0) {
-        (Some(BetterDirection::Lower), true) | (Some(BetterDirection::Higher), false) => FigureChange::Worse,
-        (Some(BetterDirection::Lower), false) | (Some(BetterDirection::Higher), true) => FigureChange::Better,
-        (Some(BetterDirection::Neither) | None, _) => FigureChange::Moved,
+    match (key.column().map(|column| column.better), moved > 0.0) {
+        (Some(Better::Lower), true) | (Some(Better::Higher), false) => FigureChange::Worse,
+        (Some(Better::Lower), false) | (Some(Better::Higher), true) => FigureChange::Better,
+        (Some(Better::Neither) | None, _) => FigureChange::Moved,
     }
 }
 
@@ -153,7 +152,7 @@ fn summarize(values: &Distribution) -> SummaryStatistics {
     SummaryStatistics { count: values.count(), median: values.median(), p95: values.p95(), mean: values.mean() }
 }
 
-/// All that was found on any side.
+/// The findings of all recordings.
 fn compare_findings(sides: &[ComparedRecording]) -> Vec<FindingComparison> {
     let found: Vec<_> = sides.iter().map(|side| side.figures.findings()).collect();
     let mut about: Vec<_> = found.iter().flat_map(|found| found.keys()).collect();

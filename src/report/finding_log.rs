@@ -1,14 +1,14 @@
-//! What begins, gets worse or better, and ends, in a line each: a log to leave running.
+//! `check --watch`: one line for each finding that begins, gets worse or better, or ends.
 
 use serde::Serialize;
 
-use super::json::{FindingJson, escape_unprintable, rfc3339, to_string_lossy};
+use super::json::{FindingJson, escape_unprintable, rfc3339};
 use super::text::printable;
 use super::window::KindFilter;
 use crate::findings::{ActiveFindings, Evaluation, Finding, Severity};
 use crate::sample::{Host, Instant};
 
-/// Follows judged intervals, one after the other.
+/// Follows evaluated intervals in the order of time.
 #[derive(Debug, Default)]
 pub struct FindingLog {
     filter: KindFilter,
@@ -16,7 +16,7 @@ pub struct FindingLog {
     worst_severity: Option<Severity>,
 }
 
-/// What became of a finding.
+/// The change of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingChange {
@@ -39,17 +39,17 @@ impl FindingLog {
         FindingLog { filter: chosen, ..FindingLog::default() }
     }
 
-    /// The worst that ever held; `None` where nothing did.
+    /// The worst severity of any finding; `None` without findings.
     pub fn worst_severity(&self) -> Option<Severity> {
         self.worst_severity
     }
 
-    /// Whether any interval was there to be judged.
+    /// Whether there was any interval.
     pub fn is_empty(&self) -> bool {
         self.active.is_none()
     }
 
-    /// What is new with this interval: ends first, since what begins may be what followed.
+    /// The changes with this interval: ends first, then begins.
     pub fn update(&mut self, judged: &Evaluation) -> Vec<LogEntry> {
         let at = judged.interval.at();
         let entry = |change, finding: &Finding| LogEntry { at, change, finding: finding.clone() };
@@ -93,7 +93,7 @@ pub fn text(host: &Host, entry: &LogEntry) -> String {
     format!(
         "{} {} {:<6} {} {}: {}{lasted}\n",
         rfc3339(*at),
-        printable(&to_string_lossy(&host.hostname)),
+        printable(&host.hostname.to_string_lossy()),
         change.as_str(),
         finding.severity.as_str(),
         finding.kind.as_str(),
@@ -101,12 +101,12 @@ pub fn text(host: &Host, entry: &LogEntry) -> String {
     )
 }
 
-/// The same as an object, on one line: the finding as `check --json` has it, with what became of it, when and where.
+/// The same as a JSON object on one line: the finding as in `check --json`, with its change, time and host.
 pub fn json(host: &Host, entry: &LogEntry) -> String {
     let line = JsonLine {
         schema: "stalltop/1",
         at: rfc3339(entry.at),
-        host: to_string_lossy(&host.hostname),
+        host: host.hostname.to_string_lossy(),
         change: entry.change,
         finding: FindingJson::new(&entry.finding),
     };

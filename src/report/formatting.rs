@@ -5,6 +5,8 @@ use super::text::printable;
 use super::window::Window;
 use crate::findings::{Evidence, Severity, Subject, Value};
 use crate::sample::Name;
+use crate::units::format::plural;
+pub use crate::units::format::{bytes, three_digits};
 
 /// A value of a chart.
 pub fn format_quantity(value: f64, unit: ChartUnit) -> String {
@@ -12,19 +14,9 @@ pub fn format_quantity(value: f64, unit: ChartUnit) -> String {
         ChartUnit::Ratio => format!("{} %", three_digits(value * 100.0)),
         ChartUnit::Threads | ChartUnit::Cpus => three_digits(value),
         ChartUnit::Seconds => format_latency(value),
-        ChartUnit::Bytes => format_bytes(value),
-        ChartUnit::BytesPerSecond => format!("{}/s", format_bytes(value)),
+        ChartUnit::Bytes => bytes(value),
+        ChartUnit::BytesPerSecond => format!("{}/s", bytes(value)),
     }
-}
-
-/// Three significant digits, as the screens have them.
-pub fn three_digits(value: f64) -> String {
-    let decimals = match value.abs() {
-        value if value >= 99.95 => 0,
-        value if value >= 9.995 => 1,
-        _ => 2,
-    };
-    format!("{value:.decimals$}")
 }
 
 /// A latency.
@@ -47,18 +39,6 @@ pub fn format_duration(seconds: f64) -> String {
     }
 }
 
-/// An amount, in powers of 1024.
-pub fn format_bytes(value: f64) -> String {
-    let (mut value, mut units) = (value, ["B", "KiB", "MiB", "GiB", "TiB"].into_iter());
-    let mut unit = units.next().unwrap_or_default();
-    while value.abs() >= 999.5 {
-        let Some(larger) = units.next() else { break };
-        value /= 1024.0;
-        unit = larger;
-    }
-    format!("{} {unit}", three_digits(value))
-}
-
 /// A figure of evidence under the words of its name, in the unit that the name ends with.
 pub fn format_evidence(evidence: &Evidence) -> (String, String) {
     let units = ["_bytes_per_second", "_per_second", "_bytes", "_seconds", "_ratio"];
@@ -66,23 +46,23 @@ pub fn format_evidence(evidence: &Evidence) -> (String, String) {
     let label = evidence.name.strip_suffix(unit).unwrap_or(evidence.name).replace('_', " ");
     let value = match &evidence.value {
         Value::Number(value) => match unit {
-            "_bytes_per_second" => format!("{}/s", format_bytes(*value)),
+            "_bytes_per_second" => format!("{}/s", bytes(*value)),
             "_per_second" => format!("{}/s", three_digits(*value)),
-            "_bytes" => format_bytes(*value),
+            "_bytes" => bytes(*value),
             "_seconds" => format_latency(*value),
-            // Shares are told in per cent, multiples as multiples.
+            // Shares are printed in per cent, multiples as multiples.
             "_ratio" if value.abs() <= 1.5 => format!("{} %", three_digits(value * 100.0)),
             "_ratio" => format!("{}×", three_digits(*value)),
             _ => three_digits(*value),
         },
-        Value::Text(text) => printable(&String::from_utf8_lossy(text.as_bytes())),
+        Value::Text(text) => printable(&text.to_string_lossy()),
         Value::Chain(links) => links.iter().map(|link| printable(&link.what)).collect::<Vec<_>>().join(" ← "),
         Value::Unknown => "-".to_owned(),
     };
     (label, value)
 }
 
-/// What a finding is about, in a word; nothing where it is the whole box.
+/// The subject of a finding; empty if it is the whole machine.
 pub fn subject_label(subject: &Subject) -> String {
     match subject {
         Subject::Task { id, .. } => format!("{} ({})", subject_name(subject), id.tid),
@@ -92,7 +72,7 @@ pub fn subject_label(subject: &Subject) -> String {
 
 /// The same without what is another number in the next recording.
 pub fn subject_name(subject: &Subject) -> String {
-    let name = |name: &Name| printable(&String::from_utf8_lossy(name.as_bytes()));
+    let name = |name: &Name| printable(&name.to_string_lossy());
     match subject {
         Subject::Host => String::new(),
         Subject::Cpu(id) => format!("cpu{}", id.0),
@@ -104,7 +84,7 @@ pub fn subject_name(subject: &Subject) -> String {
     }
 }
 
-/// What is said where nothing is worse than a note; `None` where something is.
+/// The sentence if no finding is worse than a note; else `None`.
 pub fn no_problem_sentence(window: &Window) -> Option<String> {
     let notes = window.findings().len() as u64;
     match (window.worst_severity(), window.includes_all_kinds()) {
@@ -123,10 +103,7 @@ pub fn no_problem_sentence(window: &Window) -> Option<String> {
 
 /// `1 sample`, `12 samples`.
 pub fn pluralize(count: impl Into<u64>, what: &str) -> String {
-    match count.into() {
-        1 => format!("1 {what}"),
-        count => format!("{count} {what}s"),
-    }
+    plural(count.into(), what, &format!("{what}s"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! A recording as one page of HTML that needs nothing else: no network, no other file. To be attached to a ticket.
+//! A recording as one self-contained HTML page: no network, no other file.
 //!
-//! All text goes through maud, which escapes it; nothing from a recording is ever taken for markup.
+//! maud escapes all text: nothing from a recording becomes markup.
 
 mod axis;
 mod findings;
@@ -13,48 +13,48 @@ use super::formatting::{format_duration, format_quantity, no_problem_sentence, p
 use super::json::overall_status;
 use super::report_data::commands::CommandUsage;
 use super::report_data::finding_groups::FindingGroup;
-use super::report_data::{Chart, ReportData, to_string_lossy};
+use super::report_data::{Chart, ReportData};
 use super::text::printable;
 use crate::findings::Severity;
 use crate::report::report_data::series_definitions::ChartUnit;
 use axis::TimeAxis;
 use plot::PlotContext;
 
-/// Where a report comes from.
+/// The source of a report.
 #[derive(Clone, Debug)]
 pub struct ReportSource {
     /// The recording's file name
     pub file: String,
-    /// The stalltop that recorded it
+    /// The version of stalltop that recorded it
     pub recorder_version: String,
     pub samples: usize,
-    /// In which times of day are told
+    /// The time zone of times of day
     pub zone: TimeZone,
 }
 
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
 
-/// Nothing is fetched from anywhere, whatever stands in the page.
+/// The page loads nothing.
 const CONTENT_SECURITY_POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-/// What the figures of a command are.
+/// The note below the table of commands.
 pub const COMMANDS_NOTE: &str =
     "Means over the recording: CPUs in use, and threads waiting for a CPU (run queue), on storage, behind a lock.";
 
-/// More than this many of a kind are not drawn; the page says how many are left out.
+/// Charts and rows at most; the page says how many are left out.
 const MAX_DISKS: usize = 12;
 const MAX_NICS: usize = 8;
 const MAX_COMMANDS: usize = 20;
 
-/// The whole page; `None` where there are no two samples to compare.
+/// The whole page; `None` with less than two samples.
 pub fn render(chronicle: &ReportData, origin: &ReportSource) -> Option<String> {
     let (from, to) = chronicle.window.time_range()?;
     let time = TimeAxis::new(from, to, chronicle.window.spans_boots(), origin.zone.clone());
     let frame = PlotContext { time: &time, steps: chronicle.steps(), gaps: &chronicle.gaps, marks: &chronicle.marks };
     let findings = FindingGroup::group_by_subject(&chronicle.window.findings(), to);
-    let host = chronicle.window.host().map_or_else(String::new, |host| printable(&to_string_lossy(&host.hostname)));
+    let host = chronicle.window.host().map_or_else(String::new, |host| printable(&host.hostname.to_string_lossy()));
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -88,7 +88,7 @@ pub fn render(chronicle: &ReportData, origin: &ReportSource) -> Option<String> {
 }
 
 fn header(chronicle: &ReportData, origin: &ReportSource, time: &TimeAxis, host: &str) -> Markup {
-    let kernel = chronicle.window.host().map(|host| printable(&to_string_lossy(&host.kernel)));
+    let kernel = chronicle.window.host().map(|host| printable(&host.kernel.to_string_lossy()));
     let cpus = chronicle.window.figures().cpus;
     html! {
         header {
@@ -107,7 +107,7 @@ fn header(chronicle: &ReportData, origin: &ReportSource, time: &TimeAxis, host: 
     }
 }
 
-/// The eye lands here first: how bad it is, and the worst of it in a sentence.
+/// The overall status and the sentence of the worst finding.
 fn verdict_banner(chronicle: &ReportData, findings: &[FindingGroup]) -> Markup {
     let worst = chronicle.window.worst_severity();
     let told = findings.iter().filter(|finding| finding.severity() > Severity::Note).count();
@@ -126,7 +126,7 @@ fn verdict_banner(chronicle: &ReportData, findings: &[FindingGroup]) -> Markup {
     }
 }
 
-/// Idle but blocked has a texture of its own: its colour is not all that tells it from busy. So has time that is missing.
+/// Patterns for idle-but-blocked and for gaps, which are distinct without colours.
 fn svg_patterns() -> Markup {
     html! {
         svg.patterns width="0" height="0" aria-hidden="true" {
@@ -212,7 +212,7 @@ fn commands_section(commands: &[&CommandUsage], seconds: f64) -> Markup {
                     tbody {
                         @for command in shown {
                             tr {
-                                th scope="row" { (printable(&to_string_lossy(&command.name))) }
+                                th scope="row" { (printable(&command.name.to_string_lossy())) }
                                 td { (command.processes) }
                                 td { (threads(command.cpu_seconds)) } td { (three_digits(command.peak_cpus)) }
                                 td { (format_duration(command.cpu_seconds)) }
@@ -228,7 +228,7 @@ fn commands_section(commands: &[&CommandUsage], seconds: f64) -> Markup {
     }
 }
 
-/// What nobody can know from this recording.
+/// Readings and samples that are missing.
 fn missing_section(chronicle: &ReportData, time: &TimeAxis) -> Markup {
     let absent = chronicle.window.absent();
     if absent.is_empty() && chronicle.gaps.is_empty() && chronicle.truncation.is_none() {

@@ -5,12 +5,13 @@ use std::fmt::Write;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
+use super::mean_figures::MeanFigures;
 use super::report_data::steps::round_to_five_digits;
 use super::report_data::{Chart, Gap, ReportData};
-use super::window::{MeanFigures, Window};
+use super::window::Window;
 use crate::findings::{Evidence, Finding, Kind, Severity, Subject, Value};
 use crate::ids::{CgroupVersion, GroupId, is_unprintable};
-use crate::sample::{Instant, Name};
+use crate::sample::Instant;
 
 /// `check --json`: one object, one line.
 pub fn check(window: &Window) -> String {
@@ -25,7 +26,7 @@ pub fn report(chronicle: &ReportData) -> String {
     let steps: Vec<StepJson> =
         chronicle.steps().iter().map(|step| StepJson { from: rfc3339(step.from), to: rfc3339(step.to) }).collect();
     let commands = chronicle.top_commands(MAX_COMMANDS).into_iter().map(|command| CommandJson {
-        command: to_string_lossy(&command.name),
+        command: command.name.to_string_lossy(),
         processes: command.processes,
         cpu_seconds: round_to_five_digits(command.cpu_seconds),
         run_queue_seconds: round_to_five_digits(command.run_queue_seconds),
@@ -60,7 +61,7 @@ struct ReportJson {
     commands: Vec<CommandJson>,
     marks: Vec<MarkJson>,
     gaps: Vec<GapJson>,
-    /// Why it may not reach as far as it was recorded
+    /// Why the end of the recording may be missing
     cut: Option<&'static str>,
 }
 
@@ -100,14 +101,14 @@ impl GapJson {
     }
 }
 
-/// JSON escapes what lies below U+0020 only; the rest of what acts on a terminal, or hides, can stand in strings alone.
+/// JSON escapes only characters below U+0020; this escapes the other unprintable ones in strings.
 pub(super) fn escape_unprintable(json: &str) -> String {
     let mut plain = String::with_capacity(json.len());
     for c in json.chars() {
         if is_unprintable(c) {
             let mut units = [0; 2];
             for unit in c.encode_utf16(&mut units) {
-                // Into memory: cannot fail.
+                // Writing to a String cannot fail.
                 let _ = write!(plain, "\\u{unit:04x}");
             }
         } else {
@@ -117,7 +118,7 @@ pub(super) fn escape_unprintable(json: &str) -> String {
     plain
 }
 
-/// How bad it is altogether. A note is nothing wrong.
+/// The overall status; notes do not count.
 pub fn overall_status(worst: Option<Severity>) -> &'static str {
     match worst {
         Some(Severity::Critical) => "critical",
@@ -152,7 +153,7 @@ impl CheckJson {
         let (from, to) = window.time_range().map_or((None, None), |(from, to)| (Some(rfc3339(from)), Some(rfc3339(to))));
         CheckJson {
             schema: "stalltop/1",
-            host: window.host().map(|host| to_string_lossy(&host.hostname)),
+            host: window.host().map(|host| host.hostname.to_string_lossy()),
             from,
             to,
             verdict: if window.is_empty() { "unknown" } else { overall_status(window.worst_severity()) },
@@ -164,14 +165,14 @@ impl CheckJson {
     }
 }
 
-/// What the classic tools say of the same time; `iowait_ratio` stands among the figures.
+/// Other measures of the same time; `iowait_ratio` is among the figures.
 #[derive(Serialize)]
 struct CrossChecksJson {
     psi_io_some_ratio: Option<f64>,
     d_threads: Option<f64>,
     in_flight: Option<f64>,
     run_queue_wait_threads: Option<f64>,
-    /// Where iowait or PSI speak of nothing
+    /// A sentence if iowait or PSI are an artefact
     artefact: Option<String>,
 }
 
@@ -229,7 +230,7 @@ impl FindingJson {
     }
 }
 
-/// What a finding is about: `type` says which of the other fields there are.
+/// The subject of a finding; `type` tells the other fields.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 enum SubjectJson {
@@ -250,22 +251,22 @@ impl SubjectJson {
             Subject::Host => SubjectJson::Box,
             Subject::Cpu(id) => SubjectJson::Cpu { cpu: id.0 },
             Subject::Disk { id, name } => {
-                SubjectJson::Disk { name: to_string_lossy(name), device: format!("{}:{}", id.major, id.minor) }
+                SubjectJson::Disk { name: name.to_string_lossy(), device: format!("{}:{}", id.major, id.minor) }
             }
-            Subject::Nic(id) => SubjectJson::Nic { name: to_string_lossy(&id.name), ifindex: id.ifindex },
-            Subject::Task { id, name } => SubjectJson::Task { name: to_string_lossy(name), pid: id.pid, tid: id.tid },
+            Subject::Nic(id) => SubjectJson::Nic { name: id.name.to_string_lossy(), ifindex: id.ifindex },
+            Subject::Task { id, name } => SubjectJson::Task { name: name.to_string_lossy(), pid: id.pid, tid: id.tid },
             Subject::Group { id: GroupId::Process(id), name } => {
-                SubjectJson::Group { name: to_string_lossy(name), pid: Some(id.pid), parent: None }
+                SubjectJson::Group { name: name.to_string_lossy(), pid: Some(id.pid), parent: None }
             }
             Subject::Group { id: GroupId::Siblings { parent, .. }, name } => {
-                SubjectJson::Group { name: to_string_lossy(name), pid: None, parent: Some(*parent) }
+                SubjectJson::Group { name: name.to_string_lossy(), pid: None, parent: Some(*parent) }
             }
             Subject::Cgroup(id) => SubjectJson::Cgroup {
-                path: to_string_lossy(&id.path),
+                path: id.path.to_string_lossy(),
                 version: if id.version == CgroupVersion::V1 { 1 } else { 2 },
             },
-            Subject::Socket(address) => SubjectJson::Socket { address: to_string_lossy(address) },
-            Subject::RemoteHost(address) => SubjectJson::Peer { address: to_string_lossy(address) },
+            Subject::Socket(address) => SubjectJson::Socket { address: address.to_string_lossy() },
+            Subject::RemoteHost(address) => SubjectJson::Peer { address: address.to_string_lossy() },
         }
     }
 }
@@ -279,7 +280,7 @@ impl Serialize for EvidenceJson {
         for evidence in &self.0 {
             match &evidence.value {
                 Value::Number(number) => map.serialize_entry(evidence.name, number)?,
-                Value::Text(text) => map.serialize_entry(evidence.name, &to_string_lossy(text))?,
+                Value::Text(text) => map.serialize_entry(evidence.name, &text.to_string_lossy())?,
                 Value::Chain(links) => map.serialize_entry(evidence.name, links)?,
                 Value::Unknown => map.serialize_entry(evidence.name, &None::<f64>)?,
             }
@@ -288,15 +289,11 @@ impl Serialize for EvidenceJson {
     }
 }
 
-/// Names are bytes; what is no UTF-8 becomes U+FFFD.
-pub(super) fn to_string_lossy(name: &Name) -> String {
-    String::from_utf8_lossy(name.as_bytes()).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ids::{DiskId, TaskId};
+    use crate::sample::Name;
 
     fn finding(subject: Subject, evidence: Vec<Evidence>) -> Finding {
         Finding {

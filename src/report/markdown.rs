@@ -8,20 +8,20 @@ use super::formatting::{format_duration, format_evidence, format_quantity, plura
 use super::html::{COMMANDS_NOTE, ReportSource};
 use super::json::overall_status;
 use super::report_data::finding_groups::FindingGroup;
-use super::report_data::{Chart, ReportData, to_string_lossy};
+use super::report_data::{Chart, ReportData};
 use super::text::printable;
 use crate::findings::Value;
 use crate::sample::Instant;
 
-/// The verdict, the findings, mean and peak of each figure, the foremost commands; `None` without two samples to compare.
+/// Status, findings, mean and peak of each figure, top commands; `None` with less than two samples.
 pub fn markdown(chronicle: &ReportData, origin: &ReportSource) -> Option<String> {
     let (from, to) = chronicle.window.time_range()?;
     let zoned =
         |at: Instant| jiff::Timestamp::from_nanosecond(i128::from(at.realtime_ns)).map(|at| at.to_zoned(origin.zone.clone()));
     let clock = |at: Instant| zoned(at).map_or_else(|_| "?".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M:%S %Z").to_string());
-    let host = chronicle.window.host().map_or_else(String::new, |host| escape(&to_string_lossy(&host.hostname)));
+    let host = chronicle.window.host().map_or_else(String::new, |host| escape(&host.hostname.to_string_lossy()));
     let mut text = String::new();
-    // Into memory: cannot fail.
+    // Writing to a String cannot fail.
     let _ = writeln!(text, "# {host}: {}\n", overall_status(chronicle.window.worst_severity()));
     let (lasted, cpus) = (format_duration(chronicle.window.seconds()), chronicle.window.figures().cpus);
     let _ = writeln!(
@@ -54,7 +54,7 @@ pub fn markdown(chronicle: &ReportData, origin: &ReportSource) -> Option<String>
         let mean = |all: f64| three_digits(all / seconds.max(1e-9));
         let figures = [command.cpu_seconds, command.run_queue_seconds, command.disk_seconds, command.lock_seconds].map(mean);
         let [cpus, waiting, disk, lock] = figures;
-        let (name, peak) = (escape(&to_string_lossy(&command.name)), three_digits(command.peak_cpus));
+        let (name, peak) = (escape(&command.name.to_string_lossy()), three_digits(command.peak_cpus));
         let _ = writeln!(text, "| {name} | {cpus} | {peak} | {waiting} | {disk} | {lock} |");
     }
     let _ = writeln!(text, "\n{COMMANDS_NOTE}");
@@ -128,8 +128,8 @@ fn series_rows(chart: &Chart) -> String {
     chart.series.iter().map(row).collect()
 }
 
-/// As it stands, whatever it is: CommonMark takes a backslash before punctuation for the character itself, and HTML in it for
-/// HTML.
+/// Escapes punctuation with a backslash, and HTML, which CommonMark would take for
+/// markup.
 fn escape(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {

@@ -4,14 +4,15 @@
 use std::fmt::Write;
 
 use super::formatting;
+use super::mean_figures::MeanFigures;
 use super::text::printable;
-use super::window::{MeanFigures, Window};
+use super::window::Window;
 use crate::findings::{Severity, Thresholds};
 
-/// Longer plugin output is cut by some who read it, in the middle of a figure.
+/// Length of the text at most: some programs cut longer plugin output in the middle of a figure.
 const MAX_LENGTH: usize = 900;
 
-/// The status and the figures; what is not known is left out. A finding that is less bad than `fail_on` is no reason to alarm.
+/// The status and the performance data without unknown figures. Findings below `fail_on` do not raise the status.
 pub fn plugin_output(window: &Window, fail_on: Severity, thresholds: &Thresholds) -> String {
     if window.is_empty() {
         return "STALLTOP UNKNOWN - there were no two samples to compare\n".to_owned();
@@ -23,17 +24,17 @@ pub fn plugin_output(window: &Window, fail_on: Severity, thresholds: &Thresholds
         Some(Severity::Warning) => "WARNING",
         Some(Severity::Note) | None => "OK",
     };
-    // Those that hold and those that ended come apart: the worst of both is what the status is about.
+    // The worst of the active and the ended findings determines the status.
     let first =
         findings.iter().rev().max_by_key(|finding| finding.severity).copied().filter(|first| first.severity > Severity::Note);
     let mut text = format!("STALLTOP {status} - ");
     match first {
         None => text.push_str(&formatting::no_problem_sentence(window).unwrap_or_default().replacen('N', "n", 1)),
         Some(first) => {
-            // One sentence begins with these very words.
+            // One rule's sentence begins with the same words.
             let words = format!("{}: ", first.kind.as_str().replace('-', " "));
             let sentence = first.sentence.strip_prefix(&words).unwrap_or(&first.sentence);
-            // Into memory: cannot fail.
+            // Writing to a String cannot fail.
             let _ = write!(text, "{}: {}", first.kind.as_str(), truncate(&escape_bars(sentence)));
             let others = findings.iter().filter(|other| other.severity > Severity::Note && !std::ptr::eq(**other, first));
             let others: Vec<&str> = others.map(|finding| finding.kind.as_str()).collect();
@@ -75,13 +76,13 @@ fn performance_data(figures: &MeanFigures, warnings: usize, criticals: usize, th
     data.into_iter().flatten().collect()
 }
 
-/// Neither exponent nor a tail of zeros.
+/// A decimal without exponent and trailing zeros.
 fn format_decimal(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A bar would be taken for the beginning of the figures; so would those that are written as one where there is but ASCII.
+/// Escapes `|`, which begins the performance data, and characters that become `|` in ASCII.
 fn escape_bars(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in printable(text).chars() {

@@ -11,7 +11,7 @@ use crate::interval::nicstat::{NicLine, TcpLine, UdpLine};
 use crate::sample::network::Duplex;
 use columns::{InterfaceTable, precision, precision_parseable, precision4};
 
-/// Which lines, and in which form. The options' letters are nicstat's.
+/// What is printed, and how. The option letters are nicstat's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// `-t`
@@ -39,7 +39,7 @@ impl Options {
     }
 }
 
-/// When a sample was taken, as it stands in its lines.
+/// The time of a sample as it is printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampleTime {
     /// HH:MM:SS, local
@@ -56,7 +56,7 @@ pub struct SampleFigures {
     pub interfaces: Vec<NicLine>,
 }
 
-/// Prints samples one after another; knows when a heading is due.
+/// Prints samples in order, with headings.
 #[derive(Debug)]
 pub struct Printer {
     options: Options,
@@ -64,7 +64,7 @@ pub struct Printer {
     since_heading: Option<u32>,
 }
 
-/// With one interface a heading comes every so many lines.
+/// Lines between headings of a single interface.
 const HEADING_EVERY: u32 = 20;
 
 impl Printer {
@@ -183,7 +183,7 @@ pub fn interface_list(interfaces: &[ListedInterface]) -> String {
     text
 }
 
-/// Into memory: cannot fail.
+/// Writing to a String cannot fail.
 fn write_line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     let _ = writeln!(text, "{arguments}");
 }

@@ -1,7 +1,7 @@
-//! A whole recording boiled down to what a page can hold: mean figures, findings, figures over time, who used the box.
+//! The contents of a report on a whole recording: mean figures, findings, charts, usage by command.
 //!
-//! It grows by intervals in the order of time and keeps none of them. Of a long recording several intervals make a step:
-//! each step keeps their mean and their highest value, so that no peak is lost.
+//! Intervals are added in the order of time; none is kept. In a long recording several intervals are one step of the charts,
+//! with their mean and their maximum.
 
 pub mod commands;
 pub mod finding_groups;
@@ -14,14 +14,18 @@ use serde::Serialize;
 
 use super::text::printable;
 use super::window::Window;
+use crate::figures::FigureInput;
+use crate::figures::cpu::CpuRow;
 use crate::findings::{Evaluation, Thresholds};
 use crate::ids::{DiskId, NicId};
 use crate::interval::Interval;
+use crate::interval::disk::DiskSpan;
+use crate::interval::memory::MemorySpan;
 use crate::interval::network::NicSpan;
 use crate::sample::{Instant, Name};
 use commands::{CommandUsage, UsageByCommand};
 use series_definitions::{
-    CPU_SERIES, ChartUnit, DISK_SERIES, DiskWithLimits, LOAD_SERIES, MEMORY_SERIES, NIC_SERIES, PlotStyle, SeriesDefinition,
+    CPU_SERIES, ChartUnit, DISK_SERIES, LOAD_SERIES, MEMORY_SERIES, NIC_SERIES, PlotStyle, SeriesDefinition,
 };
 use steps::{MeanAndMax, SeriesAccumulator, Steps, round_to_five_digits};
 
@@ -30,20 +34,20 @@ use steps::{MeanAndMax, SeriesAccumulator, Steps, round_to_five_digits};
 pub struct Gap {
     pub from: Instant,
     pub to: Instant,
-    /// Samples that should be there
+    /// Samples lost
     pub missing_samples: u64,
     pub reason: String,
 }
 
 impl Gap {
-    /// From when to when, in the words of `clock`; of a single sample the one moment.
+    /// Begin and end as written by `clock`; one time if both are equal.
     pub fn format_range(&self, clock: impl Fn(Instant) -> String) -> String {
         let (from, to) = (clock(self.from), clock(self.to));
         if from == to { from } else { format!("{from} to {to}") }
     }
 }
 
-/// A word that somebody put into the recording.
+/// A mark that a user put into the recording (`stalltop mark`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
     pub at: Instant,
@@ -51,24 +55,23 @@ pub struct Mark {
     pub text: String,
 }
 
-/// Grows by intervals.
-#[derive(Debug)]
+/// Intervals are added in the order of time.
 pub struct ReportData {
     pub window: Window,
     pub gaps: Vec<Gap>,
     pub marks: Vec<Mark>,
-    /// Why it may not reach as far as it was recorded; `None` where its end is the end
+    /// Why the end of the recording may be missing; `None`: complete
     pub truncation: Option<&'static str>,
     steps: Steps,
-    cpu: ChartBuilder<Interval>,
+    cpu: ChartBuilder<CpuRow>,
     load: ChartBuilder<Interval>,
-    memory: ChartBuilder<Interval>,
+    memory: ChartBuilder<MemorySpan>,
     disks: BTreeMap<DiskId, DiskChart>,
     nics: BTreeMap<NicId, ChartBuilder<NicSpan>>,
     commands: UsageByCommand,
-    /// From which multiple of its baseline a latency is told
+    /// The multiple of its baseline from which a latency is a finding
     latency_multiple: f64,
-    /// From which share of the box idle-but-blocked is told
+    /// The share of all CPUs from which idle-but-blocked is a finding
     pub blocked_ratio: f64,
     intervals: u64,
 }
@@ -81,7 +84,7 @@ pub struct Chart {
     #[serde(skip)]
     pub title: String,
     pub unit: ChartUnit,
-    /// What the layers can be together at most
+    /// The top of the value axis, if fixed
     #[serde(skip)]
     pub fixed_max: Option<f64>,
     #[serde(skip)]
@@ -89,16 +92,16 @@ pub struct Chart {
     pub series: Vec<Series>,
 }
 
-/// One figure, a value a step; `None` where it could not be told.
+/// One figure: a value per step; `None`: unknown.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Series {
     pub name: &'static str,
     pub label: String,
     #[serde(skip)]
     pub style: PlotStyle,
-    /// Over all the time in which it is known
+    /// The mean over the time in which it is known
     pub overall: Option<f64>,
-    /// The highest value of any interval
+    /// The maximum of all intervals
     pub peak: Option<f64>,
     pub mean: Vec<Option<f64>>,
     pub max: Vec<Option<f64>>,
@@ -113,7 +116,7 @@ impl Series {
 }
 
 impl ReportData {
-    /// Of a recording with so many intervals, judged by these thresholds.
+    /// For a recording with that many intervals, evaluated by these thresholds.
     pub fn new(intervals: usize, thresholds: &Thresholds) -> ReportData {
         ReportData {
             window: Window::default(),
@@ -135,22 +138,27 @@ impl ReportData {
 
     pub fn add(&mut self, judged: &Evaluation) {
         let interval: &Interval = &judged.interval;
-        let (at, seconds) = (self.steps.add_interval(interval), interval.seconds);
+        let at = self.steps.add_interval(interval);
         self.intervals += 1;
         self.window.add(judged);
-        self.cpu.add(interval, at, seconds);
-        self.load.add(interval, at, seconds);
-        self.memory.add(interval, at, seconds);
+        let input = &FigureInput::from(judged);
+        if let Some(cpu) = &interval.cpu {
+            self.cpu.add(input, &CpuRow::all_cpus(cpu), at, self.latency_multiple);
+        }
+        self.load.add(input, interval, at, self.latency_multiple);
+        if let Some(memory) = &interval.memory {
+            self.memory.add(input, memory, at, self.latency_multiple);
+        }
         let facts = interval.newer.disks.as_deref().unwrap_or_default();
         for span in interval.disks.iter().filter(|span| span.completed() > 0 || span.in_flight > 0) {
             let Some(disk) = facts.get(span.index) else { continue };
-            let moment = DiskWithLimits::new(span, &judged.latency_statuses, self.latency_multiple);
             let disk = self.disks.entry(span.id).or_insert_with(|| DiskChart::new(disk.name.clone()));
-            disk.provisional = moment.provisional;
-            disk.panel.add(&moment, at, seconds);
+            disk.provisional = judged.latency_statuses.iter().any(|status| status.disk == span.id && status.provisional);
+            disk.panel.add(input, span, at, self.latency_multiple);
         }
         for span in interval.nics.iter().filter(|span| span.rx.packets.0 > 0.0 || span.tx.packets.0 > 0.0) {
-            self.nics.entry(span.id.clone()).or_insert_with(|| ChartBuilder::new(NIC_SERIES)).add(span, at, seconds);
+            let chart = self.nics.entry(span.id.clone()).or_insert_with(|| ChartBuilder::new(NIC_SERIES));
+            chart.add(input, span, at, self.latency_multiple);
         }
         self.commands.add(interval, at);
     }
@@ -163,12 +171,12 @@ impl ReportData {
         &self.steps
     }
 
-    /// Who used or waited most, at most so many.
+    /// The commands with the most CPU and wait time, at most `most`.
     pub fn top_commands(&self, most: usize) -> Vec<&CommandUsage> {
         self.commands.top(most)
     }
 
-    /// All charts, in the order of a page: the box, then what it is made of.
+    /// All charts in the order of the page.
     pub fn charts(&self) -> Vec<Chart> {
         let steps = self.steps.len();
         let mut charts = vec![
@@ -177,11 +185,11 @@ impl ReportData {
         ];
         let mut disks: Vec<&DiskChart> = self.disks.values().collect();
         disks.sort_by(|a, b| b.panel.weight().total_cmp(&a.panel.weight()));
-        charts.extend(disks.into_iter().map(|disk| disk.chart(steps)));
+        charts.extend(disks.into_iter().map(|disk| disk.chart(steps, self.latency_multiple)));
         let mut nics: Vec<(&NicId, &ChartBuilder<NicSpan>)> = self.nics.iter().collect();
         nics.sort_by(|a, b| b.1.weight().total_cmp(&a.1.weight()));
         for (id, panel) in nics {
-            let name = printable(&to_string_lossy(&id.name));
+            let name = printable(&id.name.to_string_lossy());
             charts.push(panel.chart(&format!("nic-{name}"), &format!("Network {name}"), ChartUnit::BytesPerSecond, steps));
         }
         charts.push(self.memory.chart("memory", "Memory", ChartUnit::Bytes, steps));
@@ -191,19 +199,11 @@ impl ReportData {
     }
 }
 
-impl Chart {
-    /// Whether anything is known at that step.
-    pub fn knows(&self, step: usize) -> bool {
-        self.series.iter().any(|series| series.mean.get(step).is_some_and(Option::is_some))
-    }
-}
-
-/// A device that did something.
-#[derive(Debug)]
+/// The chart of a disk with I/O.
 struct DiskChart {
     name: Name,
-    panel: ChartBuilder<DiskWithLimits>,
-    /// Its baselines were not all learned, at the last look
+    panel: ChartBuilder<DiskSpan>,
+    /// A baseline was provisional in the last interval
     provisional: bool,
 }
 
@@ -212,19 +212,20 @@ impl DiskChart {
         DiskChart { name, panel: ChartBuilder::new(DISK_SERIES), provisional: false }
     }
 
-    fn chart(&self, steps: usize) -> Chart {
-        let name = printable(&to_string_lossy(&self.name));
+    /// Limits are that multiple of the baselines.
+    fn chart(&self, steps: usize, latency_multiple: f64) -> Chart {
+        let name = printable(&self.name.to_string_lossy());
         let mut chart = self.panel.chart(&format!("disk-{name}"), &format!("Disk {name}: await"), ChartUnit::Seconds, steps);
         chart.logarithmic = true;
-        for series in chart.series.iter_mut().filter(|series| series.style == PlotStyle::Limit && self.provisional) {
-            series.label = format!("{} (~ not learned yet)", series.label);
+        let doubt = if self.provisional { " (~ not learned yet)" } else { "" };
+        for series in chart.series.iter_mut().filter(|series| series.style == PlotStyle::Limit) {
+            series.label = format!("{latency_multiple}× {}{doubt}", series.label);
         }
         chart
     }
 }
 
-/// The curves of one subject with what they were.
-#[derive(Debug)]
+/// The series of one subject with their values.
 struct ChartBuilder<S: 'static> {
     definitions: &'static [SeriesDefinition<S>],
     accumulators: Vec<SeriesAccumulator>,
@@ -235,15 +236,17 @@ impl<S> ChartBuilder<S> {
         ChartBuilder { definitions: curves, accumulators: vec![SeriesAccumulator::default(); curves.len()] }
     }
 
-    fn add(&mut self, subject: &S, step: usize, seconds: f64) {
-        for (curve, track) in self.definitions.iter().zip(&mut self.accumulators) {
-            if let Some(value) = (curve.value)(subject) {
-                track.add(step, value, seconds);
+    /// Adds the figures of a row; limits are that multiple of the baselines.
+    fn add(&mut self, input: &FigureInput, row: &S, step: usize, latency_multiple: f64) {
+        for (series, accumulator) in self.definitions.iter().zip(&mut self.accumulators) {
+            let factor = if series.style == PlotStyle::Limit { latency_multiple } else { 1.0 };
+            if let Some(value) = series.figure.number(input, row) {
+                accumulator.add(step, value * factor, input.interval.seconds);
             }
         }
     }
 
-    /// The sum over time of the first curves: which of several is worth being shown first.
+    /// The sum over time of all series but limits: charts of one kind are sorted by it.
     fn weight(&self) -> f64 {
         let weighty = self.definitions.iter().zip(&self.accumulators).filter(|(curve, _)| curve.style != PlotStyle::Limit);
         weighty.map(|(_, track)| track.sum()).sum()
@@ -262,9 +265,4 @@ impl<S> ChartBuilder<S> {
             series: series.collect(),
         }
     }
-}
-
-/// Names are bytes; what is no UTF-8 becomes U+FFFD.
-pub(super) fn to_string_lossy(name: &Name) -> String {
-    String::from_utf8_lossy(name.as_bytes()).into_owned()
 }

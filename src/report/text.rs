@@ -1,26 +1,26 @@
-//! Plain sentences: what `check` says, and the block a second where there is no terminal.
+//! The text output of `check`, and the summary per second without a terminal.
 
 use std::fmt::Write;
 
-use super::formatting::{self, pluralize};
+use super::formatting::{self, pluralize, three_digits};
 use super::json::{overall_status, rfc3339};
-use super::window::{MeanFigures, Window};
+use super::mean_figures::MeanFigures;
+use super::window::Window;
 use crate::findings::{Finding, Severity};
 use crate::ids::is_unprintable;
-use crate::sample::Name;
 
-/// `check`: the verdict in a line, each finding in a line, what could not be seen in a line.
+/// `check`: a line with the status, a line per finding, a line with missing readings.
 pub fn check(window: &Window) -> String {
     let Some((_, to)) = window.time_range() else {
         return "unknown: there were no two samples to compare\n".to_owned();
     };
     let mut text = String::new();
-    // Into memory: cannot fail.
+    // Writing to a String cannot fail.
     let _ = writeln!(
         text,
         "{}: {}, {:.1} s to {}: {}",
         overall_status(window.worst_severity()),
-        window.host().map_or_else(String::new, |host| printable_name(&host.hostname)),
+        window.host().map_or_else(String::new, |host| printable(&host.hostname.to_string_lossy())),
         window.seconds(),
         rfc3339(to),
         figures_line(&window.figures())
@@ -41,11 +41,11 @@ pub fn check(window: &Window) -> String {
     text
 }
 
-/// One summary of the newest time: a line of figures and a line for each finding.
+/// A line of figures and a line per finding.
 pub fn summary(window: &Window) -> String {
     let Some((_, to)) = window.time_range() else { return String::new() };
     let mut text = String::new();
-    let host = window.host().map_or_else(String::new, |host| printable_name(&host.hostname));
+    let host = window.host().map_or_else(String::new, |host| printable(&host.hostname.to_string_lossy()));
     let _ = writeln!(
         text,
         "{} {} {}: {}",
@@ -65,7 +65,7 @@ fn figures_line(figures: &MeanFigures) -> String {
         |ratio: Option<f64>| ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{} %", three_digits(ratio * 100.0)));
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), three_digits);
     let (least, most) = if figures.idle_but_blocked_is_lower_bound { ("≥", "≤") } else { ("", "") };
-    // Those that are hidden may run, or be blocked, too.
+    // Hidden threads may be running or blocked, too.
     let at_least = if figures.hidden_threads.is_some() { "≥" } else { "" };
     let hidden = figures.hidden_threads.map_or_else(String::new, |hidden| format!("; {} hidden", pluralize(hidden, "thread")));
     format!(
@@ -91,21 +91,7 @@ fn finding_line(finding: &Finding) -> String {
     format!("  {severity}: {} (since {}{until})\n", printable(&finding.sentence), rfc3339(finding.since))
 }
 
-/// Three significant digits, as the screens have them.
-fn three_digits(value: f64) -> String {
-    let decimals = match value.abs() {
-        value if value >= 99.95 => 0,
-        value if value >= 9.995 => 1,
-        _ => 2,
-    };
-    format!("{value:.decimals$}")
-}
-
-fn printable_name(name: &Name) -> String {
-    printable(&String::from_utf8_lossy(name.as_bytes()))
-}
-
-/// Without what would act on a terminal or turn the line around.
+/// Escapes control characters and characters that change the direction of text.
 pub fn printable(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {
@@ -121,14 +107,6 @@ pub fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn three_digits() {
-        assert_eq!(
-            [0.0, 0.39, 9.99, 9.999, 41.04, 99.97, 1234.5].map(super::three_digits),
-            ["0.00", "0.39", "9.99", "10.0", "41.0", "100", "1234"]
-        );
-    }
 
     #[test]
     fn nothing_acts_on_a_terminal() {

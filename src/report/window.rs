@@ -1,14 +1,15 @@
-//! A stretch of time: its mean figures, and the findings that held at its end or ended within it.
+//! A range of time: its mean figures, and the findings that were active at its end or ended in it.
 
 use std::sync::Arc;
 
 use super::formatting::pluralize;
+use super::mean_figures::{MeanFigures, Means};
+use crate::figures::FigureInput;
 use crate::findings::{ActiveFindings, Evaluation, Finding, Kind, Severity, cross_checks};
-use crate::interval::Interval;
 use crate::interval::idle_blocked::CrossChecks;
 use crate::sample::{Absent, HIDDEN_PROCESSES, HIDDEN_WAIT_CHANNELS, Host, Instant};
 
-/// The kinds of findings that are told: of those named alone where any are, and none of those left out.
+/// The kinds of findings that are reported: only those in `only`, if any, without those in `ignore`.
 #[derive(Clone, Debug, Default)]
 pub struct KindFilter {
     pub only: Vec<Kind>,
@@ -25,7 +26,7 @@ impl KindFilter {
     }
 }
 
-/// Grows by intervals, in the order of time.
+/// Intervals are added in the order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
     filter: KindFilter,
@@ -38,45 +39,21 @@ pub struct Window {
     active: Option<ActiveFindings>,
     ended: Vec<Finding>,
     absent: Vec<(&'static str, Absent)>,
-    /// The last that was known of threads that cannot be seen, and how many there are in all
+    /// Hidden threads and all threads, latest values
     hidden_threads: Option<(u32, u32)>,
-    /// The same of threads whose wait channels cannot be read, of those that can be seen
+    /// Threads with hidden wait channels and visible threads, latest values
     hidden_waits: Option<(u32, u32)>,
-    /// Who was last seen asleep in io_uring while nothing was waited for
+    /// The task last seen sleeping in io_uring while iowait was an artefact
     io_uring_sleeper: Option<String>,
 }
 
-/// Mean figures over a window, under their names in docs/metrics.md; shares of the host. `None` where it could not be told.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
-pub struct MeanFigures {
-    pub busy_ratio: Option<f64>,
-    pub user_ratio: Option<f64>,
-    pub system_ratio: Option<f64>,
-    pub steal_ratio: Option<f64>,
-    pub idle_but_blocked_ratio: Option<f64>,
-    /// Wait channels of some tasks were hidden: the ratio is at least so much
-    pub idle_but_blocked_is_lower_bound: bool,
-    pub free_ratio: Option<f64>,
-    pub iowait_ratio: Option<f64>,
-    pub cpus: usize,
-    pub load1: Option<f64>,
-    /// Threads in R: on a CPU or waiting for one
-    pub running: Option<f64>,
-    /// Threads in D, whatever for
-    pub blocked: Option<f64>,
-    /// Threads that idle-but-blocked counts
-    pub blocked_threads: Option<f64>,
-    /// Threads that this user cannot see at all (hidepid, a container); what they do is in no other figure but the CPUs'
-    pub hidden_threads: Option<u32>,
-}
-
 impl Window {
-    /// One that tells of some findings only.
+    /// Reports only findings that the filter allows.
     pub fn with_filter(chosen: KindFilter) -> Window {
         Window { filter: chosen, ..Window::default() }
     }
 
-    /// Whether it tells of all kinds of findings.
+    /// Whether all kinds of findings are reported.
     pub fn includes_all_kinds(&self) -> bool {
         self.filter.allows_all()
     }
@@ -88,7 +65,7 @@ impl Window {
         self.from.get_or_insert(interval.older.at);
         self.to = Some(interval.newer.at);
         self.cpus = interval.online_cpus();
-        self.means.add(interval);
+        self.means.add(&FigureInput::from(judged));
         self.ended.extend(judged.ended.iter().cloned());
         self.active = Some(Arc::clone(&judged.active));
         if let Some(tasks) = &interval.tasks
@@ -110,22 +87,16 @@ impl Window {
         }
     }
 
-    /// What the classic tools say of the same time, side by side; means. `None` where the threads could not be read.
+    /// The means of other measures of the same time. `None`: the threads could not be read.
     pub fn cross_checks(&self) -> Option<CrossChecks> {
-        let means = &self.means;
-        Some(CrossChecks {
-            iowait: means.iowait.mean(),
-            psi_io_some: means.psi_io_some.mean(),
-            d_threads: means.d_threads.mean()?,
-            in_flight: means.in_flight.mean(),
-            run_queue_wait: means.run_queue_wait.mean(),
-        })
+        self.means.cross_checks()
     }
 
-    /// One sentence where iowait or PSI speak of nothing.
+    /// A sentence if iowait or PSI are an artefact.
     pub fn artefact(&self) -> Option<String> {
-        let blocked_threads = self.means.blocked_threads.mean()?;
-        cross_checks::io_uring_artifact(&self.cross_checks()?, blocked_threads, self.means.lower_bound, || {
+        let figures = self.figures();
+        let is_lower_bound = figures.idle_but_blocked_is_lower_bound;
+        cross_checks::io_uring_artifact(&self.cross_checks()?, figures.blocked_threads?, is_lower_bound, || {
             self.io_uring_sleeper.clone()
         })
     }
@@ -138,17 +109,17 @@ impl Window {
         self.host.as_deref()
     }
 
-    /// From when to when.
+    /// Begin and end.
     pub fn time_range(&self) -> Option<(Instant, Instant)> {
         self.from.zip(self.to)
     }
 
-    /// Whether the machine was started anew in between: the clock that counts from boot began again.
+    /// Whether the machine was rebooted in between: CLOCK_BOOTTIME began again.
     pub fn spans_boots(&self) -> bool {
         self.spans_boots
     }
 
-    /// How long it is, with what may be missing in between.
+    /// Seconds from begin to end, gaps included.
     pub fn seconds(&self) -> f64 {
         match self.time_range() {
             Some((from, to)) if self.spans_boots => to.realtime_ns.saturating_sub(from.realtime_ns).max(0) as f64 / 1e9,
@@ -158,26 +129,11 @@ impl Window {
     }
 
     pub fn figures(&self) -> MeanFigures {
-        let means = &self.means;
-        MeanFigures {
-            busy_ratio: means.busy.mean(),
-            user_ratio: means.user.mean(),
-            system_ratio: means.system.mean(),
-            steal_ratio: means.steal.mean(),
-            idle_but_blocked_ratio: means.idle_but_blocked.mean(),
-            idle_but_blocked_is_lower_bound: means.lower_bound,
-            free_ratio: means.free.mean(),
-            iowait_ratio: means.iowait.mean(),
-            cpus: self.cpus,
-            load1: means.load1.mean(),
-            running: means.running.mean(),
-            blocked: means.blocked.mean(),
-            blocked_threads: means.blocked_threads.mean(),
-            hidden_threads: self.hidden_threads.map(|(hidden, _)| hidden),
-        }
+        let hidden_threads = self.hidden_threads.map(|(hidden, _)| hidden);
+        MeanFigures { cpus: self.cpus, hidden_threads, ..self.means.figures() }
     }
 
-    /// Those that hold at the end first, as they are ordered; then those that ended, worst first.
+    /// The active findings in their order, then the ended ones, worst first.
     pub fn findings(&self) -> Vec<&Finding> {
         let mut ended: Vec<&Finding> = self.ended.iter().collect();
         ended.sort_by(|a, b| b.severity.cmp(&a.severity).then(b.explained_share.total_cmp(&a.explained_share)));
@@ -189,7 +145,7 @@ impl Window {
         self.findings().iter().map(|finding| finding.severity).max()
     }
 
-    /// What could not be seen at some time, and why.
+    /// Readings that were missing at some time, and why.
     pub fn absent(&self) -> Vec<(&'static str, String)> {
         let reason = |&(what, why): &(&'static str, Absent)| {
             let counted = match what {
@@ -202,90 +158,5 @@ impl Window {
             (what, format!("{why}{counted}"))
         };
         self.absent.iter().map(reason).collect()
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Means {
-    busy: TimeWeightedMean,
-    user: TimeWeightedMean,
-    system: TimeWeightedMean,
-    steal: TimeWeightedMean,
-    iowait: TimeWeightedMean,
-    idle_but_blocked: TimeWeightedMean,
-    free: TimeWeightedMean,
-    load1: TimeWeightedMean,
-    running: TimeWeightedMean,
-    blocked: TimeWeightedMean,
-    blocked_threads: TimeWeightedMean,
-    psi_io_some: TimeWeightedMean,
-    d_threads: TimeWeightedMean,
-    in_flight: TimeWeightedMean,
-    run_queue_wait: TimeWeightedMean,
-    lower_bound: bool,
-}
-
-impl Means {
-    fn add(&mut self, interval: &Interval) {
-        let seconds = interval.seconds;
-        let total = interval.cpu.as_ref().map(|cpu| cpu.total);
-        self.busy.add(interval.cpu.as_ref().map(|cpu| cpu.busy()), seconds);
-        self.user.add(total.map(|total| total.user + total.nice), seconds);
-        self.system.add(total.map(|total| total.system + total.irq + total.softirq), seconds);
-        self.steal.add(total.map(|total| total.steal), seconds);
-        self.iowait.add(total.map(|total| total.iowait), seconds);
-        let stuck = interval.idle_blocked.as_ref();
-        self.idle_but_blocked.add(stuck.map(|stuck| stuck.ratio), seconds);
-        self.free.add(stuck.map(|stuck| stuck.free), seconds);
-        self.blocked_threads.add(stuck.map(|stuck| stuck.blocked_threads), seconds);
-        let witnesses = stuck.map(|stuck| stuck.cross_checks);
-        self.psi_io_some.add(witnesses.and_then(|seen| seen.psi_io_some), seconds);
-        self.d_threads.add(witnesses.map(|seen| seen.d_threads), seconds);
-        self.in_flight.add(witnesses.and_then(|seen| seen.in_flight), seconds);
-        self.run_queue_wait.add(witnesses.and_then(|seen| seen.run_queue_wait), seconds);
-        self.lower_bound |= stuck.is_some_and(|stuck| stuck.lower_bound);
-        let (load, cpu) = (interval.newer.load.as_ref().ok(), interval.newer.cpu.as_ref().ok());
-        self.load1.add(load.map(|load| load.one), seconds);
-        // What the load average is made of, from one sweep; /proc/stat counts only waits with iowait accounting as blocked.
-        let counts = interval.tasks.as_ref().map(|tasks| tasks.counts);
-        let running = counts.map(|counts| counts.running).or(cpu.and_then(|cpu| cpu.running));
-        let blocked = counts.map(|counts| counts.blocked).or(cpu.and_then(|cpu| cpu.blocked));
-        self.running.add(running.map(f64::from), seconds);
-        self.blocked.add(blocked.map(f64::from), seconds);
-    }
-}
-
-/// A mean over time, of the intervals in which there was a value.
-#[derive(Clone, Copy, Debug, Default)]
-struct TimeWeightedMean {
-    sum: f64,
-    seconds: f64,
-}
-
-impl TimeWeightedMean {
-    fn add(&mut self, value: Option<f64>, seconds: f64) {
-        if let Some(value) = value {
-            self.sum += value * seconds;
-            self.seconds += seconds;
-        }
-    }
-
-    fn mean(&self) -> Option<f64> {
-        (self.seconds > 0.0).then(|| self.sum / self.seconds)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mean_weighs_by_time_and_knows_nothing_of_what_is_missing() {
-        let mut mean = TimeWeightedMean::default();
-        assert_eq!(mean.mean(), None);
-        mean.add(Some(1.0), 1.0);
-        mean.add(None, 10.0);
-        mean.add(Some(0.0), 3.0);
-        assert_eq!(mean.mean(), Some(0.25));
     }
 }

@@ -4,7 +4,8 @@ use super::event::{ClickTarget, Effect, Key, Notice};
 use super::keys::{self, Action};
 use super::layout::ScreenLayout;
 use super::prompt::PromptKind;
-use super::screen::{Screen, SortColumn};
+use super::screen::Screen;
+use super::sort::SortColumn;
 use super::{Details, State};
 
 impl State {
@@ -60,8 +61,8 @@ impl State {
             Action::Filter => self.open_filter(),
             Action::NextSort | Action::PreviousSort | Action::ReverseSort => self.change_sort(action),
             Action::ToggleCpuOrder => {
-                let by_number = self.sort().column == SortColumn::Name;
-                self.sort_by(if by_number { SortColumn::Busy } else { SortColumn::Name });
+                let by_number = self.sort().column == SortColumn::NAME;
+                self.sort_by(if by_number { SortColumn::CPU_BUSY } else { SortColumn::NAME });
             }
             Action::ToggleThreads => self.regroup(|state| {
                 state.show_threads = !state.show_threads;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::screen::{Screen, SortColumn};
+use super::screen::Screen;
+use super::sort::SortColumn;
 use crate::findings::{Evaluation, Finding, Severity};
 use crate::sample::Instant;
 

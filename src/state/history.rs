@@ -1,37 +1,40 @@
-//! What is remembered of the intervals that are not shown: small digests for graphs and for the strip of time.
+//! Summaries of past intervals, for graphs and the timeline.
 //!
-//! A digest holds figures that were derived once; nothing here derives another.
+//! Values come from the catalogue of columns; nothing is computed here.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
+use crate::figures::cpu::{self, CpuRow};
+use crate::figures::{Column, FigureInput, disk, load, network, pressure, protocols};
 use crate::findings::{Evaluation, Finding, Severity};
 use crate::ids::{CpuId, DiskId, NicId, ProcessId};
-use crate::interval::disk::Operation;
+use crate::interval::disk::{DiskSpan, Operation};
 use crate::interval::network::NicSpan;
+use crate::interval::task::ProcessSpan;
 use crate::sample::Instant;
 
-/// Digests of at most `KEPT` intervals, in the order of time.
+/// Summaries of at most `MAX_INTERVALS` intervals, sorted by time.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     summaries: VecDeque<IntervalSummary>,
 }
 
-/// Ten minutes at one a second.
+/// Ten minutes at one interval per second.
 pub const MAX_INTERVALS: usize = 600;
 
-/// Of so many processes, devices and interfaces one interval is remembered: of those that did most.
+/// Each summary keeps the most active processes, disks and interfaces.
 const MAX_PROCESSES: usize = 48;
 const MAX_DISKS: usize = 64;
 const MAX_NICS: usize = 64;
 
-/// One interval in a few hundred bytes.
+/// The values of one interval, a few hundred bytes.
 #[derive(Clone, Debug)]
 pub struct IntervalSummary {
     pub at: Instant,
     pub seconds: f32,
     pub worst_severity: Option<Severity>,
-    /// Shares of the box; `None` where /proc/stat could not be read
+    /// Shares of CPU time; `None` if /proc/stat could not be read
     pub busy: Option<f32>,
     pub blocked: Option<f32>,
     pub steal: Option<f32>,
@@ -39,7 +42,7 @@ pub struct IntervalSummary {
     pub load: Option<f32>,
     pub retransmitted: Option<f32>,
     pub memory_stalled: Option<f32>,
-    /// Busy share in 1/200 of each CPU by its number; 255 is unknown
+    /// Busy share of each CPU by CPU number, in 1/200; 255: unknown
     cpus: Box<[u8]>,
     /// Sorted
     disks: Box<[DiskSummary]>,
@@ -49,28 +52,28 @@ pub struct IntervalSummary {
     round_trips: Box<[(IpAddr, f32)]>,
     /// Sorted
     processes: Box<[(ProcessId, f32)]>,
-    /// What each finding of that moment judged
+    /// The values of the active findings, by a hash of kind and subject
     findings: Box<[(u64, f32)]>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct DiskSummary {
     id: DiskId,
-    /// Milliseconds by operation; NaN where none completed
+    /// Average latency in milliseconds by operation; NaN if none completed
     awaits: [f32; 4],
 }
 
 impl History {
-    /// Puts an interval in its place; one that is known already is replaced.
-    pub fn insert(&mut self, digest: IntervalSummary) {
-        let at = digest.at.boottime_ns;
+    /// Inserts a summary by its time; replaces one of the same time.
+    pub fn insert(&mut self, summary: IntervalSummary) {
+        let at = summary.at.boottime_ns;
         let place = self.summaries.partition_point(|known| known.at.boottime_ns < at);
         match self.summaries.get_mut(place) {
-            Some(known) if known.at.boottime_ns == at => *known = digest,
-            _ => self.summaries.insert(place, digest),
+            Some(known) if known.at.boottime_ns == at => *known = summary,
+            _ => self.summaries.insert(place, summary),
         }
         if self.summaries.len() > MAX_INTERVALS {
-            // What lies farther from the newcomer goes.
+            // Drops the end that is farther from the new summary.
             if place * 2 >= self.summaries.len() {
                 self.summaries.pop_front()
             } else {
@@ -79,7 +82,7 @@ impl History {
         }
     }
 
-    /// Another recording, or another boot: nothing of before may stand beside it.
+    /// Removes all summaries, for another recording or boot.
     pub fn clear(&mut self) {
         self.summaries.clear();
     }
@@ -96,23 +99,23 @@ impl History {
         self.summaries.iter()
     }
 
-    /// The last `count` cells of a graph that ends at `at`, oldest first; `None` in a cell is a hole.
+    /// The last `count` cells of a graph that ends at `at`, oldest first; `None` marks missing intervals.
     pub fn graph_cells(&self, at: Instant, count: usize) -> Vec<Option<&IntervalSummary>> {
         let mut cells = Vec::with_capacity(count);
-        let end = self.summaries.partition_point(|digest| digest.at.boottime_ns <= at.boottime_ns);
+        let end = self.summaries.partition_point(|summary| summary.at.boottime_ns <= at.boottime_ns);
         let mut expected: Option<(u64, f32)> = None;
-        for digest in self.summaries.range(..end).rev() {
+        for summary in self.summaries.range(..end).rev() {
             if cells.len() >= count {
                 break;
             }
             if let Some((newer_ns, seconds)) = expected {
-                let apart = newer_ns.saturating_sub(digest.at.boottime_ns) as f32 / 1e9;
+                let apart = newer_ns.saturating_sub(summary.at.boottime_ns) as f32 / 1e9;
                 if apart > seconds * 1.5 + 0.05 {
                     cells.push(None);
                 }
             }
-            expected = Some((digest.at.boottime_ns, digest.seconds));
-            cells.push(Some(digest));
+            expected = Some((summary.at.boottime_ns, summary.seconds));
+            cells.push(Some(summary));
         }
         cells.truncate(count);
         cells.reverse();
@@ -121,60 +124,60 @@ impl History {
 }
 
 impl IntervalSummary {
-    pub fn from_evaluation(judged: &Evaluation) -> IntervalSummary {
-        let interval = &judged.interval;
-        let total = interval.cpu.as_ref().map(|cpu| cpu.total);
-        let share = |value: f64| value as f32;
+    pub fn from_evaluation(evaluation: &Evaluation) -> IntervalSummary {
+        let (interval, input) = (&evaluation.interval, &FigureInput::from(evaluation));
+        let all_cpus = interval.cpu.as_ref().map(CpuRow::all_cpus);
+        let cpu = |figure: &Column<CpuRow>| Some(figure.number(input, all_cpus.as_ref()?)? as f32);
         IntervalSummary {
             at: interval.at(),
             seconds: interval.seconds as f32,
-            worst_severity: judged.active.iter().map(|finding| finding.severity).max(),
-            busy: interval.cpu.as_ref().map(|cpu| share(cpu.busy())),
-            blocked: interval.idle_blocked.as_ref().map(|blocked| share(blocked.ratio)),
-            steal: total.map(|total| share(total.steal)),
-            iowait: total.map(|total| share(total.iowait)),
-            load: interval.newer.load.as_ref().ok().map(|load| share(load.one)),
-            retransmitted: interval.protocols.retransmitted_share.map(|ratio| share(ratio.0)),
-            memory_stalled: interval.pressure.memory_some.map(|ratio| share(ratio.0)),
-            cpus: cpu_levels(interval),
-            disks: busiest_disks(interval),
-            nics: busiest_nics(interval),
-            round_trips: round_trips(judged),
-            processes: busiest_processes(interval),
-            findings: judged.active.iter().map(|finding| (finding_key(finding), share(finding.value))).collect(),
+            worst_severity: evaluation.active.iter().map(|finding| finding.severity).max(),
+            busy: cpu(&cpu::BUSY_RATIO),
+            blocked: cpu(&cpu::IDLE_BUT_BLOCKED_RATIO),
+            steal: cpu(&cpu::STEAL_RATIO),
+            iowait: cpu(&cpu::IOWAIT_RATIO),
+            load: load::LOAD1.number(input, interval).map(|load| load as f32),
+            retransmitted: protocols::RETRANSMITTED_RATIO.number(input, &interval.protocols).map(|share| share as f32),
+            memory_stalled: pressure::PSI_MEMORY_SOME_RATIO.number(input, &interval.pressure).map(|share| share as f32),
+            cpus: cpu_levels(input),
+            disks: busiest_disks(input),
+            nics: busiest_nics(input),
+            round_trips: round_trips(evaluation),
+            processes: busiest_processes(input),
+            findings: evaluation.active.iter().map(|finding| (finding_key(finding), finding.value as f32)).collect(),
         }
     }
 
-    /// Share of that CPU that was busy.
+    /// Busy share of a CPU, 0 … 1.
     pub fn cpu_busy(&self, id: CpuId) -> Option<f32> {
         let level = *self.cpus.get(usize::try_from(id.0).ok()?)?;
         (level != UNKNOWN_BUSY).then_some(f32::from(level) / 200.0)
     }
 
-    /// Await in milliseconds.
+    /// Average latency in milliseconds.
     pub fn disk_await(&self, id: DiskId, operation: Operation) -> Option<f32> {
         let disk = self.disks.get(self.disks.binary_search_by_key(&id, |disk| disk.id).ok()?)?;
         disk.awaits.get(operation as usize).copied().filter(|value| value.is_finite())
     }
 
-    /// KB a second in and out.
+    /// KB per second received and sent.
     pub fn nic_kilobytes(&self, id: &NicId) -> Option<(f32, f32)> {
         let at = self.nics.binary_search_by(|nic| nic.0.cmp(id)).ok()?;
         self.nics.get(at).map(|nic| (nic.1, nic.2))
     }
 
-    /// Milliseconds of a round trip to that host.
+    /// Round-trip time to a host in milliseconds.
     pub fn round_trip(&self, host: IpAddr) -> Option<f32> {
         self.round_trips.iter().find(|known| known.0 == host).map(|known| known.1)
     }
 
-    /// CPUs that the process used; `None` where it was not among those that used most.
+    /// CPUs that the process used; `None` if it was not among the most active.
     pub fn process_cpus(&self, id: ProcessId) -> Option<f32> {
         let at = self.processes.binary_search_by_key(&id, |process| process.0).ok()?;
         self.processes.get(at).map(|process| process.1)
     }
 
-    /// What that finding judged, where it held then.
+    /// The value of a finding, if it was active.
     pub fn finding_value(&self, finding: &Finding) -> Option<f32> {
         let wanted = finding_key(finding);
         self.findings.iter().find(|value| value.0 == wanted).map(|value| value.1)
@@ -182,41 +185,44 @@ impl IntervalSummary {
 }
 
 const UNKNOWN_BUSY: u8 = 255;
-/// No machine has more; a recording may say anything.
+/// Bounds the memory for a damaged recording; no machine has more CPUs.
 const MAX_CPUS: u32 = 8192;
 
-fn cpu_levels(interval: &crate::interval::Interval) -> Box<[u8]> {
-    let Some(span) = &interval.cpu else { return Box::default() };
+fn cpu_levels(input: &FigureInput) -> Box<[u8]> {
+    let Some(span) = &input.interval.cpu else { return Box::default() };
     let highest = span.cpus.iter().map(|cpu| cpu.id.0).filter(|&id| id < MAX_CPUS).max();
     let mut levels = vec![UNKNOWN_BUSY; highest.map_or(0, |id| id as usize + 1)];
     for cpu in &span.cpus {
         if let Some(level) = levels.get_mut(cpu.id.0 as usize) {
-            *level = (cpu.busy() * 200.0).round().clamp(0.0, 200.0) as u8;
+            let busy = cpu::BUSY_RATIO.number(input, &CpuRow::core(cpu));
+            *level = busy.map_or(UNKNOWN_BUSY, |busy| (busy * 200.0).round().clamp(0.0, 200.0) as u8);
         }
     }
     levels.into_boxed_slice()
 }
 
-fn busiest_processes(interval: &crate::interval::Interval) -> Box<[(ProcessId, f32)]> {
-    let Some(tasks) = &interval.tasks else { return Box::default() };
-    let used = |span: &crate::interval::task::ProcessSpan| Some((span.id, span.cpu.filter(|cpu| cpu.0 > 0.0005)?.0 as f32));
+fn busiest_processes(input: &FigureInput) -> Box<[(ProcessId, f32)]> {
+    let Some(tasks) = &input.interval.tasks else { return Box::default() };
+    let used = |span: &ProcessSpan| Some((span.id, span.cpu.filter(|cpu| cpu.0 > 0.0005)?.0 as f32));
     heaviest(tasks.active_processes.iter().filter_map(used).collect(), MAX_PROCESSES, |process| process.1).into_boxed_slice()
 }
 
-fn busiest_disks(interval: &crate::interval::Interval) -> Box<[DiskSummary]> {
-    let busy = interval.disks.iter().filter(|disk| disk.completed() > 0).collect();
+fn busiest_disks(input: &FigureInput) -> Box<[DiskSummary]> {
+    let busy = input.interval.disks.iter().filter(|disk| disk.completed() > 0).collect();
     let list = heaviest(busy, MAX_DISKS, |disk| disk.operations().map(|(_, op)| op.concurrency as f32).sum());
-    list.into_iter().map(DiskSummary::from_span).collect()
+    list.into_iter().map(|disk| DiskSummary::from_span(input, disk)).collect()
 }
 
-fn busiest_nics(interval: &crate::interval::Interval) -> Box<[(NicId, f32, f32)]> {
-    let carried = |nic: &&NicSpan| (nic.rx.kilobytes.0 + nic.tx.kilobytes.0) as f32;
-    let mut list = heaviest(interval.nics.iter().collect(), MAX_NICS, carried);
+fn busiest_nics(input: &FigureInput) -> Box<[(NicId, f32, f32)]> {
+    let rate = |figure: &Column<NicSpan>, nic: &NicSpan| figure.displayed(input, nic).unwrap_or(0.0) as f32;
+    let received = |nic: &NicSpan| rate(&network::RECEIVED_BYTES_PER_SECOND, nic);
+    let sent = |nic: &NicSpan| rate(&network::SENT_BYTES_PER_SECOND, nic);
+    let mut list = heaviest(input.interval.nics.iter().collect(), MAX_NICS, |nic| received(nic) + sent(nic));
     list.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-    list.into_iter().map(|nic| (nic.id.clone(), nic.rx.kilobytes.0 as f32, nic.tx.kilobytes.0 as f32)).collect()
+    list.into_iter().map(|nic| (nic.id.clone(), received(nic), sent(nic))).collect()
 }
 
-/// Those that weigh most, the first ones of equals, in the order in which they were.
+/// The `count` elements with the largest weights, in their original order; the first of equal ones.
 fn heaviest<T>(list: Vec<T>, count: usize, weight: impl Fn(&T) -> f32) -> Vec<T> {
     if list.len() <= count {
         return list;
@@ -228,25 +234,26 @@ fn heaviest<T>(list: Vec<T>, count: usize, weight: impl Fn(&T) -> f32) -> Vec<T>
     list.into_iter().enumerate().filter_map(|(place, item)| wanted.next_if_eq(&place).map(|_| item)).collect()
 }
 
-fn round_trips(judged: &Evaluation) -> Box<[(IpAddr, f32)]> {
-    let Some(peers) = &judged.remote_hosts else { return Box::default() };
+fn round_trips(evaluation: &Evaluation) -> Box<[(IpAddr, f32)]> {
+    let Some(peers) = &evaluation.remote_hosts else { return Box::default() };
     let trip = |peer| crate::findings::evaluated_rtt(peer).map(|trip| trip.srtt.0 as f32);
     peers.rows.iter().filter_map(|peer| Some((peer.address, trip(peer)?))).collect()
 }
 
 impl DiskSummary {
-    fn from_span(disk: &crate::interval::disk::DiskSpan) -> DiskSummary {
+    fn from_span(input: &FigureInput, disk: &DiskSpan) -> DiskSummary {
         let mut awaits = [f32::NAN; 4];
-        for (operation, span) in disk.operations() {
-            if let (Some(slot), Some(time)) = (awaits.get_mut(operation as usize), span.r#await) {
-                *slot = time.0 as f32;
+        for (operation, _) in disk.operations() {
+            let time = disk::columns(operation).r#await.displayed(input, disk);
+            if let (Some(slot), Some(time)) = (awaits.get_mut(operation as usize), time) {
+                *slot = time as f32;
             }
         }
         DiskSummary { id: disk.id, awaits }
     }
 }
 
-/// What a finding stays known by, in eight bytes.
+/// A hash of kind and subject.
 fn finding_key(finding: &Finding) -> u64 {
     use std::hash::{Hash, Hasher};
     let mut hasher = rustc_hash::FxHasher::default();
@@ -259,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_heaviest_are_kept_in_their_order_and_of_equals_the_first() {
+    fn the_largest_are_kept_in_their_order_and_the_first_of_equals() {
         let weight = |item: &(char, f32)| item.1;
         let list = vec![('a', 1.0), ('b', 3.0), ('c', 1.0), ('d', f32::NAN), ('e', 2.0), ('f', 1.0)];
         let kept = |count| heaviest(list.clone(), count, weight).into_iter().map(|item| item.0).collect::<String>();

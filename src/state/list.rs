@@ -4,7 +4,8 @@ use super::State;
 use super::cursor::Cursor;
 use super::layout::{self, ScreenLayout};
 use super::rows::{self, Item};
-use super::screen::{Screen, SortColumn};
+use super::screen::Screen;
+use super::sort::SortColumn;
 
 /// Cursor, sort order and filter of one screen's list.
 #[derive(Clone, Debug, Default)]
@@ -45,7 +46,7 @@ impl State {
     /// The sort order of the displayed list.
     pub fn sort(&self) -> Sort {
         let ListState { sort_index, sort_reversed, .. } = *self.list();
-        let column = self.screen.sort_columns().get(sort_index).copied().unwrap_or(SortColumn::Name);
+        let column = self.screen.sort_columns().get(sort_index).copied().unwrap_or(SortColumn::NAME);
         Sort { column, reversed: sort_reversed }
     }
 

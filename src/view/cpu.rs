@@ -3,50 +3,122 @@
 use super::canvas::Canvas;
 use super::list::{draw_list, list_status};
 use super::overview::cpu_segments;
-use super::text::{self, SafeText, format_number, format_optional};
+use super::text::{self, SafeText, format_figure, format_number, format_optional};
 use super::theme::StyleRole;
 use super::wait_location;
 use super::widgets::bar::stacked_bar;
 use super::widgets::sparkline;
-use super::widgets::table::{ColumnSpec, Table};
+use super::widgets::table::{CellArea, ColumnSpec, Table};
+use crate::figures::Column;
+use crate::figures::cpu::{self as figures, CpuRow};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
 use crate::interval::cpu::{CpuSpan, CpuUsage};
 use crate::interval::short_lived::ShortLived;
 use crate::interval::task::ThreadSpan;
 use crate::safe;
+use crate::sample::task::{Process, Thread};
 use crate::state::layout::ScreenLayout;
 use crate::state::{Row, SortColumn, State};
 
-const CPU_COLUMNS: [ColumnSpec; 10] = [
-    ColumnSpec::numeric("CPU", 4).sorted_by(SortColumn::Name),
-    ColumnSpec::numeric("%usr", 5).sorted_by(SortColumn::User),
-    ColumnSpec::numeric("%sys", 5).sorted_by(SortColumn::System),
-    ColumnSpec::numeric("%irq", 5).min_table_width(60),
-    ColumnSpec::numeric("%soft", 5).sorted_by(SortColumn::Softirq).min_table_width(60),
-    ColumnSpec::numeric("%stl", 5).sorted_by(SortColumn::Steal),
-    ColumnSpec::numeric("busy", 5).sorted_by(SortColumn::Busy),
-    ColumnSpec::numeric("idle", 5).min_table_width(60),
-    ColumnSpec::text("history", 14).min_table_width(80),
-    ColumnSpec::text("top thread", 0),
+/// A row of the table of CPUs.
+pub struct CpuLine<'a> {
+    state: &'a State,
+    evaluation: &'a Evaluation,
+    cpu: &'a CpuUsage,
+    /// The same CPU as a row of the catalogue
+    row: CpuRow,
+}
+
+type Spec = ColumnSpec<fn(&CpuLine, CellArea)>;
+
+const NUMBER: Spec = Spec::numeric("CPU", 4, |line, cell| {
+    cell.text(safe!("{}", line.cpu.id.0), if line.is_full() { StyleRole::Bold } else { StyleRole::Plain });
+})
+.sorted_by(SortColumn::NAME);
+const NODE: Spec = Spec::numeric("node", 4, |line, cell| {
+    let topology = &line.evaluation.interval.host.topology;
+    let node = topology.iter().find(|place| place.cpu == line.cpu.id).map(|place| place.node);
+    cell.text(safe!("{}", node.map_or("-".to_owned(), |node| node.to_string())), StyleRole::Dim);
+});
+const USER: Spec =
+    Spec::numeric("%usr", 5, |line, cell| line.share(cell, &figures::USER_WITH_NICE_RATIO)).sorted_by(SortColumn::CPU_USER);
+const SYSTEM: Spec =
+    Spec::numeric("%sys", 5, |line, cell| line.share(cell, &figures::SYSTEM_RATIO)).sorted_by(SortColumn::CPU_SYSTEM);
+const IRQ: Spec = Spec::numeric("%irq", 5, |line, cell| line.share(cell, &figures::IRQ_RATIO));
+const SOFTIRQ: Spec =
+    Spec::numeric("%soft", 5, |line, cell| line.share(cell, &figures::SOFTIRQ_RATIO)).sorted_by(SortColumn::CPU_SOFTIRQ);
+const STEAL: Spec =
+    Spec::numeric("%stl", 5, |line, cell| line.share(cell, &figures::STEAL_RATIO)).sorted_by(SortColumn::CPU_STEAL);
+const BUSY: Spec = Spec::numeric("busy", 5, |line, cell| {
+    let role = if line.is_full() { StyleRole::Warning } else { StyleRole::Bold };
+    cell.text(line.figure(&figures::BUSY_RATIO), role);
+})
+.sorted_by(SortColumn::CPU_BUSY);
+const IDLE: Spec = Spec::numeric("idle", 5, |line, cell| line.share(cell, &figures::IDLE_WITH_IOWAIT_RATIO));
+const IOWAIT: Spec = Spec::numeric("iowait", 6, |line, cell| line.share(cell, &figures::IOWAIT_RATIO));
+const HISTORY: Spec = Spec::text("history", 14, |line, cell| {
+    let cells = line.state.history.graph_cells(line.evaluation.interval.at(), usize::from(cell.width));
+    let full = line.evaluation.thresholds().core_busy_ratio;
+    let levels = cells.iter().map(|summary| {
+        let busy = summary.as_ref()?.cpu_busy(line.cpu.id)?;
+        Some((busy, busy_role(f64::from(busy), full)))
+    });
+    sparkline::sparkline(cell.canvas, cell.x, cell.y, cell.width, levels);
+});
+const TOP_THREAD: Spec = Spec::text("top thread", 0, |line, cell| {
+    if let Some((task, share)) = line.cpu.top_thread {
+        let name = wait_location::thread_name(&line.evaluation.interval.newer, task);
+        cell.text(safe!("{:>4}% {name}", format_number(share.percent(), 4)), StyleRole::Plain);
+    }
+});
+
+const CPU_COLUMNS: [Spec; 10] = [
+    NUMBER,
+    USER,
+    SYSTEM,
+    IRQ.min_table_width(60),
+    SOFTIRQ.min_table_width(60),
+    STEAL,
+    BUSY,
+    IDLE.min_table_width(60),
+    HISTORY.min_table_width(80),
+    TOP_THREAD,
 ];
 
-const WIDE_CPU_COLUMNS: [ColumnSpec; 12] = [
-    ColumnSpec::numeric("CPU", 4).sorted_by(SortColumn::Name),
-    ColumnSpec::numeric("node", 4),
-    ColumnSpec::numeric("%usr", 6).sorted_by(SortColumn::User),
-    ColumnSpec::numeric("%sys", 6).sorted_by(SortColumn::System),
-    ColumnSpec::numeric("%irq", 6),
-    ColumnSpec::numeric("%soft", 6).sorted_by(SortColumn::Softirq),
-    ColumnSpec::numeric("%stl", 6).sorted_by(SortColumn::Steal),
-    ColumnSpec::numeric("busy", 6).sorted_by(SortColumn::Busy),
-    ColumnSpec::numeric("idle", 6),
-    ColumnSpec::numeric("iowait", 6),
-    ColumnSpec::text("history", 60),
-    ColumnSpec::text("top thread", 0),
+const WIDE_CPU_COLUMNS: [Spec; 12] = [
+    NUMBER,
+    NODE,
+    USER.width(6),
+    SYSTEM.width(6),
+    IRQ.width(6),
+    SOFTIRQ.width(6),
+    STEAL.width(6),
+    BUSY.width(6),
+    IDLE.width(6),
+    IOWAIT,
+    HISTORY.width(60),
+    TOP_THREAD,
 ];
 
-pub fn table(width: u16) -> Table {
+impl CpuLine<'_> {
+    fn figure(&self, figure: &Column<CpuRow>) -> SafeText {
+        format_figure(figure, &self.evaluation.into(), &self.row, 5)
+    }
+
+    /// A share of the CPU's time; dim for zero.
+    fn share(&self, cell: CellArea, figure: &Column<CpuRow>) {
+        let some = figure.number(&self.evaluation.into(), &self.row).is_some_and(|share| share > 0.0);
+        cell.text(self.figure(figure), if some { StyleRole::Plain } else { StyleRole::Dim });
+    }
+
+    fn is_full(&self) -> bool {
+        self.cpu.busy() >= self.evaluation.thresholds().core_busy_ratio
+    }
+}
+
+/// The table of CPUs for a width.
+pub fn table(width: u16) -> Table<fn(&CpuLine, CellArea)> {
     if width >= 150 { Table::new(&WIDE_CPU_COLUMNS, width) } else { Table::new(&CPU_COLUMNS, width) }
 }
 
@@ -57,11 +129,11 @@ pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canva
         return;
     };
     host_line(interval, span, canvas);
-    cpu_map(interval, span, layout, canvas);
+    cpu_map(evaluation, span, layout, canvas);
     let table = table(canvas.width());
     if layout.rows_before_list > 0 {
         table.draw_header(canvas, layout.rows_before_list - 1, Some(state.sort()));
-        if let Some((x, width)) = table.column_area("top thread") {
+        if let Some((x, width)) = table.last_column_area() {
             let words = list_status(state, layout);
             if usize::from(width) > words.width() + 12 {
                 canvas.text_right(x, layout.rows_before_list - 1, width, &words, StyleRole::Dim);
@@ -72,12 +144,13 @@ pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canva
         if let Row::Cpu(at) = row
             && let Some(cpu) = span.cpus.get(at)
         {
-            cpu_row(state, interval, cpu, &table, canvas, y);
+            let row = CpuLine { state, evaluation, cpu, row: CpuRow::core(cpu) };
+            table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
         }
     });
     let end = layout.rows_before_list + layout.list_rows;
     if layout.hot_thread_rows > 0 {
-        hot_threads(interval, &mut canvas.subarea(0, end, u16::MAX, layout.hot_thread_rows + 1));
+        hot_threads(evaluation, &mut canvas.subarea(0, end, u16::MAX, layout.hot_thread_rows + 1));
     }
     let foot = end + if layout.hot_thread_rows > 0 { layout.hot_thread_rows + 1 } else { 0 };
     footer(interval, span, &mut canvas.subarea(0, foot, u16::MAX, u16::MAX));
@@ -96,7 +169,8 @@ fn host_line(interval: &Interval, span: &CpuSpan, canvas: &mut Canvas) {
 }
 
 /// One cell per CPU in rows of 16, 64 or 128; beside each row its busiest CPU.
-fn cpu_map(interval: &Interval, span: &CpuSpan, layout: &ScreenLayout, canvas: &mut Canvas) {
+fn cpu_map(evaluation: &Evaluation, span: &CpuSpan, layout: &ScreenLayout, canvas: &mut Canvas) {
+    let (interval, full) = (&*evaluation.interval, evaluation.thresholds().core_busy_ratio);
     let (rows, cells) = layout.cpu_map;
     let topology = &interval.host.topology;
     for (y, cpus) in (1..=rows).zip(span.cpus.chunks(usize::from(cells.max(1)))) {
@@ -104,10 +178,10 @@ fn cpu_map(interval: &Interval, span: &CpuSpan, layout: &ScreenLayout, canvas: &
         let last = cpus.last().map_or(0, |cpu| cpu.id.0);
         let node = topology.iter().find(|place| place.cpu.0 == first).map(|place| place.node);
         canvas.text(0, y, 7, node.map_or(SafeText::default(), |node| safe!("node{node}")), StyleRole::Dim);
-        cpu_map_row(canvas, 7, y, cpus, cpus.len());
+        cpu_map_row(canvas, 7, y, cpus, cpus.len(), full);
         let x = 7 + u16::try_from(cpus.len()).unwrap_or(0) + 1;
         let hottest = cpus.iter().max_by(|a, b| a.busy().total_cmp(&b.busy()));
-        match hottest.filter(|cpu| cpu.busy() >= 0.95) {
+        match hottest.filter(|cpu| cpu.busy() >= full) {
             Some(cpu) => canvas.text_to_end(x, y, safe!("cpu{} ▲", cpu.id.0), StyleRole::Warning),
             None => canvas.text_to_end(x, y, safe!("{first}-{last}"), StyleRole::Dim),
         };
@@ -115,67 +189,73 @@ fn cpu_map(interval: &Interval, span: &CpuSpan, layout: &ScreenLayout, canvas: &
 }
 
 /// CPUs as levels. With more CPUs than cells, a cell displays the busiest of several.
-pub fn cpu_map_row(canvas: &mut Canvas, x: u16, y: u16, cpus: &[CpuUsage], cells: usize) {
+pub fn cpu_map_row(canvas: &mut Canvas, x: u16, y: u16, cpus: &[CpuUsage], cells: usize, full: f64) {
     let each = cpus.len().div_ceil(cells.max(1)).max(1);
     for (x, several) in (x..).zip(cpus.chunks(each)) {
         let busy = several.iter().map(|cpu| cpu.busy()).fold(0.0, f64::max);
-        canvas.glyph(x, y, sparkline::level_glyph(busy as f32), busy_role(busy));
+        canvas.glyph(x, y, sparkline::level_glyph(busy as f32), busy_role(busy, full));
     }
 }
 
-fn busy_role(busy: f64) -> StyleRole {
+/// `full`: busy share from which a CPU is saturated.
+fn busy_role(busy: f64, full: f64) -> StyleRole {
     match busy {
-        full if full >= 0.95 => StyleRole::Warning,
+        busy if busy >= full => StyleRole::Warning,
         some if some >= 0.05 => StyleRole::User,
         _ => StyleRole::Dim,
     }
 }
 
-fn cpu_row(state: &State, interval: &Interval, cpu: &CpuUsage, table: &Table, canvas: &mut Canvas, y: u16) {
-    let shares = &cpu.shares;
-    let full = cpu.busy() >= 0.95;
-    table.draw_cell(canvas, y, "CPU", safe!("{}", cpu.id.0), if full { StyleRole::Bold } else { StyleRole::Plain });
-    let node = interval.host.topology.iter().find(|place| place.cpu == cpu.id).map(|place| place.node);
-    table.draw_cell(canvas, y, "node", safe!("{}", node.map_or("-".to_owned(), |node| node.to_string())), StyleRole::Dim);
-    let mut put = |heading, share: f64| {
-        let role = if share > 0.0 { StyleRole::Plain } else { StyleRole::Dim };
-        table.draw_cell(canvas, y, heading, safe!("{}", format_number(share * 100.0, 5)), role);
-    };
-    put("%usr", shares.user + shares.nice);
-    put("%sys", shares.system);
-    put("%irq", shares.irq);
-    put("%soft", shares.softirq);
-    put("%stl", shares.steal);
-    put("idle", shares.available());
-    put("iowait", shares.iowait);
-    let role = if full { StyleRole::Warning } else { StyleRole::Bold };
-    table.draw_cell(canvas, y, "busy", safe!("{}", format_number(cpu.busy() * 100.0, 5)), role);
-    if let Some((x, width)) = table.column_area("history") {
-        let cells = state.history.graph_cells(interval.at(), usize::from(width));
-        let levels = cells.iter().map(|cell| {
-            let busy = cell.as_ref()?.cpu_busy(cpu.id)?;
-            Some((busy, busy_role(f64::from(busy))))
-        });
-        sparkline::sparkline(canvas, x, y, width, levels);
-    }
-    if let Some((task, share)) = cpu.top_thread {
-        let name = wait_location::thread_name(&interval.newer, task);
-        table.draw_cell(canvas, y, "top thread", safe!("{:>4}% {name}", format_number(share.percent(), 4)), StyleRole::Plain);
+/// A row of the hottest threads.
+struct HotThread<'a> {
+    evaluation: &'a Evaluation,
+    process: &'a Process,
+    thread: &'a Thread,
+    span: &'a ThreadSpan,
+}
+
+impl HotThread<'_> {
+    fn used(&self) -> f64 {
+        self.span.cpu.map_or(0.0, |cpu| cpu.0)
     }
 }
 
-const HOT_THREAD_COLUMNS: [ColumnSpec; 8] = [
-    ColumnSpec::text("HOT THREADS", 17),
-    ColumnSpec::numeric("pid/tid", 15).min_table_width(60),
-    ColumnSpec::numeric("%CPU", 5),
-    ColumnSpec::numeric("runq%", 5),
-    ColumnSpec::numeric("slices/s", 8).min_table_width(60),
-    ColumnSpec::numeric("cpu", 4),
-    ColumnSpec::text("", 7).min_table_width(60),
-    ColumnSpec::text("cgroup", 0).min_table_width(70),
+type HotSpec = ColumnSpec<fn(&HotThread, CellArea)>;
+
+const HOT_THREAD_COLUMNS: [HotSpec; 8] = [
+    HotSpec::text("HOT THREADS", 17, |hot, cell| {
+        cell.text(wait_location::process_and_thread_name(hot.process, hot.thread), StyleRole::Plain);
+    }),
+    HotSpec::numeric("pid/tid", 15, |hot, cell| {
+        cell.text(safe!("{}/{}", hot.span.id.pid, hot.span.id.tid), StyleRole::Dim);
+    })
+    .min_table_width(60),
+    HotSpec::numeric("%CPU", 5, |hot, cell| {
+        let role =
+            if hot.used() >= hot.evaluation.thresholds().thread_busy_ratio { StyleRole::Warning } else { StyleRole::Plain };
+        cell.text(safe!("{}", format_number(hot.used() * 100.0, 5)), role);
+    }),
+    HotSpec::numeric("runq%", 5, |hot, cell| {
+        let wait = hot.span.run_queue_wait.map(|wait| wait.0);
+        cell.text(safe!("{}", text::format_percent(wait, 5)), StyleRole::Plain);
+    }),
+    HotSpec::numeric("slices/s", 8, |hot, cell| {
+        cell.text(safe!("{}", format_optional(hot.span.timeslices.map(|rate| rate.0), 7)), StyleRole::Dim);
+    })
+    .min_table_width(60),
+    HotSpec::numeric("cpu", 4, |hot, cell| cell.text(safe!("{}", hot.span.processor.0), StyleRole::Plain)),
+    HotSpec::text("", 7, |hot, cell| cell.text(if hot.span.migrated { "moved" } else { "" }, StyleRole::Dim))
+        .min_table_width(60),
+    HotSpec::text("cgroup", 0, |hot, cell| {
+        if let Ok(cgroup) = &hot.process.facts.cgroup {
+            cell.text(SafeText::from_name(&cgroup.path), StyleRole::Dim);
+        }
+    })
+    .min_table_width(70),
 ];
 
-fn hot_threads(interval: &Interval, canvas: &mut Canvas) {
+fn hot_threads(evaluation: &Evaluation, canvas: &mut Canvas) {
+    let interval = &*evaluation.interval;
     let table = Table::new(&HOT_THREAD_COLUMNS, canvas.width());
     table.draw_header(canvas, 0, None);
     let Some(tasks) = &interval.tasks else { return };
@@ -187,32 +267,10 @@ fn hot_threads(interval: &Interval, canvas: &mut Canvas) {
         hot.truncate(shown);
     }
     hot.sort_by(|a, b| used(b).total_cmp(&used(a)));
-    for (y, thread) in (1..canvas.height()).zip(hot) {
-        let Some((process, facts)) = interval.newer.tasks.as_ref().ok().and_then(|tasks| tasks.thread(thread.id)) else {
-            continue;
-        };
-        table.draw_cell(canvas, y, "HOT THREADS", wait_location::process_and_thread_name(process, facts), StyleRole::Plain);
-        table.draw_cell(canvas, y, "pid/tid", safe!("{}/{}", thread.id.pid, thread.id.tid), StyleRole::Dim);
-        let role = if used(thread) >= 0.95 { StyleRole::Warning } else { StyleRole::Plain };
-        table.draw_cell(canvas, y, "%CPU", safe!("{}", format_number(used(thread) * 100.0, 5)), role);
-        table.draw_cell(
-            canvas,
-            y,
-            "runq%",
-            safe!("{}", text::format_percent(thread.run_queue_wait.map(|wait| wait.0), 5)),
-            StyleRole::Plain,
-        );
-        table.draw_cell(
-            canvas,
-            y,
-            "slices/s",
-            safe!("{}", format_optional(thread.timeslices.map(|rate| rate.0), 7)),
-            StyleRole::Dim,
-        );
-        table.draw_cell(canvas, y, "cpu", safe!("{}", thread.processor.0), StyleRole::Plain);
-        table.draw_cell(canvas, y, "", if thread.migrated { "moved" } else { "" }, StyleRole::Dim);
-        if let Ok(cgroup) = &process.facts.cgroup {
-            table.draw_cell(canvas, y, "cgroup", SafeText::from_name(&cgroup.path), StyleRole::Dim);
+    for (y, span) in (1..canvas.height()).zip(hot) {
+        if let Some((process, thread)) = interval.newer.tasks.as_ref().ok().and_then(|tasks| tasks.thread(span.id)) {
+            let row = HotThread { evaluation, process, thread, span };
+            table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
         }
     }
 }

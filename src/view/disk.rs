@@ -2,15 +2,16 @@
 
 use super::canvas::Canvas;
 use super::list::{draw_list, list_status};
-use super::text::{self, SafeText, format_number, format_optional};
+use super::text::{self, SafeText, format_figure, format_number, format_optional};
 use super::theme::{StyleRole, severity_symbol};
 use super::wait_location;
 use super::widgets::sparkline;
-use super::widgets::table::{ColumnSpec, Table};
+use super::widgets::table::{CellArea, ColumnSpec, Table};
 use crate::baseline::{self, LatencyStatus};
+use crate::figures::disk::{self, OperationColumns};
+use crate::figures::{Column, FigureInput};
 use crate::findings::{Evaluation, Kind, Severity, Subject};
 use crate::ids::DiskId;
-use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::safe;
 use crate::sample::disk::Disk;
@@ -18,29 +19,156 @@ use crate::state::layout::{ScreenLayout, active_operations};
 use crate::state::rows::is_idle;
 use crate::state::{Row, SortColumn, State};
 
-const DISK_COLUMNS: [ColumnSpec; 11] = [
-    ColumnSpec::text("DISK", 8).sorted_by(SortColumn::Name),
-    ColumnSpec::text("op", 2),
-    ColumnSpec::numeric("/s", 6).sorted_by(SortColumn::Rate),
-    ColumnSpec::numeric("MB/s", 5).min_table_width(60),
-    ColumnSpec::numeric("KB/req", 6).min_table_width(72),
-    ColumnSpec::numeric("await", 5).sorted_by(SortColumn::Await),
-    ColumnSpec::numeric("base", 5).min_table_width(50),
-    ColumnSpec::numeric("×base", 6),
-    ColumnSpec::numeric("queue", 5).sorted_by(SortColumn::Queue).min_table_width(50),
-    ColumnSpec::numeric("infl", 4).min_table_width(60),
-    ColumnSpec::numeric("busy%", 5).sorted_by(SortColumn::Busy).min_table_width(60),
+/// A line of a device: one operation; the first line also has the values of the device.
+pub struct DiskLine<'a> {
+    state: &'a State,
+    evaluation: &'a Evaluation,
+    disk: &'a DiskSpan,
+    /// 0 is the first line of the device
+    line: usize,
+    /// `None` if no operation is active
+    operation: Option<Operation>,
+}
+
+type Spec = ColumnSpec<fn(&DiskLine, CellArea)>;
+
+const DISK_COLUMNS: [Spec; 11] = [
+    Spec::text("DISK", 8, device_cell).sorted_by(SortColumn::NAME),
+    Spec::text("op", 2, operation_cell),
+    Spec::numeric("/s", 6, |line, cell| {
+        if let Some(columns) = line.columns() {
+            cell.text(line.figure(columns.rate, 6), StyleRole::Plain);
+        }
+    })
+    .sorted_by(SortColumn::DISK_RATE),
+    Spec::numeric("MB/s", 5, |line, cell| {
+        if let Some(columns) = line.columns() {
+            let bytes = columns.bytes.and_then(|bytes| bytes.number(&line.input(), line.disk));
+            let megabytes = format_optional(bytes.map(|bytes| bytes / MEGABYTE), 5);
+            cell.text(safe!("{megabytes}"), if columns.bytes.is_some() { StyleRole::Plain } else { StyleRole::Dim });
+        }
+    })
+    .min_table_width(60),
+    Spec::numeric("KB/req", 6, |line, cell| {
+        if let Some(columns) = line.columns() {
+            cell.text(columns.size.map_or("-".into(), |size| line.figure(size, 6)), StyleRole::Dim);
+        }
+    })
+    .min_table_width(72),
+    Spec::numeric("await", 5, |line, cell| {
+        if let Some(columns) = line.columns() {
+            cell.text(line.figure(columns.r#await, 5), StyleRole::Plain);
+        }
+    })
+    .sorted_by(SortColumn::DISK_AWAIT),
+    Spec::numeric("base", 5, |line, cell| {
+        if let Some(status) = line.status() {
+            let mark = if status.provisional { "~" } else { "" };
+            cell.text(safe!("{}{mark}", format_number(status.baseline.0, 4)), StyleRole::Dim);
+        }
+    })
+    .min_table_width(50),
+    Spec::numeric("×base", 6, |line, cell| {
+        if line.operation.is_some() {
+            let (words, role) = baseline_multiple(line.evaluation, line.status());
+            cell.text(&words, role);
+        }
+    }),
+    Spec::numeric("queue", 5, |line, cell| line.device_figure(cell, &disk::QUEUE, 5, StyleRole::Plain))
+        .sorted_by(SortColumn::DISK_QUEUE)
+        .min_table_width(50),
+    Spec::numeric("infl", 4, |line, cell| {
+        if line.line == 0 {
+            let role = if line.disk.stalled { StyleRole::Critical } else { StyleRole::Plain };
+            cell.text(safe!("{}", line.disk.in_flight), role);
+        }
+    })
+    .min_table_width(60),
+    Spec::numeric("busy%", 5, |line, cell| line.device_figure(cell, &disk::BUSY_RATIO, 5, StyleRole::Dim))
+        .sorted_by(SortColumn::DISK_BUSY)
+        .min_table_width(60),
 ];
 
-const HISTORY_HEADING: &str = "await, log";
+const MERGED: Spec = Spec::numeric("merged%", 7, |line, cell| {
+    if let Some(columns) = line.columns() {
+        // The kernel merges no flushes.
+        let words = columns.merged.map_or("0".into(), |merged| line.figure(merged, 6));
+        cell.text(words, StyleRole::Dim);
+    }
+});
 
-pub fn table(width: u16) -> Table {
+const HISTORY: Spec = Spec::text("await, log", 0, |line, cell| {
+    if let Some(operation) = line.operation {
+        latency_history(line.state, line.evaluation, (line.disk.id, operation), cell);
+    }
+});
+
+const MEGABYTE: f64 = 1_048_576.0;
+
+impl DiskLine<'_> {
+    fn input(&self) -> FigureInput<'_> {
+        self.evaluation.into()
+    }
+
+    fn columns(&self) -> Option<&'static OperationColumns> {
+        self.operation.map(disk::columns)
+    }
+
+    fn status(&self) -> Option<&LatencyStatus> {
+        latency_status(self.evaluation, self.disk.id, self.operation?)
+    }
+
+    fn figure(&self, figure: &Column<DiskSpan>, cells: usize) -> SafeText {
+        format_figure(figure, &self.input(), self.disk, cells)
+    }
+
+    /// A value of the device, on its first line only.
+    fn device_figure(&self, cell: CellArea, figure: &Column<DiskSpan>, cells: usize, role: StyleRole) {
+        if self.line == 0 {
+            cell.text(self.figure(figure, cells), role);
+        }
+    }
+}
+
+/// The name; on the second line the kind of device, on the third its size.
+fn device_cell(line: &DiskLine, cell: CellArea) {
+    let newer = &line.evaluation.interval.newer;
+    let facts = newer.disks.as_ref().ok().and_then(|disks| disks.get(line.disk.index));
+    match (line.line, facts) {
+        (0, _) => cell.text(wait_location::disk_name(newer, line.disk.id), StyleRole::Bold),
+        (1, Some(facts)) => {
+            cell.canvas.text(1, cell.y, 8, device_kind(facts), StyleRole::Dim);
+        }
+        (2, Some(facts)) => {
+            if let Some(size) = facts.facts.size_bytes {
+                cell.canvas.text(1, cell.y, 8, safe!("{}", text::bytes(size as f64)), StyleRole::Dim);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn operation_cell(line: &DiskLine, cell: CellArea) {
+    match line.operation {
+        Some(operation) => cell.text(operation_letter(operation), StyleRole::Plain),
+        None => {
+            let (words, role) = match line.disk.stalled {
+                true => ("none completed, all pending", StyleRole::Critical),
+                false => ("no requests now", StyleRole::Dim),
+            };
+            cell.canvas.text(cell.x, cell.y, 24, words, role);
+        }
+    }
+}
+
+/// The table of disks for a width.
+pub fn table(width: u16) -> Table<fn(&DiskLine, CellArea)> {
     let mut specs = DISK_COLUMNS.to_vec();
     if width >= 120 {
-        specs.insert(3, ColumnSpec::numeric("merged%", 7));
+        specs.insert(3, MERGED);
     }
     if width >= 76 {
-        specs.push(ColumnSpec::text(HISTORY_HEADING, 0));
+        specs.push(HISTORY);
     }
     Table::new(&specs, width)
 }
@@ -82,79 +210,26 @@ pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canva
     }
 }
 
-fn disk_lines(state: &State, evaluation: &Evaluation, disk: &DiskSpan, table: &Table, canvas: &mut Canvas, y: u16) {
-    let interval = &*evaluation.interval;
-    let facts = interval.newer.disks.as_ref().ok().and_then(|disks| disks.get(disk.index));
-    table.draw_cell(canvas, y, "DISK", wait_location::disk_name(&interval.newer, disk.id), StyleRole::Bold);
-    table.draw_cell(canvas, y, "queue", safe!("{}", format_optional(disk.aqu_sz, 5)), StyleRole::Plain);
-    table.draw_cell(
-        canvas,
-        y,
-        "infl",
-        safe!("{}", disk.in_flight),
-        if disk.stalled { StyleRole::Critical } else { StyleRole::Plain },
-    );
-    table.draw_cell(canvas, y, "busy%", safe!("{}", text::format_percent(disk.busy.map(|busy| busy.0), 5)), StyleRole::Dim);
-    let mut lines = 0;
-    for (line, (operation, span)) in (y..).zip(active_operations(disk)) {
-        let status = latency_status(evaluation, disk.id, operation);
-        table.draw_cell(canvas, line, "op", operation_letter(operation), StyleRole::Plain);
-        table.draw_cell(canvas, line, "/s", safe!("{}", format_number(span.rate.0, 6)), StyleRole::Plain);
-        table.draw_cell(
-            canvas,
-            line,
-            "merged%",
-            safe!("{}", text::format_percent(span.merged_share().map(|share| share.0), 6)),
-            StyleRole::Dim,
-        );
-        let sized = operation != Operation::Flush;
-        let size = format_optional(sized.then_some(span.kilobytes.0 / 1024.0), 5);
-        table.draw_cell(canvas, line, "MB/s", safe!("{size}"), if sized { StyleRole::Plain } else { StyleRole::Dim });
-        table.draw_cell(canvas, line, "KB/req", safe!("{}", format_optional(span.request_size_kib, 6)), StyleRole::Dim);
-        table.draw_cell(
-            canvas,
-            line,
-            "await",
-            safe!("{}", format_optional(span.r#await.map(|time| time.0), 5)),
-            StyleRole::Plain,
-        );
-        if let Some(status) = status {
-            let mark = if status.provisional { "~" } else { "" };
-            table.draw_cell(canvas, line, "base", safe!("{}{mark}", format_number(status.baseline.0, 4)), StyleRole::Dim);
-        }
-        let (words, role) = baseline_multiple(evaluation, status);
-        table.draw_cell(canvas, line, "×base", &words, role);
-        latency_history(state, interval, (disk.id, operation), status, table.column_area(HISTORY_HEADING), canvas, line);
-        lines += 1;
-    }
-    if lines == 0 {
-        let words = if disk.stalled { "none completed, all pending" } else { "no requests now" };
-        let (x, _) = table.column_area("op").unwrap_or((10, 2));
-        canvas.text(x, y, 24, words, if disk.stalled { StyleRole::Critical } else { StyleRole::Dim });
-    } else if lines > 1
-        && let Some(facts) = facts
-    {
-        canvas.text(1, y + 1, 8, device_kind(facts), StyleRole::Dim);
-        if lines > 2
-            && let Some(size) = facts.facts.size_bytes
-        {
-            canvas.text(1, y + 2, 8, safe!("{}", text::bytes(size as f64)), StyleRole::Dim);
-        }
+fn disk_lines(
+    state: &State,
+    evaluation: &Evaluation,
+    disk: &DiskSpan,
+    table: &Table<fn(&DiskLine, CellArea)>,
+    canvas: &mut Canvas,
+    y: u16,
+) {
+    let operations: Vec<Operation> = active_operations(disk).map(|(operation, _)| operation).collect();
+    for (line, at) in (0..operations.len().max(1)).zip(y..) {
+        let row = DiskLine { state, evaluation, disk, line, operation: operations.get(line).copied() };
+        table.draw_row(canvas, at, |draw, cell| draw(&row, cell));
     }
 }
 
 /// A sparkline of the latencies of one operation, on a logarithmic scale against its baseline.
-pub fn latency_history(
-    state: &State,
-    interval: &Interval,
-    (id, operation): (DiskId, Operation),
-    status: Option<&LatencyStatus>,
-    place: Option<(u16, u16)>,
-    canvas: &mut Canvas,
-    y: u16,
-) {
-    let Some((x, width)) = place else { return };
-    let cells = state.history.graph_cells(interval.at(), usize::from(width));
+pub fn latency_history(state: &State, evaluation: &Evaluation, (id, operation): (DiskId, Operation), cell: CellArea) {
+    let status = latency_status(evaluation, id, operation);
+    let CellArea { canvas, x, y, width, .. } = cell;
+    let cells = state.history.graph_cells(evaluation.interval.at(), usize::from(width));
     let awaits: Vec<Option<f32>> = cells.iter().map(|cell| cell.as_ref()?.disk_await(id, operation)).collect();
     // Without a baseline, relative to the lowest displayed value.
     let best = || awaits.iter().flatten().copied().fold(f32::INFINITY, f32::min);
@@ -162,7 +237,8 @@ pub fn latency_history(
     let levels = awaits.iter().map(|time| {
         let time = (*time)?;
         let role = status.map_or(StyleRole::Plain, |status| {
-            severity_for_multiple(f64::from(time / baseline), status.provisional).map_or(StyleRole::Good, StyleRole::from)
+            let severity = evaluation.thresholds().latency_severity(f64::from(time / baseline), status.provisional);
+            severity.map_or(StyleRole::Good, StyleRole::from)
         });
         Some((sparkline::log_ratio_level(time, baseline), role))
     });
@@ -207,19 +283,10 @@ pub fn baseline_multiple(evaluation: &Evaluation, status: Option<&LatencyStatus>
     let Some((status, times)) = status.and_then(|status| Some((status, status.multiple?))) else {
         return ("- ".into(), StyleRole::Dim);
     };
-    let most = severity_for_multiple(times, status.provisional);
+    let most = evaluation.thresholds().latency_severity(times, status.provisional);
     let severity = most.and_then(|most| Some(latency_finding_severity(evaluation, status.disk)?.min(most)));
     let mark = severity.map_or(if status.provisional { "~" } else { " " }, severity_symbol);
     (safe!("{}{mark}", format_number(times, 5)), severity.map_or(StyleRole::Plain, StyleRole::from))
-}
-
-/// The highest severity for a multiple of the baseline.
-fn severity_for_multiple(times: f64, provisional: bool) -> Option<Severity> {
-    match times {
-        far if far >= 10.0 => Some(if provisional { Severity::Warning } else { Severity::Critical }),
-        far if far >= 3.0 && !provisional => Some(Severity::Warning),
-        _ => None,
-    }
 }
 
 /// The severity of the active latency finding of a device.

@@ -4,36 +4,95 @@ pub mod remote_hosts;
 
 use super::canvas::Canvas;
 use super::list::{draw_list, list_status};
-use super::text::{self, SafeText, format_kilobytes, format_number, format_optional};
+use super::text::{self, SafeText, format_figure, format_number, format_optional};
 use super::theme::StyleRole;
 use super::widgets::sparkline;
-use super::widgets::table::{ColumnSpec, Table};
+use super::widgets::table::{CellArea, ColumnSpec, Table};
+use crate::figures::{Column, network as figures, protocols};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
-use crate::interval::network::NicSpan;
+use crate::interval::network::{NicSpan, ProtocolSpan};
 use crate::safe;
 use crate::sample::network::{Duplex, Listener, NicFacts};
 use crate::state::layout::{ScreenLayout, has_qdisc_activity, network_footer_rows, saturated_softnet};
 use crate::state::{Row, SortColumn, State};
 use crate::units::PerSecond;
 
-const NIC_COLUMNS: [ColumnSpec; 10] = [
-    ColumnSpec::text("NET", 9).sorted_by(SortColumn::Name),
-    ColumnSpec::numeric("rKB/s", 7).sorted_by(SortColumn::Read),
-    ColumnSpec::numeric("wKB/s", 7).sorted_by(SortColumn::Write),
-    ColumnSpec::numeric("rPk/s", 6).min_table_width(60),
-    ColumnSpec::numeric("wPk/s", 6).min_table_width(60),
-    ColumnSpec::numeric("rAvs", 5).min_table_width(72),
-    ColumnSpec::numeric("wAvs", 5).min_table_width(72),
-    ColumnSpec::numeric("%Util", 5).sorted_by(SortColumn::Busy),
-    ColumnSpec::numeric("Sat", 5).sorted_by(SortColumn::Saturation),
-    ColumnSpec::text("speed", 0).min_table_width(60),
+/// A row of the table of interfaces.
+pub struct NicLine<'a> {
+    pub state: &'a State,
+    pub evaluation: &'a Evaluation,
+    pub nic: &'a NicSpan,
+}
+
+type Spec = ColumnSpec<fn(&NicLine, CellArea)>;
+
+const NIC_COLUMNS: [Spec; 10] = [
+    Spec::text("NET", 9, |line, cell| cell.text(SafeText::from_name(&line.nic.id.name), StyleRole::Plain))
+        .sorted_by(SortColumn::NAME),
+    Spec::numeric("rKB/s", 7, |line, cell| line.traffic(cell, &figures::RECEIVED_BYTES_PER_SECOND, 7))
+        .sorted_by(SortColumn::NIC_READ),
+    Spec::numeric("wKB/s", 7, |line, cell| line.traffic(cell, &figures::SENT_BYTES_PER_SECOND, 7))
+        .sorted_by(SortColumn::NIC_WRITE),
+    Spec::numeric("rPk/s", 6, |line, cell| line.traffic(cell, &figures::RECEIVED_PACKETS_PER_SECOND, 6)).min_table_width(60),
+    Spec::numeric("wPk/s", 6, |line, cell| line.traffic(cell, &figures::SENT_PACKETS_PER_SECOND, 6)).min_table_width(60),
+    Spec::numeric("rAvs", 5, |line, cell| line.traffic(cell, &figures::RECEIVED_SIZE_BYTES, 5)).min_table_width(72),
+    Spec::numeric("wAvs", 5, |line, cell| line.traffic(cell, &figures::SENT_SIZE_BYTES, 5)).min_table_width(72),
+    Spec::numeric("%Util", 5, |line, cell| match line.number(&figures::UTILIZATION_RATIO) {
+        Some(share) => {
+            let role = if share >= line.evaluation.thresholds().nic_busy_ratio { StyleRole::Warning } else { StyleRole::Plain };
+            cell.text(line.figure(&figures::UTILIZATION_RATIO, 5), role);
+        }
+        None => cell.text("?", StyleRole::Dim),
+    })
+    .sorted_by(SortColumn::NIC_BUSY),
+    Spec::numeric("Sat", 5, |line, cell| {
+        let limit = line.evaluation.thresholds().nic_saturation_per_second;
+        let saturated = line.number(&figures::SATURATION_PER_SECOND).is_some_and(|rate| rate >= limit);
+        let role = if saturated { StyleRole::Warning } else { StyleRole::Plain };
+        cell.text(line.figure(&figures::SATURATION_PER_SECOND, 5), role);
+    })
+    .sorted_by(SortColumn::NIC_SATURATION),
+    Spec::text("speed", 0, |line, cell| {
+        let nics = line.evaluation.interval.newer.nics.as_ref().ok();
+        if let Some(nic) = nics.and_then(|nics| nics.get(line.nic.index)) {
+            cell.text(speed(line.nic, &nic.facts), StyleRole::Dim);
+        }
+    })
+    .min_table_width(60),
 ];
 
-const IN_HEADING: &str = "in";
-const OUT_HEADING: &str = "out";
+const IN: Spec = Spec::text("in", 0, |line, cell| line.history(cell, StyleRole::User, |(received, _)| received));
+const OUT: Spec = Spec::text("out", 0, |line, cell| line.history(cell, StyleRole::System, |(_, sent)| sent));
 
-pub fn table(width: u16) -> Table {
+impl NicLine<'_> {
+    fn number(&self, figure: &Column<NicSpan>) -> Option<f64> {
+        figure.number(&self.evaluation.into(), self.nic)
+    }
+
+    fn figure(&self, figure: &Column<NicSpan>, cells: usize) -> SafeText {
+        format_figure(figure, &self.evaluation.into(), self.nic, cells)
+    }
+
+    /// A traffic value; dim for zero.
+    fn traffic(&self, cell: CellArea, figure: &Column<NicSpan>, cells: usize) {
+        let silent = self.nic.rx.packets.0 + self.nic.tx.packets.0 <= 0.0;
+        cell.text(self.figure(figure, cells), if silent { StyleRole::Dim } else { StyleRole::Plain });
+    }
+
+    /// A sparkline of received or sent bytes, relative to its maximum.
+    fn history(&self, cell: CellArea, role: StyleRole, side: fn((f32, f32)) -> f32) {
+        let CellArea { canvas, x, y, width, .. } = cell;
+        let cells = self.state.history.graph_cells(self.evaluation.interval.at(), usize::from(width));
+        let rates: Vec<Option<f32>> =
+            cells.iter().map(|summary| summary.as_ref()?.nic_kilobytes(&self.nic.id).map(side)).collect();
+        let most = rates.iter().flatten().copied().fold(1.0_f32, f32::max);
+        sparkline::sparkline(canvas, x, y, width, rates.iter().map(|rate| rate.map(|rate| (rate / most, role))));
+    }
+}
+
+/// The table of interfaces for a width.
+pub fn table(width: u16) -> Table<fn(&NicLine, CellArea)> {
     if width < 130 {
         return Table::new(&NIC_COLUMNS, width);
     }
@@ -42,8 +101,8 @@ pub fn table(width: u16) -> Table {
         last.width = 22;
     }
     let each = (width - 90) / 2 - 1;
-    specs.push(ColumnSpec::text(IN_HEADING, each));
-    specs.push(ColumnSpec::text(OUT_HEADING, each));
+    specs.push(IN.width(each));
+    specs.push(OUT.width(each));
     Table::new(&specs, width)
 }
 
@@ -59,8 +118,8 @@ pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canva
         if let Row::Nic(at) = row
             && let Some(nic) = interval.nics.get(at)
         {
-            nic_row(interval, nic, &table, canvas, y);
-            traffic_history(state, interval, nic, &table, canvas, y);
+            let row = NicLine { state, evaluation, nic };
+            table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
             if has_qdisc_activity(nic) {
                 qdisc_line(interval, nic, canvas, y + 1);
             }
@@ -77,7 +136,7 @@ pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canva
     let foot = network_footer_rows(state).min(canvas.height());
     let top = (end + 1).min(canvas.height().saturating_sub(foot).max(end));
     let canvas = &mut canvas.subarea(0, top, u16::MAX, u16::MAX);
-    let y = protocol_tables(interval, canvas);
+    let y = protocol_tables(evaluation, canvas);
     let y = y + softnet_line(interval, canvas, y);
     busiest_remote_hosts(state, evaluation, canvas, y);
 }
@@ -145,33 +204,6 @@ fn softnet_line(interval: &Interval, canvas: &mut Canvas, y: u16) -> u16 {
     1
 }
 
-/// The values of nicstat's line.
-pub fn nic_row(interval: &Interval, nic: &NicSpan, table: &Table, canvas: &mut Canvas, y: u16) {
-    table.draw_cell(canvas, y, "NET", SafeText::from_name(&nic.id.name), StyleRole::Plain);
-    let silent = nic.rx.packets.0 + nic.tx.packets.0 <= 0.0;
-    let role = if silent { StyleRole::Dim } else { StyleRole::Plain };
-    let mut put = |heading, words: String| table.draw_cell(canvas, y, heading, SafeText::sanitize(words), role);
-    put("rKB/s", format_kilobytes(nic.rx.kilobytes.0, 7));
-    put("wKB/s", format_kilobytes(nic.tx.kilobytes.0, 7));
-    put("rPk/s", format_number(nic.rx.packets.0, 6));
-    put("wPk/s", format_number(nic.tx.packets.0, 6));
-    put("rAvs", format_number(nic.rx.average_bytes, 5));
-    put("wAvs", format_number(nic.tx.average_bytes, 5));
-    let (words, role) = match nic.utilization {
-        Some(share) if share.0 >= 0.9 => (safe!("{}", format_number(share.percent(), 5)), StyleRole::Warning),
-        Some(share) => (safe!("{}", format_number(share.percent(), 5)), StyleRole::Plain),
-        None => ("?".into(), StyleRole::Dim),
-    };
-    table.draw_cell(canvas, y, "%Util", &words, role);
-    let saturated = nic.saturation.is_some_and(|rate| rate.0 >= 10.0);
-    let sat = safe!("{}", format_optional(nic.saturation.map(|rate| rate.0), 5));
-    table.draw_cell(canvas, y, "Sat", &sat, if saturated { StyleRole::Warning } else { StyleRole::Plain });
-    let facts = interval.newer.nics.as_ref().ok().and_then(|nics| nics.get(nic.index)).map(|nic| &*nic.facts);
-    if let Some(facts) = facts {
-        table.draw_cell(canvas, y, "speed", speed(nic, facts), StyleRole::Dim);
-    }
-}
-
 fn speed(nic: &NicSpan, facts: &NicFacts) -> SafeText {
     if facts.loopback && !nic.link_is_configured {
         return "lo".into();
@@ -192,20 +224,6 @@ fn speed(nic: &NicSpan, facts: &NicFacts) -> SafeText {
     }
 }
 
-/// Sparklines of received and sent bytes, each relative to its maximum.
-pub fn traffic_history(state: &State, interval: &Interval, nic: &NicSpan, table: &Table, canvas: &mut Canvas, y: u16) {
-    for (heading, role) in [(IN_HEADING, StyleRole::User), (OUT_HEADING, StyleRole::System)] {
-        let Some((x, width)) = table.column_area(heading) else { continue };
-        let cells = state.history.graph_cells(interval.at(), usize::from(width));
-        let rates: Vec<Option<f32>> = cells
-            .iter()
-            .map(|cell| cell.as_ref()?.nic_kilobytes(&nic.id).map(|(rx, tx)| if heading == IN_HEADING { rx } else { tx }))
-            .collect();
-        let most = rates.iter().flatten().copied().fold(1.0_f32, f32::max);
-        sparkline::sparkline(canvas, x, y, width, rates.iter().map(|rate| rate.map(|rate| (rate / most, role))));
-    }
-}
-
 /// The queueing discipline: a full queue is more reliable than the reported link speed.
 fn qdisc_line(interval: &Interval, nic: &NicSpan, canvas: &mut Canvas, y: u16) {
     let Some(span) = &nic.qdisc else { return };
@@ -223,55 +241,68 @@ fn qdisc_line(interval: &Interval, nic: &NicSpan, canvas: &mut Canvas, y: u16) {
     canvas.text_to_end(0, y, &words, if full { StyleRole::Bold } else { StyleRole::Dim });
 }
 
-const TCP_COLUMNS: [ColumnSpec; 11] = [
-    ColumnSpec::text("TCP", 5),
-    ColumnSpec::numeric("InSeg", 6),
-    ColumnSpec::numeric("OutSeg", 6),
-    ColumnSpec::numeric("%ReTX", 6),
-    ColumnSpec::numeric("Reset", 6).min_table_width(60),
-    ColumnSpec::numeric("AttF", 6).min_table_width(60),
-    ColumnSpec::numeric("InCon", 6).min_table_width(60),
-    ColumnSpec::numeric("OutCon", 6).min_table_width(60),
-    ColumnSpec::numeric("Estab", 6).min_table_width(70),
-    ColumnSpec::numeric("Drops", 6),
-    ColumnSpec::numeric("SynReTX", 7).min_table_width(78),
+/// A row of protocol counters.
+struct ProtocolLine<'a>(&'a Evaluation);
+
+impl ProtocolLine<'_> {
+    fn number(&self, figure: &Column<ProtocolSpan>) -> Option<f64> {
+        figure.number(&self.0.into(), &self.0.interval.protocols)
+    }
+
+    fn figure(&self, figure: &Column<ProtocolSpan>) -> SafeText {
+        format_figure(figure, &self.0.into(), &self.0.interval.protocols, 6)
+    }
+
+    fn rate(&self, cell: CellArea, figure: &Column<ProtocolSpan>) {
+        cell.text(self.figure(figure), StyleRole::Plain);
+    }
+}
+
+type ProtocolSpec = ColumnSpec<fn(&ProtocolLine, CellArea)>;
+
+const TCP_COLUMNS: [ProtocolSpec; 11] = [
+    ProtocolSpec::text("TCP", 5, |_, _| {}),
+    ProtocolSpec::numeric("InSeg", 6, |line, cell| line.rate(cell, &protocols::SEGMENTS_IN_PER_SECOND)),
+    ProtocolSpec::numeric("OutSeg", 6, |line, cell| line.rate(cell, &protocols::SEGMENTS_OUT_PER_SECOND)),
+    ProtocolSpec::numeric("%ReTX", 6, |line, cell| {
+        let (share, rate) = (&protocols::RETRANSMITTED_RATIO, &protocols::RETRANSMITTED_PER_SECOND);
+        let thresholds = line.0.thresholds();
+        let many = line.number(share).is_some_and(|share| share >= thresholds.retransmitted_ratio)
+            && line.number(rate).is_some_and(|rate| rate >= thresholds.retransmitted_per_second);
+        cell.text(line.figure(&protocols::RETRANSMITTED_RATIO), if many { StyleRole::Warning } else { StyleRole::Plain });
+    }),
+    ProtocolSpec::numeric("Reset", 6, |line, cell| line.rate(cell, &protocols::RESETS_PER_SECOND)).min_table_width(60),
+    ProtocolSpec::numeric("AttF", 6, |line, cell| line.rate(cell, &protocols::ATTEMPT_FAILS_PER_SECOND)).min_table_width(60),
+    ProtocolSpec::numeric("InCon", 6, |line, cell| line.rate(cell, &protocols::CONNECTIONS_IN_PER_SECOND)).min_table_width(60),
+    ProtocolSpec::numeric("OutCon", 6, |line, cell| line.rate(cell, &protocols::CONNECTIONS_OUT_PER_SECOND))
+        .min_table_width(60),
+    ProtocolSpec::numeric("Estab", 6, |line, cell| line.rate(cell, &protocols::ESTABLISHED)).min_table_width(70),
+    ProtocolSpec::numeric("Drops", 6, |line, cell| {
+        let dropped = line.number(&protocols::LISTEN_DROPS_PER_SECOND).is_some_and(|rate| rate > 0.0);
+        let role = if dropped { StyleRole::Warning } else { StyleRole::Plain };
+        cell.text(line.figure(&protocols::LISTEN_DROPS_PER_SECOND), role);
+    }),
+    ProtocolSpec::numeric("SynReTX", 7, |line, cell| line.rate(cell, &protocols::SYN_RETRANSMITS_PER_SECOND))
+        .min_table_width(78),
 ];
 
-const UDP_COLUMNS: [ColumnSpec; 5] = [
-    ColumnSpec::text("UDP", 5),
-    ColumnSpec::numeric("InDG", 6),
-    ColumnSpec::numeric("OutDG", 6),
-    ColumnSpec::numeric("InErr", 6),
-    ColumnSpec::numeric("OutErr", 6),
+const UDP_COLUMNS: [ProtocolSpec; 5] = [
+    ProtocolSpec::text("UDP", 5, |_, _| {}),
+    ProtocolSpec::numeric("InDG", 6, |line, cell| line.rate(cell, &protocols::DATAGRAMS_IN_PER_SECOND)),
+    ProtocolSpec::numeric("OutDG", 6, |line, cell| line.rate(cell, &protocols::DATAGRAMS_OUT_PER_SECOND)),
+    ProtocolSpec::numeric("InErr", 6, |line, cell| line.rate(cell, &protocols::DATAGRAM_ERRORS_IN_PER_SECOND)),
+    ProtocolSpec::numeric("OutErr", 6, |line, cell| line.rate(cell, &protocols::DATAGRAM_ERRORS_OUT_PER_SECOND)),
 ];
 
 /// TCP and UDP of the network namespace as in nicstat -t and -u, and listening sockets with a queue. Returns the line after.
-fn protocol_tables(interval: &Interval, canvas: &mut Canvas) -> u16 {
+fn protocol_tables(evaluation: &Evaluation, canvas: &mut Canvas) -> u16 {
+    let interval = &*evaluation.interval;
     let span = &interval.protocols;
-    let rate = |rate: Option<PerSecond>| format_optional(rate.map(|rate| rate.0), 6);
-    let tcp = Table::new(&TCP_COLUMNS, canvas.width());
-    tcp.draw_header(canvas, 0, None);
-    let mut put = |heading, figure: String, role| tcp.draw_cell(canvas, 1, heading, SafeText::sanitize(figure), role);
-    put("InSeg", rate(span.segments_in), StyleRole::Plain);
-    put("OutSeg", rate(span.segments_out), StyleRole::Plain);
-    let many = span.retransmitted_share.is_some_and(|share| share.0 >= 0.01)
-        && span.segments_retransmitted.is_some_and(|rate| rate.0 >= 10.0);
-    let share = text::format_percent(span.retransmitted_share.map(|share| share.0), 6);
-    put("%ReTX", share, if many { StyleRole::Warning } else { StyleRole::Plain });
-    put("Reset", rate(span.resets), StyleRole::Plain);
-    put("AttF", rate(span.attempt_fails), StyleRole::Plain);
-    put("InCon", rate(span.connections_in), StyleRole::Plain);
-    put("OutCon", rate(span.connections_out), StyleRole::Plain);
-    put("Estab", format_optional(span.established.map(|count| count as f64), 6), StyleRole::Plain);
-    let dropped = span.listen_drops.is_some_and(|rate| rate.0 > 0.0);
-    put("Drops", rate(span.listen_drops), if dropped { StyleRole::Warning } else { StyleRole::Plain });
-    put("SynReTX", rate(span.syn_retransmits), StyleRole::Plain);
-    let udp = Table::new(&UDP_COLUMNS, canvas.width());
-    udp.draw_header(canvas, 2, None);
-    let figures =
-        [("InDG", span.udp_in), ("OutDG", span.udp_out), ("InErr", span.udp_errors_in), ("OutErr", span.udp_errors_out)];
-    for (heading, value) in figures {
-        udp.draw_cell(canvas, 3, heading, SafeText::sanitize(rate(value)), StyleRole::Plain);
+    let row = ProtocolLine(evaluation);
+    for (y, columns) in [(0, &TCP_COLUMNS[..]), (2, &UDP_COLUMNS[..])] {
+        let table = Table::new(columns, canvas.width());
+        table.draw_header(canvas, y, None);
+        table.draw_row(canvas, y + 1, |draw, cell| draw(&row, cell));
     }
     let listeners = interval.newer.protocols.listeners.as_deref().unwrap_or_default();
     let mut y = 4;

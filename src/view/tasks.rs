@@ -4,10 +4,10 @@ use super::active_findings::hidden_tasks_note;
 use super::canvas::Canvas;
 use super::list::{draw_list, list_status};
 use super::text::{self, SafeText, format_number};
-use super::theme::StyleRole;
+use super::theme::{StyleRole, blocked_role, used_role};
 use super::wait_location;
 use super::widgets::bar::{Segment, stacked_bar};
-use super::widgets::table::{ColumnSpec, Table};
+use super::widgets::table::{CellArea, ColumnSpec, Table};
 use crate::findings::Evaluation;
 use crate::interval::Interval;
 use crate::interval::task::{Microstates, ProcessSpan, visible_wait_class};
@@ -16,63 +16,162 @@ use crate::sample::task::{Process, Tasks, Thread};
 use crate::sample::waits::WaitClass;
 use crate::state::layout::ScreenLayout;
 use crate::state::{Row, SortColumn, State};
-use crate::units::Ratio;
+use crate::units::{PerSecond, Ratio};
 
-const STATES_HEADING: &str = "time goes to";
-const TASK_COLUMNS: [ColumnSpec; 9] = [
-    ColumnSpec::numeric("pid", 7).sorted_by(SortColumn::Pid),
-    ColumnSpec::numeric("thr", 4).sorted_by(SortColumn::Threads).min_table_width(72),
-    ColumnSpec::text("user", 8).sorted_by(SortColumn::Owner).min_table_width(96),
-    ColumnSpec::numeric("%CPU", 5).sorted_by(SortColumn::Cpu),
-    ColumnSpec::numeric("runq", 5).sorted_by(SortColumn::RunQueue).min_table_width(66),
-    ColumnSpec::numeric("disk", 5).sorted_by(SortColumn::Disk),
-    ColumnSpec::numeric("lock", 5).sorted_by(SortColumn::Lock),
-    ColumnSpec::text("command", 14).sorted_by(SortColumn::Name),
-    ColumnSpec::text("where", 0).sorted_by(SortColumn::Activity),
+/// A row of the table of tasks: a process or a thread.
+pub struct TaskLine<'a> {
+    evaluation: &'a Evaluation,
+    interval: &'a Interval,
+    sample: &'a Tasks,
+    process: &'a Process,
+    /// Depth in the tree of processes
+    depth: u8,
+    /// `None`: the whole process
+    thread: Option<&'a Thread>,
+    /// Span of the process
+    span: &'a ProcessSpan,
+    cpu: Option<Ratio>,
+    run_queue_wait: Option<Ratio>,
+    states: &'a Microstates,
+}
+
+type Spec = ColumnSpec<fn(&TaskLine, CellArea)>;
+
+const TASK_COLUMNS: [Spec; 9] = [
+    Spec::numeric("pid", 7, |line, cell| {
+        cell.text(safe!("{}", line.thread.map_or(line.process.pid, |thread| thread.tid)), StyleRole::Plain);
+    })
+    .sorted_by(SortColumn::TASK_PID),
+    Spec::numeric("thr", 4, |line, cell| match line.thread {
+        None => cell.text(safe!("{}", line.span.threads), StyleRole::Dim),
+        Some(thread) if thread.tid == line.process.pid => cell.text("main", StyleRole::Dim),
+        Some(_) => cell.text("·", StyleRole::Dim),
+    })
+    .sorted_by(SortColumn::TASK_THREADS)
+    .min_table_width(72),
+    Spec::text("user", 8, |line, cell| {
+        let uid = line.process.uid;
+        let user = line.sample.users.get(&uid).map_or_else(|| safe!("{uid}"), SafeText::from_name);
+        cell.text(&user, StyleRole::Dim);
+    })
+    .sorted_by(SortColumn::TASK_USER)
+    .min_table_width(96),
+    Spec::numeric("%CPU", 5, |line, cell| {
+        let used = line.cpu.map_or(0.0, |cpu| cpu.0);
+        let role = if used >= line.evaluation.thresholds().thread_busy_ratio { StyleRole::Bold } else { used_role(used) };
+        cell.text(safe!("{}", text::format_percent(line.cpu.map(|cpu| cpu.0), 5)), role);
+    })
+    .sorted_by(SortColumn::TASK_CPU),
+    Spec::numeric("runq", 5, |line, cell| {
+        let waited = line.run_queue_wait.map(|wait| wait.0);
+        cell.text(safe!("{}", text::format_optional(waited, 5)), used_role(waited.unwrap_or(0.0)));
+    })
+    .sorted_by(SortColumn::TASK_RUN_QUEUE)
+    .min_table_width(66),
+    Spec::numeric("disk", 5, |line, cell| {
+        cell.text(safe!("{}", format_number(line.states.disk, 5)), blocked_role(line.states.disk));
+    })
+    .sorted_by(SortColumn::TASK_DISK),
+    Spec::numeric("lock", 5, |line, cell| {
+        let hidden = wait_location::waits_are_hidden(line.interval, line.process);
+        cell.text(wait_location::lock_waits_text(line.states.lock, hidden), blocked_role(line.states.lock));
+    })
+    .sorted_by(SortColumn::TASK_LOCK),
+    COMMAND,
+    Spec::text("where", 0, |line, cell| {
+        let words = match line.thread {
+            None => activity_text(line.interval, line.process, line.span),
+            Some(thread) => wait_location::thread_location(line.interval, line.process.task_id(thread)),
+        };
+        cell.text(words, StyleRole::Plain);
+    })
+    .sorted_by(SortColumn::TASK_ACTIVITY),
 ];
+
+const COMMAND: Spec = Spec::text("command", 14, |line, cell| {
+    let name = SafeText::from_name(line.thread.map_or(&line.process.comm, |thread| &thread.comm));
+    match line.depth {
+        0 => cell.text(&name, StyleRole::Bold),
+        depth => cell.text(safe!("{}└ {name}", "  ".repeat(usize::from(depth.min(12)) - 1)), StyleRole::Bold),
+    }
+})
+.sorted_by(SortColumn::TASK_COMMAND);
+
+const STATES: Spec = Spec::text("time goes to", 16, |line, cell| {
+    state_bar(line.states, cell.canvas, cell.x, cell.y, cell.width);
+});
 
 /// Position of the columns that only wide screens have.
 const COMMAND_INDEX: usize = 7;
 
-const WIDE_COLUMNS: [ColumnSpec; 3] = [
-    ColumnSpec::numeric("memory", 6).sorted_by(SortColumn::Resident),
-    ColumnSpec::numeric("read/s", 6).sorted_by(SortColumn::Read),
-    ColumnSpec::numeric("write/s", 7).sorted_by(SortColumn::Write),
+const WIDE_COLUMNS: [Spec; 3] = [
+    Spec::numeric("memory", 6, |line, cell| {
+        if line.thread.is_none() {
+            cell.text(resident_text(line.interval, line.span), StyleRole::Plain);
+        }
+    })
+    .sorted_by(SortColumn::TASK_RESIDENT),
+    Spec::numeric("read/s", 6, |line, cell| line.io_rate(cell, line.span.read_bytes)).sorted_by(SortColumn::TASK_READ),
+    Spec::numeric("write/s", 7, |line, cell| line.io_rate(cell, line.span.write_bytes)).sorted_by(SortColumn::TASK_WRITE),
 ];
 
-pub fn table(state: &State, width: u16) -> Table {
-    if state.shows_wait_classes() {
-        return Table::new(&WAIT_CLASS_COLUMNS, width);
+impl TaskLine<'_> {
+    /// Bytes per second of a process; unknown for threads.
+    fn io_rate(&self, cell: CellArea, rate: Option<PerSecond>) {
+        if self.thread.is_none() {
+            let words = rate.map_or("-".to_owned(), |rate| if rate.0 > 0.0 { text::bytes(rate.0) } else { "0".to_owned() });
+            cell.text(safe!("{words}"), used_role(rate.map_or(0.0, |rate| rate.0)));
+        }
     }
+}
+
+/// The table of tasks for a width.
+pub fn table(state: &State, width: u16) -> Table<fn(&TaskLine, CellArea)> {
     let mut specs = TASK_COLUMNS.to_vec();
     let by = state.sort().column;
     if width < 140 {
         // The sort column is visible on every width.
         let hidden = WIDE_COLUMNS.into_iter().find(|spec| spec.sort_column == Some(by));
         specs.splice(COMMAND_INDEX..COMMAND_INDEX, hidden);
+    } else if let Some(command) = specs.get_mut(COMMAND_INDEX) {
+        command.width = 24;
     }
     for spec in specs.iter_mut().filter(|spec| spec.sort_column == Some(by)) {
         spec.min_table_width = 0;
     }
     if width >= 110 {
-        specs.insert(COMMAND_INDEX, ColumnSpec::text(STATES_HEADING, if width >= 160 { 30 } else { 16 }));
+        specs.insert(COMMAND_INDEX, STATES.width(if width >= 160 { 30 } else { 16 }));
     }
     if width >= 140 {
         specs.splice(COMMAND_INDEX..COMMAND_INDEX, WIDE_COLUMNS);
-        for spec in &mut specs {
-            if spec.heading == "command" {
-                spec.width = 24;
-            }
-        }
     }
     Table::new(&specs, width)
 }
 
-const WAIT_CLASS_COLUMNS: [ColumnSpec; 4] = [
-    ColumnSpec::text("WAIT", 8),
-    ColumnSpec::numeric("threads", 7),
-    ColumnSpec::text("who", 26).min_table_width(60),
-    ColumnSpec::text("meaning", 0),
+/// A row of the table of wait classes.
+struct WaitClassLine<'a> {
+    interval: &'a Interval,
+    sample: &'a Tasks,
+    class: WaitClass,
+    threads: u32,
+}
+
+type WaitClassSpec = ColumnSpec<fn(&WaitClassLine, CellArea)>;
+
+const WAIT_CLASS_COLUMNS: [WaitClassSpec; 4] = [
+    WaitClassSpec::text("WAIT", 8, |line, cell| cell.text(line.class.as_str(), StyleRole::Bold)),
+    WaitClassSpec::numeric("threads", 7, |line, cell| cell.text(safe!("{}", line.threads), StyleRole::Plain)),
+    WaitClassSpec::text("who", 26, |line, cell| {
+        let members = wait_class_members(line.interval, line.sample, line.class);
+        let words: Vec<String> = (members.into_iter().take(4))
+            .map(|(name, count)| if count > 1 { format!("{name} ×{count}") } else { name })
+            .collect();
+        cell.text(SafeText::sanitize(words.join(", ")), StyleRole::Plain);
+    })
+    .min_table_width(60),
+    WaitClassSpec::text("meaning", 0, |line, cell| {
+        cell.text(wait_location::wait_class_description(line.class), StyleRole::Dim);
+    }),
 ];
 
 pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canvas: &mut Canvas) {
@@ -82,18 +181,25 @@ pub fn draw(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, canva
         canvas.text_to_end(0, 2, "- /proc cannot be read", StyleRole::Dim);
         return;
     };
+    let classes = Table::new(&WAIT_CLASS_COLUMNS, canvas.width());
     let table = table(state, canvas.width());
-    table.draw_header(canvas, 1, Some(state.sort()));
+    match state.shows_wait_classes() {
+        true => classes.draw_header(canvas, 1, Some(state.sort())),
+        false => table.draw_header(canvas, 1, Some(state.sort())),
+    }
     let end = draw_list(state, layout, canvas, |canvas, y, row| match row {
-        Row::Process { index, depth } => process_row(interval, sample, index, depth, &table, canvas, y),
+        Row::Process { index, depth } => process_row(evaluation, sample, index, depth, &table, canvas, y),
         Row::Thread { process, thread } => {
             if let Some(process) = sample.processes.get(process)
                 && let Some(thread) = process.threads.get(thread)
             {
-                thread_row(interval, sample, process, thread, &table, canvas, y);
+                thread_row(evaluation, sample, process, thread, &table, canvas, y);
             }
         }
-        Row::WaitClass { class, threads } => wait_class_row(interval, sample, class, threads, &table, canvas, y),
+        Row::WaitClass { class, threads } => {
+            let row = WaitClassLine { interval, sample, class, threads };
+            classes.draw_row(canvas, y, |draw, cell| draw(&row, cell));
+        }
         _ => {}
     });
     if let Some(limits) = hidden_tasks_note(state) {
@@ -135,27 +241,21 @@ fn summary_line(state: &State, interval: &Interval, layout: &ScreenLayout, canva
     canvas.text_right(width.saturating_sub(right), 0, right, &words, StyleRole::Dim);
 }
 
-fn process_row(interval: &Interval, sample: &Tasks, index: usize, depth: u8, table: &Table, canvas: &mut Canvas, y: u16) {
+fn process_row(
+    evaluation: &Evaluation,
+    sample: &Tasks,
+    index: usize,
+    depth: u8,
+    table: &Table<fn(&TaskLine, CellArea)>,
+    canvas: &mut Canvas,
+    y: u16,
+) {
+    let interval = &*evaluation.interval;
     let Some(process) = sample.processes.get(index) else { return };
     let Some(span) = &interval.tasks.as_ref().map(|tasks| tasks.process(process)) else { return };
-    table.draw_cell(canvas, y, "pid", safe!("{}", process.pid), StyleRole::Plain);
-    table.draw_cell(canvas, y, "thr", safe!("{}", span.threads), StyleRole::Dim);
-    user_cell(sample, process, table, canvas, y);
-    let hidden = wait_location::waits_are_hidden(interval, process);
-    time_cells(hidden, span.cpu, span.run_queue_wait, &span.states, table, canvas, y);
-    table.draw_cell(canvas, y, "memory", resident_text(interval, span), StyleRole::Plain);
-    for (heading, rate) in [("read/s", span.read_bytes), ("write/s", span.write_bytes)] {
-        let words = rate.map_or("-".to_owned(), |rate| if rate.0 > 0.0 { text::bytes(rate.0) } else { "0".to_owned() });
-        let role = if rate.is_some_and(|rate| rate.0 > 0.0) { StyleRole::Plain } else { StyleRole::Dim };
-        table.draw_cell(canvas, y, heading, safe!("{words}"), role);
-    }
-    let name = if depth > 0 {
-        safe!("{}└ {}", "  ".repeat(usize::from(depth.min(12)) - 1), SafeText::from_name(&process.comm))
-    } else {
-        SafeText::from_name(&process.comm)
-    };
-    table.draw_cell(canvas, y, "command", &name, StyleRole::Bold);
-    table.draw_cell(canvas, y, "where", activity_text(interval, process, span), StyleRole::Plain);
+    let (cpu, run_queue_wait, states) = (span.cpu, span.run_queue_wait, &span.states);
+    let row = TaskLine { evaluation, interval, sample, process, depth, thread: None, span, cpu, run_queue_wait, states };
+    table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
 }
 
 /// What an active process waits on; the command line of an inactive one.
@@ -189,39 +289,11 @@ pub fn command_line(process: &Process) -> SafeText {
     }
 }
 
-fn user_cell(sample: &Tasks, process: &Process, table: &Table, canvas: &mut Canvas, y: u16) {
-    let user = sample.users.get(&process.uid).map_or_else(|| safe!("{}", process.uid), SafeText::from_name);
-    table.draw_cell(canvas, y, "user", &user, StyleRole::Dim);
-}
-
 fn resident_text(interval: &Interval, span: &ProcessSpan) -> SafeText {
     if span.resident_pages == 0 {
         return "-".into();
     }
     safe!("{}", text::bytes(span.resident_pages as f64 * interval.host.page_size as f64))
-}
-
-fn time_cells(
-    hidden: bool,
-    cpu: Option<Ratio>,
-    run_queue: Option<Ratio>,
-    states: &Microstates,
-    table: &Table,
-    canvas: &mut Canvas,
-    y: u16,
-) {
-    let role = |value: f64| if value > 0.0 { StyleRole::Plain } else { StyleRole::Dim };
-    let used = cpu.map_or(0.0, |cpu| cpu.0);
-    let full = if used >= 0.95 { StyleRole::Bold } else { role(used) };
-    table.draw_cell(canvas, y, "%CPU", safe!("{}", text::format_percent(cpu.map(|cpu| cpu.0), 5)), full);
-    let waited = run_queue.map(|wait| wait.0);
-    table.draw_cell(canvas, y, "runq", safe!("{}", text::format_optional(waited, 5)), role(waited.unwrap_or(0.0)));
-    let stuck = |value: f64| super::overview::blocked_role(value);
-    table.draw_cell(canvas, y, "disk", safe!("{}", format_number(states.disk, 5)), stuck(states.disk));
-    table.draw_cell(canvas, y, "lock", wait_location::lock_waits_text(states.lock, hidden), stuck(states.lock));
-    if let Some((x, width)) = table.column_area(STATES_HEADING) {
-        state_bar(states, canvas, x, y, width);
-    }
 }
 
 /// A bar of the time by state; the full width is the whole time.
@@ -245,47 +317,25 @@ pub fn state_bar(states: &Microstates, canvas: &mut Canvas, x: u16, y: u16, widt
 }
 
 fn thread_row(
-    interval: &Interval,
+    evaluation: &Evaluation,
     sample: &Tasks,
     process: &Process,
     thread: &Thread,
-    table: &Table,
+    table: &Table<fn(&TaskLine, CellArea)>,
     canvas: &mut Canvas,
     y: u16,
 ) {
-    let id = process.task_id(thread);
-    table.draw_cell(canvas, y, "pid", safe!("{}", thread.tid), StyleRole::Plain);
-    table.draw_cell(canvas, y, "thr", if thread.tid == process.pid { "main" } else { "·" }, StyleRole::Dim);
-    user_cell(sample, process, table, canvas, y);
-    let hidden = wait_location::waits_are_hidden(interval, process);
-    match interval.tasks.as_ref().and_then(|tasks| tasks.thread(id)) {
-        Some(span) => time_cells(hidden, span.cpu, span.run_queue_wait, &span.states, table, canvas, y),
-        None => {
-            let asleep = Microstates { sleep: 1.0, ..Microstates::default() };
-            time_cells(hidden, Some(Ratio(0.0)), Some(Ratio(0.0)), &asleep, table, canvas, y);
-        }
-    }
-    table.draw_cell(canvas, y, "command", SafeText::from_name(&thread.comm), StyleRole::Bold);
-    table.draw_cell(canvas, y, "where", wait_location::thread_location(interval, id), StyleRole::Plain);
-}
-
-fn wait_class_row(
-    interval: &Interval,
-    sample: &Tasks,
-    class: WaitClass,
-    threads: u32,
-    table: &Table,
-    canvas: &mut Canvas,
-    y: u16,
-) {
-    table.draw_cell(canvas, y, "WAIT", class.as_str(), StyleRole::Bold);
-    table.draw_cell(canvas, y, "threads", safe!("{threads}"), StyleRole::Plain);
-    let mut who: Vec<(String, u32)> = wait_class_members(interval, sample, class);
-    who.truncate(4);
-    let words: Vec<String> =
-        who.iter().map(|(name, count)| if *count > 1 { format!("{name} ×{count}") } else { name.clone() }).collect();
-    table.draw_cell(canvas, y, "who", SafeText::sanitize(words.join(", ")), StyleRole::Plain);
-    table.draw_cell(canvas, y, "meaning", wait_location::wait_class_description(class), StyleRole::Dim);
+    let interval = &*evaluation.interval;
+    let Some(tasks) = &interval.tasks else { return };
+    let asleep = Microstates { sleep: 1.0, ..Microstates::default() };
+    let (cpu, run_queue_wait, states) = match tasks.thread(process.task_id(thread)) {
+        Some(span) => (span.cpu, span.run_queue_wait, &span.states),
+        None => (Some(Ratio(0.0)), Some(Ratio(0.0)), &asleep),
+    };
+    let span = &tasks.process(process);
+    let row =
+        TaskLine { evaluation, interval, sample, process, depth: 0, thread: Some(thread), span, cpu, run_queue_wait, states };
+    table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
 }
 
 /// Process names and numbers of their threads in a wait class, most first.

@@ -8,8 +8,11 @@ use std::borrow::Cow;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
+use crate::figures::{Column, FigureInput, Unit};
 use crate::ids::is_unprintable;
 use crate::sample::Name;
+pub use crate::units::format::plural as pluralize;
+use crate::units::format::three_digits;
 
 /// Text without control characters, bidirectional overrides and invisible characters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,12 +58,6 @@ impl SafeText {
     pub fn width(&self) -> usize {
         self.0.width()
     }
-}
-
-/// `1 packet`, `12 packets`.
-pub fn pluralize(count: impl Into<u64>, one: &str, many: &str) -> String {
-    let count = count.into();
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// Literals need no sanitizing.
@@ -187,12 +184,8 @@ pub fn format_number(value: f64, cells: usize) -> String {
         "0".to_owned()
     } else if size < 0.005 {
         if value > 0.0 { "<.01".to_owned() } else { "0".to_owned() }
-    } else if size < 9.995 {
-        format!("{value:.2}")
-    } else if size < 99.95 {
-        format!("{value:.1}")
     } else {
-        format!("{value:.0}")
+        three_digits(value)
     };
     if text.len() <= cells { text } else { format_scaled(value, 1000.0, &["", "k", "M", "G", "T", "P"]) }
 }
@@ -206,6 +199,15 @@ pub fn format_optional(value: Option<f64>, cells: usize) -> String {
 pub fn format_kilobytes(value: f64, cells: usize) -> String {
     let text = format_number(value, usize::MAX);
     if text.len() <= cells { text } else { bytes(value * 1024.0) }
+}
+
+/// The value of a catalogue column with its display unit; `-` without a value.
+pub fn format_figure<T>(figure: &Column<T>, input: &FigureInput, row: &T, cells: usize) -> SafeText {
+    let value = figure.displayed(input, row);
+    match (figure.definition.unit, value) {
+        (Unit::KilobytesPerSecond, Some(kilobytes)) => SafeText::sanitize(format_kilobytes(kilobytes, cells)),
+        (_, value) => SafeText::sanitize(format_optional(value, cells)),
+    }
 }
 
 /// A share of 0 … 1 in per cent.

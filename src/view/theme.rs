@@ -183,3 +183,17 @@ pub fn ascii_fallback(character: char) -> char {
         _ => '?',
     }
 }
+
+/// The role of a used amount: dim for zero.
+pub fn used_role(value: f64) -> StyleRole {
+    if value > 0.0 { StyleRole::Plain } else { StyleRole::Dim }
+}
+
+/// The role of an average number of blocked threads: dim for zero, bold from one half.
+pub fn blocked_role(threads: f64) -> StyleRole {
+    match threads {
+        none if none <= 0.0 => StyleRole::Dim,
+        few if few < 0.5 => StyleRole::Plain,
+        _ => StyleRole::Bold,
+    }
+}

@@ -4,6 +4,7 @@ use super::text::{SafeText, format_number};
 use crate::ids::{DiskId, TaskId};
 use crate::interval::Interval;
 use crate::interval::idle_blocked::BlockedGroup;
+use crate::interval::process_groups::ProcessGroup;
 use crate::interval::task::visible_wait_class;
 use crate::safe;
 use crate::sample::disk::find_disk;
@@ -72,6 +73,15 @@ pub fn group_location(interval: &Interval, group: &BlockedGroup) -> Option<SafeT
         (false, None) if group.memory >= 0.5 => Some("memory reclaim".into()),
         (false, None) => None,
     }
+}
+
+/// What most threads of a process group wait on.
+pub fn process_group_location(interval: &Interval, group: &ProcessGroup) -> SafeText {
+    let blocked = group.blocked.filter(|blocked| blocked.blocked_threads() >= group.cpu);
+    blocked
+        .and_then(|blocked| group_location(interval, blocked))
+        .or_else(|| group.busiest_thread.map(|task| thread_location(interval, task)))
+        .unwrap_or_default()
 }
 
 /// The kernel's name of a device, or major:minor if the sample lacks it.

@@ -162,13 +162,13 @@ fn filter_sort_and_grouping() {
     assert!(matches!(state.rows[0], Row::WaitClass { .. }));
     assert!(!text(&state).contains("by what matters"), "wait classes have a fixed order: {}", text(&state));
     press(&mut state, "cT");
-    assert_eq!(state.sort().column, SortColumn::Activity);
+    assert_eq!(state.sort().column, SortColumn::TASK_ACTIVITY);
     press(&mut state, "s");
-    assert_eq!(state.sort().column, SortColumn::Cpu);
-    update(&mut state, Event::Click(ClickTarget::Column(SortColumn::Pid)));
-    assert_eq!(state.sort().column, SortColumn::Pid);
+    assert_eq!(state.sort().column, SortColumn::TASK_CPU);
+    update(&mut state, Event::Click(ClickTarget::Column(SortColumn::TASK_PID)));
+    assert_eq!(state.sort().column, SortColumn::TASK_PID);
     assert!(matches!(state.rows[0], Row::Process { index: 0, .. }));
-    update(&mut state, Event::Click(ClickTarget::Column(SortColumn::Pid)));
+    update(&mut state, Event::Click(ClickTarget::Column(SortColumn::TASK_PID)));
     assert!(state.sort().reversed);
 }
 
@@ -188,13 +188,13 @@ fn keys_of_htop_work() {
     press(&mut state, "5");
     let function = |state: &mut State, number| update(state, Event::Key(Key::Function(number)));
     function(&mut state, 6);
-    assert_eq!(state.sort().column, SortColumn::Cpu);
+    assert_eq!(state.sort().column, SortColumn::TASK_CPU);
     update(&mut state, Event::Key(Key::Left));
-    assert_eq!(state.sort().column, SortColumn::Activity);
+    assert_eq!(state.sort().column, SortColumn::TASK_ACTIVITY);
     function(&mut state, 5);
     assert!(state.show_tree);
     press(&mut state, "s");
-    assert_eq!(state.sort().column, SortColumn::Activity, "a tree has a fixed order");
+    assert_eq!(state.sort().column, SortColumn::TASK_ACTIVITY, "a tree has a fixed order");
     assert!(text(&state).contains("T returns"), "{}", text(&state));
     function(&mut state, 1);
     assert_eq!(state.help, Some(0));
@@ -224,15 +224,14 @@ fn the_sort_column_is_visible() {
     press(&mut state, "5");
     for _ in state.screen.sort_columns() {
         let column = state.sort().column;
-        let heading = match column {
-            SortColumn::Activity => "where",
-            SortColumn::Cpu => "%CPU",
-            SortColumn::RunQueue => "runq",
-            SortColumn::Read => "read/s",
-            SortColumn::Write => "write/s",
-            SortColumn::Threads => "thr",
-            SortColumn::Name => "command",
-            other => other.label(),
+        let heading = match column.label() {
+            "what matters" => "where",
+            "run queue" => "runq",
+            "read" => "read/s",
+            "write" => "write/s",
+            "threads" => "thr",
+            "name" => "command",
+            label => label,
         };
         let frame = text(&state);
         let headings = frame.lines().find(|line| line.contains("  pid ")).unwrap();

@@ -1,8 +1,8 @@
-//! A program in a pseudo-terminal and the screen of a terminal emulator. Waits for conditions, not for fixed times.
+//! A program in a pseudo-terminal, and what the terminal shows of it. Waits for conditions, never for a fixed time.
 
 #![allow(unsafe_code, reason = "borrows a descriptor that portable-pty has only as a number")]
 
-#[path = "../own/program.rs"]
+#[path = "../support/program.rs"]
 mod program;
 
 use std::fs::File;

@@ -11,9 +11,10 @@ use crate::app::evaluated_recording::EvaluatedRecording;
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::cli::Configuration;
 use crate::cli::export::{Export, Format};
+use crate::figures::{FigureInput, TABLES, Table};
 use crate::findings::Evaluation;
 use crate::kernel::Root;
-use crate::report::table::{self, FigureInput, Headings, Printer, RowTime, TABLES, Table, WideTable};
+use crate::report::table::{self, Headings, Printer, RowTime, WideTable};
 
 pub fn export(configuration: &Configuration, options: &Export) -> Result<Exit, Failure> {
     let format = format(options)?;

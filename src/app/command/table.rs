@@ -19,12 +19,10 @@ use crate::app::sampling::{SamplerCommand, SamplerThread};
 use crate::app::time_range;
 use crate::cli::Configuration;
 use crate::cli::table::{Format as Asked, Table};
+use crate::figures::{Aggregation, FigureInput, find_table};
 use crate::findings::Evaluation;
 use crate::kernel::Root;
-use crate::report::table::{
-    Aggregation, ColumnSelection, FigureInput, Format, Printer, ResolvedSelection, RowTime, RunAccumulator, RunTotal,
-    find_table,
-};
+use crate::report::table::{ColumnSelection, Format, Printer, ResolvedSelection, RowTime, RunAccumulator, RunTotal};
 use output_stream::OutputStream;
 
 /// Time between lines where none is asked for.

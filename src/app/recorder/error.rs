@@ -9,12 +9,24 @@ const RECORD_HINT: &str = "give the name of a recording: 'stalltop record' makes
 
 /// An error of a recording as the end of the program.
 pub fn failure(error: RecordingError) -> Failure {
-    let exit = match error.exit_code() {
-        3 => Exit::Damaged,
-        4 => Exit::NotRecording,
-        5 => Exit::CannotWrite,
-        6 => Exit::Refused,
-        _ => Exit::Failed,
+    let exit = match &error {
+        RecordingError::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Exit::Refused,
+        RecordingError::Read { .. } | RecordingError::NoSuchSample { .. } => Exit::Failed,
+        RecordingError::DamagedFrame { .. } => Exit::Damaged,
+        RecordingError::NotARecording { .. }
+        | RecordingError::HeaderDamaged { .. }
+        | RecordingError::NewerFormat { .. }
+        | RecordingError::DevelopmentVersion { .. }
+        | RecordingError::UnknownFlags { .. }
+        | RecordingError::NoMeta { .. }
+        | RecordingError::NoIntactSamples { .. }
+        | RecordingError::NoSegments { .. }
+        | RecordingError::NotSeekable { .. } => Exit::NotRecording,
+        RecordingError::BeingWritten { .. } | RecordingError::Write { .. } => Exit::CannotWrite,
+        RecordingError::AlreadyExists { .. }
+        | RecordingError::NotARegularFile { .. }
+        | RecordingError::PermissionDenied { .. }
+        | RecordingError::MultipleBoots { .. } => Exit::Refused,
     };
     let remedy = match &error {
         RecordingError::AlreadyExists { .. } => "give another name",

@@ -1,13 +1,13 @@
-//! The values of one figure over a recording of any length, in bounded room.
+//! The values of one figure over a recording of any length, in bounded memory.
 
-/// More values than this say no more of a median, of a 95th percentile, or of how two recordings overlap.
+/// Values kept at most: enough for a median, a 95th percentile and the overlap of two recordings.
 const MAX_VALUES: usize = 1 << 14;
 
-/// All values of a short recording; of a long one each second, fourth, … one, evenly over all of it.
+/// All values of a short recording; of a long one every 2nd, 4th, … value.
 #[derive(Clone, Debug)]
 pub struct DecimatedValues {
     values: Vec<f64>,
-    /// One in so many is kept
+    /// Every n-th value is kept
     stride: usize,
     seen: usize,
 }

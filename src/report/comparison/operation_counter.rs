@@ -1,4 +1,4 @@
-//! What was done while a recorder's command counted operations (`record --ops`).
+//! The operations counted while recording (`record --ops`), and the totals of the same time.
 
 use std::sync::Arc;
 
@@ -7,20 +7,20 @@ use crate::interval::Interval;
 use crate::sample::Host;
 use crate::sample::operations::Operations;
 
-/// So many operations, and what was done meanwhile.
+/// A number of operations, and the totals of the same time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OperationTotals {
     pub operations: f64,
     pub totals: Totals,
 }
 
-/// Grows by intervals: from each total that the command printed to the next one that is no lower.
+/// Adds up from each total that the command printed to the next one, unless it is lower.
 #[derive(Debug, Default)]
 pub struct OperationCounter {
     last: Option<Operations>,
     host: Option<Arc<Host>>,
     operations: u64,
-    /// Between the totals, by when they were printed
+    /// Time between the totals, by when they were printed
     elapsed_ns: u64,
     totals: Totals,
     /// Since the last total
@@ -29,7 +29,7 @@ pub struct OperationCounter {
 
 impl OperationCounter {
     pub fn add(&mut self, interval: &Interval, disks: &[String]) {
-        // Nothing goes on from one run of the machine to the next.
+        // Totals do not continue over a reboot.
         if self.host.replace(Arc::clone(&interval.host)).is_some_and(|host| !host.is_same_boot(&interval.host)) {
             (self.last, self.pending_totals) = (None, Totals::default());
         }
@@ -44,7 +44,7 @@ impl OperationCounter {
             return;
         };
         let pending = std::mem::take(&mut self.pending_totals);
-        // Where the count began anew, what was done meanwhile belongs to no operations that are known.
+        // Where the count was reset, the totals of that time belong to no known operations.
         if let Some(passed) = now.total.since(last.total) {
             self.operations = self.operations.saturating_add(passed);
             self.elapsed_ns = self.elapsed_ns.saturating_add(span_ns);
@@ -53,8 +53,8 @@ impl OperationCounter {
         self.last = Some(now);
     }
 
-    /// `None` where nothing was counted. A command answers a little before or after the samples are taken: so many
-    /// operations as went with the time of the intervals.
+    /// `None` without operations. The command prints a little before or after a sample is taken: the number of operations is
+    /// scaled to the time of the intervals.
     pub fn operation_totals(&self) -> Option<OperationTotals> {
         let seconds = self.elapsed_ns as f64 / 1e9;
         (self.operations > 0 && seconds > 0.0).then(|| OperationTotals {

@@ -1,12 +1,12 @@
-//! What one operation costs: what a benchmarker puts into a table of versions.
+//! The cost of one operation.
 
 use super::{ComparedRecording, OperationTotals, Totals};
 
-/// The figures of one side, ÷ its operations.
+/// The totals of one recording ÷ its operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct PerOperation {
     pub operations_per_second: Option<f64>,
-    /// Of the CPUs of the whole box
+    /// Of all CPUs
     pub cpu_seconds: Option<f64>,
     pub context_switches: Option<f64>,
     pub reads: Option<f64>,
@@ -16,7 +16,7 @@ pub struct PerOperation {
 }
 
 impl PerOperation {
-    /// `None` where nobody counted them.
+    /// `None`: not counted.
     pub fn for_recording(side: &ComparedRecording) -> Option<PerOperation> {
         let OperationTotals { operations, totals } = side.operation_totals.filter(|work| work.operations > 0.0)?;
         let Totals { seconds, cpu_seconds, context_switches, reads, writes, read_bytes, written_bytes } = totals;

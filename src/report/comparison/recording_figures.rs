@@ -1,22 +1,22 @@
-//! One recording as a comparison needs it: all values of each figure, what was found, and what was done in all.
+//! One recording of a comparison: all values of each figure, the findings, and the totals.
 
 use std::collections::BTreeMap;
 
 use super::decimation::DecimatedValues;
 use super::operation_counter::{OperationCounter, OperationTotals};
+use crate::figures::{self, Cell, ColumnDefinition, FigureInput, Table, Unit, disk, load};
 use crate::findings::{Evaluation, Finding, Kind, Severity};
 use crate::interval::Interval;
 use crate::report::formatting::subject_name;
-use crate::report::table::{self, Cell, ColumnDefinition, FigureInput, Table, Unit};
 use crate::report::window::Window;
 
-/// The subjects that are compared: those whose rows can be found again in another recording.
+/// The tables that are compared: those whose rows have the same names in another recording.
 const COMPARED_TABLES: [&str; 8] = ["cpu", "load", "memory", "pressure", "disk", "nic", "tcp", "udp"];
 
-/// Which figure of which row of which table.
+/// A figure of a row of a table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FigureKey {
-    /// Its place among the subjects, so that the order is theirs
+    /// Index in `COMPARED_TABLES`
     table_index: usize,
     /// `sdb`; empty where there is one row
     pub row: String,
@@ -28,13 +28,13 @@ impl FigureKey {
         COMPARED_TABLES.get(self.table_index).copied().unwrap_or_default()
     }
 
-    /// What the figure is.
+    /// The definition of the figure.
     pub fn column(&self) -> Option<&'static ColumnDefinition> {
-        table::find_table(self.table_name())?.columns().get(self.column_index).copied()
+        figures::find_table(self.table_name())?.columns().get(self.column_index).copied()
     }
 }
 
-/// What was done in all, as far as it is known.
+/// Totals of the recording; `None`: unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
     pub seconds: f64,
@@ -47,29 +47,29 @@ pub struct Totals {
     pub written_bytes: Option<f64>,
 }
 
-/// A finding, by what it is about in any recording: process numbers are not the same in two.
+/// Identifies a finding in any recording: kind and subject without process numbers.
 pub type FindingKey = (Kind, String);
 
-/// How bad a finding was at worst, and a sentence of that time.
+/// A finding at its worst severity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorstFinding {
     pub severity: Severity,
     pub sentence: String,
 }
 
-/// Grows by intervals.
+/// Intervals are added in the order of time.
 #[derive(Debug, Default)]
 pub struct RecordingFigures {
     pub window: Window,
     pub totals: Totals,
     operation_counter: OperationCounter,
     values: BTreeMap<FigureKey, DecimatedValues>,
-    /// Devices whose requests are in the totals; all that stand on nothing where none are named
+    /// Devices whose requests are in the totals; empty: all that are not stacked on other devices
     disks: Vec<String>,
 }
 
 impl RecordingFigures {
-    /// With the requests of these devices in the totals; of all that stand on nothing where there are none.
+    /// Totals count the requests of these devices; without any, those of all devices that are not stacked on others.
     pub fn new(disks: Vec<String>) -> RecordingFigures {
         RecordingFigures { disks, ..RecordingFigures::default() }
     }
@@ -79,7 +79,7 @@ impl RecordingFigures {
         self.totals.add(&judged.interval, &self.disks);
         self.operation_counter.add(&judged.interval, &self.disks);
         let look = FigureInput::from(judged);
-        for (subject, table) in COMPARED_TABLES.iter().filter_map(|name| table::find_table(name)).enumerate() {
+        for (subject, table) in COMPARED_TABLES.iter().filter_map(|name| figures::find_table(name)).enumerate() {
             self.add_rows(subject, table, &look);
         }
     }
@@ -106,17 +106,17 @@ impl RecordingFigures {
         }
     }
 
-    /// What was done for as many operations as somebody says there were.
+    /// The totals for a given number of operations.
     pub fn totals_for_operations(&self, operations: f64) -> OperationTotals {
         OperationTotals { operations, totals: self.totals }
     }
 
-    /// What was done for those that a command counted while it was recorded.
+    /// The totals for the operations that were counted while recording (`record --ops`).
     pub fn counted_operations(&self) -> Option<OperationTotals> {
         self.operation_counter.operation_totals()
     }
 
-    /// In the order of time; of a long recording one in so many.
+    /// In the order of time; of a long recording every n-th.
     pub fn values(&self, key: &FigureKey) -> &[f64] {
         self.values.get(key).map(DecimatedValues::values).unwrap_or_default()
     }
@@ -125,7 +125,7 @@ impl RecordingFigures {
         self.values.keys()
     }
 
-    /// What was found, the worst of each.
+    /// The findings, each at its worst.
     pub fn findings(&self) -> BTreeMap<FindingKey, WorstFinding> {
         let mut found: BTreeMap<FindingKey, WorstFinding> = BTreeMap::new();
         let about = |finding: &Finding| (finding.kind, subject_name(&finding.subject));
@@ -140,33 +140,34 @@ impl RecordingFigures {
     }
 }
 
-/// Figures, not names; each once; and nothing that only says what a device was judged against.
+/// Whether a column is compared: figures, but no names and no references.
 fn is_compared(head: &ColumnDefinition) -> bool {
-    // A rate may be what moved although a table leaves it out unasked: context switches, say.
+    // Rates that tables hide by default are compared, too: context switches, for example.
     let is_rate = matches!(head.unit, Unit::PerSecond | Unit::KilobytesPerSecond);
-    (head.shown_by_default || is_rate) && !matches!(head.unit, Unit::Name | Unit::Id) && !head.key.contains("_baseline_")
+    (head.shown_by_default || is_rate) && !matches!(head.unit, Unit::Name | Unit::Id) && !head.reference
 }
 
 impl Totals {
     pub(super) fn add(&mut self, interval: &Interval, disks: &[String]) {
         let seconds = interval.seconds;
         self.seconds += seconds;
-        let cpu = interval.cpu.as_ref();
-        add_optional(&mut self.cpu_seconds, cpu.map(|cpu| cpu.busy() * cpu.cpus.len() as f64 * seconds));
-        add_optional(&mut self.context_switches, cpu.and_then(|cpu| cpu.context_switches).map(|rate| rate.0 * seconds));
+        let input = &FigureInput { interval, latency_statuses: &[] };
+        let amount = |rate: Option<f64>| rate.map(|rate| rate * seconds);
+        add_optional(&mut self.cpu_seconds, amount(load::BUSY_CPUS.number(input, interval)));
+        add_optional(&mut self.context_switches, amount(load::CONTEXT_SWITCHES_PER_SECOND.number(input, interval)));
         let facts = interval.newer.disks.as_deref().unwrap_or_default();
         for span in &interval.disks {
-            let Some(disk) = facts.get(span.index) else { continue };
-            // What stands on other devices hands its requests on to them: they would be counted twice.
+            let Some(device) = facts.get(span.index) else { continue };
+            // A stacked device passes its requests on: they would be counted twice.
             let counts = match disks {
-                [] => disk.facts.slaves.is_empty() && disk.facts.backing_file.is_none(),
-                named => named.iter().any(|name| name.as_bytes() == disk.name.as_bytes()),
+                [] => device.facts.slaves.is_empty() && device.facts.backing_file.is_none(),
+                named => named.iter().any(|name| name.as_bytes() == device.name.as_bytes()),
             };
             if counts {
-                add_optional(&mut self.reads, Some(span.reads.completed as f64));
-                add_optional(&mut self.writes, Some(span.writes.completed as f64));
-                add_optional(&mut self.read_bytes, Some(span.reads.kilobytes.0 * 1024.0 * seconds));
-                add_optional(&mut self.written_bytes, Some(span.writes.kilobytes.0 * 1024.0 * seconds));
+                add_optional(&mut self.reads, amount(disk::READS_PER_SECOND.number(input, span)));
+                add_optional(&mut self.writes, amount(disk::WRITES_PER_SECOND.number(input, span)));
+                add_optional(&mut self.read_bytes, amount(disk::READ_BYTES_PER_SECOND.number(input, span)));
+                add_optional(&mut self.written_bytes, amount(disk::WRITE_BYTES_PER_SECOND.number(input, span)));
             }
         }
     }

@@ -1,13 +1,13 @@
-//! `compare` for people: what moved, what was found anew, what an operation costs.
+//! The text output of `compare`: changed figures, new and ended findings, cost per operation.
 
 use super::text_table::{TextTable, wrap};
 use super::{ComparedRecording, Comparison, FigureChange, FigureComparison, FigureDelta, PerOperation, SummaryStatistics};
-use crate::report::formatting::{format_bytes, format_duration, format_latency, three_digits};
-use crate::report::statistics::Certainty;
-use crate::report::table::ColumnDefinition;
+use crate::figures::ColumnDefinition;
+use crate::interval::statistics::Certainty;
+use crate::report::formatting::{bytes, format_duration, format_latency, three_digits};
 use crate::report::text::printable;
 
-/// With figures that did not move too, where `all` says so.
+/// `all`: unchanged figures, too.
 pub fn text(comparison: &Comparison, all: bool) -> String {
     let Some((base, others)) = comparison.recordings.split_first() else { return String::new() };
     let mut text = String::new();
@@ -80,7 +80,7 @@ fn change_sign(change: FigureChange) -> &'static str {
     }
 }
 
-/// How sure it is that it is no chance.
+/// The certainty that the change is not chance.
 fn certainty_label(beside: &FigureDelta) -> String {
     let certain = beside.superiority.is_some_and(|superiority| superiority.certainty() == Certainty::Certain);
     match (beside.change, certain) {
@@ -106,7 +106,7 @@ fn write_findings(text: &mut String, comparison: &Comparison, index: usize) {
     }
 }
 
-/// A row a recording: what an operation costs, and the same as a multiple of the base.
+/// One row per recording: the cost per operation, and as a multiple of the base.
 fn write_per_operation(text: &mut String, sides: &[ComparedRecording]) {
     let Some(base) = sides.first().and_then(PerOperation::for_recording) else { return };
     let mut columns = TextTable::with_header("PER OPERATION", &["ops/s", "cpu/o", "cs/o", "r/o", "w/o", "rKB/o", "wKB/o"]);
@@ -123,8 +123,8 @@ fn write_per_operation(text: &mut String, sides: &[ComparedRecording]) {
             said(own.context_switches, three_digits),
             said(own.reads, three_digits),
             said(own.writes, three_digits),
-            said(own.read_bytes, format_bytes),
-            said(own.written_bytes, format_bytes),
+            said(own.read_bytes, bytes),
+            said(own.written_bytes, bytes),
         ];
         columns.push(name, cells.to_vec());
         if index == 0 {

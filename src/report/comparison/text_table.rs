@@ -1,12 +1,12 @@
-//! Rows of figures under their heads, in lines of 80 columns: each column is as wide as what stands in it, and a name that
-//! leaves no room for its figures has a line of its own.
+//! A text table in lines of 80 characters: each column is as wide as its widest cell; a name that leaves no room for its
+//! figures has a line of its own.
 
 use unicode_width::UnicodeWidthStr;
 
-/// Columns of the narrowest terminal that is common, and of a page in a bug report.
+/// Characters per line: those of a standard terminal.
 const LINE_WIDTH: usize = 80;
 
-/// Names on the left, all else to the right of them.
+/// Names on the left, right-aligned cells beside them.
 #[derive(Debug)]
 pub struct TextTable {
     rows: Vec<(String, Vec<String>)>,
@@ -47,7 +47,7 @@ impl TextTable {
     }
 }
 
-/// A sentence in lines of 80 columns, all but the first of them set in by so much.
+/// Wraps a sentence at 80 characters; further lines are indented.
 pub fn wrap(sentence: &str, indent: usize) -> String {
     let mut text = String::new();
     let mut at = 0;

@@ -1,11 +1,11 @@
-//! Where things stand on a plot: time from left to right, values from bottom to top. Places are shares of the plot, 0 … 1.
+//! The axes of a plot: time from left to right, values from bottom to top. Positions are fractions of the plot, 0 … 1.
 
 use jiff::tz::TimeZone;
 
 use crate::sample::Instant;
 
-/// Time from left to right. It goes by BOOTTIME, which nobody sets, unless the machine was started anew in between; what is
-/// written beside it is the time of day.
+/// Time from left to right: by CLOCK_BOOTTIME, or by CLOCK_REALTIME if the recording spans several boots. Labels are times of
+/// day.
 #[derive(Clone, Debug)]
 pub struct TimeAxis {
     from: Instant,
@@ -14,10 +14,10 @@ pub struct TimeAxis {
     pub zone: TimeZone,
 }
 
-/// More labels than this run into each other.
+/// Labels at most.
 const MAX_TICKS: f64 = 8.0;
 
-/// What labels may be apart, in seconds.
+/// Possible distances of labels, in seconds.
 const TICK_STEPS: [f64; 21] = [
     1.0,
     2.0,
@@ -66,12 +66,12 @@ impl TimeAxis {
         }
     }
 
-    /// Round times of day with their places.
+    /// Round times of day with their positions.
     pub fn ticks(&self) -> Vec<(f64, String)> {
         let whole = self.seconds();
         let Some(apart) = TICK_STEPS.into_iter().find(|apart| whole / apart <= MAX_TICKS) else { return Vec::new() };
         let Some(first) = self.zoned(self.from.realtime_ns) else { return Vec::new() };
-        // Round in local time, whose offset is taken to stay what it is at the beginning.
+        // Round in local time; the offset is that of the beginning.
         let offset = f64::from(first.offset().seconds());
         let begin = self.from.realtime_ns as f64 / 1e9 + offset;
         let mut at = (begin / apart).ceil() * apart;
@@ -92,7 +92,7 @@ impl TimeAxis {
         ticks
     }
 
-    /// A time of day, with the day where there are several.
+    /// A time of day, with the day if there are several.
     pub fn format_time(&self, at: Instant) -> String {
         let format = if self.seconds() >= 43_200.0 { "%b %d %H:%M:%S" } else { "%H:%M:%S" };
         self.zoned(at.realtime_ns).map_or_else(|| "?".to_owned(), |at| at.strftime(format).to_string())
@@ -118,7 +118,7 @@ pub enum ValueAxis {
 }
 
 impl ValueAxis {
-    /// For values up to `most` of these units, with a top that is round in them.
+    /// For values up to `most` units; the top is a round number of units.
     pub fn linear(most: f64, unit: f64) -> ValueAxis {
         if most <= 0.0 || !most.is_finite() {
             return ValueAxis::Linear(unit);
@@ -135,7 +135,7 @@ impl ValueAxis {
         ValueAxis::Logarithmic(low, high.max(low + 1))
     }
 
-    /// How far up.
+    /// The position of a value.
     pub fn position(self, value: f64) -> f64 {
         let place = match self {
             ValueAxis::Linear(top) => value / top,
@@ -147,7 +147,7 @@ impl ValueAxis {
         place.clamp(0.0, 1.0)
     }
 
-    /// Values that get a line.
+    /// Values with a grid line.
     pub fn ticks(self) -> Vec<f64> {
         match self {
             ValueAxis::Linear(top) => vec![0.0, top / 2.0, top],

@@ -1,4 +1,4 @@
-//! The findings of a page: when each of them held, and what it rests on.
+//! The findings of a page: a timeline, and the details of each.
 
 use maud::{Markup, html};
 
@@ -10,16 +10,16 @@ use crate::report::formatting::{format_duration, format_evidence};
 use crate::report::report_data::finding_groups::FindingGroup;
 use crate::report::text::printable;
 
-/// More than this many are not drawn, or explained; the page says how many are left out.
+/// Findings in the timeline and in detail at most; the page says how many are left out.
 const MAX_TIMELINE_ROWS: usize = 40;
 const MAX_FINDINGS: usize = 100;
-/// Of one that came again and again, so many times are listed.
+/// Occurrences listed per finding.
 const MAX_OCCURRENCES: usize = 50;
 
-/// A bar that is narrower, or nearer to the one before it, cannot be seen: shares of the width.
+/// The least width of a bar and of the space between bars, as fractions of the width.
 const MIN_BAR_WIDTH: f64 = 0.002;
 
-/// When each finding held.
+/// The timeline: when each finding was active.
 pub fn timeline(frame: &PlotContext, findings: &[FindingGroup]) -> Markup {
     let time = frame.time;
     html! {
@@ -58,7 +58,7 @@ pub fn timeline(frame: &PlotContext, findings: &[FindingGroup]) -> Markup {
     }
 }
 
-/// From where to where it held, how badly; what cannot be told apart is one bar.
+/// Bars with begin, end and severity; bars too near to each other are joined.
 fn bars(all: &[&Finding], time: &TimeAxis) -> Vec<(Severity, f64, f64)> {
     let mut bars: Vec<(Severity, f64, f64)> = Vec::new();
     for finding in all {
@@ -72,7 +72,7 @@ fn bars(all: &[&Finding], time: &TimeAxis) -> Vec<(Severity, f64, f64)> {
     bars
 }
 
-/// Each finding with what it rests on.
+/// Each finding with its evidence.
 pub fn findings_section(findings: &[FindingGroup], time: &TimeAxis) -> Markup {
     if findings.is_empty() {
         return html! {};
@@ -115,7 +115,7 @@ pub fn findings_section(findings: &[FindingGroup], time: &TimeAxis) -> Markup {
     }
 }
 
-/// When it was so, and what was said then: the first times.
+/// The first occurrences: time and sentence.
 fn occurrences(recurring: &FindingGroup, time: &TimeAxis) -> Markup {
     let count = recurring.findings.len();
     if count < 2 {

@@ -1,6 +1,6 @@
-//! One chart as SVG. A flat piece is one step: a rate is the mean over its time, nothing is drawn in between.
+//! One chart as SVG. A step is a horizontal line: its value is the mean over its time.
 //!
-//! The drawing is stretched to the width of the page; text stands beside it, so that it never is.
+//! The drawing is stretched to the width of the page; text is outside of it and is not.
 
 use std::fmt::Write;
 
@@ -13,11 +13,11 @@ use crate::report::report_data::steps::Steps;
 use crate::report::report_data::{Chart, Gap, Mark, Series};
 use crate::report::text::printable;
 
-/// Units of the drawing, which is stretched.
+/// The size of the drawing in its own units.
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 160.0;
 
-/// What all charts of a page share.
+/// What all charts of a page have in common.
 pub struct PlotContext<'a> {
     pub time: &'a TimeAxis,
     pub steps: &'a Steps,
@@ -25,7 +25,7 @@ pub struct PlotContext<'a> {
     pub marks: &'a [Mark],
 }
 
-/// A stretch of steps without a hole: the left and right edge of each, and its low and high value.
+/// Steps without a gap: left and right edge, low and high value of each.
 type Segment = Vec<(f64, f64, f64, f64)>;
 
 impl PlotContext<'_> {
@@ -66,7 +66,7 @@ impl PlotContext<'_> {
         }
     }
 
-    /// Holes as hatched bands, marks as lines.
+    /// Gaps as hatched bands, marks as lines.
     pub fn overlay(&self) -> Markup {
         html! {
             @for hole in self.gaps {
@@ -105,7 +105,7 @@ impl PlotContext<'_> {
                 let runs = self.segments(|step| series.mean.get(step).copied().flatten().map(|value| (value, value)));
                 html! { path class=(format!("limit {class}")) d=(step_path(axis, &runs)) {} }
             }
-            // Where a step is one interval it is the top of the layers.
+            // With one interval per step the maximum is the top of the layers.
             PlotStyle::Peak if self.steps.intervals_per_step() == 1 => html! {},
             PlotStyle::Peak => {
                 let runs = self.segments(|step| series.max.get(step).copied().flatten().map(|value| (value, value)));
@@ -114,7 +114,7 @@ impl PlotContext<'_> {
         }
     }
 
-    /// What is known, in stretches without a hole.
+    /// Known values, in segments without a gap.
     fn segments(&self, of: impl Fn(usize) -> Option<(f64, f64)>) -> Vec<Segment> {
         let mut runs: Vec<Segment> = Vec::new();
         let mut end = None;
@@ -134,7 +134,7 @@ impl PlotContext<'_> {
     }
 }
 
-/// The places and times of all steps, for the script: left edge, right edge, time of day at its end.
+/// All steps for the script: left edge, right edge, time of day at the end.
 pub fn step_times_json(steps: &Steps, time: &TimeAxis) -> String {
     let place = |share: f64| (share * 1e5).round() / 1e5;
     let all: Vec<(f64, f64, String)> = steps
@@ -161,7 +161,7 @@ fn legend(chart: &Chart, index: usize, series: &Series) -> Markup {
     }
 }
 
-/// As it is drawn in the chart. No background: browsers leave patterns of those out on paper.
+/// The legend's symbol. Not a background: browsers do not print patterns of backgrounds.
 fn legend_key(form: PlotStyle, ink: &str) -> Markup {
     let (word, shape) = match form {
         PlotStyle::Layer => ("layer", "M0 1H14V13H0Z"),
@@ -174,7 +174,7 @@ fn legend_key(form: PlotStyle, ink: &str) -> Markup {
     }
 }
 
-/// The chart in a sentence, for who cannot see it.
+/// The chart as a sentence for screen readers.
 fn aria_label(chart: &Chart) -> String {
     let words = |value| format_optional(value, chart.unit);
     let figures = chart
@@ -184,7 +184,7 @@ fn aria_label(chart: &Chart) -> String {
     format!("{}. {}.", chart.title, figures.collect::<Vec<_>>().join("; "))
 }
 
-/// The class that a series has its colour from.
+/// The CSS class with the colour of a series.
 fn css_class(index: usize, series: &Series) -> String {
     if series.name == "cpus" { format!("command{index}") } else { series.name.to_owned() }
 }
@@ -193,7 +193,7 @@ fn format_optional(value: Option<f64>, unit: ChartUnit) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format_quantity(value, unit))
 }
 
-/// As short as a label beside an axis must be.
+/// The label of a grid line, without needless zeros.
 fn tick_label(value: f64, unit: ChartUnit) -> String {
     let text = match unit {
         // Half of a round top below 1 has more than two decimals: 0.075 is not 0.08.
@@ -244,7 +244,7 @@ fn linear_axis(most: f64, unit: ChartUnit) -> ValueAxis {
     ValueAxis::linear(most / unit, unit)
 }
 
-/// The layers before that one, together.
+/// The sum of the layers below that one.
 fn stack_base(chart: &Chart, index: usize, step: usize) -> f64 {
     let below = chart.series.iter().take(index).filter(|series| series.style == PlotStyle::Layer);
     below.filter_map(|series| series.mean.get(step).copied().flatten()).sum()
@@ -254,7 +254,7 @@ fn y_position(axis: ValueAxis, value: f64) -> f64 {
     HEIGHT - axis.position(value) * HEIGHT
 }
 
-/// Into memory: writing cannot fail.
+/// Writing to a String cannot fail.
 fn step_path(axis: ValueAxis, runs: &[Segment]) -> String {
     let mut path = String::new();
     for run in runs {

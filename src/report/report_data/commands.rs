@@ -1,10 +1,10 @@
-//! Who used the CPUs and who waited, by command: a hundred backends of one database are one row.
+//! CPU time and wait time by command name: all processes of one name are one row.
 
 use rustc_hash::FxHashMap;
 
 use super::series_definitions::{ChartUnit, PlotStyle};
 use super::steps::{MeanAndMax, Steps, round_to_five_digits};
-use super::{Chart, Series, to_string_lossy};
+use super::{Chart, Series};
 use crate::interval::Interval;
 use crate::report::text::printable;
 use crate::sample::Name;
@@ -19,21 +19,21 @@ pub struct CommandUsage {
     pub run_queue_seconds: f64,
     pub disk_seconds: f64,
     pub lock_seconds: f64,
-    /// The most that were at work in one interval
+    /// Active processes: the maximum of all intervals
     pub processes: u32,
-    /// The most CPUs in one interval
+    /// CPUs used: the maximum of all intervals
     pub peak_cpus: f64,
-    /// Step, CPU seconds in it, most CPUs in it; only where there was something
+    /// (step, CPU seconds, maximum CPUs), only of steps with CPU time
     per_step: Vec<(usize, f64, f64)>,
 }
 
 impl CommandUsage {
-    /// Running or kept from it.
+    /// Seconds of CPU time, of waits for storage and of lock waits together.
     pub fn weight(&self) -> f64 {
         self.cpu_seconds + self.disk_seconds + self.lock_seconds
     }
 
-    /// Whether any of its figures would be shown as more than 0 over that time: a row of zeros tells nobody anything.
+    /// Whether any figure is at least 0.005 over that time: a row of zeros is left out.
     pub fn is_visible(&self, seconds: f64) -> bool {
         self.peak_cpus.max(self.weight() / seconds.max(1e-9)) >= 0.005
     }
@@ -45,16 +45,16 @@ pub struct UsageByCommand {
     by_name: FxHashMap<Name, CommandUsage>,
 }
 
-/// A box may invent names without end (kernel workers do): further ones are taken together.
+/// Names that are kept; further ones are counted together (names of kernel workers are unbounded).
 const MAX_NAMES: usize = 4096;
 
-/// What the rest is called. No command can: the kernel cuts names at 15 bytes.
+/// The name of the rest. It cannot be a command's name: the kernel cuts those at 15 bytes.
 const OTHER_COMMANDS: &str = "(all other commands)";
 
-/// Commands that get a layer of their own.
+/// Commands with a layer of their own in the chart.
 const MAX_LAYERS: usize = 6;
 
-/// Less than this many CPUs is not worth a row.
+/// CPUs below which a process is not counted.
 const MIN_CPUS: f64 = 1e-6;
 
 #[derive(Clone, Copy, Default)]
@@ -90,7 +90,7 @@ impl UsageByCommand {
         }
     }
 
-    /// Those that used or waited most.
+    /// The commands with the most CPU and wait time.
     pub fn top(&self, most: usize) -> Vec<&CommandUsage> {
         self.top_by(most, CommandUsage::weight)
     }
@@ -102,7 +102,7 @@ impl UsageByCommand {
         all
     }
 
-    /// CPUs used by the foremost commands, in layers, and by all others.
+    /// CPUs used by the top commands, one layer each, and by all others.
     pub fn chart(&self, steps: &Steps) -> Chart {
         let top = self.top_by(MAX_LAYERS, |command| command.cpu_seconds);
         let mut rest = CommandUsage::default();
@@ -115,10 +115,10 @@ impl UsageByCommand {
             Series::new(name, &label, PlotStyle::Layer, overall, command.mean_and_max(steps))
         };
         let mut all: Vec<Series> =
-            top.iter().map(|command| series("cpus", printable(&to_string_lossy(&command.name)), command)).collect();
+            top.iter().map(|command| series("cpus", printable(&command.name.to_string_lossy()), command)).collect();
         if !rest.per_step.is_empty() {
             let mut others = series("other_cpus", "all others".to_owned(), &rest);
-            // Their peaks may have been at different moments of a step: what they were together then is not known.
+            // Their maxima may be of different intervals of a step: the maximum of their sum is unknown.
             others.max = if steps.intervals_per_step() > 1 { vec![None; steps.len()] } else { others.mean.clone() };
             others.peak = others.max.iter().flatten().copied().reduce(f64::max);
             all.push(others);
@@ -145,7 +145,7 @@ impl CommandUsage {
         }
     }
 
-    /// Mean and highest CPUs of each step; where it was not at work it used none.
+    /// Mean and maximum CPUs of each step; 0 where it was inactive.
     fn mean_and_max(&self, steps: &Steps) -> MeanAndMax {
         let mut sums = vec![(0.0, 0.0_f64); steps.len()];
         for &(step, sum, most) in &self.per_step {

@@ -1,4 +1,4 @@
-//! Findings that came again and again, as one: a day of them would fill a page with the same sentence.
+//! Repeated findings as one group each.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use crate::findings::{Finding, Severity};
 use crate::report::formatting::{subject_label, subject_name};
 use crate::sample::Instant;
 
-/// Findings of one kind about things of one name, in the order of time.
+/// Findings of one kind about subjects of one name, in the order of time.
 #[derive(Clone, Debug)]
 pub struct FindingGroup<'a> {
-    /// The one that tells most: the worst, the one that explains most, the longest
+    /// The worst one; of equals the one that explains most, then the longest
     pub representative: &'a Finding,
     /// All of them
     pub findings: Vec<&'a Finding>,
@@ -53,14 +53,14 @@ impl<'a> FindingGroup<'a> {
         self.representative.severity
     }
 
-    /// Whom it is about: with a number only where that is the same each time.
+    /// The subject; with its number only if it is the same each time.
     pub fn subject(&self) -> String {
         let own = subject_label(&self.representative.subject);
         let same = self.findings.iter().all(|finding| subject_label(&finding.subject) == own);
         if same { own } else { subject_name(&self.representative.subject) }
     }
 
-    /// How long it was so, all times together.
+    /// The total duration.
     pub fn total_seconds(&self, end: Instant) -> f64 {
         self.findings.iter().map(|finding| finding.until.unwrap_or(end).seconds_since(finding.since)).sum()
     }

@@ -1,21 +1,22 @@
-//! Which figures are followed over time, and how each is drawn. Names are those of JSON (docs/metrics.md), units in their ends.
+//! The charts of a report: which figures of the catalogue each one shows over time, and how each is drawn.
 
 use serde::Serialize;
 
-use crate::baseline::LatencyStatus;
+use crate::figures::cpu::{self, CpuRow};
+use crate::figures::{Column, disk, load, memory, network};
 use crate::interval::Interval;
-use crate::interval::disk::{DiskSpan, OpSpan, Operation};
+use crate::interval::disk::DiskSpan;
+use crate::interval::memory::MemorySpan;
 use crate::interval::network::NicSpan;
 
-/// A figure that is followed over time.
-#[derive(Debug)]
+/// One figure of a chart.
 pub struct SeriesDefinition<S: 'static> {
-    /// In JSON
+    pub figure: &'static Column<S>,
+    /// In JSON: the figure's key, but for the first names of the disks' and interfaces' series
     pub name: &'static str,
     /// On a page
     pub label: &'static str,
     pub style: PlotStyle,
-    pub value: fn(&S) -> Option<f64>,
 }
 
 /// How a figure is drawn.
@@ -26,7 +27,7 @@ pub enum PlotStyle {
     Line,
     /// The highest value of each step, as a line above the layers
     Peak,
-    /// What the figure before is judged against, as a broken line
+    /// A baseline times the latency threshold, as a broken line
     Limit,
 }
 
@@ -44,201 +45,63 @@ pub enum ChartUnit {
     BytesPerSecond,
 }
 
-const BYTES_PER_KB: f64 = 1024.0;
-
-/// Shares of the box.
-pub const CPU_SERIES: &[SeriesDefinition<Interval>] = &[
-    SeriesDefinition {
-        name: "user_ratio",
-        label: "user",
-        style: PlotStyle::Layer,
-        value: |i| i.cpu.as_ref().map(|cpu| cpu.total.user + cpu.total.nice),
-    },
-    SeriesDefinition {
-        name: "system_ratio",
-        label: "system",
-        style: PlotStyle::Layer,
-        value: |i| i.cpu.as_ref().map(|cpu| cpu.total.system),
-    },
-    SeriesDefinition {
-        name: "irq_ratio",
-        label: "irq",
-        style: PlotStyle::Layer,
-        value: |i| i.cpu.as_ref().map(|cpu| cpu.total.irq + cpu.total.softirq),
-    },
-    SeriesDefinition {
-        name: "steal_ratio",
-        label: "steal",
-        style: PlotStyle::Layer,
-        value: |i| i.cpu.as_ref().map(|cpu| cpu.total.steal),
-    },
-    SeriesDefinition {
-        name: "idle_but_blocked_ratio",
-        label: "idle but blocked",
-        style: PlotStyle::Layer,
-        value: |i| i.idle_blocked.as_ref().map(|blocked| blocked.ratio),
-    },
-    SeriesDefinition {
-        name: "free_ratio",
-        label: "free",
-        style: PlotStyle::Layer,
-        value: |i| i.idle_blocked.as_ref().map(|blocked| blocked.free),
-    },
-    SeriesDefinition {
-        name: "busy_ratio",
-        label: "busy",
-        style: PlotStyle::Peak,
-        value: |i| i.cpu.as_ref().map(|cpu| cpu.busy()),
-    },
-    SeriesDefinition {
-        name: "iowait_ratio",
-        label: "iowait says",
-        style: PlotStyle::Line,
-        value: |i| i.cpu.as_ref().map(|cpu| cpu.total.iowait),
-    },
+/// Shares of the time of all CPUs: the layers add up to it.
+pub static CPU_SERIES: &[SeriesDefinition<CpuRow>] = &[
+    layer(&cpu::USER_RATIO, "user"),
+    layer(&cpu::NICE_RATIO, "nice"),
+    layer(&cpu::SYSTEM_RATIO, "system"),
+    layer(&cpu::IRQ_RATIO, "irq"),
+    layer(&cpu::SOFTIRQ_RATIO, "softirq"),
+    layer(&cpu::STEAL_RATIO, "steal"),
+    layer(&cpu::IDLE_BUT_BLOCKED_RATIO, "idle but blocked"),
+    layer(&cpu::FREE_RATIO, "free"),
+    SeriesDefinition { style: PlotStyle::Peak, ..layer(&cpu::BUSY_RATIO, "busy") },
+    line(&cpu::IOWAIT_RATIO, "iowait says"),
 ];
 
 /// The load average and what it counts, beside what it does not count.
-pub const LOAD_SERIES: &[SeriesDefinition<Interval>] = &[
-    SeriesDefinition {
-        name: "running",
-        label: "running",
-        style: PlotStyle::Layer,
-        value: |i| i.tasks.as_ref().map(|t| f64::from(t.counts.running)),
-    },
-    SeriesDefinition {
-        name: "blocked_disk",
-        label: "in D: disk",
-        style: PlotStyle::Layer,
-        value: |i| i.tasks.as_ref().map(|t| f64::from(t.counts.blocked_disk)),
-    },
-    SeriesDefinition {
-        name: "blocked_other",
-        label: "in D: anything else",
-        style: PlotStyle::Layer,
-        value: |i| i.tasks.as_ref().map(|t| f64::from(t.counts.blocked.saturating_sub(t.counts.blocked_disk))),
-    },
-    SeriesDefinition {
-        name: "load1",
-        label: "load average",
-        style: PlotStyle::Line,
-        value: |i| i.newer.load.as_ref().ok().map(|load| load.one),
-    },
-    SeriesDefinition {
-        name: "lock",
-        label: "in a lock wait (not in load)",
-        style: PlotStyle::Line,
-        value: |i| i.tasks.as_ref().map(|t| f64::from(t.counts.lock_wait)),
-    },
-    SeriesDefinition {
-        name: "run_queue_wait",
-        label: "waiting for a CPU",
-        style: PlotStyle::Line,
-        value: |i| i.tasks.as_ref().and_then(|t| t.run_queue_wait),
-    },
+pub static LOAD_SERIES: &[SeriesDefinition<Interval>] = &[
+    layer(&load::RUNNING, "running"),
+    layer(&load::BLOCKED_DISK, "in D: disk"),
+    layer(&load::BLOCKED_VFORK, "in D: vfork"),
+    layer(&load::BLOCKED_MEMORY, "in D: memory"),
+    layer(&load::BLOCKED_FROZEN, "in D: frozen"),
+    layer(&load::BLOCKED_OTHER, "in D: anything else"),
+    line(&load::LOAD1, "load average"),
+    line(&load::LOCK, "in a lock wait (not in load)"),
+    line(&load::RUN_QUEUE_WAIT, "waiting for a CPU"),
 ];
 
-pub const MEMORY_SERIES: &[SeriesDefinition<Interval>] = &[
-    SeriesDefinition {
-        name: "available_bytes",
-        label: "available",
-        style: PlotStyle::Line,
-        value: |i| Some(i.memory.as_ref()?.available?.0 as f64),
-    },
-    SeriesDefinition {
-        name: "dirty_bytes",
-        label: "dirty",
-        style: PlotStyle::Line,
-        value: |i| Some(i.memory.as_ref()?.dirty?.0 as f64),
-    },
-    SeriesDefinition {
-        name: "swap_used_bytes",
-        label: "swap used",
-        style: PlotStyle::Line,
-        value: |i| {
-            let memory = i.memory.as_ref()?;
-            let total = memory.swap_total.filter(|total| total.0 > 0)?;
-            Some(total.0.saturating_sub(memory.swap_free?.0) as f64)
-        },
-    },
+pub static MEMORY_SERIES: &[SeriesDefinition<MemorySpan>] = &[
+    line(&memory::AVAILABLE_BYTES, "available"),
+    line(&memory::DIRTY_BYTES, "dirty"),
+    line(&memory::SWAP_USED_BYTES, "swap used"),
 ];
 
-/// A device in one interval, with what its latencies are judged against, in seconds.
-#[derive(Clone, Debug)]
-pub struct DiskWithLimits {
-    pub span: DiskSpan,
-    pub read_limit: Option<f64>,
-    pub write_limit: Option<f64>,
-    pub flush_limit: Option<f64>,
-    /// Some of the baselines are not learned yet
-    pub provisional: bool,
-}
-
-impl DiskWithLimits {
-    /// Limits are that multiple of the baselines.
-    pub fn new(span: &DiskSpan, standings: &[LatencyStatus], multiple: f64) -> DiskWithLimits {
-        let limit = |operation: Operation| {
-            let mut own = standings.iter().filter(|standing| standing.disk == span.id && standing.operation == operation);
-            own.next().map(|standing| standing.baseline.0 / 1000.0 * multiple)
-        };
-        DiskWithLimits {
-            span: span.clone(),
-            read_limit: limit(Operation::Read),
-            write_limit: limit(Operation::Write),
-            flush_limit: limit(Operation::Flush),
-            provisional: standings.iter().any(|standing| standing.disk == span.id && standing.provisional),
-        }
-    }
-}
-
-fn await_seconds(op: &OpSpan) -> Option<f64> {
-    op.r#await.map(|ms| ms.0 / 1000.0)
-}
-
-/// Await of each kind of operation with its 3× line.
-pub const DISK_SERIES: &[SeriesDefinition<DiskWithLimits>] = &[
-    SeriesDefinition {
-        name: "r_await_seconds",
-        label: "read",
-        style: PlotStyle::Line,
-        value: |d| await_seconds(&d.span.reads),
-    },
-    SeriesDefinition { name: "r_limit_seconds", label: "3× base of reads", style: PlotStyle::Limit, value: |d| d.read_limit },
-    SeriesDefinition {
-        name: "w_await_seconds",
-        label: "write",
-        style: PlotStyle::Line,
-        value: |d| await_seconds(&d.span.writes),
-    },
-    SeriesDefinition {
-        name: "w_limit_seconds", label: "3× base of writes", style: PlotStyle::Limit, value: |d| d.write_limit
-    },
-    SeriesDefinition {
-        name: "f_await_seconds",
-        label: "flush",
-        style: PlotStyle::Line,
-        value: |d| await_seconds(d.span.flushes.as_ref()?),
-    },
-    SeriesDefinition {
-        name: "f_limit_seconds",
-        label: "3× base of flushes",
-        style: PlotStyle::Limit,
-        value: |d| d.flush_limit,
-    },
+/// The await of each kind of operation with the limit from which it is a finding.
+pub static DISK_SERIES: &[SeriesDefinition<DiskSpan>] = &[
+    SeriesDefinition { name: "r_await_seconds", ..line(&disk::READ_AWAIT_SECONDS, "read") },
+    limit("r_limit_seconds", &disk::READ_BASELINE_SECONDS, "base of reads"),
+    SeriesDefinition { name: "w_await_seconds", ..line(&disk::WRITE_AWAIT_SECONDS, "write") },
+    limit("w_limit_seconds", &disk::WRITE_BASELINE_SECONDS, "base of writes"),
+    SeriesDefinition { name: "f_await_seconds", ..line(&disk::FLUSH_AWAIT_SECONDS, "flush") },
+    limit("f_limit_seconds", &disk::FLUSH_BASELINE_SECONDS, "base of flushes"),
 ];
 
 /// Traffic of an interface.
-pub const NIC_SERIES: &[SeriesDefinition<NicSpan>] = &[
-    SeriesDefinition {
-        name: "rx_bytes_per_second",
-        label: "read",
-        style: PlotStyle::Line,
-        value: |nic| Some(nic.rx.kilobytes.0 * BYTES_PER_KB),
-    },
-    SeriesDefinition {
-        name: "tx_bytes_per_second",
-        label: "written",
-        style: PlotStyle::Line,
-        value: |nic| Some(nic.tx.kilobytes.0 * BYTES_PER_KB),
-    },
+pub static NIC_SERIES: &[SeriesDefinition<NicSpan>] = &[
+    SeriesDefinition { name: "rx_bytes_per_second", ..line(&network::RECEIVED_BYTES_PER_SECOND, "read") },
+    SeriesDefinition { name: "tx_bytes_per_second", ..line(&network::SENT_BYTES_PER_SECOND, "written") },
 ];
+
+const fn layer<S>(figure: &'static Column<S>, label: &'static str) -> SeriesDefinition<S> {
+    SeriesDefinition { figure, name: figure.definition.key, label, style: PlotStyle::Layer }
+}
+
+const fn line<S>(figure: &'static Column<S>, label: &'static str) -> SeriesDefinition<S> {
+    SeriesDefinition { figure, name: figure.definition.key, label, style: PlotStyle::Line }
+}
+
+const fn limit<S>(name: &'static str, baseline: &'static Column<S>, label: &'static str) -> SeriesDefinition<S> {
+    SeriesDefinition { figure: baseline, name, label, style: PlotStyle::Limit }
+}

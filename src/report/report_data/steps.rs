@@ -1,30 +1,31 @@
-//! Steps of time, and values over them: the mean weighs by time, the highest value is kept beside it.
+//! The time axis of a report: steps of one or more intervals, and the time-weighted mean and maximum of a figure per step.
 
 use crate::interval::Interval;
+use crate::interval::mean::TimeWeightedMean;
 use crate::sample::Instant;
 
-/// More than this many cannot be told apart on a page.
+/// Steps of a page at most.
 const MAX_STEPS: usize = 360;
 
-/// An interval this many times as long as the one before is a hole: it is a step of its own.
+/// An interval this many times as long as the one before contains a gap: it is a step of its own.
 const GAP_FACTOR: f64 = 3.0;
 
 /// Steps one after the other, each of one or more intervals.
 #[derive(Clone, Debug)]
 pub struct Steps {
     steps: Vec<Step>,
-    /// Intervals a step
+    /// Intervals per step
     intervals_per_step: usize,
 }
 
-/// Some intervals without a hole between them.
+/// Intervals without a gap between them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     pub from: Instant,
     pub to: Instant,
-    /// How many intervals it is made of
+    /// Number of intervals
     pub intervals: usize,
-    /// Of intervals, without what may lie between them
+    /// The sum of its intervals
     pub seconds: f64,
 }
 
@@ -33,7 +34,7 @@ impl Steps {
         Steps { steps: Vec::new(), intervals_per_step: intervals.div_ceil(MAX_STEPS).max(1) }
     }
 
-    /// The step that this interval belongs to.
+    /// Adds an interval; returns the index of its step.
     pub fn add_interval(&mut self, interval: &Interval) -> usize {
         let (from, to, seconds) = (interval.older.at, interval.at(), interval.seconds);
         let each = self.intervals_per_step;
@@ -64,16 +65,16 @@ impl Steps {
         self.steps.is_empty()
     }
 
-    /// How many intervals a step is made of: more than one in a long recording.
+    /// Intervals per step; more than one in a long recording.
     pub fn intervals_per_step(&self) -> usize {
         self.intervals_per_step
     }
 }
 
-/// Mean and highest value of each step; `None` where nothing is known.
+/// Mean and maximum of each step; `None`: unknown.
 pub type MeanAndMax = (Vec<Option<f64>>, Vec<Option<f64>>);
 
-/// One figure over the steps.
+/// Collects one figure over the steps.
 #[derive(Clone, Debug, Default)]
 pub struct SeriesAccumulator {
     steps: Vec<StepAccumulator>,
@@ -81,8 +82,7 @@ pub struct SeriesAccumulator {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct StepAccumulator {
-    sum: f64,
-    seconds: f64,
+    mean: TimeWeightedMean,
     max: Option<f64>,
 }
 
@@ -92,8 +92,7 @@ impl SeriesAccumulator {
             self.steps.resize(step + 1, StepAccumulator::default());
         }
         let Some(cell) = self.steps.get_mut(step).filter(|_| value.is_finite()) else { return };
-        cell.sum += value * seconds;
-        cell.seconds += seconds;
+        cell.mean.add(Some(value), seconds);
         cell.max = Some(cell.max.map_or(value, |most| most.max(value)));
     }
 
@@ -101,26 +100,26 @@ impl SeriesAccumulator {
         self.steps.iter().all(|cell| cell.max.is_none())
     }
 
-    /// Over all time: value × seconds.
+    /// Value × seconds over all steps.
     pub fn sum(&self) -> f64 {
-        self.steps.iter().map(|cell| cell.sum).sum()
+        self.steps.iter().map(|cell| cell.mean.sum()).sum()
     }
 
-    /// Over all the time in which it is known.
+    /// The mean over the time in which it is known.
     pub fn mean(&self) -> Option<f64> {
-        let seconds: f64 = self.steps.iter().map(|cell| cell.seconds).sum();
+        let seconds: f64 = self.steps.iter().map(|cell| cell.mean.seconds()).sum();
         (seconds > 0.0).then(|| self.sum() / seconds)
     }
 
-    /// Mean and highest value of each step.
+    /// Mean and maximum of each step.
     pub fn mean_and_max(&self, steps: usize) -> MeanAndMax {
         let cells = || (0..steps).map(|step| self.steps.get(step).copied().unwrap_or_default());
-        let mean = |cell: StepAccumulator| (cell.seconds > 0.0).then(|| round_to_five_digits(cell.sum / cell.seconds));
+        let mean = |cell: StepAccumulator| cell.mean.mean().map(round_to_five_digits);
         (cells().map(mean).collect(), cells().map(|cell| cell.max.map(round_to_five_digits)).collect())
     }
 }
 
-/// Five significant digits: a page and its JSON say the same, and no more than is known.
+/// Rounds to five significant digits, so that the page and its JSON agree.
 pub fn round_to_five_digits(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap_or(value)
 }

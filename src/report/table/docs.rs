@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Aggregation, TABLES};
+use crate::figures::{Aggregation, TABLES};
 
 /// How the tables are used and where they differ from the tools whose names they use on purpose.
 const INTRODUCTION: &str = include_str!("page.md");

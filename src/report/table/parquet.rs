@@ -10,9 +10,9 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 
-use super::Cell;
 use super::printer::RowTime;
 use super::wide_table::{COMMON_COLUMNS, ColumnType, WideColumn};
+use crate::figures::Cell;
 
 /// Rows that are written together.
 const ROWS_PER_GROUP: usize = 16_384;

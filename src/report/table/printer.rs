@@ -4,7 +4,7 @@ use serde::Serializer as _;
 use serde::ser::SerializeMap;
 
 use super::wide_table::{csv_field, csv_field_without_formula, csv_record};
-use super::{Aggregation, Cell, ColumnDefinition, Unit};
+use crate::figures::{Aggregation, Cell, ColumnDefinition, Table, Unit};
 use crate::report::json::{escape_unprintable, rfc3339};
 use crate::report::text::printable;
 use crate::sample::Instant;
@@ -28,7 +28,7 @@ pub enum Format {
 /// When headings are repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Headings {
-    /// Once: nobody looks, or a program reads
+    /// Once: the output is not a terminal
     Once,
     /// On a terminal: once in so many lines, or before each time where there are several rows
     Every(usize),
@@ -63,7 +63,7 @@ enum RowKind {
 }
 
 impl Printer {
-    pub fn new(table: &dyn super::Table, heads: &[&'static ColumnDefinition], format: Format, headings: Headings) -> Printer {
+    pub fn new(table: &dyn Table, heads: &[&'static ColumnDefinition], format: Format, headings: Headings) -> Printer {
         Printer {
             table: table.name(),
             single_row: table.is_single_row(),

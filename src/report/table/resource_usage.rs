@@ -1,4 +1,4 @@
-//! What a command cost, as its parent is told when it ends: its children that it waited for are in it.
+//! The resource usage of a command (`table -- COMMAND`), with that of the children that it waited for.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::printer::Format;
 
-/// The kernel's account of a command (getrusage RUSAGE_CHILDREN), and how it ended.
+/// The resource usage of a command (wait4(2)), and its exit code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct ResourceUsage {
-    /// As a shell has it: 128 and the signal's number where one ended it
+    /// As in a shell: 128 + signal number if a signal ended it
     pub exit_code: u8,
     pub elapsed_seconds: f64,
     pub user_seconds: f64,
@@ -18,7 +18,7 @@ pub struct ResourceUsage {
     pub cpu_ratio: Option<f64>,
     /// The same of all CPUs
     pub box_ratio: Option<f64>,
-    /// Of its largest process; `None` where that is no larger than stalltop itself, which the kernel counts too
+    /// Of its largest process; `None` if that is not larger than stalltop itself, which the kernel includes
     pub max_resident_bytes: Option<u64>,
     pub minor_faults: u64,
     pub major_faults: u64,
@@ -30,7 +30,7 @@ pub struct ResourceUsage {
 }
 
 impl ResourceUsage {
-    /// As text for people and spreadsheets, as an object for programs.
+    /// As text, or as a JSON object.
     pub fn render(&self, format: Format) -> String {
         match format {
             Format::Json => {
@@ -43,7 +43,7 @@ impl ResourceUsage {
         }
     }
 
-    /// A figure a line, number first, as `vmstat -s` and `perf stat` have it.
+    /// One figure per line, number first, as in `vmstat -s` and `perf stat`.
     fn text(&self) -> String {
         let share = |ratio: Option<f64>| ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.2}", ratio * 100.0));
         let kb = |bytes: u64| (bytes / 1024).to_string();
@@ -64,7 +64,7 @@ impl ResourceUsage {
         ];
         let mut text = String::from("\nCommand, with the children it waited for\n");
         for (figure, words) in lines {
-            // Into memory: cannot fail.
+            // Writing to a String cannot fail.
             let _ = writeln!(text, "{figure:>16} {words}");
         }
         text

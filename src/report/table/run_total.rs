@@ -1,42 +1,24 @@
-//! Many intervals as one: what a whole run, or a longer stretch of a recording, comes to.
+//! The total of a run: all its intervals as one, with the latest latency statuses.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::FigureInput;
 use crate::baseline::LatencyStatus;
+use crate::figures::FigureInput;
 use crate::findings::Evaluation;
-use crate::ids::{ProcessId, TaskId};
 use crate::interval::Interval;
-use crate::interval::idle_blocked::IdleBlocked;
-use crate::sample::Sample;
-use crate::sample::context_switches::TaskContextSwitches;
-use crate::sample::task::{Process, TaskState, Tasks, Thread};
+use crate::interval::run;
 
-/// Intervals that follow each other.
+/// Grows by evaluated intervals.
 #[derive(Debug, Default)]
 pub struct RunAccumulator {
-    first: Option<Arc<Sample>>,
-    last: Option<Arc<Interval>>,
+    intervals: run::RunAccumulator,
     latency_statuses: Arc<[LatencyStatus]>,
-    intervals: u64,
-    /// The machine was started anew in between, or it is another one: no counter goes on from the first sample to the last
-    boot_changed: bool,
-    idle_blocked: IdleBlockedMean,
-    /// Processes that ended, as they were last seen
-    ended: BTreeMap<ProcessId, Arc<Process>>,
-    /// Threads that ended before their processes did, as they were last seen
-    ended_threads: BTreeMap<ProcessId, BTreeMap<u32, Thread>>,
-    /// How many those are
-    ended_thread_count: usize,
-    /// The context switches of all who ended
-    ended_switches: BTreeMap<TaskId, TaskContextSwitches>,
 }
 
-/// What the run comes to.
+/// The run as one interval.
 pub struct RunTotal {
     pub interval: Arc<Interval>,
-    pub latency_statuses: Arc<[LatencyStatus]>,
+    latency_statuses: Arc<[LatencyStatus]>,
 }
 
 impl RunTotal {
@@ -45,147 +27,30 @@ impl RunTotal {
     }
 }
 
-/// So many processes, and so many threads, that ended are remembered.
-const MAX_ENDED: usize = 100_000;
-
 impl RunAccumulator {
-    pub fn add(&mut self, judged: &Evaluation) {
-        let interval = &judged.interval;
-        self.boot_changed |= !self.is_same_boot(judged);
-        if self.first.is_none() {
-            self.first = Some(Arc::clone(&interval.older));
-        }
-        if let (Ok(was), Ok(now)) = (&interval.older.tasks, &interval.newer.tasks) {
-            self.remember_ended(was, now);
-        }
-        if let (Ok(was), Ok(now)) = (&interval.older.context_switches, &interval.newer.context_switches) {
-            let gone = was.iter().filter(|old| now.binary_search_by_key(&old.task, |new| new.task).is_err());
-            let room = (2 * MAX_ENDED).saturating_sub(self.ended_switches.len());
-            self.ended_switches.extend(gone.take(room).map(|old| (old.task, *old)));
-        }
-        self.idle_blocked.add(interval);
-        self.latency_statuses = Arc::clone(&judged.latency_statuses);
-        self.last = Some(Arc::clone(interval));
-        self.intervals += 1;
+    /// Adds the interval that follows.
+    pub fn add(&mut self, evaluation: &Evaluation) {
+        self.intervals.add(&evaluation.interval);
+        self.latency_statuses = Arc::clone(&evaluation.latency_statuses);
     }
 
-    /// Whoever ended in between.
-    fn remember_ended(&mut self, was: &Tasks, now: &Tasks) {
-        for old in &was.processes {
-            match now.process(old.pid).filter(|new| new.id() == old.id()) {
-                Some(new) if Arc::ptr_eq(old, new) => {}
-                Some(new) => {
-                    let is_there = |old: &Thread| new.thread(old.tid).is_some_and(|new| new.start_ticks == old.start_ticks);
-                    for thread in old.threads.iter().filter(|thread| !is_there(thread)) {
-                        if self.ended_thread_count < MAX_ENDED {
-                            self.ended_thread_count += 1;
-                            let ended = Thread { state: TaskState::Dead, ..thread.clone() };
-                            self.ended_threads.entry(old.id()).or_default().insert(thread.tid, ended);
-                        }
-                    }
-                }
-                None if self.ended.len() < MAX_ENDED => {
-                    self.ended.insert(old.id(), Arc::clone(old));
-                }
-                None => {}
-            }
-        }
-    }
-
-    /// Whether that interval is of the same run of the machine.
-    pub fn is_same_boot(&self, judged: &Evaluation) -> bool {
-        self.last.as_ref().is_none_or(|last| last.host.is_same_boot(&judged.interval.host))
+    /// Whether that interval is of the same boot of the same machine.
+    pub fn is_same_boot(&self, evaluation: &Evaluation) -> bool {
+        self.intervals.is_same_boot(&evaluation.interval)
     }
 
     pub fn has_several_intervals(&self) -> bool {
-        self.intervals > 1
+        self.intervals.has_several_intervals()
     }
 
     /// Seconds so far.
     pub fn seconds(&self) -> f64 {
-        match (&self.first, &self.last) {
-            (Some(first), Some(last)) => last.newer.at.seconds_since(first.at),
-            _ => 0.0,
-        }
+        self.intervals.seconds()
     }
 
-    /// From the first sample to the last one: counters are subtracted once, so that nothing is rounded or lost between. `None`
-    /// where they began anew in between.
+    /// `None` without an interval, and where the machine was started again in between.
     pub fn total(&self) -> Option<RunTotal> {
-        let (first, last) = (self.first.as_ref().filter(|_| !self.boot_changed)?, self.last.as_ref()?);
-        let standings = Arc::clone(&self.latency_statuses);
-        if self.intervals == 1 {
-            return Some(RunTotal { interval: Arc::clone(last), latency_statuses: standings });
-        }
-        let newer = self.with_ended(&last.newer);
-        let mut interval = Interval::between(&last.host, first, &newer)?;
-        interval.idle_blocked = self.idle_blocked.mean();
-        if let (Some(whole), Some(end)) = (&mut interval.tasks, &last.tasks) {
-            // Who has ended is in no state any more.
-            whole.counts = end.counts;
-        }
-        Some(RunTotal { interval: Arc::new(interval), latency_statuses: standings })
-    }
-
-    /// The last sample with the processes and threads that did not live to see it. A number that was given away again is
-    /// its new owner's.
-    fn with_ended(&self, last: &Arc<Sample>) -> Arc<Sample> {
-        let Ok(tasks) = &last.tasks else { return Arc::clone(last) };
-        if self.ended.is_empty() && self.ended_threads.is_empty() {
-            return Arc::clone(last);
-        }
-        let gone = self.ended.values().filter(|process| tasks.process(process.pid).is_none());
-        let mut all: BTreeMap<u32, &Arc<Process>> = gone.map(|process| (process.pid, process)).collect();
-        all.extend(tasks.processes.iter().map(|process| (process.pid, process)));
-        let processes = all.into_values().map(|process| self.with_ended_threads(process)).collect();
-        let tasks = Tasks { processes, users: Arc::clone(&tasks.users), hidden: tasks.hidden };
-        let switches = last.context_switches.as_ref().map_err(|why| *why).map(|switches| {
-            let mut all = self.ended_switches.clone();
-            all.extend(switches.iter().map(|row| (row.task, *row)));
-            all.into_values().collect()
-        });
-        Arc::new(Sample { tasks: Ok(tasks), context_switches: switches, ..Sample::clone(last) })
-    }
-
-    fn with_ended_threads(&self, process: &Arc<Process>) -> Arc<Process> {
-        let Some(ended) = self.ended_threads.get(&process.id()) else { return Arc::clone(process) };
-        let mut threads: BTreeMap<u32, Thread> = ended.clone();
-        threads.extend(process.threads.iter().map(|thread| (thread.tid, thread.clone())));
-        Arc::new(Process { threads: threads.into_values().collect(), ..Process::clone(process) })
-    }
-}
-
-/// Idle-but-blocked rests on sub-samples, which belong to one interval: of several it is the mean over their time.
-#[derive(Debug, Default)]
-struct IdleBlockedMean {
-    seconds: f64,
-    sums: IdleBlocked,
-}
-
-impl IdleBlockedMean {
-    fn add(&mut self, interval: &Interval) {
-        let Some(blocked) = &interval.idle_blocked else { return };
-        let (sums, seconds) = (&mut self.sums, interval.seconds);
-        self.seconds += seconds;
-        sums.ratio += blocked.ratio * seconds;
-        sums.cpus += blocked.cpus * seconds;
-        sums.free += blocked.free * seconds;
-        sums.available += blocked.available * seconds;
-        sums.blocked_threads += blocked.blocked_threads * seconds;
-        sums.lower_bound |= blocked.lower_bound;
-        sums.sub_samples = sums.sub_samples.saturating_add(blocked.sub_samples);
-    }
-
-    fn mean(&self) -> Option<IdleBlocked> {
-        let part = 1.0 / Some(self.seconds).filter(|&seconds| seconds > 0.0)?;
-        let sums = &self.sums;
-        Some(IdleBlocked {
-            ratio: sums.ratio * part,
-            cpus: sums.cpus * part,
-            free: sums.free * part,
-            available: sums.available * part,
-            blocked_threads: sums.blocked_threads * part,
-            ..sums.clone()
-        })
+        let latency_statuses = Arc::clone(&self.latency_statuses);
+        self.intervals.total().map(|interval| RunTotal { interval, latency_statuses })
     }
 }

@@ -2,7 +2,7 @@
 
 use regex_lite::Regex;
 
-use super::{Cell, ColumnDefinition, FigureInput, Table, Unit};
+use crate::figures::{Cell, ColumnDefinition, FigureInput, Table, Unit};
 
 /// What of a table is shown.
 pub struct ResolvedSelection {
@@ -34,7 +34,7 @@ pub struct ColumnSelection {
     pub name: Option<String>,
     /// Without rows on which nothing happened
     pub without_idle: bool,
-    /// Shares of the whole box instead of one CPU
+    /// Shares of all CPUs instead of one CPU
     pub divide_by_cpus: bool,
 }
 
@@ -42,7 +42,7 @@ pub struct ColumnSelection {
 const ALL_COLUMNS: &str = "all";
 
 impl ResolvedSelection {
-    /// What is wrong with the wishes, in words.
+    /// An error describes what is wrong with the selection.
     pub fn resolve(table: &'static dyn Table, wishes: ColumnSelection) -> Result<ResolvedSelection, String> {
         let heads = table.columns();
         let mut columns = match wishes.columns.as_deref() {

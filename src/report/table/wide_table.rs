@@ -1,9 +1,9 @@
 //! All tables as one wide one, for exports: a row a row of each table, a column a figure. A figure that means the same in two
 //! tables is one column; what a table does not have is empty.
 
-use super::column::{ColumnDefinition, Unit};
+use super::ResolvedSelection;
 use super::printer::{RowTime, shortest_decimal};
-use super::{Cell, FigureInput, ResolvedSelection, Table};
+use crate::figures::{Cell, ColumnDefinition, FigureInput, Table, Unit};
 use crate::report::json::rfc3339;
 use crate::report::text::printable;
 
@@ -135,7 +135,7 @@ pub(super) fn csv_field_without_formula(cell: &Cell) -> String {
 /// One record, RFC 4180 but for the line's end.
 pub(super) fn csv_record<'a>(fields: impl Iterator<Item = &'a str>) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    // Into memory: cannot fail.
+    // Writing to a String cannot fail.
     let _ = writer.write_record(fields);
     String::from_utf8_lossy(&writer.into_inner().unwrap_or_default()).into_owned()
 }
@@ -143,7 +143,7 @@ pub(super) fn csv_record<'a>(fields: impl Iterator<Item = &'a str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::table::TABLES;
+    use crate::figures::TABLES;
 
     #[test]
     fn a_name_means_one_kind_of_thing() {

@@ -1,28 +1,64 @@
 //! The table of remote hosts: round-trip time against its minimum, and what limits the connections.
 
-use crate::findings::{self, Evaluation, Kind, LimitedBy, Subject};
+use crate::findings::{self, Evaluation, Finding, Kind, LimitedBy, Subject};
 use crate::interval::Interval;
 use crate::interval::network::remote_hosts::{RemoteHostSpan, RemoteHostsSpan, RttSpan};
 use crate::safe;
 use crate::state::State;
+use crate::units::PerSecond;
 use crate::view::canvas::Canvas;
 use crate::view::text::{self, SafeText, format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
-use crate::view::widgets::table::{ColumnSpec, Table};
+use crate::view::widgets::table::{CellArea, ColumnSpec, Table};
 
-const REMOTE_HOST_COLUMNS: [ColumnSpec; 9] = [
-    ColumnSpec::text("PEERS", 22),
-    ColumnSpec::numeric("conns", 5),
-    ColumnSpec::numeric("rKB/s", 6).min_table_width(100),
-    ColumnSpec::numeric("wKB/s", 6).min_table_width(100),
-    ColumnSpec::numeric("rtt ms", 7),
-    ColumnSpec::numeric("min", 6),
-    ColumnSpec::numeric("×min", 6),
-    ColumnSpec::numeric("retr/s", 6).min_table_width(60),
-    ColumnSpec::text("limited by", 0).min_table_width(60),
+/// A row of the table of remote hosts.
+pub struct RemoteHostRow<'a> {
+    interval: &'a Interval,
+    host: &'a RemoteHostSpan,
+    rtt: Option<&'a RttSpan>,
+    finding: Option<&'a Finding>,
+}
+
+type Spec = ColumnSpec<fn(&RemoteHostRow, CellArea)>;
+
+const REMOTE_HOST_COLUMNS: [Spec; 9] = [
+    Spec::text("PEERS", 22, |row, cell| {
+        let role = if row.finding.is_some() { StyleRole::Bold } else { row.role() };
+        cell.text(safe!("{}", row.host.address), role);
+    }),
+    Spec::numeric("conns", 5, |row, cell| cell.text(safe!("{}", row.host.connections), row.role())),
+    Spec::numeric("rKB/s", 6, |row, cell| row.rate(cell, row.host.kilobytes_in)).min_table_width(100),
+    Spec::numeric("wKB/s", 6, |row, cell| row.rate(cell, row.host.kilobytes_out)).min_table_width(100),
+    Spec::numeric("rtt ms", 7, |row, cell| cell.text(safe!("{}", format_rtt(row.host, 7)), row.role())),
+    Spec::numeric("min", 6, |row, cell| {
+        let minimum = row.rtt.and_then(|rtt| rtt.min_rtt).map(|minimum| minimum.0);
+        cell.text(safe!("{}", format_millis(minimum, 6)), StyleRole::Dim);
+    }),
+    Spec::numeric("×min", 6, |row, cell| {
+        let times = format_optional(row.rtt.and_then(RttSpan::srtt_to_min_ratio), 5);
+        match row.finding {
+            Some(finding) => {
+                cell.text(safe!("{times}{}", severity_symbol(finding.severity)), StyleRole::from(finding.severity));
+            }
+            None => cell.text(safe!("{times} "), row.role()),
+        }
+    }),
+    Spec::numeric("retr/s", 6, |row, cell| row.rate(cell, row.host.segments_retransmitted)).min_table_width(60),
+    Spec::text("limited by", 0, |row, cell| cell.text(limited_by(row.interval, row.host), StyleRole::Dim)).min_table_width(60),
 ];
 
-pub fn table(width: u16) -> Table {
+impl RemoteHostRow<'_> {
+    /// Dim without a known round-trip time.
+    fn role(&self) -> StyleRole {
+        if self.rtt.is_some() { StyleRole::Plain } else { StyleRole::Dim }
+    }
+
+    fn rate(&self, cell: CellArea, rate: Option<PerSecond>) {
+        cell.text(safe!("{}", format_optional(rate.map(|rate| rate.0), 6)), self.role());
+    }
+}
+
+pub fn table(width: u16) -> Table<fn(&RemoteHostRow, CellArea)> {
     let mut specs = REMOTE_HOST_COLUMNS;
     if width >= 130
         && let Some(first) = specs.first_mut()
@@ -60,31 +96,19 @@ fn scan_interval_note(state: &State, evaluation: &Evaluation, peers: &RemoteHost
     })
 }
 
-pub fn row(evaluation: &Evaluation, peer: &RemoteHostSpan, table: &Table, canvas: &mut Canvas, y: u16) {
-    let trip = findings::evaluated_rtt(peer);
-    let found = evaluation.active.iter().find(|finding| {
+pub fn row(
+    evaluation: &Evaluation,
+    host: &RemoteHostSpan,
+    table: &Table<fn(&RemoteHostRow, CellArea)>,
+    canvas: &mut Canvas,
+    y: u16,
+) {
+    let finding = evaluation.active.iter().find(|finding| {
         finding.kind == Kind::NetworkLatency
-            && matches!(&finding.subject, Subject::RemoteHost(address) if *address.as_bytes() == *peer.address.to_string().as_bytes())
+            && matches!(&finding.subject, Subject::RemoteHost(address) if *address.as_bytes() == *host.address.to_string().as_bytes())
     });
-    let role = if trip.is_some() { StyleRole::Plain } else { StyleRole::Dim };
-    let name_ink = if found.is_some() { StyleRole::Bold } else { role };
-    table.draw_cell(canvas, y, "PEERS", safe!("{}", peer.address), name_ink);
-    table.draw_cell(canvas, y, "conns", safe!("{}", peer.connections), role);
-    table.draw_cell(canvas, y, "rKB/s", safe!("{}", format_optional(peer.kilobytes_in.map(|rate| rate.0), 6)), role);
-    table.draw_cell(canvas, y, "wKB/s", safe!("{}", format_optional(peer.kilobytes_out.map(|rate| rate.0), 6)), role);
-    table.draw_cell(canvas, y, "rtt ms", safe!("{}", format_rtt(peer, 7)), role);
-    let minimum = trip.and_then(|trip| trip.min_rtt).map(|minimum| minimum.0);
-    table.draw_cell(canvas, y, "min", safe!("{}", format_millis(minimum, 6)), StyleRole::Dim);
-    let times = format_optional(trip.and_then(RttSpan::srtt_to_min_ratio), 5);
-    match found {
-        Some(finding) => {
-            let sign = severity_symbol(finding.severity);
-            table.draw_cell(canvas, y, "×min", safe!("{times}{sign}"), StyleRole::from(finding.severity));
-        }
-        None => table.draw_cell(canvas, y, "×min", safe!("{times} "), role),
-    }
-    table.draw_cell(canvas, y, "retr/s", safe!("{}", format_optional(peer.segments_retransmitted.map(|rate| rate.0), 6)), role);
-    table.draw_cell(canvas, y, "limited by", limited_by(&evaluation.interval, peer), StyleRole::Dim);
+    let row = RemoteHostRow { interval: &evaluation.interval, host, rtt: findings::evaluated_rtt(host), finding };
+    table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
 }
 
 /// The smoothed RTT; `≤` if it includes the time that the host takes to answer.

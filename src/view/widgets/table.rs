@@ -1,59 +1,84 @@
-//! Columns that stay where they are: fixed widths, numbers to the right, one column that takes what is left.
+//! Tables with columns of fixed width; one column may take the remaining width.
 //!
-//! The same places serve to draw and to find out what a click met.
+//! Each column has a function that draws its cell. The column positions also map clicks on headings to sort columns.
 
 use crate::state::{Sort, SortColumn};
 use crate::view::canvas::{Canvas, DisplayText};
 use crate::view::theme::StyleRole;
 
-/// One column of a table.
+/// A column of a table. `C` is the function that draws a cell.
 #[derive(Clone, Copy, Debug)]
-pub struct ColumnSpec {
+pub struct ColumnSpec<C> {
     pub heading: &'static str,
-    /// 0: takes what the others leave (one column a table)
+    /// 0: the remaining width (one column per table)
     pub width: u16,
-    pub right_aligned: bool,
+    right_aligned: bool,
     pub sort_column: Option<SortColumn>,
-    /// Only where the table is at least this wide
+    /// Minimum width of the table for this column
     pub min_table_width: u16,
+    cell: C,
 }
 
-impl ColumnSpec {
-    /// A column of numbers.
-    pub const fn numeric(heading: &'static str, width: u16) -> ColumnSpec {
-        ColumnSpec { heading, width, right_aligned: true, sort_column: None, min_table_width: 0 }
+impl<C: Copy> ColumnSpec<C> {
+    /// A right-aligned column.
+    pub const fn numeric(heading: &'static str, width: u16, cell: C) -> ColumnSpec<C> {
+        ColumnSpec { heading, width, right_aligned: true, sort_column: None, min_table_width: 0, cell }
     }
 
-    /// A column of words.
-    pub const fn text(heading: &'static str, width: u16) -> ColumnSpec {
-        ColumnSpec { heading, width, right_aligned: false, sort_column: None, min_table_width: 0 }
+    /// A left-aligned column, for text or graphs.
+    pub const fn text(heading: &'static str, width: u16, cell: C) -> ColumnSpec<C> {
+        ColumnSpec { heading, width, right_aligned: false, sort_column: None, min_table_width: 0, cell }
     }
 
-    pub const fn sorted_by(self, column: SortColumn) -> ColumnSpec {
+    pub const fn sorted_by(self, column: SortColumn) -> ColumnSpec<C> {
         ColumnSpec { sort_column: Some(column), ..self }
     }
 
-    pub const fn min_table_width(self, width: u16) -> ColumnSpec {
+    pub const fn min_table_width(self, width: u16) -> ColumnSpec<C> {
         ColumnSpec { min_table_width: width, ..self }
+    }
+
+    pub const fn width(self, width: u16) -> ColumnSpec<C> {
+        ColumnSpec { width, ..self }
     }
 }
 
-/// A column with its place.
+/// Position and width of a cell.
+pub struct CellArea<'a, 'canvas> {
+    pub canvas: &'a mut Canvas<'canvas>,
+    pub x: u16,
+    pub y: u16,
+    pub width: u16,
+    right_aligned: bool,
+}
+
+impl CellArea<'_, '_> {
+    /// Draws text with the alignment of the column.
+    pub fn text(self, text: impl DisplayText, role: StyleRole) {
+        if self.right_aligned {
+            self.canvas.text_right(self.x, self.y, self.width, text, role);
+        } else {
+            self.canvas.text(self.x, self.y, self.width, text, role);
+        }
+    }
+}
+
+/// A column with its position.
 #[derive(Clone, Copy, Debug)]
-struct PlacedColumn {
-    spec: ColumnSpec,
+struct PlacedColumn<C> {
+    spec: ColumnSpec<C>,
     x: u16,
     width: u16,
 }
 
-/// The columns that there is room for.
-pub struct Table {
-    columns: Vec<PlacedColumn>,
+/// The columns that fit into the width.
+pub struct Table<C> {
+    columns: Vec<PlacedColumn<C>>,
 }
 
-impl Table {
-    pub fn new(specs: &[ColumnSpec], width: u16) -> Table {
-        let shown: Vec<ColumnSpec> = specs.iter().copied().filter(|spec| width >= spec.min_table_width).collect();
+impl<C: Copy> Table<C> {
+    pub fn new(specs: &[ColumnSpec<C>], width: u16) -> Table<C> {
+        let shown: Vec<ColumnSpec<C>> = specs.iter().copied().filter(|spec| width >= spec.min_table_width).collect();
         let gaps = u16::try_from(shown.len().saturating_sub(1)).unwrap_or(u16::MAX);
         let fixed: u16 = shown.iter().map(|spec| spec.width).sum::<u16>().saturating_add(gaps);
         let left = width.saturating_sub(fixed);
@@ -67,37 +92,35 @@ impl Table {
         Table { columns: placed }
     }
 
-    /// The headings; the one that the rows are ordered by is marked.
+    /// Draws the headings; the sort column is highlighted.
     pub fn draw_header(&self, canvas: &mut Canvas, y: u16, sort: Option<Sort>) {
         for column in &self.columns {
             let by = sort.is_some_and(|sort| column.spec.sort_column == Some(sort.column));
-            let ink = if by { StyleRole::Key } else { StyleRole::Heading };
-            if column.spec.right_aligned {
-                canvas.text_right(column.x, y, column.width, column.spec.heading, ink);
-            } else {
-                canvas.text(column.x, y, column.width, column.spec.heading, ink);
-            }
+            let role = if by { StyleRole::Key } else { StyleRole::Heading };
+            column.area(canvas, y).text(column.spec.heading, role);
         }
     }
 
-    /// Puts something under a heading; nothing where there is no room for that column.
-    pub fn draw_cell(&self, canvas: &mut Canvas, y: u16, heading: &str, text: impl DisplayText, ink: StyleRole) {
-        let Some((x, width)) = self.column_area(heading) else { return };
-        let right = self.columns.iter().any(|column| column.spec.heading == heading && column.spec.right_aligned);
-        if right {
-            canvas.text_right(x, y, width, text, ink);
-        } else {
-            canvas.text(x, y, width, text, ink);
+    /// Draws a row: `draw(cell function, area)` draws one cell.
+    pub fn draw_row(&self, canvas: &mut Canvas, y: u16, mut draw: impl FnMut(C, CellArea)) {
+        for column in &self.columns {
+            draw(column.spec.cell, column.area(canvas, y));
         }
     }
 
-    /// First cell and width of a column.
-    pub fn column_area(&self, heading: &str) -> Option<(u16, u16)> {
-        self.columns.iter().find(|column| column.spec.heading == heading).map(|column| (column.x, column.width))
+    /// First column and width of the last column.
+    pub fn last_column_area(&self) -> Option<(u16, u16)> {
+        self.columns.last().map(|column| (column.x, column.width))
     }
 
-    /// What a click on the headings would sort by.
+    /// The sort column at a column of the headings.
     pub fn sort_column_at(&self, x: u16) -> Option<SortColumn> {
         self.columns.iter().find(|column| x >= column.x && x < column.x + column.width + 1)?.spec.sort_column
+    }
+}
+
+impl<C> PlacedColumn<C> {
+    fn area<'a, 'canvas>(&self, canvas: &'a mut Canvas<'canvas>, y: u16) -> CellArea<'a, 'canvas> {
+        CellArea { canvas, x: self.x, y, width: self.width, right_aligned: self.spec.right_aligned }
     }
 }

@@ -1,0 +1,46 @@
+//! How active tasks were in an interval: running, waiting for a CPU, or blocked. The default sort order of tasks.
+
+use crate::ids::GroupId;
+use crate::interval::Interval;
+use crate::interval::task::Microstates;
+use crate::sample::task::Process;
+use crate::units::Ratio;
+
+/// Minimum average number of threads behind a lock whose holder is blocked on storage, for the group's lock waits to count fully.
+const MIN_THREADS_BEHIND_STORAGE: f64 = 0.05;
+/// Weight of other lock waits: most are idle workers.
+const OTHER_LOCK_WEIGHT: f64 = 0.02;
+
+/// Computes the activity of tasks in an interval.
+pub struct TaskActivity<'a> {
+    /// Groups whose threads wait for a lock whose holder is blocked on storage
+    groups_behind_storage: Vec<&'a GroupId>,
+}
+
+impl<'a> TaskActivity<'a> {
+    pub fn new(interval: &'a Interval) -> TaskActivity<'a> {
+        let groups = interval.idle_blocked.iter().flat_map(|idle| &idle.groups);
+        TaskActivity {
+            groups_behind_storage: groups
+                .filter(|group| group.behind_lock() >= MIN_THREADS_BEHIND_STORAGE)
+                .map(|group| &group.group)
+                .collect(),
+        }
+    }
+
+    /// Average number of threads that ran, waited for a CPU or were blocked. Lock waits count fully only in a group whose lock
+    /// holder is blocked on storage.
+    pub fn weight(&self, process: &Process, states: &Microstates, cpu: Option<Ratio>, run_queue: Option<Ratio>) -> f64 {
+        let ran = cpu.map_or(0.0, |cpu| cpu.0).max(states.user + states.system);
+        let stuck = states.lock > 0.0
+            && !self.groups_behind_storage.is_empty()
+            && self.groups_behind_storage.contains(&&process.group());
+        let lock = if stuck { states.lock } else { states.lock * OTHER_LOCK_WEIGHT };
+        ran + run_queue.map_or(states.run_queue, |wait| wait.0) + states.disk + states.other_blocked + lock
+    }
+}
+
+/// Rounds down to a hundredth of a thread, which keeps the order of nearly idle rows stable.
+pub fn floor_to_hundredth(threads: f64) -> f64 {
+    (threads * 100.0).floor() / 100.0
+}

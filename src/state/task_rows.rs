@@ -1,0 +1,143 @@
+//! The rows of the tasks screen: processes or threads, sorted or as a tree, and wait classes.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::filter::FilterMatcher;
+use super::rows::{Row, sort_by_value};
+use super::sort::{SortBy, SortColumn};
+use super::{Sort, State};
+use crate::figures::FigureInput;
+use crate::figures::task::ProcessRow;
+use crate::figures::thread::ThreadRow;
+use crate::findings::Evaluation;
+use crate::interval::Interval;
+use crate::interval::task::{ProcessSpan, ThreadSpan, visible_wait_class};
+use crate::interval::task_activity::{TaskActivity, floor_to_hundredth};
+use crate::sample::task::{Process, Tasks};
+use crate::sample::waits::WaitClass;
+
+pub fn task_rows(state: &State, evaluation: &Evaluation, sort: Sort, mut filter: FilterMatcher) -> Vec<Row> {
+    let (interval, input) = (&*evaluation.interval, FigureInput::from(evaluation));
+    let (Some(span), Ok(sample)) = (&interval.tasks, &interval.newer.tasks) else { return Vec::new() };
+    if state.shows_wait_classes() {
+        return wait_classes(interval, sample);
+    }
+    if state.show_tree && !filter.is_active() {
+        return tree(sample, state.show_threads);
+    }
+    let activity = TaskActivity::new(interval);
+    let mut keyed: Vec<(f64, Row)> = Vec::with_capacity(sample.processes.len());
+    for (index, (process, row)) in span.processes_with_spans(&sample.processes).enumerate() {
+        if filter.is_active() && !filter.matches_process(process, sample) {
+            continue;
+        }
+        if state.show_threads {
+            for (thread, facts) in process.threads.iter().enumerate() {
+                let value = thread_sort_value(
+                    sort.column.by,
+                    &input,
+                    process,
+                    (thread, span.thread(process.task_id(facts))),
+                    &activity,
+                );
+                keyed.push((value, Row::Thread { process: index, thread }));
+            }
+        } else {
+            let mut value = process_sort_value(sort.column.by, &input, process, row, &activity);
+            if sort.column == SortColumn::TASK_ACTIVITY && value <= 0.0 && process.kernel_thread {
+                // Idle kernel threads follow idle programs.
+                value = -1.0;
+            }
+            keyed.push((value, Row::Process { index, depth: 0 }));
+        }
+    }
+    if matches!(sort.column.by, SortBy::Command | SortBy::User) {
+        let text = |row: &Row| match *row {
+            Row::Process { index, .. } | Row::Thread { process: index, .. } => sample.processes.get(index).map(|process| {
+                let owner = sample.users.get(&process.uid);
+                (if sort.column == SortColumn::TASK_COMMAND { Some(&process.comm) } else { owner }, process.uid)
+            }),
+            _ => None,
+        };
+        keyed.sort_by(|a, b| text(&a.1).cmp(&text(&b.1)));
+        let rows = keyed.into_iter().map(|(_, row)| row);
+        return if sort.reversed { rows.rev().collect() } else { rows.collect() };
+    }
+    sort_by_value(keyed, sort)
+}
+
+fn process_sort_value(
+    by: SortBy,
+    input: &FigureInput,
+    process: &Arc<Process>,
+    span: ProcessSpan,
+    activity: &TaskActivity,
+) -> f64 {
+    match by {
+        SortBy::Task(figure, _) => figure.number(input, &ProcessRow::new(process, span)).unwrap_or(0.0),
+        _ => floor_to_hundredth(activity.weight(process, &span.states, span.cpu, span.run_queue_wait)),
+    }
+}
+
+/// The sort value of a thread, given by its index in the process. A thread without a span slept for the whole interval.
+fn thread_sort_value(
+    by: SortBy,
+    input: &FigureInput,
+    process: &Arc<Process>,
+    (thread, span): (usize, Option<&ThreadSpan>),
+    activity: &TaskActivity,
+) -> f64 {
+    match (by, span) {
+        (SortBy::Task(_, Some(figure)), span) => {
+            figure.number(input, &ThreadRow::new(process, thread, span.copied())).unwrap_or(0.0)
+        }
+        (SortBy::Task(figure, None), _) => {
+            let span = input.interval.tasks.as_ref().map(|tasks| tasks.process(process));
+            span.and_then(|span| figure.number(input, &ProcessRow::new(process, span))).unwrap_or(0.0)
+        }
+        (_, None) => 0.0,
+        (_, Some(span)) => floor_to_hundredth(activity.weight(process, &span.states, span.cpu, span.run_queue_wait)),
+    }
+}
+
+fn wait_classes(interval: &Interval, sample: &Tasks) -> Vec<Row> {
+    let mut counts = [0_u32; WaitClass::COUNT];
+    for process in &sample.processes {
+        for thread in process.threads.iter() {
+            if let Some(count) = counts.get_mut(visible_wait_class(&interval.host, process, thread) as usize) {
+                *count += 1;
+            }
+        }
+    }
+    let rows = WaitClass::ALL.iter().zip(counts).filter(|(_, threads)| *threads > 0);
+    rows.map(|(&class, threads)| Row::WaitClass { class, threads }).collect()
+}
+
+/// Each process below its parent, sorted by pid.
+fn tree(sample: &Tasks, threads: bool) -> Vec<Row> {
+    let mut children: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
+    let mut waiting: Vec<(usize, u8)> = Vec::new();
+    for (index, process) in sample.processes.iter().enumerate() {
+        if process.ppid != process.pid && sample.process(process.ppid).is_some() {
+            children.entry(process.ppid).or_default().push(index);
+        } else {
+            waiting.push((index, 0));
+        }
+    }
+    waiting.reverse();
+    let mut rows = Vec::with_capacity(sample.processes.len());
+    while let Some((index, depth)) = waiting.pop() {
+        rows.push(Row::Process { index, depth });
+        let Some(process) = sample.processes.get(index) else { continue };
+        if threads && process.threads.len() > 1 {
+            rows.extend((0..process.threads.len()).map(|thread| Row::Thread { process: index, thread }));
+        }
+        // Removed, so that a cycle of parents in a damaged recording ends.
+        if let Some(below) = children.remove(&process.pid) {
+            waiting.extend(below.into_iter().rev().map(|child| (child, depth.saturating_add(1))));
+        }
+    }
+    rows
+}

@@ -1,0 +1,214 @@
+//! The tables of the overview: disks, interfaces and process groups, as many rows as fit.
+
+use crate::figures::{Column, disk};
+use crate::findings::Evaluation;
+use crate::interval::Interval;
+use crate::interval::disk::{DiskSpan, Operation};
+use crate::interval::network::NicSpan;
+use crate::interval::process_groups::{ProcessGroup, process_groups};
+use crate::safe;
+use crate::state::State;
+use crate::state::rows::is_idle;
+use crate::view::active_findings::hidden_tasks_note;
+use crate::view::canvas::Canvas;
+use crate::view::disk::{baseline_multiple, latency_history, latency_status};
+use crate::view::network::NicLine;
+use crate::view::text::{SafeText, format_figure, format_number};
+use crate::view::theme::{StyleRole, blocked_role, used_role};
+use crate::view::wait_location;
+use crate::view::widgets::table::{CellArea, ColumnSpec, Table};
+
+/// The disks with activity, the longest queue first.
+pub fn busiest_disks<'a>(state: &State, interval: &'a Interval) -> Vec<&'a DiskSpan> {
+    let waited = |disk: &DiskSpan| disk.operations().map(|(_, op)| op.concurrency).sum::<f64>() + f64::from(disk.in_flight);
+    let mut disks: Vec<&DiskSpan> = interval.disks.iter().filter(|disk| !is_idle(state, disk)).collect();
+    disks.sort_by(|a, b| waited(b).total_cmp(&waited(a)));
+    disks
+}
+
+/// A row of the table of disks.
+struct DiskLine<'a> {
+    state: &'a State,
+    evaluation: &'a Evaluation,
+    disk: &'a DiskSpan,
+}
+
+type DiskSpec = ColumnSpec<fn(&DiskLine, CellArea)>;
+
+const DISK_COLUMNS: [DiskSpec; 11] = [
+    DiskSpec::text("DISK", 8, |line, cell| {
+        cell.text(&wait_location::disk_name(&line.evaluation.interval.newer, line.disk.id), StyleRole::Plain);
+    }),
+    DiskSpec::numeric("r/s", 6, |line, cell| line.read(cell, &disk::READS_PER_SECOND, 6)).min_table_width(60),
+    DiskSpec::numeric("rkB/s", 6, |line, cell| line.read(cell, &disk::READ_BYTES_PER_SECOND, 6)).min_table_width(72),
+    DiskSpec::numeric("r_await", 7, |line, cell| line.read(cell, &disk::READ_AWAIT_SECONDS, 7)),
+    DiskSpec::numeric("r×base", 6, |line, cell| line.multiple(cell, Operation::Read)).min_table_width(60),
+    DiskSpec::numeric("w/s", 6, |line, cell| line.write(cell, &disk::WRITES_PER_SECOND, 6)).min_table_width(60),
+    DiskSpec::numeric("wkB/s", 6, |line, cell| line.write(cell, &disk::WRITE_BYTES_PER_SECOND, 6)).min_table_width(72),
+    DiskSpec::numeric("w_await", 7, |line, cell| line.write(cell, &disk::WRITE_AWAIT_SECONDS, 7)),
+    DiskSpec::numeric("w×base", 6, |line, cell| line.multiple(cell, Operation::Write)),
+    DiskSpec::numeric("queue", 5, |line, cell| cell.text(line.figure(&disk::QUEUE, 5), StyleRole::Plain)),
+    DiskSpec::numeric("busy%", 5, |line, cell| cell.text(line.figure(&disk::BUSY_RATIO, 5), StyleRole::Dim))
+        .min_table_width(66),
+];
+
+const STALLED: DiskSpec = DiskSpec::text("", 0, |line, cell| {
+    if line.disk.stalled {
+        cell.text(safe!(" ✖ {} in flight, none completed", line.disk.in_flight), StyleRole::Critical);
+    }
+})
+.min_table_width(90);
+
+const READ_HISTORY: DiskSpec = DiskSpec::text("r_await, log", 0, |line, cell| {
+    latency_history(line.state, line.evaluation, (line.disk.id, Operation::Read), cell);
+});
+
+const WRITE_HISTORY: DiskSpec = DiskSpec::text("w_await, log", 0, |line, cell| {
+    latency_history(line.state, line.evaluation, (line.disk.id, Operation::Write), cell);
+});
+
+impl DiskLine<'_> {
+    fn figure(&self, figure: &Column<DiskSpan>, cells: usize) -> SafeText {
+        format_figure(figure, &self.evaluation.into(), self.disk, cells)
+    }
+
+    /// A value of reads; dim for zero.
+    fn read(&self, cell: CellArea, figure: &Column<DiskSpan>, cells: usize) {
+        let role = if self.disk.reads.completed == 0 { StyleRole::Dim } else { StyleRole::Plain };
+        cell.text(self.figure(figure, cells), role);
+    }
+
+    /// A value of writes; dim for zero.
+    fn write(&self, cell: CellArea, figure: &Column<DiskSpan>, cells: usize) {
+        let role = if self.disk.writes.completed == 0 { StyleRole::Dim } else { StyleRole::Plain };
+        cell.text(self.figure(figure, cells), role);
+    }
+
+    fn multiple(&self, cell: CellArea, operation: Operation) {
+        let (words, role) = baseline_multiple(self.evaluation, latency_status(self.evaluation, self.disk.id, operation));
+        cell.text(&words, role);
+    }
+}
+
+pub fn disk_table(state: &State, evaluation: &Evaluation, disks: &[&DiskSpan], canvas: &mut Canvas, y: u16, rows: u16) -> u16 {
+    let interval = &*evaluation.interval;
+    let mut specs = DISK_COLUMNS.to_vec();
+    let wide = canvas.width();
+    if wide >= 130 {
+        let each = (wide - 80) / 2 - 2;
+        specs.push(READ_HISTORY.width(each));
+        specs.push(WRITE_HISTORY.width(each));
+    } else {
+        specs.push(STALLED);
+    }
+    let table = Table::new(&specs, wide);
+    table.draw_header(canvas, y, None);
+    if disks.is_empty() {
+        let why = if interval.newer.disks.is_err() { "- /proc/diskstats cannot be read" } else { "nothing read or written" };
+        canvas.text_to_end(0, y + 1, why, StyleRole::Dim);
+    }
+    let shown = disks.get(..disks.len().min(usize::from(rows))).unwrap_or_default();
+    let mut shown = shown.to_vec();
+    shown.sort_by_key(|disk| disk.index);
+    for (y, disk) in (y + 1..).zip(shown) {
+        let row = DiskLine { state, evaluation, disk };
+        table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
+    }
+    y + 1 + rows
+}
+
+pub fn busiest_nics(interval: &Interval) -> Vec<&NicSpan> {
+    let facts = |nic: &NicSpan| interval.newer.nics.as_ref().ok().and_then(|nics| nics.get(nic.index)).map(|nic| &*nic.facts);
+    let moved = |nic: &NicSpan| nic.rx.kilobytes.0 + nic.tx.kilobytes.0;
+    let usable =
+        |nic: &&NicSpan| moved(nic) > 0.0 || facts(nic).is_some_and(|facts| facts.up != Some(false) && !facts.loopback);
+    let mut nics: Vec<&NicSpan> = interval.nics.iter().filter(usable).collect();
+    nics.sort_by(|a, b| moved(b).total_cmp(&moved(a)));
+    nics
+}
+
+pub fn nic_table(state: &State, evaluation: &Evaluation, nics: &[&NicSpan], canvas: &mut Canvas, y: u16, rows: u16) -> u16 {
+    let interval = &*evaluation.interval;
+    let table = crate::view::network::table(canvas.width());
+    table.draw_header(canvas, y, None);
+    if nics.is_empty() {
+        canvas.text_to_end(
+            0,
+            y + 1,
+            if interval.newer.nics.is_err() { "- /proc/net/dev cannot be read" } else { "no interface in use" },
+            StyleRole::Dim,
+        );
+    }
+    let mut shown = nics.get(..nics.len().min(usize::from(rows))).unwrap_or_default().to_vec();
+    shown.sort_by_key(|nic| nic.index);
+    for (y, nic) in (y + 1..).zip(shown) {
+        let row = NicLine { state, evaluation, nic };
+        table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
+    }
+    y + 1 + rows
+}
+
+/// A row of the table of tasks.
+struct TaskLine<'a> {
+    interval: &'a Interval,
+    group: &'a ProcessGroup<'a>,
+}
+
+type TaskSpec = ColumnSpec<fn(&TaskLine, CellArea)>;
+
+const TASK_COLUMNS: [TaskSpec; 9] = [
+    TaskSpec::text("TASKS", 15, |line, cell| cell.text(SafeText::from_name(line.group.name), StyleRole::Plain)),
+    TaskSpec::numeric("pid", 7, |line, cell| {
+        let group = line.group;
+        let pid = if group.processes > 1 { safe!("×{}", group.processes) } else { safe!("{}", group.pid) };
+        cell.text(&pid, StyleRole::Dim);
+    })
+    .min_table_width(66),
+    TaskSpec::numeric("procs", 5, |line, cell| cell.text(safe!("{}", line.group.processes), StyleRole::Dim))
+        .min_table_width(100),
+    TaskSpec::numeric("thr", 4, |line, cell| cell.text(safe!("{}", line.group.threads), StyleRole::Dim)).min_table_width(72),
+    TaskSpec::numeric("%CPU", 5, |line, cell| {
+        cell.text(safe!("{}", format_number(line.group.cpu * 100.0, 5)), used_role(line.group.cpu));
+    }),
+    TaskSpec::numeric("runq", 5, |line, cell| {
+        cell.text(safe!("{}", format_number(line.group.run_queue, 5)), used_role(line.group.run_queue));
+    }),
+    TaskSpec::numeric("disk", 5, |line, cell| {
+        cell.text(safe!("{}", format_number(line.group.disk, 5)), blocked_role(line.group.disk));
+    }),
+    TaskSpec::numeric("lock", 5, |line, cell| {
+        let group = line.group;
+        cell.text(wait_location::lock_waits_text(group.lock, group.waits_hidden), blocked_role(group.lock));
+    })
+    .min_table_width(50),
+    TaskSpec::text("where", 0, |line, cell| {
+        cell.text(wait_location::process_group_location(line.interval, line.group), StyleRole::Plain)
+    }),
+];
+
+pub fn task_table(state: &State, interval: &Interval, canvas: &mut Canvas) {
+    if canvas.height() < 2 {
+        return;
+    }
+    let table = Table::new(&TASK_COLUMNS, canvas.width());
+    table.draw_header(canvas, 0, None);
+    if interval.newer.tasks.is_err() {
+        canvas.text_to_end(0, 1, "- /proc cannot be read", StyleRole::Dim);
+    }
+    if hidden_tasks_note(state).is_some()
+        && let Some((x, width)) = table.last_column_area()
+    {
+        // Beside the heading, as far as it fits.
+        let words =
+            ["other users' waits hidden", "others' hidden"].into_iter().find(|words| words.len() + 6 <= usize::from(width));
+        canvas.text_right(x, 0, width, words.unwrap_or_default(), StyleRole::Dim);
+    }
+    let groups = process_groups(interval);
+    if groups.is_empty() && interval.newer.tasks.is_ok() {
+        canvas.text_to_end(0, 1, "all asleep", StyleRole::Dim);
+    }
+    for (y, group) in (1..canvas.height()).zip(&groups) {
+        let row = TaskLine { interval, group };
+        table.draw_row(canvas, y, |draw, cell| draw(&row, cell));
+    }
+}
