@@ -157,15 +157,21 @@ impl<'a> SectionDirectory<'a> {
         usize::try_from(number).ok().and_then(|number| self.list.get(number).copied()?)
     }
 
+    /// Refuses tables that are too large together before any of them is read: all are in memory at once.
+    fn check_size(&self) -> Result<(), Malformed> {
+        let mut cells = 0usize;
+        let tables = LISTS.iter().map(|list| list.table).chain([SAMPLE, SUB_SAMPLE_GROUPS, PROCESSES, THREADS]);
+        for (table, section) in tables.filter_map(|table| Some((table, self.section(table.section)?))) {
+            cells = cells.saturating_add(RowChanges::claimed_cells(table, section)?);
+        }
+        if cells > MAX_CHAIN_CELLS { Err(Malformed("the tables of a frame hold too much together")) } else { Ok(()) }
+    }
+
     /// What became of the rows of a table; `None` where all are the same.
     fn changes(&self, table: Table, cells: &mut usize) -> Result<Option<RowChanges>, Malformed> {
         let Some(section) = self.section(table.section) else { return Ok(None) };
         let changes = RowChanges::parse(table, section)?;
         *cells += changes.cell_count();
-        // All of them are held at once.
-        if *cells > MAX_CHAIN_CELLS {
-            return Err(Malformed("the tables of a frame hold too much together"));
-        }
         Ok(Some(changes))
     }
 }
@@ -182,6 +188,7 @@ struct FrameDecoder<'d> {
 
 impl FrameDecoder<'_> {
     fn sample(&self) -> Result<Decoded, Malformed> {
+        self.sections.check_size()?;
         let (mut cells, mut tables) = (0, Vec::with_capacity(LISTS.len() + 2));
         let row = self.rows(SAMPLE, &mut tables, &mut cells)?;
         let row = row.row(0).ok_or(Malformed("the row of the sample is missing"))?;

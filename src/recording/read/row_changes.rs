@@ -55,6 +55,13 @@ impl RowChanges {
         Ok(rows)
     }
 
+    /// Columns of all rows that a section claims to have, without reading them.
+    pub fn claimed_cells(table: Table, section: &[u8]) -> Result<usize, Malformed> {
+        let runs = parse_runs(&mut ByteReader::new(section))?;
+        let rows = row_count(&runs, RowChange::Changed)?.saturating_add(row_count(&runs, RowChange::New)?);
+        Ok(rows.saturating_mul(table.width))
+    }
+
     /// Columns of all rows that are held.
     pub fn cell_count(&self) -> usize {
         (self.changed.len() + self.new.len()) * self.table.width
