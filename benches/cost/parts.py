@@ -14,7 +14,7 @@ SIZE, WARM, TAKE = (200, 50), 4, 10
 PARTS = [
     ("stalltop::kernel::scan::TaskScanner::scan", "scan"),
     ("stalltop::kernel::Sampler::sub_sample", "sub-samples"),
-    ("stalltop::kernel::scan::process::between", "sub-samples"),
+    ("stalltop::kernel::scan::process::sub_sample", "sub-samples"),
     ("stalltop::kernel::Sampler::sample", "other files, waits"),
     ("stalltop::interval::Interval::between", "intervals"),
     ("stalltop::findings::", "findings"),

@@ -3,6 +3,7 @@
 mod dev;
 pub mod ethtool;
 mod facts;
+pub(super) mod inet_diag;
 mod listeners;
 pub(super) mod netlink;
 mod protocols;

@@ -5,13 +5,13 @@ mod socket_owner;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, Parseable};
-use netlink_packet_sock_diag::SockDiagMessage;
-use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, IPPROTO_TCP, SOCK_DIAG_BY_FAMILY};
-use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, InetResponseHeader, SocketId, StateFlags};
+use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, Parseable};
+use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, SOCK_DIAG_BY_FAMILY};
+use netlink_packet_sock_diag::inet::{ExtensionFlags, InetResponseHeader, SocketId, StateFlags};
 use nix::sys::socket::SockProtocol;
 use nix::time::ClockId;
 
+use super::inet_diag;
 use super::netlink::Netlink;
 use crate::kernel::clock_ns;
 use crate::kernel::root::Root;
@@ -78,7 +78,9 @@ impl ListenerReader {
             None => Netlink::open(SockProtocol::NetlinkSockDiag)?,
         };
         if self.requests.is_empty() {
-            self.requests = vec![listen_request(AF_INET, SocketId::new_v4()), listen_request(AF_INET6, SocketId::new_v6())];
+            let flags = NLM_F_REQUEST | NLM_F_DUMP;
+            let dump = |family, any| inet_diag::request(family, any, flags, ExtensionFlags::empty(), StateFlags::LISTEN);
+            self.requests = vec![dump(AF_INET, SocketId::new_v4()), dump(AF_INET6, SocketId::new_v6())];
         }
         let mut waiting = Vec::new();
         for request in &mut self.requests {
@@ -98,23 +100,6 @@ pub fn parse_listener(kind: u16, payload: &[u8]) -> Option<(u32, Listener)> {
     let listener =
         Listener { local_address: local, accept_queue: socket.recv_queue, backlog_limit: socket.send_queue, owner: None };
     (listener.accept_queue > 0).then_some((socket.inode, listener))
-}
-
-fn listen_request(family: u8, socket_id: SocketId) -> Vec<u8> {
-    let mut header = NetlinkHeader::default();
-    header.flags = NLM_F_REQUEST | NLM_F_DUMP;
-    let body = SockDiagMessage::InetRequest(InetRequest {
-        family,
-        protocol: IPPROTO_TCP,
-        extensions: ExtensionFlags::empty(),
-        states: StateFlags::LISTEN,
-        socket_id,
-    });
-    let mut message = NetlinkMessage::new(header, body.into());
-    message.finalize();
-    let mut bytes = vec![0; message.buffer_len()];
-    message.serialize(&mut bytes);
-    bytes
 }
 
 #[cfg(test)]

@@ -7,16 +7,16 @@ mod socket_queries;
 
 use std::time::{Duration, Instant};
 
-use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage};
-use netlink_packet_sock_diag::SockDiagMessage;
-use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, IPPROTO_TCP};
-use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, SocketId, StateFlags};
+use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST};
+use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6};
+use netlink_packet_sock_diag::inet::{ExtensionFlags, SocketId, StateFlags};
 use nix::sys::socket::SockProtocol;
 use nix::time::ClockId;
 
 pub use connection::{Connection, parse_connection, parse_tcp_info};
 pub use socket_queries::ConnectionCounters;
 
+use super::inet_diag;
 use super::netlink::Netlink;
 use crate::kernel::clock_ns;
 use crate::sample::network::remote_hosts::RemoteHosts;
@@ -100,7 +100,8 @@ impl RemoteHostReader {
             None => Netlink::open(SockProtocol::NetlinkSockDiag)?,
         };
         if self.requests.is_empty() {
-            let dump = |family, socket_id| inet_diag_request(family, socket_id, NLM_F_REQUEST | NLM_F_DUMP, DATA_STATES);
+            let flags = NLM_F_REQUEST | NLM_F_DUMP;
+            let dump = |family, any| inet_diag::request(family, any, flags, ExtensionFlags::INFO, DATA_STATES);
             self.requests = vec![dump(AF_INET, SocketId::new_v4()), dump(AF_INET6, SocketId::new_v6())];
         }
         let now_ns = clock_ns(ClockId::CLOCK_BOOTTIME);
@@ -119,22 +120,4 @@ impl RemoteHostReader {
         self.netlink = Some(netlink);
         Ok(())
     }
-}
-
-/// A request for the sockets of a family in these states, or for one socket, with tcp_info.
-pub fn inet_diag_request(family: u8, socket_id: SocketId, flags: u16, states: StateFlags) -> Vec<u8> {
-    let mut header = NetlinkHeader::default();
-    header.flags = flags;
-    let body = SockDiagMessage::InetRequest(InetRequest {
-        family,
-        protocol: IPPROTO_TCP,
-        extensions: ExtensionFlags::INFO,
-        states,
-        socket_id,
-    });
-    let mut message = NetlinkMessage::new(header, body.into());
-    message.finalize();
-    let mut bytes = vec![0; message.buffer_len()];
-    message.serialize(&mut bytes);
-    bytes
 }

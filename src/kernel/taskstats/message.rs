@@ -1,8 +1,9 @@
 //! Builds and parses messages of the generic netlink family TASKSTATS, and of the controller, which has its number.
 
-use netlink_packet_core::{DefaultNla, Emitable, NLM_F_ACK, NLM_F_REQUEST, NLMSG_ERROR, NetlinkBuffer, NlasIterator};
+use netlink_packet_core::{NLA_HEADER_SIZE, NLM_F_ACK, NLM_F_REQUEST, NLMSG_ERROR, NetlinkBuffer, NlasIterator};
 
 use super::stats::TaskStats;
+use crate::kernel::network::netlink;
 use crate::kernel::root::absent_from_io_error;
 use crate::sample::Absent;
 
@@ -26,7 +27,6 @@ const TASKSTATS_TYPE_STATS: u16 = 3;
 const TASKSTATS_TYPE_AGGR_PID: u16 = 4;
 const TASKSTATS_TYPE_AGGR_TGID: u16 = 5;
 
-const NLMSG_HDRLEN: usize = 16;
 const GENL_HDRLEN: usize = 4;
 
 /// The numbers above for tests/kernel_structs.rs.
@@ -35,7 +35,6 @@ pub const LAYOUT: &[(&str, &str, usize)] = &[
     ("linux/genetlink.h", "CTRL_CMD_GETFAMILY", CTRL_CMD_GETFAMILY as usize),
     ("linux/genetlink.h", "CTRL_ATTR_FAMILY_NAME", CTRL_ATTR_FAMILY_NAME as usize),
     ("linux/genetlink.h", "CTRL_ATTR_FAMILY_ID", CTRL_ATTR_FAMILY_ID as usize),
-    ("linux/genetlink.h", "NLMSG_HDRLEN", NLMSG_HDRLEN),
     ("linux/genetlink.h", "GENL_HDRLEN", GENL_HDRLEN),
     ("linux/taskstats.h", "TASKSTATS_CMD_GET", TASKSTATS_CMD_GET as usize),
     ("linux/taskstats.h", "TASKSTATS_CMD_ATTR_PID", TASKSTATS_CMD_ATTR_PID as usize),
@@ -58,20 +57,15 @@ pub enum Answer<'a> {
 
 /// A request with one attribute, and with NLM_F_ACK.
 pub fn request(family: u16, sequence: u32, command: u8, question: AttributeType, value: &[u8]) -> Vec<u8> {
-    let attribute = DefaultNla::new(question, value.to_vec());
-    let length = NLMSG_HDRLEN + GENL_HDRLEN + attribute.buffer_len();
-    let mut bytes = vec![0; length];
-    let mut header = NetlinkBuffer::new(&mut bytes);
-    header.set_length(u32::try_from(length).unwrap_or_default());
-    header.set_message_type(family);
-    header.set_flags(NLM_F_REQUEST | NLM_F_ACK);
-    header.set_sequence_number(sequence);
-    if let Some([at_command, version]) = bytes.get_mut(NLMSG_HDRLEN..NLMSG_HDRLEN + 2) {
-        (*at_command, *version) = (command, 1);
-    }
-    if let Some(rest) = bytes.get_mut(NLMSG_HDRLEN + GENL_HDRLEN..) {
-        attribute.emit(rest);
-    }
+    let length = u16::try_from(NLA_HEADER_SIZE + value.len()).unwrap_or(u16::MAX);
+    // struct genlmsghdr: command, version and two reserved bytes; then struct nlattr
+    let mut body = vec![command, 1, 0, 0];
+    body.extend(length.to_ne_bytes());
+    body.extend(question.to_ne_bytes());
+    body.extend(value);
+    body.resize(body.len().next_multiple_of(4), 0);
+    let mut bytes = netlink::request(family, NLM_F_REQUEST | NLM_F_ACK, &body);
+    NetlinkBuffer::new(&mut bytes).set_sequence_number(sequence);
     bytes
 }
 
@@ -129,11 +123,12 @@ fn find_attribute(bytes: &[u8], wanted: impl Fn(u16) -> bool) -> Option<&[u8]> {
     let mut attributes = NlasIterator::new(bytes).map_while(Result::ok);
     let found = attributes.find(|attribute| wanted(attribute.kind()))?;
     let end = usize::from(found.length());
-    found.into_inner().get(netlink_packet_core::NLA_HEADER_SIZE..end)
+    found.into_inner().get(NLA_HEADER_SIZE..end)
 }
 
 #[cfg(test)]
 mod tests {
+    use netlink_packet_core::{DefaultNla, Emitable};
     use proptest::prelude::*;
 
     use super::*;
@@ -146,8 +141,8 @@ mod tests {
     }
 
     fn message(kind: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
-        let length = u32::try_from(NLMSG_HDRLEN + payload.len()).unwrap();
-        let mut bytes = vec![0; NLMSG_HDRLEN];
+        let length = u32::try_from(16 + payload.len()).unwrap();
+        let mut bytes = vec![0; 16];
         let mut header = NetlinkBuffer::new(&mut bytes);
         header.set_length(length);
         header.set_message_type(kind);

@@ -10,15 +10,16 @@ use std::net::SocketAddr;
 
 use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST};
 use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6};
-use netlink_packet_sock_diag::inet::{SocketId, StateFlags};
+use netlink_packet_sock_diag::inet::{ExtensionFlags, SocketId, StateFlags};
 use nix::sys::socket::SockProtocol;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ipc_peers::{PeerWait, receiving_socket};
 use crate::ids::TaskId;
 use crate::kernel::fields::{lines, parse_u64, words};
+use crate::kernel::network::inet_diag;
 use crate::kernel::network::netlink::Netlink;
-use crate::kernel::network::remote_hosts::{Connection, inet_diag_request, parse_connection};
+use crate::kernel::network::remote_hosts::{Connection, parse_connection};
 use crate::kernel::root::Root;
 use crate::kernel::task::files::TaskFiles;
 use crate::sample::waits::{WaitQueue, WaitQueueKind, Waits};
@@ -86,8 +87,13 @@ fn awaited_remotes(wanted: &FxHashSet<u32>) -> Reading<FxHashMap<u32, SocketAddr
     let mut netlink = Netlink::open(SockProtocol::NetlinkSockDiag)?;
     let (mut served, mut found) = (FxHashSet::default(), Vec::new());
     for (family, id) in [(AF_INET, SocketId::new_v4 as fn() -> SocketId), (AF_INET6, SocketId::new_v6)] {
-        let mut request =
-            inet_diag_request(family, id(), NLM_F_REQUEST | NLM_F_DUMP, StateFlags::LISTEN | StateFlags::ESTABLISHED);
+        let mut request = inet_diag::request(
+            family,
+            id(),
+            NLM_F_REQUEST | NLM_F_DUMP,
+            ExtensionFlags::INFO,
+            StateFlags::LISTEN | StateFlags::ESTABLISHED,
+        );
         netlink.dump(&mut request, |kind, payload| {
             let Some(socket) = parse_connection(kind, payload) else { return };
             if socket.ports.1 == 0 {

@@ -2,10 +2,11 @@
 //! there are. While the counters of opened connections do not change, there are no other connections.
 
 use netlink_packet_core::{NLM_F_ACK, NLM_F_REQUEST, Parseable};
-use netlink_packet_sock_diag::inet::InetResponseHeader;
+use netlink_packet_sock_diag::inet::{ExtensionFlags, InetResponseHeader};
 
+use super::DATA_STATES;
 use super::connection::{Connection, parse_connection};
-use super::{DATA_STATES, inet_diag_request};
+use crate::kernel::network::inet_diag;
 use crate::kernel::network::netlink::Netlink;
 use crate::sample::network::Tcp;
 
@@ -58,11 +59,12 @@ impl SocketQueries {
         if self.requests.len() < MAX_QUERIES
             && let Ok(socket) = InetResponseHeader::parse(payload)
         {
-            self.requests.push(inet_diag_request(
+            self.requests.push(inet_diag::request(
                 socket.family,
                 socket.socket_id,
                 NLM_F_REQUEST | NLM_F_ACK,
-                super::DATA_STATES,
+                ExtensionFlags::INFO,
+                DATA_STATES,
             ));
         }
     }
