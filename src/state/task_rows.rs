@@ -35,8 +35,13 @@ pub fn task_rows(state: &State, evaluation: &Evaluation, sort: Sort, mut filter:
         }
         if state.show_threads {
             for (thread, facts) in process.threads.iter().enumerate() {
-                let value =
-                    thread_sort_value(sort.column.by, &input, process, (thread, span.thread(process.task_id(facts))), &activity);
+                let value = thread_sort_value(
+                    sort.column.by,
+                    &input,
+                    process,
+                    (thread, span.thread(process.task_id(facts))),
+                    &activity,
+                );
                 keyed.push((value, Row::Thread { process: index, thread }));
             }
         } else {
