@@ -1,4 +1,4 @@
-//! What a frame costs: 200×50, 2,000 processes, each screen; and what it costs to take an interval in.
+//! The cost of a frame (200×50, 2,000 processes, each screen) and of an update by an interval.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark may fail loudly")]
 
@@ -9,6 +9,8 @@ mod network;
 #[path = "../tests/frames/scenes.rs"]
 #[allow(dead_code, reason = "the frames' tests use the other scenes")]
 mod scenes;
+#[path = "../tests/support/synthetic.rs"]
+mod synthetic;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use jiff::tz::TimeZone;

@@ -1,19 +1,15 @@
-//! What recording costs and how small it is: time to encode and to decode a sample, bytes a sample.
+//! The cost of recording: time to encode and to decode a sample, bytes per sample.
 //!
-//! `cargo bench --bench encoding`. The sizes are printed first; they need no statistics.
+//! `cargo bench --bench encoding` prints the sizes first; they need no statistics.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark may fail loudly, and prints its figures")]
 
-#[path = "encoding_parts/account.rs"]
-mod account;
 #[path = "../tests/recording/generator.rs"]
 mod generator;
-#[path = "../tests/recording/payload.rs"]
-mod payload;
 #[path = "../tests/recording/places.rs"]
 mod places;
-#[path = "../tests/recording/varint.rs"]
-mod varint;
+#[path = "../tests/support/synthetic.rs"]
+mod synthetic;
 
 use std::hint::black_box;
 use std::io::Write;
@@ -21,7 +17,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use account::Account;
 use criterion::{Criterion, Throughput};
 use generator::Machine;
 use places::frames;
@@ -31,9 +26,6 @@ use stalltop::sample::Sample;
 fn main() {
     if let Some(keep) = std::env::var_os("STALLTOP_DAY") {
         return day(keep.as_ref());
-    }
-    if let Some(of) = std::env::var_os("STALLTOP_ACCOUNT") {
-        return accounts(of.as_ref());
     }
     sizes();
     let mut criterion = Criterion::default().sample_size(20).configure_from_args();
@@ -76,19 +68,8 @@ fn record(samples: &[Arc<Sample>]) -> Vec<u8> {
     sink.0.lock().unwrap().clone()
 }
 
-/// Processes, how many of them are busy, and the bytes a sample that are meant to be enough.
+/// Processes, busy ones among them, and the goal in bytes per sample.
 const GOALS: [(u32, usize, usize); 4] = [(200, 0, 400), (200, 20, 800), (2000, 20, 2000), (2000, 200, 4000)];
-
-/// Where the bytes go, of a recording or of those that `sizes` measures: `STALLTOP_ACCOUNT=FILE|all cargo bench --bench encoding`.
-fn accounts(of: &Path) {
-    if of.is_file() {
-        return Account::of(&std::fs::read(of).unwrap()).print();
-    }
-    for (processes, busy, _) in GOALS {
-        println!("{processes} processes, {busy} busy");
-        Account::of(&record(&stream(processes, busy, 600))).print();
-    }
-}
 
 /// The figures of docs/recording-format.md.
 fn sizes() {
@@ -112,7 +93,7 @@ fn sizes() {
     println!();
 }
 
-/// Of how many bytes the key frames of a sound recording are, their headers included: docs/recording-format.md.
+/// Bytes of the key frames of an intact recording, headers included.
 fn key_bytes(recording: &[u8]) -> usize {
     frames(recording).iter().filter(|place| place.is_key()).map(|place| place.length).sum()
 }
@@ -128,7 +109,7 @@ fn day(keep: &Path) {
     let mut machine = Machine::new(1, 500, 2000, 20, 64).with_devices(8, 4);
     let mut offered = 0;
     while offered < SAMPLES {
-        // As a box that is well most of the time.
+        // Findings now and then.
         let worst = if offered % 900 < 30 { SummarySeverity::Warning } else { SummarySeverity::NoFinding };
         recorder
             .offer_with_summary(machine.next(), FrameSummary { busy: (offered % 50) as u8, blocked: 1, worst_severity: worst });

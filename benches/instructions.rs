@@ -1,8 +1,8 @@
-//! Instructions of every hot path, counted by valgrind: they are the same on every machine and at every load, so that a
-//! path that grows is seen without a clock. Fails when one grew by more than a tenth over what is committed.
+//! Instructions of every hot path, counted by valgrind: the same on every machine and at every load. Fails when one grew by more
+//! than a tenth over the committed figure.
 //!
-//! `cargo bench --bench instructions`; `STALLTOP_BLESS='reason'` writes the figures anew. What the kernel does for a path is
-//! not in them: `docs/cost.md` measures that.
+//! `cargo bench --bench instructions`; `STALLTOP_BLESS='reason'` writes the figures again. What the kernel does is not counted:
+//! docs/cost.md measures that.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark may fail loudly, and prints its figures")]
 
@@ -12,11 +12,13 @@ mod generator;
 mod machine;
 #[path = "../tests/frames/network.rs"]
 mod network;
+#[path = "../tests/support/proc_tree.rs"]
+mod proc_tree;
 #[path = "../tests/frames/scenes.rs"]
 #[allow(dead_code, reason = "the frames' tests use the other scenes")]
 mod scenes;
-#[path = "../tests/tree/mod.rs"]
-mod tree;
+#[path = "../tests/support/synthetic.rs"]
+mod synthetic;
 
 use std::hint::black_box;
 use std::path::Path;
@@ -24,6 +26,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
+use proc_tree::{FIRST_PID, SampledTree};
 use stalltop::baseline::Baselines;
 use stalltop::findings::Evaluator;
 use stalltop::interval::Interval;
@@ -33,7 +36,6 @@ use stalltop::sample::Sample;
 use stalltop::state::{Event, Key, Setup, Source, State, TerminalCapabilities, update};
 use stalltop::view;
 use stalltop::view::frame_diff::DoubleBuffer;
-use tree::{FIRST, Tree};
 
 /// Where the figures are kept.
 const COMMITTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/instructions.txt");
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
 
 /// Callgrind counts inside this function only, and writes down what it has counted whenever that ends.
 #[inline(never)]
+#[allow(unsafe_code, reason = "valgrind finds the function by its name")]
 #[unsafe(no_mangle)]
 extern "Rust" fn stalltop_counted(work: &mut dyn FnMut()) {
     work();
@@ -83,47 +86,47 @@ fn looking(walk: &mut dyn FnMut(&'static str, &mut dyn FnMut())) {
     (0..8).for_each(|_| drop(sampler.sample()));
     walk("sample, the system's files", &mut || drop(black_box(sampler.sample())));
 
-    let mut crowd = Tree::new(2000, 1);
+    let mut crowd = SampledTree::new(2000, 1);
     walk("sample, 2000 processes asleep", &mut || {
-        black_box(crowd.look());
+        black_box(crowd.sample());
     });
-    walk("sub-sample, 2000 processes asleep", &mut || crowd.glance());
+    walk("sub-sample, 2000 processes asleep", &mut || crowd.sub_sample());
     let mut ran = 0;
-    let mut busy = |crowd: &mut Tree| {
+    let mut busy = |crowd: &mut SampledTree| {
         ran += 1;
-        for pid in FIRST..FIRST + 100 {
+        for pid in FIRST_PID..FIRST_PID + 100 {
             crowd.run(pid, pid, ran);
             crowd.clock(pid, ran);
         }
     };
     for _ in 0..4 {
         busy(&mut crowd);
-        crowd.look();
+        crowd.sample();
     }
     walk("sample, 100 of 2000 processes ran", &mut || {
         busy(&mut crowd);
-        black_box(crowd.look());
+        black_box(crowd.sample());
     });
     walk("sub-sample, 100 of 2000 processes ran", &mut || {
         busy(&mut crowd);
-        crowd.glance();
+        crowd.sub_sample();
     });
     drop(crowd);
 
-    let mut pool = Tree::new(1, 2000);
+    let mut pool = SampledTree::new(1, 2000);
     let mut ran = 0;
-    let mut busy = |pool: &mut Tree| {
+    let mut busy = |pool: &mut SampledTree| {
         ran += 1;
-        (FIRST..FIRST + 50).for_each(|tid| pool.run(FIRST, tid, ran));
-        pool.clock(FIRST, ran * 50);
+        (FIRST_PID..FIRST_PID + 50).for_each(|tid| pool.run(FIRST_PID, tid, ran));
+        pool.clock(FIRST_PID, ran * 50);
     };
     for _ in 0..4 {
         busy(&mut pool);
-        pool.look();
+        pool.sample();
     }
     walk("sample, 50 of 2000 threads ran", &mut || {
         busy(&mut pool);
-        black_box(pool.look());
+        black_box(pool.sample());
     });
 }
 

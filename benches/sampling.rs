@@ -1,14 +1,17 @@
-//! What looking costs: the sweep over the machine that runs this, and over a made-up tree of 10,000 threads (which has no
-//! process clocks, so that every file of it is read every time: the parser's and the file layer's cost).
+//! The cost of a sample: a scan of the machine that runs this, and of a fixture tree with 10,000 threads. The tree has no
+//! process CPU clocks, so every file is read each time: this measures the parser and the file layer.
 //!
-//! For loads of a given size: `../shared/perf/populate.py -n 2000 -- cargo bench --bench sampling`.
+//! Under a load of a given size: `benches/cost/populate.py -n 2000 -- cargo bench --bench sampling`.
 
-use std::fs;
+#![allow(clippy::unwrap_used, reason = "a benchmark may fail loudly")]
+
+#[path = "../tests/support/proc_tree.rs"]
+mod proc_tree;
+
 use std::hint::black_box;
-use std::io::Write;
-use std::path::Path;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use proc_tree::ProcTree;
 use stalltop::kernel::{Root, Sampler, task};
 
 const THREADS: u32 = 10_000;
@@ -32,19 +35,14 @@ fn sampling(criterion: &mut Criterion) {
         });
     }
     live.finish();
-    let Ok(directory) = tempfile::tempdir() else { return };
-    if let Err(error) = plant(directory.path()) {
-        let _ = writeln!(std::io::stderr(), "skipped: the tree cannot be written: {error}");
-        return;
-    }
+    let files = ProcTree::new();
+    files.process(40, THREADS, 144_936_823);
     let mut tree = criterion.benchmark_group("tree of 10,000 threads");
     tree.sample_size(10).throughput(Throughput::Elements(u64::from(THREADS)));
     tree.bench_function("first sample", |bencher| {
-        bencher.iter(|| {
-            Sampler::new(Root::at_directory(directory.path().to_owned())).map(|mut sampler| black_box(sampler.sample()))
-        })
+        bencher.iter(|| Sampler::new(files.root()).map(|mut sampler| black_box(sampler.sample())))
     });
-    if let Ok(mut sampler) = Sampler::new(Root::at_directory(directory.path().to_owned())) {
+    if let Ok(mut sampler) = Sampler::new(files.root()) {
         sampler.sample();
         tree.bench_function("next sample", |bencher| bencher.iter(|| black_box(sampler.sample())));
     }
@@ -62,31 +60,6 @@ fn parsing(criterion: &mut Criterion) {
         bencher.iter(|| task::parse_syscall(black_box(b"202 0x7f2f 0x80 0x2 0x0 0x0 0x0 0x7ffd 0x7f2f\n")))
     });
     group.finish();
-}
-
-/// A tree with one process of 10,000 threads.
-fn plant(root: &Path) -> std::io::Result<()> {
-    let proc = root.join("proc");
-    fs::create_dir_all(&proc)?;
-    fs::write(proc.join("stat"), "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nprocesses 5000\n")?;
-    let thread = |pid: u32, tid: u32, count: u32| {
-        let directory = proc.join(format!("{pid}/task/{tid}"));
-        fs::create_dir_all(&directory)?;
-        let stat = format!("{tid} (worker-{}) {}", tid % 16, STAT.replace(" 10000 ", &format!(" {count} ")));
-        fs::write(directory.join("stat"), &stat)?;
-        fs::write(directory.join("schedstat"), "144936823 902341 18273\n")?;
-        if pid == tid {
-            fs::write(proc.join(format!("{pid}/stat")), &stat)?;
-            fs::write(proc.join(format!("{pid}/schedstat")), "144936823 902341 18273\n")?;
-            fs::write(proc.join(format!("{pid}/cmdline")), "worker\0--config=/etc/worker.yaml\0")?;
-            fs::write(proc.join(format!("{pid}/cgroup")), "0::/system.slice/worker.service\n")?;
-        }
-        Ok::<(), std::io::Error>(())
-    };
-    for tid in 0..THREADS {
-        thread(40, 40 + tid, THREADS)?;
-    }
-    Ok(())
 }
 
 criterion_group!(benches, sampling);

@@ -1,13 +1,21 @@
 //! Runs a command: waits, wires, owns the terminal. The only asynchronous code is in the event loop.
 
+pub mod baseline_learner;
 pub mod command;
 pub mod config;
+pub mod evaluated_recording;
 pub mod evaluation;
 pub mod event_loop;
+pub mod live_pipeline;
+pub mod mark_socket;
+pub mod operations_command;
 pub mod program;
-pub mod recording;
+pub mod recorder;
 pub mod sampling;
+#[allow(unsafe_code, reason = "the only module of this layer with unsafe code")]
+pub mod sys;
 pub mod terminal;
+pub mod time_range;
 pub mod timeline;
 
 use std::ffi::OsString;

@@ -1,7 +1,6 @@
-//! What is normal here: the latency of each device, operation and size class when it has one request at a time.
-//!
-//! A baseline is learned from intervals in which the device was nearly alone with its requests, never from one that is
-//! itself slow. Until there are enough of them it is provisional. Files are touched in `store` only.
+//! What is normal on this machine: the latency of each device, operation and size class with one request at a time.
+//! docs/metrics.md, "Baselines". A baseline is learned from intervals in which the device had nearly one request at a time,
+//! never from one that is itself slow. Until there are enough of them it is provisional. Only `store` touches files.
 
 pub mod device;
 pub mod format;
@@ -26,13 +25,13 @@ pub use device::{DeviceIdentity, SizeClass};
 pub use latency_window::{DeviceLoad, LatencyWindow};
 pub use learned::{Confidence, LearnedBaseline};
 
-/// Where one operation of one device stands against its baseline in one interval.
+/// The latency of one operation of one device against its baseline, in one interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LatencyStatus {
     pub disk: DiskId,
     pub operation: Operation,
     pub size: SizeClass,
-    /// What it was judged against
+    /// The baseline
     pub baseline: Millis,
     /// Not learned yet: the class default or the lowest await that 5 intervals reached. Shown with `~`.
     pub provisional: bool,
@@ -40,22 +39,22 @@ pub struct LatencyStatus {
     pub multiple: Option<f64>,
     /// Intervals that the baseline was learned from
     pub learned_intervals: u32,
-    /// What judgement rests on: this interval, with so many before it, up to a second, as give enough completions; `None`
-    /// where even those are too few
+    /// The evaluated load: this interval, with as many before it, up to a second, as give enough completions; `None` if
+    /// even those are too few
     pub window_load: Option<DeviceLoad>,
-    /// The load at which it still was at its baseline; `None` while that is not known
+    /// The highest load at which it was at its baseline; `None` if not known
     pub baseline_load: Option<BaselineLoad>,
 }
 
 impl LatencyStatus {
-    /// How many times its baseline what judgement rests on took.
+    /// Await of the evaluated load ÷ baseline.
     pub fn window_multiple(&self) -> Option<f64> {
         let r#await = self.window_load?.r#await(self.operation)?;
         (self.baseline.0 > 0.0).then(|| r#await.0 / self.baseline.0)
     }
 }
 
-/// Where one operation of one device stands, among those of one interval.
+/// The status of one operation of one device.
 pub fn find_status(standings: &[LatencyStatus], disk: DiskId, operation: Operation) -> Option<&LatencyStatus> {
     let at = standings.binary_search_by_key(&(disk, operation), |standing| (standing.disk, standing.operation)).ok()?;
     standings.get(at)
@@ -73,7 +72,7 @@ pub struct BaselineLoad {
 /// A steady change for the worse since the first days on which a device was known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {
-    /// What it took alone in the first days, and in the last ones
+    /// Latency in the first days, and in the last ones
     pub reference: Millis,
     pub current: Millis,
     /// The first day, in days after 1970-01-01
@@ -88,7 +87,7 @@ impl Drift {
     }
 }
 
-/// What a second (or one longer interval) taught.
+/// One observation: a second (or one longer interval).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
     pub key: BaselineKey,
@@ -97,7 +96,7 @@ pub struct Observation {
     pub r#await: Millis,
     /// Time that the kernel counted for these requests, in milliseconds
     pub time_ms: f64,
-    /// Whether it had the device nearly to itself
+    /// Whether the device had nearly one request at a time
     pub uncontended: bool,
     /// Of all kinds of requests: completions a second, requests outstanding
     pub rate: f64,
@@ -106,7 +105,7 @@ pub struct Observation {
     pub at_s: i64,
 }
 
-/// What a baseline is kept by.
+/// Key of a baseline.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BaselineKey {
     pub device: DeviceIdentity,
@@ -114,20 +113,20 @@ pub struct BaselineKey {
     pub size: SizeClass,
 }
 
-/// All baselines. Cheap to clone: clones share what they know until one of them learns.
+/// All baselines. Cheap to clone: clones share entries until one of them changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Baselines {
     entries: Arc<BTreeMap<BaselineKey, Arc<LearnedBaseline>>>,
 }
 
-/// An interval teaches only from so many completions on: the mean of fewer says nothing.
+/// Completions below which an interval is not learned from.
 pub const MIN_COMPLETIONS: u64 = 5;
 
-/// Up to this mean number of outstanding requests a device has them one at a time.
+/// Up to this mean number of outstanding requests the device is uncontended.
 pub const MAX_UNCONTENDED_OUTSTANDING: f64 = 1.2;
 
 impl Baselines {
-    /// Where every operation that completed anything lately stands, judged by what was known before this interval.
+    /// The status of every operation with recent completions, against the baselines before this interval.
     pub fn latency_statuses(&self, interval: &Interval, gathering: &LatencyWindow) -> Arc<[LatencyStatus]> {
         let mut standings = Vec::new();
         for (disk, span) in disks_with_spans(interval) {
@@ -159,8 +158,8 @@ impl Baselines {
         standings.into()
     }
 
-    /// Devices that did something in this interval and have become slower since they were first known: the worst of what
-    /// is known of each.
+    /// Devices that were active in this interval and have become slower since they were first measured: the worst operation
+    /// of each.
     pub fn drifts(&self, interval: &Interval) -> Vec<(DiskId, Operation, SizeClass, Drift)> {
         let active = disks_with_spans(interval).filter(|(_, span)| span.completed() > 0);
         let worst = active.filter_map(|(disk, span)| {
@@ -173,7 +172,7 @@ impl Baselines {
         worst.collect()
     }
 
-    /// What an interval teaches that would change anything here.
+    /// Observations of an interval that would change a baseline.
     pub fn observations(&self, interval: &Interval, gathering: &LatencyWindow) -> Vec<Observation> {
         let at_s = interval.at().realtime_ns.div_euclid(1_000_000_000);
         let mut lessons = Vec::new();
@@ -205,7 +204,7 @@ impl Baselines {
         lessons
     }
 
-    /// Takes in what was taught, here or by another run.
+    /// Adds observations, of this or of another run.
     pub fn learn(&mut self, lessons: &[Observation]) {
         if lessons.is_empty() {
             return;
@@ -216,7 +215,7 @@ impl Baselines {
         }
     }
 
-    /// Set one by hand. It holds until it is forgotten.
+    /// Sets a baseline by hand. It holds until it is forgotten.
     pub fn set(&mut self, key: BaselineKey, baseline: Millis) {
         let known = Arc::make_mut(&mut self.entries);
         Arc::make_mut(known.entry(key).or_default()).by_hand_ms = Some(baseline.0);
@@ -229,7 +228,7 @@ impl Baselines {
         before - self.entries.len()
     }
 
-    /// Forgets that half of what was learned which was confirmed longest ago; whether there was anything.
+    /// Forgets the half of the learned baselines with the oldest observations; returns whether there were any.
     fn forget_stalest(&mut self) -> bool {
         let mut confirmed: Vec<i64> =
             self.entries.values().filter(|learned| learned.by_hand_ms.is_none()).map(|learned| learned.last_s).collect();
@@ -266,7 +265,7 @@ impl FromIterator<(BaselineKey, LearnedBaseline)> for Baselines {
     }
 }
 
-/// What a device is judged by, and whether that is provisional: the lowest await that 5 intervals reached, or, if it is
+/// The baseline of a device, and whether it is provisional: the lowest await that 5 observations reached or, if it is
 /// lower, the class default.
 pub fn effective_baseline(learned: Option<&LearnedBaseline>, disk: &Disk) -> (Millis, bool) {
     if let Some(baseline) = learned.and_then(LearnedBaseline::latency) {

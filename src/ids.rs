@@ -1,5 +1,7 @@
-//! What is the same thing across samples. A number that the kernel uses again (pid, device name, interface name)
-//! is never an identity by itself.
+//! Identities across samples. A number that the kernel reuses (pid, device name, interface name) is never an identity by
+//! itself.
+
+pub mod cpu_list;
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -78,8 +80,8 @@ impl GroupId {
     }
 }
 
-/// What must not reach a terminal from outside: control characters (C0, DEL, C1), separators of lines, everything that
-/// changes the direction of writing, and characters without a width that could hide in a name.
+/// Characters that must not reach a terminal: control characters (C0, DEL, C1), line separators, bidirectional controls,
+/// and characters of width 0 that could hide in a name.
 pub fn is_unprintable(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -104,13 +106,13 @@ impl Name {
         &self.0
     }
 
-    /// Whether both are the very same allocation (then they are equal without a look at the bytes).
+    /// Whether both share one allocation (then they are equal).
     pub fn ptr_eq(&self, other: &Name) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-/// So that a set of names can be asked for bytes that are no `Name` yet.
+/// Lets a set of names be searched by bytes.
 impl Borrow<[u8]> for Name {
     fn borrow(&self) -> &[u8] {
         &self.0

@@ -1,6 +1,5 @@
-//! An interval: the span between two samples. All arithmetic on counters happens here, none before, none after.
-//!
-//! A figure that cannot be had is `None` (a counter fell, a file was missing, nothing completed), never 0.
+//! An interval: the span between two samples. All arithmetic on counters happens here. A figure that is not known is `None`
+//! (a counter fell, a file was missing, nothing completed), never 0.
 
 pub mod boot;
 pub mod cgroup;
@@ -17,6 +16,7 @@ pub mod memory;
 pub mod network;
 pub mod new_tasks;
 pub mod nicstat;
+mod pairing;
 pub mod pressure;
 pub mod process_groups;
 pub mod run;
@@ -54,7 +54,7 @@ pub struct Interval {
     pub protocols: network::ProtocolSpan,
     /// CPUs whose packets could be counted
     pub softnet: Vec<network::softnet::SoftnetSpan>,
-    /// Remote hosts; `None` where the connections were not looked at in between
+    /// Remote hosts; `None` without a scan of the connections in between
     pub remote_hosts: Option<Arc<network::remote_hosts::RemoteHostsSpan>>,
     pub cgroups: Vec<cgroup::CgroupSpan>,
     pub io_limits: Vec<cgroup::IoLimitSpan>,
@@ -63,11 +63,11 @@ pub struct Interval {
     pub short_lived: Option<short_lived::ShortLived>,
     /// What kept active threads waiting, sorted by task; empty without delay accounting
     pub delays: Vec<delays::DelaySpan>,
-    /// How often threads left a CPU; `None` where nobody counts
+    /// Context switches of threads; `None` if they were not read
     pub context_switches: Option<context_switches::ContextSwitchSpans>,
-    /// Who waits for CPUs and may use only some of them
+    /// Threads that wait for a CPU and may use only some of them
     pub affinity_waiters: Vec<cpu_affinity::AffinityWaiters>,
-    /// Idle-but-blocked: how much of the available time is really free.
+    /// Idle-but-blocked: the part of the available time that is not free.
     pub idle_blocked: Option<idle_blocked::IdleBlocked>,
     /// CPU time of the monitor itself, in CPUs (1.0 is one whole CPU).
     pub self_cpus: Option<f64>,

@@ -1,6 +1,7 @@
-//! Readers of the running kernel, one file a subject, and the `Sampler` that asks each of them once.
+//! Readers of the running kernel, one file for each subject, and the `Sampler`, which calls them.
 //!
-//! Facts only: nothing is subtracted, judged or drawn here. What cannot be read is `Absent`, with its reason.
+//! Readers return counters and facts as the kernel has them: no differences, no judgement. A reading that fails is `Absent`
+//! with its reason.
 
 pub mod cgroup;
 mod context_switches;
@@ -18,6 +19,8 @@ pub mod probe;
 mod refresh_cycle;
 pub mod root;
 pub mod scan;
+#[allow(unsafe_code, reason = "the only module of this layer with unsafe code")]
+pub mod sys;
 pub mod task;
 pub mod taskstats;
 mod uevents;
@@ -39,24 +42,24 @@ use scan::{TaskScanner, new_pids, read_clock_ns};
 use waits::budget::{CpuBudget, DEFAULT_SHARE};
 use waits::{CrossChecks, WaitCounter};
 
-/// What has ended is fetched in one of so many sub-samples: the kernel holds 3,000 ends for us, and a storm may begin at any
-/// time; where nothing has ended that is one system call. And while nobody is stuck the requests in flight are read in one of
-/// so many, where there was any I/O in the second before.
+/// Exits are fetched in one of this many sub-samples: the kernel's buffer holds about 3,000 of them, and without exits that
+/// is one system call. While no thread is blocked, the requests in flight are read as often, if there was I/O in the last
+/// sample.
 const SUB_SAMPLES_PER_FULL_ONE: u32 = 3;
-/// For so long after somebody was seen stuck these are read in every sub-sample: a group counts as blocked between two looks
-/// that saw one of its threads so.
+/// After a thread was seen blocked, both are read in every sub-sample for this time: a group counts as blocked between two
+/// sub-samples that saw one of its threads blocked.
 const BLOCKED_HOLD_NS: u64 = 1_000_000_000;
-/// What a sample read of them at its beginning holds at its end, unless it took longer: they are counted in ticks of 10 ms.
+/// CPU times of the start of a sample are used at its end unless it took longer: they are counted in ticks of 10 ms.
 const MAX_CPU_TIMES_AGE_NS: u64 = 10_000_000;
 
-/// Why there can be no sampling at all.
+/// Why no samples can be taken.
 #[derive(Debug, Error)]
 pub enum KernelError {
     #[error("/proc is not mounted")]
     NoProc,
 }
 
-/// Sub-samples that nobody woke up for, since they would have looked at nobody.
+/// Sub-samples that were omitted because they would have read no thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct OmittedSubSamples {
     count: u32,
@@ -65,9 +68,9 @@ struct OmittedSubSamples {
     period_ns: u64,
 }
 
-/// Takes samples of one machine. It remembers only what spares reading something again.
+/// Takes samples of one machine. It keeps only what saves reading something again.
 ///
-/// Reading /proc blocks, for seconds on a sick box: it lives on a plain thread.
+/// Reading /proc may block for seconds on a machine in trouble: it runs on a thread of its own.
 #[derive(Debug)]
 pub struct Sampler {
     root: Root,
@@ -79,7 +82,7 @@ pub struct Sampler {
     network: network::NetworkReader,
     cgroup: cgroup::CgroupReader,
     delays: delays::DelayReader,
-    /// Where they were asked for
+    /// `None` unless enabled
     context_switches: Option<context_switches::ContextSwitchReader>,
     user_lookup: users::UserNames,
     user_names: Arc<BTreeMap<u32, Name>>,
@@ -90,17 +93,17 @@ pub struct Sampler {
     sub_samples_cpu_ns: u64,
     /// Requests in flight when they were last read
     in_flight: Option<u32>,
-    /// Sub-samples since the last in which everything was done: not everything is done in each
+    /// Sub-samples since the last full one, see `SUB_SAMPLES_PER_FULL_ONE`
     sub_samples_since_full_one: u32,
     omitted_sub_samples: OmittedSubSamples,
-    /// CLOCK_BOOTTIME when a thread was last seen stuck
+    /// CLOCK_BOOTTIME when a thread was last seen blocked
     last_blocked_ns: Option<u64>,
-    /// Of a tree that stands for a machine
+    /// Of a fixture tree: the time as CLOCK_BOOTTIME
     fixed_boottime_ns: Option<u64>,
 }
 
 impl Sampler {
-    /// Opens what is read again and again. The only failure is that there is no /proc.
+    /// Opens the files that are read repeatedly. Fails only without /proc.
     pub fn new(root: Root) -> Result<Sampler, KernelError> {
         let host = host::read(&root);
         let sweep = TaskScanner::new(&root, &host).map_err(|_| KernelError::NoProc)?;
@@ -133,22 +136,22 @@ impl Sampler {
         })
     }
 
-    /// The machine.
+    /// The facts of the machine.
     pub fn host(&self) -> &Host {
         &self.host
     }
 
-    /// Reads context switches from now on: a file a thread that ran.
+    /// Reads context switches from now on: one file for each thread that ran.
     pub fn enable_context_switches(&mut self) {
         self.context_switches.get_or_insert_default();
     }
 
-    /// Another share of one CPU for sub-samples than 1 %.
+    /// Sets the share of one CPU for sub-samples; 1 % by default.
     pub fn set_sub_sample_cpu_share(&mut self, share: f64) {
         self.budget = CpuBudget::new(share);
     }
 
-    /// Of a tree that stands for a machine: what time it is there, as CLOCK_BOOTTIME, until another one is given.
+    /// For a fixture tree: the time as CLOCK_BOOTTIME, until the next call.
     pub fn set_fixed_time(&mut self, boottime_ns: u64) {
         self.fixed_boottime_ns = Some(boottime_ns);
     }
@@ -164,20 +167,19 @@ impl Sampler {
         }
     }
 
-    /// Of a tree that stands for a machine: what the CPU clock of a process says, in nanoseconds. Without clocks every
-    /// process is read every time.
+    /// For a fixture tree: the CPU clock of a process in nanoseconds. Without clocks each process is read in each sample.
     pub fn set_process_clock(&mut self, pid: u32, cpu_ns: u64) {
         self.scanner.set_process_clock(pid, cpu_ns);
     }
 
-    /// Whether the budget allows a sub-sample now. `sub_sample` asks by itself.
+    /// Whether the budget allows a sub-sample now. `sub_sample` checks by itself.
     pub fn allows_sub_sample(&self) -> bool {
         self.budget.allows(clock_ns(ClockId::CLOCK_MONOTONIC))
     }
 
-    /// How many of the next `most` sub-samples, the first of which is due after `first` and each other a `period` later, would
-    /// look at nobody, so that the caller need not take them. They are counted with the next look or sample, as what was
-    /// seen last, which is what they would have counted.
+    /// How many of the next `most` sub-samples would read no thread, so that the caller can omit them. The first is due after
+    /// `first`, the others a `period` apart. They are recorded with the next sub-sample or sample, with the states seen last,
+    /// which is what they would have recorded.
     pub fn omit_idle_sub_samples(&mut self, first: Duration, period: Duration, most: u32) -> u32 {
         let now_ns = self.boottime_ns();
         let count = if self.was_blocked_recently() { 0 } else { self.scanner.idle_sub_samples(now_ns).min(most) };
@@ -187,7 +189,7 @@ impl Sampler {
         count
     }
 
-    /// Counts those that were due before now.
+    /// Records the omitted sub-samples that were due before now.
     fn record_omitted_sub_samples(&mut self) {
         let (now_ns, OmittedSubSamples { count, first_ns, period_ns }) =
             (self.boottime_ns(), std::mem::take(&mut self.omitted_sub_samples));
@@ -200,7 +202,8 @@ impl Sampler {
         }
     }
 
-    /// One look at the hot threads, about ten times a second; false when the budget did not allow it, which is counted.
+    /// Takes a sub-sample of the active threads, about ten a second. Returns false, and counts it, when the budget did not
+    /// allow it.
     pub fn sub_sample(&mut self) -> bool {
         self.record_omitted_sub_samples();
         if !self.allows_sub_sample() {
@@ -215,9 +218,8 @@ impl Sampler {
             self.sub_samples_since_full_one = 0;
         }
         let stuck = self.was_blocked_recently();
-        // These are the two dearest files. While nobody is stuck, what is in flight is only one of the screen's figures, and
-        // the time of the CPUs is compared with nothing: the first look that sees somebody stuck reads it, and shares it out
-        // over those before, at which no time was lost.
+        // The two most expensive files. While no thread is blocked, requests in flight are only displayed, and CPU times are
+        // not used: the first sub-sample with a blocked thread reads them.
         if stuck || (all && !self.disk.is_idle()) {
             self.in_flight = self.disk.in_flight(&self.root).ok();
         }
@@ -233,7 +235,7 @@ impl Sampler {
         true
     }
 
-    /// Whether somebody is stuck, or was within the last second: each look counts.
+    /// Whether a thread is blocked, or was within the last second.
     fn was_blocked_recently(&mut self) -> bool {
         let now_ns = self.boottime_ns();
         if self.scanner.has_blocked_threads() {
@@ -242,8 +244,8 @@ impl Sampler {
         self.last_blocked_ns.is_some_and(|stuck_ns| now_ns.saturating_sub(stuck_ns) <= BLOCKED_HOLD_NS)
     }
 
-    /// Everything, once; with the sub-samples since the last sample, the one that closes them included.
-    /// How late it is, and how many were left out before it, only the caller knows: `cost.late_ns` and `left_out` stay 0.
+    /// Reads everything once; the sample includes the sub-samples since the last one, and one of its own.
+    /// `cost.late_ns` and the number of omitted samples remain 0: only the caller knows them.
     pub fn sample(&mut self) -> Sample {
         self.record_omitted_sub_samples();
         let mut sample = Sample::empty(self.now());
@@ -300,7 +302,7 @@ impl Sampler {
         sample
     }
 
-    /// The names of all who own a process: the same map as long as nothing new is known.
+    /// The names of all users with a process: the same map as long as no name is added.
     fn user_names(&mut self) -> Arc<BTreeMap<u32, Name>> {
         let known = &self.user_names;
         let mut new = Vec::new();
@@ -316,7 +318,7 @@ impl Sampler {
     }
 }
 
-/// Now, on the three clocks of a sample.
+/// The time by the three clocks of a sample.
 pub fn now() -> Instant {
     Instant {
         boottime_ns: clock_ns(ClockId::CLOCK_BOOTTIME),
@@ -325,7 +327,7 @@ pub fn now() -> Instant {
     }
 }
 
-/// These clocks exist on every kernel since 2.6.39; 0 where a sandbox forbids even that.
+/// Reads a clock, which every kernel since 2.6.39 has; 0 where a sandbox forbids it.
 fn clock_ns(clock: ClockId) -> u64 {
     read_clock_ns(clock).unwrap_or(0)
 }

@@ -34,3 +34,10 @@ pub mod view;
 
 pub mod app;
 pub mod cli;
+
+// Unit tests share the builder of made-up machines with the integration tests, which see this crate from outside.
+#[cfg(test)]
+extern crate self as stalltop;
+#[cfg(test)]
+#[path = "../tests/support/synthetic.rs"]
+mod synthetic;

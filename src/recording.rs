@@ -1,33 +1,33 @@
-//! Recordings: samples in a file, in a pipe or in memory, all in the same bytes (docs/recording-format.md).
+//! Recordings: samples in a file, in a pipe or in memory, all in the same format (docs/recording-format.md).
 //!
-//! A recording holds facts, never conclusions. Nothing here judges, draws or reads the kernel; nothing here trusts what
-//! it reads. `Recorder` writes, `Replayer` reads files, `StreamReader` reads pipes, `Tape` keeps the last minutes,
-//! `Copier` makes a new recording of others.
+//! A recording has raw counters and no conclusions. Nothing in this module evaluates, draws or reads the kernel, and it does not
+//! trust what it reads. `Recorder` writes, `Replayer` reads files, `StreamReader` reads pipes, `HistoryRing` keeps the last
+//! minutes in memory, `Copier` makes a new recording of others.
 
 mod error;
-mod frames;
-mod payload;
+mod format;
 mod read;
 mod storage;
-mod wire;
 mod write;
 
 pub use error::{DetectedFormat, FrameError, Location, RecordingError};
-pub use frames::damage::{Damage, DamageKind, Tail};
-pub use frames::frame_summary::{FrameSummary, SummarySeverity};
-pub use frames::header::{FileHeader, FileId};
-pub use frames::meta::{Gap, GapReason, Mark, Meta, Redaction};
+pub use format::file_header::{FileHeader, FileId};
+pub use format::frame_summary::{FrameSummary, SummarySeverity};
+pub use format::meta::{Gap, GapReason, Mark, Meta, Redaction};
+pub use format::wire::Malformed;
+pub use read::damage::{Damage, DamageKind, Tail};
+pub use read::decoder::SampleParts;
 pub use read::inspection::Inspection;
+pub use read::parallel::{KeyGroup, KeyGroups, Samples};
 pub use read::replayer::{Growth, Replayer, UnreadableFile};
 pub use read::stream::{StreamEvent, StreamReader};
 pub use storage::{AtomicFile, DirHandle, DiskSpace, Storage, parent_directory, save_recording};
-pub use wire::Malformed;
 pub use write::copier::{Copier, CopyTotals};
 pub use write::frame_writer::Sections;
 pub use write::history_ring::{FrameBacklog, HistoryRing};
 pub use write::recorder::{Recorder, RecorderOptions, RecorderStatus, RecordingProgress};
 
-/// An instant as every frame carries it. Order is by sequence: REALTIME may jump.
+/// The timestamp of a frame. Order is by sequence number: REALTIME may jump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp {
     /// CLOCK_BOOTTIME
@@ -39,5 +39,12 @@ pub struct Timestamp {
 impl From<crate::sample::Instant> for Timestamp {
     fn from(at: crate::sample::Instant) -> Timestamp {
         Timestamp { boottime_ns: at.boottime_ns, realtime_ns: at.realtime_ns }
+    }
+}
+
+impl From<Timestamp> for crate::sample::Instant {
+    /// A recording does not keep CLOCK_MONOTONIC: CLOCK_BOOTTIME stands in for it.
+    fn from(at: Timestamp) -> crate::sample::Instant {
+        crate::sample::Instant { boottime_ns: at.boottime_ns, monotonic_ns: at.boottime_ns, realtime_ns: at.realtime_ns }
     }
 }

@@ -26,10 +26,10 @@ use serde::{Deserialize, Serialize};
 pub use crate::ids::Name;
 pub use host::Host;
 
-/// What is absent of other users' tasks, and of those that a security module keeps from root too.
+/// Not readable for other users' tasks, and for tasks that a security module protects from root too.
 pub const HIDDEN_WAIT_CHANNELS: &str = "wait channels of some tasks";
 
-/// What is absent where hidepid or a container keeps processes from us.
+/// Hidden by hidepid or a container.
 pub const HIDDEN_PROCESSES: &str = "processes behind hidepid or a container";
 
 /// All that was read at one instant.
@@ -53,10 +53,10 @@ pub struct Sample {
     pub tasks: Reading<task::Tasks>,
     /// Delay accounting of active threads, sorted by task. Where kernel.task_delayacct is off `Absent::Unsupported`.
     pub delays: Reading<Vec<delays::TaskDelays>>,
-    /// Context switches, sorted by task, where somebody asks for them. No recording has them
+    /// Context switches, sorted by task, where they were requested. Not recorded
     pub context_switches: Reading<Vec<context_switches::TaskContextSwitches>>,
     pub waits: waits::Waits,
-    /// Short-lived tasks, as the kernel told of their ends
+    /// Exits of short-lived tasks (taskstats)
     pub exits: Reading<exits::Exits>,
     /// What `record --ops` counts; `Absent::NotRead` where nothing is counted.
     pub operations: Reading<operations::Operations>,
@@ -87,7 +87,7 @@ impl Sample {
         }
     }
 
-    /// Every reading that is missing, under the name users know it by, with its reason.
+    /// Every missing reading, under the name that users know, with its reason.
     pub fn absent(&self) -> Vec<(&'static str, Absent)> {
         let mut list = Vec::new();
         let mut note = |what, why: Option<&Absent>| {
@@ -112,7 +112,7 @@ impl Sample {
         note("connections of remote hosts (sock_diag)", missed(self.protocols.remote_hosts.as_ref().err()).as_ref());
         note("/proc/net/softnet_stat", missed(self.protocols.softnet.as_ref().err()).as_ref());
         note("cgroup cpu.stat", self.cgroups.as_ref().err());
-        // Off unless somebody asked for it: `doctor` tells of that, and nobody misses it here.
+        // Off by default: `doctor` reports that.
         let refused = self.delays.as_ref().err().filter(|why| matches!(why, Absent::NoPermission | Absent::Malformed));
         note("delays of tasks (taskstats)", refused);
         note("tasks", self.tasks.as_ref().err());
@@ -189,13 +189,13 @@ impl Instant {
 pub struct SamplingCost {
     /// CPU time of this whole process since its start, nanoseconds (CLOCK_PROCESS_CPUTIME_ID).
     pub process_cpu_ns: crate::units::Counter,
-    /// CPU time of the full sweep over all tasks, nanoseconds.
+    /// CPU time of the full scan of all tasks, nanoseconds.
     pub scan_cpu_ns: u64,
     /// CPU time of the sub-samples since the last sample, nanoseconds.
     pub sub_samples_cpu_ns: u64,
     /// How long after its due time this sample was begun, nanoseconds.
     pub start_delay_ns: u64,
-    /// Tasks whose files were read in the full sweep.
+    /// Tasks whose files were read in the full scan.
     pub tasks_read: u32,
     /// Samples that were due before this one and were left out because they cost too much; see `app/sampling/pace.rs`.
     pub skipped_samples: u32,

@@ -59,10 +59,39 @@ pub struct Setup {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     Live,
+    /// A recording that arrives on standard input; `name` is displayed in the header
+    Pipe {
+        name: String,
+    },
     /// A recording; `name` is displayed in the header
     Replay {
         name: String,
     },
+}
+
+/// What the source of the samples supports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// New samples arrive whatever interval is displayed; a pause stops only the screen
+    pub follows_newest: bool,
+    /// The sampling interval can be set
+    pub set_interval: bool,
+    /// Intervals are played at a speed that can be set
+    pub set_speed: bool,
+    /// The samples in memory can be saved, recorded and marked
+    pub record: bool,
+}
+
+impl Source {
+    pub fn capabilities(&self) -> Capabilities {
+        let in_memory = !matches!(self, Source::Replay { .. });
+        Capabilities {
+            follows_newest: in_memory,
+            set_interval: *self == Source::Live,
+            set_speed: !in_memory,
+            record: in_memory,
+        }
+    }
 }
 
 /// The displayed screen and the data that it is drawn from.
@@ -159,8 +188,9 @@ impl State {
         }
     }
 
-    pub fn is_live(&self) -> bool {
-        self.setup.source == Source::Live
+    /// What the source of the samples supports.
+    pub fn capabilities(&self) -> Capabilities {
+        self.setup.source.capabilities()
     }
 
     /// Whether displayed times need a date: the recording covers at least half a day.
@@ -180,6 +210,7 @@ impl State {
         let newest = self.newest.as_ref().or(self.current.as_ref())?;
         let waited = self.now?.seconds_since(newest.interval.at());
         let due = self.setup.interval_ms as f64 / 1000.0;
-        (self.is_live() && self.source_status == SourceStatus::Open && waited > due * 1.5 + 1.0).then_some(waited)
+        (self.setup.source == Source::Live && self.source_status == SourceStatus::Open && waited > due * 1.5 + 1.0)
+            .then_some(waited)
     }
 }

@@ -75,8 +75,7 @@ impl Millis {
     }
 }
 
-/// Whether a mean of looks reaches a limit. Where all looks saw as many, or just so many of them did, their mean is rounded to
-/// a little less or more than that, and limits are round numbers.
+/// Whether a mean over sub-samples reaches a threshold. Rounding may leave the mean slightly below a round threshold.
 pub fn reaches_threshold(mean: f64, least: f64) -> bool {
     mean >= least - 1e-9
 }

@@ -1,5 +1,4 @@
-//! No allocation per task per sweep: what a look allocates does not depend on how many tasks there are, only on how many
-//! of them ran.
+//! The number of allocations of a sample depends on how many tasks ran, not on how many there are.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,11 +8,13 @@
     reason = "a test may fail loudly, and prints its figures"
 )]
 
-mod counting;
-mod tree;
+#[path = "support/counting_allocator.rs"]
+mod counting_allocator;
+#[path = "support/proc_tree.rs"]
+mod proc_tree;
 
-use counting::allocations;
-use tree::{FIRST, Tree};
+use counting_allocator::allocations;
+use proc_tree::{FIRST_PID, SampledTree};
 
 /// A list of the threads that ran is made of single allocations that grow by doubling, and of what is kept of each.
 const A_TASK_THAT_RAN: u64 = 6;
@@ -21,19 +22,19 @@ const A_TASK_THAT_RAN: u64 = 6;
 #[test]
 fn tasks_that_did_not_run_cost_no_allocation() {
     let [few, many] = [200, 2000].map(|processes| {
-        let mut tree = Tree::new(processes, 1);
+        let mut tree = SampledTree::new(processes, 1);
         let sample = allocations(|| {
-            tree.look();
+            tree.sample();
         });
-        let sub_sample = allocations(|| tree.glance());
+        let sub_sample = allocations(|| tree.sub_sample());
         println!("{processes} processes asleep: {sample} allocations a sample, {sub_sample} a sub-sample");
         (sample, sub_sample)
     });
     assert_eq!(few, many, "a sample and a sub-sample of a tenth of the processes");
-    let mut threads = Tree::new(1, 2000);
+    let mut threads = SampledTree::new(1, 2000);
     assert_eq!(
         allocations(|| {
-            threads.look();
+            threads.sample();
         }),
         few.0,
         "a process with 2,000 threads asleep"
@@ -42,18 +43,18 @@ fn tasks_that_did_not_run_cost_no_allocation() {
 
 #[test]
 fn tasks_that_ran_cost_a_bounded_number_each() {
-    let mut tree = Tree::new(2000, 1);
+    let mut tree = SampledTree::new(2000, 1);
     let asleep = allocations(|| {
-        tree.look();
+        tree.sample();
     });
     for look in 1..6 {
         for ran in [20, 200] {
-            for pid in FIRST..FIRST + ran {
+            for pid in FIRST_PID..FIRST_PID + ran {
                 tree.run(pid, pid, look * 2 + u64::from(ran == 200));
                 tree.clock(pid, look * 2 + u64::from(ran == 200));
             }
             let asked = allocations(|| {
-                tree.look();
+                tree.sample();
             }) - asleep;
             println!("{ran} of 2000 ran: {asked} allocations more");
             assert!(asked <= u64::from(ran) * A_TASK_THAT_RAN + 40, "{asked} for {ran} processes that ran");
@@ -64,15 +65,15 @@ fn tasks_that_ran_cost_a_bounded_number_each() {
 #[test]
 fn of_a_process_with_many_threads_only_those_that_ran_are_read() {
     const THREADS: u32 = 2000;
-    let mut tree = Tree::new(1, THREADS);
+    let mut tree = SampledTree::new(1, THREADS);
     let mut asked = 0;
     let mut read = 0;
     for look in 1..8 {
-        for tid in FIRST..FIRST + 50 {
-            tree.run(FIRST, tid, look);
+        for tid in FIRST_PID..FIRST_PID + 50 {
+            tree.run(FIRST_PID, tid, look);
         }
-        tree.clock(FIRST, look * 50);
-        asked = allocations(|| read = tree.look().cost.tasks_read);
+        tree.clock(FIRST_PID, look * 50);
+        asked = allocations(|| read = tree.sample().cost.tasks_read);
     }
     println!("50 of {THREADS} threads ran: {asked} allocations, {read} tasks read");
     assert!(asked < 50 * A_TASK_THAT_RAN + 200, "{asked} allocations");

@@ -1,6 +1,7 @@
 //! The program without a terminal: exit codes, one line on standard error, no file is overwritten.
 
 #![allow(
+    unsafe_code,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,

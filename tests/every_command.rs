@@ -10,10 +10,15 @@
     reason = "a test may fail loudly, and says why it skips"
 )]
 
+#[path = "support/program.rs"]
+mod program;
+
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+
+use program::program;
 
 /// What a command writes to standard output.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,7 +81,7 @@ fn run_in(locale: &str, words: &str, stdout: Stdio) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let new = folder.path().join("new.stalltop");
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/lab/01-commit-serialised-db.stalltop");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+    let mut command = Command::new(program());
     for word in words.split_whitespace() {
         match word {
             "FILE" => command.arg(&file),
@@ -162,7 +167,7 @@ fn standard_output_may_be_closed() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/lab/07-one-hot-thread-pinned.stalltop");
     for words in ["check", "info"] {
         let mut command = Command::new("sh");
-        command.args(["-c", "exec \"$@\" >&-", "sh", env!("CARGO_BIN_EXE_stalltop"), words]).arg(&file);
+        command.args(["-c", "exec \"$@\" >&-", "sh", program(), words]).arg(&file);
         said(words, &command.stdin(Stdio::null()).stderr(Stdio::piped()).output().unwrap());
     }
     assert!(File::open(&file).unwrap().metadata().unwrap().len() > 1000);

@@ -12,6 +12,8 @@
 
 #[path = "tables/made.rs"]
 mod made;
+#[path = "support/synthetic.rs"]
+mod synthetic;
 
 use std::collections::BTreeMap;
 use std::fs;

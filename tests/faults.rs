@@ -1,4 +1,4 @@
-//! What the program must survive: docs/faults.md, case by case, as far as it is not tested beside the code it concerns.
+//! What the program must survive: the cases of docs/faults.md that are not tested beside their code.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,8 +19,8 @@ mod copied;
 mod harness;
 #[path = "faults/identities.rs"]
 mod identities;
-#[path = "own/load.rs"]
-mod load;
+#[path = "support/load_process.rs"]
+mod load_process;
 #[path = "faults/namespaces.rs"]
 mod namespaces;
 #[path = "faults/opened.rs"]

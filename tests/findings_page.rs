@@ -1,4 +1,5 @@
-//! docs/findings.md is generated from the rules. `STALLTOP_BLESS=1 cargo test --test findings_page` regenerates it.
+//! docs/findings.md is generated from the rules: `STALLTOP_BLESS=1 cargo test --test findings_page` writes it again. Each
+//! heading of docs/metrics.md that the source cites exists.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,6 +11,7 @@
     reason = "a test may fail loudly, and says why it skips"
 )]
 
+use std::fs;
 use std::path::Path;
 
 #[test]
@@ -36,4 +38,28 @@ fn every_kind_has_a_rule_in_order() {
         assert_eq!(json, format!("\"{}\"", rule.kind.as_str()), "JSON and screen use the same name");
         assert!(!rule.next_steps.is_empty() && rule.kind.rule().is_some_and(|found| found.kind == rule.kind));
     }
+}
+
+#[test]
+fn every_cited_heading_of_the_metrics_page_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let metrics = fs::read_to_string(root.join("docs/metrics.md")).expect("docs/metrics.md");
+    let headings: Vec<&str> = metrics.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    let mut cited: Vec<String> = stalltop::findings::RULES.iter().map(|rule| rule.reference.to_owned()).collect();
+    let mut folders = vec![root.join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder of src") {
+            let path = entry.expect("an entry of src").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            assert!(!text.contains("metrics.md section"), "{}: cite the heading", path.display());
+            let citations = text.split("docs/metrics.md, \"").skip(1);
+            cited.extend(citations.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
+        }
+    }
+    let missing: Vec<&String> = cited.iter().filter(|heading| !headings.contains(&heading.as_str())).collect();
+    assert!(cited.len() > stalltop::findings::RULES.len() && missing.is_empty(), "not in docs/metrics.md: {missing:?}");
 }

@@ -1,4 +1,4 @@
-//! The fuzz targets on their corpus, on any compiler: what fuzzing once found stays found. The fuzzing itself: tests/fuzz.
+//! The fuzz targets on their corpus, with any compiler: an input that once failed is tested for ever. tests/fuzz does the fuzzing.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Readers of the kernel against captured and hand-made trees of many kernels, and against the running one.
+//! The readers of the kernel on captured and made-up trees of many kernels, and on the running one.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,8 +24,8 @@ mod left_out;
 mod live;
 #[path = "kernel/made.rs"]
 mod made;
-#[path = "tree/mod.rs"]
-mod planted;
+#[path = "support/proc_tree.rs"]
+mod proc_tree;
 #[path = "kernel/taskstats.rs"]
 mod taskstats;
 #[path = "kernel/tree.rs"]

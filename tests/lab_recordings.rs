@@ -1,7 +1,7 @@
-//! The hearts of the lab's scenarios, recorded and judged again: the judgement is tested where there is no root and no lab.
+//! Recordings of the lab's scenarios, evaluated again: findings are tested where there is no root and no lab.
 //!
-//! tests/recordings/lab.toml says of each recording what must be said and what must not; tests/recordings/make.sh makes
-//! them. What is true was measured when they were made, by other tools: it is quoted in lab.toml.
+//! tests/recordings/lab.toml lists for each recording the findings that must and must not appear, and quotes the truth that other
+//! tools measured; tests/recordings/make.sh makes the recordings.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! nicstat: every option on made counters, text for text; and beside the old program itself where it is installed.
+//! `stalltop nicstat`: every option on made-up counters, compared as text; and beside nicstat itself where it is installed.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,10 +12,14 @@
 
 #[path = "nicstat/pairs.rs"]
 mod pairs;
+#[path = "support/program.rs"]
+mod program;
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+
+use program::program;
 
 const HEAD: &str = "\
 Inter-|   Receive                                                |  Transmit
@@ -132,7 +136,7 @@ fn machine(dev: &str) -> tempfile::TempDir {
 }
 
 fn nicstat(root: &Path, options: &str) -> (Option<i32>, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stalltop"));
+    let mut command = Command::new(program());
     command.arg("--root").arg(root).arg("nicstat").args(options.split_whitespace()).stdin(Stdio::null());
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -204,7 +208,7 @@ fn what_programs_read_has_its_columns() {
 fn through_a_link_of_that_name_it_is_that_tool() {
     let directory = tempfile::tempdir().unwrap();
     let link = directory.path().join("nicstat");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_stalltop"), &link).unwrap();
+    std::os::unix::fs::symlink(program(), &link).unwrap();
     let output = Command::new(link).args(["-l"]).output().unwrap();
     if output.stderr.ends_with(b"no matching interface\n") {
         return println!("skipped: no interface is up here");

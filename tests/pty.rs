@@ -1,4 +1,4 @@
-//! The program in a pseudo-terminal: it draws, follows keys and sizes, and restores the terminal however it ends.
+//! The program in a pseudo-terminal: the screen appears, follows keys and sizes, and the terminal is restored however it ends.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,7 +16,7 @@ mod harness;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use harness::{Session, prepared, stalltop};
+use harness::{Session, prepared, program, stalltop};
 use nix::sys::signal::Signal;
 use portable_pty::CommandBuilder;
 
@@ -116,7 +116,7 @@ fn input_longer_than_one_read_is_complete() {
 fn a_closed_terminal_ends_the_program() {
     // Under sudo or nohup there is no SIGHUP: the end of file must end the program.
     for ignored in [false, true] {
-        let program = env!("CARGO_BIN_EXE_stalltop");
+        let program = program();
         let trap = if ignored { "trap '' HUP; " } else { "" };
         let mut command = CommandBuilder::new("/bin/sh");
         command.args(["-c", &format!("{trap}exec '{program}'")]);
@@ -175,7 +175,7 @@ fn a_blocked_terminal_does_not_stop_recording() {
 
 #[test]
 fn a_panic_restores_the_terminal_before_its_message() {
-    if !cfg!(debug_assertions) {
+    if !cfg!(debug_assertions) || std::env::var_os("STALLTOP_BIN").is_some() {
         println!("skipped: a release build has no test panics");
         return;
     }
@@ -205,7 +205,7 @@ fn control_z_suspends_and_fg_resumes() {
     command.env("PS1", "ready> ");
     let mut session = Session::start(command, 80, 24);
     session.until_text("ready>");
-    session.type_keys(&format!("'{}'\n", env!("CARGO_BIN_EXE_stalltop")));
+    session.type_keys(&format!("'{}'\n", program()));
     session.until("figures", |screen| screen.alternate_screen() && screen.contents().contains("busy"));
     for _ in 0..2 {
         session.type_keys("\x1a");
@@ -225,11 +225,8 @@ fn control_z_suspends_and_fg_resumes() {
 fn replay_has_the_same_screens() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("short.stalltop");
-    let recorded = std::process::Command::new(env!("CARGO_BIN_EXE_stalltop"))
-        .args(["record", "--for", "2s", "-i", "200ms"])
-        .arg(&file)
-        .output()
-        .unwrap();
+    let recorded =
+        std::process::Command::new(program()).args(["record", "--for", "2s", "-i", "200ms"]).arg(&file).output().unwrap();
     assert!(recorded.status.success(), "{recorded:?}");
     let mut session = Session::start(stalltop(&["replay", file.to_str().unwrap()]), 80, 24);
     session.until("a replay", |screen| screen.contents().contains("REPLAY") && screen.contents().contains("busy"));
@@ -258,11 +255,8 @@ fn replay_starts_at_the_given_time() {
 fn replay_follows_a_growing_file() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("growing.stalltop");
-    let mut recorder = std::process::Command::new(env!("CARGO_BIN_EXE_stalltop"))
-        .args(["record", "-i", "100ms", "--for", "60s"])
-        .arg(&file)
-        .spawn()
-        .unwrap();
+    let mut recorder =
+        std::process::Command::new(program()).args(["record", "-i", "100ms", "--for", "60s"]).arg(&file).spawn().unwrap();
     let begun = Instant::now();
     while std::fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 5000 {
         assert!(begun.elapsed() < harness::DEADLINE, "nothing is recorded");
@@ -300,7 +294,7 @@ fn a_dumb_terminal_gets_plain_lines() {
 
 #[test]
 fn replay_of_a_pipe_reads_keys_from_the_terminal() {
-    let program = env!("CARGO_BIN_EXE_stalltop");
+    let program = program();
     let mut command = CommandBuilder::new("/bin/sh");
     command.args(["-c", &format!("'{program}' record -i 200ms - | '{program}' replay -")]);
     let mut session = Session::start(prepared(command), 80, 24);
@@ -326,8 +320,7 @@ fn w_saves_the_samples_in_memory() {
     session.ended();
     let files: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(files.len(), 1, "{files:?}");
-    let info =
-        std::process::Command::new(env!("CARGO_BIN_EXE_stalltop")).args(["info", "--verify"]).arg(&files[0]).output().unwrap();
+    let info = std::process::Command::new(program()).args(["info", "--verify"]).arg(&files[0]).output().unwrap();
     assert!(info.status.success(), "{info:?}");
 }
 
@@ -338,12 +331,12 @@ fn an_unprivileged_user_gets_no_error() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    let program = directory.path().join("stalltop");
-    std::fs::copy(env!("CARGO_BIN_EXE_stalltop"), &program).unwrap();
+    let copy = directory.path().join("stalltop");
+    std::fs::copy(program(), &copy).unwrap();
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = CommandBuilder::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-    command.arg(&program);
+    command.arg(&copy);
     let mut command = prepared(command);
     command.cwd("/");
     let mut session = Session::start(command, 80, 24);
@@ -433,7 +426,7 @@ fn without_a_terminal_type_lines_are_printed_and_replay_fails() {
 #[test]
 fn standard_input_may_be_no_terminal() {
     let mut command = CommandBuilder::new("/bin/sh");
-    command.args(["-c", &format!("exec '{}' < /dev/null", env!("CARGO_BIN_EXE_stalltop"))]);
+    command.args(["-c", &format!("exec '{}' < /dev/null", program())]);
     let mut session = Session::start(prepared(command), 80, 24);
     session.until_text("busy");
     session.type_keys("5");

@@ -1,4 +1,4 @@
-//! Recordings: what goes in comes out, whatever happens to the bytes in between.
+//! Recordings: what is written is read back, whatever happens to the bytes in between.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,6 +20,8 @@ mod digest;
 mod generator;
 #[path = "recording/golden.rs"]
 mod golden;
+#[path = "recording/parallel.rs"]
+mod parallel;
 #[path = "recording/recorder.rs"]
 mod recorder;
 #[path = "recording/round_trip.rs"]
@@ -28,3 +30,5 @@ mod round_trip;
 mod runs;
 #[path = "recording/support.rs"]
 mod support;
+#[path = "support/synthetic.rs"]
+mod synthetic;

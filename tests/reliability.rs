@@ -1,4 +1,4 @@
-//! What recordings survive, with figures: `cargo test --release --test reliability -- --nocapture` prints a line for each
+//! Damage that recordings survive, with figures: `cargo test --release --test reliability -- --nocapture` prints a line for each
 //! kind of damage; with `STALLTOP_FULL=1` each sweep is whole (minutes), without it a part (seconds). docs/reliability.md.
 
 #![allow(
@@ -35,5 +35,7 @@ mod recorded;
 mod support;
 #[path = "reliability/sweeps.rs"]
 mod sweeps;
+#[path = "support/synthetic.rs"]
+mod synthetic;
 #[path = "recording/varint.rs"]
 mod varint;

@@ -1,4 +1,4 @@
-//! A directory of recordings, one behind the other, in the real program: it replays as one, and only our own are deleted.
+//! A directory of consecutive recordings: it replays as one, and only its own closed recordings are deleted.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,7 +16,7 @@ use std::process::Command;
 use stalltop::recording::{GapReason, Recorder, RecorderOptions, Replayer, Tail};
 use stalltop::sample::Name;
 
-/// Runs it; its code, standard output, standard error.
+/// Runs the program; returns exit code, standard output, standard error.
 fn run(state: &Path, arguments: &[&str]) -> (i32, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_stalltop")).args(arguments).env("XDG_STATE_HOME", state).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -30,7 +30,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_directory_of_segments_is_one_recording_with_gaps_between_runs() {
+fn a_directory_of_segments_is_one_recording_with_gaps_between_boots() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("tape");
     let name = directory.to_str().unwrap();
@@ -77,7 +77,7 @@ fn the_last_sample_begins_no_file() {
 }
 
 #[test]
-fn only_our_own_ended_segments_are_deleted() {
+fn only_own_closed_segments_are_deleted() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("tape");
     let name = directory.to_str().unwrap();
@@ -89,7 +89,7 @@ fn only_our_own_ended_segments_are_deleted() {
     record("1h");
     let ours = files(&directory);
     assert!(!ours.is_empty());
-    // What somebody else put there: another name, a damaged copy, a link, a file that is no recording.
+    // Files of others: another name, a damaged copy, a link, a file that is no recording.
     let foreign = directory.join("saved-by-hand.stalltop");
     fs::copy(&ours[0], &foreign).unwrap();
     let numbered = |number: u32| PathBuf::from(ours[0].to_str().unwrap().replace(".stalltop", &format!("-{number}.stalltop")));
@@ -99,13 +99,13 @@ fn only_our_own_ended_segments_are_deleted() {
     bytes.truncate(bytes.len() - 20);
     let (damaged, link, text, killed) = (numbered(90), numbered(91), numbered(92), numbered(93));
     fs::write(&damaged, &bytes).unwrap();
-    // Damaged and closed, since nothing is missing at its end.
+    // Damaged, but closed: its end is intact.
     let (scratched, elsewhere, theirs) = (numbered(94), numbered(95), numbered(96));
     let mut bytes = fs::read(&ours[0]).unwrap();
     bytes[20] ^= 1;
     fs::write(&scratched, &bytes).unwrap();
     assert_eq!(Replayer::open(&scratched).unwrap().tail(), Tail::Closed);
-    // Of another machine, which has a name that ours begins with.
+    // Of another machine, whose name is a prefix of this one's.
     let mut replayer = Replayer::open(&ours[0]).unwrap();
     let mut meta = replayer.meta().clone();
     meta.host.hostname = Name::from("elsewhere");
@@ -114,7 +114,7 @@ fn only_our_own_ended_segments_are_deleted() {
     recorder.finish(std::time::Duration::from_secs(60));
     fs::copy(&ours[0], &theirs).unwrap();
     let has_owner = std::os::unix::fs::chown(&theirs, Some(65_534), None).is_ok();
-    // Whoever was killed left its samples and no end: it may be all there is of an accident.
+    // Not closed: it may be the only record of an accident.
     let end = Replayer::open(&ours[0]).unwrap().byte_len().unwrap() as usize;
     let sound = fs::read(&ours[0]).unwrap();
     let index_at = u64::from_le_bytes(sound[end - 16..end - 8].try_into().unwrap()) as usize;
@@ -132,14 +132,14 @@ fn only_our_own_ended_segments_are_deleted() {
     assert!(!ours[0].exists(), "it is older than was to be kept: {:?}", files(&directory));
 }
 
-/// Whoever owns the directory above may put another one, or a link, in the place of ours while it is recorded into.
+/// The owner of the parent directory may replace the directory by another one, or a link, during the recording.
 #[test]
-fn a_directory_that_is_swapped_gets_nothing() {
+fn a_directory_that_is_replaced_gets_nothing() {
     let temporary = tempfile::tempdir().unwrap();
     let (directory, moved, victim) =
         (temporary.path().join("tape"), temporary.path().join("moved"), temporary.path().join("victim"));
     fs::create_dir(&victim).unwrap();
-    // What has the name of an old recording of ours there must stay.
+    // A file there with the name of an old recording must stay.
     let arguments =
         ["record", "-i", "100ms", "--rotate", "300ms", "--keep", "200ms", "--for", "2500ms", directory.to_str().unwrap()];
     let mut child = Command::new(env!("CARGO_BIN_EXE_stalltop"))
@@ -164,7 +164,7 @@ fn a_directory_that_is_swapped_gets_nothing() {
 }
 
 #[test]
-fn a_directory_that_others_may_write_in_is_refused() {
+fn a_directory_that_others_may_write_to_is_refused() {
     use std::os::unix::fs::PermissionsExt;
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("open");
@@ -175,7 +175,7 @@ fn a_directory_that_others_may_write_in_is_refused() {
         assert_eq!((code, said.lines().count()), (6, 1), "{said}");
         assert!(said.contains(&format!("mode {mode:o}")) && said.contains("open"), "{said}");
     }
-    // Root is told whose it is instead: that user could put other files there.
+    // Root gets a warning with the owner instead: that user could put other files there.
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
     if std::os::unix::fs::chown(&directory, Some(65_534), None).is_ok() {
         let (code, _, said) = run(temporary.path(), &["record", "--rotate", "1d", "--for", "1s", directory.to_str().unwrap()]);
@@ -202,5 +202,5 @@ fn rotation_needs_a_directory() {
     let empty = temporary.path().join("empty");
     fs::create_dir(&empty).unwrap();
     let (code, _, stderr) = run(temporary.path(), &["info", empty.to_str().unwrap()]);
-    assert!(code == 4 && stderr.contains("holds no recordings"), "{code} {stderr}");
+    assert!(code == 4 && stderr.contains("has no recordings"), "{code} {stderr}");
 }

@@ -19,6 +19,8 @@ mod command;
 mod formats;
 #[path = "tables/made.rs"]
 mod made;
+#[path = "support/synthetic.rs"]
+mod synthetic;
 
 use std::path::Path;
 

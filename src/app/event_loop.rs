@@ -4,23 +4,23 @@
 use std::future::pending;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
+use crate::app::baseline_learner::BaselineLearner;
 use crate::app::config::Settings;
-use crate::app::evaluation::BaselineLearner;
+use crate::app::live_pipeline::LivePipeline;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::{self, SignalEvent, SignalEvents};
-use crate::app::program::time_zone;
-use crate::app::recording;
+use crate::app::recorder;
 use crate::app::sampling::SamplerThread;
 use crate::app::terminal::keyboard::{self, Input};
 use crate::app::terminal::{self, Terminal};
 use crate::app::timeline::Timeline;
-use crate::app::timeline::live::Live;
-use crate::app::timeline::replay::Replay;
 use crate::app::timeline::sample_source::{self, SampleSource, StreamHeader};
 use crate::cli;
 use crate::kernel::{self, Root};
@@ -34,45 +34,41 @@ const MIN_FRAME_INTERVAL: Duration = Duration::from_millis(60);
 /// How soon a terminal that did not take all of a frame is tried again.
 const WRITE_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The live screen.
+/// The screen on the running machine.
 pub fn live(root: Root, configuration: &cli::Configuration, options: &cli::Live) -> Result<Exit, Failure> {
     let (settings, mut notices) = Settings::load(&root, configuration)?;
-    let (lessons, told) = if root.is_host() { BaselineLearner::load() } else { (BaselineLearner::empty(), None) };
-    let sampling = SamplerThread::start(root, options.interval, None)?;
-    let meta = recording::meta(&sampling.host, options.interval, Redaction::Nothing);
-    let setup = setup(&options.appearance, Source::Live, options.interval);
-    let state = State::new(setup);
-    notices.extend(told);
-    let judge = lessons.new_evaluator(settings.rule_config_for(&sampling.host));
-    run_screen(
-        state,
-        Timeline::Live(Box::new(Live::new(SampleSource::Live(sampling), meta, judge, lessons, notices, options.history))),
-    )
+    let (learner, notice) = if root.is_host() { BaselineLearner::load() } else { (BaselineLearner::empty(), None) };
+    notices.extend(notice);
+    let sampler = SamplerThread::start(root, options.interval, None)?;
+    let meta = recorder::meta(&sampler.host, options.interval, Redaction::Nothing);
+    let state = State::new(setup(&options.appearance, Source::Live, options.interval));
+    let pipeline = LivePipeline::new(Arc::clone(&sampler.host), settings.rule_config_for(&sampler.host), learner);
+    let mut timeline = Timeline::live(SampleSource::Sampler(sampler), meta, pipeline, options.history);
+    timeline.queue_notices(notices);
+    run_screen(state, timeline)
 }
 
-/// The same screens on a recording.
+/// The screen on a recording: a file, a directory of segments, or standard input.
 pub fn replay(configuration: &cli::Configuration, options: &cli::Replay) -> Result<Exit, Failure> {
     let (settings, notices) = Settings::load(&Root::host(), configuration)?;
-    let (feed, interval) = if options.file == Path::new("-") {
-        let (StreamHeader { meta, sections }, spring) = sample_source::open_stdin()?;
-        let section = sections.iter().find(|section| section.0 == recording::baselines_section());
-        let lessons = BaselineLearner::without_store(recording::baselines(section.map(|section| section.1.as_slice())));
-        let interval = meta.interval;
-        let judge = lessons.new_evaluator(settings.rule_config_for(&meta.host));
-        (
-            Timeline::Live(Box::new(Live::new(spring, meta, judge, lessons, notices, cli::value_parsers::DEFAULT_HISTORY))),
-            interval,
-        )
-    } else {
-        let mut replay = Replay::open(options, &time_zone::local(), &settings)?;
-        replay.queue_notices(notices);
-        let interval = replay.interval();
-        (Timeline::Replay(Box::new(replay)), interval)
-    };
     let name = options.file.file_name().unwrap_or(options.file.as_os_str()).to_string_lossy().into_owned();
-    let mut state = State::new(setup(&options.appearance, Source::Replay { name }, interval));
+    let (mut timeline, source, interval) = if options.file == Path::new("-") {
+        let (StreamHeader { meta, sections }, source) = sample_source::open_stdin()?;
+        let section = sections.iter().find(|section| section.0 == recorder::baselines_section());
+        let baselines = recorder::baselines(section.map(|section| section.1.as_slice()));
+        let (host, interval) = (Arc::new(meta.host.clone()), meta.interval);
+        let rule_config = settings.rule_config_for(&host);
+        let pipeline = LivePipeline::new(host, rule_config, BaselineLearner::without_store(baselines));
+        (Timeline::live(source, meta, pipeline, cli::value_parsers::DEFAULT_HISTORY), Source::Pipe { name }, interval)
+    } else {
+        let timeline = Timeline::open(options, &TimeZone::system(), &settings)?;
+        let interval = timeline.interval();
+        (timeline, Source::Replay { name }, interval)
+    };
+    timeline.queue_notices(notices);
+    let mut state = State::new(setup(&options.appearance, source, interval));
     state.speed = options.speed;
-    run_screen(state, feed)
+    run_screen(state, timeline)
 }
 
 fn setup(appearance: &cli::Appearance, source: Source, interval: Duration) -> Setup {
@@ -83,7 +79,7 @@ fn setup(appearance: &cli::Appearance, source: Source, interval: Duration) -> Se
     Setup {
         terminal: TerminalCapabilities::from_env(variable, appearance.glyphs()),
         source,
-        time_zone: time_zone::local(),
+        time_zone: TimeZone::system(),
         size: terminal::size(),
         interval_ms: u64::try_from(interval.as_millis()).unwrap_or(u64::MAX),
     }

@@ -6,5 +6,4 @@ pub mod panics;
 pub mod privileges;
 pub mod signals;
 pub mod stdio;
-pub mod time_zone;
 pub mod timeout;

@@ -16,8 +16,8 @@ use tokio::sync::mpsc as channel;
 
 use self::jitter::Jitter;
 use self::throttle::Throttle;
+use crate::app::operations_command::LatestOperations;
 use crate::app::program::exit::{Exit, Failure};
-use crate::app::recording::operations_command::LatestOperations;
 use crate::kernel::{Root, Sampler};
 use crate::sample::{Absent, Host, Sample};
 

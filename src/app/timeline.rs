@@ -1,49 +1,331 @@
-//! Where judged intervals come from: samples as they come, or a recording.
+//! The samples behind the screen, their evaluation and the position in them: one interface for the running machine, a pipe,
+//! a recording that is being written and one that is complete.
+//!
+//! The samples are in a store: a ring in memory, or files. A position is an index into it. Live and from a pipe, samples
+//! are evaluated as they arrive; those of a file on a thread of its own, and where that has not been yet, on request.
 
-pub mod background_analysis;
-pub mod background_jobs;
+mod background_analysis;
+mod background_jobs;
 pub mod checkpoints;
-pub mod live;
-pub mod recording_samples;
-pub mod replay;
+mod finding_starts;
+mod live_input;
+mod navigation;
+mod playback;
+mod recorder_control;
+mod recording_samples;
 pub mod sample_source;
+mod store;
 #[cfg(test)]
 mod synthetic;
-pub mod tick_preview;
+#[cfg(test)]
+mod tests;
 
-use crate::app::program::exit::{Exit, Failure};
-use crate::state::{Effect, Event};
-use live::Live;
-use replay::Replay;
+use std::sync::Arc;
+use std::time::Duration;
 
-/// Two of them, both ours: only one knows the end from the beginning.
-pub enum Timeline {
-    Live(Box<Live>),
-    Replay(Box<Replay>),
+use jiff::tz::TimeZone;
+use tokio::time::{Instant, sleep_until};
+
+use crate::app::config::Settings;
+use crate::app::live_pipeline::LivePipeline;
+use crate::app::program::exit::{Exit, Failure, quoted};
+use crate::app::recorder;
+use crate::app::time_range;
+use crate::cli;
+use crate::findings::Evaluator;
+use crate::kernel;
+use crate::recording::{HistoryRing, Meta, Replayer};
+use crate::state::{Effect, Event, Notice};
+use background_analysis::{BackgroundAnalysis, Batch};
+use background_jobs::JobResult;
+use checkpoints::CheckpointedEvaluation;
+use finding_starts::FindingStarts;
+use live_input::LiveInput;
+use playback::Playback;
+use recording_samples::RecordingSamples;
+use sample_source::{SampleSource, SourceEvent};
+use store::{RingSamples, Store};
+
+/// Bytes of samples that are kept in memory at most, whatever `--history` says.
+const MAX_HISTORY_BYTES: usize = 16 << 20;
+
+pub struct Timeline {
+    source: SampleSource,
+    store: Store,
+    evaluation: CheckpointedEvaluation,
+    finding_starts: FindingStarts,
+    position: Position,
+    /// Where the store is a ring
+    live: Option<LiveInput>,
+    /// Where the store is a file
+    playback: Option<Playback>,
+    analysis: Option<BackgroundAnalysis>,
+    /// Events that the screen has not been given yet
+    queued_events: Vec<Event>,
+}
+
+/// The interval on the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Position {
+    /// The newest one, as it arrives
+    Follow,
+    /// The one that ends with the sample of this index
+    At(u64),
+}
+
+/// One thing that was waited for.
+enum Input {
+    Source(SourceEvent),
+    Job(JobResult),
+    Analysis(Batch),
+    /// The next interval of the recording is due
+    Playback,
 }
 
 impl Timeline {
-    /// What happens next; may be given up while it waits, and waits for ever when nothing will happen again.
+    /// Samples as they arrive, from the running machine or a pipe. `history`: how long they are kept in memory.
+    pub fn live(source: SampleSource, meta: Meta, pipeline: LivePipeline, history: Duration) -> Timeline {
+        let samples = history.as_nanos().div_ceil(meta.interval.as_nanos().max(1));
+        let samples = usize::try_from(samples).unwrap_or(usize::MAX).max(2);
+        let ring = HistoryRing::new(samples, MAX_HISTORY_BYTES, meta.redaction);
+        let host = Arc::new(meta.host.clone());
+        Timeline {
+            evaluation: CheckpointedEvaluation::new(pipeline.evaluator().clone()),
+            live: Some(LiveInput::new(pipeline, meta, matches!(source, SampleSource::Sampler(_)))),
+            source,
+            store: Store::Ring(RingSamples { ring, host }),
+            finding_starts: FindingStarts::default(),
+            position: Position::Follow,
+            playback: None,
+            analysis: None,
+            queued_events: Vec::new(),
+        }
+    }
+
+    /// A recording, played from `--at`, or else from its beginning; one that is being written from its end.
+    pub fn open(options: &cli::Replay, zone: &TimeZone, settings: &Settings) -> Result<Timeline, Failure> {
+        let &cli::Replay { ref file, at, ref range, speed, .. } = options;
+        let open = || Replayer::open(file).map_err(recorder::failure);
+        let mut replayer = open()?;
+        let samples_in_range = time_range::between(&replayer, range, file, zone)?;
+        replayer.restrict_to(samples_in_range.clone());
+        if replayer.len() < 2 && !replayer.is_growing() {
+            let why = format!("it holds {} of the two samples that make an interval", replayer.len());
+            return Err(Failure::new(Exit::Damaged, format!("cannot replay {}", quoted(file)), why, ""));
+        }
+        let host = replayer.meta().host.clone();
+        let baselines = recorder::baselines(replayer.section(recorder::baselines_section()));
+        let evaluator = Evaluator::new(baselines).with_rule_config(settings.rule_config_for(&host));
+        // A replayer of its own: it decodes the samples in order while the screen goes anywhere.
+        let mut samples = RecordingSamples::new(open()?);
+        samples.replayer.restrict_to(samples_in_range);
+        let analysis = BackgroundAnalysis::start(samples, evaluator.clone());
+        let analysis = analysis.map_err(|error| Failure::new(Exit::Failed, "cannot start a thread", error, ""))?;
+        let interval = replayer.meta().interval;
+        let mut timeline = Timeline {
+            source: if replayer.is_growing() { SampleSource::growing_file() } else { SampleSource::Closed },
+            store: Store::File(RecordingSamples::new(replayer)),
+            evaluation: CheckpointedEvaluation::new(evaluator),
+            finding_starts: FindingStarts::default(),
+            position: Position::At(1),
+            live: None,
+            playback: Some(Playback::new(speed, interval)),
+            analysis: Some(analysis),
+            queued_events: Vec::new(),
+        };
+        timeline.queue_opening_events();
+        let start = timeline.start_index(at, zone);
+        let shown = timeline.seek(start, true);
+        timeline.queued_events.extend(shown);
+        Ok(timeline)
+    }
+
+    /// Shows the lines as soon as there is a screen.
+    pub fn queue_notices(&mut self, lines: Vec<String>) {
+        self.queued_events.extend(lines.into_iter().map(|line| Event::Notice(Notice::failure(line))));
+    }
+
+    /// The nominal time between samples of a recording.
+    pub fn interval(&self) -> Duration {
+        self.recording().map_or(Duration::ZERO, |samples| samples.replayer.meta().interval)
+    }
+
+    /// Waits for the next events; forever when none will follow. Cancel-safe.
     pub async fn next(&mut self) -> Vec<Event> {
-        match self {
-            Timeline::Live(live) => live.next().await,
-            Timeline::Replay(replay) => replay.next().await,
+        loop {
+            if !self.queued_events.is_empty() {
+                return std::mem::take(&mut self.queued_events);
+            }
+            let due = self.next_due();
+            let Timeline { source, live, analysis, .. } = self;
+            let input = tokio::select! {
+                input = next_input(source, live.as_mut()) => input,
+                batch = next_batch(analysis.as_mut()) => Input::Analysis(batch),
+                () = sleep_until_some(due) => Input::Playback,
+            };
+            let events = self.respond(input);
+            self.queued_events.extend(events);
         }
     }
 
-    /// Does what the state asks of the feed; says what came of it.
+    fn respond(&mut self, input: Input) -> Vec<Event> {
+        match input {
+            Input::Source(SourceEvent::PollFile) => self.poll_growth(),
+            Input::Source(SourceEvent::Ended(why)) => vec![Event::SourceEnded(why)],
+            Input::Source(SourceEvent::Notice(text)) => vec![Event::Notice(Notice::new(text))],
+            Input::Source(event) => self.add_live(event),
+            Input::Job(result) => self.live.as_mut().map(|live| live.recorder.job_done(result)).unwrap_or_default(),
+            Input::Analysis(batch) => self.add_analysis(batch),
+            Input::Playback => self.play(),
+        }
+    }
+
+    /// Does what the state asks for; the events say what came of it.
     pub fn act(&mut self, effect: Effect) -> Vec<Event> {
-        match self {
-            Timeline::Live(live) => live.act(effect),
-            Timeline::Replay(replay) => replay.act(effect),
+        match effect {
+            Effect::Step(_)
+            | Effect::StepTime(_)
+            | Effect::JumpTo(_)
+            | Effect::NextFinding
+            | Effect::PreviousFinding
+            | Effect::Pause(_)
+            | Effect::Speed(_) => return self.navigate(effect),
+            Effect::ChangeInterval(milliseconds) => self.source.set_interval(Duration::from_millis(milliseconds)),
+            Effect::Save | Effect::ToggleRecord => {
+                if let (Store::Ring(samples), Some(live)) = (&self.store, &mut self.live) {
+                    // Those before the oldest sample in memory: a replay learns again what was learned since.
+                    let oldest = self.evaluation.oldest_checkpoint();
+                    let baselines = oldest.unwrap_or(live.pipeline.evaluator()).baselines();
+                    return match effect {
+                        Effect::Save => live.recorder.save(&samples.ring, baselines),
+                        _ => live.recorder.toggle(&samples.ring, baselines),
+                    };
+                }
+            }
+            Effect::Mark(text) => return self.add_live(SourceEvent::Mark(kernel::now().into(), text)),
+            Effect::Nothing | Effect::Redraw | Effect::Quit | Effect::Suspend => {}
+        }
+        Vec::new()
+    }
+
+    /// Ends with the program, when the screen has been restored: writes what must be kept. The result says what failed, and
+    /// that a recording is damaged.
+    pub fn close(self) -> Option<Failure> {
+        match (self.store, self.live) {
+            (Store::File(samples), _) => samples.damage_failure(),
+            (Store::Ring(_), live) => live?.close().map(|line| Failure::new(Exit::CannotWrite, line, "", "")),
         }
     }
 
-    /// The end of the program, when the screen is gone: what must be kept is kept.
-    pub fn close(self) -> Option<Failure> {
-        match self {
-            Timeline::Live(live) => live.close().map(|line| Failure::new(Exit::CannotWrite, line, "", "")),
-            Timeline::Replay(replay) => replay.close(),
+    /// A live sample, gap or mark.
+    fn add_live(&mut self, event: SourceEvent) -> Vec<Event> {
+        let Timeline { store: Store::Ring(samples), live: Some(live), evaluation, finding_starts, .. } = self else {
+            return Vec::new();
+        };
+        match event {
+            SourceEvent::Sample(sample) => {
+                let mut events = live.add_sample(&sample, samples, evaluation, finding_starts);
+                if self.position != Position::Follow {
+                    events.extend(self.position_event());
+                }
+                events
+            }
+            SourceEvent::Gap(gap) => live.add_gap(&gap, samples),
+            SourceEvent::Mark(at, text) => {
+                let notice = live.add_mark(at, &text, samples);
+                vec![Event::Marks(self.store.marks()), Event::Notice(notice)]
+            }
+            SourceEvent::Notice(_) | SourceEvent::PollFile | SourceEvent::Ended(_) => Vec::new(),
         }
+    }
+
+    fn recording(&self) -> Option<&RecordingSamples> {
+        match &self.store {
+            Store::File(samples) => Some(samples),
+            Store::Ring(_) => None,
+        }
+    }
+
+    fn queue_opening_events(&mut self) {
+        let problem = self.recording().and_then(RecordingSamples::problem);
+        self.queued_events.extend(problem.map(|text| Event::Notice(Notice::failure(text))));
+        self.queued_events.push(Event::Marks(self.store.marks()));
+        let ticks = self.analysis.as_ref().map(BackgroundAnalysis::timeline_ticks).filter(|ticks| !ticks.is_empty());
+        self.queued_events.extend(ticks.map(Event::Timeline));
+    }
+
+    /// The results of the analysis so far.
+    fn add_analysis(&mut self, mut batch: Batch) -> Vec<Event> {
+        let (Store::File(samples), Some(analysis)) = (&mut self.store, &mut self.analysis) else { return Vec::new() };
+        let mut events = analysis.add(&mut batch);
+        if let Some(damage) = batch.damage {
+            samples.add_damage(damage);
+            events.extend(samples.problem().map(|text| Event::Notice(Notice::failure(text))));
+        }
+        let was_exact = self.evaluation.is_exact();
+        self.evaluation.extend(batch.until, batch.checkpoints);
+        self.finding_starts.append(batch.finding_starts);
+        // The interval on the screen was evaluated ahead of the analysis: it may know less.
+        if let Position::At(index) = self.position
+            && !was_exact
+            && index < batch.until
+        {
+            events.extend(self.seek(index, true));
+        }
+        events
+    }
+
+    /// Checks whether a growing recording has new samples.
+    fn poll_growth(&mut self) -> Vec<Event> {
+        let Store::File(samples) = &mut self.store else { return Vec::new() };
+        let growth = match samples.replayer.refresh() {
+            Ok(growth) if growth.new_samples > 0 || !growth.growing => growth,
+            Ok(_) => return Vec::new(),
+            Err(error) => {
+                self.source = SampleSource::Closed;
+                return vec![Event::SourceEnded(Some(error.to_string()))];
+            }
+        };
+        if let Some(analysis) = &mut self.analysis {
+            analysis.refresh();
+        }
+        let mut events = vec![Event::Marks(self.store.marks())];
+        events.extend(self.position_event());
+        let due = self.next_due();
+        if let (Some(playback), Some(due)) = (&mut self.playback, due) {
+            playback.skip_wait(due, Instant::now());
+        }
+        if !growth.growing {
+            self.source = SampleSource::Closed;
+            if due.is_none() && self.playback.as_ref().is_some_and(|playback| !playback.paused) {
+                events.push(Event::SourceEnded(None));
+            }
+        }
+        events
+    }
+}
+
+async fn next_input(source: &mut SampleSource, live: Option<&mut LiveInput>) -> Input {
+    match live {
+        Some(live) => tokio::select! {
+            result = live.recorder.next_result() => Input::Job(result),
+            Some((at, text)) = live.received_marks.recv() => Input::Source(SourceEvent::Mark(at, text)),
+            event = source.next() => Input::Source(event),
+        },
+        None => Input::Source(source.next().await),
+    }
+}
+
+async fn next_batch(analysis: Option<&mut BackgroundAnalysis>) -> Batch {
+    match analysis {
+        Some(analysis) => analysis.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn sleep_until_some(when: Option<Instant>) {
+    match when {
+        Some(when) => sleep_until(when).await,
+        None => std::future::pending().await,
     }
 }

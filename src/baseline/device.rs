@@ -1,4 +1,5 @@
-//! By what a device and the size of its requests are known, and what its class can do before anything was learned.
+//! Identity of a device, size classes of requests, and the latency assumed for a class of devices before anything was
+//! learned.
 
 use std::sync::Arc;
 
@@ -8,8 +9,8 @@ use crate::sample::Name;
 use crate::sample::disk::Disk;
 use crate::units::Millis;
 
-/// What a device stays known by over reboots: model and serial (or WWID), else the file behind it, else where it is plugged
-/// in, else its name. Names, places and paths are given to others: with them the size tells devices apart.
+/// Identity of a device over reboots: model and serial (or WWID), otherwise the file behind it, its place on the bus, or
+/// its name. Names, places and paths are reused: with them the size distinguishes devices.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DeviceIdentity(pub Arc<str>);
@@ -33,7 +34,7 @@ impl DeviceIdentity {
     }
 }
 
-/// A serial number that every device of a cheap series has tells nothing: 0, 000000000000.
+/// Whether a serial number identifies one device: cheap series have 0 or 000000000000 on all of them.
 fn is_distinctive_serial(serial: &str) -> bool {
     let mut letters = serial.chars().filter(|letter| letter.is_alphanumeric());
     letters.next().is_some_and(|first| letters.any(|letter| letter != first))
@@ -62,7 +63,7 @@ impl SizeClass {
 
     pub const ALL: [SizeClass; 3] = [SizeClass::Small, SizeClass::Medium, SizeClass::Large];
 
-    /// As a table and a command line say it.
+    /// As in tables and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             SizeClass::Small => "<=16K",
@@ -72,10 +73,10 @@ impl SizeClass {
     }
 }
 
-/// Devices whose `rotational` says nothing of what is below them.
+/// Devices whose `rotational` does not describe what is below them.
 const VIRTUAL_PREFIXES: &[&str] = &["loop", "zram", "ram", "vd", "xvd", "nbd", "rbd", "drbd", "zd"];
 
-/// What a device of this class does when it is well: rotational 8 ms, SSD 0.5 ms, NVMe 0.2 ms, virtual 1 ms.
+/// The latency of a healthy device of this class: rotational 8 ms, SSD 0.5 ms, NVMe 0.2 ms, virtual 1 ms.
 pub fn class_default(disk: &Disk) -> Millis {
     let name = disk.name.as_bytes();
     if VIRTUAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix.as_bytes())) {

@@ -1,11 +1,11 @@
-//! Baselines as bytes: TOML that a person can read, in the state directory and in a section of a recording.
+//! Baselines as bytes: readable TOML, in the state directory and in a section of a recording.
 
 use serde::{Deserialize, Serialize};
 
 use super::{BaselineKey, Baselines, DeviceIdentity, LearnedBaseline, SizeClass};
 use crate::interval::disk::Operation;
 
-/// Why bytes are no baselines.
+/// Why bytes cannot be read as baselines.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum FormatError {
     #[error("not a table of baselines: {0}")]
@@ -19,7 +19,7 @@ pub enum FormatError {
 /// The format that `Baselines::to_bytes` writes.
 const FORMAT: u32 = 1;
 
-/// No honest file comes near.
+/// Far larger than any real file.
 pub const MAX_FILE_BYTES: u64 = 16 << 20;
 
 #[derive(Serialize, Deserialize)]
@@ -51,8 +51,8 @@ impl Baselines {
         self.to_bytes_within(MAX_FILE_BYTES)
     }
 
-    /// Machines on which devices come and go (containers, volumes of a cloud) learn new ones for ever: of too many those
-    /// that taught longest ago are left out.
+    /// Machines with short-lived devices (containers, cloud volumes) learn new ones for ever: of too many, those without
+    /// recent observations are left out.
     fn to_bytes_within(&self, most: u64) -> Vec<u8> {
         let mut kept = self.clone();
         loop {

@@ -1,7 +1,6 @@
-//! Completions of each device over up to a second of intervals: at ten samples a second a disk that answers 30 requests a
-//! second never has five in one of them.
-//!
-//! What is judged is the shortest run of the latest intervals with enough completions; what teaches is each second once.
+//! Completions of each device over up to a second of intervals: at ten samples a second a disk with 30 requests a second
+//! never has five in one interval. The evaluated load is the shortest run of the latest intervals with enough completions;
+//! observations are made of each second once.
 
 use std::collections::VecDeque;
 
@@ -11,14 +10,14 @@ use crate::interval::Interval;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::units::Millis;
 
-/// What teaches is no shorter than this (a second, with room for late samples): else a second at ten samples a second
-/// would teach as much as ten at one.
+/// An observation covers at least this (a second, with room for late samples): otherwise a second at ten samples a second
+/// would count as ten observations.
 const MIN_OBSERVATION_S: f64 = 0.95;
 
-/// What is judged reaches no further back than this, unless one interval alone does.
+/// The evaluated load covers at most this, unless one interval alone is longer.
 const MAX_WINDOW_S: f64 = 1.05;
 
-/// What one device did for some time.
+/// Load of one device over some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DeviceLoad {
     pub seconds: f64,
@@ -109,9 +108,9 @@ impl DeviceLoad {
         self.data_concurrency() + self.concurrency(Operation::Flush)
     }
 
-    /// Whether an operation had the device nearly to itself. Reads and writes delay each other, so all of them count.
-    /// A commit's writes wait for the flush before and behind them, which the kernel adds to the writes: a flush is alone
-    /// beside one such writer.
+    /// Whether an operation was uncontended. Reads and writes delay each other, so all of them count. The writes of a
+    /// commit wait for the flushes before and after them, and the kernel adds that time to the writes: a flush is
+    /// uncontended beside one such writer.
     pub fn is_uncontended(&self, operation: Operation) -> bool {
         match operation {
             Operation::Flush => {
@@ -128,7 +127,7 @@ impl DeviceLoad {
     }
 }
 
-/// What the judge remembers of the last second: nothing at all of devices that did nothing in it.
+/// Loads of the last second; nothing for devices that did nothing in it.
 #[derive(Clone, Debug, Default)]
 pub struct LatencyWindow {
     /// Sorted by id, as an interval's devices are
@@ -140,9 +139,9 @@ struct DiskWindow {
     id: DiskId,
     /// The latest intervals, oldest first
     recent: VecDeque<DeviceLoad>,
-    /// What has not taught yet
+    /// Load that is not an observation yet
     accumulating: DeviceLoad,
-    /// What teaches now
+    /// Load that becomes an observation now
     finished: Option<DeviceLoad>,
 }
 
@@ -180,7 +179,7 @@ impl LatencyWindow {
         })
     }
 
-    /// What teaches now, each second once.
+    /// Loads that become observations now, each second once.
     pub fn finished_loads(&self) -> impl Iterator<Item = (DiskId, &DeviceLoad)> {
         self.windows.iter().filter_map(|gathered| Some((gathered.id, gathered.finished.as_ref()?)))
     }

@@ -1,4 +1,4 @@
-//! What was learned of one operation of one size class on one device.
+//! What was learned about one operation and size class on one device. docs/metrics.md, "Baselines".
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,12 @@ use super::reservoir::{Day, Reservoir, is_valid_latency, median, unix_day};
 use super::{BaselineLoad, Drift, Observation};
 use crate::units::Millis;
 
-/// Latencies of the device nearly alone with its requests: of today, of the last days on which it taught, and of the
-/// first, which are kept for ever, so that a slow drift can be told.
+/// Latencies with (nearly) one request at a time: of today, of the last days with observations, and of the first days,
+/// which are kept so that slow drift is visible.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LearnedBaseline {
-    /// Intervals that taught, all in all
+    /// Number of observations
     pub intervals: u32,
     /// Set by hand: nothing learned changes it
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -21,7 +21,7 @@ pub struct LearnedBaseline {
     /// Kernel name of the device when it was last learned from
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Seconds after 1970 of the first and the last interval that taught
+    /// Seconds after 1970 of the first and the last observation
     pub first_s: i64,
     pub last_s: i64,
     /// Recordings of the first version: their latest awaits, without a day
@@ -32,9 +32,9 @@ pub struct LearnedBaseline {
     /// The `WELL` highest rates and outstanding requests of all kinds with which it still was at its baseline, descending
     well_rates: Vec<f32>,
     well_outstanding: Vec<f32>,
-    /// The last days on which it taught or was seen alone, in order of time
+    /// The last days with observations or uncontended intervals, in order of time
     days: Vec<Day>,
-    /// The first days on which it taught
+    /// The first days with observations
     early: Vec<Day>,
     today: Today,
 }
@@ -45,11 +45,11 @@ pub struct LearnedBaseline {
 struct Today {
     day: i32,
     taught: Reservoir,
-    /// With the device alone, too slow to teach or not
+    /// Uncontended intervals, too slow to learn from or not
     seen: Reservoir,
 }
 
-/// How far a baseline can be trusted.
+/// How reliable a baseline is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confidence {
     ByHand,
@@ -76,16 +76,16 @@ impl Confidence {
     }
 }
 
-/// So many intervals make a baseline.
+/// Observations that make a baseline.
 pub const MIN_INTERVALS: u32 = 10;
 
-/// The lowest await counts once so many intervals reached it.
+/// Observations that must reach the lowest await.
 const LOWEST_KEPT: usize = 5;
 
-/// The highest load counts once so many intervals reached it.
+/// Observations that must reach the highest load.
 const HIGHEST_LOADS_KEPT: usize = 3;
 
-/// An interval above this multiple is a fault, not a lesson.
+/// An interval above this multiple of the baseline is not learned from.
 const MAX_LEARNABLE_MULTIPLE: f64 = 2.0;
 
 /// Days that the baseline is the median of; a change of a day or two does not move it.
@@ -94,7 +94,7 @@ const MEDIAN_DAYS: usize = 8;
 /// The first days, which later ones are compared with.
 const REFERENCE_DAYS: usize = 5;
 
-/// A drift is told when the last so many days show it, so long after the first ones.
+/// A drift is reported when this many last days show it, this long after the first ones.
 const DRIFT_DAYS: usize = 3;
 const MIN_DRIFT_AGE_DAYS: i32 = 7;
 

@@ -62,8 +62,7 @@ impl Reservoir {
     }
 }
 
-/// A day that has passed: how many intervals taught and their median, how many there were with the device alone and the
-/// median of those, too slow ones among them.
+/// A finished day: number and median of the observations, and number and median of the uncontended intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "DayRow", into = "DayRow")]
 pub struct Day {

@@ -129,7 +129,7 @@ impl BaselineStore {
         })
     }
 
-    /// Why what is learned cannot be kept, as far as that can be told without writing; `None` where it can.
+    /// Why the baselines cannot be saved, as far as that is known without writing; `None` if they can.
     pub fn write_obstacle(&self, may_write: impl Fn(&Path) -> bool) -> Option<String> {
         let directory = self.directory();
         match fs::symlink_metadata(&self.path) {
@@ -222,7 +222,7 @@ impl BaselineStore {
         let aside = self.path.with_extension(format!("toml.{}", std::process::id()));
         let written = write_synced(&aside, &baselines.to_bytes()).and_then(|()| fs::rename(&aside, &self.path));
         if written.is_err() {
-            // It may not be there at all; the first error is the one to tell.
+            // The directory may not exist: report the first error.
             let _ = fs::remove_file(&aside);
         }
         written?;

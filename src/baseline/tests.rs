@@ -13,10 +13,10 @@ use super::{
 };
 use crate::interval::Interval;
 use crate::interval::disk::Operation;
-use crate::sample::disk::{Disk, DiskFacts, OpCounters};
-use crate::sample::host::{Host, Privilege};
-use crate::sample::{Instant, Sample};
-use crate::units::{Counter, Millis};
+use crate::sample::Sample;
+use crate::sample::disk::{DiskFacts, OpCounters};
+use crate::synthetic;
+use crate::units::Millis;
 
 /// One disk whose counters go on; an interval of a second at a time.
 struct Bench {
@@ -49,22 +49,8 @@ impl Bench {
     }
 
     fn sample(&self) -> Arc<Sample> {
-        let ns = self.at_ms * 1_000_000;
-        let at = Instant { boottime_ns: ns, monotonic_ns: ns, realtime_ns: 1_700_000_000_000_000_000 + ns.cast_signed() };
-        let disk = Disk {
-            id: crate::ids::DiskId { major: 8, minor: 0 },
-            name: self.name.into(),
-            facts: Arc::new(self.facts.clone()),
-            reads: self.reads,
-            writes: OpCounters::default(),
-            discards: None,
-            flushes: None,
-            flush_time_ms: None,
-            in_flight: 0,
-            io_ticks_ms: Counter(0),
-            time_in_queue_ms: Counter(0),
-        };
-        Arc::new(Sample { disks: Ok(vec![disk]), ..Sample::empty(at) })
+        let disk = synthetic::disk(self.name).facts(self.facts.clone()).reads(self.reads);
+        synthetic::sample(self.at_ms as f64 / 1000.0).disk(disk).shared()
     }
 
     /// One second with so many reads of 4 KiB that took so long each.
@@ -78,17 +64,7 @@ impl Bench {
         self.reads.completed.0 += completed;
         self.reads.sectors.0 += completed * 8;
         self.reads.time_ms.0 += completed * await_ms;
-        let host = Arc::new(Host {
-            hostname: "test".into(),
-            kernel: "6.18".into(),
-            machine: "x86_64".into(),
-            boot_id: "boot".into(),
-            boot_time_s: None,
-            page_size: 4096,
-            ticks_per_second: 100,
-            topology: Vec::new(),
-            privilege: Privilege { effective_uid: 0, has_cap_sys_ptrace: true, delay_accounting: Ok(false), hidepid: false },
-        });
+        let host = Arc::new(synthetic::host());
         let interval = Interval::between(&host, &older, &self.sample()).expect("time passed");
         self.gathering.push(&interval);
         interval

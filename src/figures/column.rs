@@ -264,7 +264,13 @@ impl<T> Column<T> {
 
     /// The figure where it is a number, in the unit that people read it in.
     pub fn displayed(&self, input: &FigureInput, row: &T) -> Option<f64> {
-        Some(self.number(input, row)? / self.definition.unit.divisor())
+        let number = self.number(input, row)?;
+        Some(match self.definition.unit {
+            // A product is exact where a quotient by 0.01 or 0.001 is not.
+            Unit::Percent | Unit::PercentOfCpu => number * 100.0,
+            Unit::Milliseconds => number * 1000.0,
+            unit => number / unit.divisor(),
+        })
     }
 
     /// The figure where it is a number, in the unit of its key.

@@ -62,11 +62,11 @@ pub struct CgroupMembers<'a>(FxHashMap<(CgroupVersion, &'a [u8]), Vec<&'a Proces
 impl<'a> CgroupMembers<'a> {
     /// Of these groups. `None` where tasks cannot be read. Where all of a group have ended by now, those that were in it.
     pub fn for_cgroups(
-        scene: &RuleContext<'a>,
+        context: &RuleContext<'a>,
         controller: Controller,
         groups: impl Iterator<Item = &'a CgroupId>,
     ) -> Option<CgroupMembers<'a>> {
-        let interval: &'a Interval = scene.interval;
+        let interval: &'a Interval = context.interval;
         let now = interval.newer.tasks.as_ref().ok()?;
         let mut residents = CgroupMembers(groups.map(|id| ((id.version, id.path.as_bytes()), Vec::new())).collect());
         residents.assign(controller, &now.processes);
@@ -97,20 +97,20 @@ impl<'a> CgroupMembers<'a> {
 
 /// The processes to which a group's limit applies, those with most weight first: `spin (4711), 3 more`.
 pub fn describe_members(
-    scene: &RuleContext,
+    context: &RuleContext,
     residents: Option<&CgroupMembers>,
     group: &CgroupId,
     weight: impl Fn(&ProcessSpan) -> f64,
 ) -> String {
     let Some(residents) = residents else { return "tasks that cannot be read".into() };
-    let spans = scene.interval.tasks.as_ref();
+    let spans = context.interval.tasks.as_ref();
     let weigh = |process: &&Process| spans.map_or(0.0, |spans| weight(&spans.process(process)));
     let mut inside: Vec<_> = residents.members_of(group).iter().map(|process| (weigh(process), process)).collect();
     inside.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut told: Vec<String> =
         inside.iter().take(3).map(|(_, process)| format!("{} ({})", lossy_name(&process.comm), process.pid)).collect();
     match inside.len() {
-        0 => return "no task that this user sees".into(),
+        0 => return "no task visible to this user".into(),
         all if all > 3 => told.push(format!("{} more", count((all - 3) as f64))),
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! What iowait and PSI say beside the verdict, where they mislead. They are witnesses, not the judge.
+//! Where iowait and PSI contradict idle-but-blocked. docs/metrics.md, "Cross-checks".
 
 use super::formatting::{lossy_name, percent, plural};
 use crate::interval::Interval;
@@ -6,29 +6,29 @@ use crate::interval::idle_blocked::{CrossChecks, IdleBlocked};
 use crate::sample::Sample;
 use crate::sample::task::TaskState;
 
-/// iowait or PSI from which they are worth a word when they contradict the verdict.
+/// iowait or PSI from which a contradiction is reported.
 const MIN_CONTRADICTING_SHARE: f64 = 0.3;
 
-/// Threads, and requests, of which a stretch of time has next to none: a journal is written now and then on any machine.
+/// Mean numbers of threads and requests below this are negligible: every machine writes a journal now and then.
 const NEGLIGIBLE: f64 = 0.1;
 
-/// One sentence where iowait or PSI mislead: they speak of nothing, or they do not count a convoy. `None` where they agree
-/// with the verdict.
+/// One sentence if iowait or PSI mislead: nothing waits, or they do not count threads that wait for locks. `None` if they
+/// agree with idle-but-blocked.
 pub fn contradiction_sentence(interval: &Interval) -> Option<String> {
     let blocked = interval.idle_blocked.as_ref()?;
     current_io_uring_artifact(interval).or_else(|| waits_outside_iowait(blocked))
 }
 
-/// The first of them: iowait or PSI say that something waits, and nothing does.
+/// The first case: iowait or PSI report waiting, and nothing waits.
 pub fn current_io_uring_artifact(interval: &Interval) -> Option<String> {
     let blocked = interval.idle_blocked.as_ref()?;
     let sleeper = || io_uring_sleeper(&interval.newer);
     io_uring_artifact(&blocked.cross_checks, blocked.blocked_threads, blocked.lower_bound, sleeper)
 }
 
-/// The same of the means over any stretch of time. Since Linux 6.5 a thread that waits in io_uring_enter counts as waiting
-/// for I/O whatever its requests are, a connection that nobody uses included (io_uring/io_uring.c, io_cqring_wait); since
-/// 6.15 it may ask not to be (IORING_ENTER_NO_IOWAIT), and most do not.
+/// The same for the means over any time. Since Linux 6.5 a thread that waits in io_uring_enter counts as waiting for I/O,
+/// whatever its requests are (io_uring/io_uring.c, io_cqring_wait); since 6.15 a program can opt out
+/// (IORING_ENTER_NO_IOWAIT), which few do.
 pub fn io_uring_artifact(
     witnesses: &CrossChecks,
     blocked_threads: f64,
@@ -50,7 +50,7 @@ pub fn io_uring_artifact(
     })
 }
 
-/// The other way round: those that wait behind others are in no iowait.
+/// The second case: threads that wait for other threads are not in iowait.
 fn waits_outside_iowait(blocked: &IdleBlocked) -> Option<String> {
     let iowait = blocked.cross_checks.iowait.unwrap_or(0.0);
     if blocked.ratio < 0.1 || iowait >= blocked.ratio / 2.0 {
@@ -58,7 +58,7 @@ fn waits_outside_iowait(blocked: &IdleBlocked) -> Option<String> {
     }
     let threads = blocked.groups.iter().map(|group| group.behind_lock() + group.behind_ipc_peer + group.aio).sum();
     Some(format!(
-        "iowait says {} where {} of the box is blocked: {} behind others or asleep for completions, which iowait does not count",
+        "iowait says {} where {} of the host is blocked: {} waiting for other threads or for completions, which iowait does not count",
         percent(iowait),
         percent(blocked.ratio),
         plural(threads, "thread is", "threads are")

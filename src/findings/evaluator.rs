@@ -1,18 +1,19 @@
-//! The judge: remembers between intervals what must be remembered, so that a finding neither flickers nor forgets since
-//! when it has held. A suspicion becomes a finding after 2 of the last 3 intervals, and ends after 5 clean ones; its
-//! severity rises and falls by the same rule, so that a figure on the edge does not flicker between two of them.
+//! Evaluates the rules on each interval and tracks their candidates. A candidate becomes a finding after 2 of the last 3
+//! intervals and ends after 5 clean ones; its severity rises and falls by the same rule, so that a figure near a threshold
+//! does not flicker.
 
 use std::sync::Arc;
 
-use super::rule::{Hysteresis, RULES, Rule};
+use super::rule::{Hysteresis, Rule};
 use super::rule_context::{Candidate, RuleContext};
 use super::rule_state::RuleState;
+use super::rules::RULES;
 use super::{ActiveFindings, Evaluation, Finding, Kind, RuleConfig, Severity, Subject};
 use crate::baseline::{Baselines, LatencyWindow};
 use crate::interval::Interval;
 use crate::sample::Instant;
 
-/// Everything that the next judgement depends on. Small and cheap to clone: it keeps no interval and no sample.
+/// All state that the next evaluation depends on. Small and cheap to clone: it keeps no interval and no sample.
 #[derive(Clone, Debug, Default)]
 pub struct Evaluator {
     rule_config: Arc<RuleConfig>,
@@ -20,15 +21,15 @@ pub struct Evaluator {
     latency_window: LatencyWindow,
     rule_state: RuleState,
     tracked: Vec<TrackedFinding>,
-    /// The end and the length of the interval that was judged last
+    /// End and length of the last evaluated interval
     last_interval: Option<(Instant, f64)>,
 }
 
-/// One suspicion or finding that is followed.
+/// A candidate or finding that is tracked.
 #[derive(Clone, Debug)]
 struct TrackedFinding {
     finding: Arc<Finding>,
-    /// How long it has been at least so bad, for each of `SEVERITIES`; the first says whether it holds at all
+    /// State for each of `SEVERITIES`; the first says whether the finding holds at all
     levels: [SeverityState; SEVERITIES.len()],
     /// When each of the last intervals began, the latest first
     interval_starts: [Instant; HYSTERESIS_INTERVALS],
@@ -36,7 +37,7 @@ struct TrackedFinding {
     last_shown: Instant,
 }
 
-/// One severity of a case.
+/// State of one severity of a tracked finding.
 #[derive(Clone, Copy, Debug, Default)]
 struct SeverityState {
     /// Which of the last intervals showed it: bit 0 is the latest
@@ -48,19 +49,19 @@ struct SeverityState {
 
 const SEVERITIES: [Severity; 3] = [Severity::Note, Severity::Warning, Severity::Critical];
 
-/// Intervals that patience looks back on.
+/// Intervals that the hysteresis covers.
 const HYSTERESIS_INTERVALS: usize = 3;
 
-/// So many clean intervals end a finding.
+/// Clean intervals that end a finding.
 const CLEAN_INTERVALS_TO_END: u8 = 5;
 
-/// After a hole of more than so many intervals nothing of before is taken to last still.
+/// After a gap of more intervals than this no earlier finding is assumed to last.
 const MAX_GAP_INTERVALS: f64 = 5.0;
 
-/// A hole shorter than this is the jitter of clocks.
+/// Gaps shorter than this are clock jitter.
 const GAP_TOLERANCE_SECONDS: f64 = 0.001;
 
-/// An interval of which this share was spent suspended says nothing about the rest of it.
+/// An interval is not evaluated if more than this share of it was spent suspended.
 const MAX_SUSPENDED_SHARE: f64 = 0.1;
 
 impl Evaluator {
@@ -93,7 +94,7 @@ impl Evaluator {
         &self.baselines
     }
 
-    /// Judge the next interval.
+    /// Evaluates the next interval.
     pub fn evaluate(&mut self, mut interval: Interval) -> Evaluation {
         self.rule_config.apply_link_overrides(&mut interval);
         if let Ok(disks) = &interval.newer.disks {
@@ -114,14 +115,14 @@ impl Evaluator {
             self.rule_state.update(&interval, thresholds);
             let streaks = self.rule_state.clone();
             let drifts = baselines.drifts(&interval);
-            let scene =
+            let context =
                 RuleContext { interval: &interval, latency_statuses: &standings, drifts: &drifts, thresholds, state: &streaks };
             for case in &mut self.tracked {
                 case.begin_interval();
             }
             for rule in RULES {
                 let told =
-                    (rule.evaluate)(&scene).into_iter().filter(|suspicion| !criteria.ignored.contains(&suspicion.subject));
+                    (rule.evaluate)(&context).into_iter().filter(|suspicion| !criteria.ignored.contains(&suspicion.subject));
                 for suspicion in told {
                     self.track(rule, suspicion, &interval);
                 }
@@ -149,8 +150,8 @@ impl Evaluator {
         }
     }
 
-    /// An interval that does not begin where the last one ended is not the next one: what was only suspected is dropped,
-    /// and after a long hole what held is over.
+    /// Handles a gap between this interval and the last one: candidates are dropped, and after a long gap findings end.
+    /// Returns the findings that ended.
     fn reset_after_gap(&mut self, interval: &Interval) -> Vec<Finding> {
         let last = self.last_interval.replace((interval.at(), interval.seconds));
         let Some((end, length)) = last else { return Vec::new() };
@@ -191,7 +192,7 @@ impl Evaluator {
         case.observe(rule, suspicion, interval, limit_seconds);
     }
 
-    /// What holds now: worst first, then what explains most of the box.
+    /// Current findings, worst first, then by the share of the host that they explain.
     fn active_findings(&self) -> ActiveFindings {
         let mut holding: Vec<Finding> =
             self.tracked.iter().filter(|case| case.is_raised()).map(|case| Finding::clone(&case.finding)).collect();
@@ -222,7 +223,7 @@ impl TrackedFinding {
         self.levels[0].raised
     }
 
-    /// One interval more: clean, unless `show` says otherwise.
+    /// Begins an interval: it is clean unless `observe` is called.
     fn begin_interval(&mut self) {
         self.interval_starts.rotate_right(1);
         for level in &mut self.levels {
@@ -244,7 +245,7 @@ impl TrackedFinding {
         for (level, severity) in self.levels.iter_mut().zip(SEVERITIES) {
             let enough = match rule.hysteresis {
                 Hysteresis::Immediate => 1,
-                // That it has lasted is patience enough, but one figure out of many is not the worst there is.
+                // Its duration is enough for a warning, but a single figure is not enough for critical.
                 Hysteresis::Sustained if severity == Severity::Warning => 1,
                 Hysteresis::Sustained | Hysteresis::TwoOfThree => 2,
             };
@@ -257,7 +258,7 @@ impl TrackedFinding {
         }
         let raised = self.levels.iter().zip(SEVERITIES).rev().find(|(level, _)| level.raised);
         let severity = raised.map_or(suspicion.severity, |(_, severity)| severity);
-        // An interval that shows it less bad does not speak for it, until it has been less bad for long enough.
+        // An interval of lower severity changes the finding only once the higher severity has ended.
         if suspicion.severity >= severity {
             self.finding = Arc::new(new_finding(rule, Candidate { severity, ..suspicion }, since));
         }

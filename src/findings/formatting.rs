@@ -1,4 +1,4 @@
-//! How sentences write figures: three significant digits, never a share of the box that rounds to 0.
+//! Formats figures for sentences: three significant digits, and never a share that rounds to 0.
 
 use crate::sample::Name;
 use crate::units::format;

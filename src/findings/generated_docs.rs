@@ -1,18 +1,18 @@
-//! docs/findings.md, made from the rules and the thresholds: what is written there is what is judged.
+//! docs/findings.md, generated from the rules and the thresholds.
 
 use std::fmt::Write;
 
 use super::rule::Hysteresis;
 use super::{RULES, THRESHOLDS, Threshold};
 
-/// The whole page. A test fails when the file in docs/ is not this.
+/// The whole page. A test fails if docs/findings.md differs from it.
 pub fn findings_docs() -> String {
     let mut page = String::from(
         "# Findings\n\n\
-         <!-- Made from RULES in src/findings: change it there, then STALLTOP_BLESS=1 cargo test --test findings_page -->\n\n\
+         <!-- Generated from RULES in src/findings: change it there, then STALLTOP_BLESS=1 cargo test --test findings_page -->\n\n\
          A finding is raised after 2 of the last 3 intervals show it (at once where it says so), and ends after 5 clean ones; \
          its severity rises and falls in the same way. \
-         They are ordered by severity, then by how much of the box they explain. The words never change once released.\n\n",
+         Findings are ordered by severity, then by the share of the host that they explain. A kind never changes once released.\n\n",
     );
     for rule in RULES {
         let word = rule.kind.as_str();
@@ -21,27 +21,27 @@ pub fn findings_docs() -> String {
     }
     for rule in RULES {
         let _ = writeln!(page, "\n## {}\n\n**{}.** {}\n", rule.kind.as_str(), rule.title, rule.meaning);
-        let patience = match rule.hysteresis {
+        let hysteresis = match rule.hysteresis {
             Hysteresis::TwoOfThree => "",
-            Hysteresis::Sustained => {
-                " A note until it has lasted for `limit-seconds`: what a program meets on its way is no limit."
-            }
+            Hysteresis::Sustained => " A note until it has lasted for `limit-seconds`: short saturation is normal.",
             Hysteresis::Immediate => " Raised at once.",
         };
-        let _ = writeln!(page, "How it is computed: {}{patience}\n", rule.computed);
+        let _ = writeln!(page, "How it is computed: {}{hysteresis}\n", rule.computed);
         let limits = THRESHOLDS.iter().filter(|limit| limit.kinds.contains(&rule.kind));
         let limits: Vec<String> = limits.map(|limit| format!("`{}`", limit.name())).collect();
         if !limits.is_empty() {
             let _ = writeln!(page, "Thresholds: {}\n", limits.join(", "));
         }
-        let _ = writeln!(page, "When it is wrong: {}\n\nWhat to look at next:\n", rule.caveats);
+        let anchor = rule.reference.to_lowercase().replace(' ', "-");
+        let _ = writeln!(page, "Figures: [{}](metrics.md#{anchor})\n", rule.reference);
+        let _ = writeln!(page, "Caveats: {}\n\nNext steps:\n", rule.caveats);
         for line in rule.next_steps {
             let _ = writeln!(page, "- {line}");
         }
     }
     page.push_str(
         "\n## Thresholds\n\nAll of them can be set: in section `thresholds` of the [configuration](configuration.md), in \
-         `STALLTOP_THRESHOLD`, and with `check --threshold NAME=VALUE`, where a kind stands for the first limit of its own.\n\n\
+         `STALLTOP_THRESHOLD`, and with `check --threshold NAME=VALUE`, where a kind stands for its first threshold.\n\n\
          | name | default | unit | of | meaning |\n| --- | --- | --- | --- | --- |\n",
     );
     for limit in THRESHOLDS {
@@ -53,7 +53,7 @@ pub fn findings_docs() -> String {
     page
 }
 
-/// For the middle of a line; a title that begins with an abbreviation keeps it.
+/// The title for the middle of a line. An abbreviation at its beginning stays in upper case.
 fn lowercase_first(title: &str) -> String {
     let mut letters = title.chars();
     match letters.next() {

@@ -1,5 +1,4 @@
-//! What is judged by that was not learned but said: thresholds, baselines, speeds of links, devices to be left alone. The
-//! same for a whole run.
+//! What is configured and not learned: thresholds, baselines, link speeds, devices to ignore. Constant for a run.
 
 use super::{Subject, Thresholds};
 use crate::baseline::{BaselineKey, Baselines, DeviceIdentity, SizeClass};
@@ -9,28 +8,28 @@ use crate::interval::nicstat::Link;
 use crate::sample::disk::Disk;
 use crate::units::Millis;
 
-/// All that was said.
+/// The configuration of the rules.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RuleConfig {
     pub thresholds: Thresholds,
     pub ignored: IgnoredDevices,
-    /// Speed and duplex of interfaces by name, before what their drivers say
+    /// Speed and duplex of interfaces by name; they come before those of the driver
     pub link_overrides: Vec<(String, Link)>,
     pub baseline_overrides: Vec<BaselineOverride>,
 }
 
-/// What a device needs for one request at a time, as somebody who knows has said.
+/// A baseline that was set by hand in the configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BaselineOverride {
     /// Kernel name, or the identity that `stalltop baseline show` prints
     pub device: String,
     pub operation: Operation,
-    /// `None` stands for all
+    /// `None` stands for all sizes
     pub size: Option<SizeClass>,
     pub latency: Millis,
 }
 
-/// Disks and interfaces of which there are no findings; their figures are shown all the same.
+/// Disks and interfaces without findings; their figures are still shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IgnoredDevices {
     /// Kernel names; a `*` at the end stands for any rest
@@ -39,7 +38,7 @@ pub struct IgnoredDevices {
 }
 
 impl RuleConfig {
-    /// Gives interfaces the speed that they were said to have.
+    /// Applies the configured link speeds.
     pub fn apply_link_overrides(&self, interval: &mut Interval) {
         for (name, link) in &self.link_overrides {
             interval
@@ -50,7 +49,7 @@ impl RuleConfig {
         }
     }
 
-    /// Has those of these disks for which one was said be judged by it.
+    /// Sets the configured baselines of these disks.
     pub fn apply_baseline_overrides(&self, disks: &[Disk], baselines: &mut Baselines) {
         for said in &self.baseline_overrides {
             let named = |disk: &&Disk| {
@@ -67,7 +66,7 @@ impl RuleConfig {
             };
             for &size in sizes {
                 let key = BaselineKey { device: device.clone(), operation: said.operation, size };
-                // Clones share what they know until one of them changes.
+                // Clones share their entries until one of them changes.
                 if baselines.get(&key).and_then(|learned| learned.latency()) != Some(said.latency) {
                     baselines.set(key, said.latency);
                 }
@@ -77,7 +76,7 @@ impl RuleConfig {
 }
 
 impl IgnoredDevices {
-    /// Whether a finding about this is not to be told.
+    /// Whether findings about this subject are suppressed.
     pub fn contains(&self, subject: &Subject) -> bool {
         let among = |patterns: &[String], name: &[u8]| patterns.iter().any(|pattern| matches_pattern(pattern, name));
         match subject {

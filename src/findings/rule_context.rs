@@ -1,4 +1,4 @@
-//! What a rule sees, and what it answers.
+//! What a rule is evaluated on, and what it returns.
 
 use super::formatting;
 use super::rule_state::RuleState;
@@ -11,18 +11,18 @@ use crate::sample::Name;
 use crate::sample::disk::{Disk, find_disk};
 use crate::sample::task::Process;
 
-/// One interval with all that a judgement on it may rest on.
+/// One interval with everything that a rule may use.
 pub struct RuleContext<'a> {
     pub interval: &'a Interval,
     pub latency_statuses: &'a [LatencyStatus],
-    /// Active devices that have become slower since they were first known
+    /// Active devices that have become slower since they were first measured
     pub drifts: &'a [(DiskId, Operation, SizeClass, Drift)],
     pub thresholds: &'a Thresholds,
-    /// What earlier intervals left behind, this one included
+    /// State of earlier intervals, this one included
     pub state: &'a RuleState,
 }
 
-/// What one interval shows. It becomes a finding when enough intervals do.
+/// What a rule returns for one interval. It becomes a finding when enough intervals show it.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     pub severity: Severity,
@@ -50,7 +50,7 @@ impl RuleContext<'_> {
         find_status(self.latency_statuses, disk, operation)
     }
 
-    /// How a sentence calls a device.
+    /// The name of a device for a sentence.
     pub fn disk_name(&self, id: DiskId) -> String {
         self.disk(id).map_or_else(|| format!("device {}:{}", id.major, id.minor), |disk| formatting::lossy_name(&disk.name))
     }
@@ -64,7 +64,7 @@ impl RuleContext<'_> {
         self.interval.process(pid).map(AsRef::as_ref)
     }
 
-    /// How a sentence calls a thread: `spin (4711)`, `worker (thread 4712 of app 4711)`.
+    /// The name of a thread for a sentence: `spin (4711)`, `worker (thread 4712 of app 4711)`.
     pub fn task_label(&self, task: TaskId) -> (Name, String) {
         let Some(process) = self.process(task.pid) else { return (Name::default(), format!("task {}", task.tid)) };
         let samples = [&self.interval.newer, &self.interval.older];
@@ -89,7 +89,7 @@ impl RuleContext<'_> {
         format!("{} of {}", formatting::significant_digits(cpus), formatting::cpus(self.interval.online_cpus().max(1)))
     }
 
-    /// Mean number of threads blocked on storage or behind it; `None` where nobody looked.
+    /// Mean number of threads blocked on storage or behind it; `None` without sub-samples.
     pub fn blocked_threads(&self) -> Option<f64> {
         self.interval.idle_blocked.as_ref().map(|blocked| blocked.blocked_threads)
     }

@@ -1,5 +1,4 @@
-//! What must be remembered of earlier intervals for rules that measure how long something has lasted. Small: replay
-//! keeps copies of it.
+//! State of earlier intervals, for rules that measure how long something has lasted. Small: replay keeps copies of it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,36 +9,37 @@ use crate::interval::cpu_accounting::{self, CpuAccounting};
 use crate::interval::network::remote_hosts::RemoteHostsSpan;
 
 use super::Thresholds;
-use super::blocked_tasks;
-use super::blocked_tasks::kernel_thread_tracker::{HungKernelThread, KernelThreadTracker};
+use super::hung_threads::hung_threads;
+use super::kernel_thread_tracker::{HungKernelThread, KernelThreadTracker};
+use super::nic_conditions;
 
-/// Streaks that have not broken yet.
+/// What has held in the last intervals without a break.
 #[derive(Clone, Debug, Default)]
 pub struct RuleState {
-    /// Devices with requests in flight that complete nothing, and since when (CLOCK_BOOTTIME)
+    /// Devices with requests in flight that complete none, and since when (CLOCK_BOOTTIME)
     stalled: Vec<(DiskId, u64)>,
     /// Interfaces that were saturated, and how many intervals in a row
     dropping_intervals: Vec<(NicId, u32)>,
     /// Interfaces whose queueing discipline had a backlog while it dropped or delayed, and how many samples in a row
     backlogged_samples: Vec<(NicId, u32)>,
-    /// Intervals in a row in which run time and ticks were apart in one direction
+    /// Consecutive intervals in which run time and ticks differed in one direction
     accounting_difference: Option<AccountingDifference>,
     /// The end of the last interval in which a listening socket here dropped a connection request (CLOCK_BOOTTIME)
     listen_drop_ns: Option<u64>,
-    /// The interface that was last found to drop most of what TCP sends again, and when (CLOCK_BOOTTIME)
+    /// The interface that last dropped most of the retransmitted segments, and when (CLOCK_BOOTTIME)
     local_drop: Option<(NicId, u64)>,
-    /// Remote hosts at the last look at the connections: not every interval has one
+    /// Remote hosts at the last scan of the connections: not every interval has one
     remote_hosts: Option<Arc<RemoteHostsSpan>>,
-    /// Hosts whose round trips were far above their minimum at one of the last looks; bit 0 is the latest
+    /// Hosts whose round trips were far above their minimum at one of the last scans; bit 0 is the latest
     slow_history: Vec<(IpAddr, u8)>,
     /// Kernel threads in D
     kernel_threads: KernelThreadTracker,
 }
 
-/// The last three looks.
+/// The last three scans of the connections.
 const SLOW_HISTORY_MASK: u8 = 0b111;
 
-/// How far two clocks were apart, over some intervals: sums over their seconds.
+/// Difference between run time and ticks, summed over the seconds of some intervals.
 #[derive(Clone, Copy, Debug, Default)]
 struct AccountingDifference {
     intervals: f64,
@@ -50,17 +50,17 @@ struct AccountingDifference {
     variance: f64,
 }
 
-/// Ticks above run time are proof only where most of them are time that was counted twice.
+/// Ticks above run time count only if this share of the difference is time that was counted twice.
 const MIN_DOUBLE_COUNTED_SHARE: f64 = 0.75;
 
-/// Segments are sent again some round trips after they were dropped, and again a second later.
+/// Segments are retransmitted some round trips after they were dropped, and again a second later.
 const RETRANSMIT_DELAY_NS: u64 = 3_000_000_000;
 
-/// A connection request is sent again 1, 3 and 7 seconds after it was dropped.
+/// A connection request is retransmitted 1, 3 and 7 seconds after it was dropped.
 const SYN_RETRY_NS: u64 = 8_000_000_000;
 
 impl RuleState {
-    /// Take in one interval before it is judged.
+    /// Updates the state with an interval before its rules are evaluated.
     pub fn update(&mut self, interval: &Interval, thresholds: &Thresholds) {
         let start = interval.older.at.boottime_ns;
         self.accounting_difference = interval
@@ -69,24 +69,24 @@ impl RuleState {
             .and_then(|cpu| self.accumulate_difference(cpu.accounting.as_ref()?, interval.seconds, thresholds));
         let silent = interval.disks.iter().filter(|disk| disk.stalled);
         self.stalled = silent.map(|disk| (disk.id, self.stalled_since(disk.id).unwrap_or(start))).collect();
-        let dropping = interval.nics.iter().filter(|nic| super::network::is_dropping(nic, thresholds));
+        let dropping = interval.nics.iter().filter(|nic| nic_conditions::is_dropping(nic, thresholds));
         self.dropping_intervals = dropping.map(|nic| (nic.id.clone(), self.dropping_intervals(&nic.id) + 1)).collect();
-        let backlogged = interval.nics.iter().filter(|nic| super::network::is_backlogged(nic, thresholds));
+        let backlogged = interval.nics.iter().filter(|nic| nic_conditions::is_backlogged(nic, thresholds));
         self.backlogged_samples = backlogged.map(|nic| (nic.id.clone(), self.backlogged_samples(&nic.id) + 1)).collect();
         if interval.protocols.listen_drops.is_some_and(|rate| rate.0 > 0.0) {
             self.listen_drop_ns = Some(interval.at().boottime_ns);
         }
-        if let Some(loser) = super::network::local_drop_nic(interval) {
+        if let Some(loser) = nic_conditions::local_drop_nic(interval) {
             self.local_drop = Some((loser.clone(), interval.at().boottime_ns));
         }
         self.update_remote_hosts(interval, thresholds);
         let now_ns = interval.at().boottime_ns;
         let stalled = |&(_, since): &(DiskId, u64)| now_ns.saturating_sub(since) as f64 / 1e9 >= thresholds.stalled_seconds;
-        let trouble = self.stalled.iter().any(stalled) || blocked_tasks::hung_threads(interval, thresholds).next().is_some();
+        let trouble = self.stalled.iter().any(stalled) || hung_threads(interval, thresholds).next().is_some();
         self.kernel_threads.update(interval, trouble);
     }
 
-    /// Kernel threads that hang, the longest first, without those that always sit in D.
+    /// Kernel threads that hang, the longest first, without those that are always in D.
     pub fn hung_kernel_threads(&self) -> &[HungKernelThread] {
         self.kernel_threads.hung()
     }
@@ -99,19 +99,19 @@ impl RuleState {
         let before =
             |address: IpAddr| self.slow_history.iter().find(|(other, _)| *other == address).map_or(0, |(_, looks)| *looks);
         let look = |peer: &crate::interval::network::remote_hosts::RemoteHostSpan| {
-            let slow = u8::from(super::network::remote_hosts::is_slow(peer, thresholds));
+            let slow = u8::from(super::remote_host_limits::is_slow(peer, thresholds));
             (peer.address, (before(peer.address) << 1 | slow) & SLOW_HISTORY_MASK)
         };
         self.slow_history = peers.rows.iter().map(look).filter(|(_, looks)| *looks != 0).collect();
         self.remote_hosts = Some(Arc::clone(peers));
     }
 
-    /// Remote hosts at the last look.
+    /// Remote hosts at the last scan of the connections.
     pub fn remote_hosts(&self) -> Option<&Arc<RemoteHostsSpan>> {
         self.remote_hosts.as_ref()
     }
 
-    /// Whether a host was slow at the last look and at one of the two before.
+    /// Whether a host was slow at the last scan and at one of the two before.
     pub fn is_slow(&self, address: IpAddr) -> bool {
         self.slow_history.iter().any(|&(other, looks)| other == address && looks & 1 != 0 && looks.count_ones() >= 2)
     }
@@ -137,8 +137,8 @@ impl RuleState {
         })
     }
 
-    /// By how many CPUs run time and ticks have been apart, where neither chance nor the way of reading explains it.
-    /// Above 0: run time that no tick saw; below 0: ticks that count time twice.
+    /// The difference between run time and ticks in CPUs, if neither chance nor read skew explains it. Above 0: run time
+    /// that no tick saw; below 0: ticks that count time twice.
     pub fn accounting_difference(&self, thresholds: &Thresholds) -> Option<f64> {
         let sum = self.accounting_difference.filter(|sum| sum.intervals >= thresholds.hidden_intervals)?;
         let chance = cpu_accounting::MIN_DEVIATIONS * sum.variance.sqrt();
@@ -147,18 +147,18 @@ impl RuleState {
         (enough && proven).then_some(sum.difference / sum.seconds)
     }
 
-    /// Since when a device has completed nothing although it was asked to.
+    /// Since when a device has completed nothing although it has requests in flight (CLOCK_BOOTTIME).
     pub fn stalled_since(&self, disk: DiskId) -> Option<u64> {
         let at = self.stalled.binary_search_by_key(&disk, |(id, _)| *id).ok()?;
         self.stalled.get(at).map(|&(_, since)| since)
     }
 
-    /// Whether requests that are sent again now may be those that a full accept queue here has dropped.
+    /// Whether retransmits now may be connection requests that a full local accept queue has dropped.
     pub fn had_listen_drop(&self, now_ns: u64) -> bool {
         self.listen_drop_ns.is_some_and(|at| now_ns.saturating_sub(at) <= SYN_RETRY_NS)
     }
 
-    /// Whether that interface was found to drop most of what TCP sends again, now or lately.
+    /// Whether that interface dropped most of the retransmitted segments, now or lately.
     pub fn had_local_drop(&self, nic: &NicId, now_ns: u64) -> bool {
         self.local_drop.as_ref().is_some_and(|(id, at)| id == nic && now_ns.saturating_sub(*at) <= RETRANSMIT_DELAY_NS)
     }

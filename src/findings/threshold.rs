@@ -1,13 +1,13 @@
-//! A threshold as something that can be named, read and set.
+//! A threshold as an item that can be named, read and set.
 
 use super::{Kind, THRESHOLDS, Thresholds};
 
-/// One adjustable limit of one or more rules.
+/// One adjustable threshold of one or more rules.
 #[derive(Debug)]
 pub struct Threshold {
     pub(super) field: &'static str,
     pub(super) meaning: &'static [&'static str],
-    /// The rules that use it; the first is the one that it belongs to
+    /// The rules that use it; it belongs to the first
     pub kinds: &'static [Kind],
     pub unit: ThresholdUnit,
     pub default: f64,
@@ -21,7 +21,7 @@ impl PartialEq for Threshold {
     }
 }
 
-/// A limit with a value that it may have.
+/// A threshold with a valid value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThresholdSetting {
     limit: &'static Threshold,
@@ -29,7 +29,7 @@ pub struct ThresholdSetting {
 }
 
 impl ThresholdSetting {
-    /// Why not, where its unit has no such value.
+    /// Fails if the unit does not allow the value.
     pub fn new(limit: &'static Threshold, value: f64) -> Result<ThresholdSetting, String> {
         let (allowed, what) = limit.unit.allows(value);
         if allowed { Ok(ThresholdSetting { limit, value }) } else { Err(format!("{} is {what}", limit.name())) }
@@ -49,7 +49,7 @@ impl ThresholdSetting {
     }
 }
 
-/// What a limit is counted in.
+/// Unit of a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThresholdUnit {
     /// 0 … 1
@@ -62,18 +62,18 @@ pub enum ThresholdUnit {
     BytesPerSecond,
     Cpus,
     Threads,
-    /// For each CPU that the work may use
+    /// Per CPU that the work may use
     PerCpu,
     Intervals,
 }
 
 impl Threshold {
-    /// The limit of that name, such as `latency-multiple`.
+    /// The threshold with that name, such as `latency-multiple`.
     pub fn from_name(name: &str) -> Option<&'static Threshold> {
         THRESHOLDS.iter().find(|limit| limit.name() == name)
     }
 
-    /// The one that a kind's findings state: from which it is told at all. `None` where any is one (an OOM kill).
+    /// The threshold that the findings of a kind state; `None` if any occurrence counts (an OOM kill).
     pub fn primary_for(kind: Kind) -> Option<&'static Threshold> {
         THRESHOLDS.iter().find(|limit| limit.kinds.first() == Some(&kind))
     }
@@ -83,7 +83,7 @@ impl Threshold {
         self.field.replace('_', "-")
     }
 
-    /// What it limits, in a few words.
+    /// Its meaning, in a few words.
     pub fn meaning(&self) -> String {
         self.meaning.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
     }
@@ -94,7 +94,7 @@ impl Threshold {
 }
 
 impl ThresholdUnit {
-    /// As it stands in docs.
+    /// As written in the docs.
     pub fn label(self) -> &'static str {
         match self {
             ThresholdUnit::Share => "share, 0 … 1",
@@ -111,9 +111,9 @@ impl ThresholdUnit {
         }
     }
 
-    /// Whether there is such a value, and which there are.
+    /// Whether the value is allowed, and which values are.
     fn allows(self, value: f64) -> (bool, &'static str) {
-        /// What would make a rule that never speaks by mistake, and not by intent.
+        /// Larger values would disable a rule by mistake.
         const LARGEST: f64 = 1e15;
         match self {
             ThresholdUnit::Share => ((0.0..=1.0).contains(&value), "a share: 0 to 1, or 0% to 100%"),

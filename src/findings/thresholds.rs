@@ -8,7 +8,7 @@ use super::{Kind, Severity};
 /// a kind is the figure that its findings state), unit and default.
 macro_rules! thresholds {
     ($($(#[doc = $doc:literal])+ $name:ident($($kind:ident),+): $unit:ident = $default:literal,)+) => {
-        /// All thresholds; metrics.md has the reasons.
+        /// All thresholds; docs/metrics.md defines the figures.
         #[derive(Clone, Debug, PartialEq)]
         pub struct Thresholds {
             $($(#[doc = $doc])+ pub $name: f64,)+
@@ -34,13 +34,13 @@ macro_rules! thresholds {
 }
 
 thresholds! {
-    /// Share of the box from which it is told
+    /// Share of the host from which it is reported
     blocked_ratio(IdleButBlocked): Share = 0.25,
-    /// CPUs from which it is told
+    /// CPUs from which it is reported
     blocked_cpus(IdleButBlocked): Cpus = 0.5,
     /// Mean number of blocked threads from which it is a warning whatever the device does
     blocked_threads(IdleButBlocked): Threads = 1.5,
-    /// Share of the box from which it is critical
+    /// Share of the host from which it is critical
     blocked_critical_ratio(IdleButBlocked): Share = 0.5,
     /// Blocked threads for each CPU from which it is critical
     blocked_critical_threads_per_cpu(IdleButBlocked): PerCpu = 2.0,
@@ -48,35 +48,35 @@ thresholds! {
     core_busy_ratio(SaturatedCore, SaturatedThread): Share = 0.95,
     /// CPU time ÷ time
     thread_busy_ratio(SaturatedThread): Share = 0.95,
-    /// The box must be less busy than this
+    /// The host must be less busy than this
     box_idle_below_ratio(SaturatedCore, SaturatedThread): Share = 0.6,
     /// Threads waiting for a CPU, for each CPU
     cpu_waiting_per_cpu(CpuSaturated): PerCpu = 0.25,
     /// Seconds from which it is more than a note
     limit_seconds(SaturatedCore, SaturatedThread, CpuSaturated): Seconds = 3.5,
-    /// Busy and stolen share of the box
+    /// Busy and stolen share of the host
     cpu_busy_ratio(CpuSaturated): Share = 0.9,
     /// Threads waiting for a CPU, for each CPU, from which it is critical
     cpu_waiting_critical_per_cpu(CpuSaturated): PerCpu = 4.0,
     /// Throttled share of the time
     throttled_ratio(CpuThrottled): Share = 0.05,
-    /// Stolen share of the box
+    /// Stolen share of the host
     stolen_ratio(CpuStolen): Share = 0.05,
-    /// Stolen share of the box from which it is critical
+    /// Stolen share of the host from which it is critical
     stolen_critical_ratio(CpuStolen): Share = 0.5,
-    /// CPUs by which the scheduler's and the tick's clock are apart
+    /// CPUs by which the scheduler's run time and the clock ticks differ
     hidden_cpus(HiddenCpu): Cpus = 0.05,
     /// Intervals in a row
     hidden_intervals(HiddenCpu): Intervals = 3.0,
     /// Forks a second
     short_lived_forks_per_second(ShortLivedProcesses): PerSecond = 50.0,
-    /// Share of them that a sweep finds
+    /// Share of them that a scan finds
     short_lived_seen_ratio(ShortLivedProcesses): Share = 0.5,
-    /// CPU time of tasks that no sweep saw, share of what is used
+    /// CPU time of tasks that no scan found, share of what is used
     short_lived_busy_ratio(ShortLivedProcesses): Share = 0.1,
     /// CPUs that such tasks use at least
     short_lived_cpus(ShortLivedProcesses): Cpus = 0.05,
-    /// Share of the box from which it is a warning
+    /// Share of the host from which it is a warning
     short_lived_warning_ratio(ShortLivedProcesses): Share = 0.25,
     /// Multiple of the baseline
     latency_multiple(DiskLatency): Multiple = 3.0,
@@ -84,17 +84,17 @@ thresholds! {
     latency_critical_multiple(DiskLatency): Multiple = 10.0,
     /// Multiple of a provisional baseline
     latency_provisional_multiple(DiskLatency): Multiple = 10.0,
-    /// Seconds lost a second, (await − baseline) × completions, from which it is felt
+    /// Seconds lost a second, (await − baseline) × completions, from which it matters
     latency_felt(DiskLatency, DiskDrift): SecondsPerSecond = 0.5,
-    /// Mean number of blocked threads below which nobody waits for it, and it is a note
+    /// Mean number of blocked threads below which no thread waits for it, and it is a note
     latency_waiting_threads(DiskLatency, DiskStalled): Threads = 0.5,
     /// Share of time with a request outstanding
     disk_busy_ratio(DiskBusyNotSaturated): Share = 0.9,
-    /// Multiple of the baseline from which it would no longer be well
+    /// Multiple of the baseline below which the device is not saturated
     disk_well_multiple(DiskBusyNotSaturated): Multiple = 2.0,
-    /// Multiple of what the device took in the first days
+    /// Multiple of the latency in the first days
     drift_multiple(DiskDrift): Multiple = 2.0,
-    /// Multiple from which it is a warning where it is felt
+    /// Multiple from which it is a warning if it matters
     drift_warning_multiple(DiskDrift): Multiple = 3.0,
     /// Seconds with requests in flight and none completed
     stalled_seconds(DiskStalled): Seconds = 3.0,
@@ -120,9 +120,9 @@ thresholds! {
     retransmitted_ratio(TcpRetransmits): Share = 0.01,
     /// Segments a second
     retransmitted_per_second(TcpRetransmits): PerSecond = 10.0,
-    /// Datagrams lost in full receive buffers a second
+    /// Datagrams lost at full receive buffers a second
     udp_overflow_per_second(UdpOverflow): PerSecond = 10.0,
-    /// Share of all datagrams that came
+    /// Share of all received datagrams
     udp_overflow_ratio(UdpOverflow): Share = 0.001,
     /// Smoothed round trip ÷ the connections' own minimum
     round_trip_multiple(NetworkLatency): Multiple = 3.0,

@@ -1,7 +1,6 @@
 //! The time since boot as one interval: what vmstat, iostat and mpstat print first. The kernel counts from 0 at boot, so
-//! the older of its two samples need not be taken.
-//!
-//! What does not begin at boot, or is known of short times only, has no value: cgroups, idle-but-blocked, queues.
+//! the older sample is all zeros. What does not begin at boot, or is known for short times only, has no value: cgroups,
+//! idle-but-blocked, queues.
 
 use std::sync::Arc;
 
@@ -21,13 +20,13 @@ pub fn since_boot(host: &Arc<Host>, sample: &Arc<Sample>) -> Option<Interval> {
     interval.idle_blocked = None;
     interval.short_lived = None;
     if let Some(tasks) = &mut interval.tasks {
-        // Of those that live; who has ended waited, too.
+        // Only of tasks that still run.
         (tasks.run_queue_wait, tasks.busy_cpus) = (None, None);
     }
     Some(interval)
 }
 
-/// The sample that would have been taken when everything was 0.
+/// A sample at boot with every counter 0.
 fn zero_sample_at_boot(sample: &Sample) -> Sample {
     let up_ns = i64::try_from(sample.at.boottime_ns).unwrap_or(i64::MAX);
     let at = Instant { boottime_ns: 0, monotonic_ns: 0, realtime_ns: sample.at.realtime_ns.saturating_sub(up_ns) };

@@ -1,4 +1,4 @@
-//! Control groups against their limits.
+//! Control groups against their limits. docs/metrics.md, "Control groups".
 
 use crate::ids::{CgroupId, DiskId};
 use crate::interval::pressure::stalled_share;

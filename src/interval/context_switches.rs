@@ -1,6 +1,7 @@
-//! Context switches over an interval, where somebody counts them.
+//! Context switches of threads over an interval. They are only read where a screen or an option needs them.
 
 use super::new_tasks::IntervalStart;
+use super::pairing::SortedCursor;
 use crate::ids::TaskId;
 use crate::sample::context_switches::{ContextSwitches, TaskContextSwitches};
 use crate::sample::task::Process;
@@ -14,7 +15,7 @@ pub struct ContextSwitchSpan {
     pub rates: ContextSwitchRates,
 }
 
-/// How often it left a CPU.
+/// How often a thread left a CPU, a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ContextSwitchRates {
     /// Because it had to wait for something
@@ -28,15 +29,14 @@ pub struct ContextSwitchRates {
 pub struct ContextSwitchSpans(Vec<ContextSwitchSpan>);
 
 impl ContextSwitchSpans {
-    /// `None` where nobody counts.
+    /// `None` where context switches were not read.
     pub(super) fn between(host: &Host, older: &Sample, newer: &Sample, seconds: f64) -> Option<ContextSwitchSpans> {
         let now = newer.context_switches.as_ref().ok()?;
         let was = older.context_switches.as_deref().unwrap_or_default();
         let beginning = older.tasks.is_ok().then(|| IntervalStart::new(host, older));
-        let mut before = was.iter().peekable();
+        let mut older_tasks = SortedCursor::new(was);
         let span = |new: &TaskContextSwitches| {
-            while before.next_if(|old| old.task < new.task).is_some() {}
-            let old = before.next_if(|old| old.task == new.task).map(|old| old.counts);
+            let old = older_tasks.find(|old| old.task.cmp(&new.task)).map(|old| old.counts);
             let newborn = || beginning.is_some_and(|beginning| beginning.is_before(new.task.start_ticks));
             let old = old.or_else(|| newborn().then(ContextSwitches::default))?;
             let voluntary = PerSecond::between(Some(new.counts.voluntary), Some(old.voluntary), seconds)?;

@@ -1,4 +1,4 @@
-//! CPU time of the box and of each CPU: metrics.md section 1.
+//! CPU time of the host and of each CPU. docs/metrics.md, "CPU time".
 
 use crate::ids::{CpuId, TaskId};
 use crate::interval::cpu_accounting::{self, CpuAccounting};
@@ -8,21 +8,21 @@ use crate::sample::cpu::CpuTimes;
 use crate::sample::{Host, Sample};
 use crate::units::{Counter, PerSecond, Ratio, delta};
 
-/// What the CPUs did.
+/// CPU use of the host and of each CPU.
 #[derive(Clone, Debug)]
 pub struct CpuSpan {
-    /// The whole box; shares of n CPUs.
+    /// The whole host; shares of n CPUs.
     pub total: CpuShares,
     /// CPUs that were online at both samples and whose counters did not fall.
     pub cpus: Vec<CpuUsage>,
     pub context_switches: Option<PerSecond>,
     pub interrupts: Option<PerSecond>,
     pub forks: Option<PerSecond>,
-    /// ΣΔ CPU clock of all processes, in CPUs, those that ended included: event-driven, exact.
+    /// Run time of all processes, exited ones included, ÷ Δt, in CPUs.
     pub scheduler_busy_cpus: Option<f64>,
-    /// The same by clock tick, from /proc/stat, in CPUs.
+    /// Busy time by clock tick, from /proc/stat, in CPUs.
     pub tick_busy_cpus: f64,
-    /// Both clocks side by side; `None` where CPUs came or went, or tasks could not be read.
+    /// Run time against ticks; `None` if CPUs came or went, or tasks could not be read.
     pub accounting: Option<CpuAccounting>,
     /// Run time that no tick saw, in CPUs; 0 unless it is more than chance
     pub hidden_cpus: f64,
@@ -33,15 +33,15 @@ pub struct CpuSpan {
 pub struct CpuUsage {
     pub id: CpuId,
     pub shares: CpuShares,
-    /// Run time of the threads that stayed on it: at least so much of it was used, whatever the ticks say.
+    /// Run time of the threads that stayed on it ÷ Δt: a lower bound of its use.
     pub scheduler_busy: f64,
-    /// Share of its time that was used without a tick seeing it; 0 unless it is more than chance
+    /// Share of its time that was used and that no tick saw; 0 unless it is more than chance
     pub hidden: f64,
     /// The thread that used most of it, by the CPU it was last seen on, and its share of that CPU.
     pub top_thread: Option<(TaskId, Ratio)>,
 }
 
-/// Shares of the time of one CPU or of the whole box. They add up to 1 with `unaccounted`, unless the kernel counted
+/// Shares of the time of one CPU or of the whole host. They add up to 1 with `unaccounted`, unless the kernel counted
 /// more than passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuShares {
@@ -63,7 +63,7 @@ pub struct CpuShares {
 }
 
 impl CpuShares {
-    /// user + nice + system + irq + softirq. Steal is not busy: the hypervisor gave that time to somebody else.
+    /// user + nice + system + irq + softirq. Steal is not busy: the hypervisor gave that time to another guest.
     pub fn busy(&self) -> f64 {
         self.user + self.nice + self.system + self.irq + self.softirq
     }
@@ -75,20 +75,19 @@ impl CpuShares {
 }
 
 impl CpuUsage {
-    /// What was used, by ticks and beside them.
+    /// Busy share, hidden CPU time included.
     pub fn busy(&self) -> f64 {
         (self.shares.busy() + self.hidden).min(1.0)
     }
 }
 
 impl CpuSpan {
-    /// The share of the box that was used, by ticks and beside them.
+    /// Busy share of the host, hidden CPU time included.
     pub fn busy(&self) -> f64 {
         (self.total.busy() + self.hidden_cpus / self.cpus.len().max(1) as f64).min(1.0)
     }
 
-    /// idle + iowait, less what was used in that time without a tick seeing it. Where idle time is exact (NO_HZ) it never
-    /// had that in it: what hides is `unaccounted` there.
+    /// idle + iowait, minus hidden CPU time. Where idle time is exact (NO_HZ) hidden time is in `unaccounted` instead.
     pub fn available(&self) -> f64 {
         self.total.available().min((1.0 - self.busy() - self.total.steal).max(0.0))
     }
@@ -119,7 +118,7 @@ impl CpuSpan {
         if let Some(clocks) = &clocks {
             clocks.assign_hidden(&mut cpus, seconds);
         }
-        // The line `cpu` counts CPUs that went offline too: the box is the sum of those we can pair, unless none can.
+        // The line `cpu` includes CPUs that went offline: use the mean of the paired CPUs unless the same ones are online.
         let same = cpus.len() == now.cpus.len() && was.cpus.len() == now.cpus.len();
         let line = || shares(&was.total, &now.total, ticks * now.cpus.len().max(1) as f64);
         let total = match cpus.is_empty() {
@@ -141,22 +140,27 @@ impl CpuSpan {
     }
 }
 
-/// Shares of max(ΣΔ, Δt in ticks). `idle` and `iowait` may step back by a tick or two (the kernel corrects its
-/// estimate): that is no growth; any other counter that fell costs the whole line.
-pub(super) fn shares(older: &CpuTimes, newer: &CpuTimes, ticks: f64) -> Option<CpuShares> {
-    const CORRECTION_TICKS: u64 = 200;
-    let grown = |new: Counter, old: Counter| new.since(old);
-    let estimate = |new: Counter, old: Counter| match new.since(old) {
+/// The kernel corrects its estimates of idle and iowait by no more than this.
+const MAX_IDLE_CORRECTION_TICKS: u64 = 200;
+
+/// Ticks of idle and iowait since `older`. Either may step back by some ticks, which is no growth; `None` if one fell further.
+pub(super) fn idle_ticks(older: &CpuTimes, newer: &CpuTimes) -> Option<(u64, u64)> {
+    let growth = |newer: Counter, older: Counter| match newer.since(older) {
         Some(growth) => Some(growth),
-        None => (old.0 - new.0 <= CORRECTION_TICKS).then_some(0),
+        None => (older.0 - newer.0 <= MAX_IDLE_CORRECTION_TICKS).then_some(0),
     };
+    Some((growth(newer.idle_ticks, older.idle_ticks)?, growth(newer.iowait_ticks, older.iowait_ticks)?))
+}
+
+/// Shares of max(ΣΔ, Δt in ticks); `None` if a counter fell.
+pub(super) fn shares(older: &CpuTimes, newer: &CpuTimes, ticks: f64) -> Option<CpuShares> {
+    let grown = |new: Counter, old: Counter| new.since(old);
     let user = grown(newer.user_ticks, older.user_ticks)?;
     let nice = grown(newer.nice_ticks, older.nice_ticks)?;
     let system = grown(newer.system_ticks, older.system_ticks)?;
     let irq = grown(newer.irq_ticks, older.irq_ticks)?;
     let softirq = grown(newer.softirq_ticks, older.softirq_ticks)?;
-    let idle = estimate(newer.idle_ticks, older.idle_ticks)?;
-    let iowait = estimate(newer.iowait_ticks, older.iowait_ticks)?;
+    let (idle, iowait) = idle_ticks(older, newer)?;
     let steal = delta(newer.steal_ticks, older.steal_ticks).unwrap_or(0);
     // Guest time is accounted a moment after the user time that contains it.
     let guest = delta(newer.guest_ticks, older.guest_ticks).unwrap_or(0).min(user);

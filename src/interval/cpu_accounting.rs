@@ -1,43 +1,43 @@
-//! Two clocks of the same work: the scheduler's, which counts every switch of tasks, and the tick's, which looks at each
-//! CPU a hundred to a thousand times a second and is what /proc/stat shows. metrics.md section 1.
+//! Compares two clocks of the same work: the scheduler's run time, which counts every context switch, and the clock tick,
+//! which samples each CPU 100 to 1000 times a second and is what /proc/stat shows. docs/metrics.md, "Hidden CPU time".
 //!
-//! They differ innocently: by chance of sampling, because /proc/stat and the tasks are read one after the other, and
-//! because only the tick knows interrupts. Beyond that, work hides from the tick, or is counted twice.
+//! They always differ a little: by sampling, because /proc/stat and the tasks are read one after the other, and because
+//! only the tick includes interrupts. A larger difference is work that no tick sees, or that is counted twice.
 
-use crate::interval::cpu::CpuUsage;
+use crate::interval::cpu::{CpuUsage, idle_ticks};
 use crate::interval::exited::ExitedSpan;
 use crate::interval::task::TaskSpan;
 use crate::sample::cpu::CpuTimes;
 use crate::sample::{Host, Sample};
 use crate::units::{Counter, delta};
 
-/// What both say, in CPUs.
+/// The figures of both clocks, in CPUs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CpuAccounting {
-    /// Run time of all tasks, of those that ended too
+    /// Run time of all tasks, exited ones included
     pub scheduler_cpus: f64,
     /// user + nice + system of /proc/stat
     pub task_tick_cpus: f64,
-    /// With irq and softirq. Whether a task's run time contains the interrupts it suffers depends on the kernel.
+    /// `task_tick_cpus` + irq + softirq. Whether a task's run time contains interrupts depends on the kernel.
     pub tick_cpus: f64,
     pub steal_cpus: f64,
-    /// All fields together, less the time that passed: above 0 where ticks count time twice
+    /// All fields minus the elapsed time: above 0 where ticks count time twice
     pub excess_cpus: f64,
-    /// By how much they may differ because they are read one after the other
+    /// Possible difference because /proc/stat and the tasks are read one after the other
     pub read_skew_cpus: f64,
-    /// Variance of what a tick sees by chance
+    /// Variance of tick sampling
     pub variance: f64,
-    /// Whether every process was seen, so that the scheduler's sum has them all
+    /// Whether `scheduler_cpus` includes every process
     pub complete: bool,
 }
 
-/// Ticks a second that a kernel has at least: what it really has is not told, and USER_HZ says nothing.
+/// The lowest tick rate (CONFIG_HZ) of a kernel; the real one cannot be read.
 const MIN_TICKS_PER_SECOND: f64 = 100.0;
-/// A difference of fewer standard deviations is chance.
+/// Standard deviations below which a difference is chance.
 pub const MIN_DEVIATIONS: f64 = 4.0;
-/// The least difference that is told, in CPUs (metrics.md: 5 % of a CPU).
+/// Differences below this are ignored, in CPUs.
 pub const MIN_DIFFERENCE_CPUS: f64 = 0.05;
-/// A running thread's run time is brought up to date at the tick only.
+/// A running thread's run time is updated at the tick only.
 const RUN_TIME_UPDATE_SECONDS: f64 = 0.01;
 
 impl CpuAccounting {
@@ -51,7 +51,7 @@ impl CpuAccounting {
         ended: Option<&ExitedSpan>,
     ) -> Option<CpuAccounting> {
         let (was, now) = (older.cpu.as_ref().ok()?, newer.cpu.as_ref().ok()?);
-        // CPUs that came or went: the sum lacks their time.
+        // If CPUs came or went, the sum lacks their time.
         if cpus.len() != now.cpus.len() || was.cpus.len() != now.cpus.len() {
             return None;
         }
@@ -60,9 +60,8 @@ impl CpuAccounting {
         let task_ticks = field(|t| t.user_ticks)? + field(|t| t.nice_ticks)? + field(|t| t.system_ticks)?;
         let ticks = task_ticks + field(|t| t.irq_ticks)? + field(|t| t.softirq_ticks)?;
         let steal = delta(now.total.steal_ticks, was.total.steal_ticks).unwrap_or(0) as f64 / whole;
-        // Idle may step back by a tick when the kernel corrects its estimate.
-        let idle = |of: fn(&CpuTimes) -> Counter| of(&now.total).since(of(&was.total)).unwrap_or(0) as f64 / whole;
-        let available = idle(|t| t.idle_ticks) + idle(|t| t.iowait_ticks);
+        let (idle, iowait) = idle_ticks(&was.total, &now.total)?;
+        let available = idle as f64 / whole + iowait as f64 / whole;
         let scheduler = tasks.busy_cpus? + ended.and_then(|ended| ended.cpus).unwrap_or(0.0);
         let reading = (reading_seconds(older) + reading_seconds(newer)) / seconds;
         let hidden = newer.tasks.as_ref().is_ok_and(|tasks| tasks.hidden.processes);
@@ -89,18 +88,18 @@ impl CpuAccounting {
         }
     }
 
-    /// How far the clocks may be apart innocently in this one interval.
+    /// The difference that chance and read skew explain in this interval.
     pub fn tolerance(&self) -> f64 {
         MIN_DIFFERENCE_CPUS + self.read_skew_cpus + MIN_DEVIATIONS * self.variance.sqrt()
     }
 
-    /// Run time that hides from the tick, where this interval alone is evidence of it; else 0.
+    /// Run time that no tick saw, if this interval alone proves it; otherwise 0.
     pub fn hidden_cpus(&self) -> f64 {
         let gap = self.difference();
         if gap > self.tolerance() { gap } else { 0.0 }
     }
 
-    /// Divides what hides among the CPUs, by the threads that stayed on one; no CPU gets more than there is.
+    /// Assigns hidden CPU time to the CPUs whose threads stayed on them; no CPU gets more than its available time.
     pub(super) fn assign_hidden(&self, cpus: &mut [CpuUsage], seconds: f64) {
         let hidden = self.hidden_cpus();
         for cpu in cpus.iter_mut().filter(|_| hidden > 0.0) {
@@ -114,7 +113,7 @@ impl CpuAccounting {
     }
 }
 
-/// A thread that stayed on its CPU ran there.
+/// Adds the run time of the threads that stayed on one CPU.
 pub(super) fn add_scheduler_time(cpus: &mut [CpuUsage], tasks: &TaskSpan) {
     for thread in tasks.threads.iter().filter(|thread| !thread.migrated) {
         let (Some(used), Ok(at)) = (thread.cpu, cpus.binary_search_by_key(&thread.processor, |cpu| cpu.id)) else { continue };
@@ -124,13 +123,13 @@ pub(super) fn add_scheduler_time(cpus: &mut [CpuUsage], tasks: &TaskSpan) {
     }
 }
 
-/// Of a share that is sampled at random moments.
+/// Variance of a share that is sampled by the tick.
 fn variance(cpu: &CpuUsage, seconds: f64) -> f64 {
     let of = |share: f64| share.clamp(0.0, 1.0) * (1.0 - share.clamp(0.0, 1.0));
     of(cpu.shares.busy()).max(of(cpu.scheduler_busy)) / (MIN_TICKS_PER_SECOND * seconds)
 }
 
-/// How long it took to read a sample: /proc/stat comes first, the sub-sample that closes it last.
+/// Time between the first reading of a sample (/proc/stat) and the last (the closing sub-sample).
 fn reading_seconds(sample: &Sample) -> f64 {
     let end = sample.waits.sub_samples.last().map_or(0, |last| last.boottime_ns);
     end.saturating_sub(sample.at.boottime_ns) as f64 / 1e9

@@ -1,9 +1,10 @@
-//! Threads that may use only some of the CPUs (a cpuset, taskset) and wait for them, by the set that they may use.
+//! Threads that wait for a CPU and are restricted to some CPUs (cpuset, taskset), by the set of CPUs.
 
 use std::collections::BTreeMap;
 
 use super::cpu::CpuSpan;
 use super::task::TaskSpan;
+use crate::ids::cpu_list::parse_cpu_list;
 use crate::ids::{CpuId, TaskId};
 use crate::sample::{Name, Sample};
 
@@ -22,14 +23,14 @@ pub struct AffinityWaiters {
     pub waiters: Vec<(TaskId, f64)>,
 }
 
-/// A thread that waited less than this share of the time belongs to no crowd.
+/// Threads that waited less than this share of the time are ignored.
 const MIN_WAIT_SHARE: f64 = 0.02;
 
-/// The sets that fewer than all CPUs belong to.
+/// The sets of allowed CPUs that are smaller than all online CPUs.
 pub(super) fn affinity_waiters(newer: &Sample, cpu: &CpuSpan, tasks: &TaskSpan) -> Vec<AffinityWaiters> {
     let Ok(sample) = &newer.tasks else { return Vec::new() };
     let mut found: BTreeMap<&Name, AffinityWaiters> = BTreeMap::new();
-    // Who gives way to all others is meant to wait.
+    // Background threads are meant to wait.
     for span in tasks.threads.iter().filter(|span| !span.background) {
         let Some(wait) = span.run_queue_wait.filter(|wait| wait.0 >= MIN_WAIT_SHARE) else { continue };
         let Some(allowed) = sample.thread(span.id).and_then(|(_, thread)| thread.cpus_allowed_list.as_ref()) else { continue };
@@ -50,8 +51,8 @@ fn is_restricted(crowd: &AffinityWaiters, cpu: &CpuSpan) -> bool {
 
 impl AffinityWaiters {
     fn new(allowed: &Name, cpu: &CpuSpan) -> AffinityWaiters {
-        let ranges = parse_cpu_list(allowed.as_bytes());
-        let online = cpu.cpus.iter().filter(|core| ranges.iter().any(|&(first, last)| (first..=last).contains(&core.id.0)));
+        let ranges: Vec<_> = parse_cpu_list(allowed.as_bytes()).collect();
+        let online = cpu.cpus.iter().filter(|core| ranges.iter().any(|range| range.contains(&core.id.0)));
         let cores: Vec<_> = online.collect();
         let taken: f64 = cores.iter().map(|core| core.shares.busy() + core.shares.steal).sum();
         AffinityWaiters {
@@ -61,29 +62,5 @@ impl AffinityWaiters {
             running: 0.0,
             waiters: Vec::new(),
         }
-    }
-}
-
-/// `0-3,8` as first and last of each part; what cannot be understood is left out.
-fn parse_cpu_list(list: &[u8]) -> Vec<(u32, u32)> {
-    let number = |word: &[u8]| std::str::from_utf8(word).ok()?.parse::<u32>().ok();
-    let range = |part: &[u8]| {
-        let mut ends = part.splitn(2, |&byte| byte == b'-');
-        let first = ends.next().and_then(number)?;
-        let last = ends.next().map_or(Some(first), number)?;
-        Some((first, last))
-    };
-    list.trim_ascii().split(|&byte| byte == b',').filter_map(range).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_of_cpus() {
-        assert_eq!(parse_cpu_list(b"0-3,8"), [(0, 3), (8, 8)]);
-        assert_eq!(parse_cpu_list(b"3"), [(3, 3)]);
-        assert_eq!(parse_cpu_list(b",x,2-,7-y,9-4294967295"), [(9, u32::MAX)]);
     }
 }

@@ -104,7 +104,7 @@ impl DiskSpan {
         })
     }
 
-    /// All kinds of operation that this kernel counts, with the word for each.
+    /// All kinds of operation that this kernel counts.
     pub fn operations(&self) -> impl Iterator<Item = (Operation, &OpSpan)> {
         [
             (Operation::Read, Some(&self.reads)),
@@ -122,7 +122,7 @@ impl DiskSpan {
     }
 }
 
-/// What was asked of a device.
+/// Kind of request to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
@@ -133,7 +133,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// `read`, as one says and types it.
+    /// `read`, as on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Operation::Read => "read",
@@ -143,7 +143,7 @@ impl Operation {
         }
     }
 
-    /// As a sentence says it: "sdb: writes 108 ms".
+    /// For sentences: "sdb: writes 108 ms".
     pub fn plural(self) -> &'static str {
         match self {
             Operation::Read => "reads",
@@ -166,8 +166,7 @@ pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<DiskS
         .collect()
 }
 
-/// Numbers and names are given away again: a device that was pulled and another one put in its place is known by its
-/// serial or its backing file.
+/// Device numbers and names are reused: a replaced device is recognized by its serial or its backing file.
 fn is_same_device(older: &Disk, newer: &Disk) -> bool {
     let facts = std::sync::Arc::ptr_eq(&older.facts, &newer.facts)
         || (older.facts.serial == newer.facts.serial && older.facts.backing_file == newer.facts.backing_file);

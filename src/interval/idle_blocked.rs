@@ -1,9 +1,9 @@
-//! Idle-but-blocked, the headline: how much of the time that no task used would have been used, had the tasks of this
-//! box not been stuck. metrics.md section 3.
+//! Idle-but-blocked, the headline: the available CPU time during which a blocked thread would have run.
+//! docs/metrics.md, "Idle but blocked".
 //!
 //! Blocked are threads on storage (D, or asleep for asynchronous completions while a device has requests in flight), in
-//! memory reclaim, and behind storage: in a lock wait, or waiting for a peer of the group, in a group that has a thread on
-//! storage. It is an upper bound of what is to be gained. Who counts at one sub-sample is said in `blocked/counted.rs`.
+//! memory reclaim, and behind storage: in a lock wait, or waiting for an IPC peer of the group, in a group that has a thread
+//! on storage. It is an upper bound of what can be gained. `blocked_counts` says which threads count at a sub-sample.
 
 mod blocked_counts;
 mod weighted_sub_samples;

@@ -1,4 +1,5 @@
-//! Network interfaces as nicstat defines them, and the protocols' counters.
+//! Network interfaces, as nicstat defines their figures, and protocol counters. docs/metrics.md, "Network interfaces" and
+//! "TCP and UDP".
 
 pub mod remote_hosts;
 pub mod softnet;
@@ -19,9 +20,9 @@ pub struct NicSpan {
     pub index: usize,
     pub rx: DirectionSpan,
     pub tx: DirectionSpan,
-    /// What the shares are of: as the driver has it, or as somebody said
+    /// What utilization is relative to: as configured, otherwise as the driver reports
     pub link: Link,
-    /// Somebody said so: it is a limit even where the interface is a virtual one
+    /// It was configured: it is a limit even for a virtual interface
     pub link_is_configured: bool,
     /// nicstat's %Util: full duplex the larger direction, half duplex both added. `None` where the speed is unknown.
     pub utilization: Option<Ratio>,
@@ -104,13 +105,13 @@ impl NicSpan {
         Some(span)
     }
 
-    /// Takes somebody's word for what the link can carry.
+    /// Sets a configured link speed and duplex.
     pub fn set_configured_link(&mut self, link: Link) {
         self.link_is_configured = true;
         self.set_link(link);
     }
 
-    /// How full a link that can carry so much is.
+    /// Computes the utilization of a link with this speed and duplex.
     fn set_link(&mut self, link: Link) {
         let speed = link.speed_mbps.map(|mbps| f64::from(mbps) * 1e6);
         for side in [&mut self.rx, &mut self.tx] {
@@ -138,7 +139,7 @@ impl QdiscSpan {
     }
 }
 
-/// Each of the newer interfaces as it was before. They come in the order of the kernel, which is mostly the same.
+/// For each newer interface the older one, or `None`. The kernel lists them mostly in the same order.
 pub(super) fn paired_with_older<'a>(older: &'a [Nic], newer: &'a [Nic]) -> impl Iterator<Item = Option<&'a Nic>> {
     let mut by_id: Option<FxHashMap<&NicId, &Nic>> = None;
     newer.iter().enumerate().map(move |(index, nic)| match older.get(index) {

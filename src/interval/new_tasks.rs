@@ -1,4 +1,4 @@
-//! Tasks that began within an interval: the kernel counts from 0 in each, so all that they have used, they have used in it.
+//! Tasks that started within an interval: their counters begin at 0, so all that they used, they used in it.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::sample::task::{Process, Schedstat, TaskIo, Thread};
 use crate::sample::{Host, Sample};
 use crate::units::Counter;
 
-/// When the older sample was taken, by the clock that start times are told in.
+/// Time of the older sample on the clock of start times.
 #[derive(Clone, Copy, Debug)]
 pub struct IntervalStart {
     ticks: f64,
@@ -18,13 +18,13 @@ impl IntervalStart {
         IntervalStart { ticks: older.at.boottime_ns as f64 / 1e9 * ticks_per_second }
     }
 
-    /// Whether what started then began after the older sample. Start times are whole ticks, cut down.
+    /// Whether a task with this start time started after the older sample. Start times are rounded down to whole ticks.
     pub fn is_before(self, start_ticks: u64) -> bool {
         start_ticks as f64 + 1.0 >= self.ticks
     }
 }
 
-/// The process when it had done nothing yet.
+/// The process with all counters 0.
 pub fn zeroed_process(new: &Process) -> Process {
     const NOTHING: Counter = Counter(0);
     Process {
@@ -41,7 +41,7 @@ pub fn zeroed_process(new: &Process) -> Process {
     }
 }
 
-/// The thread when it had done nothing yet.
+/// The thread with all counters 0.
 pub fn zeroed_thread(new: &Thread) -> Thread {
     const NOTHING: Counter = Counter(0);
     Thread {

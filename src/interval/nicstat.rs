@@ -1,5 +1,6 @@
-//! nicstat's figures: one line an interface, one for TCP, one for UDP. Beside the arithmetic of `interval/network` there is
-//! the old one of nicstat 1.95, bit for bit, for people who compare with old logs; docs/nicstat.md lists where they differ.
+//! Arithmetic of the subcommand nicstat: one line an interface, one for TCP, one for UDP. Besides the formulas of
+//! `interval::network` it has those of nicstat 1.95, bit for bit, to compare with old logs; docs/nicstat.md lists the
+//! differences.
 
 use super::network::paired_with_older;
 use crate::ids::NicId;
@@ -16,7 +17,7 @@ pub enum Arithmetic {
     Compat,
 }
 
-/// What an interface is taken to be capable of: asked for, or found out.
+/// Speed and duplex of a link: configured, or from the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
     /// Megabits a second; `None` where it is not known
@@ -103,7 +104,7 @@ pub struct UdpLine {
     pub errors_out: Option<f64>,
 }
 
-/// How many seconds ago.
+/// Seconds since the older sample and since boot.
 #[derive(Clone, Copy, Debug)]
 pub struct Elapsed {
     /// The older sample; 0 without one

@@ -1,4 +1,4 @@
-//! Pressure stall shares: witnesses beside the verdict.
+//! Pressure stall information (PSI): shares of the interval. docs/metrics.md, "Memory and pressure".
 
 use crate::sample::Reading;
 use crate::sample::pressure::{Pressure, Stall, StallLine};
@@ -34,7 +34,7 @@ impl PressureSpan {
     }
 }
 
-/// The share of the interval in which tasks were stalled. The files are not read at the very moment of the sample.
+/// Share of the interval in which tasks were stalled, at most 1: the files are not read at the exact time of the sample.
 pub(super) fn stalled_share(grown_us: u64, seconds: f64) -> Option<Ratio> {
     Ratio::new((grown_us as f64 / 1e6).min(seconds), seconds)
 }

@@ -1,7 +1,6 @@
-//! Tasks that no sample has because they began and ended between two of them.
-//!
-//! How many: the kernel's count of forks, less those that the sweep found. How much CPU: as heard when they ended
-//! (taskstats), else what their parents got when they waited for them. Whose: the same.
+//! Tasks that no sample has because they started and exited between two of them. docs/metrics.md, "Short-lived processes".
+//! Their number is the kernel's count of forks minus the new tasks that the scan found. Their CPU time is that of the exit
+//! messages, otherwise what their parents were credited with.
 
 use crate::ids::ProcessId;
 use crate::interval::cpu_accounting::{CpuAccounting, MIN_DIFFERENCE_CPUS};
@@ -23,7 +22,7 @@ pub struct ShortLived {
     pub has_exit_events: bool,
     /// Ends that could not be heard, as a rate
     pub lost_messages: Option<PerSecond>,
-    /// Ticks that no task accounts for, in CPUs, beyond what chance explains: tasks that nobody waited for
+    /// Ticks that no task accounts for, in CPUs, beyond chance: tasks that no process waited for
     pub unexplained_cpus: f64,
     /// Processes heard of that are in none of `families`
     pub unlisted: Option<PerSecond>,
@@ -34,7 +33,7 @@ pub struct ShortLived {
 /// Short-lived tasks that belong together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShortLivedGroup {
-    /// Of processes: who waited for them, or the nearest ancestor that lasts. Of threads: their process.
+    /// Of processes: the parent that waited for them, or the nearest ancestor that still runs. Of threads: their process.
     pub owner: Option<ProcessId>,
     pub owner_name: Name,
     /// What they were called; `None` where only the parent is known
@@ -67,7 +66,7 @@ impl ShortLived {
         let lost = |sample: &Sample| sample.exits.as_ref().ok().map(|exits| exits.lost_messages);
         span.lost_messages = PerSecond::between(lost(newer), lost(older), seconds);
         match newer.exits.as_ref() {
-            // Where the older sample has heard nothing there was nobody to hear all of this interval.
+            // Without exit messages at the older sample the interval is not covered.
             Ok(exits) if span.lost_messages.is_some() => {
                 let rate = |count: u32| PerSecond::over(u64::from(count), seconds);
                 span.has_exit_events = true;
@@ -119,7 +118,7 @@ impl ShortLived {
 /// got, which is exact but for the last moments of `known` tasks a second that were seen before.
 fn reconcile(heard: f64, waited: Option<f64>, known: f64) -> f64 {
     let Some(waited) = waited else { return heard };
-    // Well above: nobody waited for some of them.
+    // Well above: no process waited for some of them.
     if heard > waited * 1.25 + MIN_DIFFERENCE_CPUS {
         return heard;
     }

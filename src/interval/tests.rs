@@ -11,48 +11,27 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::Interval;
-use crate::ids::{CpuId, DiskId, GroupId, NicId, ProcessId, TaskId};
+use crate::ids::{CpuId, GroupId, ProcessId, TaskId};
 use crate::sample::cpu::{Cpu, CpuTimes};
 use crate::sample::disk::{Disk, DiskFacts, OpCounters};
-use crate::sample::host::{Host, Privilege};
+use crate::sample::host::Host;
 use crate::sample::network::{Direction, Duplex, Nic, NicFacts};
-use crate::sample::task::{Process, Schedstat, TaskState, Tasks, Thread, WaitState};
+use crate::sample::task::{Process, Schedstat, TaskState, Tasks, Thread};
 use crate::sample::waits::{GroupWaits, SubSample, ThreadWaits, WaitClass, Waits};
-use crate::sample::{Absent, Instant, Sample};
+use crate::sample::{Absent, Sample};
+use crate::synthetic::{self, cpu_times as times};
 use crate::units::Counter;
 
 fn host() -> Arc<Host> {
-    Arc::new(Host {
-        hostname: "test".into(),
-        kernel: "6.18".into(),
-        machine: "x86_64".into(),
-        boot_id: "boot".into(),
-        boot_time_s: None,
-        page_size: 4096,
-        ticks_per_second: 100,
-        topology: Vec::new(),
-        privilege: Privilege { effective_uid: 0, has_cap_sys_ptrace: true, delay_accounting: Ok(false), hidepid: false },
-    })
+    Arc::new(synthetic::host())
 }
 
 fn at(seconds: f64) -> Sample {
-    let ns = (seconds * 1e9) as u64;
-    Sample::empty(Instant { boottime_ns: ns, monotonic_ns: ns, realtime_ns: 0 })
+    synthetic::sample(seconds).build()
 }
 
 fn between(older: &Sample, newer: &Sample) -> Interval {
     Interval::between(&host(), &Arc::new(older.clone()), &Arc::new(newer.clone())).expect("time passed")
-}
-
-fn times(user: u64, system: u64, idle: u64, iowait: u64) -> CpuTimes {
-    CpuTimes {
-        user_ticks: Counter(user),
-        system_ticks: Counter(system),
-        idle_ticks: Counter(idle),
-        iowait_ticks: Counter(iowait),
-        steal_ticks: Some(Counter(0)),
-        ..CpuTimes::default()
-    }
 }
 
 fn cpus(total: CpuTimes, each: &[(u32, CpuTimes)]) -> Cpu {
@@ -155,24 +134,9 @@ fn the_box_is_the_mean_of_its_cpus_where_its_own_line_fell() {
 }
 
 fn disk(reads: u64, ms: u64) -> Disk {
-    Disk {
-        id: DiskId { major: 8, minor: 0 },
-        name: "sda".into(),
-        facts: Arc::new(DiskFacts { serial: Some("A".into()), ..DiskFacts::default() }),
-        reads: OpCounters {
-            completed: Counter(reads),
-            merged: Counter(reads),
-            sectors: Counter(reads * 8),
-            time_ms: Counter(ms),
-        },
-        writes: OpCounters::default(),
-        discards: None,
-        flushes: None,
-        flush_time_ms: None,
-        in_flight: 1,
-        io_ticks_ms: Counter(ms.min(1000)),
-        time_in_queue_ms: Counter(ms),
-    }
+    let reads = OpCounters { merged: Counter(reads), ..synthetic::operations(reads, 4, ms) };
+    let facts = DiskFacts { serial: Some("A".into()), ..DiskFacts::default() };
+    synthetic::disk("sda").facts(facts).reads(reads).in_flight(1).busy_ms(ms.min(1000), ms).build()
 }
 
 fn with_disks(seconds: f64, disks: Vec<Disk>) -> Sample {
@@ -225,25 +189,8 @@ fn a_device_that_completes_nothing_has_no_queue() {
 }
 
 fn nic(index: u32, bytes: u64) -> Nic {
-    let direction = Direction { bytes: Counter(bytes), packets: Counter(bytes / 1000), ..Direction::default() };
-    Nic {
-        id: NicId { ifindex: index, name: "eth0".into() },
-        facts: Arc::new(NicFacts {
-            speed_mbps: Ok(100),
-            duplex: Ok(Duplex::Full),
-            up: Some(true),
-            loopback: false,
-            virtual_device: false,
-        }),
-        rx: direction,
-        tx: Direction { bytes: Counter(bytes / 2), ..direction },
-        multicast: Counter(0),
-        collisions: Counter(0),
-        carrier_losses: Counter(0),
-        rx_missed: None,
-        rx_nohandler: None,
-        qdisc: None,
-    }
+    let (rx, tx) = (synthetic::traffic(bytes, bytes / 1000), synthetic::traffic(bytes / 2, bytes / 1000));
+    synthetic::nic(index, "eth0").speed_mbps(100).rx(rx).tx(tx).build()
 }
 
 #[test]
@@ -264,50 +211,11 @@ fn an_interface_as_nicstat_defines_it() {
 }
 
 fn thread(tid: u32, start_ticks: u64, run_ns: u64) -> Thread {
-    Thread {
-        tid,
-        start_ticks,
-        comm: "t".into(),
-        state: TaskState::Sleeping,
-        processor: 0,
-        user_ticks: Counter(run_ns / 10_000_000),
-        system_ticks: Counter(0),
-        minor_faults: Counter(0),
-        major_faults: Counter(0),
-        block_io_delay_ticks: Counter(0),
-        guest_ticks: Counter(0),
-        background: false,
-        schedstat: Some(Schedstat {
-            run_ns: Counter(run_ns),
-            run_delay_ns: Counter(run_ns / 2),
-            timeslices: Counter(run_ns / 1_000_000),
-        }),
-        last_timeslice_ns: None,
-        wait: WaitState::default(),
-        cpus_allowed_list: None,
-    }
+    synthetic::thread(tid, "t").started(start_ticks).ran(run_ns, run_ns / 2, run_ns / 1_000_000).build()
 }
 
 fn process(pid: u32, start_ticks: u64, run_ns: u64) -> Arc<Process> {
-    Arc::new(Process {
-        pid,
-        start_ticks,
-        ppid: 1,
-        uid: 0,
-        comm: "p".into(),
-        kernel_thread: false,
-        facts: Arc::default(),
-        user_ticks: Counter(run_ns / 10_000_000),
-        system_ticks: Counter(0),
-        guest_ticks: Counter(0),
-        children_cpu: None,
-        cpu_ns: Some(Counter(run_ns)),
-        minor_faults: Counter(0),
-        major_faults: Counter(0),
-        resident_pages: 0,
-        io: Err(Absent::NoPermission),
-        threads: Arc::new([thread(pid, start_ticks, run_ns)]),
-    })
+    synthetic::process(pid, "p").started(start_ticks).ran(run_ns).threads([thread(pid, start_ticks, run_ns)]).into()
 }
 
 fn with_tasks(seconds: f64, processes: Vec<Arc<Process>>) -> Sample {

@@ -1,8 +1,7 @@
-//! Control groups with a limit (CPU quota, CPU set, memory, I/O), through whichever of v1 and v2 is mounted (both may be).
+//! Reads control groups that have a limit (CPU quota, cpuset, memory, I/O), of cgroup v1, v2 or both.
 //!
-//! Which groups have a limit is found by a walk that goes on in the background of many samples; only those are read each
-//! time. Where they are too many for that, those that their limits hold back are, and of the others some, two samples in a
-//! row, one part after the other.
+//! A walk over the hierarchies, spread over many samples, finds the groups with a limit; only these are read. Where there are
+//! too many for one sample, constrained groups are read in each, and the others in turn, each in two consecutive samples.
 
 mod files;
 mod parse;
@@ -19,17 +18,17 @@ use super::root::Root;
 use crate::sample::cgroup::{Cgroup, IoLimit};
 use crate::sample::{Absent, Reading};
 
-/// The walk may take this long of one sample.
+/// Time for the walk in one sample.
 const WALK_TIME_PER_SAMPLE: Duration = Duration::from_millis(4);
-/// A new walk begins so long after the last has ended, or after this many times its cost.
+/// The next walk starts this long after the end of the last, or this many times its cost.
 const MIN_WALK_INTERVAL: Duration = Duration::from_secs(5);
 const WALK_INTERVAL_PER_COST: u32 = 400;
-/// Groups whose counters stay open; descriptors are few where the limit is 1024.
+/// Groups whose files remain open: descriptors are few where the limit is 1,024.
 const MAX_OPEN_GROUPS: usize = 48;
-/// Groups that are read in one sample, half of them because they are held back, half in turn.
+/// Groups read in one sample: half of them constrained ones, half in turn.
 const MAX_GROUPS_PER_SAMPLE: usize = 512;
 
-/// Reads limited groups again and again.
+/// Reads groups that have a limit.
 #[derive(Debug, Default)]
 pub struct CgroupReader {
     mounts: MountTable,
@@ -37,14 +36,14 @@ pub struct CgroupReader {
     groups: Vec<Group>,
     walk: Option<Walk>,
     last_walk: Option<(Instant, Duration)>,
-    /// Which part of `groups` is read in the next sample.
+    /// Index of the part of `groups` for the next sample.
     next_part: usize,
     buffer: Vec<u8>,
 }
 
 impl CgroupReader {
-    /// The groups that are known to have a limit, or as many of them as can be read in one sample, sorted by id; and what
-    /// they did on devices where that is limited.
+    /// The known groups that have a limit, or as many as one sample may read, sorted by id; and their I/O on devices where it
+    /// is limited.
     pub fn sample(&mut self, root: &Root) -> (Reading<Vec<Cgroup>>, Vec<IoLimit>) {
         let mut io = Vec::new();
         let cgroups = self.read_groups(root, &mut io);
@@ -54,7 +53,7 @@ impl CgroupReader {
 
     fn read_groups(&mut self, root: &Root, io: &mut Vec<IoLimit>) -> Reading<Vec<Cgroup>> {
         if self.mounts.refresh(root)? {
-            // Where containers come and go something is mounted all the time: that changes nothing here.
+            // Containers mount all the time; most mounts change no hierarchy.
             let hierarchies = hierarchies(self.mounts.mounts());
             if hierarchies != self.hierarchies {
                 self.hierarchies = hierarchies;
@@ -88,7 +87,7 @@ impl CgroupReader {
         Ok(cgroups)
     }
 
-    /// Whether the walk for limited groups goes on in the next sample: until the first has ended, groups may be missing.
+    /// Whether a walk is running: until the first is complete, groups may be missing.
     pub fn is_walking(&self) -> bool {
         self.walk.is_some()
     }
@@ -102,7 +101,7 @@ impl CgroupReader {
         }
         let mut walk = self.walk.take().unwrap_or_else(|| Walk::new(&self.hierarchies));
         let complete = walk.run_for(root, WALK_TIME_PER_SAMPLE);
-        // The first walk shows what it has found so far; later ones replace the last when they are complete.
+        // The groups found by the first walk are used at once, those of later ones when it is complete.
         let shown = complete || self.last_walk.is_none();
         let mut found = if shown { walk.groups() } else { Vec::new() };
         if complete {
@@ -123,7 +122,7 @@ impl CgroupReader {
     }
 }
 
-/// Which groups are read in this sample.
+/// The groups to be read in this sample.
 #[derive(Debug)]
 struct ReadPlan {
     reads_all: bool,
@@ -136,8 +135,7 @@ impl ReadPlan {
     fn new(groups: &[Group], turn: usize) -> ReadPlan {
         const STEP: usize = MAX_GROUPS_PER_SAMPLE / 4;
         let all = groups.len() <= MAX_GROUPS_PER_SAMPLE;
-        // Each part is the second half of the one before and as much again: every group is read twice in a row, which makes
-        // an interval.
+        // Each part overlaps half of the part before: every group is read in two consecutive samples, which give an interval.
         let end = turn.saturating_add(1).saturating_mul(STEP);
         let part = end.saturating_sub(2 * STEP)..end;
         let next_turn = if all || end.saturating_sub(STEP) >= groups.len() { 0 } else { turn + 1 };

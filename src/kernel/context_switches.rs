@@ -1,13 +1,13 @@
-//! Context switches, for whoever asks: a file a thread, read again only of threads that ran since.
+//! Reads context switches of each thread from /proc/PID/task/TID/status, only for threads that ran since the last reading.
 
 use super::task::{self, files::TaskFiles};
 use crate::sample::context_switches::TaskContextSwitches;
 use crate::sample::task::{Schedstat, Tasks};
 
-/// Remembers what it read, and how far the thread had run then.
+/// The last reading of each thread, with the schedstat at that time.
 #[derive(Debug, Default)]
 pub struct ContextSwitchReader {
-    /// In the order of the sweep
+    /// In the order of the scan
     last_read: Vec<LastRead>,
 }
 
@@ -18,14 +18,14 @@ struct LastRead {
 }
 
 impl ContextSwitchReader {
-    /// Of each thread of a sweep that can be read, sorted by task.
+    /// The counts of each readable thread of a scan, sorted by task.
     pub fn sample(&mut self, files: &mut TaskFiles, tasks: &Tasks) -> Vec<TaskContextSwitches> {
         let mut before = std::mem::take(&mut self.last_read).into_iter().peekable();
         for process in &tasks.processes {
             for thread in process.threads.iter() {
                 let task = process.task_id(thread);
                 while before.next_if(|old| old.switches.task < task).is_some() {}
-                // One that did not run did not leave a CPU.
+                // A thread that did not run had no context switch.
                 let same = before.next_if(|old| old.switches.task == task);
                 let same = same.filter(|old| thread.schedstat.is_some() && old.schedstat == thread.schedstat);
                 let counted = same.map(|old| old.switches).or_else(|| {

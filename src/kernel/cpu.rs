@@ -1,4 +1,4 @@
-//! /proc/stat and /proc/loadavg. Gives times as the kernel counted them; computes no share.
+//! Reads /proc/stat and /proc/loadavg: CPU times since boot, as the kernel counts them.
 
 use super::fields::{lines, next_counter, parse_named_u64, parse_non_negative_f64, parse_u32, words};
 use super::root::{FileHandle, Root};
@@ -7,7 +7,7 @@ use crate::sample::cpu::{Cpu, CpuTimes, Load};
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
 
-/// Reads CPU times again and again.
+/// Reads CPU times and the load; keeps both files open.
 #[derive(Debug)]
 pub struct CpuReader {
     stat: FileHandle,
@@ -28,15 +28,15 @@ impl Default for CpuReader {
 }
 
 impl CpuReader {
-    /// All of /proc/stat.
+    /// The whole of /proc/stat.
     pub fn sample(&mut self, root: &Root) -> Reading<Cpu> {
         self.stat.read(root, &mut self.buffer)?;
         parse_stat(&self.buffer).ok_or(Absent::Malformed)
     }
 
-    /// Only the first line, for looks between samples.
+    /// Only the first line, the sum over all CPUs, for sub-samples.
     pub fn read_total(&mut self, root: &Root) -> Reading<CpuTimes> {
-        // The kernel writes the whole file whatever is asked for, but the long rest need not be copied and parsed.
+        // The kernel formats the whole file, but the rest need not be copied and parsed.
         let mut start = [0; 512];
         let length = self.stat.read_prefix(root, &mut start)?;
         let first = lines(start.get(..length).unwrap_or_default()).next().ok_or(Absent::Malformed)?;
@@ -51,13 +51,13 @@ impl CpuReader {
         parse_loadavg(&self.buffer).ok_or(Absent::Malformed)
     }
 
-    /// The number that was given to a process or thread last, as /proc/loadavg said it when the load was read.
+    /// Last pid that the kernel gave to a process or thread: the fifth field of /proc/loadavg when the load was last read.
     pub fn last_pid(&self) -> Option<u32> {
         self.last_pid
     }
 }
 
-/// The file /proc/stat. `None` when its first line, the total, cannot be read; other odd lines are left out.
+/// Parses /proc/stat. `None` when its first line, the sum, is damaged; other damaged lines are left out.
 pub fn parse_stat(bytes: &[u8]) -> Option<Cpu> {
     let mut lines = lines(bytes);
     let mut cpu = Cpu { total: parse_total_line(lines.next()?)?, ..Cpu::default() };
@@ -69,7 +69,7 @@ pub fn parse_stat(bytes: &[u8]) -> Option<Cpu> {
             }
             continue;
         }
-        // `intr` is followed by a number for each interrupt line, thousands on some machines: only the first is looked at.
+        // `intr` has a number for each interrupt line, thousands on some machines: only the first, the sum, is parsed.
         match parse_named_u64(line) {
             Some((b"ctxt", value)) => cpu.context_switches = Some(Counter(value)),
             Some((b"intr", value)) => cpu.interrupts = Some(Counter(value)),
@@ -84,7 +84,7 @@ pub fn parse_stat(bytes: &[u8]) -> Option<Cpu> {
     Some(cpu)
 }
 
-/// The file /proc/loadavg: `0.20 0.18 0.12 1/80 11206`.
+/// Parses /proc/loadavg: `0.20 0.18 0.12 1/80 11206`.
 pub fn parse_loadavg(bytes: &[u8]) -> Option<Load> {
     let mut words = words(lines(bytes).next()?);
     let mut average = || words.next().and_then(parse_non_negative_f64);
@@ -94,7 +94,7 @@ pub fn parse_loadavg(bytes: &[u8]) -> Option<Load> {
     Some(Load { one, five, fifteen, runnable: count()?, entities: count()? })
 }
 
-/// The second of boot in the file /proc/stat; containers may lack it.
+/// `btime` of /proc/stat: seconds since the epoch at boot. Containers may lack it.
 pub fn parse_boot_time(bytes: &[u8]) -> Option<u64> {
     lines(bytes).filter_map(parse_named_u64).find(|(name, _)| *name == b"btime").map(|(_, value)| value)
 }
@@ -105,7 +105,7 @@ fn parse_total_line(line: &[u8]) -> Option<CpuTimes> {
     parse_cpu_times(&mut words)
 }
 
-/// The columns of one line. Every kernel since 2.6.0 has the first seven; without them there is no line.
+/// The columns of a `cpu` line. Every kernel since 2.6.0 has the first seven; a line without them is damaged.
 fn parse_cpu_times<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Option<CpuTimes> {
     Some(CpuTimes {
         user_ticks: next_counter(words)?,

@@ -1,5 +1,5 @@
-//! Delay accounting of active threads: those that ran lately, run, or are blocked. Asked through taskstats, one question a
-//! thread, a bounded number in each sample; where the switch is off nothing is asked, and nothing is switched on.
+//! Reads the delay accounting of active threads: those that ran recently, run, or are blocked. One taskstats request a
+//! thread, a limited number in each sample; none where kernel.task_delayacct is off. It is never switched on.
 
 use super::host;
 use super::root::Root;
@@ -10,23 +10,23 @@ use crate::sample::delays::{Delay, TaskDelays};
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
 
-/// Threads that are asked about in one sample: about 2 ms.
+/// Threads that are queried in one sample: about 2 ms.
 const MAX_THREADS_PER_SAMPLE: usize = 256;
-/// The switch may be turned while we run: it is looked at again after so long.
+/// kernel.task_delayacct may change: it is read again after this time.
 const SYSCTL_RECHECK_NS: u64 = 10_000_000_000;
 
-/// Asks again and again.
+/// Queries the active threads in each sample.
 #[derive(Debug, Default)]
 pub struct DelayReader {
     taskstats: Option<TaskstatsClient>,
-    /// Whether the accounting is on, and when that was looked up.
+    /// Whether the accounting is on, and when that was read.
     delayacct_enabled: Option<(Reading<bool>, u64)>,
-    /// Which part of the active threads is asked about next, where they are too many.
+    /// Index of the next part of the active threads, where there are too many for one sample.
     next_part: usize,
 }
 
 impl DelayReader {
-    /// The accounts of the active threads that have one, sorted by task. `Unsupported` where the accounting is off.
+    /// The delays of the active threads, sorted by task. `Unsupported` where the accounting is off.
     pub fn sample(&mut self, root: &Root, known: &[KnownProcess], now_ns: u64) -> Reading<Vec<TaskDelays>> {
         if !root.is_host() {
             return Err(Absent::NotRead);
@@ -44,7 +44,7 @@ impl DelayReader {
         for task in threads_of_this_sample(&active, &mut self.next_part) {
             match link.query_thread(task.tid) {
                 Ok(account) => accounts.extend(task_delays(*task, &account)),
-                // It ended since the sweep.
+                // It ended since the scan.
                 Err(Absent::Vanished) => {}
                 Err(why) => return Err(why),
             }
@@ -70,7 +70,8 @@ fn active_threads(known: &KnownProcess) -> impl Iterator<Item = TaskId> {
     hot.filter_map(|&index| known.sampled.threads.get(index)).map(|thread| known.sampled.task_id(thread))
 }
 
-/// All, or a part that begins in the middle of the one before: each is asked about twice in a row, which makes an interval.
+/// All threads, or a part that overlaps half of the part before: each thread is queried in two consecutive samples, which
+/// give an interval.
 fn threads_of_this_sample<'a>(active: &'a [TaskId], turn: &mut usize) -> &'a [TaskId] {
     const STEP: usize = MAX_THREADS_PER_SAMPLE / 2;
     if active.len() <= MAX_THREADS_PER_SAMPLE {
@@ -82,7 +83,7 @@ fn threads_of_this_sample<'a>(active: &'a [TaskId], turn: &mut usize) -> &'a [Ta
     active.get(end.saturating_sub(2 * STEP).min(active.len())..end.min(active.len())).unwrap_or_default()
 }
 
-/// `None` where the number is another task's by now, or where the task has no account: then all of it is 0.
+/// `None` where the tid belongs to another task now, and where the task has no delays recorded (all are 0).
 fn task_delays(task: TaskId, account: &TaskStats) -> Option<TaskDelays> {
     let convert = |delay: taskstats::Delay| Delay { count: Counter(delay.count), total_ns: Counter(delay.total_ns) };
     let delays = TaskDelays {

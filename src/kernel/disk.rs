@@ -1,4 +1,4 @@
-//! Block devices: the counters of every whole device, with the facts about it that are read only now and then.
+//! Reads block devices: counters of each whole device from /proc/diskstats, facts from sysfs and the mount table.
 
 mod diskstats;
 mod facts;
@@ -25,11 +25,11 @@ use crate::sample::disk::{Disk, DiskFacts};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
 
-/// Facts are read again after this long even if nothing seems to have changed (a scheduler may be switched); of hundreds of
-/// devices a few a sample.
+/// Facts are read again after this time even without a uevent (the I/O scheduler may be switched), of hundreds of devices
+/// some in each sample.
 const FACTS_TTL: Duration = Duration::from_secs(30);
 
-/// Reads /proc/diskstats again and again.
+/// Reads /proc/diskstats; keeps it open, and the facts of each device.
 #[derive(Debug)]
 pub struct DiskReader {
     file: FileHandle,
@@ -39,24 +39,24 @@ pub struct DiskReader {
     known: FxHashMap<DiskId, KnownDevice>,
     refresh_cycle: RefreshCycle<DiskId>,
     uevent_watcher: UeventWatcher,
-    /// How often it was read
+    /// How often /proc/diskstats was read
     read_count: u64,
-    /// Requests outstanding when it was last read
+    /// Requests in flight when it was last read
     in_flight: Option<u32>,
     /// Requests completed since boot at the last sample
     completed: u64,
     is_idle: bool,
 }
 
-/// What is remembered of a line of /proc/diskstats that did I/O.
+/// A line of /proc/diskstats that has done I/O.
 #[derive(Debug)]
 struct KnownDevice {
     name: Name,
     /// `None` for a partition.
     facts: Option<Arc<DiskFacts>>,
-    /// Reads completed as last seen. When they fall, it is another device under the same name and number.
+    /// Reads completed at the last reading. When they fall, it is another device with the same name and number.
     reads_completed: Counter,
-    /// The last reading that it was in
+    /// The last reading that had the device
     last_read_count: u64,
 }
 
@@ -85,7 +85,7 @@ impl Default for DiskReader {
 }
 
 impl DiskReader {
-    /// The whole devices that did I/O since boot or have some outstanding, sorted by id.
+    /// The whole devices that have done I/O since boot or have requests in flight, sorted by id.
     pub fn sample(&mut self, root: &Root) -> Reading<Vec<Disk>> {
         self.refresh_facts(root);
         (self.in_flight, self.is_idle) = (None, false);
@@ -111,7 +111,7 @@ impl DiskReader {
             last_whole = Some(line.name);
             disks.push(line.into_disk(known.name.clone(), facts.clone()));
         }
-        // An empty file is a container that hides its devices; one that holds only what cannot be read is another matter.
+        // The file is empty in a container that hides devices; a file with damaged lines alone is malformed.
         if !seen_any && !self.buffer.is_empty() {
             return Err(Absent::Malformed);
         }
@@ -124,21 +124,21 @@ impl DiskReader {
         Ok(disks)
     }
 
-    /// Whether no device had anything to do at the last sample, nor since the one before.
+    /// Whether no device had a request in flight at the last sample or completed one since the sample before.
     pub fn is_idle(&self) -> bool {
         self.is_idle
     }
 
-    /// How many requests were outstanding at the last look, the last sample's or a later one; `None` where it failed.
+    /// Requests in flight at the last reading, of a sample or a sub-sample; `None` where it failed.
     pub fn last_in_flight(&self) -> Option<u32> {
         self.in_flight
     }
 
-    /// How many requests are outstanding now, for looks between samples; relies on the last sample for what is a partition.
+    /// Requests in flight now, for sub-samples. Which devices are partitions is known from the last sample.
     ///
-    /// A request to a stacked device (dm, md) waits there and in the device below, or, where a mapper holds it
-    /// back, only above: the larger of the two sums is taken. A loop device stands on a file, not on a device that is
-    /// named, so that its requests may count twice.
+    /// A request to a stacked device (dm, md) is in flight there and in the device below, or, where the mapper holds it
+    /// back, only above: the larger of the two sums is returned. A loop device has no device below it in sysfs: its
+    /// requests may count twice.
     pub fn in_flight(&mut self, root: &Root) -> Reading<u32> {
         self.in_flight = None;
         self.file.read(root, &mut self.buffer)?;
@@ -147,7 +147,7 @@ impl DiskReader {
         Ok(outstanding)
     }
 
-    /// Of what was last read.
+    /// The same of the bytes that were last read.
     fn sum_in_flight(&self) -> u32 {
         let (mut below, mut above) = (0_u32, 0_u32);
         for line in parse_in_flight(&self.buffer) {
@@ -160,9 +160,9 @@ impl DiskReader {
         below.max(above)
     }
 
-    /// At the facts of those whose turn it is. Keeps the allocation where nothing is new, so that samples go on sharing it.
+    /// Reads the facts of the devices that are due. Keeps the allocation where nothing changed: samples share it.
     fn refresh_facts(&mut self, root: &Root) {
-        // Without a mount table the mounts stay unknown, and the rest is read all the same.
+        // Without a mount table the mount points are unknown; the rest is read nevertheless.
         let mounts_changed = self.mounts.refresh(root).unwrap_or(false);
         if self.refresh_cycle.is_due(self.uevent_watcher.has_new_event(root) || mounts_changed) {
             self.mount_points = MountPoints::read(root, self.mounts.mounts());
@@ -180,18 +180,18 @@ impl DiskReader {
     }
 }
 
-/// Requests of all kinds since boot.
+/// Completed requests of all operations since boot.
 fn completed_requests(disk: &Disk) -> u64 {
     let discards = disk.discards.map_or(0, |discards| discards.completed.0);
     let flushes = disk.flushes.map_or(0, |flushes| flushes.0);
     [disk.reads.completed.0, disk.writes.completed.0, discards, flushes].into_iter().fold(0, u64::wrapping_add)
 }
 
-/// The whole device of that number, whether it did any I/O since boot or not; `None` where there is none, and of a partition.
+/// The whole device of a device number, also one without I/O since boot; `None` where there is none, and for a partition.
 pub fn find_device(root: &Root, id: DiskId) -> Reading<Option<Disk>> {
     let bytes = root.read_once("proc/diskstats")?;
     let mut mounts = MountTable::default();
-    // Without a mount table the mounts stay unknown.
+    // Without a mount table the mount points are unknown.
     let _ = mounts.refresh(root);
     let Some(line) = parse_diskstats(&bytes).find(|line| line.id == id) else { return Ok(None) };
     let known = identify_device(root, &line, None, &MountPoints::read(root, mounts.mounts()));
@@ -201,7 +201,7 @@ pub fn find_device(root: &Root, id: DiskId) -> Reading<Option<Disk>> {
 fn identify_device(root: &Root, line: &DiskstatsLine<'_>, last_whole: Option<&[u8]>, mounted: &MountPoints) -> KnownDevice {
     let whole = match facts::is_partition(root, line.name) {
         Some(partition) => !partition,
-        // No sysfs: a partition's line follows its disk's, with a number behind the name.
+        // No sysfs: a partition's line follows its disk's and has the disk's name with a number behind it.
         None => !last_whole.is_some_and(|disk| facts::is_partition_name(line.name, disk)),
     };
     KnownDevice {

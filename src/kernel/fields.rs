@@ -1,6 +1,6 @@
-//! Lines, words and numbers of kernel files. Works on any bytes and never panics.
+//! Splits kernel files into lines and words, and parses numbers. Accepts any bytes and never panics.
 //!
-//! A line counts only with its newline: what a file that was cut short ends with is not a smaller figure.
+//! A line without a newline is no line: the last number of a truncated file would be too small.
 
 use crate::sample::Name;
 use crate::units::Counter;
@@ -10,12 +10,12 @@ pub fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split_inclusive(|byte| *byte == b'\n').filter_map(|line| line.strip_suffix(b"\n"))
 }
 
-/// The words between blanks and tabs.
+/// The words between spaces and tabs.
 pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty())
 }
 
-/// A decimal number without a sign that fits; anything else is none.
+/// A decimal number without a sign; `None` for any other word and on overflow.
 pub fn parse_u64(word: &[u8]) -> Option<u64> {
     if word.is_empty() {
         return None;
@@ -31,12 +31,12 @@ pub fn parse_u64(word: &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// The same, for figures that are 32 bits wide.
+/// The same for numbers of 32 bits.
 pub fn parse_u32(word: &[u8]) -> Option<u32> {
     u32::try_from(parse_u64(word)?).ok()
 }
 
-/// A decimal fraction such as `0.25`, of a size that a load or a percentage can have; never negative.
+/// A decimal fraction such as `0.25`, from 0 to below 2^32: a load or a percentage.
 pub fn parse_non_negative_f64(word: &[u8]) -> Option<f64> {
     let value: f64 = std::str::from_utf8(word).ok()?.parse().ok()?;
     (0.0..f64::from(u32::MAX)).contains(&value).then_some(value)
@@ -47,41 +47,22 @@ pub fn next_counter<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Option<Co
     words.next().and_then(parse_u64).map(Counter)
 }
 
-/// `NAME value` lines: the value of one name, if there is just one number after it.
+/// The name and the number of a line `NAME value`.
 pub fn parse_named_u64(line: &[u8]) -> Option<(&[u8], u64)> {
     let mut words = words(line);
     let name = words.next()?;
     Some((name, parse_u64(words.next()?)?))
 }
 
-/// The only number of a file that holds one.
+/// The number of a file that has just one.
 pub fn parse_single_u64(bytes: &[u8]) -> Option<u64> {
     parse_u64(lines(bytes).next()?.trim_ascii())
 }
 
-/// The text of a file that holds one line: trimmed, `None` when nothing is left.
+/// The text of a file that has one line, trimmed; `None` when it is empty.
 pub fn parse_single_line(bytes: &[u8]) -> Option<Name> {
     let text = lines(bytes).next()?.trim_ascii();
     (!text.is_empty()).then(|| Name::from(text))
-}
-
-/// `0-3,8,10-11` as the numbers it stands for; what cannot be understood is left out, as is a range that is absurdly long.
-pub fn parse_cpu_list(bytes: &[u8]) -> Vec<u32> {
-    const MAX_RANGE: u32 = 1 << 16;
-    let mut numbers = Vec::new();
-    for part in bytes.trim_ascii().split(|byte| *byte == b',') {
-        let mut ends = part.splitn(2, |byte| *byte == b'-');
-        let Some(first) = ends.next().and_then(parse_u32) else { continue };
-        let last = match ends.next() {
-            None => first,
-            Some(word) => match parse_u32(word) {
-                Some(last) if last >= first && last - first < MAX_RANGE => last,
-                _ => continue,
-            },
-        };
-        numbers.extend(first..=last);
-    }
-    numbers
 }
 
 #[cfg(test)]
@@ -102,13 +83,6 @@ mod tests {
     fn a_line_without_its_end_is_no_line() {
         let all: Vec<_> = lines(b"one\n\ntwo 12\nthree 34").collect();
         assert_eq!(all, [&b"one"[..], b"", b"two 12"]);
-    }
-
-    #[test]
-    fn cpu_lists() {
-        assert_eq!(parse_cpu_list(b"0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
-        assert_eq!(parse_cpu_list(b"\n"), Vec::<u32>::new());
-        assert_eq!(parse_cpu_list(b"5-3,x,2-,7,0-4294967295"), [7]);
     }
 
     #[test]

@@ -1,24 +1,30 @@
-//! What stays the same while the machine is up: read once, at the start.
+//! Facts that do not change while the machine is up (`sample::Host`), read once at the start.
+
+use std::ops::RangeInclusive;
 
 use nix::unistd::{SysconfVar, sysconf};
 use procfs::FromRead;
 use procfs::process::Status;
 
 use super::cpu::parse_boot_time;
-use super::fields::{lines, parse_cpu_list, parse_single_line, parse_single_u64, parse_u32, parse_u64};
+use super::fields::{lines, parse_single_line, parse_single_u64, parse_u32, parse_u64};
 use super::mounts::{self, Mount};
 use super::root::Root;
 use crate::ids::CpuId;
+use crate::ids::cpu_list::parse_cpu_list;
 use crate::sample::host::{CpuTopology, Host, Privilege};
 use crate::sample::{Absent, Name, Reading};
 
-/// CAP_SYS_PTRACE in the mask of /proc/self/status.
+/// CAP_SYS_PTRACE as a bit of CapEff in /proc/self/status.
 const CAP_SYS_PTRACE: u64 = 1 << 19;
 
-/// Who samples a tree that does not say it: nobody in particular, and never root.
+/// More CPUs than a kernel can have (NR_CPUS): a damaged list ends there.
+const MAX_CPUS: usize = 1 << 16;
+
+/// The user of a fixture tree that has no credentials: not root.
 const OVERFLOW_UID: u32 = 65534;
 
-/// Everything about the machine and this user. What cannot be read stays empty.
+/// Reads the facts of the machine and this user. Those that cannot be read remain empty.
 pub fn read(root: &Root) -> Host {
     let text = |file: &str| root.read_once(file).ok().as_deref().and_then(parse_single_line);
     Host {
@@ -28,14 +34,14 @@ pub fn read(root: &Root) -> Host {
         boot_id: text("proc/sys/kernel/random/boot_id").unwrap_or_default(),
         boot_time_s: root.read_once("proc/stat").ok().as_deref().and_then(parse_boot_time),
         page_size: sysconf_value(SysconfVar::PAGE_SIZE).unwrap_or(4096),
-        // Every architecture that Linux runs on today gives 100 to user space.
+        // USER_HZ is 100 on every architecture of today's Linux.
         ticks_per_second: sysconf_value(SysconfVar::CLK_TCK).unwrap_or(100),
         topology: topology(root),
         privilege: privilege(root),
     }
 }
 
-/// What this user may see; it may change while the program runs (a remount of /proc, a sysctl).
+/// What this user may read; it can change while the program runs (a remount of /proc, a sysctl).
 pub fn privilege(root: &Root) -> Privilege {
     let status = root.read_once("proc/self/status").ok().and_then(|bytes| parse_credentials(&bytes));
     let mounts = root.read_once("proc/self/mountinfo").map(|bytes| mounts::parse_mountinfo(&bytes)).unwrap_or_default();
@@ -51,13 +57,13 @@ pub fn privilege(root: &Root) -> Privilege {
     }
 }
 
-/// Effective user, and whether it has CAP_SYS_PTRACE, in the file /proc/self/status.
+/// Parses /proc/self/status: effective user, and whether it has CAP_SYS_PTRACE.
 pub fn parse_credentials(bytes: &[u8]) -> Option<(u32, bool)> {
     let status = Status::from_read(bytes).ok()?;
     Some((status.euid, status.capeff & CAP_SYS_PTRACE != 0))
 }
 
-/// Since 5.14 there is a switch, off unless the machine was booted with `delayacct`. Before, there is none to read.
+/// kernel.task_delayacct, since Linux 5.14: off unless the machine was booted with `delayacct`.
 pub fn read_delay_accounting(root: &Root) -> Reading<bool> {
     let bytes = root.read_once("proc/sys/kernel/task_delayacct")?;
     parse_single_u64(&bytes).map(|value| value != 0).ok_or(Absent::Malformed)
@@ -80,28 +86,30 @@ fn sysconf_value(variable: SysconfVar) -> Option<u64> {
     sysconf(variable).ok().flatten().and_then(|value| u64::try_from(value).ok()).filter(|value| *value > 0)
 }
 
-/// Where each CPU sits that says so; offline ones do not.
+/// Package, core and NUMA node of each CPU that has them in sysfs: an offline CPU has not.
 fn topology(root: &Root) -> Vec<CpuTopology> {
     let possible = root.read_once("sys/devices/system/cpu/possible").unwrap_or_default();
     let nodes = numa_nodes(root);
     parse_cpu_list(&possible)
-        .into_iter()
+        .flatten()
+        .take(MAX_CPUS)
         .filter_map(|cpu| {
             let value = |name: &str| {
                 let bytes = root.read_once(format!("sys/devices/system/cpu/cpu{cpu}/topology/{name}")).ok()?;
                 parse_u64(lines(&bytes).next()?)
             };
             let core = u32::try_from(value("core_id")?).ok()?;
-            // −1 on machines whose firmware does not tell: one package.
+            // -1 where the firmware does not report it: one package.
             let package = value("physical_package_id").and_then(|id| u32::try_from(id).ok()).unwrap_or(0);
-            let node = nodes.iter().find(|(_, cpus)| cpus.contains(&cpu)).map_or(0, |(node, _)| *node);
+            let node =
+                nodes.iter().find(|(_, cpus)| cpus.iter().any(|range| range.contains(&cpu))).map_or(0, |(node, _)| *node);
             Some(CpuTopology { cpu: CpuId(cpu), node, package, core })
         })
         .collect()
 }
 
-/// The NUMA nodes with their CPUs; none where the kernel has no NUMA.
-fn numa_nodes(root: &Root) -> Vec<(u32, Vec<u32>)> {
+/// The NUMA nodes with their CPUs; empty on a kernel without NUMA.
+fn numa_nodes(root: &Root) -> Vec<(u32, Vec<RangeInclusive<u32>>)> {
     let directory = "sys/devices/system/node";
     let entries = root.list_directory(directory).unwrap_or_default();
     entries
@@ -109,7 +117,7 @@ fn numa_nodes(root: &Root) -> Vec<(u32, Vec<u32>)> {
         .filter_map(|entry| {
             let node = parse_u32(entry.as_encoded_bytes().strip_prefix(b"node")?)?;
             let cpus = root.read_once(format!("{directory}/node{node}/cpulist")).ok()?;
-            Some((node, parse_cpu_list(&cpus)))
+            Some((node, parse_cpu_list(&cpus).collect()))
         })
         .collect()
 }

@@ -1,4 +1,4 @@
-//! /proc/meminfo and /proc/vmstat, field by field under their names, since every kernel has others.
+//! Reads /proc/meminfo and /proc/vmstat, each field by its name: kernels differ in which fields they have.
 
 use super::fields::{lines, parse_u64, words};
 use super::root::{FileHandle, Root};
@@ -6,7 +6,7 @@ use crate::sample::memory::Memory;
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
 
-/// Reads memory figures again and again.
+/// Reads memory counters; keeps both files open.
 #[derive(Debug)]
 pub struct MemoryReader {
     meminfo: FileHandle,
@@ -21,7 +21,7 @@ impl Default for MemoryReader {
 }
 
 impl MemoryReader {
-    /// Both files. Without /proc/vmstat its fields are `None`; without /proc/meminfo there is no reading.
+    /// Reads both files. Without /proc/vmstat its fields are `None`; without /proc/meminfo there is no reading.
     pub fn sample(&mut self, root: &Root) -> Reading<Memory> {
         let mut memory = Memory::default();
         self.meminfo.read(root, &mut self.buffer)?;
@@ -36,9 +36,9 @@ impl MemoryReader {
     }
 }
 
-/// Fills in what /proc/meminfo says. `MemTotal:       12345 kB`; a line in another unit is left out.
+/// Parses /proc/meminfo: `MemTotal:       12345 kB`. A line in another unit is left out.
 pub fn parse_meminfo(bytes: &[u8], memory: &mut Memory) {
-    // Nearly half of the lines begin like none that is used, and are not taken apart.
+    // Nearly half of the lines have an initial that no field in use has: they are skipped unparsed.
     for line in lines(bytes).filter(|line| matches!(line, [b'M' | b'B' | b'C' | b'S' | b'D' | b'W', ..])) {
         let mut words = words(line);
         let (Some(name), Some(amount), Some(b"kB")) = (words.next(), words.next(), words.next()) else { continue };
@@ -61,7 +61,7 @@ pub fn parse_meminfo(bytes: &[u8], memory: &mut Memory) {
     }
 }
 
-/// Fills in what /proc/vmstat says.
+/// Parses /proc/vmstat.
 pub fn parse_vmstat(bytes: &[u8], memory: &mut Memory) {
     let mut scanned_kswapd = ZoneSum::default();
     let mut scanned_direct = ZoneSum::default();
@@ -70,7 +70,7 @@ pub fn parse_vmstat(bytes: &[u8], memory: &mut Memory) {
     let mut stalls = ZoneSum::default();
     let (mut refaults, mut refaults_anon, mut refaults_file) = (None, None, None);
     for line in lines(bytes) {
-        // Most lines begin like none that is used: they only end a sum.
+        // Most lines have an initial that no field in use has: they only complete a sum.
         if !matches!(line, [b'p' | b'a' | b'o' | b'w', ..]) {
             let sums = [&mut scanned_kswapd, &mut scanned_direct, &mut reclaimed_kswapd, &mut reclaimed_direct, &mut stalls];
             sums.into_iter().for_each(ZoneSum::mark_complete);
@@ -105,13 +105,13 @@ pub fn parse_vmstat(bytes: &[u8], memory: &mut Memory) {
     memory.allocation_stalls = stalls.total();
 }
 
-/// The sum of two counters; half of it would be a wrong figure.
+/// The sum of two counters; `None` when one is missing, since one alone would be wrong.
 pub(super) fn checked_sum(one: Option<Counter>, other: Option<Counter>) -> Option<Counter> {
     Some(Counter(one?.0.checked_add(other?.0)?))
 }
 
-/// A counter that some kernels give once and others once a memory zone (`pgscan_kswapd_dma32` before 4.8).
-/// The lines stand together, so that the sum is whole only when another line follows them.
+/// A counter that newer kernels have once and older ones once a memory zone (`pgscan_kswapd_dma32` before 4.8).
+/// The zones' lines are adjacent: the sum is complete only when another line follows them.
 #[derive(Default)]
 struct ZoneSum {
     sum: Option<u64>,
@@ -121,7 +121,7 @@ struct ZoneSum {
 
 impl ZoneSum {
     fn add_line(&mut self, name: &[u8], of: &[u8], value: Option<u64>) {
-        // Not any suffix: `pgscan_direct_throttle` counts something else.
+        // Only the zones' suffixes: `pgscan_direct_throttle` is another counter.
         let zone = name.strip_prefix(of);
         if let Some(b"" | b"_dma" | b"_dma32" | b"_normal" | b"_high" | b"_movable" | b"_device") = zone {
             match value.and_then(|value| self.sum.unwrap_or(0).checked_add(value)) {
@@ -133,7 +133,7 @@ impl ZoneSum {
         }
     }
 
-    /// A line of something else follows.
+    /// A line of another counter follows.
     fn mark_complete(&mut self) {
         self.is_complete |= self.sum.is_some();
     }

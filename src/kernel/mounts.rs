@@ -1,4 +1,4 @@
-//! /proc/self/mountinfo: what is mounted where, and whether that has changed.
+//! Reads /proc/self/mountinfo when the kernel reports a change of it.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,24 +13,24 @@ use super::root::{Root, read_whole};
 use crate::ids::DiskId;
 use crate::sample::Reading;
 
-/// One mount, unescaped.
+/// One mount, with octal escapes decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// Unique among all mount namespaces; what fdinfo calls mnt_id.
+    /// Mount id, `mnt_id` in /proc/PID/fdinfo; unique over all mount namespaces.
     pub id: u32,
-    /// st_dev of its files; 0:N where the file system has no device of its own (btrfs, overlay, proc).
+    /// st_dev of its files, major and minor; 0:N where the file system has no block device of its own (btrfs, overlay, proc).
     pub device: DiskId,
-    /// The directory of the file system that is mounted; `/` is all of it.
+    /// The directory of the file system that is mounted; `/` for the whole.
     pub subdirectory: Vec<u8>,
     pub mount_point: PathBuf,
     pub fs_type: Vec<u8>,
     pub source: Vec<u8>,
-    /// Options of the file system (not of this mount), separated by commas.
+    /// Options of the superblock (not of this mount), separated by commas.
     pub options: Vec<u8>,
 }
 
 impl Mount {
-    /// Whether an option is given, as `name` or as `name=value`; then its value, else nothing.
+    /// The value of an option `name=value`, empty for `name` alone; `None` where it is not given.
     pub fn option(&self, name: &[u8]) -> Option<&[u8]> {
         self.options.split(|byte| *byte == b',').find_map(|option| match option.strip_prefix(name) {
             Some(b"") => Some(&b""[..]),
@@ -40,7 +40,7 @@ impl Mount {
     }
 }
 
-/// The mount table of this process, read again only when the kernel says that it changed.
+/// The mount table of this process, read again only when the kernel reports a change.
 #[derive(Debug, Default)]
 pub struct MountTable {
     file: Option<File>,
@@ -48,7 +48,7 @@ pub struct MountTable {
 }
 
 impl MountTable {
-    /// Reads the table when it has changed since the last look, or was never read; says whether it did.
+    /// Reads the table if it has changed since the last call or was never read. Returns whether it was read.
     pub fn refresh(&mut self, root: &Root) -> Reading<bool> {
         if self.file.as_ref().is_some_and(|file| !has_changed(file)) {
             return Ok(false);
@@ -64,20 +64,20 @@ impl MountTable {
         Ok(true)
     }
 
-    /// As last read.
+    /// The mounts as last read.
     pub fn mounts(&self) -> &[Mount] {
         &self.mounts
     }
 }
 
-/// Whether file systems in user space (FUSE) are mounted now: threads wait for them asleep.
+/// Whether FUSE file systems are mounted: threads wait for them in interruptible sleep.
 pub fn has_fuse_mounts(root: &Root) -> bool {
     let is_one = |kind: &[u8]| kind.starts_with(b"fuse") && kind != b"fusectl" || kind == b"virtiofs";
     let table = root.read_once("proc/self/mountinfo").unwrap_or_default();
     parse_mountinfo(&table).iter().any(|mount| is_one(&mount.fs_type))
 }
 
-/// The lines that can be understood:
+/// Parses the lines, and leaves out damaged ones:
 /// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
 pub fn parse_mountinfo(bytes: &[u8]) -> Vec<Mount> {
     lines(bytes).filter_map(parse_mount).collect()
@@ -90,11 +90,11 @@ fn parse_mount(line: &[u8]) -> Option<Mount> {
     let device = DiskId { major: device.next()??, minor: device.next()?? };
     let root = unescape_octal(words.next()?);
     let mount_point = PathBuf::from(OsString::from_vec(unescape_octal(words.next()?)));
-    // Between the mount's options and a `-` stand any number of fields such as `shared:1`.
+    // Any number of optional fields such as `shared:1` come before the separator `-`.
     words.by_ref().find(|word| *word == b"-")?;
     let kind = unescape_octal(words.next()?);
     let rest: Vec<&[u8]> = words.collect();
-    // The source may be empty, and then leaves one word less.
+    // The source may be empty: then there is one word less.
     let (source, options) = match rest.as_slice() {
         [options] => (Vec::new(), unescape_octal(options)),
         [source, options, ..] => (unescape_octal(source), unescape_octal(options)),
@@ -103,7 +103,7 @@ fn parse_mount(line: &[u8]) -> Option<Mount> {
     Some(Mount { id, device, subdirectory: root, mount_point, fs_type: kind, source, options })
 }
 
-/// Blank, tab, newline and backslash stand in the file as `\040` and so on.
+/// Decodes space, tab, newline and backslash, which the file has as `\040` and so on.
 fn unescape_octal(word: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(word.len());
     let mut rest = word;
@@ -122,7 +122,7 @@ fn unescape_octal(word: &[u8]) -> Vec<u8> {
     text
 }
 
-/// The kernel raises POLLERR and POLLPRI on the open file once after each change.
+/// Whether the table changed: the kernel raises POLLERR and POLLPRI on the open file once after each change.
 fn has_changed(file: &File) -> bool {
     let mut look = [PollFd::new(file.as_fd(), PollFlags::POLLPRI)];
     let raised = poll(&mut look, PollTimeout::ZERO).is_ok_and(|ready| ready > 0);

@@ -1,4 +1,4 @@
-//! Network interfaces and protocols: counters each time, facts about the interfaces only now and then.
+//! Reads network interfaces and protocols: counters in each sample, facts about interfaces from time to time.
 
 mod dev;
 pub mod ethtool;
@@ -36,10 +36,10 @@ use crate::sample::network::{Nic, NicFacts, Protocols, Tcp, TcpExt, Udp};
 use crate::sample::{Absent, Name, Reading};
 use crate::units::Counter;
 
-/// Facts are read again after this long: a link may have come up at another speed. Of hundreds of interfaces a few a sample.
+/// Facts are read again after this time (a link may be up at another speed), of hundreds of interfaces some in each sample.
 const FACTS_TTL: Duration = Duration::from_secs(10);
 
-/// Reads network counters again and again.
+/// Reads network counters; keeps files and sockets open.
 #[derive(Debug)]
 pub struct NetworkReader {
     dev: FileHandle,
@@ -56,12 +56,12 @@ pub struct NetworkReader {
     listeners: ListenerReader,
     remote_hosts: RemoteHostReader,
     last_tcp_ext: Option<TcpExt>,
-    /// /proc/net/snmp as last read, and what the two files said then
+    /// /proc/net/snmp as last read, and the counters of both files then
     last_snmp: Vec<u8>,
     last_counters: Option<NamespaceCounters>,
 }
 
-/// What /proc/net/snmp and /proc/net/netstat say of this network namespace.
+/// Counters of /proc/net/snmp and /proc/net/netstat, of this network namespace.
 #[derive(Clone, Copy, Debug)]
 struct NamespaceCounters {
     tcp: Reading<Tcp>,
@@ -70,14 +70,14 @@ struct NamespaceCounters {
     ip_octets: Reading<(Counter, Counter)>,
 }
 
-/// What is remembered of an interface, in the order of /proc/net/dev.
+/// A known interface, in the order of /proc/net/dev.
 #[derive(Debug)]
 struct KnownInterface {
     id: NicId,
     facts: Arc<NicFacts>,
-    /// Of hardware only: other interfaces do not miss packets this way.
+    /// rx_missed_errors, of hardware only: other interfaces do not miss packets this way.
     statistics: Option<StatisticsFiles>,
-    /// As last seen. When they fall, it is another interface under the same name.
+    /// Packets at the last sample. When they fall, it is another interface of the same name.
     packets: (Counter, Counter),
 }
 
@@ -126,7 +126,7 @@ impl NetworkReader {
             self.known_interfaces = match_interfaces(root, &lines, std::mem::take(&mut self.known_interfaces), ethtool);
         }
         if self.refresh_cycle.is_due(self.uevent_watcher.has_new_event(root) || !same) {
-            // Those that are new have just been looked at.
+            // The facts of new ones have just been read.
             self.refresh_cycle.start(self.known_interfaces.iter().filter(|_| !are_all_new).map(|known| known.id.name.clone()));
         }
         let turn: FxHashSet<Name> = self.refresh_cycle.next_batch().collect();
@@ -160,7 +160,7 @@ impl NetworkReader {
         Ok(nics)
     }
 
-    /// Counters of the whole network namespace, the listeners with connections waiting, the remote hosts.
+    /// Counters of the network namespace, the listeners with connections in their accept queue, the remote hosts.
     pub fn protocols(&mut self, root: &Root) -> Protocols {
         let NamespaceCounters { tcp, udp, tcp_ext, ip_octets } = self.read_namespace_counters(root);
         let refused = |counts: &TcpExt| (counts.listen_drops, counts.listen_overflows);
@@ -177,8 +177,8 @@ impl NetworkReader {
         Protocols { tcp, tcp_ext, udp, ip_octets, listeners, softnet, remote_hosts: peers }
     }
 
-    /// Both files; the second, the dearest of all, only where the first is another than the last time: it counts each packet
-    /// and each segment, without which nothing that is taken from the second moves.
+    /// Reads both files, the second (the most expensive of all) only when the first has changed: it counts each packet and
+    /// segment, and no counter in use of the second grows without one.
     fn read_namespace_counters(&mut self, root: &Root) -> NamespaceCounters {
         let snmp = self.snmp.read(root, &mut self.buffer);
         if let Some(said) = self.last_counters.filter(|_| snmp.is_ok() && self.buffer == self.last_snmp) {
@@ -206,7 +206,7 @@ impl KnownInterface {
         }
     }
 
-    /// Keeps name, facts and open files of the same interface where nothing is new.
+    /// Reads the facts again; keeps the allocation and open files where nothing changed.
     fn refresh_facts(&mut self, root: &Root, ethtool: Option<&Ethtool>) {
         let name = self.id.name.as_bytes();
         let (ifindex, facts) = facts::read(root, name, ethtool);
@@ -227,7 +227,7 @@ impl KnownInterface {
     }
 }
 
-/// Those of these lines, in their order: as they were known, where they were.
+/// The interfaces of these lines, in their order; known ones keep their facts and open files.
 fn match_interfaces(
     root: &Root,
     lines: &[DevLine<'_>],

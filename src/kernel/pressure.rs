@@ -1,4 +1,4 @@
-//! /proc/pressure: missing before 4.20, and present but unsupported when booted with psi=0.
+//! Reads pressure stall information, /proc/pressure: missing before Linux 4.20, EOPNOTSUPP when booted with psi=0.
 
 use super::fields::{lines, parse_non_negative_f64, parse_u64, words};
 use super::root::{FileHandle, Root};
@@ -6,7 +6,7 @@ use crate::sample::pressure::{Pressure, Stall, StallLine};
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
 
-/// Reads pressure figures again and again.
+/// Reads the files of /proc/pressure; keeps them open.
 #[derive(Debug)]
 pub struct PressureReader {
     cpu: FileHandle,
@@ -14,8 +14,8 @@ pub struct PressureReader {
     memory: FileHandle,
     irq: FileHandle,
     buffer: Vec<u8>,
-    /// Kernels before 6.1 and those that do not account for interrupts have no such file, and never will: it is not looked
-    /// for each time
+    /// Whether /proc/pressure/irq is missing, as on kernels before 6.1 and without interrupt time accounting: then it is not
+    /// tried again
     irq_is_missing: bool,
 }
 
@@ -33,7 +33,7 @@ impl Default for PressureReader {
 }
 
 impl PressureReader {
-    /// Each resource by itself: one may lack where another is there.
+    /// Reads each resource by itself: one may be missing where another is not.
     pub fn sample(&mut self, root: &Root) -> Pressure {
         let irq = match self.irq_is_missing {
             true => Err(Absent::NoSuchFile),
@@ -49,7 +49,7 @@ impl PressureReader {
     }
 }
 
-/// One file of /proc/pressure (or a cgroup's). `None` when neither line can be read.
+/// Parses a file of /proc/pressure (or a cgroup's). `None` when neither line can be parsed.
 pub fn parse_pressure(bytes: &[u8]) -> Option<Stall> {
     let mut stall = Stall::default();
     for line in lines(bytes) {

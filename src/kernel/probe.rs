@@ -1,9 +1,9 @@
-//! An eBPF task iterator that says which threads ran: 0.25 µs a thread, where opening and reading its schedstat takes 6.
+//! A BPF task iterator that lists the run time of each thread: 0.25 µs a thread; reading its schedstat takes 6 µs.
 //!
-//! The object comes from assets/probe (source and build script beside it) and is relocated to the running kernel by its
-//! type information, in a process of its own (`loader`): that takes 30 MB. What is left in this one is a descriptor.
-//! Nothing is pinned: the iterator is gone with this process. It is never trusted for completeness: on one machine it left
-//! out all threads of pid 1. Whom it does not name is read from /proc.
+//! The object file is in assets/probe, with its source and build script. A child process (`loader_process`) relocates it to
+//! the running kernel by BTF, which takes 30 MB, and passes the program's descriptor. Nothing is pinned: the iterator ends
+//! with this process. It may be incomplete (on one machine it left out all threads of pid 1): other threads are read from
+//! /proc.
 
 pub mod loader_process;
 #[cfg_attr(target_arch = "x86", path = "probe/not_loading.rs")]
@@ -11,28 +11,24 @@ mod program_loader;
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, OwnedFd};
 
+use crate::kernel::sys;
 use crate::sample::task::Schedstat;
 
-// enum bpf_cmd and bpf_attach_type of include/uapi/linux/bpf.h
-const BPF_LINK_CREATE: libc::c_int = 28;
-const BPF_ITER_CREATE: libc::c_int = 33;
-const BPF_TRACE_ITER: u32 = 28;
-
-/// What the iterator says of a thread: `struct row` of assets/probe/tasks.bpf.c.
+/// One thread: `struct row` of assets/probe/tasks.bpf.c.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskRow {
-    /// The process, by its number in the initial pid namespace
+    /// Thread group id in the initial pid namespace
     pub pid: u32,
     pub tid: u32,
-    /// Time on CPUs, in nanoseconds: the first number of its schedstat
+    /// Time on CPUs in nanoseconds, the first number of schedstat
     pub run_ns: u64,
-    /// The third number of its schedstat
+    /// Time slices, the third number of schedstat
     pub timeslices: u64,
 }
 
-/// Bytes of a row.
+/// Size of a row.
 const ROW_BYTES: usize = 24;
 
 impl TaskRow {
@@ -47,7 +43,7 @@ impl TaskRow {
         }
     }
 
-    /// Whether the thread has not run since its schedstat said this.
+    /// Whether the thread has not run since this schedstat.
     pub fn matches(&self, sched: &Schedstat) -> bool {
         self.run_ns == sched.run_ns.0 && self.timeslices == sched.timeslices.0
     }
@@ -57,25 +53,24 @@ impl TaskRow {
 #[derive(Debug)]
 pub struct TaskIterator {
     link: OwnedFd,
-    /// One answer, as it comes from the kernel
+    /// Bytes of one read(2)
     buffer: Box<[u8]>,
 }
 
 impl TaskIterator {
-    /// Attaches the loaded program.
+    /// Attaches a loaded program.
     fn attach(program: &OwnedFd) -> io::Result<TaskIterator> {
-        // prog_fd, target_fd, attach_type, flags of `link_create`
-        let link = bpf(BPF_LINK_CREATE, [raw_descriptor(program), 0, BPF_TRACE_ITER, 0])?;
+        let link = sys::bpf_link_create(program.as_fd())?;
         Ok(TaskIterator { link, buffer: vec![0; 4096 * ROW_BYTES].into_boxed_slice() })
     }
 
-    /// All threads that the iterator names, into `rows`, sorted by thread number.
+    /// Reads all rows of the iterator into `rows`, sorted by tid.
     pub fn read_rows(&mut self, rows: &mut Vec<TaskRow>) -> io::Result<()> {
         rows.clear();
-        let mut answer = File::from(bpf(BPF_ITER_CREATE, [raw_descriptor(&self.link), 0, 0, 0])?);
+        let mut answer = File::from(sys::bpf_iter_create(self.link.as_fd())?);
         let mut held = 0;
         loop {
-            // The kernel may hand out less than a row's end.
+            // A read may end within a row.
             let read = answer.read(self.buffer.get_mut(held..).unwrap_or_default())?;
             if read == 0 {
                 break;
@@ -92,22 +87,6 @@ impl TaskIterator {
         }
         Ok(())
     }
-}
-
-/// bpf(2) as of include/uapi/linux/bpf.h, for the two calls that the crate which loads the program makes only on objects of
-/// its own. Both give a descriptor.
-fn bpf(command: libc::c_int, attributes: [u32; 4]) -> io::Result<OwnedFd> {
-    // SAFETY: the kernel reads as many bytes as it is told, and keeps nothing of them.
-    let made = unsafe { libc::syscall(libc::SYS_bpf, command, attributes.as_ptr(), size_of_val(&attributes)) };
-    match RawFd::try_from(made) {
-        // SAFETY: the kernel has just made this descriptor for us.
-        Ok(descriptor) if descriptor >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-fn raw_descriptor(descriptor: &OwnedFd) -> u32 {
-    descriptor.as_raw_fd().cast_unsigned()
 }
 
 #[cfg(test)]

@@ -1,36 +1,36 @@
-//! What is known of devices is looked at again in rounds, some devices a sample: all of a usual machine's at once, and of one
-//! that has thousands so few that no sample is dear.
+//! Schedules when the facts of devices are read again: a limited number of devices in each sample, so that a machine with
+//! thousands of them has no expensive sample.
 
 use std::time::{Duration, Instant};
 
-/// So many devices are looked at again in one sample: some milliseconds' worth.
+/// Devices whose facts are read again in one sample: some milliseconds.
 pub const BATCH_SIZE: usize = 64;
 
-/// Whose turn it is.
+/// A cycle over all devices, some in each sample.
 #[derive(Debug)]
 pub struct RefreshCycle<K> {
     period: Duration,
     started: Option<Instant>,
-    /// Those whose turn comes in this round
+    /// Devices that are still due in this cycle
     pending: Vec<K>,
-    /// Something happened since it began
+    /// Whether a device changed since the cycle started
     restart_requested: bool,
 }
 
 impl<K> RefreshCycle<K> {
-    /// A round begins so long after the one before at the latest.
+    /// A cycle starts at the latest `period` after the one before.
     pub fn with_period(every: Duration) -> RefreshCycle<K> {
         RefreshCycle { period: every, started: None, pending: Vec::new(), restart_requested: false }
     }
 
-    /// Whether a round is to begin: because something happened, or the last one began long ago. One that is not over yet is
-    /// gone through first, so that everybody has a turn however often something happens.
+    /// Whether a cycle is to start: a device changed, or the period is over. A running cycle is completed first, so that each
+    /// device is read however often devices change.
     pub fn is_due(&mut self, happened: bool) -> bool {
         self.restart_requested |= happened;
         self.pending.is_empty() && (self.restart_requested || self.started.is_none_or(|begun| begun.elapsed() >= self.period))
     }
 
-    /// Begins a round of all these.
+    /// Starts a cycle over all these.
     pub fn start(&mut self, all: impl Iterator<Item = K>) {
         self.pending.clear();
         self.pending.extend(all);
@@ -38,7 +38,7 @@ impl<K> RefreshCycle<K> {
         self.restart_requested = false;
     }
 
-    /// Those whose turn it is now.
+    /// The devices that are due in this sample.
     pub fn next_batch(&mut self) -> impl Iterator<Item = K> {
         self.pending.drain(self.pending.len().saturating_sub(BATCH_SIZE)..)
     }

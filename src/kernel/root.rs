@@ -1,7 +1,6 @@
-//! Where /proc and /sys are: the running machine, or a tree of captured files in tests.
+//! Opens and reads the files below /proc and /sys, of the running machine or of a tree of captured files in tests.
 //!
-//! The only place that opens kernel files by name. A failure becomes an `Absent`, never an error that ends anything.
-//! Nothing is parsed here.
+//! The only module that opens kernel files by name. A failure is an `Absent` with its reason. Nothing is parsed here.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -11,24 +10,25 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use nix::dir::Dir;
+use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, open, openat};
 use nix::sys::stat::{Mode, fstatat};
 
 use crate::sample::{Absent, Reading};
 
-/// No file that is read here comes near it; one that does is not what it seems.
+/// Files that are read here are much smaller; a larger one is not a file of the kernel.
 pub const MAX_FILE_BYTES: usize = 64 << 20;
 
-/// How much is asked for at once. Files of seq_file give less and must be asked again until they give nothing.
+/// Size of one read(2). A seq_file returns less and is read until it returns 0.
 const READ_BYTES: usize = 16 << 10;
 
-/// The same of a file that is known to hold little: what is asked for is filled with zeros first.
+/// The same for a file that is known to be small: the buffer has to be zeroed before the read.
 const SMALL_READ_BYTES: usize = 4 << 10;
 
-/// A reading shorter than this leaves half a page free: more than a record of any file that is kept open takes.
+/// A read that returns less leaves half a page free: more than a record of any file that is kept open.
 const SHORT_READ_BYTES: usize = 2 << 10;
 
-/// The directory that stands for `/`. Paths are given relative to it: `proc/stat`, `sys/block`.
+/// The directory used as `/`. Paths are relative to it: `proc/stat`, `sys/block`.
 #[derive(Clone, Debug)]
 pub struct Root {
     base: PathBuf,
@@ -41,17 +41,17 @@ impl Root {
         Root { base: PathBuf::from("/"), is_host: true }
     }
 
-    /// A tree that has `proc` and `sys` in it. System calls that do not go through files (netlink, ioctl) are not made.
+    /// A fixture tree with `proc` and `sys` in it. System calls other than on files (netlink, ioctl) are then not made.
     pub fn at_directory(base: PathBuf) -> Root {
         Root { base, is_host: false }
     }
 
-    /// Whether this is the running machine, so that its system calls speak of the same thing as its files.
+    /// Whether this is the running machine, so that system calls and files are of the same machine.
     pub fn is_host(&self) -> bool {
         self.is_host
     }
 
-    /// The full path. A leading `/` of `relative` is taken as this root, not as the machine's.
+    /// The full path. A leading `/` of `relative` is this root, not the machine's.
     pub fn path(&self, relative: impl AsRef<Path>) -> PathBuf {
         let relative = relative.as_ref();
         self.base.join(relative.strip_prefix("/").unwrap_or(relative))
@@ -62,46 +62,45 @@ impl Root {
         File::open(self.path(relative)).map_err(|error| absent_from_io_error(&error))
     }
 
-    /// Reads the whole file into `buffer`, which is emptied first, also when nothing can be read.
+    /// Reads the whole file into `buffer`, which is cleared first, also on failure.
     pub fn read(&self, relative: impl AsRef<Path>, buffer: &mut Vec<u8>) -> Reading<()> {
         buffer.clear();
         let file = self.open(relative)?;
         read_whole(&file, buffer)
     }
 
-    /// The whole file in a buffer of its own: for facts that are read once.
+    /// The whole file in a new buffer, for facts that are read once.
     pub fn read_once(&self, relative: impl AsRef<Path>) -> Reading<Vec<u8>> {
         let mut buffer = Vec::new();
         self.read(relative, &mut buffer)?;
         Ok(buffer)
     }
 
-    /// Where a symbolic link points, as it is written in the link.
+    /// The target of a symbolic link, as written in the link.
     pub fn read_link(&self, relative: impl AsRef<Path>) -> Reading<PathBuf> {
         std::fs::read_link(self.path(relative)).map_err(|error| absent_from_io_error(&error))
     }
 
-    /// The names in a directory, in the order in which the kernel gives them.
+    /// The names in a directory, in the kernel's order.
     pub fn list_directory(&self, relative: impl AsRef<Path>) -> Reading<Vec<OsString>> {
         let entries = std::fs::read_dir(self.path(relative)).map_err(|error| absent_from_io_error(&error))?;
         Ok(entries.filter_map(Result::ok).map(|entry| entry.file_name()).collect())
     }
 
-    /// A directory of which several files are to be read.
+    /// Opens a directory of which several files are to be read.
     pub fn open_directory(&self, relative: impl AsRef<Path>) -> Reading<OpenDirectory> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let directory =
-            open(&self.path(relative), flags, Mode::empty()).map_err(|errno| absent_from_io_error(&errno.into()))?;
+        let directory = open(&self.path(relative), flags, Mode::empty()).map_err(absent_from_errno)?;
         Ok(OpenDirectory { directory, buffer: Vec::new() })
     }
 
-    /// Whether there is such a file, a link counting as what it points to.
+    /// Whether the file exists; symbolic links are followed.
     pub fn exists(&self, relative: impl AsRef<Path>) -> bool {
         self.path(relative).exists()
     }
 }
 
-/// An open directory of small files (of sysfs: one value each) and a buffer for one of them at a time.
+/// An open directory of small files (in sysfs one value each), with a buffer for one file.
 #[derive(Debug)]
 pub struct OpenDirectory {
     directory: OwnedFd,
@@ -109,20 +108,18 @@ pub struct OpenDirectory {
 }
 
 impl OpenDirectory {
-    /// The whole of a file below it.
+    /// Reads the whole of a file below it.
     pub fn read(&mut self, name: impl AsRef<Path>) -> Reading<&[u8]> {
         let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
-        let file = openat(&self.directory, name.as_ref(), flags, Mode::empty())
-            .map_err(|errno| absent_from_io_error(&errno.into()))?;
+        let file = openat(&self.directory, name.as_ref(), flags, Mode::empty()).map_err(absent_from_errno)?;
         read_short_records(&file.into(), &mut self.buffer, SMALL_READ_BYTES)?;
         Ok(&self.buffer)
     }
 
-    /// Shows each name in a directory below it, `.` for its own.
+    /// Calls `show` with each name in a directory below it; `.` is the directory itself.
     pub fn for_each_entry(&self, name: &str, mut show: impl FnMut(&[u8])) -> Reading<()> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let mut names =
-            Dir::openat(&self.directory, name, flags, Mode::empty()).map_err(|errno| absent_from_io_error(&errno.into()))?;
+        let mut names = Dir::openat(&self.directory, name, flags, Mode::empty()).map_err(absent_from_errno)?;
         let names = names.iter().filter_map(Result::ok);
         names.for_each(|entry| match entry.file_name().to_bytes() {
             b"." | b".." => {}
@@ -131,31 +128,31 @@ impl OpenDirectory {
         Ok(())
     }
 
-    /// Whether there is such a file below it, a link counting as what it points to.
+    /// Whether the file exists below it; symbolic links are followed.
     pub fn exists(&self, name: impl AsRef<Path>) -> bool {
         fstatat(&self.directory, name.as_ref(), AtFlags::empty()).is_ok()
     }
 }
 
-/// A file that is read again and again from its start: opened once, then one or two system calls a reading.
+/// A file that is read repeatedly from its start: opened once, then one or two system calls a reading.
 #[derive(Debug)]
 pub struct FileHandle {
     relative: PathBuf,
     file: Option<File>,
-    /// Of the file as it was last opened.
+    /// Device and inode of the file as last opened.
     inode: Option<u64>,
     was_replaced: bool,
-    /// How much is asked for: some more than it gave the last time
+    /// Size of the next read(2): some more than the file had the last time
     read_bytes: usize,
 }
 
 impl FileHandle {
-    /// Opens nothing yet.
+    /// Does not open the file yet.
     pub fn new(relative: impl Into<PathBuf>) -> FileHandle {
         FileHandle { relative: relative.into(), file: None, inode: None, was_replaced: false, read_bytes: READ_BYTES }
     }
 
-    /// Reads the whole file into `buffer`, which is emptied first. A descriptor that went bad is opened again once.
+    /// Reads the whole file into `buffer`, which is cleared first. A descriptor that fails is opened again once.
     pub fn read(&mut self, root: &Root, buffer: &mut Vec<u8>) -> Reading<()> {
         if let Some(file) = &self.file {
             if read_short_records(file, buffer, self.read_bytes).is_ok() {
@@ -172,18 +169,18 @@ impl FileHandle {
         self.inode = inode;
         self.file = Some(file);
         self.read_bytes = next_read_bytes(buffer);
-        // Nothing was known of its length yet.
+        // Its length was not known yet.
         buffer.shrink_to(self.read_bytes);
         Ok(())
     }
 
-    /// Whether since the last question the file became another one under the same name (a control group that was deleted and
-    /// made again): the kernel's file systems do not give an inode number away again soon.
+    /// Whether the file became another one of the same name since the last call (a cgroup that was deleted and created
+    /// again). The kernel's file systems do not reuse an inode number soon.
     pub fn take_was_replaced(&mut self) -> bool {
         std::mem::take(&mut self.was_replaced)
     }
 
-    /// Reads what one system call gives of the start of the file, and says how much that is.
+    /// Reads the start of the file by one system call; returns the number of bytes.
     pub fn read_prefix(&mut self, root: &Root, start: &mut [u8]) -> Reading<usize> {
         if let Some(length) = self.file.as_ref().and_then(|file| file.read_at(start, 0).ok()) {
             return Ok(length);
@@ -194,7 +191,7 @@ impl FileHandle {
         Ok(length)
     }
 
-    /// Closes the descriptor until the next reading: where there are too many of them.
+    /// Closes the descriptor until the next reading.
     pub fn close(&mut self) {
         self.file = None;
     }
@@ -205,18 +202,18 @@ impl FileHandle {
     }
 }
 
-/// How much is asked for the next time.
+/// Size of the next read(2) of a file of this length.
 fn next_read_bytes(last: &[u8]) -> usize {
     (last.len() + SHORT_READ_BYTES).clamp(SMALL_READ_BYTES, READ_BYTES)
 }
 
-/// Reads an open file from offset 0 to its end. `buffer` is emptied first, and left empty on failure.
+/// Reads an open file from offset 0 to its end. `buffer` is cleared first, and empty on failure.
 pub fn read_whole(file: &File, buffer: &mut Vec<u8>) -> Reading<()> {
     read_to_end(file, buffer, 0, READ_BYTES)
 }
 
-/// The same of a file with short records. seq_file makes up as many records as fit into a page, so that a reading which
-/// leaves room for any of them was the last one: to ask once more would make the kernel walk through its list again.
+/// The same for a file with short records. seq_file formats as many records as fit into a page: a read that leaves room for
+/// one more was the last. Another read would make the kernel walk its list again.
 fn read_short_records(file: &File, buffer: &mut Vec<u8>, room: usize) -> Reading<()> {
     read_to_end(file, buffer, SHORT_READ_BYTES, room)
 }
@@ -224,12 +221,12 @@ fn read_short_records(file: &File, buffer: &mut Vec<u8>, room: usize) -> Reading
 fn read_to_end(file: &File, buffer: &mut Vec<u8>, short: usize, room: usize) -> Reading<()> {
     let mut filled = 0;
     let why = loop {
-        // What an earlier reading left there need not be made zero again.
+        // The bytes of an earlier reading need not be zeroed again.
         buffer.resize(filled + room, 0);
         match file.read_at(buffer.get_mut(filled..).unwrap_or_default(), filled as u64) {
             Ok(read) => {
                 filled += read;
-                // Also of what came after a full page: the rest of /proc/vmstat is a line or two.
+                // Also after a full page: the rest of /proc/vmstat is a line or two.
                 if read == 0 || read < short {
                     buffer.truncate(filled);
                     return Ok(());
@@ -246,17 +243,22 @@ fn read_to_end(file: &File, buffer: &mut Vec<u8>, short: usize, room: usize) -> 
     Err(why)
 }
 
-/// The reason in the vocabulary of samples.
+/// The `Absent` of an I/O error.
 pub fn absent_from_io_error(error: &io::Error) -> Absent {
     match error.raw_os_error() {
         Some(libc::ENOENT) => Absent::NoSuchFile,
-        // ENODEV: the device behind an attribute of sysfs has gone.
+        // ENODEV: the device of a sysfs attribute was removed.
         Some(libc::ESRCH | libc::ENODEV) => Absent::Vanished,
         Some(libc::EACCES | libc::EPERM) => Absent::NoPermission,
         Some(libc::EOPNOTSUPP) => Absent::Unsupported,
         Some(errno) => Absent::Os(errno),
         None => Absent::Malformed,
     }
+}
+
+/// The same for the error of a system call.
+pub fn absent_from_errno(errno: Errno) -> Absent {
+    absent_from_io_error(&errno.into())
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! The text of a task's files in /proc, parsed by hand: these are read hundreds of times a second, and a parser that
-//! allocates costs more than the kernel's own formatting. The crate `procfs` is the oracle in tests/sweep.rs.
+//! allocates costs more than the kernel's own formatting. The crate `procfs` is the oracle in tests/scan.rs.
 //!
 //! Nothing is opened here: bytes in, facts out. What cannot be understood is `None`.
 

@@ -1,60 +1,60 @@
-//! The kernel's taskstats over generic netlink: the account of one living task, and of every task as it ends.
+//! Client of the kernel's taskstats over generic netlink: statistics of one task, and of every task as it exits.
 //!
-//! Both need CAP_NET_ADMIN, in the initial user namespace (listening also in the initial pid namespace); without it the
-//! kernel answers EPERM, which is `Absent::NoPermission`. A kernel without CONFIG_TASKSTATS has no such family:
-//! `Absent::NoSuchFile`. kernel/taskstats.c, Documentation/accounting/taskstats.rst.
+//! Both need CAP_NET_ADMIN in the initial user namespace (exits also the initial pid namespace): without it the kernel
+//! answers EPERM, `Absent::NoPermission`. A kernel without CONFIG_TASKSTATS has no such family: `Absent::NoSuchFile`.
+//! kernel/taskstats.c, Documentation/accounting/taskstats.rst.
 //!
-//! `Taskstats` asks and is answered at once. `Exits` hears; give it a socket of its own, since what it did not fetch in
-//! time is lost, and that must not touch an answer.
+//! `TaskstatsClient` sends requests. `ExitListener` has a socket of its own: messages that are not fetched in time are lost,
+//! and an answer must not be among them.
 
 pub mod message;
 mod stats;
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::thread;
 
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, GetSockOpt, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, getsockopt, recv, sendto, setsockopt,
-    socket, sockopt,
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, recv, sendto, setsockopt, socket, sockopt,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
 use nix::unistd::gettid;
 
-pub use stats::{Delay, TaskStats};
+pub use stats::{Delay, LAYOUT, TaskStats};
 
-use super::root::absent_from_io_error;
+use super::root::absent_from_errno;
+use super::sys;
 use crate::sample::{Absent, Reading};
 use message::{Answer, AttributeType};
 
-/// More than any answer has: 500 bytes, and as many again for the thread group.
+/// An answer has 500 bytes, and as many for the thread group.
 const ANSWER_BUFFER_BYTES: usize = 8 << 10;
-/// What the kernel may hold for us between two fetches: about 3,000 exits. Not memory until something exits.
+/// Room in the kernel for about 3,000 exits between two fetches; it takes memory only as tasks exit.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
-/// More messages than the socket holds.
+/// More messages than the socket's buffer holds.
 const MAX_MESSAGES_PER_TEST: usize = 16 << 10;
-/// Answers that are passed over while waiting for the one that was asked for.
+/// Messages that are skipped while waiting for an answer.
 const MAX_UNRELATED_ANSWERS: usize = 64;
 
-/// A question-and-answer socket.
+/// A socket for requests.
 #[derive(Debug)]
 pub struct TaskstatsClient {
     socket: GenericNetlinkSocket,
 }
 
 impl TaskstatsClient {
-    /// Looks up the family; fails where this kernel has none. The privilege shows only when something is asked.
+    /// Looks up the family; fails where the kernel has none. A missing privilege shows only with a request.
     pub fn open() -> Reading<TaskstatsClient> {
         Ok(TaskstatsClient { socket: GenericNetlinkSocket::open()? })
     }
 
-    /// One thread, by the tid of the initial pid namespace. `Vanished` when it has ended.
+    /// Statistics of a thread, by its tid in the initial pid namespace. `Vanished` when it has ended.
     pub fn query_thread(&mut self, tid: u32) -> Reading<TaskStats> {
         self.query(message::TASKSTATS_CMD_ATTR_PID, tid)
     }
 
-    /// The whole process: delays and switches summed over its threads, ended ones included. The kernel walks them all, and
-    /// leaves name, times and CPU time 0.
+    /// Statistics of a process: delays and context switches summed over its threads, also ended ones. The kernel walks all
+    /// threads, and leaves name, times and CPU time 0.
     pub fn query_process(&mut self, tgid: u32) -> Reading<TaskStats> {
         self.query(message::TASKSTATS_CMD_ATTR_TGID, tgid)
     }
@@ -68,7 +68,7 @@ impl TaskstatsClient {
     }
 }
 
-/// A socket that hears of each thread that ends.
+/// A socket that receives a message for each thread that exits.
 #[derive(Debug)]
 pub struct ExitListener {
     socket: GenericNetlinkSocket,
@@ -76,20 +76,20 @@ pub struct ExitListener {
 }
 
 impl ExitListener {
-    /// Registers for the exits on `cpus`, a list as in /sys/devices/system/cpu/possible. The kernel forgets it by itself
-    /// once the socket is closed, however the program ends.
+    /// Registers for the exits on `cpus`, a list as in /sys/devices/system/cpu/possible. The kernel removes the registration
+    /// when the socket is closed.
     pub fn register(cpus: &[u8]) -> Reading<ExitListener> {
         let mut link = GenericNetlinkSocket::open()?;
-        // Beyond rmem_max with CAP_NET_ADMIN, which is needed anyway; less room means more losses, and those are counted.
+        // Beyond rmem_max, which needs CAP_NET_ADMIN; a smaller buffer loses more messages, and lost ones are counted.
         let _ = setsockopt(&link.socket, sockopt::RcvBufForce, &SOCKET_BUFFER_BYTES);
         let list: Vec<u8> = cpus.trim_ascii().iter().copied().chain([0]).collect();
         link.request(message::TASKSTATS_CMD_GET, message::TASKSTATS_CMD_ATTR_REGISTER_CPUMASK, &list, |_| ())?;
         Ok(ExitListener { socket: link, overruns: 0 })
     }
 
-    /// Whether ends reach us, tried with a thread of our own: the kernel tells of them in the initial network namespace alone
-    /// (send_cpu_listeners, kernel/taskstats.c), and yet lets anybody register. It does so before it wakes who joins the thread.
-    /// What was heard before is passed over.
+    /// Whether exits are received, tried with a thread of this process. The kernel sends them in the initial network
+    /// namespace alone (send_cpu_listeners, kernel/taskstats.c) but accepts a registration from any; it sends before it wakes
+    /// the thread that joins. Messages received before are skipped.
     pub fn receives_own_exits(&mut self) -> Reading<bool> {
         let thread = thread::Builder::new().name("end".into()).spawn(gettid).ok();
         let Some(tid) = thread.and_then(|thread| thread.join().ok()).and_then(|tid| u32::try_from(tid.as_raw()).ok()) else {
@@ -97,12 +97,12 @@ impl ExitListener {
         };
         let mut heard = false;
         self.fetch(MAX_MESSAGES_PER_TEST, |account| heard |= account.tid == tid)?;
-        // Where others end too fast, that one may be among those that were lost.
+        // Where many tasks exit, the message may be among the lost ones.
         Ok(heard || self.lost_messages() > 0)
     }
 
-    /// Gives what was heard since the last time to `each`; never waits. `most` bounds how long it takes: what is left
-    /// comes the next time. Messages of a layout that is not known are passed over.
+    /// Calls `each` with the statistics received since the last call, at most `most` messages; the rest comes with the next
+    /// call. Does not wait. Messages of an unknown layout are skipped.
     pub fn fetch(&mut self, most: usize, mut each: impl FnMut(&TaskStats)) -> Reading<()> {
         for _ in 0..most {
             let length = match recv(self.socket.socket.as_raw_fd(), &mut self.socket.buffer, MsgFlags::MSG_DONTWAIT) {
@@ -125,43 +125,14 @@ impl ExitListener {
         Ok(())
     }
 
-    /// How many messages were lost since the beginning. Before Linux 4.12 only how often some were, a lower bound.
+    /// Messages lost since the start. Before Linux 4.12 the number of overruns, a lower bound.
     pub fn lost_messages(&self) -> u64 {
-        let exact = getsockopt(&self.socket.socket, MemInfo).ok().and_then(|info| info.get(SK_MEMINFO_DROPS).copied());
+        let exact = sys::socket_drops(self.socket.socket.as_fd()).ok().flatten();
         exact.map_or(self.overruns, |drops| u64::from(drops).max(self.overruns))
     }
 }
 
-/// Index in the answer to SO_MEMINFO: sk_drops.
-const SK_MEMINFO_DROPS: usize = 8;
-
-/// getsockopt(SO_MEMINFO), include/uapi/linux/sock_diag.h: nine numbers.
-#[derive(Clone, Copy, Debug)]
-struct MemInfo;
-
-impl GetSockOpt for MemInfo {
-    type Val = Vec<u32>;
-
-    fn get<F: std::os::fd::AsFd>(&self, fd: &F) -> nix::Result<Vec<u32>> {
-        let mut values = [0_u32; SK_MEMINFO_DROPS + 1];
-        let mut length = libc::socklen_t::try_from(size_of_val(&values)).unwrap_or_default();
-        // SAFETY: the kernel writes at most `length` bytes, the size of `values`, and any bytes are a valid u32.
-        let status = unsafe {
-            libc::getsockopt(
-                fd.as_fd().as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_MEMINFO,
-                values.as_mut_ptr().cast(),
-                &raw mut length,
-            )
-        };
-        Errno::result(status)?;
-        let written = usize::try_from(length).unwrap_or_default() / size_of::<u32>();
-        Ok(values.iter().take(written).copied().collect())
-    }
-}
-
-/// A generic netlink socket that knows the number of the family.
+/// A generic netlink socket, and the number of the family TASKSTATS.
 #[derive(Debug)]
 struct GenericNetlinkSocket {
     socket: OwnedFd,
@@ -175,7 +146,7 @@ impl GenericNetlinkSocket {
         let flags = SockFlag::SOCK_CLOEXEC;
         let socket =
             socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkGeneric).map_err(absent_from_errno)?;
-        // The kernel answers while it is asked; should it not, a second is waited at most.
+        // The kernel answers within sendto; a receive waits one second at most.
         setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::seconds(1)).map_err(absent_from_errno)?;
         let mut link =
             GenericNetlinkSocket { socket, buffer: vec![0; ANSWER_BUFFER_BYTES], family: message::GENL_ID_CTRL, sequence: 0 };
@@ -187,7 +158,7 @@ impl GenericNetlinkSocket {
         Ok(link)
     }
 
-    /// Sends one request and gives the answers' payloads to `each`, until the kernel acknowledges it.
+    /// Sends a request and calls `each` with the answers' payloads until the kernel acknowledges.
     fn request(&mut self, command: u8, question: AttributeType, value: &[u8], mut each: impl FnMut(&[u8])) -> Reading<()> {
         self.sequence = self.sequence.wrapping_add(1);
         let request = message::request(self.family, self.sequence, command, question, value);
@@ -209,8 +180,4 @@ impl GenericNetlinkSocket {
         }
         Err(Absent::Malformed)
     }
-}
-
-fn absent_from_errno(errno: Errno) -> Absent {
-    absent_from_io_error(&errno.into())
 }

@@ -1,12 +1,12 @@
-//! Whether some device came, went, or became another one: the number of the kernel's last uevent, one small read.
+//! Detects that a device was added, removed or changed, by /sys/kernel/uevent_seqnum: the number of the last uevent.
 //!
-//! What is known of devices is read again then, and not only after a while: a name that is given to another device within
-//! one interval must not take over what was known of the old one.
+//! Facts of devices are then read again at once: a name that another device receives within one interval must not keep the
+//! facts of the old device.
 
 use super::fields::parse_single_u64;
 use super::root::{FileHandle, Root};
 
-/// Remembers the last event.
+/// The number of the last uevent that was seen.
 #[derive(Debug)]
 pub struct UeventWatcher {
     file: FileHandle,
@@ -21,7 +21,7 @@ impl Default for UeventWatcher {
 }
 
 impl UeventWatcher {
-    /// Whether there was an event since the last time this was asked.
+    /// Whether there was a uevent since the last call.
     pub fn has_new_event(&mut self, root: &Root) -> bool {
         let Some(now) = self.file.read(root, &mut self.buffer).ok().and_then(|()| parse_single_u64(&self.buffer)) else {
             return false;

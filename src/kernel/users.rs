@@ -1,7 +1,7 @@
-//! User names by uid, remembered.
+//! User names by uid, cached.
 //!
-//! /etc/passwd is read here; a name that is not in it (LDAP, systemd-homed) is asked of the name service on a thread of
-//! its own, because a name service on a sick box may take minutes to say nothing.
+//! Names come from /etc/passwd; for others (LDAP, systemd-homed) the name service is queried on a thread of its own: on a
+//! machine in trouble getpwuid may block for minutes.
 
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
@@ -11,16 +11,16 @@ use super::fields::{lines, parse_u32};
 use super::root::Root;
 use crate::sample::Name;
 
-/// The names known so far.
+/// The cache.
 #[derive(Debug, Default)]
 pub struct UserNames {
-    /// `None`: asked, and without a name (so far).
+    /// `None`: queried, and no name so far.
     names: FxHashMap<u32, Option<Name>>,
     passwd_read: bool,
     name_service: Option<NameService>,
 }
 
-/// The thread that asks.
+/// The thread that queries the name service.
 #[derive(Debug)]
 struct NameService {
     requests: Sender<u32>,
@@ -28,7 +28,7 @@ struct NameService {
 }
 
 impl UserNames {
-    /// The name, if it is known by now; the number must do until then.
+    /// The name of a uid, if it is known yet.
     pub fn name(&mut self, root: &Root, uid: u32) -> Option<Name> {
         if !self.passwd_read {
             self.passwd_read = true;
@@ -63,13 +63,13 @@ impl UserNames {
             self.name_service = start_name_service();
         }
         if let Some(service) = &self.name_service {
-            // Nobody listens any more: the number stays a number.
+            // The thread has ended: the uid remains without a name.
             let _ = service.requests.send(uid);
         }
     }
 }
 
-/// `name:password:uid:…`; of a uid that occurs twice the first name, as the name service does it.
+/// Parses /etc/passwd, `name:password:uid:…`. The first name of a uid counts, as for getpwuid.
 pub fn parse_passwd(bytes: &[u8]) -> impl Iterator<Item = (u32, Name)> {
     let mut entries: Vec<(u32, Name)> = lines(bytes)
         .filter_map(|line| {
@@ -78,12 +78,12 @@ pub fn parse_passwd(bytes: &[u8]) -> impl Iterator<Item = (u32, Name)> {
             Some((parse_u32(fields.nth(1)?)?, Name::from(name)))
         })
         .collect();
-    // So that the first of one uid is what stays.
+    // The first line of a uid is inserted last.
     entries.reverse();
     entries.into_iter()
 }
 
-/// Ends by itself when the questions end.
+/// Starts the thread, which ends when the requests' channel is closed.
 fn start_name_service() -> Option<NameService> {
     let (questions, asked) = channel::<u32>();
     let (answer, answers) = channel();

@@ -1,41 +1,45 @@
-//! What may be wrong with a recording, or with the place it shall be written to.
+//! Errors of reading and writing recordings.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::recording::wire::Malformed;
+use crate::recording::format::wire::Malformed;
 
-/// Each variant says where and why; `exit_code` says how the program ends for it.
+/// Why a recording cannot be read or written; the message names the place and the reason.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     #[error("cannot read '{path}'{}: {source}", at_byte(.offset))]
     Read { path: Location, offset: Option<u64>, source: io::Error },
     #[error("'{path}' is not a stalltop recording: it looks like {looks_like}")]
     NotARecording { path: Location, looks_like: DetectedFormat },
-    #[error("'{path}' is damaged in its file header (both copies, bytes 0 to {}): nothing in it can be trusted", crate::recording::frames::header::LENGTH * 2 - 1)]
+    #[error("'{path}' is damaged in its file header (both copies, bytes 0 to {}): nothing in it can be trusted", crate::recording::format::file_header::LENGTH * 2 - 1)]
     HeaderDamaged { path: Location },
     #[error(
         "'{path}' was written by a newer stalltop (format {major}.{minor}, this one reads {}.x): use that one",
-        crate::recording::frames::header::MAJOR
+        crate::recording::format::file_header::MAJOR
     )]
     NewerFormat { path: Location, major: u16, minor: u16 },
-    #[error("'{path}' needs something that this stalltop does not know (flags {flags:#010x} at byte 16): use a newer one")]
+    #[error(
+        "'{path}' was recorded by a development version of stalltop, before format 1.0, which is not read any more: record it again"
+    )]
+    DevelopmentVersion { path: Location },
+    #[error("'{path}' uses additions that this stalltop does not support (flags {flags:#010x} at byte 16): use a newer one")]
     UnknownFlags { path: Location, flags: u32 },
-    #[error("'{path}' holds no sound frame that says which machine it is about")]
+    #[error("'{path}' has no intact meta frame, so that its host is unknown")]
     NoMeta { path: Location },
-    #[error("'{path}' holds no sound sample: there is nothing to copy")]
+    #[error("'{path}' has no intact sample: there is nothing to copy")]
     NoIntactSamples { path: Location },
-    #[error("'{path}' cannot be read from any place (it is {kind}); stream it instead: stalltop replay - < FILE")]
+    #[error("'{path}' cannot be read at an offset (it is {kind}); stream it instead: stalltop replay - < FILE")]
     NotSeekable { path: Location, kind: &'static str },
-    #[error("'{path}' holds several runs of a machine, or of several: their counters cannot stand in one recording")]
+    #[error("'{path}' has several boots of a machine, or several machines: their counters cannot be in one recording")]
     MultipleBoots { path: Location },
-    #[error("the directory '{path}' holds no recordings")]
+    #[error("the directory '{path}' has no recordings")]
     NoSegments { path: Location },
     #[error("there is no sample {index}; the recording has {len}")]
     NoSuchSample { index: usize, len: usize },
     #[error("the frame at byte {offset} is damaged: {why}")]
     DamagedFrame { offset: u64, why: FrameError },
-    #[error("'{path}' exists already, and a recording is never written over")]
+    #[error("'{path}' exists already, and recordings are never overwritten")]
     AlreadyExists { path: Location },
     #[error("'{path}' is being written by another recorder")]
     BeingWritten { path: Location },
@@ -47,51 +51,24 @@ pub enum RecordingError {
     Write { path: Location, source: io::Error },
 }
 
-/// Why a frame with a sound header gives no sample.
+/// Why a frame with an intact header cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     #[error("its bytes do not match their checksum")]
     Checksum,
     #[error("the frame that it refers to is missing or damaged")]
     ReferenceMissing,
-    #[error("it unpacks to more, or less, than it says")]
+    #[error("its decompressed length is not the stated one")]
     Compression,
     #[error("{0}")]
     Malformed(#[from] Malformed),
-    #[error("the file ends in it")]
+    #[error("the file ends inside it")]
     Truncated,
-    #[error("it is not there any more")]
+    #[error("it is not at that offset any more")]
     NotAtOffset,
 }
 
-impl RecordingError {
-    /// As in command-line.md: 3 damaged, 4 not a recording, 5 cannot write, 6 refused.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            RecordingError::Read { source, .. } => match source.kind() {
-                io::ErrorKind::PermissionDenied => 6,
-                _ => 1,
-            },
-            RecordingError::NoSuchSample { .. } => 1,
-            RecordingError::DamagedFrame { .. } => 3,
-            RecordingError::NotARecording { .. }
-            | RecordingError::HeaderDamaged { .. }
-            | RecordingError::NewerFormat { .. }
-            | RecordingError::UnknownFlags { .. }
-            | RecordingError::NoMeta { .. }
-            | RecordingError::NoIntactSamples { .. }
-            | RecordingError::NoSegments { .. }
-            | RecordingError::NotSeekable { .. } => 4,
-            RecordingError::BeingWritten { .. } | RecordingError::Write { .. } => 5,
-            RecordingError::AlreadyExists { .. }
-            | RecordingError::NotARegularFile { .. }
-            | RecordingError::PermissionDenied { .. }
-            | RecordingError::MultipleBoots { .. } => 6,
-        }
-    }
-}
-
-/// Where a recording is: a path, shown with its control bytes escaped, or a stream.
+/// Where a recording is: a path, displayed with its control bytes escaped, or a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     File(PathBuf),
@@ -108,7 +85,7 @@ impl std::fmt::Display for Location {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         use std::os::unix::ffi::OsStrExt;
         let Location::File(path) = self else { return f.write_str("-") };
-        // Printable text stays as it is, whatever its alphabet; everything else is escaped.
+        // Printable text of any alphabet is shown as it is; everything else is escaped.
         for chunk in path.as_os_str().as_bytes().utf8_chunks() {
             for letter in chunk.valid().chars() {
                 if crate::ids::is_unprintable(letter) {
@@ -127,7 +104,7 @@ fn at_byte(offset: &Option<u64>) -> String {
     offset.map(|offset| format!(" at byte {offset}")).unwrap_or_default()
 }
 
-/// What a file that is no recording might be.
+/// What a file seems to be that is not a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DetectedFormat {
     #[error("an empty file, with no header")]
@@ -155,16 +132,16 @@ pub enum DetectedFormat {
 }
 
 impl DetectedFormat {
-    /// From the first bytes.
+    /// Detects the format from the first bytes.
     pub fn detect(start: &[u8]) -> DetectedFormat {
-        let magic = crate::recording::frames::header::MAGIC;
+        let magic = crate::recording::format::file_header::MAGIC;
         let without = |dropped: u8| magic.iter().copied().filter(|&byte| byte != dropped).collect::<Vec<_>>();
-        let doubled = b"\x89STL\r\r\n\x1a";
+        let doubled = b"\x89TOP\r\r\n\x1a";
         match start {
             [] => DetectedFormat::Empty,
             _ if start.starts_with(&magic) || magic.starts_with(start) => DetectedFormat::TruncatedHeader,
             _ if start.starts_with(&without(b'\r')) || start.starts_with(&without(b'\n')) => DetectedFormat::NewlinesConverted,
-            _ if start.starts_with(doubled) || start.starts_with(b"\x09STL") || start.starts_with(b"\xc2\x89STL") => {
+            _ if start.starts_with(doubled) || start.starts_with(b"\x09TOP") || start.starts_with(b"\xc2\x89TOP") => {
                 DetectedFormat::NewlinesConverted
             }
             _ if start.starts_with(b"\x7fELF") => DetectedFormat::Elf,

@@ -1,8 +1,12 @@
-//! Recordings into samples: from a file in any order, from a pipe as they come.
+//! Reading recordings: from files in any order, from pipes in sequence, in parallel.
 
+pub mod damage;
+pub mod decoder;
 mod frame_scan;
 pub mod inspection;
+pub mod parallel;
 pub mod replayer;
+mod row_changes;
 pub mod sample_decoder;
 mod segment_file;
 pub mod stream;

@@ -1,4 +1,4 @@
-//! Where the bytes go: the few operations a recording needs, so that a test may fail the n-th of them.
+//! The operations on files and pipes that a recording needs, as traits, so that a test can make the n-th of them fail.
 
 mod atomic_file;
 mod file;
@@ -13,42 +13,42 @@ pub use atomic_file::{AtomicFile, parent_directory};
 use file::is_being_written;
 pub use file::{DirHandle, FileStorage, NewRecordingFile, open_source, save_recording};
 
-/// Room on the file system that is written to, bytes.
+/// Space on the file system that is written to, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskSpace {
     pub available: u64,
     pub total: u64,
 }
 
-/// What is written to.
+/// A file or a pipe that is written to.
 pub trait Storage: Send {
-    /// Appends some of `bytes`; how many.
+    /// Appends some of `bytes`; returns how many.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Until the device has it all.
+    /// Returns when the device has all that was written.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Takes back what was written last; only ever our own unfinished frame.
+    /// Cuts off what was written last: only an incomplete frame of this recorder.
     fn truncate(&mut self, length: u64) -> io::Result<()>;
 
-    /// `None` where nobody can tell.
+    /// `None` where it is unknown.
     fn disk_space(&self) -> Option<DiskSpace>;
 
-    /// Where it is.
+    /// Where the recording is.
     fn location(&self) -> Location {
         Location::Stream
     }
 
-    /// Another one beside it, for when this one has failed; `None` where there never is one.
+    /// Creates the next file after this one has failed; `None` where there is none, as for a pipe.
     fn create_successor(&self) -> Option<Result<Box<dyn Storage>, RecordingError>> {
         None
     }
 
-    /// Nothing was begun in it after all: as if it had never been there.
+    /// Deletes the file, in which nothing was written.
     fn discard(&self) {}
 }
 
-/// All of `bytes`, through interruptions and short writes. On error also how many bytes were taken.
+/// Writes all of `bytes`, through interruptions and short writes. An error comes with the number of bytes that were written.
 pub fn write_all(storage: &mut dyn Storage, bytes: &[u8]) -> Result<(), (u64, io::Error)> {
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -57,7 +57,7 @@ pub fn write_all(storage: &mut dyn Storage, bytes: &[u8]) -> Result<(), (u64, io
             Ok(0) => return Err((taken, io::ErrorKind::WriteZero.into())),
             Ok(count) => rest = rest.get(count..).unwrap_or_default(),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // A pipe that somebody else made non-blocking (ssh does).
+            // Another process has made the pipe non-blocking, as ssh does.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(Duration::from_millis(5)),
             Err(error) => return Err((taken, error)),
         }
@@ -65,13 +65,13 @@ pub fn write_all(storage: &mut dyn Storage, bytes: &[u8]) -> Result<(), (u64, io
     Ok(())
 }
 
-/// A pipe, or standard output: what is written cannot be taken back.
+/// A pipe or standard output: what is written cannot be cut off again.
 pub struct StreamStorage<W>(pub W);
 
 impl<W: Write + Send> Storage for StreamStorage<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.0.write(bytes)?;
-        // Somebody may be watching at the other end.
+        // A reader may show each sample as it arrives.
         self.0.flush()?;
         Ok(count)
     }
@@ -89,13 +89,13 @@ impl<W: Write + Send> Storage for StreamStorage<W> {
     }
 }
 
-/// What is read from, at any place.
-pub trait RecordingSource: Send {
+/// A file that is read from, at any offset.
+pub trait RecordingSource: Send + Sync {
     fn length(&self) -> io::Result<u64>;
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Whether more may come.
+    /// Whether more may be written.
     fn is_being_written(&self) -> bool;
 }
 
@@ -128,14 +128,14 @@ impl RecordingSource for Vec<u8> {
     }
 }
 
-/// Up to `length` bytes from `offset` on: fewer only where the source ends.
+/// Reads up to `length` bytes from `offset` on: fewer only where the source ends.
 pub fn read_at_most(source: &dyn RecordingSource, offset: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut buffer = Vec::new();
     read_into(source, offset, length, &mut buffer)?;
     Ok(buffer)
 }
 
-/// The same into a buffer that is used again.
+/// The same into a buffer that is reused.
 pub fn read_into(source: &dyn RecordingSource, offset: u64, length: usize, buffer: &mut Vec<u8>) -> io::Result<()> {
     buffer.resize(length, 0);
     let mut filled = 0;

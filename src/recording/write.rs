@@ -1,6 +1,8 @@
-//! Samples into recordings: to a disk that may fail, or in memory.
+//! Writing recordings: to files and pipes that may fail, or in memory.
 
 pub mod copier;
+pub mod encoder;
 pub mod frame_writer;
 pub mod history_ring;
 pub mod recorder;
+pub mod row_diff;

@@ -1,4 +1,4 @@
-//! CPU times of the box and of each CPU, and the load average.
+//! CPU times of the host and of each CPU (/proc/stat), and the load average.
 
 use crate::ids::CpuId;
 use crate::units::Counter;

@@ -1,11 +1,11 @@
-//! Tasks that ended since the sample before and that no sample has: they lived between two looks. As the kernel told of
-//! each when it ended (taskstats), summed up by who they belong to and what they were called.
+//! Tasks that exited since the previous sample and that no sample has: they lived between two scans. Reported by the kernel
+//! at each exit (taskstats), summed up by owner and name.
 
 use super::Name;
 use crate::ids::ProcessId;
 use crate::units::Counter;
 
-/// What was heard since the sample before.
+/// Exits since the previous sample.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exits {
     /// Most CPU time first, then most tasks; at most `MOST_ROWS`.
@@ -14,7 +14,7 @@ pub struct Exits {
     pub unlisted: UnlistedExits,
     /// Processes that ended and that an earlier sample has
     pub previously_sampled: u32,
-    /// Messages that the kernel had to drop since it was asked to tell, because they came too fast
+    /// Exit messages that the kernel dropped because they came too fast
     pub lost_messages: Counter,
 }
 

@@ -29,6 +29,11 @@ pub struct Host {
 }
 
 impl Host {
+    /// Seconds of a number of clock ticks (USER_HZ).
+    pub fn seconds(&self, ticks: f64) -> f64 {
+        ticks / self.ticks_per_second.max(1) as f64
+    }
+
     /// Whether both are one run of one machine: else no counter of the one is subtracted from one of the other.
     pub fn is_same_boot(&self, other: &Host) -> bool {
         (&self.boot_id, &self.hostname, &self.machine) == (&other.boot_id, &other.hostname, &other.machine)

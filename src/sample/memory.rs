@@ -32,7 +32,7 @@ pub struct Memory {
     pub major_faults: Option<Counter>,
     /// `pgscan_kswapd`, pages
     pub scanned_kswapd_pages: Option<Counter>,
-    /// `pgscan_direct`, pages: tasks that had to look for memory themselves
+    /// `pgscan_direct`, pages: scanned in direct reclaim
     pub scanned_direct_pages: Option<Counter>,
     /// `pgsteal_kswapd` + `pgsteal_direct`, pages; sar's "steal", here reclaimed
     pub reclaimed_pages: Option<Counter>,

@@ -26,7 +26,7 @@ pub struct Nic {
     pub carrier_losses: Counter,
     /// rx_missed_errors, /sys/class/net/IF/statistics (part of rx `drop` in /proc/net/dev on many drivers)
     pub rx_missed: Option<Counter>,
-    /// rx_nohandler: packets that nobody wanted
+    /// rx_nohandler: packets without a handler
     pub rx_nohandler: Option<Counter>,
     /// The root queueing discipline (rtnetlink RTM_GETQDISC)
     pub qdisc: Option<Qdisc>,

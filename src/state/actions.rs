@@ -81,7 +81,7 @@ impl State {
             Action::NextFinding => return self.seek(Effect::NextFinding),
             Action::PreviousFinding => return self.seek(Effect::PreviousFinding),
             Action::NextMark => return self.seek_next_mark(),
-            Action::Save | Action::ToggleRecording | Action::Mark if !self.is_live() => {
+            Action::Save | Action::ToggleRecording | Action::Mark if !self.capabilities().record => {
                 self.notify(Notice::new("live mode only: this is a recording already"));
             }
             Action::Save => return Effect::Save,

@@ -16,7 +16,7 @@ impl State {
     /// Displays another interval than the newest.
     pub(super) fn complete_seek(&mut self, evaluation: Evaluation, preceding: &[Evaluation]) {
         preceding.iter().for_each(|earlier| self.history.insert(IntervalSummary::from_evaluation(earlier)));
-        if self.is_live() {
+        if self.capabilities().follows_newest {
             let newest = self.newest.take().or_else(|| self.current.take());
             self.newest = newest.filter(|newest| newest.interval.at() > evaluation.interval.at());
         } else {
@@ -33,7 +33,7 @@ impl State {
             return Effect::Nothing;
         }
         let forward = matches!(effect, Effect::Step(1..) | Effect::StepTime(1..) | Effect::NextFinding);
-        if forward && self.is_live() && !self.paused {
+        if forward && self.capabilities().follows_newest && !self.paused {
             self.notify(Notice::new("this is the newest sample: [ { and N go back"));
             return Effect::Redraw;
         }
@@ -45,7 +45,7 @@ impl State {
     pub(super) fn seek_next_mark(&mut self) -> Effect {
         let here = self.shown_at().map_or(i64::MIN, |at| at.realtime_ns);
         let Some(next) = self.marks.iter().find(|mark| mark.realtime_ns > here).or(self.marks.first()).cloned() else {
-            self.notify(Notice::new(match self.is_live() {
+            self.notify(Notice::new(match self.capabilities().follows_newest {
                 true => "no marks yet: set one with m, or with 'stalltop mark TEXT' in another shell",
                 false => "this recording has no marks",
             }));
@@ -97,12 +97,13 @@ impl State {
     }
 
     fn set_interval_or_speed(&mut self, interval_ms: Option<u64>, speed: Option<f64>) -> Effect {
-        match (self.is_live(), interval_ms, speed) {
-            (true, Some(interval_ms), _) => {
+        let capabilities = self.capabilities();
+        match (interval_ms, speed) {
+            (Some(interval_ms), _) if capabilities.set_interval => {
                 self.setup.interval_ms = interval_ms;
                 Effect::ChangeInterval(interval_ms)
             }
-            (false, _, Some(speed)) => {
+            (_, Some(speed)) if capabilities.set_speed => {
                 self.speed = speed;
                 Effect::Speed(speed)
             }

@@ -56,7 +56,7 @@ impl State {
         if self.notice_intervals_left == 0 {
             self.notice = None;
         }
-        if self.is_live() && self.paused && self.current.is_some() {
+        if self.capabilities().follows_newest && self.paused && self.current.is_some() {
             self.newest = Some(evaluation);
             return;
         }

@@ -66,7 +66,7 @@ fn hints(state: &State) -> &'static [KeyHint] {
     if state.source_status != SourceStatus::Open {
         return ENDED;
     }
-    match (state.is_live(), state.paused) {
+    match (state.capabilities().follows_newest, state.paused) {
         (true, true) => PAUSED,
         (false, true) => STOPPED,
         (false, false) => PLAYING,

@@ -48,7 +48,7 @@ fn header_left(state: &State, width: u16) -> Vec<(SafeText, StyleRole)> {
     }
     parts.push((SafeText::from_name(&interval.host.kernel), StyleRole::Dim));
     parts.push((safe!("up {}", text::format_duration(interval.at().boottime_ns as f64 / 1e9)), StyleRole::Dim));
-    if let (Source::Replay { name }, true) = (&state.setup.source, width >= 100) {
+    if let (Source::Pipe { name } | Source::Replay { name }, true) = (&state.setup.source, width >= 100) {
         parts.push((safe!("{name}"), StyleRole::Dim));
     }
     if width >= 120 {
@@ -86,7 +86,7 @@ fn header_right(state: &State) -> Vec<(SafeText, StyleRole)> {
                 (None, true) => parts.push(("PAUSED".into(), StyleRole::Playback)),
             }
         }
-        Source::Replay { .. } => {
+        Source::Pipe { .. } | Source::Replay { .. } => {
             if let Some(position) = &state.position {
                 let digits = position.length.to_string().len();
                 parts.push((safe!("{:>digits$}/{}", position.index + 1, position.length), StyleRole::Dim));

@@ -42,7 +42,10 @@ pub fn draw(state: &State, canvas: &mut Canvas) {
         state.timeline.iter().filter(|tick| tick.mark.is_some()).for_each(|tick| cells.add_mark(tick.realtime_ns));
     }
     state.marks.iter().for_each(|mark| cells.add_mark(mark.realtime_ns));
-    let here = state.shown_at().filter(|_| state.paused || !state.is_live()).and_then(|at| scale.cell_at(at.realtime_ns));
+    let here = state
+        .shown_at()
+        .filter(|_| state.paused || !state.capabilities().follows_newest)
+        .and_then(|at| scale.cell_at(at.realtime_ns));
     for (at, cell) in (0_u16..).zip(&cells.cells) {
         // A marker of its own: a full block in reverse video would look like missing data.
         let (glyph, role) = if here == Some(usize::from(at)) { ('▼', StyleRole::Playback) } else { cell.glyph() };
@@ -146,7 +149,7 @@ impl TimeScale {
         };
         let typical = typical.max(1_000_000);
         let covered = last.saturating_sub(first).max(0);
-        let seconds = !state.is_live() && covered < SECONDS_LABEL_BELOW_NS;
+        let seconds = !state.capabilities().follows_newest && covered < SECONDS_LABEL_BELOW_NS;
         let days = state.spans_days() && width >= MIN_WIDTH_FOR_DAY;
         let first_cell = match (seconds, days) {
             (true, _) => LABEL_WITH_SECONDS_WIDTH,
@@ -155,7 +158,7 @@ impl TimeScale {
         };
         let count = usize::from(width.checked_sub(2 * first_cell).filter(|&cells| cells > 0)?);
         let cells = i64::try_from(count).ok()?;
-        if state.is_live() {
+        if state.capabilities().follows_newest {
             // A whole number of intervals per cell, aligned to multiples of the cell length.
             let steps = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 36_000, 360_000];
             let fits = |step: &i64| covered / typical.saturating_mul(*step) + 2 <= cells;

@@ -1,10 +1,10 @@
-//! This test binary run once more, inside a namespace that is made for it; and the program, run to its end.
+//! Runs this test binary once more inside a namespace, and runs the program to its end.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::load::PART;
-pub use crate::load::{Load, plays, ready_until_killed};
+use crate::load_process::PART;
+pub use crate::load_process::{Load, plays, ready_until_killed};
 
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()

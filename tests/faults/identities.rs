@@ -1,5 +1,5 @@
-//! Devices, interfaces and groups that go and come back under the same name as something else, on the running machine:
-//! no difference is taken between the two.
+//! Devices, interfaces and cgroups of the running machine that are replaced by others of the same name: no difference is taken
+//! between the two.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What a user sees who may not see all, or nothing: hidepid, no /proc, a file system that never answers.
+//! Restricted views: hidepid, no /proc, a file system that never answers.
 
 use std::os::fd::AsRawFd;
 use std::path::Path;

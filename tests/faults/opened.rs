@@ -1,5 +1,7 @@
-//! Every file that the program really opens, as the kernel tells it (inotify), in every way in which a file can be bad.
-//! A new reader is in the sweep as soon as it reads; what it reads live and no tree has makes the second test fail.
+//! Every file that the program opens (found by inotify), with every kind of damage. A new reader is included as soon as it reads;
+//! a file that is read on the live machine and missing in the trees makes the second test fail.
+
+#![allow(unsafe_code, reason = "inotify")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CString, OsStr};

@@ -1,4 +1,4 @@
-//! docs/faults.md and docs/reliability.md: each case of the catalogue, with the tests that hold it, which are there.
+//! docs/faults.md and docs/reliability.md: every case of the catalogue is there, with tests that exist.
 
 use std::collections::BTreeSet;
 use std::fs;

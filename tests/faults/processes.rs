@@ -1,4 +1,6 @@
-//! Processes that are gone before they are read, and numbers that are given to others within one interval.
+//! Processes that end before they are read, and pids that are reused within one interval.
+
+#![allow(unsafe_code, reason = "fork")]
 
 use std::process::{Child, Command};
 use std::sync::Arc;

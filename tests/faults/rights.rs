@@ -1,4 +1,4 @@
-//! What the program may still do once it runs: what its command needs, and no more.
+//! The privileges of the running program: what its command needs, and no more.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,4 @@
-//! Texts that somebody else chose, on every way out: the screen, lines, JSON, error messages. None of them acts on a
-//! terminal.
+//! Hostile texts on every output: the screen, lines, JSON, error messages. None of them acts on a terminal.
 
 use std::process::{Child, Command, Stdio};
 

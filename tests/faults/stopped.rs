@@ -1,4 +1,4 @@
-//! Stopped with SIGSTOP, or starved: what was missed is counted, and nothing is invented.
+//! Stopped with SIGSTOP, or starved of CPU: missed samples are counted, and nothing is invented.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};

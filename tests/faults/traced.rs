@@ -1,5 +1,5 @@
-//! What the program asks of the kernel, told by strace: nothing is executed, nobody is called, and no file system is asked
-//! about but those that the kernel makes up from memory.
+//! The program's system calls, by strace: nothing is executed, no connection is made, and no file system is accessed but the
+//! kernel's own.
 
 use std::fs;
 use std::process::Command;

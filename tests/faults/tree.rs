@@ -1,4 +1,4 @@
-//! A whole machine as a tree of files: a captured one, with tasks, users and a group in trouble put into it.
+//! A machine as a fixture tree: a captured one, with tasks, users and a throttled cgroup added.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;

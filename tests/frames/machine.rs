@@ -6,18 +6,20 @@ use std::sync::Arc;
 
 use stalltop::baseline::{Baselines, LatencyStatus, SizeClass};
 use stalltop::findings::{Evaluation, Evidence, Finding, Kind, Severity, Subject, Value};
-use stalltop::ids::{CpuId, DiskId, GroupId, NicId, ProcessId};
+use stalltop::ids::{CpuId, DiskId, GroupId, ProcessId};
 use stalltop::interval::Interval;
 use stalltop::interval::disk::Operation;
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
-use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
+use stalltop::sample::disk::{Disk, DiskFacts};
 use stalltop::sample::host::{CpuTopology, Privilege};
 use stalltop::sample::memory::Memory;
-use stalltop::sample::network::{Direction, Duplex, Nic, NicFacts, Tcp, Udp};
-use stalltop::sample::task::{HiddenTasks, Process, ProcessFacts, RawSyscall, Schedstat, TaskState, Tasks, Thread, WaitState};
+use stalltop::sample::network::{Nic, Tcp, Udp};
+use stalltop::sample::task::{ProcessFacts, RawSyscall, TaskState, WaitState};
 use stalltop::sample::waits::{BlockedThread, GroupWaits, SubSample, ThreadWaits, WaitClass, WaitQueue, WaitQueueKind, Waits};
 use stalltop::sample::{Absent, Host, Instant, Name, Sample, SamplingCost};
 use stalltop::units::{Counter, Millis};
+
+use super::synthetic::{self, ProcessBuilder, ThreadBuilder};
 
 /// The activity of a machine per second.
 #[derive(Clone)]
@@ -102,11 +104,7 @@ const BEGIN_S: u64 = 1_772_366_400;
 const UPTIME_S: u64 = 1_051_860;
 
 pub fn instant(second: u64) -> Instant {
-    Instant {
-        boottime_ns: (UPTIME_S + second) * 1_000_000_000,
-        monotonic_ns: (UPTIME_S + second) * 1_000_000_000,
-        realtime_ns: i64::try_from((BEGIN_S + second) * 1_000_000_000).unwrap(),
-    }
+    synthetic::instant((UPTIME_S + second) as f64, BEGIN_S - UPTIME_S)
 }
 
 impl Machine {
@@ -117,8 +115,6 @@ impl Machine {
             machine: Name::from("x86_64"),
             boot_id: Name::from("0f6c"),
             boot_time_s: Some(BEGIN_S - UPTIME_S),
-            page_size: 4096,
-            ticks_per_second: 100,
             topology: (0..u32::try_from(self.cpus.len()).unwrap())
                 .map(|cpu| CpuTopology { cpu: CpuId(cpu), node: cpu / 64, package: cpu / 64, core: cpu })
                 .collect(),
@@ -128,6 +124,7 @@ impl Machine {
                 delay_accounting: Ok(true),
                 hidepid: false,
             },
+            ..synthetic::host()
         }
     }
 
@@ -161,7 +158,8 @@ impl Machine {
 
     fn sample(&self, k: u64) -> Sample {
         let at = instant(k);
-        let mut sample = Sample::empty(at);
+        let mut sample =
+            synthetic::sample_at(at).processes(self.workers.iter().map(|worker| worker.at(k, at, self.privileged))).build();
         sample.cpu = Ok(self.cpu(k as f64));
         sample.load = Ok(Load { one: self.load[0], five: self.load[1], fifteen: self.load[2], runnable: 1, entities: 900 });
         sample.memory = Ok(Memory {
@@ -186,7 +184,11 @@ impl Machine {
         });
         sample.protocols.udp = Ok(Udp { datagrams_in: Counter(3 * k), ..Udp::default() });
         self.network.fill(&mut sample, k);
-        sample.tasks = Ok(self.tasks(k, at));
+        if let Ok(tasks) = &mut sample.tasks {
+            let threads = tasks.processes.iter().map(|process| process.threads.len() as u32).sum();
+            tasks.users = Arc::new(BTreeMap::from([(26, Name::from("postgres")), (0, Name::from("root"))]));
+            tasks.hidden.wait_channels = if self.privileged { 0 } else { threads };
+        }
         sample.waits = self.waits(k);
         sample.cost = SamplingCost {
             process_cpu_ns: Counter(4_200_000 * k),
@@ -212,34 +214,11 @@ impl Machine {
                 ..CpuTimes::default()
             }
         };
-        let cpus: Vec<(CpuId, CpuTimes)> = (0..).map(CpuId).zip(self.cpus.iter().map(|&rates| times(rates))).collect();
-        let sum = |field: fn(&CpuTimes) -> Counter| Counter(cpus.iter().map(|(_, times)| field(times).0).sum());
+        let sampled = synthetic::sample_at(Instant::default()).cpus(self.cpus.iter().map(|&rates| times(rates))).build();
         Cpu {
-            total: CpuTimes {
-                user_ticks: sum(|t| t.user_ticks),
-                system_ticks: sum(|t| t.system_ticks),
-                softirq_ticks: sum(|t| t.softirq_ticks),
-                steal_ticks: Some(sum(|t| t.steal_ticks.unwrap())),
-                iowait_ticks: sum(|t| t.iowait_ticks),
-                idle_ticks: sum(|t| t.idle_ticks),
-                ..CpuTimes::default()
-            },
-            cpus,
             context_switches: Some(Counter((5120.0 * seconds) as u64)),
             forks: Some(Counter((2.0 * seconds) as u64)),
-            ..Cpu::default()
-        }
-    }
-
-    fn tasks(&self, k: u64, at: Instant) -> Tasks {
-        let mut processes: Vec<Arc<Process>> =
-            self.workers.iter().map(|worker| Arc::new(worker.at(k, at, self.privileged))).collect();
-        processes.sort_by_key(|process| process.pid);
-        let hidden = if self.privileged { 0 } else { processes.iter().map(|p| p.threads.len() as u32).sum() };
-        Tasks {
-            processes,
-            users: Arc::new(BTreeMap::from([(26, Name::from("postgres")), (0, Name::from("root"))])),
-            hidden: HiddenTasks { wait_channels: hidden, schedstats: 0, processes: false },
+            ..sampled.cpu.unwrap()
         }
     }
 
@@ -304,59 +283,32 @@ impl Worker {
         stalltop::ids::TaskId { pid: self.pid, tid, start_ticks: 100 }
     }
 
-    fn at(&self, k: u64, at: Instant, privileged: bool) -> Process {
+    fn at(&self, k: u64, at: Instant, privileged: bool) -> ProcessBuilder {
         let used: u64 = self.strands.iter().map(|strand| strand.user_ms).sum();
         let threads = self.strands.iter().zip(self.pid..).map(|(strand, tid)| strand.at(tid, self.comm, k, at, privileged));
-        Process {
-            pid: self.pid,
-            start_ticks: 100,
-            ppid: 1,
-            uid: 26,
-            comm: Name::from(self.comm),
-            kernel_thread: false,
-            facts: Arc::new(ProcessFacts {
+        synthetic::process(self.pid, self.comm)
+            .started(100)
+            .ran(used * k * 1_000_000)
+            .facts(ProcessFacts {
                 cmdline: Ok(Name::from(self.cmdline)),
                 executable: Ok(Name::from("/usr/bin/worker")),
                 cgroup: Err(Absent::NoSuchFile),
                 ..ProcessFacts::default()
-            }),
-            user_ticks: Counter(used * k / 10),
-            system_ticks: Counter(0),
-            guest_ticks: Counter(0),
-            children_cpu: None,
-            cpu_ns: Some(Counter(used * k * 1_000_000)),
-            minor_faults: Counter(0),
-            major_faults: Counter(0),
-            resident_pages: 4200,
-            io: Err(Absent::NoPermission),
-            threads: threads.collect(),
-        }
+            })
+            .threads(threads)
+            .with(|process| (process.uid, process.resident_pages) = (26, 4200))
     }
 }
 
 impl Strand {
-    fn at(&self, tid: u32, comm: &[u8], k: u64, at: Instant, privileged: bool) -> Thread {
+    fn at(&self, tid: u32, comm: &[u8], k: u64, at: Instant, privileged: bool) -> ThreadBuilder {
         let moves = self.class != WaitClass::Poll;
-        Thread {
-            tid,
-            start_ticks: 100,
-            comm: Name::from(comm),
-            state: self.state,
-            processor: self.processor,
-            user_ticks: Counter(self.user_ms * k / 10),
-            system_ticks: Counter(0),
-            minor_faults: Counter(0),
-            major_faults: Counter(0),
-            block_io_delay_ticks: Counter(0),
-            guest_ticks: Counter(0),
-            background: false,
-            schedstat: Some(Schedstat {
-                run_ns: Counter(self.user_ms * k * 1_000_000),
-                run_delay_ns: Counter(self.delay_ms * k * 1_000_000),
-                timeslices: Counter(if moves { 20 * k } else { 7 }),
-            }),
-            last_timeslice_ns: moves.then_some(at.boottime_ns),
-            wait: WaitState {
+        let timeslices = if moves { 20 * k } else { 7 };
+        let thread = synthetic::thread(tid, comm).started(100).state(self.state);
+        thread.ran(self.user_ms * k * 1_000_000, self.delay_ms * k * 1_000_000, timeslices).with(|thread| {
+            thread.processor = self.processor;
+            thread.last_timeslice_ns = moves.then_some(at.boottime_ns);
+            thread.wait = WaitState {
                 wchan: match (self.state, privileged) {
                     (TaskState::Running, _) => Err(Absent::Vanished),
                     (_, false) => Err(Absent::Hidden),
@@ -367,9 +319,8 @@ impl Strand {
                 } else {
                     Err(Absent::NoPermission)
                 },
-            },
-            cpus_allowed_list: None,
-        }
+            };
+        })
     }
 }
 
@@ -379,60 +330,36 @@ impl Drive {
     }
 
     fn at(&self, k: u64) -> Disk {
-        let op = |(count, each_ms): (u64, u64), kb: u64| OpCounters {
-            completed: Counter(count * k),
-            merged: Counter(0),
-            sectors: Counter(count * kb * 2 * k),
-            time_ms: Counter(count * each_ms * k),
+        let op = |(count, each_ms): (u64, u64), kib: u64| synthetic::operations(count * k, kib, count * each_ms * k);
+        let facts = DiskFacts {
+            rotational: Some(self.rotational),
+            model: Some(Name::from("WDC WD40EFRX")),
+            size_bytes: Some(4_000_787_030_016),
+            scheduler: Some(Name::from("mq-deadline")),
+            mount_points: vec![Name::from("/var/lib/pg")],
+            ..DiskFacts::default()
         };
-        Disk {
-            id: self.id(),
-            name: Name::from(self.name),
-            facts: Arc::new(DiskFacts {
-                rotational: Some(self.rotational),
-                model: Some(Name::from("WDC WD40EFRX")),
-                size_bytes: Some(4_000_787_030_016),
-                scheduler: Some(Name::from("mq-deadline")),
-                mount_points: vec![Name::from("/var/lib/pg")],
-                ..DiskFacts::default()
-            }),
-            reads: op(self.reads, 8),
-            writes: op(self.writes, 16),
-            discards: None,
-            flushes: Some(Counter(self.flushes.0 * k)),
-            flush_time_ms: Some(Counter(self.flushes.0 * self.flushes.1 * k)),
-            in_flight: self.in_flight,
-            io_ticks_ms: Counter(self.busy_ms * k),
-            time_in_queue_ms: Counter((self.reads.0 * self.reads.1 + self.writes.0 * self.writes.1) * k),
-        }
+        synthetic::disk(self.name)
+            .id(8, self.minor)
+            .facts(facts)
+            .reads(op(self.reads, 8))
+            .writes(op(self.writes, 16))
+            .flushes(self.flushes.0 * k, self.flushes.0 * self.flushes.1 * k)
+            .in_flight(self.in_flight)
+            .busy_ms(self.busy_ms * k, (self.reads.0 * self.reads.1 + self.writes.0 * self.writes.1) * k)
+            .build()
     }
 }
 
 impl Link {
     fn at(&self, index: u32, k: u64) -> Nic {
-        let side = |(kilobytes, packets): (u64, u64)| Direction {
-            bytes: Counter(kilobytes * 1024 * k),
-            packets: Counter(packets * k),
-            ..Direction::default()
-        };
-        Nic {
-            id: NicId { ifindex: index, name: Name::from(self.name) },
-            facts: Arc::new(NicFacts {
-                speed_mbps: self.speed_mbps.ok_or(Absent::Unsupported),
-                duplex: Ok(Duplex::Full),
-                up: Some(true),
-                loopback: false,
-                virtual_device: self.speed_mbps.is_none(),
-            }),
-            rx: side(self.rx),
-            tx: side(self.tx),
-            multicast: Counter(0),
-            collisions: Counter(0),
-            carrier_losses: Counter(0),
-            rx_missed: None,
-            rx_nohandler: None,
-            qdisc: None,
-        }
+        let side = |(kilobytes, packets): (u64, u64)| synthetic::traffic(kilobytes * 1024 * k, packets * k);
+        let nic = synthetic::nic(index, self.name).rx(side(self.rx)).tx(side(self.tx));
+        nic.facts(|facts| {
+            facts.speed_mbps = self.speed_mbps.ok_or(Absent::Unsupported);
+            facts.virtual_device = self.speed_mbps.is_none();
+        })
+        .build()
     }
 }
 

@@ -22,4 +22,6 @@ mod network;
 mod scenes;
 mod screen;
 mod sizes;
+#[path = "../support/synthetic.rs"]
+mod synthetic;
 mod timeline;

@@ -6,6 +6,8 @@
 mod generator;
 #[path = "../recording/payload.rs"]
 mod payload;
+#[path = "../support/synthetic.rs"]
+mod synthetic;
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -137,17 +139,13 @@ pub fn sound_then(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The sound recording with this index, which points back to its digest, and its samples.
+/// The intact recording with this index, and its samples.
 pub fn indexed_with(index: &[u8]) -> (Vec<u8>, &'static [Arc<Sample>]) {
     let (bytes, samples) = sound();
     let ends = ends(bytes);
     let at = ends[ends.len() - 3];
     let mut out = bytes[..at].to_vec();
-    let mut index = frame(INDEX, 0, 12, index);
-    let (header, payload) = index.split_at_mut(HEADER);
-    header[40..44].copy_from_slice(&bytes[at + 40..at + 44]);
-    seal(header, payload);
-    out.extend(index);
+    out.extend(frame(INDEX, 0, 12, index));
     out.extend(frame(END, 0, 12, &[(at as u64).to_le_bytes(), 12u64.to_le_bytes()].concat()));
     (out, samples)
 }

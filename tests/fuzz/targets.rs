@@ -12,6 +12,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use recordings::{indexed_with, mended, read_file, read_stream, sound_then};
+use stalltop::ids::cpu_list::parse_cpu_list;
 use stalltop::kernel::taskstats::{TaskStats, message};
 use stalltop::kernel::{cgroup, cpu, disk, fields, host, memory, mounts, network, pressure, task, users};
 use stalltop::recording::{HistoryRing, Redaction};
@@ -131,7 +132,7 @@ pub fn proc_cgroup(bytes: &[u8]) {
 pub fn proc_host(bytes: &[u8]) {
     let _ = black_box((host::parse_credentials(bytes), users::parse_passwd(bytes).count()));
     let _ = black_box((
-        fields::parse_cpu_list(bytes),
+        parse_cpu_list(bytes).count(),
         fields::parse_single_u64(bytes),
         fields::parse_single_line(bytes),
         fields::parse_non_negative_f64(bytes),

@@ -1,4 +1,4 @@
-//! Control groups: every kind of limit in v2 and in the hybrid layout, nested ones, and very many of them.
+//! Cgroups: every kind of limit in v2 and in the hybrid layout, nested cgroups, and very many of them.
 
 use std::collections::BTreeMap;
 use std::fs;

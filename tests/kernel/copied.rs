@@ -1,4 +1,4 @@
-//! A captured tree, copied so that it may be damaged, and what may change with each of its files.
+//! A copy of a captured tree that may be damaged, and which figures depend on each of its files.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Every file of every tree missing, empty, cut anywhere, or with impossible numbers: no panic, no figure that the whole
-//! file does not have, and nothing else changes.
+//! Every file of every tree missing, empty, truncated anywhere, or with impossible numbers: no panic, no figure that the intact
+//! file does not have, and no change elsewhere.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What each kernel's files say, figure by figure where kernels differ.
+//! The files of each kernel version, figure by figure where kernels differ.
 
 use stalltop::ids::{CgroupVersion, CpuId, DiskId};
 use stalltop::sample::network::{Duplex, Nic};

@@ -1,11 +1,11 @@
-//! Sub-samples that nobody wakes up for: what is seen and counted is the same as if they had been taken.
+//! Sub-samples that are left out because no thread is due: all counts are the same as if they had been taken.
 
 use std::time::Duration;
 
 use stalltop::kernel::Sampler;
 use stalltop::sample::waits::Waits;
 
-use crate::planted::{FIRST, Tree};
+use crate::proc_tree::{FIRST_PID, SampledTree};
 
 const TENTH: Duration = Duration::from_millis(100);
 /// More than those of which sleepers are asked between samples, too
@@ -16,17 +16,17 @@ const STUCK: (u32, u32) = (7, 5);
 
 /// What the samples say of waits, and how many sub-samples were taken in each second. All goes on as it is told by the time.
 fn watched(busy: u32, leaves_out: bool) -> (Vec<Waits>, Vec<u32>) {
-    let mut tree = Tree::new(PROCESSES, 1);
-    let stuck = FIRST + 2;
+    let mut tree = SampledTree::new(PROCESSES, 1);
+    let stuck = FIRST_PID + 2;
     let (mut waits, mut taken) = (Vec::new(), Vec::new());
     let mut ran_ms = 0;
     for second in 0..SECONDS {
-        waits.push(tree.look().waits.clone());
+        waits.push(tree.sample().waits.clone());
         taken.push(0);
         let mut next = 1 + left_out(&mut tree.sampler, leaves_out, 1);
         for tenth in 1..10 {
             ran_ms += 1;
-            for pid in FIRST..FIRST + busy {
+            for pid in FIRST_PID..FIRST_PID + busy {
                 tree.run(pid, pid, ran_ms);
                 tree.clock(pid, ran_ms);
             }
@@ -34,7 +34,7 @@ fn watched(busy: u32, leaves_out: bool) -> (Vec<Waits>, Vec<u32>) {
                 tree.block(stuck, "submit_bio_wait");
             }
             if tenth == next {
-                tree.glance_at(tenth);
+                tree.sub_sample_at(tenth);
                 taken.iter_mut().last().into_iter().for_each(|taken| *taken += 1);
                 next += 1 + left_out(&mut tree.sampler, leaves_out, next + 1);
             }

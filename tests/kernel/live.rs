@@ -1,4 +1,4 @@
-//! The running machine, with the procfs crate as the oracle.
+//! The running machine, compared with the crate `procfs`.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

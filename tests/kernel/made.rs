@@ -1,5 +1,4 @@
-//! Things made for the test on the running machine: interfaces in a network namespace of their own, a control group.
-//! Needs root, and says so where it is not.
+//! Interfaces in a network namespace and a cgroup that the test creates on the running machine. Needs root.
 
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The kernel's taskstats, as it is on the running machine. Needs CAP_NET_ADMIN.
+//! Taskstats of the running kernel. Needs CAP_NET_ADMIN.
 
 use std::process::Command;
 use std::thread;

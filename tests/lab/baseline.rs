@@ -1,11 +1,11 @@
-//! `baseline learn` on a disk whose service time is known, and its refusal while the disk is at work.
+//! `baseline learn` on a disk of known service time, and its refusal while the disk is busy.
 
 use std::fs;
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::machine::{IN_FLIGHT, READ_MS, READS_COMPLETED, diskstat};
+use crate::proc::{IN_FLIGHT, READ_MS, READS_COMPLETED, diskstat};
 use crate::scenario::{DISK_TOOLS, Lab};
 
 /// Writes completed, by the column that `diskstat` counts.
@@ -13,7 +13,7 @@ const WRITES_COMPLETED: usize = 5;
 
 /// An idle disk of 5 ms a read, of which the lab's own tools know nothing else; then, when the test says so, 8 readers.
 const SCRIPT: &str = r#"
-. "$STALLTOP_LAB/scenarios/lib.sh"
+. "$LAB/scenarios/lib.sh"
 simdisk_up 256 read=5000 write=5000 chan=4
 until [ -e "$RUN/work" ]; do sleep 0.05; done
 bg fio --name=work --filename=$DEV --direct=1 --rw=randread --bs=4k --ioengine=psync --numjobs=8 --time_based --runtime=60 --output=/dev/null

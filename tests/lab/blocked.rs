@@ -1,9 +1,9 @@
-//! Idle, but blocked: a chain behind one holder, and its innocent twin.
+//! Idle but blocked: 64 threads behind one holder, and 64 idle threads that must not be reported.
 
-use crate::judgement::Judgement;
+use crate::attempt::{Attempt, Window};
+use crate::check_result::CheckResult;
 use crate::long;
-use crate::look::{Look, Window};
-use crate::machine::{FLUSHES_COMPLETED, diskstat, processes, threads};
+use crate::proc::{FLUSHES_COMPLETED, diskstat, processes, threads};
 use crate::scenario::{DISK_TOOLS, Lab, Scenario};
 use crate::watch::Place;
 
@@ -19,7 +19,7 @@ pub fn start_convoy(lab: &Lab, flush_us: u32) -> (Scenario, String) {
 
 /// 15: 64 threads on one mutex whose holder is in fsync. 62 to 63 in futex (contended, one address), 1 in D; mpstat: busy
 /// 3.5, iowait 47; iostat: 92 flushes/s of 10.3 ms.
-pub fn convoy(device: &str, flush_us: u32, window: &mut Window, said: &mut Judgement) {
+pub fn convoy(device: &str, flush_us: u32, window: &mut Window, said: &mut CheckResult) {
     let truth = window.disk(device);
     let service = f64::from(flush_us) / 1e6;
     window.known("flushes/s", truth.flushes, 0.75 / (service + 0.001), 1.0 / service);
@@ -51,7 +51,7 @@ fn convoy_alone(name: &str, flush_us: u32) {
     let Some(lab) = Lab::open(DISK_TOOLS) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let (_scenario, device) = start_convoy(&lab, flush_us);
-    Look::new(name, state.path()).judge(|window, said| {
+    Attempt::new(name, state.path()).check(|window, said| {
         convoy(&device, flush_us, window, said);
         let ticks = window.ticks("cpu");
         let available = ticks.share(ticks.available);
@@ -95,7 +95,7 @@ fn an_idle_pool_is_idle() {
     let state = tempfile::tempdir().expect("a folder");
     let mut scenario = lab.start("16-idle-pool", 120, &[]);
     scenario.until("has all its threads", |_| processes("idlers").iter().any(|pid| threads(*pid).len() >= 64));
-    Look::new("16", state.path()).judge(|window, said| {
+    Attempt::new("16", state.path()).check(|window, said| {
         let ticks = window.ticks("cpu");
         window.known("available", ticks.share(ticks.available), 0.9, 1.0);
         window.known("threads in futex", window.mean(|place| place.channel.starts_with("futex")), 32.0, 34.0);
@@ -123,7 +123,7 @@ fn database(name: &str, flush_us: u32) {
     let device = scenario.device();
     let before = diskstat(&device, FLUSHES_COMPLETED);
     scenario.until("commits", |_| diskstat(&device, FLUSHES_COMPLETED) >= before + 30);
-    Look::new(name, state.path()).judge(|window, said| {
+    Attempt::new(name, state.path()).check(|window, said| {
         let (truth, ticks) = (window.disk(&device), window.ticks("cpu"));
         let service = f64::from(flush_us) / 1e6;
         let available = ticks.share(ticks.available);

@@ -1,14 +1,13 @@
-//! Limits of cgroups that bind while the box has room, each with an innocent twin: a limit that is there and does not bind, or
-//! binds nobody who would be faster without it.
+//! Cgroup limits that bind while the machine has room, each with a counterpart that must not be reported: a limit that does not
+//! bind, or that slows no task.
 //!
-//! The groups are of version 1, which is what this machine has; what is true is read from their own counters and from
-//! /proc of the tasks in them.
+//! The cgroups are of version 1; the truth is read from their own counters and from /proc of their tasks.
 
 use std::path::{Path, PathBuf};
 
-use crate::judgement::Judgement;
-use crate::look::{Look, Window};
-use crate::machine::{READS_COMPLETED, Snapshot, cpus, diskstat, processes, read, ticks};
+use crate::attempt::{Attempt, Window};
+use crate::check_result::CheckResult;
+use crate::proc::{READS_COMPLETED, Snapshot, cpus, diskstat, processes, read, ticks};
 use crate::scenario::{DISK_TOOLS, Lab, Scenario};
 
 /// The lab, where this machine has that controller.
@@ -51,7 +50,7 @@ fn a_cgroup_that_is_larger_than_its_memory_limit() {
     let stat = of_group("memory", "memory-thrash", "memory.stat");
     let failures = of_group("memory", "memory-thrash", "memory.failcnt");
     let files = vec![stat.clone(), failures.clone()];
-    Look { files, ..Look::new("memory-thrash", state.path()) }.judge(|window, said| {
+    Attempt { files, ..Attempt::new("memory-thrash", state.path()) }.check(|window, said| {
         let faults = window.rate(|snapshot| snapshot.pair(&stat, "pgmajfault"));
         let hits = window.rate(|snapshot| snapshot.text(&failures).trim().parse().unwrap_or(f64::NAN));
         let faulting = window.threads("fio", 'D');
@@ -67,7 +66,7 @@ fn a_cgroup_that_is_larger_than_its_memory_limit() {
         said.evidence_in(&want, "limit_hits_per_second", each(&|at| at.text(&failures).trim().parse().unwrap_or(f64::NAN)));
         // Beside what the watch sees in D, the kernel's own work on a fault is in theirs; a second has five of its looks.
         said.evidence(&want, "time_in_faults_ratio", faulting / 4.0 - 0.15, 1.0);
-        said.says(&want, &["limit of 32.0 MiB", "4 of its processes", "page faults", "the box has", "fio"]);
+        said.says(&want, &["limit of 32.0 MiB", "4 of its processes", "page faults", "the host has", "fio"]);
         for kind in ["swapping", "oom-kill", "disk-stalled", "io-throttled", "hung-task", "cpu-saturated"] {
             said.must_not(kind);
         }
@@ -88,7 +87,7 @@ fn a_backup_that_meets_its_memory_limit() {
     scenario.until("meets its limit", |_| hits(&read(&failures)) > 0.0);
     let stat = of_group("memory", "memory-backup", "memory.stat");
     let files = vec![stat.clone(), failures.clone()];
-    Look { files, ..Look::new("memory-backup", state.path()) }.judge(|window, said| {
+    Attempt { files, ..Attempt::new("memory-backup", state.path()) }.check(|window, said| {
         window.known("hits of the limit/s", window.rate(|snapshot| hits(snapshot.text(&failures))), 10.0, f64::MAX);
         window.known("refaults/s", window.rate(|snapshot| snapshot.pair(&stat, "workingset_refault_file")), 0.0, 5.0);
         window.known("reads/s", window.disk(&device).reads, 50.0, f64::MAX);
@@ -110,7 +109,7 @@ fn one_cpu(count: u32, window: &mut Window, spins: &[String]) -> f64 {
     waits
 }
 
-fn restricted(mode: &str, count: u32, judge: impl Fn(f64, &mut Window, &mut Judgement)) {
+fn restricted(mode: &str, count: u32, judge: impl Fn(f64, &mut Window, &mut CheckResult)) {
     let Some(lab) = open("cpuset", &["taskset"]) else { return };
     if cpus() < 2.0 {
         println!("skipped: one CPU is the whole box");
@@ -125,7 +124,7 @@ fn restricted(mode: &str, count: u32, judge: impl Fn(f64, &mut Window, &mut Judg
     let spins: Vec<String> = processes("spin").iter().map(|pid| format!("/proc/{pid}/schedstat")).collect();
     // Who is put on that CPU by chance is not woken in time.
     let name = format!("one-cpu-{mode}-{count}");
-    Look { crowded: true, files: spins.clone(), ..Look::new(&name, state.path()) }.judge(|window, said| {
+    Attempt { crowded: true, files: spins.clone(), ..Attempt::new(&name, state.path()) }.check(|window, said| {
         let waits = one_cpu(count, window, &spins);
         judge(waits, window, said);
         for kind in ["cpu-throttled", "idle-but-blocked", "hung-task", "saturated-thread"] {
@@ -135,7 +134,7 @@ fn restricted(mode: &str, count: u32, judge: impl Fn(f64, &mut Window, &mut Judg
 }
 
 /// Four processes for the one CPU of a cpuset; the other one has nothing to do.
-fn four_for_one(subject: &str, whose: &str, waits: f64, said: &mut Judgement) {
+fn four_for_one(subject: &str, whose: &str, waits: f64, said: &mut CheckResult) {
     let crowd = said.must("cpu-saturated", subject, "warning");
     said.value(&crowd, waits - 0.15, waits + 0.15);
     said.evidence(&crowd, "wanting_threads", waits + 0.8, waits + 1.2);
@@ -165,7 +164,7 @@ fn a_cpuset_for_one_thread() {
     let state = tempfile::tempdir().expect("a folder");
     let mut scenario = start(&lab, "one-cpu", &[("THREADS", "1")]);
     scenario.until("burns CPU", |_| processes("spin").iter().any(|pid| ticks(*pid) >= 30));
-    Look::new("one-cpu-alone", state.path()).judge(|window, said| {
+    Attempt::new("one-cpu-alone", state.path()).check(|window, said| {
         window.known("CPU used", window.used("spin"), 0.97, 1.03);
         said.must("saturated-thread", "spin", "warning");
         said.must_not("cpu-saturated");
@@ -182,7 +181,7 @@ fn a_task_held_back_by_a_quota_above_its_own_group() {
     let mut scenario = start(&lab, "nested-quota", &[]);
     let stat = of_group("cpu", "nested-quota", "cpu.stat");
     scenario.until("burns its quota", |_| processes("spin").iter().any(|pid| ticks(*pid) >= 10));
-    Look { files: vec![stat.clone()], ..Look::new("nested-quota", state.path()) }.judge(|window, said| {
+    Attempt { files: vec![stat.clone()], ..Attempt::new("nested-quota", state.path()) }.check(|window, said| {
         let throttled = window.rate(|snapshot| snapshot.pair(&stat, "throttled_time")) / 1e9;
         window.known("throttled", throttled, 0.6, 0.72);
         window.known("CPU used", window.used("spin"), 0.27, 0.34);
@@ -191,7 +190,7 @@ fn a_task_held_back_by_a_quota_above_its_own_group() {
         let of_seconds = window.rate_each(|snapshot| snapshot.pair(&stat, "throttled_time") / 1e9);
         said.value_in(&held, of_seconds.give_or_take(0.1));
         said.evidence(&held, "quota_cpus", 0.2999, 0.3001);
-        said.says(&held, &["idle box, throttled container: cgroup /lab-nested-quota ", "0.30 CPU", "spin"]);
+        said.says(&held, &["idle host, throttled container: cgroup /lab-nested-quota ", "0.30 CPU", "spin"]);
         for kind in ["cpu-saturated", "saturated-core", "saturated-thread", "idle-but-blocked", "load-not-cpu"] {
             said.must_not(kind);
         }
@@ -207,7 +206,7 @@ fn a_quota_above_that_is_not_used_up() {
     let mut scenario = start(&lab, "nested-quota", &[("QUOTA_US", "150000")]);
     let stat = of_group("cpu", "nested-quota", "cpu.stat");
     scenario.until("burns CPU", |_| processes("spin").iter().any(|pid| ticks(*pid) >= 30));
-    Look { files: vec![stat.clone()], ..Look::new("nested-quota-room", state.path()) }.judge(|window, said| {
+    Attempt { files: vec![stat.clone()], ..Attempt::new("nested-quota-room", state.path()) }.check(|window, said| {
         window.known("throttled", window.rate(|snapshot| snapshot.pair(&stat, "throttled_time")), 0.0, 1e7);
         window.known("CPU used", window.used("spin"), 0.97, 1.03);
         said.must("saturated-thread", "spin", "warning");
@@ -221,13 +220,13 @@ fn serviced() -> String {
     of_group("blkio", "io-limit", "blkio.throttle.io_serviced")
 }
 
-fn reads_under_a_limit(name: &str, limit: u32, judge: impl Fn(&str, f64, &mut Window, &mut Judgement)) {
+fn reads_under_a_limit(name: &str, limit: u32, judge: impl Fn(&str, f64, &mut Window, &mut CheckResult)) {
     let Some(lab) = open("blkio", DISK_TOOLS) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let mut scenario = start(&lab, "io-limit", &[("LIMIT", &limit.to_string())]);
     let device = scenario.device();
     scenario.until("reads", |_| diskstat(&device, READS_COMPLETED) > 100);
-    Look { files: vec![serviced()], ..Look::new(name, state.path()) }.judge(|window, said| {
+    Attempt { files: vec![serviced()], ..Attempt::new(name, state.path()) }.check(|window, said| {
         let reads = window.rate(|snapshot| snapshot.pair(&serviced(), "Read"));
         judge(&device, reads, window, said);
         for kind in ["disk-stalled", "hung-task", "disk-latency", "cpu-throttled", "memory-pressure"] {

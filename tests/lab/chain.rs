@@ -1,22 +1,22 @@
-//! Who waits for whom, on loads of our own with a chain that is known because it was built so: loads/load.c says which.
+//! Who waits for whom, on loads whose chain is known by construction (loads/load.c).
 //!
-//! They work on a simulated disk of the lab (loads/disk.sh): a flush takes 10 ms, a read 2 ms, a write 0.5 ms, eight at once.
+//! They run on a simulated disk (loads/disk.sh): a flush takes 10 ms, a read 2 ms, a write 0.5 ms, eight at once.
 
 use std::process::{Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 
-use crate::ground::{Cgroup, Ground, Load, link, link_by_one_of};
-use crate::machine::{FLUSHES_COMPLETED, IN_FLIGHT, READS_COMPLETED, Stat, WRITES_COMPLETED, diskstat, processes, read};
+use crate::disk_load::{Cgroup, DiskLoad, Load, link, link_by_one_of};
+use crate::proc::{FLUSHES_COMPLETED, IN_FLIGHT, READS_COMPLETED, Stat, WRITES_COMPLETED, diskstat, processes, read};
 use crate::watch::Place;
 
 /// Eight processes, one lock file, who has it commits: /proc/locks names him, his descriptor the file, the mount the disk.
 #[test]
 fn processes_behind_the_lock_of_a_file() {
-    let Some(mut ground) = Ground::open() else { return };
+    let Some(mut ground) = DiskLoad::open() else { return };
     let _load = ground.start("flock", 8);
     ground.until(FLUSHES_COMPLETED, 20);
-    ground.judge("flock", 5, |window, said| {
+    ground.check("flock", 5, |window, said| {
         let truth = window.disk(&ground.device);
         window.known("flush await", truth.flush_await, 0.0095, 0.0125);
         let stuck = said.must("idle-but-blocked", "box", "critical");
@@ -32,7 +32,7 @@ fn processes_behind_the_lock_of_a_file() {
         said.evidence(&stuck, "group_on_storage_threads", holders.least.min(0.5), holders.most + 0.1);
         // The lock goes from one to the next: by the time /proc/locks is read, who was seen to wait may have it.
         link(said, &stuck, &format!("wait for the lock of {}", ground.file("lock")), "the wait channel");
-        link_by_one_of(said, &stuck, "fsync (", &["the kernel names its process", "inference: who of them is on storage"]);
+        link_by_one_of(said, &stuck, "fsync (", &["the kernel names its process", "inference: the thread seen on storage"]);
         link(said, &stuck, &format!("{}, on {}", ground.file("data"), ground.folder.display()), "descriptor");
         link(said, &stuck, &format!("{}: f_await 1", ground.device), "the mount of that file");
     });
@@ -41,11 +41,11 @@ fn processes_behind_the_lock_of_a_file() {
 /// The same where one keeps the lock and goes on committing: what the kernel says in /proc/locks must be known.
 #[test]
 fn processes_behind_a_lock_that_is_kept() {
-    let Some(mut ground) = Ground::open() else { return };
+    let Some(mut ground) = DiskLoad::open() else { return };
     let _load = ground.start("flock-held", 8);
     ground.until(FLUSHES_COMPLETED, 20);
     let holder = holder_of_a_file_lock("load");
-    ground.judge("flock-held", 5, |window, said| {
+    ground.check("flock-held", 5, |window, said| {
         let truth = window.disk(&ground.device);
         window.known("flush await", truth.flush_await, 0.0095, 0.0125);
         window.known("who waits for it", window.mean(|place| place.channel == "locks_lock_inode_wait"), 6.9, 7.1);
@@ -55,7 +55,12 @@ fn processes_behind_a_lock_that_is_kept() {
         said.word(&stuck, "chain_confidence", "high");
         link(said, &stuck, &format!("7 wait for the lock of {}", ground.file("lock")), "the wait channel and /proc/locks");
         link(said, &stuck, &format!("load/{holder} in fsync ("), "the kernel names its process");
-        link(said, &stuck, &format!("{}, on {}", ground.file("data"), ground.folder.display()), "the descriptor of its call");
+        link(
+            said,
+            &stuck,
+            &format!("{}, on {}", ground.file("data"), ground.folder.display()),
+            "the file descriptor of its system call",
+        );
         link(said, &stuck, &format!("{}: f_await 1", ground.device), "the mount of that file");
     });
 }
@@ -75,10 +80,10 @@ fn holder_of_a_file_lock(comm: &str) -> u32 {
 /// ext4_file_write_iter, seven of them; __iomap_dio_rw, one).
 #[test]
 fn threads_behind_a_lock_of_the_kernel() {
-    let Some(mut ground) = Ground::open() else { return };
+    let Some(mut ground) = DiskLoad::open() else { return };
     let _load = ground.start("append", 8);
     ground.until(WRITES_COMPLETED, 200);
-    ground.judge("append", 5, |window, said| {
+    ground.check("append", 5, |window, said| {
         let waits = |place: &Place| place.channel == "ext4_file_write_iter";
         window.known("threads in ext4_file_write_iter", window.mean(waits), 5.0, 7.2);
         let stuck = said.must("idle-but-blocked", "box", "critical");
@@ -87,7 +92,7 @@ fn threads_behind_a_lock_of_the_kernel() {
         // Ten looks of one second, six to eight of which find one there, tell little; all of them more.
         said.evidence(&stuck, "group_on_storage_threads", 0.15, holders.most + 0.6);
         said.figure_is("blocked_threads", window.mean(|place| place.state == 'D'), 0.6);
-        link(said, &stuck, "append/", "inference: who of them is on storage");
+        link(said, &stuck, "append/", "inference: the thread seen on storage");
         said.word(&stuck, "device", &ground.device);
         link(said, &stuck, "a lock inside the kernel", "the wait channel");
         said.must_not("hung-task");
@@ -98,11 +103,11 @@ fn threads_behind_a_lock_of_the_kernel() {
 /// parent.
 #[test]
 fn clients_behind_their_server() {
-    let Some(mut ground) = Ground::open() else { return };
+    let Some(mut ground) = DiskLoad::open() else { return };
     for mode in ["pipe", "socket"] {
         let _load = ground.start(mode, 6);
         ground.until(FLUSHES_COMPLETED, 20);
-        ground.judge(mode, 5, |window, said| {
+        ground.check(mode, 5, |window, said| {
             let waits = |place: &Place| place.comm == "load" && place.state == 'S' && place.channel != "poll_schedule_timeout";
             // The main thread sleeps, too.
             let waiters = window.looks(waits).least - 1.0;
@@ -117,11 +122,11 @@ fn clients_behind_their_server() {
 /// runtime; condition variables of musl; rings with nothing in them. Beside each one thread that commits for itself.
 #[test]
 fn idle_pools_beside_a_thread_with_io_of_its_own() {
-    let Some(mut ground) = Ground::open() else { return };
+    let Some(mut ground) = DiskLoad::open() else { return };
     for mode in ["pool", "pools", "go", "musl", "ring"] {
         let _load = ground.start(mode, 16);
         ground.until(FLUSHES_COMPLETED, 20);
-        ground.judge(mode, 3, |window, said| {
+        ground.check(mode, 3, |window, said| {
             window.known("threads in D", window.threads("unrelated", 'D'), 0.7, 1.1);
             said.figure("blocked_threads", 0.6, 1.25);
             said.at_most_a_note("idle-but-blocked", "box");
@@ -132,9 +137,9 @@ fn idle_pools_beside_a_thread_with_io_of_its_own() {
 /// An io_uring service with a request each that nobody will ever complete: iowait and PSI cry, and nothing waits for storage.
 #[test]
 fn an_idle_io_uring_service_that_iowait_takes_for_work() {
-    let Some(ground) = Ground::open() else { return };
+    let Some(ground) = DiskLoad::open() else { return };
     let _load = ground.start("ring-waits", 4);
-    ground.judge("ring-waits", 5, |window, said| {
+    ground.check("ring-waits", 5, |window, said| {
         let ticks = window.ticks("cpu");
         let iowait = ticks.share(ticks.iowait);
         // A CPU is counted where one of them went to sleep last.
@@ -153,9 +158,9 @@ fn an_idle_io_uring_service_that_iowait_takes_for_work() {
 /// A mutex whose holder burns CPU is no idleness: nothing is blocked on anything.
 #[test]
 fn a_convoy_behind_a_busy_holder() {
-    let Some(ground) = Ground::open() else { return };
+    let Some(ground) = DiskLoad::open() else { return };
     let _load = ground.start("burn", 16);
-    ground.judge("burn", 4, |_, said| {
+    ground.check("burn", 4, |_, said| {
         said.figure("idle_but_blocked_ratio", 0.0, 0.02);
         said.must_not("idle-but-blocked");
     });
@@ -164,12 +169,12 @@ fn a_convoy_behind_a_busy_holder() {
 /// Stuck for 30 ms of each 100 in the beat of a clock: looks in a fixed beat would see it always, or never.
 #[test]
 fn a_writer_in_the_beat_of_the_looks() {
-    let Some(mut ground) = Ground::open_with(&[], &[("WRITE_US", "5000")]) else { return };
+    let Some(mut ground) = DiskLoad::open_with(&[], &[("WRITE_US", "5000")]) else { return };
     for _ in 0..3 {
         // Each time at another moment of the tenth.
         let _load = ground.start("beat", 1);
         ground.until(WRITES_COMPLETED, 20);
-        ground.judge("beat", 5, |window, said| {
+        ground.check("beat", 5, |window, said| {
             let queue = window.disk(&ground.device).queue;
             window.known("queue", queue, 0.3, 0.42);
             said.figure_is("blocked_threads", queue, 0.18);
@@ -183,7 +188,7 @@ fn a_writer_in_the_beat_of_the_looks() {
 /// other in part.
 #[test]
 fn asynchronous_readers() {
-    let Some(mut ground) = Ground::open() else { return };
+    let Some(mut ground) = DiskLoad::open() else { return };
     for engine in ["libaio", "io_uring"] {
         let mut fio = Command::new("fio");
         let fio = fio
@@ -193,7 +198,7 @@ fn asynchronous_readers() {
             .stdout(Stdio::null());
         let _load = Load::start_silent(fio);
         ground.until(READS_COMPLETED, 500);
-        ground.judge(engine, 5, |window, said| {
+        ground.check(engine, 5, |window, said| {
             window.known("queue", window.disk(&ground.device).queue, 3.5, 4.2);
             let stuck = said.must("idle-but-blocked", "box", "note");
             // It is at work for a fourteenth of the time: ten looks of one second tell little, all of them more.
@@ -211,7 +216,7 @@ fn asynchronous_readers() {
 /// SIGSTOP of the disk: requests in flight, none completed. It is the device, and no limit above it.
 #[test]
 fn a_disk_that_answers_nothing() {
-    let Some(mut ground) = Ground::open() else { return };
+    let Some(mut ground) = DiskLoad::open() else { return };
     // Twice as many as make it critical.
     let _load = ground.start("direct", 8);
     ground.until(WRITES_COMPLETED, 50);
@@ -219,7 +224,7 @@ fn a_disk_that_answers_nothing() {
     kill(hardware, Signal::SIGSTOP).expect("our own disk");
     let device = ground.device.clone();
     ground.scenario.until("has requests that nobody answers", |_| diskstat(&device, IN_FLIGHT) >= 4);
-    ground.judge("dead", 8, |_, said| {
+    ground.check("dead", 8, |_, said| {
         let dead = said.must("disk-stalled", &device, "critical");
         said.evidence(&dead, "in_flight", 4.0, 12.0);
         let hung = said.must("hung-task", "load", "warning");
@@ -235,13 +240,13 @@ fn a_disk_that_answers_nothing() {
 /// named there, and counts as nobody's work.
 #[test]
 fn a_kernel_thread_that_hangs_with_its_disk() {
-    let Some(mut ground) = Ground::open() else { return };
+    let Some(mut ground) = DiskLoad::open() else { return };
     let _load = ground.start("flock", 4);
     ground.until(FLUSHES_COMPLETED, 20);
     let hardware = ground.hardware();
     kill(hardware, Signal::SIGSTOP).expect("our own disk");
     let (device, journal) = (ground.device.clone(), format!("jbd2/{}-8", ground.device));
-    let in_d = || processes(&journal).into_iter().any(|pid| Stat::of(pid).is_some_and(|stat| stat.state == 'D'));
+    let in_d = || processes(&journal).into_iter().any(|pid| Stat::read_process(pid).is_some_and(|stat| stat.state == 'D'));
     ground.scenario.until("has a journal that waits", |_| in_d());
     // The third number: how often it was given a CPU.
     let turns = || {
@@ -250,7 +255,7 @@ fn a_kernel_thread_that_hangs_with_its_disk() {
         processes(&journal).into_iter().filter_map(|pid| turns(text(pid))).sum::<f64>()
     };
     let mut before = turns();
-    ground.judge("dead-journal", 8, |window, said| {
+    ground.check("dead-journal", 8, |window, said| {
         window.known("journals in D", f64::from(u8::from(in_d())), 1.0, 1.0);
         // Whoever went on to another wait has not hung for long.
         let now = turns();
@@ -266,13 +271,13 @@ fn a_kernel_thread_that_hangs_with_its_disk() {
 /// fsfreeze: state D, and no I/O at all. Nobody is blocked on a device.
 #[test]
 fn a_frozen_file_system() {
-    let Some(mut ground) = Ground::open() else { return };
+    let Some(mut ground) = DiskLoad::open() else { return };
     let load = ground.start("flock", 3);
     ground.until(FLUSHES_COMPLETED, 5);
     let freeze = |how: &str| Command::new("fsfreeze").arg(how).arg(&ground.folder).status().expect("fsfreeze").success();
     assert!(freeze("-f"), "it freezes");
     let mount = ground.folder.display().to_string();
-    ground.judge("frozen", 8, |window, said| {
+    ground.check("frozen", 8, |window, said| {
         window.known("requests a second", window.disk(&ground.device).flushes, 0.0, 0.01);
         let hung = said.must("hung-task", "load", "warning");
         said.says(&hung, &["no I/O is in flight", &format!("the file system on {mount} is frozen")]);
@@ -287,14 +292,14 @@ fn a_frozen_file_system() {
 /// A cgroup that may write 50 times a second (v1 blkio.throttle): the writers wait above the device, which answers at once.
 #[test]
 fn writes_held_back_by_a_cgroup() {
-    let Some(mut ground) = Ground::open() else { return };
+    let Some(mut ground) = DiskLoad::open() else { return };
     let Some(group) = Cgroup::make("blkio", "stalltop-chain-io") else { return };
     let number = ground.scenario.note("device").expect("its number");
     group.write("blkio.throttle.write_iops_device", &format!("{number} 50"));
     let load = ground.start("direct", 2);
     group.take(load.pid());
     ground.until(WRITES_COMPLETED, 60);
-    ground.judge("limit", 5, |_, said| {
+    ground.check("limit", 5, |_, said| {
         let held = said.must("io-throttled", "load", "warning");
         said.says(&held, &["I/O limit", &ground.device]);
         for kind in ["disk-stalled", "disk-latency", "hung-task"] {
@@ -307,13 +312,13 @@ fn writes_held_back_by_a_cgroup() {
 /// The freezer and SIGSTOP: states D and T, and nothing is stuck.
 #[test]
 fn frozen_and_stopped_tasks_are_not_blocked() {
-    let Some(ground) = Ground::open() else { return };
+    let Some(ground) = DiskLoad::open() else { return };
     let Some(group) = Cgroup::make("freezer", "stalltop-chain-ice") else { return };
     let (iced, stopped) = (ground.start("idle-ring", 4), ground.start("burn", 4));
     group.take(iced.pid());
     group.write("freezer.state", "FROZEN");
     stopped.signal(Signal::SIGSTOP);
-    ground.judge("ice", 8, |window, said| {
+    ground.check("ice", 8, |window, said| {
         window.known("frozen threads", window.threads("ring", 'D'), 3.9, 4.1);
         said.must_not("hung-task");
         said.must_not("idle-but-blocked");

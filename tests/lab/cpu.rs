@@ -1,9 +1,9 @@
-//! CPUs: one thread at its limit, a quota, a load average that lies, a process that hides from the clock tick.
+//! CPUs: one thread at its limit, a quota, a high load average on an idle machine, a process that the timer tick does not see.
 
-use crate::judgement::Judgement;
+use crate::attempt::{Attempt, Window};
+use crate::check_result::CheckResult;
 use crate::long;
-use crate::look::{Look, Window};
-use crate::machine::{cpus, processes, read, ticks};
+use crate::proc::{cpus, processes, read, ticks};
 use crate::scenario::{Lab, Scenario};
 
 /// /proc/stat counts in ticks of 10 ms, stalltop and this test read it some milliseconds apart, and stalltop's own work
@@ -15,7 +15,7 @@ fn wait_for_spin(scenario: &mut Scenario) {
 }
 
 /// What is true of one thread at its limit wherever it runs.
-fn one_hot_thread(window: &mut Window, said: &mut Judgement) {
+fn one_hot_thread(window: &mut Window, said: &mut CheckResult) {
     let busy = window.ticks("cpu").busy();
     // schedstat: 99.88 %; utime + stime are scaled to the same run time.
     window.known("the thread's CPU", window.used("spin"), 0.97, 1.03);
@@ -37,7 +37,7 @@ fn one_hot_thread_on_one_cpu() {
     let mut scenario = lab.start("07-one-hot-thread-pinned", 120, &[]);
     wait_for_spin(&mut scenario);
     // A short look, as `check` takes it when nothing is said.
-    Look { seconds: 5, ..Look::new("07", state.path()) }.judge(|window, said| {
+    Attempt { seconds: 5, ..Attempt::new("07", state.path()) }.check(|window, said| {
         one_hot_thread(window, said);
         let busy = window.ticks("cpu1").busy();
         window.known("busy of CPU 1", busy, 0.97, 1.0);
@@ -53,7 +53,7 @@ fn migrating(name: &str, every_ms: &str) {
     let state = tempfile::tempdir().expect("a folder");
     let mut scenario = lab.start("08-one-hot-thread-migrating", 120, &[("MS", every_ms)]);
     wait_for_spin(&mut scenario);
-    Look { seconds: 5, ..Look::new(name, state.path()) }.judge(|window, said| {
+    Attempt { seconds: 5, ..Attempt::new(name, state.path()) }.check(|window, said| {
         one_hot_thread(window, said);
         window.known("busy of CPU 1", window.ticks("cpu1").busy(), 0.3, 0.8);
         said.must_not("saturated-core");
@@ -91,7 +91,7 @@ fn throttled(name: &str, quota_us: u32) {
         let pid = scenario.note("pid").and_then(|pid| pid.parse().ok());
         pid.is_some_and(|pid: u32| ticks(pid) >= 3) && !read(&stat).contains("nr_throttled 0\n")
     });
-    Look { files: vec![stat.clone()], ..Look::new(name, state.path()) }.judge(|window, said| {
+    Attempt { files: vec![stat.clone()], ..Attempt::new(name, state.path()) }.check(|window, said| {
         let throttled = window.rate(|snapshot| snapshot.pair(&stat, "throttled_time")) / 1e9;
         let busy = window.ticks("cpu").busy();
         window.known("throttled", throttled, (0.98 - quota) * 0.95, 1.0 - quota + 0.02);
@@ -138,7 +138,7 @@ fn vforks(name: &str, count: u32) {
     scenario.until("has them all, and the load shows it", |scenario| {
         scenario.said().contains("processes waiting in vfork") && load() >= 2.5 * cpus()
     });
-    Look::new(name, state.path()).judge(|window, said| {
+    Attempt::new(name, state.path()).check(|window, said| {
         window.known("busy", window.ticks("cpu").busy(), 0.0, 0.3);
         let high = said.must("load-not-cpu", "box", "note");
         said.evidence(&high, "blocked_vfork", f64::from(count), f64::from(count));
@@ -177,7 +177,7 @@ fn hides(name: &str, margin_us: &str, least: f64) {
         ticks(pid) >= 100
     });
     let schedstat = format!("/proc/{pid}/schedstat");
-    Look { files: vec![schedstat.clone()], ..Look::new(name, state.path()) }.judge(|window, said| {
+    Attempt { files: vec![schedstat.clone()], ..Attempt::new(name, state.path()) }.check(|window, said| {
         let run_ns = |text: &str| text.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(f64::NAN);
         let used = window.rate(|snapshot| run_ns(snapshot.text(&schedstat))) / 1e9;
         let seen = window.ticks("cpu1");

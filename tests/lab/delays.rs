@@ -1,5 +1,5 @@
-//! Delay accounting, turned on for the time of a test: what stalltop makes of taskstats against what the kernel writes into
-//! /proc/PID/task/TID/stat of the same threads, which another part of it converts.
+//! Delay accounting, enabled during a test: stalltop's figures from taskstats compared with those of
+//! /proc/PID/task/TID/stat for the same threads.
 
 use std::fs;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use stalltop::interval::Interval;
 use stalltop::kernel::{Root, Sampler};
 
+use crate::attempt::Attempt;
 use crate::cgroups::start_mappers;
-use crate::ground::Ground;
-use crate::look::Look;
-use crate::machine::{READS_COMPLETED, Snapshot, read, threads, ticks_per_second};
+use crate::disk_load::DiskLoad;
+use crate::proc::{READS_COMPLETED, Snapshot, read, threads, ticks_per_second};
 
 const SWITCH: &str = "/proc/sys/kernel/task_delayacct";
 
@@ -56,9 +56,9 @@ fn waited_by(stat: &str) -> Option<f64> {
 fn waits_that_are_counted_twice_are_told_once() {
     let Some(_switch) = Switch::on() else { return };
     let Some((_lab, _scenario, state)) = start_mappers() else { return };
-    let fio = crate::machine::processes("fio");
+    let fio = crate::proc::processes("fio");
     let files: Vec<String> = fio.iter().map(|pid| format!("/proc/{pid}/stat")).collect();
-    Look { files: files.clone(), ..Look::new("delays", state.path()) }.judge(|window, said| {
+    Attempt { files: files.clone(), ..Attempt::new("delays", state.path()) }.check(|window, said| {
         let waited = |at: &Snapshot| files.iter().filter_map(|file| waited_by(at.text(file))).sum();
         let block_io = window.rate_each(waited);
         // On Linux 6.12 and later more than all of them where CPUs are short.
@@ -74,7 +74,7 @@ fn waits_that_are_counted_twice_are_told_once() {
 /// Eight threads in page faults wait for block I/O nearly all the time; a thread that sleeps waits for none.
 #[test]
 fn delays_are_those_that_the_kernel_counts() {
-    let Some(mut ground) = Ground::open() else { return };
+    let Some(mut ground) = DiskLoad::open() else { return };
     // Only tasks that are forked afterwards are counted.
     let Some(_switch) = Switch::on() else { return };
     let load = ground.start("faults", 8);

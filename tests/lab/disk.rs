@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::judgement::Judgement;
+use crate::attempt::{Attempt, AttemptResult, Window, repeat};
+use crate::check_result::CheckResult;
 use crate::long;
-use crate::look::{Look, Looked, Window, repeat};
-use crate::machine::{IN_FLIGHT, READS_COMPLETED, diskstat};
+use crate::proc::{IN_FLIGHT, READS_COMPLETED, diskstat};
 use crate::scenario::{DISK_TOOLS, Lab, Scenario};
 
 /// What stalltop and this test read of a device is some milliseconds apart: 4 per cent beside the least and the most of any
@@ -15,14 +15,14 @@ use crate::scenario::{DISK_TOOLS, Lab, Scenario};
 const STEADY: f64 = 0.04;
 
 /// Await and queue of a finding about a device, against those of the window's seconds.
-fn is_as_measured(said: &mut Judgement, finding: &Value, window: &Window, device: &str) {
+fn is_as_measured(said: &mut CheckResult, finding: &Value, window: &Window, device: &str) {
     said.evidence_in(finding, "await_seconds", window.each(|span| span.disk(device).read_await).within(STEADY));
     said.evidence_in(finding, "queue", window.each(|span| span.disk(device).queue).within(STEADY));
 }
 
 /// 03: 32 threads in synchronous reads on a disk with 8 slots of 20 ms. fio: clat 79.8 ms; iostat: r_await 79.96,
 /// aqu-sz 32.0; mpstat: busy 1.7 %; all 32 in D.
-pub fn thirty_two_readers(device: &str, window: &mut Window, said: &mut Judgement) {
+pub fn thirty_two_readers(device: &str, window: &mut Window, said: &mut CheckResult) {
     let truth = window.disk(device);
     window.known("reads/s", truth.reads, 380.0, 410.0);
     window.known("await", truth.read_await, 0.077, 0.083);
@@ -58,7 +58,7 @@ fn synchronous_readers_behind_a_saturated_disk() {
     let Some(lab) = Lab::open(DISK_TOOLS) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let (_scenario, device) = start_readers(&lab);
-    Look::new("03", state.path()).judge(|window, said| {
+    Attempt::new("03", state.path()).check(|window, said| {
         thirty_two_readers(&device, window, said);
         let available = window.ticks("cpu");
         let available = available.share(available.available);
@@ -92,7 +92,7 @@ fn depths(name: &str, depths: &[u32]) {
     });
 }
 
-fn phase(scenario: &mut Scenario, device: &str, state: &Path, name: &str, depth: u32) -> Looked {
+fn phase(scenario: &mut Scenario, device: &str, state: &Path, name: &str, depth: u32) -> AttemptResult {
     let before = diskstat(device, READS_COMPLETED);
     scenario.until("reads at that depth", |scenario| {
         scenario.note("depth") == Some(depth.to_string())
@@ -101,7 +101,7 @@ fn phase(scenario: &mut Scenario, device: &str, state: &Path, name: &str, depth:
     });
     // A baseline rests on ten seconds.
     let seconds = if depth == 1 { 13 } else { 6 };
-    Look { seconds, ..Look::new(&format!("{name}-depth{depth}"), state) }.once(|window, said| {
+    Attempt { seconds, ..Attempt::new(&format!("{name}-depth{depth}"), state) }.once(|window, said| {
         let truth = window.disk(device);
         let depth = f64::from(depth);
         let alone = SERVICE * 1.05;

@@ -1,7 +1,7 @@
-//! The same 20 seconds measured by stalltop and by mpstat, iostat and sar: within 2 per cent of each other.
+//! The same 20 seconds measured by stalltop and by mpstat, iostat and sar: within 2 % of each other.
 //!
-//! Two figures may differ by more where they are small: a floor is given beside each, with its reason. The samples are
-//! taken in this process, so that both look at the same time.
+//! Small figures have an absolute tolerance beside them, with its reason. The samples are taken in this process, so that both
+//! measure the same time.
 
 use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
@@ -15,8 +15,8 @@ use stalltop::interval::Interval;
 use stalltop::kernel::{Root, Sampler};
 use stalltop::sample::Sample;
 
-use crate::look::{agree, wait_for_quiet};
-use crate::machine::{IN_FLIGHT, READS_COMPLETED, diskstat};
+use crate::attempt::{agree, wait_for_quiet};
+use crate::proc::{IN_FLIGHT, READS_COMPLETED, diskstat};
 use crate::scenario::{DISK_TOOLS, Lab, Scenario};
 
 pub const SECONDS: &str = "20";

@@ -1,5 +1,5 @@
-//! The counters of two moments, 20 seconds apart, as files: then all tools read the same ones, whenever each of them looks,
-//! and their figures can be compared to the last digit that is printed.
+//! Two copies of the kernel's counters, 20 seconds apart: all tools read the same files, and their figures can be compared to
+//! the last printed digit.
 
 use std::fs;
 use std::path::Path;

@@ -1,10 +1,10 @@
-//! Real workloads with a known truth: `stalltop check --json` during each must say what is so, and nothing else.
+//! Real workloads with a known truth: `stalltop check --json` during each must report it, and nothing else.
 //!
-//! What is true is measured beside stalltop in the same seconds, by plain reads of /proc (`machine`, `watch`) or the tools
-//! that come with the system; what each load is known to be stands at its test, and a look at which it was something else,
-//! or in which others used the CPUs, is taken again (`look`). Nothing here asks stalltop what is true.
+//! The truth is measured beside stalltop in the same seconds, by plain reads of /proc (`proc`, `watch`) or by the tools of the
+//! system; stalltop is never asked for it. Each test says what its load is; an attempt in which the load was something else, or in
+//! which others used the CPUs, is repeated (`attempt`).
 //!
-//! `STALLTOP_LAB_LONG=1` adds the loads that are like these but are not these.
+//! `STALLTOP_LAB_LONG=1` adds loads that resemble these but are not these.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,27 +16,27 @@
     reason = "a test may fail loudly, and says why it skips"
 )]
 
+mod attempt;
 mod baseline;
 mod blocked;
 mod cgroups;
 mod chain;
+mod check_result;
+mod combined;
 mod cpu;
 mod delays;
 mod disk;
+mod disk_load;
 mod figures;
 mod frozen;
-mod ground;
-mod judgement;
-mod look;
-mod machine;
 mod network;
 mod nicstat;
+mod proc;
 mod programs;
 mod scenario;
 mod softirq;
 mod stress;
 mod tables;
-mod together;
 mod watch;
 
 /// Whether the loads are asked for that make the whole longer than ten minutes; says so when they are not.

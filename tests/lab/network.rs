@@ -1,10 +1,10 @@
-//! The network: a virtual interface that is full at a tenth of what it claims, and an accept queue that overflows.
+//! The network: a virtual interface that is full at a tenth of its nominal speed, and an accept queue that overflows.
 
 use serde_json::Value;
 
+use crate::attempt::{Attempt, Range, Window};
 use crate::long;
-use crate::look::{Look, Range, Window};
-use crate::machine::{RX_BYTES, TX_BYTES, nic_bytes, processes, read};
+use crate::proc::{RX_BYTES, TX_BYTES, nic_bytes, processes, read};
 use crate::scenario::{Lab, Scenario};
 
 const QDISC: &str = "$ tc -s -j qdisc show dev labA";
@@ -54,7 +54,7 @@ fn full_interface(name: &str, megabits: f64, both_ways: bool, environment: &[(&s
     let limit = megabits * 1e6 / 8.0;
     let _scenario = start_flows(&lab, environment, limit);
     let files = vec![QDISC.to_owned(), SOCKETS.to_owned()];
-    Look { files, ..Look::new(name, state.path()) }.judge(|window, said| {
+    Attempt { files, ..Attempt::new(name, state.path()) }.check(|window, said| {
         let bytes = |column: usize| window.rate(|snapshot| nic_bytes(snapshot.text("/proc/net/dev"), "labA", column));
         let (sent, received) = (bytes(TX_BYTES), bytes(RX_BYTES));
         let each = |column: usize| window.rate_each(|snapshot| nic_bytes(snapshot.text("/proc/net/dev"), "labA", column));
@@ -135,7 +135,7 @@ fn an_interface_of_another_namespace() {
     let Some(lab) = Lab::open(&["iperf3", "ip", "tc", "ss"]) else { return };
     let state = tempfile::tempdir().expect("a folder");
     let _scenario = start_flows(&lab, &[("SIDE", "netns")], 1.25e7);
-    Look::new("10-netns", state.path()).judge(|_, said| {
+    Attempt::new("10-netns", state.path()).check(|_, said| {
         for kind in ["nic-saturated", "tcp-retransmits", "network-latency", "listen-overflow", "cpu-saturated"] {
             said.must_not(kind);
         }
@@ -148,12 +148,12 @@ fn an_interface_of_another_namespace() {
 fn overflow(name: &str, port: u32) {
     let Some(lab) = Lab::open(&[]) else { return };
     let state = tempfile::tempdir().expect("a folder");
-    let before = crate::machine::Snapshot::take(&[]).protocol("/proc/net/netstat", "TcpExt", "ListenOverflows");
+    let before = crate::proc::Snapshot::take(&[]).protocol("/proc/net/netstat", "TcpExt", "ListenOverflows");
     let mut scenario = lab.start("11-listen-overflow", 120, &[("PORT", &port.to_string())]);
     scenario.until("overflows", |_| {
-        crate::machine::Snapshot::take(&[]).protocol("/proc/net/netstat", "TcpExt", "ListenOverflows") >= before + 20.0
+        crate::proc::Snapshot::take(&[]).protocol("/proc/net/netstat", "TcpExt", "ListenOverflows") >= before + 20.0
     });
-    Look::new(name, state.path()).judge(|window, said| {
+    Attempt::new(name, state.path()).check(|window, said| {
         let lost = window.tcp_ext("ListenDrops");
         window.known("ListenDrops/s", lost, 10.0, 80.0);
         window.known("busy", window.ticks("cpu").busy(), 0.0, 0.2);

@@ -1,8 +1,8 @@
-//! The line tool on an interface that is full: the same 20 seconds by nicstat and by sar, within 2 per cent of each other.
+//! `stalltop nicstat` on an interface that is full: the same 20 seconds by sar, within 2 % of each other.
 
 use std::process::{Child, Command, Stdio};
 
-use crate::look::{agree, wait_for_quiet};
+use crate::attempt::{agree, wait_for_quiet};
 use crate::network::start_flows;
 use crate::scenario::Lab;
 

@@ -1,5 +1,5 @@
-//! Programs as they are found in the field, whose waiting looks unlike that of load.c's own mutexes: a Java machine, a server of
-//! Python processes, mapped files, writers of more than the disk takes; and tasks that a debugger has stopped.
+//! Programs whose waits differ from the mutexes of load.c: a Java VM, a server of Python processes, mapped files, writers above the
+//! disk's rate, and tasks stopped by a debugger.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,18 +11,18 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::ground::{Ground, Load, link};
-use crate::machine::{FLUSHES_COMPLETED, READS_COMPLETED, Stat, WRITES_COMPLETED, diskstat, threads};
+use crate::disk_load::{DiskLoad, Load, link};
+use crate::proc::{FLUSHES_COMPLETED, READS_COMPLETED, Stat, WRITES_COMPLETED, diskstat, threads};
 use crate::watch::Place;
 
 /// 32 threads that read a mapped file which is not in memory: their faults wait for the disk, and no descriptor of a call says
 /// for which one. Its pages are dropped on purpose: there is memory.
 #[test]
 fn threads_that_fault_on_a_mapped_file() {
-    let Some(mut ground) = Ground::open() else { return };
+    let Some(mut ground) = DiskLoad::open() else { return };
     let _load = ground.start("faults", 32);
     ground.until(READS_COMPLETED, 3000);
-    ground.judge("faults", 6, |window, said| {
+    ground.check("faults", 6, |window, said| {
         let truth = window.disk(&ground.device);
         let faulting = window.threads("faults", 'D');
         window.known("threads in D", faulting, 24.0, 32.0);
@@ -72,12 +72,12 @@ impl Drop for DirtyLimit {
 /// written out. The disk is what they wait for, and no limit.
 #[test]
 fn writers_that_may_dirty_no_more_pages() {
-    let Some(mut ground) = Ground::open_with(&[], &[("WRITE_US", "40000")]) else { return };
+    let Some(mut ground) = DiskLoad::open_with(&[], &[("WRITE_US", "40000")]) else { return };
     let number = ground.scenario.note("device").expect("its number");
     let Some(_limit) = DirtyLimit::set(&number, 16 << 20) else { return };
     let _load = ground.start("dirty", 12);
     ground.until(WRITES_COMPLETED, 200);
-    ground.judge("dirty", 6, |window, said| {
+    ground.check("dirty", 6, |window, said| {
         let held = |place: &Place| place.channel == "balance_dirty_pages" && place.state == 'D';
         window.known("threads in balance_dirty_pages", window.mean(held), 6.0, 12.0);
         let stuck = said.must("idle-but-blocked", "box", "warning");
@@ -85,7 +85,7 @@ fn writers_that_may_dirty_no_more_pages() {
         said.word(&stuck, "limit", "writes");
         said.evidence(&stuck, "group_on_storage_threads", window.looks(held).least - 2.0, 12.1);
         link(said, &stuck, "pwrite64 (balance_dirty_pages)", "the wait channel");
-        link(said, &stuck, &format!("{}/dirty", ground.folder.display()), "the descriptor of its call");
+        link(said, &stuck, &format!("{}/dirty", ground.folder.display()), "the file descriptor of its system call");
         link(said, &stuck, &format!("{}: w_await", ground.device), "the mount of that file");
         for kind in ["hung-task", "disk-stalled", "memory-pressure"] {
             said.must_not(kind);
@@ -97,7 +97,7 @@ fn writers_that_may_dirty_no_more_pages() {
 /// it is held; of a read-write lock (FUTEX_WAIT_BITSET, as a condition variable) only inference does.
 #[test]
 fn threads_behind_other_locks_than_a_plain_mutex() {
-    let Some(mut ground) = Ground::open() else { return };
+    let Some(mut ground) = DiskLoad::open() else { return };
     let locks = [
         ("pi", "rt_mutex_schedule", "one mutex", "the futex call: one address", "high"),
         ("rwlock", "futex_do_wait", "wait for a lock", "inference: they cycle", "medium"),
@@ -105,7 +105,7 @@ fn threads_behind_other_locks_than_a_plain_mutex() {
     for (mode, channel, what, known_by, confidence) in locks {
         let _load = ground.start(mode, 16);
         ground.until(FLUSHES_COMPLETED, 100);
-        ground.judge(mode, 6, |window, said| {
+        ground.check(mode, 6, |window, said| {
             // The kernel's names differ: older ones say futex_wait_queue.
             let waits = |place: &Place| place.state == 'S' && place.channel == channel;
             window.known("threads that wait", window.mean(waits), 14.0, 15.6);
@@ -115,13 +115,13 @@ fn threads_behind_other_locks_than_a_plain_mutex() {
             said.word(&stuck, "chain_confidence", confidence);
             link(said, &stuck, what, known_by);
             link(said, &stuck, "in fsync (", "who of them is on storage");
-            link(said, &stuck, &ground.file(if mode == "pi" { "pi" } else { "rw" }), "the descriptor of its call");
+            link(said, &stuck, &ground.file(if mode == "pi" { "pi" } else { "rw" }), "the file descriptor of its system call");
         });
     }
 }
 
 /// A Java machine with so many workers behind one monitor, beside 200 threads that are parked and its own housekeepers.
-fn java(ground: &Ground, workers: u32) -> Load {
+fn java(ground: &DiskLoad, workers: u32) -> Load {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/Monitor.java");
     let mut command = Command::new("java");
     command.arg("-Xmx128m").arg(source).arg(&ground.folder).args(["80", &workers.to_string(), "200"]);
@@ -132,10 +132,10 @@ fn java(ground: &Ground, workers: u32) -> Load {
 /// the clock: only the first are stuck.
 #[test]
 fn java_threads_behind_one_monitor() {
-    let Some(mut ground) = Ground::open_with(&["java", "javac"], &[]) else { return };
+    let Some(mut ground) = DiskLoad::open_with(&["java", "javac"], &[]) else { return };
     let _load = java(&ground, 40);
     ground.until(FLUSHES_COMPLETED, 300);
-    ground.judge("java", 8, |window, said| {
+    ground.check("java", 8, |window, said| {
         let parked = window.mean(|place| place.comm == "parked" && place.channel.starts_with("futex"));
         let waiting = window.mean(|place| place.comm == "worker" && place.channel.starts_with("futex"));
         window.known("parked threads", parked, 198.0, 200.0);
@@ -147,17 +147,17 @@ fn java_threads_behind_one_monitor() {
         // A monitor is not fair: who has had no turn for 5 s is not known to work.
         said.evidence(&stuck, "group_behind_lock_threads", waiting / 2.0, 40.0);
         link(said, &stuck, "worker/", "who of them is on storage");
-        link(said, &stuck, &ground.file("java"), "the descriptor of its call");
+        link(said, &stuck, &ground.file("java"), "the file descriptor of its system call");
     });
 }
 
 /// The twin: one thread of the same program commits for itself, and nobody wants the monitor.
 #[test]
 fn a_java_machine_with_one_thread_that_commits() {
-    let Some(mut ground) = Ground::open_with(&["java", "javac"], &[]) else { return };
+    let Some(mut ground) = DiskLoad::open_with(&["java", "javac"], &[]) else { return };
     let _load = java(&ground, 1);
     ground.until(FLUSHES_COMPLETED, 300);
-    ground.judge("java-alone", 8, |window, said| {
+    ground.check("java-alone", 8, |window, said| {
         window.known("workers in D", window.threads("worker", 'D'), 0.6, 1.1);
         said.figure("blocked_threads", 0.6, 1.3);
         said.at_most_a_note("idle-but-blocked", "box");
@@ -169,13 +169,13 @@ fn a_java_machine_with_one_thread_that_commits() {
 /// pages and a parent.
 #[test]
 fn python_processes_behind_a_semaphore() {
-    let Some(mut ground) = Ground::open_with(&["python3"], &[]) else { return };
+    let Some(mut ground) = DiskLoad::open_with(&["python3"], &[]) else { return };
     let mut command = Command::new("/usr/bin/python3");
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/semaphore.py"));
     command.arg(&ground.folder).args(["80", "12"]);
     let _load = Load::start(command);
     ground.until(FLUSHES_COMPLETED, 100);
-    ground.judge("python", 6, |window, said| {
+    ground.check("python", 6, |window, said| {
         let waits = |place: &Place| place.comm == "python3" && place.channel.starts_with("futex");
         window.known("processes in futex", window.mean(waits), 10.0, 11.6);
         let stuck = said.must("idle-but-blocked", "box", "critical");
@@ -210,21 +210,21 @@ fn slow_server() -> u16 {
 /// threads of the server, which wait for questions half of the time, are said to wait for nobody.
 #[test]
 fn clients_of_a_slow_server() {
-    let Some(mut ground) = Ground::open_with(&["python3"], &[]) else { return };
+    let Some(mut ground) = DiskLoad::open_with(&["python3"], &[]) else { return };
     let port = slow_server();
     let mut command = Command::new("/usr/bin/python3");
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/clients.py"));
     command.arg(port.to_string()).arg(&ground.folder).args(["80", "6"]);
     let _load = Load::start(command);
     ground.until(FLUSHES_COMPLETED, 100);
-    ground.judge("clients", 5, |window, said| {
+    ground.check("clients", 5, |window, said| {
         let in_socket =
             |place: &Place| place.comm == "python3" && matches!(place.channel.as_str(), "wait_woken" | "sk_wait_data");
         window.known("threads in a socket", window.mean(in_socket), 5.5, 6.0);
         window.known("threads in D", window.threads("python3", 'D'), 0.6, 1.1);
         said.figure("blocked_threads", 0.5, 1.3);
         let stuck = said.must("idle-but-blocked", "box", "note");
-        link(said, &stuck, &format!(" wait for an answer of 127.0.0.1:{port}: not counted"), "inference");
+        link(said, &stuck, &format!(" wait for an answer from 127.0.0.1:{port}: not counted"), "inference");
         said.at_most_a_note("idle-but-blocked", "box");
     });
 }
@@ -232,7 +232,7 @@ fn clients_of_a_slow_server() {
 /// gdb has stopped a process in the middle of its I/O: state t, and nothing is stuck.
 #[test]
 fn threads_that_a_debugger_has_stopped() {
-    let Some(mut ground) = Ground::open_with(&["gdb"], &[]) else { return };
+    let Some(mut ground) = DiskLoad::open_with(&["gdb"], &[]) else { return };
     let load = ground.start("direct", 8);
     ground.until(WRITES_COMPLETED, 100);
     let mut gdb = Command::new("gdb");
@@ -245,7 +245,7 @@ fn threads_that_a_debugger_has_stopped() {
         all.len() == 9 && all.into_iter().all(|tid| stat(tid).is_some_and(|stat| stat.state == 't'))
     });
     let written = diskstat(&ground.device, WRITES_COMPLETED);
-    ground.judge("traced", 7, |window, said| {
+    ground.check("traced", 7, |window, said| {
         window.known("traced threads", window.mean(|place| place.state == 't'), 8.9, 9.1);
         said.figure("blocked_threads", 0.0, 0.1);
         for kind in ["idle-but-blocked", "hung-task", "disk-stalled", "io-throttled", "load-not-cpu"] {

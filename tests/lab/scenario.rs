@@ -1,7 +1,7 @@
-//! A scenario of the lab as a running child: started, waited for until its load is really on, ended when dropped.
+//! A scenario of the lab as a child process: started, waited for until its load runs, ended when dropped.
 //!
-//! The lab is outside this repository. `STALLTOP_LAB` says where it is; without it, or without root, the lab tests are
-//! skipped, so that a plain `cargo test` is quick and touches nothing.
+//! The tests run only as root and when `STALLTOP_LAB` is set to anything; otherwise they are skipped, so that a plain
+//! `cargo test` is fast and changes nothing on the machine.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -15,20 +15,20 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, geteuid};
 
-use crate::machine::pids;
+use crate::proc::pids;
 use crate::watch::{MARK, is_marked};
 
 /// How often a condition is looked at again.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A scenario that is not on by then has failed: the slowest formats a file system on a slow disk.
-const MOST_TO_START: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The database makes its template when it runs first.
-const MOST_TO_PREPARE: Duration = Duration::from_secs(90);
+const PREPARE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// What the lab's clean-up may take: it waits up to 2 s for each process it started.
-const MOST_TO_END: Duration = Duration::from_secs(30);
+const END_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The exit code by which a scenario says that another one is running.
 const BUSY: i32 = 75;
@@ -47,27 +47,23 @@ impl Lab {
     /// The lab, when this machine and user have one, with these tools; otherwise it prints why not.
     pub fn open(tools: &[&str]) -> Option<Lab> {
         let skip = |why: &str| println!("skipped: {why}");
-        let Some(home) = std::env::var_os("STALLTOP_LAB").filter(|home| !home.is_empty()).map(PathBuf::from) else {
-            skip("STALLTOP_LAB does not say where the lab is");
+        if std::env::var_os("STALLTOP_LAB").is_none_or(|value| value.is_empty()) {
+            skip("STALLTOP_LAB is not set");
             return None;
-        };
+        }
         if !geteuid().is_root() {
             skip("the lab needs root");
             return None;
         }
-        if !home.join("scenarios/lib.sh").exists() {
-            skip(&format!("no lab in {}", home.display()));
-            return None;
-        }
         for tool in ["make", "gcc"].iter().chain(tools) {
             if !installed(tool) {
-                skip(&format!("{tool} is not installed: the lab's setup.sh does that"));
+                skip(&format!("{tool} is not installed: run tests/lab/setup.sh"));
                 return None;
             }
         }
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let work = std::env::var_os("LAB_WORK").map_or_else(|| PathBuf::from("/tmp/stalltop-lab"), PathBuf::from);
-        Some(Lab { home, work, _turn: turn })
+        Some(Lab { home: Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab"), work, _turn: turn })
     }
 
     /// Starts a scenario for at most `seconds`; waits while another process of this machine has one running.
@@ -75,7 +71,7 @@ impl Lab {
         self.start_script(&self.home.join("scenarios").join(format!("{name}.sh")), seconds, environment)
     }
 
-    /// The same of a script of our own that stands on the lab's library, which it finds by `STALLTOP_LAB`.
+    /// The same for any script that sources scenarios/lib.sh; `$LAB` is the folder of the lab.
     pub fn start_script(&self, script: &Path, seconds: u32, environment: &[(&str, &str)]) -> Scenario {
         let name = &*script.file_stem().expect("a file").to_string_lossy();
         self.clear(name);
@@ -123,12 +119,12 @@ impl Lab {
         println!("cleared away what an earlier {name} has left behind");
     }
 
-    /// A source of the lab.
+    /// A C source of the lab.
     pub fn source(&self, name: &str) -> PathBuf {
-        self.home.join("src").join(name)
+        self.home.join("loads").join(name)
     }
 
-    /// A program of the lab, which a scenario has made.
+    /// A program of the lab, which the first scenario has compiled.
     pub fn program(&self, name: &str) -> PathBuf {
         self.work.join("bin").join(name)
     }
@@ -137,6 +133,7 @@ impl Lab {
         assert!(script.exists(), "no scenario {}", script.display());
         let mut child = Command::new("bash")
             .arg(script)
+            .env("LAB", &self.home)
             .env("SECONDS_TO_RUN", seconds.to_string())
             .env(MARK, name)
             .envs(environment.iter().copied())
@@ -171,7 +168,7 @@ pub struct Scenario {
 impl Scenario {
     /// Waits for a condition of the machine; fails when it does not come, or when the scenario has ended.
     pub fn until(&mut self, what: &str, condition: impl FnMut(&mut Scenario) -> bool) {
-        self.until_within(MOST_TO_START, what, condition);
+        self.until_within(START_TIMEOUT, what, condition);
     }
 
     fn until_within(&mut self, time: Duration, what: &str, mut condition: impl FnMut(&mut Scenario) -> bool) {
@@ -179,7 +176,7 @@ impl Scenario {
         while !condition(self) {
             assert!(begin.elapsed() < time, "{}: not so in time: it {what}\n{}", self.name, self.said());
             assert!(self.exit_code().is_none(), "{}: ended before it {what}\n{}", self.name, self.said());
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -204,7 +201,7 @@ impl Scenario {
     /// Waits for a scenario that says itself when it is on.
     pub fn until_ready(&mut self) {
         let ready = self.run.join("ready");
-        self.until_within(MOST_TO_PREPARE, "is ready", |_| ready.exists());
+        self.until_within(PREPARE_TIMEOUT, "is ready", |_| ready.exists());
     }
 
     pub fn is_running(&mut self) -> bool {
@@ -229,13 +226,13 @@ impl Drop for Scenario {
         }
         let begin = Instant::now();
         while self.exit_code().is_none() {
-            if begin.elapsed() > MOST_TO_END {
+            if begin.elapsed() > END_TIMEOUT {
                 println!("{}: does not end; it may leave a loop device or a mount behind\n{}", self.name, self.said());
                 let _ = killpg(group, Signal::SIGKILL);
                 let _ = self.child.wait();
                 return;
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 }

@@ -1,9 +1,9 @@
-//! A CPU that softirqs fill: no thread is to blame, and no scheduler can move them.
+//! A CPU that softirqs fill: no thread causes it, and the scheduler cannot move them.
 
 use std::path::Path;
 
-use crate::look::Look;
-use crate::machine::{Ticks, read};
+use crate::attempt::Attempt;
+use crate::proc::{Ticks, read};
 use crate::scenario::Lab;
 
 /// 117,000 packets a second through 1,500 filters. mpstat -P ALL: CPU 1 99 to 100 % soft, CPU 0 40 to 60 % busy with the
@@ -14,7 +14,7 @@ fn a_core_that_softirqs_fill() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/loads/softirq.sh");
     let state = tempfile::tempdir().expect("a folder");
     let mut scenario = lab.start_script(&script, 120, &[]);
-    let second = || Ticks::of(&read("/proc/stat"), "cpu1");
+    let second = || Ticks::parse(&read("/proc/stat"), "cpu1");
     let mut before = second();
     scenario.until("fills CPU 1, or cannot", |scenario| {
         let ticks = second().since(before);
@@ -27,7 +27,7 @@ fn a_core_that_softirqs_fill() {
         println!("{why}");
         return;
     }
-    Look::new("softirq", state.path()).judge(|window, said| {
+    Attempt::new("softirq", state.path()).check(|window, said| {
         let core = window.ticks("cpu1");
         window.known("softirqs of CPU 1", core.share(core.interrupts), 0.93, 1.0);
         window.known("busy", window.ticks("cpu").busy(), 0.5, 0.87);

@@ -1,5 +1,5 @@
-//! The monitor on a box in trouble: 16 hogs on its CPUs, 2,000 processes a second that begin and end, neighbours that thrash
-//! below a memory limit, and a disk that answers nothing. Its samples stand on their seconds, or say how late they are.
+//! The monitor on an overloaded machine: 16 CPU hogs, 2,000 forks a second, neighbours that thrash below a memory limit, and a
+//! stalled disk. Its samples are on schedule, or say how late they are.
 
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use stalltop::recording::Replayer;
 use stalltop::sample::Sample;
 use stalltop::units::Counter;
 
-use crate::ground::{Cgroup, Ground, Load};
-use crate::machine::{IN_FLIGHT, WRITES_COMPLETED, diskstat};
+use crate::disk_load::{Cgroup, DiskLoad, Load};
+use crate::proc::{IN_FLIGHT, WRITES_COMPLETED, diskstat};
 
 /// How long it is watched; the disk stands still from a third to two thirds of it.
 const SECONDS: u64 = 42;
@@ -24,7 +24,7 @@ const FORKS: u32 = 2_000;
 
 #[test]
 fn samples_stand_on_their_seconds_or_say_how_late_they_are() {
-    let Some(mut ground) = Ground::open() else { return };
+    let Some(mut ground) = DiskLoad::open() else { return };
     let state = tempfile::tempdir().expect("a folder");
     let Some(group) = Cgroup::make("memory", "stalltop-stress") else { return };
     group.write("memory.limit_in_bytes", &(32 << 20).to_string());

@@ -1,6 +1,6 @@
-//! The same counters, 20 seconds of a real load, by `stalltop table` and by the tools whose names its columns have: mpstat,
-//! iostat -x, pidstat -u -r -w -t, vmstat, sar -n DEV,TCP. To the last digit that they print. Differences that are deliberate
-//! stand in docs/tables.md.
+//! The same counters, 20 seconds of a real load, by `stalltop table` and by the tools after which its columns are named: mpstat,
+//! iostat -x, pidstat -u -r -w -t, vmstat, sar -n DEV,TCP. Equal to the last printed digit, except for the deliberate
+//! differences in docs/tables.md.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::figures::{Load, SECONDS, Table};
 use crate::frozen::{Frozen, Running};
-use crate::machine::{IN_FLIGHT, READS_COMPLETED, diskstat};
+use crate::proc::{IN_FLIGHT, READS_COMPLETED, diskstat};
 use crate::scenario::{DISK_TOOLS, Lab, Scenario};
 
 #[test]

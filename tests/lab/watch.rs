@@ -1,8 +1,8 @@
-//! Whether the machine was left alone while it was looked at, and what the scenario's own tasks did meanwhile.
+//! Whether the machine was undisturbed during an attempt, and what the scenario's own tasks did.
 //!
-//! A thread of this process looks five times a second: how late it was given a CPU, what the hypervisor stole, and once a
-//! second how much CPU went to processes that are neither the scenario's nor descend from this one, and which of them were
-//! in D. It keeps the counters of each second: what is said of one second is held against the seconds, not against the mean.
+//! A thread of this process reads five times a second how late it was scheduled and the steal time, and once a second how much
+//! CPU time was used by processes that belong neither to the scenario nor to this test, and which of them were in D. It keeps the
+//! counters of each second: a figure of one second is compared with the seconds, not with the mean.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::machine::{Snapshot, Stat, Ticks, WEIGHTED_MS, disk_names, diskstat_of, pids, threads, ticks_per_second};
+use crate::proc::{Snapshot, Stat, Ticks, WEIGHTED_MS, disk_names, parse_diskstat, pids, threads, ticks_per_second};
 
 /// The variable in whose presence a process is the scenario's.
 pub const MARK: &str = "STALLTOP_LAB_SCENARIO";
@@ -32,7 +32,7 @@ const STOLEN: f64 = 0.02;
 const STOLEN_IN_A_SECOND: f64 = 0.05;
 
 /// Times that processes of others were found in D: that there were is true, whatever the scenario does.
-const OTHERS_STUCK: usize = 2;
+const OTHERS_BLOCKED: usize = 2;
 
 /// Requests outstanding on a disk that is not the scenario's, in one second.
 const OTHERS_QUEUE: f64 = 0.5;
@@ -45,7 +45,7 @@ const LATE: Duration = Duration::from_millis(50);
 const EVERY: Duration = Duration::from_millis(200);
 
 /// The threads of a scenario with more processes than this are not looked at: each is two files.
-const MOST_LOOKED_AT: usize = 400;
+const MAX_WATCHED_THREADS: usize = 400;
 
 /// Looks on while it lives.
 pub struct Watch {
@@ -120,7 +120,7 @@ impl Watched {
             return Some(format!("the hypervisor kept {stolen:.3} of the box, {peak:.3} in one second"));
         }
         let stuck: Vec<&str> = self.seconds.iter().flat_map(|second| second.stuck.iter().map(String::as_str)).collect();
-        if stuck.len() >= OTHERS_STUCK {
+        if stuck.len() >= OTHERS_BLOCKED {
             return Some(format!("others were in D: {}", stuck.join(", ")));
         }
         if let Some((disk, queue)) = self.others_disk() {
@@ -147,8 +147,9 @@ impl Watched {
             let seconds = newer.at.duration_since(older.at).as_secs_f64().max(0.1);
             let (was, now) = (older.text("/proc/diskstats"), newer.text("/proc/diskstats"));
             let names = disk_names(now).into_iter().filter(|name| !name.starts_with("loop"));
-            let grown =
-                |name: &str| diskstat_of(now, name, WEIGHTED_MS).saturating_sub(diskstat_of(was, name, WEIGHTED_MS)) as f64;
+            let grown = |name: &str| {
+                parse_diskstat(now, name, WEIGHTED_MS).saturating_sub(parse_diskstat(was, name, WEIGHTED_MS)) as f64
+            };
             names.map(move |name| (name.to_owned(), grown(name) / 1000.0 / seconds)).collect::<Vec<_>>()
         });
         queues.filter(|(_, queue)| *queue > OTHERS_QUEUE).max_by(|a, b| a.1.total_cmp(&b.1))
@@ -255,7 +256,7 @@ struct Household {
 
 impl Household {
     fn sweep(&mut self) -> Sweep {
-        let stats: HashMap<u32, Stat> = pids().into_iter().filter_map(|pid| Some((pid, Stat::of(pid)?))).collect();
+        let stats: HashMap<u32, Stat> = pids().into_iter().filter_map(|pid| Some((pid, Stat::read_process(pid)?))).collect();
         let mut sweep = Sweep::with_capacity(stats.len());
         for (&pid, stat) in &stats {
             let whose = self.whose(pid, &stats);
@@ -292,8 +293,8 @@ impl Household {
     /// Where the scenario's threads are now; not of a crowd.
     fn places(&self, sweep: &Sweep) -> Option<HashMap<Place, u32>> {
         let mine = sweep.iter().filter(|(_, process)| process.whose == Whose::Scenario).map(|(&pid, _)| pid);
-        let mine: Vec<u32> = mine.take(MOST_LOOKED_AT + 1).collect();
-        if mine.len() > MOST_LOOKED_AT {
+        let mine: Vec<u32> = mine.take(MAX_WATCHED_THREADS + 1).collect();
+        if mine.len() > MAX_WATCHED_THREADS {
             return None;
         }
         let mut places = HashMap::new();

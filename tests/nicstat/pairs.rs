@@ -1,5 +1,4 @@
-//! nicstat on two samples: what stands in its lines when an interface is full, appears, vanishes, begins anew, or wraps; and
-//! what the scripts of its users make of `-p`.
+//! nicstat on two samples: its lines when an interface is full, appears, vanishes, is reset or wraps; and `-p` as scripts parse it.
 
 use std::io::Write;
 use std::path::Path;

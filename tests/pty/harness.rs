@@ -1,4 +1,9 @@
-//! A program in a pseudo-terminal and the screen of a terminal emulator. Waits for conditions, not for fixed times.
+//! A program in a pseudo-terminal, and what the terminal shows of it. Waits for conditions, never for a fixed time.
+
+#![allow(unsafe_code, reason = "borrows a descriptor that portable-pty has only as a number")]
+
+#[path = "../support/program.rs"]
+mod program;
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -14,6 +19,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{LocalFlags, tcgetattr};
 use nix::unistd::Pid;
 use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
+pub use program::program;
 use vt100::{Parser, Screen};
 
 /// Timeout of a condition. Long because test machines are slow; passing tests do not reach it.
@@ -34,7 +40,7 @@ struct Seen {
 }
 
 pub fn stalltop(arguments: &[&str]) -> CommandBuilder {
-    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_stalltop"));
+    let mut command = CommandBuilder::new(program());
     command.args(arguments);
     prepared(command)
 }

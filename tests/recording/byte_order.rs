@@ -1,4 +1,4 @@
-//! A recording is the same on every machine: nothing that reads or writes one asks the machine for its byte order.
+//! A recording is the same on every machine: no code that reads or writes one uses the machine's byte order.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ fn sources(directory: &Path, list: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn no_number_is_read_or_written_in_the_machine_s_own_order() {
+fn no_number_is_read_or_written_in_native_byte_order() {
     let mut list = Vec::new();
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/recording"), &mut list);
     assert!(list.len() > 20, "{list:?}");

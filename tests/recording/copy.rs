@@ -1,4 +1,4 @@
-//! Copies of recordings: all that is sound goes into a new file, what is missing becomes a gap, the source stays as it is.
+//! Copies of recordings: all intact samples go into a new file, missing ones become gaps, the source is not changed.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::generator::{self, Dice};
 use crate::support::places::{Place, frames};
 use crate::support::{PATIENCE, Sink, few_samples, options, record};
 
-/// A recording with everything in it that can be: sections, marks, a gap.
+/// A recording with sections, marks and a gap.
 fn rich(samples: usize) -> Vec<u8> {
     let sections: Sections = [("baselines".to_owned(), vec![7; 500])].into_iter().collect();
     let sink = Sink::default();
@@ -47,9 +47,9 @@ fn repaired(bytes: &[u8]) -> Result<(CopyTotals, Replayer), RecordingError> {
     }
 }
 
-/// Killed on its way a copy would look like a shorter recording, and a sound one.
+/// An incomplete copy would look like a shorter, intact recording.
 #[test]
-fn a_copy_has_no_name_until_it_is_whole() {
+fn a_copy_has_no_name_until_it_is_complete() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("copy.stalltop");
     let mut source = Replayer::from_bytes(rich(40)).unwrap();
@@ -62,7 +62,7 @@ fn a_copy_has_no_name_until_it_is_whole() {
 }
 
 #[test]
-fn a_sound_recording_is_copied_whole() {
+fn an_intact_recording_is_copied_completely() {
     let samples = few_samples(140);
     let (copied, mut copy) = repaired(&rich(140)).unwrap();
     assert_eq!((copied.samples, copied.lost_samples), (140, 0));
@@ -79,7 +79,7 @@ fn a_sound_recording_is_copied_whole() {
     assert_eq!(gaps, [(7, 3, GapReason::NotSampled)]);
 }
 
-/// What is sound before is sound after, and every sample is there or in a gap.
+/// Intact samples stay intact, and every sample is there or in a gap.
 #[test]
 fn any_damage_is_copied_as_gaps() {
     let bytes = rich(30);
@@ -98,8 +98,12 @@ fn any_damage_is_copied_as_gaps() {
             }
         }
         let Ok(mut before) = Replayer::from_bytes(damaged.clone()) else {
-            // Every copy of the meta frame was hit.
-            assert_eq!(repaired(&damaged).err().unwrap().exit_code(), 4, "round {round}");
+            // All copies of the meta frame are damaged.
+            let error = repaired(&damaged).err().unwrap();
+            assert!(
+                matches!(error, RecordingError::NoMeta { .. } | RecordingError::HeaderDamaged { .. }),
+                "round {round}: {error}"
+            );
             continue;
         };
         let sound = before.verify().unwrap();
@@ -127,7 +131,7 @@ fn any_damage_is_copied_as_gaps() {
 }
 
 #[test]
-fn a_damaged_frame_becomes_a_gap_that_says_when() {
+fn a_damaged_frame_becomes_a_gap_with_its_time() {
     let bytes = record(&few_samples(30));
     let samples = few_samples(30);
     let hit = frames(&bytes).into_iter().filter(Place::is_sample).nth(15).unwrap();
@@ -140,14 +144,14 @@ fn a_damaged_frame_becomes_a_gap_that_says_when() {
 }
 
 #[test]
-fn a_part_is_copied_with_what_stands_in_it() {
+fn a_part_is_copied_with_its_gaps_and_marks() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("part");
     let samples = few_samples(40);
     let mut whole = Replayer::from_bytes(rich(40)).unwrap();
     let mut copier = Copier::create(&out, &generator::meta(), &Sections::new()).unwrap();
     copier.append_samples(&mut whole, 13..25).unwrap();
-    // Another part behind it, as of another recording.
+    // Another part is appended, as if of another recording.
     copier.append_samples(&mut whole, 3..5).unwrap();
     let copied = copier.finish().unwrap();
     assert_eq!((copied.samples, copied.lost_samples), (14, 0));
@@ -161,16 +165,17 @@ fn a_part_is_copied_with_what_stands_in_it() {
 }
 
 #[test]
-fn a_copy_is_only_made_in_a_new_file_and_none_is_left_half_made() {
+fn a_copy_needs_a_new_file_and_leaves_no_incomplete_one() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("out");
     let mut source = Replayer::from_bytes(rich(10)).unwrap();
     fs::write(&out, "precious").unwrap();
     assert!(matches!(Copier::repair(&mut source, &out), Err(RecordingError::AlreadyExists { .. })));
     assert_eq!(fs::read(&out).unwrap(), b"precious");
-    assert_eq!(Copier::repair(&mut source, Path::new("/dev/full")).unwrap_err().exit_code(), 6);
+    let refused = Copier::repair(&mut source, Path::new("/dev/full"));
+    assert!(matches!(refused, Err(RecordingError::NotARegularFile { .. })));
     fs::remove_file(&out).unwrap();
-    // Given up half way.
+    // Dropped before it is complete.
     let mut copier = Copier::create(&out, &generator::meta(), &Sections::new()).unwrap();
     copier.append_samples(&mut source, 0..5).unwrap();
     drop(copier);
@@ -178,7 +183,7 @@ fn a_copy_is_only_made_in_a_new_file_and_none_is_left_half_made() {
 }
 
 #[test]
-fn nothing_sound_gives_no_copy() {
+fn without_intact_samples_there_is_no_copy() {
     let mut bytes = rich(5);
     for frame in frames(&bytes) {
         if frame.kind == 3 {
@@ -186,5 +191,5 @@ fn nothing_sound_gives_no_copy() {
         }
     }
     let error = repaired(&bytes).err().unwrap();
-    assert_eq!(error.exit_code(), 4, "{error}");
+    assert!(matches!(error, RecordingError::NoIntactSamples { .. }), "{error}");
 }

@@ -29,6 +29,8 @@ use stalltop::sample::waits::{BlockedThread, GroupWaits, SubSample, ThreadWaits,
 use stalltop::sample::{Absent, Host, Instant, Name, Reading, Sample, SamplingCost};
 use stalltop::units::Counter;
 
+use super::synthetic;
+
 /// SplitMix64: small, and the same everywhere.
 pub struct Dice(u64);
 
@@ -738,18 +740,10 @@ impl Machine {
         };
         now.pressure = Pressure { cpu: Ok(stall), io: Ok(stall), memory: Ok(stall), irq: Err(Absent::NoSuchFile) };
         now.disks = Ok((0..2)
-            .map(|minor| Disk {
-                id: DiskId { major: 259, minor },
-                name: Name::from(format!("nvme{minor}n1").as_str()),
-                facts: Arc::new(DiskFacts { rotational: Some(false), size_bytes: Some(1 << 40), ..DiskFacts::default() }),
-                reads: OpCounters::default(),
-                writes: OpCounters::default(),
-                discards: Some(OpCounters::default()),
-                flushes: Some(Counter(0)),
-                flush_time_ms: Some(Counter(0)),
-                in_flight: 0,
-                io_ticks_ms: Counter(0),
-                time_in_queue_ms: Counter(0),
+            .map(|minor| {
+                let facts = DiskFacts { rotational: Some(false), size_bytes: Some(1 << 40), ..DiskFacts::default() };
+                let disk = synthetic::disk(format!("nvme{minor}n1").as_str()).id(259, minor).facts(facts).flushes(0, 0);
+                disk.with(|disk| disk.discards = Some(OpCounters::default())).build()
             })
             .collect());
         now.nics = Ok(["lo", "eth0"].iter().map(|name| plain_nic(name)).collect());
@@ -947,89 +941,72 @@ impl Machine {
 }
 
 fn plain_nic(name: &str) -> Nic {
-    let facts = NicFacts {
-        speed_mbps: Ok(10_000),
-        duplex: Ok(Duplex::Full),
-        up: Some(true),
-        loopback: name == "lo",
-        virtual_device: false,
-    };
-    let direction = Direction { bytes: Counter(987_654_321_987), packets: Counter(987_654_321), ..Direction::default() };
-    Nic {
-        id: NicId { ifindex: name.len() as u32, name: Name::from(name) },
-        facts: Arc::new(facts),
-        rx: direction,
-        tx: direction,
-        multicast: Counter(0),
-        collisions: Counter(0),
-        carrier_losses: Counter(0),
-        rx_missed: Some(Counter(0)),
-        rx_nohandler: Some(Counter(0)),
-        qdisc: None,
-    }
+    let direction = synthetic::traffic(987_654_321_987, 987_654_321);
+    synthetic::nic(name.len() as u32, name)
+        .speed_mbps(10_000)
+        .facts(|facts| facts.loopback = name == "lo")
+        .rx(direction)
+        .tx(direction)
+        .with(|nic| (nic.rx_missed, nic.rx_nohandler) = (Some(Counter(0)), Some(Counter(0))))
+        .build()
 }
 
 fn plain_process(d: &mut Dice, pid: u32, threads: u32) -> Process {
     let comm = Name::from(format!("worker-{}", d.below(40)).as_str());
     let started = 1000 + u64::from(pid) * 37;
     let threads: Vec<Thread> = (0..threads)
-        .map(|at| Thread {
-            tid: pid + at,
-            start_ticks: started + u64::from(at),
-            comm: comm.clone(),
-            state: TaskState::Sleeping,
-            processor: d.below(16) as u32,
-            user_ticks: Counter(d.below(10_000)),
-            system_ticks: Counter(d.below(10_000)),
-            minor_faults: Counter(d.below(100_000)),
-            major_faults: Counter(d.below(10)),
-            block_io_delay_ticks: Counter(0),
-            guest_ticks: Counter(0),
-            background: false,
-            schedstat: Some(Schedstat {
-                run_ns: Counter(d.below(100_000_000_000)),
-                run_delay_ns: Counter(d.below(1_000_000_000)),
-                timeslices: Counter(d.below(100_000)),
-            }),
-            last_timeslice_ns: Some(987_000_000_000_000),
-            wait: WaitState { wchan: Ok(Name::from("do_epoll_wait")), syscall: Err(Absent::NotRead) },
-            cpus_allowed_list: None,
+        .map(|at| {
+            let thread = synthetic::thread(pid + at, comm.clone()).started(started + u64::from(at));
+            thread
+                .with(|thread| {
+                    thread.processor = d.below(16) as u32;
+                    thread.user_ticks = Counter(d.below(10_000));
+                    thread.system_ticks = Counter(d.below(10_000));
+                    thread.minor_faults = Counter(d.below(100_000));
+                    thread.major_faults = Counter(d.below(10));
+                    thread.schedstat = Some(Schedstat {
+                        run_ns: Counter(d.below(100_000_000_000)),
+                        run_delay_ns: Counter(d.below(1_000_000_000)),
+                        timeslices: Counter(d.below(100_000)),
+                    });
+                    thread.last_timeslice_ns = Some(987_000_000_000_000);
+                    thread.wait.wchan = Ok(Name::from("do_epoll_wait"));
+                })
+                .build()
         })
         .collect();
     let sum = |part: fn(&Thread) -> u64| Counter(threads.iter().map(part).sum());
-    Process {
-        pid,
-        start_ticks: started,
-        ppid: 1,
-        uid: if pid.is_multiple_of(3) { 1000 } else { 0 },
-        kernel_thread: false,
-        facts: Arc::new(ProcessFacts {
-            cmdline: Ok(Name::from(format!("/usr/sbin/worker\0--number\0{pid}").as_str())),
-            executable: Ok(Name::from("/usr/sbin/worker")),
-            cgroup: Ok(CgroupId {
-                version: CgroupVersion::V2,
-                path: Name::from(format!("/system.slice/{}", pid % 9).as_str()),
-            }),
-            ..ProcessFacts::default()
-        }),
-        user_ticks: sum(|thread| thread.user_ticks.0),
-        system_ticks: sum(|thread| thread.system_ticks.0),
-        guest_ticks: Counter(0),
-        children_cpu: Some(ChildrenCpuTime { user_ticks: Counter(d.below(1_000)), system_ticks: Counter(d.below(100)) }),
-        cpu_ns: Some(sum(|thread| thread.schedstat.map_or(0, |sched| sched.run_ns.0))),
-        minor_faults: sum(|thread| thread.minor_faults.0),
-        major_faults: sum(|thread| thread.major_faults.0),
-        resident_pages: d.below(100_000),
-        io: Ok(TaskIo {
-            read_bytes: Counter(d.below(10_000_000)),
-            write_bytes: Counter(d.below(10_000_000)),
-            cancelled_write_bytes: Counter(0),
-            read_syscalls: Counter(d.below(1_000_000)),
-            write_syscalls: Counter(d.below(1_000_000)),
-        }),
-        comm,
-        threads: threads.into(),
-    }
+    let path = Name::from(format!("/system.slice/{}", pid % 9).as_str());
+    let facts = ProcessFacts {
+        cmdline: Ok(Name::from(format!("/usr/sbin/worker\0--number\0{pid}").as_str())),
+        executable: Ok(Name::from("/usr/sbin/worker")),
+        cgroup: Ok(CgroupId { version: CgroupVersion::V2, path }),
+        ..ProcessFacts::default()
+    };
+    synthetic::process(pid, comm)
+        .started(started)
+        .parent(1)
+        .facts(facts)
+        .with(|process| {
+            process.uid = if pid.is_multiple_of(3) { 1000 } else { 0 };
+            process.user_ticks = sum(|thread| thread.user_ticks.0);
+            process.system_ticks = sum(|thread| thread.system_ticks.0);
+            process.children_cpu =
+                Some(ChildrenCpuTime { user_ticks: Counter(d.below(1_000)), system_ticks: Counter(d.below(100)) });
+            process.cpu_ns = Some(sum(|thread| thread.schedstat.map_or(0, |sched| sched.run_ns.0)));
+            process.minor_faults = sum(|thread| thread.minor_faults.0);
+            process.major_faults = sum(|thread| thread.major_faults.0);
+            process.resident_pages = d.below(100_000);
+            process.io = Ok(TaskIo {
+                read_bytes: Counter(d.below(10_000_000)),
+                write_bytes: Counter(d.below(10_000_000)),
+                cancelled_write_bytes: Counter(0),
+                read_syscalls: Counter(d.below(1_000_000)),
+                write_syscalls: Counter(d.below(1_000_000)),
+            });
+        })
+        .threads(threads)
+        .build()
 }
 
 pub fn meta() -> Meta {
@@ -1041,8 +1018,6 @@ pub fn meta() -> Meta {
             machine: Name::from("x86_64"),
             boot_id: Name::from("5c2d5e8a-3f0b-4a55-9f60-1f6f2a0c7b11"),
             boot_time_s: Some(1_759_000_000),
-            page_size: 4096,
-            ticks_per_second: 100,
             topology: (0..2).map(|cpu| CpuTopology { cpu: CpuId(cpu), node: 0, package: 0, core: cpu }).collect(),
             privilege: Privilege {
                 effective_uid: 0,
@@ -1050,6 +1025,7 @@ pub fn meta() -> Meta {
                 delay_accounting: Err(Absent::NoSuchFile),
                 hidepid: false,
             },
+            ..synthetic::host()
         },
         interval: Duration::from_secs(1),
         redaction: Redaction::Nothing,

@@ -1,5 +1,5 @@
-//! Recordings of every released version replay, and say what they said then. Each stands in tests/recordings/ with a text
-//! of what is in it; neither is ever changed.
+//! Golden recordings replay as when they were made. Each is in tests/recordings/ with a text
+//! of its contents; neither is changed once a version is released.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings")
 }
 
-/// Sums over everything, in words that do not change when a later version knows more fields.
+/// Sums over all tables, in a text that does not change when a later version has more fields.
 fn summary(replayer: &mut Replayer) -> String {
     let mut text = String::new();
     let meta = replayer.meta();
@@ -65,7 +65,7 @@ fn summary(replayer: &mut Replayer) -> String {
 }
 
 #[test]
-fn every_version_s_recording_replays() {
+fn golden_recordings_replay() {
     let mut recordings = 0;
     for entry in std::fs::read_dir(directory()).unwrap() {
         let path = entry.unwrap().path();
@@ -83,7 +83,7 @@ fn every_version_s_recording_replays() {
     assert!(recordings > 0);
 }
 
-/// `STALLTOP_GOLDEN=v1.0-linux-6.18 cargo test --test recording a_golden_recording_is_made`: of this machine, anew.
+/// `STALLTOP_GOLDEN=v1.0-linux-6.18 cargo test --test recording a_golden_recording_is_made` records this machine.
 #[test]
 fn a_golden_recording_is_made() {
     let Some(name) = std::env::var_os("STALLTOP_GOLDEN") else {

@@ -1,32 +1,32 @@
-//! Where the frames of a recording stand, found as docs/recording-format.md describes them and not by the code under test.
+//! The frames of a recording, found as docs/recording-format.md describes them and not by the code under test.
 
-// Each test takes what it needs.
+// Each test uses a part of it.
 #![allow(dead_code)]
 
-/// The first frame: the header of the file ends there.
+/// Offset of the first frame: the end of the file header.
 const FIRST: usize = 128;
 /// Bytes of a frame's header.
 pub const HEADER: usize = 52;
 
-/// Where a frame stands, and what its header says of it.
+/// Offset and header fields of a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     pub at: usize,
     pub kind: u8,
     pub flags: u8,
-    /// Of a delta, samples after its key frame
+    /// Of a delta frame, samples after its key frame.
     pub distance: u16,
-    /// Of header and payload
+    /// Bytes of header and payload.
     pub length: usize,
 }
 
 impl Place {
-    /// One that holds a sample.
+    /// Whether it has a sample.
     pub fn is_sample(&self) -> bool {
         self.is_key() || self.kind == 4
     }
 
-    /// One that holds a whole sample.
+    /// Whether it is a key frame.
     pub fn is_key(&self) -> bool {
         self.kind == 3
     }
@@ -36,7 +36,7 @@ impl Place {
     }
 }
 
-/// The frames of a sound recording, found by their sync word and length alone.
+/// The frames of an intact recording, found by their sync word and length alone.
 pub fn frames(bytes: &[u8]) -> Vec<Place> {
     let mut frames = Vec::new();
     let mut at = FIRST;

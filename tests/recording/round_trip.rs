@@ -1,4 +1,4 @@
-//! Every field of every sample comes back as it was, from any place, in any order, and what was shared is shared again.
+//! Every field of every sample comes back as it was, in any order, and what was shared is shared again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -89,12 +89,12 @@ proptest! {
 
     /// Sections, marks and gaps, from a file, a pipe and a copy.
     #[test]
-    fn whatever_stands_between_samples_comes_back(
+    fn sections_marks_and_gaps_come_back(
         sections in proptest::collection::btree_map(any::<String>(), proptest::collection::vec(any::<u8>(), 0..300), 0..4),
         marks in proptest::collection::vec((0u64..20, any::<String>()), 0..8),
         gaps in proptest::collection::btree_map(1u64..20, 1u64..1 << 40, 0..5),
     ) {
-        // A mark that says nothing is refused, and one that says something is made plain.
+        // An empty mark is refused; control characters of others are replaced.
         let mut marks: Vec<_> = marks.into_iter().filter_map(|(at, text)| Some((at, Mark::sanitize(&text)?))).collect();
         marks.sort_by_key(|mark| mark.0);
         let sink = Sink::default();
@@ -146,7 +146,7 @@ fn what_was_shared_is_shared_again() {
     let mut machine = Machine::new(3, 40, 80, 3, 2);
     let samples: Vec<_> = (0..130).map(|_| machine.next()).collect();
     let bytes = record(&samples);
-    // Forwards, backwards, and into the middle first: over two key frames each time.
+    // Forwards, backwards, and the middle first: each time across two key frames.
     let orders: [Vec<usize>; 3] = [(0..130).collect(), (0..130).rev().collect(), vec![70, 69, 71, 60, 59, 61, 120, 119]];
     for order in orders {
         let mut replayer = Replayer::from_bytes(bytes.clone()).unwrap();
@@ -166,7 +166,7 @@ fn what_was_shared_is_shared_again() {
 }
 
 #[test]
-fn a_tape_keeps_the_last_and_saves_them() {
+fn a_history_keeps_the_last_samples_and_saves_them() {
     let mut machine = Machine::new(3, 10, 20, 3, 2);
     let samples: Vec<_> = (0..400).map(|_| machine.next()).collect();
     let mut tape = HistoryRing::new(100, 16 << 20, Default::default());
@@ -192,7 +192,7 @@ fn a_tape_keeps_the_last_and_saves_them() {
 }
 
 #[test]
-fn a_recorder_begins_with_what_was_in_memory_and_its_marks() {
+fn a_recorder_begins_with_the_history_and_its_marks() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("from-memory");
     let mut machine = Machine::new(3, 10, 20, 3, 2);
@@ -224,7 +224,7 @@ fn a_recorder_begins_with_what_was_in_memory_and_its_marks() {
 }
 
 #[test]
-fn a_tape_is_bounded_in_bytes() {
+fn a_history_is_bounded_in_bytes() {
     let mut machine = Machine::new(3, 100, 100, 50, 2);
     let mut tape = HistoryRing::new(100_000, 300_000, Default::default());
     for _ in 0..600 {

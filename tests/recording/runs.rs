@@ -1,5 +1,5 @@
-//! A directory of recordings of several runs of a machine, or of one whose clock was set: nothing of the one is taken for
-//! the other.
+//! A directory of recordings of several boots of a machine, or of a machine whose clock was set: the boots are
+//! kept apart.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use stalltop::sample::{Instant, Name, Sample};
 use crate::generator;
 use crate::support::{PATIENCE, options};
 
-/// Ten samples, a second apart, of that run of the machine, from so many seconds after its start on, at that time of day.
+/// Ten samples, one per second, of that boot, from so many seconds after the boot on, at that time of day.
 fn record(folder: &Path, name: &str, boot_id: &str, boot_s: u64, day_s: i64) {
     let mut meta = generator::meta();
     meta.host.boot_id = Name::from(boot_id);
@@ -28,9 +28,9 @@ fn runs(replayer: &Replayer) -> Vec<String> {
 }
 
 #[test]
-fn a_sample_is_of_the_run_in_which_it_was_taken() {
+fn a_sample_belongs_to_its_boot() {
     let folder = tempfile::tempdir().unwrap();
-    // The first run was short: the clock that counts from boot stands higher in the second one, and lower in the third.
+    // The first boot was short: BOOTTIME is higher in the second one and lower in the third.
     record(folder.path(), "a.stalltop", "first", 100, 0);
     record(folder.path(), "b.stalltop", "second", 500, 60);
     record(folder.path(), "c.stalltop", "third", 20, 100);
@@ -39,7 +39,7 @@ fn a_sample_is_of_the_run_in_which_it_was_taken() {
     assert_eq!(runs(&replayer), [vec!["first"; 10], vec!["second"; 10], vec!["third"; 10]].concat());
     let gaps: Vec<_> = replayer.gaps().iter().map(|gap| (gap.samples_before, gap.lost_samples)).collect();
     assert_eq!(gaps, [(10, 50), (20, 30)], "by the clock on the wall");
-    // What the two counted cannot stand in one recording.
+    // The counters of two boots cannot be in one recording.
     let out = folder.path().join("out");
     assert!(matches!(Copier::repair(&mut replayer, &out), Err(RecordingError::MultipleBoots { .. })));
     assert!(matches!(Copier::copy_range(&mut replayer, 5..12, &out), Err(RecordingError::MultipleBoots { .. })));
@@ -50,7 +50,7 @@ fn a_sample_is_of_the_run_in_which_it_was_taken() {
 #[test]
 fn a_clock_that_is_set_changes_neither_the_order_nor_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();
-    // Put back by two hours between the segments, and forward in the next run.
+    // Set back by two hours between the segments, and forward in the next boot.
     record(folder.path(), "a.stalltop", "one", 100, 7200);
     record(folder.path(), "b.stalltop", "one", 110, 10);
     record(folder.path(), "c.stalltop", "one", 140, 9000);
@@ -72,7 +72,7 @@ fn a_file_that_cannot_be_read_is_named() {
     assert_eq!(replayer.damage().len(), 1);
 }
 
-/// Whoever looks at a directory at the moment in which a recorder makes its file finds it the next time.
+/// A segment that is still empty when the directory is read is found by the next refresh.
 #[test]
 fn a_segment_that_has_just_been_made_is_followed_later() {
     let folder = tempfile::tempdir().unwrap();

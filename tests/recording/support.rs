@@ -1,6 +1,6 @@
 //! Recordings in memory for the other tests.
 
-// Each test takes what it needs.
+// Each test uses a part of it.
 #![allow(dead_code)]
 
 use std::io::Write;
@@ -16,7 +16,7 @@ use crate::generator;
 #[path = "places.rs"]
 pub mod places;
 
-/// A sink that can be looked at.
+/// A writer whose bytes can be inspected.
 #[derive(Clone, Default)]
 pub struct Sink(pub Arc<Mutex<Vec<u8>>>);
 
@@ -51,7 +51,7 @@ pub fn options(samples: usize) -> RecorderOptions {
     }
 }
 
-/// As somebody has looked at it and seen nothing.
+/// The summary of a sample that was evaluated without a finding.
 pub fn judged() -> FrameSummary {
     FrameSummary { worst_severity: SummarySeverity::NoFinding, ..FrameSummary::default() }
 }
@@ -69,7 +69,7 @@ pub fn record(samples: &[Arc<Sample>]) -> Vec<u8> {
     sink.0.lock().unwrap().clone()
 }
 
-/// A recording of these samples in a file: of that host, with a word before the third sample and one after the last.
+/// A recording of these samples in a file: of that host, with a mark before the third sample and one after the last.
 pub fn record_into(file: &Path, host: &str, samples: &[Arc<Sample>], marks: [&str; 2]) {
     let mut meta = generator::meta();
     meta.host.hostname = Name::from(host);
@@ -87,13 +87,13 @@ pub fn record_into(file: &Path, host: &str, samples: &[Arc<Sample>], marks: [&st
     assert!(matches!(status, RecorderStatus::Finished(_)), "{status:?}");
 }
 
-/// The instant so many milliseconds after some beginning.
+/// The instant so many milliseconds after a fixed beginning.
 pub fn instant(ms: u64) -> Instant {
     let ns = (ms + 1_000_000) * 1_000_000;
     Instant { boottime_ns: ns, monotonic_ns: ns, realtime_ns: 1_800_000_000_000_000_000 + i64::try_from(ns).unwrap() }
 }
 
-/// A small machine's samples.
+/// Samples of a small machine.
 pub fn few_samples(count: usize) -> Vec<Arc<Sample>> {
     let mut machine = generator::Machine::new(7, 6, 8, 2, 2);
     (0..count).map(|_| machine.next()).collect()

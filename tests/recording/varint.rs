@@ -1,6 +1,6 @@
 //! Numbers as docs/recording-format.md describes them, read without the code under test.
 
-/// Takes a varint off the front.
+/// Removes a varint from the front.
 pub fn take_varint(rest: &mut &[u8]) -> u64 {
     let mut value = 0;
     for shift in 0.. {

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Records the heart of each scenario of the lab into tests/recordings/lab: what tests/lab_recordings.rs judges again on any
-# machine, without root. For root, on a machine that does nothing else; says by itself when it was not quiet.
+# Records ten seconds of each scenario of the lab into tests/recordings/lab; tests/lab_recordings.rs evaluates them again on
+# any machine, without root. Needs root and an otherwise idle machine; prints how many CPUs were busy before each scenario.
 #
-#   STALLTOP_LAB=../shared/lab tests/recordings/make.sh [NAME...]      all, or those named
+#   tests/recordings/make.sh [NAME...]      all, or those named
 #
-# Arguments of commands are left out (--redact). Look at what a new recording says before it is kept:
+# Arguments of commands are left out (--redact). Check the findings of a new recording before it is committed:
 #   target/debug/stalltop check tests/recordings/lab/NAME.stalltop
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-lab=${STALLTOP_LAB:?where the lab is}
+lab=tests/lab
 stalltop=${STALLTOP:-target/debug/stalltop}
 folder=tests/recordings/lab
 work=${LAB_WORK:-/tmp/stalltop-lab}
@@ -23,8 +23,8 @@ busy() { # CPUs used in a second
     'BEGIN { printf "%.2f", n * (1 - idle / all) }'
 }
 
-# heart NAME SCENARIO SECONDS [VARIABLE=VALUE...]: records 10 s of it, begun SECONDS after it is on
-heart() {
+# record_scenario NAME SCENARIO SECONDS [VARIABLE=VALUE...]: records 10 s of it, begun SECONDS after it is on
+record_scenario() {
   local name=$1 scenario=$2 before=$3 file=$folder/$1.stalltop; shift 3
   [ "$wanted" = "  " ] || [[ "$wanted" == *" $name "* ]] || return 0
   echo "== $name: the machine used $(busy) CPUs before"
@@ -35,7 +35,7 @@ heart() {
     while [ ! -e "$work/run/$scenario/ready" ]; do sleep 0.2; done
   fi
   sleep 1
-  if [ "$before" -ge 14 ]; then # what the disk does with one request at a time is learned first: it takes ten seconds
+  if [ "$before" -ge 14 ]; then # the baseline of the disk at one request at a time is learned first: it takes ten seconds
     XDG_STATE_HOME=$state "$stalltop" check --for 12s --interval 400ms > /dev/null || true
     before=$((before - 13))
   fi
@@ -49,21 +49,21 @@ heart() {
   "$stalltop" check "$file" || true
 }
 
-heart 01-commit-serialised-db 01-commit-serialised-db 3
-heart 03-fio-sync32 03-fio-sync32 3
-heart 06-vfork-thousand 06-vfork-thousand 6
-heart 07-one-hot-thread-pinned 07-one-hot-thread-pinned 1
-heart 08-one-hot-thread-migrating 08-one-hot-thread-migrating 1
+record_scenario 01-commit-serialised-db 01-commit-serialised-db 3
+record_scenario 03-fio-sync32 03-fio-sync32 3
+record_scenario 06-vfork-thousand 06-vfork-thousand 6
+record_scenario 07-one-hot-thread-pinned 07-one-hot-thread-pinned 1
+record_scenario 08-one-hot-thread-migrating 08-one-hot-thread-migrating 1
 # The recording keeps the baseline that it was begun with.
-heart 09-depth1 09-util100-not-saturated 14 DEPTHS=1 SECONDS_TO_RUN=90
-heart 09-depth4 09-util100-not-saturated 17 "DEPTHS=1 4 4" SECONDS_TO_RUN=51
-heart 09-depth64 09-util100-not-saturated 17 "DEPTHS=1 64 64" SECONDS_TO_RUN=51
-heart 10-half 10-nic-saturation 3
-heart 10-full 10-nic-saturation 3 MODE=full
-heart 10-bbr 10-nic-saturation 3 CC=bbr
-heart 10-udp 10-nic-saturation 3 UDP=60M
-heart 11-listen-overflow 11-listen-overflow 4
-heart 12-hide-from-clock 12-hide-from-clock 3
-heart 13-cgroup-throttled 13-cgroup-throttled 2
-heart 15-lock-convoy 15-lock-convoy 3
-heart 16-idle-pool 16-idle-pool 2
+record_scenario 09-depth1 09-util100-not-saturated 14 DEPTHS=1 SECONDS_TO_RUN=90
+record_scenario 09-depth4 09-util100-not-saturated 17 "DEPTHS=1 4 4" SECONDS_TO_RUN=51
+record_scenario 09-depth64 09-util100-not-saturated 17 "DEPTHS=1 64 64" SECONDS_TO_RUN=51
+record_scenario 10-half 10-nic-saturation 3
+record_scenario 10-full 10-nic-saturation 3 MODE=full
+record_scenario 10-bbr 10-nic-saturation 3 CC=bbr
+record_scenario 10-udp 10-nic-saturation 3 UDP=60M
+record_scenario 11-listen-overflow 11-listen-overflow 4
+record_scenario 12-hide-from-clock 12-hide-from-clock 3
+record_scenario 13-cgroup-throttled 13-cgroup-throttled 2
+record_scenario 15-lock-convoy 15-lock-convoy 3
+record_scenario 16-idle-pool 16-idle-pool 2

@@ -1,4 +1,4 @@
-//! Damage of a kind: frames missing, tails of zeros, frames of another recording, files that are none.
+//! Kinds of damage: missing frames, tails of zeros, frames of another recording, files that are no recordings.
 
 use stalltop::recording::{Replayer, Tail};
 
@@ -6,7 +6,7 @@ use crate::recorded::Recorded;
 use crate::support::few_samples;
 
 #[test]
-fn the_whole_recording_is_sound() {
+fn the_undamaged_recording_is_intact() {
     let recorded = Recorded::small();
     let found = recorded.read_file(&recorded.bytes).unwrap();
     assert_eq!((found.sound.len(), found.damaged), (recorded.samples.len(), false));
@@ -14,7 +14,7 @@ fn the_whole_recording_is_sound() {
 }
 
 #[test]
-fn a_whole_frame_that_is_missing_is_missed() {
+fn a_missing_frame_is_reported() {
     let recorded = Recorded::small();
     for number in 1..recorded.samples.len() {
         let frame = recorded.frame(number);
@@ -22,7 +22,7 @@ fn a_whole_frame_that_is_missing_is_missed() {
         without.drain(frame.at..frame.end());
         let found = recorded.read_file(&without).unwrap();
         assert!(!found.sound.contains(&number) && found.damaged, "{frame:?}");
-        // What referred to it gives nothing, in a pipe too, where nobody can look for it.
+        // The samples that refer to it are lost, in a pipe too.
         assert_eq!(recorded.read_pipe(&without).unwrap().sound, found.sound, "{frame:?}");
         let mut replayer = Replayer::from_bytes(without).unwrap();
         replayer.verify().unwrap();
@@ -47,7 +47,7 @@ fn a_tail_of_zeros_is_a_torn_tail() {
 }
 
 #[test]
-fn frames_of_another_recording_are_not_taken_for_ours() {
+fn frames_of_another_recording_are_not_accepted() {
     let recorded = Recorded::small();
     let samples = few_samples(3);
     let sink = crate::support::Sink::default();
@@ -65,7 +65,7 @@ fn frames_of_another_recording_are_not_taken_for_ours() {
 }
 
 #[test]
-fn what_is_no_recording_is_named() {
+fn a_file_that_is_no_recording_is_refused_with_its_format() {
     let looks = |bytes: &[u8]| Replayer::from_bytes(bytes.to_vec()).err().unwrap().to_string();
     let bytes = &Recorded::small().bytes;
     assert!(looks(b"").contains("empty"));

@@ -1,5 +1,5 @@
-//! The recorder is killed at any moment, killed inside each of its system calls, and refused each of them: every sample whose
-//! write had returned is there afterwards, and nothing that was never recorded.
+//! The recorder is killed at any time, killed in each of its system calls, and each of them fails: every sample whose
+//! write had returned is there afterwards, and no sample that was never recorded.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,13 @@ use crate::support::{PATIENCE, options};
 /// The recording's file.
 const FILE: &str = "victim.stalltop";
 
-/// What the process that is killed records, and this one knows.
+/// The samples that the killed process records.
 fn samples(count: usize) -> Vec<Arc<Sample>> {
     let mut machine = Machine::new(31, 5, 6, 1, 1);
     (0..count).map(|_| machine.next()).collect()
 }
 
-/// A recording that another process makes, and a file that grows by one byte with each sample that is written.
+/// A recording by another process, and a file that grows by one byte with each sample that is written.
 struct Victim {
     directory: tempfile::TempDir,
     count: usize,
@@ -36,7 +36,7 @@ impl Victim {
         Victim { directory, count }
     }
 
-    /// Where the recording is, in one file or in two.
+    /// The files of the recording: one or two.
     fn tape(&self) -> PathBuf {
         self.directory.path().join("tape")
     }
@@ -52,7 +52,7 @@ impl Victim {
         self.command(&[&["strace", "-f", "-qq"], options, &files[..]].concat())
     }
 
-    /// How many samples were written, as the one who wrote them saw it.
+    /// Number of samples that the recorder had written.
     fn written(&self) -> usize {
         fs::metadata(self.directory.path().join("written")).map_or(0, |metadata| metadata.len() as usize)
     }
@@ -72,7 +72,7 @@ impl Victim {
         command
     }
 
-    /// What is there afterwards: how many of the samples that were written are lost. None may be.
+    /// Number of written samples that are lost. Must be 0.
     fn lost(&self, what: &str) -> usize {
         let written = self.written();
         let truth = samples(self.count);
@@ -107,7 +107,7 @@ impl Victim {
     }
 }
 
-/// The process that is killed: does nothing by itself.
+/// The child process that is killed: does nothing by itself.
 #[test]
 fn records_where_the_environment_says() {
     let Some(directory) = std::env::var_os("STALLTOP_TEST_RECORDS") else { return };
@@ -139,14 +139,14 @@ fn killed(mut child: Child) {
 }
 
 #[test]
-fn killed_at_any_moment_it_loses_the_sample_in_flight_at_most() {
+fn a_kill_at_any_time_loses_at_most_the_sample_in_flight() {
     let mut dice = Dice::new(9);
     let rounds = if full() { 1000 } else { 25 };
     let mut tally = Tally::new("kill -9 at a random moment", 150);
     for round in 0..rounds {
         let victim = Victim::new(150);
         let mut child = victim.command(&[]).spawn().unwrap();
-        // Some while it opens its file, most while it writes.
+        // Some while the file is opened, most during writes.
         let until = dice.below(140).saturating_sub(10) as usize;
         while victim.written() < until && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_micros(200));
@@ -157,7 +157,7 @@ fn killed_at_any_moment_it_loses_the_sample_in_flight_at_most() {
     }
 }
 
-/// The system calls on the recording, each with how often it comes, as strace sees them; `None` where it may not look.
+/// The system calls on the recording with their counts, by strace; `None` where strace is not permitted.
 fn system_calls(count: usize) -> Option<Vec<(String, usize)>> {
     let victim = Victim::new(count);
     let log = victim.directory.path().join("strace");
@@ -178,11 +178,11 @@ fn system_calls(count: usize) -> Option<Vec<(String, usize)>> {
     Some(calls.into_iter().collect())
 }
 
-/// Runs it with something done to the `nth` call of that name: how many samples are lost, and the files that are there.
+/// Runs the recorder with an injected fault in the `nth` call of that name; returns lost samples and the files.
 fn injected(call: &str, nth: usize, what: &str, count: usize) -> (usize, Vec<PathBuf>) {
     let victim = Victim::new(count);
     let inject = format!("inject={call}:{what}:when={nth}");
-    // However it ends.
+    // Any end is right.
     let _ = victim.traced(&["-o", "/dev/null", "-e", &inject]).status().unwrap();
     let lost = victim.lost(&inject);
     let files: Vec<PathBuf> = fs::read_dir(victim.tape()).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -193,7 +193,7 @@ fn injected(call: &str, nth: usize, what: &str, count: usize) -> (usize, Vec<Pat
 }
 
 #[test]
-fn killed_inside_each_system_call_it_loses_the_sample_in_flight_at_most() {
+fn a_kill_in_any_system_call_loses_at_most_the_sample_in_flight() {
     let count = if full() { 8 } else { 2 };
     let Some(calls) = system_calls(count) else { return };
     let mut tally = Tally::new("killed inside each system call", count);
@@ -215,7 +215,7 @@ fn whichever_system_call_fails_what_was_written_is_there() {
             for error in errors {
                 tally.attempt(64 * MIB, || {
                     let (lost, files) = injected(&call, nth, &format!("error={error}"), count);
-                    // The first one begins the recording: where that fails there is none. One that was interrupted is tried again.
+                    // If the first one fails there is no recording. An interrupted one is tried again.
                     let sync_failed = call == "fdatasync" && nth > 1 && *error != "EINTR";
                     assert!(!sync_failed || files.len() == 2, "it goes on in {files:?} after a failed sync ({nth}, {error})");
                     lost

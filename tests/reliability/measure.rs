@@ -1,10 +1,12 @@
-//! Counting: tries, samples lost at worst, memory at worst; one line for each kind of damage.
+//! Counts attempts, most samples lost and most memory used; prints one line for each kind of damage.
+
+#![allow(unsafe_code, reason = "a global allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// Counts what this thread allocates, and the most it ever held.
+/// Counts the bytes that this thread has allocated, and their maximum.
 struct Counting;
 
 thread_local! {
@@ -40,7 +42,7 @@ static ALLOCATOR: Counting = Counting;
 
 pub const MIB: usize = 1 << 20;
 
-/// The most memory that `run` held at once on this thread, beyond what there was before; and what it gave.
+/// Most bytes that `run` had allocated at once on this thread, and its result.
 fn memory_of<T>(run: impl FnOnce() -> T) -> (usize, T) {
     let before = NOW.get();
     PEAK.set(before);
@@ -48,12 +50,12 @@ fn memory_of<T>(run: impl FnOnce() -> T) -> (usize, T) {
     (usize::try_from(PEAK.get() - before).unwrap_or(0), result)
 }
 
-/// Whether every sweep shall be whole.
+/// Whether every sweep is complete.
 pub fn full() -> bool {
     std::env::var_os("STALLTOP_FULL").is_some()
 }
 
-/// What became of the tries of one kind. A value that is wrong, a panic or too much memory fails its test at once.
+/// The results of one kind of attempt. A wrong value, a panic or too much memory fails the test at once.
 pub struct Tally {
     what: &'static str,
     tried: u64,
@@ -69,7 +71,7 @@ impl Tally {
         Tally { what, tried: 0, samples, lost: 0, memory: 0, slowest: Duration::ZERO }
     }
 
-    /// One try, which may hold at most `cap` bytes, and gives how many samples were lost.
+    /// One attempt, which may allocate at most `cap` bytes, and returns the number of lost samples.
     pub fn attempt(&mut self, cap: usize, attempt: impl FnOnce() -> usize) {
         let begun = Instant::now();
         let (memory, lost) = memory_of(attempt);
@@ -80,13 +82,13 @@ impl Tally {
         self.slowest = self.slowest.max(begun.elapsed());
     }
 
-    /// Samples lost at worst, so far.
+    /// Most samples lost in one attempt.
     pub fn lost(&self) -> usize {
         self.lost
     }
 }
 
-/// The line, once all is survived.
+/// Prints the line if no attempt failed.
 impl Drop for Tally {
     fn drop(&mut self) {
         if std::thread::panicking() {

@@ -1,4 +1,4 @@
-//! A power cut: of what was written after the last fdatasync any part may be missing, in any order. What was synced is there,
+//! Power loss: any part of what was written after the last fdatasync may be missing, in any order. What was synced is there,
 //! at most one key frame period is lost, and nothing that was never recorded is read.
 
 use std::io;
@@ -11,7 +11,7 @@ use crate::measure::{MIB, Tally, full};
 use crate::recorded::Recorded;
 use crate::support::{PATIENCE, judged, options};
 
-/// A disk that remembers how the bytes came.
+/// A disk that records its writes and syncs.
 #[derive(Clone, Default)]
 struct Journal(Arc<Mutex<Vec<Step>>>);
 
@@ -41,7 +41,7 @@ impl Storage for Journal {
     }
 }
 
-/// What the disk may hold after a cut: all that was synced, and of the rest what the dice leave of it.
+/// The disk after a power loss: all that was synced, and a random part of the rest.
 fn after_the_cut(steps: &[Step], dice: &mut Dice) -> (Vec<u8>, usize) {
     let synced = steps.iter().rposition(|step| matches!(step, Step::Sync)).map_or(0, |at| at + 1);
     let bytes = |steps: &[Step]| -> Vec<u8> {
@@ -62,7 +62,7 @@ fn after_the_cut(steps: &[Step], dice: &mut Dice) -> (Vec<u8>, usize) {
     while at < disk.len() {
         let end = ((at / block + 1) * block).min(disk.len());
         if dice.one_in(2) {
-            // Blocks that never came: zeros, or what the disk held before.
+            // Blocks that were not written: zeros, or old contents.
             let old = dice.one_in(3);
             disk[at..end].iter_mut().for_each(|byte| *byte = if old { dice.roll() as u8 } else { 0 });
         }
@@ -72,7 +72,7 @@ fn after_the_cut(steps: &[Step], dice: &mut Dice) -> (Vec<u8>, usize) {
 }
 
 #[test]
-fn a_power_cut_loses_what_was_not_synced_at_most() {
+fn a_power_loss_loses_at_most_what_was_not_synced() {
     let recorded = Recorded::long();
     let journal = Journal::default();
     let count = recorded.samples.len();

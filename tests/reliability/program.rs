@@ -1,5 +1,5 @@
-//! Through the real program and on real files: damage by its exit codes, files that grow, vanish and are huge, pipes that
-//! give little at a time.
+//! The real program on real files: exit codes for damage, files that grow, are deleted or are huge, pipes that
+//! deliver few bytes at a time.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -18,7 +18,7 @@ fn info(arguments: &[&str]) -> Output {
     command.arg("info").args(arguments).stdin(Stdio::null()).output().unwrap()
 }
 
-/// How many samples it says are sound, and its exit code. It never dies, and says in one line what is wrong.
+/// Number of intact samples that it reports, and its exit code. It never crashes, and reports errors in one line.
 fn verified(path: &Path) -> (Option<usize>, i32) {
     let output = info(&["--verify", path.to_str().unwrap()]);
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -30,7 +30,7 @@ fn verified(path: &Path) -> (Option<usize>, i32) {
 
 /// One place in a hundred of the sweeps (in a thousand, without `STALLTOP_FULL`).
 #[test]
-fn cut_and_flipped_the_program_ends_with_the_right_code() {
+fn the_program_has_the_right_exit_code_for_damage() {
     let recorded = Recorded::small();
     let count = recorded.samples.len();
     let directory = tempfile::tempdir().unwrap();
@@ -92,7 +92,7 @@ fn a_descriptor_of_the_shell_is_a_file_too() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
 }
 
-/// Gives one byte at a time, as a bad line does.
+/// Delivers one byte at a time.
 struct Trickle<'a>(&'a [u8]);
 
 impl Read for Trickle<'_> {
@@ -121,7 +121,7 @@ fn a_pipe_that_gives_a_byte_at_a_time_gives_the_same() {
     }
 }
 
-/// A reader that never waits for the writer sees whole frames only, and all of them in the end.
+/// A reader that runs beside the writer gets complete frames only, and all of them in the end.
 #[test]
 fn a_reader_beside_a_writer_never_sees_half_a_frame() {
     let directory = tempfile::tempdir().unwrap();
@@ -154,7 +154,7 @@ fn a_reader_beside_a_writer_never_sees_half_a_frame() {
 
 /// More than 4 GiB, of which nearly all is a hole: frames of a kind that only a later version knows.
 #[test]
-fn what_lies_behind_four_gigabytes_is_found() {
+fn frames_beyond_four_gigabytes_are_found() {
     const STORED: u32 = 16 << 20;
     let recorded = Recorded::small();
     let start = recorded.frames[2].at;
@@ -190,9 +190,9 @@ fn what_lies_behind_four_gigabytes_is_found() {
     assert!(replayer.damage().is_empty());
 }
 
-/// A version of tomorrow wrote more than this one knows: that is skipped and counted, and the rest is read.
+/// Additions of a later minor version are skipped and counted, and the rest is read.
 #[test]
-fn unknown_kinds_and_a_higher_minor_are_read_on() {
+fn unknown_frame_kinds_and_a_higher_minor_version_are_accepted() {
     let recorded = Recorded::small();
     let mut newer = recorded.bytes.clone();
     for copy in [0, 64] {
@@ -204,7 +204,7 @@ fn unknown_kinds_and_a_higher_minor_are_read_on() {
     let mut replayer = Replayer::from_bytes(newer.clone()).unwrap();
     assert_eq!((replayer.header().minor, replayer.verify().unwrap()), (7, recorded.samples.len()));
     assert_eq!(recorded.read_pipe(&newer).unwrap().sound.len(), recorded.samples.len());
-    // An incompatible flag is a refusal that says so, and writes nothing.
+    // An unknown incompatible flag is refused with a message.
     let directory = tempfile::tempdir().unwrap();
     let (path, out) = (directory.path().join("newer"), directory.path().join("out"));
     for copy in [0, 64] {
@@ -220,7 +220,7 @@ fn unknown_kinds_and_a_higher_minor_are_read_on() {
 
 /// A recording inside a payload of another: a mark may hold anything.
 #[test]
-fn a_recording_inside_a_recording_is_not_taken_for_it() {
+fn a_recording_inside_a_mark_is_not_read() {
     let inner = &Recorded::small().bytes;
     let sink = Sink::default();
     // Another id than that of the inner one.

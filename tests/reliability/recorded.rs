@@ -1,5 +1,5 @@
-//! Sound recordings with the samples that went in, and reading damaged ones: every sample that comes out must be one that
-//! went in, unchanged and in order.
+//! Intact recordings with their samples, and reading damaged ones: every sample that is read must be one that
+//! was recorded, unchanged and in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::generator::Machine;
 use crate::support::places::{Place, frames};
 use crate::support::record;
 
-/// A recording, and the truth.
+/// A recording and its samples.
 pub struct Recorded {
     pub bytes: Vec<u8>,
     pub samples: Vec<Arc<Sample>>,
@@ -20,12 +20,12 @@ pub struct Recorded {
     numbers: BTreeMap<u64, usize>,
 }
 
-/// What a damaged recording still gives.
+/// The samples that could be read of a damaged recording.
 #[derive(Debug, Default, PartialEq)]
 pub struct Found {
-    /// The numbers of the samples that are sound
+    /// Numbers of the intact samples.
     pub sound: BTreeSet<usize>,
-    /// It says that something is missing
+    /// Whether damage is reported.
     pub damaged: bool,
 }
 
@@ -45,7 +45,7 @@ impl Recorded {
         })
     }
 
-    /// One of 150 samples, with several key frames.
+    /// A recording of 150 samples, with several key frames.
     pub fn long() -> &'static Recorded {
         static LONG: OnceLock<Recorded> = OnceLock::new();
         LONG.get_or_init(|| {
@@ -56,12 +56,12 @@ impl Recorded {
         })
     }
 
-    /// Where sample `number` stands.
+    /// The frame of sample `number`.
     pub fn frame(&self, number: usize) -> Place {
         *self.frames.iter().filter(|frame| frame.is_sample()).nth(number).unwrap()
     }
 
-    /// The samples that cannot be had once these bytes are gone: those in them, and those that refer to one in them. All, if
+    /// The samples that are lost with these bytes: those in them, and those that refer to one in them. All, if
     /// no copy of the meta frame is left.
     pub fn lost_with(&self, bytes: &Range<usize>) -> BTreeSet<usize> {
         let hit = |frame: &Place| frame.at < bytes.end && bytes.start < frame.end();
@@ -99,7 +99,18 @@ impl Recorded {
         let mut replayer = match Replayer::from_bytes(bytes.to_vec()) {
             Ok(replayer) => replayer,
             Err(error) => {
-                assert_eq!(error.exit_code(), 4, "{error}");
+                assert!(
+                    matches!(
+                        error,
+                        RecordingError::NotARecording { .. }
+                            | RecordingError::HeaderDamaged { .. }
+                            | RecordingError::NewerFormat { .. }
+                            | RecordingError::DevelopmentVersion { .. }
+                            | RecordingError::UnknownFlags { .. }
+                            | RecordingError::NoMeta { .. }
+                    ),
+                    "{error}"
+                );
                 return None;
             }
         };
@@ -108,7 +119,7 @@ impl Recorded {
             match replayer.sample(index) {
                 Ok(sample) => self.take(&sample, &mut found),
                 Err(RecordingError::DamagedFrame { .. }) => assert!(!replayer.damage().is_empty()),
-                // The index lied, and the rebuilt one is shorter.
+                // The index was wrong, and the rebuilt one is shorter.
                 Err(RecordingError::NoSuchSample { .. }) => {}
                 Err(other) => panic!("{other}"),
             }
@@ -124,7 +135,18 @@ impl Recorded {
         let mut reader = match StreamReader::open(bytes) {
             Ok(reader) => reader,
             Err(error) => {
-                assert_eq!(error.exit_code(), 4, "{error}");
+                assert!(
+                    matches!(
+                        error,
+                        RecordingError::NotARecording { .. }
+                            | RecordingError::HeaderDamaged { .. }
+                            | RecordingError::NewerFormat { .. }
+                            | RecordingError::DevelopmentVersion { .. }
+                            | RecordingError::UnknownFlags { .. }
+                            | RecordingError::NoMeta { .. }
+                    ),
+                    "{error}"
+                );
                 return None;
             }
         };
@@ -139,8 +161,8 @@ impl Recorded {
         Some(found)
     }
 
-    /// Reads it both ways: how many samples are lost, of which none may be that has nothing to do with the bytes that were
-    /// hit; anything may, where those are not known.
+    /// Reads from a file and from a pipe; returns the number of lost samples. Only samples that depend on the damaged bytes
+    /// may be lost, where those are known.
     pub fn survives(&self, bytes: &[u8], hit: Option<&Range<usize>>, what: &str) -> usize {
         let mut allowed = hit.map_or_else(|| (0..self.samples.len()).collect(), |hit| self.lost_with(hit));
         let missing = |found: Option<Found>, allowed: &BTreeSet<usize>, how: &str| {
@@ -151,7 +173,7 @@ impl Recorded {
             missing.len()
         };
         let lost = missing(self.read_file(bytes), &allowed, "a file");
-        // A pipe gives nothing before it has said which machine it is about.
+        // A pipe gives no samples before its meta frame.
         let whole = |frame: &&Place| hit.is_some_and(|hit| frame.end() <= hit.start || hit.end <= frame.at);
         let begins = self.frames.iter().filter(|frame| frame.kind == 1).find(whole).map_or(0, |meta| meta.at);
         allowed.extend((0..self.samples.len()).filter(|&number| self.frame(number).at < begins));

@@ -1,14 +1,14 @@
-//! Damage, place after place: cuts, flipped bits, bytes overwritten, inserted, removed. No value is shown that was not
-//! recorded, and nothing is lost but what was damaged and what refers to it.
+//! Damage at each offset: cuts, flipped bits, bytes overwritten, inserted, removed. No sample is read that was not
+//! recorded, and only damaged samples and those that refer to them are lost.
 
 use crate::generator::Dice;
 use crate::measure::{MIB, Tally, full};
 use crate::recorded::Recorded;
 
-/// Whatever a small recording became, reading it takes no more.
+/// Most bytes that reading a damaged small recording may allocate.
 const CAP: usize = 8 * MIB;
 
-/// Without `STALLTOP_FULL`, every so many places.
+/// Distance between offsets without `STALLTOP_FULL`.
 fn stride() -> usize {
     if full() { 1 } else { 9 }
 }
@@ -34,14 +34,14 @@ fn cut_anywhere_nothing_before_the_cut_is_lost() {
                 Some(found) => assert_eq!(found.sound, (0..whole).collect(), "cut at {cut}, as a pipe"),
                 None => assert!(cut < 128, "cut at {cut}"),
             }
-            // What stood behind the cut is no loss of ours.
+            // What was after the cut does not count as lost.
             0
         });
     }
 }
 
 #[test]
-fn a_flipped_bit_is_seen_and_costs_only_what_refers_to_its_frame() {
+fn a_flipped_bit_is_detected_and_costs_only_what_refers_to_its_frame() {
     let recorded = Recorded::small();
     let mut tally = Tally::new("each bit of each byte flipped", recorded.samples.len());
     for at in (0..recorded.bytes.len()).step_by(stride()) {
@@ -127,7 +127,7 @@ fn bytes_changed_inserted_and_removed_cost_what_they_hit() {
     }
 }
 
-/// So few or so many that the frame behind begins anywhere in what the frame before claims.
+/// Counts for which the next frame begins anywhere inside the length of the frame before.
 #[test]
 fn bytes_missing_anywhere_cost_only_the_frames_they_are_missing_in() {
     let recorded = Recorded::small();
@@ -138,7 +138,7 @@ fn bytes_missing_anywhere_cost_only_the_frames_they_are_missing_in() {
             let mut damaged = recorded.bytes.clone();
             damaged.drain(at..end);
             let hit = at..end;
-            // Behind a file header that is too short nothing is where it should be.
+            // After a short file header no offset is right.
             let known = (at >= 128).then_some(&hit);
             tally.attempt(CAP, || recorded.survives(&damaged, known, &format!("{count} bytes removed at {at}")));
         }
@@ -149,7 +149,7 @@ fn bytes_missing_anywhere_cost_only_the_frames_they_are_missing_in() {
 #[test]
 fn a_frame_that_is_short_of_a_few_bytes_costs_nothing_behind_it() {
     let recorded = Recorded::long();
-    // Behind some of them stands one that does not refer to them: the first of the next row of eight, a key frame.
+    // After some of them comes a frame that does not refer to them: the first of a row of eight, a key frame.
     for number in [0, 6, 7, 15, 119, 127] {
         let frame = recorded.frame(number);
         for count in [1, 3, 20, 51].into_iter().filter(|count| frame.length > 60 + count) {
@@ -160,7 +160,7 @@ fn a_frame_that_is_short_of_a_few_bytes_costs_nothing_behind_it() {
     }
 }
 
-/// Sound frames where they do not belong: doubled, and in a wrong order.
+/// Intact frames out of place: doubled, and in a wrong order.
 #[test]
 fn frames_out_of_place_give_no_false_sample() {
     let recorded = Recorded::small();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use stalltop::ids::{CgroupId, CgroupVersion, CpuId, DiskId, GroupId, NicId, ProcessId, TaskId};
+use stalltop::ids::{CgroupId, CgroupVersion, CpuId, DiskId, GroupId, ProcessId, TaskId};
 use stalltop::sample::cgroup::{Cgroup, CgroupPressure, IoLimit, IoMax, IoStat};
 use stalltop::sample::cpu::{Cpu, CpuTimes, Load};
 use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
@@ -12,13 +12,12 @@ use stalltop::sample::host::{Host, Privilege};
 use stalltop::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
 use stalltop::sample::network::{Direction, Duplex, Listener, Nic, NicFacts, Qdisc, Softnet, Tcp, TcpExt, Udp};
 use stalltop::sample::pressure::{Stall, StallLine};
-use stalltop::sample::task::{
-    ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Schedstat, TaskState, Tasks, Thread, WaitState,
-};
+use stalltop::sample::task::{ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, TaskState, Tasks};
 use stalltop::sample::waits::{BlockedThread, GroupWaits, SubSample, ThreadWaits, WaitClass, WaitQueue, WaitQueueKind, Waits};
 use stalltop::sample::{Absent, Instant, Name, Sample, memory::Memory};
 use stalltop::units::Counter;
 
+use super::synthetic;
 use crate::format::{self, Case, Phase, Shares};
 
 const TICKS: f64 = 100.0;
@@ -47,19 +46,14 @@ impl Machine {
     pub fn host(&self) -> Arc<Host> {
         Arc::new(Host {
             hostname: "scenario".into(),
-            kernel: "6.18.0".into(),
-            machine: "x86_64".into(),
-            boot_id: "boot".into(),
             boot_time_s: Some(1_700_000_000),
-            page_size: PAGE as u64,
-            ticks_per_second: TICKS as u64,
-            topology: Vec::new(),
             privilege: Privilege {
                 effective_uid: 0,
                 has_cap_sys_ptrace: !self.hidepid,
                 delay_accounting: Ok(false),
                 hidepid: self.hidepid,
             },
+            ..synthetic::host()
         })
     }
 
@@ -359,24 +353,22 @@ impl Machine {
             sectors: self.read(&format!("disk {name} {word} sectors")),
             time_ms: self.read(&format!("disk {name} {word} ms")),
         };
-        Disk {
-            id: disk_id(phase, name),
-            name: name.as_str().into(),
-            facts: Arc::new(DiskFacts {
+        let id = disk_id(phase, name);
+        synthetic::disk(name.as_str())
+            .id(id.major, id.minor)
+            .facts(DiskFacts {
                 rotational: disk.rotational,
                 serial: disk.serial.as_deref().map(Name::from),
                 slaves: disk.stands_on.iter().map(|below| disk_id(phase, below)).collect(),
                 ..DiskFacts::default()
-            }),
-            reads: op("reads"),
-            writes: op("writes"),
-            discards: Some(OpCounters::default()),
-            flushes: Some(self.read(&format!("disk {name} flushes"))),
-            flush_time_ms: Some(self.read(&format!("disk {name} flushes ms"))),
-            in_flight: disk.in_flight,
-            io_ticks_ms: self.read(&format!("disk {name} busy")),
-            time_in_queue_ms: self.read(&format!("disk {name} queue")),
-        }
+            })
+            .reads(op("reads"))
+            .writes(op("writes"))
+            .flushes(self.read(&format!("disk {name} flushes")).0, self.read(&format!("disk {name} flushes ms")).0)
+            .in_flight(disk.in_flight)
+            .busy_ms(self.read(&format!("disk {name} busy")).0, self.read(&format!("disk {name} queue")).0)
+            .with(|disk| disk.discards = Some(OpCounters::default()))
+            .build()
     }
 
     fn nic(&self, nic: &format::Nic) -> Nic {
@@ -388,31 +380,20 @@ impl Machine {
             dropped: read(&format!("{word} dropped")),
             ..Direction::default()
         };
-        Nic {
-            id: NicId { ifindex: 2, name: name.as_str().into() },
-            facts: Arc::new(NicFacts {
-                speed_mbps: nic.mbps.ok_or(Absent::Unsupported),
-                duplex: Ok(if nic.half_duplex { Duplex::Half } else { Duplex::Full }),
-                up: Some(true),
-                loopback: false,
-                virtual_device: nic.r#virtual,
-            }),
-            rx: direction("rx"),
-            tx: direction("tx"),
-            multicast: Counter(0),
-            collisions: Counter(0),
-            carrier_losses: Counter(0),
-            rx_missed: None,
-            rx_nohandler: None,
-            qdisc: nic.qdisc.as_ref().map(|qdisc| Qdisc {
-                kind: qdisc.kind.as_str().into(),
-                backlog_bytes: qdisc.backlog_packets * 1500,
-                backlog_packets: qdisc.backlog_packets,
-                dropped: read("qdisc dropped"),
-                overlimits: read("qdisc overlimits"),
-                requeues: Counter(0),
-            }),
-        }
+        let qdisc = nic.qdisc.as_ref().map(|qdisc| Qdisc {
+            kind: qdisc.kind.as_str().into(),
+            backlog_bytes: qdisc.backlog_packets * 1500,
+            backlog_packets: qdisc.backlog_packets,
+            dropped: read("qdisc dropped"),
+            overlimits: read("qdisc overlimits"),
+            requeues: Counter(0),
+        });
+        let facts = |facts: &mut NicFacts| {
+            facts.speed_mbps = nic.mbps.ok_or(Absent::Unsupported);
+            facts.duplex = Ok(if nic.half_duplex { Duplex::Half } else { Duplex::Full });
+            facts.virtual_device = nic.r#virtual;
+        };
+        synthetic::nic(2, name.as_str()).facts(facts).rx(direction("rx")).tx(direction("tx")).qdisc(qdisc).build()
     }
 
     /// A look at the connections, as the reader would add them up.
@@ -522,64 +503,48 @@ impl Machine {
             Some(age) => Counter((process.cpu * age * 1e9) as u64),
             None => self.read(&format!("task {pid} run")),
         };
-        let threads = (0..process.threads).map(|index| Thread {
-            tid: pid + index,
-            start_ticks,
-            comm: process.name.as_str().into(),
-            state: TaskState::from_stat_char(process.state as u8),
-            processor: (process.on_cpu + if process.moves { self.samples } else { 0 }) % self.cpus,
-            user_ticks: Counter(0),
-            system_ticks: Counter(0),
-            minor_faults: Counter(0),
-            major_faults: if index == 0 { self.read(&format!("task {pid} major")) } else { Counter(0) },
-            block_io_delay_ticks: Counter(0),
-            guest_ticks: Counter(0),
-            background: process.background,
-            schedstat: Some(match index {
-                0 if !process.spread => Schedstat {
-                    run_ns,
-                    run_delay_ns: self.read(&format!("task {pid} delay")),
-                    timeslices: Counter(process.timeslices + self.read(&format!("task {pid} slices")).0),
-                },
-                _ => Schedstat {
-                    run_ns: Counter(if process.spread { run_ns.0 / u64::from(process.threads) } else { 0 }),
-                    timeslices: Counter(process.timeslices),
-                    ..Schedstat::default()
-                },
-            }),
-            last_timeslice_ns: (process.cpu > 0.0).then_some(self.boottime_ns),
-            wait: WaitState {
-                wchan: process.channel.as_deref().map(Name::from).ok_or(Absent::NotRead),
-                syscall: Err(Absent::NotRead),
-            },
-            cpus_allowed_list: process.allowed.as_deref().map(Name::from),
-        });
-        Process {
-            pid,
-            start_ticks,
-            ppid: process.parent,
-            uid: 0,
-            comm: process.name.as_str().into(),
-            kernel_thread: process.kernel_thread,
-            facts: Arc::new(ProcessFacts {
+        let thread = |index: u32| {
+            let timeslices = process.timeslices;
+            let thread = synthetic::thread(pid + index, process.name.as_str()).started(start_ticks);
+            let thread = match index {
+                0 if !process.spread => thread.ran(
+                    run_ns.0,
+                    self.read(&format!("task {pid} delay")).0,
+                    timeslices + self.read(&format!("task {pid} slices")).0,
+                ),
+                _ => thread.ran(if process.spread { run_ns.0 / u64::from(process.threads) } else { 0 }, 0, timeslices),
+            };
+            thread.state(TaskState::from_stat_char(process.state as u8)).with(|thread| {
+                thread.processor = (process.on_cpu + if process.moves { self.samples } else { 0 }) % self.cpus;
+                thread.user_ticks = Counter(0);
+                if index == 0 {
+                    thread.major_faults = self.read(&format!("task {pid} major"));
+                }
+                thread.background = process.background;
+                thread.last_timeslice_ns = (process.cpu > 0.0).then_some(self.boottime_ns);
+                thread.wait.wchan = process.channel.as_deref().map(Name::from).ok_or(Absent::NotRead);
+                thread.cpus_allowed_list = process.allowed.as_deref().map(Name::from);
+            })
+        };
+        synthetic::process(pid, process.name.as_str())
+            .started(start_ticks)
+            .parent(process.parent)
+            .ran(run_ns.0)
+            .facts(ProcessFacts {
                 executable: Ok(format!("/usr/bin/{}", process.name).as_str().into()),
                 cgroup: process.cgroup.as_deref().map(cgroup_id).ok_or(Absent::NoSuchFile),
                 ..ProcessFacts::default()
-            }),
-            user_ticks: Counter(run_ns.0 / 10_000_000),
-            system_ticks: Counter(0),
-            guest_ticks: Counter(0),
-            children_cpu: Some(ChildrenCpuTime {
-                user_ticks: self.read(&format!("task {pid} ended")),
-                system_ticks: Counter(0),
-            }),
-            cpu_ns: Some(run_ns),
-            minor_faults: Counter(0),
-            major_faults: self.read(&format!("task {pid} major")),
-            resident_pages: 100,
-            io: Err(Absent::NotRead),
-            threads: threads.collect(),
-        }
+            })
+            .threads((0..process.threads).map(thread))
+            .with(|row| {
+                row.kernel_thread = process.kernel_thread;
+                row.children_cpu =
+                    Some(ChildrenCpuTime { user_ticks: self.read(&format!("task {pid} ended")), system_ticks: Counter(0) });
+                row.major_faults = self.read(&format!("task {pid} major"));
+                row.resident_pages = 100;
+                row.io = Err(Absent::NotRead);
+            })
+            .build()
     }
 
     fn blocked(&self, phase: &Phase, index: u32, groups: &[GroupId]) -> Vec<BlockedThread> {

@@ -14,6 +14,8 @@
 
 mod format;
 mod machine;
+#[path = "../support/synthetic.rs"]
+mod synthetic;
 
 use std::collections::BTreeSet;
 use std::fs;

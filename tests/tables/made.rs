@@ -1,19 +1,16 @@
-//! Recordings whose figures are known, and the program run on them.
+//! Recordings with known figures, and the program run on them.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use stalltop::ids::{CpuId, DiskId, NicId};
 use stalltop::recording::{Meta, Recorder, RecorderOptions, Redaction};
-use stalltop::sample::cpu::{Cpu, CpuTimes};
-use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
-use stalltop::sample::host::Privilege;
-use stalltop::sample::network::{Direction, Nic, NicFacts};
-use stalltop::sample::task::{Process, ProcessFacts, Schedstat, TaskIo, TaskState, Tasks, Thread, WaitState};
-use stalltop::sample::{Absent, Host, Instant, Name, Sample};
+use stalltop::sample::task::{Process, ProcessFacts, TaskIo, Thread};
+use stalltop::sample::{Absent, Host, Name, Sample};
 use stalltop::units::Counter;
+
+use super::synthetic::{self, cpu_times};
 
 /// A machine on which CPU 7 (or the last one), one process and one disk are at work.
 pub struct Box {
@@ -73,57 +70,14 @@ impl Box {
     }
 
     fn sample(&self, second: u64) -> Sample {
-        let ns = (BOOT_S + second) * 1_000_000_000;
-        let realtime_ns = i64::try_from((BEGIN_S + second) * 1_000_000_000).unwrap();
-        let mut sample = Sample::empty(Instant { boottime_ns: ns, monotonic_ns: ns, realtime_ns });
         let ticks = second * 100;
-        let times = |busy: u64, all: u64| CpuTimes {
-            user_ticks: Counter(busy),
-            idle_ticks: Counter(all - busy),
-            steal_ticks: Some(Counter(0)),
-            ..CpuTimes::default()
-        };
         let hot = 7.min(self.cpus - 1);
-        let each = |id: u32| (CpuId(id), times(if id == hot { ticks } else { 0 }, ticks));
-        let total = times(ticks, ticks * u64::from(self.cpus));
-        sample.cpu = Ok(Cpu { total, cpus: (0..self.cpus).map(each).collect(), ..Cpu::default() });
-        sample.disks = Ok(vec![Disk {
-            id: DiskId { major: 8, minor: 0 },
-            name: Name::from(self.name),
-            facts: Arc::new(DiskFacts::default()),
-            reads: OpCounters {
-                completed: Counter(second * 100),
-                merged: Counter(0),
-                sectors: Counter(second * 100 * 32),
-                time_ms: Counter(second * 200),
-            },
-            writes: OpCounters::default(),
-            discards: None,
-            flushes: None,
-            flush_time_ms: None,
-            in_flight: 0,
-            io_ticks_ms: Counter(second * 150),
-            time_in_queue_ms: Counter(second * 200),
-        }]);
-        let bytes = Direction { bytes: Counter(second * 1024), packets: Counter(second * 2), ..Direction::default() };
-        sample.nics = Ok(vec![Nic {
-            id: NicId { ifindex: 2, name: Name::from(self.name) },
-            facts: Arc::new(NicFacts {
-                speed_mbps: Err(Absent::NoSuchFile),
-                duplex: Err(Absent::NoSuchFile),
-                up: Some(true),
-                loopback: false,
-                virtual_device: false,
-            }),
-            rx: bytes,
-            tx: bytes,
-            multicast: Counter(0),
-            collisions: Counter(0),
-            carrier_losses: Counter(0),
-            rx_missed: None,
-            rx_nohandler: None,
-            qdisc: None,
-        }]);
+        let times = |cpu: u32| if cpu == hot { cpu_times(ticks, 0, 0, 0) } else { cpu_times(0, 0, ticks, 0) };
+        let disk = synthetic::disk(self.name).reads(synthetic::operations(second * 100, 16, second * 200));
+        let traffic = synthetic::traffic(second * 1024, second * 2);
+        let nic = synthetic::nic(2, self.name).rx(traffic).tx(traffic).facts(|facts| {
+            (facts.speed_mbps, facts.duplex) = (Err(Absent::NoSuchFile), Err(Absent::NoSuchFile));
+        });
         let mut processes = vec![process(1, "init", 0), process(200, self.name, second * 1000), process(300, "idle", 0)];
         if self.short_lived && second <= 3 {
             let another = Thread { tid: 301, ..process(300, "worker", second * 100).threads[0].clone() };
@@ -133,54 +87,24 @@ impl Box {
                 processes.push(newborn(500, "newborn", BOOT_S + 1, second));
             }
         }
-        sample.tasks = Ok(Tasks { processes: processes.into_iter().map(Arc::new).collect(), ..Tasks::default() });
-        sample
+        synthetic::sample_at(synthetic::instant((BOOT_S + second) as f64, BEGIN_S - BOOT_S))
+            .cpus((0..self.cpus).map(times))
+            .disk(disk.busy_ms(second * 150, second * 200))
+            .nic(nic)
+            .processes(processes)
+            .build()
     }
 }
 
 fn process(pid: u32, name: &str, run_ms: u64) -> Process {
-    let ticks = Counter(run_ms / 10);
-    let thread = Thread {
-        tid: pid,
-        start_ticks: 7,
-        comm: Name::from(name),
-        state: TaskState::Sleeping,
-        processor: 0,
-        user_ticks: ticks,
-        system_ticks: Counter(0),
-        minor_faults: Counter(0),
-        major_faults: Counter(0),
-        block_io_delay_ticks: Counter(0),
-        guest_ticks: Counter(0),
-        background: false,
-        schedstat: Some(Schedstat {
-            run_ns: Counter(run_ms * 1_000_000),
-            run_delay_ns: Counter(0),
-            timeslices: Counter(run_ms),
-        }),
-        last_timeslice_ns: None,
-        wait: WaitState::default(),
-        cpus_allowed_list: None,
-    };
-    Process {
-        pid,
-        start_ticks: 7,
-        ppid: u32::from(pid > 1),
-        uid: 0,
-        comm: Name::from(name),
-        kernel_thread: false,
-        facts: Arc::new(ProcessFacts { cmdline: Ok(Name::from(name)), ..ProcessFacts::default() }),
-        user_ticks: ticks,
-        system_ticks: Counter(0),
-        guest_ticks: Counter(0),
-        children_cpu: None,
-        cpu_ns: Some(Counter(run_ms * 1_000_000)),
-        minor_faults: Counter(0),
-        major_faults: Counter(0),
-        resident_pages: 250,
-        io: Err(Absent::NoPermission),
-        threads: Arc::new([thread]),
-    }
+    let run_ns = run_ms * 1_000_000;
+    synthetic::process(pid, name)
+        .started(7)
+        .ran(run_ns)
+        .facts(ProcessFacts { cmdline: Ok(Name::from(name)), ..ProcessFacts::default() })
+        .threads([synthetic::thread(pid, name).started(7).ran(run_ns, 0, run_ms)])
+        .with(|process| process.resident_pages = 250)
+        .build()
 }
 
 /// One that has begun then, and has done something each second since.
@@ -194,17 +118,7 @@ fn newborn(pid: u32, name: &str, began_s: u64, second: u64) -> Process {
 }
 
 fn host() -> Host {
-    Host {
-        hostname: Name::from("db1"),
-        kernel: Name::from("6.18.0"),
-        machine: Name::from("x86_64"),
-        boot_id: Name::from("5c2d5e8a"),
-        boot_time_s: Some(BEGIN_S - BOOT_S),
-        page_size: 4096,
-        ticks_per_second: 100,
-        topology: Vec::new(),
-        privilege: Privilege { effective_uid: 0, has_cap_sys_ptrace: true, delay_accounting: Ok(false), hidepid: false },
-    }
+    Host { boot_time_s: Some(BEGIN_S - BOOT_S), ..synthetic::host() }
 }
 
 pub fn stalltop(arguments: &[&str]) -> Command {

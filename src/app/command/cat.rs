@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::cut::{open_checked, report_copied};
 use crate::app::program::exit::{Exit, Failure, quoted};
-use crate::app::recording::failure;
+use crate::app::recorder::failure;
 use crate::cli::time_range::Cat;
 use crate::recording::{Copier, Replayer, Timestamp};
 

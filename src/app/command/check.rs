@@ -5,24 +5,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
+
+use crate::app::baseline_learner::BaselineLearner;
 use crate::app::config::Settings;
-use crate::app::evaluation::{BaselineLearner, SampleEvaluator};
+use crate::app::evaluated_recording::EvaluatedRecording;
+use crate::app::live_pipeline::LiveEvaluations;
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::signals::TerminationSignals;
 use crate::app::program::stdio::{self, ReaderState};
-use crate::app::program::time_zone;
-use crate::app::recording::evaluated_recording::EvaluatedRecording;
-use crate::app::recording::{self, Session};
+use crate::app::recorder::{self, Session};
 use crate::app::sampling::{SamplerCommand, SamplerThread};
+use crate::app::time_range;
 use crate::cli::check::Format;
 use crate::cli::{Check, Configuration};
 use crate::findings::{Evaluation, Severity};
 use crate::kernel::Root;
-use crate::recording::{Redaction, Replayer};
+use crate::recording::Redaction;
 use crate::report::finding_log::{self, FindingLog};
 use crate::report::window::{KindFilter, Window};
 use crate::report::{json, nagios, text};
-use crate::sample::Instant;
 
 /// How long is looked unless it is said.
 const DEFAULT_SPAN: Duration = Duration::from_secs(5);
@@ -127,116 +129,61 @@ impl EvaluationSource<'_> {
     }
 
     fn live(self, each: OnEvaluation) -> Result<EndReason, Failure> {
-        let EvaluationSource { root, settings, check, termination_signals: ending } = self;
+        let EvaluationSource { root, settings, check, termination_signals } = self;
         let span = check.span.or((!check.watch).then_some(DEFAULT_SPAN));
-        let most = span.unwrap_or(Duration::MAX);
-        let interval = check.interval.unwrap_or_else(|| default_interval(most)).min(most);
-        let mut lessons = if root.is_host() { BaselineLearner::load_and_warn() } else { BaselineLearner::empty() };
-        let mut sampling = SamplerThread::start(root, interval, span)?;
+        let longest = span.unwrap_or(Duration::MAX);
+        let interval = check.interval.unwrap_or_else(|| default_interval(longest)).min(longest);
+        let baseline_learner = BaselineLearner::for_root(&root);
+        let sampler = SamplerThread::start(root, interval, span)?;
         let stopped = Arc::new(AtomicBool::new(false));
-        if let Some(ending) = ending {
-            let (orders, stopped) = (sampling.control(), Arc::clone(&stopped));
-            ending.on_signal(move || {
+        if let Some(signals) = termination_signals {
+            let (control, stopped) = (sampler.control(), Arc::clone(&stopped));
+            signals.on_signal(move || {
                 stopped.store(true, Ordering::SeqCst);
-                orders.send(SamplerCommand::Stop);
+                control.send(SamplerCommand::Stop);
             });
         }
-        let criteria = settings.rule_config_for(&sampling.host);
-        let mut judging = SampleEvaluator::new(sampling.host.clone(), lessons.new_evaluator(criteria));
-        let mut session = None;
-        while let Some(taken) = sampling.samples.blocking_recv() {
-            let judged = judging.evaluate(taken.sample.clone());
+        let rule_config = settings.rule_config_for(&sampler.host);
+        let mut evaluations = LiveEvaluations::new(sampler, rule_config, baseline_learner);
+        let meta = recorder::meta(&evaluations.sampler.host, interval, Redaction::Nothing);
+        let mut session: Option<Session> = None;
+        while let Some(sample) = evaluations.next_sample() {
+            let evaluation = evaluations.evaluate(&sample);
             if let Some(path) = &check.save {
-                let session = match &mut session {
-                    Some(session) => session,
-                    None => {
-                        let meta = recording::meta(&sampling.host, interval, Redaction::Nothing);
-                        session.insert(Session::create(path, &meta, lessons.initial_baselines()).map_err(recording::failure)?)
-                    }
-                };
-                session.offer(taken, recording::frame_summary(judged.as_ref()));
+                if session.is_none() {
+                    let baselines = evaluations.pipeline().initial_baselines();
+                    session = Some(Session::create(path, &meta, baselines).map_err(recorder::failure)?);
+                }
+                let summary = recorder::frame_summary(evaluation.as_ref());
+                session.iter_mut().for_each(|session| session.offer(sample.clone(), summary));
             }
-            let Some(judged) = judged else { continue };
-            lessons.observe(&judged);
-            if each(&judged)? == ReaderState::Closed {
+            let Some(evaluation) = evaluation else { continue };
+            if each(&evaluation)? == ReaderState::Closed {
                 stopped.store(true, Ordering::SeqCst);
                 break;
-            }
-            if let Some(line) = lessons.write_periodically() {
-                stdio::print_stderr(&format!("what was learned of disks is not kept: {line}"));
             }
         }
         if let Some(line) = session.and_then(|session| session.finish().failure()) {
             return Err(Failure::new(Exit::Unknown, line, "", ""));
         }
-        if let Some(line) = lessons.write_before_exit() {
-            stdio::print_stderr(&line);
-        }
-        match stopped.load(Ordering::SeqCst) {
-            _ if crate::app::program::panics::has_panicked() => Err(Failure::already_reported(Exit::Failed)),
-            true => Ok(EndReason::Interrupted),
-            false => Ok(EndReason::Completed),
-        }
+        evaluations.finish()?;
+        Ok(if stopped.load(Ordering::SeqCst) { EndReason::Interrupted } else { EndReason::Completed })
     }
 }
 
-/// Judged from its beginning in any case: what was learned and what had begun before is known.
 fn from_recording(file: &Path, settings: &Settings, check: &Check, each: OnEvaluation) -> Result<EndReason, Failure> {
-    let mut recorded = EvaluatedRecording::open(file, settings)?;
-    let stretch = TimeRange::new(recorded.replayer(), check);
-    let mut ended = EndReason::Completed;
-    for judged in recorded.by_ref() {
-        let at = judged.interval.at();
-        if stretch.is_past_end(at) {
-            break;
-        }
-        if stretch.is_after_start(at) && each(&judged)? == ReaderState::Closed {
-            ended = EndReason::Interrupted;
+    let mut recording = EvaluatedRecording::open(file, settings)?;
+    let span = check.span.or(check.at.map(|_| DEFAULT_SPAN));
+    let samples = time_range::at(recording.replayer(), check.at, span, &TimeZone::system()).unwrap_or(0..0);
+    let mut end = EndReason::Completed;
+    while let Some(evaluation) = recording.next_in(&samples) {
+        if each(&evaluation)? == ReaderState::Closed {
+            end = EndReason::Interrupted;
             break;
         }
     }
-    recorded.warn_of_damage();
-    Ok(ended)
-}
-
-/// What of a recording is judged: intervals that end after `from` and not after `to`.
-struct TimeRange {
-    /// Nanoseconds after 1970, as `at` names it
-    from_realtime_ns: i64,
-    /// Nanoseconds after boot, where its length counts
-    from_boottime_ns: u64,
-    to_boottime_ns: u64,
-}
-
-impl TimeRange {
-    fn new(replayer: &Replayer, check: &Check) -> TimeRange {
-        let (first, last) = (replayer.timestamp(0), replayer.len().checked_sub(1).and_then(|last| replayer.timestamp(last)));
-        let (first, last) = (first.unwrap_or_default(), last.unwrap_or_default());
-        let length = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-        let all = TimeRange { from_realtime_ns: i64::MIN, from_boottime_ns: 0, to_boottime_ns: u64::MAX };
-        let Some(at) = check.at else {
-            let from = check.span.map_or(0, |span| last.boottime_ns.saturating_sub(length(span)));
-            return TimeRange { from_boottime_ns: from, ..all };
-        };
-        let zone = time_zone::local();
-        let from = at.resolve(first.realtime_ns, last.realtime_ns, &zone).unwrap_or(i64::MAX);
-        // The clock may have been set while it was recorded: by the last sample before it.
-        let behind =
-            (0..replayer.len()).map_while(|index| replayer.timestamp(index)).take_while(|at| at.realtime_ns <= from).last();
-        let behind = behind.unwrap_or(first);
-        // Negative where it lies before all of it.
-        let since = from.saturating_sub(behind.realtime_ns);
-        let to = behind.boottime_ns.saturating_add_signed(since).saturating_add(length(check.span.unwrap_or(DEFAULT_SPAN)));
-        TimeRange { from_realtime_ns: from, to_boottime_ns: to, ..all }
-    }
-
-    fn is_after_start(&self, at: Instant) -> bool {
-        at.realtime_ns > self.from_realtime_ns && at.boottime_ns > self.from_boottime_ns
-    }
-
-    fn is_past_end(&self, at: Instant) -> bool {
-        at.boottime_ns > self.to_boottime_ns
-    }
+    recording.warn_of_damage();
+    Ok(end)
 }
 
 /// A second, or less where that would be too few intervals to tell a state from a moment.

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use crate::app::config::Settings;
+use crate::app::evaluated_recording::EvaluatedRecording;
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::program::stdio;
-use crate::app::recording::evaluated_recording::{EvaluatedRecording, to_instant};
 use crate::cli::Configuration;
 use crate::cli::compare::Compare;
 use crate::findings::Evaluation;
@@ -93,7 +93,7 @@ fn operations_between_marks(recorded: &EvaluatedRecording) -> Option<(Instant, I
     let marks = recorded.replayer().marks();
     let mut totals = marks.iter().filter_map(|mark| {
         let total: f64 = mark.text.trim().strip_prefix("ops ")?.trim().parse().ok()?;
-        Some((to_instant(mark.at), total)).filter(|_| total.is_finite())
+        Some((Instant::from(mark.at), total)).filter(|_| total.is_finite())
     });
     let (from, first) = totals.next()?;
     let (to, last) = totals.next_back()?;

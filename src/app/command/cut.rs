@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use jiff::tz::TimeZone;
+
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::program::stdio::print_stderr;
-use crate::app::program::time_zone;
-use crate::app::recording::time_range::range;
-use crate::app::recording::{failure, format_bytes};
+use crate::app::recorder::{failure, format_bytes};
+use crate::app::time_range;
 use crate::cli::time_range::Cut;
 use crate::recording::{Copier, CopyTotals, Replayer};
 use crate::report::formatting::pluralize;
@@ -14,7 +15,7 @@ use crate::report::formatting::pluralize;
 /// A part as a recording of its own.
 pub fn cut(cut: &Cut) -> Result<Exit, Failure> {
     let mut replayer = open_checked(&cut.file)?;
-    let range = range(&replayer, &cut.range, &cut.file, &time_zone::local())?;
+    let range = time_range::between(&replayer, &cut.range, &cut.file, &TimeZone::system())?;
     let copied = Copier::copy_range(&mut replayer, range, &cut.output).map_err(failure)?;
     Ok(report_copied(&copied, &cut.output))
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::app::baseline_learner::{LOAD_TIMEOUT, write_obstacle};
 use crate::app::config::{FILE_TIMEOUT as CONFIGURATION_PATIENCE, Settings, file::ConfigFile};
-use crate::app::evaluation::{LOAD_TIMEOUT, write_obstacle};
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdio::print_localized;
 use crate::app::program::timeout::with_timeout;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::app::program::stdio::print_localized;
-use crate::app::recording::{failure, format_bytes};
+use crate::app::recorder::{failure, format_bytes};
 use crate::cli::Info;
 use crate::recording::{Copier, CopyTotals, DamageKind, Inspection, Redaction, Replayer, Tail, Timestamp, UnreadableFile};
 use crate::report::formatting::pluralize;

@@ -1,8 +1,8 @@
 //! `mark`: leaves a word at every recorder and every live screen of this user.
 
+use crate::app::mark_socket::{self, Delivery};
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdio;
-use crate::app::recording::mark_socket::{self, Delivery};
 use crate::cli;
 use crate::recording::Mark;
 

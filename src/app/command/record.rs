@@ -7,14 +7,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::app::baseline_learner::BaselineLearner;
 use crate::app::config::Settings;
-use crate::app::evaluation::{BaselineLearner, SampleEvaluator};
+use crate::app::live_pipeline::LiveEvaluations;
+use crate::app::mark_socket::MarkSocket;
+use crate::app::operations_command::OperationsCommand;
 use crate::app::program::exit::{Exit, Failure};
-use crate::app::program::{panics, signals, stdio};
-use crate::app::recording::mark_socket::MarkSocket;
-use crate::app::recording::operations_command::OperationsCommand;
-use crate::app::recording::segments::Segments;
-use crate::app::recording::{self, Session, SharedSession};
+use crate::app::program::{signals, stdio};
+use crate::app::recorder::segments::Segments;
+use crate::app::recorder::{self, Session, SharedSession};
 use crate::app::sampling::{SamplerCommand, SamplerThread};
 use crate::baseline::Baselines;
 use crate::cli::{Configuration, Record};
@@ -38,32 +39,32 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
     let stop = signals::TerminationSignals::block()
         .map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
     let settings = Settings::load_and_warn(&root, configuration)?;
-    let lessons = if root.is_host() { BaselineLearner::load_and_warn() } else { BaselineLearner::empty() };
+    let lessons = BaselineLearner::for_root(&root);
     let tally = record.ops.as_deref().map(|command| OperationsCommand::start(command, record.interval)).transpose()?;
-    let mut sampling = SamplerThread::start_with_operations(
+    let sampler = SamplerThread::start_with_operations(
         root,
         record.interval,
         record.span,
         tally.as_ref().map(OperationsCommand::latest),
     )?;
-    let orders = sampling.control();
-    stop.on_signal(move || orders.send(SamplerCommand::Stop));
+    let control = sampler.control();
+    stop.on_signal(move || control.send(SamplerCommand::Stop));
+    let rule_config = settings.rule_config_for(&sampler.host);
+    let mut evaluations = LiveEvaluations::new(sampler, rule_config, lessons);
+    let host = Arc::clone(&evaluations.sampler.host);
     // The first sample says what cannot be seen here: the recording begins with it.
-    let Some(first) = sampling.samples.blocking_recv() else { return Err(Failure::already_reported(Exit::Failed)) };
+    let Some(first) = evaluations.next_sample() else { return Err(Failure::already_reported(Exit::Failed)) };
     let redaction = if record.redact { Redaction::Arguments } else { Redaction::Nothing };
-    let mut meta = recording::meta(&sampling.host, record.interval, redaction);
+    let mut meta = recorder::meta(&host, record.interval, redaction);
     meta.absent = first.sample.absent().into_iter().map(|(what, why)| (what.to_owned(), why)).collect();
     // Baselines that were said are known to whoever replays it, elsewhere too; the rest is a matter of judgement, then.
-    let mut baselines = lessons.initial_baselines().clone();
+    let mut baselines = evaluations.pipeline().initial_baselines().clone();
     if let Ok(disks) = &first.sample.disks {
         settings.rule_config().apply_baseline_overrides(disks, &mut baselines);
     }
-    // Only for the strip of time, which a replay paints before it has judged a day itself.
-    let mut judging =
-        SampleEvaluator::new(Arc::clone(&sampling.host), lessons.new_evaluator(settings.rule_config_for(&sampling.host)));
     let reader_gone = Arc::new(AtomicBool::new(false));
     let session = if to_stream {
-        Session::stream(record.max_size, open_stdout(Arc::clone(&reader_gone))?, &meta, &baselines).map_err(recording::failure)
+        Session::stream(record.max_size, open_stdout(Arc::clone(&reader_gone))?, &meta, &baselines).map_err(recorder::failure)
     } else {
         create_session(record, segments.as_ref(), &meta, &baselines)
     };
@@ -79,7 +80,7 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
     let mut growth = FileGrowth::default();
     let mut next = Some(first);
     let mut turns = false;
-    while let Some(taken) = next.take().or_else(|| sampling.samples.blocking_recv()) {
+    while let Some(taken) = next.take().or_else(|| evaluations.next_sample()) {
         let at = taken.sample.at;
         if let Some(segments) = segments.as_mut().filter(|_| turns) {
             // The new one is there before the old one ends: whoever follows finds it.
@@ -95,8 +96,8 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
                 Err(failure) => segments.postpone_rotation(at, &failure),
             }
         }
-        let judged = judging.evaluate(Arc::clone(&taken.sample));
-        let digest = recording::frame_summary(judged.as_ref());
+        let judged = evaluations.evaluate(&taken);
+        let digest = recorder::frame_summary(judged.as_ref());
         let status = session.with(|session| {
             session.offer(taken, digest);
             (session.status(), session.status_change())
@@ -120,16 +121,16 @@ pub fn record(root: Root, configuration: &Configuration, record: &Record) -> Res
             None => {}
             Some(segments) => {
                 turns = segments.should_rotate(at, large);
-                segments.delete_expired(&sampling.host, at);
+                segments.delete_expired(&host, at);
             }
         }
     }
-    sampling.send(SamplerCommand::Stop);
+    evaluations.sampler.send(SamplerCommand::Stop);
     let Some(ended) = session.replace(None).map(Session::finish_patiently) else {
         return Err(Failure::already_reported(Exit::Failed));
     };
+    evaluations.finish()?;
     match ended.failure() {
-        _ if panics::has_panicked() => Err(Failure::already_reported(Exit::Failed)),
         // Whoever read has seen enough.
         Some(_) if reader_gone.load(Ordering::SeqCst) => Ok(Exit::Success),
         Some(line) => Err(Failure::new(Exit::CannotWrite, line, "", "")),
@@ -151,9 +152,9 @@ fn create_session(
     let session = match (segments, record.file.as_deref()) {
         (Some(segments), _) => Session::create_in(most, segments.folder(), &segments.next_name(&meta.host), meta, baselines),
         (None, Some(file)) => Session::create_with_limit(most, file, meta, baselines),
-        (None, None) => Session::create_with_limit(most, Path::new(&recording::default_name(&meta.host)), meta, baselines),
+        (None, None) => Session::create_with_limit(most, Path::new(&recorder::default_name(&meta.host)), meta, baselines),
     };
-    session.map_err(recording::failure)
+    session.map_err(recorder::failure)
 }
 
 /// Standard output past std's line buffer, which would hold frames back.

@@ -1,10 +1,11 @@
 //! `report`: a recording as one page, as Markdown or as JSON.
 
+use jiff::tz::TimeZone;
+
 use super::output::{Output, lowercase_extension};
 use crate::app::config::Settings;
+use crate::app::evaluated_recording::EvaluatedRecording;
 use crate::app::program::exit::{Exit, Failure, quoted};
-use crate::app::program::time_zone;
-use crate::app::recording::evaluated_recording::{EvaluatedRecording, to_instant};
 use crate::cli::Configuration;
 use crate::cli::report::{Format, Report};
 use crate::kernel::Root;
@@ -12,12 +13,13 @@ use crate::recording::Tail;
 use crate::report::html::{self, ReportSource};
 use crate::report::report_data::{Gap, Mark, ReportData};
 use crate::report::{json, markdown};
+use crate::sample::Instant;
 
 pub fn report(configuration: &Configuration, report: &Report) -> Result<Exit, Failure> {
     let format = format(report)?;
     let settings = Settings::load_and_warn(&Root::host(), configuration)?;
     let output = Output::for_path(&report.output)?;
-    let zone = time_zone::local();
+    let zone = TimeZone::system();
     let mut recorded = EvaluatedRecording::open(&report.file, &settings)?;
     recorded.narrow(&report.range, &zone)?;
     let mut chronicle = ReportData::new(recorded.replayer().len().saturating_sub(1), recorded.thresholds());
@@ -79,20 +81,21 @@ fn incomplete_reason(tail: Tail) -> Option<&'static str> {
 fn add_gaps_and_marks(recorded: &EvaluatedRecording, chronicle: &mut ReportData) {
     let replayer = recorded.replayer();
     let gaps = replayer.gaps().iter().map(|gap| Gap {
-        from: to_instant(gap.from),
-        to: to_instant(gap.to),
+        from: Instant::from(gap.from),
+        to: Instant::from(gap.to),
         missing_samples: gap.lost_samples,
         reason: gap.reason.description().to_owned(),
     });
     let damage = replayer.damage().iter().filter(|damage| damage.lost_samples > 0).filter_map(|damage| {
         let (from, to) = (damage.from.or(damage.to)?, damage.to.or(damage.from)?);
         Some(Gap {
-            from: to_instant(from),
-            to: to_instant(to),
+            from: Instant::from(from),
+            to: Instant::from(to),
             missing_samples: damage.lost_samples,
             reason: format!("damaged: {}", damage.kind),
         })
     });
     chronicle.gaps = gaps.chain(damage).collect();
-    chronicle.marks = replayer.marks().iter().map(|mark| Mark { at: to_instant(mark.at), text: mark.text.clone() }).collect();
+    chronicle.marks =
+        replayer.marks().iter().map(|mark| Mark { at: Instant::from(mark.at), text: mark.text.clone() }).collect();
 }

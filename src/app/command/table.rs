@@ -3,25 +3,25 @@
 mod command;
 mod output_stream;
 
-use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
 
+use crate::app::baseline_learner::BaselineLearner;
 use crate::app::config::Settings;
-use crate::app::evaluation::{BaselineLearner, SampleEvaluator};
+use crate::app::evaluated_recording::EvaluatedRecording;
+use crate::app::live_pipeline::LiveEvaluations;
 use crate::app::program::exit::{Exit, Failure};
-use crate::app::program::stdio::{self, ReaderState};
-use crate::app::program::{panics, signals, time_zone};
-use crate::app::recording::evaluated_recording::EvaluatedRecording;
-use crate::app::sampling::{SamplerCommand, SamplerThread, TimedSample};
+use crate::app::program::signals;
+use crate::app::program::stdio::ReaderState;
+use crate::app::sampling::{SamplerCommand, SamplerThread};
+use crate::app::time_range;
 use crate::cli::Configuration;
 use crate::cli::table::{Format as Asked, Table};
 use crate::figures::{Aggregation, FigureInput, find_table};
 use crate::findings::Evaluation;
 use crate::kernel::Root;
-use crate::recording::Replayer;
 use crate::report::table::{ColumnSelection, Format, Printer, ResolvedSelection, RowTime, RunAccumulator, RunTotal};
 use output_stream::OutputStream;
 
@@ -81,7 +81,7 @@ impl TableOutput {
             choice,
             printer,
             stream: page,
-            zone: time_zone::local(),
+            zone: TimeZone::system(),
             total: total.then(RunAccumulator::default),
             total_only: total && (options.format == Asked::Csv || !options.command.is_empty() && options.interval.is_none()),
             lines_printed: 0,
@@ -147,86 +147,58 @@ pub(super) fn stamp(look: &FigureInput, zone: &TimeZone) -> RowTime {
     RowTime { clock, at, seconds: look.interval.seconds }
 }
 
-/// Samples of the running machine on their way to lines.
-struct LivePipeline {
-    sampler: SamplerThread,
-    evaluator: SampleEvaluator,
-    baseline_learner: BaselineLearner,
-}
-
-impl LivePipeline {
-    /// Steady: a late line does not make the next one late. Baselines are for the table that shows them.
-    fn start(
-        root: Root,
-        settings: &Settings,
-        interval: Duration,
-        asked: (&Table, &ResolvedSelection),
-    ) -> Result<LivePipeline, Failure> {
-        let (options, choice) = asked;
-        let lessons =
-            if root.is_host() && options.what == "disk" { BaselineLearner::load_and_warn() } else { BaselineLearner::empty() };
-        let sampling = SamplerThread::start_unthrottled(root, interval, options.span, choice.is_expensive())?;
-        let judging =
-            SampleEvaluator::new(sampling.host.clone(), lessons.new_evaluator(settings.rule_config_for(&sampling.host)));
-        Ok(LivePipeline { sampler: sampling, evaluator: judging, baseline_learner: lessons })
-    }
-
-    fn evaluate(&mut self, taken: TimedSample) -> Option<Evaluation> {
-        let judged = self.evaluator.evaluate(taken.sample)?;
-        self.baseline_learner.observe(&judged);
-        Some(judged)
-    }
-
-    fn finish(mut self) -> Result<Exit, Failure> {
-        if let Some(line) = self.baseline_learner.write_before_exit() {
-            stdio::print_stderr(&line);
-        }
-        if panics::has_panicked() { Err(Failure::already_reported(Exit::Failed)) } else { Ok(Exit::Success) }
-    }
+/// Starts sampling. Unthrottled: a late line does not delay the next one. Only the table of disks shows baselines.
+fn start(
+    root: Root,
+    settings: &Settings,
+    interval: Duration,
+    asked: (&Table, &ResolvedSelection),
+) -> Result<LiveEvaluations, Failure> {
+    let (options, choice) = asked;
+    let baseline_learner = if options.what == "disk" { BaselineLearner::for_root(&root) } else { BaselineLearner::empty() };
+    let sampler = SamplerThread::start_unthrottled(root, interval, options.span, choice.is_expensive())?;
+    let rule_config = settings.rule_config_for(&sampler.host);
+    Ok(LiveEvaluations::new(sampler, rule_config, baseline_learner))
 }
 
 fn live(root: Root, settings: &Settings, options: &Table, lines: &mut TableOutput) -> Result<Exit, Failure> {
-    // Whoever interrupts a run that is to be totalled wants the total.
+    // A signal that ends a run with a total prints the total.
     let stop = lines.total.is_some().then(signals::TerminationSignals::block).transpose();
     let stop = stop.map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
     let interval = options.interval.unwrap_or(DEFAULT_INTERVAL).min(options.span.unwrap_or(Duration::MAX));
-    let mut watch = LivePipeline::start(root, settings, interval, (options, &lines.choice))?;
+    let mut evaluations = start(root, settings, interval, (options, &lines.choice))?;
     if let Some(stop) = stop {
-        let orders = watch.sampler.control();
+        let control = evaluations.sampler.control();
         stop.on_signal(move || {
-            orders.send(SamplerCommand::FinalSample);
+            control.send(SamplerCommand::FinalSample);
         });
     }
     let mut since_boot = options.since_boot;
-    while let Some(taken) = watch.sampler.samples.blocking_recv() {
-        if std::mem::take(&mut since_boot) && !lines.add_since_boot(watch.evaluator.evaluate_since_boot(&taken.sample))? {
+    while let Some(sample) = evaluations.next_sample() {
+        if std::mem::take(&mut since_boot)
+            && !lines.add_since_boot(evaluations.pipeline().evaluate_since_boot(&sample.sample))?
+        {
             break;
         }
-        let Some(judged) = watch.evaluate(taken) else { continue };
-        if !lines.add(&judged)? {
+        let Some(evaluation) = evaluations.evaluate(&sample) else { continue };
+        if !lines.add(&evaluation)? {
             break;
-        }
-        if let Some(line) = watch.baseline_learner.write_periodically() {
-            stdio::print_stderr(&format!("what was learned of disks is not kept: {line}"));
         }
     }
     lines.print_total()?;
-    watch.finish()
+    evaluations.finish()?;
+    Ok(Exit::Success)
 }
 
-/// Judged from its beginning, so that baselines are what they were by then.
+/// Evaluation from its beginning, so that baselines are what they were by then.
 fn from_recording(file: &Path, settings: &Settings, options: &Table, lines: &mut TableOutput) -> Result<Exit, Failure> {
     let mut recorded = EvaluatedRecording::open(file, settings)?;
-    let span = selected_range(recorded.replayer(), options, &lines.zone)?;
+    let samples = time_range::at(recorded.replayer(), options.at, options.span, &lines.zone);
+    let outside = || Failure::new(Exit::Usage, "--at is no time of that recording", "", "try 'stalltop info FILE'");
+    let samples = samples.ok_or_else(outside)?;
     let mut step = RunAccumulator::default();
     let mut since_boot = options.since_boot;
-    while let Some(judged) = recorded.next() {
-        if recorded.last_index() > *span.end() {
-            break;
-        }
-        if recorded.last_index() <= *span.start() {
-            continue;
-        }
+    while let Some(judged) = recorded.next_in(&samples) {
         if std::mem::take(&mut since_boot) && !lines.add_since_boot(recorded.evaluate_since_boot(&judged.interval.older))? {
             break;
         }
@@ -257,28 +229,4 @@ fn from_recording(file: &Path, settings: &Settings, options: &Table, lines: &mut
     lines.print_total()?;
     recorded.warn_of_damage();
     Ok(if recorded.replayer().damage().is_empty() { Exit::Success } else { Exit::Damaged })
-}
-
-/// The samples in which lines begin and end; the first one only begins one.
-fn selected_range(replayer: &Replayer, options: &Table, zone: &TimeZone) -> Result<RangeInclusive<usize>, Failure> {
-    let last = replayer.len().saturating_sub(1);
-    // Within one run of the machine the clock counts that nobody sets.
-    let apart = |from: usize, to: usize| {
-        let (older, newer) = replayer.timestamp(from).zip(replayer.timestamp(to))?;
-        let ns = match replayer.host(from).is_same_boot(&replayer.host(to)) {
-            true => newer.boottime_ns.saturating_sub(older.boottime_ns),
-            false => u64::try_from(newer.realtime_ns.saturating_sub(older.realtime_ns)).unwrap_or(0),
-        };
-        Some(Duration::from_nanos(ns))
-    };
-    let within = |from: usize, to: usize| options.span.is_none_or(|span| apart(from, to).is_some_and(|apart| apart <= span));
-    let Some(at) = options.at else {
-        let before = (0..last).rev().take_while(|&from| within(from, last)).last();
-        return Ok(before.unwrap_or(last)..=last);
-    };
-    let wrong = || Failure::new(Exit::Usage, "--at is no time of that recording", "", "try 'stalltop info FILE'");
-    let realtime = |index: usize| replayer.timestamp(index).map(|at| at.realtime_ns).ok_or_else(wrong);
-    let at = at.resolve(realtime(0)?, realtime(last)?, zone).ok_or_else(wrong)?;
-    let from = replayer.index_at_time(at).unwrap_or(0);
-    Ok(from..=(from..=last).take_while(|&to| within(from, to)).last().unwrap_or(from))
 }

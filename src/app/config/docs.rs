@@ -47,7 +47,7 @@ pub fn render() -> String {
 const HEADER: &str = "\
 # Configuration
 
-<!-- Made by src/app/config/page.rs: change it there, then STALLTOP_BLESS=1 cargo test --test papers -->
+<!-- Made by src/app/config/page.rs: change it there, then STALLTOP_BLESS=1 cargo test --test generated_files -->
 
 Nothing has to be configured. What is, is read from, the first one that says something about a thing being the one that counts:
 

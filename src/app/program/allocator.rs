@@ -1,28 +1,19 @@
-//! How memory is taken from the system and given back: a monitor shall be small on a box that is short of it.
+//! The memory allocator's parameters: freed memory goes back to the system soon, and threads share one arena.
 
-/// So much may lie free at the end of the heap: what a busy second takes and gives back. With less of it the kernel is asked
-/// for the same pages again and again.
+use crate::app::sys;
+
+/// Free bytes that remain at the end of the heap: what a busy second allocates and frees. With fewer, the same pages are
+/// requested from the kernel again and again.
 const TRIM_THRESHOLD: libc::c_int = 256 << 10;
 
-/// Before any thread is started. glibc gives each thread an arena of its own and keeps what was freed; two threads that
-/// seldom allocate at the same time need one, and a screen that was large once need not stay so.
+/// To be called before any thread is started. By default glibc gives each thread an arena and keeps what was freed; two
+/// threads that seldom allocate at the same time need one, and memory of a screen that was once large can go back.
 pub fn configure() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: sets parameters of the allocator; no other thread is running yet.
-    unsafe {
-        libc::mallopt(libc::M_ARENA_MAX, 1);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, TRIM_THRESHOLD);
-        libc::mallopt(libc::M_TOP_PAD, TRIM_THRESHOLD / 4);
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 64 << 10);
-    }
+    sys::configure_malloc(TRIM_THRESHOLD);
 }
 
-/// Gives back what lies free between what is in use: tasks and frames come and go in thousands, and a box that was in trouble
-/// shall not pay for it when it is over. Takes about a millisecond where there are tens of megabytes.
+/// Returns free pages between used ones to the kernel: rows of tasks and frames come and go in thousands. Takes about 1 ms
+/// for tens of megabytes.
 pub fn trim() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: touches only what the allocator knows to be free.
-    unsafe {
-        libc::malloc_trim(0);
-    }
+    sys::malloc_trim();
 }

@@ -4,13 +4,11 @@
 //! brought to execute gains any. A command of the user's (`table -- COMMAND`, `record --ops`) runs with all that the user
 //! has, so those two keep it.
 
-use std::io;
-
-use nix::errno::Errno;
 use nix::sys::prctl::set_no_new_privs;
 use nix::unistd::{getegid, geteuid, getgid, getuid};
 
 use super::exit::{Exit, Failure};
+use crate::app::sys::{self, CapabilitySets};
 use crate::cli::Command;
 
 /// A number of include/uapi/linux/capability.h.
@@ -67,61 +65,21 @@ pub fn drop_privileges_for_loader() {
     drop_all_except(BPF_CAPABILITIES.iter());
 }
 
-/// What cannot be given up stays: a kernel or a container that refuses is no reason not to watch it.
+/// A capability that the kernel or the container refuses to drop remains: that is no reason not to run.
 fn drop_all_except<'a>(kept: impl Iterator<Item = &'a Capability>) {
     let kept = kept.fold(0, |set, capability| set | 1_u64 << capability);
     let _ = set_no_new_privs();
-    // First, while CAP_SETPCAP is there.
+    // The bounding set first, while CAP_SETPCAP is still held. An error: not permitted, or beyond the kernel's last one.
     for capability in (0..u64::BITS).filter(|capability| kept & 1 << capability == 0) {
-        // SAFETY: takes no pointer.
-        if unsafe { libc::prctl(libc::PR_CAPBSET_DROP, libc::c_ulong::from(capability), 0, 0, 0) } == -1 {
-            break; // no right to, or more than this kernel has
+        if sys::drop_from_bounding_set(capability).is_err() {
+            break;
         }
     }
-    let _ = capget()
-        .and_then(|[effective, permitted, inheritable]| capset([effective & kept, permitted & kept, inheritable & kept]));
-}
-
-/// struct __user_cap_header_struct
-#[repr(C)]
-struct CapHeader {
-    version: u32,
-    /// 0: this thread
-    pid: libc::c_int,
-}
-
-/// struct __user_cap_data_struct
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct CapData {
-    effective: u32,
-    permitted: u32,
-    inheritable: u32,
-}
-
-/// _LINUX_CAPABILITY_VERSION_3: two parts, the lower 32 bits first.
-const CAPABILITY_VERSION_3: u32 = 0x2008_0522;
-
-/// The effective, permitted and inheritable set.
-fn capget() -> io::Result<[u64; 3]> {
-    let mut header = CapHeader { version: CAPABILITY_VERSION_3, pid: 0 };
-    let mut parts = [CapData::default(); 2];
-    // SAFETY: both are as the kernel describes them, and it writes two parts for that version.
-    Errno::result(unsafe { libc::syscall(libc::SYS_capget, &raw mut header, parts.as_mut_ptr()) })?;
-    let [low, high] = parts;
-    let whole = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
-    Ok([whole(low.effective, high.effective), whole(low.permitted, high.permitted), whole(low.inheritable, high.inheritable)])
-}
-
-fn capset([effective, permitted, inheritable]: [u64; 3]) -> io::Result<()> {
-    let mut header = CapHeader { version: CAPABILITY_VERSION_3, pid: 0 };
-    let part = |shift: u32| CapData {
-        effective: (effective >> shift) as u32,
-        permitted: (permitted >> shift) as u32,
-        inheritable: (inheritable >> shift) as u32,
-    };
-    let parts = [part(0), part(32)];
-    // SAFETY: both are as the kernel describes them, and it reads two parts for that version.
-    Errno::result(unsafe { libc::syscall(libc::SYS_capset, &raw mut header, parts.as_ptr()) })?;
-    Ok(())
+    let _ = sys::capget().and_then(|held| {
+        sys::capset(CapabilitySets {
+            effective: held.effective & kept,
+            permitted: held.permitted & kept,
+            inheritable: held.inheritable & kept,
+        })
+    });
 }

@@ -1,28 +1,22 @@
 //! Signals: which end the program, which it outlives.
 
 use std::io;
-use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction, signal};
+use nix::sys::signal::{SigSet, Signal};
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal as stream};
 
-/// Before anything else: a file that may not grow is an error of that write (EFBIG), not the end.
-/// A closed pipe is one already: Rust's start-up ignores SIGPIPE.
+use crate::app::sys;
+
+/// To be called first: a write beyond the file size limit fails with EFBIG and does not end the program. (Rust's start-up
+/// code ignores SIGPIPE.)
 pub fn ignore_sigxfsz() {
-    // SAFETY: ignoring a signal installs no function of ours.
-    let _ = unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) };
+    let _ = sys::ignore_signal(Signal::SIGXFSZ);
 }
 
-/// A command that minds signals as if we were not there.
+/// Has a command start with the signal actions and mask that it would have without stalltop.
 pub fn restore_default_signals(command: &mut Command) -> &mut Command {
-    let before_exec = || {
-        // SAFETY: the default action is no function of ours.
-        unsafe { signal(Signal::SIGXFSZ, SigHandler::SigDfl) }?;
-        Ok(SigSet::from_iter(TERMINATING).thread_unblock()?)
-    };
-    // SAFETY: between fork and exec two system calls are made and nothing is allocated.
-    unsafe { command.pre_exec(before_exec) }
+    sys::reset_signals_in_child(command, Signal::SIGXFSZ, &TERMINATING)
 }
 
 /// What ends a command without a screen.
@@ -88,7 +82,7 @@ impl TerminationSignals {
         let mut set = SigSet::empty();
         for ending in TERMINATING {
             // Who was started with a signal ignored (nohup, a job of a shell without job control) shall not mind it.
-            if !is_ignored(ending) {
+            if !sys::is_ignored(ending) {
                 set.add(ending);
             }
         }
@@ -107,22 +101,8 @@ impl TerminationSignals {
     }
 }
 
-fn is_ignored(signal: Signal) -> bool {
-    // SAFETY: a null new action only asks for the present one, which is written to `now`.
-    unsafe {
-        let mut now = std::mem::zeroed::<libc::sigaction>();
-        libc::sigaction(signal as libc::c_int, std::ptr::null(), &mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
-    }
-}
-
-/// Stops this process as Ctrl-Z does, and comes back when it is continued. A process that nobody could continue (an
-/// orphaned group) is not stopped: so the kernel has it with SIGTSTP, and not with SIGSTOP.
+/// Stops this process as Ctrl-Z does, and returns when it is continued. SIGTSTP, not SIGSTOP: the kernel does not stop a
+/// process of an orphaned group, which no shell could continue.
 pub fn suspend_self() -> io::Result<()> {
-    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-    // SAFETY: the default action is no function of ours, and what was there before is put back.
-    let before = unsafe { sigaction(Signal::SIGTSTP, &default) }?;
-    let raised = raise(Signal::SIGTSTP);
-    // SAFETY: as above.
-    unsafe { sigaction(Signal::SIGTSTP, &before) }?;
-    Ok(raised?)
+    Ok(sys::raise_with_default_action(Signal::SIGTSTP)?)
 }

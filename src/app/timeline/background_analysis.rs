@@ -1,114 +1,181 @@
-//! One straight run through a recording, in slices: what the strip of time shows, and every finding of it.
+//! The evaluation of a whole recording, in order, on a thread of its own with its own replayer: checkpoints, the ticks of
+//! the timeline, where findings start, and all findings.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
 
+use tokio::sync::mpsc as channel;
+
 use super::checkpoints::{CheckpointedEvaluation, IndexedSamples};
-use super::tick_preview::TickPreview;
+use super::finding_starts::FindingStarts;
+use super::recording_samples::RecordingSamples;
 use crate::app::evaluation::SampleEvaluator;
 use crate::findings::{ActiveFindings, Evaluation, Evaluator, Finding};
-use crate::sample::Host;
-use crate::state::TimelineTick;
+use crate::recording::Damage;
+use crate::state::{Event, TimelineTick};
 
+/// How long the thread evaluates before it sends its results.
+const BATCH_DURATION: Duration = Duration::from_millis(100);
+
+/// Batches that may wait for the screen.
+const QUEUE_CAPACITY: usize = 4;
+
+/// How often the screen is given the results so far.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(400);
+
+/// The results of some samples.
+pub struct Batch {
+    /// All samples before this index have been evaluated.
+    pub until: u64,
+    pub checkpoints: Vec<(u64, Evaluator)>,
+    pub finding_starts: Vec<u64>,
+    /// All damage found so far, where some was found meanwhile
+    pub damage: Option<Vec<Damage>>,
+    ticks: Vec<(u64, TimelineTick)>,
+    ended: Vec<Finding>,
+    /// Findings that hold after the last sample
+    active: ActiveFindings,
+    /// No sample is left that has not been evaluated.
+    complete: bool,
+}
+
+/// The running thread, and its results so far. Dropping it ends the thread.
 pub struct BackgroundAnalysis {
-    evaluator: SampleEvaluator,
-    /// The sample that is looked at next
-    next_index: u64,
-    ticks: Vec<TimelineTick>,
-    /// The samples that end intervals with which something began
-    finding_starts: Vec<u64>,
-    ended_findings: Vec<Finding>,
-    active_findings: ActiveFindings,
-    /// Something is known that nobody was told
-    changed: bool,
+    batches: channel::Receiver<Batch>,
+    growth: mpsc::Sender<()>,
+    /// From the frame summaries; shown until the sample has been evaluated here
+    summary_ticks: Vec<(u64, TimelineTick)>,
+    ticks: Vec<(u64, TimelineTick)>,
+    ended: Vec<Finding>,
+    active: ActiveFindings,
+    complete: bool,
+    reported: Instant,
 }
 
 impl BackgroundAnalysis {
-    pub fn new(host: Arc<Host>, judge: Evaluator) -> BackgroundAnalysis {
-        BackgroundAnalysis {
-            evaluator: SampleEvaluator::new(host, judge),
-            next_index: 0,
+    /// Starts the thread, which takes `samples` for itself.
+    pub fn start(samples: RecordingSamples, evaluator: Evaluator) -> std::io::Result<BackgroundAnalysis> {
+        let summary_ticks = samples.ticks_from_summaries();
+        let (sender, batches) = channel::channel(QUEUE_CAPACITY);
+        let (growth, grown) = mpsc::channel();
+        thread::Builder::new().name("analysis".to_owned()).spawn(move || run(samples, evaluator, &sender, &grown))?;
+        Ok(BackgroundAnalysis {
+            batches,
+            growth,
+            summary_ticks,
             ticks: Vec::new(),
-            finding_starts: Vec::new(),
-            ended_findings: Vec::new(),
-            active_findings: Arc::from([]),
-            changed: false,
+            ended: Vec::new(),
+            active: Arc::from([]),
+            complete: false,
+            reported: Instant::now(),
+        })
+    }
+
+    /// Waits for the next results; forever where none will follow. Cancel-safe.
+    pub async fn next(&mut self) -> Batch {
+        match self.batches.recv().await {
+            Some(batch) => batch,
+            None => std::future::pending().await,
         }
     }
 
-    /// Goes on for about that long; `describe` says what the recording says of the time before a sample. False at the end.
-    pub fn advance(
-        &mut self,
-        samples: &mut impl IndexedSamples,
-        course: &mut CheckpointedEvaluation,
-        at_most: Duration,
-        describe: impl Fn(u64) -> (bool, Option<String>),
-    ) -> bool {
+    /// Takes the ticks and the findings out of a batch. The returned events say what is known now, every 400 ms.
+    pub fn add(&mut self, batch: &mut Batch) -> Vec<Event> {
+        self.ticks.append(&mut batch.ticks);
+        self.ended.append(&mut batch.ended);
+        self.active = Arc::clone(&batch.active);
+        self.complete = batch.complete;
+        if !self.complete && self.reported.elapsed() < PROGRESS_INTERVAL {
+            return Vec::new();
+        }
+        self.reported = Instant::now();
+        let findings = self.ended.iter().chain(self.active.iter()).cloned().collect();
+        vec![Event::Timeline(self.timeline_ticks()), Event::Findings(findings)]
+    }
+
+    /// One tick an interval: as evaluated here, and behind that as the recorder summarized it.
+    pub fn timeline_ticks(&self) -> Arc<[TimelineTick]> {
+        let until = self.ticks.last().map_or(0, |(index, _)| index + 1);
+        let later = self.summary_ticks.partition_point(|(index, _)| *index < until);
+        let summarized = self.summary_ticks.get(later..).unwrap_or_default();
+        self.ticks.iter().chain(summarized).map(|(_, tick)| tick.clone()).collect()
+    }
+
+    /// Whether all samples have been evaluated.
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// The recording has grown.
+    pub fn refresh(&mut self) {
+        self.complete = false;
+        // The thread has ended only where it can no longer read the recording.
+        let _ = self.growth.send(());
+    }
+}
+
+/// The thread: ends when its results are no longer received, or the recording can no longer be read.
+fn run(mut samples: RecordingSamples, evaluator: Evaluator, batches: &channel::Sender<Batch>, grown: &mpsc::Receiver<()>) {
+    let mut evaluator = SampleEvaluator::new(samples.host(0), evaluator);
+    let mut starts = FindingStarts::default();
+    let mut damage = samples.replayer.damage().len();
+    let mut index = 0;
+    loop {
+        let mut batch = Batch::new(index);
         let begun = Instant::now();
-        let end = samples.indices().end;
-        while self.next_index < end && begun.elapsed() < at_most {
-            let number = self.next_index;
-            self.next_index += 1;
-            let Some(sample) = samples.sample(number) else { continue };
-            let judged = self.evaluator.evaluate_for_host(&samples.host(number), sample);
-            course.save_checkpoint(number, &self.evaluator);
-            if let Some(judged) = judged {
-                let (gap, mark) = describe(number);
-                self.ticks.push(tick(&judged, gap, mark));
-                if has_new_finding(&judged.active, &self.active_findings) {
-                    self.finding_starts.push(number);
+        let annotations = samples.annotations(index);
+        while index < samples.indices().end && begun.elapsed() < BATCH_DURATION {
+            if let Some(sample) = samples.sample(index) {
+                let evaluation = evaluator.evaluate_for_host(&samples.host(index), sample);
+                if CheckpointedEvaluation::is_checkpoint(index) {
+                    batch.checkpoints.push((index, evaluator.evaluator().clone()));
                 }
-                self.ended_findings.extend(judged.ended);
-                self.active_findings = judged.active;
-                self.changed = true;
+                if let Some(evaluation) = evaluation {
+                    let (gap, mark) = annotations.before(index);
+                    batch.ticks.push((index, tick(&evaluation, gap, mark)));
+                    starts.observe(index, &evaluation.active);
+                    batch.ended.extend(evaluation.ended);
+                }
             }
+            index += 1;
         }
-        self.next_index < end
-    }
-
-    /// The sample that is looked at next: all before it are known.
-    pub fn next_index(&self) -> u64 {
-        self.next_index
-    }
-
-    /// As far as it has learned.
-    pub fn evaluator(&self) -> &Evaluator {
-        self.evaluator.evaluator()
-    }
-
-    /// The strip and all findings, if there is anything new.
-    pub fn take_update(&mut self, forecast: &TickPreview) -> Option<(Arc<[TimelineTick]>, Vec<Finding>)> {
-        std::mem::take(&mut self.changed).then(|| (self.timeline_ticks(forecast), self.findings()))
-    }
-
-    /// What it has seen, and where it has not been yet what was foretold.
-    pub fn timeline_ticks(&self, forecast: &TickPreview) -> Arc<[TimelineTick]> {
-        self.ticks.iter().chain(forecast.ticks_from(self.next_index).iter().map(|(_, tick)| tick)).cloned().collect()
-    }
-
-    /// All findings, those that hold at the end too.
-    pub fn findings(&self) -> Vec<Finding> {
-        self.ended_findings.iter().chain(self.active_findings.iter()).cloned().collect()
-    }
-
-    /// The intervals with which findings were first seen to hold, in order.
-    pub fn finding_starts(&self) -> &[u64] {
-        &self.finding_starts
+        batch.until = index;
+        batch.finding_starts = starts.drain();
+        batch.active = Arc::clone(starts.active());
+        batch.complete = index >= samples.indices().end;
+        if samples.replayer.damage().len() > damage {
+            damage = samples.replayer.damage().len();
+            batch.damage = Some(samples.replayer.damage().to_vec());
+        }
+        let complete = batch.complete;
+        if batches.blocking_send(batch).is_err() || complete && (grown.recv().is_err() || samples.replayer.refresh().is_err()) {
+            return;
+        }
     }
 }
 
-/// Whether something holds that did not hold before.
-pub fn has_new_finding(now: &[Finding], before: &[Finding]) -> bool {
-    let same = |a: &Finding, b: &Finding| (a.kind, a.since, &a.subject) == (b.kind, b.since, &b.subject);
-    now.iter().any(|now| !before.iter().any(|before| same(now, before)))
+impl Batch {
+    fn new(until: u64) -> Batch {
+        Batch {
+            until,
+            checkpoints: Vec::new(),
+            finding_starts: Vec::new(),
+            damage: None,
+            ticks: Vec::new(),
+            ended: Vec::new(),
+            active: Arc::from([]),
+            complete: false,
+        }
+    }
 }
 
-/// An interval as the strip shows it.
-pub fn tick(judged: &Evaluation, gap: bool, mark: Option<String>) -> TimelineTick {
-    let interval = &judged.interval;
+/// An interval as the timeline shows it.
+fn tick(evaluation: &Evaluation, gap: bool, mark: Option<String>) -> TimelineTick {
+    let interval = &evaluation.interval;
     TimelineTick {
         realtime_ns: interval.at().realtime_ns,
-        worst_severity: judged.active.iter().map(|finding| finding.severity).max(),
+        worst_severity: evaluation.active.iter().map(|finding| finding.severity).max(),
         busy: interval.cpu.as_ref().map_or(0.0, |cpu| cpu.busy() as f32),
         blocked: interval.idle_blocked.as_ref().map_or(0.0, |blocked| blocked.ratio as f32),
         gap,

@@ -1,5 +1,5 @@
-//! Judged intervals in any order, each as a straight run from the first sample gives it: from time to time the judge is
-//! remembered, and what lies between is judged again.
+//! Evaluations in any order, each the same as in a straight run from the first sample: the evaluator is saved every 32
+//! samples, and the samples since the nearest saved one are evaluated again.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,24 +9,27 @@ use crate::app::evaluation::SampleEvaluator;
 use crate::findings::{Evaluation, Evaluator};
 use crate::sample::{Host, Sample};
 
-/// Samples that can be asked for by number.
+/// Samples by index.
 pub trait IndexedSamples {
-    /// Those that there are. Numbers stay what they are when old samples are forgotten and new ones come.
+    /// The indices of the samples that exist. A sample keeps its index when older ones are evicted and new ones arrive.
     fn indices(&self) -> Range<u64>;
 
-    /// `None` where it is damaged.
-    fn sample(&mut self, number: u64) -> Option<Arc<Sample>>;
+    /// `None` where the sample is damaged.
+    fn sample(&mut self, index: u64) -> Option<Arc<Sample>>;
 
-    /// Whose sample it is: a directory of recordings may tell of several runs of a machine.
-    fn host(&self, number: u64) -> Arc<Host>;
+    /// The host and boot of the sample: a directory of recordings may hold several boots.
+    fn host(&self, index: u64) -> Arc<Host>;
 }
 
-/// The way of the judge through the samples.
-#[derive(Default)]
+/// Saved evaluators, and the position of the last request.
 pub struct CheckpointedEvaluation {
-    /// The judge after it took the sample of that number
+    /// Evaluates where no checkpoint exists yet
+    initial: Evaluator,
+    /// The evaluator after the sample of that index
     checkpoints: BTreeMap<u64, Evaluator>,
-    /// Where somebody went last: the next step from there costs one sample
+    /// The straight run has evaluated all samples before this one.
+    analyzed_until: u64,
+    /// After the sample of the last request: the next one costs one evaluation.
     cursor: Option<Cursor>,
 }
 
@@ -35,190 +38,201 @@ struct Cursor {
     evaluator: SampleEvaluator,
     /// `None` for the first sample
     evaluation: Option<Evaluation>,
+    /// The evaluation is that of a straight run.
+    exact: bool,
 }
 
-/// Samples between two remembered judges: the most that going somewhere may cost.
+/// Samples between two checkpoints: the most that a request costs where the straight run has been.
 const CHECKPOINT_EVERY: u64 = 32;
 
+/// Samples evaluated before a requested one that is ahead of the straight run: the rules look back on less than this.
+const WARM_UP_SAMPLES: u64 = 60;
+
 impl CheckpointedEvaluation {
-    /// Remembers the straight run, which has just taken the sample of that number, a sound one.
-    pub fn save_checkpoint(&mut self, number: u64, judging: &SampleEvaluator) {
-        if number.is_multiple_of(CHECKPOINT_EVERY) {
-            self.checkpoints.insert(number, judging.evaluator().clone());
-        }
+    pub fn new(initial: Evaluator) -> CheckpointedEvaluation {
+        CheckpointedEvaluation { initial, checkpoints: BTreeMap::new(), analyzed_until: 0, cursor: None }
     }
 
-    /// The first judge that is remembered.
+    /// Whether a straight run saves its evaluator after the sample of that index.
+    pub fn is_checkpoint(index: u64) -> bool {
+        index.is_multiple_of(CHECKPOINT_EVERY)
+    }
+
+    /// The straight run has evaluated the samples before `until`, with these checkpoints among them.
+    pub fn extend(&mut self, until: u64, checkpoints: impl IntoIterator<Item = (u64, Evaluator)>) {
+        self.checkpoints.extend(checkpoints);
+        self.analyzed_until = until;
+    }
+
     pub fn oldest_checkpoint(&self) -> Option<&Evaluator> {
-        self.checkpoints.first_key_value().map(|(_, judge)| judge)
+        self.checkpoints.first_key_value().map(|(_, evaluator)| evaluator)
     }
 
-    /// Forgets what lies before the first sample that there is.
+    /// Discards the checkpoints before the first sample that exists.
     pub fn discard_before(&mut self, first: u64) {
-        if self.checkpoints.first_key_value().is_some_and(|(&number, _)| number < first) {
+        if self.checkpoints.first_key_value().is_some_and(|(&index, _)| index < first) {
             self.checkpoints = self.checkpoints.split_off(&first);
         }
     }
 
-    /// The interval that ends with the sample of that number; `None` for the first one, and where the sample is damaged.
-    pub fn evaluation_at(&mut self, samples: &mut impl IndexedSamples, number: u64) -> Option<Evaluation> {
-        let Range { start: first, end } = samples.indices();
-        if number < first || number >= end {
+    /// The interval that ends with the sample of that index; `None` for the first sample, and where the sample is damaged.
+    pub fn evaluation_at(&mut self, samples: &mut impl IndexedSamples, index: u64) -> Option<Evaluation> {
+        if !samples.indices().contains(&index) {
             return None;
         }
-        let near = self.checkpoints.range(first..number).next_back().map(|(&at, judge)| (at, judge.clone()));
-        let cursor = self.cursor.take().filter(|cursor| (first..=number).contains(&cursor.index));
-        let mut cursor = match (cursor, near) {
-            (Some(cursor), near) if near.as_ref().is_none_or(|near| cursor.index >= near.0) => cursor,
-            (_, Some((at, judge))) => start_cursor(samples, at, judge),
-            // Older than every judge that is remembered, since what lay before is forgotten: one that knows the baselines.
-            (_, None) => {
-                let (_, later) = self.checkpoints.first_key_value()?;
-                let judge = later.without_history();
-                start_cursor(samples, first, judge)
-            }
-        };
-        while cursor.index < number {
+        let mut cursor = self.start(samples, index);
+        while cursor.index < index {
             cursor.index += 1;
             let host = samples.host(cursor.index);
-            cursor.evaluation =
-                samples.sample(cursor.index).and_then(|sample| cursor.evaluator.evaluate_for_host(&host, sample));
+            let sample = samples.sample(cursor.index);
+            cursor.evaluation = sample.and_then(|sample| cursor.evaluator.evaluate_for_host(&host, sample));
         }
-        let judged = cursor.evaluation.clone();
+        let evaluation = cursor.evaluation.clone();
         self.cursor = Some(cursor);
-        judged
+        evaluation
     }
 
-    /// The intervals that end with these samples, each with its number, in the order of time: each costs one sample.
-    pub fn evaluate_range(&mut self, samples: &mut impl IndexedSamples, numbers: Range<u64>) -> Vec<(u64, Evaluation)> {
-        numbers.filter_map(|number| self.evaluation_at(samples, number).map(|judged| (number, judged))).collect()
+    /// Whether the last evaluation was that of a straight run. Ahead of the straight run it need not be.
+    pub fn is_exact(&self) -> bool {
+        self.cursor.as_ref().is_none_or(|cursor| cursor.exact)
     }
 
-    /// Begins in the middle, where no straight run has come by yet: what follows is judged by somebody who remembers
-    /// nothing of before.
-    pub fn start_without_checkpoint(&mut self, samples: &mut impl IndexedSamples, number: u64, judge: &Evaluator) {
-        let judge = judge.without_history();
-        self.cursor = Some(start_cursor(samples, number, judge));
-    }
-
-    /// The next one goes by what is remembered.
-    pub fn reset_cursor(&mut self) {
-        self.cursor = None;
+    /// The nearest start before that sample: the last request, a checkpoint, or else some samples earlier with an evaluator
+    /// that has seen none.
+    fn start(&mut self, samples: &mut impl IndexedSamples, index: u64) -> Cursor {
+        let first = samples.indices().start;
+        let analyzed = index < self.analyzed_until;
+        let checkpoint = self.checkpoints.range(first..index).next_back();
+        let nearest = checkpoint.map_or(first, |(&at, _)| at);
+        let cursor = self.cursor.take().filter(|cursor| (nearest..=index).contains(&cursor.index));
+        let is_near = |at: u64| analyzed || index - at <= WARM_UP_SAMPLES;
+        match (cursor, checkpoint) {
+            (Some(cursor), _) if (cursor.exact || !analyzed) && is_near(cursor.index) => cursor,
+            (_, Some((&at, evaluator))) if is_near(at) => Cursor::new(samples, at, evaluator.clone(), true),
+            _ => {
+                let later = self.checkpoints.range(first..).next();
+                let known = checkpoint.or(later).map_or(&self.initial, |(_, evaluator)| evaluator);
+                let at = if analyzed { first } else { index.saturating_sub(WARM_UP_SAMPLES).max(first) };
+                Cursor::new(samples, at, known.without_history(), at == first)
+            }
+        }
     }
 }
 
-/// A judge that has just taken the sample of that number.
-fn start_cursor(samples: &mut impl IndexedSamples, number: u64, judge: Evaluator) -> Cursor {
-    let mut judging = SampleEvaluator::new(samples.host(number), judge);
-    if let Some(sample) = samples.sample(number) {
-        judging.start_from(sample);
+impl Cursor {
+    /// An evaluator that continues after the sample of that index.
+    fn new(samples: &mut impl IndexedSamples, index: u64, evaluator: Evaluator, exact: bool) -> Cursor {
+        let mut evaluator = SampleEvaluator::new(samples.host(index), evaluator);
+        if let Some(sample) = samples.sample(index) {
+            evaluator.start_from(sample);
+        }
+        Cursor { index, evaluator, evaluation: None, exact }
     }
-    Cursor { index: number, evaluator: judging, evaluation: None }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::timeline::synthetic::{Made, host};
+    use crate::app::timeline::synthetic::{SyntheticSamples, host};
     use crate::baseline::Baselines;
 
-    /// What is remembered, and what was concluded, in order.
-    fn straight(samples: &mut Made, course: &mut CheckpointedEvaluation) -> Vec<Option<String>> {
-        let mut judging = SampleEvaluator::new(host("before"), Evaluator::new(Baselines::default()));
+    fn checkpointed() -> CheckpointedEvaluation {
+        CheckpointedEvaluation::new(Evaluator::new(Baselines::default()))
+    }
+
+    /// Evaluates all samples in order and saves checkpoints; returns what was found.
+    fn straight_run(samples: &mut SyntheticSamples, checkpoints: &mut CheckpointedEvaluation) -> Vec<Option<String>> {
+        let mut evaluator = SampleEvaluator::new(host("before"), Evaluator::new(Baselines::default()));
         let mut run = Vec::new();
-        for number in samples.indices() {
-            let sample = samples.sample(number);
-            let sound = sample.is_some();
-            run.push(
-                sample.and_then(|sample| judging.evaluate_for_host(&samples.host(number), sample)).map(|judged| told(&judged)),
-            );
-            if sound {
-                course.save_checkpoint(number, &judging);
-            }
+        for index in samples.indices() {
+            let sample = samples.sample(index);
+            let intact = sample.is_some();
+            let host = samples.host(index);
+            run.push(sample.and_then(|sample| evaluator.evaluate_for_host(&host, sample)).map(|evaluation| shown(&evaluation)));
+            let saved =
+                (intact && CheckpointedEvaluation::is_checkpoint(index)).then(|| (index, evaluator.evaluator().clone()));
+            checkpoints.extend(index + 1, saved);
         }
         run
     }
 
-    fn told(judged: &Evaluation) -> String {
-        format!("{} s: {:?} {:?}", judged.interval.seconds, judged.active, judged.ended)
+    fn shown(evaluation: &Evaluation) -> String {
+        format!("{} s: {:?} {:?}", evaluation.interval.seconds, evaluation.active, evaluation.ended)
     }
 
     #[test]
-    fn any_order_gives_what_the_straight_run_gave() {
+    fn any_order_gives_the_evaluations_of_a_straight_run() {
         for damaged in [None, Some(40), Some(64)] {
-            let mut samples = Made::new(damaged, 200);
-            let mut course = CheckpointedEvaluation::default();
-            let run = straight(&mut samples, &mut course);
-            assert!(run.iter().flatten().any(|told| told.contains("SaturatedCore")), "nothing was found: {run:?}");
+            let mut samples = SyntheticSamples::new(damaged, 200);
+            let mut checkpoints = checkpointed();
+            let run = straight_run(&mut samples, &mut checkpoints);
+            assert!(run.iter().flatten().any(|shown| shown.contains("SaturatedCore")), "no finding: {run:?}");
             for step in 0..300_u64 {
-                let number = step * 67 % 150;
-                let judged = course.evaluation_at(&mut samples, number).map(|judged| told(&judged));
-                assert_eq!(judged, run[number as usize], "sample {number}, damaged {damaged:?}");
+                let index = step * 67 % 150;
+                let evaluation = checkpoints.evaluation_at(&mut samples, index).map(|evaluation| shown(&evaluation));
+                assert_eq!(evaluation, run[index as usize], "sample {index}, damaged {damaged:?}");
+                assert!(checkpoints.is_exact());
             }
         }
     }
 
-    /// Somebody goes far beyond what was surveyed, and plays on from there: nothing before it is looked at.
+    /// Ahead of the straight run a request evaluates a fixed number of samples, and later requests one each.
     #[test]
-    fn going_far_ahead_costs_what_leads_there() {
-        struct Counting(Made, Vec<u64>);
+    fn a_request_ahead_of_the_straight_run_evaluates_only_the_samples_before_it() {
+        struct Counting(SyntheticSamples, Vec<u64>);
         impl IndexedSamples for Counting {
             fn indices(&self) -> Range<u64> {
                 self.0.indices()
             }
-            fn sample(&mut self, number: u64) -> Option<Arc<Sample>> {
-                self.1.push(number);
-                self.0.sample(number)
+            fn sample(&mut self, index: u64) -> Option<Arc<Sample>> {
+                self.1.push(index);
+                self.0.sample(index)
             }
-            fn host(&self, number: u64) -> Arc<Host> {
-                self.0.host(number)
+            fn host(&self, index: u64) -> Arc<Host> {
+                self.0.host(index)
             }
         }
-        let mut samples = Counting(Made::new(None, 200), Vec::new());
-        let mut course = CheckpointedEvaluation::default();
-        let judge = Evaluator::new(Baselines::default());
-        course.save_checkpoint(0, &SampleEvaluator::new(host("before"), judge.clone()));
-        course.start_without_checkpoint(&mut samples, 60, &judge);
-        let led = course.evaluate_range(&mut samples, 80..140);
-        assert!(course.evaluation_at(&mut samples, 140).is_some() && led.len() == 60);
-        assert!(course.evaluation_at(&mut samples, 141).is_some());
-        assert_eq!(samples.1, (60..=141).collect::<Vec<_>>());
+        let mut samples = Counting(SyntheticSamples::new(None, 200), Vec::new());
+        let mut checkpoints = checkpointed();
+        assert!(checkpoints.evaluation_at(&mut samples, 130).is_some());
+        assert!(!checkpoints.is_exact());
+        assert!(checkpoints.evaluation_at(&mut samples, 131).is_some());
+        assert_eq!(samples.1, (70..=131).collect::<Vec<_>>());
+        // Once the straight run has been there, the same request is exact.
+        let run = straight_run(&mut samples.0, &mut checkpoints);
+        let evaluation = checkpoints.evaluation_at(&mut samples, 131).map(|evaluation| shown(&evaluation));
+        assert_eq!((evaluation, checkpoints.is_exact()), (run[131].clone(), true));
     }
 
-    /// What one run of a machine counted says nothing of what the next one did, though its counters be higher.
+    /// Counters of two boots are not compared, although those of the second may be higher.
     #[test]
-    fn no_interval_reaches_from_one_run_of_the_machine_to_the_next() {
+    fn no_interval_spans_two_boots() {
         for damaged in [None, Some(69), Some(70)] {
-            let mut samples = Made::new(damaged, 70);
-            let mut course = CheckpointedEvaluation::default();
-            let run = straight(&mut samples, &mut course);
+            let mut samples = SyntheticSamples::new(damaged, 70);
+            let mut checkpoints = checkpointed();
+            let run = straight_run(&mut samples, &mut checkpoints);
             let first = if damaged == Some(70) { 71 } else { 70 };
             assert!(run[first].is_none() && run[first + 1].is_some() && run[first - 2].is_some(), "{damaged:?}");
-            for number in [149, 70, 71, 65, 72, 100] {
-                let judged = course.evaluation_at(&mut samples, number).map(|judged| told(&judged));
-                assert_eq!(judged, run[number as usize], "sample {number}, damaged {damaged:?}");
+            for index in [149, 70, 71, 65, 72, 100] {
+                let evaluation = checkpoints.evaluation_at(&mut samples, index).map(|evaluation| shown(&evaluation));
+                assert_eq!(evaluation, run[index as usize], "sample {index}, damaged {damaged:?}");
             }
         }
     }
 
     #[test]
-    fn what_is_forgotten_is_not_shown_and_the_rest_is_as_it_was() {
-        let mut samples = Made::new(None, 200);
-        let mut course = CheckpointedEvaluation::default();
-        let run = straight(&mut samples, &mut course);
-        samples.numbers = 60..150;
-        course.discard_before(60);
-        assert!(course.evaluation_at(&mut samples, 59).is_none() && course.evaluation_at(&mut samples, 150).is_none());
-        for number in [149, 65, 100, 66] {
-            assert_eq!(
-                course.evaluation_at(&mut samples, number).map(|judged| told(&judged)),
-                run[number as usize],
-                "sample {number}"
-            );
+    fn evicted_samples_have_no_evaluation_and_the_others_keep_theirs() {
+        let mut samples = SyntheticSamples::new(None, 200);
+        let mut checkpoints = checkpointed();
+        let run = straight_run(&mut samples, &mut checkpoints);
+        samples.indices = 60..150;
+        checkpoints.discard_before(60);
+        assert!(checkpoints.evaluation_at(&mut samples, 59).is_none());
+        assert!(checkpoints.evaluation_at(&mut samples, 150).is_none());
+        for index in [149, 65, 100, 66] {
+            let evaluation = checkpoints.evaluation_at(&mut samples, index).map(|evaluation| shown(&evaluation));
+            assert_eq!(evaluation, run[index as usize], "sample {index}");
         }
-        assert!(
-            course.evaluation_at(&mut samples, 61).is_some(),
-            "between the first sample and the first judge there is one too"
-        );
+        assert!(checkpoints.evaluation_at(&mut samples, 61).is_some(), "before the first checkpoint");
     }
 }

@@ -1,4 +1,4 @@
-//! Samples of a machine that was made up, for the tests beside.
+//! Samples of a synthetic machine, for the tests of this module.
 
 #![allow(clippy::unwrap_used, reason = "only tests use it")]
 
@@ -12,42 +12,42 @@ use crate::sample::{Host, Instant, Name, Sample};
 use crate::units::Counter;
 
 /// Two CPUs, of which the first is busy now and then; a second a sample.
-pub struct Made {
-    pub numbers: Range<u64>,
+pub struct SyntheticSamples {
+    pub indices: Range<u64>,
     pub damaged: Option<u64>,
-    /// From which sample on it is another run of the machine
-    anew: u64,
+    /// The first sample of the second boot
+    second_boot: u64,
     hosts: [Arc<Host>; 2],
 }
 
-impl Made {
-    pub fn new(damaged: Option<u64>, anew: u64) -> Made {
-        Made { numbers: 0..150, damaged, anew, hosts: [host("first"), host("second")] }
+impl SyntheticSamples {
+    pub fn new(damaged: Option<u64>, second_boot: u64) -> SyntheticSamples {
+        SyntheticSamples { indices: 0..150, damaged, second_boot, hosts: [host("first"), host("second")] }
     }
 }
 
-impl IndexedSamples for Made {
+impl IndexedSamples for SyntheticSamples {
     fn indices(&self) -> Range<u64> {
-        self.numbers.clone()
+        self.indices.clone()
     }
 
-    fn sample(&mut self, number: u64) -> Option<Arc<Sample>> {
-        if Some(number) == self.damaged {
+    fn sample(&mut self, index: u64) -> Option<Arc<Sample>> {
+        if Some(index) == self.damaged {
             return None;
         }
-        let busy = (1..=number).filter(|second| (second / 13) % 2 == 1).count() as u64 * 100;
+        let busy = (1..=index).filter(|second| (second / 13) % 2 == 1).count() as u64 * 100;
         let times =
-            |busy: u64| CpuTimes { user_ticks: Counter(busy), idle_ticks: Counter(number * 100 - busy), ..CpuTimes::default() };
-        let total = CpuTimes { idle_ticks: Counter(number * 200 - busy), ..times(busy) };
-        let ns = (number + 1) * 1_000_000_000;
+            |busy: u64| CpuTimes { user_ticks: Counter(busy), idle_ticks: Counter(index * 100 - busy), ..CpuTimes::default() };
+        let total = CpuTimes { idle_ticks: Counter(index * 200 - busy), ..times(busy) };
+        let ns = (index + 1) * 1_000_000_000;
         let mut sample = Sample::empty(Instant { boottime_ns: ns, monotonic_ns: ns, realtime_ns: i64::try_from(ns).unwrap() });
         let cpus = vec![(CpuId(0), times(busy)), (CpuId(1), times(0))];
         sample.cpu = Ok(Cpu { total, cpus, ..Cpu::default() });
         Some(Arc::new(sample))
     }
 
-    fn host(&self, number: u64) -> Arc<Host> {
-        Arc::clone(&self.hosts[usize::from(number >= self.anew)])
+    fn host(&self, index: u64) -> Arc<Host> {
+        Arc::clone(&self.hosts[usize::from(index >= self.second_boot)])
     }
 }
 

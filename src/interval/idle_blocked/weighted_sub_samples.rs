@@ -1,9 +1,10 @@
 //! The sub-samples of an interval: how long each stands for, and how many CPUs were available in that time.
 
+use crate::interval::cpu::idle_ticks;
 use crate::sample::Sample;
 use crate::sample::cpu::CpuTimes;
 use crate::sample::waits::SubSample;
-use crate::units::{Counter, delta};
+use crate::units::delta;
 
 /// A sub-sample with the time it stands for and the CPUs that were available in that time.
 pub struct WeightedSubSample<'a> {
@@ -82,9 +83,8 @@ fn available_cpus(older: &CpuTimes, newer: &CpuTimes, ticks: f64, cpus: f64) -> 
         newer.softirq_ticks.since(older.softirq_ticks)?,
         steal,
     ];
-    // Idle may step back by a tick when the kernel corrects its estimate.
-    let grown = |new: Counter, old: Counter| new.since(old).unwrap_or(0) as f64;
-    let idle = grown(newer.idle_ticks, older.idle_ticks) + grown(newer.iowait_ticks, older.iowait_ticks);
+    let (idle, iowait) = idle_ticks(older, newer)?;
+    let idle = idle as f64 + iowait as f64;
     let busy = busy.iter().map(|&part| part as f64).sum::<f64>();
     let whole = (busy + idle).max(ticks * cpus);
     Some((idle / whole * cpus).clamp(0.0, cpus))
@@ -94,6 +94,7 @@ fn available_cpus(older: &CpuTimes, newer: &CpuTimes, ticks: f64, cpus: f64) -> 
 mod tests {
     use super::*;
     use crate::sample::Instant;
+    use crate::units::Counter;
 
     const TICKS: f64 = 100.0;
 

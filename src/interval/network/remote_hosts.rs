@@ -1,4 +1,5 @@
-//! Remote hosts between two looks at the connections: rates, round trips against their minimum, what connections waited for.
+//! Remote hosts between two scans of the connections: rates, round trips against their minimum, what limited the
+//! connections.
 
 use std::net::IpAddr;
 
@@ -6,23 +7,24 @@ use crate::sample::Sample;
 use crate::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
 use crate::units::{Counter, Millis, PerSecond, Ratio, delta};
 
-/// What two looks tell. The looks are the samples' own, or older ones where looking at each sample is too dear.
+/// Figures between two scans of the connections. The scans are those of the samples, or older ones if a scan is too
+/// expensive for each sample.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RemoteHostsSpan {
-    /// CLOCK_BOOTTIME nanoseconds of the later look
+    /// CLOCK_BOOTTIME nanoseconds of the later scan
     pub scan_boottime_ns: u64,
-    /// Seconds between the looks
+    /// Seconds between the scans
     pub seconds: f64,
-    /// Seconds of CPU that the later look cost
+    /// CPU seconds of the later scan
     pub scan_cpu_seconds: f64,
-    /// At the later look, those that are not listed included
+    /// At the later scan, unlisted ones included
     pub connection_count: u32,
     pub host_count: u32,
     /// By address
     pub rows: Vec<RemoteHostSpan>,
 }
 
-/// A remote host. Rates and means are `None` where the earlier look did not list it.
+/// A remote host. Rates and means are `None` if the earlier scan did not list it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RemoteHostSpan {
     pub address: IpAddr,
@@ -35,17 +37,17 @@ pub struct RemoteHostSpan {
     /// Segments
     pub segments_retransmitted: Option<PerSecond>,
     pub retransmitted_share: Option<Ratio>,
-    /// Of the connections that carried data; `None` where none did
+    /// Of the connections' own minima; `None` if the kernel does not report it
     pub active: Option<RttSpan>,
     /// Of those that had more to send than the path took
     pub send_backlogged: Option<RttSpan>,
     pub send_limits: Option<SendLimitShares>,
 }
 
-/// Means over connections and looks.
+/// Means over connections and scans.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RttSpan {
-    /// How many were looked at
+    /// Number of connections scanned
     pub count: u64,
     pub srtt: Millis,
     /// Of the connections' own minima; `None` where the kernel does not tell
@@ -132,7 +134,7 @@ impl RemoteHostSpan {
     }
 }
 
-/// What the looks of both samples tell; `None` where there was no look between them, or none at all.
+/// Figures between the scans of both samples; `None` if there was no scan between them.
 pub fn between(older: &Sample, newer: &Sample) -> Option<RemoteHostsSpan> {
     let (was, now) = (older.protocols.remote_hosts.as_ref().ok()?, newer.protocols.remote_hosts.as_ref().ok()?);
     let seconds = now.scan_boottime_ns.checked_sub(was.scan_boottime_ns)? as f64 / 1e9;

@@ -16,7 +16,7 @@ pub struct SoftnetSpan {
     pub time_squeeze: PerSecond,
 }
 
-/// CPUs whose counters can be told at both samples, by their number.
+/// CPUs with counters in both samples, by number.
 pub fn between(older: &Sample, newer: &Sample, seconds: f64) -> Vec<SoftnetSpan> {
     let mut was = lines_by_cpu(older);
     was.sort_unstable_by_key(|(cpu, _)| *cpu);

@@ -1,4 +1,4 @@
-//! The files of one limited group, and its counters from them.
+//! Reads the files of one group that has a limit.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,10 @@ use crate::sample::Name;
 use crate::sample::cgroup::{Cgroup, IoLimit, IoMax, IoStat};
 use crate::units::{Counter, delta};
 
-/// memory.stat makes the kernel add up all CPUs: it is read only where the group is this near to its limit, in per cent.
+/// memory.stat is read only when the group uses this share of its limit, in percent: the kernel sums it over all CPUs.
 const NEAR_LIMIT_PERCENT: u64 = 80;
 
-/// What limits a group, and where its files are.
+/// The limits of a group, and the directories of its files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub quota_us: Option<u64>,
@@ -26,7 +26,7 @@ pub struct Limits {
     pub directories: ControllerDirectories,
 }
 
-/// The group's directory in each hierarchy where it has a limit. v2 has but one.
+/// The group's directory in each hierarchy where it has a limit. v2 has only one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ControllerDirectories {
     pub cpu: Option<PathBuf>,
@@ -41,7 +41,7 @@ impl Limits {
         self.quota_us.is_some() || self.memory_bytes.is_some() || self.cpus.is_some() || !self.io.is_empty()
     }
 
-    /// In v1 each controller is a hierarchy of its own, in which a group has the same path.
+    /// In v1 each controller has a hierarchy, in which the group has the same path.
     pub fn merge(&mut self, other: Limits) {
         self.quota_us = self.quota_us.or(other.quota_us);
         self.period_us = self.period_us.or(other.period_us);
@@ -59,7 +59,7 @@ impl Limits {
     }
 }
 
-/// A limited group with its open files.
+/// A group that has a limit, with its open files.
 #[derive(Debug)]
 pub struct Group {
     id: CgroupId,
@@ -67,7 +67,7 @@ pub struct Group {
     cpu_stat: Option<FileHandle>,
     cpu_usage: Option<FileHandle>,
     memory_usage: Option<FileHandle>,
-    /// How often it was held back, as last read, and whether that grew.
+    /// Sum of the counters of its limits (throttled periods, memory events) at the last reading, and whether it grew.
     limit_counters: [Option<Counter>; 3],
     is_constrained: bool,
     was_near_limit: bool,
@@ -96,12 +96,12 @@ impl Group {
         &self.id
     }
 
-    /// Whether its limits held it back between the last two readings, or it is near its memory limit.
+    /// Whether a limit took effect between the last two readings, or the group is near its memory limit.
     pub fn is_constrained(&self) -> bool {
         self.is_constrained
     }
 
-    /// Goes on with the open files, and the name, of the same group as found before.
+    /// Takes the open files and the name of the same group from an earlier walk.
     pub fn inherit_from(&mut self, older: &mut Group) {
         self.id = older.id.clone();
         (self.limit_counters, self.is_constrained, self.was_near_limit) =
@@ -113,16 +113,15 @@ impl Group {
         }
     }
 
-    /// Closes its files until they are read again.
+    /// Closes its files until the next reading.
     pub fn close_files(&mut self) {
         for file in [&mut self.cpu_stat, &mut self.cpu_usage, &mut self.memory_usage].into_iter().flatten() {
             file.close();
         }
     }
 
-    /// The group's counters, and what it did on devices where that is limited (into `io`); `None` when none of its files is
-    /// there any more, or when they are those of another group that has its name now: that one is found by the next walk, so
-    /// that no figure stands between the two.
+    /// The group's counters, and its I/O on devices where it is limited (into `io`). `None` when its files are gone, or belong
+    /// to another group that now has its name: the next walk finds that one, and no interval spans both.
     pub fn sample(&mut self, root: &Root, buffer: &mut Vec<u8>, io: &mut Vec<IoLimit>) -> Option<Cgroup> {
         let before = io.len();
         let mut cgroup = Cgroup {
@@ -150,7 +149,7 @@ impl Group {
         }
         let mut files = GroupFiles { root, buffer, version: self.id.version };
         let near = is_near_limit(&cgroup);
-        // A kill takes it away from its limit: it is read once more.
+        // An OOM kill moves the group away from its limit: it is read once more.
         if let Some(directory) = self.limits.directories.memory.as_ref().filter(|_| near || self.was_near_limit) {
             files.read_memory(directory, &mut cgroup);
         }
@@ -185,7 +184,7 @@ impl Group {
     }
 }
 
-/// Files that are read only where a limit asks for them.
+/// The files of a group, opened only where it has the limit.
 struct GroupFiles<'a> {
     root: &'a Root,
     buffer: &'a mut Vec<u8>,
@@ -198,7 +197,7 @@ impl GroupFiles<'_> {
         Some(self.buffer)
     }
 
-    /// Faults, how often the limit was met, kills, stalls.
+    /// Page faults, limit hits, OOM kills, pressure.
     fn read_memory(&mut self, directory: &Path, cgroup: &mut Cgroup) {
         if let Some(bytes) = self.read(directory, "memory.stat") {
             parse_memory_stat(bytes, cgroup);
@@ -217,7 +216,7 @@ impl GroupFiles<'_> {
                 if let Some(bytes) = self.read(directory, "memory.events") {
                     (cgroup.memory_limit_hits, cgroup.oom_kills) = (both(bytes), parse_named_counter(bytes, b"oom_kill"));
                 }
-                // Without those of the groups below, whose limits are others.
+                // The group's own, without those of its descendants.
                 if let Some(hits) = self.read(directory, "memory.events.local").and_then(both) {
                     cgroup.memory_limit_hits = Some(hits);
                 }
@@ -232,7 +231,7 @@ impl GroupFiles<'_> {
         self.read(directory, file).and_then(parse_single_line)
     }
 
-    /// `some` and `full`.
+    /// The totals of `some` and `full`.
     fn read_pressure(&mut self, directory: &Path, file: &str) -> (Option<Counter>, Option<Counter>) {
         if self.version == CgroupVersion::V1 {
             return (None, None);
@@ -254,7 +253,7 @@ impl GroupFiles<'_> {
     }
 }
 
-/// Where the kernel lists the CPUs that a group's tasks may use.
+/// The file with the CPUs that the group's tasks may use.
 pub fn effective_cpus_file(version: CgroupVersion) -> &'static str {
     match version {
         CgroupVersion::V1 => "cpuset.effective_cpus",

@@ -1,4 +1,4 @@
-//! The text of a group's files. v1 and v2 have the same figures under other names and in other units.
+//! Parses the files of a group. v1 and v2 have the same counters with different names and units.
 
 use crate::ids::DiskId;
 use crate::kernel::fields::{lines, parse_named_u64, parse_single_u64, parse_u32, parse_u64, words};
@@ -6,7 +6,7 @@ use crate::kernel::memory::checked_sum;
 use crate::sample::cgroup::{Cgroup, IoMax, IoStat};
 use crate::units::Counter;
 
-/// v1 has no word for "no limit": it is the largest count of pages, in bytes, a little below 2^63.
+/// No limit in v1: the largest number of pages, in bytes, a little below 2^63.
 const UNLIMITED_BYTES: u64 = 1 << 60;
 
 /// cpu.max: `50000 100000`, quota and period. `None` without a quota (`max`).
@@ -20,7 +20,7 @@ pub fn parse_limit(bytes: &[u8]) -> Option<u64> {
     parse_single_u64(bytes).filter(|limit| *limit < UNLIMITED_BYTES)
 }
 
-/// Fills in cpu.stat of either version.
+/// Parses cpu.stat of either version.
 pub fn parse_cpu_stat(bytes: &[u8], cgroup: &mut Cgroup) {
     for (name, value) in lines(bytes).filter_map(parse_named_u64) {
         let nanoseconds = || value.checked_mul(1000).map(Counter);
@@ -35,7 +35,7 @@ pub fn parse_cpu_stat(bytes: &[u8], cgroup: &mut Cgroup) {
     }
 }
 
-/// Fills in memory.stat of either version. v1 gives the sums with the groups below as `total_…`, v2 gives them always.
+/// Parses memory.stat of either version. v1 has the sums over descendants as `total_…`; v2 always includes them.
 pub fn parse_memory_stat(bytes: &[u8], cgroup: &mut Cgroup) {
     let (mut own, mut total) = (MemoryStat::default(), MemoryStat::default());
     for (name, value) in lines(bytes).filter_map(parse_named_u64) {
@@ -73,19 +73,19 @@ impl MemoryStat {
     }
 }
 
-/// A field of a file of `name value` lines: memory.events, memory.oom_control.
+/// A field of a file with `name value` lines: memory.events, memory.oom_control.
 pub fn parse_named_counter(bytes: &[u8], wanted: &[u8]) -> Option<Counter> {
     let mut fields = lines(bytes).filter_map(parse_named_u64);
     fields.find(|(name, _)| *name == wanted).map(|(_, value)| Counter(value))
 }
 
-/// `total` of the line `some` or `full` of a pressure file, microseconds.
+/// `total` of the line `some` or `full` of a pressure file, in microseconds.
 pub fn parse_pressure_total(bytes: &[u8], line: &[u8]) -> Option<Counter> {
     let line = lines(bytes).find_map(|text| text.strip_prefix(line))?;
     words(line).find_map(|word| word.strip_prefix(b"total=")).and_then(parse_u64).map(Counter)
 }
 
-/// v2 io.max: `8:16 rbps=2097152 wbps=max riops=max wiops=120`, a line a device that has a limit.
+/// v2 io.max: `8:16 rbps=2097152 wbps=max riops=max wiops=120`, a line for each device that has a limit.
 pub fn parse_io_max(bytes: &[u8]) -> Vec<(DiskId, IoMax)> {
     let limit = |line| {
         let (disk, fields) = parse_device_line(line)?;
@@ -104,7 +104,7 @@ pub fn parse_io_max(bytes: &[u8]) -> Vec<(DiskId, IoMax)> {
     lines(bytes).filter_map(limit).collect()
 }
 
-/// v2 io.stat: `8:16 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0`: what was done on that device.
+/// v2 io.stat: `8:16 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0`, a line for each device.
 pub fn parse_io_stat(bytes: &[u8], wanted: DiskId) -> IoStat {
     let mut counts = IoStat::default();
     let Some((_, fields)) = lines(bytes).filter_map(parse_device_line).find(|(disk, _)| *disk == wanted) else { return counts };
@@ -121,7 +121,7 @@ pub fn parse_io_stat(bytes: &[u8], wanted: DiskId) -> IoStat {
     counts
 }
 
-/// v1 blkio.throttle.*_device: `8:16 1048576`, a line a device that has a limit.
+/// v1 blkio.throttle.*_device: `8:16 1048576`, a line for each device that has a limit.
 pub fn parse_device_limits(bytes: &[u8]) -> Vec<(DiskId, u64)> {
     let limit = |line| {
         let mut words = words(line);
@@ -130,7 +130,7 @@ pub fn parse_device_limits(bytes: &[u8]) -> Vec<(DiskId, u64)> {
     lines(bytes).filter_map(limit).collect()
 }
 
-/// v1 blkio.throttle.io_serviced and io_service_bytes: `8:16 Read 5`, `8:16 Write 7`, …: reads and writes on that device.
+/// v1 blkio.throttle.io_serviced and io_service_bytes: `8:16 Read 5`, `8:16 Write 7`, …: reads and writes of a device.
 pub fn parse_io_serviced(bytes: &[u8], wanted: DiskId) -> (Option<Counter>, Option<Counter>) {
     let mut found = (None, None);
     for line in lines(bytes) {
@@ -150,7 +150,7 @@ pub fn parse_io_serviced(bytes: &[u8], wanted: DiskId) -> (Option<Counter>, Opti
 /// `name=value`
 type KeyValue<'a> = (&'a [u8], &'a [u8]);
 
-/// A device, and the pairs behind it.
+/// A device number and the pairs after it.
 fn parse_device_line(line: &[u8]) -> Option<(DiskId, Vec<KeyValue<'_>>)> {
     let mut words = words(line);
     let disk = parse_device(words.next()?)?;

@@ -1,4 +1,4 @@
-//! Finds the groups that have a limit: a walk over the hierarchies, a few milliseconds at a time.
+//! Finds the groups that have a limit by a walk over the hierarchies, some milliseconds at a time.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,24 +19,24 @@ use crate::kernel::root::Root;
 use crate::sample::Name;
 use crate::sample::cgroup::IoMax;
 
-/// No box of sane size has more groups; one that has keeps those that were found first.
+/// Groups that are kept; beyond them the first found.
 const MAX_GROUPS: usize = 10_000;
-/// Nor deeper ones.
+/// Depth of the walk.
 const MAX_DEPTH: usize = 32;
 
-/// A mounted hierarchy with the controllers of interest.
+/// A mounted hierarchy and its controllers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hierarchy {
     pub version: CgroupVersion,
     pub mount_point: PathBuf,
-    /// What of the hierarchy is mounted, `/` unless in a container.
+    /// The group that is mounted, `/` except in a container.
     pub mounted_root: Vec<u8>,
     pub controllers: Controllers,
-    /// v1 only: where cpuacct is mounted.
+    /// v1 only: mount point of cpuacct.
     pub cpuacct: Option<PathBuf>,
 }
 
-/// Which of the controllers that limit something it has.
+/// The controllers with limits that a hierarchy has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Controllers {
     pub cpu: bool,
@@ -45,7 +45,7 @@ pub struct Controllers {
     pub io: bool,
 }
 
-/// Those in the mount table; of one that is mounted twice the first.
+/// The hierarchies of the mount table; of one that is mounted twice the first mount.
 pub fn hierarchies(mounts: &[Mount]) -> Vec<Hierarchy> {
     let mut found: Vec<Hierarchy> = Vec::new();
     let cpuacct = mounts.iter().find(|mount| mount.fs_type == b"cgroup" && mount.option(b"cpuacct").is_some());
@@ -73,9 +73,9 @@ pub fn hierarchies(mounts: &[Mount]) -> Vec<Hierarchy> {
 }
 
 impl Hierarchy {
-    /// The path of a group as /proc/PID/cgroup has it.
+    /// The path of a group as in /proc/PID/cgroup.
     fn cgroup_path(&self, relative: &Path) -> Name {
-        // Seen from inside a cgroup namespace what lies outside begins with `/..`: no name that anybody knows.
+        // In a cgroup namespace groups outside of it begin with `/..`.
         let base = if self.mounted_root.starts_with(b"/..") { b"/" } else { self.mounted_root.as_slice() };
         let mut path = base.strip_suffix(b"/").unwrap_or(base).to_vec();
         if !relative.as_os_str().is_empty() {
@@ -89,7 +89,7 @@ impl Hierarchy {
     }
 }
 
-/// A walk that is under way.
+/// A running walk.
 #[derive(Debug)]
 pub struct Walk {
     pending: Vec<PendingGroup>,
@@ -103,7 +103,7 @@ struct PendingGroup {
     hierarchy: Hierarchy,
     relative: PathBuf,
     depth: usize,
-    /// The CPUs of the group above
+    /// The CPUs of the parent group
     cpus: Option<Name>,
 }
 
@@ -118,7 +118,7 @@ impl Walk {
         Walk { pending: hierarchies.iter().map(first).collect(), found: BTreeMap::new(), visited: 0, cpu_time: Duration::ZERO }
     }
 
-    /// Goes on until it is complete (then true) or the time is over.
+    /// Continues until the walk is complete (returns true) or the time is over.
     pub fn run_for(&mut self, root: &Root, time: Duration) -> bool {
         let mut buffer = Vec::new();
         let begin = Instant::now();
@@ -138,7 +138,7 @@ impl Walk {
         self.pending.is_empty()
     }
 
-    /// What CPU time the walk has taken so far.
+    /// CPU time of the walk so far.
     pub fn cpu_time(&self) -> Duration {
         self.cpu_time
     }
@@ -157,7 +157,7 @@ impl Walk {
             let id = CgroupId { version: step.hierarchy.version, path: step.hierarchy.cgroup_path(&step.relative) };
             self.found.entry(id).or_default().merge(limits);
         }
-        // In v2 what a group does not have its children cannot have; only the root has no limits of its own.
+        // In v2 children have only the controllers of their parent; the root has no limits of its own.
         let may_have_more = has_controllers || step.depth == 0 || step.hierarchy.version == CgroupVersion::V1;
         if may_have_more && step.depth < MAX_DEPTH {
             let cpus = cpus.or_else(|| step.cpus.clone());
@@ -171,7 +171,7 @@ impl Walk {
     }
 }
 
-/// Subdirectories. A directory of cgroupfs has two links and one for each of them: most have none and need no listing.
+/// The subdirectories. A directory has two links and one for each subdirectory: most have none and are not listed.
 fn subdirectories(root: &Root, directory: &Path) -> Vec<OsString> {
     let path = root.path(directory);
     if std::fs::symlink_metadata(&path).is_ok_and(|directory| directory.nlink() == 2) {
@@ -182,13 +182,13 @@ fn subdirectories(root: &Root, directory: &Path) -> Vec<OsString> {
     entries.filter_map(Result::ok).filter(is_directory).map(|entry| entry.file_name()).collect()
 }
 
-/// One group being looked at.
+/// One group of the walk.
 struct GroupVisit<'a> {
     root: &'a Root,
     step: &'a PendingGroup,
     directory: &'a Path,
     buffer: &'a mut Vec<u8>,
-    /// Whether it has any of the files.
+    /// Whether it has any of the limits' files.
     has_controllers: bool,
     /// The CPUs that its tasks may use.
     cpus: Option<Name>,
@@ -212,7 +212,7 @@ impl GroupVisit<'_> {
         }
         if controllers.cpuset {
             self.cpus = self.read(effective_cpus_file(*version)).and_then(parse_single_line);
-            // A group that may use what the one above it may is not limited by this one.
+            // A group with the CPUs of its parent is not limited by its own cpuset.
             limits.cpus = self.cpus.clone().filter(|cpus| self.step.cpus.as_ref().is_some_and(|above| above != cpus));
         }
         if controllers.io {
@@ -234,7 +234,7 @@ impl GroupVisit<'_> {
             (limits.quota_us, limits.period_us) = self.read("cpu.max").and_then(parse_cpu_max).unzip();
             return;
         }
-        // −1 is no limit, and no number here.
+        // -1 is no limit; it is not parsed as a number.
         limits.quota_us = self.read("cpu.cfs_quota_us").and_then(parse_single_u64).filter(|quota| *quota > 0);
         if limits.quota_us.is_some() {
             limits.period_us = self.read("cpu.cfs_period_us").and_then(parse_single_u64);
@@ -246,7 +246,7 @@ impl GroupVisit<'_> {
             return self.read("memory.limit_in_bytes").and_then(parse_limit);
         }
         let max = self.read("memory.max").and_then(parse_limit);
-        // Over memory.high a group is throttled and reclaimed from, long before it reaches memory.max.
+        // Above memory.high the group is throttled and reclaimed from, below memory.max.
         let high = self.read("memory.high").and_then(parse_limit);
         max.into_iter().chain(high).min()
     }

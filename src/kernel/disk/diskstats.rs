@@ -1,4 +1,4 @@
-//! The lines of /proc/diskstats in all their historic widths: 14 fields, 18 since 4.18, 20 since 5.5, more may come.
+//! Parses /proc/diskstats: 14 fields a line, 18 since Linux 4.18 (discards), 20 since 5.5 (flushes).
 
 use std::sync::Arc;
 
@@ -19,19 +19,19 @@ pub struct DiskstatsLine<'a> {
     pub io_ticks_ms: Counter,
     pub time_in_queue_ms: Counter,
     pub discards: Option<OpCounters>,
-    /// Count and milliseconds.
+    /// Completed flushes, and milliseconds spent on them; since 5.5
     pub flushes: Option<(Counter, Counter)>,
 }
 
 impl DiskstatsLine<'_> {
-    /// Whether it did any I/O since boot, or has some outstanding.
+    /// Whether it has done I/O since boot, or has requests in flight.
     pub fn has_done_io(&self) -> bool {
         let done = |op: &OpCounters| op.completed.0 > 0;
         let flushed = self.flushes.is_some_and(|(count, _)| count.0 > 0);
         self.in_flight > 0 || done(&self.reads) || done(&self.writes) || self.discards.as_ref().is_some_and(done) || flushed
     }
 
-    /// The reading of a whole device.
+    /// The sample of a whole device.
     pub(super) fn into_disk(self, name: Name, facts: Arc<DiskFacts>) -> Disk {
         Disk {
             id: self.id,
@@ -49,18 +49,18 @@ impl DiskstatsLine<'_> {
     }
 }
 
-/// The lines that can be understood. Partitions had lines of 7 fields long ago, which say too little and are left out.
+/// Parses the lines. Damaged ones are left out, as are the 7-field lines of partitions before 2.6.25.
 pub fn parse_diskstats(bytes: &[u8]) -> impl Iterator<Item = DiskstatsLine<'_>> {
     lines(bytes).filter_map(parse_line)
 }
 
-/// Those of them that say of requests being outstanding: mostly none, which their twelfth word tells.
+/// Parses only the lines with requests in flight (the 12th word is not 0): mostly none.
 pub fn parse_in_flight(bytes: &[u8]) -> impl Iterator<Item = DiskstatsLine<'_>> {
     let has_none = |line: &[u8]| words(line).nth(IN_FLIGHT_FIELD) == Some(b"0");
     lines(bytes).filter(move |bytes| !has_none(bytes)).filter_map(parse_line).filter(|line| line.in_flight > 0)
 }
 
-/// The place of the requests in flight in a line, from 0.
+/// Index of the requests in flight among the words of a line.
 const IN_FLIGHT_FIELD: usize = 11;
 
 fn parse_line(line: &[u8]) -> Option<DiskstatsLine<'_>> {
@@ -80,12 +80,12 @@ fn parse_line(line: &[u8]) -> Option<DiskstatsLine<'_>> {
 }
 
 fn parse_op_counters<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Option<OpCounters> {
-    // All four words are taken in any case, so that what follows keeps its place.
+    // All four words are consumed in any case, so that the following fields keep their place.
     let [completed, merged, sectors, time_ms] = [(); 4].map(|()| next_counter(words));
     Some(OpCounters { completed: completed?, merged: merged?, sectors: sectors?, time_ms: time_ms? })
 }
 
-/// Stacked devices of old kernels miscounted below zero; newer kernels give 0 for that, and so do we.
+/// Old kernels could count stacked devices below zero; that is 0, as newer kernels write it.
 fn parse_in_flight_count(word: &[u8]) -> Option<u32> {
     let count = parse_u64(word)?;
     match u32::try_from(count).ok()? {

@@ -1,4 +1,4 @@
-//! What a block device is, from sysfs and the mount table. Read when it appears and again after a while.
+//! Reads the facts of a block device from sysfs and the mount table: when it appears, and again from time to time.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -11,7 +11,7 @@ use crate::kernel::root::{OpenDirectory, Root};
 use crate::sample::Name;
 use crate::sample::disk::DiskFacts;
 
-/// Everything that can be found out about a whole device.
+/// Reads all facts of a whole device.
 pub fn read(root: &Root, id: DiskId, name: &[u8], mounted: &MountPoints) -> DiskFacts {
     let directory = sysfs_directory(name);
     let Ok(mut device) = root.open_directory(&directory) else {
@@ -36,13 +36,13 @@ pub fn read(root: &Root, id: DiskId, name: &[u8], mounted: &MountPoints) -> Disk
     }
 }
 
-/// Bytes that the device takes in one request; `None` when sysfs does not say. Larger ones come to it as several.
+/// queue/max_sectors_kb in bytes: larger requests are split. `None` when sysfs does not have it.
 pub fn max_request_bytes(root: &Root, name: &[u8]) -> Option<u64> {
     let bytes = root.read_once(sysfs_directory(name).join("queue/max_sectors_kb")).ok()?;
     parse_single_u64(&bytes)?.checked_mul(1024)
 }
 
-/// Whether the device is a partition; `None` when sysfs does not know it.
+/// Whether the device is a partition; `None` when it is not in sysfs.
 pub fn is_partition(root: &Root, name: &[u8]) -> Option<bool> {
     let device = sysfs_directory(name);
     if root.exists(device.join("partition")) {
@@ -59,13 +59,14 @@ pub fn is_partition_name(name: &[u8], disk: &[u8]) -> bool {
     number.and_then(self::parse_u64).is_some()
 }
 
-/// Where sysfs describes it. A `/` in the name (cciss/c0d0) is a `!` there.
+/// Its directory in sysfs, where `!` stands for a `/` in the name (cciss/c0d0).
 pub fn sysfs_directory(name: &[u8]) -> PathBuf {
     let name = name.iter().map(|byte| if *byte == b'/' { b'!' } else { *byte }).collect();
     Path::new("sys/class/block").join(OsString::from_vec(name))
 }
 
-/// `../../devices/pci0000:00/0000:00:02.0/virtio1/block/vda` is `pci0000:00/0000:00:02.0/virtio1`.
+/// The device's path in the hardware tree: `../../devices/pci0000:00/0000:00:02.0/virtio1/block/vda` gives
+/// `pci0000:00/0000:00:02.0/virtio1`.
 fn hardware_path(link: &Path) -> Option<Name> {
     let parts: Vec<&OsStr> = link.iter().collect();
     let begin = parts.iter().position(|part| *part == "devices")? + 1;
@@ -75,7 +76,7 @@ fn hardware_path(link: &Path) -> Option<Name> {
     (parts.first().is_some_and(|first| *first != "virtual")).then(|| Name::from(place.as_os_str().as_bytes()))
 }
 
-/// `none [mq-deadline] kyber` is mq-deadline. A single word without brackets is the only choice there is.
+/// The active scheduler of queue/scheduler: `none [mq-deadline] kyber` gives mq-deadline. A single word has no brackets.
 fn active_scheduler(bytes: &[u8]) -> Option<Name> {
     let line = lines(bytes).next()?.trim_ascii();
     let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
@@ -84,7 +85,7 @@ fn active_scheduler(bytes: &[u8]) -> Option<Name> {
     marked.or(only).map(Name::from)
 }
 
-/// Its subdirectories that are partitions have its name in front.
+/// The device numbers of its partitions: subdirectories whose name begins with its own.
 fn list_partitions(device: &mut OpenDirectory, name: &[u8]) -> Vec<DiskId> {
     let mut entries = Vec::new();
     let _ = device.for_each_entry(".", |entry| {
@@ -102,7 +103,7 @@ fn list_slaves(device: &mut OpenDirectory) -> Vec<DiskId> {
     read_device_numbers(device, &entries)
 }
 
-/// Of the devices that these directories describe.
+/// The device numbers in the file `dev` of these directories.
 fn read_device_numbers(device: &mut OpenDirectory, entries: &[PathBuf]) -> Vec<DiskId> {
     let number = |entry: &PathBuf| parse_device_number(device.read(entry.join("dev")).ok()?);
     let mut found: Vec<DiskId> = entries.iter().filter_map(number).collect();
@@ -110,7 +111,7 @@ fn read_device_numbers(device: &mut OpenDirectory, entries: &[PathBuf]) -> Vec<D
     found
 }
 
-/// The file `dev`: `254:0`.
+/// Parses the file `dev`: `254:0`.
 pub fn parse_device_number(bytes: &[u8]) -> Option<DiskId> {
     let mut numbers = lines(bytes).next()?.splitn(2, |byte| *byte == b':').map(parse_u32);
     Some(DiskId { major: numbers.next()??, minor: numbers.next()?? })

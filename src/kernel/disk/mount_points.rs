@@ -1,4 +1,4 @@
-//! Which device is mounted where.
+//! Mount points by block device, from the mount table.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -11,17 +11,17 @@ use crate::kernel::mounts::Mount;
 use crate::kernel::root::Root;
 use crate::sample::Name;
 
-/// Bind mounts of containers can be hundreds: more than these are not named.
+/// Mount points kept for each device: containers can have hundreds of bind mounts.
 const MAX_MOUNT_POINTS: usize = 32;
 
-/// The mount table by devices.
+/// The mount table by block device.
 #[derive(Debug, Default)]
 pub struct MountPoints {
     /// Sorted by device
     points: Vec<(DiskId, MountPoint)>,
 }
 
-/// Whole file systems come before single directories of them.
+/// A mount point. Whole file systems are sorted before their subdirectories.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct MountPoint {
     is_subdirectory: bool,
@@ -39,7 +39,7 @@ impl MountPoints {
         MountPoints { points }
     }
 
-    /// Where these devices are mounted.
+    /// The mount points of these devices.
     pub fn of_devices(&self, whose: impl Iterator<Item = DiskId>) -> Vec<Name> {
         let mut found: Vec<&MountPoint> = Vec::new();
         for device in whose {
@@ -54,14 +54,14 @@ impl MountPoints {
     }
 }
 
-/// File systems over several devices (btrfs) have a device number of their own, and only the source says where they are.
+/// The block device of a mount. A file system over several devices (btrfs) has a number of its own: then the source counts.
 fn device_of_mount(root: &Root, mount: &Mount) -> Option<DiskId> {
     if mount.device.major != 0 {
         return Some(mount.device);
     }
     let name = mount.source.strip_prefix(b"/dev/")?;
-    // The source is whatever the one who mounted wrote there (`fsname=` of a FUSE file system): it must not lead us out of
-    // /dev, into a file system that never answers.
+    // The source can be any text (`fsname=` of a FUSE file system): it must not lead out of /dev, into a file system that
+    // does not respond.
     let mut parts = name.split(|byte| *byte == b'/');
     let sound = parts.clone().count() <= 2 && parts.all(|part| !matches!(part, b"" | b"." | b".."));
     if !sound {
@@ -70,8 +70,8 @@ fn device_of_mount(root: &Root, mount: &Mount) -> Option<DiskId> {
     read_device_number(root, name).or_else(|| resolve_device_node(root, Path::new(OsStr::from_bytes(&mount.source))))
 }
 
-/// /dev/mapper/NAME and /dev/GROUP/NAME: links to /dev/dm-N, which only the running machine has. The link is read and not
-/// followed.
+/// Resolves /dev/mapper/NAME and /dev/GROUP/NAME, links to /dev/dm-N, which only the running machine has. The link is read
+/// and not followed.
 fn resolve_device_node(root: &Root, path: &Path) -> Option<DiskId> {
     if !root.is_host() {
         return None;

@@ -1,5 +1,5 @@
-//! A trial of one device: single reads at random places past the page cache, timed. It opens the device for reading only
-//! and keeps at most one request outstanding.
+//! Times single random reads of a block device with O_DIRECT. Opens the device read-only and has at most one request in
+//! flight.
 
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -8,21 +8,21 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A device that is open for reading past the page cache.
+/// A block device that is open with O_DIRECT.
 #[derive(Debug)]
 pub struct RandomReader {
     file: File,
     size_bytes: u64,
-    /// xorshift64: places need to be spread, not secret
+    /// State of xorshift64: offsets need to be spread, not unpredictable
     rng_state: u64,
     buffer: Vec<u8>,
 }
 
-/// What O_DIRECT wants of places, sizes and memory, on every device with sectors up to this size.
+/// Alignment of offset, size and memory for O_DIRECT, on every device with sectors up to this size.
 const ALIGNMENT: usize = 4096;
 
 impl RandomReader {
-    /// Opens a block device. EINVAL where it takes no O_DIRECT.
+    /// Opens a block device. EINVAL where it does not support O_DIRECT.
     pub fn open(path: &Path) -> io::Result<RandomReader> {
         let mut file = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT | libc::O_CLOEXEC).open(path)?;
         let bytes = file.seek(SeekFrom::End(0))?;
@@ -30,12 +30,12 @@ impl RandomReader {
         Ok(RandomReader { file, size_bytes: bytes, rng_state: state, buffer: Vec::new() })
     }
 
-    /// Its size.
+    /// Size of the device in bytes.
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
 
-    /// Reads so many bytes, a multiple of 4 KiB, somewhere, and says how long that took.
+    /// Reads `bytes`, a multiple of 4 KiB, at a random offset; returns how long that took.
     pub fn timed_read(&mut self, bytes: usize) -> io::Result<Duration> {
         let places = self.size_bytes / bytes.max(1) as u64;
         if bytes == 0 || places == 0 {

@@ -1,4 +1,4 @@
-//! /proc/net/dev: one line an interface, its columns found by the names in the header.
+//! Parses /proc/net/dev: a line for each interface, its columns found by the names in the header.
 
 use crate::kernel::fields::{lines, parse_u64, words};
 use crate::sample::network::Direction;
@@ -15,14 +15,14 @@ pub struct DevLine<'a> {
     pub carrier_losses: Counter,
 }
 
-/// The lines that can be understood; `None` without a header that names all that is needed.
+/// Parses the lines; `None` without a header that has all columns in use. Damaged lines are left out.
 pub fn parse(bytes: &[u8]) -> Option<Vec<DevLine<'_>>> {
     let mut lines = lines(bytes);
     let columns = Columns::from_header(lines.by_ref().nth(1)?)?;
     Some(lines.filter_map(|text| parse_line(text, &columns)).collect())
 }
 
-/// Where in the numbers of a line each figure stands.
+/// Index of each column among the numbers of a line.
 struct Columns {
     rx: DirectionColumns,
     tx: DirectionColumns,
@@ -69,8 +69,8 @@ impl Columns {
     }
 }
 
-/// A name may have colons in it (eth0:1), and old kernels put no blank behind the one that ends it: the last colon
-/// after which only numbers come, and enough of them.
+/// Splits a line into name and numbers. A name may have colons (eth0:1), and old kernels write no space after the one that
+/// ends it: that is the last colon that only enough numbers follow.
 fn parse_line<'a>(text: &'a [u8], columns: &Columns) -> Option<DevLine<'a>> {
     let colon = text.iter().rposition(|byte| *byte == b':')?;
     let (name, rest) = text.split_at_checked(colon)?;

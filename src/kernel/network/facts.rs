@@ -1,4 +1,4 @@
-//! What a network interface is: index, speed, duplex, state, and whether there is hardware behind it.
+//! Reads the facts of a network interface: index, speed, duplex, state, and whether it is hardware.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -11,13 +11,13 @@ use crate::kernel::root::Root;
 use crate::sample::network::{Duplex, NicFacts};
 use crate::sample::{Absent, Reading};
 
-/// Interfaces may stand on others (a VLAN on a bond on two cards), but not so deep, nor in a circle.
+/// Interfaces can be stacked (a VLAN on a bond on two cards), but not deeper, nor in a circle.
 const MAX_DEPTH: usize = 8;
 
 /// ARPHRD_LOOPBACK in /sys/class/net/IF/type.
 const ARPHRD_LOOPBACK: u32 = 772;
 
-/// The interface's index (0 where it cannot be told), and everything that can be found out about it.
+/// Reads the interface's index (0 where unknown) and its facts.
 pub fn read(root: &Root, name: &[u8], ethtool: Option<&Ethtool>) -> (u32, NicFacts) {
     let directory = sysfs_directory(name);
     let in_sysfs = read_attribute(root, &directory, "ifindex").and_then(|bytes| parse_u32(&bytes));
@@ -50,12 +50,12 @@ pub fn read(root: &Root, name: &[u8], ethtool: Option<&Ethtool>) -> (u32, NicFac
     (index.unwrap_or(0), facts)
 }
 
-/// Where sysfs describes the interface.
+/// The interface's directory in sysfs.
 pub fn sysfs_directory(name: &[u8]) -> PathBuf {
     Path::new("sys/class/net").join(OsStr::from_bytes(name))
 }
 
-/// Speed and duplex of the interface itself.
+/// Speed and duplex of the interface itself, not of one below it.
 fn read_speed_and_duplex(
     root: &Root,
     name: &[u8],
@@ -70,7 +70,7 @@ fn read_speed_and_duplex(
     };
     let Some(directory) = sysfs else { return (speed, duplex) };
     if speed.is_err() {
-        // The driver has nothing to say of the speed, or the interface is down: then the file cannot be read.
+        // EINVAL: the driver reports no speed, or the interface is down.
         speed = match root.read_once(directory.join("speed")) {
             Ok(bytes) => lines(&bytes).next().and_then(parse_u64).map_or(Err(Absent::Unsupported), valid_speed),
             Err(Absent::Os(_)) => Err(Absent::Unsupported),
@@ -88,7 +88,7 @@ fn read_speed_and_duplex(
     (speed, duplex)
 }
 
-/// 0, 65535 and −1 (in 16 and 32 bits) are how drivers say that they do not know.
+/// `None` for 0, 65535 and -1 (in 16 and 32 bits), with which drivers report an unknown speed.
 fn valid_speed(megabits: u64) -> Reading<u32> {
     match u32::try_from(megabits) {
         Ok(0 | 65535 | u32::MAX) | Err(_) => Err(Absent::Unsupported),
@@ -96,7 +96,7 @@ fn valid_speed(megabits: u64) -> Reading<u32> {
     }
 }
 
-/// `unknown` is what drivers without carrier detection (tun, loopback) say: neither up nor down.
+/// Parses operstate. `unknown`, of drivers without carrier detection (tun, loopback), is neither up nor down.
 fn parse_operstate(operstate: &[u8]) -> Option<bool> {
     match operstate {
         b"up" => Some(true),
@@ -105,12 +105,12 @@ fn parse_operstate(operstate: &[u8]) -> Option<bool> {
     }
 }
 
-/// Hardware and paravirtual devices have a device behind the interface.
+/// Whether the interface has a device: hardware and paravirtual ones.
 fn is_physical(root: &Root, directory: &Path) -> bool {
     root.exists(directory.join("device"))
 }
 
-/// The one piece of hardware under a bond, bridge, VLAN or macvlan; none when there are two or none.
+/// The only hardware interface below a bond, bridge, VLAN or macvlan; `None` where there are none or several.
 fn single_physical_lower(root: &Root, name: &[u8]) -> Option<Vec<u8>> {
     let mut physical = BTreeSet::new();
     collect_physical_lower(root, name, MAX_DEPTH, &mut physical);
@@ -129,7 +129,7 @@ fn collect_physical_lower(root: &Root, name: &[u8], depth: usize, physical: &mut
     }
 }
 
-/// Links `lower_IF` since 3.19; before, only bridges and bonds say what they stand on.
+/// The interfaces directly below: links `lower_IF` since Linux 3.19, before that only of bridges and bonds.
 fn lower_interfaces(root: &Root, name: &[u8]) -> Vec<Vec<u8>> {
     let directory = sysfs_directory(name);
     let entries = root.list_directory(&directory).unwrap_or_default();
@@ -142,7 +142,7 @@ fn lower_interfaces(root: &Root, name: &[u8]) -> Vec<Vec<u8>> {
         let slaves = root.read_once(directory.join("bonding/slaves")).unwrap_or_default();
         below.extend(slaves.split(u8::is_ascii_whitespace).filter(|slave| !slave.is_empty()).map(<[u8]>::to_vec));
     }
-    // A name is one path component, or it is no name.
+    // A name must be a single path component.
     below.retain(|name| !name.contains(&b'/') && name != b"." && name != b"..");
     below
 }

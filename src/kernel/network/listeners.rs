@@ -1,4 +1,4 @@
-//! Listening TCP sockets with connections that wait to be accepted, by sock_diag, and whose they are.
+//! Reads the listening TCP sockets with connections in their accept queue (sock_diag), and the process that owns each.
 
 mod socket_owner;
 
@@ -19,27 +19,26 @@ use crate::sample::network::Listener;
 use crate::sample::{Absent, Reading};
 use socket_owner::SocketOwners;
 
-/// After a dump this many times its cost passes before the next: at most 0.2 % of one CPU. The kernel walks its
-/// whole table of listeners for one, which has up to 65536 buckets.
+/// The next dump comes after this many times the cost of the last: at most 0.2 % of one CPU. For a dump the kernel walks its
+/// whole table of listeners, up to 65,536 buckets.
 const INTERVAL_PER_COST: u32 = 500;
 
-/// Asks again and again over one socket, less often where it is dear.
+/// Requests dumps over one socket, less often where they are expensive.
 #[derive(Debug, Default)]
 pub struct ListenerReader {
     netlink: Option<Netlink>,
     requests: Vec<Vec<u8>>,
-    /// A kernel without tcp_diag is asked once only: each question would look for the module.
+    /// Reason why the kernel has no tcp_diag. It is not asked again: each request would search for the module.
     unsupported: Option<Absent>,
     last_dump: Option<(Instant, Duration)>,
-    /// Connections that others had opened when nothing was found waiting
+    /// PassiveOpens when all accept queues were empty
     opens_when_empty: Option<u64>,
     owners: SocketOwners,
 }
 
 impl ListenerReader {
-    /// The sockets whose accept queue is not empty. `now` asks even when it is dear: connections were just refused. `opened` is
-    /// how many connections others have opened to this machine (PassiveOpens), as read before this: while there is no new
-    /// one, no queue can have grown.
+    /// The sockets whose accept queue is not empty. `now` requests a dump even when it is expensive: connections were just
+    /// refused. `opened` is PassiveOpens of /proc/net/snmp, read before: while it does not grow, no queue can have grown.
     pub fn sample(&mut self, root: &Root, now: bool, opened: Option<u64>) -> Reading<Vec<Listener>> {
         if let Some(why) = self.unsupported {
             return Err(why);
@@ -51,7 +50,7 @@ impl ListenerReader {
         if too_soon && !now {
             return Err(Absent::NotRead);
         }
-        // CPU time: on a busy box the clock on the wall also counts what others did meanwhile.
+        // CPU time: on a busy machine elapsed time contains the time of others.
         let begin = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
         let waiting = self.dump();
         let cost = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begin);
@@ -85,13 +84,13 @@ impl ListenerReader {
         for request in &mut self.requests {
             netlink.dump(request, |kind, payload| waiting.extend(parse_listener(kind, payload)))?;
         }
-        // Only a socket whose answer was read to its end is used again.
+        // A socket is used again only if its answer was read to the end.
         self.netlink = Some(netlink);
         Ok(waiting)
     }
 }
 
-/// One message as a listener and its inode, if anything waits there.
+/// Parses one message: the socket's inode and the listener, if its accept queue is not empty.
 pub fn parse_listener(kind: u16, payload: &[u8]) -> Option<(u32, Listener)> {
     (kind == SOCK_DIAG_BY_FAMILY).then_some(())?;
     let socket = InetResponseHeader::parse(payload).ok()?;

@@ -1,20 +1,22 @@
-//! A netlink socket and its dumps: one request, many messages. Knows nothing of what the messages say.
+//! A netlink socket: sends a request and splits the answer into messages, whose payload is left to the caller.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use linux_raw_sys::netlink::nlmsghdr;
 use netlink_packet_core::{NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer};
+use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, recv, sendto, setsockopt, socket, sockopt,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
 
-use crate::kernel::root::absent_from_io_error;
+use crate::kernel::root::absent_from_errno;
 use crate::sample::{Absent, Reading};
 
-/// What the kernel fills at most at once when it is given this much room.
+/// The kernel fills at most 32 KiB of a receive buffer.
 const RECEIVE_BUFFER_BYTES: usize = 32 << 10;
 
-/// No dump is longer than this many receipts; a kernel that goes on for ever is left.
+/// Receives for one dump: an answer without an end is given up.
 const MAX_RECEIVES: usize = 4096;
 
 /// An open socket of one netlink family.
@@ -25,7 +27,7 @@ pub struct Netlink {
 }
 
 impl Netlink {
-    /// Opens one; a netlink request is answered at once, and should it not be, a second is waited at most.
+    /// Opens a socket. The kernel answers at once; a receive waits one second at most.
     pub fn open(protocol: SockProtocol) -> Reading<Netlink> {
         let socket =
             socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, protocol).map_err(absent_from_errno)?;
@@ -33,19 +35,36 @@ impl Netlink {
         Ok(Netlink { socket, sequence: 0 })
     }
 
-    /// Sends a finished request and gives every message of the answer (type, payload) to `each`.
+    /// Sends a request and calls `each` with the type and payload of every message of the answer.
     pub fn dump(&mut self, request: &mut [u8], mut each: impl FnMut(u16, &[u8])) -> Reading<()> {
         self.sequence = self.sequence.wrapping_add(1);
         NetlinkBuffer::new(&mut *request).set_sequence_number(self.sequence);
         let kernel = NetlinkAddr::new(0, 0);
         sendto(self.socket.as_raw_fd(), request, &kernel, MsgFlags::empty()).map_err(absent_from_errno)?;
         let receive = |buffer: &mut [u8]| recv(self.socket.as_raw_fd(), buffer, MsgFlags::empty()).map_err(absent_from_errno);
-        // Room for as long as it takes: four sockets would keep an eighth of a megabyte between them.
+        // Not kept: the buffers of four sockets would take 128 KiB.
         receive_dump(&mut vec![0; RECEIVE_BUFFER_BYTES], self.sequence, receive, &mut each)
     }
 }
 
-/// Receives until the answer is at its end. One that has none ends with the wait for more of it, or with too many receipts.
+/// A message without its sequence number, which [`Netlink::dump`] sets: `struct nlmsghdr` and `body`.
+pub fn request(message_type: u16, flags: u16, body: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; size_of::<nlmsghdr>()];
+    bytes.extend_from_slice(body);
+    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    let mut header = NetlinkBuffer::new(&mut bytes);
+    header.set_length(length);
+    header.set_message_type(message_type);
+    header.set_flags(flags);
+    bytes
+}
+
+/// A field of a message in the byte order of this machine.
+pub fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+    bytes.get(offset..)?.first_chunk::<4>().map(|field| u32::from_ne_bytes(*field))
+}
+
+/// Receives until the end of the answer. Without one the receive times out, or there are too many receives.
 fn receive_dump(
     buffer: &mut [u8],
     sequence: u32,
@@ -67,7 +86,7 @@ pub enum Progress {
     More,
 }
 
-/// Takes one receipt apart. Answers to an older request, given up on, are passed over.
+/// Splits the received bytes into messages. Answers to an older request that was given up are skipped.
 pub fn parse_messages(received: &[u8], sequence: u32, each: &mut impl FnMut(u16, &[u8])) -> Reading<Progress> {
     let mut rest = received;
     while !rest.is_empty() {
@@ -86,21 +105,17 @@ pub fn parse_messages(received: &[u8], sequence: u32, each: &mut impl FnMut(u16,
     Ok(Progress::More)
 }
 
-/// An error message with no error in it: the answer to a request that wants one ends with it.
+/// An error message with error 0: the acknowledgement that a request with NLM_F_ACK ends with.
 fn is_acknowledgement(payload: &[u8]) -> bool {
     payload.first_chunk::<4>() == Some(&[0; 4])
 }
 
-/// An error message begins with a negative errno.
+/// The reason of an error message, which begins with a negative errno.
 fn parse_error(payload: &[u8]) -> Absent {
     match payload.first_chunk::<4>().map(|errno| i32::from_ne_bytes(*errno)) {
-        Some(errno) if errno < 0 => absent_from_io_error(&std::io::Error::from_raw_os_error(errno.saturating_neg())),
+        Some(errno) if errno < 0 => absent_from_errno(Errno::from_raw(errno.saturating_neg())),
         _ => Absent::Malformed,
     }
-}
-
-fn absent_from_errno(errno: nix::errno::Errno) -> Absent {
-    absent_from_io_error(&errno.into())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! /proc/net/snmp and /proc/net/netstat: a line of names and a line of values under one prefix, read by name.
+//! Parses /proc/net/snmp and /proc/net/netstat: for each prefix a line of names and a line of values.
 
 use crate::kernel::fields::{lines, parse_u64, words};
 use crate::sample::network::{Tcp, TcpExt, Udp};
@@ -66,13 +66,13 @@ pub fn parse_ip_octets(netstat: &[u8]) -> Reading<(Counter, Counter)> {
     table.read_into(|counter| Some((counter("InOctets")?, counter("OutOctets")?))).ok_or(Absent::Malformed)
 }
 
-/// The names of one prefix and the values under them.
+/// The names of one prefix and their values.
 struct NamedValues<'a> {
     cells: Vec<(&'a [u8], &'a [u8])>,
 }
 
 impl<'a> NamedValues<'a> {
-    /// The two lines must have equally many words, else nobody knows which value belongs to which name.
+    /// `None` unless both lines have the same number of words: values belong to names by position.
     fn parse(bytes: &'a [u8], prefix: &[u8]) -> Reading<NamedValues<'a>> {
         let mut lines = lines(bytes).filter_map(|line| line.strip_prefix(prefix));
         let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return Err(Absent::NoSuchFile) };

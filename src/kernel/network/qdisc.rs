@@ -1,29 +1,30 @@
-//! Statistics of the queueing disciplines of every interface, by one RTM_GETQDISC dump. Any user may ask.
+//! Reads the statistics of each interface's queueing disciplines by one RTM_GETQDISC dump. Any user may.
 
-use netlink_packet_core::{NLA_HEADER_SIZE, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NlasIterator};
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::tc::{TcHandle, TcHeader, TcMessage, TcStatsQueue};
+use std::mem::offset_of;
+
+use libc::{NLM_F_DUMP, NLM_F_REQUEST, RTM_GETQDISC, RTM_NEWQDISC, TCA_KIND, TCA_STATS2};
+use linux_raw_sys::netlink::tcmsg;
+use netlink_packet_core::{NLA_HEADER_SIZE, NlasIterator};
 use nix::sys::socket::SockProtocol;
 use rustc_hash::FxHashMap;
 
-use super::netlink::Netlink;
+use super::netlink::{Netlink, request, u32_at};
 use crate::sample::network::Qdisc;
 use crate::sample::{Name, Reading};
 use crate::units::Counter;
 
-const RTM_NEWQDISC: u16 = 36;
-/// Bytes of struct tcmsg, before the attributes.
-const TCMSG_SIZE: usize = 20;
-const TCA_KIND: u16 = 1;
-const TCA_STATS2: u16 = 7;
+/// Of include/uapi/linux/pkt_sched.h: the parent of a root discipline, and of an ingress one.
+const TC_H_ROOT: u32 = 0xffff_ffff;
+const TC_H_INGRESS: u32 = 0xffff_fff1;
+/// Of include/uapi/linux/gen_stats.h.
 const TCA_STATS_QUEUE: u16 = 3;
 
-/// Asks again and again over one socket.
+/// Requests a dump for each sample, over one socket.
 #[derive(Debug, Default)]
 pub struct QdiscReader {
     netlink: Option<Netlink>,
     request: Vec<u8>,
-    /// So that a kind has one name in all samples.
+    /// Interned names of the kinds.
     kinds: Vec<Name>,
 }
 
@@ -35,17 +36,17 @@ impl QdiscReader {
             None => Netlink::open(SockProtocol::NetlinkRoute)?,
         };
         if self.request.is_empty() {
-            self.request = qdisc_request();
+            self.request = request(RTM_GETQDISC, (NLM_F_REQUEST | NLM_F_DUMP) as u16, &[0; size_of::<tcmsg>()]);
         }
         let mut trees = QdiscTrees::default();
         netlink.dump(&mut self.request, |kind, payload| trees.add_message(kind, payload, &mut self.kinds))?;
-        // Only a socket whose answer was read to its end is used again.
+        // A socket is used again only if its answer was read to the end.
         self.netlink = Some(netlink);
         Ok(trees.into_root_qdiscs())
     }
 }
 
-/// What has been read of each interface's tree.
+/// The root disciplines, and the overlimits of their children, read so far.
 #[derive(Debug, Default)]
 pub struct QdiscTrees {
     roots: FxHashMap<u32, Qdisc>,
@@ -53,19 +54,22 @@ pub struct QdiscTrees {
 }
 
 impl QdiscTrees {
-    /// Takes in one message; one that cannot be understood is left out.
+    /// Adds one message. A damaged one is left out.
     pub fn add_message(&mut self, kind: u16, payload: &[u8], kinds: &mut Vec<Name>) {
         if kind != RTM_NEWQDISC {
             return;
         }
-        let Ok(header) = TcHeader::parse(payload) else { return };
-        let Ok(interface) = u32::try_from(header.index) else { return };
+        let field = |offset| u32_at(payload, offset);
+        let (Some(interface), Some(parent)) = (field(offset_of!(tcmsg, tcm_ifindex)), field(offset_of!(tcmsg, tcm_parent)))
+        else {
+            return;
+        };
         // Ingress disciplines have no queue.
-        if header.parent == TcHandle::INGRESS {
+        if parent == TC_H_INGRESS {
             return;
         }
-        let Some((name, queue)) = parse_attributes(payload.get(TCMSG_SIZE..).unwrap_or_default()) else { return };
-        if header.parent != TcHandle::ROOT {
+        let Some((name, queue)) = parse_attributes(payload.get(size_of::<tcmsg>()..).unwrap_or_default()) else { return };
+        if parent != TC_H_ROOT {
             let below = self.child_overlimits.entry(interface).or_default();
             *below = below.saturating_add(u64::from(queue.overlimits));
             return;
@@ -81,8 +85,8 @@ impl QdiscTrees {
         self.roots.insert(interface, discipline);
     }
 
-    /// One discipline an interface. Backlog and drops reach the root from below by themselves
-    /// (qdisc_tree_reduce_backlog, mq_dump); overlimits do so under mq only, so that the larger count is the tree's.
+    /// The root discipline of each interface. The kernel adds the children's backlog and drops to it
+    /// (qdisc_tree_reduce_backlog, mq_dump), their overlimits only under mq: the larger count is taken.
     pub fn into_root_qdiscs(mut self) -> FxHashMap<u32, Qdisc> {
         for (interface, below) in self.child_overlimits {
             if let Some(root) = self.roots.get_mut(&interface) {
@@ -93,8 +97,8 @@ impl QdiscTrees {
     }
 }
 
-/// Kind and queue statistics. The options of the discipline, costly and of no use here, are not looked into.
-fn parse_attributes(bytes: &[u8]) -> Option<(&[u8], TcStatsQueue)> {
+/// Kind and queue statistics. The options of the discipline are not parsed.
+fn parse_attributes(bytes: &[u8]) -> Option<(&[u8], QueueStatistics)> {
     let (mut kind, mut queue) = (None, None);
     for attribute in NlasIterator::new(bytes).map_while(Result::ok) {
         match attribute.kind() {
@@ -109,11 +113,19 @@ fn parse_attributes(bytes: &[u8]) -> Option<(&[u8], TcStatsQueue)> {
     kind.zip(queue)
 }
 
-fn parse_queue_statistics(bytes: &[u8]) -> Option<TcStatsQueue> {
-    NlasIterator::new(bytes)
-        .filter_map(Result::ok)
-        .find(|attribute| attribute.kind() == TCA_STATS_QUEUE)
-        .and_then(|attribute| TcStatsQueue::parse(attribute.value()).ok())
+fn parse_queue_statistics(bytes: &[u8]) -> Option<QueueStatistics> {
+    let found = NlasIterator::new(bytes).filter_map(Result::ok).find(|attribute| attribute.kind() == TCA_STATS_QUEUE)?;
+    let field = |index: usize| u32_at(found.value(), index * size_of::<u32>());
+    Some(QueueStatistics { qlen: field(0)?, backlog: field(1)?, drops: field(2)?, requeues: field(3)?, overlimits: field(4)? })
+}
+
+/// `struct gnet_stats_queue` of include/uapi/linux/gen_stats.h.
+struct QueueStatistics {
+    qlen: u32,
+    backlog: u32,
+    drops: u32,
+    requeues: u32,
+    overlimits: u32,
 }
 
 fn intern_kind(kind: &[u8], kinds: &mut Vec<Name>) -> Name {
@@ -125,45 +137,36 @@ fn intern_kind(kind: &[u8], kinds: &mut Vec<Name>) -> Name {
     name
 }
 
-fn qdisc_request() -> Vec<u8> {
-    let mut header = NetlinkHeader::default();
-    header.flags = NLM_F_REQUEST | NLM_F_DUMP;
-    let mut message = NetlinkMessage::new(header, RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default()).into());
-    message.finalize();
-    let mut bytes = vec![0; message.buffer_len()];
-    message.serialize(&mut bytes);
-    bytes
-}
-
 #[cfg(test)]
 mod tests {
-    use netlink_packet_core::Emitable;
-    use netlink_packet_route::tc::{TcAttribute, TcStats2};
     use proptest::prelude::*;
 
     use super::*;
 
-    fn discipline(interface: i32, parent: u32, kind: &str, drops: u32, overlimits: u32) -> Vec<u8> {
-        let mut queue = TcStatsQueue::default();
-        (queue.qlen, queue.backlog, queue.drops, queue.overlimits) = (3, 4500, drops, overlimits);
-        let mut message = TcMessage::default();
-        (message.header.index, message.header.parent) = (interface, parent.into());
-        message.attributes = vec![TcAttribute::Kind(kind.to_owned()), TcAttribute::Stats2(vec![TcStats2::Queue(queue)])];
-        let mut bytes = vec![0; message.buffer_len()];
-        message.emit(&mut bytes);
+    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(4 + value.len()).unwrap();
+        let mut bytes = [length.to_ne_bytes(), kind.to_ne_bytes()].concat();
+        bytes.extend_from_slice(value);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
         bytes
+    }
+
+    fn discipline(interface: u32, parent: u32, kind: &str, drops: u32, overlimits: u32) -> Vec<u8> {
+        let header = [0, interface, 0, parent, 0].map(u32::to_ne_bytes).concat();
+        let queue = [3, 4500, drops, 0, overlimits].map(u32::to_ne_bytes).concat();
+        let statistics = attribute(TCA_STATS2, &attribute(TCA_STATS_QUEUE, &queue));
+        [header, attribute(TCA_KIND, format!("{kind}\0").as_bytes()), statistics].concat()
     }
 
     #[test]
     fn a_tree_is_its_root_with_the_overlimits_below() {
         let (mut trees, mut kinds) = (QdiscTrees::default(), Vec::new());
-        let root = u32::from(TcHandle::ROOT);
         for (parent, kind, drops, overlimits) in
-            [(root, "prio", 5, 1), (0x1_0001, "tbf", 3, 40), (0x1_0002, "tbf", 2, 50), (0xffff_fff1, "ingress", 900, 900)]
+            [(TC_H_ROOT, "prio", 5, 1), (0x1_0001, "tbf", 3, 40), (0x1_0002, "tbf", 2, 50), (TC_H_INGRESS, "ingress", 900, 900)]
         {
             trees.add_message(RTM_NEWQDISC, &discipline(7, parent, kind, drops, overlimits), &mut kinds);
         }
-        trees.add_message(RTM_NEWQDISC, &discipline(8, root, "fq_codel", 1, 2), &mut kinds);
+        trees.add_message(RTM_NEWQDISC, &discipline(8, TC_H_ROOT, "fq_codel", 1, 2), &mut kinds);
         let whole = trees.into_root_qdiscs();
         let tree = &whole[&7];
         assert_eq!((tree.kind.as_bytes(), tree.backlog_packets, tree.backlog_bytes), (&b"prio"[..], 3, 4500));
@@ -173,7 +176,7 @@ mod tests {
 
     #[test]
     fn any_message_is_survived() {
-        let message = discipline(7, u32::from(TcHandle::ROOT), "tbf", 1, 1);
+        let message = discipline(7, TC_H_ROOT, "tbf", 1, 1);
         let whole = message.len();
         let cut_or_flipped = (0..whole, any::<prop::sample::Index>(), any::<u8>()).prop_map(move |(length, at, byte)| {
             let mut damaged = message.clone();

@@ -1,4 +1,4 @@
-//! Remote hosts: a dump of all open TCP connections with tcp_info, by sock_diag (any user may ask), added up by host.
+//! Reads remote hosts: all open TCP connections with their tcp_info (sock_diag; any user may), summed by host.
 
 mod connection;
 mod connection_table;
@@ -25,21 +25,21 @@ use connection_table::ConnectionTable;
 use route_cache::RouteCache;
 use socket_queries::SocketQueries;
 
-/// After a look this many times its cost passes before the next: at most 2 % of one CPU, 20 ms a second. A connection costs
-/// 1.3 µs to look at (10,010 of them 12.3 ms, 18,010 of them 24.9 ms, a table without any 0.3 ms), nearly all of it the
-/// kernel's: ten thousand are looked at in every sample of a second, thirty thousand in every second one.
+/// The next reading comes after this many times the cost of the last: at most 2 % of one CPU. A connection costs 1.3 µs
+/// (10,010 of them 12.3 ms, 18,010 24.9 ms, an empty table 0.3 ms), nearly all of it in the kernel: at an interval of 1 s
+/// ten thousand are read in every sample, thirty thousand in every second one.
 const INTERVAL_PER_COST: u32 = 50;
-/// Connections that can carry data.
+/// States of connections that can carry data.
 const DATA_STATES: StateFlags = StateFlags::ESTABLISHED.union(StateFlags::CLOSE_WAIT).union(StateFlags::FIN_WAIT1);
-/// After an answer that could not be understood.
+/// The next reading after a damaged answer.
 const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(10);
 
-/// Asks again and again over one socket, less often where it is dear.
+/// Requests dumps over one socket, less often where they are expensive.
 #[derive(Debug, Default)]
 pub struct RemoteHostReader {
     netlink: Option<Netlink>,
     requests: Vec<Vec<u8>>,
-    /// A kernel that does not answer this is not asked again.
+    /// Reason why the kernel does not support it; it is not asked again.
     unsupported: Option<Absent>,
     next_read: Option<Instant>,
     connection_table: ConnectionTable,
@@ -49,8 +49,8 @@ pub struct RemoteHostReader {
 }
 
 impl RemoteHostReader {
-    /// The remote hosts at the last look, which is this moment's unless looking is dear: `looked_ns` tells. `counted` was read
-    /// before.
+    /// The remote hosts at the last reading, which is of now unless it is expensive: the sample has its time. `counted` was
+    /// read before.
     pub fn sample(&mut self, counted: Option<ConnectionCounters>) -> Reading<RemoteHosts> {
         if let Some(why) = self.unsupported {
             return Err(why);
@@ -93,7 +93,7 @@ impl RemoteHostReader {
         self.dump_all(counted, SocketQueries::add_socket)
     }
 
-    /// A dump for each family; `note` is given what may be asked for one by one next time.
+    /// Requests a dump for each address family; `note` receives each connection that a single query may ask for next time.
     fn dump_all(&mut self, counted: Option<ConnectionCounters>, note: impl Fn(&mut SocketQueries, &[u8])) -> Reading<()> {
         let mut netlink = match self.netlink.take() {
             Some(netlink) => netlink,
@@ -115,13 +115,13 @@ impl RemoteHostReader {
                 }
             })?;
         }
-        // Only a socket whose answer was read to its end is used again.
+        // A socket is used again only if its answer was read to the end.
         self.netlink = Some(netlink);
         Ok(())
     }
 }
 
-/// Sockets of a family in these states, or this one, with tcp_info.
+/// A request for the sockets of a family in these states, or for one socket, with tcp_info.
 pub fn inet_diag_request(family: u8, socket_id: SocketId, flags: u16, states: StateFlags) -> Vec<u8> {
     let mut header = NetlinkHeader::default();
     header.flags = flags;

@@ -1,4 +1,4 @@
-//! /proc/net/softnet_stat: a line an online CPU, hexadecimal columns without names, more of them on newer kernels.
+//! Parses /proc/net/softnet_stat: a line for each online CPU, hexadecimal columns without names, more on newer kernels.
 
 use crate::ids::CpuId;
 use crate::kernel::fields::{lines, words};
@@ -6,9 +6,9 @@ use crate::sample::network::Softnet;
 use crate::sample::{Absent, Reading};
 use crate::units::Counter;
 
-/// All lines. One that cannot be understood makes all of them so: which CPU the others belong to goes by their number.
+/// Parses all lines; `None` if one is damaged, since a line's CPU may follow from its position.
 pub fn parse_softnet(bytes: &[u8]) -> Reading<Vec<Softnet>> {
-    // A last line that is cut may have a number that is cut.
+    // The last number of a truncated line may be truncated.
     if bytes.last() != Some(&b'\n') {
         return Err(Absent::Malformed);
     }
@@ -20,7 +20,7 @@ fn parse_line(text: &[u8]) -> Option<Softnet> {
     let columns: Vec<u32> = words(text).map(parse_hex32).collect::<Option<_>>()?;
     let counter = |at: usize| columns.get(at).map(|&count| Counter(u64::from(count)));
     Some(Softnet {
-        // 4.x kernels write 9 to 11 columns; the backlog's length and the CPU's number came later, two lengths after them.
+        // 4.x kernels have 9 to 11 columns; newer ones also the backlog length and the CPU number.
         cpu: columns.get(12).copied().map(CpuId),
         processed: counter(0)?,
         dropped: counter(1)?,
@@ -30,7 +30,7 @@ fn parse_line(text: &[u8]) -> Option<Softnet> {
     })
 }
 
-/// Eight digits, always (`%08x`).
+/// Always eight digits (`%08x`).
 fn parse_hex32(word: &[u8]) -> Option<u32> {
     let digits = word.len() == 8 && word.iter().all(u8::is_ascii_hexdigit);
     u32::from_str_radix(std::str::from_utf8(word).ok().filter(|_| digits)?, 16).ok()

@@ -1,54 +1,54 @@
-//! The iterator is loaded by a process of its own, this program once more: finding out where the kernel keeps what takes 30 MB,
-//! which this one would not get rid of. It sends the loaded program's descriptor, or says why there is none, and ends.
+//! Loads the BPF program in a child process, a second instance of this program: relocation by BTF takes 30 MB, which this
+//! process would keep. The child sends the program's descriptor, or the reason why there is none, and exits.
 //!
-//! It has no terminal, no files of ours and little claim to a CPU; it is given up after a while, and ends with us at the latest.
+//! The child has no terminal and none of this process's files, runs at a lower priority, is killed after a timeout, and ends
+//! with this process at the latest.
 
 use std::fs;
-use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use nix::sys::socket::{
-    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg, sendmsg, socketpair,
-};
+use nix::sys::socket::{AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair};
 use nix::unistd::alarm;
 use procfs::FromRead;
 use procfs::process::Status;
 
 use super::{TaskIterator, program_loader};
+use crate::kernel::sys;
 
-/// The word by which this program is asked to load the iterator, as its only one.
+/// The only argument of the child.
 pub const LOADER_ARGUMENT: &str = "--load-the-iterator";
-/// On a machine whose CPUs all have more important things to do, 50 ms of CPU come late.
+const LOADER_NICE: libc::c_int = 10;
+/// Loading takes 50 ms of CPU, which may come late on a busy machine.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// Longest reason; the rest is cut
+/// Longest reason; the rest is cut off.
 const MAX_MESSAGE_BYTES: usize = 512;
 
-/// What the kernel asks of those who load it, as bits of CapEff in /proc/self/status: either CAP_SYS_ADMIN or both others.
+/// Capabilities that loading needs, as bits of CapEff in /proc/self/status: CAP_SYS_ADMIN or both others.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON_AND_BPF: u64 = 1 << 38 | 1 << 39;
 
-/// Whether we may load it, as far as our rights tell.
+/// Whether this process has these capabilities.
 pub fn has_bpf_capabilities() -> bool {
     let status = fs::read("/proc/self/status").ok().and_then(|text| Status::from_read(text.as_slice()).ok());
     let rights = status.map_or(0, |status| status.capeff);
     rights & CAP_SYS_ADMIN != 0 || rights & CAP_PERFMON_AND_BPF == CAP_PERFMON_AND_BPF
 }
 
-/// This program, wherever it lies and even when its file has been replaced.
+/// This program, also when its file was moved or replaced.
 pub fn own_executable() -> PathBuf {
     PathBuf::from("/proc/self/exe")
 }
 
-/// The process that loads the iterator.
+/// The child process.
 #[derive(Debug)]
 pub struct LoaderProcess {
     child: Child,
@@ -57,7 +57,7 @@ pub struct LoaderProcess {
 }
 
 impl LoaderProcess {
-    /// Starts `program`, which is this one, and does not wait for it.
+    /// Starts `program`, which is this one; does not wait.
     pub fn spawn(program: &Path) -> io::Result<LoaderProcess> {
         let (socket, theirs) =
             socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK)?;
@@ -66,13 +66,13 @@ impl LoaderProcess {
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Keys that end or stop us are none of its business.
+            // Signals of the terminal's keys do not reach it.
             .process_group(0)
             .spawn()?;
         Ok(LoaderProcess { child, socket, deadline: Instant::now() + LOAD_TIMEOUT })
     }
 
-    /// What it has to say; `None` while it is still at work. Does not wait.
+    /// The result; `None` while the child is still loading. Does not wait.
     pub fn try_result(&mut self) -> Option<Result<TaskIterator, String>> {
         let answer = match receive_result(&self.socket) {
             Err(Errno::EAGAIN) if Instant::now() < self.deadline => return None,
@@ -87,7 +87,7 @@ impl LoaderProcess {
         Some(answer)
     }
 
-    /// Waits for what it has to say.
+    /// Waits for the result.
     pub fn wait_for_result(mut self) -> Result<TaskIterator, String> {
         loop {
             if let Some(answer) = self.try_result() {
@@ -95,12 +95,12 @@ impl LoaderProcess {
             }
             let left = self.deadline.saturating_duration_since(Instant::now());
             let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
-            // Whatever woke us: the answer is asked for again, and the time is limited.
+            // Whatever ended the wait, the result is tried again, up to the deadline.
             let _ = poll(&mut [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)], timeout);
         }
     }
 
-    /// Whether the process is gone. It must be asked until it is, or it stays behind as a zombie.
+    /// Whether the child has exited. To be called until it has: else it remains a zombie.
     pub fn has_exited(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
@@ -108,21 +108,21 @@ impl LoaderProcess {
 
 impl Drop for LoaderProcess {
     fn drop(&mut self) {
-        // It has said what it had to say, or nobody will listen any more.
+        // Its result was received, or is not needed any more.
         let _ = self.child.kill();
         let _ = self.child.try_wait();
     }
 }
 
-/// In the other process: loads the iterator and sends it to standard input, which is our socket.
+/// In the child: loads the program and sends it over standard input, which is a socket.
 pub fn run_loader() {
-    // In case we are given up: by then nobody listens.
+    // The parent has given up by then.
     alarm::set(u32::try_from(LOAD_TIMEOUT.as_secs()).unwrap_or(u32::MAX));
     let _ = set_pdeathsig(Signal::SIGKILL);
-    // SAFETY: takes no pointer. Where it is forbidden we are as important as the monitor.
-    let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
+    // Where it is forbidden the loader has the priority of the monitor.
+    let _ = sys::set_nice(LOADER_NICE);
     let answer = program_loader::load_program().map_err(|why| why.to_string());
-    // Nobody is there to be told of a failure.
+    // There is nowhere to report a failure to.
     let _ = send_result(io::stdin().as_raw_fd(), &answer);
 }
 
@@ -136,17 +136,7 @@ fn send_result(socket: RawFd, answer: &Result<OwnedFd, String>) -> nix::Result<u
 
 fn receive_result(socket: &OwnedFd) -> nix::Result<(Option<OwnedFd>, String)> {
     let mut text = [0; MAX_MESSAGE_BYTES];
-    let mut room = cmsg_space!([RawFd; 1]);
-    let mut into = [IoSliceMut::new(&mut text)];
-    let message = recvmsg::<()>(socket.as_raw_fd(), &mut into, Some(&mut room), MsgFlags::MSG_CMSG_CLOEXEC)?;
-    let mut program = None;
-    for part in message.cmsgs()? {
-        if let ControlMessageOwned::ScmRights(descriptors) = part {
-            // SAFETY: the kernel has just made these for us, and nobody else knows of them.
-            program = descriptors.into_iter().map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor) }).next_back();
-        }
-    }
-    let length = message.bytes;
+    let (length, program) = sys::receive_descriptor(socket.as_fd(), &mut text)?;
     Ok((program, String::from_utf8_lossy(text.get(..length).unwrap_or_default()).into_owned()))
 }
 

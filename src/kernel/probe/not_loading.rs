@@ -1,10 +1,10 @@
-//! In the place of `loading` on 32-bit x86, whose system calls its library does not know: whoever asks is told so.
+//! Replaces `program_loader` on 32-bit x86, which aya does not support: loading always fails.
 
 use std::os::fd::OwnedFd;
 
 use thiserror::Error;
 
-/// Why there is no iterator.
+/// Why the program could not be loaded.
 #[derive(Debug, Error)]
 #[error("the probe is not loaded by programs for 32-bit x86")]
 pub struct LoadError;

@@ -1,4 +1,4 @@
-//! Loads the iterator into the kernel: relocated, verified, compiled. Done in a process of its own (`loader`).
+//! Loads the BPF program into the kernel, in the child process (`loader_process`).
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -7,11 +7,11 @@ use aya::programs::{Iter, ProgramError};
 use aya::{Btf, BtfError, EbpfError, EbpfLoader};
 use thiserror::Error;
 
-/// Makes one row a thread; the program of that name is in it.
+/// The object file with the program `tasks`, which writes one row for each thread.
 const BPF_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../assets/probe/tasks.bpf.o");
 const PROGRAM_NAME: &str = "tasks";
 
-/// Why there is no iterator.
+/// Why the program could not be loaded.
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// No /sys/kernel/btf/vmlinux: a kernel before 5.4, or built without CONFIG_DEBUG_INFO_BTF.
@@ -26,7 +26,7 @@ pub enum LoadError {
     Descriptor(#[from] io::Error),
 }
 
-/// The system's word for it, without the verifier's log.
+/// The error without the verifier's log.
 fn in_short(error: &ProgramError) -> String {
     match error {
         ProgramError::LoadError { io_error, .. } => io_error.to_string(),
@@ -34,7 +34,7 @@ fn in_short(error: &ProgramError) -> String {
     }
 }
 
-/// Loads it: some 50 ms of CPU and, while it lasts, 30 MB for the kernel's type information. The descriptor keeps it alive.
+/// Loads the program: about 50 ms of CPU, and 30 MB for the kernel's BTF until it returns. The descriptor keeps it loaded.
 pub fn load_program() -> Result<OwnedFd, LoadError> {
     let types = Btf::from_sys_fs()?;
     let mut object = EbpfLoader::new().btf(Some(&types)).load(BPF_OBJECT)?;

@@ -1,4 +1,4 @@
-//! The messages of the family TASKSTATS, and of the controller that knows its number. Bytes in, facts out.
+//! Builds and parses messages of the generic netlink family TASKSTATS, and of the controller, which has its number.
 
 use netlink_packet_core::{DefaultNla, Emitable, NLM_F_ACK, NLM_F_REQUEST, NLMSG_ERROR, NetlinkBuffer, NlasIterator};
 
@@ -9,19 +9,19 @@ use crate::sample::Absent;
 /// The number of an attribute.
 pub type AttributeType = u16;
 
-/// GENL_ID_CTRL, the family that knows the others; CTRL_CMD_GETFAMILY with CTRL_ATTR_FAMILY_NAME.
+/// The controller's family, its command and attributes (include/uapi/linux/genetlink.h).
 pub const GENL_ID_CTRL: u16 = 0x10;
 pub const CTRL_CMD_GETFAMILY: u8 = 3;
 pub const CTRL_ATTR_FAMILY_NAME: AttributeType = 2;
 const CTRL_ATTR_FAMILY_ID: AttributeType = 1;
 
-/// TASKSTATS_CMD_GET, and TASKSTATS_CMD_ATTR_*: what it may ask.
+/// The command, and its attributes (include/uapi/linux/taskstats.h).
 pub const TASKSTATS_CMD_GET: u8 = 1;
 pub const TASKSTATS_CMD_ATTR_PID: AttributeType = 1;
 pub const TASKSTATS_CMD_ATTR_TGID: AttributeType = 2;
 pub const TASKSTATS_CMD_ATTR_REGISTER_CPUMASK: AttributeType = 3;
 
-/// TASKSTATS_TYPE_*: what an answer consists of.
+/// Attributes of an answer.
 const TASKSTATS_TYPE_STATS: u16 = 3;
 const TASKSTATS_TYPE_AGGR_PID: u16 = 4;
 const TASKSTATS_TYPE_AGGR_TGID: u16 = 5;
@@ -29,17 +29,34 @@ const TASKSTATS_TYPE_AGGR_TGID: u16 = 5;
 const NLMSG_HDRLEN: usize = 16;
 const GENL_HDRLEN: usize = 4;
 
+/// The numbers above for tests/kernel_structs.rs.
+pub const LAYOUT: &[(&str, &str, usize)] = &[
+    ("linux/genetlink.h", "GENL_ID_CTRL", GENL_ID_CTRL as usize),
+    ("linux/genetlink.h", "CTRL_CMD_GETFAMILY", CTRL_CMD_GETFAMILY as usize),
+    ("linux/genetlink.h", "CTRL_ATTR_FAMILY_NAME", CTRL_ATTR_FAMILY_NAME as usize),
+    ("linux/genetlink.h", "CTRL_ATTR_FAMILY_ID", CTRL_ATTR_FAMILY_ID as usize),
+    ("linux/genetlink.h", "NLMSG_HDRLEN", NLMSG_HDRLEN),
+    ("linux/genetlink.h", "GENL_HDRLEN", GENL_HDRLEN),
+    ("linux/taskstats.h", "TASKSTATS_CMD_GET", TASKSTATS_CMD_GET as usize),
+    ("linux/taskstats.h", "TASKSTATS_CMD_ATTR_PID", TASKSTATS_CMD_ATTR_PID as usize),
+    ("linux/taskstats.h", "TASKSTATS_CMD_ATTR_TGID", TASKSTATS_CMD_ATTR_TGID as usize),
+    ("linux/taskstats.h", "TASKSTATS_CMD_ATTR_REGISTER_CPUMASK", TASKSTATS_CMD_ATTR_REGISTER_CPUMASK as usize),
+    ("linux/taskstats.h", "TASKSTATS_TYPE_STATS", TASKSTATS_TYPE_STATS as usize),
+    ("linux/taskstats.h", "TASKSTATS_TYPE_AGGR_PID", TASKSTATS_TYPE_AGGR_PID as usize),
+    ("linux/taskstats.h", "TASKSTATS_TYPE_AGGR_TGID", TASKSTATS_TYPE_AGGR_TGID as usize),
+];
+
 /// One message from the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer<'a> {
-    /// Of our family, without its headers: attributes
+    /// The attributes of a message of the requested family
     Payload(&'a [u8]),
-    /// All was well
+    /// Error 0: the request is complete
     Acknowledged,
     Refused(Absent),
 }
 
-/// A request with one attribute; it will be acknowledged.
+/// A request with one attribute, and with NLM_F_ACK.
 pub fn request(family: u16, sequence: u32, command: u8, question: AttributeType, value: &[u8]) -> Vec<u8> {
     let attribute = DefaultNla::new(question, value.to_vec());
     let length = NLMSG_HDRLEN + GENL_HDRLEN + attribute.buffer_len();
@@ -58,7 +75,7 @@ pub fn request(family: u16, sequence: u32, command: u8, question: AttributeType,
     bytes
 }
 
-/// The messages in one receipt that answer this request. What is cut ends it.
+/// The messages among the received bytes that answer this request, up to a truncated one.
 pub fn parse_answers(received: &[u8], family: u16, sequence: u32) -> impl Iterator<Item = Answer<'_>> {
     let mut rest = received;
     std::iter::from_fn(move || {
@@ -74,7 +91,7 @@ pub fn parse_answers(received: &[u8], family: u16, sequence: u32) -> impl Iterat
     })
 }
 
-/// The first message of a receipt that nobody asked for.
+/// The first message of received bytes that are not an answer.
 pub fn parse_notification(received: &[u8], family: u16) -> Option<Answer<'_>> {
     parse_answer(&NetlinkBuffer::new_checked(received).ok()?, family)
 }
@@ -84,7 +101,7 @@ fn parse_answer<'a>(message: &NetlinkBuffer<&'a [u8]>, family: u16) -> Option<An
     match message.message_type() {
         NLMSG_ERROR => Some(match payload.first_chunk::<4>().map(|errno| i32::from_ne_bytes(*errno)) {
             Some(0) => Answer::Acknowledged,
-            // "No such process" from a kernel that was asked about a task.
+            // ESRCH: the task of the request has ended.
             Some(errno) if errno == -libc::ESRCH => Answer::Refused(Absent::Vanished),
             Some(errno) if errno < 0 => {
                 Answer::Refused(absent_from_io_error(&std::io::Error::from_raw_os_error(errno.saturating_neg())))
@@ -96,13 +113,13 @@ fn parse_answer<'a>(message: &NetlinkBuffer<&'a [u8]>, family: u16) -> Option<An
     }
 }
 
-/// CTRL_ATTR_FAMILY_ID of a controller's answer.
+/// CTRL_ATTR_FAMILY_ID of the controller's answer.
 pub fn parse_family_id(payload: &[u8]) -> Option<u16> {
     find_attribute(payload, |kind| kind == CTRL_ATTR_FAMILY_ID)?.first_chunk().copied().map(u16::from_ne_bytes)
 }
 
-/// The account in an answer or an exit. An exit may have a second one behind it, of the whole process, which has nothing
-/// that the first has not.
+/// The statistics in an answer or an exit. An exit may also have those of the whole process, which contain nothing that the
+/// thread's do not.
 pub fn parse_stats(payload: &[u8]) -> Option<TaskStats> {
     let one = find_attribute(payload, |kind| kind == TASKSTATS_TYPE_AGGR_PID || kind == TASKSTATS_TYPE_AGGR_TGID)?;
     TaskStats::parse(find_attribute(one, |kind| kind == TASKSTATS_TYPE_STATS)?)

@@ -1,14 +1,14 @@
-//! struct taskstats of include/uapi/linux/taskstats.h: it grows at its end with each version, so what is read depends on
-//! how long the answer is, never on what this program was built with.
+//! Parses struct taskstats of include/uapi/linux/taskstats.h. It grows at its end with each version: which fields are read
+//! depends on the version and length of the answer, not on the headers at build time.
 
 use std::ops::Range;
 
-/// In version 15 (Linux 6.14 and some 6.15) fields were put into the middle; version 16 took that back.
+/// Version 15 (Linux 6.14 and some 6.15) has fields inserted in the middle; version 16 reverted that.
 const SHIFTED_VERSION: u16 = 15;
-/// AGROUP of include/uapi/linux/acct.h in ac_flag, since version 12: the last thread of its process.
+/// AGROUP of include/uapi/linux/acct.h in ac_flag, since version 12: the last thread of its process exited.
 const AGROUP: u8 = 0x20;
 
-// Where the fields stand, in bytes: the same on all architectures of 64-bit alignment, which the header asks for.
+// Offsets in bytes: the same on all architectures, since the header aligns 64-bit fields.
 const VERSION: usize = 0;
 const AC_FLAG: usize = 8;
 const CPU: usize = 16;
@@ -28,11 +28,32 @@ const AC_TGID: usize = 368;
 const WPCOPY: usize = 400;
 const IRQ: usize = 416;
 
-/// What the kernel knows of one task. A field that its version does not have is `None`.
+/// The offsets above for tests/kernel_structs.rs, but for those that Linux 6.1's headers lack.
+pub const LAYOUT: &[(&str, &str, usize)] = &[
+    ("linux/taskstats.h", "offsetof(struct taskstats, version)", VERSION),
+    ("linux/taskstats.h", "offsetof(struct taskstats, ac_flag)", AC_FLAG),
+    ("linux/taskstats.h", "offsetof(struct taskstats, cpu_count)", CPU),
+    ("linux/taskstats.h", "offsetof(struct taskstats, blkio_count)", BLKIO),
+    ("linux/taskstats.h", "offsetof(struct taskstats, swapin_count)", SWAPIN),
+    ("linux/taskstats.h", "offsetof(struct taskstats, cpu_run_virtual_total)", CPU_RUN_VIRTUAL_TOTAL),
+    ("linux/taskstats.h", "offsetof(struct taskstats, ac_comm)", AC_COMM.start),
+    ("linux/taskstats.h", "offsetof(struct taskstats, ac_pid)", AC_PID),
+    ("linux/taskstats.h", "offsetof(struct taskstats, ac_ppid)", AC_PPID),
+    ("linux/taskstats.h", "offsetof(struct taskstats, ac_etime)", AC_ETIME),
+    ("linux/taskstats.h", "offsetof(struct taskstats, ac_utime)", AC_UTIME),
+    ("linux/taskstats.h", "offsetof(struct taskstats, ac_stime)", AC_STIME),
+    ("linux/taskstats.h", "offsetof(struct taskstats, freepages_count)", FREEPAGES),
+    ("linux/taskstats.h", "offsetof(struct taskstats, thrashing_count)", THRASHING),
+    ("linux/taskstats.h", "offsetof(struct taskstats, compact_count)", COMPACT),
+    ("linux/taskstats.h", "offsetof(struct taskstats, ac_tgid)", AC_TGID),
+    ("linux/taskstats.h", "offsetof(struct taskstats, wpcopy_count)", WPCOPY),
+];
+
+/// Statistics of one task. A field that the kernel's version does not have is `None`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TaskStats {
     pub version: u16,
-    /// ac_pid: the thread's id; 0 in the account of a whole process
+    /// ac_pid: the thread's id; 0 in the statistics of a whole process
     pub tid: u32,
     /// ac_tgid, since version 12 (Linux 5.19)
     pub tgid: Option<u32>,
@@ -41,17 +62,17 @@ pub struct TaskStats {
     comm: [u8; 32],
     /// ac_flag has AGROUP: with this thread its process ended. `None` before version 12.
     pub last_of_group: Option<bool>,
-    /// ac_etime: since it was started, µs
+    /// ac_etime: elapsed time since its start, µs
     pub elapsed_us: u64,
     /// ac_utime, ac_stime, µs; sampled by the tick where the kernel accounts by ticks
     pub user_us: u64,
     pub system_us: u64,
-    /// cpu_run_virtual_total: the scheduler's run time, ns, as of the last tick or switch. 0 in kernels before 5.14 that
-    /// account no delays.
+    /// cpu_run_virtual_total: run time by the scheduler, ns, as of the last tick or context switch. 0 on kernels before 5.14
+    /// without delay accounting.
     pub run_ns: u64,
-    /// Waiting for a CPU. Counted without delay accounting too.
+    /// Waiting for a CPU; counted also without delay accounting.
     pub cpu_delay: Delay,
-    /// The rest reads 0 unless kernel.task_delayacct was on when the task was started.
+    /// This and the following delays are 0 unless kernel.task_delayacct was on when the task started.
     pub block_io: Delay,
     pub swap_in: Delay,
     pub reclaim: Option<Delay>,
@@ -65,7 +86,7 @@ pub struct TaskStats {
     pub irq: Option<Delay>,
 }
 
-/// How often and how long a task was kept waiting by one thing.
+/// How often and how long a task waited for one resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delay {
     pub count: u64,
@@ -73,7 +94,7 @@ pub struct Delay {
 }
 
 impl TaskStats {
-    /// `None` where it is cut before the basic accounting fields, or of the one version whose layout differs.
+    /// `None` where it is truncated within the basic accounting fields, and for version 15.
     pub fn parse(bytes: &[u8]) -> Option<TaskStats> {
         let version = u16::from_ne_bytes(bytes_at(bytes, VERSION)?);
         if version == SHIFTED_VERSION {
@@ -103,7 +124,7 @@ impl TaskStats {
         })
     }
 
-    /// ac_comm: as it was named last. Any bytes.
+    /// ac_comm: the last name, any bytes.
     pub fn comm(&self) -> &[u8] {
         let end = self.comm.iter().position(|&byte| byte == 0).unwrap_or(self.comm.len());
         self.comm.get(..end).unwrap_or_default()

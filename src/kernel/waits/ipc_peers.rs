@@ -35,7 +35,7 @@ const MAX_THREADS: usize = 64;
 const MAX_PROCESSES: usize = 128;
 const MAX_DESCRIPTORS: usize = 2048;
 
-/// A group has a thread on storage when it had one in this share of the looks (metrics.md section 3).
+/// A group has a thread on storage when it had one in this share of the looks (docs/metrics.md, "Idle but blocked").
 const MIN_ON_STORAGE_SHARE: f64 = 0.2;
 
 /// One end of a pipe or socket.

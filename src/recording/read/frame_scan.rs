@@ -1,23 +1,23 @@
-//! Walks a recording from frame header to frame header, and finds the next sound one after damage.
+//! Scans a recording from frame header to frame header, and finds the next intact one after damage.
 
 use std::io;
 
-use crate::recording::frames::damage::{Damage, DamageKind, SequenceStatus, SequenceTracker, Tail};
-use crate::recording::frames::frame::{FrameHeader, FrameKind, HEADER_LENGTH, SYNC_WORD};
-use crate::recording::frames::header::{self, FileId};
-use crate::recording::frames::index::{EntryKind, IndexEntry};
+use crate::recording::format::file_header::{self, FileId};
+use crate::recording::format::frame::{FrameHeader, FrameKind, HEADER_LENGTH, SYNC_WORD};
+use crate::recording::format::index::{EntryKind, IndexEntry};
+use crate::recording::read::damage::{Damage, DamageKind, SequenceStatus, SequenceTracker, Tail};
 use crate::recording::storage::{RecordingSource, read_into};
 
-/// Where a recording's frames are. Grows as the walk goes on.
+/// The frames of a recording that were found so far.
 #[derive(Clone, Debug)]
 pub struct FrameScan {
     id: FileId,
-    /// Everything before it is known.
+    /// Offset up to which the recording was scanned.
     position: u64,
     sequence_tracker: SequenceTracker,
-    /// The frame that ends at `position`: it may be cut short, if what follows is no frame.
+    /// Offset of the frame that ends at `position`: bytes of it may be missing if what follows is no frame.
     previous_frame: Option<u64>,
-    /// Samples that the end frame counts.
+    /// Whether the last frame is an end frame.
     closed: bool,
     pub entries: Vec<IndexEntry>,
     pub damage: Vec<Damage>,
@@ -29,7 +29,7 @@ impl FrameScan {
     pub fn new(id: FileId) -> FrameScan {
         FrameScan {
             id,
-            position: header::LENGTH as u64 * 2,
+            position: file_header::LENGTH as u64 * 2,
             sequence_tracker: SequenceTracker::default(),
             previous_frame: None,
             closed: false,
@@ -40,13 +40,13 @@ impl FrameScan {
         }
     }
 
-    /// Goes on to the end of what is there now.
+    /// Scans up to the current end of the source.
     pub fn resume(&mut self, source: &dyn RecordingSource) -> io::Result<()> {
-        // Asked first: what is written between the two questions is seen the next time.
+        // Before the length: what is written between the two is found by the next call.
         let growing = source.is_being_written();
         let end = source.length()?;
         let mut window = ReadWindow { end, ..ReadWindow::default() };
-        // Searching goes back to where walking was: a window of its own, or headers inside headers cost a large read each.
+        // The search goes back in the file: with a window of its own, or headers inside headers would cost a large read each.
         let mut search = ReadWindow { end, ..ReadWindow::default() };
         while self.position < end {
             let here = window.header_at(source, self.position, &self.id)?;
@@ -86,7 +86,7 @@ impl FrameScan {
             SequenceStatus::OutOfOrder => self.add_damage(offset, end, DamageKind::OutOfOrder, 0, &header),
             SequenceStatus::InOrder { lost_samples: lost } => {
                 if lost > 0 {
-                    // Right behind damage, this is what was damaged.
+                    // The samples that are missing right after damage are those that were damaged.
                     match self.damage.last_mut().filter(|damage| damage.bytes.end == offset) {
                         Some(damage) => damage.lost_samples = damage.lost_samples.saturating_add(lost),
                         None => self.add_damage(offset, offset, DamageKind::MissingFrames, lost, &header),
@@ -118,19 +118,19 @@ impl FrameScan {
         });
     }
 
-    /// Finds the next sound header. It may stand inside the frame before, when bytes of that are missing.
+    /// Finds the next intact header. It may be inside the frame before, if bytes of that are missing.
     fn resynchronise(&mut self, source: &dyn RecordingSource, window: &mut ReadWindow, end: u64) -> io::Result<bool> {
         let broken = self.position;
         let from = self.previous_frame.map_or(broken, |offset| offset + HEADER_LENGTH as u64);
         let mut at = from;
         while let Some(found) = window.find_sync_word(source, at, end)? {
             let header = window.header_at(source, found, &self.id)?;
-            // `broken` itself may hold a sound header of a frame that goes past the end.
+            // `broken` itself may have an intact header of a frame that goes past the end.
             match header.filter(|header| found + header.frame_len() <= end) {
                 Some(header) if self.sequence_tracker.check(&header) != SequenceStatus::OutOfOrder || found >= broken => {
                     let mut begin = broken;
                     if found < broken {
-                        // The frame before is cut short by this one: it cannot be whole.
+                        // This frame begins inside the frame before, which lacks bytes.
                         begin = self.previous_frame.unwrap_or(broken);
                         if self.entries.last().is_some_and(|entry| entry.offset == begin) {
                             let cut = self.entries.pop();
@@ -153,17 +153,17 @@ impl FrameScan {
     }
 }
 
-/// A piece of the source, so that small frames do not cost a read each.
+/// A buffered part of the source, so that small frames do not cost a read each.
 #[derive(Default)]
 struct ReadWindow {
-    /// Nothing is read behind it.
+    /// End of the source.
     end: u64,
     start: u64,
     bytes: Vec<u8>,
 }
 
 const WINDOW_BYTES: usize = 256 << 10;
-/// Read at first, where walking jumps.
+/// Bytes that are read first after a jump.
 const INITIAL_READ_BYTES: usize = 4 << 10;
 
 impl ReadWindow {
@@ -176,7 +176,7 @@ impl ReadWindow {
             Some(from) => from,
             None => {
                 let left = usize::try_from(self.end.saturating_sub(offset)).unwrap_or(usize::MAX);
-                // More each time, as long as one piece follows on the other.
+                // More each time, as long as the reads are consecutive.
                 let held = self.bytes.len() as u64;
                 let follows = (self.start..=self.start + held * 2).contains(&offset);
                 let ahead =
@@ -194,7 +194,7 @@ impl ReadWindow {
         Ok(FrameHeader::parse(self.bytes_at(source, offset, HEADER_LENGTH)?, id))
     }
 
-    /// The next sync word from `from` on.
+    /// Offset of the next sync word from `from` on.
     fn find_sync_word(&mut self, source: &dyn RecordingSource, from: u64, end: u64) -> io::Result<Option<u64>> {
         let mut at = from;
         while at + HEADER_LENGTH as u64 <= end {
@@ -202,7 +202,7 @@ impl ReadWindow {
             if let Some(found) = sync_word_position(bytes) {
                 return Ok(Some(at + found as u64));
             }
-            // The last three bytes may begin one.
+            // The last three bytes may begin a sync word.
             match bytes.len().saturating_sub(SYNC_WORD.len() - 1) {
                 0 => break,
                 searched => at += searched as u64,
@@ -212,7 +212,7 @@ impl ReadWindow {
     }
 }
 
-/// Whatever the window has from there on, or a new window.
+/// The buffered bytes from there on, or a new window.
 fn read_ahead<'w>(window: &'w mut ReadWindow, source: &dyn RecordingSource, at: u64) -> io::Result<&'w [u8]> {
     let held = (window.start + window.bytes.len() as u64).saturating_sub(at);
     let inside = at >= window.start && held >= HEADER_LENGTH as u64;
@@ -220,7 +220,7 @@ fn read_ahead<'w>(window: &'w mut ReadWindow, source: &dyn RecordingSource, at: 
     window.bytes_at(source, at, length)
 }
 
-/// Where the sync word begins.
+/// Index of the next sync word.
 pub fn sync_word_position(bytes: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {

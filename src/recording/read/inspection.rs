@@ -1,48 +1,48 @@
-//! What a recording holds, for `stalltop info`.
+//! The facts about a recording that `stalltop info` prints.
 
 use super::replayer::{Replayer, UnreadableFile};
 use crate::recording::Timestamp;
 use crate::recording::error::RecordingError;
-use crate::recording::frames::damage::{Damage, Tail};
-use crate::recording::frames::header::FileHeader;
-use crate::recording::frames::meta::{Gap, Mark, Meta};
+use crate::recording::format::file_header::FileHeader;
+use crate::recording::format::meta::{Gap, Mark, Meta};
+use crate::recording::read::damage::{Damage, Tail};
 use crate::sample::operations::Operations;
 
-/// A recording at a glance.
+/// Facts about a recording.
 #[derive(Clone, Debug)]
 pub struct Inspection {
     pub header: FileHeader,
     pub meta: Meta,
     pub bytes: u64,
-    /// In how many files it is.
+    /// Number of its files.
     pub file_count: usize,
-    /// Of how many runs of a machine.
+    /// Number of boots.
     pub boot_count: usize,
     pub sample_count: usize,
-    /// Of the first and the last sample.
+    /// Timestamps of the first and the last sample.
     pub first_timestamp: Option<Timestamp>,
     pub last_timestamp: Option<Timestamp>,
     pub gaps: Vec<Gap>,
     pub marks: Vec<Mark>,
-    /// Name and length of each.
+    /// Name and bytes of each.
     pub sections: Vec<(String, usize)>,
     pub damage: Vec<Damage>,
-    /// Files of a directory that cannot be read; they stand in `damage` too.
+    /// Files of a directory that cannot be read; they are in `damage` too.
     pub unreadable: Vec<UnreadableFile>,
     pub tail: Tail,
-    /// Segments before the last one that end inside a frame.
+    /// Number of segments before the last one that end inside a frame.
     pub torn_segments: usize,
-    /// It has an index of its own that is right.
+    /// Whether each file has an intact index.
     pub is_indexed: bool,
     pub unknown_frames: u64,
-    /// The first and the last total that was counted while it was recorded.
+    /// The first and the last total of `record --ops`.
     pub operations: Option<(Operations, Operations)>,
-    /// How many samples were decoded without fault, where that was asked for.
+    /// Number of intact samples, if all were decoded.
     pub intact_samples: Option<usize>,
 }
 
 impl Inspection {
-    /// `verify`: reads and decodes every sample.
+    /// Collects the facts. `verify`: decodes every sample.
     pub fn new(replayer: &mut Replayer, verify: bool) -> Result<Inspection, RecordingError> {
         let sound = if verify { Some(replayer.verify()?) } else { None };
         let last = replayer.len().checked_sub(1);
@@ -69,26 +69,26 @@ impl Inspection {
         })
     }
 
-    /// Of the whole file, so that nothing hides.
+    /// Bytes of all files per sample, everything else included.
     pub fn bytes_per_sample(&self) -> Option<f64> {
         (self.sample_count > 0).then(|| self.bytes as f64 / self.sample_count as f64)
     }
 
-    /// Whether a part of it is missing that was once written; a torn last frame is.
+    /// Whether a part of the recording is missing; a torn last frame counts.
     pub fn is_damaged(&self) -> bool {
         !self.damage.is_empty() || self.torn_segments > 0 || matches!(self.tail, Tail::Torn { .. })
     }
 
-    /// Samples that are missing, through damage and through gaps.
+    /// Number of samples that are missing through damage and gaps.
     pub fn lost_samples(&self) -> u64 {
         let damage = self.damage.iter().map(|damage| damage.lost_samples);
         damage.chain(self.gaps.iter().map(|gap| gap.lost_samples)).fold(0, u64::saturating_add)
     }
 }
 
-/// Of the samples near its beginning and near its end: a command that is slow answers a few of them late.
+/// Searched near the beginning and the end: a slow command has no total yet in the first samples.
 fn operations(replayer: &mut Replayer) -> Option<(Operations, Operations)> {
-    /// So many samples are looked at on each side.
+    /// Samples that are searched on each side.
     const NEAR: usize = 8;
     let length = replayer.len();
     let mut counted = |index: usize| replayer.sample(index).ok().and_then(|sample| sample.operations.ok());
@@ -98,7 +98,7 @@ fn operations(replayer: &mut Replayer) -> Option<(Operations, Operations)> {
 }
 
 impl Replayer {
-    /// Walks every frame and decodes every sample; how many are sound. What is not is in `damage` afterwards.
+    /// Checks every frame and decodes every sample; returns how many are intact. The others are in `damage` afterwards.
     pub fn verify(&mut self) -> Result<usize, RecordingError> {
         self.check_frames()?;
         let mut sound = 0;

@@ -1,5 +1,5 @@
-//! A recording in one file, or in a directory of segments that one recorder wrote one after the other: read as one, with
-//! an explicit gap wherever nobody recorded between two of them.
+//! A recording in one file, or in a directory of segments that are read as one, with
+//! a gap wherever samples are missing between two of them.
 
 mod directory;
 
@@ -11,38 +11,39 @@ use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 
+use super::decoder::SampleParts;
 use super::segment_file::SegmentFile;
 use crate::recording::Timestamp;
 use crate::recording::error::{Location, RecordingError};
-use crate::recording::frames::damage::{Damage, DamageKind, Tail};
-use crate::recording::frames::frame_summary::FrameSummary;
-use crate::recording::frames::header::FileHeader;
-use crate::recording::frames::meta::{Gap, GapReason, Mark, Meta};
+use crate::recording::format::file_header::FileHeader;
+use crate::recording::format::frame_summary::FrameSummary;
+use crate::recording::format::meta::{Gap, GapReason, Mark, Meta};
+use crate::recording::read::damage::{Damage, DamageKind, Tail};
 use crate::sample::{Host, Sample};
 use directory::{NewSegments, open_new_segments, sort_by_time};
 
 /// A recording that is open for reading.
 pub struct Replayer {
     location: Location,
-    /// Of the first segment.
+    /// From the first segment.
     header: FileHeader,
-    /// Of the newest segment.
+    /// From the newest segment.
     meta: Meta,
-    /// In the order of time.
+    /// In order of time.
     segments: Vec<Segment>,
-    /// Where later segments may appear, and the files there that are known.
+    /// The directory that may get more segments, and the files of it that are known.
     directory: Option<(PathBuf, BTreeSet<PathBuf>)>,
-    /// Of all segments together.
+    /// From all segments.
     gaps: Vec<Gap>,
     marks: Vec<Mark>,
     damage: Vec<Damage>,
-    /// Files of the directory that cannot be read, and why.
+    /// Files of the directory that cannot be read, with the reason.
     unreadable: Vec<UnreadableFile>,
-    /// The numbers of the samples that are there for whoever asks.
+    /// Sequence numbers of the visible samples.
     visible: Range<u64>,
 }
 
-/// A file that is called as a recording is and cannot be read as one.
+/// A file with the name of a recording that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadableFile {
     pub location: Location,
@@ -51,25 +52,25 @@ pub struct UnreadableFile {
 
 struct Segment {
     file: SegmentFile,
-    /// The machine and the run of it that it tells of.
+    /// The host and its boot.
     host: Arc<Host>,
-    /// Samples at its beginning that the segment before has too: its disk failed, and this one repeats what may be lost there.
+    /// Samples at its beginning that the segment before has too: after its disk failed, this one repeats what may be lost.
     repeated_samples: usize,
-    /// Samples before its first one of its own, and what its own numbers are counted from.
+    /// Samples of all segments before it, and the sequence number that its own numbers are added to.
     first_position: usize,
     first_sequence: u64,
 }
 
-/// What `refresh` found.
+/// The result of `refresh`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Growth {
     pub new_samples: usize,
-    /// More may come.
+    /// Whether more may be written.
     pub growing: bool,
 }
 
 impl Replayer {
-    /// A file, or a directory of segments.
+    /// Opens a file, or a directory of segments.
     pub fn open(path: &Path) -> Result<Replayer, RecordingError> {
         if !path.is_dir() {
             return Ok(Replayer::from_single_file(SegmentFile::open(path)?, path.into()));
@@ -93,7 +94,7 @@ impl Replayer {
         Ok(replayer)
     }
 
-    /// A recording in memory.
+    /// Opens a recording in memory.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Replayer, RecordingError> {
         Ok(Replayer::from_single_file(SegmentFile::from_bytes(bytes)?, Location::Stream))
     }
@@ -113,37 +114,37 @@ impl Replayer {
         &self.location
     }
 
-    /// Of the first segment.
+    /// From the first segment.
     pub fn header(&self) -> &FileHeader {
         &self.header
     }
 
-    /// Of the newest segment: what is true now.
+    /// From the newest segment.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
-    /// Whose sample that is: a directory may hold recordings of several runs of a machine, or of several machines.
+    /// The host of a sample: a directory may have recordings of several boots, or of several machines.
     pub fn host(&self, index: usize) -> Arc<Host> {
         let holder = self.position_of(index).map(|place| self.segment_index(place));
         let segment = holder.and_then(|holder| self.segments.get(holder)).or(self.segments.last());
         segment.map_or_else(|| Arc::new(self.meta.host.clone()), |segment| Arc::clone(&segment.host))
     }
 
-    /// Of how many runs of a machine it tells.
+    /// Number of boots.
     pub fn boot_count(&self) -> usize {
         let hosts = self.segments.iter().filter(|segment| segment.len() > 0).map(|segment| &segment.host);
         let anew = hosts.clone().zip(hosts.skip(1)).filter(|(host, next)| !host.is_same_boot(next));
         anew.count() + 1
     }
 
-    /// In how many files it is.
+    /// Number of its files.
     pub fn file_count(&self) -> usize {
         self.segments.len()
     }
 
-    /// From now on only these samples are there, with the gaps and marks among them; after the last of them too, where none
-    /// is left out there.
+    /// Hides all other samples, and the gaps and marks outside of the range; after the last sample only if samples
+    /// are hidden there.
     pub fn restrict_to(&mut self, range: Range<usize>) {
         let first = if range.start == 0 { Some(self.visible.start) } else { self.sequence(range.start) };
         let end = if range.end >= self.len() { Some(self.visible.end) } else { self.sequence(range.end) };
@@ -151,12 +152,12 @@ impl Replayer {
         self.merge_segments();
     }
 
-    /// From which number on samples are there, or are missing.
+    /// The sequence number from which on samples are visible.
     pub fn first_sequence(&self) -> u64 {
         self.visible.start
     }
 
-    /// How many samples there are.
+    /// Number of samples.
     pub fn len(&self) -> usize {
         let Range { start, end } = self.visible_positions();
         end.saturating_sub(start)
@@ -166,26 +167,26 @@ impl Replayer {
         self.len() == 0
     }
 
-    /// When the sample was taken; without reading it.
+    /// Timestamp of a sample, without decoding it.
     pub fn timestamp(&self, index: usize) -> Option<Timestamp> {
         let place = self.position_of(index)?;
         let segment = self.segments.get(self.segment_index(place))?;
         segment.file.timestamp(segment.index_in_file(place))
     }
 
-    /// The number of the sample: where damage took samples away, numbers are missing.
+    /// Sequence number of a sample: numbers are missing where damage lost samples.
     pub fn sequence(&self, index: usize) -> Option<u64> {
         self.sequence_at(self.position_of(index)?)
     }
 
-    /// What the recorder saw in that sample; nothing but the strip of time may rest on it.
+    /// What the recorder evaluated for the sample. Only the timeline may use it.
     pub fn frame_summary(&self, index: usize) -> Option<FrameSummary> {
         let place = self.position_of(index)?;
         let segment = self.segments.get(self.segment_index(place))?;
         segment.file.frame_summary(segment.index_in_file(place))
     }
 
-    /// The last sample taken at that wall-clock time or before; the first where there is none.
+    /// Index of the last sample at that REALTIME or before; the first if there is none.
     pub fn index_at_time(&self, realtime_ns: i64) -> Option<usize> {
         let begins_before =
             |segment: &&Segment| segment.first_timestamp().is_some_and(|begin| begin.realtime_ns <= realtime_ns);
@@ -195,7 +196,7 @@ impl Replayer {
         Some(place.unwrap_or(0).saturating_sub(self.visible_positions().start).min(last))
     }
 
-    /// The sample at that place. What did not change is shared with the samples that were read before it.
+    /// Decodes the sample with that index. What did not change is shared with the samples that were decoded before.
     pub fn sample(&mut self, index: usize) -> Result<Arc<Sample>, RecordingError> {
         let missing = RecordingError::NoSuchSample { index, len: self.len() };
         let Some(place) = self.position_of(index) else { return Err(missing) };
@@ -205,7 +206,7 @@ impl Replayer {
         let known = segment.file.damage().len();
         let sample = segment.file.sample(segment.index_in_file(place));
         if before == (segment.file.len(), segment.file.is_indexed()) {
-            // Only what is new: of damage without end there is no end of joining.
+            // Only what is new: merging everything for each damaged frame would take quadratic time.
             self.damage.extend_from_slice(segment.file.damage().get(known..).unwrap_or_default());
         } else {
             self.merge_segments();
@@ -213,7 +214,40 @@ impl Replayer {
         sample
     }
 
-    /// Where the samples that are shown stand among all.
+    /// Another reader of the same samples, for another thread, that decodes these parts. It has the samples and no more: no
+    /// gaps, marks, sections or damage.
+    pub fn reopen(&self, parts: SampleParts) -> Replayer {
+        let segments = self.segments.iter().map(|segment| Segment {
+            file: segment.file.reopen(parts),
+            host: Arc::clone(&segment.host),
+            repeated_samples: segment.repeated_samples,
+            first_position: segment.first_position,
+            first_sequence: segment.first_sequence,
+        });
+        Replayer {
+            location: self.location.clone(),
+            header: self.header,
+            meta: self.meta.clone(),
+            segments: segments.collect(),
+            directory: None,
+            gaps: Vec::new(),
+            marks: Vec::new(),
+            damage: Vec::new(),
+            unreadable: Vec::new(),
+            visible: self.visible.clone(),
+        }
+    }
+
+    /// Whether the sample is decoded without any other one.
+    pub fn is_key_frame(&self, index: usize) -> bool {
+        let segment = self.position_of(index).and_then(|position| {
+            let segment = self.segments.get(self.segment_index(position))?;
+            Some(segment.file.is_key_frame(segment.index_in_file(position)))
+        });
+        segment.unwrap_or(false)
+    }
+
+    /// Positions of the visible samples among all.
     fn visible_positions(&self) -> Range<usize> {
         let all = self.segments.last().map_or(0, |last| last.first_position + last.len());
         let before = |number: u64| {
@@ -229,19 +263,19 @@ impl Replayer {
         first..end
     }
 
-    /// Where the sample stands among all.
+    /// Position of a visible sample among all.
     fn position_of(&self, index: usize) -> Option<usize> {
         let Range { start, end } = self.visible_positions();
         start.checked_add(index).filter(|place| *place < end)
     }
 
-    /// The number of the sample that stands there among all.
+    /// Sequence number of the sample at a position among all.
     fn sequence_at(&self, place: usize) -> Option<u64> {
         let segment = self.segments.get(self.segment_index(place))?;
         segment.file.sequence(segment.index_in_file(place)).map(|number| segment.first_sequence.saturating_add(number))
     }
 
-    /// Blocks of bytes that the recorder's upper layers put in at the beginning.
+    /// A named block of bytes of the recorder's upper layers.
     pub fn section(&self, name: &str) -> Option<&[u8]> {
         self.segments.first()?.file.section(name)
     }
@@ -250,7 +284,7 @@ impl Replayer {
         self.segments.iter().take(1).flat_map(|segment| segment.file.sections())
     }
 
-    /// Where the recorder lost samples, and why; and where nobody recorded between two segments.
+    /// Samples that were due and are not recorded, within segments and between them.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
@@ -259,48 +293,48 @@ impl Replayer {
         &self.marks
     }
 
-    /// What is missing, as far as it is known: damage inside a frame is found when the frame is read.
+    /// The damage that is known: damage inside a frame is found when the frame is decoded.
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
 
-    /// Files of the directory that cannot be read as recordings.
+    /// Files of the directory that cannot be read.
     pub fn unreadable(&self) -> &[UnreadableFile] {
         &self.unreadable
     }
 
-    /// How many of the segments before the newest one end inside a frame.
+    /// Number of segments before the newest one that end inside a frame.
     pub fn torn_segments(&self) -> usize {
         let before = self.segments.split_last().map_or(&[][..], |(_, before)| before);
         before.iter().filter(|segment| matches!(segment.file.tail(), Tail::Torn { .. })).count()
     }
 
-    /// How the newest segment ends.
+    /// The end of the newest segment.
     pub fn tail(&self) -> Tail {
         self.segments.last().map_or(Tail::Closed, |last| last.file.tail())
     }
 
-    /// Whether a recorder is still at it.
+    /// Whether a recorder is still writing it.
     pub fn is_growing(&self) -> bool {
         self.tail() == Tail::Growing && self.visible.end == u64::MAX
     }
 
-    /// Frames of kinds that this version does not know.
+    /// Number of frames of unknown kinds.
     pub fn unknown_frames(&self) -> u64 {
         self.segments.iter().map(|segment| segment.file.unknown_frames()).fold(0, u64::saturating_add)
     }
 
-    /// Whether each file's own index was there and is believed.
+    /// Whether each file has an index that is in use.
     pub fn is_indexed(&self) -> bool {
         self.segments.iter().all(|segment| segment.file.is_indexed())
     }
 
-    /// Bytes of all files now.
+    /// Bytes of all files.
     pub fn byte_len(&self) -> Result<u64, RecordingError> {
         self.segments.iter().map(|segment| segment.file.byte_len()).sum()
     }
 
-    /// Looks for what has been written since, in this file and in new ones.
+    /// Finds what has been written since, in this file and in new ones.
     pub fn refresh(&mut self) -> Result<Growth, RecordingError> {
         let before = self.len();
         if let Some(last) = self.segments.last_mut() {
@@ -316,7 +350,7 @@ impl Replayer {
         Ok(Growth { new_samples: self.len().saturating_sub(before), growing: self.is_growing() })
     }
 
-    /// Believes no index any more, and checks every frame that is no sample.
+    /// Discards the index, scans all frame headers and checks every frame that is no sample.
     pub fn check_frames(&mut self) -> Result<(), RecordingError> {
         for segment in &mut self.segments {
             segment.file.check_frames()?;
@@ -325,12 +359,12 @@ impl Replayer {
         Ok(())
     }
 
-    /// The segment that holds the sample at that place among all.
+    /// Index of the segment with the sample at that position among all.
     fn segment_index(&self, index: usize) -> usize {
         self.segments.partition_point(|segment| segment.first_position <= index).saturating_sub(1)
     }
 
-    /// Puts the segments behind each other, and what they say of themselves.
+    /// Numbers the samples of all segments, and merges their gaps, marks and damage.
     fn merge_segments(&mut self) {
         self.gaps.clear();
         self.marks.clear();
@@ -347,7 +381,7 @@ impl Replayer {
             let shifted = |own: u64| segment.first_sequence.saturating_add(own);
             let part = &segment.file;
             if let (Some((from, interval, host)), Some(to)) = (&before, segment.first_timestamp()) {
-                // What the new segment says itself of the time before its first sample.
+                // The gaps that the segment itself reports before its first sample.
                 let own = part.sequence(segment.repeated_samples).unwrap_or(0);
                 let told = part.gaps().iter().filter(|gap| gap.samples_before == own).map(|gap| gap.lost_samples);
                 let told = told.fold(0, u64::saturating_add);
@@ -356,7 +390,7 @@ impl Replayer {
                 let gap = Gap { samples_before: number, lost_samples: due, from: *from, to, reason: GapReason::NotSampled };
                 self.gaps.extend((due > 0).then_some(gap));
             }
-            // One that repeats samples repeats what stands among them too.
+            // A segment that repeats samples repeats the gaps and marks between them too.
             let repeats = segment.repeated_samples > 0;
             let known: FxHashSet<Gap> = self.gaps.iter().filter(|_| repeats).cloned().collect();
             let gaps = part.gaps().iter().map(|gap| Gap { samples_before: shifted(gap.samples_before), ..gap.clone() });
@@ -387,17 +421,17 @@ impl Segment {
         Segment { file: part, host, repeated_samples: 0, first_position: 0, first_sequence: 0 }
     }
 
-    /// Samples of its own.
+    /// Samples that no earlier segment has.
     fn len(&self) -> usize {
         self.file.len().saturating_sub(self.repeated_samples)
     }
 
-    /// When the first sample of its own was taken.
+    /// Timestamp of the first of them.
     fn first_timestamp(&self) -> Option<Timestamp> {
         self.file.timestamp(self.repeated_samples)
     }
 
-    /// Where the sample that stands there among all stands in the file, and back.
+    /// Index in the file of the sample at that position among all.
     fn index_in_file(&self, place: usize) -> usize {
         place - self.first_position + self.repeated_samples
     }
@@ -406,12 +440,12 @@ impl Segment {
         self.first_position + index.saturating_sub(self.repeated_samples)
     }
 
-    /// How many of its samples the segments before it have too, of which the last was taken then and is the one before
-    /// `number`; and what its own numbers are counted from.
+    /// How many of its samples the segments before it have too, of which the last one has that timestamp and is the one before
+    /// `number`; and the sequence number that its own numbers are added to.
     fn overlap_with(&self, last: Option<Timestamp>, number: u64) -> (usize, u64) {
         let repeated = || {
             let index = self.file.index_of_timestamp(last?)?;
-            // Numbers never run backwards, whatever is in a file.
+            // Sequence numbers never decrease, whatever is in a file.
             let first_number = number.checked_sub(self.file.sequence(index)?.checked_add(1)?)?;
             Some((index + 1, first_number))
         };
@@ -419,8 +453,8 @@ impl Segment {
     }
 }
 
-/// How many samples were due between two that were taken one after the other. Within one run of a machine the clock counts that
-/// nobody sets.
+/// Number of samples that were due between two consecutive ones: by BOOTTIME within one boot, by REALTIME between
+/// boots.
 pub fn missed_samples_between(from: Timestamp, to: Timestamp, interval: Duration, same_run: bool) -> u64 {
     let by_the_wall = || u64::try_from(to.realtime_ns.saturating_sub(from.realtime_ns)).unwrap_or(0);
     let apart = if same_run { to.boottime_ns.saturating_sub(from.boottime_ns) } else { by_the_wall() };

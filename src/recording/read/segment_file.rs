@@ -1,6 +1,6 @@
-//! Reads a recording from a file: any sample in any order, while it is still being written, whatever state it is in.
+//! Reads a recording from one file: any sample in any order, also while it is being written, also when it is damaged.
 //!
-//! Reads with pread, never mmap: a file that shrinks under the reader costs an error, not the reader.
+//! Reads with pread, never mmap: a file that is truncated under the reader causes an error, not a crash.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,68 +8,73 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
+use super::decoder::SampleParts;
 use super::replayer::Growth;
 use super::sample_decoder::SampleDecoder;
 use crate::recording::Timestamp;
 use crate::recording::error::{DetectedFormat, FrameError, Location, RecordingError};
-use crate::recording::frames::damage::{Damage, DamageKind, Tail};
-use crate::recording::frames::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
-use crate::recording::frames::frame_summary::{self, FrameSummary};
-use crate::recording::frames::header::{self, FileHeader, HeaderError};
-use crate::recording::frames::index::{self, END_PAYLOAD_LEN, EntryKind, IndexEntry};
-use crate::recording::frames::meta::{Gap, Mark, Meta, parse_section};
-use crate::recording::payload::compression::PayloadDecompressor;
+use crate::recording::format::compression::PayloadDecompressor;
+use crate::recording::format::file_header::{self, FileHeader, HeaderError};
+use crate::recording::format::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
+use crate::recording::format::frame_summary::{self, FrameSummary};
+use crate::recording::format::index::{self, END_PAYLOAD_LEN, EntryKind, IndexEntry};
+use crate::recording::format::meta::{Gap, Mark, Meta, parse_section};
+use crate::recording::format::references::reference_chain;
+use crate::recording::read::damage::{Damage, DamageKind, Tail};
 use crate::recording::read::frame_scan::FrameScan;
 use crate::recording::storage::{RecordingSource, open_source, read_at_most};
 use crate::sample::Sample;
 
-/// Samples that may be missing of those that a digest is of.
+/// Samples of a summary frame that may be missing.
 const MAX_MISSING_SAMPLES: usize = 128;
 
-/// One file that is open for reading.
+/// A file that is open for reading.
 pub struct SegmentFile {
-    source: Box<dyn RecordingSource>,
+    source: Arc<dyn RecordingSource>,
     location: Location,
     header: FileHeader,
     meta: Meta,
-    /// In the order of the file; sample frames only.
+    /// What of each sample is decoded.
+    parts: SampleParts,
+    /// Sample frames, in the order of the file.
     sample_entries: Vec<IndexEntry>,
-    /// What the recorder saw in each of them, or nothing.
+    /// Summaries of the samples, or nothing.
     summaries: Vec<FrameSummary>,
     gaps: Vec<Gap>,
     marks: Vec<Mark>,
     sections: BTreeMap<String, Vec<u8>>,
     damage: Vec<Damage>,
-    /// The frames among it whose inside is damaged
+    /// Offsets of the damaged frames in `damage`.
     damaged_offsets: FxHashSet<u64>,
     decoder: SampleDecoder,
     decompressor: PayloadDecompressor,
-    /// `None` as long as the recording's own index is believed.
+    /// `None` as long as the index of the recording is used.
     scan: Option<FrameScan>,
-    /// Where a walk found each sample, asked for when the index was seen to be wrong.
+    /// Offsets of the samples by a scan, made when an index entry was found to be wrong.
     scanned_offsets: Option<BTreeMap<u64, u64>>,
     tail: Tail,
 }
 
 impl SegmentFile {
     pub fn open(path: &Path) -> Result<SegmentFile, RecordingError> {
-        SegmentFile::from_source(Box::new(open_source(path)?), path.into())
+        SegmentFile::from_source(Arc::new(open_source(path)?), path.into())
     }
 
-    /// A recording in memory.
+    /// Opens a recording in memory.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<SegmentFile, RecordingError> {
-        SegmentFile::from_source(Box::new(bytes), Location::Stream)
+        SegmentFile::from_source(Arc::new(bytes), Location::Stream)
     }
 
-    fn from_source(source: Box<dyn RecordingSource>, place: Location) -> Result<SegmentFile, RecordingError> {
+    fn from_source(source: Arc<dyn RecordingSource>, place: Location) -> Result<SegmentFile, RecordingError> {
         let failed = |source| RecordingError::Read { path: place.clone(), offset: Some(0), source };
-        let start = read_at_most(source.as_ref(), 0, header::LENGTH * 2).map_err(failed)?;
+        let start = read_at_most(source.as_ref(), 0, file_header::LENGTH * 2).map_err(failed)?;
         let (header, one_copy_damaged) = parse_file_header(&start, &place)?;
-        let mut replayer = SegmentFile {
+        let mut file = SegmentFile {
             source,
             location: place.clone(),
             header,
             meta: Meta::unknown(),
+            parts: SampleParts::All,
             sample_entries: Vec::new(),
             summaries: Vec::new(),
             gaps: Vec::new(),
@@ -77,27 +82,27 @@ impl SegmentFile {
             sections: BTreeMap::new(),
             damage: Vec::new(),
             damaged_offsets: FxHashSet::default(),
-            decoder: SampleDecoder::new(header.layout()),
+            decoder: SampleDecoder::new(SampleParts::All),
             decompressor: PayloadDecompressor::default(),
             scan: None,
             scanned_offsets: None,
             tail: Tail::Closed,
         };
         if one_copy_damaged {
-            let bytes = 0..header::LENGTH as u64 * 2;
-            replayer.damage.push(Damage { bytes, kind: DamageKind::FileHeader, lost_samples: 0, from: None, to: None });
+            let bytes = 0..file_header::LENGTH as u64 * 2;
+            file.damage.push(Damage { bytes, kind: DamageKind::FileHeader, lost_samples: 0, from: None, to: None });
         }
-        let from_index = replayer.load_index().and_then(|(entries, digests)| {
-            let meta = replayer.find_meta(&entries)?;
-            replayer.replace_entries(&entries).ok()?;
-            replayer.summaries = digests;
+        let from_index = file.load_index().and_then(|(entries, summaries)| {
+            let meta = file.find_meta(&entries)?;
+            file.replace_entries(&entries).ok()?;
+            file.summaries = summaries;
             Some(meta)
         });
         match from_index {
-            Some(meta) => replayer.meta = meta,
-            None => replayer.rebuild_by_scan()?,
+            Some(meta) => file.meta = meta,
+            None => file.rebuild_by_scan()?,
         }
-        Ok(replayer)
+        Ok(file)
     }
 
     pub fn header(&self) -> &FileHeader {
@@ -108,52 +113,52 @@ impl SegmentFile {
         &self.meta
     }
 
-    /// How many samples there are.
+    /// Number of samples.
     pub fn len(&self) -> usize {
         self.sample_entries.len()
     }
 
-    /// When the sample was taken; without reading it.
+    /// Timestamp of a sample, without decoding it.
     pub fn timestamp(&self, index: usize) -> Option<Timestamp> {
         self.sample_entries.get(index).map(|entry| entry.at)
     }
 
-    /// What the recorder saw in the sample, if it is known.
+    /// Summary of a sample, if it has one.
     pub fn frame_summary(&self, index: usize) -> Option<FrameSummary> {
         self.summaries.get(index).copied()
     }
 
-    /// When it begins, by the clock on the wall, and when it was created: several may be of several boots, or begin with the
+    /// REALTIME of the first sample, and of the file's creation: segments may be of several boots, or begin with the
     /// same sample.
     pub fn start_times(&self) -> (i64, i64) {
         let created_ns = self.header.created_ns;
         (self.timestamp(0).map_or(created_ns, |at| at.realtime_ns), created_ns)
     }
 
-    /// Which sample was taken exactly then.
+    /// Index of the sample with exactly that timestamp.
     pub fn index_of_timestamp(&self, at: Timestamp) -> Option<usize> {
         let begins_before = self.sample_entries.first().is_some_and(|first| first.at.boottime_ns <= at.boottime_ns);
         if begins_before { self.sample_entries.iter().position(|entry| entry.at == at) } else { None }
     }
 
-    /// The number that the recorder gave the sample: where damage took samples away, numbers are missing.
+    /// Sequence number of a sample: numbers are missing where damage lost samples.
     pub fn sequence(&self, index: usize) -> Option<u64> {
         self.sample_entries.get(index).map(|entry| entry.sequence)
     }
 
-    /// The last sample taken at that wall-clock time or before; the first where there is none.
+    /// Index of the last sample at that REALTIME or before; the first if there is none.
     pub fn index_at_time(&self, realtime_ns: i64) -> Option<usize> {
         let last_before = self.sample_entries.iter().rposition(|entry| entry.at.realtime_ns <= realtime_ns);
         last_before.or((!self.sample_entries.is_empty()).then_some(0))
     }
 
-    /// The sample at that place. What did not change is shared with the samples that were read before it.
+    /// Decodes the sample with that index. What did not change is shared with the samples that were decoded before.
     pub fn sample(&mut self, index: usize) -> Result<Arc<Sample>, RecordingError> {
         let missing = RecordingError::NoSuchSample { index, len: self.sample_entries.len() };
         let entry = *self.sample_entries.get(index).ok_or(missing)?;
         match self.load_sample(&entry) {
             Err(RecordingError::DamagedFrame { why: FrameError::NotAtOffset, offset }) => {
-                // Either the frame's header is damaged, or the index lies: a walk tells.
+                // Either the frame's header is damaged, or the index is wrong: a scan decides.
                 if self.scan.is_some() || !self.is_at_other_offset(&entry)? {
                     return Err(self.note_damaged_frame(&entry, FrameError::NotAtOffset));
                 }
@@ -167,7 +172,7 @@ impl SegmentFile {
         }
     }
 
-    /// Blocks of bytes that the recorder's upper layers put in.
+    /// A named block of bytes of the recorder's upper layers.
     pub fn section(&self, name: &str) -> Option<&[u8]> {
         self.sections.get(name).map(Vec::as_slice)
     }
@@ -176,7 +181,7 @@ impl SegmentFile {
         self.sections.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
     }
 
-    /// Where the recorder lost samples, and why.
+    /// Samples that were due and are not recorded.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
@@ -185,7 +190,35 @@ impl SegmentFile {
         &self.marks
     }
 
-    /// What is missing, as far as it is known: damage inside a frame is found when the frame is read.
+    /// Another reader of the same file, that decodes these parts.
+    pub fn reopen(&self, parts: SampleParts) -> SegmentFile {
+        SegmentFile {
+            source: Arc::clone(&self.source),
+            location: self.location.clone(),
+            header: self.header,
+            meta: self.meta.clone(),
+            parts,
+            sample_entries: self.sample_entries.clone(),
+            summaries: Vec::new(),
+            gaps: Vec::new(),
+            marks: Vec::new(),
+            sections: BTreeMap::new(),
+            damage: Vec::new(),
+            damaged_offsets: FxHashSet::default(),
+            decoder: SampleDecoder::new(parts),
+            decompressor: PayloadDecompressor::default(),
+            scan: self.scan.clone(),
+            scanned_offsets: None,
+            tail: self.tail,
+        }
+    }
+
+    /// Whether the sample is decoded without any other one.
+    pub fn is_key_frame(&self, index: usize) -> bool {
+        self.sample_entries.get(index).is_some_and(|entry| entry.key_distance == 0)
+    }
+
+    /// The damage that is known: damage inside a frame is found when the frame is decoded.
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
@@ -194,56 +227,56 @@ impl SegmentFile {
         self.tail
     }
 
-    /// Whether a recorder is still at it.
+    /// Whether a recorder is still writing it.
     pub fn is_growing(&self) -> bool {
         self.tail == Tail::Growing
     }
 
-    /// Frames of kinds that this version does not know.
+    /// Number of frames of unknown kinds.
     pub fn unknown_frames(&self) -> u64 {
-        self.scan.as_ref().map_or(0, |walk| walk.unknown_frames)
+        self.scan.as_ref().map_or(0, |scan| scan.unknown_frames)
     }
 
-    /// Whether the recording's own index was there and is believed.
+    /// Whether the index of the recording is used.
     pub fn is_indexed(&self) -> bool {
         self.scan.is_none()
     }
 
-    /// Bytes of the file now.
+    /// Bytes of the file.
     pub fn byte_len(&self) -> Result<u64, RecordingError> {
         self.source.length().map_err(|source| self.read_error(None, source))
     }
 
-    /// Looks for what has been written since.
+    /// Finds what has been written since.
     pub fn refresh(&mut self) -> Result<Growth, RecordingError> {
         let before = self.sample_entries.len();
-        if let Some(mut walk) = self.scan.take() {
-            let (mut known, damage) = (walk.entries.len(), walk.damage.len());
-            let last = walk.entries.last().copied();
-            let result = walk.resume(self.source.as_ref());
-            // Damage may take back the frame before it.
+        if let Some(mut scan) = self.scan.take() {
+            let (mut known, damage) = (scan.entries.len(), scan.damage.len());
+            let last = scan.entries.last().copied();
+            let result = scan.resume(self.source.as_ref());
+            // Damage may include the frame before it.
             if let Some(last) = last
-                && walk.entries.get(known - 1) != Some(&last)
+                && scan.entries.get(known - 1) != Some(&last)
             {
                 self.sample_entries.retain(|entry| entry.offset != last.offset);
                 known -= 1;
             }
-            let new = walk.entries.get(known..).unwrap_or_default().to_vec();
-            self.damage.extend_from_slice(walk.damage.get(damage..).unwrap_or_default());
-            self.tail = walk.tail;
-            self.scan = Some(walk);
+            let new = scan.entries.get(known..).unwrap_or_default().to_vec();
+            self.damage.extend_from_slice(scan.damage.get(damage..).unwrap_or_default());
+            self.tail = scan.tail;
+            self.scan = Some(scan);
             result.map_err(|source| self.read_error(None, source))?;
             self.add_entries(&new)?;
         }
         Ok(Growth { new_samples: self.sample_entries.len().saturating_sub(before), growing: self.is_growing() })
     }
 
-    /// Believes no index any more, and checks every frame that is no sample.
+    /// Discards the index, scans all frame headers and checks every frame that is no sample.
     pub fn check_frames(&mut self) -> Result<(), RecordingError> {
         if self.scan.is_none() {
             self.rebuild_by_scan()?;
         }
-        let others = self.scan.iter().flat_map(|walk| &walk.entries).filter(|entry| entry.kind != EntryKind::Sample);
+        let others = self.scan.iter().flat_map(|scan| &scan.entries).filter(|entry| entry.kind != EntryKind::Sample);
         for entry in others.copied().collect::<Vec<_>>() {
             match self.read_payload(&entry) {
                 Ok(_) | Err(RecordingError::DamagedFrame { .. }) => {}
@@ -257,7 +290,7 @@ impl SegmentFile {
         RecordingError::Read { path: self.location.clone(), offset, source }
     }
 
-    /// The table of contents that a closed recording ends with, and the digest before it.
+    /// The index of a closed recording, with its summaries.
     fn load_index(&mut self) -> Option<(Vec<IndexEntry>, Vec<FrameSummary>)> {
         let end = self.source.length().ok()?;
         let at = end.checked_sub((HEADER_LENGTH + END_PAYLOAD_LEN) as u64)?;
@@ -267,48 +300,39 @@ impl SegmentFile {
         if header.kind != FrameKind::Index || index_offset + header.frame_len() != at {
             return None;
         }
-        let entries = index::parse(&payload, index_offset).ok()?;
-        // Numbers that are missing, or samples that the end frame does not count, are for the walk to explain.
+        let (entries, summaries) = index::parse(&payload, index_offset).ok()?;
+        // If the end frame has another count, a scan finds what is missing.
         let count = entries.iter().filter(|entry| entry.kind == EntryKind::Sample).count();
-        let digests = self.load_summaries(index_offset, header.back_offset, count).unwrap_or_default();
-        (count as u64 == samples).then_some((entries, digests))
+        (count as u64 == samples).then_some((entries, summaries))
     }
 
-    /// The digest that stands so many bytes before the index. That there is none costs nothing but time.
-    fn load_summaries(&mut self, index_offset: u64, back: u32, count: usize) -> Option<Vec<FrameSummary>> {
-        let at = index_offset.checked_sub(u64::from(back)).filter(|_| back > 0)?;
-        let (header, payload) = self.read_frame(at).ok()?;
-        let digests = frame_summary::parse(&payload, count).ok().filter(|_| header.kind == FrameKind::Summary)?;
-        (digests.len() == count).then_some(digests)
-    }
-
-    /// Whether a walk finds that sample at another place than the index says.
+    /// Whether a scan finds that sample at another offset than the index.
     fn is_at_other_offset(&mut self, entry: &IndexEntry) -> Result<bool, RecordingError> {
         if self.scanned_offsets.is_none() {
-            let mut walk = FrameScan::new(self.header.id);
-            walk.resume(self.source.as_ref()).map_err(|source| self.read_error(None, source))?;
-            let places = walk.entries.iter().filter(|entry| entry.kind == EntryKind::Sample);
+            let mut scan = FrameScan::new(self.header.id);
+            scan.resume(self.source.as_ref()).map_err(|source| self.read_error(None, source))?;
+            let places = scan.entries.iter().filter(|entry| entry.kind == EntryKind::Sample);
             self.scanned_offsets = Some(places.map(|entry| (entry.sequence, entry.offset)).collect());
         }
         let offset = self.scanned_offsets.as_ref().and_then(|places| places.get(&entry.sequence));
         Ok(offset.is_some_and(|&offset| offset != entry.offset))
     }
 
-    /// Walks the frame headers instead.
+    /// Replaces the index by a scan of the frame headers.
     fn rebuild_by_scan(&mut self) -> Result<(), RecordingError> {
-        let mut walk = FrameScan::new(self.header.id);
-        walk.resume(self.source.as_ref()).map_err(|source| self.read_error(None, source))?;
+        let mut scan = FrameScan::new(self.header.id);
+        scan.resume(self.source.as_ref()).map_err(|source| self.read_error(None, source))?;
         self.damage.retain(|damage| damage.kind == DamageKind::FileHeader);
         self.damaged_offsets.clear();
-        self.damage.extend_from_slice(&walk.damage);
-        self.tail = walk.tail;
-        let entries = walk.entries.clone();
-        self.scan = Some(walk);
+        self.damage.extend_from_slice(&scan.damage);
+        self.tail = scan.tail;
+        let entries = scan.entries.clone();
+        self.scan = Some(scan);
         self.meta = self.find_meta(&entries).ok_or(RecordingError::NoMeta { path: self.location.clone() })?;
         self.replace_entries(&entries)
     }
 
-    /// The first sound one of its copies.
+    /// The first intact copy of the meta frame.
     fn find_meta(&mut self, entries: &[IndexEntry]) -> Option<Meta> {
         entries.iter().filter(|entry| entry.kind == EntryKind::Meta).find_map(|entry| {
             let payload = self.read_payload(entry).ok()?;
@@ -322,7 +346,7 @@ impl SegmentFile {
         self.gaps.clear();
         self.marks.clear();
         self.sections.clear();
-        self.decoder = SampleDecoder::new(self.header.layout());
+        self.decoder = SampleDecoder::new(self.parts);
         self.add_entries(entries)
     }
 
@@ -337,7 +361,7 @@ impl SegmentFile {
                     Err(RecordingError::DamagedFrame { why: FrameError::NotAtOffset, offset }) if self.scan.is_none() => {
                         return Err(RecordingError::DamagedFrame { why: FrameError::NotAtOffset, offset });
                     }
-                    // `payload` has noted it.
+                    // `read_payload` has added it to the damage.
                     Err(RecordingError::DamagedFrame { .. }) => {}
                     Err(other) => return Err(other),
                 },
@@ -346,8 +370,8 @@ impl SegmentFile {
         Ok(())
     }
 
-    /// Of the samples before that frame. It may be of hardly more than there are that no other one is of: so that no frames,
-    /// however many they are, unpack to much more than the file is long.
+    /// Adds the summaries of the samples before that frame. They must be of hardly more samples than have no summary yet, so that
+    /// summary frames, however many, do not decompress to much more than the file is long.
     fn add_summaries(&mut self, entry: &IndexEntry) {
         let untold = self.sample_entries.len().saturating_sub(self.summaries.len()) + MAX_MISSING_SAMPLES;
         let header = read_at_most(self.source.as_ref(), entry.offset, HEADER_LENGTH).ok();
@@ -356,11 +380,11 @@ impl SegmentFile {
             return;
         }
         let Ok(payload) = self.read_payload(entry) else { return };
-        let Ok(digests) = frame_summary::parse(&payload, untold) else { return };
-        // Where samples are missing, so are their places.
-        let first = entry.sequence.saturating_sub(digests.len() as u64);
+        let Ok(summaries) = frame_summary::parse(&payload, untold) else { return };
+        // Missing samples have summaries too, at their sequence numbers.
+        let first = entry.sequence.saturating_sub(summaries.len() as u64);
         let known = self.sample_entries.get(self.summaries.len()..).unwrap_or_default();
-        let of = |sample: &IndexEntry| digests.get(usize::try_from(sample.sequence.checked_sub(first)?).ok()?).copied();
+        let of = |sample: &IndexEntry| summaries.get(usize::try_from(sample.sequence.checked_sub(first)?).ok()?).copied();
         self.summaries.extend(known.iter().map(|sample| of(sample).unwrap_or_default()));
     }
 
@@ -389,7 +413,7 @@ impl SegmentFile {
         let Some(key) = entry.sequence.checked_sub(u64::from(entry.key_distance)) else {
             return Err(self.note_damaged_frame(entry, missing));
         };
-        for distance in self.decoder.reference_chain(entry.key_distance) {
+        for distance in reference_chain(entry.key_distance) {
             if self.decoder.has_reference(key, distance) {
                 continue;
             }
@@ -413,7 +437,7 @@ impl SegmentFile {
         decoded.map_err(|why| self.note_damaged_frame(entry, why))
     }
 
-    /// The unpacked payload of a frame that is what its entry says; damage is noted.
+    /// Payload of a frame that agrees with its index entry; damage is added to the list.
     fn read_payload(&mut self, entry: &IndexEntry) -> Result<Vec<u8>, RecordingError> {
         match self.read_frame(entry.offset) {
             Ok((header, payload)) => {
@@ -435,7 +459,7 @@ impl SegmentFile {
         }
     }
 
-    /// Notes damage once, and says it.
+    /// Adds damage once; returns the error.
     fn note_damaged_frame(&mut self, entry: &IndexEntry, why: FrameError) -> RecordingError {
         self.add_damage(entry.offset, u64::from(entry.kind == EntryKind::Sample), why, entry.at);
         RecordingError::DamagedFrame { offset: entry.offset, why }
@@ -459,19 +483,19 @@ impl SegmentFile {
         });
     }
 
-    /// Header and unpacked payload of the frame there.
+    /// Header and decompressed payload of the frame at that offset.
     fn read_frame(&mut self, offset: u64) -> Result<(FrameHeader, Vec<u8>), RecordingError> {
         let damaged = |why| RecordingError::DamagedFrame { offset, why };
         let read = |offset, length| {
             read_at_most(self.source.as_ref(), offset, length).map_err(|source| self.read_error(Some(offset), source))
         };
-        // Most frames are small: one read gets them whole.
+        // One read is enough for most frames.
         let mut bytes = read(offset, 4096)?;
         let header = FrameHeader::parse(&bytes, &self.header.id).ok_or(damaged(FrameError::NotAtOffset))?;
         let stored = header.stored_len as usize;
         if bytes.len() < HEADER_LENGTH + stored {
             let held = bytes.len();
-            // Never more than the file has, whatever the header says.
+            // Never more than the file has.
             let end = self.byte_len()?;
             if offset.saturating_add(header.frame_len()) > end {
                 return Err(damaged(FrameError::Truncated));
@@ -483,14 +507,15 @@ impl SegmentFile {
     }
 }
 
-/// From the first bytes of a file or a pipe; also whether one copy of the header is damaged.
+/// Parses the first bytes of a file or a pipe; also whether one copy of the header is damaged.
 pub fn parse_file_header(start: &[u8], place: &Location) -> Result<(FileHeader, bool), RecordingError> {
     let path = place.clone();
     match FileHeader::parse_copies(start) {
         Ok(found) => Ok(found),
         Err(HeaderError::NewerVersion { major, minor }) => Err(RecordingError::NewerFormat { path, major, minor }),
+        Err(HeaderError::DevelopmentVersion) => Err(RecordingError::DevelopmentVersion { path }),
         Err(HeaderError::UnknownFlags(flags)) => Err(RecordingError::UnknownFlags { path, flags }),
-        Err(HeaderError::Damaged) if start.len() >= header::LENGTH * 2 => Err(RecordingError::HeaderDamaged { path }),
+        Err(HeaderError::Damaged) if start.len() >= file_header::LENGTH * 2 => Err(RecordingError::HeaderDamaged { path }),
         Err(HeaderError::Damaged | HeaderError::NoMagic) => {
             Err(RecordingError::NotARecording { path, looks_like: DetectedFormat::detect(start) })
         }

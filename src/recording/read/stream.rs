@@ -1,26 +1,26 @@
-//! Reads a recording from a pipe, as it arrives: no seeking, no index, the same care for damage.
+//! Reads a recording from a pipe, as it arrives: without seeking or index, and with the same checks for damage.
 
 use std::io::{self, Read};
 use std::sync::Arc;
 
+use super::decoder::SampleParts;
 use super::sample_decoder::SampleDecoder;
 use super::segment_file::parse_file_header;
 use crate::recording::Timestamp;
 use crate::recording::error::{FrameError, Location, RecordingError};
-use crate::recording::frames::damage::{Damage, DamageKind, SequenceStatus, SequenceTracker};
-use crate::recording::frames::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
-use crate::recording::frames::header::{self, FileHeader};
-use crate::recording::frames::meta::{Gap, Mark, Meta, parse_section};
-use crate::recording::payload::compression::PayloadDecompressor;
-use crate::recording::payload::layout::PayloadLayout;
+use crate::recording::format::compression::PayloadDecompressor;
+use crate::recording::format::file_header::{self, FileHeader};
+use crate::recording::format::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
+use crate::recording::format::meta::{Gap, Mark, Meta, parse_section};
+use crate::recording::format::wire::Malformed;
+use crate::recording::read::damage::{Damage, DamageKind, SequenceStatus, SequenceTracker};
 use crate::recording::read::frame_scan::sync_word_position;
-use crate::recording::wire::Malformed;
 use crate::sample::Sample;
 
-/// What a stream brings, in its order.
+/// What a stream contains, in its order.
 #[derive(Clone, Debug)]
 pub enum StreamEvent {
-    /// Comes first, and only once.
+    /// The first event, and only once.
     Meta(Box<Meta>),
     Section {
         name: String,
@@ -30,43 +30,43 @@ pub enum StreamEvent {
     Gap(Gap),
     Mark(Mark),
     Damage(Damage),
-    /// The recorder has ended in good order.
+    /// The recorder has closed the recording.
     End,
 }
 
-/// A recording that arrives.
+/// Reads a recording from a stream.
 pub struct StreamReader<R> {
     reader: R,
     header: FileHeader,
-    /// Read and not used up yet.
+    /// Bytes that were read; those before `used` are processed.
     buffer: Vec<u8>,
-    /// How much of the front of `buffer` is used up.
+    /// Bytes of `buffer` that are processed.
     consumed: usize,
-    /// Where in the stream the buffer's unused part begins.
+    /// Offset in the stream of the first byte that is not processed.
     offset: u64,
     sequence_tracker: SequenceTracker,
     decoder: SampleDecoder,
     decompressor: PayloadDecompressor,
     has_meta: bool,
-    /// Where the bytes begin that gave nothing.
+    /// Offset of the first of the bytes that are no frame.
     skipping_from: Option<u64>,
-    /// A sample that waits for the damage before it to be told.
+    /// Events that are not returned yet: a sample waits for the damage before it.
     pending_events: Vec<StreamEvent>,
     ended: bool,
-    /// The pipe was closed at the other end.
+    /// The writer has closed the pipe.
     at_eof: bool,
-    /// Bytes of payloads whose checksum was wrong.
+    /// Bytes of payloads with a wrong checksum.
     failed_checksum_bytes: u64,
 }
 
 const READ_BYTES: usize = 64 << 10;
 
-/// Beyond so many bytes checked in vain, and as many as have come, nobody looks into damaged payloads any more: headers inside
+/// Beyond so many bytes checked in vain, and as many as have arrived, damaged payloads are not searched any more: headers inside
 /// each other would have each byte checked once for each of them.
 const MAX_FAILED_CHECKSUM_BYTES: u64 = 64 << 20;
 
 impl<R: Read> StreamReader<R> {
-    /// Waits for the file header.
+    /// Reads the file header; blocks until it has arrived.
     pub fn open(from: R) -> Result<StreamReader<R>, RecordingError> {
         let mut reader = StreamReader {
             reader: from,
@@ -75,7 +75,7 @@ impl<R: Read> StreamReader<R> {
             consumed: 0,
             offset: 0,
             sequence_tracker: SequenceTracker::default(),
-            decoder: SampleDecoder::new(PayloadLayout::CURRENT),
+            decoder: SampleDecoder::new(SampleParts::All),
             decompressor: PayloadDecompressor::default(),
             has_meta: false,
             skipping_from: None,
@@ -84,17 +84,17 @@ impl<R: Read> StreamReader<R> {
             at_eof: false,
             failed_checksum_bytes: 0,
         };
-        reader.fill(header::LENGTH * 2).map_err(|source| reader.read_error(source))?;
-        let start = reader.unread().get(..header::LENGTH * 2).unwrap_or(reader.unread());
+        reader.fill(file_header::LENGTH * 2).map_err(|source| reader.read_error(source))?;
+        let start = reader.unread().get(..file_header::LENGTH * 2).unwrap_or(reader.unread());
         let (header, damaged) = parse_file_header(start, &Location::Stream)?;
         reader.header = header;
-        reader.decoder = SampleDecoder::new(header.layout());
+        reader.decoder = SampleDecoder::new(SampleParts::All);
         if damaged {
-            let bytes = 0..header::LENGTH as u64 * 2;
+            let bytes = 0..file_header::LENGTH as u64 * 2;
             let damage = Damage { bytes, kind: DamageKind::FileHeader, lost_samples: 0, from: None, to: None };
             reader.pending_events.push(StreamEvent::Damage(damage));
         }
-        reader.advance(header::LENGTH * 2);
+        reader.advance(file_header::LENGTH * 2);
         Ok(reader)
     }
 
@@ -102,8 +102,8 @@ impl<R: Read> StreamReader<R> {
         &self.header
     }
 
-    /// What comes next; waits for it. `None` at the end of the stream. Frames before the meta frame's first sound copy
-    /// give nothing: nobody knows which machine they are about.
+    /// Returns the next event; blocks until it has arrived. `None` at the end of the stream. Frames before the first intact meta
+    /// frame are ignored: their host is unknown.
     pub fn next_event(&mut self) -> Result<Option<StreamEvent>, RecordingError> {
         loop {
             if !self.pending_events.is_empty() {
@@ -118,7 +118,7 @@ impl<R: Read> StreamReader<R> {
                     let length = HEADER_LENGTH + header.stored_len as usize;
                     self.fill(length).map_err(|source| self.read_error(source))?;
                     if self.unread().len() < length {
-                        // Cut in this frame, unless bytes are missing in it and others follow.
+                        // The stream ends in this frame, unless bytes of it are missing and others follow.
                         self.skip_to_sync_word(1);
                     } else {
                         self.accept_frame(header).map_err(|source| self.read_error(source))?;
@@ -167,12 +167,12 @@ impl<R: Read> StreamReader<R> {
         Ok(())
     }
 
-    /// These bytes are no frame: goes to the next that may be.
+    /// Skips bytes that are no frame, up to the next sync word.
     fn skip_to_sync_word(&mut self, at_least: usize) {
         self.skipping_from.get_or_insert(self.offset);
         self.advance(at_least);
         let next = sync_word_position(self.unread()).unwrap_or(self.unread().len().saturating_sub(3));
-        // The last bytes may begin a sync word; at the end of the stream they go one by one.
+        // The last bytes may begin a sync word; at the end of the stream they are skipped one by one.
         self.advance(next);
     }
 
@@ -220,7 +220,7 @@ impl<R: Read> StreamReader<R> {
             self.add_damage(offset..offset + length as u64, DamageKind::Frame(why), lost, header.at);
         }
         self.sequence_tracker.accept(&header);
-        // With a wrong checksum the length may be short by missing bytes: the next frame may begin inside.
+        // Bytes of a frame with a wrong checksum may be missing: the next frame may begin inside it.
         match result {
             Err(FrameError::Checksum)
                 if self.failed_checksum_bytes <= MAX_FAILED_CHECKSUM_BYTES.saturating_add(self.offset) =>

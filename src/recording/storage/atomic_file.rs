@@ -1,4 +1,4 @@
-//! A file that has no name until it is whole: whatever ends us before that leaves nothing which looks like one.
+//! A new file that has no name until it is complete: a process that is killed leaves no incomplete file behind.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 
 use super::file::open_directory;
 
-/// A new file on its way, 0600. One that is given up is gone.
+/// A new file, mode 0600, that has no name yet. Dropping it deletes it.
 #[derive(Debug)]
 pub struct AtomicFile {
     path: PathBuf,
@@ -24,14 +24,14 @@ pub struct AtomicFile {
 #[derive(Debug)]
 enum TempFile {
     Anonymous(File),
-    /// Under another name, where the file system (NFS, FUSE) has no files without one
+    /// Under a temporary name, where the file system (NFS, FUSE) has no `O_TMPFILE`.
     Named(NamedTempFile),
 }
 
 const PROC_SELF_FD: &str = "/proc/self/fd";
 
 impl AtomicFile {
-    /// It will be called `path`. What is there already, a link too, is refused now: before any work is done for it.
+    /// Begins a file that will be called `path`. An existing file or link is refused now, before any work is done.
     pub fn create(path: &Path) -> io::Result<AtomicFile> {
         match path.symlink_metadata() {
             Ok(_) => return Err(io::ErrorKind::AlreadyExists.into()),
@@ -57,7 +57,7 @@ impl AtomicFile {
         }
     }
 
-    /// Gives it its name, unless there is one of that name by now. The disk has it when this returns.
+    /// Gives the file its name, unless the name exists by now. The disk has it when this returns.
     pub fn commit(self) -> io::Result<()> {
         self.file().sync_all()?;
         let AtomicFile { path, directory: folder, file } = self;
@@ -71,7 +71,7 @@ impl AtomicFile {
                 file.persist_noclobber(&path).map_err(|error| error.error)?;
             }
         }
-        // Where the file system can.
+        // Not every file system can.
         let _ = nix::unistd::fsync(&folder);
         Ok(())
     }
@@ -83,7 +83,7 @@ impl TempFile {
     }
 }
 
-/// A file without a name; `None` where there are none, or where it could not be given one later.
+/// A file without a name; `None` where the file system has none, or where it could not be named later.
 fn open_anonymous(folder: &OwnedFd) -> io::Result<Option<File>> {
     if !Path::new(PROC_SELF_FD).is_dir() {
         return Ok(None);
@@ -96,7 +96,7 @@ fn open_anonymous(folder: &OwnedFd) -> io::Result<Option<File>> {
     }
 }
 
-/// The directory that a file of that path is in.
+/// The directory of a path.
 pub fn parent_directory(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
 
-    /// Whether it has no name meanwhile or another one.
+    /// With `O_TMPFILE` and with a temporary name.
     #[test]
     fn it_takes_no_name_that_is_taken_and_goes_when_it_is_given_up() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Files that are written to: new, ours alone, in a folder that is held from the beginning, so that nobody can put another
-//! in its place.
+//! Files that are written to: new, mode 0600, in a directory that is held open from the beginning, so that no other process
+//! can replace it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, OpenOptions};
@@ -19,7 +19,7 @@ use super::atomic_file::AtomicFile;
 use super::{DiskSpace, Storage};
 use crate::recording::error::{Location, RecordingError};
 
-/// A directory that is held open: what happens to its path afterwards does not matter.
+/// A directory that is held open: later changes of its path have no effect.
 pub struct DirHandle {
     fd: OwnedFd,
     path: PathBuf,
@@ -31,30 +31,30 @@ impl DirHandle {
         Ok(DirHandle { fd: handle, path: path.to_owned() })
     }
 
-    /// As it was called.
+    /// The path by which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A path of what is in it, whatever became of its own.
+    /// A path to an entry of the directory, independent of the directory's own path.
     pub fn entry_path(&self, name: &OsStr) -> PathBuf {
         use std::os::fd::AsRawFd;
         PathBuf::from(format!("/proc/self/fd/{}", self.fd.as_raw_fd())).join(name)
     }
 
-    /// Deletes what has that name, unless it is a directory.
+    /// Deletes the entry with that name, unless it is a directory.
     pub fn remove_file(&self, name: &OsStr) -> io::Result<()> {
         Ok(unlinkat(&self.fd, name, UnlinkatFlags::NoRemoveDir)?)
     }
 
     fn create_file(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        // Where addresses have 32 bits it may grow beyond 2 GiB too.
+        // On 32-bit machines the file may grow beyond 2 GiB too.
         let flags = flags | OFlag::O_LARGEFILE;
         Ok(File::from(nix::fcntl::openat(&self.fd, name, flags, Mode::S_IRUSR | Mode::S_IWUSR)?))
     }
 
-    /// Until the device knows its names, where the file system can.
+    /// Syncs the directory's entries, where the file system can.
     fn sync(&self) {
         let _ = nix::unistd::fsync(&self.fd);
     }
@@ -62,29 +62,29 @@ impl DirHandle {
 
 pub(super) fn open_directory(path: &Path) -> io::Result<OwnedFd> {
     let held = |flags: OFlag| nix::fcntl::open(path, flags | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty());
-    // One that may be written to and not listed can be held all the same.
+    // A directory that may be written to but not listed can be held all the same.
     Ok(held(OFlag::O_RDONLY).or_else(|_| held(OFlag::O_PATH))?)
 }
 
-/// A new file, locked as long as it is open.
+/// A new file that is locked (`flock`) as long as it is open.
 pub struct FileStorage {
     file: LockedFile,
     directory: Arc<DirHandle>,
     file_name: OsString,
-    /// Of which file this is the successor
+    /// Name of the first file of the recording, of which this is a successor.
     base_name: OsString,
 }
 
-/// Some file systems know no locks; then a reader cannot tell that the file is still growing.
+/// Some file systems have no locks: there a reader cannot see that the file is still growing.
 enum LockedFile {
     Locked(Flock<File>),
     Unlocked(File),
 }
 
 impl FileStorage {
-    /// Creates the file: new, ours alone, never through a link.
+    /// Creates the file: new, mode 0600, never through a link.
     pub fn create(path: &Path) -> Result<FileStorage, RecordingError> {
-        // With a slash behind it, it is the name of a directory.
+        // A trailing slash makes it the name of a directory.
         let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
         let Some(name) = name else {
             return Err(RecordingError::NotARegularFile { path: path.into(), kind: "a directory" });
@@ -95,7 +95,7 @@ impl FileStorage {
         FileStorage::create_in(&Arc::new(DirHandle { fd: handle, path: folder.to_owned() }), name)
     }
 
-    /// The same in a folder that is held.
+    /// The same in a directory that is held open.
     pub fn create_in(folder: &Arc<DirHandle>, name: &OsStr) -> Result<FileStorage, RecordingError> {
         FileStorage::create_as(folder, name, name)
     }
@@ -103,9 +103,9 @@ impl FileStorage {
     fn create_as(folder: &Arc<DirHandle>, name: &OsStr, first: &OsStr) -> Result<FileStorage, RecordingError> {
         let path = folder.path.join(name);
         let file = folder.create_file(name).map_err(|error| creation_error(&path, error))?;
-        // Whatever the umask took away.
+        // Independent of the umask.
         if let Err(source) = file.set_permissions(std::fs::Permissions::from_mode(0o600)) {
-            // It is empty, and ours.
+            // The file is empty and was just created here.
             let _ = folder.remove_file(name);
             return Err(RecordingError::Write { path: Location::File(path), source });
         }
@@ -126,7 +126,7 @@ impl FileStorage {
     }
 }
 
-/// A recording that is made in one go: all of it is there, on the disk, or there is no such file.
+/// A recording that is written at once: either all of it is on the disk, or there is no such file.
 pub struct NewRecordingFile(AtomicFile);
 
 impl NewRecordingFile {
@@ -142,21 +142,21 @@ impl NewRecordingFile {
         self.0.file().write_all(bytes).map_err(|source| RecordingError::Write { path: path.into(), source })
     }
 
-    /// Under its name from now on.
+    /// Gives the file its name.
     pub fn commit(self) -> Result<(), RecordingError> {
         let path = self.0.path().to_owned();
         self.0.commit().map_err(|error| creation_error(&path, error))
     }
 }
 
-/// Writes a recording that is complete in memory into a new file, ours alone.
+/// Writes a recording that is complete in memory to a new file, mode 0600.
 pub fn save_recording(path: &Path, bytes: &[u8]) -> Result<(), RecordingError> {
     let mut file = NewRecordingFile::create(path)?;
     file.write(bytes)?;
     file.commit()
 }
 
-/// NAME.stalltop becomes NAME-2.stalltop.
+/// The name of a successor: NAME.stalltop becomes NAME-2.stalltop.
 fn numbered_name(name: &OsStr, number: u32) -> OsString {
     let name = Path::new(name);
     let mut numbered = name.file_stem().unwrap_or_default().to_owned();
@@ -168,7 +168,7 @@ fn numbered_name(name: &OsStr, number: u32) -> OsString {
     numbered
 }
 
-/// A reader that asks whether we are writing may hold the lock for a moment.
+/// A reader that tests for a writer may hold the lock for a moment.
 fn lock_exclusive(mut file: File) -> Result<LockedFile, ()> {
     for _ in 0..100 {
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
@@ -183,14 +183,14 @@ fn lock_exclusive(mut file: File) -> Result<LockedFile, ()> {
     Err(())
 }
 
-/// Whether somebody is writing this file now. Never blocks.
+/// Whether a recorder has this file locked. Never blocks.
 pub fn is_being_written(file: &File) -> bool {
     let Ok(file) = file.try_clone() else { return false };
-    // The lock belongs to the open file, which the clone shares; it is given back at once.
+    // The lock belongs to the open file, which the clone shares; it is released at once.
     matches!(Flock::lock(file, FlockArg::LockSharedNonblock), Err((_, nix::errno::Errno::EWOULDBLOCK)))
 }
 
-/// Why the file could not be created, from what is there.
+/// Why the file could not be created, judged by what exists there.
 fn creation_error(path: &Path, source: io::Error) -> RecordingError {
     let place = Location::from(path);
     match source.kind() {
@@ -226,7 +226,7 @@ fn file_type_name(kind: std::fs::FileType) -> &'static str {
     }
 }
 
-/// Both have 32 bits on some machines, and what they make does not fit there.
+/// Both have 32 bits on some machines, and their product has more.
 fn blocks_to_bytes(blocks: impl Into<u64>, unit: impl Into<u64>) -> u64 {
     blocks.into().saturating_mul(unit.into())
 }
@@ -258,7 +258,7 @@ impl Storage for FileStorage {
     }
 
     fn create_successor(&self) -> Option<Result<Box<dyn Storage>, RecordingError>> {
-        /// Whose disk fails more often has another problem.
+        /// After that many failures another file would not help.
         const MOST: u32 = 99;
         let mut taken = RecordingError::AlreadyExists { path: self.location() };
         for number in 2..=MOST {
@@ -278,13 +278,13 @@ impl Storage for FileStorage {
         if let (Ok(own), Ok(there)) = (own, there)
             && own == there
         {
-            // Nothing is lost when it stays.
+            // An empty file that stays does no harm.
             let _ = self.directory.remove_file(&self.file_name);
         }
     }
 }
 
-/// Opens a recording for reading. A pipe or a device is no file to seek in, and opening it must not block.
+/// Opens a recording for reading. Pipes and devices cannot be read at an offset, and opening them must not block.
 pub fn open_source(path: &Path) -> Result<File, RecordingError> {
     let failed = |source| RecordingError::Read { path: path.into(), offset: None, source };
     let file = OpenOptions::new()

@@ -1,7 +1,7 @@
-//! Makes a new recording of what others hold: all that is sound of a damaged one, a part of one, several behind each other.
+//! Makes a new recording of others: all intact samples of a damaged one, a range of one, or several joined.
 //!
-//! Samples are decoded and encoded again, since what a frame refers to may be damaged or left behind. What is missing in
-//! the source becomes a gap in the copy. The source is only ever read.
+//! Samples are decoded and encoded again, since the frames that they refer to may be damaged or left out. What is missing in
+//! the source becomes a gap in the copy. The source is never changed.
 
 use std::ops::Range;
 use std::path::Path;
@@ -10,35 +10,35 @@ use std::time::Duration;
 use super::frame_writer::{FrameWriter, SampleEncoder, Sections, new_file_identity};
 use crate::recording::Timestamp;
 use crate::recording::error::RecordingError;
-use crate::recording::frames::meta::{Gap, GapReason, Mark, Meta, Redaction};
-use crate::recording::payload::encode::FrameTooLarge;
+use crate::recording::format::meta::{Gap, GapReason, Mark, Meta, Redaction};
 use crate::recording::read::replayer::{Replayer, missed_samples_between};
 use crate::recording::storage::NewRecordingFile;
+use crate::recording::write::encoder::FrameTooLarge;
 
-/// A recording that is being made of others. Until it is whole there is no such file: half of one would look like a shorter one.
+/// A copy being written. The file gets its name when it is complete: half a copy would look like a shorter one.
 pub struct Copier {
     file: NewRecordingFile,
     frame_writer: FrameWriter,
     encoder: SampleEncoder,
     buffer: Vec<u8>,
-    /// Samples that the copy should have and has not.
+    /// Samples of the source that the copy lacks.
     lost_samples: u64,
 }
 
-/// What a copy holds.
+/// The result of a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyTotals {
     pub samples: u64,
-    /// Samples of the sources that are missing in them or damaged; those of their own gaps are not counted.
+    /// Samples that are missing or damaged in the sources, those of recorded gaps not counted.
     pub lost_samples: u64,
     pub bytes: u64,
 }
 
-/// So much is gathered before it is written.
+/// Bytes that are collected before they are written.
 const FLUSH_BYTES: usize = 1 << 20;
 
 impl Copier {
-    /// Begins a new file, ours alone.
+    /// Begins a new file, mode 0600.
     pub fn create(path: &Path, meta: &Meta, sections: &Sections) -> Result<Copier, RecordingError> {
         let file = NewRecordingFile::create(path)?;
         let (id, created_ns) = new_file_identity();
@@ -55,7 +55,7 @@ impl Copier {
         Ok(copy)
     }
 
-    /// All that is sound of `from`, with its own meta frame and sections.
+    /// Copies all intact samples of `from`, with its meta frame and sections.
     pub fn repair(from: &mut Replayer, path: &Path) -> Result<CopyTotals, RecordingError> {
         from.check_frames()?;
         let mut copy = Copier::create(path, &from.meta().clone(), &sections(from))?;
@@ -66,19 +66,19 @@ impl Copier {
         }
     }
 
-    /// Some of the samples of `from`, with its own meta frame and sections.
+    /// Copies a range of the samples of `from`, with its meta frame and sections.
     pub fn copy_range(from: &mut Replayer, range: Range<usize>, path: &Path) -> Result<CopyTotals, RecordingError> {
         let mut copy = Copier::create(path, &from.meta().clone(), &sections(from))?;
         copy.append_samples(from, range)?;
         copy.finish()
     }
 
-    /// All samples of several recordings of one machine, one behind the other in the order of time, with a gap between each
+    /// Joins several recordings of one boot in the order of time, with a gap between each
     /// two of them.
     pub fn join(all: &mut [Replayer], path: &Path) -> Result<CopyTotals, RecordingError> {
         let Some(first) = all.first() else { return Ok(CopyTotals::default()) };
         let mut meta = first.meta().clone();
-        // What one of them keeps to itself the whole does not tell.
+        // The copy is redacted if one of the sources is.
         if all.iter().any(|from| from.meta().redaction == Redaction::Arguments) {
             meta.redaction = Redaction::Arguments;
         }
@@ -94,10 +94,10 @@ impl Copier {
         copy.finish()
     }
 
-    /// Nobody recorded from one sample to the next.
+    /// Adds a gap for the time between two recordings.
     fn append_gap_between(&mut self, from: Timestamp, to: Timestamp, interval: Duration) {
         let lost = missed_samples_between(from, to, interval, true);
-        // The one goes on where the other's disk failed.
+        // The second one continues where the disk of the first one failed.
         if lost == 0 {
             return;
         }
@@ -113,8 +113,8 @@ impl Copier {
         );
     }
 
-    /// Adds the sound ones of these samples, with the gaps and marks among them. Of a recording whose index may lie,
-    /// `check_frames` comes first: places may move.
+    /// Appends the intact ones of these samples, with the gaps and marks between them. If the index may be wrong, call
+    /// `check_frames` first: it may change indexes.
     pub fn append_samples(&mut self, from: &mut Replayer, range: Range<usize>) -> Result<(), RecordingError> {
         self.encoder.force_key_frame();
         let first = if range.start == 0 { Some(from.first_sequence()) } else { from.sequence(range.start) };
@@ -130,7 +130,7 @@ impl Copier {
             missing.add_before(sequence.saturating_sub(next), at);
             next = sequence.saturating_add(1);
             let frame = match from.sample(index) {
-                // Of what was seen in the first one, something lay before it.
+                // The summary of the first sample is of an interval that the copy does not have.
                 Ok(sample) => {
                     let digest = from.frame_summary(index).filter(|_| index > range.start).unwrap_or_default();
                     self.encoder.encode(&sample, digest).ok()
@@ -154,7 +154,7 @@ impl Copier {
         self.flush_above(0)
     }
 
-    /// The index and the end; the disk has it all when this returns.
+    /// Writes the index and the end. The disk has all of it when this returns.
     pub fn finish(mut self) -> Result<CopyTotals, RecordingError> {
         self.frame_writer.append_end(&mut self.buffer);
         self.flush_above(0)?;
@@ -166,7 +166,7 @@ impl Copier {
         })
     }
 
-    /// What is missing so far becomes a gap.
+    /// Writes a gap for the samples that are missing so far.
     fn flush_missing(&mut self, missing: &mut MissingSamples) {
         self.lost_samples = self.lost_samples.saturating_add(missing.count);
         if let Some(gap) = missing.take_gap(self.frame_writer.sample_count()) {
@@ -174,7 +174,7 @@ impl Copier {
         }
     }
 
-    /// The gaps and marks of the source up to that sample.
+    /// Writes the gaps and marks of the source up to that sample.
     fn append_annotations(&mut self, notes: &mut Annotations, until: u64) {
         while let Some(note) = notes.next_until(until) {
             match note {
@@ -186,7 +186,7 @@ impl Copier {
         }
     }
 
-    /// Once more than `held` bytes wait.
+    /// Writes the buffer once it has more than `held` bytes.
     fn flush_above(&mut self, held: usize) -> Result<(), RecordingError> {
         if self.buffer.len() > held {
             self.file.write(&self.buffer)?;
@@ -196,15 +196,15 @@ impl Copier {
     }
 }
 
-/// As a copy begins with them.
+/// The sections of a source.
 fn sections(from: &Replayer) -> Sections {
     from.sections().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).collect()
 }
 
-/// Samples of the source that the copy does not get, since the last one that it got.
+/// Samples of the source that are missing since the last one that was copied.
 #[derive(Default)]
 struct MissingSamples {
-    /// The last sample copied.
+    /// Timestamp of the last sample that was copied.
     last_copied: Option<Timestamp>,
     count: u64,
     from: Option<Timestamp>,
@@ -212,14 +212,14 @@ struct MissingSamples {
 }
 
 impl MissingSamples {
-    /// One whose moment is known.
+    /// Adds a sample whose timestamp is known.
     fn add_one(&mut self, at: Timestamp) {
         self.count = self.count.saturating_add(1);
         self.from.get_or_insert(at);
         self.to = at;
     }
 
-    /// So many before the sample of that moment, of which nothing is left.
+    /// Adds `count` samples of which nothing is left, before the sample with that timestamp.
     fn add_before(&mut self, count: u64, before: Timestamp) {
         if count > 0 {
             self.count = self.count.saturating_add(count);
@@ -240,13 +240,13 @@ impl MissingSamples {
     }
 }
 
-/// What stands between samples.
+/// A gap or a mark between samples.
 enum Annotation {
     Gap(Gap),
     Mark(Mark),
 }
 
-/// The gaps and marks of a source from one sample on, in order, each with how many samples stand before it.
+/// The gaps and marks of a source from one sample on, in order, each with the number of samples before it.
 struct Annotations(std::iter::Peekable<std::vec::IntoIter<(u64, Annotation)>>);
 
 impl Annotations {

@@ -1,29 +1,29 @@
-//! Puts payloads one behind the other as the frames of one recording: the same bytes in a file, a pipe and a saved tape.
+//! Writes payloads as the consecutive frames of one recording: the same bytes for a file, a pipe and a saved history.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::recording::Timestamp;
-use crate::recording::frames::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
-use crate::recording::frames::frame_summary::{FrameSummary, SummaryBuilder, SummaryCheckpoint};
-use crate::recording::frames::header::{FileHeader, FileId};
-use crate::recording::frames::index::{self, EntryKind, IndexBuilder, IndexCheckpoint, IndexEntry};
-use crate::recording::frames::meta::{Gap, Meta, Redaction, encode_section};
-use crate::recording::payload::compression::{CompressedPayload, PayloadCompressor};
-use crate::recording::payload::encode::{Encoder, FrameTooLarge};
+use crate::recording::format::compression::{CompressedPayload, PayloadCompressor};
+use crate::recording::format::file_header::{FileHeader, FileId};
+use crate::recording::format::frame::{FrameHeader, FrameKind, HEADER_LENGTH};
+use crate::recording::format::frame_summary::{FrameSummary, SummaryBuilder, SummaryCheckpoint};
+use crate::recording::format::index::{self, EntryKind, IndexBuilder, IndexCheckpoint, IndexEntry};
+use crate::recording::format::meta::{Gap, Meta, Redaction, encode_section};
+use crate::recording::write::encoder::{Encoder, FrameTooLarge};
 use crate::sample::Sample;
 
-/// Blocks of bytes that upper layers put in at the start, by name.
+/// Named blocks of bytes of the upper layers, at the start of a recording.
 pub type Sections = BTreeMap<String, Vec<u8>>;
 
-/// A sample, encoded and packed, without its place in a file.
+/// A sample, encoded and compressed, independent of its place in a file.
 #[derive(Clone, Debug)]
 pub struct SampleFrame {
     pub at: Timestamp,
-    /// 0 is a key frame.
+    /// Samples after the key frame; 0 is a key frame.
     pub key_distance: u16,
     pub payload: CompressedPayload,
-    /// What was seen in it, where somebody has looked.
+    /// What the recorder evaluated, if it did.
     pub summary: FrameSummary,
 }
 
@@ -32,13 +32,13 @@ impl SampleFrame {
         self.key_distance == 0
     }
 
-    /// Bytes it will take in a file.
+    /// Bytes of the frame in a file.
     pub fn frame_len(&self) -> usize {
         HEADER_LENGTH + self.payload.bytes.len()
     }
 }
 
-/// From samples to frames.
+/// Encodes and compresses samples.
 pub struct SampleEncoder {
     encoder: Encoder,
     compressor: PayloadCompressor,
@@ -49,39 +49,37 @@ impl SampleEncoder {
         SampleEncoder { encoder: Encoder::new(redaction), compressor: PayloadCompressor::default() }
     }
 
-    pub fn encode(&mut self, sample: &Arc<Sample>, digest: FrameSummary) -> Result<SampleFrame, FrameTooLarge> {
+    pub fn encode(&mut self, sample: &Arc<Sample>, summary: FrameSummary) -> Result<SampleFrame, FrameTooLarge> {
         let encoded = self.encoder.encode(sample)?;
         let key_distance = encoded.key_distance;
-        let Some(packed) = self.compressor.compress_prefix(encoded.raw, encoded.compressible_len) else {
+        let Some(payload) = self.compressor.compress(encoded.raw) else {
             self.encoder.force_key_frame();
             return Err(FrameTooLarge);
         };
-        let frame = SampleFrame { at: sample.at.into(), key_distance, payload: packed, summary: digest };
+        let frame = SampleFrame { at: sample.at.into(), key_distance, payload, summary };
         self.encoder.add_stored_bytes(frame.frame_len());
         Ok(frame)
     }
 
-    /// The next frame will be a key frame.
+    /// Makes the next frame a key frame.
     pub fn force_key_frame(&mut self) {
         self.encoder.force_key_frame();
     }
 }
 
-/// Knows where in the recording it is.
+/// Writes the frames of one recording, and collects its index.
 pub struct FrameWriter {
     id: FileId,
     header: FileHeader,
     compressor: PayloadCompressor,
-    /// Repeated before each key frame, so that no single damage hides which machine it was.
+    /// Repeated before each key frame, so that no single damage hides the host.
     compressed_meta: Option<CompressedPayload>,
     position: Position,
     index: IndexBuilder,
     summaries: SummaryBuilder,
-    /// Where the digest frame stands.
-    summary_offset: Option<u64>,
 }
 
-/// What a frame that could not be written must not have moved.
+/// The state that is restored when a frame could not be written.
 #[derive(Clone, Copy, Debug, Default)]
 struct Position {
     offset: u64,
@@ -90,7 +88,7 @@ struct Position {
     key_frame_offset: Option<u64>,
 }
 
-/// To take back frames that could not be written.
+/// The state before some frames, to roll back to.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
     position: Position,
@@ -108,16 +106,15 @@ impl FrameWriter {
             position: Position::default(),
             index: IndexBuilder::default(),
             summaries: SummaryBuilder::default(),
-            summary_offset: None,
         }
     }
 
-    /// Bytes so far.
+    /// Bytes that were written.
     pub fn offset(&self) -> u64 {
         self.position.offset
     }
 
-    /// Samples so far.
+    /// Samples that were written.
     pub fn sample_count(&self) -> u64 {
         self.position.sequence
     }
@@ -132,29 +129,26 @@ impl FrameWriter {
         self.summaries.roll_back(checkpoint.summaries);
     }
 
-    /// The file header twice, the meta frame, the sections.
+    /// Writes the file header twice, the meta frame and the sections.
     pub fn start(&mut self, meta: &Meta, sections: &Sections) -> Result<Vec<u8>, FrameTooLarge> {
         let mut out = Vec::new();
         out.extend_from_slice(&self.header.to_bytes());
         out.extend_from_slice(&self.header.to_bytes());
         self.position.offset = out.len() as u64;
         self.position.last_timestamp.realtime_ns = self.header.created_ns;
-        let packed = self.compressor.compress(meta.to_bytes()).ok_or(FrameTooLarge)?;
-        self.append_frame(&mut out, FrameKind::Meta, 0, self.position.last_timestamp, &packed);
-        self.compressed_meta = Some(packed);
+        let payload = self.compressor.compress(meta.to_bytes()).ok_or(FrameTooLarge)?;
+        self.append_frame(&mut out, FrameKind::Meta, 0, self.position.last_timestamp, &payload);
+        self.compressed_meta = Some(payload);
         for (name, bytes) in sections {
-            let packed = self.compressor.compress(encode_section(name, bytes)).ok_or(FrameTooLarge)?;
-            self.append_frame(&mut out, FrameKind::Section, 0, self.position.last_timestamp, &packed);
+            let payload = self.compressor.compress(encode_section(name, bytes)).ok_or(FrameTooLarge)?;
+            self.append_frame(&mut out, FrameKind::Section, 0, self.position.last_timestamp, &payload);
         }
         Ok(out)
     }
 
     pub fn append_sample(&mut self, out: &mut Vec<u8>, frame: &SampleFrame) {
         if frame.is_key() {
-            if let Some(packed) = self.summaries.take_key_group_payload().and_then(|payload| self.compressor.compress(payload))
-            {
-                self.append_frame(out, FrameKind::Summary, 0, frame.at, &packed);
-            }
+            self.append_key_group_summaries(out, frame.at);
             if let Some(meta) = self.compressed_meta.take() {
                 self.append_frame(out, FrameKind::Meta, 0, frame.at, &meta);
                 self.compressed_meta = Some(meta);
@@ -167,53 +161,59 @@ impl FrameWriter {
         self.position.sequence += 1;
     }
 
+    /// Writes the summaries of the samples since the last key frame.
+    fn append_key_group_summaries(&mut self, out: &mut Vec<u8>, at: Timestamp) {
+        let payload = self.summaries.take_key_group_payload();
+        if let Some(payload) = payload.and_then(|payload| self.compressor.compress(payload)) {
+            self.append_frame(out, FrameKind::Summary, 0, at, &payload);
+        }
+    }
+
     pub fn append_gap(&mut self, out: &mut Vec<u8>, gap: &Gap) {
-        if let Some(packed) = self.compressor.compress(gap.to_bytes()) {
-            self.append_frame(out, FrameKind::Gap, 0, gap.to, &packed);
+        if let Some(payload) = self.compressor.compress(gap.to_bytes()) {
+            self.append_frame(out, FrameKind::Gap, 0, gap.to, &payload);
         }
     }
 
     pub fn append_mark(&mut self, out: &mut Vec<u8>, at: Timestamp, text: &str) {
-        if let Some(packed) = self.compressor.compress(text.as_bytes().to_vec()) {
-            self.append_frame(out, FrameKind::Mark, 0, at, &packed);
+        if let Some(payload) = self.compressor.compress(text.as_bytes().to_vec()) {
+            self.append_frame(out, FrameKind::Mark, 0, at, &payload);
         }
     }
 
-    /// The most that this sample and the end behind it can take, whatever they are packed to.
+    /// The most bytes that this sample and the end of the recording can take.
     pub fn max_len_with(&self, frame: &SampleFrame) -> u64 {
         let meta = self.compressed_meta.as_ref().filter(|_| frame.is_key()).map_or(0, |meta| HEADER_LENGTH + meta.bytes.len());
         (frame.frame_len() + meta) as u64 + self.max_end_len()
     }
 
-    /// The most that the end can take, with one entry more in its index.
+    /// The most bytes that the end can take, with one more entry in the index.
     pub fn max_end_len(&self) -> u64 {
-        /// A gap frame, the frames of both digests, index and end, and the entry.
+        /// The frames of a gap, the last summaries, the index and the end, and one entry.
         const BESIDE: usize = 512;
         (self.index.max_payload_len() + self.summaries.max_payload_len() + BESIDE) as u64
     }
 
-    /// The most that a mark of that text can take.
+    /// The most bytes that a mark with that text can take.
     pub fn max_mark_len(text: &str) -> u64 {
-        /// Its entry in the index, and what packing may add.
+        /// Its entry in the index, and what compression may add.
         const BESIDE: usize = 64;
         (HEADER_LENGTH + text.len() + BESIDE) as u64
     }
 
-    /// The digest, the index and the end frame.
+    /// Writes the summaries of the last key group, the index with the summaries of all samples, and the end frame.
     pub fn append_end(&mut self, out: &mut Vec<u8>) {
         let at = self.position.last_timestamp;
-        self.summary_offset = None;
-        if let Some(packed) = self.summaries.encode_payload().and_then(|payload| self.compressor.compress(payload)) {
-            self.summary_offset = Some(self.position.offset);
-            self.append_frame(out, FrameKind::Summary, 0, at, &packed);
-        }
+        self.append_key_group_summaries(out, at);
         let mut index_offset = 0;
-        if let Some(packed) = self.index.payload().and_then(|payload| self.compressor.compress(payload)) {
+        if let Some(payload) =
+            self.index.payload(self.summaries.encode_payload()).and_then(|payload| self.compressor.compress(payload))
+        {
             index_offset = self.position.offset;
-            self.append_frame(out, FrameKind::Index, 0, at, &packed);
+            self.append_frame(out, FrameKind::Index, 0, at, &payload);
         }
-        if let Some(packed) = self.compressor.compress(index::encode_end(index_offset, self.position.sequence)) {
-            self.append_frame(out, FrameKind::End, 0, at, &packed);
+        if let Some(payload) = self.compressor.compress(index::encode_end(index_offset, self.position.sequence)) {
+            self.append_frame(out, FrameKind::End, 0, at, &payload);
         }
     }
 
@@ -223,31 +223,27 @@ impl FrameWriter {
         kind: FrameKind,
         key_distance: u16,
         at: Timestamp,
-        packed: &CompressedPayload,
+        payload: &CompressedPayload,
     ) {
         let position = &mut self.position;
-        let to = match kind {
-            FrameKind::Delta => position.key_frame_offset,
-            FrameKind::Index => self.summary_offset,
-            _ => None,
-        };
+        let to = position.key_frame_offset.filter(|_| kind == FrameKind::Delta);
         let back = to.and_then(|to| u32::try_from(position.offset - to).ok()).unwrap_or(0);
         let header = FrameHeader {
             kind,
-            flags: packed.flags,
+            flags: payload.flags,
             key_distance,
-            // `Packer::pack` keeps it below MAX_STORED.
-            stored_len: u32::try_from(packed.bytes.len()).unwrap_or(u32::MAX),
-            raw_len: packed.raw_len,
+            // `PayloadCompressor::compress` keeps it below MAX_STORED.
+            stored_len: u32::try_from(payload.bytes.len()).unwrap_or(u32::MAX),
+            raw_len: payload.raw_len,
             sequence: position.sequence,
             at,
             back_offset: back,
-            payload_crc: crc32c::crc32c(&packed.bytes),
+            payload_crc: crc32c::crc32c(&payload.bytes),
         };
         out.extend_from_slice(&header.to_bytes(&self.id));
-        out.extend_from_slice(&packed.bytes);
+        out.extend_from_slice(&payload.bytes);
         let kind = EntryKind::from_frame_kind(kind);
-        // Of the many copies of the meta frame, the first two are enough.
+        // The index lists only the first two of the many meta frames.
         let one_of_many = kind == EntryKind::Meta && position.key_frame_offset.is_some();
         if !matches!(kind, EntryKind::Other | EntryKind::Summary) && !one_of_many {
             self.index.push(IndexEntry { offset: position.offset, sequence: position.sequence, at, kind, key_distance });
@@ -257,7 +253,7 @@ impl FrameWriter {
     }
 }
 
-/// An id that no other recording has, and the time.
+/// A random file id, and the time of creation.
 pub fn new_file_identity() -> (FileId, i64) {
     use std::hash::{BuildHasher, Hasher};
     use std::io::Read;
@@ -266,7 +262,7 @@ pub fn new_file_identity() -> (FileId, i64) {
     let mut id = [0; 16];
     let random = std::fs::File::open("/dev/urandom").and_then(|mut urandom| urandom.read_exact(&mut id));
     if random.is_err() {
-        // A chroot without devices: the keys of the standard library's hash maps are random too.
+        // In a chroot without devices: the keys of the standard library's hash maps are random too.
         let word = |salt: u8| {
             let mut hasher = std::hash::RandomState::new().build_hasher();
             hasher.write_i64(created_ns);

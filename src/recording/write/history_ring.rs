@@ -1,4 +1,4 @@
-//! The last minutes in memory, in the recording's own encoding: what `[` walks back in and `w` saves.
+//! A ring of the last minutes in memory, in the encoding of a recording: what `[` steps back in and `w` saves.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -8,33 +8,34 @@ use std::sync::Arc;
 use super::frame_writer::{FrameWriter, SampleEncoder, SampleFrame, Sections, new_file_identity};
 use crate::recording::Timestamp;
 use crate::recording::error::{FrameError, Location, RecordingError};
-use crate::recording::frames::frame_summary::FrameSummary;
-use crate::recording::frames::meta::{Gap, GapReason, Mark, Meta, Redaction};
-use crate::recording::payload::compression::{CompressedPayload, PayloadDecompressor};
-use crate::recording::payload::encode::FrameTooLarge;
-use crate::recording::payload::layout::PayloadLayout;
+use crate::recording::format::compression::{CompressedPayload, PayloadDecompressor};
+use crate::recording::format::frame_summary::FrameSummary;
+use crate::recording::format::meta::{Gap, GapReason, Mark, Meta, Redaction};
+use crate::recording::format::references::reference_chain;
+use crate::recording::read::decoder::SampleParts;
 use crate::recording::read::sample_decoder::SampleDecoder;
 use crate::recording::storage::{Storage, StreamStorage, write_all};
+use crate::recording::write::encoder::FrameTooLarge;
 use crate::sample::Sample;
 
-/// Words that are kept at most, and gaps: the oldest ones go.
+/// Marks and gaps that are kept at most: the oldest ones are dropped.
 const MAX_MARKS: usize = 500;
 const MAX_GAPS: usize = 500;
 
-/// Each of the first samples is a key frame: slow facts about tasks are still being read, so that nearly all of them change, and
-/// a sample that others refer to would be kept for minutes with all its tasks as they were before more was known of them.
+/// Each of the first samples is a key frame: facts about tasks are still being read, so that nearly all rows change, and a
+/// sample that others refer to is kept for minutes with all its tasks.
 const WARM_UP_SAMPLES: u64 = 3;
 
-/// Keeps whole key groups, and forgets the oldest one once the rest is enough.
+/// Keeps whole key groups, and drops the oldest one once the rest is enough.
 pub struct HistoryRing {
     encoder: SampleEncoder,
     key_groups: VecDeque<Vec<SampleFrame>>,
     /// Samples and bytes in `groups`.
     len: usize,
     bytes: usize,
-    /// Samples forgotten so far: the sequence of the first one kept.
+    /// Samples that were dropped: the number of the first one that is kept.
     evicted: u64,
-    /// Words that were put between the samples, and samples that are missing there.
+    /// Between the samples, by how many samples stand before them.
     marks: VecDeque<Mark>,
     gaps: VecDeque<Gap>,
     min_samples: usize,
@@ -44,7 +45,7 @@ pub struct HistoryRing {
 }
 
 impl HistoryRing {
-    /// Keeps at least the last `samples` (and at most a key group more), as long as they fit into `bytes`.
+    /// Keeps at least the last `samples`, and at most a key group more, as long as they fit into `bytes`.
     pub fn new(samples: usize, bytes: usize, redaction: Redaction) -> HistoryRing {
         HistoryRing {
             encoder: SampleEncoder::new(redaction),
@@ -56,22 +57,22 @@ impl HistoryRing {
             gaps: VecDeque::new(),
             min_samples: samples.max(1),
             max_bytes: bytes,
-            decoder: SampleDecoder::new(PayloadLayout::CURRENT),
+            decoder: SampleDecoder::new(SampleParts::All),
             decompressor: PayloadDecompressor::default(),
         }
     }
 
-    /// Adds the newest sample; `false` when it is too large to be kept.
+    /// Adds the newest sample; `false` if it is too large for a frame.
     pub fn push(&mut self, sample: &Arc<Sample>) -> bool {
         self.push_with_summary(sample, FrameSummary::default())
     }
 
-    /// The same with what was seen in it.
-    pub fn push_with_summary(&mut self, sample: &Arc<Sample>, digest: FrameSummary) -> bool {
+    /// The same with its summary.
+    pub fn push_with_summary(&mut self, sample: &Arc<Sample>, summary: FrameSummary) -> bool {
         if self.evicted + self.len as u64 <= WARM_UP_SAMPLES {
             self.encoder.force_key_frame();
         }
-        let frame = match self.encoder.encode(sample, digest) {
+        let frame = match self.encoder.encode(sample, summary) {
             Ok(frame) => frame,
             Err(FrameTooLarge) => return false,
         };
@@ -101,13 +102,13 @@ impl HistoryRing {
         true
     }
 
-    /// So many samples are missing before the next one, which was taken then.
+    /// Adds a gap of `count` samples before the next one, which has that timestamp.
     pub fn add_missed(&mut self, count: u64, next: Timestamp) {
         let from = self.len.checked_sub(1).and_then(|last| self.timestamp(last)).unwrap_or(next);
         self.add_gap(&Gap { samples_before: 0, lost_samples: count, from, to: next, reason: GapReason::NotSampled });
     }
 
-    /// Samples that somebody else lost, behind the newest one.
+    /// Adds a gap after the newest sample.
     pub fn add_gap(&mut self, gap: &Gap) {
         if gap.lost_samples > 0 && self.len > 0 {
             self.gaps.push_back(Gap { samples_before: self.evicted + self.len as u64, ..gap.clone() });
@@ -117,7 +118,7 @@ impl HistoryRing {
         }
     }
 
-    /// Puts a word behind the newest sample.
+    /// Adds a mark after the newest sample.
     pub fn add_mark(&mut self, at: Timestamp, text: &str) {
         let Some(text) = Mark::sanitize(text) else { return };
         if self.marks.len() >= MAX_MARKS {
@@ -126,12 +127,12 @@ impl HistoryRing {
         self.marks.push_back(Mark { samples_before: self.evicted + self.len as u64, at, text });
     }
 
-    /// The words among the samples that are kept, in their order.
+    /// The marks between the samples that are kept, in order.
     pub fn marks(&self) -> impl Iterator<Item = &Mark> {
         self.marks.iter()
     }
 
-    /// What is kept, for a recorder to begin with.
+    /// All that is kept, for a recorder to begin with.
     pub fn backlog(&self) -> FrameBacklog {
         FrameBacklog {
             frames: self.key_groups.iter().flatten().cloned().collect(),
@@ -141,7 +142,7 @@ impl HistoryRing {
         }
     }
 
-    /// How many samples are kept.
+    /// Samples that are kept.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -150,12 +151,12 @@ impl HistoryRing {
         self.len == 0
     }
 
-    /// Bytes that they take.
+    /// Bytes of all frames that are kept.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How many samples were forgotten: `sample(0)` is the one that was pushed as number `forgotten()`.
+    /// Samples that were dropped: `sample(0)` was pushed as number `evicted()`, counted from 0.
     pub fn evicted(&self) -> u64 {
         self.evicted
     }
@@ -164,28 +165,28 @@ impl HistoryRing {
         self.frame_in_group(index).map(|(_, frame)| frame.at)
     }
 
-    /// The sample at that place; 0 is the oldest one kept.
+    /// The sample with that index; 0 is the oldest one that is kept.
     pub fn sample(&mut self, index: usize) -> Result<Arc<Sample>, RecordingError> {
-        let HistoryRing { key_groups: groups, decoder: decoded, decompressor: unpacker, .. } = self;
+        let HistoryRing { key_groups: groups, decoder, decompressor, .. } = self;
         let missing = RecordingError::NoSuchSample { index, len: self.len };
         let sequence = self.evicted + index as u64;
-        if let Some(sample) = decoded.cached(sequence) {
+        if let Some(sample) = decoder.cached(sequence) {
             return Ok(sample);
         }
         let Some((group, frame)) = frame_at(groups, index) else { return Err(missing) };
         let key = sequence.saturating_sub(u64::from(frame.key_distance));
         let damaged = |why| RecordingError::DamagedFrame { offset: 0, why };
-        for distance in decoded.reference_chain(frame.key_distance) {
-            if decoded.has_reference(key, distance) {
+        for distance in reference_chain(frame.key_distance) {
+            if decoder.has_reference(key, distance) {
                 continue;
             }
             let reference = group.get(usize::from(distance)).ok_or(damaged(FrameError::ReferenceMissing))?;
-            decode_frame(decoded, unpacker, key + u64::from(distance), reference).map_err(damaged)?;
+            decode_frame(decoder, decompressor, key + u64::from(distance), reference).map_err(damaged)?;
         }
-        decode_frame(decoded, unpacker, sequence, frame).map_err(damaged)
+        decode_frame(decoder, decompressor, sequence, frame).map_err(damaged)
     }
 
-    /// Writes what is kept as a recording.
+    /// Writes all that is kept as a recording; returns its bytes.
     pub fn write_to(&self, sink: impl Write + Send, meta: &Meta, sections: &Sections) -> Result<u64, RecordingError> {
         let mut storage = StreamStorage(sink);
         self.write_to_storage(&mut storage, meta, sections)
@@ -219,33 +220,33 @@ impl HistoryRing {
     }
 }
 
-/// Samples that were kept in memory before somebody began to record, and the words among them.
+/// Encoded samples for a recording to begin with, and the marks and gaps between them.
 #[derive(Clone, Debug, Default)]
 pub struct FrameBacklog {
     frames: Vec<SampleFrame>,
-    /// The number of the first, as marks count.
+    /// The number of the first one, as marks count samples.
     first_sequence: u64,
     marks: Vec<Mark>,
     gaps: Vec<Gap>,
 }
 
 impl FrameBacklog {
-    /// One more at the end.
+    /// Appends a sample.
     pub(super) fn push(&mut self, frame: SampleFrame) {
         self.frames.push(frame);
     }
 
-    /// Samples that are missing behind the newest one.
+    /// Appends a gap after the newest sample.
     pub(super) fn add_gap(&mut self, gap: Gap) {
         self.gaps.push(Gap { samples_before: self.first_sequence + self.frames.len() as u64, ..gap });
     }
 
-    /// A word behind the newest sample.
+    /// Appends a mark after the newest sample.
     pub(super) fn add_mark(&mut self, at: Timestamp, text: &str) {
         self.marks.push(Mark { samples_before: self.first_sequence + self.frames.len() as u64, at, text: text.to_owned() });
     }
 
-    /// Of all that is older than the last key frame nobody needs to know any more.
+    /// Drops all that is older than the last key frame.
     pub(super) fn drop_before_last_key(&mut self) {
         let key = self.frames.iter().rposition(SampleFrame::is_key).unwrap_or(0);
         self.frames.drain(..key);
@@ -261,9 +262,9 @@ impl FrameBacklog {
     }
 }
 
-/// Frames into a recording, each gap and each mark before the sample that it was put before.
+/// Writes frames into a recording, each gap and each mark before the sample that follows it.
 struct FrameInterleaver<M: Iterator, G: Iterator> {
-    /// The number of the next sample.
+    /// Number of the next sample.
     next_sequence: u64,
     marks: Peekable<M>,
     gaps: Peekable<G>,
@@ -294,16 +295,16 @@ impl<'m, M: Iterator<Item = &'m Mark>, G: Iterator<Item = &'m Gap>> FrameInterle
 }
 
 fn decode_frame(
-    decoded: &mut SampleDecoder,
-    unpacker: &mut PayloadDecompressor,
+    decoder: &mut SampleDecoder,
+    decompressor: &mut PayloadDecompressor,
     sequence: u64,
     frame: &SampleFrame,
 ) -> Result<Arc<Sample>, FrameError> {
     let CompressedPayload { bytes: stored, raw_len: raw, flags } = &frame.payload;
-    decoded.decode(sequence, frame.key_distance, frame.at, &unpacker.decompress_payload(stored, *flags, *raw)?)
+    decoder.decode(sequence, frame.key_distance, frame.at, &decompressor.decompress_payload(stored, *flags, *raw)?)
 }
 
-/// The frame at that place, and its group.
+/// The frame with that index, and its key group.
 fn frame_at(groups: &VecDeque<Vec<SampleFrame>>, index: usize) -> Option<(&[SampleFrame], &SampleFrame)> {
     let mut rest = index;
     for group in groups {

@@ -1,8 +1,8 @@
-//! Records samples on a thread of its own: the disk that is recorded on may be the one that is stuck.
+//! Records samples on a thread of its own: the disk that is recorded to may be the one that is stuck.
 //!
-//! `offer` never blocks. What the queue cannot take becomes a gap in the recording. A full disk pauses the recording and
-//! is tried again. A disk that fails is not trusted with that file again: the recording goes on in another one beside it,
-//! which begins with what the first one may have lost. What was written stays valid in every case.
+//! `offer` never blocks. What the queue cannot take becomes a gap in the recording. A full disk pauses the recording, which
+//! is retried. After a failed write or sync the file is not written again: the recording continues in another one beside it,
+//! which begins with what the first one may have lost. What was written stays valid in all cases.
 
 mod writer;
 
@@ -17,28 +17,28 @@ use super::frame_writer::Sections;
 use super::history_ring::FrameBacklog;
 use crate::recording::Timestamp;
 use crate::recording::error::{Location, RecordingError};
-use crate::recording::frames::frame_summary::FrameSummary;
-use crate::recording::frames::header::FileId;
-use crate::recording::frames::meta::{Gap, GapReason, Mark, Meta};
+use crate::recording::format::file_header::FileId;
+use crate::recording::format::frame_summary::FrameSummary;
+use crate::recording::format::meta::{Gap, GapReason, Mark, Meta};
 use crate::recording::storage::{DirHandle, FileStorage, Storage, StreamStorage};
 use crate::sample::Sample;
 use writer::{RecordingWriter, write_start};
 
-/// How a recorder works, beside what the meta frame says.
+/// Options of a recorder that are not in the meta frame.
 #[derive(Clone, Debug)]
 pub struct RecorderOptions {
     pub sections: Sections,
     /// Samples that may wait for the disk.
     pub queue_capacity: usize,
-    /// Whether to stop before the file system is full: 5 % of it, at least 64 MiB, at most 1 GiB stay free.
+    /// Whether to stop before the file system is full: 5 % of it, at least 64 MiB and at most 1 GiB, stay free.
     pub reserve_free_space: bool,
-    /// More bytes than this the recording never has; it ends before.
+    /// Bytes at which the recording ends; it is never longer.
     pub max_bytes: Option<u64>,
-    /// How long a full disk is left alone before it is tried again, by the samples' own clock.
+    /// Time until a full disk is tried again, by the BOOTTIME of the samples.
     pub retry_interval: Duration,
-    /// What was kept in memory before, of the same machine and with the same redaction: the recording begins with it.
+    /// Earlier samples of the same boot and with the same redaction: the recording begins with them.
     pub backlog: FrameBacklog,
-    /// Given only where the bytes must be the same again.
+    /// Given only by tests that compare bytes.
     pub identity: Option<(FileId, i64)>,
 }
 
@@ -56,23 +56,23 @@ impl Default for RecorderOptions {
     }
 }
 
-/// What the recorder is doing.
+/// The state of a recorder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecorderStatus {
     Recording(RecordingProgress),
-    /// Nothing is lost that was kept; it goes on when there is room again.
+    /// What was written is kept; the recording continues when there is space again.
     Paused {
         reason: String,
         progress: RecordingProgress,
     },
-    /// It has ended; what was kept is valid.
+    /// It has ended; what was written is valid.
     Failed {
         reason: String,
         progress: RecordingProgress,
     },
-    /// The next sample would not fit into as many bytes as it may have: nothing more is recorded.
+    /// The next sample would exceed `max_bytes`: nothing more is recorded.
     LimitReached(RecordingProgress),
-    /// Closed in good order.
+    /// Closed, with an index and an end frame.
     Finished(RecordingProgress),
 }
 
@@ -85,32 +85,32 @@ impl RecorderStatus {
     }
 }
 
-/// How much is safe.
+/// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordingProgress {
-    /// In all files.
+    /// Of all files.
     pub bytes: u64,
     pub samples: u64,
-    /// Samples that went into gaps.
+    /// Samples that became gaps.
     pub lost_samples: u64,
 }
 
-/// The end of the queue that samples go in.
+/// The sending end of the recorder's queue.
 pub struct Recorder {
     queue: Option<SyncSender<Message>>,
     writer_ended: Receiver<()>,
     shared: Arc<SharedState>,
-    /// What did not fit since the last sample that did.
+    /// Samples that did not fit into the queue since the last one that did.
     pending_loss: Option<LostSamples>,
-    /// When the last sample was offered.
+    /// Timestamp of the last sample that was offered.
     last_offered: Option<Timestamp>,
 }
 
 struct SharedState {
     status: Mutex<RecorderStatus>,
-    /// Where the recording is: in more than one file after a disk has failed.
+    /// The files of the recording: more than one after a disk has failed.
     locations: Mutex<Vec<Location>>,
-    /// Lost after the last sample that went into the queue.
+    /// Samples that were lost after the last one that fitted into the queue.
     loss_at_end: Mutex<Option<LostSamples>>,
 }
 
@@ -132,7 +132,7 @@ impl LostSamples {
         LostSamples { count: 1, from: at, to: at, reason: why }.merge_into(lost);
     }
 
-    /// Into what is lost already, whose reason and beginning stand.
+    /// Adds to the samples that are lost already, whose reason and beginning are kept.
     fn merge_into(self, lost: &mut Option<LostSamples>) {
         match lost {
             Some(lost) => {
@@ -145,12 +145,12 @@ impl LostSamples {
 }
 
 impl Recorder {
-    /// Records into a new file of that name.
+    /// Records to a new file at that path.
     pub fn create(path: &Path, meta: &Meta, options: RecorderOptions) -> Result<Recorder, RecordingError> {
         Recorder::from_storage(Box::new(FileStorage::create(path)?), meta, options)
     }
 
-    /// Records into a new file of that name in a folder that is held.
+    /// Records to a new file of that name in a directory that is held open.
     pub fn create_in(
         folder: &Arc<DirHandle>,
         name: &OsStr,
@@ -160,7 +160,7 @@ impl Recorder {
         Recorder::from_storage(Box::new(FileStorage::create_in(folder, name)?), meta, options)
     }
 
-    /// Records into a pipe.
+    /// Records to a pipe.
     pub fn from_writer(
         sink: impl Write + Send + 'static,
         meta: &Meta,
@@ -169,7 +169,7 @@ impl Recorder {
         Recorder::from_storage(Box::new(StreamStorage(sink)), meta, options)
     }
 
-    /// Records into anything.
+    /// Records to any storage.
     pub fn from_storage(
         mut storage: Box<dyn Storage>,
         meta: &Meta,
@@ -188,16 +188,16 @@ impl Recorder {
         }
     }
 
-    /// Takes a sample to be recorded. Never blocks: one that does not fit is counted, and told in the recording.
+    /// Queues a sample. Never blocks: one that does not fit becomes part of a gap.
     pub fn offer(&mut self, sample: Arc<Sample>) {
         self.offer_with_summary(sample, FrameSummary::default());
     }
 
-    /// The same with what was seen in it.
-    pub fn offer_with_summary(&mut self, sample: Arc<Sample>, digest: FrameSummary) {
+    /// The same with its summary.
+    pub fn offer_with_summary(&mut self, sample: Arc<Sample>, summary: FrameSummary) {
         let at = sample.at.into();
         self.last_offered = Some(at);
-        let message = Message::Sample { sample, summary: digest, loss: self.pending_loss };
+        let message = Message::Sample { sample, summary, loss: self.pending_loss };
         match self.queue.as_ref().map(|queue| queue.try_send(message)) {
             Some(Ok(())) => self.pending_loss = None,
             Some(Err(TrySendError::Full(_))) => LostSamples::add_one(&mut self.pending_loss, at, GapReason::DiskTooSlow),
@@ -206,7 +206,7 @@ impl Recorder {
         }
     }
 
-    /// Samples that should have been between the last one offered and the one that is offered next, and were not taken.
+    /// Adds a gap of `count` samples that were not taken before the next one, which has that timestamp.
     pub fn add_missed(&mut self, count: u64, next: Timestamp) {
         if count > 0 {
             let from = self.last_offered.unwrap_or(next);
@@ -214,13 +214,13 @@ impl Recorder {
         }
     }
 
-    /// The same of samples that somebody else lost, and why.
+    /// Adds a gap of samples that were lost elsewhere.
     pub fn add_gap(&mut self, gap: &Gap) {
         LostSamples { count: gap.lost_samples, from: gap.from, to: gap.to, reason: gap.reason }
             .merge_into(&mut self.pending_loss);
     }
 
-    /// Puts a word into the recording; `false` when the queue has no room for it, or nothing more is recorded.
+    /// Queues a mark; `false` if the queue is full, or nothing more is recorded.
     pub fn add_mark(&mut self, at: Timestamp, text: &str) -> bool {
         let Some(text) = Mark::sanitize(text) else { return false };
         let goes_on = matches!(self.status(), RecorderStatus::Recording(_) | RecorderStatus::Paused { .. });
@@ -228,7 +228,7 @@ impl Recorder {
         goes_on && self.queue.as_ref().is_some_and(|queue| queue.try_send(message).is_ok())
     }
 
-    /// Its thread is lost although nobody told it to end.
+    /// Sets the status after the thread has ended unexpectedly.
     fn set_writer_lost(&self) {
         let kept = self.status().progress();
         *lock_ignoring_poison(&self.shared.status) =
@@ -239,17 +239,17 @@ impl Recorder {
         lock_ignoring_poison(&self.shared.status).clone()
     }
 
-    /// Where the recording is: in the last of them now.
+    /// The files of the recording; it is written to the last one.
     pub fn locations(&self) -> Vec<Location> {
         lock_ignoring_poison(&self.shared.locations).clone()
     }
 
-    /// Writes what waits, the index and the end; gives up on a disk that does not answer for that long.
+    /// Writes what is queued, the index and the end; gives up on a disk that does not answer within `timeout`.
     pub fn finish(mut self, patience: Duration) -> RecorderStatus {
         self.close(patience)
     }
 
-    /// The same for who wants to know afterwards where it is.
+    /// The same, for callers that need the recorder afterwards.
     pub fn close(&mut self, patience: Duration) -> RecorderStatus {
         if self.queue.is_some() {
             *lock_ignoring_poison(&self.shared.loss_at_end) = self.pending_loss.take();
@@ -293,9 +293,9 @@ fn spawn_writer(
     writing.publish_status();
     let thread = std::thread::Builder::new().name("recorder".to_owned()).spawn(move || {
         writing.run(&messages);
-        // Whoever waits for the end may open the file at once: the lock is gone by then.
+        // Released before the end is signalled: the caller may open the file at once.
         drop(writing);
-        // Nobody may be waiting any more.
+        // The recorder may have stopped waiting.
         let _ = end.try_send(());
     });
     match thread {

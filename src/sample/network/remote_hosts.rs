@@ -1,18 +1,16 @@
-//! Remote hosts, as the kernel's own figures of their TCP connections (sock_diag INET_DIAG, tcp_info) say.
-//!
-//! A box has up to hundreds of thousands of connections and a sample keeps a few hosts. So the reader adds up, by remote
-//! host, what each connection's counters grew by from one look to the next, and a sample holds these sums: cumulative like
-//! any counter of the kernel, and right while connections come and go. What a connection did after the last look at it
-//! is not in them.
+//! Remote hosts, from the kernel's figures of their TCP connections (sock_diag INET_DIAG, tcp_info). A host has up to
+//! hundreds of thousands of connections, and a sample keeps a few remote hosts. So the reader sums up, by remote host, the
+//! growth of each connection's counters between two scans; a sample holds these sums. They are cumulative like any kernel
+//! counter, and stay correct while connections come and go. What a connection did after its last scan is not included.
 
 use std::net::IpAddr;
 
 use crate::units::Counter;
 
-/// The last look at all connections; the same in several samples where looking is too dear for each of them.
+/// The last scan of all connections; the same in several samples if a scan is too expensive for each of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemoteHosts {
-    /// When it was, CLOCK_BOOTTIME nanoseconds: rates are between two looks
+    /// Time of the scan, CLOCK_BOOTTIME nanoseconds: rates are between two scans
     pub scan_boottime_ns: u64,
     /// What it cost, nanoseconds of CPU
     pub scan_cpu_ns: u64,
@@ -42,16 +40,16 @@ pub struct RemoteHost {
     pub data_segments_out: Option<Counter>,
     /// tcpi_total_retrans
     pub segments_retransmitted: Counter,
-    /// Connections that confirmed enough new data since the look before for their smoothed round trip to be of this time
+    /// Connections that acknowledged enough new data since the previous scan for their smoothed round trip to be current
     pub active: RttSums,
-    /// Those of them that at the look had more to send than the path took: unsent data, or a full congestion window. No
-    /// delayed acknowledgement and no time to think is in their round trips.
+    /// Those of them with a send backlog at the scan: unsent data, or a full congestion window. Delayed acknowledgements
+    /// and response times are not in their round trips.
     pub send_backlogged: RttSums,
-    /// Of the active connections: what they were held up by; kernels before 4.10 do not tell
+    /// Of the active connections: what limited them; since Linux 4.10
     pub send_limits: Option<SendLimitTimes>,
 }
 
-/// A sum over connections and looks, to take means from.
+/// A sum over connections and scans, to compute means from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RttSums {
     /// How many are in the sums
@@ -59,14 +57,14 @@ pub struct RttSums {
     /// tcpi_rtt, microseconds
     pub srtt_us: Counter,
     /// The lowest tcpi_min_rtt of each connection in the last hour, microseconds (the kernel forgets it after 5 minutes);
-    /// kernels before 4.6 do not tell
+    /// since Linux 4.6
     pub min_rtt_us: Option<Counter>,
 }
 
 /// What connections waited for, microseconds; each a part of the one above.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendLimitTimes {
-    /// Time between the looks at each
+    /// Time between the scans of each
     pub observed_us: Counter,
     /// tcpi_busy_time: something was sent and not confirmed yet
     pub busy_us: Counter,

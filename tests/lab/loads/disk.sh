@@ -1,8 +1,7 @@
 #!/bin/bash
 # A simulated disk with a file system on it, until ended. The loads of tests/lab/chain.rs work there.
-# STALLTOP_LAB: where the lab is. Its lib.sh makes the disk, keeps other scenarios away and cleans up.
 set -eu
-. "$STALLTOP_LAB/scenarios/lib.sh"
+. "$(dirname "$0")/../scenarios/lib.sh"
 simdisk_up 1024 read="${READ_US:-2000}" write="${WRITE_US:-500}" flush="${FLUSH_US:-10000}" chan=8
 mkfs.ext4 -q -F "$DEV"
 mkdir -p "$RUN/mnt"

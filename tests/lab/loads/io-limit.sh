@@ -1,7 +1,7 @@
 #!/bin/bash
 # Direct reads held to LIMIT a second by their cgroup, on a disk that answers in 150 us.
 set -eu
-. "$STALLTOP_LAB/scenarios/lib.sh"
+. "$(dirname "$0")/../scenarios/lib.sh"
 simdisk_up 256 read=150 write=150 chan=8
 cg blkio
 echo "$DEVT ${LIMIT:-50}" > "$CG/blkio.throttle.read_iops_device"

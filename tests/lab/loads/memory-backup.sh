@@ -1,7 +1,7 @@
 #!/bin/bash
 # One process reads more than its memory limit from end to end: the limit is met all the time, and nothing is read twice.
 set -eu
-. "$STALLTOP_LAB/scenarios/lib.sh"
+. "$(dirname "$0")/../scenarios/lib.sh"
 simdisk_up 8192 read=1000 write=1000 chan=4
 cg memory
 echo $((64 << 20)) > "$CG/memory.limit_in_bytes"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Four processes map a file that is larger than their memory limit and read it at random: a page comes back as soon as it is gone.
 set -eu
-. "$STALLTOP_LAB/scenarios/lib.sh"
+. "$(dirname "$0")/../scenarios/lib.sh"
 simdisk_up 256 read="${READ_US:-1000}" write=1000 chan=8
 cg memory
 echo $((32 << 20)) > "$CG/memory.limit_in_bytes"

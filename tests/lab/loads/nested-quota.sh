@@ -1,7 +1,7 @@
 #!/bin/bash
 # The quota (QUOTA_US in periods of 100 ms) is the parent's; the task is in a child that has none.
 set -eu
-. "$STALLTOP_LAB/scenarios/lib.sh"
+. "$(dirname "$0")/../scenarios/lib.sh"
 cg cpu
 PARENT=$CG
 echo 100000 > "$PARENT/cpu.cfs_period_us"

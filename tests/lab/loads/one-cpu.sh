@@ -1,7 +1,7 @@
 #!/bin/bash
 # THREADS busy processes that may use CPU 1 only: by MODE=cpuset or taskset.
 set -eu
-. "$STALLTOP_LAB/scenarios/lib.sh"
+. "$(dirname "$0")/../scenarios/lib.sh"
 if [ "${MODE:-cpuset}" = cpuset ]; then
   cg cpuset
   cat /sys/fs/cgroup/cpuset/cpuset.mems > "$CG/cpuset.mems"

@@ -2,7 +2,7 @@
 # Tiny UDP packets through so many filters that softirqs fill CPU 1, which receive packet steering gives them all; whoever
 # sends them has CPU 0. labA, the end that receives, is in this namespace.
 set -eu
-. "$STALLTOP_LAB/scenarios/lib.sh"
+. "$(dirname "$0")/../scenarios/lib.sh"
 ip netns del labsoft 2>/dev/null || true
 ip netns add labsoft
 undo "ip netns del labsoft"

@@ -7,14 +7,14 @@ use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
 use nix::sys::resource::{UsageWho, getrusage};
 
-use super::{DEFAULT_INTERVAL, LivePipeline, TableOutput};
+use super::{DEFAULT_INTERVAL, TableOutput};
 use crate::app::config::Settings;
 use crate::app::program::exit::{Exit, Failure};
-use crate::app::program::{signals, stdio};
+use crate::app::program::signals;
 use crate::app::sampling::SamplerCommand;
+use crate::app::sys;
 use crate::cli::table::Table;
 use crate::kernel::Root;
 use crate::report::table::ResourceUsage;
@@ -29,13 +29,12 @@ pub(super) fn measure(root: Root, settings: &Settings, options: &Table, lines: &
     // An interrupt is for the command. When it has ended of it there is a total all the same.
     let stop = signals::TerminationSignals::block()
         .map_err(|error| Failure::new(Exit::Failed, "cannot wait for signals", error, ""))?;
-    let mut watch =
-        LivePipeline::start(root, settings, options.interval.unwrap_or(DEFAULT_INTERVAL), (options, &lines.choice))?;
+    let mut evaluations = super::start(root, settings, options.interval.unwrap_or(DEFAULT_INTERVAL), (options, &lines.choice))?;
     stop.on_signal(|| ());
     // The first sample comes before the command.
-    let Some(first) = watch.sampler.samples.blocking_recv() else { return Err(Failure::already_reported(Exit::Failed)) };
-    watch.evaluate(first);
-    let orders = watch.sampler.control();
+    let Some(first) = evaluations.next_sample() else { return Err(Failure::already_reported(Exit::Failed)) };
+    evaluations.evaluate(&first);
+    let orders = evaluations.sampler.control();
     let begun = Instant::now();
     let child = signals::restore_default_signals(Command::new(program).args(arguments))
         .spawn()
@@ -49,8 +48,8 @@ pub(super) fn measure(root: Root, settings: &Settings, options: &Table, lines: &
     let failed = |why: &str| Failure::new(Exit::Failed, "cannot wait for the command", why, "");
     let waiting = thread::Builder::new().name("command".to_owned()).spawn(wait);
     let waiting = waiting.map_err(|error| failed(&error.to_string()))?;
-    while let Some(taken) = watch.sampler.samples.blocking_recv() {
-        let Some(judged) = watch.evaluate(taken) else { continue };
+    while let Some(taken) = evaluations.next_sample() {
+        let Some(judged) = evaluations.evaluate(&taken) else { continue };
         if !lines.add(&judged)? {
             lines.total_only = true;
         }
@@ -62,9 +61,7 @@ pub(super) fn measure(root: Root, settings: &Settings, options: &Table, lines: &
     let cost = cost(&ended, elapsed, cpus);
     let format = lines.printer.format();
     lines.stream.print(format, &cost.render(format))?;
-    if let Some(line) = watch.baseline_learner.write_before_exit() {
-        stdio::print_stderr(&line);
-    }
+    evaluations.finish()?;
     Ok(Exit::CommandExit(cost.exit_code))
 }
 
@@ -84,20 +81,11 @@ struct WaitResult {
     usage: libc::rusage,
 }
 
-/// Of that child alone: the loader of the iterator may be one, too.
+/// Waits for that child alone: the loader of the BPF iterator is another.
 fn wait_with_rusage(child: &Child) -> io::Result<WaitResult> {
     let pid = child.id().try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
-    loop {
-        let mut status = 0;
-        // SAFETY: plain numbers, for which zeros are a value.
-        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: the kernel writes one status and one usage.
-        match Errno::result(unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) }) {
-            Err(Errno::EINTR) => {}
-            Err(error) => return Err(error.into()),
-            Ok(_) => return Ok(WaitResult { status: ExitStatus::from_raw(status), usage }),
-        }
-    }
+    let (status, usage) = sys::wait4(pid)?;
+    Ok(WaitResult { status: ExitStatus::from_raw(status), usage })
 }
 
 fn cost(ended: &WaitResult, elapsed: Duration, cpus: usize) -> ResourceUsage {

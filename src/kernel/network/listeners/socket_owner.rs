@@ -1,4 +1,4 @@
-//! Which process has a socket open: found by walking /proc/PID/fd, which is dear, and therefore rare and bounded.
+//! Finds the process that has a socket open by searching /proc/PID/fd. The search is expensive, hence rare and limited.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -11,14 +11,14 @@ use crate::kernel::fields::{parse_single_line, parse_u32, parse_u64, words};
 use crate::kernel::root::Root;
 use crate::sample::Name;
 
-/// Walks begin at least this far apart.
+/// Minimum time between two searches.
 const MIN_SEARCH_INTERVAL: Duration = Duration::from_secs(10);
-/// What was found, or not found, is believed this long.
+/// A result, also that nothing was found, is used for this time.
 const CACHE_TTL: Duration = Duration::from_secs(120);
-/// A walk ends after this many descriptors, about 50 ms.
+/// A search ends after this many descriptors, about 50 ms.
 const MAX_DESCRIPTORS: usize = 50_000;
 
-/// The owners found so far.
+/// The cached owners by socket inode.
 #[derive(Debug, Default)]
 pub struct SocketOwners {
     cache: FxHashMap<u32, CachedOwner>,
@@ -32,7 +32,7 @@ struct CachedOwner {
 }
 
 impl SocketOwners {
-    /// Looks for the owners that are not known yet.
+    /// Searches for the owners that are not cached.
     pub fn search(&mut self, root: &Root, inodes: impl Iterator<Item = u32>) {
         self.cache.retain(|_, found| found.found_at.elapsed() < CACHE_TTL);
         let mut wanted: FxHashSet<u32> = inodes.filter(|inode| !self.cache.contains_key(inode)).collect();
@@ -48,20 +48,20 @@ impl SocketOwners {
         self.last_search = Some(Instant::now());
     }
 
-    /// Whose socket it is, if that was found.
+    /// The owner of a socket, if it was found.
     pub fn owner(&self, inode: u32) -> Option<(ProcessId, Name)> {
         self.cache.get(&inode)?.owner.clone()
     }
 }
 
-/// The first process that has each socket open; found ones leave `wanted`.
+/// The first process that has each socket open; sockets that are found are removed from `wanted`.
 fn search_descriptors(root: &Root, wanted: &mut FxHashSet<u32>) -> Vec<(u32, (ProcessId, Name))> {
     let mut found = Vec::new();
     let mut links = 0;
     for entry in root.list_directory("proc").unwrap_or_default() {
         let Some(pid) = parse_u32(entry.as_bytes()) else { continue };
         let directory = Path::new("proc").join(&entry);
-        // Another user's process cannot be looked into without privilege.
+        // Another user's descriptors need CAP_SYS_PTRACE.
         let Ok(descriptors) = root.list_directory(directory.join("fd")) else { continue };
         links += descriptors.len();
         for descriptor in descriptors {
@@ -81,7 +81,7 @@ fn search_descriptors(root: &Root, wanted: &mut FxHashSet<u32>) -> Vec<(u32, (Pr
     found
 }
 
-/// `socket:[12345]`
+/// The inode in `socket:[12345]`.
 fn parse_socket_inode(target: &[u8]) -> Option<u32> {
     parse_u32(target.strip_prefix(b"socket:[")?.strip_suffix(b"]")?)
 }
@@ -93,7 +93,7 @@ fn read_identity(root: &Root, pid: u32, directory: &Path) -> Option<(ProcessId, 
     Some((ProcessId { pid, start_ticks }, name))
 }
 
-/// Field 22 of /proc/PID/stat; the name, field 2, may have blanks and parentheses in it.
+/// Start time, field 22 of /proc/PID/stat; the name, field 2, may contain spaces and parentheses.
 fn parse_start_ticks(stat: &[u8]) -> Option<u64> {
     let end_of_name = stat.iter().rposition(|byte| *byte == b')')?;
     words(stat.get(end_of_name + 1..)?).nth(19).and_then(parse_u64)

@@ -1,53 +1,57 @@
-//! One connection, from one message of a sock_diag dump: addresses, and struct tcp_info as far as this kernel fills it.
+//! Parses one message of a sock_diag dump: a TCP connection's addresses and its tcp_info, as far as this kernel fills it.
 
+use std::mem::offset_of;
 use std::net::IpAddr;
 
+use linux_raw_sys::net::tcp_info;
 use netlink_packet_core::{NlasIterator, Parseable};
 use netlink_packet_sock_diag::constants::{INET_DIAG_INFO, SOCK_DIAG_BY_FAMILY};
 use netlink_packet_sock_diag::inet::InetResponseHeader;
 
-/// Bytes of struct inet_diag_msg, before the attributes.
-const INET_DIAG_MSG_SIZE: usize = 72;
+use crate::kernel::network::netlink::u32_at;
+use crate::kernel::sys::INET_DIAG_MSG_SIZE;
 
 /// An open connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// Its number in this boot, never given again
+    /// idiag_cookie: unique in this boot
     pub cookie: [u8; 8],
     pub remote_address: IpAddr,
-    /// Ports here and there
+    /// Local and remote port
     pub ports: (u16, u16),
-    /// The socket's, as a descriptor's link says it
+    /// The socket's, as in the link of its descriptor (`socket:[inode]`)
     pub inode: u32,
-    /// Both ends are on this machine
+    /// Whether both ends are on this machine
     pub is_local: bool,
     pub tcp_info: TcpInfo,
 }
 
-/// What is used of struct tcp_info (include/uapi/linux/tcp.h). It only ever grew at its end: a field behind the end of what
-/// the kernel sent is `None`.
+/// The fields in use of struct tcp_info (include/uapi/linux/tcp.h). Kernels only add fields at its end: one that this kernel
+/// does not send is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
-    /// Segments on their way, and how many may be
+    /// Segments sent and not acknowledged
     pub unacked: u32,
+    /// tcpi_snd_cwnd: how many segments may be unacknowledged
     pub congestion_window: u32,
-    /// Microseconds
+    /// tcpi_rtt, smoothed, in microseconds
     pub srtt_us: u32,
     pub segments_retransmitted: u32,
-    /// Milliseconds since data was last sent, and received
+    /// Milliseconds since data was last sent
     pub last_data_sent_ms: u32,
+    /// Milliseconds since data was last received
     pub last_data_received_ms: u32,
     pub bytes_acked: Option<u64>,
     pub bytes_received: Option<u64>,
     pub notsent_bytes: Option<u32>,
-    /// Microseconds; `None` too where none was measured
+    /// Microseconds; `None` also where none has been measured
     pub min_rtt_us: Option<u32>,
     pub data_segments_out: Option<u32>,
-    /// Microseconds: busy, of that limited by the receiver, of that by the send buffer
+    /// Microseconds with data to send (tcpi_busy_time), of these limited by the receiver's window, and by the send buffer
     pub limit_times_us: Option<[u64; 3]>,
 }
 
-/// The connection, if the message is one with tcp_info in it.
+/// The connection of a message; `None` for another kind of message, and without tcp_info.
 pub fn parse_connection(kind: u16, payload: &[u8]) -> Option<Connection> {
     (kind == SOCK_DIAG_BY_FAMILY).then_some(())?;
     let socket = InetResponseHeader::parse(payload).ok()?;
@@ -65,28 +69,35 @@ pub fn parse_connection(kind: u16, payload: &[u8]) -> Option<Connection> {
     })
 }
 
-/// `None` where not even what every kernel since 2.6 sends is there.
+/// `None` where it is shorter than on any kernel since 2.6.
 pub fn parse_tcp_info(bytes: &[u8]) -> Option<TcpInfo> {
-    let small = |at: usize| bytes.get(at..)?.first_chunk::<4>().map(|field| u32::from_ne_bytes(*field));
+    let small = |at| u32_at(bytes, at);
     let large = |at: usize| bytes.get(at..)?.first_chunk::<8>().map(|field| u64::from_ne_bytes(*field));
+    let limit_times = || {
+        Some([
+            large(offset_of!(tcp_info, tcpi_busy_time))?,
+            large(offset_of!(tcp_info, tcpi_rwnd_limited))?,
+            large(offset_of!(tcp_info, tcpi_sndbuf_limited))?,
+        ])
+    };
     Some(TcpInfo {
-        unacked: small(24)?,
-        last_data_sent_ms: small(44)?,
-        last_data_received_ms: small(52)?,
-        srtt_us: small(68)?,
-        congestion_window: small(80)?,
-        segments_retransmitted: small(100)?,
-        bytes_acked: large(120),
-        bytes_received: large(128),
-        notsent_bytes: small(144),
-        min_rtt_us: small(148).filter(|&minimum| minimum != 0 && minimum != u32::MAX),
-        data_segments_out: small(156),
-        limit_times_us: (|| Some([large(168)?, large(176)?, large(184)?]))(),
+        unacked: small(offset_of!(tcp_info, tcpi_unacked))?,
+        last_data_sent_ms: small(offset_of!(tcp_info, tcpi_last_data_sent))?,
+        last_data_received_ms: small(offset_of!(tcp_info, tcpi_last_data_recv))?,
+        srtt_us: small(offset_of!(tcp_info, tcpi_rtt))?,
+        congestion_window: small(offset_of!(tcp_info, tcpi_snd_cwnd))?,
+        segments_retransmitted: small(offset_of!(tcp_info, tcpi_total_retrans))?,
+        bytes_acked: large(offset_of!(tcp_info, tcpi_bytes_acked)),
+        bytes_received: large(offset_of!(tcp_info, tcpi_bytes_received)),
+        notsent_bytes: small(offset_of!(tcp_info, tcpi_notsent_bytes)),
+        min_rtt_us: small(offset_of!(tcp_info, tcpi_min_rtt)).filter(|&minimum| minimum != 0 && minimum != u32::MAX),
+        data_segments_out: small(offset_of!(tcp_info, tcpi_data_segs_out)),
+        limit_times_us: limit_times(),
     })
 }
 
 impl TcpInfo {
-    /// The application gives more than the path takes at this moment.
+    /// Whether the application has written more than the connection can send now.
     pub fn is_send_backlogged(&self) -> bool {
         let window_full = self.unacked > 0 && self.unacked >= self.congestion_window;
         self.notsent_bytes.is_some_and(|bytes| bytes > 0) || window_full

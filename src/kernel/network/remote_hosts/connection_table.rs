@@ -1,8 +1,7 @@
-//! What each connection's counters were at the last look, and the sums by remote host that they have grown to.
+//! Keeps each connection's counters at the last dump, and cumulative sums by remote host.
 //!
-//! Sums are kept here, and not the connections in the sample, because connections come and go between two samples: their
-//! sum over a host would fall when one closes, and one sample would have to hold all of them for another to be subtracted.
-//! Bounded: beyond `MOST_CONNECTIONS` a connection is counted and no more.
+//! The sums are kept here because connections open and close between two samples: a host's sum over its open connections
+//! would fall when one closes. Limited: of connections beyond `MAX_CONNECTIONS` only the number is counted.
 
 use std::net::IpAddr;
 
@@ -12,21 +11,20 @@ use super::connection::{Connection, TcpInfo};
 use crate::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
 use crate::units::Counter;
 
-/// About 15 MB.
+/// Connections that are kept: about 15 MB.
 const MAX_CONNECTIONS: usize = 100_000;
 /// Hosts that a sample keeps.
 const MAX_HOSTS: usize = 24;
-/// Of them, places for those whose round trips are farthest above their minimum.
+/// Of these the hosts whose round trips are farthest above their minimum.
 const MAX_SLOW_HOSTS: usize = 8;
-/// The smoothed round trip is a mean in which each measurement has an eighth: after so many segments two thirds of it are new.
+/// Each measurement has a weight of 1/8 in the smoothed round trip: after this many segments two thirds of it are new.
 const MIN_SEGMENTS_FOR_RTT: u32 = 8;
-/// A minimum that the kernel no longer holds (it looks back 5 minutes: a queue that stands longer becomes its minimum) is
-/// remembered this long.
+/// A minimum round trip is kept this long. The kernel's own minimum is of 5 minutes: a queue that stands longer raises it.
 const MIN_RTT_TTL_NS: u64 = 3_600_000_000_000;
-/// A dump may skip a connection whose neighbours in the kernel's table closed meanwhile: it is not new when it is back.
+/// A dump may miss a connection whose neighbours in the kernel's table closed meanwhile: it is not new when it is back.
 const MAX_MISSED_DUMPS: u32 = 3;
 
-/// Everything that is remembered from one look to the next.
+/// The connections and the sums by host.
 #[derive(Debug, Default)]
 pub struct ConnectionTable {
     known: FxHashMap<[u8; 8], KnownConnection>,
@@ -48,14 +46,14 @@ struct KnownConnection {
 struct HostEntry {
     sums: RemoteHost,
     dump_number: u32,
-    /// Bytes that moved, fading by half with each look: hosts do not change places at each of them
+    /// Bytes moved, halved with each dump: the order of hosts changes slowly
     recent_bytes: u64,
-    /// The same of the largest excess over the minimum, microseconds
+    /// Largest excess of the round trip over its minimum, halved with each dump; microseconds
     excess_rtt_us: u64,
 }
 
 impl ConnectionTable {
-    /// A look begins.
+    /// Starts a dump.
     pub fn begin_dump(&mut self, now_ns: u64) -> DumpUpdate<'_> {
         let first = self.dump_number == 0;
         self.dump_number = self.dump_number.wrapping_add(1).max(1);
@@ -65,7 +63,7 @@ impl ConnectionTable {
         DumpUpdate { now_ns, elapsed_us: if first { 0 } else { elapsed_ns / 1000 }, is_first: first, table: self }
     }
 
-    /// What no dump shows any more goes; what is kept is what a sample gets.
+    /// Removes connections that are in no dump any more, and returns the hosts for the sample.
     pub fn finish_dump(&mut self, cost_ns: u64) -> RemoteHosts {
         let look = self.dump_number;
         self.known.retain(|_, known| look.wrapping_sub(known.dump_number) <= MAX_MISSED_DUMPS);
@@ -99,7 +97,7 @@ pub struct DumpUpdate<'l> {
 }
 
 impl DumpUpdate<'_> {
-    /// Takes in one connection; a dump may show it twice.
+    /// Adds one connection; a dump may contain it twice.
     pub fn add_to_optional(&mut self, connection: &Connection) {
         let ledger = &mut *self.table;
         let (look, tcp) = (ledger.dump_number, &connection.tcp_info);
@@ -110,12 +108,12 @@ impl DumpUpdate<'_> {
         ledger.connection_count = ledger.connection_count.saturating_add(1);
         let host = ledger.hosts.entry(connection.remote_address).or_insert_with(|| HostEntry::new(connection));
         host.count_connection(look);
-        // A connection that was not there at the last look was opened since: all it has counted is of this time.
+        // A connection that was not in the last dump was opened since: all it has counted is new.
         let born = TcpInfo { limit_times_us: tcp.limit_times_us, ..TcpInfo::zeroed(tcp) };
         let before = known.map_or(if self.is_first { *tcp } else { born }, |known| known.tcp_info);
         let minimum =
             known.and_then(|known| remembered_min_rtt(&known, tcp, self.now_ns)).or(tcp.min_rtt_us.map(|us| (us, self.now_ns)));
-        // Time is only known between two looks in a row.
+        // Times are known only between two consecutive dumps.
         let in_a_row = known.is_some_and(|known| look.wrapping_sub(known.dump_number) == 1);
         host.add_growth(&before, tcp, minimum.map(|(us, _)| us), if in_a_row { self.elapsed_us } else { 0 });
         if known.is_some() || ledger.known.len() < MAX_CONNECTIONS {
@@ -130,7 +128,7 @@ impl DumpUpdate<'_> {
 }
 
 impl TcpInfo {
-    /// Where all counters of a connection began.
+    /// The counters of a connection that was just opened.
     fn zeroed(of: &TcpInfo) -> TcpInfo {
         TcpInfo {
             bytes_acked: of.bytes_acked.map(|_| 0),
@@ -141,7 +139,7 @@ impl TcpInfo {
     }
 }
 
-/// The lowest round trip and when the kernel last held it, as long as that is not too long ago.
+/// The lowest round trip within `MIN_RTT_TTL_NS`, and when the kernel last reported it.
 fn remembered_min_rtt(known: &KnownConnection, tcp: &TcpInfo, now_ns: u64) -> Option<(u32, u64)> {
     let (before, now) = (known.min_rtt_us?, tcp.min_rtt_us?);
     let lasts = before < now && now_ns.saturating_sub(known.min_rtt_at_ns) <= MIN_RTT_TTL_NS;
@@ -173,7 +171,7 @@ impl HostEntry {
         }
     }
 
-    /// Its first connection of a look.
+    /// Counts one connection; the first of a dump resets the sums of the dump before.
     fn count_connection(&mut self, look: u32) {
         if self.dump_number != look {
             self.dump_number = look;
@@ -225,7 +223,7 @@ impl HostEntry {
 
 impl RttSums {
     fn add(&mut self, tcp: &TcpInfo, minimum_us: Option<u32>) {
-        // Without a minimum of its own it has nothing to be compared with.
+        // Without a minimum there is nothing to compare with.
         if self.min_rtt_us.is_some() && minimum_us.is_none() {
             return;
         }
@@ -235,12 +233,12 @@ impl RttSums {
     }
 }
 
-/// A connection's own counters do not fall; a number that was given again would.
+/// The growth of a counter; 0 when it fell, as it does for a reused identity.
 fn growth(now: Option<u64>, before: Option<u64>) -> Option<u64> {
     now?.checked_sub(before?)
 }
 
-/// 32 bits wide in the kernel, and they do wrap.
+/// The same for counters of 32 bits, which wrap.
 fn wrapping_growth(now: Option<u32>, before: Option<u32>) -> Option<u32> {
     Some(now?.wrapping_sub(before?))
 }

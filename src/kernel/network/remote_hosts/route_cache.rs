@@ -1,28 +1,23 @@
-//! Which interface the route to a host leaves by: RTM_GETROUTE for one address, which any user may ask. Policy routing
-//! by mark or source address is not followed.
+//! Finds the interface of the route to a host by RTM_GETROUTE for its address. Any user may. Policy routing by mark or
+//! source address is not considered.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use netlink_packet_core::{NLM_F_ACK, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NlasIterator};
-use netlink_packet_route::route::{RouteAttribute, RouteMessage};
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use libc::{AF_INET, AF_INET6, NLM_F_ACK, NLM_F_REQUEST, RTA_DST, RTA_OIF, RTM_GETROUTE, RTM_NEWROUTE};
+use linux_raw_sys::netlink::rtmsg;
+use netlink_packet_core::{NLA_HEADER_SIZE, NlasIterator};
 use nix::sys::socket::SockProtocol;
 use rustc_hash::FxHashMap;
 
-use crate::kernel::network::netlink::Netlink;
+use crate::kernel::network::netlink::{Netlink, request, u32_at};
 use crate::sample::network::remote_hosts::RemoteHost;
 use crate::sample::{Absent, Reading};
 
-/// A route is believed this long.
+/// A route is used for this time.
 const CACHE_TTL: Duration = Duration::from_secs(30);
 
-const RTM_NEWROUTE: u16 = 24;
-/// Bytes of struct rtmsg, before the attributes.
-const RTMSG_SIZE: usize = 12;
-const RTA_OIF: u16 = 4;
-
-/// The routes found so far, of the hosts that a sample keeps.
+/// The cached routes of the hosts in a sample.
 #[derive(Debug, Default)]
 pub struct RouteCache {
     netlink: Option<Netlink>,
@@ -30,7 +25,7 @@ pub struct RouteCache {
 }
 
 impl RouteCache {
-    /// Fills in the interface of each host, where it can be told.
+    /// Sets the interface of each host where the kernel has a route.
     pub fn fill_interfaces(&mut self, peers: &mut [RemoteHost]) {
         self.cache.retain(|_, (at, _)| at.elapsed() < CACHE_TTL);
         for peer in peers.iter_mut().filter(|peer| !peer.local) {
@@ -55,7 +50,7 @@ impl RouteCache {
             interface = interface.or(parse_outgoing_interface(kind, payload))
         });
         match answer {
-            // An answer read to its end, be it that there is no route.
+            // The answer was read to its end, also one that there is no route.
             Ok(()) | Err(Absent::Os(_) | Absent::NoSuchFile) => self.netlink = Some(netlink),
             Err(_) => {}
         }
@@ -63,27 +58,28 @@ impl RouteCache {
     }
 }
 
-/// RTA_OIF of a route.
+/// RTA_OIF, the outgoing interface of a route.
 fn parse_outgoing_interface(kind: u16, payload: &[u8]) -> Option<u32> {
     (kind == RTM_NEWROUTE).then_some(())?;
-    let mut attributes = NlasIterator::new(payload.get(RTMSG_SIZE..)?).map_while(Result::ok);
+    let mut attributes = NlasIterator::new(payload.get(size_of::<rtmsg>()..)?).map_while(Result::ok);
     let interface = attributes.find(|attribute| attribute.kind() == RTA_OIF)?;
-    interface.value().first_chunk::<4>().map(|index| u32::from_ne_bytes(*index))
+    u32_at(interface.value(), 0)
 }
 
+/// `struct rtmsg` for one address, and the address as RTA_DST.
 fn route_request(address: IpAddr) -> Vec<u8> {
-    let mut header = NetlinkHeader::default();
-    // Acknowledged, so that the answer has an end.
-    header.flags = NLM_F_REQUEST | NLM_F_ACK;
-    let mut route = RouteMessage::default();
-    (route.header.address_family, route.header.destination_prefix_length) = match address {
-        IpAddr::V4(_) => (AddressFamily::Inet, 32),
-        IpAddr::V6(_) => (AddressFamily::Inet6, 128),
+    let (family, octets) = match address {
+        IpAddr::V4(address) => (AF_INET, address.octets().to_vec()),
+        IpAddr::V6(address) => (AF_INET6, address.octets().to_vec()),
     };
-    route.attributes = vec![RouteAttribute::Destination(address.into())];
-    let mut message = NetlinkMessage::new(header, RouteNetlinkMessage::GetRoute(route).into());
-    message.finalize();
-    let mut bytes = vec![0; message.buffer_len()];
-    message.serialize(&mut bytes);
-    bytes
+    let mut body = vec![0; size_of::<rtmsg>()];
+    // rtm_family and rtm_dst_len, in bits
+    if let [rtm_family, rtm_dst_len, ..] = body.as_mut_slice() {
+        (*rtm_family, *rtm_dst_len) = (family as u8, octets.len() as u8 * 8);
+    }
+    body.extend(((NLA_HEADER_SIZE + octets.len()) as u16).to_ne_bytes());
+    body.extend(RTA_DST.to_ne_bytes());
+    body.extend(octets);
+    // With NLM_F_ACK the answer has an end.
+    request(RTM_GETROUTE, (NLM_F_REQUEST | NLM_F_ACK) as u16, &body)
 }

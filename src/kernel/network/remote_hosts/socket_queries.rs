@@ -1,5 +1,5 @@
-//! A few connections, asked for one by one: a dump walks the kernel's whole table of them, 0.3 ms on a small machine however
-//! few there are. As long as the counters of opened connections stand still there is no other.
+//! Queries a few connections one by one: for a dump the kernel walks its whole table, 0.3 ms on a small machine however few
+//! there are. While the counters of opened connections do not change, there are no other connections.
 
 use netlink_packet_core::{NLM_F_ACK, NLM_F_REQUEST, Parseable};
 use netlink_packet_sock_diag::inet::InetResponseHeader;
@@ -9,12 +9,12 @@ use super::{DATA_STATES, inet_diag_request};
 use crate::kernel::network::netlink::Netlink;
 use crate::sample::network::Tcp;
 
-/// From so many on a dump is cheaper.
+/// With more connections a dump is cheaper.
 const MAX_QUERIES: usize = 16;
-/// A dump is made after so long in any case: a connection that another process restored (TCP_REPAIR) is in no counter.
+/// A dump is requested after this time in any case: a connection that was restored (TCP_REPAIR) is in no counter.
 const MAX_DUMP_AGE_NS: u64 = 60_000_000_000;
 
-/// The connections of the last dump, and what the kernel had counted before it.
+/// Requests for the connections of the last dump, and the counters before it.
 #[derive(Debug, Default)]
 pub struct SocketQueries {
     requests: Vec<Vec<u8>>,
@@ -22,7 +22,7 @@ pub struct SocketQueries {
     last_dump_ns: u64,
 }
 
-/// Of /proc/net/snmp: while these are the same, so are the connections.
+/// Counters of /proc/net/snmp: while they do not change, the connections are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionCounters {
     active_opens: u64,
@@ -41,19 +41,19 @@ impl ConnectionCounters {
 }
 
 impl SocketQueries {
-    /// Whether all open connections are known, and few.
+    /// Whether all open connections are known and few.
     pub fn can_replace_dump(&self, counted: Option<ConnectionCounters>, now_ns: u64) -> bool {
         let same = counted.is_some() && counted == self.counters_at_dump;
         same && self.requests.len() < MAX_QUERIES && now_ns.saturating_sub(self.last_dump_ns) < MAX_DUMP_AGE_NS
     }
 
-    /// A dump begins.
+    /// Starts a dump.
     pub fn begin_dump(&mut self, counted: Option<ConnectionCounters>, now_ns: u64) {
         self.requests.clear();
         (self.counters_at_dump, self.last_dump_ns) = (counted, now_ns);
     }
 
-    /// One message of the dump that is a connection.
+    /// Adds a connection of the dump.
     pub fn add_socket(&mut self, payload: &[u8]) {
         if self.requests.len() < MAX_QUERIES
             && let Ok(socket) = InetResponseHeader::parse(payload)
@@ -67,7 +67,7 @@ impl SocketQueries {
         }
     }
 
-    /// All of them as they are now; `None` when one is not open any more, or cannot be asked for.
+    /// Queries all of them; `None` when one is no longer open or cannot be queried.
     pub fn query_all(&mut self, netlink: &mut Netlink) -> Option<Vec<Connection>> {
         let mut ask = |request: &mut Vec<u8>| {
             let mut found = None;
@@ -81,7 +81,7 @@ impl SocketQueries {
     }
 }
 
-/// The second byte of struct inet_diag_msg is the state: whether a dump would show it.
+/// Whether a dump would contain the connection: the second byte of struct inet_diag_msg is its state.
 fn is_data_state(payload: &[u8]) -> bool {
     payload.get(1).is_some_and(|&state| 1_u32.checked_shl(u32::from(state)).is_some_and(|bit| DATA_STATES.bits() & bit != 0))
 }

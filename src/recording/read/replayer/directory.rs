@@ -1,4 +1,4 @@
-//! The files of a directory that are recordings, and their order.
+//! Finds the recordings of a directory, and sorts them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,16 +9,16 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use crate::recording::error::{DetectedFormat, RecordingError};
 use crate::recording::read::segment_file::SegmentFile;
 
-/// What the names of segments end in.
+/// File extension of segments.
 const EXTENSION: &str = "stalltop";
 
-/// What `read_new` found.
+/// New segments of a directory.
 pub struct NewSegments {
     pub files: Vec<SegmentFile>,
     pub unreadable: Vec<(PathBuf, RecordingError)>,
 }
 
-/// Segments of the directory that are not known yet, which they are then.
+/// Opens the segments of a directory that are not in `known`, and adds them to it.
 pub fn open_new_segments(directory: &Path, known: &mut BTreeSet<PathBuf>) -> Result<NewSegments, RecordingError> {
     let failed = |source| RecordingError::Read { path: directory.into(), offset: None, source };
     let mut new = NewSegments { files: Vec::new(), unreadable: Vec::new() };
@@ -30,7 +30,7 @@ pub fn open_new_segments(directory: &Path, known: &mut BTreeSet<PathBuf>) -> Res
         }
         match SegmentFile::open(&path) {
             Ok(part) => new.files.push(part),
-            // As many files as we may open are open: that is no fault of theirs.
+            // The limit of open files is not an error of the segment.
             Err(RecordingError::Read { source, .. }) if matches!(source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
                 return Err(failed(source));
             }
@@ -40,7 +40,7 @@ pub fn open_new_segments(directory: &Path, known: &mut BTreeSet<PathBuf>) -> Res
                     _ => None,
                 };
                 new.unreadable.push((path.clone(), error));
-                // Its recorder may be about to write the first bytes: it is looked at again.
+                // Its recorder may be about to write the first bytes: it is tried again.
                 if matches!(looks_like, Some(DetectedFormat::Empty | DetectedFormat::TruncatedHeader)) {
                     continue;
                 }
@@ -51,17 +51,17 @@ pub fn open_new_segments(directory: &Path, known: &mut BTreeSet<PathBuf>) -> Res
     Ok(new)
 }
 
-/// Each segment stays open, and a week of short ones is more files than a process may have open unasked.
+/// Raises the limit of open files: each segment stays open, and a week of short ones exceeds the default.
 fn raise_open_file_limit() {
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
         && soft < hard
     {
-        // Where it is refused, opening says so.
+        // If it is refused, opening a file fails with EMFILE.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
 }
 
-/// In the order of time: one run of a machine after the other, and within a run by the clock that nobody sets.
+/// Sorts segments by time: one boot after the other, and by BOOTTIME within a boot.
 pub fn sort_by_time(mut parts: Vec<SegmentFile>) -> Vec<SegmentFile> {
     let run = |part: &SegmentFile| (part.meta().host.boot_id.clone(), part.meta().host.hostname.clone());
     let mut began = BTreeMap::new();
@@ -71,7 +71,7 @@ pub fn sort_by_time(mut parts: Vec<SegmentFile>) -> Vec<SegmentFile> {
     }
     parts.sort_by_cached_key(|part| {
         let run = run(part);
-        // One without a sample has just begun, or never got any.
+        // A segment without samples has just begun, or never got any.
         let none = if part.is_growing() { u64::MAX } else { 0 };
         let first_ns = part.timestamp(0).map_or(none, |at| at.boottime_ns);
         (began.get(&run).copied(), run, first_ns, part.start_times())

@@ -1,4 +1,4 @@
-//! The other end of the recorder's queue, on its own thread: the only one that touches the disk.
+//! The receiving end of the recorder's queue, on its own thread: the only one that accesses the disk.
 
 use std::io;
 use std::sync::Arc;
@@ -6,19 +6,19 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 
 use super::{LostSamples, Message, RecorderOptions, RecorderStatus, RecordingProgress, SharedState, lock_ignoring_poison};
 use crate::recording::Timestamp;
-use crate::recording::frames::frame_summary::FrameSummary;
-use crate::recording::frames::header::FileId;
-use crate::recording::frames::meta::{Gap, GapReason, Meta};
-use crate::recording::payload::encode::FrameTooLarge;
+use crate::recording::format::file_header::FileId;
+use crate::recording::format::frame_summary::FrameSummary;
+use crate::recording::format::meta::{Gap, GapReason, Meta};
 use crate::recording::storage::{Storage, write_all};
+use crate::recording::write::encoder::FrameTooLarge;
 use crate::recording::write::frame_writer::{Checkpoint, FrameWriter, SampleEncoder, Sections, new_file_identity};
 use crate::recording::write::history_ring::FrameBacklog;
 use crate::sample::Sample;
 
-/// Marks that wait for room on the disk at most: later ones are lost.
+/// Marks that wait for space on the disk at most: later ones are lost.
 const MAX_PENDING_MARKS: usize = 500;
 
-/// A power cut costs at most so many samples.
+/// Samples that a power loss costs at most.
 const SAMPLES_PER_SYNC: u32 = 60;
 
 pub(super) struct RecordingWriter {
@@ -29,28 +29,28 @@ pub(super) struct RecordingWriter {
     options: RecorderOptions,
     shared: Arc<SharedState>,
     state: WriterState,
-    /// Samples that are safe, and those that went into gaps.
+    /// Samples that were written, and those that became gaps.
     sample_count: u64,
     lost_samples: u64,
-    /// Bytes of files that came before this one.
+    /// Bytes of the files before this one.
     earlier_files_bytes: u64,
-    /// A gap that is not written yet, and marks that found no room: the next sample takes them along.
+    /// A gap and marks that are not written yet: they are written before the next sample.
     pending_loss: Option<LostSamples>,
     pending_marks: Vec<(Timestamp, String)>,
     samples_since_sync: u32,
-    /// What the disk may not have yet, with the samples that this refers to: should it fail, another file begins with it.
+    /// What is not synced yet, with the samples that it refers to: if the sync fails, the next file begins with it.
     unsynced: FrameBacklog,
     buffer: Vec<u8>,
 }
 
 enum WriterState {
     Recording,
-    /// No room. The time is CLOCK_BOOTTIME of the sample at which it was tried last.
+    /// No space. The time is CLOCK_BOOTTIME of the sample at which it was tried last.
     Paused {
         reason: String,
         last_attempt_ns: u64,
     },
-    /// The storage failed, and there was no other yet.
+    /// The storage failed, and no other could be created yet.
     StorageFailed {
         reason: String,
         last_attempt_ns: u64,
@@ -58,20 +58,20 @@ enum WriterState {
     Failed {
         reason: String,
     },
-    /// It has as many bytes as it may have.
+    /// The recording has reached `max_bytes`.
     LimitReached,
 }
 
-/// What became of a write.
+/// The outcome of a write.
 enum WriteOutcome {
     Complete,
-    /// Taken back: there is no room.
+    /// Rolled back: there is no space.
     NoSpace,
-    /// The storage is not to be trusted any more.
+    /// The storage failed and is not written again.
     StorageFailed,
 }
 
-/// Writes what every recording begins with.
+/// Writes the start of a recording: headers, meta frame, sections and earlier samples.
 pub(super) fn write_start(
     storage: &mut dyn Storage,
     meta: &Meta,
@@ -90,7 +90,7 @@ pub(super) fn write_start(
 }
 
 impl RecordingWriter {
-    /// Into a storage that was begun already.
+    /// A writer to a storage that has its start already.
     pub(super) fn new(
         storage: Box<dyn Storage>,
         framer: FrameWriter,
@@ -130,9 +130,9 @@ impl RecordingWriter {
                 Err(TryRecvError::Disconnected) => break,
             };
             match message {
-                Message::Sample { sample, summary: digest, loss: lost } => {
+                Message::Sample { sample, summary, loss: lost } => {
                     self.add_loss(lost);
-                    self.write_sample(&sample, digest);
+                    self.write_sample(&sample, summary);
                 }
                 Message::Mark { at, text } => self.write_mark(at, text),
             }
@@ -143,7 +143,7 @@ impl RecordingWriter {
         self.finish();
     }
 
-    /// Notes what the queue could not take; it is written with the next sample.
+    /// Adds to the gap that is written with the next sample.
     fn add_loss(&mut self, lost: Option<LostSamples>) {
         let Some(lost) = lost else { return };
         self.lost_samples = self.lost_samples.saturating_add(lost.count);
@@ -155,12 +155,12 @@ impl RecordingWriter {
         LostSamples::add_one(&mut self.pending_loss, at, why);
     }
 
-    fn write_sample(&mut self, sample: &Arc<Sample>, digest: FrameSummary) {
+    fn write_sample(&mut self, sample: &Arc<Sample>, summary: FrameSummary) {
         let at: Timestamp = sample.at.into();
         if !self.can_write(at) {
             return;
         }
-        let frame = match self.encoder.encode(sample, digest) {
+        let frame = match self.encoder.encode(sample, summary) {
             Ok(frame) => frame,
             Err(FrameTooLarge) => return self.count_lost_sample(at, GapReason::SampleTooLarge),
         };
@@ -199,14 +199,14 @@ impl RecordingWriter {
         }
     }
 
-    /// Whether anything can be written; else the sample is lost.
+    /// Whether the sample can be written; else it is counted as lost.
     fn can_write(&mut self, at: Timestamp) -> bool {
         let waits =
             |tried_ns: u64| u128::from(at.boottime_ns.saturating_sub(tried_ns)) < self.options.retry_interval.as_nanos();
         match &mut self.state {
             WriterState::Recording => return true,
             WriterState::Failed { .. } => self.lost_samples += 1,
-            // Whoever limits it knows that nothing comes after that.
+            // What comes after the limit is not lost: it was not to be recorded.
             WriterState::LimitReached => {}
             WriterState::Paused { last_attempt_ns: tried_ns, .. } if waits(*tried_ns) => {
                 self.count_lost_sample(at, GapReason::NoSpace)
@@ -243,7 +243,7 @@ impl RecordingWriter {
         }
     }
 
-    /// Whether so much more, with the marks that wait, makes the recording no larger than it may be.
+    /// Whether `more` bytes and the waiting marks keep the recording within `max_bytes`.
     fn fits_limit(&self, more: u64) -> bool {
         let marks: u64 = self.pending_marks.iter().map(|(_, text)| FrameWriter::max_mark_len(text)).sum();
         let needed = self.earlier_files_bytes + self.frame_writer.offset() + marks + more;
@@ -274,8 +274,8 @@ impl RecordingWriter {
         }
     }
 
-    /// Puts frames into the recording with one write, where this one is broken into the next: what they refer to stands there
-    /// too.
+    /// Writes frames with one write; if the storage fails, to the next one, which begins with the samples that they refer
+    /// to.
     fn write_frames(&mut self, at: Timestamp, frames: impl Fn(&mut RecordingWriter)) -> WriteOutcome {
         let write = |writing: &mut RecordingWriter| {
             writing.buffer.clear();
@@ -289,13 +289,13 @@ impl RecordingWriter {
         }
     }
 
-    /// What could not be written is taken back.
+    /// Writes the buffer; rolls back to the checkpoint if that fails.
     fn write_buffer(&mut self, checkpoint: Checkpoint, at: Timestamp) -> WriteOutcome {
         let Err((taken, error)) = write_all(self.storage.as_mut(), &self.buffer) else { return WriteOutcome::Complete };
         self.frame_writer.roll_back(checkpoint);
         self.encoder.force_key_frame();
         let good = self.frame_writer.offset();
-        // Always: a write that failed may have left something all the same.
+        // Always: a failed write may have written a part.
         let rolled_back = self.storage.truncate(good).is_ok() || taken == 0;
         if rolled_back && matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT)) {
             self.state = WriterState::Paused { reason: error.to_string(), last_attempt_ns: at.boottime_ns };
@@ -304,12 +304,12 @@ impl RecordingWriter {
         self.fail_storage(&error, error.to_string(), at)
     }
 
-    /// Whether the disk has it all.
+    /// Syncs; returns whether the disk has all that was written.
     fn sync(&mut self, at: Timestamp) -> bool {
         self.samples_since_sync = 0;
         match self.storage.sync() {
             Ok(()) => self.unsynced.drop_before_last_key(),
-            // After a failed sync nobody knows what of it is on the disk: this descriptor is not trusted again.
+            // After a failed sync it is unknown what is on the disk: this descriptor is not used again.
             Err(error) => {
                 self.fail_storage(&error, format!("the disk did not take it: {error}"), at);
                 return false;
@@ -319,7 +319,7 @@ impl RecordingWriter {
     }
 
     fn fail_storage(&mut self, error: &io::Error, why: String, at: Timestamp) -> WriteOutcome {
-        // Who limits the size of files does not want another one.
+        // A limit on the size of files (RLIMIT_FSIZE) holds for the next one too.
         self.state = match error.raw_os_error() {
             Some(libc::EFBIG) => WriterState::Failed { reason: why },
             _ => WriterState::StorageFailed { reason: why, last_attempt_ns: at.boottime_ns },
@@ -327,15 +327,15 @@ impl RecordingWriter {
         WriteOutcome::StorageFailed
     }
 
-    /// Goes on in another storage, if there is one: it begins with what the last one may not have. False where there is none
-    /// now; whether there will be one later, the mode says.
+    /// Continues in the next storage, if there is one: it begins with what the last one may have lost. False if there is none
+    /// now; the mode says whether it is tried again.
     fn switch_to_successor(&mut self) -> bool {
         let WriterState::StorageFailed { reason: why, .. } = &self.state else { return false };
         let Some(successor) = self.storage.create_successor() else {
             self.state = WriterState::Failed { reason: why.clone() };
             return false;
         };
-        // It is tried again later.
+        // Tried again later.
         let Ok(mut storage) = successor else { return false };
         match write_start(storage.as_mut(), &self.meta, &self.options.sections, &self.unsynced, None) {
             Ok(framer) => {
@@ -353,7 +353,7 @@ impl RecordingWriter {
         }
     }
 
-    /// Why the file system is left alone, when it has too little room.
+    /// The reason to pause, if the file system has too little space.
     fn low_space_reason(&self) -> Option<String> {
         const MIB: u64 = 1 << 20;
         let room = self.storage.disk_space().filter(|_| self.options.reserve_free_space)?;
@@ -367,7 +367,7 @@ impl RecordingWriter {
     fn finish(&mut self) {
         let paused = matches!(self.state, WriterState::Paused { .. });
         if matches!(self.state, WriterState::LimitReached) && self.sample_count == 0 {
-            // Not one sample fits: a file without any is of no use.
+            // Not one sample fits: a file without samples is of no use.
             self.storage.discard();
             return self.publish_status();
         }

@@ -1,0 +1,114 @@
+//! The way of each live sample: adopt the baselines that other programs have written, evaluate the interval, learn from it,
+//! and write what was learned from time to time.
+
+use std::sync::Arc;
+
+use crate::app::program::exit::{Exit, Failure};
+use crate::app::program::{panics, stdio};
+use crate::app::sampling::{SamplerThread, TimedSample};
+use crate::app::{baseline_learner::BaselineLearner, evaluation::SampleEvaluator};
+use crate::baseline::Baselines;
+use crate::findings::{Evaluation, Evaluator, RuleConfig};
+use crate::sample::{Host, Sample};
+
+/// Evaluates live samples one after the other.
+pub struct LivePipeline {
+    evaluator: SampleEvaluator,
+    baseline_learner: BaselineLearner,
+}
+
+impl LivePipeline {
+    pub fn new(host: Arc<Host>, criteria: Arc<RuleConfig>, baseline_learner: BaselineLearner) -> LivePipeline {
+        let evaluator = SampleEvaluator::new(host, baseline_learner.new_evaluator(criteria));
+        LivePipeline { evaluator, baseline_learner }
+    }
+
+    /// The interval that ends with this sample; `None` for the first one.
+    pub fn evaluate(&mut self, sample: Arc<Sample>) -> Option<Evaluation> {
+        if let Some(baselines) = self.baseline_learner.poll_changes() {
+            self.evaluator.set_baselines(baselines);
+        }
+        let evaluation = self.evaluator.evaluate(sample)?;
+        self.baseline_learner.observe(&evaluation);
+        Some(evaluation)
+    }
+
+    /// The time from boot to this sample; nothing is learned from it.
+    pub fn evaluate_since_boot(&self, sample: &Arc<Sample>) -> Option<Evaluation> {
+        self.evaluator.evaluate_since_boot(sample)
+    }
+
+    /// The evaluator after the last sample.
+    pub fn evaluator(&self) -> &Evaluator {
+        self.evaluator.evaluator()
+    }
+
+    /// The baselines before the first sample.
+    pub fn initial_baselines(&self) -> &Baselines {
+        self.baseline_learner.initial_baselines()
+    }
+
+    /// Writes what was learned if that has not been done for a while; a line where that failed, once.
+    pub fn write_periodically(&mut self) -> Option<String> {
+        let failed = self.baseline_learner.write_periodically()?;
+        Some(format!("learned disk latencies are not saved: {failed}"))
+    }
+
+    /// Writes what was learned before the program ends; a line where that failed.
+    pub fn finish(mut self) -> Option<String> {
+        self.baseline_learner.write_before_exit()
+    }
+}
+
+/// The samples of the sampling thread, each with the interval that it ends: for commands that print.
+pub struct LiveEvaluations {
+    pub sampler: SamplerThread,
+    pipeline: LivePipeline,
+}
+
+impl LiveEvaluations {
+    pub fn new(sampler: SamplerThread, criteria: Arc<RuleConfig>, baseline_learner: BaselineLearner) -> LiveEvaluations {
+        let pipeline = LivePipeline::new(Arc::clone(&sampler.host), criteria, baseline_learner);
+        LiveEvaluations { sampler, pipeline }
+    }
+
+    pub fn pipeline(&self) -> &LivePipeline {
+        &self.pipeline
+    }
+
+    /// Waits for the next sample; `None` when sampling has ended.
+    pub fn next_sample(&mut self) -> Option<TimedSample> {
+        self.sampler.samples.blocking_recv()
+    }
+
+    /// The interval that ends with this sample; `None` for the first one.
+    pub fn evaluate(&mut self, sample: &TimedSample) -> Option<Evaluation> {
+        let evaluation = self.pipeline.evaluate(Arc::clone(&sample.sample));
+        if let Some(line) = self.pipeline.write_periodically() {
+            stdio::print_stderr(&line);
+        }
+        evaluation
+    }
+
+    /// Writes what was learned. Fails where the sampling thread has panicked.
+    pub fn finish(self) -> Result<(), Failure> {
+        if let Some(line) = self.pipeline.finish() {
+            stdio::print_stderr(&line);
+        }
+        if panics::has_panicked() { Err(Failure::already_reported(Exit::Failed)) } else { Ok(()) }
+    }
+}
+
+/// The next interval: skips the first sample, which ends none.
+impl Iterator for LiveEvaluations {
+    type Item = Evaluation;
+
+    fn next(&mut self) -> Option<Evaluation> {
+        loop {
+            let sample = self.next_sample()?;
+            if let Some(evaluation) = self.evaluate(&sample) {
+                return Some(evaluation);
+            }
+        }
+    }
+}

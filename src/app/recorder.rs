@@ -1,0 +1,65 @@
+//! Recordings that this program writes: sessions, names, the meta frame and sections, errors.
+
+mod error;
+mod frame_summary;
+mod names;
+pub mod segments;
+mod session;
+
+use std::time::Duration;
+
+use crate::baseline::Baselines;
+use crate::recording::{Meta, Redaction, Sections};
+use crate::sample::Host;
+pub use error::failure;
+pub use frame_summary::frame_summary;
+pub use names::{default_name, is_default_name, saved_name, with_fallback_directory};
+pub use session::{Session, SharedSession};
+
+/// The section of a recording that keeps the baselines it began with.
+const BASELINES_SECTION: &str = "baselines";
+
+/// What a recording of this machine says of itself.
+pub fn meta(host: &Host, interval: Duration, redaction: Redaction) -> Meta {
+    Meta { version: env!("CARGO_PKG_VERSION").to_owned(), host: host.clone(), interval, redaction, absent: Vec::new() }
+}
+
+/// What a recording begins with beside its meta frame.
+pub fn sections(baselines: &Baselines) -> Sections {
+    Sections::from([(BASELINES_SECTION.to_owned(), baselines.to_bytes())])
+}
+
+/// The baselines of a recording; none where it has none that can be understood.
+pub fn baselines(section: Option<&[u8]>) -> Baselines {
+    section.and_then(|bytes| Baselines::from_bytes(bytes).ok()).unwrap_or_default()
+}
+
+/// The name of their section.
+pub fn baselines_section() -> &'static str {
+    BASELINES_SECTION
+}
+
+/// Bytes as people read them.
+pub fn format_bytes(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let decimals = usize::from(unit > 0 && value < 100.0);
+    format!("{value:.decimals$} {}", units.get(unit).copied().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts() {
+        assert_eq!(format_bytes(999), "999 B");
+        assert_eq!(format_bytes(1536), "1.5 KiB");
+        assert_eq!(format_bytes(200 << 20), "200 MiB");
+    }
+}

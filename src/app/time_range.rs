@@ -1,0 +1,77 @@
+//! Which samples of a recording an option such as --from, --to, --at or --span means.
+//!
+//! One rule: the first sample is the last one taken at or before the start, so that the first interval reaches back to it;
+//! the last sample is the last one taken at or before the end.
+
+use std::ops::Range;
+use std::path::Path;
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+
+use crate::app::program::exit::{Exit, Failure, quoted};
+use crate::cli::time_range::TimeRange;
+use crate::recording::{Replayer, Timestamp};
+use crate::state::time_spec::TimeSpec;
+
+/// The samples from --from to --to; without an end where the recording may grow. Fails where the times are outside.
+pub fn between(replayer: &Replayer, range: &TimeRange, file: &Path, zone: &TimeZone) -> Result<Range<usize>, Failure> {
+    if range.is_unbounded() {
+        return Ok(0..usize::MAX);
+    }
+    let realtime = |index: usize| replayer.timestamp(index).map(|at| at.realtime_ns);
+    let (first, last) = (realtime(0), replayer.len().checked_sub(1).and_then(realtime));
+    let outside = || {
+        let what = format!("there is no such part of {}", quoted(file));
+        let span = first.zip(last).map_or_else(String::new, |(first, last)| {
+            format!("it reaches from {} to {}", format_time(first, zone), format_time(last, zone))
+        });
+        Failure::new(Exit::Usage, what, span, "give --from and --to within that")
+    };
+    let (first, last) = first.zip(last).ok_or_else(outside)?;
+    let at = |moment: TimeSpec| moment.resolve(first, last, zone).ok_or_else(outside);
+    let (from, to) = (range.from.map(at).transpose()?, range.to.map(at).transpose()?);
+    // The clock may have been set back during the recording.
+    let (earliest, latest) = (first.min(last), first.max(last));
+    let start = from.map_or(0, |from| replayer.index_at_time(from).unwrap_or(0));
+    let end = to.filter(|&to| to < latest).map_or(usize::MAX, |to| replayer.index_at_time(to).unwrap_or(0) + 1);
+    let is_outside = from.is_some_and(|from| from > latest) || to.is_some_and(|to| to < earliest);
+    if is_outside || from.zip(to).is_some_and(|(from, to)| from > to) || start >= end.min(replayer.len()) {
+        return Err(outside());
+    }
+    Ok(start..end)
+}
+
+/// The samples of --at and --span: `span` from that time on, or the last `span` of the recording without a time. `None` where
+/// the time cannot be found on the recording's days. `Some` may hold a single sample, which makes no interval.
+pub fn at(replayer: &Replayer, at: Option<TimeSpec>, span: Option<Duration>, zone: &TimeZone) -> Option<Range<usize>> {
+    let last = replayer.len().checked_sub(1)?;
+    let realtime = |index: usize| replayer.timestamp(index).map(|at| at.realtime_ns);
+    let Some(at) = at else {
+        let Some(span) = span else { return Some(0..last + 1) };
+        let reaches_start = |index: &usize| elapsed(replayer, *index, last).is_some_and(|elapsed| elapsed >= span);
+        return Some((0..last).rev().find(reaches_start).unwrap_or(0)..last + 1);
+    };
+    let start_ns = at.resolve(realtime(0)?, realtime(last)?, zone)?;
+    let start = replayer.index_at_time(start_ns)?;
+    let Some(span) = span else { return Some(start..last + 1) };
+    // By the clock that cannot be set: from the sample before, and from there to the time asked for.
+    let before = Duration::from_nanos(u64::try_from(start_ns.saturating_sub(realtime(start)?)).unwrap_or(0));
+    let is_within = |index: &usize| elapsed(replayer, start, *index).is_some_and(|elapsed| elapsed <= before + span);
+    Some(start..(start..=last).take_while(is_within).last().unwrap_or(start) + 1)
+}
+
+/// The time between two samples: of one boot by CLOCK_BOOTTIME, which cannot be set, else by CLOCK_REALTIME.
+fn elapsed(replayer: &Replayer, from: usize, to: usize) -> Option<Duration> {
+    let (older, newer): (Timestamp, Timestamp) = replayer.timestamp(from).zip(replayer.timestamp(to))?;
+    let ns = match replayer.host(from).is_same_boot(&replayer.host(to)) {
+        true => newer.boottime_ns.saturating_sub(older.boottime_ns),
+        false => u64::try_from(newer.realtime_ns.saturating_sub(older.realtime_ns)).unwrap_or(0),
+    };
+    Some(Duration::from_nanos(ns))
+}
+
+fn format_time(realtime_ns: i64, zone: &TimeZone) -> String {
+    let at = jiff::Timestamp::from_nanosecond(i128::from(realtime_ns)).map(|at| at.to_zoned(zone.clone()));
+    at.map_or_else(|_| "?".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string())
+}

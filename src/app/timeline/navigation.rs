@@ -1,0 +1,186 @@
+//! Going to another interval: by step, by time, to a finding, or because the recording is played.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use tokio::time::Instant;
+
+use super::checkpoints::IndexedSamples;
+use super::store::Store;
+use super::{Position, SampleSource, Timeline};
+use crate::state::time_spec::TimeSpec;
+use crate::state::{self, Effect, Event, Notice};
+
+/// Intervals before the one on the screen, for its graphs.
+const GRAPH_LEAD_INTERVALS: u64 = 60;
+
+/// How long intervals are played before keys and frames have their turn.
+const PLAYBACK_SLICE: Duration = Duration::from_millis(30);
+
+const NS_PER_SECOND: i64 = 1_000_000_000;
+
+impl Timeline {
+    /// Pause, speed and all moves in time.
+    pub(super) fn navigate(&mut self, effect: Effect) -> Vec<Event> {
+        if let Some(playback) = &mut self.playback {
+            playback.shown_since = Instant::now();
+            // A move in time pauses, so that its interval stays on the screen.
+            playback.paused |= !matches!(effect, Effect::Pause(_) | Effect::Speed(_));
+        }
+        let Some(at) = self.shown_index() else { return Vec::new() };
+        match effect {
+            Effect::Step(by) => self.seek(at.saturating_add_signed(by), by >= 0),
+            Effect::StepTime(seconds) => {
+                let from = self.store.realtime_ns(at).unwrap_or_default();
+                let to = from.saturating_add(seconds.saturating_mul(NS_PER_SECOND));
+                let Some(to) = self.store.index_at_time(to) else { return Vec::new() };
+                let to = if seconds > 0 { to.max(at + 1) } else { to.min(at.saturating_sub(1)) };
+                self.seek(to, seconds > 0)
+            }
+            // An interval ends with the first sample after the times in it.
+            Effect::JumpTo(realtime_ns) => {
+                self.store.index_at_time(realtime_ns).map(|index| self.seek(index + 1, true)).unwrap_or_default()
+            }
+            Effect::NextFinding => self.seek_to_finding(true),
+            Effect::PreviousFinding => self.seek_to_finding(false),
+            Effect::Pause(paused) => {
+                match &mut self.playback {
+                    Some(playback) => playback.paused = paused,
+                    None if paused => self.position = Position::At(at),
+                    None => self.position = Position::Follow,
+                }
+                Vec::new()
+            }
+            Effect::Speed(speed) => {
+                if let Some(playback) = &mut self.playback {
+                    playback.speed = speed;
+                }
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Shows the interval that ends with this sample, or the nearest intact one in that direction.
+    pub(super) fn seek(&mut self, to: u64, forward: bool) -> Vec<Event> {
+        let Range { start, end } = self.store.indices();
+        // A single sample is no interval.
+        let Some(newest) = end.checked_sub(1).filter(|&newest| newest > start) else { return Vec::new() };
+        let mut to = to.clamp(start + 1, newest);
+        let is_next_step = self.shown_index().is_some_and(|shown| shown + 1 == to);
+        let first = if is_next_step { to } else { to.saturating_sub(GRAPH_LEAD_INTERVALS).max(start + 1) };
+        // In the order of time, so that each costs one evaluation.
+        let evaluated: Vec<_> =
+            (first..to).filter_map(|index| Some((index, self.evaluation.evaluation_at(&mut self.store, index)?))).collect();
+        let evaluation = loop {
+            if let Some(evaluation) = self.evaluation.evaluation_at(&mut self.store, to) {
+                break evaluation;
+            }
+            to = if forward { to + 1 } else { to - 1 };
+            if to <= start || to >= end {
+                return Vec::new();
+            }
+        };
+        self.position = Position::At(to);
+        if let Some(playback) = &mut self.playback {
+            playback.end_reported = false;
+        }
+        let preceding = evaluated.into_iter().filter(|(index, _)| *index < to).map(|(_, evaluation)| evaluation).collect();
+        let mut events = vec![Event::SeekCompleted { evaluation, preceding }];
+        events.extend(self.position_event());
+        events
+    }
+
+    /// Shows the start of the next finding, or of the previous one.
+    fn seek_to_finding(&mut self, forward: bool) -> Vec<Event> {
+        let Some(at) = self.shown_index() else { return Vec::new() };
+        let to = if forward { self.finding_starts.next_after(at) } else { self.finding_starts.last_before(at) };
+        if let Some(to) = to {
+            return self.seek(to, true);
+        }
+        let is_analyzed = self.analysis.as_ref().is_none_or(|analysis| analysis.is_complete());
+        vec![Event::Notice(Notice::new(match (forward, &self.store) {
+            (true, _) if !is_analyzed => "no later finding so far: the recording is still being analyzed",
+            (true, _) => "no later finding",
+            (false, Store::Ring(_)) => "no earlier finding in memory",
+            (false, Store::File(_)) => "no earlier finding",
+        }))]
+    }
+
+    /// The sample that ends the interval on the screen.
+    fn shown_index(&self) -> Option<u64> {
+        match self.position {
+            Position::At(index) => Some(index),
+            Position::Follow => self.store.indices().end.checked_sub(1),
+        }
+    }
+
+    /// Where the interval on the screen is among all.
+    pub(super) fn position_event(&self) -> Option<Event> {
+        let Range { start, end } = self.store.indices();
+        let first = start + 1;
+        Some(Event::Position(state::Position {
+            index: usize::try_from(self.shown_index()?.saturating_sub(first)).ok()?,
+            length: usize::try_from(end.saturating_sub(first)).ok()?,
+            first: self.store.instant(first)?,
+            last: self.store.instant(end.checked_sub(1)?)?,
+        }))
+    }
+
+    /// Where a recording is opened: at the time asked for, at the end of a growing one, else at its beginning.
+    pub(super) fn start_index(&self, at: Option<TimeSpec>, zone: &TimeZone) -> u64 {
+        let last = self.store.indices().end.saturating_sub(1);
+        match (at, self.store.realtime_ns(0), self.store.realtime_ns(last)) {
+            (Some(at), Some(first_ns), Some(last_ns)) => {
+                let at = at.resolve(first_ns, last_ns, zone).and_then(|at| self.store.index_at_time(at));
+                at.map_or(1, |index| index + 1)
+            }
+            _ if matches!(self.source, SampleSource::GrowingFile(_)) => last,
+            _ => 1,
+        }
+    }
+
+    /// When to show the next interval of the recording; `None` where none is to be shown by itself.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        let (playback, Position::At(shown)) = (self.playback.as_ref()?, self.position) else { return None };
+        let next = shown + 1;
+        if next >= self.store.indices().end {
+            return None;
+        }
+        playback.due(self.store.timestamp(shown)?, self.store.timestamp(next)?)
+    }
+
+    /// Shows the intervals that are due.
+    pub(super) fn play(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        let now = Instant::now();
+        while let Some(due) = self.next_due().filter(|&due| due <= now) {
+            let (Position::At(shown), Some(playback)) = (self.position, &mut self.playback) else { break };
+            let next = shown + 1;
+            self.position = Position::At(next);
+            playback.shown_since = due;
+            // At a speed that takes longer to evaluate than to play: as fast as possible.
+            let is_late = now.elapsed() > PLAYBACK_SLICE;
+            if is_late {
+                playback.shown_since = Instant::now();
+            }
+            let evaluation = self.evaluation.evaluation_at(&mut self.store, next);
+            events.extend(evaluation.map(Event::Evaluation));
+            if is_late {
+                break;
+            }
+        }
+        events.extend(self.position_event());
+        let at_end = self.next_due().is_none() && self.shown_index().is_some_and(|shown| shown + 1 >= self.store.indices().end);
+        let is_growing = matches!(self.source, SampleSource::GrowingFile(_));
+        if let Some(playback) = &mut self.playback
+            && at_end
+            && !is_growing
+            && !std::mem::replace(&mut playback.end_reported, true)
+        {
+            events.push(Event::SourceEnded(None));
+        }
+        events
+    }
+}

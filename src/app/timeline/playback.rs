@@ -1,0 +1,45 @@
+//! The clock of a recording that is played: when the next interval is due.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::recording::Timestamp;
+
+/// A longer time without samples is played as this long.
+const MAX_GAP: Duration = Duration::from_secs(3);
+
+/// Slower is not played.
+const MIN_SPEED: f64 = 0.001;
+
+pub struct Playback {
+    pub paused: bool,
+    /// 1.0 is as fast as it was recorded
+    pub speed: f64,
+    /// When the interval on the screen was due
+    pub shown_since: Instant,
+    /// The end has been reached and reported.
+    pub end_reported: bool,
+    /// The nominal time between samples
+    interval: Duration,
+}
+
+impl Playback {
+    pub fn new(speed: f64, interval: Duration) -> Playback {
+        Playback { paused: false, speed, shown_since: Instant::now(), end_reported: false, interval }
+    }
+
+    /// When to show the sample after the one on the screen; `None` while paused.
+    pub fn due(&self, shown: Timestamp, next: Timestamp) -> Option<Instant> {
+        let apart = Duration::from_nanos(next.boottime_ns.saturating_sub(shown.boottime_ns));
+        let apart = apart.min(MAX_GAP.max(self.interval * 2));
+        (!self.paused).then(|| self.shown_since + apart.div_f64(self.speed.max(MIN_SPEED)))
+    }
+
+    /// After a wait at the end of a growing recording, new samples are due from now on.
+    pub fn skip_wait(&mut self, due: Instant, now: Instant) {
+        if due + MAX_GAP < now {
+            self.shown_since = now;
+        }
+    }
+}

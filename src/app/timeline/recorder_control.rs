@@ -1,0 +1,204 @@
+//! The recording that is made beside the live screen: `R` starts and stops it, `w` saves the samples in memory, `m` marks.
+
+use std::time::Duration;
+
+use super::background_jobs::{BackgroundJobs, JobResult, ShutdownStep};
+use crate::app::program::stdio;
+use crate::app::recorder::{self, Session};
+use crate::app::sampling::TimedSample;
+use crate::baseline::Baselines;
+use crate::recording::{FrameSummary, Gap, GapReason, HistoryRing, Meta, RecorderStatus, Timestamp};
+use crate::report::formatting::pluralize;
+use crate::state::{Event, Notice, RecorderState};
+
+/// Samples, gaps and marks that are queued while the disk has not yet created the recording.
+const MAX_PENDING_RECORDS: usize = 64;
+
+/// How long the end of the program waits for a file that is being saved.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub struct RecorderControl {
+    meta: Meta,
+    session: Option<Session>,
+    /// While a recording is being created: what it is to contain beside the samples in memory then
+    pending_records: Option<Vec<PendingRecord>>,
+    jobs: BackgroundJobs,
+    /// The status that the screen was last told
+    reported: RecorderState,
+}
+
+enum PendingRecord {
+    Sample(TimedSample, FrameSummary),
+    Gap(Gap),
+    Mark(Timestamp, String),
+}
+
+impl RecorderControl {
+    pub fn new(meta: Meta) -> RecorderControl {
+        let (session, pending_records, jobs) = (None, None, BackgroundJobs::default());
+        RecorderControl { meta, session, pending_records, jobs, reported: RecorderState::Off }
+    }
+
+    /// Waits for the result of a job; forever where none is running. Cancel-safe.
+    pub async fn next_result(&mut self) -> JobResult {
+        self.jobs.next().await
+    }
+
+    /// Records the sample. Never blocks.
+    pub fn offer(&mut self, sample: &TimedSample, summary: FrameSummary) {
+        if let Some(session) = &mut self.session {
+            session.offer(sample.clone(), summary);
+        }
+        self.queue(|| PendingRecord::Sample(sample.clone(), summary));
+    }
+
+    /// Records that samples are missing.
+    pub fn gap(&mut self, gap: &Gap) {
+        if let Some(session) = &mut self.session {
+            session.gap(gap);
+        }
+        self.queue(|| PendingRecord::Gap(gap.clone()));
+    }
+
+    /// Records the mark; the error says why the recording does not take it.
+    pub fn mark(&mut self, at: Timestamp, text: &str) -> Result<(), &'static str> {
+        let recorded = self.session.as_mut().map_or(Ok(()), |session| session.mark(at, text));
+        self.queue(|| PendingRecord::Mark(at, text.to_owned()));
+        recorded
+    }
+
+    /// Writes the samples in memory to a new file, in the background. `baselines` are those at the oldest sample.
+    pub fn save(&mut self, ring: &HistoryRing, baselines: &Baselines) -> Vec<Event> {
+        if ring.is_empty() {
+            return vec![Event::Notice(Notice::failure("nothing to save yet: no sample has been taken"))];
+        }
+        let mut bytes = Vec::new();
+        match ring.write_to(&mut bytes, &self.meta, &recorder::sections(baselines)) {
+            Ok(_) => {
+                self.jobs.save(recorder::saved_name(&self.meta.host), bytes, ring.len());
+                Vec::new()
+            }
+            Err(error) => vec![Event::Notice(Notice::failure(error.to_string()))],
+        }
+    }
+
+    /// Starts a recording that begins with the samples in memory, or stops it.
+    pub fn toggle(&mut self, ring: &HistoryRing, baselines: &Baselines) -> Vec<Event> {
+        if let Some(session) = self.session.take() {
+            self.jobs.stop_recording(session);
+            self.reported = RecorderState::Off;
+            return vec![Event::Recorder(RecorderState::Off)];
+        }
+        if self.pending_records.is_some() {
+            return vec![Event::Notice(Notice::failure("the recording is being created: its disk has not answered yet"))];
+        }
+        self.pending_records = Some(Vec::new());
+        let name = recorder::default_name(&self.meta.host);
+        self.jobs.start_recording(ring.backlog(), name, self.meta.clone(), baselines.clone());
+        Vec::new()
+    }
+
+    /// Takes in the result of a job.
+    pub fn job_done(&mut self, result: JobResult) -> Vec<Event> {
+        let mut events = Vec::new();
+        match result {
+            JobResult::RecordingStarted(session) => self.session = Some(self.write_pending(*session)),
+            JobResult::RecordingFailed(notice) => {
+                self.pending_records = None;
+                events.push(Event::Notice(notice));
+            }
+            JobResult::Notice(notice) => events.push(Event::Notice(notice)),
+        }
+        events.extend(self.report());
+        events
+    }
+
+    /// The recorder's status, where it has changed.
+    pub fn report(&mut self) -> Vec<Event> {
+        let Some(session) = &mut self.session else { return Vec::new() };
+        let change = session.status_change().map(|change| Event::Notice(Notice::failure(change)));
+        let mut events: Vec<Event> = change.into_iter().collect();
+        let now = match session.status() {
+            RecorderStatus::Failed { reason, .. } => RecorderState::Failed(reason),
+            RecorderStatus::Paused { reason, progress } => {
+                RecorderState::Failed(format!("paused: {reason}; {} safe", pluralize(progress.samples, "sample")))
+            }
+            RecorderStatus::Recording(progress)
+            | RecorderStatus::LimitReached(progress)
+            | RecorderStatus::Finished(progress) => RecorderState::On { file: session.location(), bytes: progress.bytes },
+        };
+        if now != self.reported {
+            self.reported = now.clone();
+            events.push(Event::Recorder(now));
+        }
+        events
+    }
+
+    /// Ends the recording and waits for the jobs; the result says what could not be written.
+    pub fn close(mut self) -> Option<String> {
+        let mut failure = self.session.take().and_then(finish_session);
+        loop {
+            let notice = match self.jobs.next_within(SHUTDOWN_TIMEOUT) {
+                ShutdownStep::JobDone(JobResult::Notice(notice) | JobResult::RecordingFailed(notice)) => notice,
+                ShutdownStep::JobDone(JobResult::RecordingStarted(session)) => {
+                    let session = self.write_pending(*session);
+                    failure = finish_session(session).or(failure);
+                    continue;
+                }
+                ShutdownStep::AllDone => return failure,
+                ShutdownStep::TimedOut => return Some("a file is not saved: its disk does not answer".to_owned()),
+            };
+            if notice.failure {
+                failure = Some(notice.text);
+            } else {
+                stdio::print_stderr(&notice.text);
+            }
+        }
+    }
+
+    /// Queues a record for the recording that is being created. Where the queue is full, samples become a gap.
+    fn queue(&mut self, record: impl FnOnce() -> PendingRecord) {
+        let Some(pending) = &mut self.pending_records else { return };
+        let record = record();
+        if pending.len() < MAX_PENDING_RECORDS {
+            return pending.push(record);
+        }
+        let PendingRecord::Sample(sample, _) = record else { return };
+        let (lost, at) = (sample.missed.saturating_add(1), sample.sample.at.into());
+        match pending.last_mut() {
+            Some(PendingRecord::Gap(gap)) if gap.reason == GapReason::DiskTooSlow => {
+                gap.lost_samples = gap.lost_samples.saturating_add(lost);
+                gap.to = at;
+            }
+            _ => {
+                let reason = GapReason::DiskTooSlow;
+                pending.push(PendingRecord::Gap(Gap { samples_before: 0, lost_samples: lost, from: at, to: at, reason }));
+            }
+        }
+    }
+
+    /// Gives a recording that has just been created the queued records.
+    fn write_pending(&mut self, mut session: Session) -> Session {
+        for record in self.pending_records.take().unwrap_or_default() {
+            match record {
+                PendingRecord::Sample(sample, summary) => session.offer(sample, summary),
+                PendingRecord::Gap(gap) => session.gap(&gap),
+                PendingRecord::Mark(at, text) => {
+                    // The screen has said already that the mark is in memory.
+                    let _ = session.mark(at, &text);
+                }
+            }
+        }
+        session
+    }
+}
+
+/// Ends a recording with the program; the result says why it is incomplete.
+fn finish_session(session: Session) -> Option<String> {
+    let result = session.finish_patiently();
+    let failure = result.failure();
+    if failure.is_none() {
+        stdio::print_stderr(&result.summary());
+    }
+    failure
+}

@@ -1,0 +1,144 @@
+//! The same samples from a pipe, from a growing file and from a complete one.
+
+use std::fs;
+use std::path::Path;
+
+use tokio::sync::mpsc;
+
+use super::checkpoints::IndexedSamples;
+use super::synthetic::{SyntheticSamples, host};
+use super::*;
+use crate::app::baseline_learner::BaselineLearner;
+use crate::app::sampling::TimedSample;
+use crate::findings::RuleConfig;
+use crate::recording::{FrameSummary, Recorder, RecorderOptions, Redaction, SummarySeverity};
+use crate::state::TimelineTick;
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+fn open(path: &Path) -> Timeline {
+    let options = cli::Replay {
+        file: path.to_owned(),
+        at: None,
+        range: cli::time_range::TimeRange::default(),
+        speed: 1.0,
+        appearance: cli::Appearance::default(),
+    };
+    Timeline::open(&options, &TimeZone::UTC, &Settings::default()).unwrap()
+}
+
+/// A recording that is being written, one second a sample.
+struct Growing {
+    path: std::path::PathBuf,
+    recorder: Recorder,
+    samples: SyntheticSamples,
+}
+
+impl Growing {
+    fn create(directory: &Path) -> Growing {
+        let path = directory.join("growing.stalltop");
+        let options = RecorderOptions { queue_capacity: 400, ..RecorderOptions::default() };
+        let recorder = Recorder::create(&path, &meta(), options).unwrap();
+        Growing { path, recorder, samples: SyntheticSamples::new(None, 400) }
+    }
+
+    /// Records these samples and waits until they can be read.
+    fn record(&mut self, indices: std::ops::Range<u64>) {
+        let end = indices.end;
+        for index in indices {
+            // The first sample ends no interval.
+            let worst_severity = if index == 0 { SummarySeverity::NotEvaluated } else { SummarySeverity::NoFinding };
+            let summary = FrameSummary { worst_severity, ..FrameSummary::default() };
+            self.recorder.offer_with_summary(self.samples.sample(index).unwrap(), summary);
+        }
+        let begun = std::time::Instant::now();
+        while Replayer::open(&self.path).map_or(0, |replayer| replayer.len() as u64) < end {
+            assert!(begun.elapsed() < TIMEOUT, "the samples are not written");
+            std::thread::yield_now();
+        }
+    }
+}
+
+fn meta() -> Meta {
+    recorder::meta(&host("first"), Duration::from_secs(1), Redaction::Nothing)
+}
+
+/// The first timeline that ends with the tick of that second.
+async fn ticks_until(timeline: &mut Timeline, second: i64) -> Vec<TimelineTick> {
+    loop {
+        for event in timeline.next().await {
+            if let Event::Timeline(ticks) = event
+                && ticks.last().is_some_and(|tick| tick.realtime_ns == second * 1_000_000_000)
+            {
+                return ticks.to_vec();
+            }
+        }
+    }
+}
+
+/// The recorder writes summaries a key group behind: of the last 60 of these 300 samples none.
+#[tokio::test]
+async fn the_timeline_comes_from_summaries_and_the_rest_from_the_analysis() {
+    let directory = tempfile::tempdir().unwrap();
+    let killed = directory.path().join("killed.stalltop");
+    let mut growing = Growing::create(directory.path());
+    growing.record(0..300);
+    fs::copy(&growing.path, &killed).unwrap();
+    for path in [&killed, &growing.path] {
+        let mut timeline = open(path);
+        let opening = timeline.next().await;
+        let summarized = opening.iter().find_map(|event| match event {
+            Event::Timeline(ticks) => Some(ticks.len()),
+            _ => None,
+        });
+        assert_eq!(summarized, Some(239), "two key groups have summaries");
+        assert_eq!(ticks_until(&mut timeline, 300).await.len(), 299);
+    }
+    let mut timeline = open(&growing.path);
+    growing.record(300..310);
+    assert_eq!(ticks_until(&mut timeline, 310).await.len(), 309);
+    growing.recorder.finish(TIMEOUT);
+}
+
+fn shown(events: &[Event]) -> Option<String> {
+    events.iter().find_map(|event| match event {
+        Event::SeekCompleted { evaluation: shown, preceding: before } => {
+            let (at, findings) = (shown.interval.at().realtime_ns, &shown.active);
+            Some(format!("{at}: {findings:?}, behind {}", before.len()))
+        }
+        _ => None,
+    })
+}
+
+/// A step, a jump and the next finding lead to the same intervals, whatever the store.
+#[tokio::test]
+async fn a_pipe_and_a_file_show_the_same_intervals() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut growing = Growing::create(directory.path());
+    growing.record(0..150);
+    growing.recorder.finish(TIMEOUT);
+    let mut file = open(&growing.path);
+    ticks_until(&mut file, 150).await;
+
+    let (sender, events) = mpsc::channel(200);
+    for index in 0..150 {
+        let sample = growing.samples.sample(index).unwrap();
+        sender.try_send(SourceEvent::Sample(TimedSample { sample, missed: 0 })).unwrap();
+    }
+    drop(sender);
+    let learner = BaselineLearner::without_store(Default::default());
+    let pipeline = LivePipeline::new(host("first"), Arc::new(RuleConfig::default()), learner);
+    let mut pipe = Timeline::live(SampleSource::Pipe(events), meta(), pipeline, TIMEOUT * 10);
+    while !pipe.next().await.iter().any(|event| matches!(event, Event::SourceEnded(_))) {}
+
+    let second = |second: i64| Effect::JumpTo(second * 1_000_000_000);
+    let effects =
+        [second(100), Effect::PreviousFinding, Effect::Step(-3), Effect::NextFinding, Effect::StepTime(60), second(5)];
+    for effect in effects {
+        let (from_file, from_pipe) = (file.act(effect.clone()), pipe.act(effect.clone()));
+        assert!(shown(&from_file).is_some(), "{effect:?}: {from_file:?}");
+        assert_eq!(shown(&from_file), shown(&from_pipe), "{effect:?}");
+    }
+    let positions = [&file, &pipe].map(|timeline| timeline.position_event());
+    assert_eq!(format!("{:?}", positions[0]), format!("{:?}", positions[1]));
+}

@@ -1,0 +1,45 @@
+//! Whether threads wait for a device: a group is blocked on it (or may be), with a mean of `threads`, or a thread was seen
+//! blocked on it at least once.
+
+use crate::ids::DiskId;
+use crate::interval::Interval;
+use crate::interval::idle_blocked::BlockedGroup;
+use crate::sample::disk::find_disk;
+use crate::sample::waits::WaitClass;
+use crate::units::reaches_threshold;
+
+/// Whether threads wait for a device: a group is stuck on it (or may be), for `threads` on average, or some thread was seen
+/// to be, were it only once: with a file on it, or, of a group that is stuck on nothing else.
+pub fn has_waiters(interval: &Interval, device: DiskId, threads: f64) -> bool {
+    let Some(blocked) = &interval.idle_blocked else { return true };
+    if blocked.lower_bound {
+        return true;
+    }
+    let leads_to_it = |above: DiskId| above == device || is_stacked_on(interval, above, device, MAX_DEVICE_DEPTH);
+    let may_be_on_it =
+        |group: &BlockedGroup| group.holder_device.map_or(!group.is_non_block_storage(), |(of_group, _)| leads_to_it(of_group));
+    let stuck = |group: &BlockedGroup| group.storage + group.aio + group.memory + group.hidden;
+    if blocked.groups.iter().any(|group| may_be_on_it(group) && reaches_threshold(stuck(group), threads)) {
+        return true;
+    }
+    interval.newer.waits.blocked.iter().any(|thread| match (thread.class, thread.disk) {
+        (WaitClass::Disk, Some(disk)) => leads_to_it(disk),
+        (WaitClass::Disk | WaitClass::Aio, None) => {
+            let id = interval.newer.waits.groups.get(usize::from(thread.group));
+            blocked.groups.iter().any(|group| Some(&group.group) == id && may_be_on_it(group))
+        }
+        _ => false,
+    })
+}
+
+/// Stacked devices are followed down to this depth.
+const MAX_DEVICE_DEPTH: u32 = 8;
+
+/// Whether requests to `above` become requests to `below`. The device below a loop device's file is not known.
+fn is_stacked_on(interval: &Interval, above: DiskId, below: DiskId, storeys: u32) -> bool {
+    let find = |id: DiskId| find_disk(interval.newer.disks.as_ref().ok()?, id);
+    let Some(disk) = find(above).filter(|_| storeys > 0) else { return false };
+    let is_loop = |id: DiskId| find(id).is_some_and(|disk| disk.facts.backing_file.is_some());
+    (disk.facts.backing_file.is_some() && !is_loop(below))
+        || disk.facts.slaves.iter().any(|&slave| slave == below || is_stacked_on(interval, slave, below, storeys - 1))
+}

@@ -1,0 +1,159 @@
+//! What a finding consists of: kind, severity, subject, evidence.
+
+use crate::findings::wait_chain::ChainLink;
+use crate::ids::{CgroupId, CpuId, DiskId, GroupId, NicId, TaskId};
+use crate::sample::{Instant, Name};
+use serde::{Deserialize, Serialize};
+
+/// Kinds of findings. The names never change once released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    IdleButBlocked,
+    SaturatedCore,
+    SaturatedThread,
+    CpuSaturated,
+    CpuThrottled,
+    CpuStolen,
+    HiddenCpu,
+    ShortLivedProcesses,
+    DiskLatency,
+    DiskBusyNotSaturated,
+    DiskStalled,
+    DiskDrift,
+    IoThrottled,
+    HungTask,
+    NicSaturated,
+    TcpRetransmits,
+    ListenOverflow,
+    UdpOverflow,
+    NetworkLatency,
+    LoadNotCpu,
+    MemoryPressure,
+    Swapping,
+    OomKill,
+}
+
+impl Kind {
+    /// The name on screens, in JSON and in metric names.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::IdleButBlocked => "idle-but-blocked",
+            Kind::SaturatedCore => "saturated-core",
+            Kind::SaturatedThread => "saturated-thread",
+            Kind::CpuSaturated => "cpu-saturated",
+            Kind::CpuThrottled => "cpu-throttled",
+            Kind::CpuStolen => "cpu-stolen",
+            Kind::HiddenCpu => "hidden-cpu",
+            Kind::ShortLivedProcesses => "short-lived-processes",
+            Kind::DiskLatency => "disk-latency",
+            Kind::DiskBusyNotSaturated => "disk-busy-not-saturated",
+            Kind::DiskStalled => "disk-stalled",
+            Kind::DiskDrift => "disk-drift",
+            Kind::IoThrottled => "io-throttled",
+            Kind::HungTask => "hung-task",
+            Kind::NicSaturated => "nic-saturated",
+            Kind::TcpRetransmits => "tcp-retransmits",
+            Kind::ListenOverflow => "listen-overflow",
+            Kind::UdpOverflow => "udp-overflow",
+            Kind::NetworkLatency => "network-latency",
+            Kind::LoadNotCpu => "load-not-cpu",
+            Kind::MemoryPressure => "memory-pressure",
+            Kind::Swapping => "swapping",
+            Kind::OomKill => "oom-kill",
+        }
+    }
+}
+
+/// How bad it is. Ordered: note < warning < critical.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Worth knowing, nothing to do
+    Note,
+    Warning,
+    Critical,
+}
+
+impl Severity {
+    /// The name on screens and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Note => "note",
+            Severity::Warning => "warning",
+            Severity::Critical => "critical",
+        }
+    }
+}
+
+/// What a finding is about. Two findings of one kind and one subject are the same finding.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Subject {
+    /// The whole machine
+    Host,
+    Cpu(CpuId),
+    Disk {
+        id: DiskId,
+        name: Name,
+    },
+    Nic(NicId),
+    Task {
+        id: TaskId,
+        name: Name,
+    },
+    Group {
+        id: GroupId,
+        name: Name,
+    },
+    Cgroup(CgroupId),
+    /// A listening address, written `address:port`
+    Socket(Name),
+    /// The address of a remote host
+    RemoteHost(Name),
+}
+
+/// A figure that a finding is based on; docs/metrics.md defines it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Evidence {
+    /// With the unit as suffix, as in JSON: `iowait_ratio`, `await_seconds`, `queue`
+    pub name: &'static str,
+    pub value: Value,
+}
+
+/// A value of evidence.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Value {
+    Number(f64),
+    Text(Name),
+    /// Who waits for whom, from the waiting threads to what they wait for
+    Chain(Vec<ChainLink>),
+    /// Not known: null in JSON, `-` on a screen
+    Unknown,
+}
+
+/// Something that is wrong (or worth knowing), now or before.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    pub kind: Kind,
+    pub severity: Severity,
+    pub subject: Subject,
+    /// Beginning of the first interval that showed it
+    pub since: Instant,
+    /// When it ended; `None` while it lasts
+    pub until: Option<Instant>,
+    /// The evaluated figure, in `unit`
+    pub value: f64,
+    /// The threshold that it exceeded
+    pub threshold: f64,
+    /// ratio, seconds, per_second, threads, count
+    pub unit: &'static str,
+    /// One plain sentence. Names in it are raw kernel bytes shown lossily; the code that draws or prints it escapes it.
+    pub sentence: String,
+    pub evidence: Vec<Evidence>,
+    /// What to check next, one line each
+    pub next: Vec<String>,
+    /// Share of the host that it explains, 0 … 1: the order among equals
+    pub explained_share: f64,
+}

@@ -1,0 +1,32 @@
+//! Threads of programs that have been blocked in one single wait for long.
+
+use crate::findings::thresholds::Thresholds;
+use crate::interval::Interval;
+use crate::sample::task::TaskState;
+use crate::sample::waits::class::is_fuse_request;
+use crate::sample::waits::{BlockedThread, WaitClass};
+
+/// Threads of programs that have been in D for so long without a break.
+pub fn hung_threads<'a>(interval: &'a Interval, thresholds: &Thresholds) -> impl Iterator<Item = &'a BlockedThread> {
+    let least = thresholds.hung_seconds;
+    let blocked = interval.newer.waits.blocked.iter();
+    blocked
+        .filter(|thread| !matches!(thread.class, WaitClass::Vfork | WaitClass::Frozen | WaitClass::Aio))
+        .filter(move |thread| waited_seconds(interval, thread.blocked_since_ns) >= least && is_still_blocked(interval, thread))
+}
+
+pub fn waited_seconds(interval: &Interval, since_ns: u64) -> f64 {
+    interval.at().boottime_ns.saturating_sub(since_ns) as f64 / 1e9
+}
+
+/// Whether it still is in D now, and no kernel thread. Where tasks could not be read, what the sub-samples saw stands.
+fn is_still_blocked(interval: &Interval, blocked: &BlockedThread) -> bool {
+    let Ok(tasks) = &interval.newer.tasks else { return true };
+    let still = |state: TaskState| state == TaskState::Blocked || state == TaskState::Sleeping && waits_for_fuse(blocked);
+    tasks.thread(blocked.task).is_some_and(|(process, thread)| !process.kernel_thread && still(thread.state))
+}
+
+/// It waits for a file system in user space: in S, since a signal may end it.
+pub fn waits_for_fuse(thread: &BlockedThread) -> bool {
+    thread.wchan.as_ref().is_some_and(|channel| is_fuse_request(channel.as_bytes()))
+}

@@ -1,0 +1,57 @@
+//! When an interface counts as dropping packets or as held back by its queueing discipline, and which interface drops TCP segments.
+
+use crate::findings::thresholds::Thresholds;
+use crate::ids::NicId;
+use crate::interval::Interval;
+use crate::interval::network::NicSpan;
+use crate::units::PerSecond;
+
+/// Whether the interface lost packets at the rate and share of a finding.
+pub fn is_dropping(nic: &NicSpan, thresholds: &Thresholds) -> bool {
+    let packets = nic.rx.packets.0 + nic.tx.packets.0;
+    nic.saturation.is_some_and(|lost| {
+        lost.0 >= thresholds.nic_saturation_per_second && lost.0 >= packets * thresholds.nic_saturation_ratio
+    })
+}
+
+/// Whether the queueing discipline has a backlog while it drops or delays packets. Drops at the rate and share of a finding
+/// count as a backlog: paced senders let the queue run empty between samples.
+pub fn is_backlogged(nic: &NicSpan, thresholds: &Thresholds) -> bool {
+    let grew = |rate: Option<PerSecond>| rate.is_some_and(|rate| rate.0 > 0.0);
+    nic.qdisc.as_ref().is_some_and(|qdisc| {
+        let dropped = qdisc.dropped.map_or(0.0, |rate| rate.0);
+        let offered = nic.tx.packets.0 + dropped;
+        let full = dropped >= thresholds.nic_saturation_per_second && dropped >= offered * thresholds.nic_saturation_ratio;
+        full || qdisc.backlog_packets > 0 && (grew(qdisc.dropped) || grew(qdisc.overlimits))
+    })
+}
+
+/// Ethernet without jumbo frames
+const SEGMENT_BYTES: f64 = 1500.0;
+
+/// A packet before segmentation has at most 64 KiB.
+const MAX_GSO_SEGMENTS: f64 = 45.0;
+
+/// Share of the retransmitted segments from which an interface's queueing discipline is the cause.
+pub const MIN_LOCAL_DROP_SHARE: f64 = 0.5;
+
+/// The interface whose queueing discipline dropped most of the retransmitted segments.
+pub fn local_drop_nic(interval: &Interval) -> Option<&NicId> {
+    let again = interval.protocols.segments_retransmitted.filter(|again| again.0 > 0.0)?;
+    let lost = |nic: &NicSpan| dropped_segments(interval, nic).unwrap_or(0.0);
+    let most = interval.nics.iter().max_by(|a, b| lost(a).total_cmp(&lost(b)))?;
+    (lost(most) >= again.0 * MIN_LOCAL_DROP_SHARE).then_some(&most.id)
+}
+
+/// Segments of TCP that an interface's queueing discipline dropped, a second; `None` if it reports no drops. Packets may be
+/// segmented behind it (GSO): a dropped packet is several segments, and large packets are dropped first. The result is the
+/// number of segments in the packets that passed, or the segments that TCP sent and no interface did.
+pub fn dropped_segments(interval: &Interval, nic: &NicSpan) -> Option<f64> {
+    let dropped = nic.qdisc.as_ref()?.dropped?.0;
+    let by_size = |nic: &NicSpan| nic.tx.kilobytes.0 * 1024.0 / SEGMENT_BYTES;
+    let Some(sent) = interval.protocols.segments_out else { return Some(dropped) };
+    let out: f64 = interval.nics.iter().map(|nic| nic.tx.packets.0.max(by_size(nic))).sum();
+    let missing = (sent.0 - out).clamp(0.0, dropped * MAX_GSO_SEGMENTS);
+    let packets = nic.tx.packets.0.max(1.0);
+    Some((dropped * (by_size(nic) / packets).min(sent.0 / packets)).max(missing).max(dropped))
+}

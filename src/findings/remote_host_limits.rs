@@ -1,0 +1,124 @@
+//! Round trips to a remote host against their minimum, and what limits its connections.
+
+use crate::findings::thresholds::Thresholds;
+use crate::interval::Interval;
+use crate::interval::network::remote_hosts::{RemoteHostSpan, RttSpan};
+use crate::sample::Name;
+use crate::sample::network::Nic;
+
+/// What limits the connections with a host.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LimitedBy {
+    /// A local queueing discipline, and how long it takes to send its backlog
+    LocalQueue {
+        nic: Name,
+        kind: Name,
+        packets: u64,
+        seconds: f64,
+    },
+    /// A local queueing discipline that was empty when sampled, but delayed or dropped packets in the interval, as with
+    /// paced senders (bbr)
+    LocalShaper {
+        nic: Name,
+        kind: Name,
+        /// A second
+        overlimits: f64,
+        dropped: f64,
+    },
+    /// The receiver's window
+    ReceiveWindow,
+    SendBuffer,
+    /// Nothing to send
+    Application,
+    /// Acknowledgements and answers are outstanding, and there is nothing more to send: the slow part is not known
+    PathOrRemoteHost,
+    /// Nothing local
+    Path,
+}
+
+impl LimitedBy {
+    /// As shown on screens and in JSON.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            LimitedBy::LocalQueue { .. } | LimitedBy::LocalShaper { .. } => "own queue",
+            LimitedBy::ReceiveWindow => "receiver",
+            LimitedBy::SendBuffer => "send buffer",
+            LimitedBy::Application => "application",
+            LimitedBy::PathOrRemoteHost => "answers",
+            LimitedBy::Path => "the path",
+        }
+    }
+}
+
+/// The round trip that is evaluated: of the connections with a send backlog if there are any, otherwise of all that carried
+/// data.
+pub fn evaluated_rtt(peer: &RemoteHostSpan) -> Option<&RttSpan> {
+    peer.send_backlogged.as_ref().or(peer.active.as_ref())
+}
+
+/// Whether its round trips are far above their minimum.
+pub fn is_slow(peer: &RemoteHostSpan, thresholds: &Thresholds) -> bool {
+    let far = |trip: &RttSpan, excess_ms: f64| {
+        trip.srtt_to_min_ratio().is_some_and(|times| times >= thresholds.round_trip_multiple)
+            && trip.srtt.0 >= thresholds.round_trip_ms
+            && trip.excess().is_some_and(|excess| excess.0 >= excess_ms)
+    };
+    let pressed = peer.send_backlogged.as_ref().is_some_and(|trip| far(trip, 0.0));
+    let other = peer.active.as_ref().is_some_and(|trip| far(trip, thresholds.round_trip_unpressed_ms));
+    !peer.local && (pressed || other)
+}
+
+/// What limits the connections with a host; `None` if none carried data, or the kernel does not report it.
+pub fn limited_by(interval: &Interval, peer: &RemoteHostSpan) -> Option<LimitedBy> {
+    let limits = peer.send_limits.as_ref()?;
+    if let Some(queue) = local_queue(interval, peer) {
+        return Some(queue);
+    }
+    let most = |share: f64| share >= 0.5;
+    Some(match limits {
+        _ if most(limits.rwnd_limited.0) => LimitedBy::ReceiveWindow,
+        _ if most(limits.sndbuf_limited.0) => LimitedBy::SendBuffer,
+        _ if most(limits.app_limited.0) => LimitedBy::Application,
+        _ if peer.send_backlogged.is_none() => LimitedBy::PathOrRemoteHost,
+        // Weaker evidence than the connections' own counters: other connections may be delayed there, too.
+        _ => local_shaper(interval, peer).unwrap_or(LimitedBy::Path),
+    })
+}
+
+/// The queue on the interface of the route, if at the rate of this interval it takes at least half of the excess to send
+/// its backlog. Both samples are used: the larger backlog counts.
+fn local_queue(interval: &Interval, peer: &RemoteHostSpan) -> Option<LimitedBy> {
+    let interface = peer.ifindex?;
+    let excess = peer.send_backlogged.as_ref()?.excess()?.0 / 1000.0;
+    let span = interval.nics.iter().find(|span| span.id.ifindex == interface)?;
+    let at = |nics: &[Nic]| nics.iter().find(|nic| nic.id == span.id).and_then(|nic| nic.qdisc.clone());
+    let both = [at(interval.newer.nics.as_deref().ok()?), interval.older.nics.as_deref().ok().and_then(at)];
+    let fullest = both.into_iter().flatten().max_by_key(|qdisc| qdisc.backlog_bytes)?;
+    let rate = span.tx.kilobytes.0 * 1024.0;
+    let seconds = if rate > 0.0 { fullest.backlog_bytes as f64 / rate } else { return None };
+    (fullest.backlog_packets > 0 && excess > 0.0 && seconds >= excess / 2.0).then(|| LimitedBy::LocalQueue {
+        nic: span.id.name.clone(),
+        kind: fullest.kind,
+        packets: fullest.backlog_packets,
+        seconds,
+    })
+}
+
+/// Share of the sent packets that a limiting queueing discipline delays or drops.
+const MIN_OVERLIMITS_SHARE: f64 = 0.1;
+
+const MIN_DROPPED_SHARE: f64 = 0.001;
+
+/// The same queueing discipline by its counters over the interval: its queue may be empty at both samples.
+fn local_shaper(interval: &Interval, peer: &RemoteHostSpan) -> Option<LimitedBy> {
+    let interface = peer.ifindex?;
+    peer.send_backlogged.as_ref()?.excess().filter(|excess| excess.0 > 0.0)?;
+    let span = interval.nics.iter().find(|span| span.id.ifindex == interface)?;
+    let qdisc = span.qdisc.as_ref()?;
+    let rate = |rate: Option<crate::units::PerSecond>| rate.map_or(0.0, |rate| rate.0);
+    let (held, dropped, sent) = (rate(qdisc.overlimits), rate(qdisc.dropped), span.tx.packets.0);
+    let nics = interval.newer.nics.as_deref().ok()?;
+    let kind = nics.iter().find(|nic| nic.id == span.id)?.qdisc.as_ref()?.kind.clone();
+    let limits = sent > 0.0 && (held >= sent * MIN_OVERLIMITS_SHARE || (dropped >= 1.0 && dropped >= sent * MIN_DROPPED_SHARE));
+    limits.then(|| LimitedBy::LocalShaper { nic: span.id.name.clone(), kind, overlimits: held, dropped })
+}

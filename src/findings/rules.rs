@@ -1,0 +1,72 @@
+//! The rules, a file each, by family. Families do not use each other: what they share lies beside `rule_context`.
+
+mod blocked_tasks;
+mod cpu;
+mod disk;
+mod memory;
+mod network;
+
+use crate::findings::finding::Kind;
+use crate::findings::rule::Rule;
+use crate::findings::rules::blocked_tasks::hung_task::HUNG_TASK;
+use crate::findings::rules::blocked_tasks::idle_but_blocked::IDLE_BUT_BLOCKED;
+use crate::findings::rules::blocked_tasks::io_throttled::IO_THROTTLED;
+use crate::findings::rules::cpu::cpu_saturated::CPU_SATURATED;
+use crate::findings::rules::cpu::cpu_stolen::CPU_STOLEN;
+use crate::findings::rules::cpu::cpu_throttled::CPU_THROTTLED;
+use crate::findings::rules::cpu::hidden_cpu::HIDDEN_CPU;
+use crate::findings::rules::cpu::load_average::LOAD_NOT_CPU;
+use crate::findings::rules::cpu::saturated_core::SATURATED_CORE;
+use crate::findings::rules::cpu::saturated_thread::SATURATED_THREAD;
+use crate::findings::rules::cpu::short_lived::SHORT_LIVED_PROCESSES;
+use crate::findings::rules::disk::busy::DISK_BUSY_NOT_SATURATED;
+use crate::findings::rules::disk::drift::DISK_DRIFT;
+use crate::findings::rules::disk::latency::DISK_LATENCY;
+use crate::findings::rules::disk::stalled::DISK_STALLED;
+use crate::findings::rules::memory::oom_kill::OOM_KILL;
+use crate::findings::rules::memory::pressure::MEMORY_PRESSURE;
+use crate::findings::rules::memory::swapping::SWAPPING;
+use crate::findings::rules::network::listen_overflow::LISTEN_OVERFLOW;
+use crate::findings::rules::network::network_latency::NETWORK_LATENCY;
+use crate::findings::rules::network::nic_saturated::NIC_SATURATED;
+use crate::findings::rules::network::tcp_retransmits::TCP_RETRANSMITS;
+use crate::findings::rules::network::udp_overflow::UDP_OVERFLOW;
+
+/// All rules, in the order of `Kind`.
+pub const RULES: &[Rule] = &[
+    IDLE_BUT_BLOCKED,
+    SATURATED_CORE,
+    SATURATED_THREAD,
+    CPU_SATURATED,
+    CPU_THROTTLED,
+    CPU_STOLEN,
+    HIDDEN_CPU,
+    SHORT_LIVED_PROCESSES,
+    DISK_LATENCY,
+    DISK_BUSY_NOT_SATURATED,
+    DISK_STALLED,
+    DISK_DRIFT,
+    IO_THROTTLED,
+    HUNG_TASK,
+    NIC_SATURATED,
+    TCP_RETRANSMITS,
+    LISTEN_OVERFLOW,
+    UDP_OVERFLOW,
+    NETWORK_LATENCY,
+    LOAD_NOT_CPU,
+    MEMORY_PRESSURE,
+    SWAPPING,
+    OOM_KILL,
+];
+
+impl Kind {
+    /// The kind with that name.
+    pub fn from_name(word: &str) -> Option<Kind> {
+        RULES.iter().map(|rule| rule.kind).find(|kind| kind.as_str() == word)
+    }
+
+    /// The rule of this kind: its explanation and next steps.
+    pub fn rule(self) -> Option<&'static Rule> {
+        RULES.iter().find(|rule| rule.kind == self)
+    }
+}

@@ -1,0 +1,213 @@
+//! Rule hung-task: threads in one single wait for long.
+
+use crate::findings::finding::{Kind, Severity, Subject};
+use crate::findings::formatting::count;
+use crate::findings::formatting::{lossy_name, plural, seconds, significant_digits};
+use crate::findings::hung_kernel_threads::{hung_kernel_threads, kernel_thread_evidence, kernel_thread_names};
+use crate::findings::hung_threads::{hung_threads, waited_seconds, waits_for_fuse};
+use crate::findings::kernel_thread_tracker::HungKernelThread;
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::ids::{DiskId, GroupId};
+use crate::interval::disk::DiskSpan;
+use crate::sample::waits::{BlockedThread, MAX_BLOCKED_THREADS, WaitClass};
+use crate::units::PerSecond;
+
+pub const HUNG_TASK: Rule = Rule {
+    kind: Kind::HungTask,
+    title: "Hung task",
+    meaning: "A thread has been in uninterruptible sleep (D) in one single wait for seconds: it cannot be killed, and \
+              everything that waits for it waits too. A thread that waits for a file system in user space (FUSE) sleeps in S \
+              and can be killed.",
+    computed: "In D, or asleep for the answer of a file system in user space (FUSE), for at least 5 s without any CPU time. \
+               vfork parents and frozen tasks are left out. Critical from 120 s. Kernel threads that enter D and hang at the \
+               same time are named with it; alone they are reported from 120 s, as a note; if a device completes nothing, \
+               that finding names them. Kernel threads that are in D from the start are learned by name (10 s in which \
+               nothing else hangs) and left out.",
+    caveats: "One very large request (a discard of a device, a sync of gigabytes to a slow disk) is real work.",
+    next_steps: &[
+        "its wait channel and file: a frozen file system, a server that does not answer, a stalled device",
+        "a disk-stalled finding at the same time",
+        "/proc/PID/stack as root",
+        "FUSE: whether its server lives; /sys/fs/fuse/connections/N/waiting, and writing to abort beside it ends the wait",
+    ],
+    reference: "Wait classes",
+    hysteresis: Hysteresis::Immediate,
+    evaluate: hung_task,
+};
+
+fn hung_task(context: &RuleContext) -> Vec<Candidate> {
+    let newer = &context.interval.newer;
+    let waited = |thread: &BlockedThread| waited_seconds(context.interval, thread.blocked_since_ns);
+    let hung: Vec<&BlockedThread> = hung_threads(context.interval, context.thresholds).collect();
+    let of_kernel = hung_kernel_threads(context);
+    let mut found: Vec<Candidate> = Vec::new();
+    for (index, id) in newer.waits.groups.iter().enumerate() {
+        let of_group = hung.iter().filter(|thread| usize::from(thread.group) == index);
+        let Some(longest) = of_group.clone().max_by(|a, b| waited(a).total_cmp(&waited(b))) else { continue };
+        let threads = of_group.count();
+        let longest_s = waited(longest);
+        let (thread_name, who) = context.task_label(longest.task);
+        let place = longest.wchan.as_ref().map_or_else(|| "a wait channel hidden from this user".into(), lossy_name);
+        let on = match (&longest.file, &longest.mount) {
+            (Some(file), _) => format!(" on {}", lossy_name(file)),
+            (None, Some(mount)) => format!(" on {}", lossy_name(mount)),
+            (None, None) => String::new(),
+        };
+        let others = match threads {
+            1 => String::new(),
+            many if newer.waits.blocked.len() < MAX_BLOCKED_THREADS => format!(" and {} more of its group", many - 1),
+            many => format!(" and at least {} more of its group", many - 1),
+        };
+        let of_kernel = match stalled_device(context, longest) {
+            // The finding about the stalled device names them.
+            Some(_) => [].as_slice(),
+            None => of_kernel.as_slice(),
+        };
+        let beside = match of_kernel {
+            [] => String::new(),
+            threads => format!("; hung kernel threads at the same time: {}", kernel_thread_names(threads)),
+        };
+        let sentence = format!(
+            "{who}{others} stuck{} for {} without a break, in {place}{on}: {}{beside}",
+            if waits_for_fuse(longest) { "" } else { " in D" },
+            seconds(longest_s),
+            hang_cause(context, longest)
+        );
+        let subject = match has_one_thread(context, id) {
+            true => Subject::Task { id: longest.task, name: thread_name },
+            false => Subject::Group {
+                id: id.clone(),
+                name: context.process(longest.task.pid).map(|p| p.comm.clone()).unwrap_or_default(),
+            },
+        };
+        found.push(Candidate {
+            severity: if longest_s >= context.thresholds.hung_critical_seconds {
+                Severity::Critical
+            } else {
+                Severity::Warning
+            },
+            subject,
+            value: longest_s,
+            threshold: context.thresholds.hung_seconds,
+            unit: "seconds",
+            sentence,
+            evidence: vec![
+                evidence_number("stuck_seconds", longest_s),
+                evidence_number("stuck_threads", threads as f64),
+                evidence_text("wait_channel", place.as_str()),
+                evidence_text("wait_class", longest.class.as_str()),
+                longest.file.clone().map_or(evidence_optional("file", None), |file| evidence_text("file", file)),
+                longest.mount.clone().map_or(evidence_optional("mount", None), |mount| evidence_text("mount", mount)),
+                longest.disk.map_or(evidence_optional("device", None), |disk| {
+                    evidence_text("device", context.disk_name(disk).as_str())
+                }),
+                evidence_optional("in_flight", in_flight(context, longest.disk)),
+                kernel_thread_evidence(of_kernel),
+            ],
+            explained_share: 0.0,
+        });
+    }
+    found.extend(standalone_candidate(context, &of_kernel));
+    found
+}
+
+/// Whether the group has only one thread. Otherwise the finding is about the group.
+fn has_one_thread(context: &RuleContext, group: &GroupId) -> bool {
+    let Ok(tasks) = &context.interval.newer.tasks else { return true };
+    tasks.members(group).map(|process| process.threads.len()).sum::<usize>() <= 1
+}
+
+/// Requests in flight on that device, or on all devices if it is not known.
+fn in_flight(context: &RuleContext, device: Option<DiskId>) -> Option<f64> {
+    let disks = context.interval.newer.disks.as_ref().ok()?;
+    let concerned = disks.iter().filter(|disk| device.is_none_or(|device| device == disk.id));
+    Some(concerned.map(|disk| f64::from(disk.in_flight)).sum())
+}
+
+/// Requests that the device completes a second; all devices if it is not known.
+fn completions_per_second(context: &RuleContext, device: Option<DiskId>) -> Option<f64> {
+    let concerned = context.interval.disks.iter().filter(|span| device.is_none_or(|device| device == span.id));
+    PerSecond::over(concerned.map(DiskSpan::completed).fold(0, u64::saturating_add), context.interval.seconds)
+        .map(|rate| rate.0)
+}
+
+/// The device that the thread waits for, if it completes nothing.
+fn stalled_device<'a>(context: &'a RuleContext, thread: &BlockedThread) -> Option<&'a DiskSpan> {
+    context.interval.disks.iter().find(|span| span.stalled && thread.disk.is_none_or(|disk| disk == span.id))
+}
+
+fn hang_cause(context: &RuleContext, thread: &BlockedThread) -> String {
+    let stalled = stalled_device(context, thread);
+    let requests = in_flight(context, thread.disk);
+    let idle = requests.is_some_and(|requests| requests < 0.5);
+    let frozen = thread.wchan.as_ref().is_some_and(|channel| channel.as_bytes().starts_with(b"percpu_rwsem"));
+    match thread.class {
+        _ if thread.is_non_block_storage() => "a server (or a user-space file system) that does not answer".into(),
+        WaitClass::Disk if stalled.is_some() => {
+            let device = stalled.map(|span| context.disk_name(span.id)).unwrap_or_default();
+            format!("{device} completes nothing")
+        }
+        WaitClass::Lock if idle && frozen => match &thread.mount {
+            Some(mount) => format!("no I/O is in flight: the file system on {} is frozen, not slow", lossy_name(mount)),
+            None => "no I/O is in flight: a frozen file system, not a slow device".into(),
+        },
+        WaitClass::Lock | WaitClass::Other | WaitClass::Hidden if idle => {
+            "no I/O is in flight: a frozen file system or a lock inside the kernel, not a slow device".into()
+        }
+        WaitClass::Disk if idle => "no I/O is in flight: throttled above the device, or lost".into(),
+        WaitClass::Memory => "memory reclaim".into(),
+        WaitClass::Lock => "a lock inside the kernel".into(),
+        WaitClass::Disk => {
+            let requests = requests.map_or_else(|| "-".into(), count);
+            // A sync waits for all earlier writes, not for one request of its own.
+            match completions_per_second(context, thread.disk) {
+                Some(rate) if rate > 0.0 => format!(
+                    "{} meanwhile ({} requests a second, {requests} in flight): it waits for many of them, or for one that takes \
+                     that long",
+                    if thread.disk.is_some() { "the device works" } else { "devices work" },
+                    significant_digits(rate)
+                ),
+                _ => format!("one request that takes that long ({requests} in flight)"),
+            }
+        }
+        _ => format!("{} in flight", requests.map_or_else(|| "-".into(), |requests| plural(requests, "request", "requests"))),
+    }
+}
+
+/// Kernel threads that hang longer than `hung_critical_seconds` while no device is stalled and no program hangs: no known
+/// harm.
+pub fn standalone_candidate(context: &RuleContext, threads: &[&HungKernelThread]) -> Option<Candidate> {
+    let longest = threads.first()?;
+    let stuck = waited_seconds(context.interval, longest.since_ns);
+    let beside = context.interval.disks.iter().any(|span| span.stalled)
+        || hung_threads(context.interval, context.thresholds).next().is_some();
+    if beside || stuck < context.thresholds.hung_critical_seconds {
+        return None;
+    }
+    let place = longest.channel.as_ref().map_or_else(|| "an unknown wait channel".into(), lossy_name);
+    let others = match threads.len() {
+        1 => String::new(),
+        many => format!(" and {} more kernel threads", many - 1),
+    };
+    Some(Candidate {
+        severity: Severity::Note,
+        subject: Subject::Task { id: longest.task, name: longest.name.clone() },
+        value: stuck,
+        threshold: context.thresholds.hung_critical_seconds,
+        unit: "seconds",
+        sentence: format!(
+            "kernel thread {} ({}){others} stuck in D for {} without a break, in {place}; no program hangs with it",
+            lossy_name(&longest.name),
+            longest.task.tid,
+            seconds(stuck),
+        ),
+        evidence: vec![
+            evidence_number("stuck_seconds", stuck),
+            evidence_number("stuck_threads", threads.len() as f64),
+            evidence_text("wait_channel", place.as_str()),
+            kernel_thread_evidence(threads),
+        ],
+        explained_share: 0.0,
+    })
+}

@@ -1,0 +1,212 @@
+//! Rule idle-but-blocked: CPUs are idle, but the work is blocked.
+
+use crate::findings::cross_checks::contradiction_sentence;
+use crate::findings::disk_latency::{is_disk_slow, latency_summary};
+use crate::findings::finding::{Evidence, Kind, Severity, Subject, Value};
+use crate::findings::formatting::{count, percent};
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::wait_chain::bottleneck::{Bottleneck, bottleneck};
+use crate::findings::wait_chain::holder::describe_group;
+use crate::findings::wait_chain::holder::{current_wait_seconds, wait_location};
+use crate::findings::wait_chain::queues::lock_basis;
+use crate::findings::wait_chain::{MIN_REPORTED_THREADS, MIN_SECONDARY_SHARE, wait_chain};
+use crate::interval::idle_blocked::{BlockedGroup, DeviceEvidence, IdleBlocked};
+use crate::units::reaches_threshold;
+
+pub const IDLE_BUT_BLOCKED: Rule = Rule {
+    kind: Kind::IdleButBlocked,
+    title: "Idle, but blocked",
+    meaning: "CPUs are idle although there is work: the tasks that would use them wait for storage, for memory reclaim, or \
+              for a lock whose holder waits there. More CPUs will not help. The figure is an upper bound of what can be \
+              gained.",
+    computed: "At each sub-sample (10 a second): the smaller of the number of available CPUs (idle + iowait) and the number \
+               of blocked threads; idle-but-blocked is the mean. Blocked threads are threads in D in the block or file \
+               system layer; threads that sleep for asynchronous completions while a device has requests in flight (at most \
+               as many as there are requests that no thread in D waits for); threads in memory reclaim; and, in a process \
+               group that has a thread on storage, threads that wait for a lock (shown by the kernel, by several futex calls \
+               with one address, or, for active threads without a timeout, inferred) or for a pipe or socket whose other end \
+               is held only by processes on storage. Reported from 25 % of the host and 0.5 CPU: a note if a single thread \
+               waits for a device that is at its baseline, a warning with two or more blocked threads or latency above the \
+               baseline, critical from 50 % with two blocked threads per CPU or one lock holder in front of several threads.",
+    caveats: "A backup or a copy is as fast as its disk: that is the note. Where wait channels are hidden (other users' \
+              tasks, no privilege) only threads in D count: the figure is a lower bound and is written with ≥. A thread that \
+              waits for a lock by inference may wait for other work instead. iowait and PSI are only cross-checks: both may \
+              read ~100 % on an idle io_uring service (since Linux 6.15 it can opt out of being counted).",
+    next_steps: &[
+        "the thread that holds the lock: what it waits for, and for how long (screen 5, Enter)",
+        "the device's await against its baseline (screen 3)",
+        "whether the holder's work can be made smaller or less frequent: group commit, fewer fsyncs, a shorter critical section",
+    ],
+    reference: "Idle but blocked",
+    hysteresis: Hysteresis::TwoOfThree,
+    evaluate: idle_but_blocked,
+};
+
+fn idle_but_blocked(context: &RuleContext) -> Vec<Candidate> {
+    let thresholds = context.thresholds;
+    let Some(blocked) = &context.interval.idle_blocked else { return Vec::new() };
+    if !reaches_threshold(blocked.ratio, thresholds.blocked_ratio) || !reaches_threshold(blocked.cpus, thresholds.blocked_cpus)
+    {
+        return Vec::new();
+    }
+    let Some(top) = blocked.groups.first() else { return Vec::new() };
+    let least = if blocked.lower_bound { "≥ " } else { "" };
+    let mut sentence = format!(
+        "idle but blocked: {least}{} of the host ({}). {}.",
+        percent(blocked.ratio),
+        context.of_all_cpus(blocked.cpus),
+        group_summary(context, top)
+    );
+    for group in blocked.groups.iter().skip(1).take(2).filter(|group| group.ratio >= blocked.ratio * 0.2) {
+        sentence.push_str(&format!(" {}.", group_summary(context, group)));
+    }
+    if let Some(iowait) = blocked.cross_checks.iowait {
+        sentence.push_str(&format!(" iowait says {}.", percent(iowait)));
+    }
+    vec![Candidate {
+        severity: severity(context, blocked, top),
+        subject: Subject::Host,
+        value: blocked.ratio,
+        threshold: thresholds.blocked_ratio,
+        unit: "ratio",
+        sentence,
+        evidence: evidence(context, blocked, top),
+        explained_share: blocked.ratio,
+    }]
+}
+
+fn severity(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) -> Severity {
+    let thresholds = context.thresholds;
+    let many = reaches_threshold(blocked.blocked_threads, thresholds.blocked_critical_threads_per_cpu * context.cpu_count());
+    let holders = top.storage + top.aio + top.hidden;
+    let one_holder = reaches_threshold(top.behind_lock() + top.behind_ipc_peer, 2.0) && !reaches_threshold(holders, 2.0);
+    if reaches_threshold(blocked.ratio, thresholds.blocked_critical_ratio) && (many || one_holder) {
+        return Severity::Critical;
+    }
+    let slow = context.interval.disks.iter().any(|span| {
+        let concerned = top.holder_device.map_or(!top.is_non_block_storage(), |(device, _)| device == span.id);
+        concerned && (is_disk_slow(context, span) || context.state.stalled_since(span.id).is_some())
+    });
+    if slow || reaches_threshold(blocked.blocked_threads, thresholds.blocked_threads) {
+        Severity::Warning
+    } else {
+        Severity::Note
+    }
+}
+
+/// What the threads of a group wait for: `postgres (64 processes): 61 wait for a lock (by inference) behind 1 in fdatasync
+/// (jbd2_log_wait_commit) on sdb: flushes 40.3 ms = 1.0× its baseline`.
+fn group_summary(context: &RuleContext, group: &BlockedGroup) -> String {
+    let who = describe_group(group);
+    let verb = |threads: f64| if count(threads) == "1" { "waits" } else { "wait" };
+    let mut waits = Vec::new();
+    // A few threads that occasionally wait behind those on storage are not worth a word.
+    let worth = MIN_REPORTED_THREADS.max((group.storage + group.hidden) * MIN_SECONDARY_SHARE);
+    if group.behind_lock() >= worth {
+        waits.push(format!("{} {} for a lock ({})", count(group.behind_lock()), verb(group.behind_lock()), lock_basis(group)));
+    }
+    if group.behind_ipc_peer >= worth {
+        waits.push(format!("{} {} for another process", count(group.behind_ipc_peer), verb(group.behind_ipc_peer)));
+    }
+    let holders = group.storage + group.hidden;
+    let mut ends = Vec::new();
+    if holders >= MIN_REPORTED_THREADS {
+        let place = match &group.holder {
+            Some(holder) => wait_location(context.interval, holder),
+            None if group.hidden > group.storage => "in D, wait channel hidden from this user".into(),
+            None => "on storage".into(),
+        };
+        // One of the threads on storage holds the lock; the others may be there for another reason.
+        let one_of = if group.behind_lock() >= worth && holders >= 1.5 { "on storage, one of them " } else { "" };
+        ends.push(format!("{} {one_of}{place}", count(holders)));
+    }
+    if group.aio >= MIN_REPORTED_THREADS {
+        ends.push(format!("{} asleep for asynchronous completions", count(group.aio)));
+    }
+    if group.memory >= MIN_REPORTED_THREADS {
+        ends.push(format!("{} in memory reclaim", count(group.memory)));
+    }
+    let limit = group_bottleneck(context, group).filter(|_| holders + group.aio >= MIN_REPORTED_THREADS);
+    let limit = limit.map_or_else(String::new, |limit| format!(": {}", limit.sentence()));
+    let device = match group.holder_device {
+        Some((device, DeviceEvidence::File)) => format!(" on {}{limit}", context.disk_name(device)),
+        Some((device, DeviceEvidence::OnlyBusy)) if holders + group.aio >= MIN_REPORTED_THREADS => {
+            format!(" on {} (the only device with requests in flight){limit}", context.disk_name(device))
+        }
+        _ => String::new(),
+    };
+    let ends = ends.join(" and ");
+    let behind = if waits.is_empty() || ends.is_empty() { "" } else { " behind " };
+    format!("{who}: {}{behind}{ends}{device}", waits.join(" and "))
+}
+
+/// The operation of its device that bounds a group.
+fn group_bottleneck<'a>(context: &'a RuleContext, group: &BlockedGroup) -> Option<Bottleneck<'a>> {
+    let (device, _) = group.holder_device?;
+    bottleneck(context.interval, context.latency_statuses, device, group.holder.as_ref())
+}
+
+fn evidence(context: &RuleContext, blocked: &IdleBlocked, top: &BlockedGroup) -> Vec<Evidence> {
+    let witnesses = &blocked.cross_checks;
+    let mut list = vec![
+        evidence_number("idle_but_blocked_ratio", blocked.ratio),
+        evidence_number("idle_but_blocked_cpus", blocked.cpus),
+        evidence_number("available_ratio", blocked.available),
+        evidence_number("free_ratio", blocked.free),
+        evidence_number("blocked_threads", blocked.blocked_threads),
+        evidence_optional("iowait_ratio", witnesses.iowait),
+        evidence_optional("psi_io_some_ratio", witnesses.psi_io_some),
+        evidence_number("d_threads", witnesses.d_threads),
+        evidence_optional("in_flight", witnesses.in_flight),
+        evidence_optional("run_queue_wait_threads", witnesses.run_queue_wait),
+        evidence_text("group", top.name.clone()),
+        evidence_number("group_processes", f64::from(top.processes)),
+        evidence_number("group_on_storage_threads", top.storage + top.hidden),
+        evidence_number("group_aio_threads", top.aio),
+        evidence_number("group_behind_lock_threads", top.behind_lock()),
+    ];
+    if top.behind_lock() >= MIN_REPORTED_THREADS {
+        list.push(evidence_text("lock_basis", lock_basis(top).as_str()));
+    }
+    if top.behind_ipc_peer >= MIN_REPORTED_THREADS {
+        list.push(evidence_number("group_behind_peer_threads", top.behind_ipc_peer));
+    }
+    if let Some(holder) = &top.holder {
+        list.push(evidence_text("holder", holder.comm.clone()));
+        list.push(evidence_number("holder_tid", f64::from(holder.task.tid)));
+        list.push(evidence_text("holder_place", wait_location(context.interval, holder).as_str()));
+        list.push(evidence_optional("holder_waits_seconds", current_wait_seconds(context.interval, holder)));
+        if let Some(file) = &holder.file {
+            list.push(evidence_text("holder_file", file.clone()));
+        }
+        if let Some(mount) = &holder.mount {
+            list.push(evidence_text("holder_mount", mount.clone()));
+        }
+    }
+    if let Some((device, by)) = top.holder_device {
+        list.push(evidence_text("device", context.disk_name(device).as_str()));
+        let by = match by {
+            DeviceEvidence::File => "by the file descriptor of its system call",
+            DeviceEvidence::OnlyBusy => "by inference: the only device with requests in flight",
+        };
+        list.push(evidence_text("device_basis", by));
+        if let Some(limit) = group_bottleneck(context, top) {
+            list.push(evidence_text("limit", limit.operation.plural()));
+            list.push(evidence_optional("limit_await_seconds", limit.span.r#await.map(|time| time.0 / 1000.0)));
+            list.push(evidence_number("limit_per_second", limit.span.rate.0));
+            list.push(evidence_optional("limit_multiple", limit.multiple()));
+        }
+        let answers = latency_summary(context, device);
+        if !answers.is_empty() {
+            list.push(evidence_text("device_answers", answers.as_str()));
+        }
+    }
+    if let Some(sentence) = contradiction_sentence(context.interval) {
+        list.push(evidence_text("witnesses", sentence.as_str()));
+    }
+    let chain = wait_chain(context.interval, context.latency_statuses, top);
+    list.push(evidence_text("chain_confidence", chain.confidence.as_str()));
+    list.push(Evidence { name: "chain", value: Value::Chain(chain.links) });
+    list
+}

@@ -1,0 +1,15 @@
+//! Rules about CPUs: one core, one thread, all of them, and CPU time that a quota or a hypervisor withheld.
+
+pub mod affinity;
+pub mod clauses;
+pub mod cpu_saturated;
+pub mod cpu_stolen;
+pub mod cpu_throttled;
+pub mod hidden_cpu;
+pub mod load_average;
+pub mod run_queue;
+pub mod saturated_core;
+pub mod saturated_thread;
+pub mod serialized_threads;
+pub mod short_lived;
+pub mod softirq;

@@ -1,0 +1,30 @@
+//! Clauses that several sentences about CPUs share.
+
+use crate::findings::formatting::{lossy_name, plural, significant_digits};
+use crate::findings::rule_context::RuleContext;
+
+/// Of a thread at background priority.
+pub const BACKGROUND_CLAUSE: &str = "; it runs at background priority (SCHED_IDLE or nice 19)";
+
+/// CPUs, and threads, that are listed one by one: there may be a hundred pinned pollers.
+pub const MAX_REPORTED: usize = 8;
+
+pub fn unlisted_clause(all: usize, one: &str, many: &str) -> String {
+    match all.saturating_sub(MAX_REPORTED) {
+        0 => String::new(),
+        more => format!("; {} like it", plural(more as f64, one, many)),
+    }
+}
+
+/// `; most: cc1 (4711) 1.20 CPUs, …`
+pub fn top_cpu_users(context: &RuleContext) -> String {
+    let Some(tasks) = &context.interval.tasks else { return String::new() };
+    let mut users: Vec<_> = tasks.active_processes.iter().filter_map(|span| Some((span.cpu?.0, span.id.pid))).collect();
+    users.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let told = users.iter().take(3).filter(|(cpus, _)| *cpus >= 0.05).filter_map(|(cpus, pid)| {
+        let process = context.process(*pid)?;
+        Some(format!("{} ({pid}) {} CPU", lossy_name(&process.comm), significant_digits(*cpus)))
+    });
+    let told: Vec<_> = told.collect();
+    if told.is_empty() { String::new() } else { format!("; most: {}", told.join(", ")) }
+}

@@ -1,0 +1,86 @@
+//! Rule cpu-throttled: a cgroup is held back by its CPU quota.
+
+use crate::findings::cgroups::{CgroupMembers, describe_members};
+use crate::findings::finding::{Kind, Severity, Subject};
+use crate::findings::formatting::{lossy_name, percent, significant_digits};
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
+use crate::findings::rules::cpu::run_queue::throttled_cgroups;
+use crate::interval::cgroup::CgroupSpan;
+use crate::interval::task::ProcessSpan;
+use crate::sample::cgroup::Controller;
+
+pub const CPU_THROTTLED: Rule = Rule {
+    kind: Kind::CpuThrottled,
+    title: "Throttled by a CPU quota",
+    meaning: "The tasks of a cgroup want more CPU than its quota allows: they are slow although the host may be idle.",
+    computed: "Throttled time of the cgroup (v1 or v2) at least 5 % of the time. The kernel adds up the time of all CPUs: \
+               above 100 % it is reported as a number of CPUs.",
+    caveats: "A quota that is meant to limit (a batch class) does.",
+    next_steps: &[
+        "the quota: cpu.max (v2) or cpu.cfs_quota_us (v1)",
+        "its tasks by %CPU (screen 5, / with its name)",
+        "bursts: a longer period or cpu.max.burst",
+    ],
+    reference: "Control groups",
+    hysteresis: Hysteresis::TwoOfThree,
+    evaluate: cpu_throttled,
+};
+
+/// The kernel adds up what each CPU was throttled: above the whole time it is no share of it.
+fn format_throttled(share: f64) -> String {
+    match share {
+        _ if share <= 1.0 => format!("{} of the time", percent(share)),
+        cpus => format!("on {} CPUs on average", significant_digits(cpus)),
+    }
+}
+
+fn cpu_throttled(context: &RuleContext) -> Vec<Candidate> {
+    let thresholds = context.thresholds;
+    let mut found = Vec::new();
+    let held = |group: &&CgroupSpan| group.throttled.is_some_and(|share| share.0 >= thresholds.throttled_ratio);
+    let groups = throttled_cgroups(context).filter(held);
+    let residents = CgroupMembers::for_cgroups(context, Controller::Cpu, groups.clone().map(|group| &group.id));
+    for group in groups {
+        let Some(throttled) = group.throttled else { continue };
+        let quota = group
+            .quota_cpus
+            .map_or_else(|| "its quota".into(), |cpus| format!("its quota of {} CPU", significant_digits(cpus)));
+        let used =
+            group.used_cpus.map_or_else(|| "is limited to".into(), |cpus| format!("used {} CPU of", significant_digits(cpus)));
+        let periods = group.throttled_periods.map(|share| format!(", in {} of its periods", percent(share.0.min(1.0))));
+        let available = context.interval.cpu.as_ref().map_or(0.0, |cpu| cpu.available());
+        let room =
+            if available >= 0.1 { format!(" while {} of the host is available", percent(available)) } else { String::new() };
+        let sentence = format!(
+            "{}cgroup {} {used} {quota}: throttled {}{}{room}; in it: {}",
+            if available >= 0.5 { "idle host, throttled container: " } else { "" },
+            lossy_name(&group.id.path),
+            format_throttled(throttled.0),
+            periods.unwrap_or_default(),
+            describe_members(context, residents.as_ref(), &group.id, cpu_demand),
+        );
+        found.push(Candidate {
+            severity: Severity::Warning,
+            subject: Subject::Cgroup(group.id.clone()),
+            value: throttled.0,
+            threshold: thresholds.throttled_ratio,
+            unit: "ratio",
+            sentence,
+            evidence: vec![
+                evidence_number("throttled_ratio", throttled.0),
+                evidence_optional("throttled_periods_ratio", group.throttled_periods.map(|share| share.0)),
+                evidence_optional("quota_cpus", group.quota_cpus),
+                evidence_optional("used_cpus", group.used_cpus),
+                evidence_optional("psi_cpu_some_ratio", group.pressure.cpu_some.map(|share| share.0)),
+                evidence_optional("box_available_ratio", context.interval.cpu.as_ref().map(|cpu| cpu.available())),
+            ],
+            explained_share: throttled.0.min(1.0) / context.cpu_count(),
+        });
+    }
+    found
+}
+
+fn cpu_demand(span: &ProcessSpan) -> f64 {
+    span.cpu.map_or(0.0, |cpu| cpu.0) + span.run_queue_wait.map_or(0.0, |wait| wait.0)
+}

@@ -1,0 +1,142 @@
+//! CPU time that the clock tick does not see, or sees twice: /proc/stat, and every tool that reads it, is wrong then.
+
+use crate::findings::finding::{Kind, Severity, Subject};
+use crate::findings::formatting::{percent, significant_digits};
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rules::cpu::clauses::top_cpu_users;
+use crate::interval::cpu::{CpuSpan, CpuUsage};
+
+pub const HIDDEN_CPU: Rule = Rule {
+    kind: Kind::HiddenCpu,
+    title: "CPU time that the clock tick does not see",
+    meaning: "/proc/stat samples each CPU at the clock tick; the scheduler counts every context switch. They disagree: a \
+              task sleeps at each tick, or runs only then, by design or because a timer is in step with the tick. The \
+              percentages of top, mpstat, sar and vmstat are wrong on this machine; run times of tasks (schedstat, utime and \
+              stime) are right.",
+    computed: "Run time of all tasks (including exited ones, from their parents' cutime and cstime) against the ticks of \
+               /proc/stat: a difference of more than 5 % of a CPU in one direction for 3 intervals, that neither the time \
+               between the two readings nor chance (4 standard deviations of sampling at 100 ticks a second) explains. A CPU \
+               is named if the threads that stayed on it ran more than its ticks show. Ticks above run time count only if \
+               the fields of /proc/stat add up to more than the elapsed time. Less than a quarter of a CPU that no single \
+               CPU hides is a note.",
+    caveats: "Work that is woken by a timer of the tick itself is hidden like this without intent. On a virtual machine \
+              whose hypervisor does not report steal, run time includes stolen time.",
+    next_steps: &[
+        "the thread's timers: strace -c -p PID, /proc/PID/timers",
+        "measure CPU use by run time: pidstat, /proc/PID/task/TID/schedstat",
+    ],
+    reference: "Hidden CPU time",
+    hysteresis: Hysteresis::Immediate,
+    evaluate: hidden_cpu,
+};
+
+/// So much of one CPU, hidden by tasks that move between CPUs, is a warning.
+const MIN_WARNING_CPUS: f64 = 0.25;
+
+fn hidden_cpu(context: &RuleContext) -> Vec<Candidate> {
+    let Some(cpu) = &context.interval.cpu else { return Vec::new() };
+    let Some(gap) = context.state.accounting_difference(context.thresholds) else { return Vec::new() };
+    if gap < 0.0 {
+        return vec![double_counted(context, cpu, -gap)];
+    }
+    let hiding: Vec<Candidate> =
+        cpu.cpus.iter().filter(|core| core.hidden > 0.0).map(|core| hidden_on_cpu(context, cpu, core)).collect();
+    if hiding.is_empty() { vec![hidden_across_cpus(context, cpu, gap)] } else { hiding }
+}
+
+fn hidden_on_cpu(context: &RuleContext, cpu: &CpuSpan, core: &CpuUsage) -> Candidate {
+    let shares = &core.shares;
+    let (top_name, who) = top_thread_label(context, core);
+    let elsewhere = if shares.unaccounted >= 0.02 {
+        format!("{} of that CPU's time is in none of its fields", percent(shares.unaccounted))
+    } else {
+        "it counts the rest as idle".into()
+    };
+    let sentence = format!(
+        "{who} CPU {} by the scheduler's count, but /proc/stat saw only {} busy there, and {elsewhere}: it sleeps at the clock \
+         tick; do not trust the percentages of this CPU",
+        core.id.0,
+        percent(shares.busy()),
+    );
+    candidate(context, cpu, Some(core), core.hidden, sentence, top_name)
+}
+
+/// The thread that ran there most, and how much: `cheat (4711) used 77.0 % of`.
+fn top_thread_label(context: &RuleContext, core: &CpuUsage) -> (Option<crate::sample::Name>, String) {
+    let used = core.scheduler_busy.min(1.0);
+    match core.top_thread.map(|(task, share)| (context.task_label(task), share.0.min(1.0))) {
+        Some(((name, who), share)) if share >= used * 0.9 => (Some(name), format!("{who} used {} of", percent(share))),
+        Some(((name, who), share)) => (Some(name), format!("tasks ({who} most: {}) used {} of", percent(share), percent(used))),
+        None => (None, format!("tasks used {} of", percent(used))),
+    }
+}
+
+fn hidden_across_cpus(context: &RuleContext, cpu: &CpuSpan, gap: f64) -> Candidate {
+    let sentence = format!(
+        "tasks used {} CPUs by the scheduler's count, but /proc/stat saw only {}: {} CPUs of work are asleep at the clock tick and \
+         migrate between CPUs; do not trust percentages that rest on ticks{}",
+        significant_digits(cpu.scheduler_busy_cpus.unwrap_or(0.0)),
+        significant_digits(cpu.tick_busy_cpus),
+        significant_digits(gap),
+        top_cpu_users(context),
+    );
+    // Throttled I/O and paced packets are woken by timers of the tick: a little of that is on every box.
+    let severity = if gap < MIN_WARNING_CPUS { Severity::Note } else { Severity::Warning };
+    Candidate { severity, ..candidate(context, cpu, None, gap, sentence, None) }
+}
+
+fn double_counted(context: &RuleContext, cpu: &CpuSpan, gap: f64) -> Candidate {
+    let core = cpu.cpus.iter().max_by(|a, b| a.shares.excess.total_cmp(&b.shares.excess));
+    let core = core.filter(|core| core.shares.excess >= gap / 2.0);
+    let (place, top) = match core {
+        Some(core) => {
+            let top = core.top_thread.map(|(task, _)| context.task_label(task));
+            let named = top.as_ref().map_or_else(String::new, |(_, who)| format!(", most of it {who}"));
+            let place = format!(
+                "/proc/stat counts {} of CPU {}'s time, as its tasks{named} run whenever the clock ticks",
+                percent(1.0 + core.shares.excess),
+                core.id.0,
+            );
+            (place, top.map(|(name, _)| name))
+        }
+        None => ("/proc/stat counts more time than passed, as tasks run whenever the clock ticks".to_owned(), None),
+    };
+    let sentence = format!(
+        "{place}: {} CPUs busy by ticks, {} by the scheduler's count; do not trust percentages that rest on ticks",
+        significant_digits(cpu.tick_busy_cpus.max(cpu.accounting.map_or(0.0, |clocks| clocks.tick_cpus))),
+        significant_digits(cpu.scheduler_busy_cpus.unwrap_or(0.0)),
+    );
+    candidate(context, cpu, core, gap, sentence, top)
+}
+
+/// `value` is in CPUs; on one CPU that is its share.
+fn candidate(
+    context: &RuleContext,
+    cpu: &CpuSpan,
+    core: Option<&CpuUsage>,
+    value: f64,
+    sentence: String,
+    top: Option<crate::sample::Name>,
+) -> Candidate {
+    Candidate {
+        severity: Severity::Warning,
+        subject: core.map_or(Subject::Host, |core| Subject::Cpu(core.id)),
+        value,
+        threshold: context.thresholds.hidden_cpus,
+        unit: if core.is_some() { "ratio" } else { "count" },
+        sentence,
+        evidence: vec![
+            evidence_optional("scheduler_busy_cpus", cpu.scheduler_busy_cpus),
+            evidence_number("tick_busy_cpus", cpu.tick_busy_cpus),
+            evidence_optional("core_scheduler_ratio", core.map(|core| core.scheduler_busy)),
+            evidence_optional("core_tick_ratio", core.map(|core| core.shares.busy())),
+            evidence_optional("core_unaccounted_ratio", core.map(|core| core.shares.unaccounted)),
+            evidence_optional("core_counted_twice_ratio", core.map(|core| core.shares.excess)),
+            evidence_optional("chance_cpus", cpu.accounting.map(|clocks| clocks.variance.sqrt())),
+            evidence_optional("skew_cpus", cpu.accounting.map(|clocks| clocks.read_skew_cpus)),
+            top.map_or(evidence_optional("top_thread", None), |name| evidence_text("top_thread", name)),
+        ],
+        explained_share: value.min(context.cpu_count()) / context.cpu_count(),
+    }
+}

@@ -1,0 +1,121 @@
+//! Rule saturated-core: one CPU is busy while the host is not.
+
+use crate::findings::finding::{Kind, Severity, Subject};
+use crate::findings::formatting::percent;
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rules::cpu::clauses::MAX_REPORTED;
+use crate::findings::rules::cpu::clauses::{BACKGROUND_CLAUSE, unlisted_clause};
+use crate::findings::rules::cpu::softirq::{is_softirq_dominated, softirq_evidence, softirq_sentence};
+use crate::ids::TaskId;
+use crate::interval::cpu::CpuUsage;
+
+pub const SATURATED_CORE: Rule = Rule {
+    kind: Kind::SaturatedCore,
+    title: "One core saturated",
+    meaning: "One CPU is busy all the time while the host as a whole is not: what runs there cannot go faster, however many \
+              other CPUs are idle.",
+    computed: "A CPU at least 95 % busy (user, nice, system, irq, softirq) while the host is below 60 %. If interrupts and \
+               softirqs take more of it than threads, no thread is named: the packet rate of that CPU is reported instead \
+               (/proc/net/softnet_stat), with the interface that receives most packets. The scheduler does not move softirq \
+               work to another CPU, so this case is reported up to 90 % of the host. At most eight CPUs are listed.",
+    caveats: "A batch job that is meant to use its one CPU. A process that hides from the clock tick can make a CPU appear \
+              idle, or busier than it is.",
+    next_steps: &[
+        "the thread that runs there most: one thread cannot use two CPUs",
+        "softirq: all interrupts of a NIC may go to one CPU (irqbalance, RSS, RPS)",
+        "affinity: taskset -p, cpuset of the cgroup",
+    ],
+    reference: "CPU time",
+    hysteresis: Hysteresis::Sustained,
+    evaluate: saturated_core,
+};
+
+/// Share of a CPU's busy time from which its top thread is named.
+const MIN_NAMED_SHARE: f64 = 0.1;
+
+/// Share of a CPU's busy time from which its top thread decides the severity.
+const DOMINANT_SHARE: f64 = 0.5;
+
+fn is_background(context: &RuleContext, task: TaskId) -> bool {
+    let threads = context.interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.threads);
+    threads.binary_search_by_key(&task, |thread| thread.id).is_ok_and(|at| threads.get(at).is_some_and(|row| row.background))
+}
+
+fn saturated_core(context: &RuleContext) -> Vec<Candidate> {
+    let thresholds = context.thresholds;
+    let Some(cpu) = context.interval.cpu.as_ref().filter(|cpu| cpu.cpus.len() > 1) else { return Vec::new() };
+    let box_has_room = cpu.busy() < thresholds.box_idle_below_ratio;
+    // No scheduler moves softirqs to a CPU that has time.
+    let is_limit = |core: &&CpuUsage| box_has_room || is_softirq_dominated(core) && cpu.busy() < thresholds.cpu_busy_ratio;
+    // Half a clock tick: a short interval has few of them.
+    let rounding = 0.5 / (context.interval.seconds * context.interval.host.ticks_per_second as f64).max(1.0);
+    let limit = thresholds.core_busy_ratio - rounding.min(0.1);
+    let mut full: Vec<&CpuUsage> = cpu.cpus.iter().filter(|core| core.busy() >= limit).filter(is_limit).collect();
+    // Otherwise by CPU number, so that the same CPUs are listed each time.
+    full.sort_by_key(|core| !is_softirq_dominated(core));
+    let others = unlisted_clause(full.len(), "more CPU", "more CPUs");
+    let mut found = Vec::new();
+    for core in full.into_iter().take(MAX_REPORTED) {
+        let busy = core.busy();
+        let softirq = is_softirq_dominated(core);
+        // The work of ksoftirqd is counted as softirq, and threads beside it are not the cause. Nor is the top thread if it
+        // used little.
+        let top = core
+            .top_thread
+            .filter(|(_, share)| !softirq && share.0 >= busy * MIN_NAMED_SHARE)
+            .map(|(task, share)| (context.task_label(task), share.0));
+        let who = match &top {
+            Some(((_, who), share)) => format!("; {who} ran there most: {}", percent(*share)),
+            None => String::new(),
+        };
+        let meek =
+            core.top_thread.is_some_and(|(task, share)| share.0 >= busy * DOMINANT_SHARE && is_background(context, task));
+        let what = if softirq { softirq_sentence(context, core) } else { busy_breakdown(core) };
+        let sentence = format!(
+            "CPU {} is {} busy ({}) while the host is {} busy ({}){who}{}{others}",
+            core.id.0,
+            percent(busy),
+            what,
+            percent(cpu.busy()),
+            context.of_all_cpus(cpu.busy() * context.cpu_count()),
+            if meek { BACKGROUND_CLAUSE } else { "" },
+        );
+        let mut evidence = vec![
+            evidence_number("busy_ratio", busy),
+            evidence_number("user_ratio", core.shares.user + core.shares.nice),
+            evidence_number("system_ratio", core.shares.system),
+            evidence_number("irq_ratio", core.shares.irq),
+            evidence_number("softirq_ratio", core.shares.softirq),
+            evidence_number("hidden_ratio", core.hidden),
+            evidence_number("box_busy_ratio", cpu.busy()),
+            top.map_or(evidence_optional("top_thread", None), |((name, _), _)| evidence_text("top_thread", name)),
+        ];
+        evidence.extend(softirq_evidence(context, core.id));
+        found.push(Candidate {
+            severity: if meek { Severity::Note } else { Severity::Warning },
+            subject: Subject::Cpu(core.id),
+            value: busy,
+            threshold: thresholds.core_busy_ratio,
+            unit: "ratio",
+            sentence,
+            evidence,
+            explained_share: busy / context.cpu_count(),
+        });
+    }
+    found
+}
+
+/// `user 99.1 %, system 0.70 %`, the parts that matter.
+fn busy_breakdown(core: &CpuUsage) -> String {
+    let shares = &core.shares;
+    let parts = [
+        ("user", shares.user + shares.nice),
+        ("system", shares.system),
+        ("irq", shares.irq),
+        ("softirq", shares.softirq),
+        ("hidden from the clock tick", core.hidden),
+    ];
+    let shown = parts.iter().filter(|(_, share)| *share >= 0.005);
+    shown.map(|(word, share)| format!("{word} {}", percent(*share))).collect::<Vec<_>>().join(", ")
+}

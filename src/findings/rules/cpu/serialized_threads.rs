@@ -1,0 +1,83 @@
+//! Part of rule saturated-thread: threads that together use one whole CPU, one at a time.
+
+use crate::findings::finding::{Severity, Subject};
+use crate::findings::formatting::{lossy_name, percent};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number};
+use crate::interval::task::ThreadSpan;
+use crate::sample::task::Process;
+
+/// Threads that use less CPU than this are ignored.
+const MIN_THREAD_SHARE: f64 = 0.02;
+
+/// Share of the sub-samples at which exactly one of them runs. Independent threads reach at most half.
+const MIN_ONE_RUNNING_SHARE: f64 = 0.8;
+
+/// Fewer sub-samples prove nothing.
+const MIN_SUB_SAMPLES: usize = 5;
+
+/// Processes that use one whole CPU without a saturated thread.
+pub fn serialized_threads(context: &RuleContext) -> Vec<Candidate> {
+    let thresholds = context.thresholds;
+    let has_room = |busy: f64, cpus: usize| busy < thresholds.box_idle_below_ratio && cpus > 1;
+    let Some(cpu) = context.interval.cpu.as_ref().filter(|cpu| has_room(cpu.busy(), cpu.cpus.len())) else { return Vec::new() };
+    let Some(tasks) = &context.interval.tasks else { return Vec::new() };
+    // While one hands over to the next, both run (CPython: 1.04 CPU).
+    let one = thresholds.thread_busy_ratio..=3.0 - 2.0 * thresholds.thread_busy_ratio;
+    let mut found = Vec::new();
+    for (span, used) in
+        tasks.active_processes.iter().filter_map(|span| Some((span, span.cpu?.0))).filter(|(_, used)| one.contains(used))
+    {
+        let from = tasks.threads.partition_point(|thread| thread.id.pid < span.id.pid);
+        let own = tasks.threads.iter().skip(from).take_while(|thread| thread.id.pid == span.id.pid);
+        let used_by = |thread: &ThreadSpan| thread.cpu.map_or(0.0, |used| used.0);
+        let parts: Vec<&ThreadSpan> = own.filter(|thread| used_by(thread) >= MIN_THREAD_SHARE).collect();
+        let most = parts.iter().map(|thread| used_by(thread)).fold(0.0, f64::max);
+        let Some(process) = context.process(span.id.pid).filter(|_| parts.len() >= 2 && most < thresholds.thread_busy_ratio)
+        else {
+            continue;
+        };
+        let Some(alone) = one_running_share(context, process).filter(|alone| *alone >= MIN_ONE_RUNNING_SHARE) else { continue };
+        let background = parts.iter().all(|thread| thread.background);
+        found.push(Candidate {
+            severity: if background { Severity::Note } else { Severity::Warning },
+            subject: Subject::Group { id: process.group(), name: process.comm.clone() },
+            value: used,
+            threshold: thresholds.thread_busy_ratio,
+            unit: "ratio",
+            sentence: format!(
+                "{} ({}): {} threads together use {} of one CPU, one at a time, as if serialized by one lock (a global \
+                 interpreter lock, for example): at its limit, more CPUs won't help; the host is {} busy ({})",
+                lossy_name(&process.comm),
+                process.pid,
+                parts.len(),
+                percent(used),
+                percent(cpu.busy()),
+                context.of_all_cpus(cpu.busy() * context.cpu_count()),
+            ),
+            evidence: vec![
+                evidence_number("cpu_ratio", used),
+                evidence_number("threads", parts.len() as f64),
+                evidence_number("most_of_one_thread_ratio", most),
+                evidence_number("one_running_ratio", alone),
+                evidence_number("box_busy_ratio", cpu.busy()),
+            ],
+            explained_share: used / context.cpu_count(),
+        });
+    }
+    found
+}
+
+/// Share of the sub-samples at which exactly one thread of it ran; `None` if sibling processes are counted with it, or with
+/// few sub-samples.
+fn one_running_share(context: &RuleContext, process: &Process) -> Option<f64> {
+    let (waits, tasks) = (&context.interval.newer.waits, context.interval.newer.tasks.as_ref().ok()?);
+    let group = process.group();
+    let index = waits.groups.iter().position(|other| *other == group)?;
+    if tasks.members(&group).nth(1).is_some() || waits.sub_samples.len() < MIN_SUB_SAMPLES {
+        return None;
+    }
+    let is_one = |sub: &&crate::sample::waits::SubSample| {
+        sub.groups.iter().any(|row| usize::from(row.group) == index && row.running == 1)
+    };
+    Some(waits.sub_samples.iter().filter(is_one).count() as f64 / waits.sub_samples.len() as f64)
+}

@@ -1,0 +1,146 @@
+//! Rule short-lived-processes: tasks that begin and end between two scans are in no list of processes.
+
+use crate::findings::finding::{Kind, Severity, Subject};
+use crate::findings::formatting::{lossy_name, percent, significant_digits};
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::interval::short_lived::{ShortLived, ShortLivedGroup};
+use crate::sample::{Absent, Name};
+
+pub const SHORT_LIVED_PROCESSES: Rule = Rule {
+    kind: Kind::ShortLivedProcesses,
+    title: "Processes too short-lived to be sampled",
+    meaning: "Tasks start at a high rate and end before a scan of /proc finds them. Their CPU time, and that of starting \
+              them, is missing from every list of processes.",
+    computed: "At least 50 forks (processes and threads) a second of which a scan found less than half; or CPU time of tasks \
+               that no scan found, at least 10 % of what is used and 0.05 CPU. A note; a warning from 25 % of the host. With \
+               CAP_NET_ADMIN each exit is reported by the kernel (taskstats) with a name and an ancestor; without it, the \
+               CPU time is what parents were credited with for their children (cutime, cstime), minus what the scan had seen \
+               of these.",
+    caveats: "A build, a test suite or a shell script works like this. Without privilege, the last part of the life of \
+              sampled processes is estimated, and processes that no parent waits for are missed unless the ticks show them.",
+    next_steps: &[
+        "what the parent runs repeatedly: its command line, its log",
+        "as root the exits are reported by name; execsnoop (bcc) or perf trace -e 'sched:sched_process_exec' shows arguments",
+        "a shell loop: builtins instead of programs; a server: a worker pool instead of a process per request",
+    ],
+    reference: "Short-lived processes",
+    hysteresis: Hysteresis::TwoOfThree,
+    evaluate: short_lived,
+};
+
+fn short_lived(context: &RuleContext) -> Vec<Candidate> {
+    let thresholds = context.thresholds;
+    let (Some(span), Some(cpu)) = (&context.interval.short_lived, &context.interval.cpu) else { return Vec::new() };
+    let n = context.cpu_count();
+    let unseen = span.cpus.map(|cpus| (cpus + span.unexplained_cpus).min(n));
+    let used = (cpu.busy() * n).max(unseen.unwrap_or(0.0));
+    let hidden = context.interval.newer.tasks.as_ref().is_ok_and(|tasks| tasks.hidden.processes);
+    let many = span.forks.is_some_and(|forks| forks.0 >= thresholds.short_lived_forks_per_second)
+        && span.seen_share.is_some_and(|seen| seen.0 < thresholds.short_lived_seen_ratio)
+        && !hidden;
+    let share = unseen.filter(|&cpus| cpus >= thresholds.short_lived_cpus).map_or(0.0, |cpus| cpus / used);
+    let costly = share >= thresholds.short_lived_busy_ratio;
+    if !many && !costly {
+        return Vec::new();
+    }
+    let of_box = unseen.unwrap_or(0.0) / n;
+    let (value, threshold, unit) = match span.forks {
+        Some(forks) if !costly => (forks.0, thresholds.short_lived_forks_per_second, "per_second"),
+        _ => (share, thresholds.short_lived_busy_ratio, "ratio"),
+    };
+    let told = top_groups(span);
+    vec![Candidate {
+        severity: if of_box >= thresholds.short_lived_warning_ratio { Severity::Warning } else { Severity::Note },
+        subject: Subject::Host,
+        value,
+        threshold,
+        unit,
+        sentence: sentence(context, span, unseen, &told),
+        evidence: vec![
+            evidence_optional("forks_per_second", span.forks.map(|forks| forks.0)),
+            evidence_optional("seen_ratio", span.seen_share.map(|seen| seen.0)),
+            evidence_optional("unseen_cpus", unseen),
+            evidence_optional("unseen_of_used_ratio", unseen.map(|_| share)),
+            evidence_optional("unseen_of_box_ratio", unseen.map(|_| of_box)),
+            evidence_optional("ended_unseen_per_second", span.has_exit_events.then(|| ended_unseen_per_second(span))),
+            evidence_optional("ends_not_heard_per_second", span.lost_messages.map(|lost| lost.0)),
+            evidence_number("unexplained_cpus", span.unexplained_cpus),
+            if told.is_empty() { evidence_optional("whose", None) } else { evidence_text("whose", told.as_str()) },
+        ],
+        explained_share: of_box.min(1.0),
+    }]
+}
+
+/// Exits a second of processes that no scan found.
+fn ended_unseen_per_second(span: &ShortLived) -> f64 {
+    let processes = span.groups.iter().filter(|family| !family.are_threads);
+    processes.filter_map(|family| family.rate).map(|rate| rate.0).sum::<f64>() + span.unlisted.map_or(0.0, |rate| rate.0)
+}
+
+fn sentence(context: &RuleContext, span: &ShortLived, unseen: Option<f64>, told: &str) -> String {
+    let mut words = match span.forks {
+        Some(forks) => format!("{} processes or threads start per second", significant_digits(forks.0)),
+        None => "processes start".into(),
+    };
+    if let Some(seen) = span.seen_share {
+        words += &format!(", {} of them are still there at the next scan", percent(seen.0));
+    }
+    let known = unseen.filter(|&cpus| cpus >= MIN_REPORTED_CPUS);
+    if known.is_none() && !span.has_exit_events {
+        words += "; their CPU use is not known: no process waits for them, or they are threads of processes that still run";
+    }
+    if let Some(unseen) = known {
+        let of_box = percent(unseen / context.cpu_count());
+        words += &format!("; those that no scan found used {} ({of_box} of the host)", context.of_all_cpus(unseen));
+    }
+    if span.unexplained_cpus > 0.0 {
+        words += &format!(
+            ", {} CPUs of it by inference from ticks that no task accounts for",
+            significant_digits(span.unexplained_cpus)
+        );
+    }
+    if !told.is_empty() {
+        words += &format!(": {told}");
+    }
+    if let Some(lost) = span.lost_messages.filter(|lost| lost.0 > 0.0) {
+        words += &format!("; {} exit messages a second were lost", significant_digits(lost.0));
+    }
+    if context.interval.newer.exits == Err(Absent::NoPermission) {
+        words += "; their names need root (CAP_NET_ADMIN)";
+    }
+    words
+}
+
+/// CPU use below this is not reported.
+const MIN_REPORTED_CPUS: f64 = 0.005;
+
+/// Groups that are listed.
+const MAX_REPORTED: usize = 3;
+
+/// `make (4711) → cc1 180/s 0.90 CPU, …`
+fn top_groups(span: &ShortLived) -> String {
+    // The CPU time of threads is part of their process: only their number is reported.
+    let costs = |family: &ShortLivedGroup| !family.are_threads && family.cpus >= MIN_REPORTED_CPUS;
+    let worth = |family: &&ShortLivedGroup| costs(family) || family.rate.is_some_and(|rate| rate.0 >= 5.0);
+    let words: Vec<String> = span.groups.iter().filter(worth).take(MAX_REPORTED).map(describe_group).collect();
+    words.join(", ")
+}
+
+fn describe_group(family: &ShortLivedGroup) -> String {
+    let of = match family.owner {
+        Some(id) => format!("{} ({})", lossy_name(&family.owner_name), id.pid),
+        None => "a parent that has exited".into(),
+    };
+    let rate = family.rate.map(|rate| format!(" {}/s", significant_digits(rate.0))).unwrap_or_default();
+    let cpus = significant_digits(family.cpus);
+    match &family.name {
+        Some(own) if family.are_threads => format!("{of}: threads {}{rate}", name_or_placeholder(own)),
+        Some(own) => format!("{of} → {}{rate} {cpus} CPU", name_or_placeholder(own)),
+        None => format!("children of {of}: {cpus} CPU"),
+    }
+}
+
+fn name_or_placeholder(own: &Name) -> String {
+    if own.as_bytes().is_empty() { "(no name)".into() } else { lossy_name(own) }
+}

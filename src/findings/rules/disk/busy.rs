@@ -1,0 +1,115 @@
+//! Rule disk-busy-not-saturated: busy% is high, the latency is not.
+
+use crate::baseline::{LatencyStatus, MAX_UNCONTENDED_OUTSTANDING};
+use crate::findings::finding::{Kind, Severity};
+use crate::findings::formatting::{millis, multiple, percent, plural};
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_text};
+use crate::findings::rules::disk::evidence::{device_evidence, disk_subject};
+use crate::findings::wait_chain::bottleneck::bottleneck;
+use crate::ids::DiskId;
+use crate::interval::disk::Operation;
+
+pub const DISK_BUSY_NOT_SATURATED: Rule = Rule {
+    kind: Kind::DiskBusyNotSaturated,
+    title: "Disk busy, not saturated",
+    meaning: "%util near 100 only says that a request was outstanding most of the time. This device still answers near its \
+              baseline: requests do not wait for each other, or there is only one at a time.",
+    computed: "busy% ≥ 90 while every operation with at least 5 completions answers below 2× its baseline. A device with one \
+               request at a time is at its baseline by definition.",
+    caveats: "Without a learned baseline its capacity is not known: the sentence says what it compares with.",
+    next_steps: &["await against the baseline, not %util, when the load grows"],
+    reference: "Disks",
+    hysteresis: Hysteresis::TwoOfThree,
+    evaluate: disk_busy_not_saturated,
+};
+
+fn disk_busy_not_saturated(context: &RuleContext) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    for span in &context.interval.disks {
+        let Some(busy) = span.busy.filter(|busy| busy.0 >= context.thresholds.disk_busy_ratio && !span.stalled) else {
+            continue;
+        };
+        let judged =
+            span.operations().filter_map(|(operation, _)| OperationLatency::for_operation(context, span.id, operation));
+        let answers: Vec<OperationLatency> = judged.collect();
+        if !answers.iter().all(|answer| answer.is_near_baseline(context)) {
+            continue;
+        }
+        // The operation that blocked threads wait for; otherwise the one with most requests outstanding.
+        let limit = bottleneck_operation(context, span.id);
+        let is_limit = |answer: &OperationLatency| Some(answer.standing.operation) == limit;
+        let most = |a: &OperationLatency, b: &OperationLatency| {
+            is_limit(a).cmp(&is_limit(b)).then(a.concurrency.total_cmp(&b.concurrency))
+        };
+        let Some(answer) = answers.into_iter().max_by(most) else { continue };
+        let device = context.disk_name(span.id);
+        let (baseline, operation) = (millis(answer.standing.baseline.0), answer.standing.operation);
+        // Of that operation: others may go on beside it.
+        let at_once = if answer.concurrency <= MAX_UNCONTENDED_OUTSTANDING {
+            format!("it has one {} at a time", operation.as_str())
+        } else {
+            format!("it serves {} in parallel", plural(answer.concurrency, operation.as_str(), operation.plural()))
+        };
+        let against = match answer.standing.provisional {
+            true => format!(" = {} ~{baseline} (provisional: not learned yet)", multiple(answer.multiple)),
+            false => format!(", {} baseline", multiple(answer.multiple)),
+        };
+        let sentence = format!(
+            "{device}: busy {}, not saturated: {at_once} and answers {} in {}{against}",
+            percent(busy.0),
+            operation.plural(),
+            millis(answer.await_ms),
+        );
+        let mut evidence = vec![
+            evidence_text("operation", operation.plural()),
+            evidence_number("await_seconds", answer.await_ms / 1000.0),
+            evidence_number("multiple", answer.multiple),
+            evidence_text("baseline", if answer.standing.provisional { "provisional" } else { "learned" }),
+            evidence_number("concurrency", answer.concurrency),
+        ];
+        evidence.extend(device_evidence(span));
+        found.push(Candidate {
+            severity: Severity::Note,
+            subject: disk_subject(context, span.id),
+            value: busy.0,
+            threshold: context.thresholds.disk_busy_ratio,
+            unit: "ratio",
+            sentence,
+            evidence,
+            explained_share: 0.0,
+        });
+    }
+    found
+}
+
+/// How a busy device answers one kind of operation.
+struct OperationLatency<'a> {
+    standing: &'a LatencyStatus,
+    await_ms: f64,
+    multiple: f64,
+    concurrency: f64,
+}
+
+impl<'a> OperationLatency<'a> {
+    fn for_operation(context: &'a RuleContext, id: DiskId, operation: Operation) -> Option<OperationLatency<'a>> {
+        let standing = context.latency_status(id, operation)?;
+        let load = standing.window_load?;
+        let (await_ms, multiple) = (load.r#await(operation)?.0, standing.window_multiple()?);
+        Some(OperationLatency { standing, await_ms, multiple, concurrency: load.concurrency(operation) })
+    }
+
+    /// Near its baseline; not learned yet, with one request at a time: that is what it does alone, whatever its kind does.
+    fn is_near_baseline(&self, context: &RuleContext) -> bool {
+        self.multiple < context.thresholds.disk_well_multiple
+            || self.standing.provisional && self.concurrency <= MAX_UNCONTENDED_OUTSTANDING
+    }
+}
+
+/// The operation that the group which is stuck on this device most waits for.
+fn bottleneck_operation(context: &RuleContext, id: DiskId) -> Option<Operation> {
+    let groups = &context.interval.idle_blocked.as_ref()?.groups;
+    let group = groups.iter().find(|group| group.holder_device.is_some_and(|(device, _)| device == id))?;
+    let holder = group.holder.as_ref()?;
+    Some(bottleneck(context.interval, context.latency_statuses, id, Some(holder))?.operation)
+}

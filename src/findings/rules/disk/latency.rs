@@ -1,0 +1,163 @@
+//! Rule disk-latency: a device is slower than its baseline.
+
+use crate::baseline::MAX_UNCONTENDED_OUTSTANDING;
+use crate::findings::device_waiters::has_waiters;
+use crate::findings::disk_latency::{SlowOperation, is_disk_slow};
+use crate::findings::finding::{Kind, Severity};
+use crate::findings::formatting::{count, millis, multiple, plural};
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::rules::disk::evidence::{device_evidence, disk_subject, explained_share};
+use crate::interval::disk::DiskSpan;
+
+pub const DISK_LATENCY: Rule = Rule {
+    kind: Kind::DiskLatency,
+    title: "Disk latency above baseline",
+    meaning: "Requests take a multiple of what this device needs for one request at a time. Either more is asked of it than \
+              it can serve at once (more load), or the device itself has become slower (slower at the same load): the \
+              sentence says which.",
+    computed: "Await of an interval with at least 5 completions (of short intervals as many as give 5, up to a second) \
+               against the baseline of this device, operation and size class: a warning from 3×, critical from 10×, if the \
+               excess matters: (await − baseline) × completions a second ≥ 0.5. Against a provisional baseline (~) only from \
+               10×, at a concurrency above 1.2, and never more than a warning. A note if no thread waits for the device. \
+               Slower at the same load: no more than one request outstanding, or no more than 1.25 times the highest load at \
+               which the device answered within 2× its baseline, or fewer than 0.8 of the requests a second that it \
+               completed then. Otherwise: more load.",
+    caveats: "A baseline learned from other work (cached reads, another mix of sizes) may be too low: set it by hand. The \
+              latency is that of the block layer: an I/O limit above it and locks of the file system are not in it.",
+    next_steps: &[
+        "which processes use it, and which are blocked on it (screen 3, Enter)",
+        "queue against multiple: a queue of 1 with a high multiple is the device, not the load",
+        "whether its neighbours (same controller, hypervisor, network) are slow too",
+    ],
+    reference: "Baselines",
+    hysteresis: Hysteresis::TwoOfThree,
+    evaluate: disk_latency,
+};
+
+fn disk_latency(context: &RuleContext) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    for span in &context.interval.disks {
+        // The latency of a device on top of a slow one is reported for the lower one.
+        let below = context.disk(span.id).map(|disk| disk.facts.slaves.as_slice()).unwrap_or_default();
+        if below.iter().filter_map(|&lower| context.disk_span(lower)).any(|lower| is_disk_slow(context, lower)) {
+            continue;
+        }
+        let slow = span.operations().filter_map(|(operation, _)| SlowOperation::detect(context, span, operation));
+        // One finding per device, about its worst operation.
+        if let Some(worst) = slow.max_by(|a, b| a.rank().total_cmp(&b.rank())) {
+            found.push(worst.candidate(context, span));
+        }
+    }
+    found
+}
+
+impl SlowOperation<'_> {
+    /// Whether the device has become slower or is asked for more, by the load at which it was seen to be well; `None`
+    /// where that is not known.
+    fn cause(&self) -> Option<LatencyCause> {
+        let outstanding = self.load.outstanding();
+        if self.standing.provisional {
+            return None;
+        }
+        if outstanding <= MAX_UNCONTENDED_OUTSTANDING {
+            return Some(LatencyCause::SameLoad);
+        }
+        let usual = self.standing.baseline_load?;
+        Some(match self.load.total_rate() {
+            _ if outstanding <= usual.outstanding * SAME_LOAD_OUTSTANDING => LatencyCause::SameLoad,
+            rate if rate < usual.rate * SAME_LOAD_RATE => LatencyCause::LowerThroughput { rate, before: usual.rate },
+            _ => LatencyCause::MoreLoad { before: usual.outstanding },
+        })
+    }
+
+    fn candidate(&self, context: &RuleContext, span: &DiskSpan) -> Candidate {
+        let thresholds = context.thresholds;
+        let unwaited = !has_waiters(context.interval, span.id, thresholds.latency_waiting_threads);
+        let severity = match self.multiple {
+            _ if unwaited => Severity::Note,
+            times if times >= thresholds.latency_critical_multiple && !self.standing.provisional => Severity::Critical,
+            _ => Severity::Warning,
+        };
+        let against = match self.standing.provisional {
+            true => format!("~{} (provisional: not learned yet)", millis(self.standing.baseline.0)),
+            false => format!("its {}", millis(self.standing.baseline.0)),
+        };
+        let queue = count(self.load.concurrency(self.operation));
+        let cause = self.cause();
+        let load = match &cause {
+            None => format!("queue {queue}"),
+            Some(LatencyCause::SameLoad) => format!("queue {queue}: slower at the same load"),
+            Some(LatencyCause::LowerThroughput { rate, before }) => {
+                let (rate, before) = (plural(*rate, "request/s", "requests/s"), count(*before));
+                format!("queue {queue}: slower, not more load ({rate}, at its baseline {before})")
+            }
+            Some(LatencyCause::MoreLoad { before }) => {
+                format!("queue {queue}: more load (at its baseline up to {})", count(before.max(1.0)))
+            }
+        };
+        let device = context.disk_name(span.id);
+        let waited = if unwaited { "; no thread waits for it" } else { "" };
+        let sentence = format!(
+            "{device}: {} {} = {} {against}, {load}{waited}",
+            self.operation.plural(),
+            millis(self.await_ms),
+            multiple(self.multiple)
+        );
+        let mut evidence = vec![
+            evidence_text("operation", self.operation.plural()),
+            evidence_number("await_seconds", self.await_ms / 1000.0),
+            evidence_number("baseline_seconds", self.standing.baseline.0 / 1000.0),
+            evidence_number("baseline_intervals", f64::from(self.standing.learned_intervals)),
+            evidence_text("baseline", if self.standing.provisional { "provisional" } else { "learned" }),
+            evidence_number("concurrency", self.load.concurrency(self.operation)),
+            evidence_number("completions_per_second", self.load.rate(self.operation)),
+            cause.map_or(evidence_optional("cause", None), |cause| evidence_text("cause", cause.as_str())),
+            evidence_optional("usual_outstanding", self.standing.baseline_load.map(|usual| usual.outstanding)),
+            evidence_optional("usual_completions_per_second", self.standing.baseline_load.map(|usual| usual.rate)),
+            evidence_number("lost_seconds_per_second", self.lost_seconds_per_second),
+        ];
+        evidence.extend(device_evidence(span));
+        Candidate {
+            severity,
+            subject: disk_subject(context, span.id),
+            value: self.multiple,
+            threshold: match self.standing.provisional {
+                true => thresholds.latency_provisional_multiple,
+                false => thresholds.latency_multiple,
+            },
+            unit: "ratio",
+            sentence,
+            evidence,
+            explained_share: explained_share(context, span.id),
+        }
+    }
+}
+
+/// Why a device is slower than its baseline.
+enum LatencyCause {
+    SameLoad,
+    /// More are outstanding since fewer are done
+    LowerThroughput {
+        rate: f64,
+        before: f64,
+    },
+    MoreLoad {
+        before: f64,
+    },
+}
+
+impl LatencyCause {
+    fn as_str(&self) -> &'static str {
+        match self {
+            LatencyCause::SameLoad | LatencyCause::LowerThroughput { .. } => "slower",
+            LatencyCause::MoreLoad { .. } => "more load",
+        }
+    }
+}
+
+/// So many times the requests outstanding at its baseline are the same load.
+const SAME_LOAD_OUTSTANDING: f64 = 1.25;
+
+/// Below this share of the requests a second that it completed at its baseline it is the device that is slower.
+const SAME_LOAD_RATE: f64 = 0.8;

@@ -1,0 +1,272 @@
+//! Part of rule memory-pressure: a cgroup at its memory limit whose tasks spend their time on pages that were just
+//! reclaimed, while the host may have free memory.
+
+use crate::findings::cgroups::{CgroupMembers, describe_members};
+use crate::findings::finding::{Severity, Subject};
+use crate::findings::formatting::significant_digits;
+use crate::findings::formatting::{bytes, lossy_name, percent};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
+use crate::findings::rules::memory::page_waits::waits_for_page;
+use crate::interval::cgroup::CgroupSpan;
+use crate::interval::delays::DelaySpan;
+use crate::interval::task::{ProcessSpan, ThreadSpan};
+use crate::sample::cgroup::Controller;
+use crate::sample::task::Process;
+use crate::sample::waits::{BlockedThread, WaitClass};
+
+/// Refaults a second below which they cost no time worth a finding, however slow the disk.
+const MIN_REFAULTS_PER_SECOND: f64 = 20.0;
+
+/// Share of the faults that must be refaults, if refaults are few.
+const MIN_REFAULT_SHARE: f64 = 0.1;
+
+/// A thread with this many major faults a second spends its system time on them.
+const HIGH_MAJOR_FAULTS_PER_SECOND: f64 = 100.0;
+
+/// A thread waits for memory if delay accounting reports this share of its time.
+const MIN_DELAY_SHARE: f64 = 0.05;
+
+/// Mean number of waiting threads from which it is a warning even if they only read files.
+const MIN_WARNING_READERS: f64 = 1.5;
+
+pub fn cgroups_at_limit(context: &RuleContext) -> Vec<Candidate> {
+    let short: Vec<CgroupThrashing> =
+        context.interval.cgroups.iter().filter_map(|group| CgroupThrashing::detect(context, group)).collect();
+    // Page cache alone brings a cgroup to its limit: only for few cgroups are the tasks examined.
+    let residents = CgroupMembers::for_cgroups(context, Controller::Memory, short.iter().map(|short| &short.group.id));
+    short.iter().filter_map(|short| short.candidate(context, residents.as_ref())).collect()
+}
+
+/// Whether its use is near its limit, or met it; both are known.
+fn is_at_limit(context: &RuleContext, group: &CgroupSpan, limit: f64, used: f64) -> bool {
+    let hit = group.memory_limit_hits.is_some_and(|rate| rate.0 > 0.0);
+    limit > 0.0 && (used >= limit * context.thresholds.memory_limit_ratio || hit)
+}
+
+/// `; cgroup /batch is at its limit of 100 MiB`: the cgroup at its limit that has most of the host's refaults and major
+/// faults (`of_box` a second). Empty if there is none.
+pub fn at_limit_clause(context: &RuleContext, of_box: f64) -> String {
+    let again = |group: &CgroupSpan| group.refaults.map_or(0.0, |rate| rate.0) + group.major_faults.map_or(0.0, |rate| rate.0);
+    let at_limit = context.interval.cgroups.iter().filter_map(|group| {
+        let (limit, used) = (group.memory_limit?.0 as f64, group.memory_used?.0 as f64);
+        is_at_limit(context, group, limit, used).then_some((again(group), limit, group))
+    });
+    let most = at_limit.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(again, ..)| *again > 0.0 && *again >= of_box / 2.0);
+    most.map_or_else(String::new, |(_, limit, group)| {
+        format!("; cgroup {} is at its limit of {}", lossy_name(&group.id.path), bytes(limit))
+    })
+}
+
+/// A cgroup at its limit with refaults.
+struct CgroupThrashing<'a> {
+    group: &'a CgroupSpan,
+    limit: f64,
+    used: f64,
+    /// Refaults and major faults, a second
+    faults_per_second: f64,
+    /// Its own PSI says so
+    by_pressure: bool,
+    /// Most of the faults are of pages that were there before
+    mostly_refaults: bool,
+    /// Some thread was in reclaim: perhaps its own
+    reclaim: bool,
+}
+
+impl<'a> CgroupThrashing<'a> {
+    fn detect(context: &RuleContext<'a>, group: &'a CgroupSpan) -> Option<CgroupThrashing<'a>> {
+        let thresholds = context.thresholds;
+        let (limit, used) = (group.memory_limit?.0 as f64, group.memory_used?.0 as f64);
+        if !is_at_limit(context, group, limit, used) {
+            return None;
+        }
+        let (refaults, faults) = (group.refaults.map(|rate| rate.0), group.major_faults.map(|rate| rate.0));
+        let again = refaults.unwrap_or(0.0) + faults.unwrap_or(0.0);
+        // Starting programs have major faults, too: only refaults show a lack of memory. The kernel does not count all
+        // refaults: under a small limit it soon forgets what it dropped (one in five was counted on 6.18).
+        let returning = refaults.is_none_or(|rate| {
+            rate >= thresholds.refaults_per_second / 2.0 || rate >= faults.unwrap_or(0.0) * MIN_REFAULT_SHARE
+        });
+        let by_stall = group.pressure.memory_some.is_some_and(|share| share.0 >= thresholds.memory_pressure_ratio);
+        let enough = again >= thresholds.refaults_per_second || refaults.is_some_and(|rate| rate >= MIN_REFAULTS_PER_SECOND);
+        let reclaim = context.interval.newer.waits.blocked.iter().any(|thread| thread.class == WaitClass::Memory);
+        let short = CgroupThrashing {
+            group,
+            limit,
+            used,
+            faults_per_second: again,
+            by_pressure: by_stall,
+            mostly_refaults: returning,
+            reclaim,
+        };
+        (by_stall || returning && enough || reclaim).then_some(short)
+    }
+
+    fn candidate(&self, context: &RuleContext, residents: Option<&CgroupMembers>) -> Option<Candidate> {
+        let thresholds = context.thresholds;
+        let CgroupThrashing {
+            group,
+            limit,
+            used,
+            faults_per_second: again,
+            by_pressure: by_stall,
+            mostly_refaults: returning,
+            reclaim,
+        } = *self;
+        let (refaults, faults) = (group.refaults.map(|rate| rate.0), group.major_faults.map(|rate| rate.0));
+        let hits = group.memory_limit_hits.map(|rate| rate.0);
+        let stall = group.pressure.memory_some.map(|share| share.0);
+        let time = PageWaitTime::for_processes(context, residents.map_or(&[], |residents| residents.members_of(&group.id)));
+        let waits = time.waiting_threads() >= thresholds.memory_waiting_threads;
+        let by_rate = again >= thresholds.refaults_per_second && waits;
+        let by_time = refaults.is_some_and(|rate| rate >= MIN_REFAULTS_PER_SECOND)
+            && waits
+            && time.mean_share() >= thresholds.memory_fault_share;
+        // Dirty pages must be written back first: then few refault, and the time is spent in reclaim.
+        let by_reclaim = reclaim && time.in_reclaim >= thresholds.memory_waiting_threads;
+        if !(by_stall || by_reclaim || returning && (by_rate || by_time)) {
+            return None;
+        }
+        let felt =
+            by_stall || time.faulting >= thresholds.memory_waiting_threads || time.waiting_threads() >= MIN_WARNING_READERS;
+        let free = context.interval.memory.as_ref().and_then(|memory| memory.available);
+        let free = free.map(|free| format!("; the host has {} available", bytes(free.0 as f64))).unwrap_or_default();
+        let rate = |rate: Option<f64>| rate.map_or_else(|| "-".into(), significant_digits);
+        let stalled = stall.map(|share| format!(", PSI memory {}", percent(share))).unwrap_or_default();
+        let sentence = format!(
+            "cgroup {} is at its limit of {}: {} refaults/s, {} major faults/s{stalled}{}{free}; in it: {}",
+            lossy_name(&group.id.path),
+            bytes(limit),
+            rate(refaults),
+            rate(faults),
+            time.describe(),
+            describe_members(context, residents, &group.id, page_wait_weight),
+        );
+        let (value, threshold, unit) = match (by_stall, by_rate && returning) {
+            (true, _) => (stall.unwrap_or(0.0), thresholds.memory_pressure_ratio, "ratio"),
+            (false, true) => (again, thresholds.refaults_per_second, "per_second"),
+            (false, false) if by_reclaim => (time.in_reclaim, thresholds.memory_waiting_threads, "threads"),
+            (false, false) => (time.mean_share(), thresholds.memory_fault_share, "ratio"),
+        };
+        Some(Candidate {
+            severity: if felt { Severity::Warning } else { Severity::Note },
+            subject: Subject::Cgroup(group.id.clone()),
+            value,
+            threshold,
+            unit,
+            sentence,
+            evidence: vec![
+                evidence_number("memory_limit_bytes", limit),
+                evidence_number("memory_used_bytes", used),
+                evidence_optional("refaults_per_second", refaults),
+                evidence_optional("major_faults_per_second", faults),
+                evidence_optional("limit_hits_per_second", hits),
+                evidence_number("waiting_threads", time.waiting_threads()),
+                evidence_optional("time_in_faults_ratio", (time.affected_threads > 0).then(|| time.mean_share().min(1.0))),
+                evidence_optional("thrashing_threads", time.if_delay_accounting(context, time.thrashing)),
+                evidence_optional("reclaiming_threads", time.if_delay_accounting(context, time.reclaiming)),
+                evidence_optional("psi_memory_some_ratio", stall),
+                evidence_optional("box_psi_memory_some_ratio", context.interval.pressure.memory_some.map(|share| share.0)),
+            ],
+            explained_share: (time.waiting_threads() / context.cpu_count()).min(1.0),
+        })
+    }
+}
+
+fn page_wait_weight(span: &ProcessSpan) -> f64 {
+    span.major_faults.map_or(0.0, |rate| rate.0) + span.states.disk + span.states.other_blocked
+}
+
+/// Mean numbers of threads of the cgroup that wait for pages.
+#[derive(Default)]
+struct PageWaitTime {
+    /// In page faults or reclaim
+    faulting: f64,
+    /// Of those, seen in reclaim
+    in_reclaim: f64,
+    /// In reads of files that are not in memory
+    reading: f64,
+    /// Threads that do either
+    affected_threads: usize,
+    affected_processes: usize,
+    /// Waiting for pages that came back, and in reclaim, as delay accounting counts it
+    thrashing: f64,
+    reclaiming: f64,
+}
+
+impl PageWaitTime {
+    fn for_processes(context: &RuleContext, inside: &[&Process]) -> PageWaitTime {
+        let mut time = PageWaitTime::default();
+        let threads = context.interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.threads);
+        for process in inside {
+            let before = time.affected_threads;
+            // Threads are sorted by process.
+            let from = threads.partition_point(|span| span.id.pid < process.pid);
+            let own = threads.iter().skip(from).take_while(|span| span.id.pid == process.pid);
+            for span in own {
+                let blocked = &context.interval.newer.waits.blocked;
+                let blocked = blocked.binary_search_by_key(&span.id, |thread| thread.task).ok().and_then(|at| blocked.get(at));
+                time.affected_threads += usize::from(time.add(context, span, blocked));
+            }
+            time.affected_processes += usize::from(time.affected_threads > before);
+        }
+        time
+    }
+
+    /// Whether the thread spends any time on pages.
+    fn add(&mut self, context: &RuleContext, span: &ThreadSpan, blocked: Option<&BlockedThread>) -> bool {
+        let faults = span.major_faults.map_or(0.0, |rate| rate.0);
+        let delays = context.interval.task_delays(span.id);
+        self.thrashing += delays.and_then(|delays| delays.thrashing).map_or(0.0, |share| share.0);
+        self.reclaiming += delays.and_then(|delays| delays.reclaim).map_or(0.0, |share| share.0);
+        let counted = delays.map_or(0.0, DelaySpan::memory_share);
+        let waits = (span.states.disk + span.states.other_blocked).max(counted);
+        let in_fault = counted >= MIN_DELAY_SHARE
+            || faults >= 1.0
+            || blocked.is_some_and(|thread| thread.is_page_fault() || thread.class == WaitClass::Memory);
+        if in_fault {
+            if blocked.is_some_and(|thread| thread.class == WaitClass::Memory) {
+                self.in_reclaim += waits;
+            }
+            self.faulting += waits + if faults >= HIGH_MAJOR_FAULTS_PER_SECOND { span.states.system } else { 0.0 };
+            return true;
+        }
+        let reads = blocked.is_some_and(|thread| waits_for_page(context, thread));
+        if reads {
+            self.reading += waits;
+        }
+        reads
+    }
+
+    fn waiting_threads(&self) -> f64 {
+        self.faulting + self.reading
+    }
+
+    /// `None` where delay accounting is off.
+    fn if_delay_accounting(&self, context: &RuleContext, threads: f64) -> Option<f64> {
+        context.interval.newer.delays.as_ref().ok().map(|_| threads)
+    }
+
+    /// Mean share of the time of those threads.
+    fn mean_share(&self) -> f64 {
+        self.waiting_threads() / self.affected_threads.max(1) as f64
+    }
+
+    /// `; its 4 processes spend 98 % of their time in page faults`
+    fn describe(&self) -> String {
+        if self.waiting_threads() < 0.05 {
+            return String::new();
+        }
+        let doing = match () {
+            () if self.faulting < self.reading => "waiting for pages of files",
+            () if self.in_reclaim >= self.faulting / 2.0 => "in reclaim",
+            () => "in page faults",
+        };
+        let who = match (self.affected_threads, self.affected_processes) {
+            (1, _) => "a thread in it spends".to_owned(),
+            (threads, processes) if threads == processes => format!("{processes} of its processes spend"),
+            (threads, _) => format!("{threads} of its threads spend"),
+        };
+        let whose = if self.affected_threads == 1 { "its" } else { "their" };
+        format!("; {who} {} of {whose} time {doing}", percent(self.mean_share().min(1.0)))
+    }
+}

@@ -1,0 +1,38 @@
+//! Threads that wait for pages, and processes with major faults.
+
+use crate::findings::formatting::{lossy_name, significant_digits};
+use crate::findings::rule_context::RuleContext;
+use crate::sample::waits::{BlockedThread, Syscall, WaitClass};
+
+/// Share of all major faults from which a process is named.
+const MIN_NAMED_SHARE: f64 = 0.1;
+
+/// `; most major faults: python3 (4711) 180/s, …`: processes that wait for pages from storage.
+pub fn top_major_faulters(context: &RuleContext, faults: f64) -> String {
+    let awake = context.interval.tasks.as_ref().map_or(&[][..], |tasks| &tasks.active_processes);
+    let rates = awake.iter().filter_map(|span| Some((span.major_faults?.0, span.id.pid)));
+    let mut rates: Vec<_> =
+        rates.filter(|(rate, _)| *rate >= 1.0 && *rate >= faults * MIN_NAMED_SHARE && faults > 0.0).collect();
+    rates.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let told = rates.iter().take(3).filter_map(|(rate, pid)| {
+        let process = context.process(*pid)?;
+        Some(format!("{} ({pid}) {}/s", lossy_name(&process.comm), significant_digits(*rate)))
+    });
+    let told: Vec<String> = told.collect();
+    if told.is_empty() { String::new() } else { format!("; most major faults: {}", told.join(", ")) }
+}
+
+/// Whether it waits for a page that is not in memory, or for memory itself.
+pub fn waits_for_page(context: &RuleContext, thread: &BlockedThread) -> bool {
+    let page = thread
+        .wchan
+        .as_ref()
+        .is_some_and(|channel| PAGE_WAIT_CHANNELS.iter().any(|prefix| channel.as_bytes().starts_with(prefix.as_bytes())));
+    let call = thread.syscall.and_then(|call| Syscall::from_number(context.interval.host.machine.as_bytes(), call));
+    let syncing = call.is_some_and(Syscall::is_fsync_family);
+    thread.class == WaitClass::Memory || thread.class == WaitClass::Disk && !syncing && (thread.is_page_fault() || page)
+}
+
+/// Wait channels of page cache readers, new kernels and old.
+const PAGE_WAIT_CHANNELS: &[&str] =
+    &["folio_wait", "__folio_lock", "folio_lock", "wait_on_page", "__lock_page", "filemap_", "swap_read"];

@@ -1,0 +1,126 @@
+//! Rule memory-pressure: tasks of the host, or of a cgroup, wait for memory.
+
+use crate::findings::finding::{Kind, Severity, Subject};
+use crate::findings::formatting::percent;
+use crate::findings::formatting::{bytes, plural, significant_digits};
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_optional};
+use crate::findings::rules::memory::cgroup_thrashing::{at_limit_clause, cgroups_at_limit};
+use crate::findings::rules::memory::page_waits::{top_major_faulters, waits_for_page};
+use crate::interval::delays::DelaySpan;
+use crate::units::Ratio;
+
+pub const MEMORY_PRESSURE: Rule = Rule {
+    kind: Kind::MemoryPressure,
+    title: "Tasks wait for memory",
+    meaning: "Tasks spend their time getting memory back: in direct reclaim, or reading again what was just dropped from the \
+              page cache. In a cgroup at its limit the host may have plenty of free memory at the same time.",
+    computed: "PSI memory some at least 10 % of the time (critical from 50 %), or refaults and major faults together at \
+               least 500 a second with threads waiting for them, if most of them are refaults and the kernel had to reclaim, \
+               or less than a tenth of the memory is available. For a cgroup at 95 % of its limit, or that hit it, by its \
+               own counters and its own tasks; there also if threads spend half of their time on refaulted pages, however \
+               few a slow disk delivers a second, or if its threads are in reclaim. PSI reads ~0 for pages that were never \
+               activated.",
+    caveats: "A program that starts reads its pages by major faults for a moment. Repeatedly reading more than the cache \
+              holds refaults by design: in a cgroup, by one thread and without page faults, it is a note.",
+    next_steps: &[
+        "which processes have grown: RSS",
+        "the cgroup's limit and use: memory.max (v2) or memory.limit_in_bytes (v1)",
+        "major faults a second of the processes",
+    ],
+    reference: "Memory and pressure",
+    hysteresis: Hysteresis::TwoOfThree,
+    evaluate: memory_pressure,
+};
+
+fn memory_pressure(context: &RuleContext) -> Vec<Candidate> {
+    let mut found = cgroups_at_limit(context);
+    found.extend(host_pressure(context, !found.is_empty()));
+    found
+}
+
+/// Share of available memory below which major faults alone show a lack of memory.
+const LOW_AVAILABLE_SHARE: f64 = 0.1;
+
+/// `limited`: a cgroup is short of memory at its own limit.
+fn host_pressure(context: &RuleContext, limited: bool) -> Option<Candidate> {
+    let thresholds = context.thresholds;
+    let some = context.interval.pressure.memory_some.map(|share| share.0);
+    let memory = context.interval.memory.as_ref();
+    let again = memory.map_or(0.0, |memory| memory.refaults.map_or(0.0, |r| r.0) + memory.major_faults.map_or(0.0, |f| f.0));
+    let by_pressure = some.is_some_and(|some| some >= thresholds.memory_pressure_ratio);
+    // Starting programs have major faults, too: only refaults, or little available memory, show a lack of it.
+    let returning = memory.and_then(|memory| memory.refaults).is_none_or(|rate| rate.0 >= thresholds.refaults_per_second / 2.0);
+    // Proactive reclaim (DAMON, memory.reclaim) causes refaults too. Reclaim of a cgroup at its limit is not counted for
+    // the host: if cgroups cannot be read it may be that.
+    let reclaimed = memory.and_then(|memory| memory.reclaimed);
+    let needed = reclaimed.is_none_or(|rate| rate.0 > 0.0) || context.interval.newer.cgroups.is_err();
+    let scarce = memory
+        .and_then(|memory| Some(memory.available?.0 as f64 / memory.total?.0 as f64))
+        .map(|available| available < LOW_AVAILABLE_SHARE);
+    let wanted = returning && needed || scarce.unwrap_or(true);
+    let by_faults = again >= thresholds.refaults_per_second && wanted && page_waiters(context) >= 0.5;
+    // What a cgroup's limit explains is not reported again for the host, unless the host is low on memory.
+    let explained = limited && scarce != Some(true);
+    if explained || !(by_pressure || by_faults) {
+        return None;
+    }
+    let available = match memory.and_then(|memory| Some((memory.available?, memory.total?))) {
+        Some((available, total)) => format!("; {} of {} available", bytes(available.0 as f64), bytes(total.0 as f64)),
+        None => String::new(),
+    };
+    let reclaiming = delayed_threads(context, |span| span.reclaim).filter(|&threads| threads >= 0.05);
+    let reclaiming =
+        reclaiming.map_or_else(String::new, |threads| format!("; {} in reclaim", plural(threads, "thread", "threads")));
+    let pages = format!("{} pages a second were refaulted or faulted in from storage", significant_digits(again));
+    // If the host has available memory, the stall is likely that of a cgroup at its limit.
+    let limited = if scarce == Some(false) { at_limit_clause(context, again) } else { String::new() };
+    let who = top_major_faulters(context, memory.and_then(|memory| memory.major_faults).map_or(0.0, |rate| rate.0));
+    let psi = some.map_or_else(|| "-".into(), percent);
+    let sentence = match by_pressure {
+        true => format!("tasks waited for memory {psi} of the time; {pages}{reclaiming}{available}{limited}{who}"),
+        false => format!(
+            "{pages}, and {} for them (PSI memory {psi}){reclaiming}{available}{limited}{who}",
+            plural(page_waiters(context), "thread waits", "threads wait")
+        ),
+    };
+    let critical = some.is_some_and(|some| some >= thresholds.memory_pressure_critical_ratio);
+    let (value, threshold, unit) = match by_pressure {
+        true => (some.unwrap_or(0.0), thresholds.memory_pressure_ratio, "ratio"),
+        false => (again, thresholds.refaults_per_second, "per_second"),
+    };
+    Some(Candidate {
+        severity: if critical { Severity::Critical } else { Severity::Warning },
+        subject: Subject::Host,
+        value,
+        threshold,
+        unit,
+        sentence,
+        evidence: vec![
+            evidence_optional("psi_memory_some_ratio", some),
+            evidence_optional("psi_memory_full_ratio", context.interval.pressure.memory_full.map(|share| share.0)),
+            evidence_optional("refaults_per_second", memory.and_then(|m| m.refaults).map(|r| r.0)),
+            evidence_optional("major_faults_per_second", memory.and_then(|m| m.major_faults).map(|r| r.0)),
+            evidence_optional("reclaiming_threads", delayed_threads(context, |span| span.reclaim)),
+            evidence_optional("thrashing_threads", delayed_threads(context, |span| span.thrashing)),
+            evidence_optional("direct_scans_per_second", memory.and_then(|m| m.scanned_direct).map(|r| r.0)),
+            evidence_optional("available_bytes", memory.and_then(|m| m.available).map(|b| b.0 as f64)),
+        ],
+        explained_share: some.unwrap_or(0.0).min(1.0),
+    })
+}
+
+/// Mean number of threads delayed by one cause, if delay accounting is on.
+fn delayed_threads(context: &RuleContext, part: fn(&DelaySpan) -> Option<Ratio>) -> Option<f64> {
+    context.interval.newer.delays.as_ref().ok()?;
+    Some(context.interval.delays.iter().filter_map(part).map(|share| share.0).sum())
+}
+
+/// Mean number of threads that wait for a page: in a page fault, for a page of a file, or in reclaim. Threads in fsync wait
+/// for something else.
+fn page_waiters(context: &RuleContext) -> f64 {
+    let waits = &context.interval.newer.waits;
+    let looks = waits.sub_samples.len().max(1) as f64;
+    let for_a_page = waits.blocked.iter().filter(|thread| waits_for_page(context, thread));
+    for_a_page.map(|thread| f64::from(thread.seen_count) / looks).sum()
+}

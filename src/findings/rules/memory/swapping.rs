@@ -1,0 +1,49 @@
+//! Rule swapping.
+
+use crate::findings::finding::{Kind, Severity, Subject};
+use crate::findings::formatting::bytes;
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_optional};
+use crate::findings::rules::memory::page_waits::top_major_faulters;
+
+pub const SWAPPING: Rule = Rule {
+    kind: Kind::Swapping,
+    title: "Swapping",
+    meaning: "Memory moves to and from swap. Tasks wait for swap-in; swap-out alone only makes room.",
+    computed: "At least 1 MiB a second: a warning for swap-in, a note for swap-out alone.",
+    caveats: "zram and zswap make it cheap. A burst after a large job has ended is other processes' memory coming back.",
+    next_steps: &["which processes are swapped: VmSwap", "available memory, and which processes have grown"],
+    reference: "Memory and pressure",
+    hysteresis: Hysteresis::TwoOfThree,
+    evaluate: swapping,
+};
+
+fn swapping(context: &RuleContext) -> Vec<Candidate> {
+    let limit = context.thresholds.swapping_bytes_per_second;
+    let Some(memory) = &context.interval.memory else { return Vec::new() };
+    let (into, out) = (memory.swapped_in.map_or(0.0, |rate| rate.0), memory.swapped_out.map_or(0.0, |rate| rate.0));
+    if into < limit && out < limit {
+        return Vec::new();
+    }
+    let left = match (memory.swap_free, memory.swap_total) {
+        (Some(free), Some(total)) => format!("; {} of {} swap free", bytes(free.0 as f64), bytes(total.0 as f64)),
+        _ => String::new(),
+    };
+    let coming_back = memory.major_faults.filter(|_| into >= limit).map_or(0.0, |rate| rate.0);
+    let who = top_major_faulters(context, coming_back);
+    vec![Candidate {
+        severity: if into >= limit { Severity::Warning } else { Severity::Note },
+        subject: Subject::Host,
+        value: into.max(out),
+        threshold: limit,
+        unit: "per_second",
+        sentence: format!("swapping: {}/s in, {}/s out{left}{who}", bytes(into), bytes(out)),
+        evidence: vec![
+            evidence_optional("swapped_in_bytes_per_second", memory.swapped_in.map(|rate| rate.0)),
+            evidence_optional("swapped_out_bytes_per_second", memory.swapped_out.map(|rate| rate.0)),
+            evidence_optional("major_faults_per_second", memory.major_faults.map(|rate| rate.0)),
+            evidence_optional("swap_free_bytes", memory.swap_free.map(|free| free.0 as f64)),
+        ],
+        explained_share: 0.0,
+    }]
+}

@@ -1,0 +1,7 @@
+//! Rules about network interfaces, TCP, UDP and remote hosts.
+
+pub mod listen_overflow;
+pub mod network_latency;
+pub mod nic_saturated;
+pub mod tcp_retransmits;
+pub mod udp_overflow;

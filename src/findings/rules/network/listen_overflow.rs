@@ -1,0 +1,75 @@
+//! Rule listen-overflow: an accept queue overflows.
+
+use crate::findings::finding::{Kind, Severity, Subject};
+use crate::findings::formatting::{lossy_name, significant_digits};
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_optional, evidence_text};
+use crate::sample::Name;
+use crate::sample::network::Listener;
+
+pub const LISTEN_OVERFLOW: Rule = Rule {
+    kind: Kind::ListenOverflow,
+    title: "Accept queue overflows",
+    meaning: "A server does not accept connections as fast as they arrive: the kernel drops them, and clients retry after a \
+              second or more. It resembles packet loss on the network, but is not.",
+    computed: "Any growth of ListenDrops or ListenOverflows; the listening socket with the fullest queue is named.",
+    caveats: "SYN floods and half-open scans count too. The socket is an inference: the counters cover the whole namespace.",
+    next_steps: &[
+        "ss -ltn: Recv-Q against Send-Q",
+        "why the server does not accept: the states of its threads",
+        "its backlog, net.core.somaxconn",
+    ],
+    reference: "TCP and UDP",
+    hysteresis: Hysteresis::Immediate,
+    evaluate: listen_overflow,
+};
+
+fn listen_overflow(context: &RuleContext) -> Vec<Candidate> {
+    let protocols = &context.interval.protocols;
+    let drops = protocols.listen_drops.map(|rate| rate.0);
+    let overflows = protocols.listen_overflows.map(|rate| rate.0);
+    // ListenDrops contains the overflows, where the kernel keeps both.
+    let lost = drops.unwrap_or(0.0).max(overflows.unwrap_or(0.0));
+    if lost <= 0.0 {
+        return Vec::new();
+    }
+    let listeners = context.interval.newer.protocols.listeners.as_deref().unwrap_or_default();
+    let fill = |listener: &Listener| f64::from(listener.accept_queue) / (f64::from(listener.backlog_limit) + 1.0);
+    let fullest = listeners.iter().filter(|listener| listener.accept_queue > 0).max_by(|a, b| fill(a).total_cmp(&fill(b)));
+    let (subject, whose) = match fullest {
+        Some(listener) => {
+            let owner = match &listener.owner {
+                Some((process, owner)) => format!(" ({} {})", lossy_name(owner), process.pid),
+                None => String::new(),
+            };
+            let whose = format!(
+                "accept queue of {}{owner}: {} of {} waiting",
+                listener.local_address, listener.accept_queue, listener.backlog_limit
+            );
+            (Subject::Socket(Name::from(listener.local_address.to_string().as_str())), whose)
+        }
+        None => (Subject::Host, "accept queue of a listening socket (none is full right now)".into()),
+    };
+    vec![Candidate {
+        severity: Severity::Warning,
+        subject,
+        value: lost,
+        threshold: 0.0,
+        unit: "per_second",
+        sentence: format!(
+            "{whose}, {} connections a second dropped: the server does not accept fast enough",
+            significant_digits(lost)
+        ),
+        evidence: vec![
+            evidence_optional("listen_drops_per_second", drops),
+            evidence_optional("listen_overflows_per_second", overflows),
+            evidence_optional("syn_retransmits_per_second", protocols.syn_retransmits.map(|rate| rate.0)),
+            evidence_optional("queue", fullest.map(|listener| f64::from(listener.accept_queue))),
+            evidence_optional("queue_limit", fullest.map(|listener| f64::from(listener.backlog_limit))),
+            fullest
+                .and_then(|listener| listener.owner.as_ref())
+                .map_or(evidence_optional("owner", None), |(_, owner)| evidence_text("owner", owner.clone())),
+        ],
+        explained_share: 0.0,
+    }]
+}

@@ -1,0 +1,156 @@
+//! Rule network-latency: round trips to a remote host are far above the minimum of the same connections.
+
+use crate::findings::finding::{Evidence, Kind, Severity, Subject};
+use crate::findings::formatting::{bytes, count, lossy_name, millis, multiple, percent, plural};
+use crate::findings::remote_host_limits::{LimitedBy, evaluated_rtt, limited_by};
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional, evidence_text};
+use crate::findings::wait_chain::remote_waits::waiting_groups;
+use crate::interval::network::remote_hosts::{RemoteHostSpan, RttSpan};
+use crate::sample::Name;
+
+pub const NETWORK_LATENCY: Rule = Rule {
+    kind: Kind::NetworkLatency,
+    title: "Round trips far above their minimum",
+    meaning: "Packets to a remote host take several times as long as their minimum: they wait in a queue, here, on the path, \
+              or at the host. Everything that talks to that host waits with them.",
+    computed: "Over the connections of a remote host that carried data: smoothed round trip at least 3 times the \
+               connections' own minimum, and at least 2 ms, in 2 of 3 scans of the connections. Only connections with a send \
+               backlog count; in the others the host's delayed acknowledgements and its response time are part of the round \
+               trip, so they count from 200 ms above their minimum. Connections of this machine with itself are left out. \
+               The sentence names the cause: a local queue that accounts for at least half of the excess, the receiver's \
+               window, the send buffer, the application, a local queue that delayed 10 % of the packets or dropped 0.1 % of \
+               them although it was empty when sampled (a paced sender); otherwise the path.",
+    caveats: "A bulk transfer fills the queue in front of the slowest link: that may not matter. A path that became longer \
+              (a failover) is reported for an hour. A full window of a receiver that reads slowly is a note.",
+    next_steps: &[
+        "the connections: ss -ti dst ADDRESS",
+        "the local queue: tc -s qdisc; the path: mtr ADDRESS",
+        "what else sends there: remote hosts by traffic (screen 4, p)",
+    ],
+    reference: "TCP and UDP",
+    // The rule counts scans of the connections itself: there may be fewer of them than intervals.
+    hysteresis: Hysteresis::Immediate,
+    evaluate: network_latency,
+};
+
+/// Hosts that are reported one by one.
+const MAX_REPORTED_HOSTS: usize = 3;
+
+fn network_latency(context: &RuleContext) -> Vec<Candidate> {
+    let Some(peers) = context.state.remote_hosts() else { return Vec::new() };
+    let mut slow: Vec<&RemoteHostSpan> = peers.rows.iter().filter(|peer| context.state.is_slow(peer.address)).collect();
+    if slow.len() <= MAX_REPORTED_HOSTS {
+        return slow.into_iter().filter_map(|peer| candidate(context, peer)).collect();
+    }
+    // Many slow hosts have one common cause nearby.
+    let excess = |peer: &RemoteHostSpan| evaluated_rtt(peer).and_then(RttSpan::excess).map_or(0.0, |excess| excess.0);
+    slow.sort_by(|a, b| excess(b).total_cmp(&excess(a)));
+    let worst = slow.first().and_then(|peer| candidate(context, peer));
+    let together = |worst: Candidate| Candidate {
+        subject: Subject::Host,
+        sentence: format!("round trips to {} hosts are far above their minimum; worst: {}", slow.len(), worst.sentence),
+        ..worst
+    };
+    worst.map(together).into_iter().collect()
+}
+
+fn candidate(context: &RuleContext, peer: &RemoteHostSpan) -> Option<Candidate> {
+    let trip = evaluated_rtt(peer)?;
+    let (times, minimum) = (trip.srtt_to_min_ratio()?, trip.min_rtt?);
+    let held_up = limited_by(context.interval, peer);
+    let sent = peer.kilobytes_out.filter(|rate| rate.0 >= 1.0);
+    let sent = sent.map_or_else(String::new, |rate| format!(", {}/s sent", bytes(rate.0 * 1024.0)));
+    let waiting = waiting_groups(context.interval, peer.address);
+    let waiting = waiting.map_or_else(String::new, |who| format!("; waiting for its answers, by inference: {who}"));
+    let sentence = format!(
+        "{}: round trips of {} = {} their minimum of {} ({}{sent}){}{waiting}",
+        peer.address,
+        format_rtt(trip.srtt.0),
+        multiple(times),
+        format_rtt(minimum.0),
+        plural(f64::from(peer.connections), "connection", "connections"),
+        limited_by_clause(held_up.as_ref(), peer),
+    );
+    // A receiver that reads slowly is not the network.
+    let severity = if held_up == Some(LimitedBy::ReceiveWindow) { Severity::Note } else { Severity::Warning };
+    Some(Candidate {
+        severity,
+        subject: Subject::RemoteHost(Name::from(peer.address.to_string().as_str())),
+        value: times,
+        threshold: context.thresholds.round_trip_multiple,
+        unit: "ratio",
+        sentence,
+        evidence: evidence(context, peer, trip, held_up.as_ref()),
+        explained_share: 0.0,
+    })
+}
+
+/// Round trips may be microseconds.
+fn format_rtt(ms: f64) -> String {
+    if ms < 0.1 { format!("{} µs", count(ms * 1000.0)) } else { millis(ms) }
+}
+
+fn limited_by_clause(held_up: Option<&LimitedBy>, peer: &RemoteHostSpan) -> String {
+    let share = |of: fn(&crate::interval::network::remote_hosts::SendLimitShares) -> f64| {
+        peer.send_limits.as_ref().map_or_else(|| "-".into(), |limits| percent(of(limits)))
+    };
+    match held_up {
+        Some(LimitedBy::LocalQueue { nic, kind, packets, .. }) => {
+            let waiting = plural(*packets as f64, "packet", "packets");
+            format!("; the delay is local, in the queue of {} ({}, {waiting})", lossy_name(nic), lossy_name(kind))
+        }
+        Some(LimitedBy::LocalShaper { nic, kind, overlimits: held, dropped }) => {
+            let (held, dropped) = (count(*held), plural(*dropped, "packet", "packets"));
+            format!(
+                "; the delay is local: {} ({}) delayed {held} and dropped {dropped} a second",
+                lossy_name(nic),
+                lossy_name(kind)
+            )
+        }
+        Some(LimitedBy::ReceiveWindow) => {
+            format!(
+                "; the receiver's window is full {} of the time: it reads too slowly",
+                share(|limits| limits.rwnd_limited.0)
+            )
+        }
+        Some(LimitedBy::SendBuffer) => {
+            format!("; the send buffer is full {} of the time", share(|limits| limits.sndbuf_limited.0))
+        }
+        Some(LimitedBy::Application) => {
+            format!("; the application has nothing to send {} of the time", share(|limits| limits.app_limited.0))
+        }
+        Some(LimitedBy::PathOrRemoteHost) => "; no local cause: the path is slow, or the host answers slowly".into(),
+        Some(LimitedBy::Path) => "; no local cause: the path".into(),
+        None => String::new(),
+    }
+}
+
+fn evidence(context: &RuleContext, peer: &RemoteHostSpan, trip: &RttSpan, held_up: Option<&LimitedBy>) -> Vec<Evidence> {
+    let limits = peer.send_limits.as_ref();
+    let nic = peer.ifindex.and_then(|index| context.interval.nics.iter().find(|nic| nic.id.ifindex == index));
+    let queue = match held_up {
+        Some(LimitedBy::LocalQueue { seconds, .. }) => Some(*seconds),
+        _ => None,
+    };
+    let rate = |rate: Option<crate::units::PerSecond>| rate.map(|rate| rate.0 * 1024.0);
+    vec![
+        evidence_number("round_trip_seconds", trip.srtt.0 / 1000.0),
+        evidence_optional("minimum_round_trip_seconds", trip.min_rtt.map(|minimum| minimum.0 / 1000.0)),
+        evidence_number("connections", f64::from(peer.connections)),
+        evidence_number("connections_looked_at", trip.count as f64),
+        evidence_optional("sent_bytes_per_second", rate(peer.kilobytes_out)),
+        evidence_optional("received_bytes_per_second", rate(peer.kilobytes_in)),
+        evidence_optional("retransmitted_per_second", peer.segments_retransmitted.map(|rate| rate.0)),
+        evidence_optional("retransmitted_ratio", peer.retransmitted_share.map(|share| share.0)),
+        held_up.map_or(evidence_optional("limited_by", None), |held_up| evidence_text("limited_by", held_up.as_str())),
+        evidence_optional("application_limited_ratio", limits.map(|limits| limits.app_limited.0)),
+        evidence_optional("receiver_limited_ratio", limits.map(|limits| limits.rwnd_limited.0)),
+        evidence_optional("send_buffer_limited_ratio", limits.map(|limits| limits.sndbuf_limited.0)),
+        evidence_optional("path_limited_ratio", limits.map(|limits| limits.path_limited.0)),
+        evidence_optional("own_queue_seconds", queue),
+        nic.map_or(evidence_optional("interface", None), |nic| evidence_text("interface", nic.id.name.clone())),
+        waiting_groups(context.interval, peer.address)
+            .map_or(evidence_optional("waiting_groups", None), |who| evidence_text("waiting_groups", who.as_str())),
+    ]
+}

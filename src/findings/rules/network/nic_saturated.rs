@@ -1,0 +1,142 @@
+//! Rule nic-saturated: an interface carries all it can, or drops. Directions are judged separately on full duplex.
+
+use crate::findings::finding::{Evidence, Kind, Severity, Subject};
+use crate::findings::formatting::{bytes, lossy_name, percent, plural, significant_digits};
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
+use crate::interval::network::{NicSpan, QdiscSpan};
+use crate::sample::network::{Duplex, Nic};
+use crate::units::PerSecond;
+
+pub const NIC_SATURATED: Rule = Rule {
+    kind: Kind::NicSaturated,
+    title: "Network interface saturated",
+    meaning: "An interface carries all it can, drops packets, or its queueing discipline holds packets back: traffic through \
+              it is delayed or lost.",
+    computed: "The larger direction is at least 90 % of the link's speed (not for virtual interfaces, whose claimed speed is \
+               no limit); or at least 10 packets a second and 0.1 % of all packets are lost in the interface, 3 intervals in \
+               a row; or the queueing discipline has a backlog at 3 samples in a row while its drops or overlimits grow \
+               (drops at that rate and share also count as a backlog).",
+    caveats: "A backup is meant to fill its link. Receive drops of unwanted multicast are no loss: that is why a share of \
+              all packets is required.",
+    next_steps: &[
+        "the saturated direction, and which sockets send: ss -ti",
+        "tc -s qdisc show dev IF: the limit is the shaper's rate, not the link's speed",
+        "ring sizes and drops: ethtool -S IF",
+    ],
+    reference: "Network interfaces",
+    hysteresis: Hysteresis::TwoOfThree,
+    evaluate: nic_saturated,
+};
+
+fn nic_saturated(context: &RuleContext) -> Vec<Candidate> {
+    let nics = context.interval.newer.nics.as_deref().unwrap_or_default();
+    let spans = context.interval.nics.iter().filter_map(|span| Some((nics.get(span.index)?, span)));
+    spans.filter_map(|(nic, span)| saturation_candidate(context, nic, span)).collect()
+}
+
+fn saturation_candidate(context: &RuleContext, nic: &Nic, span: &NicSpan) -> Option<Candidate> {
+    let thresholds = context.thresholds;
+    let device = lossy_name(&span.id.name);
+    let enough = |times: u32| f64::from(times) >= thresholds.nic_intervals;
+    let (direction, used) = utilization(nic, span);
+    let carried = format!(
+        "rx {}, tx {}",
+        format_kilobytes_per_second(span.rx.kilobytes.0),
+        format_kilobytes_per_second(span.tx.kilobytes.0)
+    );
+    let shaped = context.state.backlogged_samples(&span.id);
+    let judged = if let Some(used) = used.filter(|used| *used >= thresholds.nic_busy_ratio) {
+        let speed = span.link.speed_mbps.map_or_else(|| "-".into(), |mbps| mbps.to_string());
+        let sentence = format!("{device}: {direction} is at {} of its {speed} Mbit/s ({carried})", percent(used));
+        Some((used, thresholds.nic_busy_ratio, "ratio", sentence))
+    } else if let (true, Some(qdisc)) = (enough(shaped), &span.qdisc) {
+        let sentence = format!(
+            "{device}: tx is limited by its queueing discipline{}: {} ({carried})",
+            qdisc_kind(nic),
+            describe_backlog(qdisc)
+        );
+        Some((qdisc.backlog_packets as f64, 0.0, "count", sentence))
+    } else if let (true, Some(lost)) = (enough(context.state.dropping_intervals(&span.id)), span.saturation) {
+        let all = span.rx.packets.0 + span.tx.packets.0;
+        let share = if all > 0.0 { format!(", {} of its packets", percent((lost.0 / all).min(1.0))) } else { String::new() };
+        let backlog = backlog_drops(context).unwrap_or_default();
+        let sentence = format!(
+            "{device}: loses {} packets a second in the interface{share} ({carried}){backlog}",
+            significant_digits(lost.0)
+        );
+        Some((lost.0, thresholds.nic_saturation_per_second, "per_second", sentence))
+    } else {
+        None
+    };
+    let (value, threshold, unit, sentence) = judged?;
+    Some(Candidate {
+        severity: Severity::Warning,
+        subject: Subject::Nic(span.id.clone()),
+        value,
+        threshold,
+        unit,
+        sentence,
+        evidence: nic_evidence(span),
+        explained_share: 0.0,
+    })
+}
+
+/// Receive drops that no card is to blame for.
+fn backlog_drops(context: &RuleContext) -> Option<String> {
+    let softnet = context.interval.softnet.iter().max_by(|a, b| a.dropped.0.total_cmp(&b.dropped.0))?;
+    let all: f64 = context.interval.softnet.iter().map(|span| span.dropped.0).sum();
+    (all > 0.0).then(|| {
+        let cpu = softnet.cpu.0;
+        format!(
+            "; {} a second are lost because the backlog of CPU {cpu} is full (net.core.netdev_max_backlog)",
+            significant_digits(all)
+        )
+    })
+}
+
+/// The direction that is fuller and its share of the speed. A virtual interface's claimed speed is no limit.
+fn utilization(nic: &Nic, span: &NicSpan) -> (&'static str, Option<f64>) {
+    if (nic.facts.virtual_device || nic.facts.loopback) && !span.link_is_configured {
+        return ("tx", None);
+    }
+    let (rx, tx) = (span.rx.utilization.map(|share| share.0), span.tx.utilization.map(|share| share.0));
+    if span.link.duplex == Some(Duplex::Half) {
+        return ("the link (half duplex)", span.utilization.map(|share| share.0));
+    }
+    if rx > tx { ("rx", rx) } else { ("tx", tx) }
+}
+
+fn format_kilobytes_per_second(kilobytes: f64) -> String {
+    format!("{}/s", bytes(kilobytes * 1024.0))
+}
+
+fn qdisc_kind(nic: &Nic) -> String {
+    nic.qdisc.as_ref().map(|qdisc| format!(" ({})", lossy_name(&qdisc.kind))).unwrap_or_default()
+}
+
+fn describe_backlog(qdisc: &QdiscSpan) -> String {
+    let grew = |rate: Option<PerSecond>| rate.map_or_else(|| "-".into(), |rate| significant_digits(rate.0));
+    format!(
+        "{} ({}) {}, {} dropped/s, {} overlimits/s",
+        plural(qdisc.backlog_packets as f64, "packet", "packets"),
+        bytes(qdisc.backlog_bytes as f64),
+        if qdisc.backlog_packets == 1 { "waits" } else { "wait" },
+        grew(qdisc.dropped),
+        grew(qdisc.overlimits)
+    )
+}
+
+fn nic_evidence(span: &NicSpan) -> Vec<Evidence> {
+    let qdisc = span.qdisc.as_ref();
+    vec![
+        evidence_optional("rx_utilization_ratio", span.rx.utilization.map(|share| share.0)),
+        evidence_optional("tx_utilization_ratio", span.tx.utilization.map(|share| share.0)),
+        evidence_number("rx_bytes_per_second", span.rx.kilobytes.0 * 1024.0),
+        evidence_number("tx_bytes_per_second", span.tx.kilobytes.0 * 1024.0),
+        evidence_optional("saturation_per_second", span.saturation.map(|lost| lost.0)),
+        evidence_optional("qdisc_backlog_packets", qdisc.map(|qdisc| qdisc.backlog_packets as f64)),
+        evidence_optional("qdisc_dropped_per_second", qdisc.and_then(|qdisc| qdisc.dropped).map(|rate| rate.0)),
+        evidence_optional("qdisc_overlimits_per_second", qdisc.and_then(|qdisc| qdisc.overlimits).map(|rate| rate.0)),
+    ]
+}

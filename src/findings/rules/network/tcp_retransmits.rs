@@ -1,0 +1,93 @@
+//! Rule tcp-retransmits.
+
+use crate::findings::finding::{Kind, Severity, Subject};
+use crate::findings::formatting::{lossy_name, percent, significant_digits};
+use crate::findings::nic_conditions::{MIN_LOCAL_DROP_SHARE, dropped_segments};
+use crate::findings::rule::{Hysteresis, Rule};
+use crate::findings::rule_context::{Candidate, RuleContext, evidence_number, evidence_optional};
+use crate::interval::network::NicSpan;
+use crate::units::{PerSecond, Ratio};
+
+pub const TCP_RETRANSMITS: Rule = Rule {
+    kind: Kind::TcpRetransmits,
+    title: "TCP retransmits",
+    meaning: "Segments are lost, or late enough to be taken for lost, and retransmitted: connections slow down.",
+    computed: "Retransmitted segments at least 1 % of those sent, and at least 10 a second. The sentence says if the local \
+               queueing discipline dropped them. Retransmits caused by a full local accept queue are left out.",
+    caveats: "Tail-loss probes and spurious retransmits count too. Only this network namespace is measured.",
+    next_steps: &[
+        "ss -ti: the connections with retrans",
+        "drops of the local qdisc and of the interface",
+        "the path: mtr to the remote host",
+    ],
+    reference: "TCP and UDP",
+    hysteresis: Hysteresis::TwoOfThree,
+    evaluate: tcp_retransmits,
+};
+
+fn tcp_retransmits(context: &RuleContext) -> Vec<Candidate> {
+    let thresholds = context.thresholds;
+    let protocols = &context.interval.protocols;
+    let (Some(share), Some(again)) = (protocols.retransmitted_share, protocols.segments_retransmitted) else {
+        return Vec::new();
+    };
+    let requests = protocols.syn_retransmits.map_or(0.0, |rate| rate.0).min(again.0);
+    // Connection requests that a full local accept queue dropped are retransmitted too, and so is data of a client that
+    // takes its connection for established; each is counted as a listen drop. The rule listen-overflow reports them.
+    let refused_here = context.state.had_listen_drop(context.interval.at().boottime_ns);
+    let in_vain = protocols.listen_drops.map_or(0.0, |rate| rate.0).max(requests).min(again.0);
+    let left = if refused_here && again.0 > 0.0 { (again.0 - in_vain) / again.0 } else { 1.0 };
+    let (share, again) = (Ratio(share.0 * left), PerSecond(again.0 * left));
+    if share.0 < thresholds.retransmitted_ratio || again.0 < thresholds.retransmitted_per_second {
+        return Vec::new();
+    }
+    // Segments that are retransmitted now were dropped some round trips ago: an interface that was the cause lately needs a
+    // smaller share.
+    let least = |nic: &NicSpan| {
+        if context.state.had_local_drop(&nic.id, context.interval.at().boottime_ns) {
+            MIN_REPEATED_LOCAL_DROP_SHARE
+        } else {
+            MIN_LOCAL_DROP_SHARE
+        }
+    };
+    let droppers = context.interval.nics.iter().filter_map(|nic| {
+        let lost = dropped_segments(context.interval, nic).filter(|&lost| lost >= again.0 * least(nic))?;
+        Some((lost, lossy_name(&nic.id.name), nic.qdisc.as_ref()?.dropped?.0))
+    });
+    let dropper = droppers.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, nic, dropped)| (nic, dropped));
+    let cause = match &dropper {
+        Some((nic, dropped)) => {
+            format!(
+                "; the local queueing discipline of {nic} drops {} packets a second: not the network",
+                significant_digits(*dropped)
+            )
+        }
+        None if !refused_here && requests >= again.0 / 2.0 => {
+            format!("; {} of them are connection requests (SYN) without an answer", significant_digits(requests))
+        }
+        None => String::new(),
+    };
+    vec![Candidate {
+        severity: Severity::Warning,
+        subject: Subject::Host,
+        value: share.0,
+        threshold: thresholds.retransmitted_ratio,
+        unit: "ratio",
+        sentence: format!(
+            "TCP retransmits {} segments a second, {} of those sent{cause}",
+            significant_digits(again.0),
+            percent(share.0)
+        ),
+        evidence: vec![
+            evidence_number("retransmitted_ratio", share.0),
+            evidence_number("retransmitted_per_second", again.0),
+            evidence_optional("syn_retransmits_per_second", protocols.syn_retransmits.map(|_| requests)),
+            evidence_optional("segments_out_per_second", protocols.segments_out.map(|rate| rate.0)),
+            evidence_optional("local_qdisc_dropped_per_second", dropper.map(|(_, dropped)| dropped)),
+        ],
+        explained_share: 0.0,
+    }]
+}
+
+/// The same for one that was found to be it lately.
+const MIN_REPEATED_LOCAL_DROP_SHARE: f64 = 0.25;

@@ -1,0 +1,163 @@
+//! Who waits for whom: from the waiting threads over the lock, the thread on storage, its file and mount to the device.
+//! Each link says how it is known.
+
+pub mod bottleneck;
+pub mod holder;
+pub mod queues;
+pub mod remote_waits;
+
+use crate::baseline::LatencyStatus;
+use crate::findings::formatting::{lossy_name, plural};
+use crate::findings::wait_chain::bottleneck::bottleneck;
+use crate::findings::wait_chain::holder::describe_group;
+use crate::findings::wait_chain::holder::describe_holder;
+use crate::findings::wait_chain::queues::queue_links;
+use crate::findings::wait_chain::remote_waits::{KNOWN_BY, RemoteWait, remote_waits};
+use crate::ids::DiskId;
+use crate::interval::Interval;
+use crate::interval::idle_blocked::{BlockedGroup, DeviceEvidence};
+use crate::sample::disk::find_disk;
+use crate::sample::waits::BlockedThread;
+use serde::Serialize;
+
+/// One group and what it is blocked by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WaitChain {
+    /// `postgres (64 processes)`
+    pub group_label: String,
+    /// Mean number of its blocked threads
+    pub threads: f64,
+    /// From the waiting threads to what they wait for
+    pub links: Vec<ChainLink>,
+    pub confidence: ChainConfidence,
+}
+
+/// One step of a chain.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ChainLink {
+    pub what: String,
+    /// How it is known
+    pub known_by: &'static str,
+}
+
+/// Confidence of the whole chain: that of its weakest link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChainConfidence {
+    /// The lock holder and the device are inferred
+    Low,
+    /// One link is inferred
+    Medium,
+    /// No link is inferred, or there is only one possibility
+    High,
+}
+
+impl ChainConfidence {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ChainConfidence::Low => "low",
+            ChainConfidence::Medium => "medium",
+            ChainConfidence::High => "high",
+        }
+    }
+}
+
+/// Mean numbers of threads below this are not reported.
+pub const MIN_REPORTED_THREADS: f64 = 0.05;
+
+/// Share of the first group's blocked threads from which another group is reported.
+pub const MIN_SECONDARY_SHARE: f64 = 0.2;
+
+/// The chains of the most blocked groups, at most three; then groups that wait for remote hosts.
+pub fn wait_chains(interval: &Interval, standings: &[LatencyStatus]) -> Vec<WaitChain> {
+    let Some(blocked) = &interval.idle_blocked else { return Vec::new() };
+    let least = blocked.groups.first().map_or(0.0, BlockedGroup::blocked_threads) * MIN_SECONDARY_SHARE;
+    let groups = blocked.groups.iter().filter(|group| group.blocked_threads() >= MIN_REPORTED_THREADS.max(least));
+    let chains = groups.map(|group| wait_chain(interval, standings, group));
+    // Groups that only wait for a remote host come last.
+    let stuck = |waiting: &RemoteWait| blocked.groups.iter().any(|group| group.group == *waiting.group);
+    let others = remote_waits(interval).into_iter().filter(|waiting| !stuck(waiting)).map(|waiting| WaitChain {
+        links: vec![ChainLink { what: waiting.describe(), known_by: KNOWN_BY }],
+        threads: waiting.threads,
+        group_label: waiting.group_label,
+        confidence: ChainConfidence::Medium,
+    });
+    chains.chain(others).take(3).collect()
+}
+
+/// The chain of one group.
+pub fn wait_chain(interval: &Interval, standings: &[LatencyStatus], group: &BlockedGroup) -> WaitChain {
+    let mut links = Vec::new();
+    let mut guesses = 0;
+    let mut push = |what: String, known_by: &'static str, guess: bool| {
+        guesses += usize::from(guess);
+        links.push(ChainLink { what, known_by });
+    };
+    for (what, known_by, guess) in queue_links(group) {
+        push(what, known_by, guess);
+    }
+    let on_storage = group.storage + group.hidden;
+    if let Some(holder) = group.holder.as_ref().filter(|_| group.storage >= MIN_REPORTED_THREADS) {
+        let behind = group.behind_lock() + group.behind_ipc_peer >= MIN_REPORTED_THREADS;
+        let named = group.wait_queues.first().is_some_and(|queue| queue.holder == Some(holder.task.pid));
+        let known_by = match (behind, named) {
+            (true, true) => "the kernel names its process",
+            (true, false) => "inference: the thread seen on storage",
+            (false, _) => "the wait channel",
+        };
+        // With several threads on storage at a time it may be any of them.
+        let guess = behind && !named && group.storage >= 1.5 && group.lock_inferred < MIN_REPORTED_THREADS;
+        push(describe_holder(interval, group, holder), known_by, guess);
+        if let Some(file) = &holder.file {
+            let mount = holder.mount.as_ref().map_or_else(String::new, |mount| format!(", on {}", lossy_name(mount)));
+            push(format!("file {}{mount}", lossy_name(file)), "the file descriptor of its system call", false);
+        }
+    } else if on_storage >= MIN_REPORTED_THREADS {
+        let (place, known_by) = match group.hidden > group.storage {
+            true => ("in D, wait channel hidden from this user", "the state"),
+            false => ("on storage", "the wait channel"),
+        };
+        push(format!("{} {place}", plural(on_storage, "thread", "threads")), known_by, true);
+    }
+    if group.aio >= MIN_REPORTED_THREADS {
+        push(
+            format!("{} asleep for asynchronous completions", plural(group.aio, "thread", "threads")),
+            "the wait channel",
+            false,
+        );
+    }
+    if group.memory >= MIN_REPORTED_THREADS {
+        push(format!("{} in memory reclaim", plural(group.memory, "thread", "threads")), "the wait channel", false);
+    }
+    if let Some((device, by)) = group.holder_device {
+        let limit = bottleneck(interval, standings, device, group.holder.as_ref());
+        let answers = limit.map_or_else(|| "completes nothing".into(), |limit| limit.with_iostat_column());
+        let (known_by, guess) = match by {
+            DeviceEvidence::File if is_block_device_file(group.holder.as_ref()) => ("that file is the device", false),
+            DeviceEvidence::File => ("the mount of that file", false),
+            DeviceEvidence::OnlyBusy => ("the only device with requests in flight", true),
+        };
+        push(format!("{}: {answers}", disk_name(interval, device)), known_by, guess);
+    } else if on_storage + group.aio >= MIN_REPORTED_THREADS {
+        guesses += 1;
+    }
+    let awaited = remote_waits(interval).into_iter().find(|waiting| *waiting.group == group.group);
+    links.extend(awaited.map(|waiting| ChainLink { what: waiting.describe(), known_by: KNOWN_BY }));
+    let confidence = match guesses {
+        0 => ChainConfidence::High,
+        1 => ChainConfidence::Medium,
+        _ => ChainConfidence::Low,
+    };
+    WaitChain { group_label: describe_group(group), threads: group.blocked_threads(), links, confidence }
+}
+
+/// Whether a thread's system call is about a device file, not a file in a file system.
+fn is_block_device_file(thread: Option<&BlockedThread>) -> bool {
+    let file = thread.filter(|thread| thread.mount.is_none()).and_then(|thread| thread.file.as_ref());
+    file.is_some_and(|file| file.as_bytes().starts_with(b"/dev/"))
+}
+
+fn disk_name(interval: &Interval, id: DiskId) -> String {
+    let disk = interval.newer.disks.as_ref().ok().and_then(|disks| find_disk(disks, id));
+    disk.map_or_else(|| format!("device {}:{}", id.major, id.minor), |disk| lossy_name(&disk.name))
+}

@@ -1,0 +1,116 @@
+//! The operation of a device that limits the threads which wait for it.
+
+use crate::baseline::{LatencyStatus, MAX_UNCONTENDED_OUTSTANDING, find_status};
+use crate::findings::formatting::{millis, multiple};
+use crate::findings::wait_chain::holder::syscall_name;
+use crate::ids::DiskId;
+use crate::interval::Interval;
+use crate::interval::disk::{DiskSpan, OpSpan, Operation};
+use crate::sample::waits::BlockedThread;
+
+/// The operation that limits the threads which wait for a device.
+#[derive(Clone, Copy, Debug)]
+pub struct Bottleneck<'a> {
+    pub operation: Operation,
+    pub span: &'a OpSpan,
+    pub standing: Option<&'a LatencyStatus>,
+}
+
+impl Bottleneck<'_> {
+    /// `f_await 10.3 ms = 1.0× its baseline`
+    pub fn with_iostat_column(&self) -> String {
+        let column = match self.operation {
+            Operation::Read => "r_await",
+            Operation::Write => "w_await",
+            Operation::Flush => "f_await",
+            Operation::Discard => "d_await",
+        };
+        self.versus_baseline(column)
+    }
+
+    /// `flushes 10.3 ms = 1.0× its baseline`
+    pub fn sentence(&self) -> String {
+        self.versus_baseline(self.operation.plural())
+    }
+
+    pub fn multiple(&self) -> Option<f64> {
+        // A provisional baseline is not exceeded with one request at a time.
+        let told = |standing: &&LatencyStatus| !standing.provisional || self.span.concurrency > MAX_UNCONTENDED_OUTSTANDING;
+        self.standing.filter(told)?.multiple
+    }
+
+    fn versus_baseline(&self, word: &str) -> String {
+        let time = self.span.r#await.map_or_else(|| "-".into(), |time| millis(time.0));
+        let baseline = self.standing.and_then(|standing| Some((self.multiple()?, standing.provisional)));
+        let baseline = baseline.map(|(times, provisional)| {
+            format!(" = {} its {}baseline", multiple(times), if provisional { "provisional " } else { "" })
+        });
+        format!("{word} {time}{}", baseline.unwrap_or_default())
+    }
+}
+
+/// What the system call of a thread needs from the device.
+enum RequiredIo {
+    Reads,
+    Writes,
+    /// All of it on the medium: a flush, and the writes before it
+    Durability,
+    Unknown,
+}
+
+fn required_io(interval: &Interval, holder: &BlockedThread) -> RequiredIo {
+    const JOURNALS: [&str; 8] = [
+        "jbd2_",
+        "wait_transaction",
+        "start_this_handle",
+        "add_transaction_credits",
+        "do_get_write_access",
+        "xlog_",
+        "xfs_log",
+        "btrfs_wait_log",
+    ];
+    let channel = holder.wchan.as_ref().map(|channel| channel.as_bytes()).unwrap_or_default();
+    if JOURNALS.iter().any(|prefix| channel.starts_with(prefix.as_bytes())) {
+        return RequiredIo::Durability;
+    }
+    match syscall_name(interval, holder) {
+        Some("read" | "pread64" | "readv" | "preadv" | "preadv2" | "a page fault") => RequiredIo::Reads,
+        Some("write" | "pwrite64" | "writev" | "pwritev" | "pwritev2") => RequiredIo::Writes,
+        Some("fsync" | "fdatasync" | "sync" | "syncfs" | "sync_file_range" | "msync") => RequiredIo::Durability,
+        _ => RequiredIo::Unknown,
+    }
+}
+
+/// The operation of a device that limits the threads which wait for it: the one that the holder's system call needs,
+/// otherwise the one that takes most of the device's time. `None` if nothing completed.
+pub fn bottleneck<'a>(
+    interval: &'a Interval,
+    standings: &'a [LatencyStatus],
+    device: DiskId,
+    holder: Option<&BlockedThread>,
+) -> Option<Bottleneck<'a>> {
+    let span = interval.disk(device)?;
+    let done = || span.operations().filter(|(_, op)| op.completed > 0 && op.r#await.is_some());
+    let only = |wanted: Operation| done().find(|(operation, _)| *operation == wanted);
+    let wanted = match holder.map(|holder| required_io(interval, holder)) {
+        Some(RequiredIo::Reads) => only(Operation::Read),
+        Some(RequiredIo::Writes) => only(Operation::Write),
+        Some(RequiredIo::Durability) => durability_operation(span).and_then(only),
+        Some(RequiredIo::Unknown) | None => None,
+    };
+    let (operation, op) = wanted.or_else(|| done().max_by(|a, b| a.1.concurrency.total_cmp(&b.1.concurrency)))?;
+    let standing = find_status(standings, device, operation);
+    Some(Bottleneck { operation, span: op, standing })
+}
+
+/// The await of a write includes the flush that it waits for or carries. So the flush is the bottleneck, unless writes take
+/// much longer.
+fn durability_operation(span: &DiskSpan) -> Option<Operation> {
+    let flush = span.flushes.filter(|op| op.completed > 0).and_then(|op| op.r#await);
+    match (flush, span.writes.r#await) {
+        (Some(flush), Some(write)) if write.0 > flush.0 * 2.0 => Some(Operation::Write),
+        (Some(_), _) => Some(Operation::Flush),
+        (None, Some(_)) => Some(Operation::Write),
+        (None, None) => None,
+    }
+}

@@ -1,0 +1,72 @@
+//! The thread at the end of a chain: where it waits, and for how long.
+
+use crate::findings::formatting::{count, lossy_name, seconds};
+use crate::ids::GroupId;
+use crate::interval::Interval;
+use crate::interval::idle_blocked::BlockedGroup;
+use crate::sample::task::TaskState;
+use crate::sample::waits::{BlockedThread, Syscall};
+
+/// Waits from this length on are reported with their length; shorter ones are one of many.
+const LONG_WAIT_SECONDS: f64 = 1.0;
+
+/// `postgres (64 processes)`, `convoy (4711)`
+pub fn describe_group(group: &BlockedGroup) -> String {
+    let alone = match &group.group {
+        GroupId::Process(process) => Some(process.pid),
+        GroupId::Siblings { .. } => group.pid,
+    };
+    match (group.processes, alone) {
+        (_, Some(pid)) if group.name.as_bytes().is_empty() => format!("process {pid}"),
+        (0 | 1, Some(pid)) => format!("{} ({pid})", lossy_name(&group.name)),
+        (0 | 1, None) => lossy_name(&group.name),
+        (many, _) => format!("{} ({many} processes)", lossy_name(&group.name)),
+    }
+}
+
+/// `in fdatasync (jbd2_log_wait_commit)`
+pub fn wait_location(interval: &Interval, holder: &BlockedThread) -> String {
+    match (syscall_name(interval, holder), &holder.wchan) {
+        (Some(call), Some(channel)) => format!("in {call} ({})", lossy_name(channel)),
+        (Some(call), None) => format!("in {call}"),
+        (None, Some(channel)) => format!("in {}", lossy_name(channel)),
+        (None, None) => "on storage".into(),
+    }
+}
+
+pub fn syscall_name(interval: &Interval, thread: &BlockedThread) -> Option<&'static str> {
+    let call = thread.syscall?;
+    match call.number {
+        -1 => Some("a page fault"),
+        _ => Syscall::from_number(interval.host.machine.as_bytes(), call).map(|call| call.name),
+    }
+}
+
+/// `worker/4755 in fsync (jbd2_log_wait_commit), one of 9 in turn`
+pub fn describe_holder(interval: &Interval, group: &BlockedGroup, holder: &BlockedThread) -> String {
+    let mut words = format!("{}/{} {}", lossy_name(&holder.comm), holder.task.tid, wait_location(interval, holder));
+    match current_wait_seconds(interval, holder).filter(|&length| length >= LONG_WAIT_SECONDS) {
+        Some(length) => words.push_str(&format!(", for {}", seconds(length))),
+        None if f64::from(group.seen_on_storage) >= group.storage + 1.0 => {
+            words.push_str(&format!(", one of {} seen there in turn", group.seen_on_storage));
+        }
+        None if group.storage >= 1.5 => words.push_str(&format!(", one of {} there", count(group.storage))),
+        None => {}
+    }
+    words
+}
+
+/// Length of the current wait of a thread; `None` if it is in another wait by now.
+pub fn current_wait_seconds(interval: &Interval, thread: &BlockedThread) -> Option<f64> {
+    if let Ok(tasks) = &interval.newer.tasks {
+        let (_, now) = tasks.thread(thread.task)?;
+        let same = (now.state == TaskState::Blocked || thread.is_non_block_storage())
+            && now.last_timeslice_ns.is_none_or(|at| at <= thread.blocked_since_ns)
+            // In a lock convoy it may wait for the lock again.
+            && now.wait.wchan.as_ref().ok().is_none_or(|channel| thread.wchan.as_ref().is_none_or(|there| there == channel));
+        if !same {
+            return None;
+        }
+    }
+    Some(interval.at().boottime_ns.saturating_sub(thread.blocked_since_ns) as f64 / 1e9)
+}

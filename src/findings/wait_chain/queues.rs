@@ -1,0 +1,88 @@
+//! The threads that wait for a lock, a pipe or a socket: what they wait for, and how that is known.
+
+use crate::findings::formatting::{count, lossy_name};
+use crate::findings::wait_chain::MIN_REPORTED_THREADS;
+use crate::interval::idle_blocked::{BlockedGroup, WaitQueueSpan};
+use crate::sample::waits::WaitQueueKind;
+
+/// Those that wait for others of their group: words, how it is known, whether that is a guess.
+pub fn queue_links(group: &BlockedGroup) -> Vec<(String, &'static str, bool)> {
+    let mut list = Vec::new();
+    for queue in group.wait_queues.iter().filter(|queue| is_counted_as_blocked(group, queue)) {
+        let verb = if count(queue.threads) == "1" { "waits" } else { "wait" };
+        let what = format!("{} {verb} for {}", count(queue.threads), lock_description(queue));
+        let (known_by, guess) = match queue.kind {
+            WaitQueueKind::Mutex if is_one_address(queue) => ("the futex call: one address", false),
+            WaitQueueKind::Mutex => ("the futex call", false),
+            WaitQueueKind::Futex => ("inference: they are active, and one of them is on storage", true),
+            WaitQueueKind::FileLock if queue.holder.is_some() => ("the wait channel and /proc/locks", false),
+            WaitQueueKind::FileLock | WaitQueueKind::KernelLock => ("the wait channel", false),
+            WaitQueueKind::Pipe | WaitQueueKind::Socket | WaitQueueKind::Remote => ("the processes at the other end", false),
+        };
+        list.push((what, known_by, guess));
+    }
+    if list.is_empty() && group.behind_lock() >= MIN_REPORTED_THREADS {
+        let (known_by, guess) = match group.lock_inferred >= MIN_REPORTED_THREADS {
+            true => ("inference: they are active, and one of them is on storage", true),
+            false => ("the futex call", false),
+        };
+        list.push((format!("{} wait for a lock", count(group.behind_lock())), known_by, guess));
+    }
+    list
+}
+
+/// Whether the threads of that queue are among those that are counted as stuck.
+fn is_counted_as_blocked(group: &BlockedGroup, queue: &WaitQueueSpan) -> bool {
+    let counted = match queue.kind {
+        WaitQueueKind::Futex => group.lock_inferred,
+        WaitQueueKind::Mutex | WaitQueueKind::FileLock | WaitQueueKind::KernelLock => group.lock_contended,
+        WaitQueueKind::Pipe | WaitQueueKind::Socket => group.behind_ipc_peer,
+        WaitQueueKind::Remote => return false,
+    };
+    counted >= MIN_REPORTED_THREADS && queue.threads >= MIN_REPORTED_THREADS
+}
+
+/// Whether all of them stand at one address.
+fn is_one_address(queue: &WaitQueueSpan) -> bool {
+    queue.one_address_share >= 0.8
+}
+
+fn lock_description(queue: &WaitQueueSpan) -> String {
+    match (queue.kind, &queue.file, &queue.wchan) {
+        (WaitQueueKind::Mutex, ..) if is_one_address(queue) => "one mutex".into(),
+        (WaitQueueKind::Mutex, ..) => "mutexes".into(),
+        (WaitQueueKind::Futex, _, Some(channel)) => {
+            format!("a lock, a semaphore or a condition variable ({})", lossy_name(channel))
+        }
+        (WaitQueueKind::Futex, ..) => "a lock, a semaphore or a condition variable".into(),
+        (WaitQueueKind::FileLock, Some(file), _) => format!("the lock of {}", lossy_name(file)),
+        (WaitQueueKind::FileLock, ..) => "the lock of a file".into(),
+        (WaitQueueKind::KernelLock, file, channel) => {
+            let of = file.as_ref().map_or_else(String::new, |file| format!(" of {}", lossy_name(file)));
+            let at = channel.as_ref().map_or_else(String::new, |channel| format!(" ({})", lossy_name(channel)));
+            format!("a lock inside the kernel{of}{at}")
+        }
+        (WaitQueueKind::Pipe, ..) => "the other end of a pipe".into(),
+        (WaitQueueKind::Socket | WaitQueueKind::Remote, ..) => "the other end of a socket".into(),
+    }
+}
+
+/// What the judgement that threads wait for a lock rests on, in the words of a sentence.
+pub fn lock_basis(group: &BlockedGroup) -> String {
+    let (call, guessed) = (group.lock_contended >= MIN_REPORTED_THREADS, group.lock_inferred >= MIN_REPORTED_THREADS);
+    let most = group.wait_queues.iter().find(|queue| is_counted_as_blocked(group, queue) && queue.kind != WaitQueueKind::Futex);
+    let by_call = match most.map(|queue| (queue.kind, queue)) {
+        Some((WaitQueueKind::Mutex, queue)) if is_one_address(queue) => "one mutex, by the futex call".to_owned(),
+        Some((WaitQueueKind::FileLock, queue)) => match &queue.file {
+            Some(file) => format!("of {}, by the wait channel", lossy_name(file)),
+            None => "of a file, by the wait channel".into(),
+        },
+        Some((WaitQueueKind::KernelLock, _)) => "inside the kernel, by the wait channel".into(),
+        _ => "by the futex call".into(),
+    };
+    match (call, guessed) {
+        (true, false) => by_call,
+        (true, true) => format!("{} {by_call}, the others by inference", count(group.lock_contended)),
+        _ => "by inference".into(),
+    }
+}

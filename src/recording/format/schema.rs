@@ -1,0 +1,229 @@
+//! What the payload of a sample consists of: its sections, and the table in each.
+//!
+//! A field is declared in one line of the list of its struct (`columns!`), in the file of its subject. Section numbers and
+//! columns never change their meaning; docs/recording-format.md lists them, and a test compares it with these files.
+
+mod machine;
+mod network;
+mod tasks;
+
+use super::columns::{Columns, columns, put_at, take_at};
+use super::names::{Interner, Names};
+use super::table::{Rows, Table};
+use super::wire::Malformed;
+use crate::ids::{CpuId, GroupId};
+use crate::sample::cgroup::{Cgroup, IoLimit};
+use crate::sample::cpu::CpuTimes;
+use crate::sample::delays::TaskDelays;
+use crate::sample::disk::Disk;
+use crate::sample::exits::ExitedTasks;
+use crate::sample::network::remote_hosts::RemoteHost;
+use crate::sample::network::{Listener, Nic, Softnet};
+use crate::sample::task::{Process, Thread};
+use crate::sample::waits::{BlockedThread, GroupWaits, SubSample, ThreadWaits, WaitQueue};
+use crate::sample::{Absent, Instant, Sample, SamplingCost};
+pub use tasks::{THREAD_COUNT, add_thread_counts, subtract_thread_counts};
+
+/// The names that the frame adds to those of the frames before it.
+pub const NAMES: u64 = 1;
+
+/// The values that a sample has one of: one row.
+pub const SAMPLE: Table = Table { section: 2, width: Sample::WIDTH, keys: 0, steps: 0 };
+
+columns! { Sample: 512 {
+    at,
+    cost,
+    waits,
+    cpu,
+    load,
+    memory,
+    pressure,
+    disks,
+    nics,
+    protocols,
+    cgroups,
+    io_limits,
+    tasks,
+    delays,
+    exits,
+    operations,
+} not recorded { context_switches = Err(Absent::NotRead) } }
+
+columns! { SamplingCost: 8 {
+    process_cpu_ns,
+    scan_cpu_ns,
+    sub_samples_cpu_ns,
+    start_delay_ns,
+    tasks_read,
+    skipped_samples,
+} }
+
+/// The time that the machine was suspended, ns. The decoder has BOOTTIME and REALTIME from the frame's header.
+impl Columns for Instant {
+    const WIDTH: usize = 1;
+
+    fn put(&self, row: &mut [u64], names: &mut Interner) {
+        self.boottime_ns.wrapping_sub(self.monotonic_ns).put(row, names);
+    }
+
+    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        let suspended_ns = u64::take(row, names)?;
+        Ok(Instant { boottime_ns: 0, monotonic_ns: suspended_ns.wrapping_neg(), realtime_ns: 0 })
+    }
+}
+
+/// A list of the sample that is a table of its own.
+pub struct List {
+    pub table: Table,
+    pub rows: fn(&Sample, &mut Interner) -> Rows,
+    /// Fills the list of a sample, unless the sample says that it could not be read.
+    pub fill: fn(&mut Sample, &Rows, &Names<'_>) -> Result<(), Malformed>,
+}
+
+macro_rules! lists {
+    ($($section:literal: $row:ty, keys $keys:literal, steps $steps:literal, $get:expr, $get_mut:expr;)*) => {
+        &[$( List {
+            table: Table { section: $section, width: <$row>::WIDTH, keys: $keys, steps: $steps },
+            rows: |sample, names| {
+                let get: fn(&Sample) -> Result<&Vec<$row>, &Absent> = $get;
+                to_rows(get(sample).map(Vec::as_slice).unwrap_or_default(), names)
+            },
+            fill: |sample, rows, names| {
+                let get: fn(&mut Sample) -> Result<&mut Vec<$row>, &mut Absent> = $get_mut;
+                let Ok(list) = get(sample) else { return Ok(()) };
+                *list = from_rows(rows, names)?;
+                Ok(())
+            },
+        } ),*]
+    };
+}
+
+/// The lists of a sample, but for its tasks and the groups of its sub-samples: number of the section, type of a row, columns
+/// that identify it, columns in which a new row resembles the one before, and where the list is.
+pub const LISTS: &[List] = lists! {
+    3: (CpuId, CpuTimes), keys 1, steps 1, |s| s.cpu.as_ref().map(|cpu| &cpu.cpus), |s| s.cpu.as_mut().map(|cpu| &mut cpu.cpus);
+    4: Disk, keys 2, steps 4, |s| s.disks.as_ref(), |s| s.disks.as_mut();
+    5: Nic, keys 2, steps 3, |s| s.nics.as_ref(), |s| s.nics.as_mut();
+    6: Listener, keys 6, steps 6, |s| s.protocols.listeners.as_ref(), |s| s.protocols.listeners.as_mut();
+    7: Cgroup, keys 2, steps 2, |s| s.cgroups.as_ref(), |s| s.cgroups.as_mut();
+    10: GroupId, keys 4, steps 2, |s| Ok(&s.waits.groups), |s| Ok(&mut s.waits.groups);
+    11: ThreadWaits, keys 3, steps 4, |s| Ok(&s.waits.threads), |s| Ok(&mut s.waits.threads);
+    12: BlockedThread, keys 3, steps 7, |s| Ok(&s.waits.blocked), |s| Ok(&mut s.waits.blocked);
+    13: SubSample, keys 1, steps 24, |s| Ok(&s.waits.sub_samples), |s| Ok(&mut s.waits.sub_samples);
+    15: Softnet, keys 2, steps 2, |s| s.protocols.softnet.as_ref(), |s| s.protocols.softnet.as_mut();
+    16: RemoteHost, keys 3, steps 3, |s| s.protocols.remote_hosts.as_ref().map(|hosts| &hosts.rows), |s| s.protocols.remote_hosts.as_mut().map(|hosts| &mut hosts.rows);
+    20: ExitedTasks, keys 6, steps 5, |s| s.exits.as_ref().map(|exits| &exits.rows), |s| s.exits.as_mut().map(|exits| &mut exits.rows);
+    21: WaitQueue, keys 2, steps 2, |s| Ok(&s.waits.wait_queues), |s| Ok(&mut s.waits.wait_queues);
+    24: IoLimit, keys 4, steps 4, |s| Ok(&s.io_limits), |s| Ok(&mut s.io_limits);
+    25: TaskDelays, keys 3, steps 3, |s| s.delays.as_ref(), |s| s.delays.as_mut();
+};
+
+/// Processes, without their threads but with the number of them. Rows are paired by pid and start time, in the order of pids.
+pub const PROCESSES: Table = Table { section: 8, width: Process::WIDTH, keys: 2, steps: 14 };
+/// The pid and a thread, of the processes that changed or are new, in their order.
+pub const THREADS: Table = Table { section: 9, width: 1 + Thread::WIDTH, keys: 3, steps: 9 };
+/// The place of a sub-sample in section 13, and one of its groups; in the order of the sub-samples.
+pub const SUB_SAMPLE_GROUPS: Table = Table { section: 14, width: <(u16, GroupWaits)>::WIDTH, keys: 2, steps: 2 };
+
+/// The rows of a table.
+pub fn to_rows<T: Columns>(list: &[T], names: &mut Interner) -> Rows {
+    let mut rows = Rows::new(T::WIDTH);
+    for item in list {
+        put_at(item, rows.append(), 0, names);
+    }
+    rows
+}
+
+/// The items of a table.
+pub fn from_rows<T: Columns>(rows: &Rows, names: &Names<'_>) -> Result<Vec<T>, Malformed> {
+    rows.iter().map(|row| take_at(row, 0, names)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::fmt::Write;
+
+    use super::super::columns::Described;
+    use super::super::messages::SharedFacts;
+    use super::*;
+
+    /// Every table with the columns of its fields, as docs/recording-format.md has them.
+    fn tables() -> String {
+        fn columns<T: Columns>() -> Vec<Described> {
+            let mut list = Vec::new();
+            T::describe("", 0, &mut list);
+            list
+        }
+        let described = [
+            ("sample", SAMPLE, columns::<Sample>()),
+            ("CPUs", LISTS[0].table, columns::<(CpuId, CpuTimes)>()),
+            ("disks", LISTS[1].table, columns::<Disk>()),
+            ("network interfaces", LISTS[2].table, columns::<Nic>()),
+            ("listening sockets", LISTS[3].table, columns::<Listener>()),
+            ("cgroups", LISTS[4].table, columns::<Cgroup>()),
+            ("groups of the sub-samples", LISTS[5].table, columns::<GroupId>()),
+            ("waits of threads", LISTS[6].table, columns::<ThreadWaits>()),
+            ("blocked threads", LISTS[7].table, columns::<BlockedThread>()),
+            ("sub-samples", LISTS[8].table, columns::<SubSample>()),
+            ("softnet", LISTS[9].table, columns::<Softnet>()),
+            ("remote hosts", LISTS[10].table, columns::<RemoteHost>()),
+            ("exited tasks", LISTS[11].table, columns::<ExitedTasks>()),
+            ("wait queues", LISTS[12].table, columns::<WaitQueue>()),
+            ("I/O limits", LISTS[13].table, columns::<IoLimit>()),
+            ("delays of tasks", LISTS[14].table, columns::<TaskDelays>()),
+            ("processes", PROCESSES, columns::<Process>()),
+            ("threads", THREADS, columns::<(u32, Thread)>()),
+            ("groups in each sub-sample", SUB_SAMPLE_GROUPS, columns::<(u16, GroupWaits)>()),
+        ];
+        let mut text = String::new();
+        for (name, Table { section, keys, steps, .. }, columns) in described {
+            write!(text, "| {section} | {name} | {keys} | {steps} |").unwrap();
+            for Described { path, columns } in columns {
+                write!(text, " {} {path};", columns.start).unwrap();
+            }
+            text.pop();
+            text.push_str(" |\n");
+        }
+        text
+    }
+
+    /// `STALLTOP_BLESS=1 cargo test --lib the_document_lists_every_column` writes the list anew.
+    #[test]
+    fn the_document_lists_every_column() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/recording-format.md");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (before, rest) = text.split_once("<!-- tables -->\n").unwrap();
+        let (_, after) = rest.split_once("<!-- end of tables -->\n").unwrap();
+        let head = "| section | table | keys | steps | columns |\n| --- | --- | --- | --- | --- |\n";
+        let written = format!("{before}<!-- tables -->\n{head}{}<!-- end of tables -->\n{after}", tables());
+        if std::env::var_os("STALLTOP_BLESS").is_some() {
+            std::fs::write(&path, &written).unwrap();
+        } else {
+            assert_eq!(text, written, "the columns changed: no field may move once a version is released");
+        }
+    }
+
+    #[test]
+    fn the_column_of_the_thread_count_is_that_of_the_threads() {
+        let mut list = Vec::new();
+        Process::describe("", 0, &mut list);
+        let threads = list.iter().find(|described| described.path == "threads").unwrap();
+        assert_eq!(threads.columns, THREAD_COUNT..THREAD_COUNT + 1);
+    }
+
+    #[test]
+    fn sections_are_numbered_apart() {
+        let sections = LISTS.iter().map(|list| list.table).chain([SAMPLE, PROCESSES, THREADS, SUB_SAMPLE_GROUPS]);
+        let mut known = HashSet::from([NAMES]);
+        assert!(sections.into_iter().all(|table| table.section < 64 && known.insert(table.section)));
+    }
+
+    #[test]
+    fn a_recording_without_a_field_reads_it_as_not_read() {
+        let (list, empty, facts) = (Vec::new(), crate::sample::Name::default(), SharedFacts::default());
+        let names = Names { list: &list, empty: &empty, facts: &facts };
+        let sample = Sample::take(&[0; Sample::WIDTH], &names).unwrap();
+        assert_eq!(sample, Sample::empty(Instant::default()));
+    }
+}

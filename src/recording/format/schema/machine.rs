@@ -1,0 +1,221 @@
+//! Columns of CPU times, load, memory, pressure, disks, interfaces, protocols and cgroups.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+
+use crate::ids::{CgroupId, CgroupVersion, CpuId, DiskId, NicId, ProcessId};
+use crate::recording::format::columns::{Columns, columns, put_at, take_at};
+use crate::recording::format::names::{Interner, Names};
+use crate::recording::format::wire::Malformed;
+use crate::sample::cgroup::{Cgroup, CgroupPressure, IoLimit, IoMax, IoStat};
+use crate::sample::cpu::{Cpu, CpuTimes, Load};
+use crate::sample::disk::{Disk, OpCounters};
+use crate::sample::memory::Memory;
+use crate::sample::network::{Direction, Listener, Nic, Qdisc, Softnet, Tcp, TcpExt, Udp};
+use crate::sample::operations::Operations;
+use crate::sample::pressure::{Pressure, Stall, StallLine};
+
+columns! { CpuTimes: 16 {
+    user_ticks,
+    nice_ticks,
+    system_ticks,
+    idle_ticks,
+    iowait_ticks,
+    irq_ticks,
+    softirq_ticks,
+    steal_ticks,
+    guest_ticks,
+    guest_nice_ticks,
+} }
+
+columns! { Cpu: 63 { total, context_switches, interrupts, forks, running, blocked, cpus } }
+
+columns! { Load: 15 { one, five, fifteen, runnable, entities } }
+
+columns! { Memory: 95 {
+    total_kb,
+    free_kb,
+    available_kb,
+    buffers_kb,
+    cached_kb,
+    shmem_kb,
+    slab_reclaimable_kb,
+    slab_unreclaimable_kb,
+    swap_total_kb,
+    swap_free_kb,
+    dirty_kb,
+    writeback_kb,
+    swapped_in_pages,
+    swapped_out_pages,
+    paged_in_kb,
+    paged_out_kb,
+    faults,
+    major_faults,
+    scanned_kswapd_pages,
+    scanned_direct_pages,
+    reclaimed_pages,
+    refaulted_pages,
+    allocation_stalls,
+    oom_kills,
+} }
+
+columns! { Pressure: 96 { cpu, io, memory, irq } }
+columns! { Stall: 23 { some, full } }
+columns! { StallLine: 9 { avg10, avg60, avg300, total_us } }
+
+columns! { Disk: 40 {
+    id,
+    name,
+    facts,
+    in_flight,
+    io_ticks_ms,
+    time_in_queue_ms,
+    reads,
+    writes,
+    discards,
+    flushes,
+    flush_time_ms,
+} }
+columns! { OpCounters: 8 { completed, merged, sectors, time_ms } }
+
+columns! { Nic: 40 {
+    id,
+    facts,
+    multicast,
+    collisions,
+    carrier_losses,
+    rx,
+    tx,
+    rx_missed,
+    rx_nohandler,
+    qdisc,
+} }
+columns! { Direction: 8 { bytes, packets, errors, dropped, fifo_errors } }
+columns! { Qdisc: 8 { kind, backlog_bytes, backlog_packets, dropped, overlimits, requeues } }
+
+columns! { Tcp: 15 {
+    active_opens,
+    passive_opens,
+    attempt_fails,
+    established_resets,
+    established,
+    segments_in,
+    segments_out,
+    segments_retransmitted,
+    errors_in,
+    resets_out,
+} }
+columns! { TcpExt: 31 {
+    listen_overflows,
+    listen_drops,
+    syn_retransmits,
+    timeouts,
+    lost_retransmits,
+    backlog_drops,
+} }
+columns! { Udp: 15 {
+    datagrams_in,
+    no_ports,
+    errors_in,
+    datagrams_out,
+    receive_buffer_errors,
+    send_buffer_errors,
+} }
+columns! { Listener: 16 { local_address, accept_queue, backlog_limit, owner } }
+columns! { Softnet: 16 { cpu, processed, dropped, time_squeeze, received_rps, flow_limited } }
+
+columns! { Cgroup: 48 {
+    id,
+    quota_us,
+    period_us,
+    periods,
+    throttled_periods,
+    throttled_ns,
+    usage_ns,
+    memory_limit_bytes,
+    memory_usage_bytes,
+    refaulted_pages,
+    major_faults,
+    memory_limit_hits,
+    oom_kills,
+    cpus,
+    pressure,
+} }
+columns! { CgroupPressure: 12 { cpu_some_us, io_some_us, io_full_us, memory_some_us, memory_full_us } }
+columns! { IoLimit: 24 { cgroup, disk, max, stat } }
+columns! { IoMax: 8 { read_bytes, write_bytes, reads, writes } }
+columns! { IoStat: 8 { read_bytes, write_bytes, reads, writes } }
+
+columns! { Operations: 2 { total, printed_boottime_ns } }
+
+columns! { DiskId: 2 { major, minor } }
+columns! { NicId: 2 { ifindex, name } }
+columns! { CgroupId: 2 { version, path } }
+columns! { ProcessId: 2 { pid, start_ticks } }
+
+impl Columns for CpuId {
+    const WIDTH: usize = 1;
+
+    fn put(&self, row: &mut [u64], names: &mut Interner) {
+        self.0.put(row, names);
+    }
+
+    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        u32::take(row, names).map(CpuId)
+    }
+}
+
+impl Columns for CgroupVersion {
+    const WIDTH: usize = 1;
+
+    fn put(&self, row: &mut [u64], names: &mut Interner) {
+        let number: u64 = match self {
+            CgroupVersion::V1 => 1,
+            CgroupVersion::V2 => 2,
+        };
+        number.put(row, names);
+    }
+
+    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        match u64::take(row, names)? {
+            1 => Ok(CgroupVersion::V1),
+            2 => Ok(CgroupVersion::V2),
+            _ => Err(Malformed("a cgroup version is neither 1 nor 2")),
+        }
+    }
+}
+
+/// Family (4 or 6), the address in two halves, port, flow label, scope.
+impl Columns for SocketAddr {
+    const WIDTH: usize = 6;
+
+    fn put(&self, row: &mut [u64], names: &mut Interner) {
+        let (family, address, flow, scope) = match self {
+            SocketAddr::V4(v4) => (4u64, u128::from(v4.ip().to_bits()), 0, 0),
+            SocketAddr::V6(v6) => (6, v6.ip().to_bits(), v6.flowinfo(), v6.scope_id()),
+        };
+        let halves = [(address >> 64) as u64, address as u64];
+        put_at(&family, row, 0, names);
+        put_at(&halves, row, 1, names);
+        put_at(&self.port(), row, 3, names);
+        put_at(&flow, row, 4, names);
+        put_at(&scope, row, 5, names);
+    }
+
+    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        let [high, low]: [u64; 2] = take_at(row, 1, names)?;
+        let port: u16 = take_at(row, 3, names)?;
+        match take_at::<u64>(row, 0, names)? {
+            4 => {
+                let bits = u32::try_from(low).map_err(|_| Malformed("an IPv4 address is too long"))?;
+                Ok(SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::from_bits(bits), port)))
+            }
+            6 => {
+                let address = Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low));
+                let (flow, scope) = (take_at(row, 4, names)?, take_at(row, 5, names)?);
+                Ok(SocketAddr::V6(SocketAddrV6::new(address, port, flow, scope)))
+            }
+            // An unknown address family of a later version: the socket without its address.
+            _ => Ok(SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port)),
+        }
+    }
+}

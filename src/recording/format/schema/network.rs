@@ -1,0 +1,56 @@
+//! Columns of network protocols and remote hosts.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::recording::format::columns::{Columns, columns, put_at, take_at};
+use crate::recording::format::names::{Interner, Names};
+use crate::recording::format::wire::Malformed;
+use crate::sample::network::Protocols;
+use crate::sample::network::remote_hosts::{RemoteHost, RemoteHosts, RttSums, SendLimitTimes};
+
+columns! { Protocols: 96 { tcp, tcp_ext, udp, ip_octets, listeners, softnet, remote_hosts } }
+
+columns! { RemoteHosts: 7 { scan_boottime_ns, scan_cpu_ns, connection_count, host_count, rows } }
+
+columns! { RemoteHost: 48 {
+    address,
+    ifindex,
+    local,
+    connections,
+    segments_retransmitted,
+    bytes_acked,
+    bytes_received,
+    data_segments_out,
+    active,
+    send_backlogged,
+    send_limits,
+} }
+columns! { RttSums: 6 { count, srtt_us, min_rtt_us } }
+columns! { SendLimitTimes: 6 { observed_us, busy_us, rwnd_limited_us, sndbuf_limited_us } }
+
+/// Family (4 or 6), the address in two halves.
+impl Columns for IpAddr {
+    const WIDTH: usize = 3;
+
+    fn put(&self, row: &mut [u64], names: &mut Interner) {
+        let (family, address) = match self {
+            IpAddr::V4(v4) => (4u64, u128::from(v4.to_bits())),
+            IpAddr::V6(v6) => (6, v6.to_bits()),
+        };
+        put_at(&family, row, 0, names);
+        put_at(&[(address >> 64) as u64, address as u64], row, 1, names);
+    }
+
+    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        let [high, low]: [u64; 2] = take_at(row, 1, names)?;
+        match take_at::<u64>(row, 0, names)? {
+            4 => {
+                let bits = u32::try_from(low).map_err(|_| Malformed("an IPv4 address is too long"))?;
+                Ok(IpAddr::V4(Ipv4Addr::from_bits(bits)))
+            }
+            6 => Ok(IpAddr::V6(Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low)))),
+            // An unknown address family of a later version: the host without its address.
+            _ => Ok(IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
+        }
+    }
+}

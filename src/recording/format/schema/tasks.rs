@@ -1,0 +1,241 @@
+//! Columns of tasks, and of their waits in the sub-samples.
+
+use std::sync::Arc;
+
+use crate::ids::{GroupId, ProcessId, TaskId};
+use crate::recording::format::columns::{Columns, columns, put_at, take_at};
+use crate::recording::format::names::{Interner, Names};
+use crate::recording::format::wire::Malformed;
+use crate::sample::delays::{Delay, TaskDelays};
+use crate::sample::exits::{ExitCpuTime, ExitedTasks, Exits, UnlistedExits};
+use crate::sample::task::{
+    ChildrenCpuTime, HiddenTasks, Process, ProcessFacts, RawSyscall, Schedstat, TaskIo, TaskState, Tasks, Thread, WaitState,
+};
+use crate::sample::waits::{BlockedThread, GroupWaits, SubSample, ThreadWaits, WaitClass, WaitQueue, WaitQueueKind, Waits};
+
+columns! { Tasks: 15 { hidden, users, processes } }
+
+// The counters that threads count too are stored less the sum over the threads: see `subtract_thread_counts`.
+columns! { Process: 48 {
+    pid,
+    start_ticks,
+    ppid,
+    uid,
+    comm,
+    facts,
+    kernel_thread,
+    threads,
+    user_ticks,
+    system_ticks,
+    cpu_ns,
+    minor_faults,
+    major_faults,
+    resident_pages,
+    io,
+    children_cpu,
+    guest_ticks,
+} }
+
+columns! { ProcessFacts: 12 { cmdline, executable, cgroup, memberships } }
+
+/// The number of threads. Their rows are a table of their own.
+impl Columns for Arc<[Thread]> {
+    const WIDTH: usize = 1;
+
+    fn put(&self, row: &mut [u64], names: &mut Interner) {
+        (self.len() as u64).put(row, names);
+    }
+
+    fn take(_: &[u64], _: &Names<'_>) -> Result<Self, Malformed> {
+        Ok(Arc::default())
+    }
+}
+
+/// The column of a process that holds the number of its threads.
+pub const THREAD_COUNT: usize = 18;
+
+/// Takes from the counters of a process what its own threads count: what remains is that of threads that ended, and mostly 0.
+pub fn subtract_thread_counts(process: &mut Process, threads: &[Thread]) {
+    apply_thread_counts(process, threads, u64::wrapping_sub);
+}
+
+/// The inverse of `subtract_thread_counts`.
+pub fn add_thread_counts(process: &mut Process, threads: &[Thread]) {
+    apply_thread_counts(process, threads, u64::wrapping_add);
+}
+
+fn apply_thread_counts(process: &mut Process, threads: &[Thread], apply: fn(u64, u64) -> u64) {
+    for thread in threads {
+        let pairs = [
+            (&mut process.user_ticks, thread.user_ticks),
+            (&mut process.system_ticks, thread.system_ticks),
+            (&mut process.minor_faults, thread.minor_faults),
+            (&mut process.major_faults, thread.major_faults),
+        ];
+        let clock = process.cpu_ns.as_mut().zip(thread.schedstat.map(|schedstat| schedstat.run_ns));
+        for (total, counted) in pairs.into_iter().chain(clock) {
+            total.0 = apply(total.0, counted.0);
+        }
+    }
+}
+
+columns! { ChildrenCpuTime: 2 { user_ticks, system_ticks } }
+
+// In the table of threads the pid is column 0, so that each of these is one further to the right there.
+columns! { Thread: 28 {
+    tid,
+    start_ticks,
+    comm,
+    state,
+    processor,
+    wait,
+    user_ticks,
+    system_ticks,
+    minor_faults,
+    major_faults,
+    block_io_delay_ticks,
+    schedstat,
+    last_timeslice_ns,
+    cpus_allowed_list,
+    guest_ticks,
+    background,
+} }
+columns! { WaitState: 8 { wchan, syscall } }
+columns! { RawSyscall: 4 { number, arguments } }
+columns! { Schedstat: 3 { run_ns, run_delay_ns, timeslices } }
+columns! { TaskIo: 7 { read_bytes, write_bytes, cancelled_write_bytes, read_syscalls, write_syscalls } }
+// Keys first: three columns of identity, then the names.
+columns! { ExitedTasks: 16 { owner, owner_name, name, are_threads, count, cpu } }
+columns! { UnlistedExits: 8 { processes, cpu, threads } }
+columns! { ExitCpuTime: 2 { run_ns, tick_ns } }
+columns! { Exits: 15 { unlisted, previously_sampled, lost_messages, rows } }
+columns! { HiddenTasks: 6 { wait_channels, schedstats, processes } }
+columns! { TaskId: 3 { pid, tid, start_ticks } }
+
+columns! { TaskDelays: 24 {
+    task,
+    block_io,
+    swap_in,
+    reclaim,
+    thrashing,
+    compaction,
+    write_protect_copy,
+    irq,
+} }
+columns! { Delay: 2 { count, total_ns } }
+
+columns! { Waits: 4 { skipped_sub_samples, sub_samples, groups, threads, blocked, wait_queues } }
+
+columns! { GroupWaits: 16 {
+    group,
+    running,
+    storage,
+    aio,
+    memory,
+    other_blocked,
+    hidden_blocked,
+    lock_contended,
+    lock_inferred,
+    ipc_peer,
+    behind_ipc_peer,
+    file_lock,
+} }
+columns! { ThreadWaits: 36 { task, group, class_counts } }
+columns! { BlockedThread: 32 {
+    task,
+    group,
+    comm,
+    class,
+    wchan,
+    syscall,
+    seen_count,
+    blocked_since_ns,
+    file,
+    disk,
+    mount,
+} }
+columns! { WaitQueue: 16 { group, kind, seen_count, seen_at_one_address, wchan, file, holder } }
+
+columns! { SubSample: 24 { boottime_ns, in_flight, cpu, groups } }
+
+/// Kind (0 process, 1 siblings), pid or parent, start time, executable.
+impl Columns for GroupId {
+    const WIDTH: usize = 4;
+
+    fn put(&self, row: &mut [u64], names: &mut Interner) {
+        match self {
+            GroupId::Process(process) => put_at(process, row, 1, names),
+            GroupId::Siblings { parent, executable } => {
+                put_at(&1u64, row, 0, names);
+                put_at(parent, row, 1, names);
+                put_at(executable, row, 3, names);
+            }
+        }
+    }
+
+    fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+        match take_at::<u64>(row, 0, names)? {
+            0 => take_at::<ProcessId>(row, 1, names).map(GroupId::Process),
+            1 => Ok(GroupId::Siblings { parent: take_at(row, 1, names)?, executable: take_at(row, 3, names)? }),
+            _ => Err(Malformed("a group is neither a process nor siblings")),
+        }
+    }
+}
+
+macro_rules! numbered {
+    ($type:ty, otherwise $otherwise:expr, { $($variant:path = $number:literal),* $(,)? }) => {
+        impl Columns for $type {
+            const WIDTH: usize = 1;
+
+            fn put(&self, row: &mut [u64], names: &mut Interner) {
+                let number: u64 = match self { $( $variant => $number ),* };
+                number.put(row, names);
+            }
+
+            fn take(row: &[u64], names: &Names<'_>) -> Result<Self, Malformed> {
+                Ok(match u64::take(row, names)? { $( $number => $variant, )* _ => $otherwise })
+            }
+        }
+    };
+}
+
+numbered! { TaskState, otherwise TaskState::Other, {
+    TaskState::Sleeping = 0,
+    TaskState::Running = 1,
+    TaskState::Blocked = 2,
+    TaskState::Idle = 3,
+    TaskState::Stopped = 4,
+    TaskState::Traced = 5,
+    TaskState::Zombie = 6,
+    TaskState::Dead = 7,
+    TaskState::Other = 8,
+} }
+
+numbered! { WaitClass, otherwise WaitClass::Other, {
+    WaitClass::Running = 0,
+    WaitClass::Disk = 1,
+    WaitClass::Aio = 2,
+    WaitClass::Lock = 3,
+    WaitClass::Net = 4,
+    WaitClass::Pipe = 5,
+    WaitClass::Timer = 6,
+    WaitClass::Poll = 7,
+    WaitClass::Child = 8,
+    WaitClass::Vfork = 9,
+    WaitClass::Memory = 10,
+    WaitClass::Frozen = 11,
+    WaitClass::Hidden = 12,
+    WaitClass::Other = 13,
+    WaitClass::Futex = 14,
+} }
+
+// An unknown kind of a later version reads as the one that proves least.
+numbered! { WaitQueueKind, otherwise WaitQueueKind::Futex, {
+    WaitQueueKind::Futex = 0,
+    WaitQueueKind::Mutex = 1,
+    WaitQueueKind::FileLock = 2,
+    WaitQueueKind::KernelLock = 3,
+    WaitQueueKind::Pipe = 4,
+    WaitQueueKind::Socket = 5,
+    WaitQueueKind::Remote = 6,
+} }

@@ -1,0 +1,324 @@
+//! From the payload of a frame back to the sample. Nothing in the payload is trusted, and no more memory is allocated than the
+//! size of the payload allows.
+//!
+//! What did not change is the same `Arc` as in the sample that is referred to, or in the neighbouring sample that the caller
+//! passes in: `Arc::ptr_eq` has the same meaning in a replay as live.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::row_changes::RowChanges;
+use crate::recording::Timestamp;
+use crate::recording::error::FrameError;
+use crate::recording::format::columns::{take_at, take_first};
+use crate::recording::format::messages::SharedFacts;
+use crate::recording::format::names::{self, Names};
+use crate::recording::format::references::{MAX_DISTANCE, is_referred_to, parent};
+use crate::recording::format::schema::{
+    LISTS, NAMES, PROCESSES, SAMPLE, SUB_SAMPLE_GROUPS, THREAD_COUNT, THREADS, add_thread_counts, from_rows,
+};
+use crate::recording::format::table::{MAX_CHAIN_CELLS, RowChange, Rows, Table};
+use crate::recording::format::wire::{ByteReader, Malformed};
+use crate::sample::task::{Process, Thread};
+use crate::sample::waits::{GroupWaits, Waits};
+use crate::sample::{Absent, Name, Sample};
+
+/// What of each sample is decoded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SampleParts {
+    #[default]
+    All,
+    /// Neither tasks nor what sub-samples saw of them: `Sample::tasks` and `Sample::delays` are `Absent::NotRead`, and
+    /// `Sample::waits` is empty. With many tasks this is most of the work.
+    WithoutTasks,
+}
+
+/// Decodes the frames of one recording. Holds the frames that the next one may refer to.
+pub struct Decoder {
+    parts: SampleParts,
+    /// The sequence number of the key frame.
+    key: u64,
+    /// The frames of the last chain that are referred to, from the key frame on.
+    levels: Vec<Level>,
+    /// All names of the levels, in order.
+    names: Vec<Name>,
+    facts: SharedFacts,
+    empty: Name,
+}
+
+/// A frame that later ones refer to.
+struct Level {
+    distance: u16,
+    sample: Arc<Sample>,
+    /// Names that are known after it.
+    name_count: usize,
+    tables: Vec<Rows>,
+    processes: Vec<Arc<ProcessRows>>,
+    cells: usize,
+}
+
+/// A process as the frame gave it: a value that only a later version has must survive as a number, since later differences are
+/// taken from it.
+struct ProcessRows {
+    row: Vec<u64>,
+    threads: Rows,
+}
+
+/// Processes, and the rows that later frames refer to.
+type Processes = (Vec<Arc<Process>>, Vec<Arc<ProcessRows>>);
+
+/// A decoded frame.
+struct Decoded {
+    sample: Arc<Sample>,
+    tables: Vec<Rows>,
+    processes: Vec<Arc<ProcessRows>>,
+    cells: usize,
+}
+
+impl Decoder {
+    pub fn new(parts: SampleParts) -> Decoder {
+        Decoder { parts, key: 0, levels: Vec::new(), names: Vec::new(), facts: SharedFacts::default(), empty: Name::default() }
+    }
+
+    /// Whether the sample at that distance from that key frame is held, so that others can be decoded from it.
+    pub fn has_reference(&self, key: u64, distance: u16) -> bool {
+        self.key == key && self.levels.iter().any(|level| level.distance == distance)
+    }
+
+    /// Decodes the sample at that distance from that key frame. The sample that it refers to must be held.
+    /// `neighbour` is any sample that was decoded before.
+    pub fn decode(
+        &mut self,
+        key: u64,
+        distance: u16,
+        at: Timestamp,
+        raw: &[u8],
+        neighbour: Option<&Sample>,
+    ) -> Result<Arc<Sample>, FrameError> {
+        let mut known = HashSet::new();
+        if distance == 0 {
+            self.levels.clear();
+            known = self.names.drain(..).collect();
+            self.key = key;
+        } else {
+            let parent = parent(distance);
+            if distance > MAX_DISTANCE || !self.has_reference(key, parent) {
+                return Err(FrameError::ReferenceMissing);
+            }
+            while self.levels.pop_if(|level| level.distance > parent).is_some() {}
+        }
+        let reference = self.levels.last();
+        self.names.truncate(reference.map_or(0, |level| level.name_count));
+        let sections = SectionDirectory::parse(raw)?;
+        if let Some(section) = sections.section(NAMES) {
+            self.names.extend(names::read(section, &known)?);
+        }
+        let names = Names { list: &self.names, empty: &self.empty, facts: &self.facts };
+        let decoded = FrameDecoder { parts: self.parts, sections, names, reference, neighbour, at }.sample()?;
+        let chain = self.levels.iter().map(|level| level.cells).sum::<usize>() + decoded.cells;
+        if distance > 0 && chain > MAX_CHAIN_CELLS {
+            return Err(Malformed("the frames that it refers to hold too much").into());
+        }
+        if is_referred_to(distance) {
+            self.levels.push(Level {
+                distance,
+                sample: decoded.sample.clone(),
+                name_count: self.names.len(),
+                tables: decoded.tables,
+                processes: decoded.processes,
+                cells: decoded.cells,
+            });
+        }
+        Ok(decoded.sample)
+    }
+}
+
+/// The sections of a payload by their numbers. Sections that only a later version has are ignored.
+struct SectionDirectory<'a> {
+    list: [Option<&'a [u8]>; 64],
+}
+
+impl<'a> SectionDirectory<'a> {
+    fn parse(raw: &'a [u8]) -> Result<SectionDirectory<'a>, Malformed> {
+        let mut input = ByteReader::new(raw);
+        let mut sections = SectionDirectory { list: [None; 64] };
+        while !input.is_empty() {
+            let number = input.read_varint()?;
+            let section = input.read_length_prefixed()?;
+            let place = usize::try_from(number).ok().and_then(|number| sections.list.get_mut(number));
+            if place.is_some_and(|place| place.replace(section).is_some()) {
+                return Err(Malformed("a section comes twice"));
+            }
+        }
+        Ok(sections)
+    }
+
+    fn section(&self, number: u64) -> Option<&'a [u8]> {
+        usize::try_from(number).ok().and_then(|number| self.list.get(number).copied()?)
+    }
+
+    /// What became of the rows of a table; `None` where all are the same.
+    fn changes(&self, table: Table, cells: &mut usize) -> Result<Option<RowChanges>, Malformed> {
+        let Some(section) = self.section(table.section) else { return Ok(None) };
+        let changes = RowChanges::parse(table, section)?;
+        *cells += changes.cell_count();
+        // All of them are held at once.
+        if *cells > MAX_CHAIN_CELLS {
+            return Err(Malformed("the tables of a frame hold too much together"));
+        }
+        Ok(Some(changes))
+    }
+}
+
+/// Decodes one frame.
+struct FrameDecoder<'d> {
+    parts: SampleParts,
+    sections: SectionDirectory<'d>,
+    names: Names<'d>,
+    reference: Option<&'d Level>,
+    neighbour: Option<&'d Sample>,
+    at: Timestamp,
+}
+
+impl FrameDecoder<'_> {
+    fn sample(&self) -> Result<Decoded, Malformed> {
+        let (mut cells, mut tables) = (0, Vec::with_capacity(LISTS.len() + 2));
+        let row = self.rows(SAMPLE, &mut tables, &mut cells)?;
+        let row = row.row(0).ok_or(Malformed("the row of the sample is missing"))?;
+        let mut sample: Sample = take_at(row, 0, &self.names)?;
+        sample.at.boottime_ns = self.at.boottime_ns;
+        sample.at.monotonic_ns = sample.at.monotonic_ns.wrapping_add(self.at.boottime_ns);
+        sample.at.realtime_ns = self.at.realtime_ns;
+        for list in LISTS {
+            let rows = self.rows(list.table, &mut tables, &mut cells)?;
+            (list.fill)(&mut sample, &rows, &self.names)?;
+        }
+        let rows = self.rows(SUB_SAMPLE_GROUPS, &mut tables, &mut cells)?;
+        for (place, group) in from_rows::<(u16, GroupWaits)>(&rows, &self.names)? {
+            let sub_sample = sample.waits.sub_samples.get_mut(usize::from(place));
+            sub_sample.ok_or(Malformed("a group belongs to no sub-sample"))?.groups.push(group);
+        }
+        let mut process_rows = Vec::new();
+        match (self.parts, &mut sample.tasks) {
+            (SampleParts::All, Ok(tasks)) => (tasks.processes, process_rows) = self.processes(&mut cells)?,
+            (SampleParts::All, Err(_)) => {}
+            (SampleParts::WithoutTasks, _) => {
+                sample.tasks = Err(Absent::NotRead);
+                sample.delays = Err(Absent::NotRead);
+                sample.waits = Waits::default();
+            }
+        }
+        Ok(Decoded { sample: Arc::new(sample), tables, processes: process_rows, cells })
+    }
+
+    /// The rows of a table that needs nothing else; a table without a section did not change. Also the last of `tables`.
+    fn rows<'t>(&self, table: Table, tables: &'t mut Vec<Rows>, cells: &mut usize) -> Result<&'t Rows, Malformed> {
+        let none = Rows::new(table.width);
+        let reference = self.reference.and_then(|level| level.tables.get(tables.len())).unwrap_or(&none);
+        let rows = match self.sections.changes(table, cells)? {
+            Some(changes) => changes.to_rows(reference)?,
+            None => reference.clone(),
+        };
+        tables.push(rows);
+        tables.last().ok_or(Malformed("a table is missing"))
+    }
+
+    fn processes(&self, cells: &mut usize) -> Result<Processes, Malformed> {
+        let old_rows = self.reference.map(|level| level.processes.as_slice()).unwrap_or_default();
+        let old_tasks = self.reference.and_then(|level| level.sample.tasks.as_ref().ok());
+        let old_list = old_tasks.map(|tasks| tasks.processes.as_slice()).unwrap_or_default();
+        let Some(changes) = self.sections.changes(PROCESSES, cells)? else {
+            return Ok((old_list.to_vec(), old_rows.to_vec()));
+        };
+        // What each process becomes, and the former threads of those that changed.
+        let mut plan: Vec<Plan> = Vec::new();
+        let mut rows = Rows::new(PROCESSES.width);
+        let mut old_threads = Rows::new(THREADS.width);
+        let old_row = |at: usize| old_rows.get(at).map(|old| old.row.as_slice());
+        changes.apply(old_rows.len(), old_row, None, |change, at, row| {
+            let old = at.and_then(|at| Some((old_list.get(at)?, old_rows.get(at)?)));
+            match old {
+                Some((process, old)) if change == RowChange::Same => plan.push(Plan::Same(process.clone(), old.clone())),
+                _ if change == RowChange::Same => return Err(Malformed("a process is not in the sample that is referred to")),
+                _ => {
+                    old.iter().for_each(|(_, old)| old.threads.iter().for_each(|thread| old_threads.push(thread)));
+                    plan.push(Plan::Build(rows.len()));
+                    rows.push(row);
+                }
+            }
+            Ok(())
+        })?;
+        let threads = match self.sections.changes(THREADS, cells)? {
+            Some(changes) => {
+                let mut threads = Rows::new(THREADS.width);
+                let old_thread = |at: usize| old_threads.row(at);
+                changes.apply(old_threads.len(), old_thread, None, |_, _, row| {
+                    threads.push(row);
+                    Ok(())
+                })?;
+                threads
+            }
+            None => old_threads,
+        };
+        let mut next_thread = 0usize;
+        let (mut list, mut list_rows) = (Vec::with_capacity(plan.len()), Vec::with_capacity(plan.len()));
+        for step in plan {
+            let (process, own_rows) = match step {
+                Plan::Same(process, own_rows) => (process, own_rows),
+                Plan::Build(at) => {
+                    let row = rows.row(at).unwrap_or_default();
+                    let (process, threads) = self.process(row, &threads, next_thread)?;
+                    next_thread += threads.len();
+                    (Arc::new(process), Arc::new(ProcessRows { row: row.to_vec(), threads }))
+                }
+            };
+            list.push(self.shared(process));
+            list_rows.push(own_rows);
+        }
+        if next_thread != threads.len() {
+            return Err(Malformed("there are threads without a process"));
+        }
+        Ok((list, list_rows))
+    }
+
+    /// A process from its row and the rows of its threads, of which the first is at `first`; also the latter.
+    fn process(&self, row: &[u64], threads: &Rows, first: usize) -> Result<(Process, Rows), Malformed> {
+        let mut process: Process = take_at(row, 0, &self.names)?;
+        let count = row.get(THREAD_COUNT).and_then(|&count| usize::try_from(count).ok()).unwrap_or(usize::MAX);
+        if count > threads.len().saturating_sub(first) {
+            return Err(Malformed("a process claims more threads than there are"));
+        }
+        let mut list: Vec<Thread> = Vec::with_capacity(count);
+        let mut own = Rows::new(THREADS.width);
+        for mut row in (first..first + count).filter_map(|at| threads.row(at)) {
+            own.push(row);
+            let _pid: u32 = take_first(&mut row, &self.names)?;
+            list.push(take_first(&mut row, &self.names)?);
+        }
+        add_thread_counts(&mut process, &list);
+        process.threads = list.into();
+        Ok((process, own))
+    }
+
+    /// The process of the neighbour where it is equal: it did not change between the two samples. Mostly at least its facts are.
+    fn shared(&self, mut process: Arc<Process>) -> Arc<Process> {
+        let neighbour = self.neighbour.and_then(|sample| sample.tasks.as_ref().ok()?.process(process.pid));
+        match neighbour {
+            Some(same) if Arc::ptr_eq(same, &process) || **same == *process => same.clone(),
+            Some(near) if near.facts == process.facts => {
+                if let Some(own) = Arc::get_mut(&mut process) {
+                    own.facts = near.facts.clone();
+                }
+                process
+            }
+            _ => process,
+        }
+    }
+}
+
+/// What a process of the new sample is made from.
+enum Plan {
+    Same(Arc<Process>, Arc<ProcessRows>),
+    /// The row at that place.
+    Build(usize),
+}

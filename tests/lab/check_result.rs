@@ -1,0 +1,190 @@
+//! The result of `stalltop check --json`, and the assertions on it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::attempt::Range;
+
+/// One answer of `check --json`, and what was found wrong with it.
+pub struct CheckResult {
+    json: Value,
+    wrong: Vec<String>,
+    /// The samples that it rests on
+    recording: PathBuf,
+}
+
+/// Runs `stalltop check` on the machine as it is now. `state` keeps what it learns.
+pub fn check(name: &str, state: &Path, seconds: u32, interval: &str) -> CheckResult {
+    let recording = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("lab-{name}.stalltop"));
+    let _ = fs::remove_file(&recording);
+    let out = Command::new(env!("CARGO_BIN_EXE_stalltop"))
+        .args(["check", "--for", &format!("{seconds}s"), "--interval", interval, "--json", "--save"])
+        .arg(&recording)
+        .env("XDG_STATE_HOME", state)
+        .output()
+        .expect("stalltop runs");
+    let text = String::from_utf8(out.stdout).expect("JSON is UTF-8");
+    let error = String::from_utf8_lossy(&out.stderr);
+    let json: Value = serde_json::from_str(&text).unwrap_or_else(|why| panic!("not JSON: {why}\n{text}\n{error}"));
+    assert_eq!(json["schema"], "stalltop/1");
+    let expected = match json["verdict"].as_str() {
+        Some("ok") => 0,
+        Some("warning") => 1,
+        Some("critical") => 2,
+        _ => 3,
+    };
+    assert_eq!(out.status.code(), Some(expected), "the exit code is the verdict\n{text}\n{error}");
+    CheckResult { wrong: Vec::new(), json, recording }
+}
+
+impl CheckResult {
+    /// Notes a fault; `what` says it in words.
+    pub fn expect(&mut self, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            self.wrong.push(what());
+        }
+    }
+
+    /// A figure that must lie in a range, both ends included.
+    pub fn figure(&mut self, name: &str, low: f64, high: f64) {
+        let value = self.json["figures"][name].as_f64();
+        self.within(name, value, low, high);
+    }
+
+    /// A figure that must be what was measured beside it, give or take.
+    pub fn figure_is(&mut self, name: &str, truth: f64, tolerance: f64) {
+        self.figure(name, truth - tolerance, truth + tolerance);
+    }
+
+    /// A finding of this kind about this subject (a part of its name or path) with at least this severity must be
+    /// there; its JSON, null when it is not.
+    pub fn must(&mut self, kind: &str, subject: &str, severity: &str) -> Value {
+        let found = self.of_kind(kind).find(|finding| about(finding).contains(subject)).cloned();
+        let enough = found.as_ref().is_some_and(|finding| rank(&finding["severity"]) >= rank(&Value::from(severity)));
+        self.expect(enough, || format!("no `{kind}` about `{subject}` of at least {severity}"));
+        found.unwrap_or(Value::Null)
+    }
+
+    /// No finding of this kind at all.
+    pub fn must_not(&mut self, kind: &str) {
+        let count = self.of_kind(kind).count();
+        self.expect(count == 0, || format!("`{kind}` is not true"));
+    }
+
+    /// No finding that is more than a note about this subject.
+    pub fn at_most_a_note(&mut self, kind: &str, subject: &str) {
+        let worse = self.of_kind(kind).any(|finding| about(finding).contains(subject) && finding["severity"] != "note");
+        self.expect(!worse, || format!("`{kind}` about `{subject}` is more than a note"));
+    }
+
+    /// Nothing is wrong but what is of these kinds.
+    pub fn nothing_wrong_but(&mut self, kinds: &[&str]) {
+        let others = self.json["findings"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|finding| finding["severity"] != "note" && !kinds.iter().any(|kind| finding["kind"] == *kind));
+        let others: Vec<String> =
+            others.map(|finding| format!("{} about `{}` is not true", finding["kind"], about(finding))).collect();
+        self.wrong.extend(others);
+    }
+
+    /// A number of a finding that must lie in a range, both ends included.
+    pub fn value(&mut self, finding: &Value, low: f64, high: f64) {
+        if !finding.is_null() {
+            self.within(&format!("the value of {}", finding["kind"]), finding["value"].as_f64(), low, high);
+        }
+    }
+
+    /// A number of a finding's evidence that must lie in a range, both ends included.
+    pub fn evidence(&mut self, finding: &Value, name: &str, low: f64, high: f64) {
+        if !finding.is_null() {
+            self.within(&format!("{name} of {}", finding["kind"]), finding["evidence"][name].as_f64(), low, high);
+        }
+    }
+
+    /// The same of the seconds or looks that were measured beside it.
+    pub fn evidence_in(&mut self, finding: &Value, name: &str, range: Range) {
+        self.evidence(finding, name, range.least, range.most);
+    }
+
+    /// A number of a finding that must lie among the seconds that were measured beside it.
+    pub fn value_in(&mut self, finding: &Value, range: Range) {
+        self.value(finding, range.least, range.most);
+    }
+
+    /// A word of a finding's evidence that must be this one.
+    pub fn word(&mut self, finding: &Value, name: &str, word: &str) {
+        let value = &finding["evidence"][name];
+        self.expect(finding.is_null() || value == word, || format!("{} rests on {name} {value}, not {word}", finding["kind"]));
+    }
+
+    /// A finding's sentence must contain each of these.
+    pub fn says(&mut self, finding: &Value, words: &[&str]) {
+        let Some(sentence) = finding["sentence"].as_str() else { return };
+        for word in words {
+            self.expect(sentence.contains(word), || format!("`{word}` is not said: {sentence}"));
+        }
+    }
+
+    /// The sentence that says where iowait and PSI mislead must contain each of these.
+    pub fn witness_says(&mut self, words: &[&str]) {
+        let sentence = self.json["witnesses"]["artefact"].as_str().unwrap_or_default().to_owned();
+        for word in words {
+            self.expect(sentence.contains(word), || format!("`{word}` is not said of the witnesses: {sentence}"));
+        }
+    }
+
+    fn within(&mut self, what: &str, value: Option<f64>, low: f64, high: f64) {
+        let holds = value.is_some_and(|value| (low..=high).contains(&value));
+        self.expect(holds, || format!("{what} is {value:?}, not {low:.4} to {high:.4}"));
+    }
+
+    pub fn is_right(&self) -> bool {
+        self.wrong.is_empty()
+    }
+
+    pub fn faults(&self) -> String {
+        self.wrong.join("\n  ")
+    }
+
+    /// Fails with all that is wrong, and with the whole answer.
+    pub fn fail(&self) -> ! {
+        let pretty = serde_json::to_string_pretty(&self.json).unwrap_or_default();
+        panic!("{}\n{pretty}\nrecorded in {}", self.faults(), self.recording.display());
+    }
+
+    pub fn summary(&self) -> String {
+        let sentences = self.json["findings"].as_array().into_iter().flatten();
+        let mut text = format!("verdict {}", self.json["verdict"]);
+        for finding in sentences {
+            text.push_str(&format!("\n  {} {}: {}", finding["severity"], finding["kind"], finding["sentence"]));
+        }
+        text
+    }
+
+    fn of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Value> {
+        self.json["findings"].as_array().into_iter().flatten().filter(move |finding| finding["kind"] == kind)
+    }
+}
+
+/// The subject's own words.
+fn about(finding: &Value) -> String {
+    let subject = &finding["subject"];
+    let cpu = subject["cpu"].as_u64().map(|cpu| format!("cpu{cpu}"));
+    let words = ["name", "path", "address"].iter().find_map(|field| subject[*field].as_str().map(str::to_owned));
+    let whole = (subject["type"] == "box").then(|| "box".to_owned());
+    cpu.or(words).or(whole).unwrap_or_default()
+}
+
+fn rank(severity: &Value) -> u8 {
+    match severity.as_str() {
+        Some("critical") => 3,
+        Some("warning") => 2,
+        Some("note") => 1,
+        _ => 0,
+    }
+}

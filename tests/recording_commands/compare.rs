@@ -1,0 +1,262 @@
+//! `stalltop compare` of recordings with known figures.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+use stalltop::ids::{CpuId, DiskId};
+use stalltop::sample::cpu::{Cpu, CpuTimes};
+use stalltop::sample::disk::{Disk, DiskFacts, OpCounters};
+use stalltop::sample::operations::Operations;
+use stalltop::sample::{Absent, Name, Sample};
+use stalltop::units::Counter;
+
+use crate::{generator, lab, stalltop, support, text};
+
+/// What a box does each second: 2 CPUs, one disk, and one that stands on it.
+#[derive(Clone, Copy)]
+struct Load {
+    busy_ticks: u64,
+    switches: u64,
+    reads: u64,
+    read_ms: u64,
+    read_sectors: u64,
+    writes: u64,
+}
+
+const LOAD: Load = Load { busy_ticks: 50, switches: 1000, reads: 100, read_ms: 2, read_sectors: 8, writes: 20 };
+
+/// So many seconds of it, each a little different from the one before, in an order that `seed` says.
+fn samples(load: Load, seconds: u64, seed: u64) -> Vec<Arc<Sample>> {
+    let mut dice = generator::Dice::new(seed);
+    let [mut busy, mut idle, mut switches, mut reads, mut read_ms, mut sectors, mut writes] = [0_u64; 7];
+    let list = (0..=seconds).map(|second| {
+        // Never fewer reads than 90 %, never more than 110 %, and the same sum in every 4 seconds.
+        let wobble = [0, 5, 10, 5][(second % 4) as usize] + dice.below(3);
+        if second > 0 {
+            busy += load.busy_ticks;
+            idle += 200 - load.busy_ticks;
+            switches += load.switches;
+            reads += load.reads;
+            read_ms += load.reads * load.read_ms + wobble;
+            sectors += load.reads * load.read_sectors;
+            writes += load.writes;
+        }
+        let half = |ticks: u64| CpuTimes {
+            user_ticks: Counter(busy / ticks),
+            idle_ticks: Counter(idle / ticks),
+            ..CpuTimes::default()
+        };
+        let cpu = Cpu {
+            total: half(1),
+            cpus: vec![(CpuId(0), half(2)), (CpuId(1), half(2))],
+            context_switches: Some(Counter(switches)),
+            ..Cpu::default()
+        };
+        let disk = |minor, name: &str, slaves: Vec<DiskId>| Disk {
+            id: DiskId { major: 8, minor },
+            name: Name::from(name),
+            facts: Arc::new(DiskFacts { slaves, ..DiskFacts::default() }),
+            reads: OpCounters {
+                completed: Counter(reads),
+                sectors: Counter(sectors),
+                time_ms: Counter(read_ms),
+                ..OpCounters::default()
+            },
+            writes: OpCounters {
+                completed: Counter(writes),
+                sectors: Counter(writes * 16),
+                time_ms: Counter(writes),
+                ..OpCounters::default()
+            },
+            discards: None,
+            flushes: None,
+            flush_time_ms: None,
+            in_flight: 0,
+            io_ticks_ms: Counter(second * 300),
+            time_in_queue_ms: Counter(read_ms),
+        };
+        let below = DiskId { major: 8, minor: 0 };
+        let disks = vec![disk(0, "sda", Vec::new()), disk(16, "dm-0", vec![below])];
+        Arc::new(Sample { cpu: Ok(cpu), disks: Ok(disks), ..Sample::empty(support::instant(second * 1000)) })
+    });
+    list.collect()
+}
+
+fn recording(folder: &Path, name: &str, load: Load, seed: u64, marks: [&str; 2]) -> PathBuf {
+    let file = folder.join(format!("{name}.stalltop"));
+    support::record_into(&file, "box", &samples(load, 40, seed), marks);
+    file
+}
+
+fn compare(files: &[&Path], options: &[&str]) -> (i32, String, String) {
+    let files: Vec<&str> = files.iter().map(|file| text(file)).collect();
+    let output = stalltop(&[&["compare"], files.as_slice(), options].concat());
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn json(files: &[&Path], options: &[&str]) -> Value {
+    let (code, stdout, stderr) = compare(files, &[options, &["--json"]].concat());
+    assert_eq!(code, 0, "{stderr}");
+    serde_json::from_str(&stdout).unwrap()
+}
+
+/// The row of a figure of the disk `sda`, or of the box.
+fn row<'a>(told: &'a Value, table: &str, name: &str) -> &'a Value {
+    let mut rows = told["figures"].as_array().unwrap().iter();
+    rows.find(|row| row["table"] == table && row["name"] == name && (row["row"].is_null() || row["row"] == "sda")).unwrap()
+}
+
+fn near(value: &Value, expected: f64) {
+    let value = value.as_f64().unwrap();
+    assert!((value / expected - 1.0).abs() < 0.001, "{value} is not {expected}");
+}
+
+#[test]
+fn what_became_slower_is_said_with_its_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = recording(folder.path(), "base", LOAD, 1, ["", ""]);
+    let slow = recording(folder.path(), "slow", Load { read_ms: 6, switches: 2000, ..LOAD }, 2, ["", ""]);
+    let told = json(&[&base, &slow], &[]);
+    let waited = row(&told, "disk", "read_await_seconds");
+    let beside = &waited["beside"][0];
+    assert_eq!(
+        (&beside["change"], &beside["certainty"], &beside["superiority"]),
+        (&"worse".into(), &"certain".into(), &1.0.into())
+    );
+    let (old, new) = (waited["base"]["median"].as_f64().unwrap(), beside["median"].as_f64().unwrap());
+    assert!((0.0020..0.0022).contains(&old) && (0.0060..0.0062).contains(&new), "{waited}");
+    near(&beside["ratio"], new / old);
+    // More switches are more: whether that is bad, only who made the load knows.
+    let switches = &row(&told, "load", "context_switches_per_second")["beside"][0];
+    assert_eq!(switches["change"], "moved");
+    near(&switches["ratio"], 2.0);
+    // What did not change is not marked.
+    for (table, name) in [("cpu", "busy_ratio"), ("disk", "writes_per_second"), ("disk", "write_await_seconds")] {
+        assert_eq!(row(&told, table, name)["beside"][0]["change"], "none", "{name}");
+    }
+    // The other way round it became better.
+    assert_eq!(row(&json(&[&slow, &base], &[]), "disk", "read_await_seconds")["beside"][0]["change"], "better");
+    let (_, text, _) = compare(&[&base, &slow], &[]);
+    assert!(text.contains("▲ disk sda r_await ms") && text.contains(" certain\n") && text.contains("▲ WORSE"), "{text}");
+    assert!(!text.contains("w_await"), "{text}");
+    // Also with all figures there are, and names that are long.
+    let long = folder.path().join(format!("{}.stalltop", "nightly-build-4711-of-the-branch-that-".repeat(3)));
+    std::fs::copy(&slow, &long).unwrap();
+    let (_, text, _) = compare(&[&base, &long, &slow], &["--all", "--ops", "123456,7890123,4"]);
+    let long = long.file_stem().unwrap().to_str().unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.contains(long)).collect();
+    assert!(lines.len() > 50 && lines.iter().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn the_same_load_twice_is_no_difference() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = recording(folder.path(), "base", LOAD, 1, ["", ""]);
+    let again = recording(folder.path(), "again", LOAD, 99, ["", ""]);
+    let told = json(&[&base, &again], &[]);
+    let changes: Vec<&Value> =
+        told["figures"].as_array().unwrap().iter().filter(|row| row["beside"][0]["change"] != "none").collect();
+    assert!(changes.is_empty(), "{changes:?}");
+    assert_eq!(told["findings"].as_array().unwrap().len(), 0);
+    assert!(compare(&[&base, &again], &[]).1.contains("no figure moved"));
+}
+
+#[test]
+fn an_operation_costs_what_it_costs() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = recording(folder.path(), "base", LOAD, 1, ["", ""]);
+    let lean = recording(folder.path(), "lean", Load { busy_ticks: 25, reads: 50, ..LOAD }, 2, ["", ""]);
+    // Marks from the third sample (2 s in) to the last: 38 s, in which 3,800 operations were counted.
+    let marked = recording(folder.path(), "marked", LOAD, 3, ["ops 1000", "ops 4800"]);
+    let told = json(&[&base, &lean, &marked], &["--ops", "BASE=4000,lean=8000"]);
+    let cost = |side: usize, name: &str| told["recordings"][side]["per_operation"][name].clone();
+    // 40 s: 0.5 of a CPU, 1000 switches, 100 reads of 4 KiB, 20 writes of 8 KiB a second; dm-0 hands them on to sda.
+    near(&cost(0, "operations_per_second"), 100.0);
+    near(&cost(0, "cpu_seconds"), 0.5 * 40.0 / 4000.0);
+    near(&cost(0, "context_switches"), 10.0);
+    near(&cost(0, "reads"), 1.0);
+    near(&cost(0, "writes"), 0.2);
+    near(&cost(0, "read_bytes"), 4096.0);
+    near(&cost(0, "written_bytes"), 0.2 * 8192.0);
+    near(&told["recordings"][1]["relative_to_base"]["operations_per_second"], 2.0);
+    near(&told["recordings"][1]["relative_to_base"]["cpu_seconds"], 0.25);
+    near(&told["recordings"][1]["relative_to_base"]["reads"], 0.25);
+    assert_eq!(told["recordings"][2]["operations"], 3800.0);
+    near(&cost(2, "operations_per_second"), 100.0);
+    near(&cost(2, "context_switches"), 10.0);
+    // A device by its name, though it stands on another.
+    let named = json(&[&base, &lean], &["--ops", "4000,8000", "--disk", "sda,dm-0"]);
+    near(&named["recordings"][0]["per_operation"]["reads"], 2.0);
+    let (_, text, _) = compare(&[&base, &lean], &["--ops", "4000,8000"]);
+    assert!(text.contains("PER OPERATION") && text.contains("2.00×") && text.contains("5.00 ms"), "{text}");
+}
+
+/// A recording in which a command said at each sample but the first so many operations, 300 ms before it.
+fn counted(folder: &Path, name: &str, total: impl Fn(u64) -> Result<u64, Absent>) -> PathBuf {
+    let file = folder.join(format!("{name}.stalltop"));
+    let list = samples(LOAD, 40, 5).into_iter().zip(0..).map(|(sample, second)| {
+        let at_boottime_ns = sample.at.boottime_ns - 300_000_000;
+        let operations = total(second).map(|total| Operations { total: Counter(total), printed_boottime_ns: at_boottime_ns });
+        Arc::new(Sample { operations, ..(*sample).clone() })
+    });
+    support::record_into(&file, "box", &list.collect::<Vec<_>>(), ["", ""]);
+    file
+}
+
+#[test]
+fn what_was_counted_while_it_was_recorded_needs_no_ops() {
+    let folder = tempfile::tempdir().unwrap();
+    let base =
+        counted(folder.path(), "base", |second| if second == 0 { Err(Absent::NotRead) } else { Ok(1000 + 100 * second) });
+    // The command is silent for a while, and what it asks is started anew later on.
+    let lame = counted(folder.path(), "lame", |second| match second {
+        10..=19 => Err(Absent::Malformed),
+        30.. => Ok(50 * (second - 30)),
+        _ => Ok(1 << 40 | (50 * second)),
+    });
+    let none = recording(folder.path(), "none", LOAD, 1, ["", ""]);
+    let told = json(&[&base, &lame, &none], &[]);
+    let cost = |side: usize, name: &str| told["recordings"][side]["per_operation"][name].clone();
+    // From 1 s to 40 s.
+    assert_eq!(told["recordings"][0]["operations"], 3900.0);
+    near(&cost(0, "operations_per_second"), 100.0);
+    near(&cost(0, "cpu_seconds"), 0.005);
+    near(&cost(0, "context_switches"), 10.0);
+    near(&cost(0, "reads"), 1.0);
+    // All but the second in which the total fell: 39 of 40.
+    assert_eq!(told["recordings"][1]["operations"], 50.0 * 39.0);
+    near(&cost(1, "operations_per_second"), 50.0);
+    near(&cost(1, "reads"), 2.0);
+    near(&told["recordings"][1]["relative_to_base"]["operations_per_second"], 0.5);
+    assert_eq!(told["recordings"][2]["per_operation"], Value::Null);
+    // Who says a number knows better.
+    let said = json(&[&base, &lame], &["--ops", "BASE=8000"]);
+    assert_eq!((&said["recordings"][0]["operations"], &said["recordings"][1]["operations"]), (&8000.0.into(), &1950.0.into()));
+    let (_, text, _) = compare(&[&base, &lame], &[]);
+    assert!(text.contains("PER OPERATION") && text.contains("0.50×"), "{text}");
+}
+
+#[test]
+fn findings_are_new_or_gone() {
+    let told = json(&[&lab("16-idle-pool"), &lab("15-lock-convoy")], &[]);
+    let findings = told["findings"].as_array().unwrap();
+    let stuck = findings.iter().find(|finding| finding["kind"] == "idle-but-blocked").unwrap();
+    assert_eq!(stuck["severity"], serde_json::json!([null, "critical"]));
+    let (_, text, _) = compare(&[&lab("16-idle-pool"), &lab("15-lock-convoy")], &[]);
+    assert!(text.contains("new  critical: idle-but-blocked") && text.contains("▲ cpu %blocked"), "{text}");
+    let (_, back, _) = compare(&[&lab("15-lock-convoy"), &lab("16-idle-pool")], &[]);
+    assert!(back.contains("gone critical: idle-but-blocked") && back.contains("▽ cpu %blocked"), "{back}");
+}
+
+#[test]
+fn wrong_counts_are_wrong_usage() {
+    let lab = lab("16-idle-pool");
+    for ops in ["0", "-1", "x=", "NaN", "1,2,3", "nobody=5"] {
+        let (code, stdout, stderr) = compare(&[&lab, &lab], &[&format!("--ops={ops}")]);
+        assert_eq!((code, stdout.as_str(), stderr.lines().count()), (2, "", 1), "{ops}: {stderr}");
+    }
+    assert_eq!(compare(&[&lab], &[]).0, 2);
+    assert_eq!(compare(&[&lab, Path::new("/proc/self/exe")], &[]).0, 4);
+}

@@ -1,0 +1,38 @@
+//! Commands that read whole recordings: `report`, `compare`, `cut` and `cat`, by the program itself.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::cast_possible_wrap,
+    reason = "a test may fail loudly, and says why it skips"
+)]
+
+mod compare;
+#[path = "../recording/generator.rs"]
+mod generator;
+mod parts;
+mod report;
+#[path = "../recording/support.rs"]
+mod support;
+#[path = "../support/synthetic.rs"]
+mod synthetic;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Runs the program, to the end.
+fn stalltop(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_stalltop")).args(arguments).envs([("TZ", "UTC"), ("LC_ALL", "C.UTF-8")]).output().unwrap()
+}
+
+/// A recording of the lab, whose truth is known.
+fn lab(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/lab/{name}.stalltop"))
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}

@@ -1,0 +1,45 @@
+//! This test binary started once more, as a load that `faults` and `scan` sample.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+
+/// Names the part that this process was started to play.
+pub const PART: &str = "STALLTOP_TEST_PART";
+
+/// Whether this process was started to play that part.
+pub fn plays(part: &str) -> bool {
+    std::env::var_os(PART).is_some_and(|played| played == part)
+}
+
+/// The load; ended when dropped.
+pub struct Load(pub Child);
+
+impl Load {
+    pub fn start(test: &str) -> Load {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture"])
+            .env(PART, test)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        assert!(output.lines().map_while(Result::ok).any(|line| line.contains("READY")), "{test} did not start");
+        Load(child)
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a load does when everything runs: nothing until it is killed, or nobody is there any more.
+pub fn ready_until_killed() {
+    println!("READY");
+    std::io::stdout().flush().unwrap();
+    let _ = std::io::stdin().read(&mut [0; 1]);
+}

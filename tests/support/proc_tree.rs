@@ -1,0 +1,185 @@
+//! A fixture tree: files below a temporary directory in place of /proc and /sys, and a sampler that reads them. It is the same
+//! on every machine and at every load.
+
+#![allow(dead_code, reason = "each test binary uses a part of this file")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use stalltop::kernel::{Root, Sampler};
+use stalltop::sample::Sample;
+use tempfile::TempDir;
+
+/// Files in place of /proc and /sys.
+pub struct ProcTree {
+    directory: TempDir,
+}
+
+impl ProcTree {
+    /// A tree with one CPU and no task.
+    pub fn new() -> ProcTree {
+        // In memory where that is possible: it is many files.
+        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let tree = ProcTree { directory };
+        tree.write("proc/stat", "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nprocesses 5000\n");
+        tree
+    }
+
+    pub fn root(&self) -> Root {
+        Root::at_directory(self.directory.path().to_owned())
+    }
+
+    /// The path of `proc/diskstats`, `sys/block` and so on.
+    pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.directory.path().join(path)
+    }
+
+    /// Writes a file and the directories above it.
+    pub fn write(&self, path: impl AsRef<Path>, text: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// A sleeping process with threads `pid` to `pid + threads - 1`, each of which has run for `run_ns`.
+    pub fn process(&self, pid: u32, threads: u32, run_ns: u64) {
+        self.write(format!("proc/{pid}/cmdline"), &format!("/usr/bin/worker\0--id={pid}\0"));
+        self.write(format!("proc/{pid}/cgroup"), "0::/system.slice/worker.service\n");
+        let io = "read_bytes: 0\nwrite_bytes: 0\ncancelled_write_bytes: 0\nsyscr: 1\nsyscw: 1\n";
+        self.write(format!("proc/{pid}/io"), io);
+        for tid in pid..pid + threads {
+            self.thread(pid, tid, threads, run_ns);
+        }
+    }
+
+    /// One thread of a process, new or changed. The files of the first thread are also those of the process.
+    pub fn thread(&self, pid: u32, tid: u32, threads: u32, run_ns: u64) {
+        let ticks = run_ns / 10_000_000;
+        let stat = format!(
+            "{tid} (worker-{}) S 700 {pid} {pid} 0 -1 4194304 1093 0 12 0 {ticks} 3 0 0 20 0 {threads} 0 2457 168296448 2103 \
+             18446744073709551615 94006 94015 140722 0 0 0 0 4096 17663 0 0 0 17 1 0 0 3 0 0 94025 94026 94057 140722 140723 \
+             140723 140724 0\n",
+            tid % 16
+        );
+        let schedstat = format!("{run_ns} 902341 {}\n", run_ns / 1_000_000);
+        for (file, text) in
+            [("schedstat", schedstat.as_str()), ("wchan", "hrtimer_nanosleep"), ("syscall", "230 0x0 0x0 0x0\n")]
+        {
+            // Those of the first thread are read below /proc/PID.
+            let path = if pid == tid { format!("proc/{pid}/{file}") } else { format!("proc/{pid}/task/{tid}/{file}") };
+            self.write(path, text);
+        }
+        self.write(format!("proc/{pid}/task/{tid}/stat"), &stat);
+        if pid == tid {
+            self.write(format!("proc/{pid}/stat"), &stat);
+        }
+    }
+
+    /// Removes a process.
+    pub fn remove_process(&self, pid: u32) {
+        fs::remove_dir_all(self.path(format!("proc/{pid}"))).unwrap();
+    }
+}
+
+/// A fixture tree with processes of one size, and a sampler whose clock the test sets.
+pub struct SampledTree {
+    tree: ProcTree,
+    pub sampler: Sampler,
+    /// The previous sample, which a caller still holds while the next one is taken
+    last: Option<Sample>,
+    threads: u32,
+    now_ns: u64,
+}
+
+/// The pid of the first process; the others follow.
+pub const FIRST_PID: u32 = 1000;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// CPU time of each thread before the first sample.
+const RUN_NS: u64 = 40_000_000;
+
+/// More samples than it takes, also on a slow machine, to read the expensive files of a few hundred processes.
+const SAMPLES: u32 = 6;
+
+impl SampledTree {
+    /// Makes the tree and samples it until nothing expensive is left to be read.
+    pub fn new(processes: u32, threads: u32) -> SampledTree {
+        let tree = ProcTree::new();
+        let sampler = Sampler::new(tree.root()).unwrap();
+        let mut tree = SampledTree { tree, sampler, last: None, threads, now_ns: 1000 * SECOND_NS };
+        tree.sampler.set_sub_sample_cpu_share(f64::INFINITY);
+        for at in 0..processes {
+            let pid = FIRST_PID + at * threads;
+            tree.begin(pid);
+            tree.sampler.set_process_clock(pid, RUN_NS * u64::from(threads));
+        }
+        // How much is read in a sample depends on CPU time. The number of samples is fixed, so that two trees have the same
+        // clock and the same turns.
+        for _ in 0..SAMPLES {
+            tree.sample();
+        }
+        while !is_complete(tree.sample(), processes) {}
+        for _ in 0..2 {
+            tree.sample();
+        }
+        tree
+    }
+
+    /// One more sleeping process. It has no CPU clock: its files are read every time.
+    pub fn begin(&mut self, pid: u32) {
+        self.tree.process(pid, self.threads, RUN_NS);
+    }
+
+    /// Ends a process without a CPU clock.
+    pub fn end(&mut self, pid: u32) {
+        self.tree.remove_process(pid);
+    }
+
+    /// Writes a file that is not a task's: `proc/diskstats`.
+    pub fn machine_file(&self, path: &str, text: &str) {
+        self.tree.write(path, text);
+    }
+
+    /// The next sample, a second later.
+    pub fn sample(&mut self) -> &Sample {
+        self.now_ns += SECOND_NS;
+        self.sampler.set_fixed_time(self.now_ns);
+        let sample = self.sampler.sample();
+        self.last.insert(sample)
+    }
+
+    /// A sub-sample a tenth of a second after the sample.
+    pub fn sub_sample(&mut self) {
+        self.sub_sample_at(1);
+    }
+
+    /// A sub-sample so many tenths of a second after the sample.
+    pub fn sub_sample_at(&mut self, tenths: u32) {
+        self.sampler.set_fixed_time(self.now_ns + SECOND_NS / 10 * u64::from(tenths));
+        assert!(self.sampler.sub_sample(), "the CPU budget is unlimited");
+    }
+
+    /// Sets the run time of a thread, in milliseconds since the beginning.
+    pub fn run(&mut self, pid: u32, tid: u32, run_ms: u64) {
+        self.tree.thread(pid, tid, self.threads, RUN_NS + run_ms * 1_000_000);
+    }
+
+    /// Sets the CPU clock of a process, in milliseconds since the beginning.
+    pub fn clock(&mut self, pid: u32, run_ms: u64) {
+        self.sampler.set_process_clock(pid, RUN_NS * u64::from(self.threads) + run_ms * 1_000_000);
+    }
+
+    /// Puts a process of one thread into D in this kernel function, until it runs again.
+    pub fn block(&self, pid: u32, wchan: &str) {
+        let stat = fs::read_to_string(self.tree.path(format!("proc/{pid}/stat"))).unwrap();
+        self.tree.write(format!("proc/{pid}/stat"), &stat.replace(") S ", ") D "));
+        self.tree.write(format!("proc/{pid}/wchan"), wchan);
+    }
+}
+
+fn is_complete(sample: &Sample, processes: u32) -> bool {
+    let Ok(tasks) = &sample.tasks else { return false };
+    assert_eq!(tasks.processes.len(), processes as usize, "all processes are found");
+    tasks.processes.iter().all(|process| process.facts.cmdline.is_ok())
+}
