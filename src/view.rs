@@ -11,6 +11,7 @@
 pub mod canvas;
 pub mod cell_buffer;
 pub mod frame_diff;
+pub mod safe_text;
 pub mod text;
 pub mod theme;
 pub mod widgets;
@@ -36,7 +37,7 @@ use crate::state::layout::{self, MIN_SIZE, ScreenLayout};
 use crate::state::{ClickTarget, Screen, SortColumn, SourceStatus, State};
 use canvas::Canvas;
 use cell_buffer::CellBuffer;
-use text::SafeText;
+use safe_text::SafeText;
 use theme::{StyleRole, Theme};
 
 /// The longest message about the required size that fits into a line.

@@ -1,7 +1,8 @@
 //! The active findings above each screen, and notes on hidden tasks and iowait.
 
 use super::canvas::Canvas;
-use super::text::{self, SafeText};
+use super::safe_text::SafeText;
+use super::text;
 use super::theme::{self, StyleRole};
 use crate::findings::cross_checks;
 use crate::interval::Interval;

@@ -1,7 +1,7 @@
 //! The bottom line: the keys of the screens with hints, a prompt, or a notice.
 
 use super::canvas::Canvas;
-use super::text::SafeText;
+use super::safe_text::SafeText;
 use super::theme::StyleRole;
 use crate::safe;
 use crate::state::{PromptKind, Screen, SourceStatus, State};

@@ -5,7 +5,8 @@ use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr;
 
 use super::cell_buffer::CellBuffer;
-use super::text::{SafeText, truncate};
+use super::safe_text::SafeText;
+use super::text::truncate;
 use super::theme::{StyleRole, Theme, ascii_fallback};
 
 /// Text that may be drawn: a literal or sanitized text.

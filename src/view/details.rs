@@ -7,7 +7,8 @@ mod remote_host;
 mod task;
 
 use super::canvas::Canvas;
-use super::text::{self, SafeText};
+use super::safe_text::SafeText;
+use super::text;
 use super::theme::StyleRole;
 use super::widgets::graph::Graph;
 use crate::findings::{Evaluation, Finding};

@@ -2,7 +2,8 @@
 
 use super::canvas::Canvas;
 use super::list::{draw_list, list_status};
-use super::text::{self, SafeText, format_figure, format_number, format_optional};
+use super::safe_text::SafeText;
+use super::text::{self, format_figure, format_number, format_optional};
 use super::theme::{StyleRole, severity_symbol};
 use super::wait_location;
 use super::widgets::sparkline;

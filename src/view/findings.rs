@@ -3,7 +3,8 @@
 use super::canvas::Canvas;
 use super::displayed_time;
 use super::list::{draw_list, list_status};
-use super::text::{self, SafeText};
+use super::safe_text::SafeText;
+use super::text;
 use super::theme::{StyleRole, severity_symbol};
 use crate::findings::{Evaluation, Finding};
 use crate::safe;

@@ -2,7 +2,8 @@
 
 use super::canvas::Canvas;
 use super::displayed_time;
-use super::text::{self, SafeText, format_number};
+use super::safe_text::SafeText;
+use super::text::{self, format_number};
 use super::theme::StyleRole;
 use crate::safe;
 use crate::sample::SamplingCost;

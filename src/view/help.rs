@@ -3,7 +3,8 @@
 use ratatui::layout::Rect;
 
 use super::canvas::Canvas;
-use super::text::{self, SafeText};
+use super::safe_text::SafeText;
+use super::text;
 use super::theme::StyleRole;
 use crate::safe;
 use crate::state::State;

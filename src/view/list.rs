@@ -1,7 +1,7 @@
 //! The list of a screen: its visible rows with the cursor, and its status text.
 
 use super::canvas::Canvas;
-use super::text::SafeText;
+use super::safe_text::SafeText;
 use crate::state::layout::{self, ScreenLayout};
 use crate::state::{Row, State};
 

@@ -4,7 +4,8 @@ pub mod remote_hosts;
 
 use super::canvas::Canvas;
 use super::list::{draw_list, list_status};
-use super::text::{self, SafeText, format_figure, format_number, format_optional};
+use super::safe_text::SafeText;
+use super::text::{self, format_figure, format_number, format_optional};
 use super::theme::StyleRole;
 use super::widgets::sparkline;
 use super::widgets::table::{CellArea, ColumnSpec, Table};

@@ -13,7 +13,8 @@
 mod tables;
 
 use super::canvas::Canvas;
-use super::text::{self, SafeText, format_number, format_optional};
+use super::safe_text::SafeText;
+use super::text::{self, format_number, format_optional};
 use super::theme::StyleRole;
 use super::widgets::bar::{Segment, stacked_bar};
 use super::{cpu, wait_location};

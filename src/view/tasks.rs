@@ -3,7 +3,8 @@
 use super::active_findings::hidden_tasks_note;
 use super::canvas::Canvas;
 use super::list::{draw_list, list_status};
-use super::text::{self, SafeText, format_number};
+use super::safe_text::SafeText;
+use super::text::{self, format_number};
 use super::theme::{StyleRole, blocked_role, used_role};
 use super::wait_location;
 use super::widgets::bar::{Segment, stacked_bar};

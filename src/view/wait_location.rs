@@ -1,6 +1,7 @@
 //! Short texts for what a thread waits on: system call, device and file, kernel function. Names of threads and disks.
 
-use super::text::{SafeText, format_number};
+use super::safe_text::SafeText;
+use super::text::format_number;
 use crate::ids::{DiskId, TaskId};
 use crate::interval::Interval;
 use crate::interval::blocked_threads::find_blocked;

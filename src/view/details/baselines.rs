@@ -5,7 +5,8 @@ use crate::baseline::DeviceIdentity;
 use crate::findings::Evaluation;
 use crate::interval::disk::{DiskSpan, Operation};
 use crate::safe;
-use crate::view::text::{self, SafeText, format_number};
+use crate::view::safe_text::SafeText;
+use crate::view::text::{self, format_number};
 use crate::view::theme::StyleRole;
 
 pub fn baselines(evaluation: &Evaluation, span: &DiskSpan, page: &mut Page) {

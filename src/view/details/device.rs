@@ -11,7 +11,8 @@ use crate::state::history::IntervalSummary;
 use crate::state::layout::active_operations;
 use crate::units::PerSecond;
 use crate::view::disk::latency_status;
-use crate::view::text::{self, SafeText, format_number, format_optional};
+use crate::view::safe_text::SafeText;
+use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
 use crate::view::wait_location;
 

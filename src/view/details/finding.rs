@@ -10,7 +10,8 @@ use crate::safe;
 use crate::state::State;
 use crate::state::history::IntervalSummary;
 use crate::view::displayed_time;
-use crate::view::text::{self, SafeText, format_number, format_optional};
+use crate::view::safe_text::SafeText;
+use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
 
 pub fn page(state: &State, evaluation: &Evaluation, finding: &Finding, page: &mut Page) {

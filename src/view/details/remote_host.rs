@@ -11,7 +11,8 @@ use crate::state::State;
 use crate::state::history::IntervalSummary;
 use crate::units::PerSecond;
 use crate::view::network::remote_hosts::{footnote, format_millis, format_rtt, limited_by};
-use crate::view::text::{self, SafeText, format_number, format_optional, format_percent};
+use crate::view::safe_text::SafeText;
+use crate::view::text::{self, format_number, format_optional, format_percent};
 use crate::view::theme::StyleRole;
 
 pub fn remote_host(state: &State, evaluation: &Evaluation, address: IpAddr, page: &mut Page) {

@@ -10,8 +10,9 @@ use crate::safe;
 use crate::sample::task::{Process, Thread};
 use crate::sample::waits::WaitClass;
 use crate::state::State;
+use crate::view::safe_text::SafeText;
 use crate::view::tasks::{command_line, wait_class_members};
-use crate::view::text::{self, SafeText, format_number, format_optional};
+use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::StyleRole;
 use crate::view::wait_location;
 

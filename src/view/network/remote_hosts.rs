@@ -7,7 +7,8 @@ use crate::safe;
 use crate::state::State;
 use crate::units::PerSecond;
 use crate::view::canvas::Canvas;
-use crate::view::text::{self, SafeText, format_number, format_optional};
+use crate::view::safe_text::SafeText;
+use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
 use crate::view::widgets::table::{CellArea, ColumnSpec, Table};
 
