@@ -83,7 +83,7 @@ fn set_show_and_forget() {
     assert!(place.run(&["show"]).1.contains("nothing is known yet"));
     // Without a size: all sizes.
     assert_eq!(place.run(&["set", "sda", "write", "200us"]).0, 0);
-    assert_eq!(place.run(&["show"]).1.matches("0.200 ms").count(), 3);
+    assert_eq!(place.run(&["show"]).1.matches("0.20 ms").count(), 3);
     assert!(place.run(&["forget", "--all"]).1.starts_with("3 baselines"));
 }
 

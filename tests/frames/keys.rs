@@ -225,7 +225,7 @@ fn the_sort_column_is_visible() {
     for _ in state.screen.sort_columns() {
         let column = state.sort().column;
         let heading = match column.label() {
-            "what matters" => "where",
+            "activity" => "where",
             "run queue" => "runq",
             "read" => "read/s",
             "write" => "write/s",
