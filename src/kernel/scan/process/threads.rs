@@ -75,8 +75,11 @@ impl KnownProcess {
         context: &mut ScanContext,
     ) -> Reading<()> {
         let options = self.read_options(context, true);
-        let mut tids = Vec::new();
-        context.files.list_threads(self.pid, &mut tids)?;
+        // The only thread of a process has its pid.
+        let mut tids = vec![self.pid];
+        if thread_count != 1 {
+            context.files.list_threads(self.pid, &mut tids)?;
+        }
         let process = Arc::make_mut(&mut self.sampled);
         let (old_known, old_threads) = (std::mem::take(&mut active.threads), std::mem::take(&mut process.threads));
         let mut old = old_known.into_iter().zip(old_threads.iter()).peekable();
