@@ -100,7 +100,7 @@ fn threads_behind_other_locks_than_a_plain_mutex() {
     let Some(mut ground) = DiskLoad::open() else { return };
     let locks = [
         ("pi", "rt_mutex_schedule", "one mutex", "the futex call: one address", "high"),
-        ("rwlock", "futex_do_wait", "wait for a lock", "inference: they cycle", "medium"),
+        ("rwlock", "futex_do_wait", "wait for a lock", "inference: they are active", "medium"),
     ];
     for (mode, channel, what, known_by, confidence) in locks {
         let _load = ground.start(mode, 16);
@@ -114,7 +114,7 @@ fn threads_behind_other_locks_than_a_plain_mutex() {
             said.evidence(&stuck, "group_on_storage_threads", 0.5, 1.2);
             said.word(&stuck, "chain_confidence", confidence);
             link(said, &stuck, what, known_by);
-            link(said, &stuck, "in fsync (", "who of them is on storage");
+            link(said, &stuck, "in fsync (", "inference: the thread seen on storage");
             link(said, &stuck, &ground.file(if mode == "pi" { "pi" } else { "rw" }), "the file descriptor of its system call");
         });
     }
@@ -146,7 +146,7 @@ fn java_threads_behind_one_monitor() {
         said.word(&stuck, "lock_basis", "by inference");
         // A monitor is not fair: who has had no turn for 5 s is not known to work.
         said.evidence(&stuck, "group_behind_lock_threads", waiting / 2.0, 40.0);
-        link(said, &stuck, "worker/", "who of them is on storage");
+        link(said, &stuck, "worker/", "inference: the thread seen on storage");
         link(said, &stuck, &ground.file("java"), "the file descriptor of its system call");
     });
 }

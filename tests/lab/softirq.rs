@@ -34,7 +34,7 @@ fn a_core_that_softirqs_fill() {
         let full = said.must("saturated-core", "cpu1", "warning");
         said.value(&full, 0.93, 1.0);
         said.evidence(&full, "softirq_ratio", core.share(core.interrupts) - 0.05, 1.0);
-        said.says(&full, &["CPU 1", "softirq", "packets of labA, not a thread"]);
+        said.says(&full, &["CPU 1", "softirq", "packets from labA, not a thread"]);
         for kind in ["saturated-thread", "idle-but-blocked", "load-not-cpu"] {
             said.must_not(kind);
         }
