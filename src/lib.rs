@@ -13,6 +13,7 @@
 pub mod units;
 
 pub mod ids;
+pub mod time_spec;
 
 pub mod sample;
 

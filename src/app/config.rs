@@ -12,7 +12,7 @@ use nix::unistd::gethostname;
 
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdio::print_stderr;
-use crate::app::program::timeout::with_timeout;
+use crate::app::program::threads::with_timeout;
 use crate::cli::{Configuration, finding_options};
 use crate::findings::{BaselineOverride, RuleConfig, ThresholdSetting};
 use crate::interval::nicstat::Link;

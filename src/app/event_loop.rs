@@ -95,7 +95,7 @@ fn run_screen(state: State, feed: Timeline) -> Result<Exit, Failure> {
     runtime.block_on(async {
         let calls = SignalEvents::listen().map_err(failed("cannot wait for signals"))?;
         let terminal = Terminal::init().map_err(failed("cannot use the terminal"))?;
-        let keys = keyboard::listen().map_err(failed("cannot read keys"))?;
+        let keys = keyboard::listen()?;
         let mut show = EventLoop {
             state,
             timeline: feed,

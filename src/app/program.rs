@@ -1,4 +1,4 @@
-//! The program as the system sees it: its memory, its rights, its signals, where its lines go, how it ends.
+//! The process: memory, privileges, threads, signals, standard streams, panics and exit codes.
 
 pub mod allocator;
 pub mod exit;
@@ -6,4 +6,4 @@ pub mod panics;
 pub mod privileges;
 pub mod signals;
 pub mod stdio;
-pub mod timeout;
+pub mod threads;

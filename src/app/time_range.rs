@@ -12,7 +12,7 @@ use jiff::tz::TimeZone;
 use crate::app::program::exit::{Exit, Failure, quoted};
 use crate::cli::time_range::TimeRange;
 use crate::recording::{Replayer, Timestamp};
-use crate::state::time_spec::TimeSpec;
+use crate::time_spec::TimeSpec;
 
 /// The samples from --from to --to; without an end where the recording may grow. Fails where the times are outside.
 pub fn between(replayer: &Replayer, range: &TimeRange, file: &Path, zone: &TimeZone) -> Result<Range<usize>, Failure> {

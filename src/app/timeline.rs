@@ -35,6 +35,7 @@ use crate::cli;
 use crate::findings::Evaluator;
 use crate::kernel;
 use crate::recording::{HistoryRing, Meta, Replayer};
+use crate::report::formatting::pluralize;
 use crate::state::{Effect, Event, Notice};
 use background_analysis::{BackgroundAnalysis, Batch};
 use background_jobs::JobResult;
@@ -110,7 +111,7 @@ impl Timeline {
         let samples_in_range = time_range::between(&replayer, range, file, zone)?;
         replayer.restrict_to(samples_in_range.clone());
         if replayer.len() < 2 && !replayer.is_growing() {
-            let why = format!("it holds {} of the two samples that make an interval", replayer.len());
+            let why = format!("it has {}, and an interval needs two", pluralize(replayer.len() as u64, "sample"));
             return Err(Failure::new(Exit::Damaged, format!("cannot replay {}", quoted(file)), why, ""));
         }
         let host = replayer.meta().host.clone();
@@ -119,8 +120,7 @@ impl Timeline {
         // A replayer of its own: it decodes the samples in order while the screen goes anywhere.
         let mut samples = RecordingSamples::new(open()?);
         samples.replayer.restrict_to(samples_in_range);
-        let analysis = BackgroundAnalysis::start(samples, evaluator.clone());
-        let analysis = analysis.map_err(|error| Failure::new(Exit::Failed, "cannot start a thread", error, ""))?;
+        let analysis = BackgroundAnalysis::start(samples, evaluator.clone())?;
         let interval = replayer.meta().interval;
         let mut timeline = Timeline {
             source: if replayer.is_growing() { SampleSource::growing_file() } else { SampleSource::Closed },

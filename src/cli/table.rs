@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::value_parsers;
-use crate::state::time_spec::TimeSpec;
+use crate::time_spec::TimeSpec;
 
 /// Figures as lines.
 #[derive(Args, Clone, Debug, PartialEq)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::state::time_spec::TimeSpec;
+use crate::time_spec::TimeSpec;
 
 /// From when to when.
 #[derive(Args, Clone, Debug, Default, PartialEq)]

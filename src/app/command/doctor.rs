@@ -6,7 +6,7 @@ use crate::app::baseline_learner::{LOAD_TIMEOUT, write_obstacle};
 use crate::app::config::{FILE_TIMEOUT as CONFIGURATION_PATIENCE, Settings, file::ConfigFile};
 use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdio::print_localized;
-use crate::app::program::timeout::with_timeout;
+use crate::app::program::threads::with_timeout;
 use crate::baseline::store::{BaselineStore, StoreError};
 use crate::cli::Configuration;
 use crate::kernel::exits::OTHER_NETWORK_NAMESPACE;

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use super::checkpoints::IndexedSamples;
 use super::store::Store;
 use super::{Position, SampleSource, Timeline};
-use crate::state::time_spec::TimeSpec;
 use crate::state::{self, Effect, Event, Notice};
+use crate::time_spec::TimeSpec;
 
 /// Intervals before the one on the screen, for its graphs.
 const GRAPH_LEAD_INTERVALS: u64 = 60;
