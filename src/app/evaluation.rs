@@ -1,4 +1,4 @@
-//! Samples into evaluated intervals, one after the other.
+//! Evaluates samples in order, an interval at a time.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::interval::Interval;
 use crate::interval::boot::since_boot;
 use crate::sample::{Host, Sample};
 
-/// A judge with the sample that the next interval begins with.
+/// An evaluator, and the sample at which the next interval begins.
 #[derive(Clone, Debug)]
 pub struct SampleEvaluator {
     host: Arc<Host>,
@@ -17,19 +17,18 @@ pub struct SampleEvaluator {
 }
 
 impl SampleEvaluator {
-    pub fn new(host: Arc<Host>, judge: Evaluator) -> SampleEvaluator {
-        SampleEvaluator { host, evaluator: judge, last_sample: None }
+    pub fn new(host: Arc<Host>, evaluator: Evaluator) -> SampleEvaluator {
+        SampleEvaluator { host, evaluator, last_sample: None }
     }
 
-    /// The interval that this sample ends; `None` for the first one.
+    /// The interval that ends with this sample; `None` for the first sample.
     pub fn evaluate(&mut self, sample: Arc<Sample>) -> Option<Evaluation> {
         let older = self.last_sample.replace(Arc::clone(&sample))?;
         let interval = Interval::between(&self.host, &older, &sample)?;
         Some(self.evaluator.evaluate(interval))
     }
 
-    /// The same of a recording, whose next sample may be of another machine, or of another run of it: no interval reaches from
-    /// the one to the other.
+    /// The same for a recording, whose next sample may be of another machine or another boot: no interval spans two of them.
     pub fn evaluate_for_host(&mut self, host: &Arc<Host>, sample: Arc<Sample>) -> Option<Evaluation> {
         if !Arc::ptr_eq(&self.host, host) {
             if !self.host.is_same_boot(host) {
@@ -40,22 +39,22 @@ impl SampleEvaluator {
         self.evaluate(sample)
     }
 
-    /// The time from boot to this sample; nothing is learned of it.
+    /// The interval from boot to this sample; nothing is learned from it.
     pub fn evaluate_since_boot(&self, sample: &Arc<Sample>) -> Option<Evaluation> {
         Some(self.evaluator.clone().evaluate(since_boot(&self.host, sample)?))
     }
 
-    /// The next interval begins with this sample; nothing is judged.
+    /// The next interval begins with this sample; nothing is evaluated.
     pub fn start_from(&mut self, sample: Arc<Sample>) {
         self.last_sample = Some(sample);
     }
 
-    /// From now on judged by these baselines.
+    /// Replaces the baselines.
     pub fn set_baselines(&mut self, baselines: Baselines) {
         self.evaluator.set_baselines(baselines);
     }
 
-    /// The judge as it is now: what the next interval will be judged by.
+    /// The evaluator after the last interval.
     pub fn evaluator(&self) -> &Evaluator {
         &self.evaluator
     }

@@ -121,7 +121,7 @@ impl RecorderControl {
         let now = match session.status() {
             RecorderStatus::Failed { reason, .. } => RecorderState::Failed(reason),
             RecorderStatus::Paused { reason, progress } => {
-                RecorderState::Failed(format!("paused: {reason}; {} safe", pluralize(progress.samples, "sample")))
+                RecorderState::Failed(format!("paused: {reason}; {} written", pluralize(progress.samples, "sample")))
             }
             RecorderStatus::Recording(progress)
             | RecorderStatus::LimitReached(progress)
