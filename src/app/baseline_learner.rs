@@ -27,7 +27,7 @@ pub struct BaselineLearner {
     last_write: Instant,
     /// Why the last write failed
     write_failure: Option<String>,
-    /// The user has been told that baselines cannot be written
+    /// A failure has been reported to the user
     failure_reported: bool,
 }
 

@@ -42,7 +42,7 @@ impl LivePipeline {
         self.evaluator.evaluator()
     }
 
-    /// Writes what was learned every 5 minutes. The line says that the first write that fails has failed.
+    /// Writes what was learned every 5 minutes. The line reports the first write that fails.
     pub fn write_periodically(&mut self) -> Option<String> {
         let why = self.baseline_learner.write_periodically()?;
         Some(format!("learned baselines are not saved: {why}"))

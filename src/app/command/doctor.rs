@@ -116,7 +116,7 @@ fn lines(host: &Host, sample: &Sample, denied: Option<(String, &'static str)>) -
                 "sysctl kernel.task_delayacct=1, which counts for tasks that start afterwards (delayacct on the kernel's \
                  command line counts for all)",
             )),
-            Err(why) => Some((why.to_string(), "Linux 5.14 or later, with CONFIG_TASK_DELAY_ACCT, says whether it counts")),
+            Err(why) => Some((why.to_string(), "Linux 5.14 or later, with CONFIG_TASK_DELAY_ACCT, shows whether it is on")),
         },
     );
     line("ends of short-lived processes (taskstats)", exits_obstacle(&sample.exits));

@@ -98,13 +98,13 @@ impl ConfigFile {
 
 /// Checks the open file: its path may change meanwhile.
 fn check_permissions(file: &File, effective_uid: u32) -> Result<(), ReadError> {
-    let facts = file.metadata().map_err(ReadError::Io)?;
-    let mode = facts.mode() & 0o7777;
-    match facts.uid() {
-        _ if !facts.is_file() => Err(ReadError::Invalid(ConfigError::whole_file("it is not a regular file".to_owned()))),
+    let metadata = file.metadata().map_err(ReadError::Io)?;
+    let mode = metadata.mode() & 0o7777;
+    match metadata.uid() {
+        _ if !metadata.is_file() => Err(ReadError::Invalid(ConfigError::whole_file("it is not a regular file".to_owned()))),
         uid if uid != effective_uid && uid != 0 => Err(ReadError::UnsafePermissions("it belongs to another user".to_owned())),
         _ if mode & 0o022 != 0 => Err(ReadError::UnsafePermissions(format!("others may write to it (mode {mode:04o})"))),
-        _ if facts.len() > MAX_BYTES => Err(ReadError::Invalid(ConfigError::whole_file(too_large()))),
+        _ if metadata.len() > MAX_BYTES => Err(ReadError::Invalid(ConfigError::whole_file(too_large()))),
         _ => Ok(()),
     }
 }
@@ -130,7 +130,7 @@ fn user_config_path() -> Option<PathBuf> {
 
 /// Whether the path, or its nearest existing ancestor, belongs to root.
 fn is_owned_by_root(path: &Path) -> bool {
-    path.ancestors().find_map(|path| fs::metadata(path).ok()).is_some_and(|facts| facts.uid() == 0)
+    path.ancestors().find_map(|path| fs::metadata(path).ok()).is_some_and(|metadata| metadata.uid() == 0)
 }
 
 impl ReadError {

@@ -81,7 +81,7 @@ impl BackgroundAnalysis {
         }
     }
 
-    /// Takes the ticks and the findings out of a batch. The returned events say what is known now, every 400 ms.
+    /// Takes the ticks and the findings out of a batch. Returns all results so far, every 400 ms.
     pub fn add(&mut self, batch: &mut Batch) -> Vec<Event> {
         self.ticks.append(&mut batch.ticks);
         self.ended.append(&mut batch.ended);
