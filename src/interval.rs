@@ -16,7 +16,6 @@ pub mod mean;
 pub mod memory;
 pub mod network;
 pub mod new_tasks;
-pub mod nicstat;
 mod pairing;
 pub mod pressure;
 pub mod process_groups;

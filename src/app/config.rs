@@ -15,7 +15,7 @@ use crate::app::program::stdio::print_stderr;
 use crate::app::program::timeout::with_timeout;
 use crate::cli::{Configuration, finding_options};
 use crate::findings::{BaselineOverride, RuleConfig, ThresholdSetting};
-use crate::interval::nicstat::Link;
+use crate::interval::network::Link;
 use crate::kernel::Root;
 use crate::sample::Host;
 use file::{ConfigFile, ReadError};

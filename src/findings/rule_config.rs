@@ -4,7 +4,7 @@ use super::{Subject, Thresholds};
 use crate::baseline::{BaselineKey, Baselines, DeviceIdentity, SizeClass};
 use crate::interval::Interval;
 use crate::interval::disk::Operation;
-use crate::interval::nicstat::Link;
+use crate::interval::network::Link;
 use crate::sample::disk::Disk;
 use crate::units::Millis;
 

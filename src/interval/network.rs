@@ -6,11 +6,39 @@ pub mod softnet;
 
 use rustc_hash::FxHashMap;
 
-use super::nicstat::Link;
 use crate::ids::NicId;
 use crate::sample::Sample;
 use crate::sample::network::{Direction, Duplex, Nic, Protocols, Qdisc, Tcp, TcpExt, Udp};
 use crate::units::{Counter, PerSecond, Ratio, delta};
+
+/// Speed and duplex of a link: configured, or from the driver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Megabits a second; `None` where it is not known
+    pub speed_mbps: Option<u32>,
+    pub duplex: Option<Duplex>,
+}
+
+impl Link {
+    /// As `-S` has it, `1000`, `100hd`: full unless it says h or f; anything else is an unknown duplex. `None` without a speed.
+    pub fn parse(text: &str) -> Option<Link> {
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (mbps, suffix) = text.split_at(digits);
+        let duplex = match suffix.chars().next() {
+            None | Some('f' | 'F') => Some(Duplex::Full),
+            Some('h' | 'H') => Some(Duplex::Half),
+            Some(_) => None,
+        };
+        let mbps = mbps.parse().ok().filter(|mbps: &u32| *mbps > 0)?;
+        Some(Link { speed_mbps: Some(mbps), duplex })
+    }
+
+    /// `eth0:1000`, `eth0:100hd`. A name may have colons itself: the last one counts.
+    pub fn parse_named(text: &str) -> Option<(String, Link)> {
+        let (name, link) = text.rsplit_once(':')?;
+        Some((name.to_owned(), Link::parse(link)?))
+    }
+}
 
 /// One interface, present at both samples.
 #[derive(Clone, Debug, PartialEq)]
@@ -140,7 +168,7 @@ impl QdiscSpan {
 }
 
 /// For each newer interface the older one, or `None`. The kernel lists them mostly in the same order.
-pub(super) fn paired_with_older<'a>(older: &'a [Nic], newer: &'a [Nic]) -> impl Iterator<Item = Option<&'a Nic>> {
+pub fn paired_with_older<'a>(older: &'a [Nic], newer: &'a [Nic]) -> impl Iterator<Item = Option<&'a Nic>> {
     let mut by_id: Option<FxHashMap<&NicId, &Nic>> = None;
     newer.iter().enumerate().map(move |(index, nic)| match older.get(index) {
         Some(before) if before.id == nic.id => Some(before),

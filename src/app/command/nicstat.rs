@@ -10,10 +10,11 @@ use crate::app::program::exit::{Exit, Failure};
 use crate::app::program::stdio::{ReaderState, print};
 use crate::cli::Configuration;
 use crate::cli::nicstat::Nicstat;
-use crate::interval::nicstat::{self as arithmetic, Arithmetic, Elapsed, Link};
+use crate::interval::network::Link;
 use crate::kernel::Root;
 use crate::kernel::network::NetworkReader;
 use crate::kernel::network::ethtool::Ethtool;
+use crate::report::nicstat::arithmetic::{self, Arithmetic, Elapsed};
 use crate::report::nicstat::{ListedInterface, Options, Printer, SampleFigures, SampleTime, interface_list};
 use crate::sample::network::{Nic, Protocols};
 
