@@ -143,7 +143,8 @@ impl Links {
     fn load(root: &Root, configuration: &Configuration, options: &Nicstat) -> Result<Links, Failure> {
         let mut asked: Vec<(String, Link)> = options.speeds.iter().map(|text| parse_speed(text)).collect::<Result<_, _>>()?;
         if !options.compat {
-            asked.extend_from_slice(&Settings::load_and_warn(root, configuration)?.rule_config().link_overrides);
+            let settings = Settings::load_and_warn(root, configuration)?;
+            asked.extend_from_slice(&settings.rule_config().link_overrides);
         }
         let arithmetic = if options.compat { Arithmetic::Compat } else { Arithmetic::Fixed };
         let old = if options.compat && root.is_host() { Ethtool::open().ok() } else { None };
