@@ -178,9 +178,8 @@ pub fn paired_with_older<'a>(older: &'a [Nic], newer: &'a [Nic]) -> impl Iterato
 pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64, overrides: &[(String, Link)]) -> Vec<NicSpan> {
     let (Ok(was), Ok(now)) = (&older.nics, &newer.nics) else { return Vec::new() };
     let pairs = now.iter().enumerate().zip(paired_with_older(was, now));
-    let configured = |nic: &Nic| {
-        overrides.iter().find(|(name, _)| name.as_bytes() == nic.id.name.as_bytes()).map(|(_, link)| *link)
-    };
+    let configured =
+        |nic: &Nic| overrides.iter().find(|(name, _)| name.as_bytes() == nic.id.name.as_bytes()).map(|(_, link)| *link);
     pairs.filter_map(|((index, nic), before)| NicSpan::between(index, before?, nic, seconds, configured(nic))).collect()
 }
 
