@@ -17,7 +17,7 @@ use crate::sample::disk::{Disk, DiskFacts, OpCounters};
 use crate::sample::host::Host;
 use crate::sample::network::{Direction, Duplex, Nic, NicFacts};
 use crate::sample::task::{Process, Schedstat, TaskState, Tasks, Thread};
-use crate::sample::waits::{GroupWaits, SubSample, ThreadWaits, WaitClass, Waits};
+use crate::sample::waits::{SubSample, WaitClass, Waits};
 use crate::sample::{Absent, Sample};
 use crate::synthetic::{self, cpu_times as times};
 use crate::units::Counter;
@@ -251,13 +251,11 @@ fn microstates_of_a_thread_add_up_to_one() {
     let mut older = with_tasks(10.0, vec![process(50, 1, 0)]);
     let mut newer = with_tasks(11.0, vec![process(50, 1, 300_000_000)]);
     let group = GroupId::Process(ProcessId { pid: 50, start_ticks: 1 });
-    let mut seen = [0; WaitClass::COUNT];
-    seen[WaitClass::Disk as usize] = 4;
-    seen[WaitClass::Lock as usize] = 2;
-    seen[WaitClass::Poll as usize] = 2;
+    let seen = [(WaitClass::Disk, 4), (WaitClass::Lock, 2), (WaitClass::Poll, 2)];
     newer.waits = Waits {
         groups: vec![group],
-        threads: vec![ThreadWaits { task: TaskId { pid: 50, tid: 50, start_ticks: 1 }, group: 0, class_counts: seen }],
+        observed: synthetic::waits::observed(),
+        threads: synthetic::waits::thread(TaskId { pid: 50, tid: 50, start_ticks: 1 }, 0, &seen),
         ..Waits::default()
     };
     older.waits = Waits::default();
@@ -329,7 +327,7 @@ prop_compose! {
         process.system_ticks = run[2];
         process.threads = Arc::new([threads]);
         sample.tasks = Ok(Tasks { processes: vec![Arc::new(process)], ..Tasks::default() });
-        let row = GroupWaits {
+        let row = crate::interval::wait_counts::GroupWaits {
             group: 0,
             running: waits[0],
             storage: waits[1],
@@ -340,11 +338,12 @@ prop_compose! {
             lock_contended: waits[6],
             lock_inferred: waits[7],
             ipc_peer: waits[8],
-            ..GroupWaits::default()
+            file_lock: 0,
         };
-        let sub = SubSample { boottime_ns: sample.at.boottime_ns, cpu: sub_cpu, in_flight: Some(1), groups: vec![row] };
+        let sub = SubSample { boottime_ns: sample.at.boottime_ns, cpu: sub_cpu, in_flight: Some(1), waits: synthetic::waits::group(&row) };
         sample.waits = Waits {
             sub_samples: vec![sub],
+            observed: synthetic::waits::observed(),
             groups: vec![GroupId::Process(ProcessId { pid: 50, start_ticks: 1 })],
             ..Waits::default()
         };

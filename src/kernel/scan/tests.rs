@@ -319,11 +319,14 @@ fn sub_samples_count_threads_by_group() {
     // Both are children of 700 and have the same name: one group.
     assert_eq!(waits.groups.len(), 1);
     assert_eq!(
-        waits.sub_samples.iter().map(|look| look.groups.iter().map(|group| group.storage).sum()).collect::<Vec<u16>>(),
+        waits.sub_samples.iter().map(|look| look.waits.iter().map(|row| row.threads).sum()).collect::<Vec<u16>>(),
         [2, 2]
     );
     assert_eq!(waits.blocked.iter().map(|thread| (thread.task.pid, thread.seen_count)).collect::<Vec<_>>(), [(40, 2), (50, 2)]);
-    assert_eq!(waits.threads.iter().map(|thread| thread.sub_sample_count()).collect::<Vec<_>>(), [2, 2]);
+    assert_eq!(waits.threads.iter().map(|thread| thread.seen_count).collect::<Vec<_>>(), [2, 2]);
+    let [wait] = waits.observed.as_slice() else { panic!("both are in the same wait: {:?}", waits.observed) };
+    assert_eq!((wait.state, wait.wchan.clone()), (TaskState::Blocked, Some("submit_bio_wait".into())));
+    assert_eq!(wait.syscall.map(|call| (call.number, call.arguments)), Some((74, [0; 3])));
     assert!(watch.finish_interval().waits.sub_samples.is_empty());
 }
 
@@ -410,8 +413,9 @@ fn a_futex_wait_with_a_timeout_is_not_counted_as_a_lock_wait() {
         crate::kernel::waits::CrossChecks { boottime_ns, ..Default::default() },
     );
     let waits = watch.finish_interval().waits;
-    let counts = waits.sub_samples[0].groups[0];
-    assert_eq!((counts.storage, counts.lock_inferred), (1, 1));
+    let classes: Vec<WaitClass> = waits.observed.iter().map(|wait| wait.class(b"x86_64")).collect();
+    assert_eq!(classes, [WaitClass::Disk, WaitClass::Futex, WaitClass::Other]);
+    assert!(waits.sub_samples[0].waits.iter().all(|row| (row.threads, row.at_shared_address) == (1, 0)));
 }
 
 #[test]
