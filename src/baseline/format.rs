@@ -99,7 +99,7 @@ mod tests {
     use crate::units::Millis;
 
     #[test]
-    fn of_too_many_the_latest_and_those_set_by_hand_are_kept() {
+    fn of_too_many_baselines_the_latest_and_those_set_by_the_user_are_kept() {
         let key = |number: i64| BaselineKey {
             device: DeviceIdentity(format!("disk {number}").into()),
             operation: Operation::Read,

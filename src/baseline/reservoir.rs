@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_median_is_between_two_or_one_of_them() {
+    fn the_median_is_a_value_or_the_mean_of_two() {
         assert_eq!(median(vec![]), None);
         assert_eq!(median(vec![(3.0, 1), (1.0, 1), (2.0, 1)]), Some(2.0));
         assert_eq!(median(vec![(4.0, 1), (1.0, 1), (2.0, 1), (3.0, 1)]), Some(2.5));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spread_stays_small_and_even() {
+    fn a_reservoir_stays_bounded_and_evenly_spaced() {
         let mut spread = Reservoir::default();
         (0..86_400).for_each(|second| spread.push(second as f32));
         assert!(

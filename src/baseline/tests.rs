@@ -121,21 +121,21 @@ fn ten_intervals_alone_make_a_baseline_and_nine_do_not() {
 }
 
 #[test]
-fn a_queue_teaches_nothing() {
+fn intervals_with_a_queue_are_not_learned() {
     let mut bench = Bench::new();
     bench.teach(20, 600, 109);
     assert_eq!(bench.standing(600, 109), (8.0, true), "66 at once: the class default stands");
 }
 
 #[test]
-fn four_completions_teach_nothing() {
+fn intervals_with_four_completions_are_not_learned() {
     let mut bench = Bench::new();
     bench.teach(20, 4, 2);
     assert_eq!(bench.standing(4, 2), (8.0, true));
 }
 
 #[test]
-fn a_fault_is_not_learned_away() {
+fn a_slow_device_does_not_raise_its_own_baseline() {
     let mut bench = Bench::new();
     bench.teach(12, 100, 8);
     bench.teach(500, 30, 30);
@@ -162,7 +162,7 @@ fn classes_have_their_defaults() {
 }
 
 #[test]
-fn a_device_is_known_by_its_serial_else_by_its_file_else_by_its_place_else_by_its_name() {
+fn a_device_is_identified_by_serial_then_file_then_hardware_path_then_name() {
     let device = |name, facts: DiskFacts| {
         let bench = Bench::of(name, facts);
         let sample = bench.sample();
@@ -187,7 +187,7 @@ fn a_device_is_known_by_its_serial_else_by_its_file_else_by_its_place_else_by_it
 }
 
 #[test]
-fn short_intervals_are_gathered_for_a_second() {
+fn short_intervals_are_combined_to_one_second() {
     let mut bench = Bench::new();
     // 30 reads a second, ten times a second: never five in one.
     bench.teach_every(100, 99, 3, 7);
@@ -209,7 +209,7 @@ fn short_intervals_are_gathered_for_a_second() {
 }
 
 #[test]
-fn a_second_that_is_slow_is_judged_as_such_at_ten_samples_a_second() {
+fn a_slow_second_is_evaluated_as_one_at_ten_samples_a_second() {
     let mut bench = Bench::new();
     bench.teach_every(100, 110, 3, 7);
     // One at a time, and each takes ten times as long: one completes in every second interval or so.
@@ -223,7 +223,7 @@ fn a_second_that_is_slow_is_judged_as_such_at_ten_samples_a_second() {
 }
 
 #[test]
-fn the_load_that_it_bore_well_is_remembered() {
+fn the_highest_load_at_normal_latency_is_kept() {
     let mut bench = Bench::new();
     bench.teach(12, 100, 8);
     // Four at once, near its baseline, three times; then a flood.
@@ -250,7 +250,7 @@ fn a_slow_change_of_the_baseline_is_a_drift() {
 }
 
 #[test]
-fn another_storage_class_is_a_drift_though_it_is_never_learned() {
+fn another_storage_class_is_a_drift_even_if_it_is_never_learned() {
     let mut bench = Bench::new();
     bench.teach_days(14, 100, 5);
     bench.teach_days(2, 70, 12);
@@ -265,7 +265,7 @@ fn another_storage_class_is_a_drift_though_it_is_never_learned() {
 }
 
 #[test]
-fn a_bad_hour_or_day_is_no_drift() {
+fn one_slow_hour_or_day_is_no_drift() {
     let mut bench = Bench::new();
     bench.teach_days(20, 100, 5);
     bench.teach(30, 70, 12);
@@ -296,7 +296,7 @@ fn confidence_grows_with_days_and_ends_with_months() {
 }
 
 #[test]
-fn one_set_by_hand_holds_until_it_is_forgotten() {
+fn a_baseline_set_by_the_user_is_kept_until_it_is_forgotten() {
     let mut bench = Bench::new();
     bench.baselines.set(key("ST4000 S3Z8"), Millis(5.0));
     bench.teach(20, 100, 8);
@@ -306,7 +306,7 @@ fn one_set_by_hand_holds_until_it_is_forgotten() {
 }
 
 #[test]
-fn bytes_give_back_the_same() {
+fn an_encoded_store_decodes_to_the_same_store() {
     let mut bench = Bench::new();
     bench.teach(70, 100, 8);
     bench.baselines.set(key("name:\"odd\" = [x]\n"), Millis(1.5));
@@ -327,7 +327,7 @@ fn store(path: PathBuf) -> BaselineStore {
 }
 
 #[test]
-fn the_store_is_private_and_replaced_whole() {
+fn the_file_is_private_and_replaced_atomically() {
     let folder = folder();
     let store = store(folder.path().join("state/baselines.toml"));
     assert!(store.load().notice.is_none(), "no file is no complaint");
@@ -341,7 +341,7 @@ fn the_store_is_private_and_replaced_whole() {
 }
 
 #[test]
-fn two_runs_that_learn_at_the_same_time_both_have_their_say() {
+fn the_baselines_of_two_concurrent_runs_are_merged() {
     let folder = folder();
     let place = store(folder.path().join("baselines.toml"));
     // Both began with nothing known; what each learned of the same device is added up.
@@ -372,7 +372,7 @@ fn two_runs_that_learn_at_the_same_time_both_have_their_say() {
 }
 
 #[test]
-fn a_file_that_is_none_is_kept_aside_with_one_notice() {
+fn a_damaged_file_is_renamed_with_one_notice() {
     let folder = folder();
     let store = store(folder.path().join("baselines.toml"));
     let later = b"stalltop-baselines = 99\n".to_vec();
@@ -395,7 +395,7 @@ fn a_file_that_is_none_is_kept_aside_with_one_notice() {
 }
 
 #[test]
-fn no_link_is_followed_and_no_strange_directory_written() {
+fn no_symbolic_link_is_followed_and_no_foreign_directory_is_written() {
     let folder = folder();
     let lessons = {
         let mut bench = Bench::new();
@@ -427,7 +427,7 @@ fn no_link_is_followed_and_no_strange_directory_written() {
 }
 
 #[test]
-fn numbers_that_only_a_damaged_file_holds_do_not_get_in() {
+fn numbers_out_of_range_are_refused() {
     let text = "stalltop-baselines = 1\n[[baseline]]\ndevice = \"d\"\noperation = \"read\"\nsize = \"<=16K\"\nintervals = 12\n\
                 by_hand_ms = -3.0\nawaits_ms = [nan, inf, -1.0, 8.0]\nlowest_ms = [nan, 2.0]\n\
                 days = [[20000, 40, nan, 40, 8.0], [20001, 9, 8.0, 9, 8.0]]\n";

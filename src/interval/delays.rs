@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn one_wait_under_several_names_is_one_wait() {
+    fn memory_share_counts_a_wait_under_several_causes_once() {
         let none = account(0.0, 0.0, 0.0, 0.0);
         let pages = span(&none, &account(0.9, 0.8, 0.05, 0.9), 1.0);
         assert!((pages.memory_share() - 0.95).abs() < 1e-9, "{pages:?}");
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_began_before_is_no_more_than_the_interval() {
+    fn a_wait_that_began_before_the_interval_is_cut_to_it() {
         let (none, long) = (account(0.0, 0.0, 0.0, 0.0), account(7.0, 0.0, 2.5, 7.0));
         let span = span(&none, &long, 1.0);
         assert_eq!((span.block_io, span.thrashing, span.memory_share()), (Some(Ratio(1.0)), Some(Ratio(1.0)), 1.0));

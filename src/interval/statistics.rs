@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_and_the_bad_end() {
+    fn median_and_p95_are_interpolated() {
         let values = of((0..=100).map(f64::from));
         assert_eq!((values.median(), values.p95(), values.mean()), (50.0, 95.0, 50.0));
         assert_eq!(of([3.0]).p95(), 3.0);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deviations_are_those_of_the_books() {
+    fn the_z_score_is_that_of_the_mann_whitney_test() {
         // n = m = 10, no ties, nothing alike: σ of U is √(nm(n+m+1)/12) = 13.229, U = 100, mean 50.
         let odd = [1.0, 9.0, 3.0, 7.0, 5.0, 2.0, 10.0, 4.0, 8.0, 6.0];
         let (base, new) = (of(odd), of(odd.map(|value| value + 100.0)));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_that_are_alike_are_fewer_observations() {
+    fn autocorrelation_reduces_the_effective_sample_size() {
         let (loud, other) = (of(noise(17, 400)), of(noise(4242, 400).map(|value| value + 1500.0)));
         assert!(loud.effective_sample_size > 250.0, "{}", loud.effective_sample_size);
         assert!(loud.superiority_of(&other).z_score > 5.0);

@@ -1,7 +1,7 @@
-//! Processes and threads that end before any scan reads them, from the exit messages of taskstats. Exits kept between two samples and rows
-//! made of them are bounded; what exceeds the bounds is counted.
+//! Reads the exits of processes and threads that no scan has read, from the exit messages of taskstats, and sums them by owner
+//! and name. The number of exits kept between two samples and the number of rows are bounded; what exceeds them is counted.
 //!
-//! Where nothing exits this costs one system call, and nothing waits: messages not fetched in time are lost, and that is counted.
+//! Without exits a fetch is one system call. Nothing waits: messages that are not fetched in time are lost, and are counted.
 
 #[cfg(test)]
 mod tests;
@@ -98,7 +98,7 @@ impl ExitReader {
         }
     }
 
-    /// What exited since the last sample. `seen`: the processes as of the scan of this sample, before which `fetch` was called.
+    /// The exits since the last sample. `seen`: the processes as of the scan of this sample, before which `fetch` was called.
     pub fn sample(&mut self, now_ns: u64, seen: &dyn ProcessLookup) -> Reading<Exits> {
         let listener = self.listener.as_ref().map_err(|why| *why)?;
         let lost = Counter(listener.lost_messages());
@@ -106,7 +106,7 @@ impl ExitReader {
         let book = std::mem::take(&mut self.buffer);
         match before_ns {
             Some(before_ns) => Ok(Exits { lost_messages: lost, ..book.summarize(before_ns, seen) }),
-            // What exited before the first sample belongs to no interval.
+            // Exits before the first sample belong to no interval.
             None => Ok(Exits { lost_messages: lost, ..Exits::default() }),
         }
     }

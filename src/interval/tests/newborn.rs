@@ -5,7 +5,7 @@ use crate::sample::context_switches::{ContextSwitches, TaskContextSwitches};
 use crate::sample::task::{ChildrenCpuTime, TaskIo};
 
 #[test]
-fn a_new_task_has_done_in_the_interval_all_that_it_has_done() {
+fn all_counters_of_a_new_task_belong_to_the_interval() {
     let new = |start_ticks| {
         let io = TaskIo { read_bytes: Counter(8192), ..TaskIo::default() };
         let mut process = Process { minor_faults: Counter(30), io: Ok(io), ..Process::clone(&process(50, start_ticks, 0)) };
@@ -26,7 +26,7 @@ fn a_new_task_has_done_in_the_interval_all_that_it_has_done() {
 }
 
 #[test]
-fn switches_are_counted_from_the_birth_of_a_thread() {
+fn context_switches_of_a_new_thread_count_from_zero() {
     let counted = |tid: u32, start_ticks, voluntary, involuntary| TaskContextSwitches {
         task: TaskId { pid: 50, tid, start_ticks },
         counts: ContextSwitches { voluntary: Counter(voluntary), involuntary: Counter(involuntary) },
@@ -46,7 +46,7 @@ fn switches_are_counted_from_the_birth_of_a_thread() {
 }
 
 #[test]
-fn what_children_had_used_is_their_parent_s_figure_when_they_end() {
+fn cpu_time_of_exited_children_is_shown_at_their_parent() {
     let parent = |ended: Option<u64>| {
         let children = ended.map(|ticks| ChildrenCpuTime { user_ticks: Counter(ticks), system_ticks: Counter(ticks) });
         vec![Arc::new(Process {

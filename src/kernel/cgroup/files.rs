@@ -101,7 +101,7 @@ impl Group {
         self.is_constrained
     }
 
-    /// Takes the open files and the name of the same group from an earlier walk.
+    /// Takes over the open files and the name of the same group from an earlier walk.
     pub fn inherit_from(&mut self, older: &mut Group) {
         self.id = older.id.clone();
         (self.limit_counters, self.is_constrained, self.was_near_limit) =

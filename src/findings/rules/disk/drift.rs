@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_day_has_its_month() {
+    fn a_day_number_has_its_date() {
         assert_eq!(format_month(20_515), "March 2026");
         assert_eq!(format_month(i32::MAX), "-");
     }
