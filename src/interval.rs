@@ -16,7 +16,6 @@ pub mod mean;
 pub mod memory;
 pub mod network;
 pub mod new_tasks;
-pub mod nicstat;
 mod pairing;
 pub mod pressure;
 pub mod process_groups;
@@ -39,6 +38,8 @@ use crate::sample::{Host, Instant, Sample};
 #[derive(Clone, Debug)]
 pub struct Interval {
     pub host: Arc<Host>,
+    /// Configured links, which its utilization of interfaces is relative to
+    pub link_overrides: network::LinkOverrides,
     /// The samples it stands between; the newer one gives names, states and gauges.
     pub older: Arc<Sample>,
     pub newer: Arc<Sample>,
@@ -80,6 +81,16 @@ pub struct Interval {
 impl Interval {
     /// The span from `older` to `newer`; `None` when no time passed between them (or it ran backwards).
     pub fn between(host: &Arc<Host>, older: &Arc<Sample>, newer: &Arc<Sample>) -> Option<Interval> {
+        Interval::with_link_overrides(host, &network::LinkOverrides::default(), older, newer)
+    }
+
+    /// The same, with configured links of interfaces.
+    pub fn with_link_overrides(
+        host: &Arc<Host>,
+        links: &network::LinkOverrides,
+        older: &Arc<Sample>,
+        newer: &Arc<Sample>,
+    ) -> Option<Interval> {
         let seconds = newer.at.seconds_since(older.at);
         if seconds < 0.001 {
             return None;
@@ -106,12 +117,13 @@ impl Interval {
         let idle_blocked = idle_blocked::IdleBlocked::between(host, older, newer, &spans);
         Some(Interval {
             host: Arc::clone(host),
+            link_overrides: Arc::clone(links),
             older: Arc::clone(older),
             newer: Arc::clone(newer),
             seconds,
             suspended_seconds: (seconds - monotonic).max(0.0),
             memory: memory::MemorySpan::between(host, older, newer, seconds),
-            nics: network::between(older, newer, seconds),
+            nics: network::between(older, newer, seconds, links),
             protocols: network::ProtocolSpan::between(&older.protocols, &newer.protocols, seconds),
             softnet: network::softnet::between(older, newer, seconds),
             remote_hosts: network::remote_hosts::between(older, newer).map(Arc::new),

@@ -26,12 +26,6 @@ use serde::{Deserialize, Serialize};
 pub use crate::ids::Name;
 pub use host::Host;
 
-/// In `Sample::absent`: wait channels of other users' tasks, and of tasks that a security module protects from root too.
-pub const HIDDEN_WAIT_CHANNELS: &str = "wait channels of some tasks";
-
-/// In `Sample::absent`: processes that hidepid or a container hides.
-pub const HIDDEN_PROCESSES: &str = "processes behind hidepid or a container";
-
 /// All that was read at one instant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
@@ -85,44 +79,6 @@ impl Sample {
             operations: Err(Absent::NotRead),
             cost: SamplingCost::default(),
         }
-    }
-
-    /// Every missing reading with its reason, under the name of the kernel file or interface.
-    pub fn absent(&self) -> Vec<(&'static str, Absent)> {
-        let mut list = Vec::new();
-        let mut note = |what, why: Option<&Absent>| {
-            if let Some(why) = why {
-                list.push((what, *why));
-            }
-        };
-        note("/proc/stat", self.cpu.as_ref().err());
-        note("/proc/loadavg", self.load.as_ref().err());
-        note("/proc/meminfo", self.memory.as_ref().err());
-        note("/proc/pressure/cpu", self.pressure.cpu.as_ref().err());
-        note("/proc/pressure/io", self.pressure.io.as_ref().err());
-        note("/proc/pressure/memory", self.pressure.memory.as_ref().err());
-        note("/proc/diskstats", self.disks.as_ref().err());
-        note("/proc/net/dev", self.nics.as_ref().err());
-        note("/proc/net/snmp Tcp", self.protocols.tcp.as_ref().err());
-        note("/proc/net/snmp Udp", self.protocols.udp.as_ref().err());
-        note("/proc/net/netstat TcpExt", self.protocols.tcp_ext.as_ref().err());
-        // These are not read in every sample.
-        let missed = |why: Option<&'_ Absent>| why.copied().filter(|why| *why != Absent::NotRead);
-        note("listening sockets (sock_diag)", missed(self.protocols.listeners.as_ref().err()).as_ref());
-        note("connections of remote hosts (sock_diag)", missed(self.protocols.remote_hosts.as_ref().err()).as_ref());
-        note("/proc/net/softnet_stat", missed(self.protocols.softnet.as_ref().err()).as_ref());
-        note("cgroup cpu.stat", self.cgroups.as_ref().err());
-        // Off by default: `doctor` reports that.
-        let refused = self.delays.as_ref().err().filter(|why| matches!(why, Absent::NoPermission | Absent::Malformed));
-        note("delays of tasks (taskstats)", refused);
-        note("tasks", self.tasks.as_ref().err());
-        note("ends of short-lived processes (taskstats)", missed(self.exits.as_ref().err()).as_ref());
-        if let Ok(tasks) = &self.tasks {
-            note(HIDDEN_WAIT_CHANNELS, (tasks.hidden.wait_channels > 0).then_some(&Absent::Hidden));
-            note("run-queue wait (schedstat)", (tasks.hidden.schedstats > 0).then_some(&Absent::Unsupported));
-            note(HIDDEN_PROCESSES, tasks.hidden.processes.then_some(&Absent::Hidden));
-        }
-        list
     }
 }
 
@@ -199,18 +155,4 @@ pub struct SamplingCost {
     pub tasks_read: u32,
     /// Samples that were due before this one and were omitted because they cost too much; see `app/sampling/throttle.rs`.
     pub skipped_samples: u32,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn readings_of_sockets_are_absent_if_they_failed_and_not_if_they_were_not_read() {
-        let mut sample = Sample::empty(Instant::default());
-        let missed = |sample: &Sample, what: &str| sample.absent().iter().any(|(known, _)| known.contains(what));
-        assert!(!missed(&sample, "sock_diag") && !missed(&sample, "softnet"));
-        sample.protocols = network::Protocols::absent(Absent::NoPermission);
-        assert!(missed(&sample, "remote hosts") && missed(&sample, "listening sockets") && missed(&sample, "softnet"));
-    }
 }

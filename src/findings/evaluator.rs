@@ -95,8 +95,7 @@ impl Evaluator {
     }
 
     /// Evaluates the next interval.
-    pub fn evaluate(&mut self, mut interval: Interval) -> Evaluation {
-        self.rule_config.apply_link_overrides(&mut interval);
+    pub fn evaluate(&mut self, interval: Interval) -> Evaluation {
         if let Ok(disks) = &interval.newer.disks {
             self.rule_config.apply_baseline_overrides(disks, &mut self.baselines);
         }

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::Interval;
+use super::network::LinkOverrides;
 use crate::sample::cpu::{Cpu, CpuTimes};
 use crate::sample::disk::{Disk, OpCounters};
 use crate::sample::memory::Memory;
@@ -15,8 +16,9 @@ use crate::sample::{Absent, Host, Instant, Reading, Sample};
 use crate::units::Counter;
 
 /// From boot to the sample; `None` where its clock says that no time passed.
-pub fn since_boot(host: &Arc<Host>, sample: &Arc<Sample>) -> Option<Interval> {
-    let mut interval = Interval::between(host, &Arc::new(zero_sample_at_boot(sample)), sample)?;
+pub fn since_boot(host: &Arc<Host>, links: &LinkOverrides, sample: &Arc<Sample>) -> Option<Interval> {
+    let older = Arc::new(zero_sample_at_boot(sample));
+    let mut interval = Interval::with_link_overrides(host, links, &older, sample)?;
     interval.idle_blocked = None;
     interval.short_lived = None;
     if let Some(tasks) = &mut interval.tasks {

@@ -100,7 +100,7 @@ impl RunAccumulator {
             return Some(Arc::clone(last));
         }
         let newer = self.with_ended(&last.newer);
-        let mut interval = Interval::between(&last.host, first, &newer)?;
+        let mut interval = Interval::with_link_overrides(&last.host, &last.link_overrides, first, &newer)?;
         interval.idle_blocked = self.idle_blocked.mean();
         if let (Some(whole), Some(end)) = (&mut interval.tasks, &last.tasks) {
             // Ended threads are in no state any more.

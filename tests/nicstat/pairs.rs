@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::{HEAD, interface, write};
-use stalltop::interval::nicstat::{Arithmetic, Elapsed, Link, interface_lines, tcp_line, udp_line};
+use stalltop::interval::network::Link;
 use stalltop::kernel::Root;
 use stalltop::kernel::network::NetworkReader;
+use stalltop::report::nicstat::arithmetic::{Arithmetic, Elapsed, interface_lines, tcp_line, udp_line};
 use stalltop::report::nicstat::{Options, Printer, SampleFigures, SampleTime};
 
 /// Interfaces: index, speed, duplex, what it stands on.
