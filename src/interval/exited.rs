@@ -1,6 +1,5 @@
-//! Processes that exited: their CPU time is in no process of the newer sample, but in cutime and cstime of the parents that
-//! waited for them. Every user can read these; the kernel scales them from run time, as it does a process's own.
-//! docs/metrics.md, "Short-lived processes".
+//! CPU time of processes that exited, from cutime and cstime of the parents that waited for them. Every user can read these; the
+//! kernel scales them from exact run time, like the CPU time of a process. docs/metrics.md, "Short-lived processes".
 
 use std::sync::Arc;
 
@@ -13,15 +12,15 @@ use crate::sample::{Host, Sample};
 /// CPU time of processes that exited between two samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExitedSpan {
-    /// CPU time of processes that exited and were waited for, minus what the older sample has of them, in CPUs. `None` if
-    /// the samples lack cutime and cstime.
+    /// CPU time in this interval of processes that exited and were waited for, in CPUs. `None` if the samples lack cutime and
+    /// cstime
     pub cpus: Option<f64>,
-    /// The part of `cpus` of processes that neither sample has: without the estimated last part of the life of processes
-    /// that the older sample has
+    /// The part of `cpus` of processes that neither sample contains. What processes of the older sample used between it and
+    /// their exit is estimated and left out
     pub unseen_cpus: Option<f64>,
-    /// The parents that waited for those, most CPU time first
+    /// The parents that waited for the latter, with their CPU time in CPUs, most first
     pub parents: Vec<(ProcessId, f64)>,
-    /// Threads, leaders of new processes included, that only the newer sample has
+    /// Threads, leaders of new processes included, that only the newer sample contains
     pub new_threads: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Network interfaces, as nicstat defines their figures, and protocol counters. docs/metrics.md, "Network interfaces" and
+//! Network interfaces, with the figures of nicstat, and rates of protocol counters. docs/metrics.md, "Network interfaces" and
 //! "TCP and UDP".
 
 pub mod remote_hosts;
@@ -49,13 +49,13 @@ pub type LinkOverrides = Arc<Vec<(String, Link)>>;
 #[derive(Clone, Debug, PartialEq)]
 pub struct NicSpan {
     pub id: NicId,
-    /// Its index in the newer sample's interfaces: name and facts are there.
+    /// Index into the newer sample's interfaces, which have name and facts
     pub index: usize,
     pub rx: DirectionSpan,
     pub tx: DirectionSpan,
-    /// What utilization is relative to: as configured, otherwise as the driver reports
+    /// Speed and duplex that utilization is relative to: from the configuration, otherwise from the driver
     pub link: Link,
-    /// It was configured: it is a limit even for a virtual interface
+    /// The link is from the configuration: then it is a limit even for a virtual interface
     pub link_is_configured: bool,
     /// nicstat's %Util: full duplex the larger direction, half duplex both added. `None` where the speed is unknown.
     pub utilization: Option<Ratio>,
@@ -183,7 +183,7 @@ pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64, overrides: &
     pairs.filter_map(|((index, nic), before)| NicSpan::between(index, before?, nic, seconds, configured(nic))).collect()
 }
 
-/// TCP and UDP of the network namespace; everything a second.
+/// TCP and UDP of the network namespace; rates per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProtocolSpan {
     pub segments_in: Option<PerSecond>,

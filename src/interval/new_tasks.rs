@@ -1,4 +1,4 @@
-//! Tasks that started within an interval: their counters begin at 0, so all that they used, they used in it.
+//! Tasks that started within an interval: their counters started at 0, so that their whole value belongs to the interval.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::sample::task::{Process, Schedstat, TaskIo, Thread};
 use crate::sample::{Host, Sample};
 use crate::units::Counter;
 
-/// Time of the older sample on the clock of start times.
+/// Time of the older sample in clock ticks since boot, the unit of start times.
 #[derive(Clone, Copy, Debug)]
 pub struct IntervalStart {
     ticks: f64,

@@ -1,4 +1,4 @@
-//! Pairs items of two lists that are sorted by the same key, in one pass over both: the older sample beside the newer one.
+//! Pairs items of the older and the newer sample, both sorted by the same key, in one pass.
 
 use std::cmp::Ordering;
 

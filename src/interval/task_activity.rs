@@ -1,4 +1,5 @@
-//! How active tasks were in an interval: running, waiting for a CPU, or blocked. The default sort order of tasks.
+//! Activity of tasks in an interval: the mean number of threads that ran, waited for a CPU, or were blocked. Tasks are sorted by
+//! it by default.
 
 use crate::ids::GroupId;
 use crate::interval::Interval;
