@@ -1,4 +1,4 @@
-//! What the judge keeps, and how sentences write figures.
+//! Thresholds, ignored devices, the size of the evaluator, and figures in sentences.
 
 use super::formatting::{bytes, count, millis, multiple, percent, plural, seconds, significant_digits};
 use super::{Evaluator, IgnoredDevices, Kind, RULES, Subject, THRESHOLDS, Threshold, ThresholdSetting, Thresholds};

@@ -1,4 +1,4 @@
-//! A threshold as an item that can be named, read and set.
+//! The type of a threshold: name, unit, default, and access to its value.
 
 use super::{Kind, THRESHOLDS, Thresholds};
 

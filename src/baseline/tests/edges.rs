@@ -1,4 +1,4 @@
-//! What stands one term away from being learned, or from being told.
+//! Edge cases of learning and of drift.
 
 use super::*;
 
