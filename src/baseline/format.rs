@@ -121,6 +121,6 @@ mod tests {
             "{devices:?}"
         );
         let by_hand = Baselines::from_bytes(&baselines.to_bytes_within(1)).unwrap();
-        assert_eq!(by_hand.iter().count(), 1, "what somebody said stays whatever its size");
+        assert_eq!(by_hand.iter().count(), 1, "a baseline set by the user is always kept");
     }
 }

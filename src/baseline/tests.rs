@@ -156,7 +156,7 @@ fn classes_have_their_defaults() {
     assert_eq!(default("sda", Some(true)), 8.0);
     assert_eq!(default("sda", Some(false)), 0.5);
     assert_eq!(default("nvme0n1", Some(false)), 0.2);
-    // virtio says rotational of everything.
+    // virtio reports every disk as rotational.
     assert_eq!(default("vda", Some(true)), 1.0);
     assert_eq!(default("loop0", Some(true)), 1.0);
 }
@@ -238,13 +238,13 @@ fn a_slow_change_of_the_baseline_is_a_drift() {
     let mut bench = Bench::new();
     bench.teach_days(6, 100, 5);
     assert_eq!(bench.drift(), None);
-    // Worn by and by, never above twice what was known: it is learned, and told.
+    // The latency rises slowly, never above twice the baseline: it is learned, and reported as a drift.
     for await_ms in [6, 7, 8, 9, 10, 11, 12] {
         bench.teach_days(5, 70, await_ms);
     }
     let baseline = bench.learned().latency().expect("learned").0;
-    assert!(baseline > 9.0, "what it is judged by has followed: {baseline}");
-    let drift = bench.drift().expect("told");
+    assert!(baseline > 9.0, "the baseline has followed: {baseline}");
+    let drift = bench.drift().expect("reported");
     assert_eq!((drift.reference.0, drift.current.0), (5.0, 12.0));
     assert!((35..45).contains(&drift.days), "{drift:?}");
 }
@@ -378,12 +378,12 @@ fn a_damaged_file_is_renamed_with_one_notice() {
     let later = b"stalltop-baselines = 99\n".to_vec();
     for damaged in [b"\xff\xfe\0".to_vec(), b"stalltop-baselines = 1\n[[baseline]]\ndevice = 3".to_vec(), later, Vec::new()] {
         fs::write(store.path(), &damaged).expect("written");
-        assert!(store.read().is_err() && store.path().exists(), "a look changes nothing");
+        assert!(store.read().is_err() && store.path().exists(), "reading changes nothing");
         let loaded = store.load();
         assert_eq!(loaded.baselines, Baselines::default());
         assert!(loaded.notice.is_some_and(|notice| notice.contains(".bad") && !notice.contains('\n')));
         assert_eq!(fs::read(folder.path().join("baselines.toml.bad")).expect("kept aside"), damaged);
-        assert!(store.load().notice.is_none(), "told once");
+        assert!(store.load().notice.is_none(), "one notice only");
     }
     // It became damaged while a run was learning: what that run learned is kept all the same.
     fs::write(store.path(), b"not a table").expect("written");

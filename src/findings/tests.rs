@@ -36,7 +36,7 @@ fn thresholds_that_a_file_omits_have_their_defaults() {
     };
     assert_eq!(set(&mut some, "blocked-ratio", 0.1), Ok(()));
     assert_eq!(some, Thresholds { blocked_ratio: 0.1, ..Thresholds::default() });
-    assert!(Threshold::from_name("blocked-ration").is_none(), "a word that is none is told");
+    assert!(Threshold::from_name("blocked-ration").is_none(), "an unknown name is refused");
     for (name, value) in [
         ("blocked-ratio", 1.1),
         ("blocked-ratio", f64::NAN),
@@ -48,7 +48,7 @@ fn thresholds_that_a_file_omits_have_their_defaults() {
     ] {
         assert!(set(&mut some, name, value).is_err(), "{name} = {value}");
     }
-    assert_eq!(some, Thresholds { blocked_ratio: 0.1, ..Thresholds::default() }, "what is refused changes nothing");
+    assert_eq!(some, Thresholds { blocked_ratio: 0.1, ..Thresholds::default() }, "a refused value changes nothing");
 }
 
 #[test]

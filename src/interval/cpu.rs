@@ -124,7 +124,7 @@ impl CpuSpan {
         let line = || shares(&was.total, &now.total, ticks * now.cpus.len().max(1) as f64);
         let total = match cpus.is_empty() {
             true => line()?,
-            // Its counters may fall where those of no single CPU did (an offline CPU that came back).
+            // The counters of the line `cpu` may decrease although those of no online CPU did (a CPU came back online).
             false => Some(()).filter(|()| same).and_then(|()| line()).unwrap_or_else(|| mean_shares(&cpus)),
         };
         Some(CpuSpan {

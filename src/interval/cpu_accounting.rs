@@ -51,7 +51,7 @@ impl CpuAccounting {
         ended: Option<&ExitedSpan>,
     ) -> Option<CpuAccounting> {
         let (was, now) = (older.cpu.as_ref().ok()?, newer.cpu.as_ref().ok()?);
-        // If CPUs came or went, the sum lacks their time.
+        // If CPUs went online or offline, the sum lacks their time.
         if cpus.len() != now.cpus.len() || was.cpus.len() != now.cpus.len() {
             return None;
         }

@@ -114,7 +114,7 @@ impl NicSpan {
             newer.tx.fifo_errors.since(older.tx.fifo_errors),
             newer.collisions.since(older.collisions),
             newer.carrier_losses.since(older.carrier_losses),
-            // A driver that keeps no such counter adds nothing; one whose counter fell spoils the sum.
+            // A driver without this counter adds nothing; if the counter decreased the sum is unknown.
             match (newer.rx_missed, older.rx_missed) {
                 (Some(newer), Some(older)) => newer.since(older),
                 _ => Some(0),
@@ -174,7 +174,7 @@ pub fn paired_with_older<'a>(older: &'a [Nic], newer: &'a [Nic]) -> impl Iterato
     })
 }
 
-/// Interfaces present at both samples whose counters did not fall.
+/// Interfaces that both samples contain and whose counters did not decrease.
 pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64, overrides: &[(String, Link)]) -> Vec<NicSpan> {
     let (Ok(was), Ok(now)) = (&older.nics, &newer.nics) else { return Vec::new() };
     let pairs = now.iter().enumerate().zip(paired_with_older(was, now));

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// A position in a sorted list that only moves forward. Keys must be asked for in ascending order.
+/// A position in a sorted list that only moves forward. Keys must be searched in ascending order.
 #[derive(Debug)]
 pub struct SortedCursor<'a, T> {
     rest: &'a [T],

@@ -137,7 +137,7 @@ mod tests {
         Distribution::from_values(&values.into_iter().collect::<Vec<_>>()).unwrap()
     }
 
-    /// Values without any order that anybody could see: a multiplicative walk through 1 … 10006.
+    /// Pseudo-random values: a multiplicative generator over 1 … 10006.
     fn noise(seed: u64, count: usize) -> impl Iterator<Item = f64> {
         std::iter::successors(Some(seed), |last| Some(last * 1_759 % 10_007)).skip(1).take(count).map(|value| value as f64)
     }

@@ -1,5 +1,5 @@
-//! The arithmetic at its edges: counters that fell, things that come and go, and whatever else a damaged recording or an
-//! odd kernel may say. Nothing may panic, and no figure may be NaN, infinite or negative.
+//! Edge cases of the arithmetic: counters that decrease, CPUs, devices and tasks that appear and vanish, and arbitrary values as
+//! in a damaged recording. Nothing may panic, and no figure may be NaN, infinite or negative.
 
 mod asleep;
 mod hidden;
@@ -96,7 +96,7 @@ fn a_cpu_that_went_offline_or_came_back_has_no_value_and_the_others_have() {
     let (mut older, mut newer) = (at(10.0), at(11.0));
     older.cpu =
         Ok(cpus(times(300, 0, 300, 0), &[(0, times(100, 0, 100, 0)), (1, times(100, 0, 100, 0)), (2, times(100, 0, 100, 0))]));
-    // CPU 1 went, CPU 3 came, CPU 2 began anew.
+    // CPU 1 went offline, CPU 3 came online, the counters of CPU 2 were reset.
     newer.cpu = Ok(cpus(times(360, 0, 400, 0), &[(0, times(150, 0, 150, 0)), (2, times(1, 0, 2, 0)), (3, times(5, 0, 9, 0))]));
     let cpu = between(&older, &newer).cpu.expect("CPU 0 at least");
     assert_eq!(cpu.cpus.iter().map(|cpu| cpu.id.0).collect::<Vec<_>>(), [0]);

@@ -1,4 +1,4 @@
-//! Reads /proc/self/mountinfo when the kernel reports a change of it.
+//! Reads the mount table, /proc/self/mountinfo, when the kernel reports a change (poll).
 
 use std::ffi::OsString;
 use std::fs::File;

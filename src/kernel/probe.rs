@@ -110,7 +110,7 @@ mod tests {
             return println!("skipped: not in the initial pid namespace");
         }
         let mut rows = Vec::new();
-        // A thread that ran in between is told by the second scan.
+        // The second scan shows whether a thread ran in between.
         let mut compared = 0;
         for _ in 0..20 {
             let mut before = Vec::new();

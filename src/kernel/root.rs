@@ -213,8 +213,8 @@ pub fn read_whole(file: &File, buffer: &mut Vec<u8>) -> Reading<()> {
     read_to_end(file, buffer, 0, READ_BYTES)
 }
 
-/// The same for a file with short records. seq_file formats as many records as fit into a page: a read that leaves room for
-/// one more was the last. Another read would make the kernel walk its list again.
+/// As `read_whole`, for a file with short records. seq_file formats as many records as fit into a page: a read that leaves space
+/// for one more was the last. Another read would make the kernel walk its list again.
 fn read_short_records(file: &File, buffer: &mut Vec<u8>, room: usize) -> Reading<()> {
     read_to_end(file, buffer, SHORT_READ_BYTES, room)
 }

@@ -1,4 +1,4 @@
-//! Processes that did nothing.
+//! Processes that slept for the whole interval.
 
 use super::*;
 use crate::sample::Name;

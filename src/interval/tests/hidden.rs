@@ -1,4 +1,4 @@
-//! What an ordinary user is not told of other users' threads.
+//! Wait channels that are hidden from an unprivileged user.
 
 use super::*;
 use crate::interval::task::visible_wait_class;

@@ -1,4 +1,4 @@
-//! Tasks that began within an interval.
+//! Tasks that started within an interval.
 
 use super::*;
 use crate::sample::context_switches::{ContextSwitches, TaskContextSwitches};
@@ -34,7 +34,7 @@ fn context_switches_of_a_new_thread_count_from_zero() {
     let older = Sample { context_switches: Ok(vec![counted(50, 1, 100, 10)]), ..with_tasks(10.0, Vec::new()) };
     let now = vec![counted(50, 1, 300, 11), counted(51, 1010, 8, 0), counted(52, 1, 8, 0)];
     let newer = Sample { context_switches: Ok(now), ..with_tasks(12.0, Vec::new()) };
-    let switches = between(&older, &newer).context_switches.expect("somebody counts");
+    let switches = between(&older, &newer).context_switches.expect("context switches were read");
     let of = |tid, start_ticks| {
         let rates = switches.task(TaskId { pid: 50, tid, start_ticks })?;
         Some((rates.voluntary.0, rates.involuntary.0))

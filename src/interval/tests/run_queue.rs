@@ -1,9 +1,9 @@
-//! A CPU, and waiting for one.
+//! CPU time and run-queue wait of threads.
 
 use super::*;
 use crate::units::Ratio;
 
-/// The kernel counts a wait for a CPU as it ends, and some that were none: a sleeper's since its dequeue was delayed.
+/// The kernel adds a run-queue wait when it ends, and also counts a sleeper with a delayed dequeue as waiting.
 #[test]
 fn a_run_queue_wait_is_cut_to_the_interval() {
     let waited = |state: TaskState, waited_ns: u64| {

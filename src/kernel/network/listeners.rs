@@ -28,7 +28,7 @@ const INTERVAL_PER_COST: u32 = 500;
 pub struct ListenerReader {
     netlink: Option<Netlink>,
     requests: Vec<Vec<u8>>,
-    /// Reason why the kernel has no tcp_diag. It is not asked again: each request would search for the module.
+    /// Reason why the kernel has no tcp_diag. Then no dump is requested again: each request would search for the module.
     unsupported: Option<Absent>,
     last_dump: Option<(Instant, Duration)>,
     /// PassiveOpens when all accept queues were empty

@@ -39,7 +39,7 @@ const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(10);
 pub struct RemoteHostReader {
     netlink: Option<Netlink>,
     requests: Vec<Vec<u8>>,
-    /// Reason why the kernel does not support it; it is not asked again.
+    /// Reason why the kernel does not support it; then no dump is requested again.
     unsupported: Option<Absent>,
     next_read: Option<Instant>,
     connection_table: ConnectionTable,

@@ -1,5 +1,5 @@
-//! The slow facts of a process: command line, executable, cgroup, owner, io. They are read after everything else, a few milliseconds'
-//! worth a scan, so that a host with thousands of processes is on the screen at once.
+//! Reads the facts of a process: command line, executable, cgroup, owner, io. They are slow to read, so each scan reads them last
+//! and for a few milliseconds only: a host with thousands of processes is on the screen at once.
 
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;

@@ -140,7 +140,7 @@ impl TaskFiles {
             ThreadFile::Syscall => "syscall",
         };
         let slot = kept.0.get_mut(file as usize).ok_or(Absent::NotRead)?;
-        // Of the leader /proc/PID has the same files, stat excepted, and the kernel has fewer names to look up.
+        // For the leader /proc/PID has the same files, except stat, with a shorter path to look up.
         if pid == tid && file != ThreadFile::Stat {
             return self.read(slot, keep, format_args!("{pid}/{name}"));
         }

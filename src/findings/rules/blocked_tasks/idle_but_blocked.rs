@@ -102,12 +102,12 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup) -> String {
     let label = describe_group(group);
     let verb = |threads: f64| if count(threads) == "1" { "waits" } else { "wait" };
     let mut waits = Vec::new();
-    // A few threads that occasionally wait behind those on storage are not worth a word.
-    let worth = MIN_REPORTED_THREADS.max((group.storage + group.hidden) * MIN_SECONDARY_SHARE);
-    if group.behind_lock() >= worth {
+    // A few threads that occasionally wait behind those on storage are not reported.
+    let min_threads = MIN_REPORTED_THREADS.max((group.storage + group.hidden) * MIN_SECONDARY_SHARE);
+    if group.behind_lock() >= min_threads {
         waits.push(format!("{} {} for a lock ({})", count(group.behind_lock()), verb(group.behind_lock()), lock_basis(group)));
     }
-    if group.behind_ipc_peer >= worth {
+    if group.behind_ipc_peer >= min_threads {
         waits.push(format!("{} {} for another process", count(group.behind_ipc_peer), verb(group.behind_ipc_peer)));
     }
     let holders = group.storage + group.hidden;
@@ -119,7 +119,7 @@ fn group_summary(context: &RuleContext, group: &BlockedGroup) -> String {
             None => "on storage".into(),
         };
         // One of the threads on storage holds the lock; the others may be there for another reason.
-        let one_of = if group.behind_lock() >= worth && holders >= 1.5 { "on storage, one of them " } else { "" };
+        let one_of = if group.behind_lock() >= min_threads && holders >= 1.5 { "on storage, one of them " } else { "" };
         ends.push(format!("{} {one_of}{place}", count(holders)));
     }
     if group.aio >= MIN_REPORTED_THREADS {
