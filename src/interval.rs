@@ -100,11 +100,13 @@ impl Interval {
         let tasks = task::TaskSpan::between(host, older, newer, seconds);
         let online = newer.cpu.as_ref().ok().map(|cpu| cpu.cpus.len() as f64);
         let seen = tasks.as_ref().and_then(|tasks| tasks.busy_cpus);
-        let room = online.zip(seen).map(|(online, seen)| (online - seen).max(0.0));
-        let ended = exited::ExitedSpan::between(host, older, newer, seconds, room);
-        let cpu = cpu::CpuSpan::between(host, older, newer, seconds, tasks.as_ref(), ended.as_ref());
+        let max_cpus = online.zip(seen).map(|(online, seen)| (online - seen).max(0.0));
+        let exited_span = exited::ExitedSpan::between(host, older, newer, seconds, max_cpus);
+        let cpu = cpu::CpuSpan::between(host, older, newer, seconds, tasks.as_ref(), exited_span.as_ref());
         let clocks = cpu.as_ref().and_then(|cpu| cpu.accounting.as_ref());
-        let short_lived = ended.as_ref().map(|ended| short_lived::ShortLived::between(older, newer, seconds, ended, clocks));
+        let short_lived = exited_span
+            .as_ref()
+            .map(|exited_span| short_lived::ShortLived::between(older, newer, seconds, exited_span, clocks));
         let pressure = pressure::PressureSpan::between(&older.pressure, &newer.pressure, seconds);
         let disks = disk::between(older, newer, seconds);
         let blocked_threads = blocked_threads::blocked_threads(&newer.waits);

@@ -16,6 +16,7 @@ use crate::units::Millis;
 pub struct DeviceIdentity(pub Arc<str>);
 
 impl DeviceIdentity {
+    /// The identity of a disk, from its facts.
     pub fn from_disk(disk: &Disk) -> DeviceIdentity {
         let facts = &disk.facts;
         let model = facts.model.as_ref().map(trimmed_text).filter(|model| !model.is_empty());

@@ -61,6 +61,7 @@ impl DeviceLoad {
         self.operations.get(operation as usize).copied().unwrap_or_default()
     }
 
+    /// Completions of this operation.
     pub fn completed(&self, operation: Operation) -> u64 {
         self.totals(operation).completed
     }

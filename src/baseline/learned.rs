@@ -173,6 +173,7 @@ impl LearnedBaseline {
             || is_near_baseline(observation, known) && self.is_among_highest(observation)
     }
 
+    /// Adds an observation.
     pub(super) fn add(&mut self, observation: &Observation) {
         if !observation.r#await.0.is_finite() {
             return;

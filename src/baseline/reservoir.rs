@@ -18,6 +18,7 @@ pub struct Reservoir {
 const CAPACITY: usize = 64;
 
 impl Reservoir {
+    /// Adds the next value of the sequence.
     pub fn push(&mut self, ms: f32) {
         let every = 1_u32 << self.thinned.min(31);
         if self.count.is_multiple_of(every) {
@@ -34,10 +35,12 @@ impl Reservoir {
         }
     }
 
+    /// Number of values in the sequence, also those not kept.
     pub fn count(&self) -> u32 {
         self.count
     }
 
+    /// The values that are kept.
     pub fn values_ms(&self) -> &[f32] {
         &self.ms
     }
@@ -84,6 +87,7 @@ impl From<Day> for DayRow {
 }
 
 impl Day {
+    /// Whether all numbers are in their range; a damaged file may have others.
     pub fn is_valid(&self) -> bool {
         is_valid_latency(self.learned_ms) && is_valid_latency(self.uncontended_ms)
     }

@@ -33,6 +33,7 @@ pub fn limit_applies(controller: Controller, group: &CgroupId, process: &Process
 pub struct CgroupAncestors<'a, T>(FxHashMap<(CgroupVersion, &'a [u8]), T>);
 
 impl<'a, T> CgroupAncestors<'a, T> {
+    /// One value for each of these cgroups.
     pub fn from_cgroups(groups: impl Iterator<Item = (&'a CgroupId, T)>) -> CgroupAncestors<'a, T> {
         CgroupAncestors(groups.map(|(id, of_it)| ((id.version, id.path.as_bytes()), of_it)).collect())
     }

@@ -24,6 +24,7 @@ pub struct SlowOperation<'a> {
 }
 
 impl<'a> SlowOperation<'a> {
+    /// The operation of this device, if it is too slow.
     pub fn detect(context: &'a RuleContext, span: &DiskSpan, operation: Operation) -> Option<SlowOperation<'a>> {
         let thresholds = context.thresholds;
         let status = context.latency_status(span.id, operation)?;

@@ -65,6 +65,7 @@ const GAP_TOLERANCE_SECONDS: f64 = 0.001;
 const MAX_SUSPENDED_SHARE: f64 = 0.1;
 
 impl Evaluator {
+    /// An evaluator with the default configuration.
     pub fn new(baselines: Baselines) -> Evaluator {
         Evaluator { baselines, ..Evaluator::default() }
     }

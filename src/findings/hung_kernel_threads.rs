@@ -43,6 +43,7 @@ pub fn kernel_thread_names(threads: &[&HungKernelThread]) -> String {
     format!("{}{more}", named.join(", "))
 }
 
+/// Names of the threads, as evidence.
 pub fn kernel_thread_evidence(threads: &[&HungKernelThread]) -> Evidence {
     match threads {
         [] => evidence_optional("kernel_threads", None),

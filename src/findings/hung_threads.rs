@@ -15,6 +15,7 @@ pub fn hung_threads<'a>(interval: &'a Interval, thresholds: &Thresholds) -> impl
         .filter(move |thread| waited_seconds(interval, thread.blocked_since_ns) >= least && is_still_blocked(interval, thread))
 }
 
+/// Seconds from `since_ns` (CLOCK_BOOTTIME) to the newer sample.
 pub fn waited_seconds(interval: &Interval, since_ns: u64) -> f64 {
     interval.at().boottime_ns.saturating_sub(since_ns) as f64 / 1e9
 }

@@ -46,6 +46,7 @@ impl RuleContext<'_> {
         find_disk(self.interval.newer.disks.as_ref().ok()?, id)
     }
 
+    /// The latency status of one operation of a device; `None` without completions.
     pub fn latency_status(&self, disk: DiskId, operation: Operation) -> Option<&LatencyStatus> {
         find_status(self.latency_statuses, disk, operation)
     }
@@ -55,6 +56,7 @@ impl RuleContext<'_> {
         self.disk(id).map_or_else(|| format!("device {}:{}", id.major, id.minor), |disk| formatting::lossy_name(&disk.name))
     }
 
+    /// The figures of a device in this interval.
     pub fn disk_span(&self, id: DiskId) -> Option<&DiskSpan> {
         self.interval.disk(id)
     }

@@ -164,10 +164,12 @@ impl RuleState {
         self.local_drop.as_ref().is_some_and(|(id, at)| id == nic && now_ns.saturating_sub(*at) <= RETRANSMIT_DELAY_NS)
     }
 
+    /// Number of consecutive intervals in which the interface dropped packets.
     pub fn dropping_intervals(&self, nic: &NicId) -> u32 {
         self.dropping_intervals.iter().find(|(id, _)| id == nic).map_or(0, |&(_, times)| times)
     }
 
+    /// Number of consecutive samples at which the interface had a backlog.
     pub fn backlogged_samples(&self, nic: &NicId) -> u32 {
         self.backlogged_samples.iter().find(|(id, _)| id == nic).map_or(0, |&(_, times)| times)
     }

@@ -53,6 +53,7 @@ pub enum ChainConfidence {
 }
 
 impl ChainConfidence {
+    /// The word in JSON and on the screen.
     pub fn as_str(self) -> &'static str {
         match self {
             ChainConfidence::Low => "low",

@@ -13,6 +13,7 @@ pub struct IntervalStart {
 }
 
 impl IntervalStart {
+    /// The start of the interval that begins with this sample.
     pub fn new(host: &Host, older: &Sample) -> IntervalStart {
         let ticks_per_second = host.ticks_per_second.max(1) as f64;
         IntervalStart { ticks: older.at.boottime_ns as f64 / 1e9 * ticks_per_second }

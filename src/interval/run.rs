@@ -80,6 +80,7 @@ impl RunAccumulator {
         self.last.as_ref().is_none_or(|last| last.host.is_same_boot(&interval.host))
     }
 
+    /// Whether more than one interval was added.
     pub fn has_several_intervals(&self) -> bool {
         self.intervals > 1
     }

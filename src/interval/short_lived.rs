@@ -83,11 +83,11 @@ impl ShortLived {
                         cpus: cpus(row.cpu),
                     })
                     .collect();
-                let processes = || span.groups.iter().filter(|family| !family.are_threads);
-                let heard = processes().map(|family| family.cpus).sum::<f64>() + cpus(exits.unlisted.cpu);
-                let total = reconcile(heard, ended.unseen_cpus, f64::from(exits.previously_sampled) / seconds);
-                for family in span.groups.iter_mut().filter(|family| !family.are_threads && heard > 0.0) {
-                    family.cpus *= total / heard;
+                let processes = || span.groups.iter().filter(|group| !group.are_threads);
+                let from_messages = processes().map(|group| group.cpus).sum::<f64>() + cpus(exits.unlisted.cpu);
+                let total = reconcile(from_messages, ended.unseen_cpus, f64::from(exits.previously_sampled) / seconds);
+                for group in span.groups.iter_mut().filter(|group| !group.are_threads && from_messages > 0.0) {
+                    group.cpus *= total / from_messages;
                 }
                 span.cpus = Some(total);
             }
@@ -115,17 +115,16 @@ impl ShortLived {
     }
 }
 
-/// CPU time of exited tasks, in CPUs, from two sources. `heard`, from exit messages, is right on average and lacks lost
-/// messages. `waited`, from cutime and cstime of parents, is exact but includes the time after the older sample of `known` tasks
-/// per second that the older sample contains.
-fn reconcile(heard: f64, waited: Option<f64>, known: f64) -> f64 {
-    let Some(waited) = waited else { return heard };
-    // Clearly above `waited`: no process waited for some of them.
-    if heard > waited * 1.25 + MIN_DIFFERENCE_CPUS {
-        return heard;
+/// CPU time of exited tasks, in CPUs, from two sources. `from_messages` is right on average and lacks lost messages.
+/// `from_parents` (cutime, cstime) is exact, but includes `previously_sampled` tasks per second that the older sample contains.
+fn reconcile(from_messages: f64, from_parents: Option<f64>, previously_sampled: f64) -> f64 {
+    let Some(from_parents) = from_parents else { return from_messages };
+    // Clearly above `from_parents`: no process waited for some of them.
+    if from_messages > from_parents * 1.25 + MIN_DIFFERENCE_CPUS {
+        return from_messages;
     }
-    // Each of those had half the interval left on average, on one CPU.
-    heard.clamp((waited - known * 0.5).max(0.0), waited)
+    // Each of these ran for half the interval on average, on at most one CPU.
+    from_messages.clamp((from_parents - previously_sampled * 0.5).max(0.0), from_parents)
 }
 
 /// Ticks that no task accounts for, unless time was counted twice.

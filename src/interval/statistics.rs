@@ -52,6 +52,7 @@ impl Distribution {
         Some(Distribution { sorted, mean, effective_sample_size: effective })
     }
 
+    /// Number of values.
     pub fn count(&self) -> usize {
         self.sorted.len()
     }
@@ -106,6 +107,7 @@ impl Distribution {
 }
 
 impl Superiority {
+    /// Significance by `z_score`.
     pub fn certainty(&self) -> Certainty {
         match self.z_score.abs() {
             far if far >= CERTAIN_Z_SCORE => Certainty::Certain,

@@ -19,6 +19,7 @@ pub struct TaskActivity<'a> {
 }
 
 impl<'a> TaskActivity<'a> {
+    /// Determines the groups whose lock waits count fully.
     pub fn new(interval: &'a Interval) -> TaskActivity<'a> {
         let groups = interval.idle_blocked.iter().flat_map(|idle| &idle.groups);
         TaskActivity {

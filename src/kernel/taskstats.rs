@@ -95,10 +95,10 @@ impl ExitListener {
         let Some(tid) = thread.and_then(|thread| thread.join().ok()).and_then(|tid| u32::try_from(tid.as_raw()).ok()) else {
             return Ok(true);
         };
-        let mut heard = false;
-        self.fetch(MAX_MESSAGES_PER_TEST, |account| heard |= account.tid == tid)?;
+        let mut received = false;
+        self.fetch(MAX_MESSAGES_PER_TEST, |account| received |= account.tid == tid)?;
         // Where many tasks exit, the message may be among the lost ones.
-        Ok(heard || self.lost_messages() > 0)
+        Ok(received || self.lost_messages() > 0)
     }
 
     /// Calls `each` with the statistics received since the last call, at most `most` messages; the rest comes with the next

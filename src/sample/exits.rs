@@ -48,6 +48,7 @@ pub struct ExitCpuTime {
 }
 
 impl ExitCpuTime {
+    /// Adds the CPU time of another task.
     pub fn add(&mut self, other: ExitCpuTime) {
         self.run_ns = self.run_ns.saturating_add(other.run_ns);
         self.tick_ns = self.tick_ns.saturating_add(other.tick_ns);

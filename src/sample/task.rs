@@ -287,6 +287,7 @@ pub struct WaitState {
 }
 
 impl WaitState {
+    /// The system call by value.
     pub fn syscall(&self) -> Reading<RawSyscall> {
         self.syscall.as_deref().copied().map_err(|why| *why)
     }

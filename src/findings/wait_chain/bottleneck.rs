@@ -33,6 +33,7 @@ impl Bottleneck<'_> {
         self.versus_baseline(self.operation.plural())
     }
 
+    /// Await ÷ baseline; `None` without a baseline that can be exceeded.
     pub fn multiple(&self) -> Option<f64> {
         // A provisional baseline is not exceeded with one request at a time.
         let listed = |status: &&LatencyStatus| !status.provisional || self.span.concurrency > MAX_UNCONTENDED_OUTSTANDING;

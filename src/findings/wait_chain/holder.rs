@@ -34,6 +34,7 @@ pub fn wait_location(interval: &Interval, holder: &BlockedThread) -> String {
     }
 }
 
+/// The system call that the thread is blocked in, or `a page fault`; `None` if it is unknown.
 pub fn syscall_name(interval: &Interval, thread: &BlockedThread) -> Option<&'static str> {
     let call = thread.syscall?;
     match call.number {

@@ -37,6 +37,7 @@ pub struct ControllerDirectories {
 }
 
 impl Limits {
+    /// Whether there is any limit.
     pub fn is_limited(&self) -> bool {
         self.quota_us.is_some() || self.memory_bytes.is_some() || self.cpus.is_some() || !self.io.is_empty()
     }

@@ -108,6 +108,7 @@ struct PendingGroup {
 }
 
 impl Walk {
+    /// A walk that starts at the roots of these hierarchies.
     pub fn new(hierarchies: &[Hierarchy]) -> Walk {
         let first = |hierarchy: &Hierarchy| PendingGroup {
             hierarchy: hierarchy.clone(),

@@ -80,6 +80,7 @@ fn receive_dump(
     Err(Absent::Malformed)
 }
 
+/// Whether the answer is complete after the received messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     Done,

@@ -36,6 +36,7 @@ impl FactsState {
             executed || self.cmdline_skipped || self.read_ns.is_some_and(|read| now_ns.saturating_sub(read) > FACTS_TTL_NS);
     }
 
+    /// Whether the facts must be read.
     pub fn is_due(&self) -> bool {
         self.read_ns.is_none() || self.reread
     }

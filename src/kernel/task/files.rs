@@ -51,6 +51,7 @@ pub enum ProcessFile {
 pub struct TaskDescriptors([Option<CountedDescriptor>; 4]);
 
 impl TaskDescriptors {
+    /// No open descriptor.
     pub const EMPTY: TaskDescriptors = TaskDescriptors([const { None }; 4]);
 
     /// Closes all descriptors.

@@ -13,6 +13,7 @@ use crate::sample::cgroup::Controller;
 /// Number of threads that a sentence names.
 const MAX_NAMED: usize = 3;
 
+/// A candidate for each set of CPUs that is saturated by the threads restricted to it.
 pub fn affinity_saturated(context: &RuleContext) -> Vec<Candidate> {
     let quotas = QuotaThrottling::from_context(context);
     context.interval.affinity_waiters.iter().filter_map(|affinity| candidate(context, &quotas, affinity)).collect()

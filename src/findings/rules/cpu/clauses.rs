@@ -9,6 +9,7 @@ pub const BACKGROUND_CLAUSE: &str = "; it runs at background priority (SCHED_IDL
 /// CPUs, or threads, that are reported one by one: a machine may have a hundred busy-polling threads.
 pub const MAX_REPORTED: usize = 8;
 
+/// The number of items beyond `MAX_REPORTED`; empty if there are none.
 pub fn unlisted_clause(all: usize, one: &str, many: &str) -> String {
     match all.saturating_sub(MAX_REPORTED) {
         0 => String::new(),

@@ -63,6 +63,7 @@ impl<'a> QuotaThrottling<'a> {
     }
 }
 
+/// The cgroups with a quota that were throttled in this interval.
 pub fn throttled_cgroups<'a>(context: &RuleContext<'a>) -> impl Iterator<Item = &'a CgroupSpan> + Clone + use<'a> {
     let interval: &'a crate::interval::Interval = context.interval;
     interval.cgroups.iter().filter(|group| group.throttled.is_some_and(|share| share.0 > 0.0))

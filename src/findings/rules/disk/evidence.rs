@@ -5,6 +5,7 @@ use crate::findings::rule_context::{RuleContext, evidence_number, evidence_optio
 use crate::ids::DiskId;
 use crate::interval::disk::DiskSpan;
 
+/// The device as the subject of a finding.
 pub fn disk_subject(context: &RuleContext, id: DiskId) -> Subject {
     Subject::Disk { id, name: context.disk(id).map(|disk| disk.name.clone()).unwrap_or_default() }
 }
@@ -16,6 +17,7 @@ pub fn explained_share(context: &RuleContext, id: DiskId) -> f64 {
     on_it.map(|group| group.ratio).sum()
 }
 
+/// The figures that all findings about a disk have as evidence.
 pub fn device_evidence(span: &DiskSpan) -> Vec<Evidence> {
     vec![
         evidence_optional("queue", span.aqu_sz),

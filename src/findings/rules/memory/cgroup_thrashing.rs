@@ -30,6 +30,7 @@ const MIN_DELAY_SHARE: f64 = 0.05;
 /// Mean number of waiting threads from which it is a warning even if they only read files.
 const MIN_WARNING_READERS: f64 = 1.5;
 
+/// A candidate for each cgroup at its memory limit whose threads wait for pages.
 pub fn cgroups_at_limit(context: &RuleContext) -> Vec<Candidate> {
     let short: Vec<CgroupThrashing> =
         context.interval.cgroups.iter().filter_map(|group| CgroupThrashing::detect(context, group)).collect();

@@ -32,6 +32,7 @@ pub struct ConnectionCounters {
 }
 
 impl ConnectionCounters {
+    /// The counters in the `Tcp:` lines of /proc/net/snmp.
     pub fn from_tcp(tcp: &Tcp) -> ConnectionCounters {
         ConnectionCounters {
             active_opens: tcp.active_opens.0,
