@@ -1,4 +1,4 @@
-//! What is configured and not learned: thresholds, baselines, link speeds, devices to ignore. Constant for a run.
+//! Configuration of the rules: thresholds, configured baselines and link speeds, ignored devices. Constant for a run.
 
 use super::{Subject, Thresholds};
 use crate::baseline::{BaselineKey, Baselines, DeviceIdentity, SizeClass};
@@ -17,7 +17,7 @@ pub struct RuleConfig {
     pub baseline_overrides: Vec<BaselineOverride>,
 }
 
-/// A baseline that was set by hand in the configuration.
+/// A baseline from the configuration file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BaselineOverride {
     /// Kernel name, or the identity that `stalltop baseline show` prints

@@ -1,4 +1,4 @@
-//! Network interfaces, as nicstat defines their figures, and protocol counters. docs/metrics.md, "Network interfaces" and
+//! Network interfaces, with the figures of nicstat, and rates of protocol counters. docs/metrics.md, "Network interfaces" and
 //! "TCP and UDP".
 
 pub mod remote_hosts;
@@ -49,13 +49,13 @@ pub type LinkOverrides = Arc<Vec<(String, Link)>>;
 #[derive(Clone, Debug, PartialEq)]
 pub struct NicSpan {
     pub id: NicId,
-    /// Its index in the newer sample's interfaces: name and facts are there.
+    /// Index into the newer sample's interfaces, which have name and facts
     pub index: usize,
     pub rx: DirectionSpan,
     pub tx: DirectionSpan,
-    /// What utilization is relative to: as configured, otherwise as the driver reports
+    /// Speed and duplex that utilization is relative to: from the configuration, otherwise from the driver
     pub link: Link,
-    /// It was configured: it is a limit even for a virtual interface
+    /// The link is from the configuration: then it is a limit even for a virtual interface
     pub link_is_configured: bool,
     /// nicstat's %Util: full duplex the larger direction, half duplex both added. `None` where the speed is unknown.
     pub utilization: Option<Ratio>,
@@ -114,7 +114,7 @@ impl NicSpan {
             newer.tx.fifo_errors.since(older.tx.fifo_errors),
             newer.collisions.since(older.collisions),
             newer.carrier_losses.since(older.carrier_losses),
-            // A driver that keeps no such counter adds nothing; one whose counter fell spoils the sum.
+            // A driver without this counter adds nothing; if the counter decreased the sum is unknown.
             match (newer.rx_missed, older.rx_missed) {
                 (Some(newer), Some(older)) => newer.since(older),
                 _ => Some(0),
@@ -174,7 +174,7 @@ pub fn paired_with_older<'a>(older: &'a [Nic], newer: &'a [Nic]) -> impl Iterato
     })
 }
 
-/// Interfaces present at both samples whose counters did not fall.
+/// Interfaces that both samples contain and whose counters did not decrease.
 pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64, overrides: &[(String, Link)]) -> Vec<NicSpan> {
     let (Ok(was), Ok(now)) = (&older.nics, &newer.nics) else { return Vec::new() };
     let pairs = now.iter().enumerate().zip(paired_with_older(was, now));
@@ -183,7 +183,7 @@ pub(super) fn between(older: &Sample, newer: &Sample, seconds: f64, overrides: &
     pairs.filter_map(|((index, nic), before)| NicSpan::between(index, before?, nic, seconds, configured(nic))).collect()
 }
 
-/// TCP and UDP of the network namespace; everything a second.
+/// TCP and UDP of the network namespace; rates per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProtocolSpan {
     pub segments_in: Option<PerSecond>,

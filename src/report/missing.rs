@@ -52,7 +52,7 @@ mod tests {
     use crate::sample::{Instant, network};
 
     #[test]
-    fn what_cannot_be_read_of_sockets_is_missed_and_what_was_never_kept_is_not() {
+    fn readings_of_sockets_are_absent_if_they_failed_and_not_if_they_were_not_read() {
         let mut sample = Sample::empty(Instant::default());
         let missed = |sample: &Sample, what: &str| missing_readings(sample).iter().any(|(known, _)| known.contains(what));
         assert!(!missed(&sample, "sock_diag") && !missed(&sample, "softnet"));

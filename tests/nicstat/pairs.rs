@@ -100,7 +100,7 @@ fn second(form: Options) -> String {
 }
 
 #[test]
-fn what_two_samples_give() {
+fn two_samples_give_the_expected_lines() {
     let plain = Options::default();
     let forms = [
         ("", plain),
@@ -127,7 +127,7 @@ fn piped(script: &str, lines: &str) -> Option<String> {
 
 /// As they stand in wikis and cron jobs: awk with -F:, cut, and a shell's read.
 #[test]
-fn scripts_of_its_users_understand_it() {
+fn scripts_can_parse_the_parsable_output() {
     let lines = second(Options { parseable: true, ..Options::default() });
     let scripts = [
         // Who is busier than 30 %.
