@@ -252,7 +252,7 @@ fn see(judged: &[Evaluation], words: [&str; 6]) {
 }
 
 #[test]
-fn all_devices_of_a_large_machine_are_there_and_take_no_more_than_their_share() {
+fn all_devices_of_a_large_machine_are_sampled_at_linear_cost() {
     let (_, small) = walk(DEVICES.part(8));
     let (judged, large) = walk(DEVICES);
     println!("an eighth: {small:?}\nthe whole: {large:?}");
@@ -365,7 +365,7 @@ fn judgement(groups: u32) -> Duration {
 
 /// Each finding names who is in its cgroup, and each thread's wait is held against the quotas above it: in one pass over all.
 #[test]
-fn a_thousand_throttled_groups_take_no_more_than_their_share() {
+fn a_thousand_throttled_groups_are_sampled_at_linear_cost() {
     let (small, large) = (judgement(125), judgement(1000));
     println!("125 groups: {small:?}, 1000: {large:?}");
     // Eight times as many; were each group looked for among all processes, sixty times as long.
@@ -373,7 +373,7 @@ fn a_thousand_throttled_groups_take_no_more_than_their_share() {
 }
 
 #[test]
-fn a_hundred_thousand_tasks_are_there_and_take_no_more_than_their_share() {
+fn a_hundred_thousand_tasks_are_sampled_at_linear_cost() {
     let part = TASKS.part(10);
     let (_, small) = walk(part);
     let (judged, large) = walk(TASKS);

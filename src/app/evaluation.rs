@@ -6,6 +6,7 @@ use crate::baseline::Baselines;
 use crate::findings::{Evaluation, Evaluator};
 use crate::interval::Interval;
 use crate::interval::boot::since_boot;
+use crate::interval::network::LinkOverrides;
 use crate::sample::{Host, Sample};
 
 /// An evaluator, and the sample at which the next interval begins.
@@ -24,7 +25,7 @@ impl SampleEvaluator {
     /// The interval that ends with this sample; `None` for the first sample.
     pub fn evaluate(&mut self, sample: Arc<Sample>) -> Option<Evaluation> {
         let older = self.last_sample.replace(Arc::clone(&sample))?;
-        let interval = Interval::between(&self.host, &older, &sample)?;
+        let interval = Interval::with_link_overrides(&self.host, self.link_overrides(), &older, &sample)?;
         Some(self.evaluator.evaluate(interval))
     }
 
@@ -41,7 +42,7 @@ impl SampleEvaluator {
 
     /// The interval from boot to this sample; nothing is learned from it.
     pub fn evaluate_since_boot(&self, sample: &Arc<Sample>) -> Option<Evaluation> {
-        Some(self.evaluator.clone().evaluate(since_boot(&self.host, sample)?))
+        Some(self.evaluator.clone().evaluate(since_boot(&self.host, self.link_overrides(), sample)?))
     }
 
     /// The next interval begins with this sample; nothing is evaluated.
@@ -52,6 +53,10 @@ impl SampleEvaluator {
     /// Replaces the baselines.
     pub fn set_baselines(&mut self, baselines: Baselines) {
         self.evaluator.set_baselines(baselines);
+    }
+
+    fn link_overrides(&self) -> &LinkOverrides {
+        &self.evaluator.rule_config().link_overrides
     }
 
     /// The evaluator after the last interval.

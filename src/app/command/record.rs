@@ -16,6 +16,7 @@ use crate::baseline::Baselines;
 use crate::cli::{Configuration, Record};
 use crate::kernel::Root;
 use crate::recording::{FrameSummary, Meta, RecorderStatus, RecordingProgress, Redaction};
+use crate::report::missing::missing_readings;
 use crate::sample::{Instant, Sample};
 use destination::Destination;
 use size_limit::SizeLimit;
@@ -57,7 +58,7 @@ pub fn record(root: Root, configuration: &Configuration, options: &Record) -> Re
 fn meta(options: &Record, evaluations: &LiveEvaluations, first: &Sample) -> Meta {
     let redaction = if options.redact { Redaction::Arguments } else { Redaction::Nothing };
     let mut meta = recorder::meta(&evaluations.sampler.host, options.interval, redaction);
-    meta.absent = first.absent().into_iter().map(|(what, why)| (what.to_owned(), why)).collect();
+    meta.absent = missing_readings(first).into_iter().map(|(what, why)| (what.to_owned(), why)).collect();
     meta
 }
 
