@@ -88,7 +88,7 @@ impl ConfigFile {
                     1 + error.as_bytes().iter().take(error.utf8_error().valid_up_to()).filter(|&&byte| byte == b'\n').count();
                 Err(ReadError::Invalid(ConfigError {
                     line: Some(line),
-                    what: "the text is not UTF-8".to_owned(),
+                    what: "this is not UTF-8".to_owned(),
                     remedy: String::new(),
                 }))
             }

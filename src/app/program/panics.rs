@@ -19,7 +19,7 @@ pub fn install_hook() {
         if first {
             let place = info.location().map_or_else(String::new, |place| format!(" at {}:{}", place.file(), place.line()));
             let message = info.payload_as_str().unwrap_or("no message");
-            stdio::print_stderr(&format!("internal error{place}: {message}: please report this line as a bug of stalltop"));
+            stdio::print_stderr(&format!("internal error{place}: {message}: please report it with this line"));
         }
     }));
 }
