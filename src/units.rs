@@ -2,6 +2,7 @@
 //! raw counters become differences here, differences become rates and ratios here, nowhere else.
 
 pub mod format;
+pub mod time;
 
 use serde::{Deserialize, Serialize};
 

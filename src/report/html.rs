@@ -9,7 +9,7 @@ mod plot;
 use jiff::tz::TimeZone;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::formatting::{format_duration, format_quantity, no_problem_sentence, pluralize, three_digits};
+use super::formatting::{duration, format_quantity, no_problem_sentence, pluralize, three_digits};
 use super::json::overall_status;
 use super::report_data::commands::CommandUsage;
 use super::report_data::finding_groups::FindingGroup;
@@ -96,7 +96,7 @@ fn header(chronicle: &ReportData, origin: &ReportSource, time: &TimeAxis, host: 
             h1 { (host) }
             p.facts {
                 @if let Some((from, to)) = chronicle.window.time_range() {
-                    span { (time.format_date_time(from)) " to " (time.format_time(to)) " (" (format_duration(time.seconds())) ")" }
+                    span { (time.format_date_time(from)) " to " (time.format_time(to)) " (" (duration(time.seconds())) ")" }
                 }
                 span { (cpus) @if cpus == 1 { " CPU" } @else { " CPUs" } }
                 @if let Some(kernel) = kernel { span { "Linux " (kernel) } }
@@ -215,7 +215,7 @@ fn commands_section(commands: &[&CommandUsage], seconds: f64) -> Markup {
                                 th scope="row" { (printable(&command.name.to_string_lossy())) }
                                 td { (command.processes) }
                                 td { (threads(command.cpu_seconds)) } td { (three_digits(command.peak_cpus)) }
-                                td { (format_duration(command.cpu_seconds)) }
+                                td { (duration(command.cpu_seconds)) }
                                 td { (threads(command.run_queue_seconds)) }
                                 td { (threads(command.disk_seconds)) } td { (threads(command.lock_seconds)) }
                             }

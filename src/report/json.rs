@@ -12,6 +12,7 @@ use super::window::Window;
 use crate::findings::{Evidence, Finding, Kind, Severity, Subject, Value};
 use crate::ids::{CgroupVersion, GroupId, is_unprintable};
 use crate::sample::Instant;
+use crate::units::time;
 
 /// `check --json`: one object, one line.
 pub fn check(window: &Window) -> String {
@@ -129,10 +130,7 @@ pub fn overall_status(worst: Option<Severity>) -> &'static str {
 
 /// RFC 3339 in UTC, with milliseconds.
 pub fn rfc3339(at: Instant) -> String {
-    match jiff::Timestamp::from_nanosecond(i128::from(at.realtime_ns)) {
-        Ok(at) => format!("{at:.3}"),
-        Err(_) => String::new(),
-    }
+    time::rfc3339(at.realtime_ns)
 }
 
 #[derive(Serialize)]

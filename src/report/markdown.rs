@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use maud::html;
 
-use super::formatting::{format_duration, format_evidence, format_quantity, pluralize, three_digits};
+use super::formatting::{duration, format_evidence, format_quantity, pluralize, three_digits};
 use super::html::{COMMANDS_NOTE, ReportSource};
 use super::json::overall_status;
 use super::report_data::finding_groups::FindingGroup;
@@ -23,7 +23,7 @@ pub fn markdown(chronicle: &ReportData, origin: &ReportSource) -> Option<String>
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = writeln!(text, "# {host}: {}\n", overall_status(chronicle.window.worst_severity()));
-    let (lasted, cpus) = (format_duration(chronicle.window.seconds()), chronicle.window.figures().cpus);
+    let (lasted, cpus) = (duration(chronicle.window.seconds()), chronicle.window.figures().cpus);
     let _ = writeln!(
         text,
         "{} to {} ({lasted}), {}, {}, {}\n",
@@ -92,7 +92,7 @@ fn finding_item(recurring: &FindingGroup, end: Instant, clock: &dyn Fn(Instant) 
     let times = match recurring.findings.len() {
         1 => String::new(),
         count => {
-            format!("  {count} times, {} together; the most telling of them:\n", format_duration(recurring.total_seconds(end)))
+            format!("  {count} times, {} together; the most telling of them:\n", duration(recurring.total_seconds(end)))
         }
     };
     let mut text = format!(

@@ -4,14 +4,23 @@ use std::collections::BTreeMap;
 
 use super::decimation::DecimatedValues;
 use super::operation_counter::{OperationCounter, OperationTotals};
-use crate::figures::{self, Cell, ColumnDefinition, FigureInput, Table, Unit, disk, load};
+use crate::figures::{Cell, ColumnDefinition, FigureInput, Table, Unit, cpu, disk, load, memory, network, pressure, protocols};
 use crate::findings::{Evaluation, Finding, Kind, Severity};
 use crate::interval::Interval;
 use crate::report::formatting::subject_name;
 use crate::report::window::Window;
 
 /// The tables that are compared: those whose rows have the same names in another recording.
-const COMPARED_TABLES: [&str; 8] = ["cpu", "load", "memory", "pressure", "disk", "nic", "tcp", "udp"];
+static COMPARED_TABLES: [&dyn Table; 8] = [
+    &cpu::CPU_TABLE,
+    &load::LOAD_TABLE,
+    &memory::MEMORY_TABLE,
+    &pressure::PRESSURE_TABLE,
+    &disk::DISK_TABLE,
+    &network::NIC_TABLE,
+    &protocols::TCP_TABLE,
+    &protocols::UDP_TABLE,
+];
 
 /// A figure of a row of a table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,12 +34,16 @@ pub struct FigureKey {
 
 impl FigureKey {
     pub fn table_name(&self) -> &'static str {
-        COMPARED_TABLES.get(self.table_index).copied().unwrap_or_default()
+        self.table().map_or("", |table| table.name())
+    }
+
+    fn table(&self) -> Option<&'static dyn Table> {
+        COMPARED_TABLES.get(self.table_index).copied()
     }
 
     /// The definition of the figure.
     pub fn column(&self) -> Option<&'static ColumnDefinition> {
-        figures::find_table(self.table_name())?.columns().get(self.column_index).copied()
+        self.table()?.columns().get(self.column_index).copied()
     }
 }
 
@@ -79,15 +92,14 @@ impl RecordingFigures {
         self.totals.add(&judged.interval, &self.disks);
         self.operation_counter.add(&judged.interval, &self.disks);
         let look = FigureInput::from(judged);
-        for (subject, table) in COMPARED_TABLES.iter().filter_map(|name| figures::find_table(name)).enumerate() {
-            self.add_rows(subject, table, &look);
+        for (subject, table) in COMPARED_TABLES.iter().enumerate() {
+            self.add_rows(subject, *table, &look);
         }
     }
 
     fn add_rows(&mut self, subject: usize, table: &dyn Table, look: &FigureInput) {
         let heads = table.columns();
-        let keys = heads.iter().enumerate().filter(|(_, head)| table.key_columns().contains(&head.title)).map(|(at, _)| at);
-        let keys: Vec<usize> = keys.collect();
+        let keys: Vec<usize> = table.key_columns().into_iter().filter_map(|key| table.column_index(key)).collect();
         let figures: Vec<usize> = (0..heads.len()).filter(|at| heads.get(*at).is_some_and(|head| is_compared(head))).collect();
         let columns: Vec<usize> = keys.iter().chain(&figures).copied().collect();
         for row in table.rows(look, &columns) {

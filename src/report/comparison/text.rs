@@ -4,7 +4,7 @@ use super::text_table::{TextTable, wrap};
 use super::{ComparedRecording, Comparison, FigureChange, FigureComparison, FigureDelta, PerOperation, SummaryStatistics};
 use crate::figures::ColumnDefinition;
 use crate::interval::statistics::Certainty;
-use crate::report::formatting::{bytes, format_duration, format_latency, three_digits};
+use crate::report::formatting::{bytes, duration, format_latency, three_digits};
 use crate::report::text::printable;
 
 /// `all`: unchanged figures, too.
@@ -22,7 +22,7 @@ pub fn text(comparison: &Comparison, all: bool) -> String {
 }
 
 fn recording_label(side: &ComparedRecording) -> String {
-    format!("{} ({})", printable(&side.name), format_duration(side.figures.totals.seconds))
+    format!("{} ({})", printable(&side.name), duration(side.figures.totals.seconds))
 }
 
 fn write_figures(text: &mut String, comparison: &Comparison, index: usize, all: bool) {
@@ -67,8 +67,7 @@ fn figure_label(figure: &FigureComparison) -> String {
 
 /// Median and 95th percentile.
 fn median_and_p95(spread: Option<SummaryStatistics>, head: &ColumnDefinition) -> [String; 2] {
-    let people = |value: f64| head.precision.format(value / head.unit.divisor());
-    spread.map_or_else(|| ["-".to_owned(), "-".to_owned()], |spread| [people(spread.median), people(spread.p95)])
+    spread.map_or_else(|| ["-".to_owned(), "-".to_owned()], |spread| [head.format(spread.median), head.format(spread.p95)])
 }
 
 fn change_sign(change: FigureChange) -> &'static str {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::figures::{Aggregation, TABLES};
+use crate::figures::{Aggregation, ColumnDefinition, TABLES};
 
 /// How the tables are used and where they differ from the tools whose names they use on purpose.
 const INTRODUCTION: &str = include_str!("page.md");
@@ -13,13 +13,20 @@ pub fn tables_page() -> String {
     for table in TABLES {
         // Writing to a String cannot fail.
         let _ = writeln!(page, "\n## {}\n\n{}.\n", table.name(), table.description());
-        if let [only] = table.key_columns() {
-            let _ = writeln!(page, "Rows are told apart by `{only}`.\n");
-        } else if !table.key_columns().is_empty() {
-            let _ = writeln!(page, "Rows are told apart by `{}` together.\n", table.key_columns().join("`, `"));
+        let titles = |columns: &[&ColumnDefinition], separator: &str| -> String {
+            columns.iter().map(|column| column.title).collect::<Vec<_>>().join(separator)
+        };
+        match &*table.key_columns() {
+            [] => {}
+            [only] => {
+                let _ = writeln!(page, "Rows are identified by `{}`.\n", only.title);
+            }
+            several => {
+                let _ = writeln!(page, "Rows are identified by `{}` together.\n", titles(several, "`, `"));
+            }
         }
         for (name, columns) in table.column_sets() {
-            let _ = writeln!(page, "`--columns {name}`: {}.\n", columns.join(" "));
+            let _ = writeln!(page, "`--columns {name}`: {}.\n", titles(&columns, " "));
         }
         page.push_str("| column | unit | JSON, CSV | in a total | |\n| --- | --- | --- | --- | --- |\n");
         for head in table.columns() {

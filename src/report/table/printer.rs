@@ -247,27 +247,27 @@ pub(super) fn shortest_decimal(number: f64) -> String {
 }
 
 /// As people read it.
-fn format_cell(head: &ColumnDefinition, cell: &Cell) -> String {
+fn format_cell(column: &ColumnDefinition, cell: &Cell) -> String {
     match cell {
         Cell::Unknown => "-".to_owned(),
-        Cell::Number(number) => head.precision.format(number / head.unit.divisor()),
-        Cell::Bound(bound, number) => format!("{}{}", bound.sign(), head.precision.format(number / head.unit.divisor())),
+        Cell::Number(number) => column.format(*number),
+        Cell::Bound(bound, number) => format!("{}{}", bound.sign(), column.format(*number)),
         Cell::Text(text) => printable(text),
     }
 }
 
 /// The same in a total: events are whole, seconds have three decimals.
-fn format_total_cell(head: &ColumnDefinition, cell: &Cell) -> String {
-    match (cell, head.aggregation) {
+fn format_total_cell(column: &ColumnDefinition, cell: &Cell) -> String {
+    match (cell, column.aggregation) {
         (Cell::Number(seconds), Aggregation::Seconds) => format!("{seconds:.3}"),
         (Cell::Bound(bound, seconds), Aggregation::Seconds) => format!("{}{seconds:.3}", bound.sign()),
-        (Cell::Number(amount), Aggregation::Sum) => format!("{:.0}", amount / head.unit.divisor()),
-        _ => format_cell(head, cell),
+        (Cell::Number(amount), Aggregation::Sum) => format!("{:.0}", column.unit.displayed(*amount)),
+        _ => format_cell(column, cell),
     }
 }
 
-fn total_cell(head: &ColumnDefinition, cell: &Cell, seconds: f64, whole: f64) -> Cell {
-    match (cell, head.aggregation) {
+fn total_cell(column: &ColumnDefinition, cell: &Cell, seconds: f64, whole: f64) -> Cell {
+    match (cell, column.aggregation) {
         (_, Aggregation::Unknown) => Cell::Unknown,
         (cell, Aggregation::Sum) => cell.map_number(|rate| (rate * seconds * 1000.0).round() / 1000.0),
         (cell, Aggregation::Seconds) => cell.map_number(|share| share * seconds * whole),
@@ -279,11 +279,11 @@ fn total_cell(head: &ColumnDefinition, cell: &Cell, seconds: f64, whole: f64) ->
 fn write_line<'a>(text: &mut String, first: &str, cells: impl Iterator<Item = (&'a ColumnDefinition, usize, String)>) {
     text.push_str(first);
     let mut gap = 0;
-    for (head, width, cell) in cells {
+    for (column, width, cell) in cells {
         let used = unicode_width::UnicodeWidthStr::width(cell.as_str());
         let room = " ".repeat(width.saturating_sub(used));
         text.push_str(&" ".repeat(gap + 1));
-        match head.unit == Unit::Name {
+        match column.unit == Unit::Name {
             true => {
                 text.push_str(&cell);
                 gap = room.len();
