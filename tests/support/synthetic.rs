@@ -47,6 +47,13 @@ pub fn sample_at(at: Instant) -> SampleBuilder {
     SampleBuilder(Sample::empty(at))
 }
 
+/// A sample of a host whose CPU 0 has been busy since boot, while the others were idle.
+pub fn one_busy_cpu(cpus: u32, since_boot_s: u64) -> SampleBuilder {
+    let ticks = since_boot_s * 100;
+    let times = |cpu| if cpu == 0 { cpu_times(ticks, 0, 0, 0) } else { cpu_times(0, 0, ticks, 0) };
+    sample(since_boot_s as f64).cpus((0..cpus).map(times))
+}
+
 #[derive(Clone)]
 pub struct SampleBuilder(Sample);
 
