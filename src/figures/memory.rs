@@ -56,6 +56,9 @@ columns! {
     THP_FAULT_FALLBACKS_PER_SECOND = Figure::new("thpfb/s", "thp_fault_fallbacks_per_second", Unit::PerSecond,
         "page faults that got no huge page (thp_fault_fallback)",
         |_, memory| memory.thp_fault_fallbacks.into()).hidden_by_default().lower_is_better();
+    COMPACTION_STALLS_PER_SECOND = Figure::new("compst/s", "compaction_stalls_per_second", Unit::PerSecond,
+        "allocations that waited for memory compaction (compact_stall)",
+        |_, memory| memory.compaction_stalls.into()).hidden_by_default().lower_is_better();
     OOM_KILLS = Figure::new("oom", "oom_kills", Unit::Count, "kills for want of memory in the interval",
         |_, memory| memory.oom_kills.into()).lower_is_better();
     TOTAL_BYTES = Figure::new("total", "total_bytes", Unit::Kilobytes, "MemTotal",
