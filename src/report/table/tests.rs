@@ -15,7 +15,7 @@ fn one_busy_cpu(cpus: u32) -> Interval {
 }
 
 fn column(table: &dyn Table, name: &str) -> usize {
-    table.columns().iter().position(|head| head.title == name).expect(name)
+    table.columns().iter().position(|column| column.title == name).expect(name)
 }
 
 #[test]
@@ -27,12 +27,11 @@ fn bounds_have_a_sign_in_text_only() {
         let input = FigureInput { interval: &interval, latency_statuses: &[] };
         let lines = |table: &str, names: &[&str], format: Format| {
             let table = find_table(table).unwrap();
-            let heads = table.columns();
-            let places: Vec<usize> = names.iter().map(|name| column(table, name)).collect();
-            let heads: Vec<_> = places.iter().map(|&at| heads[at]).collect();
-            let rows: Vec<Vec<Cell>> = table.rows(&input, &places).into_iter().map(|row| row.cells).collect();
-            let stamp = RowTime { clock: "12:00:00".into(), at: interval.newer.at, seconds: 1.0 };
-            let text = Printer::new(table, &heads, format, Headings::Once).lines(&stamp, &rows);
+            let indices: Vec<usize> = names.iter().map(|name| column(table, name)).collect();
+            let columns: Vec<_> = indices.iter().map(|&index| table.columns()[index]).collect();
+            let rows: Vec<Vec<Cell>> = table.rows(&input, &indices).into_iter().map(|row| row.cells).collect();
+            let time = RowTime { clock: "12:00:00".into(), at: interval.newer.at, seconds: 1.0 };
+            let text = Printer::new(table, &columns, format, Headings::Once).lines(&time, &rows);
             text.lines().last().unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
         };
         let of = |format| [lines("load", &["blkd"], format), lines("cpu", &["%blocked", "%free"], format)];
