@@ -76,7 +76,7 @@ fn folder() -> PathBuf {
 }
 
 #[test]
-fn what_the_lab_showed_is_said_again() {
+fn recordings_of_the_lab_have_the_expected_findings() {
     let text = fs::read_to_string(folder().join("lab.toml")).expect("lab.toml");
     let table: Table = toml::from_str(&text).unwrap_or_else(|why| panic!("lab.toml: {why}"));
     assert!(!table.recording.is_empty());

@@ -244,7 +244,7 @@ fn draw_all_screens(evaluated: &[Evaluation], words: [&str; 6]) {
 }
 
 #[test]
-fn all_devices_of_a_large_machine_are_there_and_take_no_more_than_their_share() {
+fn all_devices_of_a_large_machine_are_sampled_at_linear_cost() {
     let (_, small) = walk(DEVICES.part(8));
     let (evaluated, large) = walk(DEVICES);
     println!("an eighth: {small:?}\nthe whole: {large:?}");
@@ -318,7 +318,7 @@ fn evaluation(groups: u32) -> Duration {
 
 /// Each finding names who is in its cgroup, and each thread's wait is held against the quotas above it: in one pass over all.
 #[test]
-fn a_thousand_throttled_groups_take_no_more_than_their_share() {
+fn a_thousand_throttled_groups_are_sampled_at_linear_cost() {
     let (small, large) = (evaluation(125), evaluation(1000));
     println!("125 groups: {small:?}, 1000: {large:?}");
     // Eight times as many; were each group looked for among all processes, sixty times as long.
@@ -326,7 +326,7 @@ fn a_thousand_throttled_groups_take_no_more_than_their_share() {
 }
 
 #[test]
-fn a_hundred_thousand_tasks_are_there_and_take_no_more_than_their_share() {
+fn a_hundred_thousand_tasks_are_sampled_at_linear_cost() {
     let part = TASKS.part(10);
     let (_, small) = walk(part);
     let (evaluated, large) = walk(TASKS);

@@ -160,7 +160,7 @@ fn sample_until(sampler: &mut Sampler, mut done: impl FnMut(&Sample) -> bool) ->
 }
 
 #[test]
-fn parked_threads_are_not_hot_and_a_sleeper_is() {
+fn parked_threads_are_not_sub_sampled_and_a_sleeping_worker_is() {
     let _alone = alone();
     let load = Load::start("load_pool");
     let mut sampler = sampler();
@@ -212,7 +212,7 @@ fn a_lock_convoy_is_seen_waiting_for_a_lock() {
 }
 
 #[test]
-fn a_sampler_may_move_to_its_thread() {
+fn a_sampler_can_be_moved_to_another_thread() {
     let _alone = alone();
     let sampler = sampler();
     let taken = thread::spawn(move || ({ sampler }).sample()).join().unwrap();
@@ -255,7 +255,7 @@ fn ticks(thread: &Thread) -> u64 {
 }
 
 #[test]
-fn what_the_sweep_remembers_is_what_a_full_reading_says() {
+fn the_scan_equals_a_full_reading() {
     let _alone = alone();
     let _loads = [Load::start("load_pool"), Load::start("load_convoy"), Load::start("load_turns"), Load::start("load_churn")];
     let mut remembering = sampler();
@@ -264,7 +264,7 @@ fn what_the_sweep_remembers_is_what_a_full_reading_says() {
 }
 
 #[test]
-fn what_is_known_of_thousands_of_threads_is_what_a_full_reading_says() {
+fn the_scan_of_thousands_of_threads_equals_a_full_reading() {
     let _alone = alone();
     let _loads = [Load::start("load_large"), Load::start("load_churn")];
     let mut remembering = sampler();
@@ -274,7 +274,7 @@ fn what_is_known_of_thousands_of_threads_is_what_a_full_reading_says() {
 
 /// The iterator names threads with their run time and timeslices, as their schedstat does.
 #[test]
-fn the_bpf_iterator_says_of_sleeping_threads_what_schedstat_says() {
+fn rows_of_the_bpf_iterator_for_sleeping_threads_equal_schedstat() {
     use stalltop::kernel::probe::loader_process::{LoaderProcess, has_bpf_capabilities};
     let _alone = alone();
     let _load = Load::start("load_large");
@@ -354,7 +354,7 @@ fn compare_with_full_readings(remembering: &mut Sampler, rounds: u64) {
 }
 
 #[test]
-fn every_figure_is_what_procfs_reads() {
+fn every_field_equals_what_procfs_reads() {
     let _alone = alone();
     let load = Load::start("load_pool");
     let mut sampler = sampler();
@@ -422,7 +422,7 @@ fn every_figure_is_what_procfs_reads() {
 }
 
 #[test]
-fn tasks_that_come_and_go_end_nothing() {
+fn tasks_that_start_and_exit_during_a_scan_cause_no_error() {
     let _alone = alone();
     let _load = Load::start("load_churn");
     let mut sampler = sampler();

@@ -6,6 +6,7 @@ use crate::baseline::Baselines;
 use crate::findings::{Evaluation, Evaluator};
 use crate::interval::Interval;
 use crate::interval::boot::since_boot;
+use crate::interval::network::LinkOverrides;
 use crate::sample::{Host, Sample};
 
 /// A judge with the sample that the next interval begins with.
@@ -24,7 +25,7 @@ impl SampleEvaluator {
     /// The interval that this sample ends; `None` for the first one.
     pub fn evaluate(&mut self, sample: Arc<Sample>) -> Option<Evaluation> {
         let older = self.last_sample.replace(Arc::clone(&sample))?;
-        let interval = Interval::between(&self.host, &older, &sample)?;
+        let interval = Interval::with_link_overrides(&self.host, self.link_overrides(), &older, &sample)?;
         Some(self.evaluator.evaluate(interval))
     }
 
@@ -42,7 +43,7 @@ impl SampleEvaluator {
 
     /// The time from boot to this sample; nothing is learned of it.
     pub fn evaluate_since_boot(&self, sample: &Arc<Sample>) -> Option<Evaluation> {
-        Some(self.evaluator.clone().evaluate(since_boot(&self.host, sample)?))
+        Some(self.evaluator.clone().evaluate(since_boot(&self.host, self.link_overrides(), sample)?))
     }
 
     /// The next interval begins with this sample; nothing is judged.
@@ -53,6 +54,10 @@ impl SampleEvaluator {
     /// From now on judged by these baselines.
     pub fn set_baselines(&mut self, baselines: Baselines) {
         self.evaluator.set_baselines(baselines);
+    }
+
+    fn link_overrides(&self) -> &LinkOverrides {
+        &self.evaluator.rule_config().link_overrides
     }
 
     /// The judge as it is now: what the next interval will be judged by.

@@ -45,7 +45,7 @@ pub fn cpus(all: usize) -> String {
     plural(all as f64, "CPU", "CPUs")
 }
 
-/// A name as the kernel gave it, shown lossily.
+/// A name as text; bytes that are not UTF-8 become U+FFFD.
 pub fn lossy_name(name: &Name) -> String {
     name.to_string_lossy()
 }

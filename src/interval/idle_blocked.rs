@@ -1,9 +1,9 @@
-//! Idle-but-blocked, the headline: the available CPU time during which a blocked thread would have run.
-//! docs/metrics.md, "Idle but blocked".
+//! Idle-but-blocked, the headline figure: the share of CPU time that was available while a blocked thread could have used it.
+//! An upper bound of what can be gained. docs/metrics.md, "Idle but blocked".
 //!
-//! Blocked are threads on storage (D, or asleep for asynchronous completions while a device has requests in flight), in
-//! memory reclaim, and behind storage: in a lock wait, or waiting for an IPC peer of the group, in a group that has a thread
-//! on storage. It is an upper bound of what can be gained. `blocked_counts` says which threads count at a sub-sample.
+//! Blocked threads are those on storage (in D, or asleep for asynchronous completions while a device has requests in flight),
+//! those in memory reclaim, and, in a group with a thread on storage, those that wait for a lock or for a process of the group.
+//! `blocked_counts` counts them in one sub-sample; `weighted_sub_samples` says how long each sub-sample stands for.
 
 mod blocked_counts;
 mod weighted_sub_samples;
@@ -24,15 +24,15 @@ use weighted_sub_samples::{WeightedSubSample, weighted_sub_samples};
 /// Idle-but-blocked with its parts, as shares of all CPUs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IdleBlocked {
-    /// Share of all CPUs that was available while a blocked thread could have used it
+    /// Share of all CPUs that was available while a blocked thread could have used it, 0 to 1
     pub ratio: f64,
-    /// The same as a number of CPUs
+    /// `ratio` as a number of CPUs
     pub cpus: f64,
-    /// `available` − `ratio`: the real headroom
+    /// `available` − `ratio`: the share that is really free
     pub free: f64,
-    /// idle + iowait, over the same sub-samples
+    /// idle + iowait as a share of all CPUs, over the same sub-samples
     pub available: f64,
-    /// Blocked threads may be hidden from this user: the figure is shown with `≥`
+    /// Blocked threads may be hidden from this user: the figure is a lower bound and is shown with `≥`
     pub lower_bound: bool,
     /// Mean number of blocked threads
     pub blocked_threads: f64,
@@ -43,40 +43,42 @@ pub struct IdleBlocked {
     pub sub_samples: u32,
 }
 
-/// One group of threads that work together.
+/// A process, or sibling processes, with blocked threads. Thread counts are means over the sub-samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockedGroup {
     pub group: GroupId,
     /// Name of its process, or of its siblings
     pub name: Name,
     pub processes: u32,
-    /// Of a group of one process
+    /// Its pid, if the group is one process
     pub pid: Option<u32>,
-    /// Mean numbers of its threads over the sub-samples
+    /// Threads on storage: in D in the block or file system layer, or waiting for FUSE
     pub storage: f64,
+    /// Threads asleep for asynchronous completions
     pub aio: f64,
+    /// Threads in memory reclaim
     pub memory: f64,
-    /// In D with a hidden wait channel while some device had requests in flight
+    /// Threads in D with a hidden wait channel while some device had requests in flight
     pub hidden: f64,
-    /// Waiting for a lock that is certainly held, behind storage
+    /// Threads that wait for a lock that is certainly held, in a group with a thread on storage
     pub lock_contended: f64,
-    /// Waiting in a futex that may be a lock, behind storage (inferred)
+    /// Threads in a futex wait that may be for a lock (inferred), in a group with a thread on storage
     pub lock_inferred: f64,
-    /// Waiting in a pipe or socket for a process of the group that is on storage
+    /// Threads that wait in a pipe or socket for a process of the group that is on storage
     pub behind_ipc_peer: f64,
-    /// Its part of the idle-but-blocked ratio
+    /// Its part of `IdleBlocked::ratio`
     pub ratio: f64,
-    /// The thread that was seen on storage most: the end of the chain
+    /// The thread at the end of the wait chain: the holder of the lock, or the thread seen on storage most often
     pub holder: Option<BlockedThread>,
     /// The device that the holder waits for
     pub holder_device: Option<(DiskId, DeviceEvidence)>,
-    /// Threads of it that were on storage in this interval: in a convoy they take turns
+    /// Number of different threads that were seen on storage in this interval
     pub seen_on_storage: u32,
     /// Queues in which its threads wait, most waiters first
     pub wait_queues: Vec<WaitQueueSpan>,
 }
 
-/// One kind of queue of a group, as a mean over the interval.
+/// One kind of wait queue of a group, as a mean over the interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaitQueueSpan {
     pub kind: WaitQueueKind,
@@ -118,7 +120,7 @@ pub enum DeviceEvidence {
     OnlyBusy,
 }
 
-/// What other tools report for the same interval.
+/// What other metrics (iowait, PSI, D threads, in flight, run queue) say of the same interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CrossChecks {
     pub iowait: Option<f64>,

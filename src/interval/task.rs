@@ -1,4 +1,4 @@
-//! Tasks over an interval: which processes and threads used the CPUs, and what they waited for. docs/metrics.md, "Tasks".
+//! Tasks over an interval: CPU time, run-queue wait, waits and I/O of processes and threads. docs/metrics.md, "Tasks".
 
 mod counts;
 mod microstates;
@@ -24,21 +24,20 @@ pub use wait::{MIN_ON_STORAGE_SHARE, visible_wait_class, wait_class};
 /// All tasks.
 #[derive(Clone, Debug, Default)]
 pub struct TaskSpan {
-    /// Processes that ran, or have a thread that is not just asleep; sorted by pid. One that is missing here slept the
-    /// whole time: `of` and `with_spans` say so of it.
+    /// Processes that ran or have a thread that is not asleep, sorted by pid. Other processes slept the whole time; `process` and
+    /// `processes_with_spans` return a span for them, too.
     pub active_processes: Vec<ProcessSpan>,
-    /// Threads that ran, waited for a CPU, or are not just asleep; sorted by identity. A thread that is missing here slept
-    /// the whole time.
+    /// Threads that ran, waited for a CPU, or are not asleep, sorted by identity. Other threads slept the whole time.
     pub threads: Vec<ThreadSpan>,
     pub counts: TaskCounts,
     /// CPU time of all processes of the newer sample, in CPUs; `None` where CPU clocks cannot be read
     pub busy_cpus: Option<f64>,
     /// Σ run-queue wait of threads ÷ Δt: how many threads waited for a CPU on average, throttled ones included
     pub run_queue_wait: Option<f64>,
-    /// Processes that were not there at the older sample
+    /// Processes that the older sample does not contain
     pub new_processes: u32,
-    /// Threads of processes that are hidden from this user (hidepid, a container): those that /proc/loadavg counts on the
-    /// whole machine less those seen. `None` where nothing is known to be hidden.
+    /// Threads of processes that are hidden from this user (hidepid, a container): the threads of the whole machine in
+    /// /proc/loadavg minus those read. `None` if no process is hidden.
     pub hidden_threads: Option<u32>,
     /// Whether the kernel counts waits for storage
     delays_counted: bool,
@@ -49,21 +48,21 @@ pub struct TaskSpan {
 pub struct ProcessSpan {
     pub id: ProcessId,
     pub threads: u32,
-    /// In CPUs: 1.0 is one whole CPU. Threads that ended are in it.
+    /// In CPUs: 1.0 is one whole CPU. Includes threads that exited.
     pub cpu: Option<Ratio>,
-    /// The user part of `cpu`, as the tick figures divide it
+    /// The user part of `cpu`, in the proportion of utime and stime
     pub user: Option<Ratio>,
     /// The part of `user` in which it ran guests (virtual machines)
     pub guest: Option<Ratio>,
-    /// What its children that ended, and that it waited for, had used in their lives, ÷ Δt; of theirs, too
+    /// CPU time from start to exit of children that it waited for in this interval, and of theirs, ÷ Δt
     pub children_cpu: Option<Ratio>,
     /// Σ over its threads of run-queue wait ÷ Δt
     pub run_queue_wait: Option<Ratio>,
-    /// Σ over its threads of their microstates: a process of 64 threads has 64 in all
+    /// Σ over its threads of their microstates: those of 64 threads add up to 64
     pub states: Microstates,
-    /// Times that its threads were given a CPU
+    /// Σ over its threads of timeslices
     pub timeslices: Option<PerSecond>,
-    /// Σ over its threads
+    /// Σ over its threads of block I/O delay ÷ Δt
     pub block_io_delay: Option<Ratio>,
     pub minor_faults: Option<PerSecond>,
     pub major_faults: Option<PerSecond>,
@@ -71,7 +70,7 @@ pub struct ProcessSpan {
     pub read_bytes: Option<PerSecond>,
     pub write_bytes: Option<PerSecond>,
     pub resident_pages: u64,
-    /// Its thread that is not merely asleep, and used or waited most
+    /// The thread that used or waited most, asleep threads excepted
     pub top_thread: Option<TaskId>,
 }
 
@@ -79,10 +78,10 @@ pub struct ProcessSpan {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThreadSpan {
     pub id: TaskId,
-    /// 1.0 is one whole CPU. `None` for one that is seen for the first time and is not new, or where neither schedstat nor
-    /// its ticks can be paired.
+    /// 1.0 is one whole CPU. `None` if the thread is seen for the first time but is not new, or if neither schedstat nor ticks
+    /// can be paired
     pub cpu: Option<Ratio>,
-    /// In which it ran guests (virtual machines): a part of its user time
+    /// The part of its user time in which it ran guests (virtual machines)
     pub guest: Option<Ratio>,
     /// Runnable without a CPU ÷ Δt
     pub run_queue_wait: Option<Ratio>,
@@ -100,9 +99,9 @@ pub struct ThreadSpan {
     pub processor: CpuId,
     /// Whether it was last seen on another CPU at the older sample
     pub migrated: bool,
-    /// Whether its timeslices moved in the last 5 s
+    /// Whether it had a timeslice in the last `ACTIVE_SECONDS`
     pub active: bool,
-    /// Whether it is meant to give way to whoever else wants a CPU
+    /// SCHED_IDLE or nice 19: it is meant to run only when other threads do not
     pub background: bool,
 }
 
@@ -110,7 +109,7 @@ pub struct ThreadSpan {
 pub const ACTIVE_SECONDS: f64 = 5.0;
 
 impl ProcessSpan {
-    /// Of a process that did nothing.
+    /// The span of a process that slept the whole time.
     fn sleeping(process: &Process, delays_counted: bool) -> ProcessSpan {
         let nothing = Some(PerSecond(0.0));
         let threads = u32::try_from(process.threads.len()).unwrap_or(u32::MAX);
@@ -155,7 +154,7 @@ impl TaskSpan {
         })
     }
 
-    /// The span of a thread that did more than sleep.
+    /// The span of a thread; `None` if it slept the whole time.
     pub fn thread(&self, id: TaskId) -> Option<&ThreadSpan> {
         let at = self.threads.binary_search_by_key(&id, |span| span.id).ok()?;
         self.threads.get(at)
@@ -202,7 +201,7 @@ struct TaskSpanBuilder<'a> {
     interval_start: Option<IntervalStart>,
     /// By index into `Waits::groups`: whether it has a thread on storage
     groups_on_storage: Vec<bool>,
-    /// Whether asynchronous completions are worth waiting for: some device has requests in flight
+    /// Whether some device has requests in flight: otherwise a wait for asynchronous completions is idle
     io_in_flight: bool,
 }
 

@@ -1,5 +1,5 @@
-//! The arithmetic at its edges: counters that fell, things that come and go, and whatever else a damaged recording or an
-//! odd kernel may say. Nothing may panic, and no figure may be NaN, infinite or negative.
+//! Edge cases of the arithmetic: counters that decrease, CPUs, devices and tasks that appear and vanish, and arbitrary values as
+//! in a damaged recording. Nothing may panic, and no figure may be NaN, infinite or negative.
 
 mod asleep;
 mod hidden;
@@ -43,14 +43,14 @@ fn close(left: f64, right: f64) -> bool {
 }
 
 #[test]
-fn no_time_no_interval() {
+fn samples_at_the_same_time_have_no_interval() {
     let sample = Arc::new(at(10.0));
     assert!(Interval::between(&host(), &sample, &sample).is_none());
     assert!(Interval::between(&host(), &Arc::new(at(11.0)), &sample).is_none(), "backwards");
 }
 
 #[test]
-fn suspend_is_time_and_is_told() {
+fn time_in_suspend_counts_and_is_reported() {
     let (older, mut newer) = (at(10.0), at(3610.0));
     newer.at.monotonic_ns = 20_000_000_000;
     let interval = between(&older, &newer);
@@ -58,7 +58,7 @@ fn suspend_is_time_and_is_told() {
 }
 
 #[test]
-fn shares_add_up_and_what_is_missing_is_not_normalised_away() {
+fn shares_add_up_and_unaccounted_time_stays_visible() {
     let (mut older, mut newer) = (at(10.0), at(11.0));
     older.cpu = Ok(cpus(times(0, 0, 0, 0), &[(0, times(0, 0, 0, 0))]));
     newer.cpu = Ok(cpus(times(17, 0, 7, 0), &[(0, times(17, 0, 7, 0))]));
@@ -70,7 +70,7 @@ fn shares_add_up_and_what_is_missing_is_not_normalised_away() {
 }
 
 #[test]
-fn a_counter_that_fell_gives_no_value_but_idle_may_step_back() {
+fn a_counter_that_decreased_has_no_value_except_idle_and_iowait() {
     let (mut older, mut newer) = (at(10.0), at(11.0));
     older.cpu = Ok(cpus(times(500, 0, 900, 70), &[(0, times(500, 0, 900, 70))]));
     newer.cpu = Ok(cpus(times(590, 0, 899, 65), &[(0, times(590, 0, 899, 65))]));
@@ -92,11 +92,11 @@ fn guest_time_is_never_more_than_the_user_time_it_is_in() {
 }
 
 #[test]
-fn a_cpu_that_went_offline_or_came_back_has_no_value_and_spoils_nothing() {
+fn a_cpu_that_went_offline_or_came_back_has_no_value_and_the_others_have() {
     let (mut older, mut newer) = (at(10.0), at(11.0));
     older.cpu =
         Ok(cpus(times(300, 0, 300, 0), &[(0, times(100, 0, 100, 0)), (1, times(100, 0, 100, 0)), (2, times(100, 0, 100, 0))]));
-    // CPU 1 went, CPU 3 came, CPU 2 began anew.
+    // CPU 1 went offline, CPU 3 came online, the counters of CPU 2 were reset.
     newer.cpu = Ok(cpus(times(360, 0, 400, 0), &[(0, times(150, 0, 150, 0)), (2, times(1, 0, 2, 0)), (3, times(5, 0, 9, 0))]));
     let cpu = between(&older, &newer).cpu.expect("CPU 0 at least");
     assert_eq!(cpu.cpus.iter().map(|cpu| cpu.id.0).collect::<Vec<_>>(), [0]);
@@ -104,7 +104,7 @@ fn a_cpu_that_went_offline_or_came_back_has_no_value_and_spoils_nothing() {
 }
 
 #[test]
-fn cpus_may_come_by_hundreds_and_go_but_for_one() {
+fn any_number_of_cpus_may_go_offline_and_come_back() {
     let of = |ids: &[u32], busy: u64, idle: u64| {
         let each: Vec<_> = ids.iter().map(|&id| (id, times(busy, 0, idle, 0))).collect();
         cpus(times(busy * ids.len() as u64, 0, idle * ids.len() as u64, 0), &each)
@@ -125,7 +125,7 @@ fn cpus_may_come_by_hundreds_and_go_but_for_one() {
 }
 
 #[test]
-fn the_box_is_the_mean_of_its_cpus_where_its_own_line_fell() {
+fn the_total_is_the_mean_of_the_cpus_if_its_line_decreased() {
     let (mut older, mut newer) = (at(10.0), at(11.0));
     older.cpu = Ok(cpus(times(900, 0, 900, 0), &[(0, times(0, 0, 0, 0)), (1, times(0, 0, 0, 0))]));
     newer.cpu = Ok(cpus(times(100, 0, 100, 0), &[(0, times(100, 0, 0, 0)), (1, times(0, 0, 100, 0))]));
@@ -223,7 +223,7 @@ fn with_tasks(seconds: f64, processes: Vec<Arc<Process>>) -> Sample {
 }
 
 #[test]
-fn a_pid_that_was_given_away_again_is_a_new_task() {
+fn a_reused_pid_is_a_new_task() {
     let older = with_tasks(10.0, vec![process(50, 1, 9_000_000_000), process(60, 1, 0)]);
     let late = process(55, 500, 3_000_000_000);
     let newer = with_tasks(11.0, vec![process(50, 1010, 400_000_000), late, process(60, 1, 250_000_000)]);
@@ -237,7 +237,7 @@ fn a_pid_that_was_given_away_again_is_a_new_task() {
 }
 
 #[test]
-fn what_a_new_thread_did_is_not_known() {
+fn a_thread_seen_first_that_is_not_new_has_no_rates() {
     let older = with_tasks(10.0, Vec::new());
     let newer = with_tasks(11.0, vec![process(50, 1, 300_000_000)]);
     let tasks = between(&older, &newer).tasks.expect("both samples have tasks");

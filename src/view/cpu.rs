@@ -1,4 +1,4 @@
-//! The CPU screen: a bar of all CPUs, one cell per CPU, a table of CPUs, the hottest threads.
+//! The CPU screen: a bar of all CPUs, one cell per CPU, a table of CPUs, and the threads that use most CPU time.
 
 use super::canvas::Canvas;
 use super::list::{draw_list, list_status};

@@ -1,4 +1,4 @@
-//! The disk screen: one line per operation, each latency against its own baseline.
+//! The disk screen: one line per operation, each latency against its own baseline. The values are columns of `figures::disk`.
 
 use super::canvas::Canvas;
 use super::list::{draw_list, list_status};

@@ -149,9 +149,9 @@ fn remote_hosts(state: &State, evaluation: &Evaluation, layout: &ScreenLayout, c
     table.draw_header(canvas, 0, None);
     let end = draw_list(state, layout, canvas, |canvas, y, row| {
         if let Row::RemoteHost(at) = row
-            && let Some(peer) = evaluation.remote_hosts.as_ref().and_then(|peers| peers.rows.get(at))
+            && let Some(host) = evaluation.remote_hosts.as_ref().and_then(|peers| peers.rows.get(at))
         {
-            remote_hosts::row(evaluation, peer, &table, canvas, y);
+            remote_hosts::row(evaluation, host, &table, canvas, y);
         }
     });
     canvas.text_to_end(0, end, remote_hosts::footnote(state, evaluation), StyleRole::Dim);
@@ -175,8 +175,8 @@ fn busiest_remote_hosts(state: &State, evaluation: &Evaluation, canvas: &mut Can
     let end = canvas.height().saturating_sub(u16::from(!about.is_empty()));
     let rows = crate::state::remote_hosts::display_order(evaluation).into_iter().filter_map(|at| span.rows.get(at));
     let mut next = y + 1;
-    for (y, peer) in (y + 1..end).zip(rows) {
-        remote_hosts::row(evaluation, peer, &table, canvas, y);
+    for (y, host) in (y + 1..end).zip(rows) {
+        remote_hosts::row(evaluation, host, &table, canvas, y);
         next = y + 1;
     }
     canvas.text_to_end(0, next, about, StyleRole::Dim);

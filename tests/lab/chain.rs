@@ -121,7 +121,7 @@ fn clients_behind_their_server() {
 /// What must not be counted: workers that read from the pipe of a dispatcher, threads and processes; idle threads of a Go
 /// runtime; condition variables of musl; rings with nothing in them. Beside each one thread that commits for itself.
 #[test]
-fn idle_pools_beside_a_thread_with_io_of_its_own() {
+fn idle_pools_beside_a_thread_with_unrelated_io() {
     let Some(mut ground) = DiskLoad::open() else { return };
     for mode in ["pool", "pools", "go", "musl", "ring"] {
         let _load = ground.start(mode, 16);
@@ -136,7 +136,7 @@ fn idle_pools_beside_a_thread_with_io_of_its_own() {
 
 /// An io_uring service with a request each that nobody will ever complete: iowait and PSI cry, and nothing waits for storage.
 #[test]
-fn an_idle_io_uring_service_that_iowait_takes_for_work() {
+fn an_idle_io_uring_service_that_counts_as_iowait() {
     let Some(ground) = DiskLoad::open() else { return };
     let _load = ground.start("ring-waits", 4);
     ground.check("ring-waits", 5, |window, said| {
@@ -168,7 +168,7 @@ fn a_convoy_behind_a_busy_holder() {
 
 /// Stuck for 30 ms of each 100 in the beat of a clock: looks in a fixed beat would see it always, or never.
 #[test]
-fn a_writer_in_the_beat_of_the_looks() {
+fn a_writer_in_step_with_the_sub_samples() {
     let Some(mut ground) = DiskLoad::open_with(&[], &[("WRITE_US", "5000")]) else { return };
     for _ in 0..3 {
         // Each time at another moment of the tenth.
@@ -215,7 +215,7 @@ fn asynchronous_readers() {
 
 /// SIGSTOP of the disk: requests in flight, none completed. It is the device, and no limit above it.
 #[test]
-fn a_disk_that_answers_nothing() {
+fn a_disk_that_completes_nothing() {
     let Some(mut ground) = DiskLoad::open() else { return };
     // Twice as many as make it critical.
     let _load = ground.start("direct", 8);
@@ -291,7 +291,7 @@ fn a_frozen_file_system() {
 
 /// A cgroup that may write 50 times a second (v1 blkio.throttle): the writers wait above the device, which answers at once.
 #[test]
-fn writes_held_back_by_a_cgroup() {
+fn writes_throttled_by_a_cgroup() {
     let Some(mut ground) = DiskLoad::open() else { return };
     let Some(group) = Cgroup::make("blkio", "stalltop-chain-io") else { return };
     let number = ground.scenario.note("device").expect("its number");

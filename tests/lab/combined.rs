@@ -84,7 +84,7 @@ fn a_convoy_beside_a_compile() {
 /// 13 on a busy host: the throttled thread is told as throttled, and its waiting is not taken for want of CPUs: with one
 /// thread on each CPU the others wait for its quota's worth only.
 #[test]
-fn a_throttled_task_on_a_busy_box() {
+fn a_throttled_task_on_a_busy_host() {
     let Some(lab) = Lab::open(&[]) else { return };
     let group = "lab-13-cgroup-throttled";
     let stat = format!("/sys/fs/cgroup/cpu/{group}/cpu.stat");

@@ -111,7 +111,7 @@ fn throttled(name: &str, quota_us: u32) {
 }
 
 #[test]
-fn a_throttled_task_on_an_idle_box() {
+fn a_throttled_task_on_an_idle_host() {
     throttled("13", 20_000);
 }
 
@@ -202,12 +202,12 @@ fn hides(name: &str, margin_us: &str, least: f64) {
 }
 
 #[test]
-fn a_thread_that_the_tick_does_not_see() {
+fn a_thread_hidden_from_the_tick() {
     hides("12", "700", 0.6);
 }
 
 #[test]
-fn a_thread_that_hides_for_half_of_the_time() {
+fn a_thread_hidden_from_the_tick_for_half_of_the_time() {
     if long() {
         hides("12-half", "1600", 0.35);
     }

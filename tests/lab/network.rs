@@ -112,7 +112,7 @@ fn an_interface_full_in_both_directions() {
 }
 
 #[test]
-fn an_interface_full_of_what_is_sent_again() {
+fn an_interface_full_of_retransmits() {
     full_interface("10-bbr", 100.0, false, &[("CC", "bbr")]);
 }
 

@@ -71,7 +71,7 @@ impl Drop for DirtyLimit {
 /// Twelve writers of more than a disk of 40 ms takes: the kernel holds them in balance_dirty_pages until some of it is
 /// written out. The disk is what they wait for, and no limit.
 #[test]
-fn writers_that_may_dirty_no_more_pages() {
+fn writers_throttled_in_balance_dirty_pages() {
     let Some(mut ground) = DiskLoad::open_with(&[], &[("WRITE_US", "40000")]) else { return };
     let number = ground.scenario.note("device").expect("its number");
     let Some(_limit) = DirtyLimit::set(&number, 16 << 20) else { return };
@@ -153,7 +153,7 @@ fn java_threads_behind_one_monitor() {
 
 /// The twin: one thread of the same program commits for itself, and nobody wants the monitor.
 #[test]
-fn a_java_machine_with_one_thread_that_commits() {
+fn a_java_vm_with_one_thread_that_commits() {
     let Some(mut ground) = DiskLoad::open_with(&["java", "javac"], &[]) else { return };
     let _load = java(&ground, 1);
     ground.until(FLUSHES_COMPLETED, 300);

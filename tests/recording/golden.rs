@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use stalltop::kernel::{Root, Sampler};
 use stalltop::recording::{FrameSummary, HistoryRing, Meta, Redaction, Replayer, SummarySeverity, Tail};
+use stalltop::report::missing::missing_readings;
 use stalltop::sample::Sample;
 use stalltop::sample::operations::Operations;
 use stalltop::units::Counter;
@@ -97,7 +98,7 @@ fn a_golden_recording_is_made() {
         host: sampler.host().clone(),
         interval: Duration::from_millis(500),
         redaction: Redaction::Arguments,
-        absent: sampler.sample().absent().into_iter().map(|(what, why)| (what.to_owned(), why)).collect(),
+        absent: missing_readings(&sampler.sample()).into_iter().map(|(what, why)| (what.to_owned(), why)).collect(),
     };
     let mut tape = HistoryRing::new(100, 16 << 20, meta.redaction);
     let mut samples: Vec<Arc<Sample>> = Vec::new();

@@ -97,7 +97,7 @@ fn near(value: &Value, expected: f64) {
 }
 
 #[test]
-fn what_became_slower_is_said_with_its_size() {
+fn what_became_slower_is_reported_with_its_factor() {
     let folder = tempfile::tempdir().unwrap();
     let base = recording(folder.path(), "base", LOAD, 1, ["", ""]);
     let slow = recording(folder.path(), "slow", Load { read_ms: 6, switches: 2000, ..LOAD }, 2, ["", ""]);
@@ -147,7 +147,7 @@ fn the_same_load_twice_is_no_difference() {
 }
 
 #[test]
-fn an_operation_costs_what_it_costs() {
+fn the_cost_of_an_operation_is_computed() {
     let folder = tempfile::tempdir().unwrap();
     let base = recording(folder.path(), "base", LOAD, 1, ["", ""]);
     let lean = recording(folder.path(), "lean", Load { busy_ticks: 25, reads: 50, ..LOAD }, 2, ["", ""]);
@@ -189,7 +189,7 @@ fn counted(folder: &Path, name: &str, total: impl Fn(u64) -> Result<u64, Absent>
 }
 
 #[test]
-fn what_was_counted_while_it_was_recorded_needs_no_ops() {
+fn recorded_operations_need_no_ops_option() {
     let folder = tempfile::tempdir().unwrap();
     let base =
         counted(folder.path(), "base", |second| if second == 0 { Err(Absent::NotRead) } else { Ok(1000 + 100 * second) });

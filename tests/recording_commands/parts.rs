@@ -34,7 +34,7 @@ fn samples(file: &Path) -> (Replayer, Vec<Arc<Sample>>) {
 }
 
 #[test]
-fn a_part_holds_what_the_whole_held() {
+fn a_part_contains_the_samples_of_the_whole() {
     let folder = tempfile::tempdir().unwrap();
     let (file, all) = whole(folder.path());
     let before = fs::read(&file).unwrap();
@@ -111,7 +111,7 @@ fn parts_are_put_together_with_the_gap_between_them() {
 
 /// As a recorder leaves them whose disk failed under the first one.
 #[test]
-fn what_a_second_file_repeats_of_the_first_is_there_once() {
+fn samples_that_a_second_file_repeats_are_there_once() {
     let folder = tempfile::tempdir().unwrap();
     let all = support::few_samples(200);
     for repeated in [1, 10, 129] {
@@ -152,7 +152,7 @@ fn a_damaged_sample_is_a_gap_in_the_part() {
 }
 
 #[test]
-fn a_narrowed_recording_is_the_part() {
+fn from_and_to_give_the_same_as_cut() {
     let folder = tempfile::tempdir().unwrap();
     let (file, all) = whole(folder.path());
     let mut replayer = Replayer::open(&file).unwrap();

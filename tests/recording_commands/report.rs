@@ -121,7 +121,7 @@ fn a_page_needs_nothing_but_itself() {
 }
 
 #[test]
-fn markdown_says_the_same() {
+fn markdown_has_the_figures_of_json() {
     let folder = tempfile::tempdir().unwrap();
     let text = report(&lab("01-commit-serialised-db"), &folder.path().join("page.md"));
     assert!(text.starts_with("# vm: critical\n"), "{text}");
@@ -130,7 +130,7 @@ fn markdown_says_the_same() {
 
 /// Whoever looks at the report of a recording that was killed, or cut, is told that it may not be all.
 #[test]
-fn a_recording_that_was_not_closed_is_said_to_be_cut() {
+fn an_unclosed_recording_is_reported_as_truncated() {
     let folder = tempfile::tempdir().unwrap();
     let (part, whole) = (folder.path().join("part.stalltop"), fs::read(lab("15-lock-convoy")).unwrap());
     fs::write(&part, &whole[..20_000]).unwrap();
@@ -235,7 +235,7 @@ fn a_long_recording_loses_no_peak() {
 }
 
 #[test]
-fn what_is_there_is_never_written_over() {
+fn existing_files_are_never_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let recording = lab("16-idle-pool");
     let made = |target: &Path| {
@@ -298,7 +298,7 @@ fn a_disk_that_fills_leaves_nothing_behind() {
 }
 
 #[test]
-fn without_two_samples_there_is_nothing_to_tell() {
+fn fewer_than_two_samples_are_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let (file, page) = (folder.path().join("one.stalltop"), folder.path().join("page.html"));
     support::record_into(&file, "one", &support::few_samples(1), ["", ""]);

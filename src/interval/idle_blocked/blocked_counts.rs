@@ -1,4 +1,5 @@
-//! Which threads count as blocked in one sub-sample.
+//! Counts the blocked threads of one sub-sample by group: which threads count depends on what the whole interval shows of
+//! their group.
 
 use rustc_hash::FxHashMap;
 
@@ -8,7 +9,7 @@ use crate::sample::Sample;
 use crate::sample::waits::{GroupWaits, SubSample, WaitClass, WaitQueueKind};
 use crate::units::reaches_threshold;
 
-/// What the whole interval shows of the groups; by index into `Waits::groups`.
+/// What the whole interval shows of each group, by index into `Waits::groups`.
 pub struct GroupConditions {
     /// Whether a thread of the group was on storage for enough of the interval
     on_storage: Vec<bool>,

@@ -1,4 +1,4 @@
-//! Weights of sub-samples: how long each stands for, and how many CPUs were available in that time.
+//! Weights of sub-samples: the seconds that each stands for, and the CPUs that were available in that time.
 
 use crate::interval::cpu::idle_ticks;
 use crate::sample::Sample;

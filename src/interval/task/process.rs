@@ -42,7 +42,7 @@ impl ThreadTotals {
 impl TaskSpanBuilder<'_> {
     /// Adds a process of the newer sample and its threads to `span`; `old` is the same process in the older sample.
     pub(super) fn add_process(&self, old: Option<&Arc<Process>>, new: &Arc<Process>, span: &mut TaskSpan) {
-        // A dead thread is being reaped.
+        // A thread in state X is about to disappear.
         let alive = new.threads.iter().filter(|thread| thread.state != TaskState::Dead).count();
         let thread_count = u32::try_from(alive).unwrap_or(u32::MAX);
         span.counts.threads += thread_count;

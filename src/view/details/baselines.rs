@@ -11,6 +11,7 @@ use crate::view::safe_text::SafeText;
 use crate::view::text::format_number;
 use crate::view::theme::StyleRole;
 
+/// The section with the baselines of a disk.
 pub fn baselines(evaluation: &Evaluation, span: &DiskSpan, page: &mut Page) {
     let sample = &evaluation.interval.newer;
     let Some(disk) = sample.disks.as_ref().ok().and_then(|disks| disks.get(span.index)) else { return };

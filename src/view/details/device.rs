@@ -17,6 +17,7 @@ use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
 use crate::view::wait_location;
 
+/// The page of a disk.
 pub fn disk(state: &State, evaluation: &Evaluation, id: DiskId, page: &mut Page) {
     let interval = &*evaluation.interval;
     let Some(span) = interval.disk(id) else { return };
@@ -77,6 +78,7 @@ fn latency(state: &State, evaluation: &Evaluation, span: &DiskSpan, operation: O
     graph(state, evaluation, page, baseline.map(|base| base * 3.0), " ms", |summary| summary.disk_await(span.id, operation));
 }
 
+/// A graph of a figure over the history, with a line at the threshold.
 pub fn graph(
     state: &State,
     evaluation: &Evaluation,
@@ -161,6 +163,7 @@ fn waiters(evaluation: &Evaluation, id: DiskId, page: &mut Page) {
     }
 }
 
+/// The active findings about this subject.
 pub fn subject_findings(evaluation: &Evaluation, page: &mut Page, about: impl Fn(&Subject) -> bool) {
     for finding in evaluation.active.iter().filter(|finding| about(&finding.subject)) {
         page.paragraph(
@@ -171,6 +174,7 @@ pub fn subject_findings(evaluation: &Evaluation, page: &mut Page, about: impl Fn
     }
 }
 
+/// The page of a network interface.
 pub fn nic(state: &State, evaluation: &Evaluation, id: &NicId, page: &mut Page) {
     let interval = &*evaluation.interval;
     let Some(span) = interval.nics.iter().find(|span| span.id == *id) else { return };
@@ -218,6 +222,7 @@ pub fn nic(state: &State, evaluation: &Evaluation, id: &NicId, page: &mut Page) 
     }
 }
 
+/// The page of a CPU.
 pub fn cpu(state: &State, evaluation: &Evaluation, id: CpuId, page: &mut Page) {
     let interval = &*evaluation.interval;
     let Some(span) = interval.cpu.as_ref().and_then(|span| span.cpus.iter().find(|cpu| cpu.id == id)) else { return };

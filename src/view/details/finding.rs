@@ -15,6 +15,7 @@ use crate::view::safe_text::SafeText;
 use crate::view::text::{self, format_number, format_optional};
 use crate::view::theme::{StyleRole, severity_symbol};
 
+/// The page of a finding.
 pub fn page(state: &State, evaluation: &Evaluation, finding: &Finding, page: &mut Page) {
     let rule = finding.kind.rule();
     let title = rule.map_or("finding", |rule| rule.title);

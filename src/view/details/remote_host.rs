@@ -16,6 +16,7 @@ use crate::view::safe_text::SafeText;
 use crate::view::text::{format_number, format_optional, format_percent};
 use crate::view::theme::StyleRole;
 
+/// The page of a remote host.
 pub fn remote_host(state: &State, evaluation: &Evaluation, address: IpAddr, page: &mut Page) {
     let interval = &*evaluation.interval;
     let span = evaluation.remote_hosts.as_ref().and_then(|peers| peers.rows.iter().find(|span| span.address == address));

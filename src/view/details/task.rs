@@ -21,6 +21,7 @@ use crate::view::wait_location;
 /// Maximum number of listed threads.
 const MAX_THREADS: usize = 64;
 
+/// The page of a process.
 pub fn process(state: &State, evaluation: &Evaluation, id: ProcessId, page: &mut Page) {
     let interval = &*evaluation.interval;
     let Ok(sample) = &interval.newer.tasks else { return };
@@ -92,6 +93,7 @@ fn delays(interval: &Interval, threads: &[TaskId], page: &mut Page) {
     }
 }
 
+/// The page of a thread.
 pub fn thread(evaluation: &Evaluation, id: TaskId, page: &mut Page) {
     let interval = &*evaluation.interval;
     let Some((process, thread)) = interval.newer.tasks.as_ref().ok().and_then(|tasks| tasks.thread(id)) else { return };
@@ -214,6 +216,7 @@ fn threads(interval: &Interval, process: &Process, page: &mut Page) {
     }
 }
 
+/// The page of a wait class: its processes.
 pub fn wait_class(evaluation: &Evaluation, class: WaitClass, page: &mut Page) {
     let interval = &*evaluation.interval;
     let Ok(sample) = &interval.newer.tasks else { return };

@@ -1,4 +1,4 @@
-//! Rule hung-task: threads in one single wait for long.
+//! Rule hung-task: a thread has been in one single uninterruptible wait for seconds.
 
 use crate::findings::finding::{Kind, Severity, Subject};
 use crate::findings::formatting::count;
@@ -47,7 +47,7 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
         let Some(longest) = of_group.clone().max_by(|a, b| waited(a).total_cmp(&waited(b))) else { continue };
         let threads = of_group.count();
         let longest_s = waited(longest);
-        let (thread_name, who) = context.task_label(longest.task);
+        let (thread_name, label) = context.task_label(longest.task);
         let place = longest.wchan.as_ref().map_or_else(|| "a wait channel hidden from this user".into(), lossy_name);
         let on = match (&longest.file, &longest.mount) {
             (Some(file), _) => format!(" on {}", lossy_name(file)),
@@ -71,7 +71,7 @@ fn hung_task(context: &RuleContext) -> Vec<Candidate> {
             threads => format!("; hung kernel threads at the same time: {}", kernel_thread_names(threads)),
         };
         let sentence = format!(
-            "{who}{others} stuck{} for {} without a break, in {place}{on}: {}{beside}",
+            "{label}{others} stuck{} for {} without a break, in {place}{on}: {}{beside}",
             if waits_for_fuse(longest) { "" } else { " in D" },
             duration(longest_s),
             hang_cause(context, longest)
