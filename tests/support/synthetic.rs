@@ -5,6 +5,9 @@
 
 #![allow(dead_code, clippy::must_use_candidate, reason = "each test binary uses a part of this file")]
 
+#[path = "synthetic_waits.rs"]
+pub mod waits;
+
 use std::sync::Arc;
 
 use stalltop::ids::{CpuId, DiskId, NicId};
