@@ -12,6 +12,7 @@ pub mod delays;
 pub mod disk;
 pub mod exited;
 pub mod idle_blocked;
+mod ipc_peers;
 pub mod mean;
 pub mod memory;
 pub mod network;
@@ -24,6 +25,7 @@ pub mod short_lived;
 pub mod statistics;
 pub mod task;
 pub mod task_activity;
+pub mod wait_counts;
 
 #[cfg(test)]
 mod tests;
@@ -71,6 +73,8 @@ pub struct Interval {
     pub context_switches: Option<context_switches::ContextSwitchSpans>,
     /// Threads that wait for a CPU and are restricted to some CPUs, by their set of CPUs
     pub affinity_waiters: Vec<cpu_affinity::AffinityWaiters>,
+    /// What the sub-samples saw, by wait class
+    pub wait_counts: wait_counts::WaitCounts,
     /// Threads that sub-samples saw blocked, one entry a thread; sorted by task
     pub blocked_threads: Vec<BlockedThread>,
     /// Idle-but-blocked: the part of the available time that is not free.
@@ -97,7 +101,8 @@ impl Interval {
             return None;
         }
         let monotonic = newer.at.monotonic_ns.saturating_sub(older.at.monotonic_ns) as f64 / 1e9;
-        let tasks = task::TaskSpan::between(host, older, newer, seconds);
+        let wait_counts = wait_counts::WaitCounts::new(host, &newer.waits);
+        let tasks = task::TaskSpan::between(host, older, newer, seconds, &wait_counts);
         let online = newer.cpu.as_ref().ok().map(|cpu| cpu.cpus.len() as f64);
         let seen = tasks.as_ref().and_then(|tasks| tasks.busy_cpus);
         let max_cpus = online.zip(seen).map(|(online, seen)| (online - seen).max(0.0));
@@ -116,6 +121,7 @@ impl Interval {
             pressure: &pressure,
             disks: &disks,
             blocked_threads: &blocked_threads,
+            wait_counts: &wait_counts,
         };
         let idle_blocked = idle_blocked::IdleBlocked::between(host, older, newer, &spans);
         Some(Interval {
@@ -144,6 +150,7 @@ impl Interval {
             cpu,
             tasks,
             short_lived,
+            wait_counts,
             blocked_threads,
             idle_blocked,
         })

@@ -107,7 +107,7 @@ pub fn max_scroll(state: &State) -> Option<usize> {
     }
     let (details, evaluation) = (state.details.as_ref()?, state.current.as_ref()?);
     let layout = ScreenLayout::new(state);
-    Some(details::furthest(state, evaluation, details, layout.width, layout.body_rows))
+    Some(details::max_scroll(state, evaluation, details, layout.width, layout.body_rows))
 }
 
 /// The click target at this column and row.

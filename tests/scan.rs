@@ -19,10 +19,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use load_process::{Load, plays, ready_until_killed};
+use stalltop::interval::wait_counts::WaitCounts;
 use stalltop::kernel::{Root, Sampler};
 use stalltop::sample::Sample;
 use stalltop::sample::task::{TaskState, Thread};
-use stalltop::sample::waits::{ThreadWaits, WaitClass};
+use stalltop::sample::waits::WaitClass;
 
 /// One test at a time: equal loads would be siblings and so one group, and descriptors are counted for the whole process.
 fn alone() -> MutexGuard<'static, ()> {
@@ -168,7 +169,9 @@ fn parked_threads_are_not_sub_sampled_and_a_sleeping_worker_is() {
     let sees = sees_all(&sampler, "the sleeper's wait channel");
     let hot = |sample: &Sample| {
         let hot = sample.waits.threads.iter().filter(|waits| waits.task.pid == load.0.id());
-        hot.map(|waits| waits.task.tid).collect::<Vec<_>>()
+        let mut tids: Vec<u32> = hot.map(|waits| waits.task.tid).collect();
+        tids.dedup();
+        tids
     };
     // Who told us that all is ready may still have run after the first sample.
     let is_it = |sample: &Sample| hot(sample) == [thread_named(sample, load.0.id(), "sleeper").tid];
@@ -178,8 +181,9 @@ fn parked_threads_are_not_sub_sampled_and_a_sleeping_worker_is() {
     assert!(sleeper.last_timeslice_ns.is_some());
     assert_eq!(thread_named(&sample, load.0.id(), "parked-3").last_timeslice_ns, None);
     if sees {
-        let waits = sample.waits.threads.iter().find(|waits| waits.task.tid == sleeper.tid).unwrap();
-        assert!(waits.class_counts[WaitClass::Timer as usize] > 0, "{waits:?}");
+        let counts = WaitCounts::new(sampler.host(), &sample.waits);
+        let waits = counts.threads.iter().find(|waits| waits.task.tid == sleeper.tid).unwrap();
+        assert!(waits.count(WaitClass::Timer) > 0, "{waits:?}");
     }
 }
 
@@ -192,22 +196,22 @@ fn a_lock_convoy_is_seen_waiting_for_a_lock() {
     if !sees_all(&sampler, "the convoy's wait channels") {
         return;
     }
+    let host = sampler.host().clone();
     let waiting = |sample: &Sample| {
         let of_load = |group: u16| {
             let process = sample.tasks.as_ref().unwrap().process(load.0.id()).unwrap();
             sample.waits.groups[usize::from(group)] == process.group()
         };
-        let looks = sample.waits.sub_samples.iter();
-        let counts = looks.flat_map(|look| &look.groups).filter(|counts| of_load(counts.group));
-        counts.map(|counts| counts.lock_inferred + counts.lock_contended).max().unwrap_or(0)
+        let counts = WaitCounts::new(&host, &sample.waits);
+        let of_load = counts.sub_samples.iter().flatten().filter(|counts| of_load(counts.group));
+        of_load.map(|counts| counts.lock_inferred + counts.lock_contended).max().unwrap_or(0)
     };
     let sample = sample_until(&mut sampler, |sample| waiting(sample) >= 6);
     // Seven wait at a time; a look goes from one thread to the next, and may find the one that had it waiting, too.
     assert!((6..=8).contains(&waiting(&sample)), "{} of eight", waiting(&sample));
-    let of_load = sample.waits.threads.iter().filter(|waits| waits.task.pid == load.0.id());
-    let in_lock =
-        |waits: &&ThreadWaits| [WaitClass::Lock, WaitClass::Futex].iter().any(|&class| waits.class_counts[class as usize] > 0);
-    let locked = of_load.filter(in_lock).count();
+    let counts = WaitCounts::new(&host, &sample.waits);
+    let of_load = counts.process_threads(load.0.id()).iter();
+    let locked = of_load.filter(|waits| waits.count(WaitClass::Lock) + waits.count(WaitClass::Futex) > 0).count();
     assert!((6..=8).contains(&locked), "{locked}");
 }
 

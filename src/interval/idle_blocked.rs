@@ -13,9 +13,11 @@ use rustc_hash::FxHashSet;
 use crate::ids::{DiskId, GroupId};
 use crate::interval::cpu::CpuSpan;
 use crate::interval::disk::DiskSpan;
+use crate::interval::ipc_peers::IpcPeers;
 use crate::interval::pressure::PressureSpan;
 use crate::interval::task::TaskSpan;
-use crate::sample::waits::{BlockedThread, Syscall, ThreadWaits, WaitClass, WaitQueue, WaitQueueKind};
+use crate::interval::wait_counts::WaitCounts;
+use crate::sample::waits::{BlockedThread, Syscall, WaitClass, WaitQueue, WaitQueueKind};
 use crate::sample::{Host, Name, Sample};
 use crate::units::reaches_threshold;
 use blocked_counts::{BlockedCounts, GroupConditions};
@@ -143,18 +145,20 @@ pub(super) struct Spans<'a> {
     pub pressure: &'a PressureSpan,
     pub disks: &'a [DiskSpan],
     pub blocked_threads: &'a [BlockedThread],
+    pub wait_counts: &'a WaitCounts,
 }
 
 impl IdleBlocked {
     pub(super) fn between(host: &Host, older: &Sample, newer: &Sample, spans: &Spans<'_>) -> Option<IdleBlocked> {
-        let Spans { cpu, tasks, pressure, disks, blocked_threads } = *spans;
+        let Spans { cpu, tasks, pressure, disks, blocked_threads, wait_counts } = *spans;
         let cpus = newer.cpu.as_ref().ok()?.cpus.len().max(1) as f64;
         let looks: Vec<WeightedSubSample> = weighted_sub_samples(host.ticks_per_second as f64, older, newer, cpus);
         let whole: f64 = looks.iter().map(|look| look.seconds).sum();
         if whole <= 0.0 {
             return None;
         }
-        let circumstances = GroupConditions::new(older, newer, looks.iter().map(|look| (look.sub_sample, look.seconds)), disks);
+        let ipc_peers = IpcPeers::new(&newer.waits, wait_counts);
+        let circumstances = GroupConditions::new(older, newer, (wait_counts, &looks), disks, &ipc_peers);
         let mut result = IdleBlocked { sub_samples: u32::try_from(looks.len()).unwrap_or(u32::MAX), ..IdleBlocked::default() };
         let mut groups: Vec<Option<BlockedGroup>> = vec![None; newer.waits.groups.len()];
         let (mut in_flight, mut d_threads) = (Some(0.0), 0.0);
@@ -162,13 +166,14 @@ impl IdleBlocked {
             let part = look.seconds / whole;
             let outstanding = look.sub_sample.in_flight;
             in_flight = in_flight.zip(outstanding).map(|(sum, now)| sum + f64::from(now) * part);
-            let counted: Vec<BlockedCounts> = circumstances.blocked_counts(look.sub_sample);
+            let rows = wait_counts.sub_samples.get(look.index).map(Vec::as_slice).unwrap_or_default();
+            let counted: Vec<BlockedCounts> = circumstances.blocked_counts(rows, outstanding);
             let blocked: f64 = counted.iter().map(BlockedCounts::total).sum();
             let stuck = look.available_cpus.min(blocked);
             result.cpus += stuck * part;
             result.available += look.available_cpus * part / cpus;
             result.blocked_threads += blocked * part;
-            for (row, counted) in look.sub_sample.groups.iter().zip(&counted) {
+            for (row, counted) in rows.iter().zip(&counted) {
                 d_threads += (f64::from(row.storage) + f64::from(row.memory) + f64::from(row.other_blocked)) * part;
                 let index = usize::from(row.group);
                 let (Some(slot), Some(id)) = (groups.get_mut(index), newer.waits.groups.get(index)) else { continue };
@@ -184,13 +189,13 @@ impl IdleBlocked {
             result.available = result.available.min(cpu.available());
         }
         result.free = (result.available - result.ratio).max(0.0);
-        result.lower_bound = is_lower_bound(host, newer, in_flight);
+        result.lower_bound = is_lower_bound(host, newer, wait_counts, in_flight);
         let mut found = Vec::new();
         let only_busy = only_busy_disk(newer, disks);
         for (index, group) in groups.into_iter().enumerate() {
             let Some(mut group) = group else { continue };
-            group.wait_queues = wait_queues(newer, index, result.sub_samples);
-            group.holder = find_holder(host, newer, blocked_threads, index, &group);
+            group.wait_queues = wait_queues(newer, &ipc_peers, index, result.sub_samples);
+            group.holder = find_holder(host, wait_counts, blocked_threads, index, &group);
             group.holder_device = holder_device(group.holder.as_ref(), only_busy);
             group.seen_on_storage = u32::try_from(threads_on_storage(blocked_threads, index).count()).unwrap_or(u32::MAX);
             found.push(group);
@@ -210,14 +215,14 @@ impl IdleBlocked {
 
 /// Whether blocked threads may be hidden: processes are hidden, or an active thread has a hidden wait channel and threads of its group are
 /// in D. Without privilege such a thread may also wait for completions.
-fn is_lower_bound(host: &Host, newer: &Sample, in_flight: Option<f64>) -> bool {
+fn is_lower_bound(host: &Host, newer: &Sample, counts: &WaitCounts, in_flight: Option<f64>) -> bool {
     if newer.tasks.as_ref().is_ok_and(|tasks| tasks.hidden.processes) {
         return true;
     }
-    let rows = newer.waits.sub_samples.iter().flat_map(|sub| &sub.groups);
+    let rows = counts.sub_samples.iter().flatten();
     let in_d: FxHashSet<u16> = rows.filter(|row| row.storage > 0 || row.other_blocked > 0).map(|row| row.group).collect();
     let completions = !host.privilege.has_cap_sys_ptrace && in_flight.is_some_and(|requests| requests >= 0.5);
-    let mut at_work = newer.waits.threads.iter().filter(|waits| waits.class_counts[WaitClass::Hidden as usize] > 0);
+    let mut at_work = counts.threads.iter().filter(|waits| waits.count(WaitClass::Hidden) > 0);
     at_work.any(|waits| completions || in_d.contains(&waits.group))
 }
 
@@ -292,7 +297,7 @@ fn threads_on_storage(blocked: &[BlockedThread], group: usize) -> impl Iterator<
 /// is passed around any holder will do, best one with a known file.
 fn find_holder(
     host: &Host,
-    newer: &Sample,
+    counts: &WaitCounts,
     blocked: &[BlockedThread],
     index: usize,
     group: &BlockedGroup,
@@ -300,7 +305,7 @@ fn find_holder(
     let first = group.wait_queues.first();
     let named = first.and_then(|queue| queue.holder);
     let goes_round = first.is_some_and(|queue| queue.kind == WaitQueueKind::FileLock)
-        && named.is_some_and(|pid| mostly_waits_for_locks(newer, pid));
+        && named.is_some_and(|pid| mostly_waits_for_locks(counts, pid));
     let queued = reaches_threshold(group.behind_lock(), 1.0);
     let syncs = |thread: &BlockedThread| {
         let call = thread.syscall.and_then(|call| Syscall::from_number(host.machine.as_bytes(), call));
@@ -314,26 +319,35 @@ fn find_holder(
 }
 
 /// Whether a process is on storage for a shorter time than it waits for locks: it holds its lock only for a moment.
-fn mostly_waits_for_locks(newer: &Sample, pid: u32) -> bool {
-    let looks = |waits: &ThreadWaits, class: WaitClass| u32::from(waits.class_counts[class as usize]);
-    let threads = newer.waits.threads.iter().filter(|waits| waits.task.pid == pid && looks(waits, WaitClass::Disk) > 0);
-    let (locks, storage) = threads.fold((0, 0), |(locks, storage), waits| {
-        (locks + looks(waits, WaitClass::Lock), storage + looks(waits, WaitClass::Disk))
+fn mostly_waits_for_locks(counts: &WaitCounts, pid: u32) -> bool {
+    let threads = counts.process_threads(pid).iter().filter(|thread| thread.count(WaitClass::Disk) > 0);
+    let (locks, storage) = threads.fold((0, 0), |(locks, storage), thread| {
+        (locks + thread.count(WaitClass::Lock), storage + thread.count(WaitClass::Disk))
     });
     locks > storage
 }
 
-fn wait_queues(newer: &Sample, group: usize, looks: u32) -> Vec<WaitQueueSpan> {
-    let mean = |queue: &WaitQueue| WaitQueueSpan {
-        kind: queue.kind,
-        threads: f64::from(queue.seen_count) / f64::from(looks.max(1)),
-        one_address_share: f64::from(queue.seen_at_one_address) / f64::from(queue.seen_count.max(1)),
-        wchan: queue.wchan.clone(),
-        file: queue.file.clone(),
-        holder: queue.holder,
+/// The queues of a group. Of those in pipes and sockets only threads count that wait for a process on storage.
+fn wait_queues(newer: &Sample, ipc_peers: &IpcPeers, group: usize, looks: u32) -> Vec<WaitQueueSpan> {
+    let mean = |queue: &WaitQueue| {
+        let (seen_count, holder) = match queue.kind {
+            kind @ (WaitQueueKind::Pipe | WaitQueueKind::Socket) => {
+                let blocked = ipc_peers.blocked(queue.group, kind)?;
+                (blocked.seen_count, Some(blocked.holder))
+            }
+            _ => (queue.seen_count, queue.holder),
+        };
+        Some(WaitQueueSpan {
+            kind: queue.kind,
+            threads: f64::from(seen_count) / f64::from(looks.max(1)),
+            one_address_share: f64::from(queue.seen_at_one_address) / f64::from(seen_count.max(1)),
+            wchan: queue.wchan.clone(),
+            file: queue.file.clone(),
+            holder,
+        })
     };
-    let mut list: Vec<WaitQueueSpan> =
-        newer.waits.wait_queues.iter().filter(|queue| usize::from(queue.group) == group).map(mean).collect();
+    let of_group = newer.waits.wait_queues.iter().filter(|queue| usize::from(queue.group) == group);
+    let mut list: Vec<WaitQueueSpan> = of_group.filter_map(mean).collect();
     list.sort_by(|a, b| b.threads.total_cmp(&a.threads));
     list
 }

@@ -13,13 +13,14 @@ use rustc_hash::FxHashMap;
 use super::new_tasks::IntervalStart;
 use super::pairing::SortedCursor;
 use crate::ids::{CpuId, ProcessId, TaskId};
+use crate::interval::wait_counts::{ThreadWaits, WaitCounts};
 use crate::sample::task::{Process, TaskState, Tasks};
-use crate::sample::waits::{ThreadWaits, WaitClass};
+use crate::sample::waits::WaitClass;
 use crate::sample::{Host, Sample};
 use crate::units::{Counter, PerSecond, Ratio};
 pub use counts::TaskCounts;
 pub use microstates::Microstates;
-pub use wait::{MIN_ON_STORAGE_SHARE, visible_wait_class, wait_class};
+pub use wait::{visible_wait_class, wait_class};
 
 /// All tasks.
 #[derive(Clone, Debug, Default)]
@@ -105,9 +106,6 @@ pub struct ThreadSpan {
     pub background: bool,
 }
 
-/// A thread that had a timeslice this recently is active; docs/metrics.md, "Tasks".
-pub const ACTIVE_SECONDS: f64 = 5.0;
-
 impl ProcessSpan {
     /// The span of a process that slept the whole time.
     fn sleeping(process: &Process, delays_counted: bool) -> ProcessSpan {
@@ -160,17 +158,24 @@ impl TaskSpan {
         self.threads.get(at)
     }
 
-    pub(super) fn between(host: &Host, older: &Sample, newer: &Sample, seconds: f64) -> Option<TaskSpan> {
+    pub(super) fn between(
+        host: &Host,
+        older: &Sample,
+        newer: &Sample,
+        seconds: f64,
+        wait_counts: &WaitCounts,
+    ) -> Option<TaskSpan> {
         let now = newer.tasks.as_ref().ok()?;
         let nothing = Tasks::default();
         let was = older.tasks.as_ref().unwrap_or(&nothing);
         let builder = TaskSpanBuilder {
             host,
-            thread_waits: newer.waits.threads.iter().map(|waits| (waits.task, waits)).collect(),
+            thread_waits: wait_counts.threads.iter().map(|waits| (waits.task, waits)).collect(),
             seconds,
             now_ns: newer.at.boottime_ns,
             interval_start: older.tasks.is_ok().then(|| IntervalStart::new(host, older)),
-            groups_on_storage: wait::groups_on_storage(newer),
+            groups_on_storage: wait_counts
+                .groups_on_storage(newer.waits.groups.len(), wait_counts.sub_samples.iter().map(|_| 1.0)),
             io_in_flight: wait::has_io_in_flight(newer),
         };
         let mut span = TaskSpan { delays_counted: builder.delays_counted(), ..TaskSpan::default() };

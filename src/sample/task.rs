@@ -300,7 +300,7 @@ impl Default for WaitState {
 }
 
 /// /proc/PID/task/TID/syscall.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RawSyscall {
     /// The number on this architecture; −1 if it is blocked outside a system call (in a page fault)
     pub number: i64,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use stalltop::interval::wait_counts::WaitCounts;
 use stalltop::kernel::{Root, Sampler};
 use stalltop::recording::{FrameSummary, HistoryRing, Meta, Redaction, Replayer, SummarySeverity, Tail};
 use stalltop::report::missing::missing_readings;
@@ -23,6 +24,7 @@ fn summary(replayer: &mut Replayer) -> String {
     let meta = replayer.meta();
     let kernel = String::from_utf8_lossy(meta.host.kernel.as_bytes()).into_owned();
     writeln!(text, "kernel {kernel}, {} CPUs, every {:?}", meta.host.topology.len(), meta.interval).unwrap();
+    let host = meta.host.clone();
     for index in 0..replayer.len() {
         let sample = replayer.sample(index).unwrap();
         write!(text, "{index}: at {}/{}/{}", sample.at.boottime_ns, sample.at.monotonic_ns, sample.at.realtime_ns).unwrap();
@@ -58,8 +60,9 @@ fn summary(replayer: &mut Replayer) -> String {
         write!(text, "; {} processes, {threads} threads, ticks {}", tasks.processes.len(), sum(|p| p.user_ticks.0)).unwrap();
         write!(text, ", run {run_ns}, clock {}", sum(|p| p.cpu_ns.map_or(0, |clock| clock.0))).unwrap();
         write!(text, ", resident {}, names {names:x}, channels {channels:x}", sum(|p| p.resident_pages)).unwrap();
-        let looks: u32 = sample.waits.threads.iter().map(|thread| thread.sub_sample_count()).sum();
-        let inside: usize = sample.waits.sub_samples.iter().map(|sub_sample| sub_sample.groups.len()).sum();
+        let counts = WaitCounts::new(&host, &sample.waits);
+        let looks: u32 = counts.threads.iter().map(|thread| thread.sub_sample_count()).sum();
+        let inside: usize = counts.sub_samples.iter().map(Vec::len).sum();
         writeln!(text, "; {} sub-samples, {inside} groups in them, {looks} looks", sample.waits.sub_samples.len()).unwrap();
     }
     text

@@ -8,6 +8,9 @@
 #[path = "synthetic_tasks.rs"]
 mod tasks;
 
+#[path = "synthetic_waits.rs"]
+pub mod waits;
+
 use std::sync::Arc;
 
 use stalltop::ids::{CpuId, DiskId, NicId};

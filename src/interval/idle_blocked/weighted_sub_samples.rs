@@ -9,6 +9,8 @@ use crate::units::delta;
 /// A sub-sample with the time it stands for and the CPUs that were available in that time.
 pub struct WeightedSubSample<'a> {
     pub sub_sample: &'a SubSample,
+    /// Its index in `Waits::sub_samples`
+    pub index: usize,
     pub seconds: f64,
     pub available_cpus: f64,
 }
@@ -26,9 +28,9 @@ pub fn weighted_sub_samples<'a>(
     let first = (at_ns, times);
     let mut looks = Vec::with_capacity(newer.waits.sub_samples.len());
     let mut since = Vec::new();
-    for sub in &newer.waits.sub_samples {
+    for (index, sub) in newer.waits.sub_samples.iter().enumerate() {
         let Some(now) = sub.cpu else {
-            since.push(sub);
+            since.push((index, sub));
             continue;
         };
         let ticks = sub.boottime_ns.saturating_sub(at_ns) as f64 / 1e9 * ticks_per_second;
@@ -36,9 +38,10 @@ pub fn weighted_sub_samples<'a>(
             continue;
         }
         let available = available_cpus(&times, &now, ticks, cpus);
-        for sub in since.drain(..).chain([sub]) {
+        for (index, sub) in since.drain(..).chain([(index, sub)]) {
             let seconds = sub.boottime_ns.saturating_sub(at_ns) as f64 / 1e9;
-            looks.extend(available.map(|available| WeightedSubSample { sub_sample: sub, seconds, available_cpus: available }));
+            let weighted = |available| WeightedSubSample { sub_sample: sub, index, seconds, available_cpus: available };
+            looks.extend(available.map(weighted));
             at_ns = at_ns.max(sub.boottime_ns);
         }
         times = now;

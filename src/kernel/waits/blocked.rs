@@ -72,7 +72,7 @@ pub fn resolve_files(
     machine: &[u8],
     (disks, tasks): (&[Disk], Option<&Tasks>),
 ) -> Waits {
-    let IntervalWaits { mut waits, waiters, peer_waits: peers } = drained;
+    let IntervalWaits { mut waits, waiters, ipc_threads } = drained;
     let mut mounts = MountDisks { disks, cache: FxHashMap::default() };
     for thread in &mut waits.blocked {
         let pid = thread.task.pid;
@@ -95,9 +95,9 @@ pub fn resolve_files(
             queue.holder = file_locks.get_or_insert_with(|| file_locks::read_lock_holders(root)).get(&pid).copied();
         }
     }
-    if !peers.is_empty() {
-        ipc_peers::trace_ipc_peers(&mut waits, &peers, tasks, root, files, machine);
-        remote_waits::trace_remote_waits(&mut waits, &peers, root, files, machine);
+    if !ipc_threads.is_empty() {
+        ipc_peers::trace_ipc_peers(&mut waits, &ipc_threads, tasks, root, files, machine);
+        remote_waits::trace_remote_waits(&mut waits, &ipc_threads, root, files, machine);
     }
     waits
 }

@@ -24,6 +24,17 @@ pub enum FutexWait {
     Unknown { address: u64 },
 }
 
+impl FutexWait {
+    /// Of the futex
+    pub fn address(self) -> u64 {
+        let (FutexWait::PiLock { address }
+        | FutexWait::ContendedMutex { address }
+        | FutexWait::IdleRuntimeThread { address }
+        | FutexWait::Unknown { address }) = self;
+        address
+    }
+}
+
 const FUTEX_CMD_MASK: u64 = 0x7f;
 const FUTEX_PRIVATE_FLAG: u64 = 0x80;
 const FUTEX_WAIT: u64 = 0;
@@ -96,6 +107,11 @@ impl Syscall {
     /// Whether it is a futex call on a lock that another thread holds.
     pub fn is_contended_futex(self) -> bool {
         matches!(self.futex_wait(), Some(FutexWait::ContendedMutex { .. } | FutexWait::PiLock { .. }))
+    }
+
+    /// Whether it is the futex call of an idle thread of a language runtime.
+    pub fn is_idle_runtime_thread(self) -> bool {
+        matches!(self.futex_wait(), Some(FutexWait::IdleRuntimeThread { .. }))
     }
 
     /// The class of a wait whose wait channel alone does not determine it.
