@@ -10,8 +10,8 @@ use crate::sample::waits::{FutexWait, GroupWait, ObservedWait, WaitClass, Waits,
 use crate::units::reaches_threshold;
 
 /// A group, or a thread, that is on storage in this share of the interval counts as on storage for all of it: its other threads may wait
-/// for a lock that is held meanwhile. With ten sub-samples that is two, so that one short read does not count. docs/metrics.md, "Idle
-/// but blocked".
+/// for a lock that is held meanwhile. With ten sub-samples that is two, so that one short read does not count.
+/// docs/metrics.md, "Idle but blocked".
 pub const MIN_ON_STORAGE_SHARE: f64 = 0.2;
 
 /// The sub-samples of one interval by wait class.
