@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::time_spec::TimeSpec;
+use crate::units::time_spec::TimeSpec;
 pub use check::Check;
 pub use record::{Info, Record};
 pub use screen::{Appearance, Live, Replay};

@@ -14,7 +14,6 @@
 pub mod units;
 
 pub mod ids;
-pub mod time_spec;
 
 pub mod sample;
 

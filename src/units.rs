@@ -2,6 +2,8 @@
 //! ratios, in this file only.
 
 pub mod format;
+pub mod time;
+pub mod time_spec;
 
 use serde::{Deserialize, Serialize};
 

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("ids", &["units"]),
-    ("time_spec", &[]),
     ("sample", &["ids", "units"]),
     // Siblings: a recording is also read on a machine whose kernel is another.
     ("kernel", &["sample", "ids", "units"]),
@@ -21,10 +20,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("baseline", &["interval", "sample", "ids", "units"]),
     ("findings", &["baseline", "interval", "sample", "ids", "units"]),
     ("figures", &["findings", "baseline", "interval", "sample", "ids", "units"]),
-    ("state", &["time_spec", "figures", "findings", "baseline", "interval", "sample", "ids", "units"]),
+    ("state", &["figures", "findings", "baseline", "interval", "sample", "ids", "units"]),
     ("view", &["state", "figures", "findings", "baseline", "interval", "sample", "ids", "units"]),
     ("report", &["state", "figures", "findings", "baseline", "interval", "sample", "ids", "units"]),
-    ("cli", &["time_spec", "state", "figures", "findings", "units"]),
+    ("cli", &["state", "figures", "findings", "units"]),
     ("app", &["*"]),
     ("main", &["app"]),
     ("lib", &[]),
@@ -56,7 +55,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("strsim", &["cli"]),
     ("clap_complete", &["cli", "app"]),
     ("clap_mangen", &["cli", "app"]),
-    ("jiff", &["time_spec", "cli", "findings", "figures", "state", "view", "report", "app"]),
+    ("jiff", &["units", "findings", "state", "view", "report", "app"]),
     ("etcetera", &["baseline", "app"]),
     ("toml", &["baseline", "app"]),
     ("serde_json", &["figures", "report", "baseline"]),
@@ -70,7 +69,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
 ];
 
 /// Layers that depend on their arguments alone, so that a recording gives what the live machine gave.
-const PURE: &[&str] = &["units", "ids", "time_spec", "sample", "interval", "findings", "figures", "state", "view", "report"];
+const PURE: &[&str] = &["units", "ids", "sample", "interval", "findings", "figures", "state", "view", "report"];
 
 /// The clocks, the disk, the environment, threads and other processes.
 const IMPURE: &[&str] = &[

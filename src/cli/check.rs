@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use super::finding_options::{self, SuggestingParser};
 use super::value_parsers;
 use crate::findings::{Kind, Severity, ThresholdSetting};
-use crate::time_spec::TimeSpec;
+use crate::units::time_spec::TimeSpec;
 
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Check {

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::{time_range, value_parsers};
 use crate::state::GlyphSet;
-use crate::time_spec::TimeSpec;
+use crate::units::time_spec::TimeSpec;
 
 /// Colors and characters.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq)]

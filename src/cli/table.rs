@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::value_parsers;
-use crate::time_spec::TimeSpec;
+use crate::units::time_spec::TimeSpec;
 
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Table {

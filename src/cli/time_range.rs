@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::time_spec::TimeSpec;
+use crate::units::time_spec::TimeSpec;
 
 /// A part of a recording.
 #[derive(Args, Clone, Debug, Default, PartialEq)]

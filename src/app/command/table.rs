@@ -23,6 +23,7 @@ use crate::figures::{Aggregation, FigureInput, find_table};
 use crate::findings::Evaluation;
 use crate::kernel::Root;
 use crate::report::table::{ColumnSelection, Format, Printer, ResolvedSelection, RowTime, RunAccumulator, RunTotal};
+use crate::units::time::time_of_day;
 use output_stream::OutputStream;
 
 /// Time between lines without INTERVAL.
@@ -147,9 +148,7 @@ impl TableOutput {
 /// The end of an interval, in that time zone.
 pub(super) fn stamp(input: &FigureInput, zone: &TimeZone) -> RowTime {
     let at = input.interval.at();
-    let zoned = jiff::Timestamp::from_nanosecond(i128::from(at.realtime_ns)).map(|time| time.to_zoned(zone.clone()));
-    let clock = zoned.map_or_else(|_| "--:--:--".to_owned(), |time| time.strftime("%H:%M:%S").to_string());
-    RowTime { clock, at, seconds: input.interval.seconds }
+    RowTime { clock: time_of_day(at.realtime_ns, zone), at, seconds: input.interval.seconds }
 }
 
 /// Starts sampling, without throttling, so that lines keep their interval. Only the table of disks has baselines.

@@ -10,7 +10,7 @@ use super::checkpoints::IndexedSamples;
 use super::store::Store;
 use super::{Position, SampleSource, Timeline};
 use crate::state::{self, Effect, Event, Notice};
-use crate::time_spec::TimeSpec;
+use crate::units::time_spec::TimeSpec;
 
 /// Intervals before the one on the screen, for its graphs.
 const GRAPH_LEAD_INTERVALS: u64 = 60;

@@ -1,7 +1,7 @@
-//! Blocked threads, wait by wait, and what they wait for: the file of the system call's descriptor, and the disk that file is on.
+//! Blocked threads: counts their sightings by wait, selects those that a sample keeps, and reads the file of the system call's
+//! descriptor, its mount and its disk.
 //!
-//! All of it is text that the kernel makes from memory. No path is opened or looked up: on a dead file system that would hang the
-//! monitor, too.
+//! The kernel formats all of this from memory. No path is opened or looked up, since on a hung file system that would hang the monitor.
 
 use std::cmp::Reverse;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
