@@ -83,6 +83,7 @@ fn memory(now: Memory) -> Memory {
         refaulted_pages: zeroed(now.refaulted_pages),
         allocation_stalls: zeroed(now.allocation_stalls),
         thp_fault_fallbacks: zeroed(now.thp_fault_fallbacks),
+        compaction_stalls: zeroed(now.compaction_stalls),
         oom_kills: zeroed(now.oom_kills),
         ..now
     }
