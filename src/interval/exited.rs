@@ -45,13 +45,13 @@ impl ExitedSpan {
         let (mut parents, mut gone): (Vec<ReapingParent>, Vec<&Process>) = Default::default();
         let mut older_processes = SortedCursor::new(&was.processes);
         for process in &now.processes {
+            if older_processes.pass_if(|old| Arc::ptr_eq(old, process)) {
+                continue;
+            }
             gone.extend(older_processes.skip_below(|old| old.pid.cmp(&process.pid)).iter().map(Arc::as_ref));
             let old = older_processes.find(|old| old.pid.cmp(&process.pid));
             let same = old.filter(|old| old.start_ticks == process.start_ticks);
             gone.extend(old.filter(|_| same.is_none()).map(Arc::as_ref));
-            if same.is_some_and(|old| Arc::ptr_eq(old, process)) {
-                continue;
-            }
             span.new_threads = span.new_threads.saturating_add(count_new_threads(same, process, &clock));
             if let Some(got) = clock.reaped_children_cpu_seconds(same, process).filter(|&got| got > 0.0) {
                 parents.push(ReapingParent { id: process.id(), children_cpu_seconds: got, tail_cpu_seconds: 0.0 });

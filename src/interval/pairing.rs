@@ -31,6 +31,13 @@ impl<'a, T> SortedCursor<'a, T> {
         Some(first)
     }
 
+    /// Passes the next item if it is that one.
+    pub fn pass_if(&mut self, is_item: impl Fn(&T) -> bool) -> bool {
+        let Some((_, rest)) = self.rest.split_first().filter(|(first, _)| is_item(first)) else { return false };
+        self.rest = rest;
+        true
+    }
+
     /// The items that were not passed yet.
     pub fn rest(&self) -> &'a [T] {
         self.rest

@@ -214,6 +214,11 @@ impl Replayer {
         sample
     }
 
+    /// The samples decoded next share nothing with those before.
+    pub(super) fn forget_decoded(&mut self) {
+        self.segments.iter_mut().for_each(|segment| segment.file.forget_decoded());
+    }
+
     /// Another reader of the same samples, for another thread, that decodes these parts. It has the samples and no more: no
     /// gaps, marks, sections or damage.
     pub fn reopen(&self, parts: SampleParts) -> Replayer {

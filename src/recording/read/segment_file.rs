@@ -215,6 +215,11 @@ impl SegmentFile {
         }
     }
 
+    /// The samples decoded next share nothing with those before.
+    pub fn forget_decoded(&mut self) {
+        self.decoder = SampleDecoder::new(self.parts);
+    }
+
     /// Whether the sample is decoded without any other one.
     pub fn is_key_frame(&self, index: usize) -> bool {
         self.sample_entries.get(index).is_some_and(|entry| entry.key_distance == 0)
