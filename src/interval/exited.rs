@@ -44,10 +44,12 @@ impl ExitedSpan {
         let mut span = ExitedSpan::default();
         let (mut parents, mut gone): (Vec<ReapingParent>, Vec<&Process>) = Default::default();
         let mut older_processes = SortedCursor::new(&was.processes);
-        for process in &now.processes {
-            if older_processes.pass_if(|old| Arc::ptr_eq(old, process)) {
-                continue;
-            }
+        let mut newer_processes = now.processes.as_slice();
+        loop {
+            let shared = older_processes.pass_shared(newer_processes);
+            let rest = newer_processes.get(shared..).and_then(<[_]>::split_first);
+            let Some((process, rest)) = rest else { break };
+            newer_processes = rest;
             gone.extend(older_processes.skip_below(|old| old.pid.cmp(&process.pid)).iter().map(Arc::as_ref));
             let old = older_processes.find(|old| old.pid.cmp(&process.pid));
             let same = old.filter(|old| old.start_ticks == process.start_ticks);

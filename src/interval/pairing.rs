@@ -1,6 +1,7 @@
 //! Pairs items of two lists that are sorted by the same key, in one pass over both: the older sample beside the newer one.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// A position in a sorted list that only moves forward. Keys must be asked for in ascending order.
 #[derive(Debug)]
@@ -31,17 +32,24 @@ impl<'a, T> SortedCursor<'a, T> {
         Some(first)
     }
 
-    /// Passes the next item if it is that one.
-    pub fn pass_if(&mut self, is_item: impl Fn(&T) -> bool) -> bool {
-        let Some((_, rest)) = self.rest.split_first().filter(|(first, _)| is_item(first)) else { return false };
-        self.rest = rest;
-        true
-    }
-
     /// The items that were not passed yet.
     pub fn rest(&self) -> &'a [T] {
         self.rest
     }
+}
+
+impl<'a, T> SortedCursor<'a, Arc<T>> {
+    /// Passes the items with which `newer` begins too: the very same ones, so that nothing changed in them. Returns how many.
+    pub fn pass_shared(&mut self, newer: &[Arc<T>]) -> usize {
+        let shared = shared_prefix(self.rest, newer);
+        self.rest = self.rest.get(shared..).unwrap_or_default();
+        shared
+    }
+}
+
+/// How many items both lists begin with. Does not look into them.
+pub fn shared_prefix<T>(older: &[Arc<T>], newer: &[Arc<T>]) -> usize {
+    older.iter().zip(newer).take_while(|(old, new)| Arc::ptr_eq(old, new)).count()
 }
 
 #[cfg(test)]

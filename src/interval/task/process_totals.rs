@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::thread::is_not_sleeping;
+use crate::interval::pairing::shared_prefix;
 use crate::sample::task::{Process, TaskState};
 
 /// Of one sample; the next interval begins with them.
@@ -42,32 +43,38 @@ impl ProcessTotals {
     ) -> ProcessTotals {
         let mut totals = ProcessTotals { awake: Vec::with_capacity(self.awake.len()), ..*self };
         let mut awake = self.awake.iter().copied().peekable();
-        let mut olds = older.iter().enumerate().peekable();
-        for (place, new) in newer.iter().enumerate() {
-            let same = olds.next_if(|(_, old)| Arc::ptr_eq(old, new)).or_else(|| {
-                while let Some((_, gone)) = olds.next_if(|(_, old)| old.pid < new.pid) {
-                    totals.remove(gone);
-                }
-                olds.next_if(|(_, old)| Arc::ptr_eq(old, new))
-            });
-            if let Some((old_place, old)) = same {
-                while awake.next_if(|&at| at < old_place).is_some() {}
-                if awake.next_if_eq(&old_place).is_some() {
-                    totals.awake.push(place);
-                    visit(Visit { old: Some(old), new });
+        let (mut old_place, mut new_place) = (0, 0);
+        loop {
+            let (olds, news) = (older.get(old_place..).unwrap_or_default(), newer.get(new_place..).unwrap_or_default());
+            let shared = shared_prefix(olds, news);
+            while awake.next_if(|&at| at < old_place).is_some() {}
+            while let Some(at) = awake.next_if(|&at| at < old_place + shared) {
+                totals.awake.push(new_place + at - old_place);
+                older.get(at).into_iter().for_each(|same| visit(Visit { old: Some(same), new: same }));
+            }
+            old_place += shared;
+            new_place += shared;
+            let (old, new) = (olds.get(shared), news.get(shared));
+            if let Some(old) = old.filter(|old| new.is_none_or(|new| old.pid <= new.pid)) {
+                totals.remove(old);
+                old_place += 1;
+            }
+            let Some(new) = new else {
+                if old.is_none() {
+                    return totals;
                 }
                 continue;
+            };
+            if old.is_some_and(|old| old.pid < new.pid) {
+                continue;
             }
-            let old = olds.next_if(|(_, old)| old.pid == new.pid).map(|(_, old)| old);
-            old.into_iter().for_each(|old| totals.remove(old));
             totals.add(new);
             if new.threads.iter().any(is_not_sleeping) {
-                totals.awake.push(place);
+                totals.awake.push(new_place);
             }
-            visit(Visit { old, new });
+            visit(Visit { old: old.filter(|old| old.pid == new.pid), new });
+            new_place += 1;
         }
-        olds.for_each(|(_, gone)| totals.remove(gone));
-        totals
     }
 
     pub(super) fn add(&mut self, process: &Process) {

@@ -32,6 +32,11 @@ impl Rows {
         Rows { width, cells: Vec::new() }
     }
 
+    /// No rows, with room for so many.
+    pub fn with_capacity(width: usize, count: usize) -> Rows {
+        Rows { width, cells: Vec::with_capacity(width * count) }
+    }
+
     /// `count` rows of zeros.
     pub fn zeros(width: usize, count: usize) -> Rows {
         Rows { width, cells: vec![0; width * count] }

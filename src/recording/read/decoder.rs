@@ -16,7 +16,7 @@ use crate::recording::format::messages::SharedFacts;
 use crate::recording::format::names::{self, Names};
 use crate::recording::format::references::{MAX_DISTANCE, is_referred_to, parent};
 use crate::recording::format::schema::{
-    LISTS, NAMES, PROCESSES, SAMPLE, SUB_SAMPLE_GROUPS, THREAD_COUNT, THREADS, add_thread_counts, from_rows,
+    LISTS, List, NAMES, PROCESSES, SAMPLE, SUB_SAMPLE_GROUPS, THREAD_COUNT, THREADS, add_thread_counts, from_rows,
 };
 use crate::recording::format::table::{MAX_CHAIN_CELLS, Rows, Table};
 use crate::recording::format::wire::{ByteReader, Malformed};
@@ -210,23 +210,22 @@ impl FrameDecoder<'_> {
         sample.at.boottime_ns = self.at.boottime_ns;
         sample.at.monotonic_ns = sample.at.monotonic_ns.wrapping_add(self.at.boottime_ns);
         sample.at.realtime_ns = self.at.realtime_ns;
-        for list in LISTS {
+        let left_out = |list: &&List| self.parts == SampleParts::WithoutTasks && list.is_of_tasks();
+        for list in LISTS.iter().filter(|list| !left_out(list)) {
             let rows = self.rows(list.table, &mut tables, &mut cells)?;
             (list.fill)(&mut sample, rows, &self.names)?;
         }
-        let rows = self.rows(SUB_SAMPLE_GROUPS, &mut tables, &mut cells)?;
-        for (place, group) in from_rows::<(u16, GroupWaits)>(rows, &self.names)? {
-            let sub_sample = sample.waits.sub_samples.get_mut(usize::from(place));
-            sub_sample.ok_or(Malformed("a group belongs to no sub-sample"))?.groups.push(group);
-        }
         let mut process_rows = ProcessTable::default();
-        match (self.parts, &mut sample.tasks) {
-            (SampleParts::All, Ok(tasks)) => (tasks.processes, process_rows) = self.processes(&mut cells)?,
-            (SampleParts::All, Err(_)) => {}
-            (SampleParts::WithoutTasks, _) => {
-                sample.tasks = Err(Absent::NotRead);
-                sample.delays = Err(Absent::NotRead);
-                sample.waits = Waits::default();
+        if self.parts == SampleParts::WithoutTasks {
+            (sample.tasks, sample.delays, sample.waits) = (Err(Absent::NotRead), Err(Absent::NotRead), Waits::default());
+        } else {
+            let rows = self.rows(SUB_SAMPLE_GROUPS, &mut tables, &mut cells)?;
+            for (place, group) in from_rows::<(u16, GroupWaits)>(rows, &self.names)? {
+                let sub_sample = sample.waits.sub_samples.get_mut(usize::from(place));
+                sub_sample.ok_or(Malformed("a group belongs to no sub-sample"))?.groups.push(group);
+            }
+            if let Ok(tasks) = &mut sample.tasks {
+                (tasks.processes, process_rows) = self.processes(&mut cells)?;
             }
         }
         Ok(Decoded { sample: Arc::new(sample), tables, processes: process_rows, cells })
@@ -255,7 +254,7 @@ impl FrameDecoder<'_> {
         };
         // What the processes become, and the former threads of those that changed.
         let mut plan: Vec<Plan> = Vec::new();
-        let mut rows = Rows::new(PROCESSES.width);
+        let mut rows = Rows::with_capacity(PROCESSES.width, changes.row_count());
         let mut old_threads = Rows::new(THREADS.width);
         let old_rows = |at: usize| self.process_rows(*old_places.get(at)?);
         changes.apply(

@@ -64,6 +64,11 @@ impl RowChanges {
         Ok(rows.saturating_mul(table.width))
     }
 
+    /// Number of rows that changed or are new.
+    pub fn row_count(&self) -> usize {
+        self.changed.len() + self.new.len()
+    }
+
     /// Columns of all rows that are held.
     pub fn cell_count(&self) -> usize {
         (self.changed.len() + self.new.len()) * self.table.width
@@ -125,7 +130,7 @@ impl RowChanges {
 
     /// The whole new table; the first new row is a step from `last`.
     pub fn to_rows_after(&self, reference: &Rows, last: Option<&[u64]>) -> Result<Rows, Malformed> {
-        let mut rows = Rows::new(self.table.width);
+        let mut rows = Rows::with_capacity(self.table.width, reference.len() + self.new.len());
         let visit = |new: NewRows<'_>| match new {
             NewRows::Same(places) => rows.push(reference.range(places)),
             NewRows::One { row, .. } => rows.push(row),
